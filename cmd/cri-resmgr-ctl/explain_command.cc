@@ -150,6 +150,7 @@ std::string Explained(const Reply& container) {
     return container.value(key, Reply::object());
   };
   add("  refused", container.value("refused", ""));
+  add("  not updated", container.value("notUpdated", ""));
   add("  role", container.value("role", ""));
   add("  and for", Amounts(object("otherResources")));
   add("  overhead of its pod", PodAmounts(object("podOverhead")));

@@ -11,6 +11,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/container_facts.h"
+#include "pkg/resmgr/update_remedies.h"
 
 namespace resmgr {
 namespace {
@@ -68,6 +69,11 @@ OrderedJson HintsJson(const Container& container) {
                      {"nodes", hint.nodes.ToString()}});
   }
   return hints;
+}
+
+// Why its last update failed, and what an administrator can do.
+std::string WithRemedy(const Pod& pod, const Container& container, const Status& error) {
+  return fmt::format("{}; what to do: {}", Message(error), UpdateRemedy(pod, container, error));
 }
 
 }  // namespace
@@ -164,7 +170,8 @@ std::vector<std::string> FailingUpdates(const ResourceManager& manager) {
     const Status error = manager.LastUpdateError(container.key);
     if (error.ok() || ++count > kNamed) return;
     failing.push_back(fmt::format("the runtime does not update {}: {}",
-                                  FullName(pod, container.name), Message(error)));
+                                  FullName(pod, container.name),
+                                  WithRemedy(pod, container, error)));
   });
   if (count > kNamed) failing.push_back(fmt::format("and {} more of them", count - kNamed));
   return failing;
@@ -222,6 +229,8 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
     object["hints"] = HintsJson(container);
     object["settled"] = manager.Settled(container.key);
     object["candidates"] = policy.Explain(container.key);
+    const Status error = manager.LastUpdateError(container.key);
+    if (!error.ok()) object["notUpdated"] = WithRemedy(pod, container, error);
     list.push_back(std::move(object));
   });
   if (list.empty()) return NoSuchContainer(what);

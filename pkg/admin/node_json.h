@@ -58,7 +58,8 @@ OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 // ({"shares","quota","period","memoryLimit"}, what is known; the overhead of the configuration
 // where the kubelet states none), "owners" (stage_json.h; what the policy decides), "coldStartMs"
 // (how long after its start "mems" gets the rest; 0: not at all), "hints", "settled" (the runtime
-// has done it) and "candidates" (lines). NotFound when there is none.
+// has done it), "candidates" (lines) and, where its last update failed, "notUpdated" (why, and what
+// to do). NotFound when there is none.
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what,
                                   const ContainerChoice& choice = {});
 

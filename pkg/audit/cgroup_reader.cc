@@ -21,6 +21,8 @@ constexpr std::string_view kMonitor = "crio-conmon-";
 // A file of a cgroup that is longer is not what is expected: a CPU list of 8192 CPUs has 40 KiB at
 // worst.
 constexpr size_t kMostBytes = size_t{64} << 10;
+// The kernel's largest limit of memory on cgroup v1, which is none, is this by a page or so.
+constexpr int64_t kUnlimited = int64_t{1} << 62;
 // A pod's cgroup has one directory for each container; others may put theirs there.
 constexpr int kMostEntries = 4096;
 
@@ -91,6 +93,34 @@ void ReadMax(const std::string& directory, CgroupValues& values) {
     values.set.cpu_period = ParseInt(std::string_view(*line).substr(space + 1));
 }
 
+void ReadCpu(const std::string& directory, bool unified, CgroupValues& values) {
+  if (unified) {
+    values.cpu_weight = Number(directory, "cpu.weight");
+    return ReadMax(directory, values);
+  }
+  values.set.cpu_shares = Number(directory, "cpu.shares");
+  values.set.cpu_quota = Number(directory, "cpu.cfs_quota_us");
+  values.set.cpu_period = Number(directory, "cpu.cfs_period_us");
+}
+
+// Of memory; -1: there is none.
+std::optional<int64_t> Limit(const std::string& directory, std::string_view file) {
+  const std::optional<std::string> line = Line(directory, file);
+  if (!line) return std::nullopt;
+  if (*line == "max") return -1;
+  const std::optional<int64_t> bytes = ParseInt(*line);
+  return bytes && *bytes >= kUnlimited ? std::optional<int64_t>(-1) : bytes;
+}
+
+// On cgroup v2 swap is limited by itself.
+void ReadMemory(const std::string& directory, CgroupValues& values) {
+  values.set.memory_limit = Limit(directory, "memory.max");
+  const std::optional<int64_t> swap = Limit(directory, "memory.swap.max");
+  if (!values.set.memory_limit || !swap) return;
+  const bool limited = *values.set.memory_limit >= 0 && *swap >= 0;
+  values.set.memory_swap_limit = limited ? *values.set.memory_limit + *swap : -1;
+}
+
 Status CheckNames(std::string_view parent, std::string_view id) {
   if (id.empty() || id.find('/') != std::string_view::npos || id.starts_with('.')) {
     return InvalidArgument("\"{}\" can be no cgroup", Printable(id, 128));
@@ -102,6 +132,26 @@ Status CheckNames(std::string_view parent, std::string_view id) {
   return OkStatus();
 }
 
+bool IsUnified(const std::string& mount_point) {
+  return Exists(mount_point + "/cgroup.controllers");
+}
+
+// The container's directory in the hierarchy of this controller; "" is the one of all.
+std::optional<std::string> Find(const std::string& mount_point, std::string_view controller,
+                                std::string_view cgroup_parent, std::string_view id) {
+  const std::string root =
+      controller.empty() ? mount_point : fmt::format("{}/{}", mount_point, controller);
+  auto found = FindBelow(fmt::format("{}/{}", root, SlicePath(cgroup_parent)), id);
+  // Where the kubelet names slices and the runtime does not go by systemd: "SLICE:PREFIX:ID".
+  return found || !cgroup_parent.ends_with(kSlice) ? found : FindBelow(root, id);
+}
+
+Status NoCgroup(const std::string& mount_point, std::string_view cgroup_parent,
+                std::string_view id) {
+  return NotFound("there is no cgroup of {} below {} in {}", id,
+                  cgroup_parent.empty() ? "/" : cgroup_parent, mount_point);
+}
+
 }  // namespace
 
 CgroupReader::CgroupReader(std::string mount_point) : mount_point_(std::move(mount_point)) {}
@@ -109,33 +159,34 @@ CgroupReader::CgroupReader(std::string mount_point) : mount_point_(std::move(mou
 StatusOr<CgroupValues> CgroupReader::Read(std::string_view cgroup_parent,
                                           std::string_view id) const {
   RESMGR_RETURN_IF_ERROR(CheckNames(cgroup_parent, id));
-  const std::string parent = SlicePath(cgroup_parent);
-  const bool unified = Exists(mount_point_ + "/cgroup.controllers");
-  const auto find = [&](std::string_view controller) {
-    const std::string root =
-        controller.empty() ? mount_point_ : fmt::format("{}/{}", mount_point_, controller);
-    const auto found = FindBelow(fmt::format("{}/{}", root, parent), id);
-    // Where the kubelet names slices and the runtime does not go by systemd: "SLICE:PREFIX:ID".
-    return found ? found : FindBelow(root, id);
-  };
-  const std::optional<std::string> cpuset = find(unified ? "" : "cpuset");
-  if (!cpuset) {
-    return NotFound("there is no cgroup of {} below {} in {}", id,
-                    cgroup_parent.empty() ? "/" : cgroup_parent, mount_point_);
-  }
+  const bool unified = IsUnified(mount_point_);
+  const auto cpuset = Find(mount_point_, unified ? "" : "cpuset", cgroup_parent, id);
+  if (!cpuset) return NoCgroup(mount_point_, cgroup_parent, id);
   CgroupValues values;
   if (unified) {
     ReadSets(*cpuset, "cpuset.cpus.effective", "cpuset.mems.effective", values);
-    values.cpu_weight = Number(*cpuset, "cpu.weight");
-    ReadMax(*cpuset, values);
+    ReadCpu(*cpuset, unified, values);
     return values;
   }
   ReadSets(*cpuset, "cpuset.effective_cpus", "cpuset.effective_mems", values);
-  const std::optional<std::string> cpu = find("cpu");
-  if (!cpu) return values;
-  values.set.cpu_shares = Number(*cpu, "cpu.shares");
-  values.set.cpu_quota = Number(*cpu, "cpu.cfs_quota_us");
-  values.set.cpu_period = Number(*cpu, "cpu.cfs_period_us");
+  if (const auto cpu = Find(mount_point_, "cpu", cgroup_parent, id)) ReadCpu(*cpu, unified, values);
+  return values;
+}
+
+StatusOr<CgroupValues> CgroupReader::ReadNumbers(std::string_view cgroup_parent,
+                                                 std::string_view id) const {
+  RESMGR_RETURN_IF_ERROR(CheckNames(cgroup_parent, id));
+  const bool unified = IsUnified(mount_point_);
+  const auto cpu = Find(mount_point_, unified ? "" : "cpu", cgroup_parent, id);
+  if (!cpu) return NoCgroup(mount_point_, cgroup_parent, id);
+  CgroupValues values;
+  ReadCpu(*cpu, unified, values);
+  if (unified) {
+    ReadMemory(*cpu, values);
+  } else if (const auto memory = Find(mount_point_, "memory", cgroup_parent, id)) {
+    values.set.memory_limit = Limit(*memory, "memory.limit_in_bytes");
+    values.set.memory_swap_limit = Limit(*memory, "memory.memsw.limit_in_bytes");
+  }
   return values;
 }
 

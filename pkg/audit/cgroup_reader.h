@@ -37,6 +37,8 @@ class CgroupReader {
   // NotFound: there is no such cgroup. InvalidArgument: the parent or the id cannot be a name of
   // one.
   StatusOr<CgroupValues> Read(std::string_view cgroup_parent, std::string_view id) const;
+  // The same without CPUs and memory nodes, and with memory.
+  StatusOr<CgroupValues> ReadNumbers(std::string_view cgroup_parent, std::string_view id) const;
 
  private:
   const std::string mount_point_;

@@ -210,8 +210,10 @@ void AddResources(uint32_t field, const ResourceValues& adjustment, FieldWriter&
   number(1, adjustment.cpu_period);
   number(2, adjustment.cpu_quota);
   number(3, adjustment.cpu_shares);
+  number(4, adjustment.memory_limit);
   if (adjustment.cpus) out.Bytes(6, adjustment.cpus->ToString());
   if (adjustment.mems) out.Bytes(7, adjustment.mems->ToString());
+  number(10, adjustment.memory_swap_limit);
   out.End(begin);
 }
 

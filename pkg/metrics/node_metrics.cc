@@ -121,6 +121,10 @@ class NodeMetrics::Impl {
       AddGaugeFamily(*registry, "cri_resmgr_cpu_files_behind",
                      "Those of them whose file does not have yet what is in force")
           .Add({});
+  prometheus::Gauge& not_updated =
+      AddGaugeFamily(*registry, "cri_resmgr_not_updated_containers",
+                     "Containers whose last update by the daemon the runtime did not carry out")
+          .Add({});
   Gauges& policy = AddGaugeFamily(*registry, "cri_resmgr_policy_info",
                                   "Always 1; the label says which policy is active");
 
@@ -232,6 +236,7 @@ void NodeMetrics::Show(const Node& node) {
   RaiseTo(impl_->state_bytes, node.state.bytes);
   impl_->cpu_files.Set(static_cast<double>(node.cpu_files));
   impl_->cpu_files_behind.Set(static_cast<double>(node.cpu_files_behind));
+  impl_->not_updated.Set(static_cast<double>(node.not_updated));
   auto& [name, gauge] = impl_->active;
   if (gauge != nullptr && name == node.policy) return;
   if (gauge != nullptr) impl_->policy.Remove(gauge);

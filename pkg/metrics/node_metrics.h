@@ -81,6 +81,7 @@ class NodeMetrics {
     uint64_t configuration = 0;   // configuration_generation
     size_t cpu_files = 0;         // cpu_files
     size_t cpu_files_behind = 0;  // cpu_files_behind
+    size_t not_updated = 0;       // not_updated_containers
     std::string policy{};         // policy_info{policy}
   };
   void Show(const Node& node);

@@ -28,6 +28,7 @@ LinuxResources AsResources(const ResourceValues& values) {
   resources.cpu_period = values.cpu_period;
   resources.cpu_quota = values.cpu_quota;
   resources.cpu_shares = values.cpu_shares;
+  resources.memory_limit = values.memory_limit;
   if (values.cpus) resources.cpuset_cpus = values.cpus->ToString();
   if (values.mems) resources.cpuset_mems = values.mems->ToString();
   return resources;

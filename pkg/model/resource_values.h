@@ -9,16 +9,23 @@
 
 namespace resmgr {
 
-// The fields of LinuxContainerResources (CRI) that this daemon decides about. An empty value is one
-// that is not set, or not known.
+// Fields of LinuxContainerResources (CRI): those that this daemon decides about, and memory. An
+// empty value is one that is not set, or not known.
 struct ResourceValues {
   std::optional<CpuSet> cpus{};   // cpuset_cpus; never empty when set
   std::optional<NodeSet> mems{};  // cpuset_mems; never empty when set
   std::optional<int64_t> cpu_shares{};
   std::optional<int64_t> cpu_quota{};   // microseconds per period; -1 lifts the limit
   std::optional<int64_t> cpu_period{};  // microseconds
+  // Never decided here, in an update only: what another program has set in the container's cgroup,
+  // so that the update does not put it back (pkg/resmgr/values_of_others.h). Bytes.
+  std::optional<int64_t> memory_limit{};
+  std::optional<int64_t> memory_swap_limit{};  // of memory and swap together
 
-  bool empty() const { return !cpus && !mems && !cpu_shares && !cpu_quota && !cpu_period; }
+  bool has_sets() const { return cpus || mems; }
+  bool has_numbers() const { return cpu_shares || cpu_quota || cpu_period; }
+  bool has_memory() const { return memory_limit || memory_swap_limit; }
+  bool empty() const { return !has_sets() && !has_numbers() && !has_memory(); }
   friend bool operator==(const ResourceValues&, const ResourceValues&) = default;
 };
 
@@ -35,15 +42,15 @@ struct NumbersSetLater {
   friend bool operator==(const NumbersSetLater&, const NumbersSetLater&) = default;
 };
 
-// The values as a runtime reads them; the other fields stay empty.
+// The values as a runtime reads them, but for the limit of swap; the other fields stay empty.
 LinuxResources AsResources(const ResourceValues& values);
 
-// The values in a message. A list that cannot be read counts as not known, an empty one as not set:
-// so a runtime says that it does not restrict the container.
+// The values in a message, without memory. A list that cannot be read counts as not known, an empty
+// one as not set: so a runtime says that it does not restrict the container.
 ResourceValues ReadValues(const LinuxResources& resources);
 
-// The values of `wanted` that differ from `present`; what `wanted` leaves empty is never a
-// difference.
+// The values of `wanted` that differ from `present`, without memory; what `wanted` leaves empty is
+// never a difference.
 ResourceValues Difference(const ResourceValues& wanted, const ResourceValues& present);
 
 }  // namespace resmgr

@@ -53,6 +53,10 @@ void MetricsWatch::OnFailed(const Act& act, const Status& /*why*/) {
   if (!failed_.insert(act.container.key).second) metrics_.UpdateRetried();
 }
 
+void MetricsWatch::OnRemoved(const Act& act) {
+  failed_.erase(act.container.key);
+}
+
 void MetricsWatch::NoteMoves(const Act& act) {
   changed_ = true;
   for (const Shift& shift : act.others)
@@ -63,10 +67,10 @@ void MetricsWatch::Show(const Sources& sources) {
   const ResourceManager* const manager = sources.host.manager();
   if (std::exchange(changed_, false) || manager != shown_) {
     node_ = {};
+    if (manager != shown_) failed_.clear();
     if (manager == nullptr) {
       node_.unassigned = machine_.online().size();
       metrics_.ShowPools({});
-      failed_.clear();
     } else {
       ShowHeld(*manager, node_);
     }
@@ -78,6 +82,7 @@ void MetricsWatch::Show(const Sources& sources) {
   node_.state = {.writes = written.writes, .failures = written.failures, .bytes = written.bytes};
   node_.configuration = configurations_;
   node_.policy = sources.policy();
+  node_.not_updated = failed_.size();
   if (sources.cpu_files) std::tie(node_.cpu_files, node_.cpu_files_behind) = sources.cpu_files();
   metrics_.Show(node_);
   health_.Beat();

@@ -111,6 +111,30 @@ TEST_F(MetricsWatchTest, ShowsTheFilesThatTellContainersTheirCpus) {
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpu_files_behind 2"));
 }
 
+TEST_F(MetricsWatchTest, ShowsHowManyContainersTheRuntimeDoesNotUpdate) {
+  BrainHost host(HostOptions());
+  host.Start(FirstFit());
+  const auto watching = watch_.Follow(Sources(host), milliseconds(1));
+  const Snapshot& snapshot = host.manager()->snapshot();
+  const Policy& policy = host.manager()->policy();
+  const auto shows = [this](std::string_view number) {
+    RunFor(milliseconds(20));
+    return Text().find(fmt::format("not_updated_containers {}\n", number)) != std::string::npos;
+  };
+  EXPECT_TRUE(shows("0"));
+  watch_.OnFailed(ActOf(policy, snapshot), Internal("it will not"));
+  watch_.OnFailed(ActOf(policy, snapshot), Internal("it will not"));
+  EXPECT_TRUE(shows("1"));
+  watch_.OnPushed(ActOf(policy, snapshot));
+  EXPECT_TRUE(shows("0"));
+  watch_.OnFailed(ActOf(policy, snapshot), Internal("it will not"));
+  watch_.OnRemoved(ActOf(policy, snapshot));
+  EXPECT_TRUE(shows("0"));
+  watch_.OnFailed(ActOf(policy, snapshot), Internal("it will not"));
+  watch_.OnRecovered(ActOf(policy, snapshot));
+  EXPECT_TRUE(shows("0"));
+}
+
 TEST_F(MetricsWatchTest, ShowsThePoolsOfTheActivePolicyAlone) {
   BrainHost host(HostOptions());
   host.Start(std::make_unique<TwoPools>(machine_));

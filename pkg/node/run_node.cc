@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pkg/audit/auditor.h"
+#include "pkg/audit/cgroup_lookup.h"
 #include "pkg/cpufile/cpu_files.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
@@ -226,6 +227,7 @@ class RunningNode {
   std::unique_ptr<StateStore> state_;
   std::optional<CpuFiles> cpu_files_;
   std::unique_ptr<Reported> reported_;
+  std::optional<CgroupLookup> lookup_;
   std::optional<BrainHost> host_;
   std::optional<StopAtEnd> stop_;
   std::optional<Auditor> auditor_;
@@ -274,7 +276,9 @@ void RunningNode::StartBrain() {
                           .pipeline = pipeline_,
                           .hints = hints_,
                           .state = state_.get()};
+  lookup_.emplace(loop_, CgroupReader());
   host.manager = {.start_failure = setup_.config.policy.start_failure,
+                  .others = &*lookup_,
                   .runtimes = setup_.config.runtimes};
   host_.emplace(WithCounts(std::move(host), counted_.get()));
   host_->Observe(*cpu_files_);

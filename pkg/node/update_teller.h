@@ -30,6 +30,7 @@ class UpdateTeller final : public RuntimeClient {
     client_.ListAll(std::move(known), std::move(done));
   }
   bool ListsTellNews() const override { return client_.ListsTellNews(); }
+  bool WritesNotedValues() const override { return client_.WritesNotedValues(); }
 
  private:
   RuntimeClient& client_;

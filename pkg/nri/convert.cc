@@ -231,6 +231,10 @@ void AddTo(const ResourceValues& values, api::LinuxResources& resources) {
   if (values.cpu_period) {
     cpu.mutable_period()->set_value(static_cast<uint64_t>(*values.cpu_period));
   }
+  if (!values.has_memory()) return;
+  api::LinuxMemory& memory = *resources.mutable_memory();
+  if (values.memory_limit) memory.mutable_limit()->set_value(*values.memory_limit);
+  if (values.memory_swap_limit) memory.mutable_swap()->set_value(*values.memory_swap_limit);
 }
 
 bool NriHas(Operation operation, Field field) {

@@ -33,6 +33,8 @@ void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
     first_report = ++failed.count == 1;
     failed.last = status;
   }
+  // It is where the change moved it, where only numbers were refused.
+  ExaminePolicyChange();
   const bool moves = change_ && change_->pending.contains(key);
   const bool first_move = moves && change_->failures.insert_or_assign(key, status).second;
   if (first_report || first_move) {
@@ -43,6 +45,10 @@ void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
   } else if (repeated && !no_answer) {
     synchronizer_.ResyncSoon();
   }
+}
+
+void ResourceManager::Impl::OnRecovered(const ContainerRecord& record) {
+  observers_.OnRecovered(ActAt(record));
 }
 
 // The list that was asked for after a failed update is there, or failed.
@@ -59,6 +65,8 @@ void ResourceManager::Impl::ReportFailure(ContainerKey key) {
   }
   for (size_t i = 0; i < failed.count; ++i)
     observers_.OnFailed(ActAt(*record), failed.last);
+  // The next try was quicker than the list.
+  if (pusher_.LastError(key).ok()) OnRecovered(*record);
 }
 
 // A move of a change of the policy failed. Rolling the change back costs the administrator the

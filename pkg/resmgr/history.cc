@@ -147,6 +147,10 @@ void History::OnStartRefused(const Act& act, const Status& why) {
   AddError(Event::kRefused, act, Message(why));
 }
 
+void History::OnStartForced(const Act& act, std::string_view reason) {
+  AddError(Event::kLetThrough, act, reason);
+}
+
 void History::OnFailed(const Act& act, const Status& why) {
   AddError(Event::kFailed, act, Describe(why));
 }
@@ -165,6 +169,8 @@ std::string_view ToString(History::Event event) {
       return "released";
     case History::Event::kFailed:
       return "failed";
+    case History::Event::kLetThrough:
+      return "let through";
   }
   return "";
 }

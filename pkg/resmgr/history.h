@@ -26,8 +26,8 @@ class History final : public Observer {
   // What is kept of a name, a reason or an error: longer ones are cut.
   static constexpr size_t kLongestText = 1024;
 
-  enum class Event { kPlaced, kAdopted, kRefused, kMoved, kReleased, kFailed };
-  static constexpr size_t kEvents = 6;
+  enum class Event { kPlaced, kAdopted, kRefused, kMoved, kReleased, kFailed, kLetThrough };
+  static constexpr size_t kEvents = 7;
 
   struct Entry {
     std::chrono::system_clock::time_point time{};
@@ -40,7 +40,8 @@ class History final : public Observer {
     // share what they have in common: a ring of whole copies would push all else out of caches.
     std::shared_ptr<const Place> place{};
     std::shared_ptr<const std::string> reason{};  // never null
-    std::string error{};                          // why it was refused, or what the runtime said
+    // Why it was refused, what the runtime said, or what was in the way of a start.
+    std::string error{};
   };
 
   using WallClock = std::function<std::chrono::system_clock::time_point()>;
@@ -59,6 +60,7 @@ class History final : public Observer {
   void OnAdopted(std::span<const Act> acts) override;
   void OnFoundEnded(std::span<const Act> acts) override;
   void OnStartRefused(const Act& act, const Status& why) override;
+  void OnStartForced(const Act& act, std::string_view reason) override;
   void OnFailed(const Act& act, const Status& why) override;
 
  private:

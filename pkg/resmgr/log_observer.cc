@@ -5,6 +5,7 @@
 
 #include "pkg/base/append.h"
 #include "pkg/base/parse.h"
+#include "pkg/resmgr/update_remedies.h"
 
 namespace resmgr {
 namespace {
@@ -238,8 +239,8 @@ void LogObserver::OnFoundEnded(std::span<const Act> acts) {
 }
 
 void LogObserver::OnStartForced(const Act& act, std::string_view reason) {
-  log_.Warn("container {} is started anyway, as StartFailurePolicy says: {}",
-            Printable(FullName(act.pod, act.container.name)), Printable(reason, kLongestText));
+  log_.Warn("container {} is started anyway, {}", Printable(FullName(act.pod, act.container.name)),
+            Printable(reason, kLongestText));
 }
 
 void LogObserver::OnPushed(const Act& act) {
@@ -248,9 +249,26 @@ void LogObserver::OnPushed(const Act& act) {
              Describe(Place::Of(act.container.placement)));
 }
 
+// What is tried again and again is one line.
 void LogObserver::OnFailed(const Act& act, const Status& why) {
-  log_.Warn("cannot update container {}: {}", Printable(FullName(act.pod, act.container.name)),
-            resmgr::Describe(why));
+  const auto [last, first] = failed_.try_emplace(act.container.key, why);
+  const bool news = first || last->second != why;
+  last->second = why;
+  const LogLevel level = news ? LogLevel::kWarn : LogLevel::kDebug;
+  if (!log_.Enabled(level)) return;
+  log_.Text(level, fmt::format("cannot update container {}: {}; what to do: {}",
+                               Printable(FullName(act.pod, act.container.name)),
+                               resmgr::Describe(why), UpdateRemedy(act.pod, act.container, why)));
+}
+
+void LogObserver::OnRecovered(const Act& act) {
+  if (failed_.erase(act.container.key) == 0) return;
+  log_.Info("the runtime updates container {} again",
+            Printable(FullName(act.pod, act.container.name)));
+}
+
+void LogObserver::OnRemoved(const Act& act) {
+  failed_.erase(act.container.key);
 }
 
 }  // namespace resmgr

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,8 @@ class LogObserver final : public Observer {
   void OnStartForced(const Act& act, std::string_view reason) override;
   void OnPushed(const Act& act) override;
   void OnFailed(const Act& act, const Status& why) override;
+  void OnRecovered(const Act& act) override;
+  void OnRemoved(const Act& act) override;
 
  private:
   void LogCandidates(const Act& act);
@@ -51,6 +54,7 @@ class LogObserver final : public Observer {
   fmt::memory_buffer line_;
   Place place_;
   std::string text_of_place_;
+  std::map<ContainerKey, Status> failed_;  // whose last update failed, and why
 };
 
 // "CPU 1, exclusive", "CPUs 0-3, shared, memory node 0", "CPUs 1-7, of which 1,5 are exclusive",

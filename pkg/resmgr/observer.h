@@ -78,6 +78,8 @@ class Observer {
   // container is still there.
   virtual void OnPushed(const Act& /*act*/) {}
   virtual void OnFailed(const Act& /*act*/, const Status& /*why*/) {}
+  // One whose update failed has what it should have.
+  virtual void OnRecovered(const Act& /*act*/) {}
   // So many updates of its own were of a container that had ended or was removed meanwhile.
   virtual void OnMoot(size_t /*updates*/) {}
   // What the runtime is known to enforce now, by its answer to a creation or an update, or by a

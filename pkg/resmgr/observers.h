@@ -64,6 +64,10 @@ class Observers final : public Observer {
     for (Observer* const observer : observers_)
       observer->OnFailed(act, why);
   }
+  void OnRecovered(const Act& act) override {
+    for (Observer* const observer : observers_)
+      observer->OnRecovered(act);
+  }
   void OnMoot(size_t updates) override {
     for (Observer* const observer : observers_)
       observer->OnMoot(updates);

@@ -106,7 +106,7 @@ void ResourceManager::Impl::ExaminePolicyChange() {
   std::erase_if(change_->pending, [this](ContainerKey key) {
     const ContainerRecord* const record = store_.Find(key);
     return record == nullptr || !record->Placeable() || record->container.id.empty() ||
-           pusher_.Settled(key);
+           pusher_.Settled(key) || pusher_.OnlyNumbersRefused(key);
   });
   if (change_->pending.empty() || !pusher_.connected()) EndPolicyChange();
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -25,6 +27,14 @@ struct PushState {
   int forwarded = 0;        // kubelet's updates under way
   bool overlapped = false;  // two updates were under way at once: the last one is not known
   SharedResources sent;     // while `in_flight`: what that is to make so
+  // While `in_flight`: the values that it carries.
+  std::shared_ptr<const ResourceValues> payload;
+  uint64_t update = 0;   // counts those that were begun
+  bool restore = false;  // the next update puts back what other programs have set
+  // Values of other programs that the last update carried, so that the runtime reports them; null
+  // where there are none.
+  std::shared_ptr<const ResourceValues> kept;
+  bool sets_alone = false;  // after a refusal: the next update has CPUs and memory nodes alone
   CpuSet possible;          // where it may be running, by what was sent
   CpuSet held;              // CPUs that it may still have for itself alone
   // Another container that was on all CPUs that this one waits for, when that was looked up last:
@@ -35,8 +45,14 @@ struct PushState {
   EventLoop::HandlePtr retry;
   std::chrono::milliseconds delay{0};
   Status last_error;
+  // Since when it has kept a start waiting, or was refused CPUs or memory nodes; reset when it is
+  // where it should be.
+  std::optional<EventLoop::Clock::time_point> stuck_since;
+  bool stuck_told = false;  // a start ended because of it
 
-  bool Busy() const { return in_flight || forwarded > 0 || retry != nullptr; }
+  // Only numbers, which the runtime refused, are to be tried again: CPUs need not wait for that.
+  bool NumbersWait() const { return certain && retry != nullptr && !in_flight && forwarded == 0; }
+  bool Busy() const { return in_flight || forwarded > 0 || (retry != nullptr && !NumbersWait()); }
 };
 
 }  // namespace resmgr

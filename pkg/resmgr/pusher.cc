@@ -52,6 +52,9 @@ void Pusher::Disconnected() {
     record->push->in_flight = false;
     record->push->retry.reset();
     record->push->delay = std::chrono::milliseconds(0);
+    record->push->sets_alone = false;
+    record->push->stuck_since.reset();
+    record->push->stuck_told = false;
   }
 }
 
@@ -62,6 +65,7 @@ void Pusher::BeginCreation(ContainerRecord& record, bool carried) {
 void Pusher::EndCreation(ContainerRecord& record) {
   if (!record.push) return;
   MarkInForce(*record.push);
+  EndStuck(record);
   listener_.OnInForce(record, *record.push->applied);
   OnRuntimeReport(record);
 }
@@ -84,7 +88,7 @@ void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
   // What it had for itself before a reconnect, and still sits on, others must not enter yet.
   const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
   const CpuSet still_possible = state.possible;
-  Record(state, recent_.Share(applied));
+  Record(state, recent_.Share(WithoutKept(*record, applied)));
   state.held |= still_held;
   if (open) {
     state.certain = false;
@@ -93,6 +97,7 @@ void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
     listener_.OnInForce(*record, *state.applied);
   }
   state.overlapped = state.in_flight || state.forwarded > 0;
+  EndStuck(*record);
   OnRuntimeReport(*record);
 }
 
@@ -160,6 +165,7 @@ void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool a
   --state.forwarded;
   if (applied && !state.overlapped) {
     Record(state, recent_.Share(sent));
+    EndStuck(*record);
     listener_.OnInForce(*record, *state.applied);
   } else {
     state.certain = false;
@@ -236,19 +242,32 @@ void Pusher::Step(ContainerRecord& record) {
   } else {
     held_back_.insert(record.container.key);
   }
+  if (record.push->NumbersWait() && !PrepareSetsAlone(*record.push, *target.resources)) return;
   Send(record, std::move(target.resources));
 }
 
 void Pusher::Send(ContainerRecord& record, SharedResources target) {
   PushState& state = *record.push;
-  const std::shared_ptr<const ResourceValues>& missing =
+  std::shared_ptr<const ResourceValues> missing =
       recent_.Missing(target, state.certain ? state.applied : recent_.none());
   if (missing->empty()) return SettleAs(record, *target);
+  if (state.sets_alone && missing->has_sets()) {
+    target = WithoutNumbers(*target, *missing);
+    missing = std::make_shared<const ResourceValues>(
+        ResourceValues{.cpus = missing->cpus, .mems = missing->mems});
+  }
   state.in_flight = true;
   TrackCall(record);
   if (target->cpus) state.possible |= *target->cpus;
   state.held |= target->exclusive;
   state.sent = std::move(target);
+  state.payload = missing;
+  ++state.update;
+  if (LooksUp(state)) {
+    to_look_up_.push_back({.key = record.container.key, .update = state.update});
+    if (!gathering_) LookUp();
+    return;
+  }
   if (!gathering_) return Call(record.container, *missing);
   if (gathered_values_.empty() || gathered_values_.back() != missing) {
     gathered_values_.push_back(missing);
@@ -294,6 +313,7 @@ void Pusher::BeginGathering(size_t most) {
 void Pusher::SendGathered() {
   gathering_ = false;
   state_writer_.WriteCalls();
+  if (!to_look_up_.empty()) LookUp();
   if (gathered_.empty()) return;
   unanswered_ += gathered_.size();
   std::vector<RuntimeClient::Update> updates;
@@ -317,6 +337,8 @@ void Pusher::Settle(ContainerRecord& record) {
   PushState& state = *record.push;
   state.held = state.applied->exclusive;
   state.certain = true;
+  EndStuck(record);
+  Recover(record);
   TrackLeftover(record);
   TrackCall(record);
 }
@@ -327,35 +349,45 @@ void Pusher::OnAnswer(ContainerKey key, const Status& status) {
   if (!record->push->in_flight) return;
   PushState& state = *record->push;
   state.in_flight = false;
-  state.last_error = status;
   SharedResources sent = std::move(state.sent);
+  const std::shared_ptr<const ResourceValues> carried = std::move(state.payload);
   if (status.ok()) {
-    if (!state.overlapped) {
-      Record(state, OverApplied(std::move(sent), state.applied));
-      listener_.OnInForce(*record, *state.applied);
-    }
-    state.delay = std::chrono::milliseconds(0);
-  } else {
-    state.certain = false;
+    OnSuccess(*record, std::move(sent));
+  } else if (!TrySetsAlone(*record, status, *carried)) {
+    OnFailure(*record, status, *carried);
   }
+  ResumeAfterAnswers();
+}
+
+void Pusher::OnSuccess(ContainerRecord& record, SharedResources sent) {
+  PushState& state = *record.push;
+  const bool sets_alone = std::exchange(state.sets_alone, false);
+  if (!state.overlapped) {
+    Record(state, OverApplied(std::move(sent), state.applied));
+    EndStuck(record);
+    listener_.OnInForce(record, *state.applied);
+  }
+  EndOverlap(record);
+  if (sets_alone) {
+    Retry(record.container.key, state);
+  } else {
+    state.restore = false;
+    Recover(record);
+    state.delay = std::chrono::milliseconds(0);
+    Step(record);
+  }
+  listener_.OnApplied(record.container.key);
+}
+
+// After an answer: what two updates at once have made is not known.
+void Pusher::EndOverlap(ContainerRecord& record) {
+  PushState& state = *record.push;
   if (state.forwarded == 0) {
     if (state.overlapped) state.certain = false;
     state.overlapped = false;
   }
-  TrackLeftover(*record);
-  TrackCall(*record);
-  if (!status.ok()) {
-    if (status.code() == StatusCode::kNotFound) {
-      listener_.OnGone(key);
-    } else {
-      Retry(key, state);
-      listener_.OnFailed(key, status);
-    }
-  } else {
-    Step(*record);
-    listener_.OnApplied(key);
-  }
-  ResumeAfterAnswers();
+  TrackLeftover(record);
+  TrackCall(record);
 }
 
 void Pusher::Retry(ContainerKey key, PushState& state) {

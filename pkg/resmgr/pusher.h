@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "pkg/resmgr/recent_resources.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/state_writer.h"
+#include "pkg/resmgr/values_of_others.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
@@ -29,6 +31,11 @@ namespace resmgr {
 // A container that is being started is sent nothing: the runtime may have read already what it
 // starts it with, and would change its own notes only, as containerd does. For the same reason an
 // update of the kubelet's that meets a start is followed by one of ours.
+//
+// What another program changed in a container's cgroup can make the runtime refuse an update for
+// values that do not matter here. So a refused one is sent once more with CPUs and memory nodes
+// alone, and the numbers follow in updates of their own. Where another program has set a
+// quota that the policy does not decide, or a memory limit, these stay (Options::others).
 class Pusher {
  public:
   struct Options {
@@ -36,6 +43,7 @@ class Pusher {
     std::chrono::milliseconds last_retry{5'000};
     // How often containers that wait are looked through for circles while others are being moved.
     std::chrono::milliseconds circle_check{1'000};
+    ValuesOfOthers* others = nullptr;  // outlives the pusher; may be null
   };
 
   // Told on the loop's thread, from within an answer of the runtime.
@@ -46,6 +54,9 @@ class Pusher {
     virtual void OnApplied(ContainerKey key) = 0;
     // An update failed and will be tried again; not called with NotFound.
     virtual void OnFailed(ContainerKey key, const Status& status) = 0;
+    // What failed last has succeeded, or is to be done no more. The pusher must not be called from
+    // here.
+    virtual void OnRecovered(const ContainerRecord& record) = 0;
     // The runtime has no such container any more.
     virtual void OnGone(ContainerKey key) = 0;
     // An update was answered, in whatever way, whose container has ended meanwhile.
@@ -79,6 +90,8 @@ class Pusher {
   void Confirm(ContainerKey key, const AppliedResources& applied);
   // What is in force is not known after all: it is sent again.
   void MarkUncertain(ContainerKey key);
+  // The same, and what other programs have set is put back.
+  void Restore(ContainerKey key);
   // It is about to be started although updates of it may be under way: whether the start comes
   // before or after them is not known, and what should be in force is sent again after it.
   void MarkOverlap(ContainerKey key);
@@ -103,6 +116,16 @@ class Pusher {
   // Of the last try; OK when it succeeded or there was none.
   Status LastError(ContainerKey key) const;
 
+  // Its CPUs and memory nodes are in force, and the runtime refuses the rest.
+  bool OnlyNumbersRefused(ContainerKey key) const;
+  // A start waits for it from now on, if not before.
+  void NoteWaitedFor(ContainerKey key);
+  // Since when one that is followed has kept starts waiting or was refused its CPUs; nullopt where
+  // it does neither.
+  std::optional<EventLoop::Clock::time_point> StuckSince(ContainerKey key) const;
+  // A start ends because of it; returns whether it is the first one.
+  bool TellStuck(ContainerKey key);
+
   // Created or confirmed once, or being created, and not forgotten since.
   bool Follows(ContainerKey key) const { return Followed(key) != nullptr; }
 
@@ -119,10 +142,31 @@ class Pusher {
   // Updates between these are noted with one write, and sent after it.
   void BeginGathering(size_t most);
   void SendGathered();
+  // Those for which the values of others are looked up first.
+  struct LookedUp {
+    ContainerKey key;
+    uint64_t update;
+  };
+  bool LooksUp(const PushState& state) const {
+    return options_.others != nullptr && !state.restore && runtime_.WritesNotedValues();
+  }
+  void LookUp();
+  // A report of the runtime as if it did not have the values of others that it was sent.
+  static AppliedResources WithoutKept(const ContainerRecord& record, AppliedResources reported);
+  void CallLookedUp(const std::vector<LookedUp>& updates, const ValuesOfOthers::Found& found);
   void Settle(ContainerRecord& record);
   // Of a call made in that epoch.
   void TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status);
   void OnAnswer(ContainerKey key, const Status& status);
+  void OnSuccess(ContainerRecord& record, SharedResources sent);
+  void EndStuck(ContainerRecord& record) const;
+  void Recover(ContainerRecord& record);
+  void EndOverlap(ContainerRecord& record);
+  void OnFailure(ContainerRecord& record, const Status& status, const ResourceValues& carried);
+  bool TrySetsAlone(ContainerRecord& record, const Status& status, const ResourceValues& carried);
+  bool PrepareSetsAlone(PushState& state, const AppliedResources& target);
+  // The same without the numbers that `carried` has.
+  SharedResources WithoutNumbers(const AppliedResources& resources, const ResourceValues& carried);
   void Retry(ContainerKey key, PushState& state);
   SharedResources OverApplied(SharedResources sent, const SharedResources& before);
   void Record(PushState& state, SharedResources applied);
@@ -186,6 +230,7 @@ class Pusher {
   };
   std::vector<Gathered> gathered_;
   std::vector<std::shared_ptr<const ResourceValues>> gathered_values_;
+  std::vector<LookedUp> to_look_up_;
   bool gathering_ = false;
   EventLoop::HandlePtr circle_check_;
   std::shared_ptr<Pusher*> self_;  // answers may come after the pusher is gone

@@ -22,6 +22,7 @@
 #include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/observer.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/resmgr/values_of_others.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
@@ -72,6 +73,9 @@ class ResourceManager {
     // Whether this daemon has warned of updates that ask for other CPUs (cpuset_overrides.h);
     // outlives the manager. nullptr: it warns once in its own life.
     bool* overrides_warned = nullptr;
+    // Asked before each update of the manager's own; outlives it. nullptr: the runtime is sent what
+    // is decided, and nothing else.
+    ValuesOfOthers* others = nullptr;
     RuntimesConfig runtimes{};  // the overhead of pods of which kubelets state none
   };
 
@@ -212,7 +216,8 @@ class ResourceManager {
   // What the runtime reports of everything that it holds, in full; changes nothing here. As
   // RuntimeClient::ListAll.
   void AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done);
-  // Sends what should be in force to the container again: it was seen to have something else.
+  // Sends what should be in force to the container again: it was seen to have something else. What
+  // other programs have set does not stay.
   // Does nothing for a container that is not known.
   void SendAgain(ContainerKey key);
   void SendAgain(const ContainerId& id);

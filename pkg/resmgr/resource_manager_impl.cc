@@ -53,9 +53,9 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       policy_(std::move(policy)),
       state_writer_(loop, state, store_),
       decider_(machine, *policy_, store_),
-      pusher_(
-          loop, runtime, store_, state_writer_, *this, machine.online(),
-          {options.first_retry, options.last_retry, std::min(options.last_retry, kCircleCheck)}),
+      pusher_(loop, runtime, store_, state_writer_, *this, machine.online(),
+              {options.first_retry, options.last_retry, std::min(options.last_retry, kCircleCheck),
+               options.others}),
       look_again_timers_(clock_, [this](ContainerKey key) { LookAgain(key); }),
       synchronizer_(
           loop, runtime, *this,
@@ -99,7 +99,8 @@ void ResourceManager::Impl::Disconnected() {
 void ResourceManager::Impl::OnApplied(ContainerKey key) {
   if (ContainerRecord* const record = store_.Find(key)) {
     NoteTold(*record);
-    observers_.OnPushed(ActAt(*record));
+    // Else the numbers of the same update were refused, and follow.
+    if (pusher_.LastError(key).ok()) observers_.OnPushed(ActAt(*record));
   } else {
     OnMoot();
   }

@@ -57,7 +57,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   void AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done) {
     runtime_.ListAll({}, std::move(done));
   }
-  void SendAgain(ContainerKey key) { pusher_.MarkUncertain(key); }
+  void SendAgain(ContainerKey key) { pusher_.Restore(key); }
   void SendAgain(const ContainerId& id) {
     if (const ContainerRecord* const record = store_.Resolve(id)) SendAgain(record->container.key);
   }
@@ -110,6 +110,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   // Pusher::Listener
   void OnApplied(ContainerKey key) override;
   void OnFailed(ContainerKey key, const Status& status) override;
+  void OnRecovered(const ContainerRecord& record) override;
   void OnGone(ContainerKey key) override;
   void OnMoot() override { observers_.OnMoot(1); }
   void OnInForce(const ContainerRecord& record, const AppliedResources& applied) override;

@@ -110,6 +110,9 @@ class RuntimeClient {
   // Whether a list may show what was not told before, so that asking for one before a refusal is
   // worth the time.
   virtual bool ListsTellNews() const { return true; }
+
+  // Whether an update may write values that it does not name, as the runtime has noted them.
+  virtual bool WritesNotedValues() const { return true; }
 };
 
 }  // namespace resmgr

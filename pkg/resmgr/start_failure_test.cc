@@ -144,8 +144,13 @@ TEST_F(StartFailureTest, AChangedFailurePolicyAppliesToWaitingStarts) {
   ASSERT_TRUE(Decided());
   EXPECT_EQ(decided_->code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(Counts(), HasSubstr("held_starts_total{result=\"let_through\"} 0"));
+}
 
-  const auto second = Ask(app);
+TEST_F(StartFailureTest, AMilderFailurePolicyAppliesToWaitingStarts) {
+  node_.manager().SetStartFailurePolicy(FailurePolicy::kFail);
+  node_.Run("shared", kBurstable, 100);
+  const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
+  const auto wait = Ask(app);
   node_.manager().SetStartFailurePolicy(FailurePolicy::kIgnore);
   ASSERT_TRUE(Decided());
   EXPECT_TRUE(decided_->ok()) << *decided_;

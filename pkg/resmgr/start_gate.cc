@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/start_gate.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
+
+#include "pkg/resmgr/update_remedies.h"
 
 namespace resmgr {
 
@@ -13,7 +15,7 @@ StartGate::Wait::~Wait() {
   if (const std::shared_ptr<StartGate*> gate = gate_.lock()) (*gate)->waits_.erase(number_);
 }
 
-StartGate::StartGate(EventLoop& loop, ContainerStore& store, const Pusher& pusher, Options options)
+StartGate::StartGate(EventLoop& loop, ContainerStore& store, Pusher& pusher, Options options)
     : loop_(loop),
       store_(store),
       pusher_(pusher),
@@ -21,19 +23,23 @@ StartGate::StartGate(EventLoop& loop, ContainerStore& store, const Pusher& pushe
       self_(std::make_shared<StartGate*>(this)) {}
 
 std::unique_ptr<StartGate::Wait> StartGate::Admit(ContainerKey key, Go go) {
-  const std::optional<Obstacle> obstacle = FindObstacle(key);
-  if (!obstacle) {
-    if (ContainerRecord* const record = store_.Find(key)) record->Advance(LifeEvent::kStartSent);
-    go(OkStatus());
+  const Obstacles found = Look(key);
+  if (!found.blocks) {
+    go(End(key, found.overdue, /*timed_out=*/false));
     return nullptr;
   }
+  // All at once, so that several which are stuck block it for one timeout together.
+  VisitObstacles(key, [this](const Obstacle& obstacle) {
+    pusher_.NoteWaitedFor(obstacle.key);
+    return true;
+  });
   const uint64_t number = ++last_number_;
-  waits_[number] = Waiting{
-      .key = key,
-      .obstacle = obstacle->key,
-      .go = std::move(go),
-      .timeout = loop_.After(options_.timeout, [this, number] { OnTimeout(number); }),
-  };
+  Waiting& wait = waits_[number];
+  wait.key = key;
+  wait.obstacle = found.blocks->key;
+  wait.go = std::move(go);
+  wait.deadline = loop_.Now() + options_.timeout;
+  SetTimer(number, wait);
   return std::make_unique<Wait>(self_, number);
 }
 
@@ -59,78 +65,137 @@ void StartGate::RefuseAll(const Status& status) {
     Finish(waits_.begin()->first, status);
 }
 
-std::optional<StartGate::Obstacle> StartGate::FindObstacle(ContainerKey key) const {
+void StartGate::VisitObstacles(ContainerKey key, const Visit& visit) const {
+  using enum Obstacle::Kind;
   const ContainerRecord* const record = store_.Find(key);
   // What is not placed here is the runtime's to judge.
-  if (record == nullptr || !record->Placeable()) return std::nullopt;
-  if (!pusher_.Settled(key)) return OwnPlacement(*record);
+  if (record == nullptr || !record->Placeable()) return;
+  if (!pusher_.Settled(key) && !pusher_.OnlyNumbersRefused(key) &&
+      !visit({.kind = kOwnPlacement, .key = key})) {
+    return;
+  }
   const Placement& placement = record->container.placement;
   if (!placement.exclusive.empty()) {
     for (const auto& [other_key, other] : store_.containers()) {
       if (other_key == key || !other.MayRun()) continue;
       if (other.Unpinned()) options_.unpinned(other_key);
-      const CpuSet met = pusher_.ToLeave(other, placement.exclusive);
-      if (!met.empty()) return Neighbour(other, "may still run on its exclusive CPUs", met);
+      CpuSet met = pusher_.ToLeave(other, placement.exclusive);
+      if (!met.empty() &&
+          !visit({.kind = kOnExclusiveCpus, .key = other_key, .cpus = std::move(met)})) {
+        return;
+      }
     }
   }
   for (const ContainerKey other_key : pusher_.leftovers()) {
     const ContainerRecord* const other = store_.Find(other_key);
     if (other_key == key || other == nullptr || !other->MayRun() || !placement.cpus) continue;
-    const CpuSet met = pusher_.Leftover(other_key) & *placement.cpus;
-    if (!met.empty()) return Neighbour(*other, "has not given up the CPUs", met);
+    CpuSet met = pusher_.Leftover(other_key) & *placement.cpus;
+    if (!met.empty() && !visit({.kind = kKeepsCpus, .key = other_key, .cpus = std::move(met)})) {
+      return;
+    }
   }
-  return std::nullopt;
 }
 
-StartGate::Obstacle StartGate::OwnPlacement(const ContainerRecord& record) const {
-  const Container& container = record.container;
-  return {container.key,
-          fmt::format("its own placement on CPUs {} is not in force",
-                      container.placement.cpus ? container.placement.cpus->ToString() : "any")};
+StartGate::Obstacles StartGate::Look(ContainerKey key) const {
+  Obstacles found;
+  VisitObstacles(key, [this, &found](const Obstacle& obstacle) {
+    if (IsOverdue(obstacle.key)) {
+      found.overdue.push_back(obstacle);
+      return true;
+    }
+    found.blocks = obstacle;
+    return false;
+  });
+  return found;
 }
 
-StartGate::Obstacle StartGate::Neighbour(const ContainerRecord& record, std::string_view what,
-                                         const CpuSet& cpus) const {
-  return {record.container.key,
-          fmt::format("container {} {} {}", FullName(record.pod->pod, record.container.name), what,
-                      cpus.ToString())};
+bool StartGate::IsOverdue(ContainerKey key) const {
+  const std::optional<Time> since = pusher_.StuckSince(key);
+  return since && loop_.Now() - *since >= options_.timeout;
+}
+
+// For when its obstacle is overdue, or its own time is up.
+void StartGate::SetTimer(uint64_t number, Waiting& wait) {
+  const std::optional<Time> since = pusher_.StuckSince(wait.obstacle);
+  const Time until = since ? std::min(wait.deadline, *since + options_.timeout) : wait.deadline;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - loop_.Now());
+  wait.timer = loop_.After(std::max(left, std::chrono::milliseconds(1)),
+                           [this, number] { OnTimer(number); });
 }
 
 void StartGate::ExamineOne(uint64_t number) {
-  const auto found = waits_.find(number);
-  if (found == waits_.end()) return;
-  const ContainerKey key = found->second.key;
-  if (const std::optional<Obstacle> obstacle = FindObstacle(key)) {
-    found->second.obstacle = obstacle->key;
-    return;
-  }
-  if (ContainerRecord* const record = store_.Find(key)) record->Advance(LifeEvent::kStartSent);
-  Finish(number, OkStatus());
+  const auto wait = waits_.find(number);
+  if (wait == waits_.end()) return;
+  const ContainerKey key = wait->second.key;
+  const Obstacles found = Look(key);
+  if (!found.blocks) return Finish(number, End(key, found.overdue, /*timed_out=*/false));
+  wait->second.obstacle = found.blocks->key;
+  pusher_.NoteWaitedFor(found.blocks->key);
 }
 
-std::string StartGate::TimeoutReason(const Obstacle& obstacle) const {
-  std::string text = fmt::format("after {} ms {}", options_.timeout.count(), obstacle.text);
-  const Status error = pusher_.LastError(obstacle.key);
-  if (!error.ok()) text += fmt::format("; the runtime's last answer: {}", Describe(error));
+void StartGate::OnTimer(uint64_t number) {
+  Waiting& wait = waits_.at(number);
+  Obstacles found = Look(wait.key);
+  const bool timed_out = loop_.Now() >= wait.deadline;
+  if (found.blocks && !timed_out) {
+    wait.obstacle = found.blocks->key;
+    return SetTimer(number, wait);
+  }
+  if (found.blocks) found.overdue.insert(found.overdue.begin(), *found.blocks);
+  Finish(number, End(wait.key, found.overdue, timed_out));
+}
+
+Status StartGate::End(ContainerKey key, const std::vector<Obstacle>& in_the_way, bool timed_out) {
+  if (!in_the_way.empty()) {
+    bool news = false;
+    for (const Obstacle& obstacle : in_the_way)
+      news = pusher_.TellStuck(obstacle.key) || news;
+    const std::string reason = Reason(in_the_way, timed_out);
+    const bool refuses = options_.on_timeout == FailurePolicy::kFail;
+    if (refuses && (news || timed_out)) return FailedPrecondition("cannot start: {}", reason);
+    options_.let_through(
+        key,
+        fmt::format("{}: {}",
+                    refuses ? "since one container blocks no start for longer than one deadline"
+                            : "as StartFailurePolicy says",
+                    reason));
+  }
+  if (ContainerRecord* const record = store_.Find(key)) record->Advance(LifeEvent::kStartSent);
+  return OkStatus();
+}
+
+std::string StartGate::Reason(const std::vector<Obstacle>& in_the_way, bool timed_out) const {
+  const Obstacle& first = in_the_way.front();
+  std::string text = timed_out ? fmt::format("after {} ms ", options_.timeout.count()) : "";
+  text += Describe(first);
+  if (in_the_way.size() > 1)
+    text += fmt::format(" (and {} more containers)", in_the_way.size() - 1);
+  if (const auto since = pusher_.StuckSince(first.key); since && !timed_out) {
+    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(loop_.Now() - *since);
+    text += fmt::format(", for {} ms now", time.count());
+  }
+  const Status error = pusher_.LastError(first.key);
+  if (!error.ok()) {
+    text += fmt::format("; the runtime's last answer: {}", resmgr::Describe(error));
+  }
+  if (const ContainerRecord* const record = store_.Find(first.key)) {
+    text += "; what to do: " + UpdateRemedy(record->pod->pod, record->container, error);
+  }
   return text;
 }
 
-void StartGate::OnTimeout(uint64_t number) {
-  const ContainerKey key = waits_.at(number).key;
-  const std::optional<Obstacle> obstacle = FindObstacle(key);
-  ContainerRecord* const record = store_.Find(key);
-  if (!obstacle || record == nullptr) {
-    ExamineOne(number);
-    return;
+std::string StartGate::Describe(const Obstacle& obstacle) const {
+  const ContainerRecord& record = *store_.Find(obstacle.key);
+  if (obstacle.kind == Obstacle::Kind::kOwnPlacement) {
+    const std::optional<CpuSet>& cpus = record.container.placement.cpus;
+    return fmt::format("its own placement on CPUs {} is not in force",
+                       cpus ? cpus->ToString() : "any");
   }
-  const std::string reason = TimeoutReason(*obstacle);
-  if (options_.on_timeout == FailurePolicy::kIgnore) {
-    options_.let_through(key, reason);
-    record->Advance(LifeEvent::kStartSent);
-    Finish(number, OkStatus());
-    return;
-  }
-  Finish(number, FailedPrecondition("cannot start: {}", reason));
+  const std::string_view what = obstacle.kind == Obstacle::Kind::kOnExclusiveCpus
+                                    ? "may still run on its exclusive CPUs"
+                                    : "has not given up the CPUs";
+  return fmt::format("container {} {} {}", FullName(record.pod->pod, record.container.name), what,
+                     obstacle.cpus.ToString());
 }
 
 // The callback may do anything, also withdraw this wait: it is forgotten first.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
@@ -23,7 +24,12 @@ namespace resmgr {
 // CPUs, and none still has CPUs exclusively that are to be shared with it. A
 // container that the policy does not pin never leaves, so no start waits for it. Waits
 // are re-examined after each update that took effect. After a timeout they end with a refusal, or
-// the container is started anyway, as the failure policy says. All on the loop's thread.
+// the container is started anyway, as the failure policy says.
+//
+// One container blocks others for one timeout: from the first refusal of its update, or from the
+// first start that waits for it, until it has moved. Then it is overdue. What waits for it ends as
+// the failure policy says, and so does the first start that meets it later; all others go on.
+// All on the loop's thread.
 class StartGate {
  public:
   using Go = std::function<void(Status)>;
@@ -43,19 +49,20 @@ class StartGate {
   struct Options {
     std::chrono::milliseconds timeout{};
     FailurePolicy on_timeout = FailurePolicy::kFail;
-    // Told of each start that goes on although `reason` is in its way.
+    // Told of each start that goes on although something is in its way: "as StartFailurePolicy
+    // says: container ...".
     std::function<void(ContainerKey key, const std::string& reason)> let_through{};
     // Reports a container that is not pinned while others have exclusive CPUs; may report it more
     // than once.
     std::function<void(ContainerKey key)> unpinned{};
   };
-  StartGate(EventLoop& loop, ContainerStore& store, const Pusher& pusher, Options options);
+  StartGate(EventLoop& loop, ContainerStore& store, Pusher& pusher, Options options);
   StartGate(const StartGate&) = delete;
   StartGate& operator=(const StartGate&) = delete;
 
   // Runs `go` with OK at once, and returns nullptr, when nothing is in the way; else later, with OK
-  // or with FailedPrecondition naming what was in the way until the timeout. The container counts
-  // as starting before `go` runs with OK.
+  // or with FailedPrecondition naming what was in the way until the timeout. At once, too, where
+  // only what is overdue is in the way. The container counts as starting before `go` runs with OK.
   std::unique_ptr<Wait> Admit(ContainerKey key, Go go);
 
   // Something changed that waits may depend on.
@@ -70,29 +77,42 @@ class StartGate {
   size_t waiting() const { return waits_.size(); }
 
  private:
+  using Time = EventLoop::Clock::time_point;
   struct Obstacle {
+    enum class Kind { kOwnPlacement, kOnExclusiveCpus, kKeepsCpus };
+    Kind kind = Kind::kOwnPlacement;
     ContainerKey key{};
-    std::string text;
+    CpuSet cpus{};
+  };
+  struct Obstacles {
+    std::optional<Obstacle> blocks;  // the first one that is not overdue
+    std::vector<Obstacle> overdue;   // those before it
   };
   struct Waiting {
     ContainerKey key{};
     ContainerKey obstacle{};
     Go go;
-    EventLoop::HandlePtr timeout;
+    Time deadline{};
+    EventLoop::HandlePtr timer;
   };
 
-  std::optional<Obstacle> FindObstacle(ContainerKey key) const;
-  Obstacle OwnPlacement(const ContainerRecord& record) const;
-  Obstacle Neighbour(const ContainerRecord& record, std::string_view what,
-                     const CpuSet& cpus) const;
+  // Calls `visit` for what is in the way until that returns false.
+  using Visit = std::function<bool(const Obstacle& obstacle)>;
+  void VisitObstacles(ContainerKey key, const Visit& visit) const;
+  Obstacles Look(ContainerKey key) const;
+  bool IsOverdue(ContainerKey key) const;
+  void SetTimer(uint64_t number, Waiting& wait);
   void ExamineOne(uint64_t number);
-  std::string TimeoutReason(const Obstacle& obstacle) const;
-  void OnTimeout(uint64_t number);
+  void OnTimer(uint64_t number);
+  // What becomes of a start with these in its way, now that it waits no longer.
+  Status End(ContainerKey key, const std::vector<Obstacle>& in_the_way, bool timed_out);
+  std::string Reason(const std::vector<Obstacle>& in_the_way, bool timed_out) const;
+  std::string Describe(const Obstacle& obstacle) const;
   void Finish(uint64_t number, const Status& status);
 
   EventLoop& loop_;
   ContainerStore& store_;
-  const Pusher& pusher_;
+  Pusher& pusher_;
   Options options_;
   std::map<uint64_t, Waiting> waits_;
   uint64_t last_number_ = 0;

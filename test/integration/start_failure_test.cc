@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container that may start only when another one has left its CPUs, and that one does not.
+#include <chrono>
 #include <string>
 
 #include "test/integration/control_fixture.h"
@@ -20,6 +21,10 @@ class StartFailureTest : public ControlTest {
         client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
     EXPECT_THAT(id, IsOk());
     return id.value_or("");
+  }
+  bool CountsNotUpdated(int containers) {
+    const std::string line = fmt::format("not_updated_containers {}\n", containers);
+    return Counts().find(line) != std::string::npos;
   }
 };
 
@@ -72,9 +77,36 @@ TEST_F(StartFailureTest, IsLetThroughWhenTheRuntimeRefusesToMoveTheOther) {
                                     HasSubstr("the runtime will not")));
   EXPECT_THAT(Counts(), AllOf(HasSubstr("held_starts_total{result=\"refused\"} 0"),
                               HasSubstr("held_starts_total{result=\"let_through\"} 1")));
+  EXPECT_TRUE(Eventually([&] { return CountsNotUpdated(1); }));
   runtime_.ClearScripts();
   EXPECT_TRUE(
       Eventually([&] { return !CpusAtRuntime(stubborn.container).Intersects(CpusAtRuntime(id)); }));
+  EXPECT_TRUE(Eventually([&] { return CountsNotUpdated(0); }));
+  EXPECT_TRUE(Logged("the runtime updates container default/stubborn/s again"));
+}
+
+// What the runtime can never update must not stop the node.
+TEST_F(StartFailureTest, OneStartIsRefusedForAContainerThatTheRuntimeRefusesToMove) {
+  StartWithMetrics({});
+  CriClient client = Relayed();
+  Run(client, MakeBestEffortPod("stubborn"), MakeBestEffortContainer("s"));
+  runtime_.Script(
+      "UpdateContainerResources",
+      {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "write cpu.weight: invalid argument")});
+  const std::string id = CreateExclusive(client);
+  const Status refused = client.StartContainer(id);
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(refused)),
+              AllOf(HasSubstr("container default/stubborn/s may still"),
+                    HasSubstr("if cpu.idle is 1 in its cgroup, set it to 0; or delete pod "
+                              "default/stubborn")));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(client.StartContainer(id), IsOk());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_THAT(Ctl({"status"}).out,
+              AllOf(HasSubstr("does not update default/stubborn/s"), HasSubstr("cpu.idle")));
+  EXPECT_THAT(Ctl({"explain", "stubborn"}).out, HasSubstr("not updated"));
+  EXPECT_THAT(Ctl({"history"}).out, HasSubstr("let through"));
 }
 
 }  // namespace

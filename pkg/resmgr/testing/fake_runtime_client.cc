@@ -16,6 +16,8 @@ std::string Describe(const ContainerId& id, const ResourceValues& adjustment) {
   if (adjustment.cpu_shares) text += fmt::format(" shares={}", *adjustment.cpu_shares);
   if (adjustment.cpu_quota) text += fmt::format(" quota={}", *adjustment.cpu_quota);
   if (adjustment.cpu_period) text += fmt::format(" period={}", *adjustment.cpu_period);
+  if (adjustment.memory_limit) text += fmt::format(" memory={}", *adjustment.memory_limit);
+  if (adjustment.memory_swap_limit) text += fmt::format(" swap={}", *adjustment.memory_swap_limit);
   return text;
 }
 

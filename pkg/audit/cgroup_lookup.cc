@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/audit/cgroup_lookup.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <unistd.h>
+
+#include "pkg/audit/comparison.h"
+
+namespace resmgr {
+namespace {
+
+bool Differs(const ResourceValues& known, const CgroupValues& actual) {
+  return !CompareCgroup(known, actual).empty();
+}
+
+// The kernel counts in pages.
+bool IsLimit(int64_t actual, int64_t known) {
+  const int64_t page = ::sysconf(_SC_PAGESIZE);
+  return actual == known || actual == known / page * page;
+}
+
+ValuesOfOthers::Found ReadAll(const CgroupReader& cgroups,
+                              const std::vector<ValuesOfOthers::Subject>& subjects) {
+  ValuesOfOthers::Found found;
+  found.reserve(subjects.size());
+  for (const ValuesOfOthers::Subject& subject : subjects) {
+    const auto values = cgroups.ReadNumbers(subject.cgroup_parent, subject.id.value());
+    found.push_back(values.ok() ? OfOthers(subject, *values) : ResourceValues());
+  }
+  return found;
+}
+
+}  // namespace
+
+ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValues& actual) {
+  ResourceValues found;
+  const ResourceValues& known = subject.known;
+  // Of a container without a limit, the period does not matter.
+  const bool other_quota = Differs({.cpu_quota = known.cpu_quota}, actual);
+  const bool limited = known.cpu_quota.value_or(-1) > 0;
+  if (other_quota || (limited && Differs({.cpu_period = known.cpu_period}, actual))) {
+    found.cpu_quota = actual.set.cpu_quota;
+    found.cpu_period = actual.set.cpu_period;
+  }
+  const std::optional<int64_t>& memory = actual.set.memory_limit;
+  if (subject.memory_limit.value_or(0) > 0 && memory && !IsLimit(*memory, *subject.memory_limit)) {
+    found.memory_limit = memory;
+    // The kernel, or the runtime, takes no limit of both that is below the one of memory.
+    const std::optional<int64_t>& swap = actual.set.memory_swap_limit;
+    if (swap.value_or(-1) >= 0) found.memory_swap_limit = swap;
+  }
+  return found;
+}
+
+CgroupLookup::CgroupLookup(EventLoop& loop, CgroupReader cgroups,
+                           std::chrono::milliseconds patience)
+    : loop_(loop),
+      cgroups_(std::move(cgroups)),
+      patience_(patience),
+      reading_(loop, "cgroup-lookup", std::chrono::milliseconds(0)) {}
+
+void CgroupLookup::Look(std::vector<Subject> subjects, std::function<void(Found)> done) {
+  waiting_.push_back({std::move(subjects), std::move(done)});
+  if (batch_ == nullptr) Begin();
+}
+
+void CgroupLookup::Begin() {
+  batch_ = std::make_shared<Batch>(std::exchange(waiting_, {}));
+  const auto give_up = [this] { End({}); };
+  if (hangs_) {
+    deadline_ = loop_.After(std::chrono::milliseconds(0), give_up);
+    return;
+  }
+  deadline_ = loop_.After(patience_, [this] {
+    hangs_ = true;
+    End({});
+  });
+  const Status begun =
+      reading_.Run([this, batch = batch_, cgroups = cgroups_]() -> EventLoop::Task {
+        auto found = std::make_shared<std::vector<Found>>();
+        for (const Request& request : *batch)
+          found->push_back(ReadAll(cgroups, request.subjects));
+        return [this, batch, found] {
+          hangs_ = false;
+          if (batch_ == batch) End(std::move(*found));
+        };
+      });
+  if (!begun.ok()) deadline_ = loop_.After(std::chrono::milliseconds(0), give_up);
+}
+
+void CgroupLookup::End(std::vector<Found> found) {
+  deadline_.reset();
+  const std::shared_ptr<Batch> batch = std::exchange(batch_, nullptr);
+  found.resize(batch->size());
+  for (size_t i = 0; i < batch->size(); ++i)
+    (*batch)[i].done(std::move(found[i]));
+  if (batch_ == nullptr && !waiting_.empty()) Begin();
+}
+
+}  // namespace resmgr

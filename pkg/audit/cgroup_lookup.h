@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "pkg/audit/cgroup_reader.h"
+#include "pkg/resmgr/values_of_others.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr {
+
+// The values of `actual` that are not those of `known`, as a runtime is told them: quota and period
+// together, and memory where the container has a limit.
+ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValues& actual);
+
+// Looks into the containers' cgroups, away from the loop: what comes while it looks is looked up
+// together after that.
+class CgroupLookup final : public ValuesOfOthers {
+ public:
+  // After `patience` it knows nothing.
+  CgroupLookup(EventLoop& loop, CgroupReader cgroups,
+               std::chrono::milliseconds patience = std::chrono::milliseconds(500));
+
+  void Look(std::vector<Subject> subjects, std::function<void(Found)> done) override;
+
+ private:
+  struct Request {
+    std::vector<Subject> subjects;
+    std::function<void(Found)> done;
+  };
+  using Batch = std::vector<Request>;
+
+  void Begin();
+  void End(std::vector<Found> found);
+
+  EventLoop& loop_;
+  const CgroupReader cgroups_;
+  const std::chrono::milliseconds patience_;
+  OffLoop reading_;
+  Batch waiting_;
+  std::shared_ptr<Batch> batch_;  // that is being looked up
+  EventLoop::HandlePtr deadline_;
+  bool hangs_ = false;  // former work has not ended in time
+};
+
+}  // namespace resmgr

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates that leave in force what other programs have set.
+#include <utility>
+
+#include "pkg/resmgr/pusher.h"
+
+namespace resmgr {
+namespace {
+
+// The quota that the runtime has set, as far as that is known; else what it should have.
+ResourceValues KnownQuota(const ContainerRecord& record) {
+  const AppliedResources desired = DesiredResources(record.container);
+  const AppliedResources& applied = *record.push->applied;
+  const auto known = [](const auto& set, const auto& wanted) { return set ? set : wanted; };
+  return {.cpu_quota = known(applied.cpu_quota, desired.cpu_quota),
+          .cpu_period = known(applied.cpu_period, desired.cpu_period)};
+}
+
+// What the policy decides is not another program's, and neither is what just changed.
+ResourceValues WithOthers(const ContainerRecord& record, const ResourceValues& of_others,
+                          ResourceValues values) {
+  const Placement& placement = record.container.placement;
+  const ResourceValues known = KnownQuota(record);
+  const auto unchanged = [](const auto& sent, const auto& before) {
+    return !sent || sent == before;
+  };
+  if (of_others.cpu_quota && !placement.cpu_quota && !placement.cpu_period &&
+      unchanged(values.cpu_quota, known.cpu_quota) &&
+      unchanged(values.cpu_period, known.cpu_period)) {
+    values.cpu_quota = of_others.cpu_quota;
+    values.cpu_period = of_others.cpu_period;
+  }
+  values.memory_limit = of_others.memory_limit;
+  values.memory_swap_limit = of_others.memory_swap_limit;
+  return values;
+}
+
+}  // namespace
+
+void Pusher::Restore(ContainerKey key) {
+  if (ContainerRecord* const record = Followed(key)) {
+    record->push->restore = true;
+    record->push->kept = nullptr;
+  }
+  MarkUncertain(key);
+}
+
+void Pusher::LookUp() {
+  std::vector<LookedUp> updates = std::exchange(to_look_up_, {});
+  std::vector<ValuesOfOthers::Subject> subjects;
+  subjects.reserve(updates.size());
+  for (const LookedUp& update : updates) {
+    const ContainerRecord& record = *store_.Find(update.key);
+    subjects.push_back({.cgroup_parent = record.pod->pod.cgroup_parent,
+                        .id = record.container.id,
+                        .known = KnownQuota(record),
+                        .memory_limit = record.container.requested.memory_limit});
+  }
+  options_.others->Look(std::move(subjects),
+                        [weak = std::weak_ptr<Pusher*>(self_), epoch = epoch_,
+                         updates = std::move(updates)](const ValuesOfOthers::Found& found) {
+                          const auto self = weak.lock();
+                          if (self != nullptr && (*self)->epoch_ == epoch)
+                            (*self)->CallLookedUp(updates, found);
+                        });
+}
+
+void Pusher::CallLookedUp(const std::vector<LookedUp>& updates,
+                          const ValuesOfOthers::Found& found) {
+  std::vector<RuntimeClient::Update> calls;
+  std::vector<ContainerKey> keys;
+  std::vector<ResourceValues> values;  // those that differ from what was to be sent
+  values.reserve(updates.size());
+  for (size_t i = 0; i < updates.size(); ++i) {
+    ContainerRecord* const record = Followed(updates[i].key);
+    if (record == nullptr || !record->push->in_flight) continue;
+    PushState& state = *record->push;
+    if (state.update != updates[i].update) continue;
+    const ResourceValues* carried = state.payload.get();
+    // What was in force may be what the kubelet is just changing.
+    const bool quiet = !state.overlapped && state.forwarded == 0;
+    if (quiet && i < found.size() && !found[i].empty()) {
+      values.push_back(WithOthers(*record, found[i], *carried));
+      state.kept = std::make_shared<const ResourceValues>(found[i]);
+      carried = &values.back();
+    }
+    calls.push_back({.id = record->container.id, .adjustment = *carried});
+    keys.push_back(updates[i].key);
+  }
+  if (calls.empty()) return;
+  unanswered_ += calls.size();
+  runtime_.UpdateContainers(calls, [weak = std::weak_ptr<Pusher*>(self_), epoch = epoch_,
+                                    keys = std::move(keys)](size_t index, const Status& status) {
+    if (const auto self = weak.lock()) (*self)->TakeAnswer(epoch, keys[index], status);
+  });
+}
+
+AppliedResources Pusher::WithoutKept(const ContainerRecord& record, AppliedResources reported) {
+  if (record.push->kept == nullptr) return reported;
+  const ResourceValues& kept = *record.push->kept;
+  const AppliedResources desired = DesiredResources(record.container);
+  const auto ignore = [](const auto& of_others, auto& value, const auto& wanted) {
+    if (of_others && value == of_others) value = wanted;
+  };
+  ignore(kept.cpu_quota, reported.cpu_quota, desired.cpu_quota);
+  ignore(kept.cpu_period, reported.cpu_period, desired.cpu_period);
+  return reported;
+}
+
+}  // namespace resmgr

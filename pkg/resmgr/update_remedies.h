@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "pkg/base/status.h"
+#include "pkg/model/container.h"
+#include "pkg/model/pod.h"
+
+namespace resmgr {
+
+// What an administrator can do about a container that the runtime does not update, by the runtime's
+// answer `why`: OK where there was none yet. "set cpu.idle to 0 in its cgroup, or delete pod ns/x".
+std::string UpdateRemedy(const Pod& pod, const Container& container, const Status& why);
+
+}  // namespace resmgr

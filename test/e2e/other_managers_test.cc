@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What another program (koordlet, rubik) sets in the cgroups of real containers: our moves leave it
+// in force, and where it makes the runtime refuse our updates, others start all the same.
+#include <chrono>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/node_fixture.h"
+#include "test/support/containerd/child_process.h"
+
+namespace resmgr::test {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A memory limit on cgroup v1 and how to change it; the tests' images run there.
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+class OtherManagersTest : public NodeTest {
+ protected:
+  void SetUp() override { Open({}); }
+
+  static Workload Limited(const std::string& name) {
+    return {.name = name,
+            .qos = QosClass::kBurstable,
+            .cpu_request = MilliCpu{250},
+            .cpu_limit = MilliCpu{500},
+            .memory_limit = Bytes{64 * kMiB}};
+  }
+  std::string Read(const RunningPod& pod, std::string_view file) const {
+    return containerd().CgroupFile(pod.container_id, file);
+  }
+  // As any program with root's rights can.
+  void Write(const RunningPod& pod, std::string_view file, std::string_view value) {
+    const std::string path = containerd().CgroupPath(pod.container_id, file);
+    ASSERT_NE(path, "") << file;
+    std::ofstream stream(path);
+    stream << value << std::flush;
+    ASSERT_TRUE(stream.good()) << path;
+    ASSERT_EQ(Read(pod, file), value);
+  }
+  // A container that is to have a CPU for itself, and is not started.
+  std::string CreateExclusive(const std::string& name) {
+    const Workload workload = Guaranteed(name, 1);
+    const auto config = node().PodConfig(workload);
+    const auto pod = node().client().RunPod(config);
+    EXPECT_TRUE(pod.ok()) << pod.status();
+    const auto id = node().client().CreateContainer(*pod, config, Node::ContainerConfig(workload));
+    EXPECT_TRUE(id.ok()) << id.status();
+    return id.value_or("");
+  }
+};
+
+TEST_F(OtherManagersTest, AMoveLeavesQuotaAndMemoryOfOthersInForce) {
+  const RunningPod shared = Run(Limited("shared"));
+  ASSERT_EQ(Read(shared, "cpu.cfs_quota_us"), "50000");
+  Write(shared, "cpu.cfs_quota_us", "150000");
+  Write(shared, "memory.memsw.limit_in_bytes", std::to_string(192 * kMiB));
+  Write(shared, "memory.limit_in_bytes", std::to_string(128 * kMiB));
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  ExpectOn(shared, All() - CpuSetOf(exclusive));
+  EXPECT_EQ(Read(shared, "cpu.cfs_quota_us"), "150000");
+  EXPECT_EQ(Read(shared, "memory.limit_in_bytes"), std::to_string(128 * kMiB));
+  EXPECT_EQ(Read(shared, "memory.memsw.limit_in_bytes"), std::to_string(192 * kMiB));
+  // Its next move, too, for which the runtime has noted what was sent.
+  Remove(exclusive);
+  ExpectOn(shared, All());
+  EXPECT_EQ(Read(shared, "cpu.cfs_quota_us"), "150000");
+}
+
+// The kernel refuses what is less than the memory in use.
+TEST_F(OtherManagersTest, AContainerThatUsesMoreMemoryThanItsPodAsksForIsMoved) {
+  Workload hungry = Limited("hungry");
+  // What dd reads into is memory that the kernel cannot take back.
+  hungry.command = {"/bin/sh", "-c",
+                    "while [ ! -e /tmp/go ]; do sleep 0.1; done; "
+                    "exec dd if=/dev/zero of=/dev/null bs=90M"};
+  const RunningPod shared = Run(hungry);
+  Write(shared, "memory.memsw.limit_in_bytes", std::to_string(192 * kMiB));
+  Write(shared, "memory.limit_in_bytes", std::to_string(192 * kMiB));
+  const auto exec = node().client().Exec(shared.container_id, {"/bin/touch", "/tmp/go"});
+  ASSERT_TRUE(exec.ok()) << exec.status();
+  const Status full = WaitUntil("it uses its memory", kPatience, [&] {
+    return std::stoll("0" + Read(shared, "memory.usage_in_bytes")) > 80 * kMiB;
+  });
+  ASSERT_TRUE(full.ok()) << full;
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
+  ExpectOn(shared, All() - CpuSetOf(exclusive));
+}
+
+// No update of a container with cpu.idle works, since containerd writes its shares with each.
+TEST_F(OtherManagersTest, AContainerThatCannotBeMovedBlocksOneStartForOneDeadline) {
+  const RunningPod shared = Run(Limited("shared"));
+  node().watch().Remove(shared.container_id);  // it does just what must not happen
+  Write(shared, "cpu.idle", "1");
+  const std::string id = CreateExclusive("exclusive");
+  const Status refused = node().client().StartContainer(id);
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(refused)),
+              AllOf(HasSubstr("shared may still run on its exclusive CPUs"),
+                    HasSubstr("invalid argument"), HasSubstr("cpu.idle")));
+
+  const auto begin = std::chrono::steady_clock::now();
+  const Status started = node().client().StartContainer(id);
+  EXPECT_TRUE(started.ok()) << started;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
+  const auto status = node().Ctl("status");
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_THAT(*status, AllOf(HasSubstr("the runtime does not update"), HasSubstr("cpu.idle")));
+  const auto history = node().Ctl("history");
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_THAT(*history, HasSubstr("let through"));
+
+  // As the message says.
+  Write(shared, "cpu.idle", "0");
+  const auto own = containerd().AllowedCpus(id);
+  ASSERT_TRUE(own.has_value());
+  ExpectOn(shared, All() - *own);
+  EXPECT_TRUE(node().RelayLogs("the runtime updates container"));
+}
+
+}  // namespace
+}  // namespace resmgr::test
