@@ -2,6 +2,7 @@
 #include "pkg/docker/body_edits.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/docker/container_body.h"
 #include "pkg/docker/docker_labels.h"
 #include "pkg/docker/host_config_fields.h"
 #include "pkg/docker/host_config_lists.h"
@@ -106,6 +108,20 @@ void AddValues(const ResourceValues& values, NewMembers& members) {
 
 void AddNumber(std::string_view name, const std::optional<int64_t>& value, NewMembers& members) {
   if (value) members.emplace_back(name, fmt::format("{}", *value));
+}
+
+// The same limit by NanoCpus. What lifts the limit stays a quota, which dockerd takes from both;
+// a period alone does not matter to NanoCpus.
+void UseNanoCpus(const std::optional<int64_t>& quota, const std::optional<int64_t>& period,
+                 NewMembers& members) {
+  const bool limits = quota.value_or(0) > 0;
+  std::erase_if(members, [limits](const auto& member) {
+    return member.first == "CpuPeriod" || (limits && member.first == "CpuQuota");
+  });
+  if (!limits) return;
+  const double cpus = static_cast<double>(*quota) /
+                      static_cast<double>(period.value_or(0) > 0 ? *period : kNanoCpusPeriod);
+  members.emplace_back("NanoCpus", fmt::format("{}", std::llround(cpus * 1e9)));
 }
 
 // Those files of cgroup v2 for which Docker has a field; others are left out. kInvalidArgument: the
@@ -357,13 +373,14 @@ StatusOr<std::string> EditBody(Operation operation, std::string_view body,
   return splices.Apply();
 }
 
-std::string MakeUpdateBody(const ResourceValues& values) {
+std::string MakeUpdateBody(const ResourceValues& values, LimitedBy limited_by) {
   NewMembers members;
   AddValues(values, members);
+  if (limited_by == LimitedBy::kNanoCpus) UseNanoCpus(values.cpu_quota, values.cpu_period, members);
   return "{" + AsMembers(members) + "}";
 }
 
-StatusOr<std::string> MakeUpdateBody(const ResourceChange& change) {
+StatusOr<std::string> MakeUpdateBody(const ResourceChange& change, LimitedBy limited_by) {
   NewMembers members;
   const LinuxResources& resources = change.resources;
   const auto text = [&members](std::string_view name, const std::optional<std::string>& value) {
@@ -378,7 +395,13 @@ StatusOr<std::string> MakeUpdateBody(const ResourceChange& change) {
   AddNumber("MemorySwap", change.memory_swap_limit, members);
   for (const auto& [file, value] : change.unified)
     RESMGR_RETURN_IF_ERROR(AddFile(file, value, members));
+  if (limited_by == LimitedBy::kNanoCpus)
+    UseNanoCpus(resources.cpu_quota, resources.cpu_period, members);
   return "{" + AsMembers(members) + "}";
+}
+
+bool WantsNanoCpus(const Status& refusal) {
+  return Message(refusal).find("NanoCPUs has already been set") != std::string_view::npos;
 }
 
 }  // namespace resmgr::docker

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -24,8 +25,15 @@ bool DockerLeavesOut(Operation operation, const FieldChange& change);
 StatusOr<std::string> EditBody(Operation operation, std::string_view body,
                                const Adjustment& adjustment);
 
+// What limits a container's CPU time. dockerd refuses an update of one that limits it by the other
+// one.
+enum class LimitedBy : uint8_t { kQuota, kNanoCpus };
+
 // The bodies of updates of our own.
-std::string MakeUpdateBody(const ResourceValues& values);
-StatusOr<std::string> MakeUpdateBody(const ResourceChange& change);
+std::string MakeUpdateBody(const ResourceValues& values, LimitedBy limited_by = LimitedBy::kQuota);
+StatusOr<std::string> MakeUpdateBody(const ResourceChange& change,
+                                     LimitedBy limited_by = LimitedBy::kQuota);
+// dockerd refused an update because the container is LimitedBy::kNanoCpus.
+bool WantsNanoCpus(const Status& refusal);
 
 }  // namespace resmgr::docker

@@ -230,6 +230,11 @@ TEST(BodyEditsTest, OtherStagesSetEnvironmentLabelsAndLimits) {
 }
 
 TEST(BodyEditsTest, OurOwnUpdatesSayOnlyWhatChanges) {
+  EXPECT_EQ(MakeUpdateBody({.cpus = *CpuSet::Parse("2"), .cpu_quota = 75000, .cpu_period = 50000},
+                           LimitedBy::kNanoCpus),
+            R"({"CpusetCpus":"2","NanoCpus":1500000000})");
+  EXPECT_EQ(MakeUpdateBody({.cpu_quota = -1, .cpu_period = 100000}, LimitedBy::kNanoCpus),
+            R"({"CpuQuota":-1})");
   EXPECT_EQ(MakeUpdateBody({.cpus = *CpuSet::Parse("0,2"), .cpu_quota = -1}),
             R"({"CpuQuota":-1,"CpusetCpus":"0,2"})");
 }

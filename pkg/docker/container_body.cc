@@ -21,7 +21,6 @@ namespace resmgr::docker {
 namespace {
 
 constexpr int64_t kNanoPerCpu = 1'000'000'000;
-constexpr int64_t kDefaultPeriod = 100'000;
 
 std::vector<std::string> TextsOf(std::string_view list) {
   std::vector<std::string> texts;
@@ -139,8 +138,8 @@ struct RawResources {
     set(period, resources.cpu_period);
     set(quota, resources.cpu_quota);
     if (nano_cpus > 0) {
-      resources.cpu_period = kDefaultPeriod;
-      resources.cpu_quota = nano_cpus / (kNanoPerCpu / kDefaultPeriod);
+      resources.cpu_period = kNanoCpusPeriod;
+      resources.cpu_quota = nano_cpus / (kNanoPerCpu / kNanoCpusPeriod);
     }
     set(memory, resources.memory_limit);
     set(oom_score_adj, resources.oom_score_adj);

@@ -13,6 +13,9 @@
 
 namespace resmgr::docker {
 
+// In microseconds: what dockerd makes of NanoCpus is a quota for this period.
+inline constexpr int64_t kNanoCpusPeriod = 100'000;
+
 // What the body of a request says that creates a container, read as dockerd reads it: names of
 // fields without regard to case, of equal ones the last one, objects that come twice merged. As
 // before version 1.18 of the API, the fields of HostConfig may stand beside it. dockerd 20.10 takes

@@ -161,7 +161,13 @@ void EngineInspector::UpdateContainer(const ContainerId& id, const ResourceChang
     return Get(brief_client_, "/_ping",
                [why = body.status(), done = std::move(done)](const auto&) { done(why); });
   }
-  Do("POST", PathOf(id.value(), "/update"), *std::move(body), kCallTimeout, std::move(done));
+  Do("POST", PathOf(id.value(), "/update"), *std::move(body), kCallTimeout,
+     [this, id, change, done = std::move(done)](const Status& status) {
+       // The same change can be written so, too.
+       if (!WantsNanoCpus(status)) return done(status);
+       Do("POST", PathOf(id.value(), "/update"), *MakeUpdateBody(change, LimitedBy::kNanoCpus),
+          kCallTimeout, done);
+     });
 }
 
 void EngineInspector::StopContainer(const ContainerId& id, std::chrono::seconds grace,

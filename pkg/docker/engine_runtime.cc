@@ -223,7 +223,16 @@ void EngineRuntime::OnLost(const Status& why) {
 
 void EngineRuntime::UpdateContainer(const ContainerId& id, const ResourceValues& values,
                                     std::function<void(Status)> done) {
-  client_.Call("POST", fmt::format("/containers/{}/update", id.value()), MakeUpdateBody(values),
+  Update(id, MakeUpdateBody(values),
+         [this, id, values, done = std::move(done)](const Status& status) {
+           if (!WantsNanoCpus(status)) return done(status);
+           Update(id, MakeUpdateBody(values, LimitedBy::kNanoCpus), done);
+         });
+}
+
+void EngineRuntime::Update(const ContainerId& id, std::string body,
+                           std::function<void(Status)> done) {
+  client_.Call("POST", fmt::format("/containers/{}/update", id.value()), std::move(body),
                kCallTimeout, [done = std::move(done)](const StatusOr<EngineClient::Reply>& reply) {
                  done(reply.ok() ? ReplyStatus(*reply) : reply.status());
                });

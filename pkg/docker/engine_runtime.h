@@ -35,10 +35,12 @@ class EngineRuntime final : public RuntimeClient {
   void UpdateContainer(const ContainerId& id, const ResourceValues& values,
                        std::function<void(Status)> done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
+  bool WritesNotedValues() const override { return false; }
 
  private:
   class Listing;
 
+  void Update(const ContainerId& id, std::string body, std::function<void(Status)> done);
   Status TryConnect();
   void OnEventBytes(std::string_view bytes);
   void OnLost(const Status& why);

@@ -134,6 +134,28 @@ TEST_F(EngineRuntimeTest, UpdatesSayWhatChanges) {
   EXPECT_EQ(request.body, R"({"CpusetCpus":"2"})");
 }
 
+// `docker run --cpus`: dockerd takes no other form for such a container.
+TEST_F(EngineRuntimeTest, AContainerWithNanoCpusIsUpdatedByThem) {
+  Start([](const FakeEngine::Request& request) {
+    if (request.body.find("CpuPeriod") == std::string::npos) return JsonReply(200, "{}");
+    return JsonReply(409, R"({"message":"Conflicting options: CPU Period cannot be updated as )"
+                          R"(NanoCPUs has already been set"})");
+  });
+  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
+  Status done = Internal("not told");
+  runtime.UpdateContainer(
+      ContainerId("c1"),
+      {.cpus = *CpuSet::Parse("2"), .cpu_shares = 512, .cpu_quota = 50000, .cpu_period = 100000},
+      [&](Status status) {
+        done = std::move(status);
+        loop_.Stop();
+      });
+  Run();
+  EXPECT_TRUE(done.ok()) << done;
+  EXPECT_EQ(engine_->requests().at(1).body,
+            R"({"CpuShares":512,"CpusetCpus":"2","NanoCpus":500000000})");
+}
+
 TEST_F(EngineRuntimeTest, AnUpdateOfWhatIsGoneIsNotFound) {
   Start([](const FakeEngine::Request&) { return JsonReply(404, R"({"message":"none"})"); });
   EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);

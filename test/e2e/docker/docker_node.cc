@@ -48,11 +48,13 @@ Status DockerNode::StartDaemon() {
   return OkStatus();
 }
 
-StatusOr<std::string> DockerNode::Ctl(const std::string& command) const {
+StatusOr<std::string> DockerNode::Ctl(const Words& command) const {
   const std::filesystem::path output = directory() / "ctl.out";
   std::filesystem::remove(output);
-  RESMGR_RETURN_IF_ERROR(RunProgram(
-      {std::string(kCtl), "-socket", AdminSocket(), command, "-o", "json"}, output, kCtlTimeout));
+  Words words = {std::string(kCtl), "-socket", AdminSocket()};
+  words.insert(words.end(), command.begin(), command.end());
+  words.insert(words.end(), {"-o", "json"});
+  RESMGR_RETURN_IF_ERROR(RunProgram(words, output, kCtlTimeout));
   return TextOf(output);
 }
 

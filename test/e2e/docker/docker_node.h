@@ -41,7 +41,9 @@ class DockerNode {
   std::filesystem::path socket() const { return directory() / "relay.sock"; }
 
   // What cri-resmgr-ctl prints for this command: its JSON.
-  StatusOr<std::string> Ctl(const std::string& command) const;
+  using Words = std::vector<std::string>;
+  StatusOr<std::string> Ctl(const std::string& command) const { return Ctl(Words{command}); }
+  StatusOr<std::string> Ctl(const Words& command) const;
 
  private:
   explicit DockerNode(const Options& options) : options_(options) {}

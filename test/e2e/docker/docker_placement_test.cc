@@ -3,6 +3,7 @@
 // of a real dockerd: their CPUs, read at their processes.
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -48,6 +49,21 @@ class DockerPlacementTest : public DockerPodsTest {
       return pods_->Ask("GET", "/containers/json?all=1").status == 200;
     });
     ASSERT_THAT(back, IsOk());
+  }
+
+  // Into the cgroup, as any program with root's rights can.
+  void WriteCpus(const DockerPod& pod, std::string_view cpus) {
+    const auto state = pods_->Inspect(pod.container_id)["State"];
+    std::ifstream lines(fmt::format("/proc/{}/cgroup", state.value("Pid", 0)));
+    std::string path;
+    for (std::string line; std::getline(lines, line);) {
+      const size_t at = line.find(":cpuset:");
+      if (at != std::string::npos) path = "/sys/fs/cgroup/cpuset" + line.substr(at + 8);
+      if (line.starts_with("0::") && path.empty()) path = "/sys/fs/cgroup" + line.substr(3);
+    }
+    std::ofstream file(path + "/cpuset.cpus");
+    file << cpus << std::flush;
+    ASSERT_TRUE(file.good()) << path;
   }
 
   // Runs `restart` under containers of each kind.
@@ -167,6 +183,22 @@ TEST_F(DockerPlacementTest, ASignalInAFormEndsNoContainer) {
   EXPECT_EQ(Inside(exclusive), own) << "it runs on";
   const DockerPod late = Run({.name = "late"});
   EXPECT_FALSE(pods_->CpusInside(late).Intersects(pods_->CpusInside(exclusive)));
+}
+
+// `docker run --cpus`: dockerd takes neither quota nor period for such a container afterwards. A
+// repair sends all values again.
+TEST_F(DockerPlacementTest, AContainerWithNanoCpusIsSentAllItsValuesAgain) {
+  DockerPod pod = BurstableDockerPod("shared", 500);
+  pod.nano_cpus = 500'000'000;
+  const DockerPod shared = Run(pod);
+  const CpuSet all = pods_->CpusInside(shared);
+  WriteCpus(shared, "0");
+  ASSERT_EQ(Inside(shared), "0");
+  ASSERT_THAT(node_->Ctl(DockerNode::Words{"audit", "-repair"}), IsOk());
+  ExpectOn(shared, all);
+  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
+  ExpectOn(shared, all - pods_->CpusInside(exclusive));
+  EXPECT_EQ(pods_->Inspect(shared.container_id)["HostConfig"]["NanoCpus"], 500'000'000);
 }
 
 TEST_F(DockerPlacementTest, TheNextAttemptGetsTheCpusOfTheFormerOne) {

@@ -25,6 +25,7 @@ struct DockerPod {
   std::string qos = "besteffort";  // "": Guaranteed
   int64_t shares = 2;
   int64_t quota = 0;
+  int64_t nano_cpus = 0;  // in place of a quota
   uint32_t attempt = 0;
   std::map<std::string, std::string> labels{};  // more of both
   std::string sandbox_id{};
