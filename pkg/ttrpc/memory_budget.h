@@ -12,7 +12,12 @@ class MemoryBudget {
  public:
   static constexpr size_t kDefault = size_t{64} << 20;
 
-  explicit MemoryBudget(size_t most = kDefault) : most_(most) {}
+  // Shares up to this do not count for the whole: whatever others hold, there is room for them.
+  static constexpr size_t kSmall = size_t{16} << 10;
+
+  // `whole`, which may be null and outlives this, is what several budgets have together.
+  explicit MemoryBudget(size_t most = kDefault, MemoryBudget* whole = nullptr)
+      : most_(most), whole_(whole) {}
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
@@ -30,7 +35,7 @@ class MemoryBudget {
       return *this;
     }
     ~Share() {
-      if (budget_ != nullptr) budget_->held_ -= bytes_;
+      if (budget_ != nullptr) budget_->GiveBack(bytes_);
     }
 
     // Whether it is part of a budget.
@@ -47,12 +52,23 @@ class MemoryBudget {
   // An empty share: there is no room.
   Share Take(size_t bytes) {
     if (bytes > most_ - held_) return {};
+    if (IsOfWhole(bytes)) {
+      if (bytes > whole_->most_ - whole_->held_) return {};
+      whole_->held_ += bytes;
+    }
     held_ += bytes;
     return Share(*this, bytes);
   }
 
  private:
+  bool IsOfWhole(size_t bytes) const { return whole_ != nullptr && bytes > kSmall; }
+  void GiveBack(size_t bytes) {
+    held_ -= bytes;
+    if (IsOfWhole(bytes)) whole_->held_ -= bytes;
+  }
+
   const size_t most_;
+  MemoryBudget* const whole_;
   size_t held_ = 0;
 };
 

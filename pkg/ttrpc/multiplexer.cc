@@ -28,6 +28,7 @@ Multiplexer::Multiplexer(EventLoop& loop, UniqueFd socket, std::function<void(co
 
 Multiplexer::~Multiplexer() = default;
 
+// In a pause only the end of the connection is told as readable.
 void Multiplexer::OnEvents(int events) {
   const std::weak_ptr<char> alive = alive_;
   if ((events & EventLoop::kWritable) != 0 && writing_) Write();
@@ -37,12 +38,24 @@ void Multiplexer::OnEvents(int events) {
 
 void Multiplexer::Watch() {
   if (watch_ == nullptr) return;
-  EventLoop::SetEvents(*watch_, EventLoop::kReadable | (writing_ ? EventLoop::kWritable : 0));
+  EventLoop::SetEvents(*watch_, (pause_ == nullptr ? EventLoop::kReadable : 0) |
+                                    (writing_ ? EventLoop::kWritable : 0));
+}
+
+void Multiplexer::Slow(std::chrono::milliseconds pause) {
+  if (watch_ == nullptr || pause_ != nullptr) return;
+  slow_ = true;
+  pause_ = loop_.After(pause, [this] {
+    const EventLoop::HandlePtr over = std::move(pause_);
+    Watch();
+  });
+  Watch();
 }
 
 void Multiplexer::Read() {
   std::array<char, kReadAtOnce> buffer;
-  const ssize_t got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
+  const size_t most = std::exchange(slow_, false) ? kReadWhenSlow : buffer.size();
+  const ssize_t got = ::recv(socket_.get(), buffer.data(), most, 0);
   if (got > 0) {
     Take({buffer.data(), static_cast<size_t>(got)});
   } else if (got == 0) {
@@ -136,6 +149,7 @@ void Multiplexer::Write() {
 void Multiplexer::Lose(Status why) {
   if (watch_ == nullptr) return;
   watch_.reset();
+  pause_.reset();
   queue_.clear();
   unsent_ = 0;
   writing_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -63,6 +64,10 @@ class Multiplexer {
   // lost is dropped.
   void Send(uint32_t id, std::string_view header, std::string body, SharedBytes rest = nullptr);
 
+  // Nothing is read for so long, and then little at a time until a pause is over in which this was
+  // not called again: for a peer that sends more than it should.
+  void Slow(std::chrono::milliseconds pause);
+
   // Bytes that wait for the peer.
   size_t unsent() const { return unsent_; }
   // To ask for the peer's credentials.
@@ -101,6 +106,8 @@ class Multiplexer {
   size_t sent_of_first_ = 0;
   size_t unsent_ = 0;
   bool writing_ = false;  // waits until the socket is writable
+  bool slow_ = false;
+  EventLoop::HandlePtr pause_;  // until it is read again
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr losing_;
   const std::shared_ptr<char> alive_ = std::make_shared<char>();

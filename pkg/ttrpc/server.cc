@@ -53,8 +53,10 @@ void Server::OnRequest(Frame frame) {
   } else if (frame.skipped) {
     Answer(stream, ResourceExhausted("there is no room for a request of {} bytes; {} are the most",
                                      frame.header.length, kLongestMessage));
+    if (overrun_) overrun_();
   } else if (calls_.size() == kMostRequests) {
     Answer(stream, ResourceExhausted("{} requests are not answered yet", kMostRequests));
+    if (overrun_) overrun_();
   } else {
     Run(std::move(frame));
   }

@@ -36,6 +36,11 @@ class Server final : private Multiplexer::Receiver {
   Server(EventLoop& loop, Multiplexer& multiplexer, uint32_t connection, MemoryBudget& budget,
          std::string service, Methods methods);
   ~Server();
+
+  // `overrun` runs after each request that is refused since it is one too many, or too long. It
+  // must not destroy the server.
+  void OnOverrun(std::function<void()> overrun) { overrun_ = std::move(overrun); }
+
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -55,6 +60,7 @@ class Server final : private Multiplexer::Receiver {
   const uint32_t connection_;
   const std::string service_;
   const Methods methods_;
+  std::function<void()> overrun_;
   FrameReader reader_;
   uint32_t last_stream_ = 0;
   std::map<uint32_t, Pending> calls_;  // by stream

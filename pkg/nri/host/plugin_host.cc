@@ -25,6 +25,7 @@ PluginHost::PluginHost(EventLoop& loop, PluginListener& listener, HostOptions op
       log_(GetLogger("nri/host")),
       registry_(options_.metrics),
       refusals_(5, std::chrono::minutes(1)),
+      turns_(loop, {}),
       finder_(loop, {}, [this](const PluginFinder::Found& found) { TakePlugins(found); }) {}
 
 PluginHost::~PluginHost() = default;
@@ -146,10 +147,14 @@ void PluginHost::Attach(UniqueFd socket) {
 
 PluginSession& PluginHost::Add(UniqueFd socket, std::string peer,
                                std::optional<PluginSession::Launched> launched) {
-  sessions_.push_back(std::make_unique<PluginSession>(
-      PluginSession::Context{
-          .loop = loop_, .options = options_, .runtime = runtime_, .owner = *this},
-      std::move(socket), std::move(peer), std::move(launched)));
+  sessions_.push_back(std::make_unique<PluginSession>(PluginSession::Context{.loop = loop_,
+                                                                             .options = options_,
+                                                                             .runtime = runtime_,
+                                                                             .owner = *this,
+                                                                             .turns = turns_,
+                                                                             .requests = requests_},
+                                                      std::move(socket), std::move(peer),
+                                                      std::move(launched)));
   return *sessions_.back();
 }
 

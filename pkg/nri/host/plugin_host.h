@@ -81,6 +81,9 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   void UnshadowSuccessor(const std::string& full_name);
   void EndAll();
 
+  // What of plugins' requests is held at a time, but for small ones.
+  static constexpr size_t kMostOfRequests = size_t{32} << 20;
+
   EventLoop& loop_;
   PluginListener& listener_;
   HostOptions options_;
@@ -91,6 +94,8 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   std::optional<ListeningSocket> socket_;
   EventLoop::HandlePtr accepting_;
   EventLoop::HandlePtr accept_again_;
+  FairTurns turns_;
+  ttrpc::MemoryBudget requests_{kMostOfRequests};
   std::vector<std::unique_ptr<PluginSession>> sessions_;
   // Until the next turn of the loop: it may be one of these that calls.
   std::vector<std::unique_ptr<PluginSession>> ended_;

@@ -19,16 +19,20 @@ PluginSession::PluginSession(const Context& context, UniqueFd socket, std::strin
       peer_(std::move(peer)),
       launched_(std::move(launched)),
       settings_(&context.options.settings),
+      requests_(kMostHeld, &context.requests),
       trunk_(context.loop, std::move(socket), [this](const Status& why) { End(why); }),
       plugin_(context.loop, trunk_, kPluginConnection, budget_),
-      runtime_(context.loop, trunk_, kRuntimeConnection, budget_, kRuntimeService, Methods()) {
+      runtime_(context.loop, trunk_, kRuntimeConnection, requests_, kRuntimeService, Methods()) {
+  runtime_.OnOverrun([this] { NoteRefusal(); });
   registration_ = context_.loop.After(context_.options.registration_timeout, [this] {
     End(DeadlineExceeded("it has not registered within {} ms",
                          context_.options.registration_timeout.count()));
   });
 }
 
-PluginSession::~PluginSession() = default;
+PluginSession::~PluginSession() {
+  context_.turns.Drop(this);
+}
 
 std::string PluginSession::Label() const {
   return full_name_.empty() ? peer_ : full_name_ + " (" + peer_ + ")";
@@ -160,21 +164,52 @@ void PluginSession::OnUpdateContainers(const std::string& payload,
     queue_->NoteRefused(refusal);
     return Refuse(refusal, payload.size(), reply);
   }
+  ++update_requests_;
+  context_.turns.Add(this, [this, payload, reply, alive = std::weak_ptr<char>(alive_)](
+                               const FairTurns::Running& running) {
+    if (!alive.expired()) TakeUpdates(payload, reply, running);
+  });
+}
+
+void PluginSession::TakeUpdates(const std::string& payload, const ttrpc::Server::Reply& reply,
+                                const FairTurns::Running& running) {
+  if (ended()) return;
   api::UpdateContainersRequest request;
   if (const Status decoded = DecodeMessage(payload, request); !decoded.ok()) {
+    --update_requests_;
     return Refuse(Annotate(decoded, "the request"), payload.size(), reply);
   }
-  ++update_requests_;
-  context_.owner.OnUpdateContainers(
-      *this, request,
-      [this, reply, alive = std::weak_ptr<char>(alive_)](std::vector<api::ContainerUpdate> failed) {
-        if (alive.expired()) return;
-        --update_requests_;
-        api::UpdateContainersResponse response;
-        for (api::ContainerUpdate& update : failed)
-          *response.add_failed() = std::move(update);
-        reply(response.SerializeAsString());
-      });
+  // Whoever answers may keep this function for longer.
+  const auto ends = std::make_shared<FairTurns::Running>(running);
+  context_.owner.OnUpdateContainers(*this, request,
+                                    [this, reply, ends, alive = std::weak_ptr<char>(alive_)](
+                                        std::vector<api::ContainerUpdate> failed) {
+                                      const FairTurns::Running over = std::move(*ends);
+                                      if (alive.expired()) return;
+                                      --update_requests_;
+                                      api::UpdateContainersResponse response;
+                                      for (api::ContainerUpdate& update : failed)
+                                        *response.add_failed() = std::move(update);
+                                      reply(response.SerializeAsString());
+                                    });
+}
+
+void PluginSession::NoteRefusal() {
+  constexpr std::chrono::seconds kWindow{1};
+  const auto now = context_.loop.Now();
+  if (now - refused_since_ > kWindow) {
+    refused_since_ = now;
+    refused_ = 0;
+  }
+  if (++refused_ <= kMostRefusals) return;
+  if (floods_until_ == EventLoop::Clock::time_point{}) {
+    log_.Warn(
+        "plugin {} floods this daemon with requests: until it stops it is not waited for, and "
+        "little of it is read",
+        Label());
+  }
+  floods_until_ = now + kWindow;
+  trunk_.Slow(kFloodPause);
 }
 
 // At most ttrpc::kMostRequests wait here. Until it is answered, a request takes of the room that
@@ -183,6 +218,7 @@ void PluginSession::OnUpdateContainers(const std::string& payload,
 void PluginSession::Refuse(const Status& why, size_t request_size,
                            const ttrpc::Server::Reply& reply) {
   constexpr size_t kLongest = kMostHeld / ttrpc::kMostRequests / 4;
+  NoteRefusal();
   if (request_size > kLongest) return reply(why);
   const auto refusal = refusals_.emplace(refusals_.end());
   *refusal = context_.loop.After(kRefusalDelay, [this, refusal, why, reply] {
@@ -201,6 +237,7 @@ void PluginSession::Shutdown(std::chrono::milliseconds timeout, std::function<vo
 void PluginSession::End(const Status& why) {
   if (ended()) return;
   phase_ = Phase::kEnded;
+  context_.turns.Drop(this);
   registration_.reset();
   inventory_.reset();
   refusals_.clear();

@@ -13,6 +13,7 @@
 #include "pkg/log/log.h"
 #include "pkg/metrics/plugin_stats.h"
 #include "pkg/nri/host/event_forms.h"
+#include "pkg/nri/host/fair_turns.h"
 #include "pkg/nri/host/host_options.h"
 #include "pkg/nri/host/plugin_port.h"
 #include "pkg/nri/host/question_queue.h"
@@ -62,14 +63,20 @@ class PluginSession final : public PluginPort {
     const HostOptions& options;
     const RuntimeIdentity& runtime;
     Owner& owner;
+    FairTurns& turns;               // for changes that plugins ask for
+    ttrpc::MemoryBudget& requests;  // of all plugins together
   };
 
   // Requests of a plugin for changes that are not answered yet. More are refused.
   static constexpr size_t kMostUpdateRequests = 8;
   // A refusal is told so late: a plugin that asks again as soon as it is refused costs little then.
   static constexpr std::chrono::milliseconds kRefusalDelay{100};
-  // What of a plugin's own messages is held at a time.
+  // What of a plugin's answers, and of its requests, is held at a time.
   static constexpr size_t kMostHeld = size_t{16} << 20;
+  // A plugin that has more requests refused in a second floods us: until it stops, little of it is
+  // read, and it counts as late wherever it would be asked.
+  static constexpr uint32_t kMostRefusals = 128;
+  static constexpr std::chrono::milliseconds kFloodPause{100};
 
   // `peer` says for logs which process it is: "pid 17".
   PluginSession(const Context& context, UniqueFd socket, std::string peer,
@@ -130,6 +137,10 @@ class PluginSession final : public PluginPort {
   void OnSynchronized(const Answer& answer);
   void OnUpdateContainers(const std::string& payload, const ttrpc::Server::Reply& reply);
   void Refuse(const Status& why, size_t request_size, const ttrpc::Server::Reply& reply);
+  void TakeUpdates(const std::string& payload, const ttrpc::Server::Reply& reply,
+                   const FairTurns::Running& running);
+  void NoteRefusal();
+  bool Floods() const { return context_.loop.Now() < floods_until_; }
   template <typename Response>
   void Ask(api::Event event, Question question, std::chrono::milliseconds timeout,
            Done<Response> done);
@@ -151,6 +162,9 @@ class PluginSession final : public PluginPort {
   uint32_t events_ = 0;
   size_t update_requests_ = 0;
   std::list<EventLoop::HandlePtr> refusals_;  // that are still to be told
+  uint32_t refused_ = 0;                      // since
+  EventLoop::Clock::time_point refused_since_{};
+  EventLoop::Clock::time_point floods_until_{};
   std::optional<EventForms> forms_;
   SharedSyncMessages inventory_;  // while it takes them,
   size_t taken_ = 0;              // so many of the messages
@@ -158,6 +172,7 @@ class PluginSession final : public PluginPort {
   EventLoop::HandlePtr registration_;
   // Destroyed in the reverse order.
   ttrpc::MemoryBudget budget_{kMostHeld};
+  ttrpc::MemoryBudget requests_;
   ttrpc::Multiplexer trunk_;
   ttrpc::Client plugin_;
   ttrpc::Server runtime_;

@@ -38,6 +38,8 @@ void PluginSession::Ask(api::Event event, Question question, std::chrono::millis
     queue_->Ask(std::move(question), context_.options.sync_timeout, [](const Answer&) {});
     return done(Response());
   }
+  // Its answer would be behind all that it sends, and calls would wait for that.
+  if (Floods()) timeout = std::chrono::milliseconds(0);
   queue_->Ask(std::move(question), timeout,
               [this, event, done = std::move(done)](const Answer& answer) {
                 done(Decode<Response>(event, answer));

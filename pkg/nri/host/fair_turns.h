@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr::nri {
+
+// Lets what several peers want happen, a few things at a time and of each peer in turn, so that one
+// with many wishes does not delay another, nor all of them the loop. Loop's thread only.
+class FairTurns {
+ public:
+  struct Options {
+    size_t at_once = 16;                     // that have begun and not ended
+    std::chrono::microseconds slice{3'000};  // for what begins in one turn of the loop
+  };
+  // What has begun ends when this is let go. May outlive the turns.
+  using Running = std::shared_ptr<void>;
+  using Begin = std::function<void(Running running)>;
+
+  FairTurns(EventLoop& loop, Options options);
+  ~FairTurns();
+  FairTurns(const FairTurns&) = delete;
+  FairTurns& operator=(const FairTurns&) = delete;
+
+  // Runs `begin` at once where there is room, else in the peer's turn.
+  void Add(const void* peer, Begin begin);
+  // What waits of the peer is dropped.
+  void Drop(const void* peer);
+
+ private:
+  void Next();
+
+  EventLoop& loop_;
+  const Options options_;
+  std::map<const void*, std::deque<Begin>> waiting_;
+  std::deque<const void*> order_;  // of those that wait, each once
+  size_t running_ = 0;
+  bool beginning_ = false;
+  std::chrono::steady_clock::duration spent_{0};  // in this turn of the loop
+  EventLoop::HandlePtr next_turn_;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace resmgr::nri
