@@ -143,7 +143,7 @@ std::optional<std::string> Find(const std::string& mount_point, std::string_view
       controller.empty() ? mount_point : fmt::format("{}/{}", mount_point, controller);
   auto found = FindBelow(fmt::format("{}/{}", root, SlicePath(cgroup_parent)), id);
   // Where the kubelet names slices and the runtime does not go by systemd: "SLICE:PREFIX:ID".
-  return found || !cgroup_parent.ends_with(kSlice) ? found : FindBelow(root, id);
+  return found || !IsSlice(cgroup_parent) ? found : FindBelow(root, id);
 }
 
 Status NoCgroup(const std::string& mount_point, std::string_view cgroup_parent,

@@ -21,8 +21,12 @@ bool HasUnifiedCgroups(const char* mount_point) {
   return statfs(mount_point, &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC;
 }
 
+bool IsSlice(std::string_view cgroup) {
+  return cgroup.ends_with(kSlice);
+}
+
 std::string SlicePath(std::string_view slice) {
-  if (!slice.ends_with(kSlice) || slice.find('/') != std::string_view::npos)
+  if (!IsSlice(slice) || slice.find('/') != std::string_view::npos)
     return std::string(slice);
   const std::string_view name = slice.substr(0, slice.size() - kSlice.size());
   std::string path;

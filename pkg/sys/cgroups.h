@@ -13,6 +13,9 @@ bool HasUnifiedCgroups();
 // The same for another mount point; for tests.
 bool HasUnifiedCgroups(const char* mount_point);
 
+// Whether a cgroup's name or path ends with the name of a slice of systemd.
+bool IsSlice(std::string_view cgroup);
+
 // The directory of a slice below the mount point, with all slices that it is in by its name:
 // "a-b.slice" is "a.slice/a-b.slice". A text that names no slice stays as it is.
 std::string SlicePath(std::string_view slice);
