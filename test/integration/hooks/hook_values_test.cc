@@ -336,6 +336,50 @@ TEST_F(HookRowsTest, TheAttemptOfAPodIsTold) {
   EXPECT_EQ(containers[0].pod_meta().attempt(), 3U);
 }
 
+TEST_F(HookRowsTest, K26AServerDoesNotGetAroundThePolicyByFiles) {
+  const auto server = Serve("a", {"-unified", "cpuset.cpus=0", "-unified", "cpuset.mems=0",
+                                  "-unified", "cpuset.cpus.partition=root", "-unified",
+                                  "cpu.max=50000 100000", "-unified", "cpu.weight=7"});
+  PutFile("10.json", FileText(Path("a.sock"), std::string(kCreatePoint) + ", " + kUpdatePoint));
+  StartNode({"-policy", "static", "-reserved-resources", "CPU=1"});
+  AwaitServers(1);
+  CriClient client = Relayed();
+  const Running pod = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
+  const cri::LinuxContainerResources sent = Created().linux().resources();
+  EXPECT_EQ(sent.unified_size(), 1) << sent.DebugString();
+  EXPECT_EQ(sent.unified().at("cpu.weight"), "7");
+  EXPECT_EQ(sent.cpu_shares(), 0) << "one value, not two";
+  EXPECT_EQ(sent.cpu_quota(), 50'000);
+  EXPECT_EQ(sent.cpu_period(), 100'000);
+  EXPECT_EQ(sent.cpuset_cpus(), CpusAtRuntime(pod.container).ToString());
+  cri::LinuxContainerResources resize;
+  resize.set_memory_limit_in_bytes(1 << 30);
+  ASSERT_THAT(client.UpdateContainer(pod.container, resize), IsOk());
+  cri::UpdateContainerResourcesRequest update;
+  ASSERT_TRUE(
+      update.ParseFromString(runtime_.Calls("UpdateContainerResources").back().messages.at(0)));
+  for (const auto& [file, value] : update.linux().unified())
+    EXPECT_THAT(file, Not(HasSubstr("cpuset")));
+  EXPECT_TRUE(Logged("CPUs or memory nodes of a container: dropped"));
+  EXPECT_THAT(Ctl({"explain", "g"}), AllOf(HasSubstr("cpu_quota"), HasSubstr("10.json")));
+}
+
+TEST_F(HookRowsTest, K27KeysOfTheKubeletStay) {
+  const auto server =
+      Serve("a", {"-annotation", "io.kubernetes.container.hash=0", "-annotation", "mine=1"});
+  PutFile("10.json", FileText(Path("a.sock"), std::string(kRunPodPoint) + ", " + kCreatePoint));
+  StartNode();
+  AwaitServers(1);
+  CriClient client = Relayed();
+  cri::ContainerConfig config = MakeGuaranteedContainer("main", 1);
+  (*config.mutable_annotations())["io.kubernetes.container.hash"] = "abc";
+  Run(client, MakeGuaranteedPod("g"), config);
+  const cri::ContainerConfig created = Created();
+  EXPECT_EQ(created.annotations().at("io.kubernetes.container.hash"), "abc");
+  EXPECT_EQ(created.annotations().at("mine"), "1");
+  EXPECT_TRUE(Logged("labels or annotations that begin with io.kubernetes."));
+}
+
 TEST_F(HookRowsTest, K23NoValueOfAVariableIsInTheLog) {
   const auto server =
       Serve("a", {"-env", "ADDED=topsecret2", "-hang", "PreUpdateContainerResources"});

@@ -5,7 +5,8 @@
 //   -socket PATH         where it serves
 //   -calls FILE          appends a line for each call: the hook's name, a space, the request in hex
 //   -sparse              answers with the changes alone
-//   -env NAME=VALUE, -annotation KEY=VALUE, -shares N, -quota N, -cpus LIST ("" clears)
+//   -env NAME=VALUE, -annotation KEY=VALUE, -unified FILE=VALUE
+//   -shares N, -quota N, -cpus LIST ("" clears)
 //   -hang HOOK           never answers this hook
 //   -refuse HOOK         answers it with an error
 //
@@ -41,6 +42,7 @@ struct Behaviour {
   bool sparse = false;
   std::map<std::string, std::string> envs;
   std::map<std::string, std::string> annotations;
+  std::map<std::string, std::string> unified;
   std::optional<int64_t> shares;
   std::optional<int64_t> quota;
   std::optional<std::string> cpus;
@@ -68,6 +70,7 @@ std::optional<Behaviour> Parse(int argc, char** argv) {
     if (flag == "-calls") behaviour.calls = value;
     if (flag == "-env") AddPair(value, behaviour.envs);
     if (flag == "-annotation") AddPair(value, behaviour.annotations);
+    if (flag == "-unified") AddPair(value, behaviour.unified);
     if (flag == "-shares") behaviour.shares = ParseInt(value);
     if (flag == "-quota") behaviour.quota = ParseInt(value);
     if (flag == "-cpus") behaviour.cpus = value;
@@ -147,6 +150,8 @@ class Server final : public CallHandler {
     for (const auto& [key, value] : behaviour_.envs)
       (*answer.mutable_container_envs())[key] = value;
     api::LinuxContainerResources& resources = *answer.mutable_container_resources();
+    for (const auto& [file, value] : behaviour_.unified)
+      (*resources.mutable_unified())[file] = value;
     if (behaviour_.shares) resources.set_cpu_shares(*behaviour_.shares);
     if (behaviour_.quota) resources.set_cpu_quota(*behaviour_.quota);
     if (behaviour_.cpus) resources.set_cpuset_cpus(*behaviour_.cpus);
