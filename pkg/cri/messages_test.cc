@@ -82,7 +82,6 @@ TEST(MessagesTest, ReadsWhatADecisionNeeds) {
   EXPECT_THAT(request.labels, UnorderedElementsAre(Pair("l", "1")));
   EXPECT_THAT(request.annotations, UnorderedElementsAre(Pair("a", "2")));
   EXPECT_TRUE(request.has_resources);
-  EXPECT_FALSE(request.foreign);
   EXPECT_EQ(request.resources.cpu_period, 100'000);
   EXPECT_EQ(request.resources.cpu_quota, -1);
   EXPECT_EQ(request.resources.cpu_shares, 2048);

@@ -20,7 +20,6 @@ struct CreateRequest {
   uint32_t attempt = 0;
   StringMap labels;
   StringMap annotations;
-  bool foreign = false;        // for another operating system: it has no Linux cpuset
   bool has_resources = false;  // the request carries linux.resources, if only empty ones
   LinuxResources resources;
   // Of the pod as a whole, from sandbox_config: newer than what its sandbox was made with.

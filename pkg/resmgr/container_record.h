@@ -82,10 +82,8 @@ struct ContainerRecord {
 
   Lifecycle life;  // Lifecycle, by Advance
 
-  // ResourceManager::Impl, creations. Placed by the policy; false for a container without Linux
-  // resources, which is left as it is.
-  bool managed = true;
-  // A newer attempt is being created and took its CPUs over; they come back if that fails.
+  // ResourceManager::Impl, creations. A newer attempt is being created and took its CPUs over; they
+  // come back if that fails.
   bool superseded = false;
   // Starts. It was logged that it may run on exclusive CPUs of others.
   bool unpinned_warned = false;
@@ -133,9 +131,7 @@ struct ContainerRecord {
   // The policy leaves it on whatever CPUs it runs on.
   bool Unpinned() const { return Placeable() && !container.placement.cpus; }
   // The policy decides about it and its placement counts.
-  bool Placeable() const {
-    return managed && !superseded && container.state != ContainerState::kExited;
-  }
+  bool Placeable() const { return !superseded && container.state != ContainerState::kExited; }
 };
 
 // "namespace/pod/name" for log lines.

@@ -130,11 +130,9 @@ StatusOr<Admission> ResourceManager::Impl::AdmitCreate(CreateRequest&& request, 
   }
   ContainerRecord& record = store_.Add(*pod, std::move(request.name));
   Container& container = record.container;
-  record.managed = !request.foreign;
   const bool carried = request.has_resources;
   if (request.pod_id != pod->pod.id) request.pod_id = pod->pod.id;  // it came abbreviated
   FillIn(container, std::move(request));
-  if (!record.managed) return Admission{.key = container.key};
 
   const bool falls = DeriveQos(record);
   ResolvedRequirements needs =
@@ -177,7 +175,7 @@ ContainerRecord* ResourceManager::Impl::FindPredecessor(const ContainerRecord& r
     ContainerRecord* const attempt = store_.Find(*key);
     // One that may still start is not dead, whatever the kubelet believes.
     const bool former = attempt != &record && attempt->container.name == record.container.name &&
-                        attempt->managed && !attempt->superseded &&
+                        !attempt->superseded &&
                         attempt->container.state != ContainerState::kCreating &&
                         !attempt->life.BeingStarted();
     if (former) return attempt;
@@ -237,7 +235,6 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;
   ContainerRecord* const former = store_.Find(record->supersedes);
-  const bool managed = record->managed;
   const Pod pod = record->pod->pod;
   const Container container = record->container;
   const std::vector<ReducedSibling> bounded = std::move(record->bounded);
@@ -249,18 +246,16 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
     former->container.placement = std::move(*std::exchange(former->former, nullptr));
     Append(changed, decider_.Reconcile());
     changed.push_back(former->container.key);
-  } else if (managed) {
+  } else {
     Append(changed, decider_.Release(key));
   }
-  if (managed) {
-    observers_.OnReleased({.policy = *policy_,
-                           .snapshot = store_.all(),
-                           .pod = pod,
-                           .container = container,
-                           .why = "it was not created",
-                           .from = Place::Of(container.placement),
-                           .others = decider_.shifts()});
-  }
+  observers_.OnReleased({.policy = *policy_,
+                         .snapshot = store_.all(),
+                         .pod = pod,
+                         .container = container,
+                         .why = "it was not created",
+                         .from = Place::Of(container.placement),
+                         .others = decider_.shifts()});
   PodRecord* const rest = bounded.empty() ? nullptr : store_.FindPod(pod.id);
   if (rest != nullptr) Append(changed, RestoreSiblings(*rest, bounded));
   Push(std::move(changed));

@@ -101,24 +101,6 @@ TEST_F(ResourceManagerTest, AChangeDuringACreationIsPushedRightAfterIt) {
   EXPECT_TRUE(started);
 }
 
-TEST_F(ResourceManagerTest, AContainerForAnotherOperatingSystemIsLeftAlone) {
-  const PodSandboxId pod = node_.AddPod("other", kBestEffort);
-  CreateRequest request = TestNode::Request(pod, "app", 0);
-  request.foreign = true;
-  request.has_resources = false;
-  const Admission admission = *manager().AdmitCreate(CreateRequest(request));
-  EXPECT_TRUE(admission.adjustment.empty());
-  const ContainerId id = node_.Created(request, admission);
-  ASSERT_TRUE(node_.Create("web", kGuaranteed, 2000).ok());
-  node_.Reconnect();
-  EXPECT_EQ(node_.Placed(id), "");
-  EXPECT_THAT(runtime().history, IsEmpty());
-  node_.Start(id);
-  node_.Stop(id);
-  node_.Remove(id);
-  EXPECT_EQ(node_.Known(id), nullptr);
-}
-
 // Resources that are added to a request without any would change more than its CPUs.
 TEST_F(ResourceManagerTest, ACreationWithoutResourcesIsPlacedByAnUpdateBeforeItsStart) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);

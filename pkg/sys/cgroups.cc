@@ -26,8 +26,7 @@ bool IsSlice(std::string_view cgroup) {
 }
 
 std::string SlicePath(std::string_view slice) {
-  if (!IsSlice(slice) || slice.find('/') != std::string_view::npos)
-    return std::string(slice);
+  if (!IsSlice(slice) || slice.find('/') != std::string_view::npos) return std::string(slice);
   const std::string_view name = slice.substr(0, slice.size() - kSlice.size());
   std::string path;
   for (size_t dash = name.find('-'); dash != std::string_view::npos;
