@@ -145,6 +145,25 @@ TEST_F(ReportRacesTest, WhatTheWatchShowsOfBeforeThePatchCausesNoOther) {
   EXPECT_EQ(transport_.sent(), 1);
 }
 
+TEST_F(ReportRacesTest, NorDoesItWhereReportsAreNotSpread) {
+  ReportOptions at_once = kReportOptions;
+  at_once.spread = seconds(0);
+  StatusReporter reporter(transport_, timers_, "n1", kOwnMap, at_once, 1);
+  Verdict shared = accepted_;
+  shared.map = "m.default";
+  reporter.NodeSeen(NodeWith(AnnotationsOf(shared)));
+  Verdict next = shared;
+  next.version = "2";
+  reporter.Report(next);
+  timers_.Advance(kSoon);
+  reporter.NodeSeen(NodeWith(AnnotationsOf(shared)));
+  ASSERT_TRUE(Patched());
+  timers_.Advance(kSoon / 2);
+  reporter.NodeSeen(NodeWith(AnnotationsOf(next)));
+  timers_.Advance(std::chrono::hours(1));
+  EXPECT_EQ(transport_.sent(), 1);
+}
+
 // Annotations of the daemon that go out before there is a verdict tell nothing of the report.
 TEST_F(ReportRacesTest, ThePatchOfOthersAnnotationsTellsNothingOfTheReport) {
   reporter_.TakeAlong({{kPolicyKey, "static"}});
@@ -250,7 +269,7 @@ bool EndsWithTheLastReport(uint32_t seed) {
   };
   constexpr int kSteps = 60;
   for (int i = 0; i < kSteps; ++i) {
-    const uint32_t kind = random() % 12;
+    const auto kind = static_cast<uint32_t>(random() % 12);
     step(kind % 4);
     if (kind == 4) {
       constexpr std::array kStates = {Verdict::State::kAccepted, Verdict::State::kPending};

@@ -144,7 +144,7 @@ void StatusReporter::Plan() {
   // The earlier one of two random times is not spread evenly.
   if (timer_ && spread && spread_) return;
   const auto delay = spread ? jitter_.UpTo(requests * options_.spread) : options_.debounce;
-  const auto due = now + std::max(delay, limit_.Wait(now));
+  const auto due = now + std::max({delay, options_.debounce, limit_.Wait(now)});
   // A report that is planned tells what counts then, so later news do not put it off.
   if (timer_ && due_ <= due) return;
   due_ = due;
