@@ -101,11 +101,11 @@ TEST_P(FrontDoorRestartsTest, AContainerThatEndsWhileContainerdIsAwayGivesItsCpu
   OpenDoor();
   if (HasFatalFailure() || IsSkipped()) return;
   const RunningPod shared = Run(Burstable("shared", MilliCpu{300}));
-  Workload shortly = Guaranteed("shortly", 1);
-  shortly.command = {"sleep", "3"};
-  const RunningPod exclusive = Run(shortly);
+  const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
   ExpectOn(shared, All() - CpuSetOf(exclusive));
+  ASSERT_TRUE(containerd().AwaitAllowedCpus(exclusive.container_id).has_value());
   node().containerd().Kill();
+  ASSERT_TRUE(containerd().EndProcess(exclusive.container_id));
   const Status ended = WaitUntil("the container ends", kPatience, [&] {
     return !containerd().AllowedCpus(exclusive.container_id).has_value();
   });

@@ -56,7 +56,7 @@ TEST(HarnessTest, ContainersOutliveContainerd) {
   ASSERT_TRUE(pod.ok()) << Describe(pod.status());
 
   containerd.Kill();
-  EXPECT_TRUE(containerd.AllowedCpus(pod->container_id).has_value());
+  EXPECT_TRUE(containerd.AwaitAllowedCpus(pod->container_id).has_value());
   ASSERT_TRUE((*node)->RestartContainerd().ok()) << containerd.Log();
   const auto status = (*node)->client().ContainerStatus(pod->container_id);
   ASSERT_TRUE(status.ok()) << Describe(status.status());
@@ -79,7 +79,7 @@ TEST(HarnessTest, TellsTheCpusOfRunningContainersOnly) {
 
   EXPECT_EQ(containerd.AllowedCpus(*id), std::nullopt);
   ASSERT_TRUE(client.StartContainer(*id).ok());
-  EXPECT_EQ(containerd.AllowedCpus(*id), CpuSet{0});
+  EXPECT_EQ(containerd.AwaitAllowedCpus(*id), CpuSet{0});
   EXPECT_EQ(client.AllowedCpus(*id).value_or(""), "0");
   ASSERT_TRUE(client.StopContainer(*id).ok());
   EXPECT_EQ(containerd.AllowedCpus(*id), std::nullopt);

@@ -110,8 +110,14 @@ TEST_P(LifecycleTest, WhatAContainerPrintsLandsInItsLog) {
   EXPECT_TRUE(WaitUntil("the container ends", kStopPatience, [&] {
                 return State(*id) == cri::CONTAINER_EXITED;
               }).ok());
-  EXPECT_THAT(TextOf(node_->PodLogs() / container.log_path()),
-              AllOf(HasSubstr("stdout F hello\n"), HasSubstr("stderr F trouble\n")));
+  // containerd writes the log beside what it tells of the container's end.
+  std::string log;
+  const Status written = WaitUntil("both lines are in the log", kStopPatience, [&] {
+    log = TextOf(node_->PodLogs() / container.log_path());
+    return log.find("stdout F hello\n") != std::string::npos &&
+           log.find("stderr F trouble\n") != std::string::npos;
+  });
+  EXPECT_TRUE(written.ok()) << log;
 }
 
 TEST_P(LifecycleTest, AnUpdateReachesTheRunningContainer) {

@@ -243,7 +243,8 @@ class RelayRestartTest : public PlacementTest {
 
     node_->relay().process().Signal(signal_number);
     ASSERT_TRUE(node_->relay().process().Wait(kPatience).ok());
-    EXPECT_EQ(node_->containerd().AllowedCpus(exclusive.container_id)->ToString(), own);
+    const auto still = node_->containerd().AwaitAllowedCpus(exclusive.container_id);
+    EXPECT_EQ(still.value_or(CpuSet()).ToString(), own);
     ASSERT_TRUE(node_->StartRelay().ok()) << node_->RelayLog();
 
     // A new container has to be placed beside the ones that are there: so they are known again.

@@ -17,6 +17,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kPodTimeout{90};
+constexpr seconds kRunTimeout{5};
 // How fast verdicts are is the matter of one test; elsewhere a machine may be so busy that its API
 // server answers no client for half a minute.
 constexpr seconds kVerdictTimeout{120};
@@ -146,8 +147,13 @@ StatusOr<std::map<std::string, Cluster::Container>> Cluster::Containers() {
       container.id = agent::TextAt(status, {"containerID"});
       if (container.id.starts_with(kScheme)) container.id.erase(0, kScheme.size());
       container.restarts = agent::IntAt(status, {"restartCount"});
-      auto cpus = containerd_->AllowedCpus(container.id);
-      if (!cpus && newer_ != nullptr) cpus = newer_->AllowedCpus(container.id);
+      // A container is ready as soon as its start is answered.
+      std::optional<CpuSet> cpus;
+      (void)WaitUntil("the container's process runs", kRunTimeout, [&] {
+        cpus = containerd_->AllowedCpus(container.id);
+        if (!cpus && newer_ != nullptr) cpus = newer_->AllowedCpus(container.id);
+        return cpus.has_value();
+      });
       if (!cpus) return FailedPrecondition("{} does not run", name);
       container.cpus = *cpus;
       containers[name.substr(kPodPrefix.size()) + "/" + agent::TextAt(status, {"name"})] =

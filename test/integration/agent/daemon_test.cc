@@ -110,17 +110,25 @@ class DaemonAndAgentTest : public DaemonTest {
     });
   }
   std::string Log() const { return LastLines(Path("agent.log")); }
-  // A pod comes and goes as if there were no agent.
+  // A pod comes and goes as if there were no agent. Whatever waits for the agent waits each time,
+  // so the best of five times tells; one alone may be that of the machine's other work.
   void ExpectUndisturbed() {
+    auto best = std::chrono::steady_clock::duration::max();
+    for (int i = 0; i < 5 && best >= kAtOnce; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      LetAPodComeAndGo();
+      best = std::min(best, std::chrono::steady_clock::now() - start);
+    }
+    EXPECT_LT(best, kAtOnce);
+  }
+  void LetAPodComeAndGo() {
     CriClient client = Relayed();
-    const auto start = std::chrono::steady_clock::now();
     const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
     EXPECT_EQ(CpusAtRuntime(running.container).size(), 2);
     EXPECT_THAT(client.StopContainer(running.container), IsOk());
     EXPECT_THAT(client.RemoveContainer(running.container), IsOk());
     EXPECT_THAT(client.StopPod(running.pod), IsOk());
     EXPECT_THAT(client.RemovePod(running.pod), IsOk());
-    EXPECT_LT(std::chrono::steady_clock::now() - start, kAtOnce);
   }
 
   ApiServer api_;
@@ -338,7 +346,7 @@ TEST_F(DaemonAndAgentTest, ADaemonThatHangsIsPendingUntilItAnswers) {
   StartAgent();
   ASSERT_TRUE(status_is("accepted", kPatience)) << Log();
   ::kill(pid(), SIGSTOP);
-  EXPECT_TRUE(status_is("pending", seconds(8))) << Log();
+  EXPECT_TRUE(status_is("pending", kPatience)) << Log();
   ::kill(pid(), SIGCONT);
   EXPECT_TRUE(status_is("accepted", kPatience)) << Log();
   // The same daemon has the configuration still.
@@ -348,7 +356,7 @@ TEST_F(DaemonAndAgentTest, ADaemonThatHangsIsPendingUntilItAnswers) {
   EXPECT_EQ(log.find("accepts ConfigMap", delivered + 1), std::string::npos) << log;
   // And what changes while it hangs arrives once it answers.
   ::kill(pid(), SIGSTOP);
-  ASSERT_TRUE(status_is("pending", seconds(8))) << Log();
+  ASSERT_TRUE(status_is("pending", kPatience)) << Log();
   api_.SetConfigMap(kDefaultMap, {{"policy", "Active: static\nReservedResources: {CPU: 1}"}});
   ::kill(pid(), SIGCONT);
   EXPECT_TRUE(NodeShows("static", "agent")) << Log() << daemon_->Log();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel says about containers, and what containerd's log says about it.
+#include <chrono>
+#include <csignal>
 #include <sstream>
 #include <string_view>
 
@@ -40,6 +42,20 @@ std::optional<CpuSet> Containerd::AllowedCpus(const std::string& container_id) c
   auto cpus = CpuSet::Parse(After(status, "\nCpus_allowed_list:\t", '\n'));
   if (!cpus.ok() || cpus->empty()) return std::nullopt;
   return *cpus;
+}
+
+std::optional<CpuSet> Containerd::AwaitAllowedCpus(const std::string& container_id) const {
+  std::optional<CpuSet> cpus;
+  const Status runs = WaitUntil("the container's process runs", std::chrono::seconds(20), [&] {
+    cpus = AllowedCpus(container_id);
+    return cpus.has_value();
+  });
+  return runs.ok() ? cpus : std::nullopt;
+}
+
+bool Containerd::EndProcess(const std::string& container_id) const {
+  const auto pid = ParseInt(ProcessOf(container_id));
+  return pid.value_or(0) > 1 && ::kill(static_cast<pid_t>(*pid), SIGKILL) == 0;
 }
 
 std::string Containerd::CgroupFile(const std::string& container_id, std::string_view file) const {

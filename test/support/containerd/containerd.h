@@ -56,6 +56,12 @@ class Containerd {
   // The CPUs that the container's first process may use, as the kernel has it, asked from outside.
   // Nothing when it does not run: not started yet, ended, or not known. From any thread.
   std::optional<CpuSet> AllowedCpus(const std::string& container_id) const;
+  // The same of a container that was started: its process takes the place of runc some time after
+  // the start is answered. Nothing when it has not done so after twenty seconds, or has ended.
+  std::optional<CpuSet> AwaitAllowedCpus(const std::string& container_id) const;
+
+  // kill -9 of its first process, as by the kernel; false when there is none.
+  bool EndProcess(const std::string& container_id) const;
 
   // Where runc finds what it was told of the container: config.json.
   std::filesystem::path Bundle(const std::string& container_id) const {
