@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -16,6 +14,7 @@
 #include "pkg/sys/unique_fd.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/daemon_fixture.h"
+#include "test/support/api_server/http_server.h"
 #include "test/support/programs/programs.h"
 
 namespace resmgr::test {
@@ -38,21 +37,14 @@ class OptionalServicesTest : public DaemonTest {
 };
 
 TEST_F(OptionalServicesTest, BusyMetricsPortIsTriedAgain) {
-  UniqueFd busy(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(::bind(busy.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-  ASSERT_EQ(::listen(busy.get(), 1), 0);
-  ASSERT_EQ(::getsockname(busy.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  HttpServer busy([](const HttpServerRequest& /*request*/, HttpServerReply& /*reply*/) {});
+  ASSERT_THAT(busy.Start(0), IsOk());
   StartRuntime();
-  StartDaemon(
-      StaticFlags({"-metrics-address", "127.0.0.1:" + std::to_string(ntohs(address.sin_port))}));
+  StartDaemon(StaticFlags({"-metrics-address", "127.0.0.1:" + std::to_string(busy.port())}));
   ASSERT_NE(daemon_, nullptr);
   EXPECT_TRUE(Logged("cannot serve metrics"));
   EXPECT_TRUE(Relayed().Call(kVersion, {""}).status.ok()) << "the node goes on";
-  busy.Reset();
+  busy.Stop();
   EXPECT_TRUE(Logged("metrics are served on port"));
 }
 

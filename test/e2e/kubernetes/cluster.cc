@@ -6,15 +6,11 @@
 #include <fstream>
 #include <functional>
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 
 #include "pkg/model/resources_annotation.h"
 #include "pkg/sys/errno_status.h"
-#include "pkg/sys/unique_fd.h"
 
 namespace resmgr::test {
 namespace {
@@ -29,18 +25,6 @@ constexpr std::string_view kWebhookBinary =
     RESMGR_BINARY_DIR "/cmd/cri-resmgr-webhook/cri-resmgr-webhook";
 constexpr std::string_view kAdminToken = "admin-token";
 constexpr std::string_view kKubeletToken = "kubelet-token";
-
-// One that is free now.
-int FreePort() {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* plain = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(fd.get(), plain, size) != 0 || ::getsockname(fd.get(), plain, &size) != 0) return 0;
-  return ntohs(address.sin_port);
-}
 
 // Waits for the condition, or the end of the process that is to bring it about.
 Status WaitFor(std::string_view what, ChildProcess& process,
@@ -71,6 +55,12 @@ Status WriteNetwork(const Containerd& containerd) {
 
 }  // namespace
 
+// Each server ends and starts anew in some test.
+StatusOr<int> Cluster::NewPort() {
+  RESMGR_ASSIGN_OR_RETURN(ReservedPort port, ReservedPort::Create());
+  return ports_.emplace_back(std::move(port)).number();
+}
+
 StatusOr<std::unique_ptr<Cluster>> Cluster::Start(Runtimes runtimes) {
   const char* programs = std::getenv("RESMGR_KUBERNETES");
   if (programs == nullptr) {
@@ -81,9 +71,10 @@ StatusOr<std::unique_ptr<Cluster>> Cluster::Start(Runtimes runtimes) {
   RESMGR_ASSIGN_OR_RETURN(cluster->containerd_, Containerd::Start());
   cluster->directory_ = cluster->containerd_->directory();
   if (runtimes == Runtimes::kTwo) RESMGR_RETURN_IF_ERROR(cluster->StartNewerContainerd());
-  cluster->api_port_ = FreePort();
-  cluster->etcd_port_ = FreePort();
-  cluster->webhook_port_ = FreePort();
+  for (int* port : {&cluster->api_port_, &cluster->etcd_port_, &cluster->etcd_peer_port_,
+                    &cluster->kubelet_port_, &cluster->webhook_port_}) {
+    RESMGR_ASSIGN_OR_RETURN(*port, cluster->NewPort());
+  }
   RESMGR_RETURN_IF_ERROR(cluster->WriteFiles());
   cluster->admin_ = std::make_unique<KubeClient>(cluster->Access(std::string(kAdminToken)));
   for (const auto step : {&Cluster::StartEtcd, &Cluster::StartApiServer, &Cluster::ApplyRbac,
@@ -204,7 +195,7 @@ Status Cluster::WriteFiles() {
                            "nodefs.inodesFree: 1%, imagefs.available: 1%}}\n"
                            "imageGCHighThresholdPercent: 100\nsyncFrequency: 5s\n"
                            "nodeStatusUpdateFrequency: 2s\n",
-                           FreePort(), directory_.filename().string()));
+                           kubelet_port_, directory_.filename().string()));
 }
 
 StatusOr<std::unique_ptr<ChildProcess>> Cluster::Run(const std::string& name,
@@ -221,7 +212,7 @@ Status Cluster::StartEtcd() {
     return ErrnoStatus(errno, "cannot mount a tmpfs for etcd");
   }
   const std::string client = fmt::format("http://127.0.0.1:{}", etcd_port_);
-  const std::string peer = fmt::format("http://127.0.0.1:{}", FreePort());
+  const std::string peer = fmt::format("http://127.0.0.1:{}", etcd_peer_port_);
   RESMGR_ASSIGN_OR_RETURN(
       etcd_,
       Run("etcd", {"etcd", "--data-dir", data, "--listen-client-urls", client,

@@ -14,6 +14,7 @@
 #include "pkg/topology/cpu_set.h"
 #include "test/e2e/kubernetes/kube_client.h"
 #include "test/support/api_server/certificates.h"
+#include "test/support/api_server/reserved_port.h"
 #include "test/support/containerd/child_process.h"
 #include "test/support/containerd/containerd.h"
 #include "test/support/containerd/daemon.h"
@@ -152,6 +153,7 @@ class Cluster {
  private:
   Cluster() = default;
 
+  StatusOr<int> NewPort();
   Status WriteFiles();
   Status StartEtcd();
   Status StartApiServer();
@@ -169,8 +171,11 @@ class Cluster {
 
   std::filesystem::path directory_;
   std::filesystem::path programs_;
+  std::vector<ReservedPort> ports_;
   int api_port_ = 0;
   int etcd_port_ = 0;
+  int etcd_peer_port_ = 0;
+  int kubelet_port_ = 0;
   int webhook_port_ = 0;
   int agent_tokens_ = 0;  // so many there have been
   const TestAuthority authority_;

@@ -180,6 +180,10 @@ Status HttpServer::Start(int port, const Tls* tls) {
   ending_ = false;
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
   tls_ = tls == nullptr ? nullptr : MakeContext(*tls);
+  if (port == 0) {
+    RESMGR_ASSIGN_OR_RETURN(reserved_, ReservedPort::Create());
+    port = reserved_->number();
+  }
   listener_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1;
   ::setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -187,13 +191,12 @@ Status HttpServer::Start(int port, const Tls* tls) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* plain = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listener_.get(), plain, size) != 0 || ::listen(listener_.get(), SOMAXCONN) != 0 ||
-      ::getsockname(listener_.get(), plain, &size) != 0) {
+  const auto* plain = reinterpret_cast<const sockaddr*>(&address);
+  if (::bind(listener_.get(), plain, sizeof(address)) != 0 ||
+      ::listen(listener_.get(), SOMAXCONN) != 0) {
     return Unavailable("port {} of 127.0.0.1 cannot be had: {}", port, std::strerror(errno));
   }
-  port_ = ntohs(address.sin_port);
+  port_ = port;
   accept_thread_ = std::thread([this] { Accept(); });
   return OkStatus();
 }

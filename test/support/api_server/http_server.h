@@ -8,12 +8,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include "pkg/base/status.h"
 #include "pkg/sys/unique_fd.h"
+#include "test/support/api_server/reserved_port.h"
 
 typedef struct ssl_ctx_st SSL_CTX;  // as OpenSSL declares it
 
@@ -62,7 +64,8 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
   ~HttpServer() { Stop(); }
 
-  // Port 0 takes a free one. kUnavailable: the port cannot be had.
+  // Port 0 takes a free one, which stays this server's until its end. kUnavailable: the port cannot
+  // be had.
   Status Start(int port, const Tls* tls = nullptr);
   // Cuts every connection and waits for their threads.
   void Stop();
@@ -83,6 +86,7 @@ class HttpServer {
 
   const Handler handler_;
   int port_ = 0;
+  std::optional<ReservedPort> reserved_;
   UniqueFd listener_;
   std::shared_ptr<SSL_CTX> tls_;
   std::thread accept_thread_;

@@ -64,15 +64,16 @@ StatusOr<std::unique_ptr<Dockerd>> Dockerd::Start(const Options& options) {
 
 Status Dockerd::Restart() {
   Kill();
-  std::vector<std::string> argv = {DockerdProgram(), "--data-root", directory_ / "root",
-                                   "--exec-root", directory_ / "exec", "-p", directory_ / "pid",
-                                   // No file of the machine's own counts.
-                                   "--config-file", directory_ / "daemon.json", "-H",
-                                   "unix://" + socket().string(), "--bridge=none",
-                                   "--iptables=false", "--ip-forward=false", "--ip-masq=false",
-                                   "--live-restore",
-                                   // Less needs CAP_SYS_RESOURCE.
-                                   "--oom-score-adjust=0", "--cgroup-parent", CgroupParent()};
+  // A dockerd that ends its containerd lets it write what it did into the directory for such files.
+  std::vector<std::string> argv = {
+      "env", "TMPDIR=" + directory_.string(), DockerdProgram(), "--data-root", directory_ / "root",
+      "--exec-root", directory_ / "exec", "-p", directory_ / "pid",
+      // No file of the machine's own counts.
+      "--config-file", directory_ / "daemon.json", "-H", "unix://" + socket().string(),
+      "--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false",
+      "--live-restore",
+      // Less needs CAP_SYS_RESOURCE.
+      "--oom-score-adjust=0", "--cgroup-parent", CgroupParent()};
   if (options_.debug) argv.emplace_back("--debug");
   std::error_code ignored;
   // Of a killed one. A containerd that nobody has reaped yet would count as one that runs.
@@ -85,7 +86,7 @@ Status Dockerd::Restart() {
     return !process_->Running() || ConnectUnix(socket().string()).ok();
   });
   if (ready.ok() && !process_->Running()) {
-    ready = FailedPrecondition("{} does not run (Debian: docker.io)", argv.front());
+    ready = FailedPrecondition("{} does not run (Debian: docker.io)", DockerdProgram());
   }
   return ready.ok() ? ready : Annotate(ready, LastLines(directory_ / "dockerd.log"));
 }
