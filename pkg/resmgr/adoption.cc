@@ -198,9 +198,7 @@ class Adopter {
       container.set_later = saved->set_later.value_or(NumbersSetLater{});
       RestoreTexts(record, *saved);
     }
-    if (saved != nullptr && !unclear && !TakeNumbers(record, reported, *saved, in_force)) {
-      saved = nullptr;
-    }
+    if (saved != nullptr && !unclear && !TakeNumbers(record, reported, *saved)) saved = nullptr;
     AppliedResources applied = ReportedResources(reported.resources);
     if (unclear && !applied.cpus && !saved->placement.exclusive.empty()) {
       applied.cpus = saved->placement.exclusive;
@@ -227,13 +225,16 @@ class Adopter {
   // What the container asks for is as saved, unless an update has arrived whose outcome is not on
   // the disk: false, and the place that was saved is that of other needs.
   bool TakeNumbers(ContainerRecord& record, const RuntimeContainer& reported,
-                   const SavedContainer& saved, const Requirements& in_force) const {
+                   const SavedContainer& saved) const {
     Container& container = record.container;
+    RuntimeContainer asked = reported;
+    asked.resources = WithoutSetLater(saved, reported.resources);
+    const Requirements needs = ReportedNeeds(record.pod->pod, asked, memory_capacity_);
     const bool called = IsUpdateOpen(container.id);
     const ReportOfSaved report{.saved = saved,
                                .qos = record.pod->pod.qos,
                                .in_force = reported.resources,
-                               .needs_in_force = in_force,
+                               .needs_in_force = needs,
                                .crowded = crowded_,
                                .called = called};
     const NumbersNews news = JudgeNumbers(report);
@@ -251,9 +252,7 @@ class Adopter {
       container.requirements = saved.asked->requirements;
       return false;
     }
-    RuntimeContainer asked = reported;
-    asked.resources = WithoutSetLater(saved, reported.resources);
-    TakeCpuInForce(container, asked, ReportedNeeds(record.pod->pod, asked, memory_capacity_));
+    TakeCpuInForce(container, asked, needs);
     return false;
   }
 
@@ -291,8 +290,7 @@ class Adopter {
     container.annotations = reported.annotations;
     if (const std::optional<SavedContainer> saved = state_writer_.Find(reported.id)) {
       RestoreTexts(record, *saved);
-      TakeNumbers(record, reported, *saved,
-                  ReportedNeeds(record.pod->pod, reported, memory_capacity_));
+      TakeNumbers(record, reported, *saved);
     }
     SetCalls(record, reported.state);
     result_.kept_reported.insert(container.key);

@@ -85,12 +85,13 @@ bool IsPlacedAsSaved(const ReportOfSaved& report) {
   if (!exclusive.empty()) {
     const MilliCpu request = report.saved.requirements.cpu_request;
     const bool all_its_own = request.IsWhole() && exclusive.size() == request.Whole();
-    return all_its_own ? cpus == exclusive : exclusive.IsSubsetOf(cpus);
+    if (all_its_own ? cpus == exclusive : exclusive.IsSubsetOf(cpus)) return true;
   }
   const MilliCpu now = report.needs_in_force.cpu_request;
   // No client asks for more than its limit.
   const MilliCpu limit = CpuLimitOf(report.in_force);
   if (limit.value > 0 && limit < now) return true;
+  // On other CPUs than those that were decided may also be one whose move was not over.
   return !now.IsWhole() || now.value == 0 || cpus.size() != now.Whole() ||
          cpus.Intersects(report.crowded);
 }

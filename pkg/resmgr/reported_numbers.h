@@ -33,14 +33,13 @@ struct ReportOfSaved {
   const SavedContainer& saved;
   QosClass qos;
   const LinuxResources& in_force;
-  const Requirements& needs_in_force;  // what these tell
+  const Requirements& needs_in_force;  // what these tell, but for what was set later
   CpuSet crowded;                      // CPUs that several containers are bound to
   bool called = false;                 // an update was under way
 };
 NumbersNews JudgeNumbers(const ReportOfSaved& report);
-// No update has changed the container's place since it was saved: of an exclusive container an
-// update that changes the need changes the CPUs, and one that was given CPUs for itself alone is on
-// as many as it needs now.
+// No update has changed the container's place since it was saved: one that has was given CPUs for
+// itself alone, and the container is on as many as it needs now.
 bool IsPlacedAsSaved(const ReportOfSaved& report);
 
 // What is in force, but for numbers that were set later and are in force still: these are as the

@@ -143,10 +143,11 @@ void TestNode::Reconnect() {
   runtime.AnswerList();
 }
 
-void TestNode::Restart() {
+void TestNode::Restart(const std::function<void()>& ended) {
   runtime.DropAll();
   manager_.reset();
   state_.reset();
+  if (ended) ended();
   MakeManager();
   manager_->RuntimeConnected();
   runtime.AnswerList();

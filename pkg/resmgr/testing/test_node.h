@@ -54,8 +54,8 @@ class TestNode {
 
   // The connection is lost and comes back, with what the runtime holds.
   void Reconnect();
-  // The daemon is started anew on the same runtime.
-  void Restart();
+  // The daemon is started anew on the same runtime. `ended` runs between its end and its start.
+  void Restart(const std::function<void()>& ended = nullptr);
   // From now on it remembers over restarts, in a directory of these files, which must outlive the
   // node.
   void KeepState(FileSystem& files);

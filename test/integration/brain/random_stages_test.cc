@@ -186,7 +186,7 @@ class Scenario {
   }
   void ChangeAtTheRuntime(RuntimeContainer& container) {
     if (Chance(50)) container.resources.cpu_shares = own_shares_;
-    if (Chance(30)) container.resources.cpu_quota = SomeQuota();
+    if (Chance(30)) container.resources.cpu_quota = 100'000 * Number(0, 8) + 50'000;
     if (Chance(10)) container.resources.memory_limit = kMiB * Number(1, 4000);
   }
 
@@ -299,6 +299,8 @@ class Scenario {
     std::map<ContainerId, Place> places;
     for (const auto& [id, expected] : running_) {
       const Container& known = node_.Known(id);
+      // What is not in force yet, nobody has.
+      if (!node_.InForce(id)) continue;
       places[id] = {known.placement.cpus.value_or(CpuSet()),
                     known.placement.mems.value_or(NodeSet()), known.placement.exclusive,
                     known.requirements};
@@ -327,6 +329,10 @@ class Scenario {
     node_.runtime().held.pods = told;
     const std::map<ContainerId, Place> after = Places();
     for (const auto& [id, place] : before) {
+      if (!after.contains(id)) {
+        failures_.push_back(std::string(id.value()) + " is not in force any more");
+        continue;
+      }
       const Place& now = after.at(id);
       ExpectSame(id, "CPUs", place.cpus.ToString(), now.cpus.ToString());
       ExpectSame(id, "memory nodes", place.mems.ToString(), now.mems.ToString());

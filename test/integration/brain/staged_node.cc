@@ -11,6 +11,9 @@
 namespace resmgr::test {
 namespace {
 
+// Not even half of a change reaches the disk.
+constexpr int kNothing = -1;
+
 ResourceManager::Options PromptOptions() {
   ResourceManager::Options options = TestNode::FastOptions();
   options.refresh_pause = std::chrono::milliseconds(0);
@@ -233,7 +236,7 @@ void StagedNode::SetByStage(const ContainerId& id, const ResourceValues& values)
 Status StagedNode::KillInCall(Call& call) {
   cut = Cut::kNever;
   node_.FlushState();
-  files_.StopAfter(0);
+  files_.StopAfter(kNothing);
   call.pipeline_call.Abandon();
   node_.FlushState();
   Kill();
@@ -242,12 +245,19 @@ Status StagedNode::KillInCall(Call& call) {
 
 void StagedNode::Kill() {
   node_.FlushState();
-  files_.Resume();
   pipeline_.SetPolicyStage(nullptr);
   policy_stage_.reset();
-  node_.Restart();
+  // A daemon that is killed writes no last words.
+  if (!files_.stopping()) files_.StopAfter(kNothing);
+  node_.Restart([this] { files_.Resume(); });
   Connect();
   Settle();
+}
+
+bool StagedNode::InForce(const ContainerId& id) {
+  const Container& known = Known(id);
+  return node_.manager().Settled(known.key) &&
+         runtime().CpusOf(id) == known.placement.cpus.value_or(CpuSet()).ToString();
 }
 
 const Container& StagedNode::Known(const ContainerId& id) const {

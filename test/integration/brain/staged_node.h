@@ -59,6 +59,8 @@ class StagedNode {
 
   TestNode& node() { return node_; }
   FakeRuntimeClient& runtime() { return node_.runtime; }
+  // What is decided of it is in force.
+  bool InForce(const ContainerId& id);
   const Container& Known(const ContainerId& id) const;
   const Pod& PodOf(const ContainerId& id) const;
 
