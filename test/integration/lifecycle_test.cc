@@ -196,11 +196,11 @@ TEST_F(LifecycleTest, PrintsEveryOptionWithItsDefault) {
         "cpu-quota: lift", "RelaxedIsolation: false"}},
       {"static-plus",
        {"full-pcpus-only: false", "PreferIsolatedCPUs: true", "ExclusiveCPUs: always",
-        "ReservedPoolNamespaces: []", "PrivilegedNamespaces: [kube-system]"}},
+        "ReservedPoolNamespaces: []", "PrivilegedNamespaces:\n      - kube-system"}},
       {"topology-aware",
        {"PinCPU: true", "PinMemory: true", "PreferIsolatedCPUs: true", "PreferSharedCPUs: false",
         "ColocatePods: false", "ColocateNamespaces: false", "ReservedPoolNamespaces: []",
-        "PrivilegedNamespaces: [kube-system]", "DefaultCPUPriority: none",
+        "PrivilegedNamespaces:\n      - kube-system", "DefaultCPUPriority: none",
         "UnlimitedBurstable: package", "CPUQuota: lift"}}};
   for (const auto& [policy, lines] : options) {
     const Outcome printed = RunToEnd({"-print-config", "-policy", policy});
