@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/backend_router.h"
 
-#include <chrono>
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <optional>
 #include <utility>
 
+#include "pkg/base/parse.h"
+#include "pkg/cri/edit_fields.h"
+#include "pkg/cri/listed_ids.h"
 #include "pkg/cri/messages.h"
 
 namespace resmgr {
@@ -12,20 +18,9 @@ namespace {
 
 using Kind = IdOwners::Kind;
 
-constexpr std::chrono::seconds kListTimeout{10};
-
 // Pods and containers are the RuntimeService's, also where a call about an image asks for them.
 std::string RuntimeServiceOf(std::string_view service) {
   return fmt::format("{}.RuntimeService", service.substr(0, service.rfind('.')));
-}
-
-// What a runtime has by an unfiltered list.
-void LearnList(IdOwners& owners, Kind kind, size_t backend, std::string_view list,
-               IdOwners::ListBegin begin) {
-  if (const auto ids = ReadListedIds(list); ids.ok()) owners.SetAll(kind, backend, *ids, begin);
-  if (kind != Kind::kPodSandbox) return;
-  if (const auto uids = ReadListedPodUids(list); uids.ok())
-    owners.SetAll(Kind::kPodUid, backend, *uids, begin);
 }
 
 std::string_view ListMethod(Kind kind) {
@@ -34,64 +29,131 @@ std::string_view ListMethod(Kind kind) {
 
 }  // namespace
 
-// One run of Search.
-struct BackendRouter::Listing {
-  std::string service;
-  IdOwners::ListBegin begin;
+// One of the runtimes.
+struct BackendRouter::Peer {
+  std::unique_ptr<UnaryClient> client;
+  uint64_t begun = 0;   // runs of its lists
+  size_t lists_left{};  // of the last one; 0: it has ended
+  Status failure{};     // of the last one
+  std::string next{};   // the service to ask in another run; empty: none is wanted
+};
+
+// One Search.
+struct BackendRouter::Searching {
+  Wanted wanted;
+  std::function<void(Status)> done;
+  std::vector<std::optional<uint64_t>> runs;  // by runtime, that have to end
+  Status failure{};
+  EventLoop::HandlePtr patience{};
 };
 
 BackendRouter::BackendRouter(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends)
-    : backends_(backends) {
+    : loop_(loop), backends_(backends) {
   for (const Backends::Backend& backend : backends_.all())
-    clients_.push_back(std::make_unique<UnaryClient>(loop, flushes, backend.socket));
+    peers_.push_back({.client = std::make_unique<UnaryClient>(loop, flushes, backend.socket)});
 }
 
 BackendRouter::~BackendRouter() = default;
 
-void BackendRouter::Search(std::string_view service, std::function<void(Status)> done) {
-  Waiting waiting{.service = std::string(service), .done = std::move(done)};
-  if (lists_left_ > 0) {
-    late_.push_back(std::move(waiting));
-    return;
+void BackendRouter::Search(Wanted wanted, std::function<void(Status)> done) {
+  Searching& search = *searches_.emplace_back(
+      std::make_unique<Searching>(Searching{.wanted = std::move(wanted),
+                                            .done = std::move(done),
+                                            .runs = decltype(Searching::runs)(peers_.size())}));
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    Peer& peer = peers_[i];
+    search.runs[i] = peer.begun + 1;
+    if (peer.lists_left == 0) {
+      Begin(i, search.wanted.service);
+    } else {
+      peer.next = search.wanted.service;
+    }
   }
-  waiting_.push_back(std::move(waiting));
-  ListAll(service);
+  // For hung ones, whose answers are welcome when they come.
+  search.patience = loop_.After(std::chrono::milliseconds(0), [this, &search] {
+    for (size_t i = 0; i < peers_.size(); ++i) {
+      if (!search.runs[i] || !backends_.Hangs(i)) continue;
+      search.runs[i].reset();
+      search.failure.Update(Unavailable("runtime {}: it does not answer", backends_.all()[i].name));
+    }
+    search.patience = loop_.After(search.wanted.patience, [this, &search] {
+      for (size_t i = 0; i < peers_.size(); ++i) {
+        if (!search.runs[i].has_value()) continue;
+        search.runs[i].reset();
+        search.failure.Update(Unavailable("runtime {}: no answer within {} ms",
+                                          backends_.all()[i].name, search.wanted.patience.count()));
+      }
+      EndThoseThatAreOver();
+    });
+    EndThoseThatAreOver();
+  });
 }
 
-void BackendRouter::ListAll(std::string_view service) {
-  const auto listing = std::make_shared<Listing>(
-      Listing{.service = std::string(service), .begin = backends_.owners().BeginList()});
-  failure_ = OkStatus();
-  lists_left_ = 2 * clients_.size();
-  for (size_t i = 0; i < clients_.size(); ++i) {
-    // A failure is that of the calls.
-    if (!clients_[i]->connected()) (void)clients_[i]->Connect([](const Status&) {});
-    List(i, listing, Kind::kPodSandbox);
-    List(i, listing, Kind::kContainer);
-  }
+void BackendRouter::Begin(size_t backend, std::string_view service) {
+  Peer& peer = peers_[backend];
+  ++peer.begun;
+  peer.failure = OkStatus();
+  peer.lists_left = 2;
+  peer.next.clear();
+  // A failure is that of the calls.
+  if (!peer.client->connected()) (void)peer.client->Connect([](const Status&) {});
+  const IdOwners::ListBegin begin = backends_.owners().BeginList();
+  // Pods first: what is in a pod of another runtime is not this one's.
+  List(backend, service, Kind::kPodSandbox, begin);
+  List(backend, service, Kind::kContainer, begin);
 }
 
-void BackendRouter::List(size_t backend, const std::shared_ptr<Listing>& listing, Kind kind) {
-  clients_[backend]->Call(
-      fmt::format("{}/{}", listing->service, ListMethod(kind)), "", kListTimeout,
-      [this, backend, listing, kind](const StatusOr<std::string>& reply) {
-        const auto ids = reply.ok() ? ReadListedIds(*reply) : reply.status();
-        if (ids.ok()) LearnList(backends_.owners(), kind, backend, *reply, listing->begin);
-        OnListed(ids.ok() ? OkStatus()
-                          : Unavailable("runtime {}: {}", backends_.all()[backend].name,
-                                        Message(ids.status())));
+void BackendRouter::List(size_t backend, std::string_view service, Kind kind,
+                         IdOwners::ListBegin begin) {
+  peers_[backend].client->Call(
+      fmt::format("{}/{}", service, ListMethod(kind)), "", kListTimeout,
+      [this, backend, kind, begin](const StatusOr<std::string>& reply) {
+        const bool late = reply.status().code() == StatusCode::kDeadlineExceeded;
+        if (reply.ok() || late) backends_.NoteAnswer(backend, !late);
+        const Status learned = reply.ok()
+                                   ? LearnList(backends_.owners(), kind, backend, *reply, begin)
+                                   : reply.status();
+        OnListed(backend, learned.ok()
+                              ? OkStatus()
+                              : Unavailable("runtime {}: {}", backends_.all()[backend].name,
+                                            Message(learned)));
       });
 }
 
-void BackendRouter::OnListed(const Status& status) {
-  if (failure_.ok()) failure_ = status;
-  if (--lists_left_ > 0) return;
-  const std::vector<Waiting> listed = std::exchange(waiting_, std::exchange(late_, {}));
-  const Status failure = failure_;
-  // Before anything is told: what that leads to may be a search of its own.
-  if (!waiting_.empty()) ListAll(waiting_.front().service);
-  for (const Waiting& waiting : listed)
-    waiting.done(failure);
+void BackendRouter::OnListed(size_t backend, const Status& status) {
+  Peer& peer = peers_[backend];
+  peer.failure.Update(status);
+  if (--peer.lists_left > 0) return;
+  const uint64_t run = peer.begun;
+  const Status failure = peer.failure;
+  if (!peer.next.empty() && !backends_.Hangs(backend)) Begin(backend, std::string(peer.next));
+  Tell(backend, run, failure);
+}
+
+void BackendRouter::Tell(size_t backend, uint64_t run, const Status& status) {
+  const bool hangs = backends_.Hangs(backend);
+  for (const std::unique_ptr<Searching>& search : searches_) {
+    std::optional<uint64_t>& wanted = search->runs[backend];
+    // Another run of one that hangs is not waited for.
+    if (!wanted || (*wanted > run && !hangs)) continue;
+    wanted.reset();
+    search->failure.Update(status);
+  }
+  EndThoseThatAreOver();
+}
+
+void BackendRouter::EndThoseThatAreOver() {
+  const auto is_over = [this](const std::unique_ptr<Searching>& search) {
+    return backends_.owners().Knows(search->wanted.kind, search->wanted.id) ||
+           std::ranges::none_of(search->runs, &std::optional<uint64_t>::has_value);
+  };
+  const auto first = std::ranges::stable_partition(searches_, std::not_fn(is_over)).begin();
+  const std::vector<std::unique_ptr<Searching>> ended(std::make_move_iterator(first),
+                                                      std::make_move_iterator(searches_.end()));
+  searches_.erase(first, searches_.end());
+  // What one of them leads to may be a search of its own.
+  for (const std::unique_ptr<Searching>& search : ended)
+    search->done(search->failure);
 }
 
 std::unique_ptr<CallRouting> CallRouting::Begin(BackendRouter& router, const Method& method) {
@@ -107,7 +169,8 @@ CallRouting::CallRouting(BackendRouter& router, const Method& method, const Call
       about_images_(method.service == Service::kImage),
       list_begin_(router.backends().owners().BeginList()) {}
 
-void CallRouting::Choose(std::string_view request, std::function<void(Status)> done) {
+void CallRouting::Choose(std::string_view request, std::chrono::milliseconds patience,
+                         std::function<void(Status)> done) {
   const StatusOr<RouteKeys> keys = ReadRouteKeys(route_, request);
   if (!keys.ok()) return done(keys.status());
   id_ = keys->id;
@@ -118,10 +181,11 @@ void CallRouting::Choose(std::string_view request, std::function<void(Status)> d
   all_ = choice->kind == Backends::Choice::Kind::kAll;
   backend_ = choice->backend;
   if (choice->kind != Backends::Choice::Kind::kUnknownId) return done(OkStatus());
-  router_.Search(service_, [this, alive = std::weak_ptr<void>(alive_),
-                            done = std::move(done)](const Status& listed) {
-    if (!alive.expired()) done(ChooseAgain(listed));
-  });
+  router_.Search(
+      {.kind = route_.id_kind, .id = id_, .service = service_, .patience = patience},
+      [this, alive = std::weak_ptr<void>(alive_), done = std::move(done)](const Status& listed) {
+        if (!alive.expired()) done(ChooseAgain(listed));
+      });
 }
 
 // Where all runtimes were listed and none has the id, the default one says so in its own words.
@@ -142,33 +206,59 @@ bool CallRouting::ReadsReply() const {
          route_.tells == CallRoute::Tells::kNewContainer;
 }
 
-void CallRouting::OnReply(std::string_view message) {
+Status CallRouting::OnReply(std::string_view message) {
   using Tells = CallRoute::Tells;
   IdOwners& owners = router_.backends().owners();
   switch (route_.tells) {
     case Tells::kNewPodSandbox:
+      refusal_ = Claim(Kind::kPodSandbox, message);
+      if (refusal_.ok()) (void)owners.Add(Kind::kPodUid, pod_uid_, backend_);
+      break;
     case Tells::kNewContainer:
-      if (const auto id = DecodeId(message); id.ok()) {
-        owners.Add(route_.tells == Tells::kNewContainer ? Kind::kContainer : Kind::kPodSandbox, *id,
-                   backend_);
-      }
-      owners.Add(Kind::kPodUid, pod_uid_, backend_);
+      refusal_ = Claim(Kind::kContainer, message);
       break;
     case Tells::kRemoved:
-      owners.Remove(route_.id_kind, id_);
+      owners.Remove(route_.id_kind, id_, backend_);
       break;
     case Tells::kNothing:
     case Tells::kList:
+    case Tells::kPart:
+    case Tells::kEvent:
       break;
+  }
+  return refusal_;
+}
+
+// With its id the client would go on to the other runtime's, and so would the stages.
+Status CallRouting::Claim(Kind kind, std::string_view message) {
+  const auto id = DecodeId(message);
+  if (!id.ok() || router_.backends().owners().Add(kind, *id, backend_)) return OkStatus();
+  return AlreadyExists("runtime {} gave the new {} the id {}, which another runtime's has",
+                       backend().name, kind == Kind::kContainer ? "container" : "pod sandbox",
+                       Printable(*id));
+}
+
+void CallRouting::OnReplies(std::vector<h2::SliceQueue>& messages) {
+  if (route_.tells != CallRoute::Tells::kList) return;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string message = messages[i].ToString();
+    if (!filtered_) {
+      (void)LearnList(router_.backends().owners(), route_.id_kind, i, message, list_begin_);
+    }
+    const auto own = WithoutThoseOfOthers(backends(), route_.id_kind, i, message);
+    if (!own) continue;
+    messages[i].Clear();
+    messages[i].Append(h2::Slice::Copy(*own));
   }
 }
 
-void CallRouting::OnReplies(const std::vector<h2::SliceQueue>& messages) {
-  if (route_.tells != CallRoute::Tells::kList || filtered_) return;
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const std::string message = messages[i].ToString();
-    LearnList(router_.backends().owners(), route_.id_kind, i, message, list_begin_);
-  }
+std::optional<std::string> CallRouting::OwnPart(size_t runtime, std::string_view message) const {
+  if (route_.tells == CallRoute::Tells::kPart)
+    return WithoutThoseOfOthers(backends(), route_.id_kind, runtime, message);
+  if (route_.tells != CallRoute::Tells::kEvent) return std::nullopt;
+  constexpr uint32_t kContainerId = 1;  // of ContainerEventResponse; a pod sandbox's, too
+  if (!backends().IsEventOfOther(runtime, TextOfField(message, kContainerId))) return std::nullopt;
+  return "";
 }
 
 }  // namespace resmgr

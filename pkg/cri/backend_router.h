@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,39 +19,48 @@
 
 namespace resmgr {
 
-// Finds out which runtimes have what, where an id is not known: by listing what all of them have,
-// over connections of its own: at most one run of lists at a time. Loop's thread only.
+// Finds out which runtime has an id that is not known: by listing what all of them have, over
+// connections of its own: at most one run of lists at a time at each. Loop's thread only.
 class BackendRouter {
  public:
+  // A list that takes longer has failed.
+  static constexpr std::chrono::seconds kListTimeout{10};
+
   // All of these must outlive it.
   BackendRouter(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends);
   ~BackendRouter();
 
   Backends& backends() { return backends_; }
 
-  // Lists everything, then runs `done`, never inside this call. Those that come while lists are
-  // under way share the next ones: the present ones may have been answered before what they look
-  // for was made. `service` is the one to ask ("/runtime.v1.RuntimeService"). Unavailable names the
-  // first runtime that could not be listed; what the others have is known all the same.
-  void Search(std::string_view service, std::function<void(Status)> done);
+  struct Wanted {
+    IdOwners::Kind kind;
+    std::string id;
+    std::string service;  // the one to ask ("/runtime.v1.RuntimeService")
+    std::chrono::milliseconds patience = kListTimeout;
+  };
+  // Lists everything, then runs `done`, never inside this call: as soon as one has exactly this id,
+  // so that nobody waits for a runtime that is slow and has nothing to do with it; else when all
+  // have answered, but not for one that hangs. Runs of lists that are under way were perhaps
+  // answered before the id was made, so the next ones count. Unavailable names the first runtime
+  // that could not be listed; what the others have is known all the same.
+  void Search(Wanted wanted, std::function<void(Status)> done);
 
  private:
-  struct Listing;
-  struct Waiting {
-    std::string service;
-    std::function<void(Status)> done;
-  };
+  struct Peer;
+  struct Searching;
 
-  void ListAll(std::string_view service);
-  void List(size_t backend, const std::shared_ptr<Listing>& listing, IdOwners::Kind kind);
-  void OnListed(const Status& status);
+  void Begin(size_t backend, std::string_view service);
+  void List(size_t backend, std::string_view service, IdOwners::Kind kind,
+            IdOwners::ListBegin begin);
+  void OnListed(size_t backend, const Status& status);
+  // A run of lists has ended, or is not to be waited for.
+  void Tell(size_t backend, uint64_t run, const Status& status);
+  void EndThoseThatAreOver();
 
+  EventLoop& loop_;
   Backends& backends_;
-  std::vector<std::unique_ptr<UnaryClient>> clients_;
-  std::vector<Waiting> waiting_;  // for the lists under way
-  std::vector<Waiting> late_;     // for those that follow
-  size_t lists_left_ = 0;
-  Status failure_;  // of the lists under way
+  std::vector<Peer> peers_;
+  std::vector<std::unique_ptr<Searching>> searches_;
 };
 
 // Where one call goes. Made for each call that the request of which decides it.
@@ -60,8 +72,9 @@ class CallRouting {
   CallRouting(BackendRouter& router, const Method& method, const CallRoute& route);
 
   // Chooses by the request, runs `done` at once or later, and never after the destructor. Not OK:
-  // no runtime can be chosen, and the call is to be refused with this.
-  void Choose(std::string_view request, std::function<void(Status)> done);
+  // no runtime can be chosen, and the call is to be refused with this. `patience` is for a search.
+  void Choose(std::string_view request, std::chrono::milliseconds patience,
+              std::function<void(Status)> done);
 
   // After Choose: all of them. Else the one that backend() is.
   bool all() const { return all_; }
@@ -77,13 +90,20 @@ class CallRouting {
   // Whether OnReply looks at the message.
   bool ReadsReply() const;
 
-  // The call was carried out. Learns ids from it.
-  void OnReply(std::string_view message);
-  // The same where all were asked: each one's message.
-  void OnReplies(const std::vector<h2::SliceQueue>& messages);
+  // The call was carried out. Learns ids from it. Not OK: the runtime gave an id that another one
+  // has, so that the client must not get it.
+  Status OnReply(std::string_view message);
+  // Why the client gets an error in place of the reply.
+  const Status& refusal() const { return refusal_; }
+  // The same where all were asked: each one's message. Leaves out of them what has an id that
+  // another runtime has.
+  void OnReplies(std::vector<h2::SliceQueue>& messages);
+  // What of a message of a stream is left without that; nullopt: all, "": nothing.
+  std::optional<std::string> OwnPart(size_t runtime, std::string_view message) const;
 
  private:
   Status ChooseAgain(const Status& listed);
+  Status Claim(IdOwners::Kind kind, std::string_view message);
 
   BackendRouter& router_;
   const CallRoute route_;
@@ -95,6 +115,7 @@ class CallRouting {
   IdOwners::ListBegin list_begin_;
   size_t backend_ = 0;
   bool all_ = false;
+  Status refusal_;
   std::shared_ptr<void> alive_ = std::make_shared<char>();
 };
 

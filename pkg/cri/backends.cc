@@ -3,8 +3,50 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+
+#include "pkg/base/parse.h"
 
 namespace resmgr {
+
+namespace {
+
+// Of one runtime: two names of the same one claim everything twice.
+constexpr uint64_t kMostWarnings = 8;
+
+}  // namespace
+
+Backends::Backends(std::vector<Backend> backends, const HandlerAliases* aliases)
+    : backends_(std::move(backends)),
+      aliases_(aliases),
+      calls_(backends_.size()),
+      hangs_(backends_.size()),
+      log_(GetLogger("cri")) {
+  owners_.OnConflict([this](const IdOwners::Conflict& conflict) { OnConflict(conflict); });
+}
+
+void Backends::OnConflict(const IdOwners::Conflict& conflict) {
+  const std::string& claimant = backends_[conflict.claimant].name;
+  const uint64_t claims = ++calls_[conflict.claimant].refused_claims;
+  if (claims > kMostWarnings) return;
+  log_.Warn(
+      "runtimes {} and {} have the same {} {}: it stays that of {}, and what {} has under this id "
+      "is "
+      "left out everywhere; see docs/runtime-classes.md{}",
+      backends_[conflict.owner].name, claimant,
+      conflict.kind == IdOwners::Kind::kContainer ? "container" : "pod sandbox",
+      Printable(conflict.id), backends_[conflict.owner].name, claimant,
+      claims == kMostWarnings
+          ? fmt::format(". Further ones of {} are counted in runtime_refused_claims_total",
+                        claimant)
+          : "");
+}
+
+std::optional<size_t> Backends::Find(std::string_view name) const {
+  const auto it = std::ranges::find(backends_, name, &Backend::name);
+  if (it == backends_.end()) return std::nullopt;
+  return static_cast<size_t>(it - backends_.begin());
+}
 
 StatusOr<Backends::Choice> Backends::Choose(const CallRoute& route, const RouteKeys& keys) const {
   using Kind = IdOwners::Kind;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "pkg/base/status.h"
 #include "pkg/cri/call_route.h"
 #include "pkg/cri/id_owners.h"
+#include "pkg/log/log.h"
 
 namespace resmgr {
 
@@ -30,8 +32,7 @@ class Backends {
   // The first is the default: it gets the handlers that no other has, and the calls that are about
   // no pod sandbox or container.
   // `aliases` of their handlers, which outlive this; nullptr: there are none.
-  explicit Backends(std::vector<Backend> backends, const HandlerAliases* aliases = nullptr)
-      : backends_(std::move(backends)), aliases_(aliases), calls_(backends_.size()) {}
+  explicit Backends(std::vector<Backend> backends, const HandlerAliases* aliases = nullptr);
   Backends(const Backends&) = delete;
   Backends& operator=(const Backends&) = delete;
 
@@ -45,6 +46,8 @@ class Backends {
   struct Calls {
     uint64_t ended = 0;
     uint64_t failed = 0;  // of these: with an error, or without reaching it
+    // Of the runtime itself: pod sandboxes and containers that it claims and another one has.
+    uint64_t refused_claims = 0;
   };
   void Count(size_t backend, bool ok) {
     ++calls_[backend].ended;
@@ -73,11 +76,37 @@ class Backends {
 
   // The one that gets the pod sandboxes of this handler.
   size_t OfHandler(std::string_view handler) const;
+  // By its name.
+  std::optional<size_t> Find(std::string_view name) const;
+
+  // Whether a runtime takes calls and does not answer, as whoever asked it last found out. What
+  // does not concern it does not wait for it. A runtime that is away is not one of them.
+  void NoteAnswer(size_t backend, bool in_time) { hangs_[backend] = !in_time; }
+  bool Hangs(size_t backend) const { return hangs_[backend]; }
+
+  // Whether what a runtime lists belongs to another one, which has the same id: then it is left out
+  // of what is listed.
+  bool IsOfOther(size_t backend, std::string_view pod_id) const {
+    return owners_.IsOfOther(IdOwners::Kind::kPodSandbox, pod_id, backend);
+  }
+  bool IsOfOther(size_t backend, std::string_view pod_id, std::string_view container_id) const {
+    return IsOfOther(backend, pod_id) ||
+           owners_.IsOfOther(IdOwners::Kind::kContainer, container_id, backend);
+  }
+
+  // The same of what happened to a pod sandbox or container.
+  bool IsEventOfOther(size_t backend, std::string_view id) const {
+    return IsOfOther(backend, id) || owners_.IsOfOther(IdOwners::Kind::kContainer, id, backend);
+  }
 
  private:
+  void OnConflict(const IdOwners::Conflict& conflict);
+
   const std::vector<Backend> backends_;
   const HandlerAliases* const aliases_;
   std::vector<Calls> calls_;
+  std::vector<bool> hangs_;
+  Logger& log_;
   IdOwners owners_;
 };
 

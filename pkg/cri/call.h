@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -90,7 +91,9 @@ class Call final : public h2::StreamHandler,
   // Sends it to all of them.
   void FanOut();
   bool HoldReply(size_t bytes) override;
-  void OnReplies(const std::vector<h2::SliceQueue>& messages) override;
+  void OnReplies(std::vector<h2::SliceQueue>& messages) override;
+  // How long the client waits for runtimes that do not answer: it is to be told in time.
+  std::chrono::milliseconds Patience() const;
   bool OnMessage(const h2::SliceQueue& message) override;
   void OnFanOutEnd(const Status& status) override;
   // A message with its prefix, as the client gets it.

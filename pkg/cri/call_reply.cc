@@ -100,6 +100,7 @@ bool Call::OnOutcome(const h2::HeaderBlock& trailers) {
 }
 
 Status Call::ReplyError() const {
+  if (routing_ != nullptr && !routing_->refusal().ok()) return routing_->refusal();
   return reading_ != nullptr && reading_->stages ? reading_->stages->call.reply_error()
                                                  : OkStatus();
 }
@@ -133,10 +134,15 @@ bool Call::Settle(const GrpcStatus& status) {
   if (reading_ != nullptr && status.ok() && reading_->reply.size() > 0) {
     message = reading_->reply.Read(reading_->reply_headers).value_or("");
   }
-  if (aliased_ != nullptr && status.ok()) aliased_->OnReply(message);
-  if (routing_ != nullptr && status.ok()) routing_->OnReply(message);
+  int code = status.code;
+  if (routing_ != nullptr && status.ok()) {
+    const Status learned = routing_->OnReply(message);
+    // For the stages it has failed, too: they must not take it for what the other runtime has.
+    if (!learned.ok()) code = static_cast<int>(learned.code());
+  }
+  if (aliased_ != nullptr && code == 0) aliased_->OnReply(message);
   if (!LookedAt()) return true;
-  return reading_->stages->call.OnReply(ReadOutcome(method_.operation, status.code, message));
+  return reading_->stages->call.OnReply(ReadOutcome(method_.operation, code, message));
 }
 
 void Call::OnReplySeen() {
@@ -152,18 +158,38 @@ void Call::OnReplySeen() {
   if (!server_->open()) client_->StopReceiving();
 }
 
+// A part of the client's time is left for the way back.
+std::chrono::milliseconds Call::Patience() const {
+  constexpr std::chrono::milliseconds kLongest = FanOutCall::kPatience;
+  const auto timeout = ReadGrpcTimeout(headers_);
+  if (!timeout || *timeout >= 2 * kLongest) return kLongest;
+  return std::clamp(*timeout * 3 / 4, std::chrono::milliseconds(1), kLongest);
+}
+
 void Call::FanOut() {
   collecting_ = false;
   FanOutCall::Client& client = *this;
   FanOutCall::Options options{
       .streams = routing_->streams(),
-      .ended = [&backends = connection_.relay().router()->backends()](size_t runtime, bool ok) {
-        backends.Count(runtime, ok);
-      }};
+      .endless = method_.endless,
+      .ended = [&backends = connection_.relay().router()->backends()](
+                   size_t runtime, bool ok) { backends.Count(runtime, ok); },
+      .patience = Patience()};
   if (const MergeReplies merge = routing_->merge(); merge != nullptr) {
     options.merge = [merge,
                      &backends = routing_->backends()](const std::vector<RuntimeReply>& replies) {
       return merge(backends, replies);
+    };
+  }
+  if (routing_->streams()) {
+    options.edit = [this](size_t runtime, std::string_view message) {
+      return routing_->OwnPart(runtime, message);
+    };
+  }
+  // Kubelets ask for the images of all pods, whichever runtime they are for.
+  if (method_.service == Service::kImage) {
+    options.hangs = [&backends = routing_->backends()](size_t runtime) {
+      return backends.Hangs(runtime);
     };
   }
   fan_out_ = std::make_unique<FanOutCall>(connection_.loop(), client, std::move(options));
@@ -185,7 +211,7 @@ bool Call::HoldReply(size_t bytes) {
   return true;
 }
 
-void Call::OnReplies(const std::vector<h2::SliceQueue>& messages) {
+void Call::OnReplies(std::vector<h2::SliceQueue>& messages) {
   clock_.NoteAnswered();
   routing_->OnReplies(messages);
 }

@@ -70,7 +70,7 @@ bool Call::Unpack(size_t most) {
 
 void Call::Decide() {
   if (routing_ == nullptr) return OnRouted(OkStatus());
-  routing_->Choose(reading_->request.message(), [this](const Status& status) {
+  routing_->Choose(reading_->request.message(), Patience(), [this](const Status& status) {
     const h2::FlushQueue::Scope scope(connection_.relay().flushes());
     OnRouted(status);
   });

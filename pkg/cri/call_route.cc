@@ -74,14 +74,21 @@ constexpr std::array kRoutes = {
     NamedRoute{"Status", {.by = By::kAll, .merge = MergeStatus}},
     NamedRoute{"RuntimeConfig", {.by = By::kAll, .merge = MergeRuntimeConfig}},
     NamedRoute{"UpdateRuntimeConfig", {.by = By::kAll, .merge = MergeEmpty}},
-    NamedRoute{"StreamPodSandboxes", {.by = By::kEach, .filter_pod_sandbox_id = 1}},
+    NamedRoute{"StreamPodSandboxes",
+               {.by = By::kEach,
+                .id_kind = Kind::kPodSandbox,
+                .filter_pod_sandbox_id = 1,
+                .tells = Tells::kPart}},
     NamedRoute{"StreamContainers",
-               {.by = By::kEach, .filter_container_id = 1, .filter_pod_sandbox_id = 3}},
+               {.by = By::kEach,
+                .filter_container_id = 1,
+                .filter_pod_sandbox_id = 3,
+                .tells = Tells::kPart}},
     NamedRoute{"StreamContainerStats",
                {.by = By::kEach, .filter_container_id = 1, .filter_pod_sandbox_id = 2}},
     NamedRoute{"StreamPodSandboxStats", {.by = By::kEach, .filter_pod_sandbox_id = 1}},
     NamedRoute{"StreamPodSandboxMetrics", {.by = By::kEach}},
-    NamedRoute{"GetContainerEvents", {.by = By::kEach}},
+    NamedRoute{"GetContainerEvents", {.by = By::kEach, .tells = Tells::kEvent}},
 };
 
 // Of the ImageService. StreamImages passes an image that several runtimes have as often as they
@@ -106,14 +113,12 @@ constexpr uint32_t kImageHandler = 19;   // ImageSpec.runtime_handler
 constexpr uint32_t kPodConfig = 1;       // RunPodSandboxRequest.config
 constexpr uint32_t kPullPodConfig = 3;   // PullImageRequest.sandbox_config
 constexpr uint32_t kConfigMetadata = 1;  // of PodSandboxConfig
-constexpr uint32_t kPodMetadata = 2;     // of PodSandbox
 constexpr uint32_t kUid = 2;             // of PodSandboxMetadata
 
 // Paths of fields.
 constexpr std::array kHandlerOfImage = {kImageHandler};
 constexpr std::array kHandlerOfFilter = {kImage, kImageHandler};
 constexpr std::array kUidOfConfig = {kConfigMetadata, kUid};
-constexpr std::array kUidOfPod = {kPodMetadata, kUid};
 
 Status NoProtobuf() {
   return InvalidArgument("the request is no protobuf, so that its runtime is not known");
@@ -219,21 +224,6 @@ StatusOr<std::vector<std::string_view>> ReadListedIds(std::string_view reply) {
   }
   if (reader.failed()) return InvalidArgument("the list is no protobuf");
   return ids;
-}
-
-StatusOr<std::vector<std::string_view>> ReadListedPodUids(std::string_view reply) {
-  std::vector<std::string_view> uids;
-  WireReader reader(reply);
-  while (reader.Next()) {
-    if (reader.field() != kEntries || !reader.is_bytes()) continue;
-    std::string_view uid;
-    if (!ReadText(reader.bytes(), kUidOfPod, uid).ok()) {
-      return InvalidArgument("an entry of the list is no protobuf");
-    }
-    uids.push_back(uid);
-  }
-  if (reader.failed()) return InvalidArgument("the list is no protobuf");
-  return uids;
 }
 
 }  // namespace resmgr

@@ -40,7 +40,8 @@ struct CallRoute {
   Image image = Image::kNone;
   // What an OK reply tells of ids: a new one (in its field 1), that the request's is gone, or all
   // that the runtime has.
-  enum class Tells { kNothing, kNewPodSandbox, kNewContainer, kRemoved, kList };
+  // Each message of a stream tells a part of that, or what happened to a container.
+  enum class Tells { kNothing, kNewPodSandbox, kNewContainer, kRemoved, kList, kPart, kEvent };
   Tells tells = Tells::kNothing;
   // kAll: how the replies become one, also where some runtimes have failed. nullptr: they are
   // concatenated, and the first failure is that of the call.
@@ -62,7 +63,5 @@ StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view reque
 
 // The ids in the reply of ListPodSandbox or ListContainers: field 1 of each entry in field 1.
 StatusOr<std::vector<std::string_view>> ReadListedIds(std::string_view reply);
-// The uids of the pods in the reply of ListPodSandbox.
-StatusOr<std::vector<std::string_view>> ReadListedPodUids(std::string_view reply);
 
 }  // namespace resmgr

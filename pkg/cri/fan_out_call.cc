@@ -15,6 +15,9 @@ StatusCode CodeOfRuntime(int grpc_code) {
                                                  : StatusCode::kUnknown;
 }
 
+// How often it is looked whether a runtime hangs.
+constexpr std::chrono::milliseconds kLook{100};
+
 }  // namespace
 
 // The call at one of the runtimes.
@@ -38,7 +41,13 @@ class FanOutCall::Branch final : public h2::StreamHandler {
     return OkStatus();
   }
   size_t position() const { return position_; }
+  const std::string& name() const { return name_; }
   bool done() const { return done_; }
+  // Of a stream: nothing came since the last two times that this was asked, for no want of room.
+  bool silent() {
+    if (std::exchange(heard_, false) || done_ || owed_ > 0) return asked_ = false;
+    return std::exchange(asked_, true);
+  }
 
   // Of a unary call that is over.
   const h2::SliceQueue& message() const { return body_; }
@@ -60,11 +69,12 @@ class FanOutCall::Branch final : public h2::StreamHandler {
 
   void OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) override {
     if (done_) return;
-    answered_ = true;
+    answered_ = heard_ = true;
     if (end) OnTrailers(headers);
   }
   void OnData(h2::Stream& stream, const h2::Slice& data) override {
     if (done_) return stream.Consume(data.size());
+    heard_ = true;
     if (!answered_) {
       Fail(Internal("sent a body without header fields before it"));
       return;
@@ -103,9 +113,13 @@ class FanOutCall::Branch final : public h2::StreamHandler {
     if (message.truncated()) {
       return Fail(ResourceExhausted("sent a message of {} bytes", message.size));
     }
+    const std::optional<std::string> own =
+        call_.options_.edit ? call_.options_.edit(position_, message.payload) : std::nullopt;
+    if (own && own->empty()) return true;
+    const std::string_view payload = own ? std::string_view(*own) : message.payload;
     h2::SliceQueue bytes;
-    bytes.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, message.size)));
-    bytes.Append(h2::Slice::Copy(message.payload));
+    bytes.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, payload.size())));
+    bytes.Append(h2::Slice::Copy(payload));
     call_.waiting_ += bytes.size();
     return call_.client_.OnMessage(bytes);
   }
@@ -162,6 +176,8 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   const size_t position_;
   const std::string name_;
   bool answered_ = false;
+  bool heard_ = false;  // of streams: since it was asked whether it is silent
+  bool asked_ = false;  // likewise: and it was
   bool done_ = false;
   Status failure_;            // where failures are merged
   h2::SliceQueue body_;       // of a unary call
@@ -194,7 +210,45 @@ Status FanOutCall::Add(std::string_view name, const StatusOr<h2::Session*>& sess
 void FanOutCall::AllAdded() {
   all_added_ = true;
   if (done_ == branches_.size()) return options_.merge ? EndMerged() : EndConcatenated();
-  if (options_.merge) patience_ = loop_.After(options_.patience, [this] { OnPatienceOver(); });
+  StartPatience();
+}
+
+void FanOutCall::StartPatience() {
+  if (options_.endless) return;
+  if (options_.streams) {
+    look_ = loop_.Every(options_.patience / 2, [this] { (void)EndForSilence(); });
+    return;
+  }
+  patience_ = loop_.After(options_.patience, [this] { OnPatienceOver(); });
+  if (!options_.merge || !options_.hangs) return;
+  look_ = loop_.Every(kLook, [this] { GiveUpHanging(); });
+  GiveUpHanging();
+}
+
+Status FanOutCall::Silence() const {
+  return Unavailable("no answer within {} ms", options_.patience.count());
+}
+
+bool FanOutCall::EndForSilence() {
+  for (const std::unique_ptr<Branch>& branch : branches_) {
+    if (!branch->silent()) continue;
+    NoteEnd(*branch, false);
+    client_.OnFanOutEnd(Annotate(Silence(), fmt::format("runtime {}", branch->name())));
+    return true;
+  }
+  return false;
+}
+
+void FanOutCall::GiveUp(Branch& branch) {
+  NoteEnd(branch, false);
+  branch.SetFailed(Silence());
+  ++done_;
+}
+
+void FanOutCall::GiveUpHanging() {
+  for (const std::unique_ptr<Branch>& branch : branches_)
+    if (!branch->done() && options_.hangs(branch->position())) GiveUp(*branch);
+  if (done_ == branches_.size()) EndMerged();
 }
 
 void FanOutCall::OnSent(size_t waiting) {
@@ -218,9 +272,12 @@ void FanOutCall::OnBranchDone() {
 void FanOutCall::OnPatienceOver() {
   for (const std::unique_ptr<Branch>& branch : branches_) {
     if (branch->done()) continue;
-    NoteEnd(*branch, false);
-    branch->SetFailed(DeadlineExceeded("no answer within {} ms", options_.patience.count()));
-    ++done_;
+    if (!options_.merge) {
+      NoteEnd(*branch, false);
+      client_.OnFanOutEnd(Annotate(Silence(), fmt::format("runtime {}", branch->name())));
+      return;
+    }
+    GiveUp(*branch);
   }
   EndMerged();
 }
@@ -239,18 +296,18 @@ void FanOutCall::EndMerged() {
 
 void FanOutCall::EndConcatenated() {
   std::vector<h2::SliceQueue> messages;
-  h2::SliceQueue merged;
-  size_t size = 0;
-  for (const std::unique_ptr<Branch>& branch : branches_) {
+  for (const std::unique_ptr<Branch>& branch : branches_)
     messages.push_back(branch->message());
-    size += branch->message().size();
-  }
+  client_.OnReplies(messages);
+  size_t size = 0;
+  for (const h2::SliceQueue& message : messages)
+    size += message.size();
+  h2::SliceQueue merged;
   merged.Append(h2::Slice::Copy(EncodeGrpcPrefix(false, size)));
   for (const h2::SliceQueue& message : messages) {
     for (const h2::Slice& slice : message.slices())
       merged.Append(slice);
   }
-  client_.OnReplies(messages);
   if (client_.OnMessage(merged)) client_.OnFanOutEnd(OkStatus());
 }
 

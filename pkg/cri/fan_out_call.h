@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,16 +24,19 @@ namespace resmgr {
 // here; of a stream the messages as they come. Complete or an error: where one runtime cannot be
 // asked or fails, the client gets that runtime's name and status and not the others' entries.
 //
+// A runtime that has not answered when the patience is over has failed, and the call with it:
+// Unavailable. Of a stream a runtime has to say something new within the patience, unless the
+// stream is an endless one.
+//
 // With a Merge function every runtime's outcome counts, also a failure, and the function says what
-// becomes of them. A runtime that has not answered when the patience is over has failed with
-// DeadlineExceeded. Loop's thread only.
+// becomes of them; one that has not answered has failed with Unavailable. Loop's thread only.
 class FanOutCall {
  public:
   // Of one message of a reply that is a stream.
   static constexpr size_t kMostOfMessage = size_t{16} * 1024 * 1024;
   // Bytes that wait for the client; the runtimes stop at their windows then.
   static constexpr size_t kMostWaiting = size_t{256} * 1024;
-  // With a Merge function; far less than the two minutes of the kubelet.
+  // Far less than the two minutes of the kubelet.
   static constexpr std::chrono::seconds kPatience{10};
 
   // The caller. Each of these may destroy the FanOutCall.
@@ -41,8 +45,8 @@ class FanOutCall {
     // Accounts for bytes that are kept. False: the call is over.
     virtual bool HoldReply(size_t bytes) = 0;
     // Of a unary call without a Merge function whose replies are all here: the message of each
-    // runtime alone.
-    virtual void OnReplies(const std::vector<h2::SliceQueue>& messages) = 0;
+    // runtime alone, which may be made another one.
+    virtual void OnReplies(std::vector<h2::SliceQueue>& messages) = 0;
     // One whole message for the client, gRPC's prefix included. False: the call is over.
     virtual bool OnMessage(const h2::SliceQueue& message) = 0;
     // The last call; with the first error.
@@ -56,9 +60,14 @@ class FanOutCall {
   using Merge = std::function<StatusOr<std::string>(const std::vector<RuntimeReply>&)>;
   struct Options {
     bool streams = false;  // the replies are streams of messages
+    bool endless = false;  // which have no end, and may be silent
     Merge merge{};         // only where they are not
+    // What of a stream's message is left for the client; nullopt: all, "": nothing. May be empty.
+    std::function<std::optional<std::string>(size_t runtime, std::string_view message)> edit{};
     // Told of each runtime's end, by its position, but not of those that are given up.
     std::function<void(size_t runtime, bool ok)> ended{};
+    // With a Merge function: of a runtime that hangs nothing is expected. May be empty.
+    std::function<bool(size_t runtime)> hangs{};
     std::chrono::milliseconds patience = kPatience;
   };
 
@@ -82,7 +91,13 @@ class FanOutCall {
 
   void NoteEnd(const Branch& branch, bool ok);
   void OnBranchDone();
+  void StartPatience();
   void OnPatienceOver();
+  // Whether a runtime was silent for the patience. True: the call is over.
+  bool EndForSilence();
+  void GiveUpHanging();
+  void GiveUp(Branch& branch);
+  Status Silence() const;
   void EndMerged();
   void EndConcatenated();
 
@@ -91,6 +106,7 @@ class FanOutCall {
   const Options options_;
   bool all_added_ = false;
   EventLoop::HandlePtr patience_;
+  EventLoop::HandlePtr look_;  // now and then
   size_t waiting_ = 0;
   std::vector<std::unique_ptr<Branch>> branches_;
   size_t done_ = 0;

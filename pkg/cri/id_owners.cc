@@ -5,30 +5,64 @@
 
 namespace resmgr {
 
-void IdOwners::Add(Kind kind, std::string_view id, Owner owner) {
+bool IdOwners::Add(Kind kind, std::string_view id, Owner owner) {
   Ids& ids = Table(kind);
-  if (id.empty() || id.size() > kLongestId) return;
+  if (id.empty() || id.size() > kLongestId) return true;
   const auto it = ids.find(id);
-  if (it != ids.end()) {
-    it->second = {.owner = owner, .time = ++time_};
-  } else if (ids.size() < kMostIds) {
-    ids.emplace(id, Entry{.owner = owner, .time = ++time_});
+  if (it == ids.end()) {
+    if (ids.size() < kMostIds) ids.emplace(id, Entry{.owner = owner, .time = ++time_});
+    return true;
   }
+  if (it->second.owner != owner && kind != Kind::kPodUid) {
+    NoteConflict({.kind = kind, .id = id, .owner = it->second.owner, .claimant = owner});
+    return false;
+  }
+  it->second = {.owner = owner, .time = ++time_};
+  return true;
 }
 
-void IdOwners::Remove(Kind kind, std::string_view id) {
+void IdOwners::Remove(Kind kind, std::string_view id, Owner owner) {
   Ids& ids = Table(kind);
-  if (const auto it = ids.find(id); it != ids.end()) ids.erase(it);
+  const auto it = ids.find(id);
+  if (it == ids.end() || it->second.owner != owner) return;
+  ids.erase(it);
+  EndConflict(kind, id);
+}
+
+bool IdOwners::IsOfOther(Kind kind, std::string_view id, Owner owner) const {
+  const auto it = Table(kind).find(id);
+  return it != Table(kind).end() && it->second.owner != owner;
+}
+
+void IdOwners::NoteConflict(const Conflict& conflict) {
+  const auto known = conflicts_.find({conflict.kind, std::string(conflict.id)});
+  if (known != conflicts_.end() && known->second == conflict.claimant) return;
+  if (known == conflicts_.end() && conflicts_.size() < kMostConflicts)
+    conflicts_.emplace(std::pair(conflict.kind, std::string(conflict.id)), conflict.claimant);
+  if (tell_) tell_(conflict);
+}
+
+void IdOwners::EndConflict(Kind kind, std::string_view id) {
+  if (!conflicts_.empty()) conflicts_.erase({kind, std::string(id)});
 }
 
 void IdOwners::SetAll(Kind kind, Owner owner, const std::vector<std::string_view>& ids,
                       ListBegin begin) {
   listed_.emplace(kind, owner);
+  if (!conflicts_.empty()) {
+    const std::set<std::string_view> listed(ids.begin(), ids.end());
+    std::erase_if(conflicts_, [&](const auto& conflict) {
+      return conflict.first.first == kind && conflict.second == owner &&
+             !listed.contains(conflict.first.second);
+    });
+  }
   for (const std::string_view id : ids)
-    Add(kind, id, owner);
+    (void)Add(kind, id, owner);
   // Those in the list have a later time now.
-  std::erase_if(Table(kind), [owner, begin](const auto& entry) {
-    return entry.second.owner == owner && entry.second.time <= begin.time;
+  std::erase_if(Table(kind), [this, kind, owner, begin](const auto& entry) {
+    const bool gone = entry.second.owner == owner && entry.second.time <= begin.time;
+    if (gone) EndConflict(kind, entry.first);
+    return gone;
   });
 }
 

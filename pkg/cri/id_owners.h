@@ -17,11 +17,15 @@
 
 namespace resmgr {
 
-// Which of several runtimes gave an id. Runtimes make random ids of 64 digits, so no two give the
-// same one, and the ids that clients see are those of the runtimes. Loop's thread only.
+// Which of several runtimes gave an id. Runtimes make random ids of 64 digits, and the ids that
+// clients see are those of the runtimes. Two runtimes may claim the same id all the same: they are
+// one under two names, or one has a copy of the other's directory. Then the first claim counts
+// until its runtime removes what has the id, or lists all that it has without it. Loop's thread
+// only.
 class IdOwners {
  public:
-  // A pod's uid is the kubelet's; its pod sandboxes are all at one runtime.
+  // A pod's uid is the kubelet's; its pod sandboxes are all at one runtime, unless the handler is
+  // given to another one: the last one counts.
   enum class Kind { kPodSandbox, kContainer, kPodUid };
   // The position of a runtime in the caller's list of them.
   using Owner = size_t;
@@ -37,10 +41,28 @@ class IdOwners {
     uint64_t time = 0;
   };
 
-  void Add(Kind kind, std::string_view id, Owner owner);
-  void Remove(Kind kind, std::string_view id);
+  // Conflicts that are remembered. Further ones are told again with each claim.
+  static constexpr size_t kMostConflicts = 1024;
+  struct Conflict {
+    Kind kind;
+    std::string_view id;
+    Owner owner;
+    Owner claimant;
+  };
+  // Told of each claim that is refused, once until the conflict is over.
+  void OnConflict(std::function<void(const Conflict&)> tell) { tell_ = std::move(tell); }
+
+  // False: another runtime has this id, and keeps it.
+  bool Add(Kind kind, std::string_view id, Owner owner);
+  // Where this runtime has it.
+  void Remove(Kind kind, std::string_view id, Owner owner);
+  // Some runtime has exactly this id.
+  bool Knows(Kind kind, std::string_view id) const { return Table(kind).contains(id); }
+  // Another runtime has exactly this id.
+  bool IsOfOther(Kind kind, std::string_view id, Owner owner) const;
   ListBegin BeginList() { return {++time_}; }
-  // All ids that this runtime has: forgets those that are older than the list and not in it.
+  // All ids that this runtime says it has: takes those that no other has, and forgets those that
+  // are older than the list and not in it.
   void SetAll(Kind kind, Owner owner, const std::vector<std::string_view>& ids, ListBegin begin);
 
   // The owner of the id or of all ids that begin with it, as runtimes take an id's beginning.
@@ -63,9 +85,14 @@ class IdOwners {
   using Ids = std::map<std::string, Entry, std::less<>>;
 
   Ids& Table(Kind kind) { return tables_.at(static_cast<size_t>(kind)); }
+  void NoteConflict(const Conflict& conflict);
+  void EndConflict(Kind kind, std::string_view id);
   const Ids& Table(Kind kind) const { return tables_.at(static_cast<size_t>(kind)); }
 
   std::array<Ids, 3> tables_;
+  // By kind and id: who claims what another one has.
+  std::map<std::pair<Kind, std::string>, Owner> conflicts_;
+  std::function<void(const Conflict&)> tell_;
   std::set<std::pair<Kind, Owner>> listed_;
   uint64_t time_ = 0;
 };

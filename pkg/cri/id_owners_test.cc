@@ -2,6 +2,7 @@
 #include "pkg/cri/id_owners.h"
 
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +10,10 @@
 namespace resmgr {
 namespace {
 
+using testing::ElementsAre;
 using testing::Eq;
 using testing::Optional;
+using testing::SizeIs;
 using Kind = IdOwners::Kind;
 
 class IdOwnersTest : public testing::Test {
@@ -42,7 +45,9 @@ TEST_F(IdOwnersTest, BeginningOfIdsOfTwoRuntimesIsRefused) {
   owners_.Add(Kind::kPodSandbox, "abd", 1);
   EXPECT_EQ(owners_.Find(Kind::kPodSandbox, "ab").status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(Find("abd", Kind::kPodSandbox), Optional(1U));
-  owners_.Remove(Kind::kPodSandbox, "abd");
+  owners_.Remove(Kind::kPodSandbox, "abd", 0);
+  EXPECT_THAT(Find("abd", Kind::kPodSandbox), Optional(1U)) << "only its owner removes it";
+  owners_.Remove(Kind::kPodSandbox, "abd", 1);
   EXPECT_THAT(Find("ab", Kind::kPodSandbox), Optional(0U));
 }
 
@@ -58,14 +63,55 @@ TEST_F(IdOwnersTest, ListReplacesWhatIsOlder) {
   EXPECT_THAT(Find("other"), Optional(1U));
 }
 
+TEST_F(IdOwnersTest, TheFirstClaimCountsUntilItsOwnerGivesItBack) {
+  std::vector<std::string> conflicts;
+  owners_.OnConflict([&conflicts](const IdOwners::Conflict& conflict) {
+    conflicts.push_back(fmt::format("{} {} {}", conflict.id, conflict.owner, conflict.claimant));
+  });
+  EXPECT_TRUE(owners_.Add(Kind::kContainer, "same", 0));
+  EXPECT_FALSE(owners_.Add(Kind::kContainer, "same", 1));
+  owners_.SetAll(Kind::kContainer, 1, {"same", "own"}, owners_.BeginList());
+  EXPECT_THAT(Find("same"), Optional(0U));
+  EXPECT_THAT(Find("own"), Optional(1U));
+  EXPECT_THAT(conflicts, ElementsAre("same 0 1")) << "told once";
+  EXPECT_TRUE(owners_.IsOfOther(Kind::kContainer, "same", 1));
+  EXPECT_FALSE(owners_.IsOfOther(Kind::kContainer, "same", 0));
+  // The claimant does not have it any more, and has it again.
+  owners_.SetAll(Kind::kContainer, 1, {"own"}, owners_.BeginList());
+  EXPECT_FALSE(owners_.Add(Kind::kContainer, "same", 1));
+  EXPECT_THAT(conflicts, SizeIs(2));
+  // Its owner lists all that it has.
+  owners_.SetAll(Kind::kContainer, 0, {}, owners_.BeginList());
+  EXPECT_TRUE(owners_.Add(Kind::kContainer, "same", 1));
+  EXPECT_THAT(Find("same"), Optional(1U));
+  EXPECT_THAT(conflicts, SizeIs(2));
+  // A pod whose handler another runtime has now.
+  EXPECT_TRUE(owners_.Add(Kind::kPodUid, "uid", 0));
+  EXPECT_TRUE(owners_.Add(Kind::kPodUid, "uid", 1));
+  EXPECT_THAT(Find("uid", Kind::kPodUid), Optional(1U));
+}
+
+TEST_F(IdOwnersTest, ConflictsAreBounded) {
+  size_t told = 0;
+  owners_.OnConflict([&told](const IdOwners::Conflict&) { ++told; });
+  const size_t many = IdOwners::kMostConflicts + 10;
+  for (size_t i = 0; i < many; ++i)
+    owners_.Add(Kind::kContainer, std::to_string(i), 0);
+  for (int round = 0; round < 2; ++round)
+    for (size_t i = 0; i < many; ++i)
+      EXPECT_FALSE(owners_.Add(Kind::kContainer, std::to_string(i), 1));
+  EXPECT_EQ(told, many + 10) << "beyond the bound each claim is told";
+}
+
 TEST_F(IdOwnersTest, IdsAreBounded) {
   owners_.Add(Kind::kContainer, std::string(IdOwners::kLongestId + 1, 'x'), 0);
   EXPECT_EQ(owners_.size(Kind::kContainer), 0U);
   for (size_t i = 0; i < IdOwners::kMostIds + 10; ++i)
     owners_.Add(Kind::kContainer, std::to_string(i), 0);
   EXPECT_EQ(owners_.size(Kind::kContainer), IdOwners::kMostIds);
-  owners_.Add(Kind::kContainer, "0", 1);
-  EXPECT_THAT(Find("0"), Optional(1U)) << "one that is there may still change";
+  owners_.Remove(Kind::kContainer, "0", 0);
+  EXPECT_TRUE(owners_.Add(Kind::kContainer, "0", 1));
+  EXPECT_THAT(Find("0"), Optional(1U)) << "there is room again";
 }
 
 }  // namespace

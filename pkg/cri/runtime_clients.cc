@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/runtime_clients.h"
 
+#include <algorithm>
+#include <array>
 #include <iterator>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -19,13 +23,6 @@ std::vector<std::string_view> IdsIn(const Values& values) {
   return ids;
 }
 
-std::vector<std::string_view> UidsOf(const std::vector<Pod>& pods) {
-  std::vector<std::string_view> uids;
-  for (const Pod& pod : pods)
-    uids.push_back(pod.uid.value());
-  return uids;
-}
-
 template <typename Values>
 void MoveBehind(Values& from, Values& to) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -37,9 +34,15 @@ void MoveBehind(Values& from, Values& to) {
 struct RuntimeClients::Listing {
   std::function<void(StatusOr<RuntimeInventory>)> done;
   IdOwners::ListBegin begin;
-  size_t left = 0;
-  size_t worked = 0;
-  RuntimeInventory inventory{};
+  // By client, once it has answered or is not waited for.
+  std::vector<std::optional<StatusOr<RuntimeInventory>>> answers;
+  EventLoop::HandlePtr grace{};
+  bool over = false;
+
+  size_t left() const {
+    return static_cast<size_t>(
+        std::ranges::count_if(answers, [](const auto& answer) { return !answer.has_value(); }));
+  }
 };
 
 RuntimeClients::RuntimeClients(EventLoop& loop, Backends& backends,
@@ -76,12 +79,14 @@ void RuntimeClients::UpdateContainer(const ContainerId& id, const ResourceValues
 }
 
 void RuntimeClients::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {
-  const auto listing = std::make_shared<Listing>(Listing{
-      .done = std::move(done), .begin = backends_.owners().BeginList(), .left = clients_.size()});
+  const auto listing =
+      std::make_shared<Listing>(Listing{.done = std::move(done),
+                                        .begin = backends_.owners().BeginList(),
+                                        .answers = decltype(Listing::answers)(clients_.size())});
   for (size_t i = 0; i < clients_.size(); ++i) {
     if (connections_[i].hangs) Probe(i);
     List(i, known, [this, listing, i](StatusOr<RuntimeInventory> inventory) {
-      OnListed(*listing, i, std::move(inventory));
+      OnListed(listing, i, std::move(inventory));
     });
   }
 }
@@ -89,7 +94,7 @@ void RuntimeClients::ListAll(Known known, std::function<void(StatusOr<RuntimeInv
 void RuntimeClients::List(size_t client, Known known,
                           std::function<void(StatusOr<RuntimeInventory>)> done) {
   Connections& connections = connections_[client];
-  if (connections.hangs) {
+  if (connections.hangs || connections.late) {
     loop_.Post([done = std::move(done)] { done(DeadlineExceeded("the runtime does not answer")); });
     return;
   }
@@ -97,7 +102,7 @@ void RuntimeClients::List(size_t client, Known known,
   clients_[client]->ListAll(
       connections.listed == made ? std::move(known) : Known(),
       [&connections, made, done = std::move(done)](StatusOr<RuntimeInventory> inventory) {
-        if (inventory.ok()) connections.listed = made;
+        if (inventory.ok() && !connections.late) connections.listed = made;
         connections.hangs = inventory.status().code() == StatusCode::kDeadlineExceeded;
         done(std::move(inventory));
       });
@@ -114,15 +119,67 @@ void RuntimeClients::Probe(size_t client) {
   });
 }
 
-void RuntimeClients::OnListed(Listing& listing, size_t client,
+void RuntimeClients::OnListed(const std::shared_ptr<Listing>& listing, size_t client,
                               StatusOr<RuntimeInventory> inventory) {
-  RuntimeInventory& all = listing.inventory;
-  if (inventory.ok()) {
-    ++listing.worked;
-    IdOwners& owners = backends_.owners();
-    owners.SetAll(Kind::kPodSandbox, client, IdsIn(inventory->pods), listing.begin);
-    owners.SetAll(Kind::kContainer, client, IdsIn(inventory->containers), listing.begin);
-    owners.SetAll(Kind::kPodUid, client, UidsOf(inventory->pods), listing.begin);
+  if (listing->answers[client].has_value()) return OnLate(client, inventory.status());
+  connections_[client].awaited = false;
+  listing->answers[client] = std::move(inventory);
+  if (listing->left() == 0) return End(*listing);
+  WaitForRest(listing);
+}
+
+// Once one of them has answered, the others should have, too.
+void RuntimeClients::WaitForRest(const std::shared_ptr<Listing>& listing) {
+  if (listing->grace != nullptr) return;
+  std::chrono::milliseconds grace = kGrace;
+  for (size_t i = 0; i < clients_.size(); ++i) {
+    if (listing->answers[i].has_value()) continue;
+    if (connections_[i].awaited) return;
+    if (connections_[i].listed != connections_[i].made) grace = kFirstGrace;
+  }
+  // Kept by the lists under way.
+  listing->grace = loop_.After(grace, [this, weak = std::weak_ptr<Listing>(listing)] {
+    if (const auto kept = weak.lock()) OnGraceOver(kept);
+  });
+}
+
+void RuntimeClients::OnGraceOver(const std::shared_ptr<Listing>& listing) {
+  for (size_t i = 0; i < clients_.size(); ++i) {
+    if (listing->answers[i].has_value()) continue;
+    connections_[i].late = true;
+    listing->answers[i] = DeadlineExceeded("it has not answered yet");
+  }
+  End(*listing);
+}
+
+void RuntimeClients::OnLate(size_t client, const Status& status) {
+  Connections& connections = connections_[client];
+  connections.late = false;
+  if (!status.ok()) return;
+  connections.awaited = true;
+  events_.joined();
+}
+
+void RuntimeClients::End(Listing& listing) {
+  if (std::exchange(listing.over, true)) return;
+  listing.grace.reset();
+  // In the order of the runtimes, so that of two that have the same id always the same one has it.
+  for (size_t i = 0; i < clients_.size(); ++i)
+    if (listing.answers[i]->ok()) Learn(i, **listing.answers[i], listing.begin);
+  RuntimeInventory all;
+  size_t worked = 0;
+  for (size_t i = 0; i < clients_.size(); ++i) {
+    StatusOr<RuntimeInventory>& inventory = *listing.answers[i];
+    if (!inventory.ok()) {
+      const std::string& name = backends_.all()[i].name;
+      const Status why = Annotate(inventory.status(), fmt::format("runtime {}", name));
+      if (all.unclear.why.ok()) all.unclear.why = why;
+      all.unclear.runtimes.insert(name);
+      AddUnlisted(i, all);
+      continue;
+    }
+    ++worked;
+    LeaveOutThoseOfOthers(i, *inventory);
     MoveBehind(inventory->pods, all.pods);
     MoveBehind(inventory->containers, all.containers);
     all.stopped_pods.merge(inventory->stopped_pods);
@@ -131,19 +188,45 @@ void RuntimeClients::OnListed(Listing& listing, size_t client,
     all.brief.pods.merge(inventory->brief.pods);
     all.brief.containers.merge(inventory->brief.containers);
     if (all.unclear.why.ok()) all.unclear.why = inventory->unclear.why;
-  } else {
-    const Status why =
-        Annotate(inventory.status(), fmt::format("runtime {}", backends_.all()[client].name));
-    if (all.unclear.why.ok()) all.unclear.why = why;
-    all.unclear.runtimes.insert(backends_.all()[client].name);
-    AddUnlisted(client, all);
   }
-  if (--listing.left > 0) return;
-  if (listing.worked > 0) {
+  if (worked > 0) {
     listing.done(std::move(all));
   } else {
     listing.done(all.unclear.why);
   }
+}
+
+void RuntimeClients::Learn(size_t client, const RuntimeInventory& inventory,
+                           IdOwners::ListBegin begin) {
+  IdOwners& owners = backends_.owners();
+  owners.SetAll(Kind::kPodSandbox, client, IdsIn(inventory.pods), begin);
+  std::vector<std::string_view> uids;
+  for (const Pod& pod : inventory.pods)
+    if (!backends_.IsOfOther(client, pod.id.value())) uids.push_back(pod.uid.value());
+  owners.SetAll(Kind::kPodUid, client, uids, begin);
+  std::vector<std::string_view> ids;
+  for (const RuntimeContainer& container : inventory.containers)
+    if (!backends_.IsOfOther(client, container.pod_id.value())) ids.push_back(container.id.value());
+  owners.SetAll(Kind::kContainer, client, ids, begin);
+}
+
+void RuntimeClients::LeaveOutThoseOfOthers(size_t client, RuntimeInventory& inventory) const {
+  const auto drop = [](auto& values, auto& sets, const auto& is_of_other) {
+    std::erase_if(values, [&](const auto& value) {
+      if (!is_of_other(value)) return false;
+      for (auto* const set : sets)
+        set->erase(value.id);
+      return true;
+    });
+  };
+  const std::array container_sets = {&inventory.unclear.containers, &inventory.brief.containers};
+  drop(inventory.containers, container_sets, [&](const RuntimeContainer& container) {
+    return backends_.IsOfOther(client, container.pod_id.value(), container.id.value());
+  });
+  const std::array pod_sets = {&inventory.unclear.pods, &inventory.brief.pods,
+                               &inventory.stopped_pods};
+  drop(inventory.pods, pod_sets,
+       [&](const Pod& pod) { return backends_.IsOfOther(client, pod.id.value()); });
 }
 
 void RuntimeClients::AddUnlisted(size_t client, RuntimeInventory& inventory) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -20,10 +21,16 @@ namespace resmgr {
 //
 // While a runtime is away, a list has the pods and containers of the others, so that their calls go
 // on; what is known to be of the one that is away is `unclear` in it, and keeps its CPUs. A list
-// fails where no runtime could be listed. A runtime that hangs (DeadlineExceeded) is waited for
-// once: until it answers again it counts as one that is away.
+// fails where no runtime could be listed. A runtime that takes longer than the others by kGrace
+// counts as one that is away, too, until it has answered: then what it has is listed anew, and that
+// list waits for it. What a runtime has under an id that another one had first is left out.
 class RuntimeClients final : public RuntimeClient {
  public:
+  // Where it is known what it has, which keeps its CPUs.
+  static constexpr std::chrono::milliseconds kGrace{50};
+  // At the start, and after each connect.
+  static constexpr std::chrono::milliseconds kFirstGrace{1'000};
+
   struct Events {
     // The first of them came, or several at once: everything is to be listed.
     std::function<void()> connected;
@@ -54,7 +61,14 @@ class RuntimeClients final : public RuntimeClient {
 
   void List(size_t client, Known known, std::function<void(StatusOr<RuntimeInventory>)> done);
   void Probe(size_t client);
-  void OnListed(Listing& listing, size_t client, StatusOr<RuntimeInventory> inventory);
+  void OnListed(const std::shared_ptr<Listing>& listing, size_t client,
+                StatusOr<RuntimeInventory> inventory);
+  void WaitForRest(const std::shared_ptr<Listing>& listing);
+  void OnGraceOver(const std::shared_ptr<Listing>& listing);
+  void OnLate(size_t client, const Status& status);
+  void End(Listing& listing);
+  void Learn(size_t client, const RuntimeInventory& inventory, IdOwners::ListBegin begin);
+  void LeaveOutThoseOfOthers(size_t client, RuntimeInventory& inventory) const;
   void AddUnlisted(size_t client, RuntimeInventory& inventory) const;
 
   EventLoop& loop_;
@@ -68,7 +82,9 @@ class RuntimeClients final : public RuntimeClient {
     uint64_t made = 0;
     uint64_t listed = 0;
     bool hangs = false;
-    bool probed = false;  // a list of it is under way that no other waits for
+    bool late = false;     // a list goes on that no other waits for any more
+    bool awaited = false;  // it was late and has answered: the next list waits for it
+    bool probed = false;   // a list of it is under way that no other waits for
   };
   std::vector<Connections> connections_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/runtime_clients.h"
 
+#include <chrono>
 #include <optional>
 #include <set>
 #include <string>
@@ -160,6 +161,94 @@ TEST_F(RuntimeClientsTest, RuntimeThatHangsIsWaitedForOnce) {
   Answer(second_, OkStatus());
   EXPECT_EQ(joins_, 1);
   EXPECT_THAT(List(OkStatus(), OkStatus())->containers, SizeIs(2));
+}
+
+// Two runtimes with the same id: what the second one says of it reaches nobody.
+TEST_F(RuntimeClientsTest, B5TheFirstOfTwoWithTheSameIdKeepsIt) {
+  Hold(first_, "a");
+  Hold(second_, "a");
+  Hold(second_, "b");
+  // Its id is another one, but not that of its pod.
+  RuntimeContainer in_others_pod;
+  in_others_pod.id = ContainerId("c");
+  in_others_pod.pod_id = PodSandboxId("pod-a");
+  second_.held.containers.push_back(in_others_pod);
+  second_.held.stopped_pods = {PodSandboxId("pod-a")};
+  for (int round = 0; round < 2; ++round) {
+    const auto inventory = List(OkStatus(), OkStatus());
+    ASSERT_TRUE(inventory.ok()) << Describe(inventory.status());
+    std::vector<std::string> ids;
+    for (const RuntimeContainer& container : inventory->containers)
+      ids.emplace_back(container.id.value());
+    EXPECT_THAT(ids, ElementsAre("a", "b"));
+    EXPECT_THAT(inventory->pods, SizeIs(2));
+    EXPECT_THAT(inventory->stopped_pods, IsEmpty());
+  }
+  clients_.UpdateContainer(ContainerId("a"), {}, [](const Status&) {});
+  EXPECT_THAT(first_.updates, SizeIs(1));
+  EXPECT_THAT(second_.updates, IsEmpty());
+  EXPECT_EQ(backends_.calls(1).refused_claims, 1U) << "of the pod: what is in it is not looked at";
+  EXPECT_EQ(backends_.calls(0).refused_claims, 0U);
+  // The owner is away, and keeps what it has.
+  const auto without = List(Unavailable("no runtime"), OkStatus());
+  ASSERT_TRUE(without.ok());
+  EXPECT_THAT(without->containers, SizeIs(1));
+  EXPECT_THAT(without->unclear.containers, ElementsAre(ContainerId("a")));
+  // And gives it back.
+  first_.held = {};
+  ASSERT_TRUE(List(OkStatus(), OkStatus()).ok());
+  const auto inventory = List(OkStatus(), OkStatus());
+  EXPECT_THAT(inventory->containers, SizeIs(3));
+}
+
+// What a former daemon noted counts more than the order of the runtimes.
+TEST_F(RuntimeClientsTest, B5AnOwnerThatIsKnownKeepsItAtTheFirstList) {
+  Hold(first_, "a");
+  Hold(second_, "a");
+  backends_.owners().Add(IdOwners::Kind::kPodSandbox, "pod-a", 1);
+  backends_.owners().Add(IdOwners::Kind::kContainer, "a", 1);
+  const auto inventory = List(OkStatus(), OkStatus());
+  EXPECT_THAT(inventory->containers, SizeIs(1));
+  clients_.UpdateContainer(ContainerId("a"), {}, [](const Status&) {});
+  EXPECT_THAT(second_.updates, SizeIs(1));
+}
+
+TEST_F(RuntimeClientsTest, C12RuntimeThatDoesNotAnswerIsNotWaitedForLong) {
+  Hold(first_, "a");
+  Hold(second_, "b");
+  Connected({0, 1});
+  std::optional<StatusOr<RuntimeInventory>> result;
+  const auto list = [&] {
+    result.reset();
+    clients_.ListAll({}, [&](StatusOr<RuntimeInventory> inventory) {
+      result = std::move(inventory);
+      loop_.Stop();
+    });
+    Answer(first_, OkStatus());
+    const auto begin = std::chrono::steady_clock::now();
+    loop_.Run();
+    return std::chrono::steady_clock::now() - begin;
+  };
+  // At the start.
+  EXPECT_GE(list(), RuntimeClients::kFirstGrace);
+  ASSERT_TRUE(result->ok());
+  EXPECT_THAT((*result)->containers, SizeIs(1));
+  EXPECT_THAT((*result)->unclear.runtimes, ElementsAre("kata"));
+  EXPECT_THAT(second_.lists, SizeIs(1));
+  (void)list();
+  EXPECT_THAT(second_.lists, SizeIs(1)) << "nobody waits for it again, and it is not asked again";
+  // Its answer comes: all that it has is to be listed, and that list waits for it.
+  Answer(second_, OkStatus());
+  EXPECT_EQ(joins_, 1);
+  EXPECT_THAT(List(OkStatus(), OkStatus())->containers, SizeIs(2));
+  // Later.
+  const auto took = list();
+  EXPECT_GE(took, RuntimeClients::kGrace);
+  EXPECT_LT(took, RuntimeClients::kFirstGrace);
+  ASSERT_TRUE(result->ok());
+  EXPECT_THAT((*result)->unclear.containers, ElementsAre(ContainerId("b")));
+  Answer(second_, DeadlineExceeded("no answer"));
+  EXPECT_EQ(joins_, 1);
 }
 
 TEST_F(RuntimeClientsTest, NoRuntimeFailsTheList) {

@@ -3,6 +3,7 @@
 
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace resmgr {
@@ -66,15 +67,15 @@ void TakeOver(Values& from, Values& to) {
 // One run of InspectAll.
 struct RuntimeInspectors::Collection {
   Done<Everything> done;
-  size_t left = 0;
-  size_t away = 0;
-  Everything everything{};
-  Status failure{};
+  IdOwners::ListBegin begin;
+  // By runtime, once it has answered or is not waited for.
+  std::vector<std::optional<StatusOr<Everything>>> answers;
+  EventLoop::HandlePtr grace{};
+  bool over = false;
 };
 
-RuntimeInspectors::RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes,
-                                     const Backends& backends)
-    : backends_(backends) {
+RuntimeInspectors::RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends)
+    : loop_(loop), backends_(backends) {
   for (const Backends::Backend& backend : backends.all()) {
     inspectors_.push_back(std::make_unique<RuntimeInspector>(
         loop, flushes, backend.socket,
@@ -128,25 +129,87 @@ void RuntimeInspectors::InspectImage(std::string_view reference, Done<ImageFacts
 }
 
 void RuntimeInspectors::InspectAll(Done<Everything> done) {
-  const auto all =
-      std::make_shared<Collection>(Collection{.done = std::move(done), .left = inspectors_.size()});
+  const auto all = std::make_shared<Collection>(
+      Collection{.done = std::move(done),
+                 .begin = backends_.owners().BeginList(),
+                 .answers = decltype(Collection::answers)(inspectors_.size())});
   for (size_t i = 0; i < inspectors_.size(); ++i) {
-    inspectors_[i]->InspectAll([this, all, i](StatusOr<Everything> its) {
-      if (its.ok()) {
-        TakeOver(its->sandboxes, all->everything.sandboxes);
-        TakeOver(its->containers, all->everything.containers);
-      } else {
-        const Status why =
-            Annotate(its.status(), fmt::format("runtime {}", backends_.all()[i].name));
-        const bool away = why.code() == StatusCode::kUnavailable;
-        if (away) ++all->away;
-        if (!away || all->away == inspectors_.size()) all->failure = why;
-      }
-      if (--all->left > 0) return;
-      if (all->failure.ok()) return all->done(std::move(all->everything));
-      all->done(all->failure);
-    });
+    inspectors_[i]->InspectAll(
+        [this, all, i](StatusOr<Everything> its) { Take(all, i, std::move(its)); });
   }
+}
+
+void RuntimeInspectors::Take(const std::shared_ptr<Collection>& all, size_t runtime,
+                             StatusOr<Everything> its) {
+  if (all->over) return;
+  all->answers[runtime] = std::move(its);
+  const auto missing = [this, &all] {
+    bool any = false;
+    bool any_that_answers = false;
+    for (size_t i = 0; i < all->answers.size(); ++i) {
+      if (all->answers[i].has_value()) continue;
+      any = true;
+      any_that_answers = any_that_answers || !backends_.Hangs(i);
+    }
+    return std::pair(any, any_that_answers);
+  };
+  const auto [any, any_that_answers] = missing();
+  if (!any) return End(*all);
+  if (all->grace != nullptr) return;
+  all->grace = loop_.After(any_that_answers ? kGrace : std::chrono::milliseconds(0),
+                           [this, weak = std::weak_ptr<Collection>(all)] {
+                             if (const auto collection = weak.lock()) End(*collection);
+                           });
+}
+
+void RuntimeInspectors::Learn(size_t runtime, const Everything& its, IdOwners::ListBegin begin) {
+  std::vector<std::string_view> pods;
+  for (const SandboxFacts& sandbox : its.sandboxes)
+    pods.push_back(sandbox.pod.id.value());
+  backends_.owners().SetAll(Kind::kPodSandbox, runtime, pods, begin);
+  std::vector<std::string_view> containers;
+  for (const ContainerFacts& facts : its.containers) {
+    const RuntimeContainer& container = facts.container;
+    if (backends_.IsOfOther(runtime, container.pod_id.value())) continue;
+    containers.push_back(container.id.value());
+  }
+  backends_.owners().SetAll(Kind::kContainer, runtime, containers, begin);
+}
+
+void RuntimeInspectors::End(Collection& all) {
+  if (std::exchange(all.over, true)) return;
+  all.grace.reset();
+  Everything everything;
+  Status failure;
+  Status away;
+  size_t listed = 0;
+  for (size_t i = 0; i < all.answers.size(); ++i) {
+    if (!all.answers[i].has_value()) all.answers[i] = DeadlineExceeded("it does not answer");
+    StatusOr<Everything>& its = *all.answers[i];
+    if (!its.ok()) {
+      const Status why = Annotate(its.status(), fmt::format("runtime {}", backends_.all()[i].name));
+      const bool is_away =
+          why.code() == StatusCode::kUnavailable || why.code() == StatusCode::kDeadlineExceeded;
+      (is_away ? away : failure).Update(why);
+      for (const Kind kind : {Kind::kPodSandbox, Kind::kContainer})
+        for (const std::string_view id : backends_.owners().IdsOf(kind, i))
+          everything.unlisted.emplace_back(id);
+      continue;
+    }
+    ++listed;
+    Learn(i, *its, all.begin);
+    std::erase_if(its->sandboxes, [this, i](const SandboxFacts& sandbox) {
+      return backends_.IsOfOther(i, sandbox.pod.id.value());
+    });
+    std::erase_if(its->containers, [this, i](const ContainerFacts& facts) {
+      return backends_.IsOfOther(i, facts.container.pod_id.value(), facts.container.id.value());
+    });
+    TakeOver(its->sandboxes, everything.sandboxes);
+    TakeOver(its->containers, everything.containers);
+  }
+  if (listed == 0) failure.Update(away);
+  if (!failure.ok()) return all.done(failure);
+  all.done(std::move(everything));
 }
 
 void RuntimeInspectors::UpdateContainer(const ContainerId& id, const ResourceChange& change,

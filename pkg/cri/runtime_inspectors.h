@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -19,7 +20,7 @@ namespace resmgr {
 class RuntimeInspectors final : public RuntimeAccess {
  public:
   // All of these must outlive it.
-  RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes, const Backends& backends);
+  RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends);
   ~RuntimeInspectors() override;
 
   // Of the default runtime.
@@ -28,8 +29,10 @@ class RuntimeInspectors final : public RuntimeAccess {
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
   // The first that one of them has.
   void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
-  // Without those of runtimes that are away, which stages ask for when they are back. Fails where
-  // all are, or where one fails otherwise.
+  // Without those of runtimes that are away, which stages ask for when they are back; a runtime
+  // that hangs, or is a second slower than the others, is one of them. Fails where all are, or
+  // where one fails otherwise. What a runtime has under an id that another one had first is left
+  // out.
   void InspectAll(Done<Everything> done) override;
 
   void UpdateContainer(const ContainerId& id, const ResourceChange& change,
@@ -42,11 +45,18 @@ class RuntimeInspectors final : public RuntimeAccess {
  private:
   struct Collection;
 
+  static constexpr std::chrono::milliseconds kGrace{1'000};
+
+  void Take(const std::shared_ptr<Collection>& all, size_t runtime, StatusOr<Everything> its);
+  void End(Collection& all);
+  void Learn(size_t runtime, const Everything& its, IdOwners::ListBegin begin);
+
   // The positions of those to ask for this id, in order.
   std::vector<size_t> Candidates(IdOwners::Kind kind, std::string_view id) const;
   std::vector<size_t> All() const;
 
-  const Backends& backends_;
+  EventLoop& loop_;
+  Backends& backends_;
   std::vector<std::unique_ptr<RuntimeInspector>> inspectors_;
 };
 

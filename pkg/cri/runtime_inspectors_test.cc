@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/runtime_inspectors.h"
 
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
@@ -74,6 +75,33 @@ TEST_F(RuntimeInspectorsTest, TellWhatAllHaveThatAreThere) {
   EXPECT_THAT(Message(Answer<Everything>(inspect).status()), HasSubstr("runtime default: "));
   first_.Stop();
   EXPECT_EQ(Answer<Everything>(inspect).status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(RuntimeInspectorsTest, C12OneThatHangsIsOneThatIsAway) {
+  RunPod("here", "");
+  const std::string there = RunPod("there", "kata");
+  const auto inspect = [&](auto done) { inspectors_->InspectAll(done); };
+  ASSERT_THAT(Answer<Everything>(inspect)->sandboxes, SizeIs(2));
+  second_.Script("ListPodSandbox", {.hold = true});
+  const auto begin = std::chrono::steady_clock::now();
+  const auto all = Answer<Everything>(inspect);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  ASSERT_TRUE(all.ok()) << Describe(all.status());
+  EXPECT_THAT(all->sandboxes, SizeIs(1));
+  EXPECT_THAT(all->unlisted, testing::ElementsAre(there)) << "which is not gone";
+}
+
+TEST_F(RuntimeInspectorsTest, B5WhatTwoHaveIsTheFirstOnes) {
+  const std::string here = RunPod("here", "");
+  ::runtime::v1::ListPodSandboxResponse list;
+  list.add_items()->set_id(here);
+  second_.Script("ListPodSandbox", {.reply = {{list.SerializeAsString()}}});
+  second_.Script("PodSandboxStatus", {.error = grpc::Status(grpc::INTERNAL, "the shim hangs")});
+  ForgetIds();
+  const auto all = Answer<Everything>([&](auto done) { inspectors_->InspectAll(done); });
+  ASSERT_TRUE(all.ok()) << Describe(all.status());
+  EXPECT_THAT(all->sandboxes, SizeIs(1));
+  EXPECT_EQ(thread_.Do([&] { return backends_->calls(1).refused_claims; }), 1U);
 }
 
 }  // namespace

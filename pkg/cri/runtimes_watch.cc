@@ -64,6 +64,7 @@ std::string_view ToString(RuntimeView::State state) {
 struct RuntimesWatch::Watched {
   RuntimeView view;
   std::unique_ptr<UnaryClient> client;
+  size_t position = 0;
   bool asked_before = false;
   bool old_version = false;  // v1alpha2
 };
@@ -98,6 +99,7 @@ void RuntimesWatch::Add(EventLoop& loop, h2::FlushQueue& flushes,
   watched->view.socket = backend.socket;
   watched->view.handlers = backend.handlers;
   watched->client = std::make_unique<UnaryClient>(loop, flushes, backend.socket);
+  watched->position = all_.size();
   all_.push_back(std::move(watched));
 }
 
@@ -174,7 +176,9 @@ void RuntimesWatch::OnAnswer(Watched& watched, const StatusOr<std::string>& answ
   } else {
     watched.view.last_error = Printable(Message(version.status()));
   }
-  if (version.status().code() == StatusCode::kDeadlineExceeded) {
+  const bool late = version.status().code() == StatusCode::kDeadlineExceeded;
+  if (backends_ != nullptr) backends_->NoteAnswer(watched.position, !late);
+  if (late) {
     SetState(watched, State::kHanging);
   } else {
     SetState(watched, watched.client->connected() ? State::kConnected : State::kAway);
@@ -196,9 +200,10 @@ void RuntimesWatch::SetState(Watched& watched, State state) {
 void RuntimesWatch::Tell() {
   if (metrics_ == nullptr) return;
   for (const RuntimeView& view : Views()) {
-    metrics_->ShowRuntime(
-        view.name,
-        {.connected = view.state == State::kConnected, .calls = view.calls, .errors = view.errors});
+    metrics_->ShowRuntime(view.name, {.connected = view.state == State::kConnected,
+                                      .calls = view.calls,
+                                      .errors = view.errors,
+                                      .refused_claims = view.refused_claims});
   }
 }
 
@@ -213,6 +218,7 @@ std::vector<RuntimeView> RuntimesWatch::Views() const {
     const Backends::Calls& calls = backends_->calls(i);
     view.calls = calls.ended;
     view.errors = calls.failed;
+    view.refused_claims = calls.refused_claims;
   }
   return views;
 }

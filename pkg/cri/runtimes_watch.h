@@ -39,7 +39,9 @@ struct RuntimeView {
   std::optional<size_t> containers{};
   // Of clients; counted where there are several runtimes.
   uint64_t calls = 0;
-  uint64_t errors = 0;       // of these: ended with an error of the runtime, or did not reach it
+  uint64_t errors = 0;  // of these: ended with an error of the runtime, or did not reach it
+  // Of several: pod sandboxes and containers whose ids another one has.
+  uint64_t refused_claims = 0;
   std::string last_error{};  // of our own questions
 };
 // "connected", "away", "hanging".

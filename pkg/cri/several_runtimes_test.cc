@@ -193,6 +193,8 @@ TEST_F(SeveralRuntimesTest, LargeListsAreConcatenated) {
   for (int i = 0; i < 20'000; ++i)
     many.add_items()->set_id(std::string(64, 'a') + std::to_string(i));
   first_.Script("ListPodSandbox", {.reply = {{many.SerializeAsString()}}});
+  for (auto& pod : *many.mutable_items())
+    pod.mutable_id()->front() = 'b';
   second_.Script("ListPodSandbox", {.reply = {{many.SerializeAsString()}}});
   EXPECT_THAT(PodIds(), SizeIs(40'000));
 }

@@ -107,6 +107,34 @@ StatusOr<std::string> DecompressGrpc(std::string_view payload, std::string_view 
   return std::string(inflater.output().view());
 }
 
+// "TimeoutValue TimeoutUnit" of gRPC over HTTP/2: up to eight digits.
+std::optional<std::chrono::milliseconds> ReadGrpcTimeout(const h2::HeaderBlock& headers) {
+  constexpr size_t kMostDigits = 8;
+  const std::string_view text = headers.Find("grpc-timeout");
+  if (text.size() < 2 || text.size() > kMostDigits + 1) return std::nullopt;
+  const std::optional<uint64_t> value = ParseUint(text.substr(0, text.size() - 1));
+  if (!value) return std::nullopt;
+  const auto number = static_cast<int64_t>(*value);
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
+  switch (text.back()) {
+    case 'H':
+      return std::chrono::hours(number);
+    case 'M':
+      return std::chrono::minutes(number);
+    case 'S':
+      return std::chrono::seconds(number);
+    case 'm':
+      return milliseconds(number);
+    case 'u':
+      return duration_cast<milliseconds>(std::chrono::microseconds(number));
+    case 'n':
+      return duration_cast<milliseconds>(std::chrono::nanoseconds(number));
+    default:
+      return std::nullopt;
+  }
+}
+
 GrpcStatus ReadGrpcStatus(const h2::HeaderBlock& trailers) {
   std::string_view code;
   std::string_view message;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -69,6 +71,10 @@ struct GrpcStatus {
 
 // From trailers (or the only header block). A missing grpc-status counts as UNKNOWN.
 GrpcStatus ReadGrpcStatus(const h2::HeaderBlock& trailers);
+
+// The time that the client gives its call (grpc-timeout). nullopt: it does not say one that can be
+// read.
+std::optional<std::chrono::milliseconds> ReadGrpcTimeout(const h2::HeaderBlock& headers);
 // grpc-status and grpc-message, percent-encoded (PROTOCOL-HTTP2.md, "Responses").
 void AddGrpcStatus(const Status& status, h2::HeaderBlock& trailers);
 

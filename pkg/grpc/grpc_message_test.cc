@@ -85,6 +85,24 @@ TEST(GrpcStatusTest, TextSurvivesTheTrip) {
   EXPECT_EQ(trailers.Find("grpc-message").find('\n'), std::string_view::npos);
 }
 
+TEST(GrpcTimeoutTest, ReadsAllUnits) {
+  using std::chrono::milliseconds;
+  const auto read = [](std::string_view text) {
+    h2::HeaderBlock headers;
+    headers.Add("grpc-timeout", text);
+    return ReadGrpcTimeout(headers);
+  };
+  EXPECT_EQ(read("2H"), milliseconds(7'200'000));
+  EXPECT_EQ(read("3M"), milliseconds(180'000));
+  EXPECT_EQ(read("4S"), milliseconds(4'000));
+  EXPECT_EQ(read("5m"), milliseconds(5));
+  EXPECT_EQ(read("6000u"), milliseconds(6));
+  EXPECT_EQ(read("7000000n"), milliseconds(7));
+  for (const std::string_view silly : {"", "S", "-1S", "1", "1s", "123456789S", "x1S"})
+    EXPECT_FALSE(read(silly).has_value()) << silly;
+  EXPECT_FALSE(ReadGrpcTimeout(h2::HeaderBlock()).has_value());
+}
+
 TEST(GrpcStatusTest, AMissingOrSillyStatusIsUnknown) {
   h2::HeaderBlock none;
   EXPECT_EQ(ReadGrpcStatus(none).code, 2);

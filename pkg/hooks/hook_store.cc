@@ -163,6 +163,8 @@ void HookStore::DropMissing(const RuntimeAccess::Everything& everything) {
   for (const ContainerFacts& facts : everything.containers)
     if (const auto listed = before_.find(facts.container.id.value()); listed != before_.end())
       before_.erase(listed);
+  for (const std::string& id : everything.unlisted)
+    if (const auto listed = before_.find(id); listed != before_.end()) before_.erase(listed);
   for (const std::string& id : before_) {
     if (const auto container = containers_.find(id); container != containers_.end()) {
       containers_.erase(container);

@@ -45,6 +45,9 @@ class Metrics::Impl {
   CounterFamily& runtime_calls_ =
       AddCounters(*registry_, "cri_resmgr_runtime_calls_total",
                   "CRI calls that ended at one of several runtimes, with or without an error");
+  CounterFamily& refused_claims_ =
+      AddCounters(*registry_, "cri_resmgr_runtime_refused_claims_total",
+                  "Pod sandboxes and containers of one of several runtimes whose ids another has");
   prometheus::Family<prometheus::Gauge>& runtime_connected_ =
       prometheus::BuildGauge()
           .Name("cri_resmgr_runtime_connected")
@@ -116,6 +119,8 @@ void Metrics::Impl::ShowRuntime(std::string_view name, const RuntimeFigures& fig
   };
   show("ok", figures.calls - figures.errors);
   show("error", figures.errors);
+  prometheus::Counter& claims = refused_claims_.Add({{"runtime", runtime}});
+  claims.Increment(static_cast<double>(figures.refused_claims) - claims.Value());
   runtime_connected_.Add({{"runtime", runtime}}).Set(figures.connected ? 1 : 0);
 }
 

@@ -71,6 +71,7 @@ class Metrics {
     bool connected = false;
     uint64_t calls = 0;
     uint64_t errors = 0;  // of these
+    uint64_t refused_claims = 0;
   };
   void ShowRuntime(std::string_view name, const RuntimeFigures& figures);
 

@@ -49,6 +49,7 @@ class RelayDoor final : public FrontDoor {
   }
 
   void Remember(StateStore& state) override {
+    if (backends_) RememberOwners(state);
     if (aliases_) {
       aliases_->Remember(&state);
     } else {
@@ -111,6 +112,18 @@ class RelayDoor final : public FrontDoor {
     return std::make_unique<RuntimeInspector>(
         context_.loop, context_.flushes, options_.runtime_socket,
         options_.image_socket.value_or(options_.runtime_socket), aliases());
+  }
+  // Which runtime had what when the former daemon ended: another one that lists the same id first
+  // does not get it.
+  void RememberOwners(const StateStore& state) {
+    state.ForEach([this](std::string_view id, const SavedContainer& saved) {
+      if (!saved.origin) return;
+      const std::optional<size_t> runtime = backends_->Find(saved.origin->runtime);
+      if (!runtime) return;
+      IdOwners& owners = backends_->owners();
+      (void)owners.Add(IdOwners::Kind::kPodSandbox, saved.origin->pod.id.value(), *runtime);
+      (void)owners.Add(IdOwners::Kind::kContainer, id, *runtime);
+    });
   }
   HandlerAliases* aliases() { return aliases_ ? &*aliases_ : nullptr; }
   void TellPlugins(const ContainerEvent& event) {

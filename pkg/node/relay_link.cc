@@ -14,7 +14,7 @@ RelayLink::RelayLink(const DoorContext& context, const std::string& runtime_sock
 }
 
 RelayLink::RelayLink(const DoorContext& context, Backends& backends, Told told)
-    : told_(std::move(told)) {
+    : told_(std::move(told)), backends_(&backends) {
   std::vector<RuntimeClient*> clients;
   for (const Backends::Backend& backend : backends.all()) {
     connections_.push_back(std::make_unique<RuntimeConnection>(context.loop, context.flushes,
@@ -46,7 +46,10 @@ void RelayLink::Connect(RuntimeEvents events) {
     connections_[i]->Start({.connected = [this, i] { OnConnected(i); },
                             .disconnected = [this, i] { OnDisconnected(i); },
                             .happened =
-                                [this](const ContainerEvent& event) {
+                                [this, i](const ContainerEvent& event) {
+                                  if (backends_ != nullptr &&
+                                      backends_->IsEventOfOther(i, event.id))
+                                    return;
                                   told_.happened(event);
                                   TellEvent(event);
                                 }});

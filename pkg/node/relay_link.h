@@ -57,7 +57,8 @@ class RelayLink final : public BrainLink {
   void OnDisconnected(size_t runtime);
 
   const Told told_;
-  RuntimeEvents events_{};  // once it connects
+  const Backends* const backends_ = nullptr;  // where there are several
+  RuntimeEvents events_{};                    // once it connects
   std::vector<std::unique_ptr<RuntimeConnection>> connections_;
   std::optional<RuntimeClients> clients_;  // where there are several
   std::optional<UpdateTeller> teller_;     // before these

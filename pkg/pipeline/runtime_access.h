@@ -86,6 +86,9 @@ class RuntimeAccess {
   struct Everything {
     std::vector<SandboxFacts> sandboxes;
     std::vector<ContainerFacts> containers;
+    // Ids of both that are known to be of a runtime, of several, that could not be asked: what was
+    // known of them holds.
+    std::vector<std::string> unlisted{};
   };
 
   virtual ~RuntimeAccess() = default;

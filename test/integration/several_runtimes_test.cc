@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon before two runtimes, of which one goes, comes back, or was never there: what the other
 // one has notices nothing.
+#include <array>
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -19,6 +21,11 @@ class SeveralRuntimesTest : public DaemonTest {
                                      << "runtimeClasses: {kata: {Runtime: kata}}\n";
   }
 
+  static constexpr std::array kHung = {"ListPodSandbox", "ListContainers", "Version", "Status"};
+  void HangKata() {
+    for (const char* const method : kHung)
+      kata_.Script(method, {.hold = true});
+  }
   std::string KataSocket() const { return Path("kata.sock"); }
   void StartKata() { ASSERT_THAT(kata_.Start(KataSocket()), IsOk()); }
   void Daemon() { StartDaemon(Flags({"-config", Path("node.yaml")})); }
@@ -183,6 +190,74 @@ TEST_F(SeveralRuntimesTest, WhatARuntimeHasKeepsItsCpusWhereThatIsAwayAtOurResta
   EXPECT_THAT(client_->StopContainer(there), IsOk());
   EXPECT_EQ(CpusAt(kata_, RunIn("there-2", "kata", 2)), "3-4");
   EXPECT_THAT(runtime_.Calls("UpdateContainerResources"), testing::IsEmpty()) << "nothing moved";
+}
+
+// It takes connections and calls, and answers none.
+TEST_F(SeveralRuntimesTest, C12ARuntimeThatHangsAtOurStartHoldsUpNothing) {
+  StartRuntime();
+  StartKata();
+  HangKata();
+  Daemon();
+  client_ = std::make_unique<CriClient>(Relayed());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(CpusAt(runtime_, RunIn("here", "", 2)), "1-2");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5))
+      << "the first list waits a second for it, and not ten";
+  EXPECT_EQ(CpusAt(runtime_, RunIn("more", "", 1)), "3");
+  const auto list = client_->Start("ListContainers", cri::ListContainersRequest(),
+                                   {.timeout = milliseconds(2'000)});
+  const auto result = list->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(result->status.error_message(), testing::HasSubstr("runtime kata: no answer within"));
+}
+
+TEST_F(SeveralRuntimesTest, C12ARuntimeThatHangsLaterHoldsUpNothing) {
+  StartAll();
+  const std::string there = RunIn("there", "kata", 2);
+  HangKata();
+  const auto begin = std::chrono::steady_clock::now();
+  // All is listed before the refusal.
+  EXPECT_EQ(CpusAt(runtime_, RunIn("here", "", 4)), "3-6");
+  EXPECT_THAT(Create("too-many", "", 2), HasCode(StatusCode::kResourceExhausted));
+  EXPECT_THAT(Create("too-many-2", "", 2), HasCode(StatusCode::kResourceExhausted));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  for (const char* const method : kHung)
+    kata_.Script(method, {});
+  for (const char* const method : kHung)
+    kata_.Release(method);
+  ASSERT_TRUE(Eventually([this] { return ListedAll(); }));
+  EXPECT_EQ(CpusAt(kata_, there), "1-2");
+  EXPECT_THAT(client_->StopContainer(there), IsOk());
+  EXPECT_EQ(CpusAt(kata_, RunIn("there-2", "kata", 2)), "1-2");
+}
+
+TEST_F(SeveralRuntimesTest, B5WhoHadAnIdBeforeOurRestartKeepsIt) {
+  StartAll();
+  const auto pod = MakeGuaranteedPod("there");
+  const auto pod_id = client_->RunPod(pod, "kata");
+  ASSERT_THAT(pod_id, IsOk());
+  const auto there = client_->CreateContainer(*pod_id, pod, MakeGuaranteedContainer("there", 2));
+  ASSERT_THAT(there, IsOk());
+  ASSERT_THAT(client_->StartContainer(*there), IsOk());
+  ASSERT_TRUE(daemon_->Terminate().ok());
+  // The default runtime, which is the first one to be asked, says that it has both.
+  cri::ListPodSandboxResponse pods;
+  pods.add_items()->set_id(*pod_id);
+  runtime_.Script("ListPodSandbox", {.reply = {{pods.SerializeAsString()}}});
+  cri::ListContainersResponse containers;
+  containers.add_containers()->set_id(*there);
+  containers.mutable_containers(0)->set_pod_sandbox_id(*pod_id);
+  containers.mutable_containers(0)->set_state(cri::CONTAINER_EXITED);
+  runtime_.Script("ListContainers", {.reply = {{containers.SerializeAsString()}}});
+  Daemon();
+  client_ = std::make_unique<CriClient>(Relayed());
+  EXPECT_EQ(CpusAt(runtime_, RunIn("here", "", 2)), "3-4") << "1-2 are in use";
+  EXPECT_TRUE(Logged("runtimes kata and default have the same pod sandbox"));
+  EXPECT_EQ(CpusAt(kata_, *there), "1-2");
+  EXPECT_THAT(client_->StopContainer(*there), IsOk());
+  EXPECT_THAT(kata_.Calls("StopContainer"), testing::SizeIs(1));
+  EXPECT_THAT(runtime_.Calls("StopContainer"), testing::IsEmpty());
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ void InventorySync::Add(const ContainerFacts& facts) {
 }
 
 void InventorySync::DropMissing(const RuntimeAccess::Everything& everything) {
-  std::set<std::string_view> ids;
+  std::set<std::string_view> ids(everything.unlisted.begin(), everything.unlisted.end());
   for (const SandboxFacts& facts : everything.sandboxes)
     ids.insert(facts.pod.id.value());
   for (const ContainerFacts& facts : everything.containers)
