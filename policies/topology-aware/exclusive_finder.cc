@@ -136,8 +136,10 @@ int ExclusiveFinder::Ordinary(const Demand& demand, int pool) const {
   if (!need.hide_hyperthreads || grantable == 0) return grantable;
   const int whole = WholeCores(book_.cpus().Free(pool)).size();
   if (whole <= grantable) return whole / threads_ * threads_;
-  // The last core may have more threads than are missing.
-  return std::max(grantable - (uneven_ ? threads_ - 1 : 0), 0) / threads_ * threads_;
+  if (!uneven_) return grantable / threads_ * threads_;
+  // The last core may have more threads than are missing, but not among the largest cores alone.
+  const int largest = WholeCoresFrom(threads_, book_.cpus().Free(pool)).size();
+  return std::max(grantable - threads_ + 1, std::min(grantable, largest)) / threads_ * threads_;
 }
 
 // Where so many of them are picked from, at most Ordinary(demand, pool): what it holds and what the
@@ -145,7 +147,12 @@ int ExclusiveFinder::Ordinary(const Demand& demand, int pool) const {
 CpuSet ExclusiveFinder::OrdinaryCpus(const Demand& demand, int pool, int count) const {
   const Need& need = demand.need;
   const CpuLedger& cpus = book_.cpus();
-  const CpuSet free = Usable(need, cpus.Free(pool));
+  CpuSet free = Usable(need, cpus.Free(pool));
+  if (need.hide_hyperthreads && uneven_) {
+    const int grantable = cpus.Grantable(pool, need.fraction);
+    const bool tight = free.size() > grantable && count > grantable - threads_ + 1;
+    if (tight) free = WholeCoresFrom(threads_, free);
+  }
   if (cpus.Sliceable(pool, need.fraction) < count) return free;
   const CpuSet spare = Usable(need, cpus.Spare(pool, need.fraction, PreferredCpus(demand)));
   return spare.size() < count ? free : spare | (demand.held & free);
@@ -156,10 +163,10 @@ CpuSet ExclusiveFinder::Usable(const Need& need, const CpuSet& cpus) const {
   return need.hide_hyperthreads ? WholeCores(cpus) : cpus;
 }
 
-CpuSet ExclusiveFinder::WholeCores(const CpuSet& cpus) const {
+CpuSet ExclusiveFinder::WholeCoresFrom(int threads, const CpuSet& cpus) const {
   CpuSet whole;
   for (const CpuSet& core : book_.machine().cores()) {
-    if (core.IsSubsetOf(cpus)) whole |= core;
+    if (core.size() >= threads && core.IsSubsetOf(cpus)) whole |= core;
   }
   return whole;
 }

@@ -56,7 +56,9 @@ class ExclusiveFinder {
   CpuSet PickBesideHeld(const Demand& demand, int pool) const;
   CpuSet PickAnyKind(const Demand& demand, int pool) const;
   CpuSet Usable(const Need& need, const CpuSet& cpus) const;
-  CpuSet WholeCores(const CpuSet& cpus) const;
+  CpuSet WholeCores(const CpuSet& cpus) const { return WholeCoresFrom(1, cpus); }
+  // Of at least so many threads.
+  CpuSet WholeCoresFrom(int threads, const CpuSet& cpus) const;
   std::vector<CpuSet> PreferredCpus(const Demand& demand) const;
   std::span<const CpuSet> ByPriority(CpuPriority priority) const;
 

@@ -106,7 +106,11 @@ TEST_F(ExclusiveFinderTest, HiddenHyperthreadsAreOfWholeCoresThoughCoresDiffer) 
     EXPECT_EQ(finder.Has(demand, book.tree().root()), cpus.has_value());
     if (cpus) EXPECT_TRUE(finder.Meets(demand.need, *cpus));
   }
-  const Need need = {.full = 1, .hide_hyperthreads = true};
+  const Need need = {.cpu_class = CpuClass::kExclusive, .full = 1, .hide_hyperthreads = true};
+  // Others leave four CPUs.
+  book.Clear();
+  book.Give(ContainerKey{1}, {.need = {.fraction = 6000}, .pool = book.tree().root()});
+  EXPECT_EQ(finder.Pick({.need = need}, book.tree().root()), test::Cpus("7-10"));
   EXPECT_FALSE(finder.Meets(need, test::Cpus("2-3"))) << "too few";
   EXPECT_FALSE(finder.Meets(need, test::Cpus("2-6,7"))) << "not whole";
   EXPECT_FALSE(finder.Meets(need, test::Cpus("1-10"))) << "too many";
