@@ -236,12 +236,14 @@ struct Kind {
   std::string_view core_type;
   int64_t base_mhz = 0;  // 0: not told
   int64_t max_mhz = 0;
+  int64_t capacity = 0;  // as Linux counts it, at most 1024
 };
 
 void ReadInfo(std::string_view name, std::string_view value, Kind& kind) {
   if (name == "CoreType") kind.core_type = value;
   if (name == "FrequencyBaseMHz") kind.base_mhz = ParseInt(value).value_or(0);
   if (name == "FrequencyMaxMHz") kind.max_mhz = ParseInt(value).value_or(0);
+  if (name == "LinuxCapacity") kind.capacity = ParseInt(value).value_or(0);
 }
 
 StatusOr<std::vector<Kind>> ReadKinds(hwloc_topology_t topology) {
@@ -269,23 +271,58 @@ bool IsEfficientType(const Kind& kind) {
   return kind.core_type == "IntelAtom";
 }
 
+// Nearly equal cores are of one design: favoured ones reach some percent more than others, while
+// efficient cores reach three quarters of performance cores at most.
+bool NearlyEqual(int64_t a, int64_t b) {
+  constexpr int64_t kPercent = 80;
+  return 100 * std::min(a, b) >= kPercent * std::max(a, b);
+}
+
+// What all kinds tell of how fast they are, the best that there is; all 0 where that is nothing.
+std::vector<int64_t> Capacities(const std::vector<Kind>& kinds) {
+  std::vector<int64_t> values(kinds.size());
+  for (int64_t Kind::*const what : {&Kind::capacity, &Kind::max_mhz, &Kind::base_mhz}) {
+    std::ranges::transform(kinds, values.begin(), what);
+    if (std::ranges::all_of(values, [](int64_t value) { return value > 0; })) return values;
+  }
+  return std::vector<int64_t>(kinds.size());
+}
+
+// The kinds of the slowest design, by places in `kinds`: the slowest kind, and each that is nearly
+// equal to the one before it. All where there is but one design.
+std::set<size_t> SlowestDesign(const std::vector<Kind>& kinds) {
+  const std::vector<int64_t> capacities = Capacities(kinds);
+  std::vector<size_t> order(kinds.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  std::ranges::sort(order, {}, [&kinds](size_t i) { return kinds[i].efficiency; });
+  std::set<size_t> slowest;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t capacity = capacities[order[i]];
+    const bool apart = i > 0 && (capacity == 0 || !NearlyEqual(capacities[order[i - 1]], capacity));
+    if (apart) break;
+    slowest.insert(order[i]);
+  }
+  return slowest;
+}
+
 // hwloc also makes kinds of cores of one design that reach different clock rates. Where the vendor
-// names the designs only the names count, else the slowest kind of several is the efficient one.
+// names the designs only the names count, else the slowest design of several is the efficient one.
 void ApplyKinds(const std::vector<Kind>& kinds, std::vector<Cpu>& cpus) {
   const bool named = std::any_of(kinds.begin(), kinds.end(),
                                  [](const Kind& kind) { return !kind.core_type.empty(); });
-  const auto efficient = std::count_if(kinds.begin(), kinds.end(), IsEfficientType);
   const bool ranked = std::all_of(kinds.begin(), kinds.end(),
                                   [](const Kind& kind) { return kind.efficiency >= 0; });
-  const auto kind_count = static_cast<std::ptrdiff_t>(kinds.size());
-  const bool hybrid = named ? efficient > 0 && efficient < kind_count : ranked && kind_count > 1;
-  if (!hybrid) return;
-  for (const Kind& kind : kinds) {
-    const bool slow = named ? IsEfficientType(kind) : kind.efficiency == 0;
+  std::set<size_t> efficient;
+  if (!named && ranked) efficient = SlowestDesign(kinds);
+  for (size_t i = 0; named && i < kinds.size(); ++i) {
+    if (IsEfficientType(kinds[i])) efficient.insert(i);
+  }
+  if (efficient.empty() || efficient.size() == kinds.size()) return;
+  for (size_t i = 0; i < kinds.size(); ++i) {
     for (Cpu& cpu : cpus) {
-      if (kind.cpus.Contains(cpu.id)) {
-        cpu.kind = slow ? CoreKind::kEfficient : CoreKind::kPerformance;
-      }
+      if (!kinds[i].cpus.Contains(cpu.id)) continue;
+      cpu.kind = efficient.contains(i) ? CoreKind::kEfficient : CoreKind::kPerformance;
     }
   }
 }

@@ -279,6 +279,38 @@ TEST(MachineSourceTest, DesignsAndClockRatesRankCpus) {
   EXPECT_THAT(Speeds(LoadFile("laptop-4c8t.xml")), Each(0));
 }
 
+// Four CPUs of which 0 and 2, 1 and 3 are of one kind each, with so much of this.
+Machine TwoKinds(std::string_view what, int even, int odd, bool ranked) {
+  std::string xml = Contents(DataFile("xeon-favoured-cores.xml"));
+  const size_t first = xml.find("  <cpukind");
+  EXPECT_NE(first, std::string::npos);
+  xml.resize(first);
+  for (const int value : {even, odd}) {
+    xml += fmt::format(
+        "<cpukind cpuset=\"{}\"{}><info name=\"{}\" value=\"{}\"/></cpukind>\n",
+        value == even ? "0x00000005" : "0x0000000a",
+        ranked ? fmt::format(" forced_efficiency=\"{}\"", value > std::min(even, odd) ? 1 : 0) : "",
+        what, value);
+  }
+  StatusOr<Machine::Parts> parts = ReadXmlMachine(xml + "</topology>\n");
+  EXPECT_TRUE(parts.ok()) << parts.status();
+  return *Machine::Create(*std::move(parts));
+}
+
+TEST(MachineSourceTest, KindsWithoutNamesAreOfOneDesignWhenTheirCapacitiesAreNearlyEqual) {
+  for (const auto& [what, ranked] :
+       {std::pair("FrequencyMaxMHz", true), std::pair("FrequencyMaxMHz", false),
+        std::pair("LinuxCapacity", true)}) {
+    const Machine favoured = TwoKinds(what, 1024, 980, ranked);
+    EXPECT_EQ(CpusOfKind(favoured, CoreKind::kNormal), favoured.online()) << what;
+    const Machine hybrid = TwoKinds(what, 1024, 700, ranked);
+    EXPECT_EQ(CpusOfKind(hybrid, CoreKind::kEfficient), (CpuSet{1, 3})) << what;
+    EXPECT_EQ(CpusOfKind(hybrid, CoreKind::kPerformance), (CpuSet{0, 2})) << what;
+  }
+  // Which are faster is known all the same.
+  EXPECT_THAT(Speeds(TwoKinds("FrequencyMaxMHz", 4900, 5100, true)), ElementsAre(0, 1, 0, 1));
+}
+
 // Intel SST-BF: higher base rates, and the same turbo for all.
 TEST(MachineSourceTest, BaseClockRatesRankCpusThatAreEqualOtherwise) {
   std::string xml = Contents(DataFile("xeon-favoured-cores.xml"));
