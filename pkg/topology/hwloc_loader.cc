@@ -188,6 +188,9 @@ Status ReadNodes(hwloc_topology_t topology, Machine::Parts& parts) {
     node.huge_pages = ReadHugePages(object, node.memory);
     node.type = TypeOf(object);
     node.allowed = allowed == nullptr || hwloc_bitmap_isset(allowed, object->os_index) != 0;
+    if (object->cpuset != nullptr) {
+      RESMGR_ASSIGN_OR_RETURN(node.near, ToCpuSet(object->cpuset, "CPUs of a NUMA node"));
+    }
     parts.nodes.push_back(std::move(node));
   }
   std::sort(parts.nodes.begin(), parts.nodes.end(),

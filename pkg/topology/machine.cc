@@ -180,6 +180,8 @@ StatusOr<Machine> Machine::Create(Parts parts) {
     }
     machine.IndexOnlineCpu(cpu);
   }
+  for (NumaNode& node : machine.nodes_)
+    node.near &= machine.online_;
   RESMGR_RETURN_IF_ERROR(CheckCoresAreWhole(machine.cpus_));
   if (machine.online_.empty()) return InvalidArgument("no CPU is online");
   machine.allowed_ = parts.allowed & machine.online_;

@@ -51,6 +51,8 @@ struct NumaNode {
   MemoryType type = MemoryType::kDram;
   bool allowed = true;  // containers may have memory here, see Machine::allowed_nodes
   CpuSet cpus;          // online ones whose memory is local here
+  // Online CPUs that it lies beside, of a node without CPUs too; empty where that is not known.
+  CpuSet near;
   // To each node of Machine::nodes(), in that order; 10 is local. Need not be symmetric.
   std::vector<int> distances;
 

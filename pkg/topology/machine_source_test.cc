@@ -235,6 +235,13 @@ TEST(MachineSourceTest, ADamagedFileHasNoMoreHugePagesThanMemory) {
   }
 }
 
+TEST(MachineSourceTest, AMemoryOnlyNodeLiesBesideCpus) {
+  const Machine machine = LoadFile("xeon-2s-hbm-flat.xml");
+  EXPECT_TRUE(machine.FindNode(2)->cpus.empty());
+  EXPECT_EQ(machine.FindNode(2)->near, CpuSet::Range(0, 3));
+  EXPECT_EQ(machine.FindNode(3)->near, CpuSet::Range(4, 7));
+}
+
 TEST(MachineSourceTest, SeveralLocalNodesResolveToTheSmallest) {
   const Machine machine = LoadSpec(
       "synthetic:package:2 [numa(memory=8GiB)] die:2 [numa(memory=2GiB)] [numa(memory=4GiB)] "

@@ -202,12 +202,13 @@ std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
   best.reserve(kKeptCandidates + 1);
   // Children come before their parents, so pools that have the same memory follow each other.
   PoolScore memory;
-  int memory_pool = -1;
+  const Pool* scored = nullptr;
   for (const Pool& pool : book_.tree().pools()) {
     if (pool.cpus.empty()) continue;
-    if (pool.memory_pool != memory_pool) {
+    if (scored == nullptr || pool.memory_pool != scored->memory_pool ||
+        pool.near_memory != scored->near_memory) {
       memory = ScoreMemory(demand.need, pool.id);
-      memory_pool = pool.memory_pool;
+      scored = &pool;
     }
     const PoolScore score = ScoreBeside(memory, demand, pool.id);
     if (best.size() == kKeptCandidates && !BetterFirst(score, best.back())) continue;
@@ -297,13 +298,14 @@ bool Placer::IsNear(const Demand& demand, int pool) const {
 }
 
 // The rules about memory, and in kFits whether there is room for it at all. Nothing but
-// Pool::memory_pool counts of the pool.
+// Pool::memory_pool and Pool::near_memory count of the pool.
 PoolScore Placer::ScoreMemory(const Need& need, int pool) const {
   const MemoryLedger& memory = book_.memory();
   const PoolTree& tree = book_.tree();
+  const int memory_pool = tree.at(pool).memory_pool;
   PoolScore score{.pool = pool};
   if (need.memory_types != kAllMemoryTypes) {
-    const Pool& holder = tree.at(tree.at(pool).memory_pool);
+    const Pool& holder = tree.at(memory_pool);
     score[PoolRule::kMemoryType] = (need.memory_types & ~holder.memory_types) == 0 ? 1 : 0;
   }
   auto zone = memory.Find(pool, need.memory_types, need.memory, need.huge);
@@ -314,8 +316,10 @@ PoolScore Placer::ScoreMemory(const Need& need, int pool) const {
     return score;
   }
   score[PoolRule::kFits] = 1;
-  score[PoolRule::kMemoryHere] = zone == memory.ZoneAt(pool, need.memory_types) ? 1 : 0;
-  score[PoolRule::kMemoryLimit] = memory.Free(*zone) >= need.memory_limit ? 1 : 0;
+  score[PoolRule::kMemoryHere] = zone->pool == memory_pool && tree.at(pool).near_memory ? 1 : 0;
+  // Below 0 where grants of larger zones may fill it: then it is none for a container without a
+  // limit either.
+  score[PoolRule::kMemoryLimit] = std::min(memory.Free(*zone), need.memory_limit).value;
   score[PoolRule::kFewerNodes] = -memory.Nodes(*zone).size();
   return score;
 }

@@ -20,7 +20,7 @@ std::string_view ToString(PoolRule rule) {
     case PoolRule::kMemoryType:
       return "it has the types of memory that are asked for";
     case PoolRule::kMemoryLimit:
-      return "its memory limit fits in";
+      return "more room for its memory limit";
     case PoolRule::kCpuLimit:
       return "more room for its CPU limit";
     case PoolRule::kUnlimitedLevel:

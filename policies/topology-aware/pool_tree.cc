@@ -205,13 +205,14 @@ void PoolTree::AddMemory(const Machine& machine) {
     for (size_t i = 0; i < machine.nodes().size(); ++i) {
       const NumaNode& home = machine.nodes()[i];
       if (home.cpus.empty() || home.memory.value == 0) continue;
+      if (!node.near.empty() && !node.near.Intersects(home.cpus)) continue;
       const std::pair<int, int64_t> rank = {home.distances[column], attached[i]};
       if (nearest != machine.nodes().size() && rank >= best) continue;
       best = rank;
       nearest = i;
     }
     if (nearest == machine.nodes().size()) {
-      AddMemoryNode(node, root());
+      AddMemoryNode(node, SmallestWith(node.near));
       continue;
     }
     attached[nearest] += node.memory.value;
@@ -220,6 +221,17 @@ void PoolTree::AddMemory(const Machine& machine) {
   for (auto pool = pools_.rbegin(); pool != pools_.rend(); ++pool) {
     const bool own = pool->memory_types != 0 || pool->parent < 0;
     pool->memory_pool = own ? pool->id : at(pool->parent).memory_pool;
+  }
+  FindNearMemory(machine);
+}
+
+void PoolTree::FindNearMemory(const Machine& machine) {
+  for (Pool& pool : pools_) {
+    pool.near_memory = pool.memory_types != 0;
+    for (const NumaNode& node : machine.nodes()) {
+      pool.near_memory |=
+          node.memory.value > 0 && node.allowed && node.cpus.Intersects(extents_[IndexOf(pool.id)]);
+    }
   }
 }
 

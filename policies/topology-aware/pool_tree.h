@@ -58,6 +58,8 @@ struct Pool {
   MemoryTypes memory_types = 0;  // those that `nodes` has
   // The nearest pool with memory, itself or an ancestor: an L3 group has none of its own.
   int memory_pool = 0;
+  // Memory of that pool lies at its own CPUs, as opposed to those of other parts.
+  bool near_memory = false;
 };
 
 // The pools of a machine, after its packages, dies, NUMA nodes and L3 groups, each only where it
@@ -65,7 +67,9 @@ struct Pool {
 // packages; groups that overlap without nesting are left out. NUMA nodes without memory that
 // containers may use are no pools: their CPUs belong to the pool around them. Memory-only nodes
 // belong to the nearest node with CPUs and memory, by that node's own distances (they may be
-// asymmetric), the one with the least attached memory first among equals. Immutable.
+// asymmetric), the one with the least attached memory first among equals. Where it is known beside
+// which CPUs they lie, only the nodes of these count, and where these have no memory, they are of
+// the smallest pool around the CPUs. Immutable.
 class PoolTree {
  public:
   PoolTree(const Machine& machine, const CpuSet& available, const CpuSet& reserved);
@@ -100,6 +104,7 @@ class PoolTree {
   void AddMemory(const Machine& machine);
   void AddHugePageSizes(const Machine& machine);
   void AddMemoryNode(const NumaNode& node, int pool);
+  void FindNearMemory(const Machine& machine);
 
   std::vector<Pool> pools_;
   std::vector<CpuSet> extents_;  // all online CPUs of each pool
