@@ -70,6 +70,10 @@ void PipelineCall::Ask() {
     if (!Proceed()) return;
   }
   phase_ = Phase::kForwarded;
+  if (!owners_.empty()) {
+    for (const auto& call : calls_)
+      call->BeforeSent(adjustment_);
+  }
   front_.OnDecided(OkStatus(), adjustment_);
 }
 

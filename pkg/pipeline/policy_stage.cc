@@ -94,6 +94,9 @@ class CreateContainerCall final : public DecidedCall {
  public:
   using DecidedCall::DecidedCall;
 
+  void BeforeSent(const Adjustment& sent) override {
+    if (admitted_) manager_.CreationSent(*admitted_, sent);
+  }
   void RollBack() override {
     if (admitted_) manager_.CreateFailed(*admitted_);
   }

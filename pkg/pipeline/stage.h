@@ -103,6 +103,9 @@ class StageCall {
   // `so_far`: what earlier stages change. The request may be used until the answer, and what was
   // read of it until After. Passes unless overridden.
   virtual void Before(Request& request, const Adjustment& so_far);
+  // All stages have answered, and the request is sent next with these changes. Told only where a
+  // stage that does not decide about placement changed something.
+  virtual void BeforeSent(const Adjustment& /*sent*/) {}
   // The request is not forwarded, since a later stage refused it or the client went away.
   virtual void RollBack() {}
   // The call ended. Stages see that in reverse order, the client after them.

@@ -79,10 +79,17 @@ class Adopter {
                                        const RuntimeInventory& inventory) const {
     for (const RuntimeContainer& reported : inventory.containers) {
       if (reported.pod_id != id) continue;
-      std::optional<SavedContainer> saved = state_writer_.Find(reported.id);
+      std::optional<SavedContainer> saved = SavedOf(reported);
       if (saved && saved->qos) return saved;
     }
     return std::nullopt;
+  }
+
+  // By its id, or as it was asked for by a creation whose answer never came.
+  std::optional<SavedContainer> SavedOf(const RuntimeContainer& reported) const {
+    std::optional<SavedContainer> saved = state_writer_.Find(reported.id);
+    if (saved) return saved;
+    return state_writer_.FindCreation(reported.pod_id, reported.name, reported.attempt);
   }
 
   // Of a pod whose class the runtime does not tell: as it was kept, or else that of what is in
@@ -169,7 +176,7 @@ class Adopter {
   void Add(const RuntimeContainer& reported) {
     PodRecord* const pod = store_.FindPod(reported.pod_id);
     if (pod == nullptr || BeingCreated(*pod, reported)) return;
-    const std::optional<SavedContainer> kept = state_writer_.Find(reported.id);
+    const std::optional<SavedContainer> kept = SavedOf(reported);
     const SavedContainer* saved = kept ? &*kept : nullptr;
     const bool unclear = IsUnclear(reported);
     // Its requirements and its CPUs are unknown: it is left alone until a list reports them.

@@ -35,6 +35,9 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
   }
   for (const ContainerKey key : adoption.first_reported)
     NoteFirstReport(*store_.Find(key));
+  // By their ids from now on, whatever was kept before.
+  for (const ContainerKey key : adoption.adopted)
+    state_writer_.MarkChanged(*store_.Find(key));
   ReportFound(adoption);
   ConfirmInForce(adoption, first);
   if (first) {

@@ -79,6 +79,10 @@ void ResourceManager::CreateSucceeded(ContainerKey key, ContainerId id, const Ad
   impl_->CreateSucceeded(key, std::move(id), sent);
 }
 
+void ResourceManager::CreationSent(ContainerKey key, const Adjustment& sent) {
+  impl_->CreationSent(key, sent);
+}
+
 void ResourceManager::CreateFailed(ContainerKey key) {
   impl_->CreateFailed(key);
 }

@@ -137,7 +137,6 @@ class ResourceManager {
 
   // Places the container of a known sandbox, or of the one that the request describes; the policy's
   // refusal names container, need and shortage, and changes nothing. With an empty adjustment:
-  //   - a container for another operating system: kept here, but never placed or updated;
   //   - a request without Linux resources, to which any would change more than a cpuset (containerd
   //     and CRI-O set oom_score_adj where there are some): it gets its CPUs by an update after its
   //     creation, for which its start waits;
@@ -150,6 +149,9 @@ class ResourceManager {
   // `sent`: what all stages, the brain's among them, changed of the request. What others set never
   // counts as what the client asks for.
   void CreateSucceeded(ContainerKey key, ContainerId id, const Adjustment& sent = Adjustment());
+  // The creation leaves now, changed by later stages: what the client asked for is kept on the
+  // disk, for a daemon that finds the container and was not told how the creation ended.
+  void CreationSent(ContainerKey key, const Adjustment& sent);
   void CreateFailed(ContainerKey key);
 
   // Runs `go` when the container may start: at once, with nullptr returned, when no other

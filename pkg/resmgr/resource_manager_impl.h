@@ -84,6 +84,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   void EndUpdate(const Admission& admission, const ResourceValues* sent);
 
   // set_later.cc
+  void CreationSent(ContainerKey key, const Adjustment& sent);
   void SetByStage(const ContainerId& id, const ResourceValues& values, bool accepted);
 
   // policy_changes.cc

@@ -30,6 +30,15 @@ void ResourceManager::Impl::NoteCalled(ContainerRecord& record) {
   });
 }
 
+void ResourceManager::Impl::CreationSent(ContainerKey key, const Adjustment& sent) {
+  const ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr || !state_writer_.keeps()) return;
+  Container container = record->container;
+  if (record->push) TakeSent(sent.values, *record->push->applied, container.set_later);
+  state_writer_.SaveCreation(record->pod->pod, container,
+                             TextsBefore(sent, container.labels, container.annotations));
+}
+
 void ResourceManager::Impl::TakeSentCreation(ContainerRecord& record, const Adjustment& sent) {
   NoteCalled(record);
   if (record.push) TakeSent(sent.values, *record.push->applied, record.container.set_later);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/state_writer.h"
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace resmgr {
 namespace {
@@ -12,7 +16,17 @@ namespace {
 constexpr std::chrono::milliseconds kGather{20};
 
 constexpr StateStore::PodNote kAsked = StateStore::PodNote::kAsked;
+constexpr StateStore::PodNote kCreation = StateStore::PodNote::kCreation;
 constexpr StateStore::PodNote kStated = StateStore::PodNote::kStated;
+
+// A creation's note goes by all that is known of its container: the pod first, which has no line
+// break.
+constexpr char kPartEnd = '\n';
+constexpr size_t kLongestName = 1024;
+
+PodSandboxId NameOfCreation(const PodSandboxId& pod, std::string_view name, uint32_t attempt) {
+  return PodSandboxId(fmt::format("{}{}{}{}{}", pod.value(), kPartEnd, attempt, kPartEnd, name));
+}
 
 }  // namespace
 
@@ -85,6 +99,38 @@ void StateWriter::SaveUpdate(ContainerRecord& record) {
   record.unsaved = true;
   Save(record);
   state_->Commit();
+}
+
+void StateWriter::SaveCreation(const Pod& pod, const Container& container,
+                               const AskedTexts& texts) {
+  if (state_ == nullptr || container.name.size() > kLongestName) return;
+  std::string saved;
+  EncodeSaved(container, pod.qos, saved, {.texts = &texts, .qos_derived = pod.qos_derived});
+  state_->PutNote(kCreation, NameOfCreation(pod.id, container.name, container.attempt), saved);
+  state_->Commit();
+}
+
+std::optional<SavedContainer> StateWriter::FindCreation(const PodSandboxId& pod,
+                                                        std::string_view name,
+                                                        uint32_t attempt) const {
+  if (state_ == nullptr) return std::nullopt;
+  const auto note = state_->FindNote(kCreation, NameOfCreation(pod, name, attempt));
+  if (!note) return std::nullopt;
+  StatusOr<SavedContainer> saved = DecodeSaved(*note);
+  return saved.ok() ? std::optional(*std::move(saved)) : std::nullopt;
+}
+
+// Kept while the outcome may still be unknown: where the pod is there, and no container of that
+// name and attempt has an id.
+bool StateWriter::IsCreationOpen(std::string_view name) const {
+  const size_t end = name.find(kPartEnd);
+  const PodRecord* const pod = store_.FindPod(PodSandboxId(name.substr(0, end)));
+  if (pod == nullptr) return false;
+  return std::ranges::none_of(pod->containers, [&](ContainerKey key) {
+    const Container& known = store_.Find(key)->container;
+    return !known.id.empty() &&
+           NameOfCreation(pod->pod.id, known.name, known.attempt).value() == name;
+  });
 }
 
 void StateWriter::EndCall(Call call, const ContainerId& id) {
@@ -160,6 +206,7 @@ void StateWriter::EraseUnlistedPods() {
     state_->RetainNotes(
         kind, [this](std::string_view id) { return store_.FindPod(PodSandboxId(id)) != nullptr; });
   }
+  state_->RetainNotes(kCreation, [this](std::string_view name) { return IsCreationOpen(name); });
   state_->Commit();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -35,6 +36,9 @@ class StateWriter {
   // An update is about to be sent: it is kept as what the client asks for, beside the values that
   // hold without it, for the runtime may refuse it. At once.
   void SaveUpdate(ContainerRecord& record);
+  // A creation that later stages changed is about to be sent: kept by pod, name and attempt, since
+  // the container has no id yet. At once.
+  void SaveCreation(const Pod& pod, const Container& container, const AskedTexts& texts);
   void Erase(const ContainerId& id);
   // Everything was adopted that there is.
   void EraseUnlisted();
@@ -47,7 +51,8 @@ class StateWriter {
   // The runtime's pod as the client asked for it, with what was stated of it later.
   Pod WithNotes(Pod listed) const;
   void ErasePod(const PodSandboxId& id);
-  // All sandboxes were listed and are in the store: what is kept of others is of no use.
+  // All sandboxes were listed and are in the store: what is kept of others is of no use, and of
+  // creations whose containers are known.
   void EraseUnlistedPods();
 
   // A call about the container is about to be sent; its outcome is known. Before a start, what was
@@ -73,11 +78,15 @@ class StateWriter {
 
   // What was kept of the container that the runtime reports.
   std::optional<SavedContainer> Find(const ContainerId& id) const;
+  // The same of one whose creation was not answered.
+  std::optional<SavedContainer> FindCreation(const PodSandboxId& pod, std::string_view name,
+                                             uint32_t attempt) const;
   // All that is kept.
   void ForEach(
       const std::function<void(std::string_view id, const SavedContainer& saved)>& visit) const;
 
  private:
+  bool IsCreationOpen(std::string_view name) const;
   void Save(ContainerRecord& record);
   void Put(const ContainerRecord& record, const AskedUpdate* asked);
   void SaveAll();

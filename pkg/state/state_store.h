@@ -63,8 +63,11 @@ class StateStore {
   // business.
   enum class PodNote : char {
     kHandler = 'h',  // the handler that the client named: an alias (pkg/cri/handler_aliases.h)
-    kAsked = 'a',    // what the client asked for, where a stage changed it (state_writer.h)
-    kStated = 's',   // what kubelets stated of it later (pkg/resmgr/state_writer.h)
+    // What the client asked for by a creation that has no id yet (state_writer.h, which makes the
+    // names of these).
+    kCreation = 'c',
+    kAsked = 'a',   // what the client asked for, where a stage changed it (state_writer.h)
+    kStated = 's',  // what kubelets stated of it later (pkg/resmgr/state_writer.h)
   };
   std::optional<std::string> FindNote(PodNote kind, const PodSandboxId& id) const;
   void PutNote(PodNote kind, const PodSandboxId& id, std::string_view text);
