@@ -84,6 +84,37 @@ TEST_F(StateWriterTest, StartsAndPodsBringWhatIsGatheredAtOnce) {
   EXPECT_EQ(state_writer_.WithNotes(pod_->pod).overhead.memory_limit, std::nullopt);
 }
 
+TEST_F(StateWriterTest, ACreationIsKeptUntilItsContainerIsKnownOrItsPodGone) {
+  Container container;
+  container.name = "a";
+  container.attempt = 3;
+  container.requested.cpu_shares = 700;
+  const PodSandboxId pod = pod_->pod.id;
+  const auto found = [&](const std::string& name, uint32_t attempt) {
+    const auto saved = state_writer_.FindCreation(pod, name, attempt);
+    return saved ? saved->requested.cpu_shares.value_or(0) : -1;
+  };
+  state_writer_.SaveCreation(pod_->pod, container, {});
+  state_writer_.EraseUnlistedPods();
+  EXPECT_EQ(found("a", 3), 700);
+  EXPECT_EQ(found("a", 2), -1);
+  EXPECT_EQ(found("b", 3), -1);
+  Add("a", 2).container.attempt = 3;
+  state_writer_.EraseUnlistedPods();
+  EXPECT_EQ(found("a", 3), -1) << "it is known by its id";
+  container.name = "b";
+  state_writer_.SaveCreation(pod_->pod, container, {});
+  Pod other;
+  other.id = PodSandboxId("gone");
+  state_writer_.SaveCreation(other, container, {});
+  state_writer_.EraseUnlistedPods();
+  EXPECT_EQ(found("b", 3), 700);
+  EXPECT_FALSE(state_writer_.FindCreation(other.id, "b", 3).has_value());
+  container.name = std::string(5000, 'x');
+  state_writer_.SaveCreation(pod_->pod, container, {});
+  EXPECT_EQ(found(container.name, 3), -1) << "no name of a record is so long";
+}
+
 TEST_F(StateWriterTest, WhatEndsAtOnceIsNeverSaved) {
   ContainerRecord& record = Add("a", 2);
   state_writer_.MarkChanged(record);

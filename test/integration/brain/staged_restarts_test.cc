@@ -127,6 +127,19 @@ TEST_F(StagedRestartsTest, AKillInTheMiddleOfAnUpdateKnowsWhatWasAskedFor) {
   }
 }
 
+// Its id is in no answer: the notes go by its pod, name and attempt.
+TEST_F(StagedRestartsTest, AKillInTheMiddleOfACreationKnowsWhatWasAskedFor) {
+  node_.second = Shares(Operation::kCreateContainer, 3072);
+  node_.cut = StagedNode::Cut::kAfterTheRuntime;
+  EXPECT_FALSE(node_.Create(node_.RunPod(guaranteed_), "app", Guaranteed(1000)).ok());
+  ASSERT_EQ(node_.runtime().held.containers.size(), 1U);
+  const ContainerId id = node_.runtime().held.containers.front().id;
+  ASSERT_EQ(node_.runtime().Find(id)->resources.cpu_shares, 3072);
+  EXPECT_EQ(node_.Known(id).requested.cpu_shares, 1024);
+  EXPECT_EQ(node_.Known(id).requirements.cpu_request.value, 1000);
+  KillAndExpect(id, "4");
+}
+
 TEST_F(StagedRestartsTest, ACgroupParentThatAStageSetIsNotThePodsClass) {
   node_.first = [](const Request& request, Adjustment& adjustment) {
     if (request.operation() != Operation::kRunPodSandbox) return;
