@@ -94,7 +94,13 @@ class Writer {
         "{{policy: {{Active: {}, ReservedResources: {{CPU: {}}}, {}: {{{}}}}}, runtimeClasses: "
         "{{kata: {{Pinning: sandbox, Overhead: {{cpu: 250m, memory: 160Mi}}}}, free: {{Pinning: "
         "none}}}}}}\n",
-        policy_, OneOf(kReserved), policy_, section);
+        policy_, OneOf(kReserved), policy_, Section(std::string(section)));
+  }
+
+  // Mostly the annotations that are for administrators count, too.
+  std::string Section(std::string options) {
+    if (policy_ == "static" || Chance(20)) return options;
+    return options + (options.empty() ? "" : ", ") + "PrivilegedNamespaces: ['*']";
   }
 
   std::string Document() {
