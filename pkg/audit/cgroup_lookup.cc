@@ -2,6 +2,7 @@
 #include "pkg/audit/cgroup_lookup.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <unistd.h>
@@ -19,17 +20,6 @@ bool Differs(const ResourceValues& known, const CgroupValues& actual) {
 bool IsLimit(int64_t actual, int64_t known) {
   const int64_t page = ::sysconf(_SC_PAGESIZE);
   return actual == known || actual == known / page * page;
-}
-
-ValuesOfOthers::Found ReadAll(const CgroupReader& cgroups,
-                              const std::vector<ValuesOfOthers::Subject>& subjects) {
-  ValuesOfOthers::Found found;
-  found.reserve(subjects.size());
-  for (const ValuesOfOthers::Subject& subject : subjects) {
-    const auto values = cgroups.ReadNumbers(subject.cgroup_parent, subject.id.value());
-    found.push_back(values.ok() ? OfOthers(subject, *values) : ResourceValues());
-  }
-  return found;
 }
 
 }  // namespace
@@ -54,10 +44,18 @@ ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValu
   return found;
 }
 
-CgroupLookup::CgroupLookup(EventLoop& loop, CgroupReader cgroups,
-                           std::chrono::milliseconds patience)
+CgroupLookup::CgroupLookup(EventLoop& loop, CgroupReader cgroups)
+    : CgroupLookup(
+          loop,
+          [cgroups = std::move(cgroups)](const Subject& subject) {
+            const auto values = cgroups.ReadNumbers(subject.cgroup_parent, subject.id.value());
+            return values.ok() ? OfOthers(subject, *values) : ResourceValues();
+          },
+          std::chrono::milliseconds(500)) {}
+
+CgroupLookup::CgroupLookup(EventLoop& loop, ReadOne read, std::chrono::milliseconds patience)
     : loop_(loop),
-      cgroups_(std::move(cgroups)),
+      read_(std::move(read)),
       patience_(patience),
       reading_(loop, "cgroup-lookup", std::chrono::milliseconds(0)) {}
 
@@ -77,16 +75,18 @@ void CgroupLookup::Begin() {
     hangs_ = true;
     End({});
   });
-  const Status begun =
-      reading_.Run([this, batch = batch_, cgroups = cgroups_]() -> EventLoop::Task {
-        auto found = std::make_shared<std::vector<Found>>();
-        for (const Request& request : *batch)
-          found->push_back(ReadAll(cgroups, request.subjects));
-        return [this, batch, found] {
-          hangs_ = false;
-          if (batch_ == batch) End(std::move(*found));
-        };
-      });
+  const Status begun = reading_.Run([this, batch = batch_, read = read_]() -> EventLoop::Task {
+    auto found = std::make_shared<std::vector<Found>>();
+    for (const Request& request : *batch) {
+      Found& values = found->emplace_back();
+      values.reserve(request.subjects.size());
+      std::ranges::transform(request.subjects, std::back_inserter(values), read);
+    }
+    return [this, batch, found] {
+      hangs_ = false;
+      if (batch_ == batch) End(std::move(*found));
+    };
+  });
   if (!begun.ok()) deadline_ = loop_.After(std::chrono::milliseconds(0), give_up);
 }
 

@@ -21,9 +21,13 @@ ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValu
 // together after that.
 class CgroupLookup final : public ValuesOfOthers {
  public:
+  // Thread-safe.
+  using ReadOne = std::function<ResourceValues(const Subject& subject)>;
+
+  // By CgroupReader::ReadNumbers and OfOthers.
+  CgroupLookup(EventLoop& loop, CgroupReader cgroups);
   // After `patience` it knows nothing.
-  CgroupLookup(EventLoop& loop, CgroupReader cgroups,
-               std::chrono::milliseconds patience = std::chrono::milliseconds(500));
+  CgroupLookup(EventLoop& loop, ReadOne read, std::chrono::milliseconds patience);
 
   void Look(std::vector<Subject> subjects, std::function<void(Found)> done) override;
 
@@ -38,7 +42,7 @@ class CgroupLookup final : public ValuesOfOthers {
   void End(std::vector<Found> found);
 
   EventLoop& loop_;
-  const CgroupReader cgroups_;
+  const ReadOne read_;
   const std::chrono::milliseconds patience_;
   OffLoop reading_;
   Batch waiting_;

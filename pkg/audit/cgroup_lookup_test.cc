@@ -4,8 +4,10 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -50,7 +52,7 @@ class CgroupLookupTest : public testing::Test {
 
   TempDir mount_;
   EventLoop loop_;
-  CgroupLookup lookup_{loop_, CgroupReader(mount_.path()), std::chrono::milliseconds(100)};
+  CgroupLookup lookup_{loop_, CgroupReader(mount_.path())};
 };
 
 TEST_F(CgroupLookupTest, WhatTheRuntimeHasSetIsNotOfOthers) {
@@ -87,16 +89,40 @@ TEST_F(CgroupLookupTest, AContainerWithoutACgroupHasNothing) {
   EXPECT_EQ(Look(), ResourceValues());
 }
 
-TEST_F(CgroupLookupTest, AHungReadDelaysNobodyForLong) {
-  PutV1("2\n", "50000\n", "104857600\n");
-  const std::string fifo = File("cpu/kubepods/pod1/abc/cpu.shares");
-  std::filesystem::remove(fifo);
+TEST_F(CgroupLookupTest, AFifoDelaysNobody) {
+  const std::string fifo = File("cpu/kubepods/pod1/abc/cpu.cfs_quota_us");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(Look(), ResourceValues());
-  EXPECT_EQ(Look(), ResourceValues());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  std::ofstream(fifo) << "512\n";
+}
+
+TEST(HungCgroupLookupTest, DelaysNobodyForLong) {
+  std::promise<void> go;
+  EventLoop loop;
+  CgroupLookup lookup(
+      loop,
+      [gate = go.get_future().share()](const ValuesOfOthers::Subject&) {
+        gate.wait();
+        return ResourceValues{.cpu_quota = 1};
+      },
+      std::chrono::milliseconds(20));
+  const auto look = [&] {
+    ValuesOfOthers::Found found;
+    lookup.Look({{.id = ContainerId("abc")}}, [&](ValuesOfOthers::Found all) {
+      found = std::move(all);
+      loop.Stop();
+    });
+    loop.Run();
+    return found;
+  };
+  EXPECT_TRUE(look().empty());
+  EXPECT_TRUE(look().empty()) << "the former one has not ended";
+  go.set_value();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  ValuesOfOthers::Found found;
+  while (found.empty() && std::chrono::steady_clock::now() < until)
+    found = look();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].cpu_quota, 1);
 }
 
 }  // namespace
