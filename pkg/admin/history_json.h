@@ -13,9 +13,10 @@ namespace resmgr {
 // A fixed outside contract of `cri-resmgr-ctl history -o json`: the newest `most` acts as
 //   {"time","event","container","cpus","mems","exclusive","reason","error"}
 // newest last. "time" is UTC as in RFC 3339, with milliseconds; "event" is "placed", "adopted",
-// "refused", "moved", "released", "failed" or "let through" (a start, although "error" was in its
-// way); "container" is "namespace/pod/name" or, of several that share CPUs and move together,
-// "namespace/pod/name and 5 more"; sets are kernel lists.
+// "refused", "moved", "released", "failed", "let through" (a start, although "error" was in its
+// way) or "written" (into the cgroup, past the runtime, whose refusal is "error"); "container" is
+// "namespace/pod/name" or, of several that share CPUs and move together, "namespace/pod/name and 5
+// more"; sets are kernel lists.
 OrderedJson HistoryJson(const History& history, size_t most);
 
 // Completes what ExplainJson says of the containers of the choice that `what` names, which is

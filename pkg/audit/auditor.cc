@@ -21,11 +21,17 @@ struct Subject {
   ResourceValues decided;
 };
 
-// What the policy decided: the kubelet's own numbers pass through other stages, too.
-ResourceValues DecidedFor(const Container& container, bool with_numbers) {
+bool IsInForce(const ResourceManager& manager, ContainerKey key) {
+  return manager.Settled(key) || manager.WrittenPastRuntime(key);
+}
+
+// What the policy decided: the kubelet's own numbers pass through other stages, too. A runtime that
+// refuses CPUs has refused numbers as well.
+ResourceValues DecidedFor(const ResourceManager& manager, const Container& container,
+                          bool with_numbers) {
   ResourceValues decided = container.placement.values();
   decided.cpus = container.placement.EnforcedCpus();
-  if (!with_numbers) {
+  if (!with_numbers || manager.WrittenPastRuntime(container.key)) {
     decided.cpu_shares.reset();
     decided.cpu_quota.reset();
     decided.cpu_period.reset();
@@ -105,9 +111,9 @@ void Auditor::Begin() {
   const auto audit = std::make_shared<Audit>();
   const bool numbers = options_.numbers_are_ours();
   manager->snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
-    ResourceValues decided = DecidedFor(container, numbers);
+    ResourceValues decided = DecidedFor(*manager, container, numbers);
     if (container.state != ContainerState::kRunning || decided.empty()) return;
-    if (!manager->Settled(container.key)) {
+    if (!IsInForce(*manager, container.key)) {
       ++audit->changing;
       return;
     }
@@ -180,7 +186,7 @@ AuditReport Auditor::Compare(Audit& audit) const {
     const Container* const now = manager.snapshot().FindContainer(subject.key);
     if (now == nullptr || now->state != ContainerState::kRunning) continue;
     // Something else was decided meanwhile.
-    if (!manager.Settled(subject.key) || DecidedFor(*now, numbers) != subject.decided) {
+    if (!IsInForce(manager, subject.key) || DecidedFor(manager, *now, numbers) != subject.decided) {
       ++report.changing;
       continue;
     }
@@ -194,9 +200,12 @@ AuditReport Auditor::Compare(Audit& audit) const {
     } else {
       finding.drifts = CompareCgroup(subject.decided, *reading->second);
     }
-    if (const auto reported = audit.reported.find(subject.id); reported != audit.reported.end())
+    // The runtime does not know what was written past it.
+    const auto reported = audit.reported.find(subject.id);
+    if (reported != audit.reported.end() && !manager.WrittenPastRuntime(subject.key)) {
       std::ranges::move(CompareReport(subject.decided, reported->second),
                         std::back_inserter(finding.drifts));
+    }
     if (!finding.drifts.empty()) ++report.drifted;
     if (!finding.drifts.empty() || !finding.unread.empty())
       report.findings.push_back(std::move(finding));

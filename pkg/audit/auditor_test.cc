@@ -276,5 +276,72 @@ TEST_F(AuditorTest, EndsWhileItWaits) {
   EXPECT_FALSE(result.has_value());
 }
 
+// Takes each write.
+class TakingWriter final : public CpusetWriter {
+ public:
+  explicit TakingWriter(EventLoop*& loop) : loop_(loop) {}
+  void Write(Subject, Answer answer) override {
+    loop_->Post([answer = std::move(answer)] { answer.done(OkStatus()); });
+  }
+
+ private:
+  EventLoop*& loop_;
+};
+
+// The runtime reports what it had noted before: that is no drift.
+TEST(AuditOfWrittenCpusetsTest, ComparesWithTheCgroupAlone) {
+  EventLoop* loop = nullptr;
+  TakingWriter writer(loop);
+  ResourceManager::Options options = test::TestNode::FastOptions();
+  options.cpuset_writer = &writer;
+  options.refused_updates = RefusedUpdates::kWrite;
+  options.last_retry = std::chrono::seconds(10);
+  test::TestNode node(
+      test::S1Ht(),
+      [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
+      options);
+  loop = &node.loop();
+  const ContainerId shared = node.Run("shared", QosClass::kBurstable, 100);
+  ASSERT_TRUE(node.Create("app", QosClass::kGuaranteed, 1000).ok());
+  const auto answer = [&] {
+    while (!node.runtime.updates.empty())
+      node.runtime.Answer(0, Internal("it will not"));
+    while (!node.runtime.lists.empty())
+      node.runtime.AnswerList();
+  };
+  const ContainerKey key = node.Known(shared)->key;
+  ASSERT_TRUE(node.RunUntil([&] {
+    answer();
+    return node.manager().WrittenPastRuntime(key);
+  }));
+  ASSERT_EQ(node.runtime.CpusOf(shared), "0-7") << "by the runtime's word";
+
+  TempDir cgroups;
+  std::ofstream(cgroups.File("cgroup.controllers"));
+  const std::filesystem::path directory = std::filesystem::path(cgroups.path()) / shared.value();
+  std::filesystem::create_directories(directory);
+  Auditor auditor({.loop = node.loop(),
+                   .manager = [&node] { return &node.manager(); },
+                   .cgroups = CgroupReader(cgroups.path()),
+                   .numbers_are_ours = [] { return true; },
+                   .told = [](const AuditReport*) {}});
+  const auto audit = [&](std::string_view cpus) {
+    std::ofstream(directory / "cpuset.cpus") << cpus << '\n';
+    std::optional<AuditReport> result;
+    auditor.Run(false, [&result](const StatusOr<AuditReport>& report) {
+      result = report.value_or(AuditReport());
+    });
+    EXPECT_TRUE(node.RunUntil([&] {
+      answer();
+      return result.has_value();
+    }));
+    return result.value_or(AuditReport());
+  };
+  const AuditReport written = audit("0,2-7");
+  EXPECT_EQ(written.checked, 1U);
+  EXPECT_EQ(written.drifted, 0U);
+  EXPECT_EQ(audit("0-7").drifted, 1U);
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -18,9 +18,6 @@ namespace {
 constexpr std::string_view kScope = ".scope";
 // Conmon, which watches a container of CRI-O, has a cgroup beside the container's.
 constexpr std::string_view kMonitor = "crio-conmon-";
-// A file of a cgroup that is longer is not what is expected: a CPU list of 8192 CPUs has 40 KiB at
-// worst.
-constexpr size_t kMostBytes = size_t{64} << 10;
 // The kernel's largest limit of memory on cgroup v1, which is none, is this by a page or so.
 constexpr int64_t kUnlimited = int64_t{1} << 62;
 // A pod's cgroup has one directory for each container; others may put theirs there.
@@ -54,7 +51,8 @@ std::optional<std::string> FindBelow(const std::string& parent, std::string_view
 
 // One line of a file; nullopt where there is none.
 std::optional<std::string> Line(const std::string& directory, std::string_view file) {
-  StatusOr<std::string> text = ReadFile(fmt::format("{}/{}", directory, file), kMostBytes);
+  StatusOr<std::string> text =
+      ReadFile(fmt::format("{}/{}", directory, file), CgroupReader::kMostBytes);
   if (!text.ok()) return std::nullopt;
   while (!text->empty() && (text->back() == '\n' || text->back() == ' '))
     text->pop_back();
@@ -156,19 +154,27 @@ Status NoCgroup(const std::string& mount_point, std::string_view cgroup_parent,
 
 CgroupReader::CgroupReader(std::string mount_point) : mount_point_(std::move(mount_point)) {}
 
-StatusOr<CgroupValues> CgroupReader::Read(std::string_view cgroup_parent,
-                                          std::string_view id) const {
+StatusOr<CgroupReader::CpusetDirectory> CgroupReader::FindCpuset(std::string_view cgroup_parent,
+                                                                 std::string_view id) const {
   RESMGR_RETURN_IF_ERROR(CheckNames(cgroup_parent, id));
   const bool unified = IsUnified(mount_point_);
-  const auto cpuset = Find(mount_point_, unified ? "" : "cpuset", cgroup_parent, id);
-  if (!cpuset) return NoCgroup(mount_point_, cgroup_parent, id);
+  const auto found = Find(mount_point_, unified ? "" : "cpuset", cgroup_parent, id);
+  if (!found) return NoCgroup(mount_point_, cgroup_parent, id);
+  return CpusetDirectory{.path = found->substr(mount_point_.size() + 1), .unified = unified};
+}
+
+StatusOr<CgroupValues> CgroupReader::Read(std::string_view cgroup_parent,
+                                          std::string_view id) const {
+  RESMGR_ASSIGN_OR_RETURN(const CpusetDirectory found, FindCpuset(cgroup_parent, id));
+  const std::string cpuset = fmt::format("{}/{}", mount_point_, found.path);
+  const bool unified = found.unified;
   CgroupValues values;
   if (unified) {
-    ReadSets(*cpuset, "cpuset.cpus.effective", "cpuset.mems.effective", values);
-    ReadCpu(*cpuset, unified, values);
+    ReadSets(cpuset, "cpuset.cpus.effective", "cpuset.mems.effective", values);
+    ReadCpu(cpuset, unified, values);
     return values;
   }
-  ReadSets(*cpuset, "cpuset.effective_cpus", "cpuset.effective_mems", values);
+  ReadSets(cpuset, "cpuset.effective_cpus", "cpuset.effective_mems", values);
   if (const auto cpu = Find(mount_point_, "cpu", cgroup_parent, id)) ReadCpu(*cpu, unified, values);
   return values;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,6 +40,17 @@ class CgroupReader {
   StatusOr<CgroupValues> Read(std::string_view cgroup_parent, std::string_view id) const;
   // The same without CPUs and memory nodes, and with memory.
   StatusOr<CgroupValues> ReadNumbers(std::string_view cgroup_parent, std::string_view id) const;
+
+  // A file of a cgroup that is longer is not what is expected: a CPU list of 8192 CPUs has 40 KiB
+  // at worst.
+  static constexpr size_t kMostBytes = size_t{64} << 10;
+  const std::string& mount_point() const { return mount_point_; }
+  // Where the container's CPUs and memory nodes are: below the mount point. Errors as of Read.
+  struct CpusetDirectory {
+    std::string path;
+    bool unified = false;  // cgroup v2
+  };
+  StatusOr<CpusetDirectory> FindCpuset(std::string_view cgroup_parent, std::string_view id) const;
 
  private:
   const std::string mount_point_;

@@ -85,6 +85,10 @@ void ReadPolicy(MapReader& policy, const ConfigChecks& checks, Config& config) {
                  RESMGR_ASSIGN_OR_RETURN(config.policy.start_failure, ParseFailurePolicy(text));
                  return OkStatus();
                });
+  policy.Parse("RefusedUpdates", [&config](std::string_view text, const std::string&) -> Status {
+    RESMGR_ASSIGN_OR_RETURN(config.policy.refused_updates, ParseRefusedUpdates(text));
+    return OkStatus();
+  });
   for (const std::string& name : checks.policies) {
     ReadSection(policy, name, config);
     for (const PolicyAlias& known : kPolicyAliases) {

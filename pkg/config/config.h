@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pkg/base/failure_policy.h"
+#include "pkg/base/refused_updates.h"
 #include "pkg/base/status.h"
 #include "pkg/config/audit_config.h"
 #include "pkg/config/config_node.h"
@@ -29,6 +30,8 @@ struct PolicyConfig {
   std::optional<CpuConstraint> reserved_cpus;
   // For a container that may start only when another one has left its CPUs, and that one does not.
   FailurePolicy start_failure = FailurePolicy::kFail;
+  // For one that has to leave CPUs and that the runtime does not update.
+  RefusedUpdates refused_updates = RefusedUpdates::kWait;
   // The sections of single policies as they were written, by the policy's name; each policy reads
   // its own with a MapReader of path PolicySectionPath(name).
   std::map<std::string, ConfigNode, std::less<>> sections;

@@ -46,6 +46,7 @@ policy:
   AvailableResources: {CPU: 'cpuset:0-15'}
   ReservedResources: {CPU: 750m}
   StartFailurePolicy: ignore
+  RefusedUpdates: write
   static: {PinCPU: true}
 dump: {Config: 'off:.*,full:CreateContainer', File: /tmp/cri.dump}
 logger: {Debug: '*', Level: warn, Source: 'policy,dump', Format: json}
@@ -58,6 +59,7 @@ TEST(ConfigTest, ReadsEveryKey) {
   EXPECT_EQ(config.policy.reserved_cpus->quantity.value, 750);
   EXPECT_EQ(config.policy.reserved_cpus->origin, "cri.yaml:5: policy.ReservedResources.CPU");
   EXPECT_EQ(config.policy.start_failure, FailurePolicy::kIgnore);
+  EXPECT_EQ(config.policy.refused_updates, RefusedUpdates::kWrite);
   ASSERT_EQ(config.policy.sections.size(), 1U);
   EXPECT_EQ(config.policy.sections.at("static").entries[0].key, "PinCPU");
   EXPECT_THAT(config.dump.specs, ElementsAre("off:.*,full:CreateContainer"));
@@ -76,6 +78,7 @@ TEST(ConfigTest, EmptyTextsAndSectionsAreTheDefaults) {
     EXPECT_EQ(config.policy.active, "null") << text;
     EXPECT_EQ(config.policy.reserved_cpus, std::nullopt) << text;
     EXPECT_EQ(config.policy.start_failure, FailurePolicy::kFail) << text;
+    EXPECT_EQ(config.policy.refused_updates, RefusedUpdates::kWait) << text;
     EXPECT_THAT(config.dump.specs, IsEmpty()) << text;
     EXPECT_EQ(config.logger.level, "info") << text;
   }
@@ -179,6 +182,8 @@ TEST(ConfigTest, WrongTypesAndImpossibleValuesNameTheirPlace) {
             "\"K\"");
   EXPECT_EQ(ParseError("policy:\n  Active: static\n  StartFailurePolicy: perhaps\n"),
             "cri.yaml:3: policy.StartFailurePolicy: \"perhaps\" is not one of fail, ignore");
+  EXPECT_EQ(ParseError("policy: {RefusedUpdates: perhaps}"),
+            "cri.yaml:1: policy.RefusedUpdates: \"perhaps\" is not one of wait, write");
   EXPECT_EQ(ParseError("policy:\n  StartFailurePolicy: [ignore]\n"),
             "cri.yaml:2: policy.StartFailurePolicy: must be a single value, not a list");
   EXPECT_EQ(ParseError("policy: {static: {PinCPU: perhaps}}"),
@@ -210,6 +215,7 @@ TEST(PrintConfigTest, PrintsTheDefaults) {
   EXPECT_EQ(PrintConfig(Config{}), R"(policy:
   Active: "null"
   StartFailurePolicy: fail
+  RefusedUpdates: wait
 dump:
   Config: []
   File: ""
@@ -264,6 +270,7 @@ TEST(PrintConfigTest, PrintsEveryKey) {
   ReservedResources:
     CPU: 750m
   StartFailurePolicy: ignore
+  RefusedUpdates: write
   static:
     PinCPU: true
 dump:

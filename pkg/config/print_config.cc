@@ -87,6 +87,7 @@ ConfigNode PolicyNode(const PolicyConfig& policy) {
   add_cpus("AvailableResources", policy.available_cpus);
   add_cpus("ReservedResources", policy.reserved_cpus);
   node.entries.push_back({"StartFailurePolicy", 1, ScalarNode(ToString(policy.start_failure))});
+  node.entries.push_back({"RefusedUpdates", 1, ScalarNode(ToString(policy.refused_updates))});
   for (const auto& [name, section] : policy.sections)
     node.entries.push_back({name, 1, section});
   return node;

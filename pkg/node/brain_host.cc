@@ -123,6 +123,15 @@ void BrainHost::SetStartFailurePolicy(FailurePolicy policy) {
   if (brain_ != nullptr) brain_->manager.SetStartFailurePolicy(policy);
 }
 
+void BrainHost::SetRefusedUpdates(RefusedUpdates choice) {
+  options_.manager.refused_updates = choice;
+  if (brain_ != nullptr) brain_->manager.SetRefusedUpdates(choice);
+  for (const auto* const brains : {&retiring_, &retired_}) {
+    for (const std::unique_ptr<Brain>& brain : *brains)
+      brain->manager.SetRefusedUpdates(choice);
+  }
+}
+
 bool BrainHost::AllLetGo() const {
   return brain_ == nullptr && retiring_.empty() &&
          std::all_of(retired_.begin(), retired_.end(), [](const auto& brain) {

@@ -57,6 +57,7 @@ class BrainHost final : public PolicyHost {
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) override;
   StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(const Policy* policy) const override;
   void SetStartFailurePolicy(FailurePolicy policy) override;
+  void SetRefusedUpdates(RefusedUpdates choice) override;
   const History& history() const override { return history_; }
   ResourceManager* manager() override { return brain_ == nullptr ? nullptr : &brain_->manager; }
   bool AllLetGo() const override;

@@ -57,8 +57,9 @@ Status ApplyLogging(const LoggerConfig& config) {
 std::string PolicyPart(const Config& config) {
   Config policy_only;
   policy_only.policy = config.policy;
-  // Moves no container, and takes effect without asking the policy.
+  // These move no container, and take effect without asking the policy.
   policy_only.policy.start_failure = {};
+  policy_only.policy.refused_updates = {};
   // Sections of policies that are not active change nothing.
   std::erase_if(policy_only.policy.sections,
                 [&](const auto& section) { return section.first != config.policy.active; });

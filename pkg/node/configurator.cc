@@ -237,6 +237,7 @@ void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
   source_ = std::move(candidate.name);
   policy_part_ = std::move(candidate.policy_part);
   options_.host.SetStartFailurePolicy(current_->policy.start_failure);
+  options_.host.SetRefusedUpdates(current_->policy.refused_updates);
   ConfigureLogging(std::move(candidate.logging));
   if (const Status dump = options_.dumper.Reconfigure(std::move(candidate.dump)); !dump.ok()) {
     log_.Warn("dump: {}", Message(dump));

@@ -54,6 +54,7 @@ class MetricsWatch final : public Observer {
   void OnFoundEnded(std::span<const Act> acts) override;
   void OnPushed(const Act& act) override;
   void OnFailed(const Act& act, const Status& why) override;
+  void OnWritten(const Act& act, const Status& why) override { OnFailed(act, why); }
   void OnRecovered(const Act& act) override { OnPushed(act); }
   void OnRemoved(const Act& act) override;
 

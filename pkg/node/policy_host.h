@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/base/failure_policy.h"
+#include "pkg/base/refused_updates.h"
 #include "pkg/base/status.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/history.h"
@@ -27,6 +28,9 @@ class PolicyHost {
       const Policy* policy) const = 0;
   // As ResourceManager::SetStartFailurePolicy; holds for brains that come, too.
   virtual void SetStartFailurePolicy(FailurePolicy policy) = 0;
+  // As ResourceManager::SetRefusedUpdates; holds for brains that come, and for those that release
+  // their containers.
+  virtual void SetRefusedUpdates(RefusedUpdates choice) = 0;
   // What the resource managers of this host did last; the former ones' too.
   virtual const History& history() const = 0;
   // nullptr under the null policy.

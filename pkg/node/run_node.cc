@@ -12,6 +12,7 @@
 
 #include "pkg/audit/auditor.h"
 #include "pkg/audit/cgroup_lookup.h"
+#include "pkg/audit/cgroup_writer.h"
 #include "pkg/cpufile/cpu_files.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
@@ -228,6 +229,7 @@ class RunningNode {
   std::optional<CpuFiles> cpu_files_;
   std::unique_ptr<Reported> reported_;
   std::optional<CgroupLookup> lookup_;
+  std::optional<CgroupWriter> cpuset_writer_;
   std::optional<BrainHost> host_;
   std::optional<StopAtEnd> stop_;
   std::optional<Auditor> auditor_;
@@ -277,8 +279,11 @@ void RunningNode::StartBrain() {
                           .hints = hints_,
                           .state = state_.get()};
   lookup_.emplace(loop_, CgroupReader());
+  cpuset_writer_.emplace(loop_, CgroupReader());
   host.manager = {.start_failure = setup_.config.policy.start_failure,
+                  .refused_updates = setup_.config.policy.refused_updates,
                   .others = &*lookup_,
+                  .cpuset_writer = &*cpuset_writer_,
                   .runtimes = setup_.config.runtimes};
   host_.emplace(WithCounts(std::move(host), counted_.get()));
   host_->Observe(*cpu_files_);

@@ -51,6 +51,10 @@ void ResourceManager::Impl::OnRecovered(const ContainerRecord& record) {
   observers_.OnRecovered(ActAt(record));
 }
 
+void ResourceManager::Impl::OnWritten(const ContainerRecord& record, const Status& why) {
+  observers_.OnWritten(ActAt(record), why);
+}
+
 // The list that was asked for after a failed update is there, or failed.
 void ResourceManager::Impl::ReportFailure(ContainerKey key) {
   const auto pending = failed_updates_.extract(key);

@@ -155,6 +155,10 @@ void History::OnFailed(const Act& act, const Status& why) {
   AddError(Event::kFailed, act, Describe(why));
 }
 
+void History::OnWritten(const Act& act, const Status& why) {
+  AddError(Event::kWritten, act, Describe(why));
+}
+
 std::string_view ToString(History::Event event) {
   switch (event) {
     case History::Event::kPlaced:
@@ -171,6 +175,8 @@ std::string_view ToString(History::Event event) {
       return "failed";
     case History::Event::kLetThrough:
       return "let through";
+    case History::Event::kWritten:
+      return "written";
   }
   return "";
 }

@@ -26,8 +26,17 @@ class History final : public Observer {
   // What is kept of a name, a reason or an error: longer ones are cut.
   static constexpr size_t kLongestText = 1024;
 
-  enum class Event { kPlaced, kAdopted, kRefused, kMoved, kReleased, kFailed, kLetThrough };
-  static constexpr size_t kEvents = 7;
+  enum class Event {
+    kPlaced,
+    kAdopted,
+    kRefused,
+    kMoved,
+    kReleased,
+    kFailed,
+    kLetThrough,
+    kWritten
+  };
+  static constexpr size_t kEvents = 8;
 
   struct Entry {
     std::chrono::system_clock::time_point time{};
@@ -62,6 +71,7 @@ class History final : public Observer {
   void OnStartRefused(const Act& act, const Status& why) override;
   void OnStartForced(const Act& act, std::string_view reason) override;
   void OnFailed(const Act& act, const Status& why) override;
+  void OnWritten(const Act& act, const Status& why) override;
 
  private:
   // The newest entry now, without an error.

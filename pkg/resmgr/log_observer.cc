@@ -250,7 +250,7 @@ void LogObserver::OnPushed(const Act& act) {
 }
 
 // What is tried again and again is one line.
-void LogObserver::OnFailed(const Act& act, const Status& why) {
+void LogObserver::LogNotUpdated(const Act& act, const Status& why) {
   const auto [last, first] = failed_.try_emplace(act.container.key, why);
   const bool news = first || last->second != why;
   last->second = why;
@@ -259,6 +259,14 @@ void LogObserver::OnFailed(const Act& act, const Status& why) {
   log_.Text(level, fmt::format("cannot update container {}: {}; what to do: {}",
                                Printable(FullName(act.pod, act.container.name)),
                                resmgr::Describe(why), UpdateRemedy(act.pod, act.container, why)));
+}
+
+void LogObserver::OnFailed(const Act& act, const Status& why) {
+  LogNotUpdated(act, why);
+}
+
+void LogObserver::OnWritten(const Act& act, const Status& why) {
+  LogNotUpdated(act, why);
 }
 
 void LogObserver::OnRecovered(const Act& act) {

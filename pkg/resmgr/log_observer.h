@@ -34,11 +34,13 @@ class LogObserver final : public Observer {
   void OnStartForced(const Act& act, std::string_view reason) override;
   void OnPushed(const Act& act) override;
   void OnFailed(const Act& act, const Status& why) override;
+  void OnWritten(const Act& act, const Status& why) override;
   void OnRecovered(const Act& act) override;
   void OnRemoved(const Act& act) override;
 
  private:
   void LogCandidates(const Act& act);
+  void LogNotUpdated(const Act& act, const Status& why);
   // One act, as "WHATns/pod/main: CPU 1, exclusive (WHY)".
   void LogFound(LogLevel level, std::string_view what, const Act& act, const Place& place,
                 std::string_view why);

@@ -80,6 +80,9 @@ class Observer {
   virtual void OnFailed(const Act& /*act*/, const Status& /*why*/) {}
   // One whose update failed has what it should have.
   virtual void OnRecovered(const Act& /*act*/) {}
+  // The runtime refused an update, and the CPUs and memory nodes of the container were written into
+  // its cgroup past it: `why` says so. Told again after each further refusal.
+  virtual void OnWritten(const Act& /*act*/, const Status& /*why*/) {}
   // So many updates of its own were of a container that had ended or was removed meanwhile.
   virtual void OnMoot(size_t /*updates*/) {}
   // What the runtime is known to enforce now, by its answer to a creation or an update, or by a

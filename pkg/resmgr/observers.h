@@ -68,6 +68,10 @@ class Observers final : public Observer {
     for (Observer* const observer : observers_)
       observer->OnRecovered(act);
   }
+  void OnWritten(const Act& act, const Status& why) override {
+    for (Observer* const observer : observers_)
+      observer->OnWritten(act, why);
+  }
   void OnMoot(size_t updates) override {
     for (Observer* const observer : observers_)
       observer->OnMoot(updates);
@@ -105,6 +109,7 @@ class MetricsObserver final : public Observer {
   }
   void OnPushed(const Act&) override { Count(Metrics::Event::kUpdatePushed); }
   void OnFailed(const Act&, const Status&) override { Count(Metrics::Event::kUpdateFailed); }
+  void OnWritten(const Act&, const Status&) override { Count(Metrics::Event::kUpdateFailed); }
   void OnMoot(size_t updates) override { Count(Metrics::Event::kUpdateMoot, updates); }
 
  private:

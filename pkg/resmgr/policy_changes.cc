@@ -96,7 +96,8 @@ bool ResourceManager::Impl::AllReleased() const {
   return ready() && std::none_of(all.begin(), all.end(), [this](const auto& entry) {
            const Container& container = entry.second.container;
            const bool bound = container.cpus_bound || container.mems_bound;
-           return bound && entry.second.Placeable() && !pusher_.Settled(container.key);
+           return bound && entry.second.Placeable() && !pusher_.Settled(container.key) &&
+                  !pusher_.OnlyNumbersRefused(container.key);
          });
 }
 

@@ -34,6 +34,9 @@ struct PushState {
   // Values of other programs that the last update carried, so that the runtime reports them; null
   // where there are none.
   std::shared_ptr<const ResourceValues> kept;
+  // While its CPUs and memory nodes were written past the runtime, the latter's own, as it had
+  // noted them before: null where the runtime knows. Its next update may put these back in force.
+  std::shared_ptr<const ResourceValues> noted;
   bool sets_alone = false;  // after a refusal: the next update has CPUs and memory nodes alone
   CpuSet possible;          // where it may be running, by what was sent
   CpuSet held;              // CPUs that it may still have for itself alone

@@ -25,6 +25,7 @@ Pusher::Pusher(EventLoop& loop, RuntimeClient& runtime, ContainerStore& store,
       listener_(listener),
       everywhere_(everywhere),
       options_(options),
+      refused_updates_(options.refused_updates),
       self_(std::make_shared<Pusher*>(this)) {}
 
 void Pusher::Connected() {
@@ -88,7 +89,7 @@ void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
   // What it had for itself before a reconnect, and still sits on, others must not enter yet.
   const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
   const CpuSet still_possible = state.possible;
-  Record(state, recent_.Share(WithoutKept(*record, applied)));
+  Record(state, recent_.Share(AsWritten(*record, WithoutKept(*record, applied))));
   state.held |= still_held;
   if (open) {
     state.certain = false;
@@ -152,6 +153,7 @@ AppliedResources Pusher::BeginForwarded(ContainerKey key) {
   state.retry.reset();
   ++state.forwarded;
   state.possible |= target.cpus.value_or(everywhere_);
+  if (state.noted != nullptr) state.possible |= state.noted->cpus.value_or(everywhere_);
   state.held |= target.exclusive;
   TrackLeftover(*record);
   TrackCall(*record);
@@ -163,6 +165,7 @@ void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool a
   if (record == nullptr || record->push->forwarded == 0) return;
   PushState& state = *record->push;
   --state.forwarded;
+  if (applied) state.noted = nullptr;
   if (applied && !state.overlapped) {
     Record(state, recent_.Share(sent));
     EndStuck(*record);
@@ -181,7 +184,7 @@ bool Pusher::Settled(ContainerKey key) const {
   const ContainerRecord* const record = Followed(key);
   if (record == nullptr) return false;
   const PushState& state = *record->push;
-  if (!state.certain || state.in_flight || state.forwarded > 0) return false;
+  if (!state.certain || state.in_flight || state.forwarded > 0 || state.noted) return false;
   return Difference(DesiredResources(record->container), *state.applied).empty();
 }
 
@@ -226,11 +229,14 @@ void Pusher::Step(ContainerKey key) {
 
 // Sends what is missing now, if anything is and if it may be sent.
 void Pusher::Step(ContainerRecord& record) {
-  if (!record.push || !connected_ || record.push->Busy()) return;
+  if (!record.push || !connected_) return;
+  // The pause after a write is for one that is where it should be.
+  if (record.push->noted != nullptr && !record.push->certain) record.push->retry.reset();
+  if (record.push->Busy()) return;
   if (!record.Placeable() || record.container.id.empty() || record.life.BeingStarted()) return;
 
   // As mostly after its creation. One that runs may still have to wait for others.
-  if (!record.MayRun() && record.push->certain &&
+  if (!record.MayRun() && record.push->certain && record.push->noted == nullptr &&
       IsDesired(*record.push->applied, record.container)) {
     EraseFrom(held_back_, record.container.key);
     Settle(record);
@@ -249,7 +255,7 @@ void Pusher::Step(ContainerRecord& record) {
 void Pusher::Send(ContainerRecord& record, SharedResources target) {
   PushState& state = *record.push;
   std::shared_ptr<const ResourceValues> missing =
-      recent_.Missing(target, state.certain ? state.applied : recent_.none());
+      recent_.Missing(target, state.certain && !state.noted ? state.applied : recent_.none());
   if (missing->empty()) return SettleAs(record, *target);
   if (state.sets_alone && missing->has_sets()) {
     target = WithoutNumbers(*target, *missing);
@@ -259,6 +265,7 @@ void Pusher::Send(ContainerRecord& record, SharedResources target) {
   state.in_flight = true;
   TrackCall(record);
   if (target->cpus) state.possible |= *target->cpus;
+  if (state.noted != nullptr) state.possible |= state.noted->cpus.value_or(everywhere_);
   state.held |= target->exclusive;
   state.sent = std::move(target);
   state.payload = missing;
@@ -353,7 +360,8 @@ void Pusher::OnAnswer(ContainerKey key, const Status& status) {
   const std::shared_ptr<const ResourceValues> carried = std::move(state.payload);
   if (status.ok()) {
     OnSuccess(*record, std::move(sent));
-  } else if (!TrySetsAlone(*record, status, *carried)) {
+  } else if (!TrySetsAlone(*record, status, *carried) &&
+             !TryWrite(*record, status, sent, carried)) {
     OnFailure(*record, status, *carried);
   }
   ResumeAfterAnswers();
@@ -362,6 +370,7 @@ void Pusher::OnAnswer(ContainerKey key, const Status& status) {
 void Pusher::OnSuccess(ContainerRecord& record, SharedResources sent) {
   PushState& state = *record.push;
   const bool sets_alone = std::exchange(state.sets_alone, false);
+  state.noted = nullptr;
   if (!state.overlapped) {
     Record(state, OverApplied(std::move(sent), state.applied));
     EndStuck(record);
@@ -393,7 +402,11 @@ void Pusher::EndOverlap(ContainerRecord& record) {
 void Pusher::Retry(ContainerKey key, PushState& state) {
   state.delay = state.delay.count() == 0 ? options_.first_retry
                                          : std::min(state.delay * 2, options_.last_retry);
-  state.retry = loop_.After(state.delay, [this, key] {
+  RetryAfter(state.delay, key, state);
+}
+
+void Pusher::RetryAfter(std::chrono::milliseconds delay, ContainerKey key, PushState& state) {
+  state.retry = loop_.After(delay, [this, key] {
     ContainerRecord* const waiting = Followed(key);
     if (waiting == nullptr) return;
     waiting->push->retry.reset();

@@ -9,9 +9,11 @@
 #include <span>
 #include <vector>
 
+#include "pkg/base/refused_updates.h"
 #include "pkg/base/status.h"
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/cpuset_writer.h"
 #include "pkg/resmgr/recent_resources.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/state_writer.h"
@@ -36,14 +38,20 @@ namespace resmgr {
 // values that do not matter here. So a refused one is sent once more with CPUs and memory nodes
 // alone, and the numbers follow in updates of their own. Where another program has set a
 // quota that the policy does not decide, or a memory limit, these stay (Options::others).
+// Where that is refused, too, and Options::refused_updates says so, the cpuset of a container
+// without exclusive CPUs is written into its cgroup.
 class Pusher {
  public:
   struct Options {
     std::chrono::milliseconds first_retry{50};
     std::chrono::milliseconds last_retry{5'000};
+    // The next update of a container whose cpuset was written past the runtime.
+    std::chrono::milliseconds written_retry{60'000};
     // How often containers that wait are looked through for circles while others are being moved.
     std::chrono::milliseconds circle_check{1'000};
-    ValuesOfOthers* others = nullptr;  // outlives the pusher; may be null
+    ValuesOfOthers* others = nullptr;       // outlives the pusher; may be null
+    CpusetWriter* cpuset_writer = nullptr;  // likewise
+    RefusedUpdates refused_updates = RefusedUpdates::kWait;
   };
 
   // Told on the loop's thread, from within an answer of the runtime.
@@ -57,6 +65,9 @@ class Pusher {
     // What failed last has succeeded, or is to be done no more. The pusher must not be called from
     // here.
     virtual void OnRecovered(const ContainerRecord& record) = 0;
+    // An update was refused, and the cpuset is in force all the same: it was written past the
+    // runtime. OnApplied follows.
+    virtual void OnWritten(const ContainerRecord& record, const Status& why) = 0;
     // The runtime has no such container any more.
     virtual void OnGone(ContainerKey key) = 0;
     // An update was answered, in whatever way, whose container has ended meanwhile.
@@ -104,7 +115,10 @@ class Pusher {
   AppliedResources BeginForwarded(ContainerKey key);
   void EndForwarded(ContainerKey key, const AppliedResources& sent, bool applied);
 
-  // What should be in force is in force, and nothing is under way.
+  // For refusals from now on.
+  void SetRefusedUpdates(RefusedUpdates choice) { refused_updates_ = choice; }
+
+  // What should be in force is in force, nothing is under way, and the runtime knows.
   bool Settled(ContainerKey key) const;
   // Of these CPUs, those that the container may be running on and has to leave. None for one that
   // the policy leaves where it is, or that is not followed: to wait for it would never end.
@@ -116,8 +130,10 @@ class Pusher {
   // Of the last try; OK when it succeeded or there was none.
   Status LastError(ContainerKey key) const;
 
-  // Its CPUs and memory nodes are in force, and the runtime refuses the rest.
+  // Its CPUs and memory nodes are in force, and the runtime refuses the rest, or all.
   bool OnlyNumbersRefused(ContainerKey key) const;
+  // They are in force since they were written past the runtime.
+  bool WrittenPastRuntime(ContainerKey key) const;
   // A start waits for it from now on, if not before.
   void NoteWaitedFor(ContainerKey key);
   // Since when one that is followed has kept starts waiting or was refused its CPUs; nullopt where
@@ -167,7 +183,15 @@ class Pusher {
   bool PrepareSetsAlone(PushState& state, const AppliedResources& target);
   // The same without the numbers that `carried` has.
   SharedResources WithoutNumbers(const AppliedResources& resources, const ResourceValues& carried);
+  bool TryWrite(ContainerRecord& record, const Status& why, const SharedResources& sent,
+                const std::shared_ptr<const ResourceValues>& carried);
+  // The answer to a write in place of that update, which the runtime refused.
+  void OnWriteEnded(ContainerKey key, uint64_t update, const Status& why, const Status& status);
+  void OnWriteSuccess(ContainerRecord& record, const Status& why, SharedResources sent);
+  // A report of the runtime's notes as if it knew what was written.
+  static AppliedResources AsWritten(ContainerRecord& record, AppliedResources reported);
   void Retry(ContainerKey key, PushState& state);
+  void RetryAfter(std::chrono::milliseconds delay, ContainerKey key, PushState& state);
   SharedResources OverApplied(SharedResources sent, const SharedResources& before);
   void Record(PushState& state, SharedResources applied);
   void MarkInForce(PushState& state);
@@ -215,6 +239,7 @@ class Pusher {
   Listener& listener_;
   const CpuSet everywhere_;
   const Options options_;
+  RefusedUpdates refused_updates_;
   bool connected_ = false;
   uint64_t epoch_ = 0;     // counts disconnections: answers from before one are void
   size_t unanswered_ = 0;  // calls since then

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates that fail: what is sent next, and how long starts wait for such a container.
+#include <memory>
 #include <utility>
 
 #include "pkg/resmgr/pusher.h"
@@ -58,12 +59,107 @@ void Pusher::OnFailure(ContainerRecord& record, const Status& status,
     state.applied = WithoutNumbers(*state.applied, carried);
   } else {
     state.certain = false;
+    state.noted = nullptr;
     if (!state.stuck_since) state.stuck_since = loop_.Now();
   }
   EndOverlap(record);
   if (status.code() == StatusCode::kNotFound) return listener_.OnGone(key);
   Retry(key, state);
   listener_.OnFailed(key, status);
+}
+
+// One with exclusive CPUs is left to the runtime: after a restart its report would stand for their
+// place. What a shared container should have follows from the others, and is written again.
+bool Pusher::TryWrite(ContainerRecord& record, const Status& why, const SharedResources& sent,
+                      const std::shared_ptr<const ResourceValues>& carried) {
+  if (options_.cpuset_writer == nullptr || refused_updates_ != RefusedUpdates::kWrite) return false;
+  PushState& state = *record.push;
+  if (!IsRefusal(why) || !carried->has_sets() || carried->has_numbers()) return false;
+  if (state.forwarded > 0 || !record.Placeable()) return false;
+  if (!sent->exclusive.empty() || !record.container.placement.exclusive.empty()) return false;
+  state.certain = false;
+  state.last_error = why;
+  state.in_flight = true;
+  state.sent = sent;
+  state.payload = carried;
+  const std::weak_ptr<Pusher*> weak = self_;
+  const ContainerKey key = record.container.key;
+  const auto done = [weak, key, update = state.update, epoch = epoch_, why](const Status& status) {
+    const auto self = weak.lock();
+    if (self != nullptr && (*self)->epoch_ == epoch)
+      (*self)->OnWriteEnded(key, update, why, status);
+  };
+  const auto late = [weak, key] {
+    if (const auto self = weak.lock()) (*self)->MarkUncertain(key);
+  };
+  options_.cpuset_writer->Write({.cgroup_parent = record.pod->pod.cgroup_parent,
+                                 .id = record.container.id,
+                                 .cpus = carried->cpus,
+                                 .mems = carried->mems},
+                                {.done = done, .late = late});
+  return true;
+}
+
+void Pusher::OnWriteEnded(ContainerKey key, uint64_t update, const Status& why,
+                          const Status& status) {
+  ContainerRecord* const record = Followed(key);
+  if (record == nullptr) return listener_.OnMoot();
+  PushState& state = *record->push;
+  if (!state.in_flight || state.update != update) return;
+  state.in_flight = false;
+  SharedResources sent = std::move(state.sent);
+  const std::shared_ptr<const ResourceValues> carried = std::move(state.payload);
+  if (status.ok()) {
+    OnWriteSuccess(*record, why, std::move(sent));
+  } else {
+    OnFailure(*record,
+              MakeStatus(why.code(), fmt::format("{}; its cpuset cannot be written either: {}",
+                                                 Message(why), Message(status))),
+              *carried);
+  }
+  ResumeAfterAnswers();
+}
+
+void Pusher::OnWriteSuccess(ContainerRecord& record, const Status& why, SharedResources sent) {
+  PushState& state = *record.push;
+  const ContainerKey key = record.container.key;
+  state.sets_alone = false;
+  state.last_error = MakeStatus(
+      why.code(),
+      fmt::format("{}; its cpuset was written into its cgroup past the runtime", Message(why)));
+  if (!state.overlapped) {
+    if (state.noted == nullptr) {
+      state.noted = std::make_shared<const ResourceValues>(
+          ResourceValues{.cpus = state.applied->cpus, .mems = state.applied->mems});
+    }
+    Record(state, OverApplied(std::move(sent), state.applied));
+    EndStuck(record);
+    listener_.OnInForce(record, *state.applied);
+  }
+  EndOverlap(record);
+  state.delay = std::chrono::milliseconds(0);
+  if (state.certain) RetryAfter(options_.written_retry, key, state);
+  listener_.OnWritten(record, state.last_error);
+  // Something else may have been decided meanwhile.
+  Step(record);
+  listener_.OnApplied(key);
+}
+
+AppliedResources Pusher::AsWritten(ContainerRecord& record, AppliedResources reported) {
+  PushState& state = *record.push;
+  if (state.noted == nullptr) return reported;
+  if (reported.cpus != state.noted->cpus || reported.mems != state.noted->mems) {
+    state.noted = nullptr;
+    return reported;
+  }
+  reported.cpus = state.applied->cpus;
+  reported.mems = state.applied->mems;
+  return reported;
+}
+
+bool Pusher::WrittenPastRuntime(ContainerKey key) const {
+  const ContainerRecord* const record = Followed(key);
+  return record != nullptr && record->push->noted != nullptr && OnlyNumbersRefused(key);
 }
 
 SharedResources Pusher::WithoutNumbers(const AppliedResources& resources,

@@ -96,6 +96,10 @@ void ResourceManager::SetStartFailurePolicy(FailurePolicy policy) {
   impl_->starts().SetOnTimeout(policy);
 }
 
+void ResourceManager::SetRefusedUpdates(RefusedUpdates choice) {
+  impl_->SetRefusedUpdates(choice);
+}
+
 void ResourceManager::StartSucceeded(const ContainerId& id) {
   impl_->starts().End(id, Starts::Outcome::kStarted);
 }
@@ -169,6 +173,10 @@ StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Rebalance() {
 
 bool ResourceManager::Settled(ContainerKey key) const {
   return impl_->Settled(key);
+}
+
+bool ResourceManager::WrittenPastRuntime(ContainerKey key) const {
+  return impl_->WrittenPastRuntime(key);
 }
 
 bool ResourceManager::AllReleased() const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pkg/base/failure_policy.h"
+#include "pkg/base/refused_updates.h"
 #include "pkg/base/status.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/metrics/metrics.h"
@@ -20,6 +21,7 @@
 #include "pkg/model/resource_values.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/clock.h"
+#include "pkg/resmgr/cpuset_writer.h"
 #include "pkg/resmgr/observer.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/values_of_others.h"
@@ -51,6 +53,9 @@ class ResourceManager {
     std::chrono::milliseconds start_timeout{10'000};
     // Whether it is refused then, or goes on all the same, with a warning.
     FailurePolicy start_failure = FailurePolicy::kFail;
+    // Whether the cpuset of a container is written past the runtime where that refuses its update;
+    // only with a `cpuset_writer`.
+    RefusedUpdates refused_updates = RefusedUpdates::kWait;
     // Waits between tries of an update that failed: doubles from the first to the last.
     std::chrono::milliseconds first_retry{50};
     std::chrono::milliseconds last_retry{5'000};
@@ -76,7 +81,8 @@ class ResourceManager {
     // Asked before each update of the manager's own; outlives it. nullptr: the runtime is sent what
     // is decided, and nothing else.
     ValuesOfOthers* others = nullptr;
-    RuntimesConfig runtimes{};  // the overhead of pods of which kubelets state none
+    CpusetWriter* cpuset_writer = nullptr;  // outlives the manager
+    RuntimesConfig runtimes{};              // the overhead of pods of which kubelets state none
   };
 
   // `state` is what is remembered over restarts; nullptr: nothing is. All references must outlive
@@ -167,6 +173,8 @@ class ResourceManager {
   std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go);
   // In place of Options::start_failure, for starts that wait already, too.
   void SetStartFailurePolicy(FailurePolicy policy);
+  // In place of Options::refused_updates. What was written stays.
+  void SetRefusedUpdates(RefusedUpdates choice);
   void StartSucceeded(const ContainerId& id);
   // The runtime says so.
   void StartFailed(const ContainerId& id);
@@ -231,8 +239,11 @@ class ResourceManager {
   // For introspection; valid until the next call of anything else here.
   const Snapshot& snapshot() const;
   const Policy& policy() const;
-  // What should be in force is in force.
+  // What should be in force is in force, and the runtime knows.
   bool Settled(ContainerKey key) const;
+  // Its CPUs and memory nodes are in force, and were written past the runtime, which may report
+  // others.
+  bool WrittenPastRuntime(ContainerKey key) const;
   // What earlier decisions bound, and no longer do, the runtime has let go, as far as that can be
   // known: false without a synchronized connection, and while a container is being created.
   bool AllReleased() const;

@@ -14,6 +14,9 @@ namespace {
 // The longest pause between two lists for an unresolved start.
 constexpr std::chrono::milliseconds kLongestStartPause{1'000};
 constexpr std::chrono::milliseconds kCircleCheck{1'000};
+// A runtime that refuses an update may have put back what it had noted before, for a moment: it is
+// asked rarely where the cpuset was written past it.
+constexpr int kWrittenRetries = 12;
 
 void FillIn(Container& container, CreateRequest&& request) {
   container.pod_id = std::move(request.pod_id);
@@ -54,8 +57,13 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       state_writer_(loop, state, store_),
       decider_(machine, *policy_, store_),
       pusher_(loop, runtime, store_, state_writer_, *this, machine.online(),
-              {options.first_retry, options.last_retry, std::min(options.last_retry, kCircleCheck),
-               options.others}),
+              {.first_retry = options.first_retry,
+               .last_retry = options.last_retry,
+               .written_retry = kWrittenRetries * options.last_retry,
+               .circle_check = std::min(options.last_retry, kCircleCheck),
+               .others = options.others,
+               .cpuset_writer = options.cpuset_writer,
+               .refused_updates = options.refused_updates}),
       look_again_timers_(clock_, [this](ContainerKey key) { LookAgain(key); }),
       synchronizer_(
           loop, runtime, *this,

@@ -96,6 +96,8 @@ class ResourceManager::Impl : public Pusher::Listener,
   const Snapshot& snapshot() const { return store_.all(); }
   const Policy& policy() const { return *policy_; }
   bool Settled(ContainerKey key) const { return pusher_.Settled(key); }
+  bool WrittenPastRuntime(ContainerKey key) const { return pusher_.WrittenPastRuntime(key); }
+  void SetRefusedUpdates(RefusedUpdates choice) { pusher_.SetRefusedUpdates(choice); }
   bool AllReleased() const;
   Status LastUpdateError(ContainerKey key) const { return pusher_.LastError(key); }
 
@@ -112,6 +114,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   void OnApplied(ContainerKey key) override;
   void OnFailed(ContainerKey key, const Status& status) override;
   void OnRecovered(const ContainerRecord& record) override;
+  void OnWritten(const ContainerRecord& record, const Status& why) override;
   void OnGone(ContainerKey key) override;
   void OnMoot() override { observers_.OnMoot(1); }
   void OnInForce(const ContainerRecord& record, const AppliedResources& applied) override;

@@ -3,6 +3,7 @@
 // in force, and where it makes the runtime refuse our updates, others start all the same.
 #include <chrono>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -122,6 +123,48 @@ TEST_F(OtherManagersTest, AContainerThatCannotBeMovedBlocksOneStartForOneDeadlin
   ASSERT_TRUE(own.has_value());
   ExpectOn(shared, All() - *own);
   EXPECT_TRUE(node().RelayLogs("the runtime updates container"));
+}
+
+class WrittenCpusetTest : public OtherManagersTest {
+ protected:
+  void SetUp() override {
+    Open({.config = "policy:\n  RefusedUpdates: write\n  StartFailurePolicy: fail\n"});
+  }
+};
+
+TEST_F(WrittenCpusetTest, AContainerThatTheRuntimeCannotMoveMakesRoomAtOnce) {
+  const RunningPod shared = Run(Limited("shared"));
+  Write(shared, "cpu.idle", "1");
+  const std::string id = CreateExclusive("exclusive");
+  const auto begin = std::chrono::steady_clock::now();
+  const Status started = node().client().StartContainer(id);
+  EXPECT_TRUE(started.ok()) << started;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
+  // After the start runc is in its process for a moment.
+  std::optional<CpuSet> own;
+  const Status runs = WaitUntil("it runs", kPatience, [&] {
+    own = containerd().AllowedCpus(id);
+    return own.has_value();
+  });
+  ASSERT_TRUE(runs.ok()) << runs;
+  EXPECT_EQ(own->size(), 1);
+  EXPECT_EQ(containerd().AllowedCpus(shared.container_id), All() - *own);
+  EXPECT_TRUE(node().RelayLogs("its cpuset was written into its cgroup past the runtime"));
+  const auto history = node().Ctl("history");
+  ASSERT_TRUE(history.ok()) << history.status();
+  EXPECT_THAT(*history, HasSubstr("written"));
+
+  // The runtime reports the former CPUs to a daemon that starts.
+  node().watch().Remove(shared.container_id);  // refusals put these back for a moment
+  node().relay().Kill();
+  ASSERT_TRUE(node().StartRelay().ok());
+  ExpectOn(shared, All() - *own);
+  EXPECT_EQ(containerd().AllowedCpus(id), own);
+
+  const auto uninstalled = node().Ctl(Node::Words{"uninstall", "-apply"});
+  ASSERT_TRUE(uninstalled.ok()) << uninstalled.status();
+  EXPECT_EQ(containerd().AllowedCpus(shared.container_id), All());
+  EXPECT_EQ(containerd().AllowedCpus(id), All());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class StartFailureTest : public ControlTest {
  protected:
@@ -107,6 +108,25 @@ TEST_F(StartFailureTest, OneStartIsRefusedForAContainerThatTheRuntimeRefusesToMo
               AllOf(HasSubstr("does not update default/stubborn/s"), HasSubstr("cpu.idle")));
   EXPECT_THAT(Ctl({"explain", "stubborn"}).out, HasSubstr("not updated"));
   EXPECT_THAT(Ctl({"history"}).out, HasSubstr("let through"));
+}
+
+// The containers of this runtime have no cgroups.
+TEST_F(StartFailureTest, RefusedUpdatesAreWrittenOnceTheConfigurationSaysSo) {
+  StartWithMetrics({});
+  CriClient client = Relayed();
+  Run(client, MakeBestEffortPod("stubborn"), MakeBestEffortContainer("s"));
+  runtime_.Script("UpdateContainerResources",
+                  {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "it will not")});
+  CreateExclusive(client);
+  EXPECT_TRUE(Logged("cannot update container default/stubborn/s"));
+  EXPECT_THAT(Ctl({"status"}).out, Not(HasSubstr("its cpuset cannot be written")));
+
+  EXPECT_THAT(SetConfig({{"policy", "RefusedUpdates: perhaps"}}),
+              HasSubstr("agent key policy:1: policy.RefusedUpdates: \"perhaps\" is not one of"));
+  ASSERT_EQ(SetConfig({{"policy", "RefusedUpdates: write"}}), "");
+  EXPECT_THAT(Ctl({"config", "show"}).out, HasSubstr("RefusedUpdates: write"));
+  EXPECT_TRUE(Logged("it will not; its cpuset cannot be written either: there is no cgroup of"));
+  EXPECT_THAT(Ctl({"explain", "stubborn"}).out, HasSubstr("its cpuset cannot be written either"));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ class FakePolicyHost final : public PolicyHost {
     return moves;
   }
   void SetStartFailurePolicy(FailurePolicy) override {}
+  void SetRefusedUpdates(RefusedUpdates) override {}
   const History& history() const override { return nothing_done; }
   ResourceManager* manager() override { return nullptr; }
   bool AllLetGo() const override { return let_go; }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "pkg/base/status.h"
+
+namespace resmgr {
+
+// What becomes of a container that has to leave CPUs while the runtime refuses to update it.
+enum class RefusedUpdates {
+  kWait,   // it stays until the runtime takes an update
+  kWrite,  // the daemon writes the cpuset into the container's cgroup itself
+};
+
+// "wait" or "write", in any case; InvalidArgument for everything else.
+StatusOr<RefusedUpdates> ParseRefusedUpdates(std::string_view text);
+std::string_view ToString(RefusedUpdates choice);
+
+}  // namespace resmgr

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "pkg/base/ids.h"
+#include "pkg/base/status.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// Writes CPUs and memory nodes into containers' cgroups, past the runtime, which then reports what
+// it has noted and not what is in force. For containers whose update the runtime refuses. Loop's
+// thread only.
+class CpusetWriter {
+ public:
+  virtual ~CpusetWriter() = default;
+
+  struct Subject {
+    std::string cgroup_parent{};
+    ContainerId id{};
+    std::optional<CpuSet> cpus{};  // empty: stays as it is
+    std::optional<NodeSet> mems{};
+  };
+  struct Answer {
+    // OK: the kernel enforces it. Else it may be in force in part.
+    std::function<void(const Status& status)> done;
+    // A write that was given up, and answered, has ended after all: what is in force is not known.
+    std::function<void()> late;
+  };
+  // Runs `done` soon, whatever hangs, and never from within.
+  virtual void Write(Subject subject, Answer answer) = 0;
+};
+
+}  // namespace resmgr
