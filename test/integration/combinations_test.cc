@@ -230,7 +230,7 @@ class CombinationsTest : public ControlTest,
   }
 
   // Runs `upset`, after which nothing has moved and no CPU is lost.
-  enum class Updates { kNone, kOfSharedOnes };
+  enum class Updates { kNone, kNotOfExclusiveOnes };
   void ExpectUnmoved(const std::string& what, const std::function<void()>& upset,
                      Updates updates = Updates::kNone) {
     const ::testing::ScopedTrace trace(__FILE__, __LINE__, what);
@@ -245,8 +245,8 @@ class CombinationsTest : public ControlTest,
     EXPECT_EQ(Pools(), pools);
     for (const std::string& id : UpdatedContainers()) {
       const auto member = std::ranges::find(members_, id, &Member::id);
-      EXPECT_TRUE(updates == Updates::kOfSharedOnes && member != members_.end() &&
-                  member->exclusive == 0)
+      const bool exclusive = member != members_.end() && member->exclusive > 0;
+      EXPECT_TRUE(updates == Updates::kNotOfExclusiveOnes && !exclusive)
           << "an update of " << (member == members_.end() ? id : member->name);
     }
     // Who comes now gets CPUs beside those that run, and gives them back.
@@ -335,7 +335,8 @@ TEST_P(CombinationsTest, NothingMovesNothingLeaks) {
   ExpectUnmoved("SIGTERM", [this] { Restart(SIGTERM); });
   ExpectUnmoved("kill -9", [this] { Restart(SIGKILL); });
   ExpectUnmoved(
-      "kill -9 in a creation", [this] { KillInTheMiddleOfACreation(); }, Updates::kOfSharedOnes);
+      "kill -9 in a creation", [this] { KillInTheMiddleOfACreation(); },
+      Updates::kNotOfExclusiveOnes);
   ExpectUnmoved("restart of the runtimes", [this] { RestartRuntimes(); });
 
   const std::string other = policy() == "static" ? "topology-aware" : "static";
