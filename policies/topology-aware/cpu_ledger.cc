@@ -155,4 +155,9 @@ bool CpuLedger::CanSpare(const CpuSet& cpus) const {
   return cpus.CountCommon(Of(root).free) <= Grantable(root, 0);
 }
 
+bool CpuLedger::CanKeep(const CpuSet& cpus) const {
+  const State& root = Of(tree_.root());
+  return cpus.CountCommon(root.free) < root.free_count || CanSpare(cpus);
+}
+
 }  // namespace resmgr

@@ -73,6 +73,9 @@ class CpuLedger {
   CpuSet Spare(int pool, int64_t fraction, std::span<const CpuSet> preferred) const;
   // Whether these CPUs can be granted when sharing containers move for it.
   bool CanSpare(const CpuSet& cpus) const;
+  // Whether a container may keep these CPUs for itself: sharing containers have a CPU left. Resizes
+  // may have made them ask for more than there is, which takes no CPUs away from others.
+  bool CanKeep(const CpuSet& cpus) const;
 
  private:
   struct State {

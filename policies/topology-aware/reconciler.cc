@@ -207,10 +207,10 @@ CpuSet Reconciler::WithHidden(const Entry& entry, const CpuSet& visible) const {
   return book_.machine().WithSiblings(visible);
 }
 
-bool Reconciler::Grantable(const CpuSet& cpus) const {
+bool Reconciler::Grantable(const CpuSet& cpus, bool decided) const {
   const CpuSet& isolated = book_.tree().at(book_.tree().root()).isolated;
-  return cpus.IsSubsetOf((Sharable() | isolated) - book_.cpus().exclusive()) &&
-         book_.cpus().CanSpare(cpus);
+  if (!cpus.IsSubsetOf((Sharable() | isolated) - book_.cpus().exclusive())) return false;
+  return decided ? book_.cpus().CanKeep(cpus) : book_.cpus().CanSpare(cpus);
 }
 
 // What it has counts, and not what a new container of its kind would get: options may have changed.
@@ -243,7 +243,9 @@ bool Reconciler::Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::str
     const bool fits = grant.need.cpu_class == CpuClass::kExclusive && book_.pins_cpus() &&
                       (placer_.HasItsCount(grant.need, exclusive) || decided_fewer);
     const bool inside = exclusive.IsSubsetOf(book_.tree().at(pool).cpus);
-    if (!fits || !inside || !Grantable(exclusive)) return false;
+    const CpuSet& had = entry.container->placement.exclusive;
+    const bool decided = !had.empty() && WithHidden(entry, had) == exclusive;
+    if (!fits || !inside || !Grantable(exclusive, decided)) return false;
   }
   if (grant.need.Shares() && !book_.cpus().CanShare(pool)) return false;
   entry.lacks_memory = !AdoptMemory(grant, entry.container->placement);
@@ -362,9 +364,8 @@ std::optional<Grant> Reconciler::KeepOwn(Entry& entry) const {
   const Placement& present = entry.container->placement;
   Demand& demand = entry.demand;
   const CpuSet own = WithHidden(entry, present.exclusive);
-  if (own.empty() || demand.need.cpu_class != CpuClass::kExclusive || !Grantable(own)) {
-    return std::nullopt;
-  }
+  const bool exclusive = demand.need.cpu_class == CpuClass::kExclusive;
+  if (own.empty() || !exclusive || !Grantable(own, /*decided=*/true)) return std::nullopt;
   demand.held = own;
   demand.keeps_held = true;
   const int pool = book_.tree().SmallestWith(own);

@@ -57,7 +57,8 @@ class Reconciler {
   bool AdoptUnpooled(Entry& entry, const std::string& reason);
   CpuSet OwnCpus(const Entry& entry, const CpuSet& crowded) const;
   CpuSet WithHidden(const Entry& entry, const CpuSet& visible) const;
-  bool Grantable(const CpuSet& cpus) const;
+  // `decided`: an earlier decision granted them, which stands.
+  bool Grantable(const CpuSet& cpus, bool decided) const;
   bool AdoptMemory(Grant& grant, const Placement& present) const;
   void FindMissingMemory();
   void CountEstimates();

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -84,6 +85,21 @@ TEST_F(ReconcilerTest, FractionsCostNoExclusiveCpus) {
   EXPECT_EQ(PlaceOf(whole), "NUMA node #1: 7");
   EXPECT_EQ(PlaceOf(mixed), "NUMA node #1: 4,6");
   EXPECT_EQ(PlaceOf(other), "NUMA node #1: 5-6");
+}
+
+// Resizes may make fractions ask for more than there is to share.
+TEST_F(ReconcilerTest, FractionsOfOthersCostNoExclusiveCpus) {
+  std::vector<ContainerKey> mixed;
+  for (int cpu = 2; cpu < 15; ++cpu) {
+    const std::string own = std::to_string(cpu);
+    mixed.push_back(Add(CpuClass::kExclusive, "root", own + ",15", own, 900));
+  }
+  Run();
+  for (size_t i = 0; i < mixed.size(); ++i) {
+    const Placement& placement = snapshot_.At(mixed[i]).placement;
+    EXPECT_EQ(placement.exclusive.ToString(), std::to_string(i + 2));
+    EXPECT_EQ(placement.cpus->ToString(), CpuSet({static_cast<int>(i) + 2, 15}).ToString());
+  }
 }
 
 TEST_F(ReconcilerTest, AReservedContainerOnReservedCpusStays) {
