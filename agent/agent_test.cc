@@ -111,7 +111,8 @@ TEST_F(AgentTest, PatchesInTheLineAreBoundedInNumberAndBytes) {
   EXPECT_EQ(RequestsOfTheNode(), 15);
 }
 
-// What the node shows already costs no request. What was written since is not that.
+// A value that the node already shows costs no request. A value that was overwritten since then
+// does.
 TEST_F(AgentTest, WhatTheNodeWasSeenToShowIsWrittenAgainAfterAnotherPatch) {
   ListNode("static");
   Annotate("policy", "static");

@@ -12,7 +12,7 @@ namespace {
 // Nodes change often (their heartbeat is in their status), but not several times in a row just
 // between our reading and writing.
 constexpr int kPatchTries = 5;
-// That may wait in the line; the daemon itself waits for one at a time.
+// Limits of the patches that wait in the line; the daemon itself waits for one at a time.
 constexpr size_t kMostPatches = 512;
 constexpr size_t kMostPatchBytes = size_t{16} << 20;
 

@@ -35,7 +35,7 @@ class NodeAccess {
   void Get(GetDone done);
   // Codes as of PlanNodePatch and StatusOfReply; kResourceExhausted where too many wait.
   void Patch(std::vector<PatchOperation> operations, Done done);
-  // Whether one is under way.
+  // Whether a patch is under way.
   bool patching() const { return !patches_.empty(); }
   // As PlanCapacityPatch.
   void SetCapacity(const std::map<std::string, std::string>& capacities, const Done& done);
@@ -50,7 +50,7 @@ class NodeAccess {
   };
 
   void Send(HttpRequest request, Reply reply);
-  // Of the first one in the line.
+  // Carries out the first patch in the line.
   void PatchOnce(int tries_left);
   void WritePatch(const StatusOr<std::string>& text, int tries_left);
   void EndPatch(const Status& status);

@@ -32,7 +32,7 @@ struct PatchOperation {
   std::string value{};
 };
 
-// In memory, about.
+// About how many bytes the operations take in memory.
 size_t SizeOf(const std::vector<PatchOperation>& operations);
 
 // The merge patch (RFC 7386) that does to `node` what the operations would do, good for just this

@@ -9,9 +9,9 @@
 
 namespace resmgr::agent {
 
-// What a patch of the node would change, as far as the watch has told what the node shows. What was
-// written since and is not seen yet may be there or not, so whatever differs from the one or the
-// other is a change. Thread-compatible.
+// Tells what a patch of the node would change, as far as the watch has told what the node shows. An
+// annotation that was written since and is not seen yet may be there or not, so a value that
+// differs from the seen or from the written one is a change. Thread-compatible.
 class NodeView {
  public:
   explicit NodeView(KeyRules rules) : rules_(std::move(rules)) {}
@@ -20,8 +20,9 @@ class NodeView {
   void Seen(const Json& node);
   // These annotations are sent to the API server, null for one to be removed.
   void Written(const Json& annotations);
-  // Which annotations the operations change, null for one to be removed, where `waiting` are to be
-  // written before; nothing where they change something else, or cannot be judged by what is known.
+  // The annotations that the operations change, null for one to be removed, if `waiting` are
+  // written before; nullopt where the operations change something else, or cannot be judged by what
+  // is known.
   std::optional<Json> ChangedAnnotations(const std::vector<PatchOperation>& operations,
                                          const Json& waiting) const;
 

@@ -51,7 +51,7 @@ Json NodeWith(const Json& annotations) {
   return {{"metadata", {{"name", "n1"}, {"uid", "u"}, {"annotations", annotations}}}};
 }
 
-// What a node shows that has taken the report of this verdict.
+// The annotations of a node that has taken the report of this verdict.
 Json AnnotationsOf(const Verdict& verdict) {
   Json annotations = {{kStatusAnnotation, ToString(verdict.state)},
                       {kMapAnnotation, verdict.map},

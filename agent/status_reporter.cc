@@ -196,7 +196,8 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
     if (waiting != others_.end() && *waiting == value) others_.erase(waiting);
   }
   if (!refused) {
-    // What the watch showed meanwhile may be of after the reply; if not, the patch follows there.
+    // A state that the watch showed meanwhile may already contain the patch; if not, the watch
+    // shows the patch later.
     if (!seen_) shown_ = sent;
     return Plan();
   }

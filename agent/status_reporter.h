@@ -71,13 +71,13 @@ class StatusReporter {
   // where too many wait already. An API server that refuses a report with them gets it without
   // them, and they are dropped.
   bool TakeAlong(const Json& annotations);
-  // `written` gets them each time that they are sent to the API server.
+  // `written` gets the annotations taken along each time that they are sent to the API server.
   void TellOthersWritten(std::function<void(const Json& annotations)> written) {
     others_written_ = std::move(written);
   }
-  // These are to be written by other means, so what was taken along of the same keys is out of
-  // date. False: the server has a request with some of these keys, which it may carry out after
-  // anything that is sent now.
+  // These annotations are to be written by other means, so values of the same keys that were taken
+  // along are out of date. False: the server has a request with some of these keys, and may carry
+  // it out after a request that is sent now.
   bool LeaveOut(const Json& annotations);
   // Those that are not written yet.
   const Json& taken_along() const { return others_; }

@@ -25,8 +25,8 @@ bool IsInForce(const ResourceManager& manager, ContainerKey key) {
   return manager.Settled(key) || manager.WrittenPastRuntime(key);
 }
 
-// What the policy decided: the kubelet's own numbers pass through other stages, too. A runtime that
-// refuses CPUs has refused numbers as well.
+// The values that the policy decided: the kubelet's own numbers pass through other stages, too. A
+// runtime that refuses CPUs has refused numbers as well.
 ResourceValues DecidedFor(const ResourceManager& manager, const Container& container,
                           bool with_numbers) {
   ResourceValues decided = container.placement.values();

@@ -27,7 +27,7 @@ bool IsLimit(int64_t actual, int64_t known) {
 ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValues& actual) {
   ResourceValues found;
   const ResourceValues& known = subject.known;
-  // Of a container without a limit, the period does not matter.
+  // The period of a container without a limit does not matter.
   const bool other_quota = Differs({.cpu_quota = known.cpu_quota}, actual);
   const bool limited = known.cpu_quota.value_or(-1) > 0;
   if (other_quota || (limited && Differs({.cpu_period = known.cpu_period}, actual))) {

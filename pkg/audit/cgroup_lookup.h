@@ -13,12 +13,12 @@
 
 namespace resmgr {
 
-// The values of `actual` that are not those of `known`, as a runtime is told them: quota and period
-// together, and memory where the container has a limit.
+// The values of `actual` that differ from those of `known`, in the form that a runtime takes: quota
+// and period together, and memory where the container has a limit.
 ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValues& actual);
 
-// Looks into the containers' cgroups, away from the loop: what comes while it looks is looked up
-// together after that.
+// Looks into the containers' cgroups, away from the loop. Requests that come during a look are
+// answered together by the next look.
 class CgroupLookup final : public ValuesOfOthers {
  public:
   // Thread-safe.
@@ -26,7 +26,7 @@ class CgroupLookup final : public ValuesOfOthers {
 
   // By CgroupReader::ReadNumbers and OfOthers.
   CgroupLookup(EventLoop& loop, CgroupReader cgroups);
-  // After `patience` it knows nothing.
+  // If `read` takes longer than `patience`, the answer is that nothing is known.
   CgroupLookup(EventLoop& loop, ReadOne read, std::chrono::milliseconds patience);
 
   void Look(std::vector<Subject> subjects, std::function<void(Found)> done) override;

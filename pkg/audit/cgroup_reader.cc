@@ -101,7 +101,7 @@ void ReadCpu(const std::string& directory, bool unified, CgroupValues& values) {
   values.set.cpu_period = Number(directory, "cpu.cfs_period_us");
 }
 
-// Of memory; -1: there is none.
+// The memory limit in this file; -1: there is none.
 std::optional<int64_t> Limit(const std::string& directory, std::string_view file) {
   const std::optional<std::string> line = Line(directory, file);
   if (!line) return std::nullopt;

@@ -41,8 +41,7 @@ class CgroupReader {
   // The same without CPUs and memory nodes, and with memory.
   StatusOr<CgroupValues> ReadNumbers(std::string_view cgroup_parent, std::string_view id) const;
 
-  // A file of a cgroup that is longer is not what is expected: a CPU list of 8192 CPUs has 40 KiB
-  // at worst.
+  // A longer file is no file of a cgroup: a CPU list of 8192 CPUs has 40 KiB at worst.
   static constexpr size_t kMostBytes = size_t{64} << 10;
   const std::string& mount_point() const { return mount_point_; }
   // Where the container's CPUs and memory nodes are: below the mount point. Errors as of Read.

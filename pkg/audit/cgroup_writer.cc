@@ -72,8 +72,8 @@ StatusOr<Set> ReadList(int directory, const char* name) {
   return Set::Parse(text);
 }
 
-// What a cgroup above leaves no CPU of restricts nothing on cgroup v2: the container would run on
-// all that the cgroup above has.
+// On cgroup v2, a cpuset restricts nothing if a cgroup above allows none of its CPUs: the container
+// would run on all CPUs of the cgroup above. So the effective set is checked, too.
 template <typename Set>
 Status Put(int directory, bool unified, const std::string& name, const Set& wanted) {
   RESMGR_RETURN_IF_ERROR(WriteFile(directory, name.c_str(), wanted.ToString()));

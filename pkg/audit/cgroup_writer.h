@@ -20,7 +20,8 @@ namespace resmgr {
 // nothing. May block.
 Status WriteCpuset(const CgroupReader& cgroups, const CpusetWriter::Subject& subject);
 
-// Does that away from the loop: what comes while it writes is written together after that.
+// Runs WriteCpuset away from the loop. Requests that come during a write are carried out together
+// after it.
 class CgroupWriter final : public CpusetWriter {
  public:
   // Thread-safe.
@@ -28,7 +29,7 @@ class CgroupWriter final : public CpusetWriter {
 
   // By WriteCpuset.
   CgroupWriter(EventLoop& loop, CgroupReader cgroups);
-  // After `patience` it gives up what it has begun.
+  // If a write takes longer than `patience`, it is given up.
   CgroupWriter(EventLoop& loop, WriteOne write, std::chrono::milliseconds patience);
 
   void Write(Subject subject, Answer answer) override;
@@ -40,7 +41,7 @@ class CgroupWriter final : public CpusetWriter {
   };
   struct Batch {
     std::vector<Request> requests;
-    std::atomic<bool> given_up = false;  // what has not begun is left
+    std::atomic<bool> given_up = false;  // writes that have not begun are left out
   };
   using Results = std::vector<Status>;
 

@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// What becomes of a container that has to leave CPUs while the runtime refuses to update it.
+// How a container is treated that has to leave CPUs while the runtime refuses to update it.
 enum class RefusedUpdates {
   kWait,   // it stays until the runtime takes an update
   kWrite,  // the daemon writes the cpuset into the container's cgroup itself

@@ -51,7 +51,7 @@ class WireReader {
     }
   }
   bool failed() const { return failed_; }
-  // It failed because the bytes end in the midst of a field: no reader makes a message of them.
+  // It failed because the bytes end in the midst of a field, so that no reader accepts them.
   bool cut_short() const { return cut_short_; }
 
   uint32_t field() const { return field_; }

@@ -30,7 +30,7 @@ struct PolicyConfig {
   std::optional<CpuConstraint> reserved_cpus;
   // For a container that may start only when another one has left its CPUs, and that one does not.
   FailurePolicy start_failure = FailurePolicy::kFail;
-  // For one that has to leave CPUs and that the runtime does not update.
+  // For a container that has to leave CPUs while the runtime refuses to update it.
   RefusedUpdates refused_updates = RefusedUpdates::kWait;
   // The sections of single policies as they were written, by the policy's name; each policy reads
   // its own with a MapReader of path PolicySectionPath(name).

@@ -22,7 +22,8 @@ namespace {
 constexpr mode_t kBaseMode = 0711;       // a container's user comes by a mount, not by this path
 constexpr mode_t kContainerMode = 0755;  // for every user in the container
 constexpr mode_t kFileMode = 0644;
-// Of containers that this machine may have had, and more than it can run.
+// Limit of the names in the directory: more than the containers that a machine can run, since
+// former containers may have left theirs.
 constexpr size_t kMostNames = 65'536;
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 

@@ -79,7 +79,7 @@ class CpuFileCall final : public StageCall {
   }
   void RollBack() override { Abandon(); }
   void After(Request&, const Outcome& outcome) override {
-    // What came of a creation whose outcome is unclear, a list will tell.
+    // If the outcome of a creation is unclear, a later list of the containers will tell it.
     if (!outcome.ok() && !outcome.unclear()) return Abandon();
     name_.clear();
   }

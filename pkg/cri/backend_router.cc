@@ -151,7 +151,7 @@ void BackendRouter::EndThoseThatAreOver() {
   const std::vector<std::unique_ptr<Searching>> ended(std::make_move_iterator(first),
                                                       std::make_move_iterator(searches_.end()));
   searches_.erase(first, searches_.end());
-  // What one of them leads to may be a search of its own.
+  // These functions may begin another search, so they run after the list was changed.
   for (const std::unique_ptr<Searching>& search : ended)
     search->done(search->failure);
 }

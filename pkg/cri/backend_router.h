@@ -19,8 +19,8 @@
 
 namespace resmgr {
 
-// Finds out which runtime has an id that is not known: by listing what all of them have, over
-// connections of its own: at most one run of lists at a time at each. Loop's thread only.
+// Finds out which runtime has an id that is not known. It lists what all runtimes have, over
+// connections of its own, with at most one run of lists at a time at each. Loop's thread only.
 class BackendRouter {
  public:
   // A list that takes longer has failed.
@@ -38,9 +38,9 @@ class BackendRouter {
     std::string service;  // the one to ask ("/runtime.v1.RuntimeService")
     std::chrono::milliseconds patience = kListTimeout;
   };
-  // Lists everything, then runs `done`, never inside this call: as soon as one has exactly this id,
-  // so that nobody waits for a runtime that is slow and has nothing to do with it; else when all
-  // have answered, but not for one that hangs. Runs of lists that are under way were perhaps
+  // Lists everything, then runs `done`, never inside this call: as soon as one runtime has exactly
+  // this id, so that the call does not wait for a slow runtime that has nothing to do with it; else
+  // when all have answered, except those that hang. Runs of lists that are under way were perhaps
   // answered before the id was made, so the next ones count. Unavailable names the first runtime
   // that could not be listed; what the others have is known all the same.
   void Search(Wanted wanted, std::function<void(Status)> done);
@@ -95,10 +95,10 @@ class CallRouting {
   Status OnReply(std::string_view message);
   // Why the client gets an error in place of the reply.
   const Status& refusal() const { return refusal_; }
-  // The same where all were asked: each one's message. Leaves out of them what has an id that
-  // another runtime has.
+  // The same where all were asked: each one's message. Removes the entries whose id belongs to
+  // another runtime.
   void OnReplies(std::vector<h2::SliceQueue>& messages);
-  // What of a message of a stream is left without that; nullopt: all, "": nothing.
+  // The part of a stream's message without such entries; nullopt: all of it, "": nothing.
   std::optional<std::string> OwnPart(size_t runtime, std::string_view message) const;
 
  private:

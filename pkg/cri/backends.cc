@@ -11,7 +11,8 @@ namespace resmgr {
 
 namespace {
 
-// Of one runtime: two names of the same one claim everything twice.
+// Limit of the warnings for one runtime: if two names lead to the same runtime, it claims
+// everything twice.
 constexpr uint64_t kMostWarnings = 8;
 
 }  // namespace

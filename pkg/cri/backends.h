@@ -46,7 +46,7 @@ class Backends {
   struct Calls {
     uint64_t ended = 0;
     uint64_t failed = 0;  // of these: with an error, or without reaching it
-    // Of the runtime itself: pod sandboxes and containers that it claims and another one has.
+    // Pod sandboxes and containers that this runtime claims and another runtime has.
     uint64_t refused_claims = 0;
   };
   void Count(size_t backend, bool ok) {
@@ -79,8 +79,8 @@ class Backends {
   // By its name.
   std::optional<size_t> Find(std::string_view name) const;
 
-  // Whether a runtime takes calls and does not answer, as whoever asked it last found out. What
-  // does not concern it does not wait for it. A runtime that is away is not one of them.
+  // Whether a runtime takes calls and does not answer, as the last question to it showed. Work that
+  // does not concern it does not wait for it. A runtime that is away does not count as hanging.
   void NoteAnswer(size_t backend, bool in_time) { hangs_[backend] = !in_time; }
   bool Hangs(size_t backend) const { return hangs_[backend]; }
 
@@ -94,7 +94,7 @@ class Backends {
            owners_.IsOfOther(IdOwners::Kind::kContainer, container_id, backend);
   }
 
-  // The same of what happened to a pod sandbox or container.
+  // The same for an event of a pod sandbox or container.
   bool IsEventOfOther(size_t backend, std::string_view id) const {
     return IsOfOther(backend, id) || owners_.IsOfOther(IdOwners::Kind::kContainer, id, backend);
   }

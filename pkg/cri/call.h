@@ -92,7 +92,8 @@ class Call final : public h2::StreamHandler,
   void FanOut();
   bool HoldReply(size_t bytes) override;
   void OnReplies(std::vector<h2::SliceQueue>& messages) override;
-  // How long the client waits for runtimes that do not answer: it is to be told in time.
+  // How long the call waits for runtimes that do not answer: short enough to answer the client in
+  // time.
   std::chrono::milliseconds Patience() const;
   bool OnMessage(const h2::SliceQueue& message) override;
   void OnFanOutEnd(const Status& status) override;
@@ -112,8 +113,8 @@ class Call final : public h2::StreamHandler,
   // Forwards the request with a message in which parts are replaced or removed.
   void SendSpliced(const Adjustment& adjustment);
   void SendRequest(std::string_view suffix);
-  // The request is not what stages can read: let it pass as it is where no runtime can read it
-  // either, or where no stage looks at it.
+  // Stages cannot read the request. It passes as it is where no runtime can read it either, or
+  // where no stage looks at it.
   void PassUnread(const Status& why);
   // Bytes of a reply whose messages become others.
   void PassRewritten(const h2::Slice& data);

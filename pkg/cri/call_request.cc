@@ -120,7 +120,7 @@ void Call::PassUnread(const Status& why) {
     return Finish(
         InvalidArgument("cannot tell which runtime {} is for: {}", method_.name, Message(why)));
   }
-  // What a runtime might read all the same would happen unseen by the policy.
+  // If a runtime can read the request all the same, it would carry it out unseen by the policy.
   const bool readable = !request_complete_ || !reading_->request.cut_short();
   if (LookedAt() && readable) {
     return Finish(Annotate(why, fmt::format("cannot tell what this {} is to do", method_.name)));

@@ -43,7 +43,8 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   size_t position() const { return position_; }
   const std::string& name() const { return name_; }
   bool done() const { return done_; }
-  // Of a stream: nothing came since the last two times that this was asked, for no want of room.
+  // For a stream: nothing came since the last two times that this was asked, although there was
+  // room.
   bool silent() {
     if (std::exchange(heard_, false) || done_ || owed_ > 0) return asked_ = false;
     return std::exchange(asked_, true);

@@ -25,7 +25,7 @@ namespace resmgr {
 // asked or fails, the client gets that runtime's name and status and not the others' entries.
 //
 // A runtime that has not answered when the patience is over has failed, and the call with it:
-// Unavailable. Of a stream a runtime has to say something new within the patience, unless the
+// Unavailable. In a stream, a runtime has to send something new within the patience, unless the
 // stream is an endless one.
 //
 // With a Merge function every runtime's outcome counts, also a failure, and the function says what
@@ -62,11 +62,12 @@ class FanOutCall {
     bool streams = false;  // the replies are streams of messages
     bool endless = false;  // which have no end, and may be silent
     Merge merge{};         // only where they are not
-    // What of a stream's message is left for the client; nullopt: all, "": nothing. May be empty.
+    // The part of a stream's message that the client gets; nullopt: all, "": nothing. May be empty.
     std::function<std::optional<std::string>(size_t runtime, std::string_view message)> edit{};
     // Told of each runtime's end, by its position, but not of those that are given up.
     std::function<void(size_t runtime, bool ok)> ended{};
-    // With a Merge function: of a runtime that hangs nothing is expected. May be empty.
+    // With a Merge function: whether the runtime hangs, so that the call does not wait for it. May
+    // be empty.
     std::function<bool(size_t runtime)> hangs{};
     std::chrono::milliseconds patience = kPatience;
   };

@@ -82,7 +82,7 @@ TEST_F(HungRuntimeTest, C12UnknownIdOfAnotherRuntimeDoesNotWaitForIt) {
     EXPECT_LT(steady_clock::now() - begin, kAtOnce);
   }
   EXPECT_THAT(second_.Calls("ListContainers"), SizeIs(1)) << "it is asked once until it answers";
-  // What no runtime that answers has may be of the one that hangs.
+  // A container that no answering runtime has may belong to the runtime that hangs.
   cri::ContainerStatusRequest request;
   request.set_container_id("none");
   const auto result =

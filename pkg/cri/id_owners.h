@@ -17,9 +17,9 @@
 
 namespace resmgr {
 
-// Which of several runtimes gave an id. Runtimes make random ids of 64 digits, and the ids that
-// clients see are those of the runtimes. Two runtimes may claim the same id all the same: they are
-// one under two names, or one has a copy of the other's directory. Then the first claim counts
+// Knows which of several runtimes gave an id. Runtimes make random ids of 64 digits, and the ids
+// that clients see are those of the runtimes. Two runtimes may claim the same id all the same: they
+// are one under two names, or one has a copy of the other's directory. Then the first claim counts
 // until its runtime removes what has the id, or lists all that it has without it. Loop's thread
 // only.
 class IdOwners {
@@ -54,15 +54,15 @@ class IdOwners {
 
   // False: another runtime has this id, and keeps it.
   bool Add(Kind kind, std::string_view id, Owner owner);
-  // Where this runtime has it.
+  // Forgets the id if this runtime has it.
   void Remove(Kind kind, std::string_view id, Owner owner);
   // Some runtime has exactly this id.
   bool Knows(Kind kind, std::string_view id) const { return Table(kind).contains(id); }
   // Another runtime has exactly this id.
   bool IsOfOther(Kind kind, std::string_view id, Owner owner) const;
   ListBegin BeginList() { return {++time_}; }
-  // All ids that this runtime says it has: takes those that no other has, and forgets those that
-  // are older than the list and not in it.
+  // `ids` are all that this runtime says it has. Adds those that no other runtime has, and forgets
+  // the runtime's ids that are older than the list and not in it.
   void SetAll(Kind kind, Owner owner, const std::vector<std::string_view>& ids, ListBegin begin);
 
   // The owner of the id or of all ids that begin with it, as runtimes take an id's beginning.
@@ -90,7 +90,7 @@ class IdOwners {
   const Ids& Table(Kind kind) const { return tables_.at(static_cast<size_t>(kind)); }
 
   std::array<Ids, 3> tables_;
-  // By kind and id: who claims what another one has.
+  // By kind and id: the runtime that claims an id of another one.
   std::map<std::pair<Kind, std::string>, Owner> conflicts_;
   std::function<void(const Conflict&)> tell_;
   std::set<std::pair<Kind, Owner>> listed_;

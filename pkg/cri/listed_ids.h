@@ -18,9 +18,9 @@ namespace resmgr {
 Status LearnList(IdOwners& owners, IdOwners::Kind kind, size_t backend, std::string_view list,
                  IdOwners::ListBegin begin);
 
-// Such a reply, with a filter or without, less what has an id that another runtime has: clients
-// name things by ids alone, and would stop and remove the other runtime's. nullopt: there is none,
-// or it is no protobuf.
+// Such a reply, with a filter or without, but without entries whose id belongs to another runtime:
+// clients use the id alone, and would stop or remove the container of the other runtime. nullopt:
+// there is no such entry, or the reply is no protobuf.
 std::optional<std::string> WithoutThoseOfOthers(const Backends& backends, IdOwners::Kind kind,
                                                 size_t backend, std::string_view list);
 

@@ -14,7 +14,7 @@
 
 namespace resmgr {
 
-// Whether the bytes end in the midst of a field of theirs, so that no runtime reads them.
+// Whether the bytes end in the midst of a field, so that no runtime can read them.
 bool IsCutShort(std::string_view message);
 
 // What the resource manager needs from messages, read straight from their bytes: the rest is not

@@ -11,7 +11,8 @@ enum class Service { kRuntime, kImage, kOther };
 
 // What a request's path tells. Views into the path or into constants.
 struct Method {
-  // "/runtime.v1.RuntimeService/Version"; of a known one without the slash in front, with it.
+  // "/runtime.v1.RuntimeService/Version". A known path that comes without the slash in front gets
+  // one.
   std::string_view path;
   std::string_view name;  // "Version"
   Service service = Service::kOther;

@@ -22,11 +22,12 @@ namespace resmgr {
 // While a runtime is away, a list has the pods and containers of the others, so that their calls go
 // on; what is known to be of the one that is away is `unclear` in it, and keeps its CPUs. A list
 // fails where no runtime could be listed. A runtime that takes longer than the others by kGrace
-// counts as one that is away, too, until it has answered: then what it has is listed anew, and that
-// list waits for it. What a runtime has under an id that another one had first is left out.
+// counts as one that is away, too, until it has answered: then its pods and containers are listed
+// anew, and that list waits for it. If two runtimes have the same id, a list leaves out the entry
+// of the runtime that had it later.
 class RuntimeClients final : public RuntimeClient {
  public:
-  // Where it is known what it has, which keeps its CPUs.
+  // For a runtime whose containers are known: these keep their CPUs meanwhile.
   static constexpr std::chrono::milliseconds kGrace{50};
   // At the start, and after each connect.
   static constexpr std::chrono::milliseconds kFirstGrace{1'000};

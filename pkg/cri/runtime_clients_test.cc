@@ -163,7 +163,7 @@ TEST_F(RuntimeClientsTest, RuntimeThatHangsIsWaitedForOnce) {
   EXPECT_THAT(List(OkStatus(), OkStatus())->containers, SizeIs(2));
 }
 
-// Two runtimes with the same id: what the second one says of it reaches nobody.
+// If two runtimes have the same id, lists and events leave out what the second one says of it.
 TEST_F(RuntimeClientsTest, B5TheFirstOfTwoWithTheSameIdKeepsIt) {
   Hold(first_, "a");
   Hold(second_, "a");
@@ -194,14 +194,14 @@ TEST_F(RuntimeClientsTest, B5TheFirstOfTwoWithTheSameIdKeepsIt) {
   ASSERT_TRUE(without.ok());
   EXPECT_THAT(without->containers, SizeIs(1));
   EXPECT_THAT(without->unclear.containers, ElementsAre(ContainerId("a")));
-  // And gives it back.
+  // The first runtime gives the id back.
   first_.held = {};
   ASSERT_TRUE(List(OkStatus(), OkStatus()).ok());
   const auto inventory = List(OkStatus(), OkStatus());
   EXPECT_THAT(inventory->containers, SizeIs(3));
 }
 
-// What a former daemon noted counts more than the order of the runtimes.
+// The notes of a former daemon count more than the order of the runtimes.
 TEST_F(RuntimeClientsTest, B5AnOwnerThatIsKnownKeepsItAtTheFirstList) {
   Hold(first_, "a");
   Hold(second_, "a");

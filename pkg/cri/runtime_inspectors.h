@@ -31,8 +31,8 @@ class RuntimeInspectors final : public RuntimeAccess {
   void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
   // Without those of runtimes that are away, which stages ask for when they are back; a runtime
   // that hangs, or is a second slower than the others, is one of them. Fails where all are, or
-  // where one fails otherwise. What a runtime has under an id that another one had first is left
-  // out.
+  // where one fails otherwise. If two runtimes have the same id, the entry of the runtime that had
+  // it later is left out.
   void InspectAll(Done<Everything> done) override;
 
   void UpdateContainer(const ContainerId& id, const ResourceChange& change,

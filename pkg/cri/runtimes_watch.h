@@ -40,7 +40,7 @@ struct RuntimeView {
   // Of clients; counted where there are several runtimes.
   uint64_t calls = 0;
   uint64_t errors = 0;  // of these: ended with an error of the runtime, or did not reach it
-  // Of several: pod sandboxes and containers whose ids another one has.
+  // With several runtimes: pod sandboxes and containers that this one claims and another one has.
   uint64_t refused_claims = 0;
   std::string last_error{};  // of our own questions
 };

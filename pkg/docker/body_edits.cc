@@ -110,8 +110,8 @@ void AddNumber(std::string_view name, const std::optional<int64_t>& value, NewMe
   if (value) members.emplace_back(name, fmt::format("{}", *value));
 }
 
-// The same limit by NanoCpus. What lifts the limit stays a quota, which dockerd takes from both;
-// a period alone does not matter to NanoCpus.
+// Turns the limit into NanoCpus. A quota that lifts the limit stays a quota, since dockerd takes it
+// for containers of both kinds; a period alone does not matter to NanoCpus.
 void UseNanoCpus(const std::optional<int64_t>& quota, const std::optional<int64_t>& period,
                  NewMembers& members) {
   const bool limits = quota.value_or(0) > 0;

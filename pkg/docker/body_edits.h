@@ -25,8 +25,8 @@ bool DockerLeavesOut(Operation operation, const FieldChange& change);
 StatusOr<std::string> EditBody(Operation operation, std::string_view body,
                                const Adjustment& adjustment);
 
-// What limits a container's CPU time. dockerd refuses an update of one that limits it by the other
-// one.
+// The field that limits a container's CPU time. dockerd refuses an update that limits it by the
+// other field.
 enum class LimitedBy : uint8_t { kQuota, kNanoCpus };
 
 // The bodies of updates of our own.

@@ -122,7 +122,7 @@ struct RawResources {
     fields.Text(name, value, "CpusetCpus", cpus);
     fields.Text(name, value, "CpusetMems", mems);
   }
-  // What dockerd takes from beside the HostConfig where that has 0 or "".
+  // Takes the fields that stand beside the HostConfig where that has 0 or "", as dockerd does.
   void FillFrom(const RawResources& beside, const std::string& cpuset) {
     if (shares == 0) shares = beside.shares;
     if (memory == 0) memory = beside.memory;

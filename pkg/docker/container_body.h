@@ -13,7 +13,7 @@
 
 namespace resmgr::docker {
 
-// In microseconds: what dockerd makes of NanoCpus is a quota for this period.
+// In microseconds: dockerd turns NanoCpus into a quota for this period.
 inline constexpr int64_t kNanoCpusPeriod = 100'000;
 
 // What the body of a request says that creates a container, read as dockerd reads it: names of

@@ -54,7 +54,7 @@ TEST(ContainerBodyTest, ReadsEqualNamesAsGoDoes) {
   EXPECT_EQ(none->resources, LinuxResources());
 }
 
-// What dockerd 20.10 was seen to make of such bodies.
+// The expected values are those that dockerd 20.10 was seen to use for such bodies.
 TEST(ContainerBodyTest, ReadsWhatStandsBesideHostConfigAsDockerdDoes) {
   const auto read = [](const char* text) {
     const auto body = ReadCreateBody(text);

@@ -10,7 +10,7 @@ namespace resmgr::docker {
 // The fields of HostConfig (Docker API 1.41), which clients before version 1.18 of the API put
 // beside it. Pure functions.
 
-// Whether Go reads a member with this name, in quotes, into one of them.
+// Whether Go reads a member with this name (in quotes) into one of these fields.
 bool IsHostConfigField(std::string_view quoted);
 
 // Those members of a creation's body, `"name":value`, in their order. The body has passed

@@ -72,7 +72,7 @@ struct GrpcStatus {
 // From trailers (or the only header block). A missing grpc-status counts as UNKNOWN.
 GrpcStatus ReadGrpcStatus(const h2::HeaderBlock& trailers);
 
-// The time that the client gives its call (grpc-timeout). nullopt: it does not say one that can be
+// The time that the client gives its call (grpc-timeout). nullopt: there is none, or it cannot be
 // read.
 std::optional<std::chrono::milliseconds> ReadGrpcTimeout(const h2::HeaderBlock& headers);
 // grpc-status and grpc-message, percent-encoded (PROTOCOL-HTTP2.md, "Responses").

@@ -13,20 +13,20 @@ namespace resmgr::hooks {
 struct HookFileText {
   std::string name;            // "koordlet.json"
   StatusOr<std::string> text;  // or why it cannot be read
-  // The directory has so many files before it that it is not used: only what it says of failures
-  // counts.
+  // The directory has so many files before it that it is not used: only its failure policy counts.
   bool beyond_limit = false;
 };
 
-// That are used, and that are read.
+// Limits of the files that are used, and of the files that are read.
 inline constexpr size_t kMostHookFiles = 64;
 inline constexpr size_t kMostHookFilesRead = 256;
 
 // The files whose names end in ".json" and do not begin with a dot, in the order of their names, at
 // most kMostHookFilesRead of them, and one without text where there are more. Symbolic links are
-// followed, as ConfigMaps need. What is no regular file, or longer than kLongestHookFile, has a
-// status in place of its text; what is no longer there when it is opened is left out. A directory
-// that is absent has no files. Blocks on the disk; never waits for a writer of a FIFO.
+// followed, as ConfigMaps need. An entry that is no regular file, or is longer than
+// kLongestHookFile, has a status in place of its text; a file that is gone when it is opened is
+// left out. A directory that is absent has no files. Blocks on the disk; never waits for a writer
+// of a FIFO.
 StatusOr<std::vector<HookFileText>> ReadHookDirectory(const std::string& path);
 
 }  // namespace resmgr::hooks

@@ -38,7 +38,7 @@ inline constexpr std::chrono::milliseconds kLongestHookTimeout = std::chrono::mi
 StatusOr<HookFile> ParseHookFile(std::string_view file, std::string_view text,
                                  std::chrono::milliseconds timeout);
 
-// What a file that cannot be used says of that all the same, as far as it is JSON: which calls its
+// The settings that count in a file that cannot be used, as far as it is JSON: which calls its
 // server would be asked about, and whether they are refused without it. Any thread.
 struct UnusableHookFile {
   FailurePolicy failure = FailurePolicy::kIgnore;

@@ -116,7 +116,7 @@ std::vector<std::shared_ptr<HookServerPort>> HookServers::ServersOf(HookPoint po
       return server.settings().points.test(static_cast<size_t>(point));
     };
     if (file.server != nullptr && wants(*file.server)) servers.push_back(file.server);
-    // Of one that would be passed over there is nothing to ask.
+    // A file whose policy is Ignore needs no server in its place: its failure would be passed over.
     const bool refuses =
         file.unusable != nullptr && file.unusable->settings().failure == FailurePolicy::kFail;
     if (refuses && wants(*file.unusable)) servers.push_back(file.unusable);

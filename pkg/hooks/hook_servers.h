@@ -44,7 +44,7 @@ class HookServers final : public HookServersPort {
   void OnReadyChanged(std::function<void(size_t ready)> changed) { changed_ = std::move(changed); }
   // In the order of their files' names.
   std::vector<std::shared_ptr<const HookServer>> All() const;
-  // Of files that cannot be used, likewise.
+  // Those of files that cannot be used, in the same order.
   std::vector<std::shared_ptr<const UnusableServer>> Unusable() const;
 
  private:

@@ -34,7 +34,7 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMostClients = 256;
 constexpr size_t kLongestHead = size_t{16} << 10;
-// What waits for all clients together. Answers are some hundred KiB long on a large node.
+// Bytes that wait for all clients together. Answers are some hundred KiB long on a large node.
 constexpr size_t kMostUnsent = size_t{16} << 20;
 constexpr milliseconds kReadDeadline{3'000};
 constexpr milliseconds kSendDeadline{5'000};
@@ -169,7 +169,7 @@ struct HttpServer::State {
   Queue slow;
   std::vector<std::pair<uint64_t, std::string>> answers;
 
-  // Of the thread of the connections alone. The oldest first.
+  // Used by the thread of the connections alone. The oldest client is first.
   std::map<uint64_t, Client> clients;
   uint64_t next_id = 1;
   Clock::time_point accept_from{};

@@ -47,7 +47,7 @@ HttpAnswer Scrape(const ServedMetrics& served) {
   return answer;
 }
 
-// Of /healthz and /readyz.
+// The answer of /healthz or /readyz.
 HttpAnswer Told(const Health& health, bool ready) {
   std::string why = health.Sickness();
   if (why.empty() && ready) why = health.WhyNotReady();

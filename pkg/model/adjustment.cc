@@ -119,8 +119,8 @@ void Unset(const FieldChange& field, Adjustment& adjustment) {
   if (field.field == Field::kHugepageLimits) wide.hugepage_limits.Remove(field.key);
 }
 
-// What `base` says of a field goes where `later` says it in another way: runtimes would get both.
-// A file of `base` is removed, so that the one of the request is, too.
+// Removes from `base` each value that `later` says in another way (field or file): runtimes would
+// get both. A file of `base` is removed, so that the one of the request is, too.
 void GiveWay(Adjustment& base, const Adjustment& later) {
   if (later.wide() != nullptr) {
     for (const auto& edit : later.wide()->unified) {

@@ -43,7 +43,7 @@ enum class Field {
 
 std::string_view ToString(Field field);  // "cpuset_cpus", "annotations", ...
 
-// Of a label or an annotation: one that the kubelet keeps its own records in.
+// Whether a label or an annotation with this key is one in which the kubelet keeps its own records.
 bool IsKubeletsOwn(std::string_view key);
 
 // One thing that a stage changed: of what has keys, the entry with that key.
@@ -104,21 +104,22 @@ class Adjustment {
   // Says nothing of CPUs and memory nodes any more, in `unified` neither. False: it said nothing
   // before.
   bool DropPlacement();
-  // The same of labels and annotations that are the kubelet's own.
+  // Says nothing of the kubelet's own labels and annotations any more. False: it said nothing
+  // before.
   bool DropKubeletsOwn();
-  // What files in `unified` say of fields becomes these fields, where a field can say just that
+  // Replaces files in `unified` by fields, where a field can say the same
   // (pkg/model/unified_files.h). In one adjustment a file wins over the field, as at runtimes.
   void TranslateFiles();
-  // Where a file in `unified` is left that says what a field does, the field goes.
+  // Removes each field for which a file in `unified` is left.
   void YieldToFiles();
-  // Whether it sets the field, or a file in `unified` that says the same.
+  // Tells if it sets the field, or a file in `unified` that says the same.
   bool Says(const FieldChange& field) const;
   bool empty() const { return values.empty() && (wide_ == nullptr || *wide_ == WideAdjustment()); }
 
   // All that it changes, in the order of Field.
   std::vector<FieldChange> Changes() const;
-  // What `later` changes wins, entry by entry of what has keys, be it said by a field or by a file
-  // in `unified`.
+  // The changes of `later` win, entry by entry for fields with keys. It does not matter if a field
+  // or a file in `unified` says a change.
   void Merge(Adjustment&& later);
 
  private:

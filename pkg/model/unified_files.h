@@ -24,26 +24,28 @@ namespace resmgr {
 //
 // No other file has a field. Pure functions.
 
-// What the file says with this value; kCpuQuota stands for the period, too. nullopt: no field says
-// that.
+// The field that says the same as the file with this value; kCpuQuota stands for the period, too.
+// nullopt: no field does.
 std::optional<FieldChange> FieldOfFile(std::string_view file, std::string_view value);
 
-// Whether the edits set a file that says the field; it takes no longer where there are many.
+// Whether the edits set a file that says the field. The time does not depend on the number of
+// edits.
 bool SetsFileOf(const FieldChange& field, const KeyedEdits<std::string>& unified);
 
-// Says on which CPUs or memory nodes a container may run, or which others may run there: cpuset.*,
-// cpuset.cpus.partition and cpuset.cpus.exclusive among them.
+// Whether the file determines on which CPUs or memory nodes a container may run, or which others
+// may run there: cpuset.*, including cpuset.cpus.partition and cpuset.cpus.exclusive.
 bool IsPlacementFile(std::string_view file);
 
-// Sets the field in place of the file. False: the field cannot say just that. So it is with
-// cpu.weight, which runtimes make of shares by different formulas; with memory.swap.max, which is
-// without the memory; and with values that cannot be read.
+// Sets the field in place of the file. False: the field cannot say exactly the same. This is so for
+// cpu.weight, since runtimes compute it from shares by different formulas; for memory.swap.max,
+// which does not include the memory; and for values that cannot be read.
 bool AddAsField(std::string_view file, std::string_view value, Adjustment& adjustment);
 
-// The field of a change, be it said by a file; a change that no field says is its own.
+// The field that a change is about, also when a file says it; the change itself if no field says
+// it.
 FieldChange MeaningOf(const FieldChange& change);
 
-// The file's word takes the place of the field's, which is not said any more.
+// Clears the field, since a file says its value instead.
 void Unset(const FieldChange& field, LinuxResources& resources);
 
 // The file that a field may have been translated from. "": there is none.

@@ -45,7 +45,7 @@ struct NodeView {
   std::function<std::vector<SeenContainer>()> seen = [] { return std::vector<SeenContainer>(); };
   // How many calls the dump lacks.
   std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
-  // What an operator should look after that is wrong with the machine; each a sentence.
+  // Problems of the machine that an operator should look after; each is a sentence.
   std::function<std::vector<std::string>()> machine_problems = [] {
     return std::vector<std::string>();
   };

@@ -32,7 +32,7 @@ class PodsCgroupWatch {
   PodsCgroupWatch(const PodsCgroupWatch&) = delete;
   PodsCgroupWatch& operator=(const PodsCgroupWatch&) = delete;
 
-  // What an operator should look after; each a sentence.
+  // Problems that an operator should look after; each is a sentence.
   std::vector<std::string> problems() const;
 
  private:

@@ -28,8 +28,8 @@ class PolicyHost {
       const Policy* policy) const = 0;
   // As ResourceManager::SetStartFailurePolicy; holds for brains that come, too.
   virtual void SetStartFailurePolicy(FailurePolicy policy) = 0;
-  // As ResourceManager::SetRefusedUpdates; holds for brains that come, and for those that release
-  // their containers.
+  // As ResourceManager::SetRefusedUpdates; applies to later brains, too, and to brains that are
+  // releasing their containers.
   virtual void SetRefusedUpdates(RefusedUpdates choice) = 0;
   // What the resource managers of this host did last; the former ones' too.
   virtual const History& history() const = 0;

@@ -113,8 +113,8 @@ class RelayDoor final : public FrontDoor {
         context_.loop, context_.flushes, options_.runtime_socket,
         options_.image_socket.value_or(options_.runtime_socket), aliases());
   }
-  // Which runtime had what when the former daemon ended: another one that lists the same id first
-  // does not get it.
+  // Restores which runtime had which id when the former daemon ended, so that another runtime does
+  // not get an id because it lists it first.
   void RememberOwners(const StateStore& state) {
     state.ForEach([this](std::string_view id, const SavedContainer& saved) {
       if (!saved.origin) return;

@@ -29,7 +29,8 @@ StatusOr<FoundMachine> MachineOf(const NodeOptions& options) {
   return found;
 }
 
-// Of the machine that we run on. Under null, which places nothing, they are no news.
+// Adds the problems of the machine that we run on. The policy null places nothing, so it does not
+// warn of them.
 void AddMachineProblems(const NodeOptions& options, const std::optional<CgroupSets>& pods,
                         Setup& setup) {
   setup.live = pods.has_value();

@@ -293,7 +293,7 @@ void PluginFront::SendAgain(const ContainerId& id) {
   if (early_.WasSent(id)) events_.doubtful(id);
 }
 
-// What all plugins together made of the request.
+// Takes the values of the request after the changes of all plugins.
 void PluginFront::TakeTold(const api::Container& container) {
   if (!container.linux().has_resources()) return;
   mirror_.SetTold(ContainerId(container.id()), ToResources(container.linux().resources()));

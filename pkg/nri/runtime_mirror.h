@@ -38,10 +38,10 @@ class RuntimeMirror {
   // What the runtime was told to set, or what it says that is in force.
   void Apply(const ContainerId& id, const ResourceValues& values);
   void Merge(const ContainerId& id, const LinuxResources& resources);
-  // The runtime is being told something of which other plugins may make something else, until it
-  // says what is in force.
+  // The runtime is being sent values that other plugins may change, so they are not known until the
+  // runtime says what is in force.
   void SetUntold(const ContainerId& id);
-  // It says these CPU numbers are.
+  // The runtime says that these CPU numbers are in force.
   void SetTold(const ContainerId& id, const LinuxResources& in_force);
 
   bool Has(const ContainerId& id) const { return containers_.contains(id); }

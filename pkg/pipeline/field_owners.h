@@ -31,8 +31,8 @@ class FieldOwners {
   static constexpr size_t kMostContainers = 4096;
   static constexpr size_t kMostOwners = 256;
 
-  // The runtime has carried the changes out. A later change of the same field of the container, be
-  // it by a file of cgroup v2, takes its place. The id may be the beginning of one that is known.
+  // The runtime has carried the changes out. A later change of the same field of the container,
+  // also by a file of cgroup v2, replaces it. The id may be the beginning of one that is known.
   void Add(std::string_view id, std::vector<FieldOwner> owners);
   void Forget(std::string_view id);
 

@@ -52,16 +52,16 @@ class Pipeline {
   // of a call, or in a request of its own to the runtime.
   void NoteDroppedPlacement(const Stage& stage) { NoteDroppedPlacement(stage.options().name); }
 
-  // A stage asks the runtime by itself to set these values of a container, and then, that the
-  // runtime has accepted them.
+  // Called when a stage itself asks the runtime to set these values of a container, and again, with
+  // `accepted`, when the runtime has accepted them.
   void TellSetByStage(const ContainerId& id, const ResourceValues& values, bool accepted) {
     if (policy_stage_ != nullptr) policy_stage_->OnSetByStage(id, values, accepted);
   }
 
   // Who changed what, for `explain`.
   const FieldOwners& owners() const { return owners_; }
-  // How often a stage, or a client beside the fields of its request, wanted CPUs or memory nodes
-  // that are the policy's to decide.
+  // How often a stage, or a client by files of cgroup v2, wanted to set CPUs or memory nodes, which
+  // the policy decides.
   uint64_t dropped_placements() const { return dropped_placements_; }
   // How often a call went on without a stage that failed.
   uint64_t ignored_failures() const { return ignored_failures_; }

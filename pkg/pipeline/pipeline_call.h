@@ -46,8 +46,8 @@ class PipelineCall {
     // Whether the protocol can take a list of CPUs or memory nodes out of a request. A stage that
     // does so where it cannot has failed.
     virtual bool ClearsPlacement() const { return true; }
-    // The same of a file of cgroup v2 that the request names. Where it cannot, a request with one
-    // that says where the container may run is refused, and the others stay.
+    // The same for a file of cgroup v2 that the request names. If the protocol cannot remove it, a
+    // request with a file that says where the container may run is refused, and other files stay.
     virtual bool RemovesFiles() const { return true; }
 
    protected:
@@ -105,11 +105,11 @@ class PipelineCall {
   void RollBackAll();
   // Takes what the stage changes into its account. An error: the protocol cannot carry it.
   Status NoteChanges(const StageCall& call, const Adjustment& adjustment);
-  // Takes out of it the files of cgroup v2 that the protocol cannot carry.
+  // Removes from the adjustment the files of cgroup v2 that the protocol cannot carry.
   void LeaveOutFiles(const Stage& stage, Adjustment& adjustment);
-  // Not OK: what the request names beside its fields could not be taken out.
+  // Not OK: the request names files of cgroup v2 that could not be removed.
   Status CheckFiles() const;
-  // Takes out of the request what its own files of cgroup v2 say of that which is decided here.
+  // Removes from the request its own files of cgroup v2 about values that are decided here.
   void DropFiles();
   bool PassReply();
   void WaitForRelease();

@@ -86,8 +86,8 @@ class RuntimeAccess {
   struct Everything {
     std::vector<SandboxFacts> sandboxes;
     std::vector<ContainerFacts> containers;
-    // Ids of both that are known to be of a runtime, of several, that could not be asked: what was
-    // known of them holds.
+    // With several runtimes: ids of pod sandboxes and containers whose runtime could not be asked.
+    // Earlier knowledge about them still holds.
     std::vector<std::string> unlisted{};
   };
 

@@ -24,7 +24,7 @@ class StageCall;
 
 // How the call ended at the runtime.
 struct Outcome {
-  // What that means for those that keep account of what the runtime has.
+  // The meaning of the outcome for stages that keep account of what the runtime has.
   enum class Kind {
     kDone,     // it has taken effect
     kGone,     // what it is about does not exist, which ends it like a stop or removal: NOT_FOUND
@@ -38,7 +38,8 @@ struct Outcome {
   // CreateContainer, RunPodSandbox: the id that the runtime gave. ContainerStatus: that of a
   // container that has exited, else empty. Valid until After returns.
   std::string_view id{};
-  // What all stages together changed of the request. nullptr where there was no forwarded request.
+  // The changes of all stages together to the request. nullptr where there was no forwarded
+  // request.
   const Adjustment* sent = nullptr;
 
   Kind kind() const;

@@ -88,9 +88,9 @@ class Policy {
   // more is known, as after a restart.
   virtual std::vector<std::string> Explain(ContainerKey key) const;
 
-  // What the pod's annotations ask for without effect, since only pods of other namespaces may ask
-  // for it (PrivilegedNamespaces): one sentence each, which names annotation and key. The reason of
-  // the placement says it, too.
+  // Says which annotations of the pod have no effect, since only pods of other namespaces may use
+  // them (PrivilegedNamespaces): one sentence each, which names annotation and key. The reason of
+  // the placement contains it, too.
   virtual std::vector<std::string> Unheeded(const Pod& /*pod*/,
                                             const Container& /*container*/) const {
     return {};

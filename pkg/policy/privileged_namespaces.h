@@ -10,9 +10,9 @@
 
 namespace resmgr {
 
-// The namespaces whose pods may ask by annotation for what other containers are protected from: to
-// run on exclusive CPUs of others, or on the reserved CPUs. Everybody who may create pods may write
-// annotations, but only administrators put pods into these namespaces. A value.
+// The namespaces whose pods may ask by annotation to run on exclusive CPUs of other containers, or
+// on the reserved CPUs. Other containers are protected from this: all users that create pods can
+// write annotations, but only administrators put pods into these namespaces. A value.
 class PrivilegedNamespaces {
  public:
   // Reads the key PrivilegedNamespaces of a policy's section: globs that replace the default.
@@ -20,7 +20,7 @@ class PrivilegedNamespaces {
 
   bool Include(const Pod& pod) const;
 
-  // What is said of such an annotation of a pod that is not in one of them; `policy` is the
+  // The sentence about such an annotation of a pod that is not in one of them; `policy` is the
   // section's name.
   static std::string WhyIgnored(std::string_view annotation, const Pod& pod,
                                 std::string_view policy);

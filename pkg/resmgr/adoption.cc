@@ -74,7 +74,7 @@ class Adopter {
     }
   }
 
-  // What was kept of a container of a pod that is new here, and tells the pod's class.
+  // Finds a saved container of a pod that is new here; the saved container tells the pod's class.
   std::optional<SavedContainer> KeptOf(const PodSandboxId& id,
                                        const RuntimeInventory& inventory) const {
     for (const RuntimeContainer& reported : inventory.containers) {
@@ -92,8 +92,8 @@ class Adopter {
     return state_writer_.FindCreation(reported.pod_id, reported.name, reported.attempt);
   }
 
-  // Of a pod whose class the runtime does not tell: as it was kept, or else that of what is in
-  // force for its containers.
+  // Sets the class of a pod for which the runtime does not tell it: the saved class, or else the
+  // class that follows from the values in force for its containers.
   void FillInQos(Pod& pod, const RuntimeInventory& inventory) {
     if (const std::optional<SavedContainer> kept = KeptOf(pod.id, inventory)) {
       pod.qos = *kept->qos;
@@ -229,8 +229,8 @@ class Adopter {
     record.texts = std::make_unique<AskedTexts>(saved.texts);
   }
 
-  // What the container asks for is as saved, unless an update has arrived whose outcome is not on
-  // the disk: false, and the place that was saved is that of other needs.
+  // Takes the saved request of the container, unless an update has arrived whose outcome is not on
+  // the disk: then it returns false, and the saved place belongs to other needs.
   bool TakeNumbers(ContainerRecord& record, const RuntimeContainer& reported,
                    const SavedContainer& saved) const {
     Container& container = record.container;
@@ -278,7 +278,7 @@ class Adopter {
     container.requested.cpu_period = requested.cpu_period;
   }
 
-  // What the runtime's own plugins made of what it was told last.
+  // Takes the numbers that the runtime's own plugins made of the last values that it was told.
   void TakeFirstReportOf(ContainerRecord& record, const RuntimeContainer& reported) {
     Container& container = record.container;
     const bool news = !container.set_later.reported && record.told_at <= since_;

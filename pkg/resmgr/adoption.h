@@ -39,11 +39,11 @@ struct Adoption {
   std::vector<ContainerKey> started_unseen;
   // Were known by notes alone (ContainerRecord::kept): this is the first that the runtime tells.
   std::set<ContainerKey> kept_reported;
-  // The list is the first that tells what is in force for them since the runtime was last told
-  // something (NumbersSetLater::reported).
+  // For these containers the list is the first that tells the values in force since the runtime was
+  // last told something (NumbersSetLater::reported).
   std::vector<ContainerKey> first_reported;
-  // Pods that are new here and whose QoS class is as it was kept, since the runtime does not tell
-  // it.
+  // Number of pods that are new here and whose QoS class was taken from the state, since the
+  // runtime does not tell it.
   size_t classes_not_told = 0;
   // Containers that are new here and of which nothing was kept, ascending.
   std::vector<ContainerKey> without_notes;

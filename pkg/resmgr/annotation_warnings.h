@@ -17,7 +17,7 @@ class AnnotationWarnings final : public Observer {
 
   void OnPlaced(const Act& act) override { Look(act); }
   void OnAdopted(std::span<const Act> acts) override;
-  // The policy is another one, or has other options.
+  // Called when the policy is another one, or has other options.
   void Look(const Act& act);
 
  private:

@@ -82,8 +82,8 @@ struct ContainerRecord {
 
   Lifecycle life;  // Lifecycle, by Advance
 
-  // ResourceManager::Impl, creations. A newer attempt is being created and took its CPUs over; they
-  // come back if that fails.
+  // ResourceManager::Impl, creations. A newer attempt is being created and has taken its CPUs over;
+  // this container gets them back if that fails.
   bool superseded = false;
   // Starts. It was logged that it may run on exclusive CPUs of others.
   bool unpinned_warned = false;
@@ -107,7 +107,8 @@ struct ContainerRecord {
   ContainerKey supersedes{};
   // While it is being created: its siblings get these back if that fails.
   std::vector<ReducedSibling> bounded;
-  // Likewise its pod gets this class back, where that is derived from what containers ask for.
+  // While it is being created: its pod gets this class back if that fails, where the class is
+  // derived from what containers ask for.
   std::optional<QosClass> former_qos{};
   // The placement that it had before it exited or was superseded; mostly none.
   std::unique_ptr<Placement> former;

@@ -62,7 +62,7 @@ class ContainerStore {
   void Touch(ContainerRecord& record) { record.touched = ++clock_; }
   void Touch(PodRecord& pod) { pod.touched = ++clock_; }
   uint64_t clock() const { return clock_; }
-  // Something happened that overrules no list.
+  // Counts an event that makes no earlier list invalid.
   uint64_t Tick() { return ++clock_; }
 
   using Containers = std::map<ContainerKey, ContainerRecord>;

@@ -11,8 +11,8 @@
 
 namespace resmgr {
 
-// Writes CPUs and memory nodes into containers' cgroups, past the runtime, which then reports what
-// it has noted and not what is in force. For containers whose update the runtime refuses. Loop's
+// Writes CPUs and memory nodes into the cgroups of containers whose update the runtime refuses. The
+// runtime does not know of the write: it reports its own notes, and not what is in force. Loop's
 // thread only.
 class CpusetWriter {
  public:
@@ -27,10 +27,11 @@ class CpusetWriter {
   struct Answer {
     // OK: the kernel enforces it. Else it may be in force in part.
     std::function<void(const Status& status)> done;
-    // A write that was given up, and answered, has ended after all: what is in force is not known.
+    // A write that was given up, and already answered, has ended after all: the CPUs in force are
+    // not known.
     std::function<void()> late;
   };
-  // Runs `done` soon, whatever hangs, and never from within.
+  // Runs `done` soon, even if the write hangs, and never inside this call.
   virtual void Write(Subject subject, Answer answer) = 0;
 };
 

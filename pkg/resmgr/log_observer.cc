@@ -249,7 +249,7 @@ void LogObserver::OnPushed(const Act& act) {
              Describe(Place::Of(act.container.placement)));
 }
 
-// What is tried again and again is one line.
+// Repeated failures with the same cause give one warning; further ones are debug lines.
 void LogObserver::LogNotUpdated(const Act& act, const Status& why) {
   const auto [last, first] = failed_.try_emplace(act.container.key, why);
   const bool news = first || last->second != why;

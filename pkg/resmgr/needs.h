@@ -24,7 +24,8 @@ Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported, Byt
 // What a container that needs this had requested, of which the runtime reports what is in force.
 LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requirements& needs);
 
-// Whether these shares may be reported so: runtimes may report them by way of cgroup v2's weights.
+// Whether `reported` may stand for these shares: runtimes may convert shares to weights of cgroup
+// v2 and back.
 bool IsSameByWeight(int64_t shares, const std::optional<int64_t>& reported);
 // Whether the shares in force, where they are reported, are those that the container had when it
 // was saved, with what later stages had made of them. Runtimes may report them by way of cgroup

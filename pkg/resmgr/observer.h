@@ -78,7 +78,7 @@ class Observer {
   // container is still there.
   virtual void OnPushed(const Act& /*act*/) {}
   virtual void OnFailed(const Act& /*act*/, const Status& /*why*/) {}
-  // One whose update failed has what it should have.
+  // A container whose update failed now has what it should have.
   virtual void OnRecovered(const Act& /*act*/) {}
   // The runtime refused an update, and the CPUs and memory nodes of the container were written into
   // its cgroup past it: `why` says so. Told again after each further refusal.

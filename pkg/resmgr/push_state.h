@@ -34,8 +34,9 @@ struct PushState {
   // Values of other programs that the last update carried, so that the runtime reports them; null
   // where there are none.
   std::shared_ptr<const ResourceValues> kept;
-  // While its CPUs and memory nodes were written past the runtime, the latter's own, as it had
-  // noted them before: null where the runtime knows. Its next update may put these back in force.
+  // Set while its CPUs and memory nodes are ones that were written past the runtime: the sets that
+  // the runtime has noted, which its next update may put back in force. Null where the runtime
+  // knows the sets in force.
   std::shared_ptr<const ResourceValues> noted;
   bool sets_alone = false;  // after a refusal: the next update has CPUs and memory nodes alone
   CpuSet possible;          // where it may be running, by what was sent
@@ -48,12 +49,13 @@ struct PushState {
   EventLoop::HandlePtr retry;
   std::chrono::milliseconds delay{0};
   Status last_error;
-  // Since when it has kept a start waiting, or was refused CPUs or memory nodes; reset when it is
-  // where it should be.
+  // The time since which it has kept a start waiting, or was refused CPUs or memory nodes; reset
+  // when it is where it should be.
   std::optional<EventLoop::Clock::time_point> stuck_since;
   bool stuck_told = false;  // a start ended because of it
 
-  // Only numbers, which the runtime refused, are to be tried again: CPUs need not wait for that.
+  // Only the numbers that the runtime refused are to be tried again, and new CPUs need not wait for
+  // that.
   bool NumbersWait() const { return certain && retry != nullptr && !in_flight && forwarded == 0; }
   bool Busy() const { return in_flight || forwarded > 0 || (retry != nullptr && !NumbersWait()); }
 };

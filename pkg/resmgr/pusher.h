@@ -34,12 +34,12 @@ namespace resmgr {
 // starts it with, and would change its own notes only, as containerd does. For the same reason an
 // update of the kubelet's that meets a start is followed by one of ours.
 //
-// What another program changed in a container's cgroup can make the runtime refuse an update for
-// values that do not matter here. So a refused one is sent once more with CPUs and memory nodes
-// alone, and the numbers follow in updates of their own. Where another program has set a
-// quota that the policy does not decide, or a memory limit, these stay (Options::others).
-// Where that is refused, too, and Options::refused_updates says so, the cpuset of a container
-// without exclusive CPUs is written into its cgroup.
+// A value that another program changed in a container's cgroup can make the runtime refuse an
+// update, although the value does not matter here. So a refused one is sent once more with CPUs and
+// memory nodes alone, and the numbers follow in updates of their own. Where another program has set
+// a quota that the policy does not decide, or a memory limit, these stay (Options::others). If that
+// update is refused, too, and Options::refused_updates says so, the cpuset of a container without
+// exclusive CPUs is written into its cgroup.
 class Pusher {
  public:
   struct Options {
@@ -62,8 +62,8 @@ class Pusher {
     virtual void OnApplied(ContainerKey key) = 0;
     // An update failed and will be tried again; not called with NotFound.
     virtual void OnFailed(ContainerKey key, const Status& status) = 0;
-    // What failed last has succeeded, or is to be done no more. The pusher must not be called from
-    // here.
+    // The update that failed last has succeeded, or is not needed any more. The pusher must not be
+    // called from here.
     virtual void OnRecovered(const ContainerRecord& record) = 0;
     // An update was refused, and the cpuset is in force all the same: it was written past the
     // runtime. OnApplied follows.
@@ -101,7 +101,7 @@ class Pusher {
   void Confirm(ContainerKey key, const AppliedResources& applied);
   // What is in force is not known after all: it is sent again.
   void MarkUncertain(ContainerKey key);
-  // The same, and what other programs have set is put back.
+  // The same, and values that other programs have set are put back.
   void Restore(ContainerKey key);
   // It is about to be started although updates of it may be under way: whether the start comes
   // before or after them is not known, and what should be in force is sent again after it.
@@ -118,7 +118,8 @@ class Pusher {
   // For refusals from now on.
   void SetRefusedUpdates(RefusedUpdates choice) { refused_updates_ = choice; }
 
-  // What should be in force is in force, nothing is under way, and the runtime knows.
+  // All that should be in force is in force, nothing is under way, and the runtime knows the
+  // values.
   bool Settled(ContainerKey key) const;
   // Of these CPUs, those that the container may be running on and has to leave. None for one that
   // the policy leaves where it is, or that is not followed: to wait for it would never end.
@@ -130,14 +131,15 @@ class Pusher {
   // Of the last try; OK when it succeeded or there was none.
   Status LastError(ContainerKey key) const;
 
-  // Its CPUs and memory nodes are in force, and the runtime refuses the rest, or all.
+  // Its CPUs and memory nodes are in force, and the runtime refuses the numbers, or the whole
+  // update.
   bool OnlyNumbersRefused(ContainerKey key) const;
-  // They are in force since they were written past the runtime.
+  // Its CPUs and memory nodes are in force because they were written past the runtime.
   bool WrittenPastRuntime(ContainerKey key) const;
   // A start waits for it from now on, if not before.
   void NoteWaitedFor(ContainerKey key);
-  // Since when one that is followed has kept starts waiting or was refused its CPUs; nullopt where
-  // it does neither.
+  // The time since which a followed container has kept starts waiting, or was refused its CPUs;
+  // nullopt where neither is so.
   std::optional<EventLoop::Clock::time_point> StuckSince(ContainerKey key) const;
   // A start ends because of it; returns whether it is the first one.
   bool TellStuck(ContainerKey key);
@@ -167,7 +169,7 @@ class Pusher {
     return options_.others != nullptr && !state.restore && runtime_.WritesNotedValues();
   }
   void LookUp();
-  // A report of the runtime as if it did not have the values of others that it was sent.
+  // The runtime's report without the values of other programs that an update carried to it.
   static AppliedResources WithoutKept(const ContainerRecord& record, AppliedResources reported);
   void CallLookedUp(const std::vector<LookedUp>& updates, const ValuesOfOthers::Found& found);
   void Settle(ContainerRecord& record);
@@ -188,7 +190,7 @@ class Pusher {
   // The answer to a write in place of that update, which the runtime refused.
   void OnWriteEnded(ContainerKey key, uint64_t update, const Status& why, const Status& status);
   void OnWriteSuccess(ContainerRecord& record, const Status& why, SharedResources sent);
-  // A report of the runtime's notes as if it knew what was written.
+  // The runtime's report, with its noted sets replaced by those that were written past it.
   static AppliedResources AsWritten(ContainerRecord& record, AppliedResources reported);
   void Retry(ContainerKey key, PushState& state);
   void RetryAfter(std::chrono::milliseconds delay, ContainerKey key, PushState& state);

@@ -16,7 +16,8 @@ ResourceValues KnownQuota(const ContainerRecord& record) {
           .cpu_period = known(applied.cpu_period, desired.cpu_period)};
 }
 
-// What the policy decides is not another program's, and neither is what just changed.
+// Adds the values of other programs. A value that the policy decides, or that just changed, is not
+// one of theirs.
 ResourceValues WithOthers(const ContainerRecord& record, const ResourceValues& of_others,
                           ResourceValues values) {
   const Placement& placement = record.container.placement;
@@ -77,7 +78,7 @@ void Pusher::CallLookedUp(const std::vector<LookedUp>& updates,
     PushState& state = *record->push;
     if (state.update != updates[i].update) continue;
     const ResourceValues* carried = state.payload.get();
-    // What was in force may be what the kubelet is just changing.
+    // The kubelet may be changing the values that were found in force.
     const bool quiet = !state.overlapped && state.forwarded == 0;
     if (quiet && i < found.size() && !found[i].empty()) {
       values.push_back(WithOthers(*record, found[i], *carried));

@@ -69,7 +69,7 @@ void Pusher::OnFailure(ContainerRecord& record, const Status& status,
 }
 
 // One with exclusive CPUs is left to the runtime: after a restart its report would stand for their
-// place. What a shared container should have follows from the others, and is written again.
+// place. The cpuset of a shared container follows from the other containers, and is written again.
 bool Pusher::TryWrite(ContainerRecord& record, const Status& why, const SharedResources& sent,
                       const std::shared_ptr<const ResourceValues>& carried) {
   if (options_.cpuset_writer == nullptr || refused_updates_ != RefusedUpdates::kWrite) return false;

@@ -33,7 +33,7 @@ using enum QosClass;
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-// What runc says of a container with cpu.idle.
+// The error of runc for a container with cpu.idle.
 Status IdleRefusal() {
   return MakeStatus(
       StatusCode::kUnknown,
@@ -107,7 +107,7 @@ class RefusedUpdatesTest : public ::testing::Test {
                  Options()};
 };
 
-// What another program changed in the cgroup may make the runtime refuse the other values.
+// A value that another program changed in the cgroup may make the runtime refuse the other values.
 TEST_F(RefusedUpdatesTest, ARefusedUpdateIsTriedAgainWithTheCpusetAlone) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   node_.manager().SendAgain(shared);

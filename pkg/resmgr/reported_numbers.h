@@ -12,17 +12,17 @@
 
 namespace resmgr {
 
-// Puts the numbers that later stages made of a request into `later`. `sent`: what all stages
-// changed of it; `ours`: what it had carried without the later ones. A number that it does not
-// carry stays as it is.
+// Puts the numbers that later stages set in a request into `later`. `sent`: the changes of all
+// stages; `ours`: the values without the later stages. A number that the request does not carry
+// stays as it is.
 void TakeSent(const ResourceValues& sent, const ResourceValues& ours, NumbersSetLater& later);
 
-// The runtime's first report since it was last told something: what differs from what was sent, its
-// own plugins have changed. `placed`: of what was sent.
+// Takes the runtime's first report since it was last told something: numbers that differ from those
+// that were sent were changed by its own plugins. `placed`: the placement's part of what was sent.
 void TakeFirstReport(const LinuxResources& in_force, const ResourceValues& placed,
                      Container& container);
 
-// What the numbers in force say about a container of an earlier daemon.
+// The conclusion that the numbers in force allow about a container of an earlier daemon.
 enum class NumbersNews {
   kNone,     // they are as saved
   kPlugins,  // the runtime's own plugins have set them: what the container asks for is as saved
@@ -38,15 +38,16 @@ struct ReportOfSaved {
   bool called = false;                 // an update was under way
 };
 NumbersNews JudgeNumbers(const ReportOfSaved& report);
-// No update has changed the container's place since it was saved: one that has was given CPUs for
-// itself alone, and the container is on as many as it needs now.
+// Whether no update has changed the container's place since it was saved. An update that has
+// changed it gave the container CPUs of its own, as many as the container needs now.
 bool IsPlacedAsSaved(const ReportOfSaved& report);
 
-// What is in force, but for numbers that were set later and are in force still: these are as the
-// policy and the client have them.
+// The resources in force, without the numbers that were set later and are still in force: in their
+// place are the numbers of the policy and the client.
 LinuxResources WithoutSetLater(const SavedContainer& saved, LinuxResources in_force);
 
-// What the client named and `sent` changes: the labels, and the annotations that policies read.
+// The client's values of the labels and annotations that `sent` changes; only annotations that
+// policies read are included.
 AskedTexts TextsBefore(const Adjustment& sent, const StringMap& labels,
                        const StringMap& annotations);
 

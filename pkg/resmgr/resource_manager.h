@@ -68,8 +68,8 @@ class ResourceManager {
     std::chrono::milliseconds list_period{60'000};
     // How long an event of the runtime waits for the answer of the call that it may come from.
     std::chrono::milliseconds event_pause{100};
-    // How long after a client's call what is in force is listed, where something is remembered over
-    // restarts: the runtime's own plugins may have changed it.
+    // The time after a client's call until the values in force are listed, where something is
+    // remembered over restarts: the runtime's own plugins may have changed the values.
     std::chrono::milliseconds report_pause{5'000};
     Metrics* metrics = nullptr;  // counts decisions, updates and held starts; may be null
     // Is told of every act, beside the log and the metrics; outlives the manager. May be null.
@@ -152,8 +152,8 @@ class ResourceManager {
   // to it if this creation fails. A tentative refusal leaves the request as it was, but for its
   // pod.
   StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal = Refusal::kFinal);
-  // `sent`: what all stages, the brain's among them, changed of the request. What others set never
-  // counts as what the client asks for.
+  // `sent`: what all stages, the brain's among them, changed of the request. Values that other
+  // stages set never count as the client's request.
   void CreateSucceeded(ContainerKey key, ContainerId id, const Adjustment& sent = Adjustment());
   // The creation leaves now, changed by later stages: what the client asked for is kept on the
   // disk, for a daemon that finds the container and was not told how the creation ended.
@@ -173,7 +173,7 @@ class ResourceManager {
   std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go);
   // In place of Options::start_failure, for starts that wait already, too.
   void SetStartFailurePolicy(FailurePolicy policy);
-  // In place of Options::refused_updates. What was written stays.
+  // Replaces Options::refused_updates. A cpuset that was written stays.
   void SetRefusedUpdates(RefusedUpdates choice);
   void StartSucceeded(const ContainerId& id);
   // The runtime says so.
@@ -226,9 +226,9 @@ class ResourceManager {
   // What the runtime reports of everything that it holds, in full; changes nothing here. As
   // RuntimeClient::ListAll.
   void AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done);
-  // Sends what should be in force to the container again: it was seen to have something else. What
-  // other programs have set does not stay.
-  // Does nothing for a container that is not known.
+  // Sends the values that should be in force again, since the container was seen to have others.
+  // Values that other programs have set do not stay. Does nothing for a container that is not
+  // known.
   void SendAgain(ContainerKey key);
   void SendAgain(const ContainerId& id);
 
@@ -239,7 +239,7 @@ class ResourceManager {
   // For introspection; valid until the next call of anything else here.
   const Snapshot& snapshot() const;
   const Policy& policy() const;
-  // What should be in force is in force, and the runtime knows.
+  // All that should be in force is in force, and the runtime knows the values.
   bool Settled(ContainerKey key) const;
   // Its CPUs and memory nodes are in force, and were written past the runtime, which may report
   // others.

@@ -29,8 +29,8 @@ struct RuntimeContainer {
   std::optional<std::chrono::system_clock::time_point> started_at{};  // where it tells
   StringMap labels;
   StringMap annotations;
-  // The resources are the runtime's word; not so what it was only told, by a front door that cannot
-  // ask it.
+  // True: the runtime reported the resources. False: they are the values that it was sent, since
+  // this front door cannot ask it.
   bool told = true;
   LinuxResources resources;  // in force: from ContainerStatus.resources or the verbose info
   // Not the runtime's word, but what an earlier daemon noted of it (pkg/resmgr/kept_containers.h).
@@ -111,7 +111,7 @@ class RuntimeClient {
   // worth the time.
   virtual bool ListsTellNews() const { return true; }
 
-  // Whether an update may write values that it does not name, as the runtime has noted them.
+  // Whether an update also writes values that it does not name, from the runtime's notes.
   virtual bool WritesNotedValues() const { return true; }
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers of containers that later stages, or the runtime's own plugins, set in place of what the
-// policy and the client say. What a container asks for is never read from them, and the brain's own
-// updates leave them as they are.
+// policy and the client say. The request of a container is never read from these numbers, and the
+// brain's own updates do not change them.
 #include <memory>
 #include <utility>
 
@@ -19,8 +19,9 @@ void ResourceManager::Impl::NoteTold(ContainerRecord& record) {
   if (std::exchange(record.container.set_later.reported, false)) state_writer_.MarkChanged(record);
 }
 
-// By a client's call, which other clients' updates may follow: what comes of it is learned soon. Of
-// the brain's own updates, which may be of hundreds of containers, the next list tells it.
+// Notes a client's call. The runtime is listed soon after it, to learn the values in force before
+// another client's update may follow. The brain's own updates may be about hundreds of containers,
+// so for them the next list is soon enough.
 void ResourceManager::Impl::NoteCalled(ContainerRecord& record) {
   NoteTold(record);
   if (!state_writer_.keeps() || report_timer_ != nullptr) return;

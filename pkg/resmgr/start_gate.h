@@ -27,9 +27,9 @@ namespace resmgr {
 // the container is started anyway, as the failure policy says.
 //
 // One container blocks others for one timeout: from the first refusal of its update, or from the
-// first start that waits for it, until it has moved. Then it is overdue. What waits for it ends as
-// the failure policy says, and so does the first start that meets it later; all others go on.
-// All on the loop's thread.
+// first start that waits for it, until it has moved. Then it is overdue. A start that waits for it
+// ends as the failure policy says, and so does the first start that meets it later; all others go
+// on. All on the loop's thread.
 class StartGate {
  public:
   using Go = std::function<void(Status)>;
@@ -104,7 +104,7 @@ class StartGate {
   void SetTimer(uint64_t number, Waiting& wait);
   void ExamineOne(uint64_t number);
   void OnTimer(uint64_t number);
-  // What becomes of a start with these in its way, now that it waits no longer.
+  // The result of a start with these in its way, after its wait.
   Status End(ContainerKey key, const std::vector<Obstacle>& in_the_way, bool timed_out);
   std::string Reason(const std::vector<Obstacle>& in_the_way, bool timed_out) const;
   std::string Describe(const Obstacle& obstacle) const;

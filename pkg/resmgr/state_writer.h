@@ -33,11 +33,11 @@ class StateWriter {
   bool keeps() const { return state_ != nullptr; }
   // The container changed. One without an id, or not placed by the policy, is not kept.
   void MarkChanged(ContainerRecord& record);
-  // An update is about to be sent: it is kept as what the client asks for, beside the values that
-  // hold without it, for the runtime may refuse it. At once.
+  // Called before an update is sent. Saves at once the client's new request beside the values that
+  // hold without it, since the runtime may refuse the update.
   void SaveUpdate(ContainerRecord& record);
-  // A creation that later stages changed is about to be sent: kept by pod, name and attempt, since
-  // the container has no id yet. At once.
+  // Called before a creation that later stages changed is sent. Saves at once the client's request
+  // by pod, name and attempt, since the container has no id yet.
   void SaveCreation(const Pod& pod, const Container& container, const AskedTexts& texts);
   void Erase(const ContainerId& id);
   // Everything was adopted that there is.
@@ -46,13 +46,14 @@ class StateWriter {
   // A kubelet stated what this pod has as a whole after its sandbox was created, which not every
   // runtime tells. Written at once.
   void SaveStated(const Pod& pod);
-  // What a client asked for when it made this pod, where stages changed that. Written at once.
+  // Saves the client's request for this pod, where stages changed it. Written at once.
   void SaveAsked(const Pod& pod, const AskedTexts& texts);
-  // The runtime's pod as the client asked for it, with what was stated of it later.
+  // The runtime's pod with the client's original values, and with the values that kubelets stated
+  // later.
   Pod WithNotes(Pod listed) const;
   void ErasePod(const PodSandboxId& id);
-  // All sandboxes were listed and are in the store: what is kept of others is of no use, and of
-  // creations whose containers are known.
+  // All sandboxes were listed and are in the store. Erases the notes of other sandboxes, and those
+  // of creations whose containers are known.
   void EraseUnlistedPods();
 
   // A call about the container is about to be sent; its outcome is known. Before a start, what was

@@ -9,8 +9,9 @@
 
 namespace resmgr {
 
-// What an administrator can do about a container that the runtime does not update, by the runtime's
-// answer `why`: OK where there was none yet. "set cpu.idle to 0 in its cgroup, or delete pod ns/x".
+// Tells what an administrator can do about a container that the runtime does not update. `why` is
+// the runtime's answer, OK where there was none yet. Example: "set cpu.idle to 0 in its cgroup, or
+// delete pod ns/x".
 std::string UpdateRemedy(const Pod& pod, const Container& container, const Status& why);
 
 }  // namespace resmgr

@@ -29,7 +29,8 @@ class RecordLog {
  public:
   using Records = std::map<std::string, std::string, std::less<>>;
 
-  // What is read, and therefore what is written. A thousand containers need a few MiB.
+  // Limit of the file that is read, and therefore of the file that is written. A thousand
+  // containers need a few MiB.
   static constexpr size_t kMaxFile = size_t{48} << 20;
 
   // What was found, as far as it can be used. Never an error: without its history the owner still
@@ -41,9 +42,9 @@ class RecordLog {
   };
 
   // `label` tells whose records these are (the machine's fingerprint): those of another label are
-  // not taken. Files of former versions are read. What is of a newer version, longer than kMaxFile
-  // or no file is put aside, never overwritten. Of a damaged file the entries before the damage
-  // count; without a header that can be read `state.previous` does.
+  // not taken. Files of former versions are read. A `state` that is of a newer version, longer than
+  // kMaxFile or no file is put aside, never overwritten. In a damaged file, the entries before the
+  // damage count; if its header cannot be read, `state.previous` counts.
   RecordLog(FileSystem& files, std::string directory, std::string label);
 
   // Reads. Nothing is written yet.

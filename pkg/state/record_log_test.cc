@@ -265,7 +265,7 @@ TEST_F(RecordLogTest, NothingIsWrittenThatCouldNotBeReadAgain) {
   EXPECT_TRUE(log.Rewrite(PutOf("a", "1")).ok());
 }
 
-// What is too long or no file is neither read nor in the way.
+// A state that is too long, or is no regular file, is not read and does not block new states.
 TEST(RecordLogOnDiskTest, AStateThatCannotBeReadIsPutAside) {
   namespace fs = std::filesystem;
   const TempDir dir;
@@ -289,7 +289,7 @@ TEST(RecordLogOnDiskTest, AStateThatCannotBeReadIsPutAside) {
     spoil(how);
     RecordLog log(RealFileSystem(), directory, "machine");
     const RecordLog::Found found = log.Load();
-    // Of state.previous.
+    // The records of state.previous are found.
     EXPECT_THAT(found.records, ElementsAre(Pair("a", "1")));
     ASSERT_THAT(found.complaints, SizeIs(1));
     EXPECT_THAT(found.complaints[0], HasSubstr(how == 0 ? "more than" : "no regular file"));

@@ -44,7 +44,7 @@ struct AskedTexts {
   friend bool operator==(const AskedTexts&, const AskedTexts&) = default;
 };
 
-// What the client asks for by an update whose outcome is not known.
+// The request of a client's update whose outcome is not known.
 struct AskedUpdate {
   LinuxResources requested;
   Requirements requirements;
@@ -68,8 +68,8 @@ struct SavedContainer {
   bool mems_bound = false;
   // Where there are several runtimes: it has to do while this one is away.
   std::optional<SavedOrigin> origin{};
-  // Of one that shares exactly as many CPUs as it asks for: these, which could be taken for its own
-  // otherwise. Else empty.
+  // The shared CPUs of a container that has exactly as many of them as it asks for: without this
+  // note they could be taken for its exclusive CPUs. Else empty.
   CpuSet shared_cpus{};
   // Older notes do not have it.
   std::optional<NumbersSetLater> set_later{};
@@ -78,7 +78,8 @@ struct SavedContainer {
   bool qos_derived = false;  // of its pod: Pod::qos_derived
 };
 
-// What is saved with some containers only. All may be null, and outlive the call.
+// Data that is saved with some containers only. Each pointer may be null, and its target outlives
+// the call.
 struct SavedExtras {
   const OriginView* origin = nullptr;
   const AskedUpdate* asked = nullptr;
@@ -99,8 +100,8 @@ std::string EncodeStated(const Pod& pod);
 // Puts these into the pod. InvalidArgument: the bytes are none, and nothing is changed.
 Status AddStated(std::string_view bytes, Pod& pod);
 
-// What the client asked for when it made a pod sandbox of which a stage changed something: QoS
-// class, cgroup parent and `texts` (pkg/api/state.proto, AskedPod).
+// The client's request for a pod sandbox of which a stage changed something: QoS class, cgroup
+// parent and `texts` (pkg/api/state.proto, AskedPod).
 std::string EncodeAsked(const Pod& asked, const AskedTexts& texts);
 // Puts these in the place of what the runtime reports. InvalidArgument: the bytes are none, and
 // nothing is changed.

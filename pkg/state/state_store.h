@@ -63,10 +63,10 @@ class StateStore {
   // business.
   enum class PodNote : char {
     kHandler = 'h',  // the handler that the client named: an alias (pkg/cri/handler_aliases.h)
-    // What the client asked for by a creation that has no id yet (state_writer.h, which makes the
-    // names of these).
+    // The client's request for a container that has no id yet; state_writer.h makes the names of
+    // these notes.
     kCreation = 'c',
-    kAsked = 'a',   // what the client asked for, where a stage changed it (state_writer.h)
+    kAsked = 'a',   // the client's request, where a stage changed it (state_writer.h)
     kStated = 's',  // what kubelets stated of it later (pkg/resmgr/state_writer.h)
   };
   std::optional<std::string> FindNote(PodNote kind, const PodSandboxId& id) const;

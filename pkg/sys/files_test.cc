@@ -81,7 +81,7 @@ TEST_F(FilesTest, OfAFileThatIsTooLongNothingIsRead) {
   EXPECT_LT(peak_kib() - before, 16 * 1024);
 }
 
-// Of the kernel's files the size is not known before.
+// The size of the kernel's files is not known before they are read.
 TEST_F(FilesTest, FilesWithoutASizeAreRead) {
   EXPECT_THAT(*ReadFile("/proc/self/status", kLimit), HasSubstr("Name:"));
 }

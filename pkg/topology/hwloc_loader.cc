@@ -281,7 +281,7 @@ bool NearlyEqual(int64_t a, int64_t b) {
   return 100 * std::min(a, b) >= kPercent * std::max(a, b);
 }
 
-// What all kinds tell of how fast they are, the best that there is; all 0 where that is nothing.
+// The best measure of speed that all kinds have, one value each; all 0 where there is none.
 std::vector<int64_t> Capacities(const std::vector<Kind>& kinds) {
   std::vector<int64_t> values(kinds.size());
   for (int64_t Kind::*const what : {&Kind::capacity, &Kind::max_mhz, &Kind::base_mhz}) {
@@ -448,7 +448,7 @@ StatusOr<Machine::Parts> ReadTrustedXml(const std::string& xml) {
   return ReadLoaded(topology.get());
 }
 
-// What is allowed is told, or everything.
+// Allows the CPUs and memory nodes that the cgroup tells, or all where it tells none.
 void Allow(const CgroupSets& pods, Machine::Parts& parts) {
   CpuSet online;
   for (const Cpu& cpu : parts.cpus) {

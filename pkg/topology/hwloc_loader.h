@@ -19,13 +19,13 @@ namespace resmgr {
 
 struct LiveMachine {
   Machine::Parts parts;
-  // What containers may use of it; nullopt where the environment redirected hwloc to a description
-  // of another machine.
+  // The part of it that containers may use; nullopt where the environment redirected hwloc to a
+  // description of another machine.
   std::optional<CgroupSets> pods{};
 };
-// What the cgroup of pods may use is allowed, and all where that is not told: hwloc goes by the
-// cgroup of this process, which containers are not in. Unavailable when the operating system does
-// not tell.
+// The CPUs and memory nodes of the cgroup of pods are allowed, or all where that cgroup does not
+// tell: hwloc itself would use the cgroup of this process, and containers are not in that one.
+// Unavailable when the operating system does not tell.
 StatusOr<LiveMachine> ReadLiveMachine(const CgroupPlaces& places);
 StatusOr<Machine::Parts> ReadSyntheticMachine(const std::string& description);
 // The text of an XML file, as `lstopo --of xml` writes it. hwloc's format has no place for isolated

@@ -33,7 +33,7 @@ struct Cpu {
       0;  // rank of its core's design and clock rates, faster is larger; 0 when all are equal
 };
 
-// Huge pages that are allocated already: ordinary memory no more.
+// Huge pages that are allocated already, so that they are no ordinary memory any more.
 struct HugePages {
   Bytes size;  // of one
   int64_t count = 0;
@@ -56,7 +56,7 @@ struct NumaNode {
   // To each node of Machine::nodes(), in that order; 10 is local. Need not be symmetric.
   std::vector<int> distances;
 
-  // What is left beside the huge pages.
+  // The memory that is not allocated as huge pages.
   Bytes OrdinaryMemory() const;
 };
 
@@ -97,7 +97,7 @@ class Machine {
   // Online CPUs that containers may use at all: not taken away by the cgroup around them.
   const CpuSet& allowed() const { return allowed_; }
   const NodeSet& node_ids() const { return node_ids_; }
-  // Likewise the nodes whose memory containers may use; all where that would be none.
+  // The nodes whose memory the cgroup around the containers allows; all where that would be none.
   const NodeSet& allowed_nodes() const { return allowed_nodes_; }
 
   // The nodes that these CPUs' memory is local to.

@@ -314,7 +314,7 @@ TEST(MachineSourceTest, KindsWithoutNamesAreOfOneDesignWhenTheirCapacitiesAreNea
     EXPECT_EQ(CpusOfKind(hybrid, CoreKind::kEfficient), (CpuSet{1, 3})) << what;
     EXPECT_EQ(CpusOfKind(hybrid, CoreKind::kPerformance), (CpuSet{0, 2})) << what;
   }
-  // Which are faster is known all the same.
+  // The loader knows the faster CPUs all the same.
   EXPECT_THAT(Speeds(TwoKinds("FrequencyMaxMHz", 4900, 5100, true)), ElementsAre(0, 1, 0, 1));
 }
 
@@ -424,7 +424,7 @@ TEST(MachineSourceTest, NamesTheVersionOfAFileThatANewerHwlocWrote) {
             "a topology in version 3.0 of hwloc's format, written by hwloc 3.1.2; this build reads "
             "versions up to 2 (write one by lstopo --of xml --export-xml-flags v2)");
   EXPECT_THAT(error(Replaced(newer, "hwlocVersion", "Other")), HasSubstr("written by hwloc 3.0;"));
-  // What is no number is no version.
+  // A version that is no number is refused.
   EXPECT_THAT(error(Replaced(newer, "version=\"3.0\"", "version=\"x\"")),
               HasSubstr("not a topology that hwloc understands"));
   EXPECT_THAT(error("<topology version"), HasSubstr("not a topology that hwloc understands"));

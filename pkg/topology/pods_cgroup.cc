@@ -41,8 +41,8 @@ Set ReadList(const std::string& path) {
   return text.ok() ? Set::Parse(Trim(*text)).value_or(Set()) : Set();
 }
 
-// What partitions below it took for themselves is missing in a cgroup's effective CPUs, but
-// containers have it all the same.
+// A cgroup's effective CPUs do not include those that partitions below it took for themselves, but
+// containers may use these, too.
 CpuSet ReadCpus(const Hierarchy& hierarchy, const std::string& directory) {
   if (hierarchy.unified) {
     return ReadList<CpuSet>(directory + "/cpuset.cpus.effective") |
@@ -58,7 +58,8 @@ NodeSet ReadMems(const Hierarchy& hierarchy, const std::string& directory) {
   return effective.empty() ? ReadList<NodeSet>(directory + "/cpuset.mems") : effective;
 }
 
-// Of the cgroup with this path ("/a/b"; "" is the root) or the nearest one above that tells.
+// Reads the sets of the cgroup with this path ("/a/b"; "" is the root) or of the nearest one above
+// that tells.
 CgroupSets ReadNearest(const Hierarchy& hierarchy, std::string path) {
   CgroupSets sets;
   for (;;) {

@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// What one cgroup may use.
+// The CPUs and memory nodes that one cgroup may use.
 struct CgroupSets {
   std::string name{};  // "/kubepods.slice"; "/": the root
   CpuSet cpus{};       // empty: it is not told
@@ -22,21 +22,21 @@ struct CgroupPlaces {
   // The cgroup of all pods: a path or the name of a slice. Empty: the one that a kubelet makes
   // without --cgroup-root, kubepods.slice or kubepods.
   std::string pods{};
-  // What stands before /sys/fs/cgroup and /proc/self/cgroup; for tests.
+  // The prefix of /sys/fs/cgroup and /proc/self/cgroup; for tests.
   std::string root{};
 };
 
-// Of all pods, on cgroup v1 and v2. Where that cgroup does not exist yet, or does not tell: of the
-// nearest one above it, at last of the root. All that is read is the kernel's memory, a dozen small
-// files at most.
+// Reads the cgroup of all pods, on cgroup v1 and v2. Where that cgroup does not exist yet, or does
+// not tell, it reads the nearest one above it, at last the root. All that is read is the kernel's
+// memory, a dozen small files at most.
 CgroupSets ReadPodsCgroup(const CgroupPlaces& places);
 
-// Of this process. nullopt where that is no news: it is in a pod, whose CPUs are decided by this
-// very daemon, or its place is not visible.
+// Reads the cgroup of this process. nullopt where that is of no use: the process is in a pod, whose
+// CPUs this daemon decides itself, or its place is not visible.
 std::optional<CgroupSets> ReadOwnCgroup(const CgroupPlaces& places);
 
-// What an operator should know of a machine whose containers may use what `pods` may use: that this
-// is less than the machine has, or more than this process may use itself. Each is a sentence.
+// Warnings for an operator about the sets of `pods`, which containers may use: they are less than
+// the machine has, or more than this process may use itself. Each is a sentence.
 std::vector<std::string> CgroupDifferences(const Machine& machine, const CgroupSets& pods,
                                            const std::optional<CgroupSets>& own);
 

@@ -20,7 +20,7 @@ inline constexpr size_t kMostMetadata = 64;
 // Bytes that are read from one connection before others get their turn.
 inline constexpr size_t kReadAtOnce = size_t{64} << 10;
 
-// And of one that sends more than it should.
+// The same for a connection whose peer sends more than it should.
 inline constexpr size_t kReadWhenSlow = size_t{4} << 10;
 
 }  // namespace resmgr::ttrpc

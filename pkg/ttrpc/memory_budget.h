@@ -12,7 +12,8 @@ class MemoryBudget {
  public:
   static constexpr size_t kDefault = size_t{64} << 20;
 
-  // Shares up to this do not count for the whole: whatever others hold, there is room for them.
+  // Shares up to this size do not count for the whole, so there is room for them however much
+  // others hold.
   static constexpr size_t kSmall = size_t{16} << 10;
 
   // `whole`, which may be null and outlives this, is what several budgets have together.

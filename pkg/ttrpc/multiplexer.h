@@ -64,8 +64,8 @@ class Multiplexer {
   // lost is dropped.
   void Send(uint32_t id, std::string_view header, std::string body, SharedBytes rest = nullptr);
 
-  // Nothing is read for so long, and then little at a time until a pause is over in which this was
-  // not called again: for a peer that sends more than it should.
+  // For a peer that sends more than it should: nothing is read during the pause, and after it only
+  // little at a time, until a pause has passed without another call of this.
   void Slow(std::chrono::milliseconds pause);
 
   // Bytes that wait for the peer.

@@ -25,7 +25,7 @@ class ExclusiveFinder {
   explicit ExclusiveFinder(const GrantBook& book);
 
   // How many CPUs a grant takes: whole cores where hyperthreads are hidden. Where cores have
-  // different numbers of threads it is at least so many.
+  // different numbers of threads, this is the minimum.
   int Count(const Need& need) const;
   // Whether these CPUs are what a grant takes, no fewer and no more.
   bool Meets(const Need& need, const CpuSet& cpus) const;
@@ -57,7 +57,7 @@ class ExclusiveFinder {
   CpuSet PickAnyKind(const Demand& demand, int pool) const;
   CpuSet Usable(const Need& need, const CpuSet& cpus) const;
   CpuSet WholeCores(const CpuSet& cpus) const { return WholeCoresFrom(1, cpus); }
-  // Of at least so many threads.
+  // The cores that have at least so many threads.
   CpuSet WholeCoresFrom(int threads, const CpuSet& cpus) const;
   std::vector<CpuSet> PreferredCpus(const Demand& demand) const;
   std::span<const CpuSet> ByPriority(CpuPriority priority) const;

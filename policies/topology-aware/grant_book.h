@@ -31,7 +31,7 @@ struct Grant {
   CpuSet exclusive{};  // with hidden hyperthreads
   std::optional<MemoryZone> zone{};
   MemoryTypes types = kAllMemoryTypes;  // where the zone may grow
-  // False where there were not so many huge pages: it then has all memory nodes of its types.
+  // False where there were too few huge pages: the grant then has all memory nodes of its types.
   bool counts_huge = true;
   // It has only the PMEM of its zone yet. It counts in the whole zone all the same, so that no
   // container has to give way when the rest comes.
@@ -82,7 +82,8 @@ class GrantBook {
   // Lets a grant count with so much memory where nothing was counted before, unless that would make
   // a zone unsafe.
   void CountMemory(ContainerKey key, Bytes memory);
-  // Likewise the huge pages of all grants that are not counted, those with the fewest nodes first.
+  // Lets uncounted huge pages of all grants count, under the same condition; grants with the fewest
+  // nodes come first.
   void CountHuge();
   // Grants whose memory fits into a smaller zone nearer to their CPUs get that. Returns whose.
   std::vector<ContainerKey> NarrowMemory();

@@ -108,7 +108,7 @@ TEST_F(HugePagesTest, NobodyIsRefusedForThem) {
   const ContainerKey late = Add("c", 3);
   EXPECT_EQ(Place(late), "0-1");
   EXPECT_THAT(Reason(late), HasSubstr("huge pages do not count"));
-  // What does not count takes nothing from others.
+  // Huge pages that do not count take nothing from other containers.
   EXPECT_EQ(Run("d", 2), "0");
   const ContainerKey unknown = Add("e", 1, kGiB, "16GB");
   EXPECT_EQ(Place(unknown), "0-1");

@@ -26,8 +26,8 @@ class MemoryLedger {
   // The smallest zone at the pool or above with room for so much more.
   std::optional<MemoryZone> Find(int pool, MemoryTypes types, Bytes size,
                                  const HugeMemories& huge = {}) const;
-  // There is room for nothing in any zone, and for no huge pages of a size that the machine has
-  // not.
+  // A size of zero fits into any zone. A zero amount of huge pages fits, too, also if the machine
+  // has no pages of that size.
   bool HasRoom(const MemoryZone& zone, Bytes size, const HugeMemories& huge) const;
 
   void Give(const MemoryZone& zone, Bytes size, const HugeMemories& huge = {}) {
@@ -39,16 +39,17 @@ class MemoryLedger {
 
   const NodeSet& Nodes(const MemoryZone& zone) const;
   Bytes Capacity(const MemoryZone& zone) const;
-  // Everything that may lie on nodes of it. Here and below: ordinary memory.
+  // All granted memory that may lie on nodes of the zone. This and the following functions are
+  // about ordinary memory.
   Bytes Used(const MemoryZone& zone) const { return Bytes{use_.Used(zone)}; }
   Bytes Free(const MemoryZone& zone) const { return Capacity(zone) - Used(zone); }
   // Of exactly this pool and all below, whatever the types.
   Bytes Within(int pool) const { return Bytes{use_.Within(pool)}; }
-  // Of huge pages of this size; 0 where the machine has none.
+  // Free memory in huge pages of this size; 0 where the machine has none.
   Bytes FreeHuge(const MemoryZone& zone, Bytes page) const;
   // Zones with grants that are not safe there, for want of memory of any kind.
   std::vector<MemoryZone> Overfull() const;
-  // Whether a grant of so much, which is in this zone, is not safe there.
+  // Whether a grant of this size, which is counted in this zone, is not safe there.
   bool IsUnsafe(const MemoryZone& zone, Bytes size, const HugeMemories& huge) const;
 
  private:

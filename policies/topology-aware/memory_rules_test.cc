@@ -111,7 +111,7 @@ TEST(MemoryRulesTest, AMemoryOnlyNodeIsOfThePackageThatItLiesIn) {
   EXPECT_EQ(node.Run(kGuaranteed, 2000, 1, "hbm"), "socket #0: 3");
 }
 
-// Of a package whose own nodes have no memory.
+// The package's own nodes have no memory.
 TEST(MemoryRulesTest, AMemoryOnlyNodeWithoutAnOrdinaryOneBesideItIsOfItsCpusAllTheSame) {
   Machine::Parts parts = test::PartsOf(test::MakeMachine({.packages = 2, .cores = 2}).cpus());
   for (int id = 0; id < 2; ++id) {

@@ -36,11 +36,11 @@ class ZoneUse {
 
   void Add(const MemoryZone& zone, int64_t size);
 
-  // Of grants in exactly this zone.
+  // Granted in exactly this zone.
   int64_t Own(const MemoryZone& zone) const { return own_[IndexOf(zone.pool)][zone.types]; }
-  // Of grants in zones that share nodes with it.
+  // Granted in all zones that share nodes with this one.
   int64_t Used(const MemoryZone& zone) const { return used_[IndexOf(zone.pool)][zone.types]; }
-  // Of exactly this pool and all below, whatever the types.
+  // Granted in exactly this pool and all below, whatever the types.
   int64_t Within(int pool) const;
 
  private:

@@ -52,8 +52,8 @@ struct Need {
   }
 };
 
-// Takes out of the preferences what only pods of PrivilegedNamespaces may ask for: one sentence for
-// each, with which it has to be told.
+// Removes the preferences that only pods of PrivilegedNamespaces may ask for. Returns one sentence
+// for each, for the user.
 std::vector<std::string> TakeUnprivileged(const Pod& pod, const TopologyAwareOptions& options,
                                           Preferences& preferences);
 

@@ -64,7 +64,8 @@ Machine ManyMemories() {
   return test::MakeMachine(std::move(parts));
 }
 
-// What only pods of such namespaces may ask for, others ask for without effect.
+// Some annotations have an effect for pods of privileged namespaces only, so all namespaces are
+// privileged here.
 constexpr const char* kAnyNamespace = "{PrivilegedNamespaces: ['*']}";
 
 // Huge pages of two sizes on some of the nodes, fewer than are asked for in all.

@@ -67,9 +67,9 @@ struct Pool {
 // packages; groups that overlap without nesting are left out. NUMA nodes without memory that
 // containers may use are no pools: their CPUs belong to the pool around them. Memory-only nodes
 // belong to the nearest node with CPUs and memory, by that node's own distances (they may be
-// asymmetric), the one with the least attached memory first among equals. Where it is known beside
-// which CPUs they lie, only the nodes of these count, and where these have no memory, they are of
-// the smallest pool around the CPUs. Immutable.
+// asymmetric), the one with the least attached memory first among equals. If it is known beside
+// which CPUs a memory-only node lies, only the nodes of these CPUs are considered; if those have no
+// memory, the node belongs to the smallest pool around the CPUs. Immutable.
 class PoolTree {
  public:
   PoolTree(const Machine& machine, const CpuSet& available, const CpuSet& reserved);
@@ -92,9 +92,9 @@ class PoolTree {
   int Distance(int a, int b) const;
   // The pool that a memory node belongs to; -1 for an unknown node.
   int OwnerOf(int node) const;
-  // Those of which there are any, ascending.
+  // The sizes of huge pages that the machine has, ascending.
   const std::vector<Bytes>& huge_page_sizes() const { return huge_page_sizes_; }
-  // The place of a size there.
+  // The index of a size in huge_page_sizes().
   std::optional<size_t> IndexOfPages(Bytes size) const;
 
  private:

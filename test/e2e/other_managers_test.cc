@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What another program (koordlet, rubik) sets in the cgroups of real containers: our moves leave it
-// in force, and where it makes the runtime refuse our updates, others start all the same.
+// Another program (koordlet, rubik) sets values in the cgroups of real containers. Our moves leave
+// these in force; where they make the runtime refuse our updates, other containers start all the
+// same.
 #include <chrono>
 #include <fstream>
 #include <optional>
@@ -77,7 +78,7 @@ TEST_F(OtherManagersTest, AMoveLeavesQuotaAndMemoryOfOthersInForce) {
 // The kernel refuses what is less than the memory in use.
 TEST_F(OtherManagersTest, AContainerThatUsesMoreMemoryThanItsPodAsksForIsMoved) {
   Workload hungry = Limited("hungry");
-  // What dd reads into is memory that the kernel cannot take back.
+  // The kernel cannot take back the memory of dd's buffer.
   hungry.command = {"/bin/sh", "-c",
                     "while [ ! -e /tmp/go ]; do sleep 0.1; done; "
                     "exec dd if=/dev/zero of=/dev/null bs=90M"};

@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       __builtin_trap();
     }
   }
-  // What passes unread as cut short no reader takes for a message.
+  // A message that passes unread because it is cut short must be one that no reader accepts.
   if (resmgr::IsCutShort(bytes) && resmgr::DecodeId(bytes).ok()) __builtin_trap();
   resmgr::Adjustment limit;
   if (resmgr::AddAsField("cpu.max", bytes, limit)) {

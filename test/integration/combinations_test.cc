@@ -47,7 +47,7 @@ class CombinationsTest : public ControlTest,
     std::string id;
     int exclusive = 0;  // how many CPUs it has for itself
   };
-  // What a runtime has in force for a container.
+  // The values that a runtime has in force for a container.
   using InForce = std::map<std::string, std::string>;
 
   ~CombinationsTest() override {
@@ -203,8 +203,8 @@ class CombinationsTest : public ControlTest,
       text += name + ": " + in_force + "\n";
     return text;
   }
-  // What each pool has, with its containers in the order of their names: a restart may find them in
-  // another order.
+  // The contents of each pool, with its containers in the order of their names, since a restart may
+  // find them in another order.
   Json Pools() const {
     Json pools = Ctl({"pools", "-o", "json"}).json();
     for (Json& pool : pools) {
@@ -215,7 +215,7 @@ class CombinationsTest : public ControlTest,
     return pools;
   }
 
-  // Exclusive containers have CPUs of their own, and nobody else is on them.
+  // Exclusive containers have CPUs of their own, and no other container is on these.
   void ExpectInvariants() {
     for (const Member& member : members_) {
       const CpuSet own = CpusOf(member);
@@ -249,7 +249,7 @@ class CombinationsTest : public ControlTest,
       EXPECT_TRUE(updates == Updates::kNotOfExclusiveOnes && !exclusive)
           << "an update of " << (member == members_.end() ? id : member->name);
     }
-    // Who comes now gets CPUs beside those that run, and gives them back.
+    // A container that comes now gets CPUs beside those that run, and gives them back.
     const auto late = RunMember("late-" + std::to_string(++late_), "", 1);
     ASSERT_THAT(late, IsOk());
     members_.push_back(*late);

@@ -19,7 +19,7 @@ constexpr int64_t kMemoryLimitKib = 128 * 1024;
 
 class HostileFilesTest : public DaemonTest {
  protected:
-  // That a daemon with these flags does not become ready for.
+  // The reason why a daemon with these flags does not become ready.
   std::string WhyNot(const std::vector<std::string>& flags) {
     const auto daemon = DaemonProcess::Start(flags, Path("daemon.log"));
     return daemon.ok() ? "it is ready" : std::string(Message(daemon.status()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read on its way changes only where it must, and what no runtime can read is the runtime's
-// business. What a runtime might take all the same is decided about, or refused.
+// A message that is read on its way changes only where it must. A message that no runtime can read
+// passes, since the runtime itself reports the error. A message that a runtime might accept is
+// decided about, or refused.
 #include <string>
 #include <vector>
 

@@ -86,7 +86,7 @@ TEST_F(StartFailureTest, IsLetThroughWhenTheRuntimeRefusesToMoveTheOther) {
   EXPECT_TRUE(Logged("the runtime updates container default/stubborn/s again"));
 }
 
-// What the runtime can never update must not stop the node.
+// A container that the runtime can never update must not stop the node.
 TEST_F(StartFailureTest, OneStartIsRefusedForAContainerThatTheRuntimeRefusesToMove) {
   StartWithMetrics({});
   CriClient client = Relayed();

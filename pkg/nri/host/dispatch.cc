@@ -31,7 +31,7 @@ void AskOne(Dispatcher::Kind kind, HostedPlugin& plugin, const Budget& budget,
   if (plugin.port == nullptr) return answered(Lost(plugin));
   const std::chrono::milliseconds timeout = budget.For(plugin.settings());
   if (timeout.count() == 0) {
-    // What has happened must be heard of, whoever waits for it or not.
+    // Plugins must learn what has happened, even when no time is left to wait for their answers.
     if (kind == Dispatcher::Kind::kNotice) {
       ask(plugin, plugin.settings().request_timeout, [](const Status&) {});
     }

@@ -39,7 +39,7 @@ class Budget {
   // What is left for one of them; 0: nothing.
   std::chrono::milliseconds For(const PluginSettings& settings) const;
 
-  // Time passes as long as one of these is held.
+  // The budget decreases as long as one of these is held.
   using Spending = std::shared_ptr<void>;
   Spending Spend() const;
 
@@ -83,8 +83,8 @@ class Dispatcher {
   bool AnyWants(api::Event event) const;
 
   // One after the other. The first that refuses a request ends it: `done` gets its status, which
-  // names it. `done` runs at once where all answer at once. Where the budget is spent, plugins are
-  // told a notice all the same, and not waited for.
+  // names it. `done` runs at once where all answer at once. When the budget is spent, plugins still
+  // get notices, but the call does not wait for them.
   void InTurn(Kind kind, HostedPlugins plugins, Budget budget, Ask ask, Done done);
   // All at once: `done` runs when the last one has answered, with the first refusal. A plugin that
   // does not answer refuses, whatever its settings say.

@@ -160,7 +160,7 @@ TEST_F(DispatchTest, ThePhasesOfACallShareTheBudget) {
   std::this_thread::sleep_for(left);
   held(DeadlineExceeded("late"));
   EXPECT_EQ(budget.For(plugin.settings()), milliseconds(0));
-  // Nobody waits any more, but what has happened is told.
+  // The call does not wait for plugins any more, but they are told what has happened.
   told_.clear();
   ask_all(Dispatcher::Kind::kRequest, Start);
   EXPECT_TRUE(told_.empty());

@@ -12,15 +12,16 @@
 
 namespace resmgr::nri {
 
-// Lets what several peers want happen, a few things at a time and of each peer in turn, so that one
-// with many wishes does not delay another, nor all of them the loop. Loop's thread only.
+// Carries out what several peers want, a few things at a time and each peer in turn, so that a peer
+// with many wishes does not delay another peer, and all of them do not delay the loop. Loop's
+// thread only.
 class FairTurns {
  public:
   struct Options {
     size_t at_once = 16;                     // that have begun and not ended
     std::chrono::microseconds slice{3'000};  // for what begins in one turn of the loop
   };
-  // What has begun ends when this is let go. May outlive the turns.
+  // Held while a thing is under way; the thing ends when this is let go. May outlive the turns.
   using Running = std::shared_ptr<void>;
   using Begin = std::function<void(Running running)>;
 
@@ -31,7 +32,7 @@ class FairTurns {
 
   // Runs `begin` at once where there is room, else in the peer's turn.
   void Add(const void* peer, Begin begin);
-  // What waits of the peer is dropped.
+  // Drops all that waits of the peer.
   void Drop(const void* peer);
 
  private:

@@ -32,9 +32,9 @@ struct PluginNames {
 PluginNames ListPluginFiles(const std::string& plugin_path);
 
 // The plugin of an executable "NN-name", configured with "NN-name.conf" or else "name.conf" of
-// `config_path` (NRI 0.6); "": with nothing. An error: the name or the configuration is none, or it
-// is a WebAssembly module, which NRI knows since 0.9 and nothing here can run. May block on the
-// disk, but waits for no writer of a FIFO.
+// `config_path` (NRI 0.6); if `config_path` is "", without a configuration. An error: the name or
+// the configuration is not valid, or the file is a WebAssembly module, which NRI 0.9 and later know
+// and nothing here can run. May block on the disk, but waits for no writer of a FIFO.
 StatusOr<PluginFile> ReadPluginFile(const std::string& plugin_path, const std::string& file,
                                     const std::string& config_path);
 

@@ -17,9 +17,9 @@
 
 namespace resmgr::nri {
 
-// Finds the plugins that are to be started, away from the loop: the directory is listed on one
-// thread, and what belongs to each plugin is read on one of its own, so that a file that hangs
-// keeps away that plugin alone. Loop's thread only.
+// Finds the plugins that are to be started, away from the loop: one thread lists the directory, and
+// each plugin's files are read on a thread of their own, so that a file that hangs keeps only its
+// own plugin from being started. Loop's thread only.
 class PluginFinder {
  public:
   struct Found {
@@ -35,15 +35,15 @@ class PluginFinder {
         read = ReadPluginFile;
   };
 
-  // `found` is told all plugins once the files were read or are late, and again whenever one that
-  // was late answers; not after the end of this object, and it must not end it. Why plugins are
-  // left out is logged here.
+  // `found` gets all plugins when their files were read or are late, and again whenever a late one
+  // answers. It is not called after the end of this object, and must not destroy it. This class
+  // logs why plugins are left out.
   PluginFinder(EventLoop& loop, Options options, std::function<void(const Found&)> found);
   ~PluginFinder();
   PluginFinder(const PluginFinder&) = delete;
   PluginFinder& operator=(const PluginFinder&) = delete;
 
-  // What was under way for other directories is forgotten.
+  // Forgets the results of looks at other directories that are still under way.
   void Look(const std::string& plugin_path, const std::string& config_path);
 
  private:

@@ -81,7 +81,7 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   void UnshadowSuccessor(const std::string& full_name);
   void EndAll();
 
-  // What of plugins' requests is held at a time, but for small ones.
+  // Bytes of all plugins' requests that are held at a time; small requests do not count.
   static constexpr size_t kMostOfRequests = size_t{32} << 20;
 
   EventLoop& loop_;

@@ -179,7 +179,8 @@ void PluginSession::TakeUpdates(const std::string& payload, const ttrpc::Server:
     --update_requests_;
     return Refuse(Annotate(decoded, "the request"), payload.size(), reply);
   }
-  // Whoever answers may keep this function for longer.
+  // The owner may keep the reply function for longer than the request lasts, so the turn is let go
+  // explicitly.
   const auto ends = std::make_shared<FairTurns::Running>(running);
   context_.owner.OnUpdateContainers(*this, request,
                                     [this, reply, ends, alive = std::weak_ptr<char>(alive_)](

@@ -71,10 +71,10 @@ class PluginSession final : public PluginPort {
   static constexpr size_t kMostUpdateRequests = 8;
   // A refusal is told so late: a plugin that asks again as soon as it is refused costs little then.
   static constexpr std::chrono::milliseconds kRefusalDelay{100};
-  // What of a plugin's answers, and of its requests, is held at a time.
+  // Bytes of a plugin's answers, and of its requests, that are held at a time.
   static constexpr size_t kMostHeld = size_t{16} << 20;
-  // A plugin that has more requests refused in a second floods us: until it stops, little of it is
-  // read, and it counts as late wherever it would be asked.
+  // A plugin with more refused requests in a second floods us: until it stops, little of its data
+  // is read, and it counts as late wherever it would be asked.
   static constexpr uint32_t kMostRefusals = 128;
   static constexpr std::chrono::milliseconds kFloodPause{100};
 

@@ -34,7 +34,8 @@ class PluginUpdates {
     std::function<void()> dropped_placement{};
     // What a plugin wants and the CRI cannot express is left out, for the reasons in these lines.
     std::function<void(const HostContainer&, const std::vector<std::string>&)> left_out{};
-    // These are about to be set, and then, that the runtime has accepted them. May be empty.
+    // Called before these values are set, and again when the runtime has accepted them. May be
+    // empty.
     std::function<void(const ContainerId&, const ResourceValues&, bool accepted)> set{};
   };
 

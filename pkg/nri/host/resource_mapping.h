@@ -26,8 +26,9 @@ api::LinuxResources ToNriResources(const LinuxResources& resources,
                                    const StringMap& unified = {});
 
 // What the CRI can change of a container that exists. On cgroup v2, memory.reservation is the file
-// memory.low, and pids is pids.max, unless `unified` has these files itself. A file that says what
-// a field does takes its place, and is not sent where the field can say it.
+// memory.low, and pids is pids.max, unless `unified` has these files itself. A file that says the
+// same as a field replaces the field; where the field can say exactly that, the field is sent and
+// not the file.
 ResourceChange ToResourceChange(const api::LinuxResources& resources,
                                 const RuntimeTraits& traits = {});
 
@@ -37,7 +38,8 @@ ResourceChange ToResourceChange(const api::LinuxResources& resources,
 Status MapResources(const api::LinuxResources& resources, const RuntimeTraits& traits,
                     Adjustment& adjustment);
 
-// Takes out what it says of CPUs and memory nodes, in `unified`, too. False: nothing.
+// Removes all that it says of CPUs and memory nodes, also from `unified`. False: there was nothing
+// to remove.
 bool LeaveOutPlacement(api::LinuxResources& resources);
 
 // Something that is wanted and that a request cannot express.

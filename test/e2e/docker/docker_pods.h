@@ -49,7 +49,7 @@ class DockerPods {
   DockerPods(std::filesystem::path socket, std::string parent)
       : socket_(std::move(socket)), parent_(std::move(parent)) {}
 
-  // How a request is written that no client of today writes so.
+  // Unusual forms of a request, which no client of today writes.
   struct Form {
     std::string before{};        // the path: "x:", "http://host"
     bool beside_config = false;  // a creation: what HostConfig has stands beside it

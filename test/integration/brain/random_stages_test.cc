@@ -92,7 +92,7 @@ class Scenario {
     }
     if (failures_.empty()) Restart();
   }
-  // What did not hold; empty: all did.
+  // The checks that failed; empty: all held.
   const std::vector<std::string>& failures() const { return failures_; }
   std::string Name() const { return fmt::format("{} {}", policy_.factory.name, section_); }
   const std::vector<std::string>& journal() const { return journal_; }
@@ -272,7 +272,7 @@ class Scenario {
     if (killed && node_.cut == StagedNode::Cut::kNever) {
       expected.under_way.push_back(Merged(expected.asked, changes));
       CheckOthers(before, id);
-      // Which of the two it is, a restart changes no more.
+      // A further restart does not change which of the two requests it is.
       if (Asks(expected.under_way.back(), node_.Known(id).requested)) {
         expected.asked = expected.under_way.back();
       }
@@ -299,7 +299,7 @@ class Scenario {
     std::map<ContainerId, Place> places;
     for (const auto& [id, expected] : running_) {
       const Container& known = node_.Known(id);
-      // What is not in force yet, nobody has.
+      // No container has a placement that is not in force yet.
       if (!node_.InForce(id)) continue;
       places[id] = {known.placement.cpus.value_or(CpuSet()),
                     known.placement.mems.value_or(NodeSet()), known.placement.exclusive,
@@ -341,7 +341,8 @@ class Scenario {
     CheckOthers(before, {});
   }
 
-  // After a restart: but for one that a call was about, nobody has lost or got exclusive CPUs.
+  // After a restart, no container has lost or got exclusive CPUs, except the one that a call was
+  // about.
   void CheckOthers(const std::map<ContainerId, Place>& before, const ContainerId& about) {
     node_.cut = StagedNode::Cut::kNever;
     for (const auto& [id, place] : before) {

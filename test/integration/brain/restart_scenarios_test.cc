@@ -58,7 +58,7 @@ std::string SpecOf(std::string_view name) {
   return fmt::format(RESMGR_SOURCE_DIR "/test/data/topology/{}", name);
 }
 
-// What a container has by a decision.
+// Describes what a container has by a decision.
 std::string Describe(const RunningContainer& container) {
   return fmt::format("{}/{} on '{}', alone on '{}', memory '{}', shares {}, quota {}, pool {}",
                      container.pod, container.name, container.cpus, container.exclusive,
@@ -72,7 +72,7 @@ class ScenarioNode {
 
   const Machine& machine() const { return machine_; }
 
-  // What a restart changed, and nothing when none changed anything.
+  // Describes what a restart changed; empty when no restart changed anything.
   std::string ChangesByRestarts(const std::string& config,
                                 const std::vector<std::string>& documents) {
     const ConfigChecks checks = ChecksWith(policies_);
@@ -151,7 +151,7 @@ uint64_t Scenarios() {
   return count.value_or(kUsual);
 }
 
-// What a restart changed before.
+// A scenario in which a restart once changed something.
 struct KnownScenario {
   std::string_view machine;
   std::string_view config;

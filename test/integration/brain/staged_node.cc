@@ -31,7 +31,7 @@ void Edit(const KeyedEdits<std::string>& edits, StringMap& texts) {
   texts = StringMap(kept.begin(), kept.end());
 }
 
-// What the runtime makes of an adjusted request.
+// The resources that the runtime takes from an adjusted request.
 LinuxResources Adjusted(const LinuxResources& asked, const Adjustment& adjustment) {
   LinuxResources resources = Merged(asked, AsResources(adjustment.values));
   const WideAdjustment* const wide = adjustment.wide();

@@ -33,14 +33,16 @@ class StagedNode {
   StagedNode(const StagedNode&) = delete;
   StagedNode& operator=(const StagedNode&) = delete;
 
-  // What the two stages do, and the runtime's plugins to each creation and update, ours included.
+  // The changes that the two stages make, and those that the runtime's plugins make to each
+  // creation and update, including our own updates.
   Change first;
   Change second;
   std::function<void(RuntimeContainer& container)> own_plugins;
-  // In the middle of the next call about a container; the answer is that it was killed.
+  // Where to kill the daemon in the middle of the next call about a container; that call then fails
+  // with "killed".
   Cut cut = Cut::kNever;
 
-  // As the client asks for it, but for its id; the class follows from the cgroup parent.
+  // `pod` is the client's request, without the id; the class follows from the cgroup parent.
   PodSandboxId RunPod(Pod pod);
   StatusOr<ContainerId> Create(const PodSandboxId& pod, const std::string& name,
                                const LinuxResources& resources, StringMap labels = {});
@@ -59,7 +61,7 @@ class StagedNode {
 
   TestNode& node() { return node_; }
   FakeRuntimeClient& runtime() { return node_.runtime; }
-  // What is decided of it is in force.
+  // The decision about the container is in force.
   bool InForce(const ContainerId& id);
   const Container& Known(const ContainerId& id) const;
   const Pod& PodOf(const ContainerId& id) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stages and the runtime's own plugins change never changes what a container is entitled to:
-// single cases. Random ones are in random_stages_test.cc.
+// Changes by stages and by the runtime's own plugins never change what a container is entitled to.
+// Here are single cases; random ones are in random_stages_test.cc.
 #include <string>
 
 #include <gtest/gtest.h>

@@ -72,7 +72,7 @@ TEST_F(HookRowsTest, K03AnEmptyFileIsReportedAndNothingElse) {
   EXPECT_TRUE(daemon_->process().Running());
 }
 
-// The first 64 by name are used. What the others say of failures counts all the same.
+// The first 64 by name are used. The failure policy of the others counts all the same.
 TEST_F(HookRowsTest, TheFileBeyondTheLimitRefusesWhereItSaysFail) {
   const auto write = [this](const std::string& name, const std::string& policy) {
     std::ofstream(HookDirectory() + "/" + name)

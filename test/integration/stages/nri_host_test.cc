@@ -306,7 +306,7 @@ TEST_F(NriHostTest, AStartThatTheRuntimeRefusesIsAStop) {
   Until([&] { return plugin.told.back() == "StopContainer g/main"; });
 }
 
-// What the runtime has made all the same is shown to a plugin that comes later.
+// A sandbox that the runtime has made all the same is shown to a plugin that comes later.
 TEST_F(NriHostTest, WhatCameOfAnUnclearSandboxIsLearned) {
   StartHost();
   CriClient client = Client();

@@ -30,7 +30,7 @@ struct MethodScript {
   bool hold = false;
   // Answers with this and changes nothing.
   std::optional<grpc::Status> error = {};
-  // Does what it does, and answers with this all the same.
+  // Carries the call out, and answers with this error all the same.
   std::optional<grpc::Status> late_error = {};
   // Answers with exactly these messages.
   std::optional<std::vector<std::string>> reply = {};
