@@ -31,6 +31,13 @@ ResourceValues DecidedFor(const ResourceManager& manager, const Container& conta
                           bool with_numbers) {
   ResourceValues decided = container.placement.values();
   decided.cpus = container.placement.EnforcedCpus();
+  // Stages and the runtime's own plugins have the last word about numbers.
+  const auto set_later = [](auto& value, const auto& later) {
+    if (value && later) value = later;
+  };
+  set_later(decided.cpu_shares, container.set_later.cpu_shares);
+  set_later(decided.cpu_quota, container.set_later.cpu_quota);
+  set_later(decided.cpu_period, container.set_later.cpu_period);
   if (!with_numbers || manager.WrittenPastRuntime(container.key)) {
     decided.cpu_shares.reset();
     decided.cpu_quota.reset();

@@ -147,7 +147,8 @@ void BackendRouter::EndThoseThatAreOver() {
     return backends_.owners().Knows(search->wanted.kind, search->wanted.id) ||
            std::ranges::none_of(search->runs, &std::optional<uint64_t>::has_value);
   };
-  const auto first = std::ranges::stable_partition(searches_, std::not_fn(is_over)).begin();
+  const auto first =
+      std::stable_partition(searches_.begin(), searches_.end(), std::not_fn(is_over));
   const std::vector<std::unique_ptr<Searching>> ended(std::make_move_iterator(first),
                                                       std::make_move_iterator(searches_.end()));
   searches_.erase(first, searches_.end());

@@ -237,9 +237,8 @@ void HttpServer::State::Accept() {
   for (size_t i = 0; i < kMostClients; ++i) {
     UniqueFd fd(::accept4(listening.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-        accept_from = Clock::now() + kAcceptPause;
-      }
+      const bool passing = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
+      if (!passing) accept_from = Clock::now() + kAcceptPause;
       return;
     }
     MakeRoom();

@@ -243,7 +243,8 @@ class Adopter {
                                .in_force = reported.resources,
                                .needs_in_force = needs,
                                .crowded = crowded_,
-                               .called = called};
+                               .called = called,
+                               .others_set = state_writer_.OthersSetNumbers()};
     const NumbersNews news = JudgeNumbers(report);
     if (news == NumbersNews::kNone || news == NumbersNews::kPlugins) {
       const bool first = saved.set_later && !saved.set_later->reported && IsPlacedAsSaved(report);
@@ -283,9 +284,10 @@ class Adopter {
     Container& container = record.container;
     const bool news = !container.set_later.reported && record.told_at <= since_;
     if (!news || !reported.told || IsUnclear(reported) || !record.Placeable()) return;
-    if (!record.updates.empty() || !record.push || record.push->Busy()) return;
+    if (!record.updates.empty() || !record.push || !record.push->Quiet()) return;
     if (IsUpdateOpen(container.id)) return;
-    TakeFirstReport(reported.resources, container.placement, container);
+    TakeFirstReport(WithoutValuesOfOthers(*record.push, reported.resources), container.placement,
+                    container);
     result_.first_reported.push_back(container.key);
   }
 

@@ -25,8 +25,6 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
       Adopt(store_, inventory, gone, listed_at_, memory_capacity_, state_writer_);
   EndListed(adoption);
   EraseUnlistedPods(store_, inventory, listed_at_);
-  if (inventory.unclear.why.ok() && inventory.unclear.runtimes.empty())
-    state_writer_.EraseUnlistedPods();
   ApplyPodLimitsToAdopted(adoption, first);
   StatusOr<ContainerKeys> changed = decider_.Reconcile();
   if (!changed.ok()) {
@@ -38,6 +36,8 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
   // By their ids from now on, whatever was kept before.
   for (const ContainerKey key : adoption.adopted)
     state_writer_.MarkChanged(*store_.Find(key));
+  if (inventory.unclear.why.ok() && inventory.unclear.runtimes.empty())
+    state_writer_.EraseUnlistedPods();
   ReportFound(adoption);
   ConfirmInForce(adoption, first);
   if (first) {

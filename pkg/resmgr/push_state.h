@@ -9,6 +9,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
+#include "pkg/model/resources.h"
 #include "pkg/resmgr/recent_resources.h"
 #include "pkg/state/open_calls.h"
 #include "pkg/sys/event_loop.h"
@@ -57,7 +58,13 @@ struct PushState {
   // Only the numbers that the runtime refused are to be tried again, and new CPUs need not wait for
   // that.
   bool NumbersWait() const { return certain && retry != nullptr && !in_flight && forwarded == 0; }
+  // Nothing is under way or to be tried again: a report of the runtime then shows all that it was
+  // told.
+  bool Quiet() const { return certain && !in_flight && forwarded == 0 && retry == nullptr; }
   bool Busy() const { return in_flight || forwarded > 0 || (retry != nullptr && !NumbersWait()); }
 };
+
+// What a runtime reports, without the values of other programs that an update carried.
+LinuxResources WithoutValuesOfOthers(const PushState& state, LinuxResources reported);
 
 }  // namespace resmgr

@@ -7,6 +7,8 @@
 namespace resmgr {
 namespace {
 
+constexpr int64_t kUnlimited = -1;  // of memory
+
 // The quota that the runtime has set, as far as that is known; else what it should have.
 ResourceValues KnownQuota(const ContainerRecord& record) {
   const AppliedResources desired = DesiredResources(record.container);
@@ -36,7 +38,36 @@ ResourceValues WithOthers(const ContainerRecord& record, const ResourceValues& o
   return values;
 }
 
+// A runtime that has noted a value of another program writes it again with each update. Where that
+// program has taken the value back, the update says what is in force instead.
+ResourceValues NotedOr(const ContainerRecord& record, ResourceValues found) {
+  if (record.push->kept == nullptr) return found;
+  const ResourceValues& noted = *record.push->kept;
+  const LinuxResources& requested = record.container.requested;
+  if (noted.memory_limit && !found.memory_limit) {
+    const int64_t limit = requested.memory_limit.value_or(0);
+    found.memory_limit = limit > 0 ? limit : kUnlimited;
+  }
+  if (noted.memory_swap_limit && !found.memory_swap_limit) found.memory_swap_limit = kUnlimited;
+  if (noted.cpu_quota && !found.cpu_quota) {
+    const ResourceValues known = KnownQuota(record);
+    found.cpu_quota = known.cpu_quota;
+    found.cpu_period = known.cpu_period;
+  }
+  return found;
+}
+
 }  // namespace
+
+LinuxResources WithoutValuesOfOthers(const PushState& state, LinuxResources reported) {
+  if (state.kept == nullptr) return reported;
+  const auto ignore = [](const auto& of_others, auto& value) {
+    if (of_others && value == of_others) value.reset();
+  };
+  ignore(state.kept->cpu_quota, reported.cpu_quota);
+  ignore(state.kept->cpu_period, reported.cpu_period);
+  return reported;
+}
 
 void Pusher::Restore(ContainerKey key) {
   if (ContainerRecord* const record = Followed(key)) {
@@ -80,9 +111,9 @@ void Pusher::CallLookedUp(const std::vector<LookedUp>& updates,
     const ResourceValues* carried = state.payload.get();
     // The kubelet may be changing the values that were found in force.
     const bool quiet = !state.overlapped && state.forwarded == 0;
-    if (quiet && i < found.size() && !found[i].empty()) {
-      values.push_back(WithOthers(*record, found[i], *carried));
-      state.kept = std::make_shared<const ResourceValues>(found[i]);
+    if (quiet && i < found.size() && (!found[i].empty() || state.kept != nullptr)) {
+      values.push_back(WithOthers(*record, NotedOr(*record, found[i]), *carried));
+      state.kept = found[i].empty() ? nullptr : std::make_shared<const ResourceValues>(found[i]);
       carried = &values.back();
     }
     calls.push_back({.id = record->container.id, .adjustment = *carried});

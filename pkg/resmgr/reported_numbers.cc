@@ -101,7 +101,8 @@ NumbersNews JudgeNumbers(const ReportOfSaved& report) {
   if (report.in_force.cpu_shares.value_or(0) == 0) return NumbersNews::kNone;
   if (saved.asked && !IsExactlyAsSaved(report)) return NumbersNews::kAsked;
   if (TellsCpuInForce(saved, report.in_force)) return NumbersNews::kNone;
-  if (!saved.set_later) return NumbersNews::kUpdated;
+  // Without a sign of stages or plugins that set numbers, the notes are older than an update.
+  if (!saved.set_later || !report.others_set) return NumbersNews::kUpdated;
   // Kubelets resize no BestEffort pod.
   if (report.qos == QosClass::kBestEffort) return NumbersNews::kPlugins;
   const bool first_report = !saved.set_later->reported || report.called;

@@ -36,6 +36,7 @@ struct ReportOfSaved {
   const Requirements& needs_in_force;  // what these tell, but for what was set later
   CpuSet crowded;                      // CPUs that several containers are bound to
   bool called = false;                 // an update was under way
+  bool others_set = false;             // stages or plugins have set numbers on this node before
 };
 NumbersNews JudgeNumbers(const ReportOfSaved& report);
 // Whether no update has changed the container's place since it was saved. An update that has

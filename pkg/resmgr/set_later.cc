@@ -58,10 +58,14 @@ void ResourceManager::Impl::TakeSentUpdate(ContainerRecord& record, PendingUpdat
   complete(ours.cpu_quota, update.changes.cpu_quota);
   complete(ours.cpu_period, update.changes.cpu_period);
   TakeSent(sent, ours, record.container.set_later);
-  const AppliedResources now = DesiredResources(record.container);
-  update.sent.cpu_shares = now.cpu_shares;
-  update.sent.cpu_quota = now.cpu_quota;
-  update.sent.cpu_period = now.cpu_period;
+  // As it was sent: what was decided meanwhile is still to be sent.
+  const NumbersSetLater& later = record.container.set_later;
+  const auto take = [](auto& value, const auto& set_later, const auto& own) {
+    if (set_later || own) value = set_later ? set_later : own;
+  };
+  take(update.sent.cpu_shares, later.cpu_shares, ours.cpu_shares);
+  take(update.sent.cpu_quota, later.cpu_quota, ours.cpu_quota);
+  take(update.sent.cpu_period, later.cpu_period, ours.cpu_period);
 }
 
 void ResourceManager::Impl::SetByStage(const ContainerId& id, const ResourceValues& values,
@@ -83,7 +87,7 @@ void ResourceManager::Impl::NoteFirstReport(ContainerRecord& record) {
 // While an update is under way a report would come too early.
 bool ResourceManager::Impl::LacksReport(const ContainerRecord& record) const {
   if (record.container.set_later.reported || !state_writer_.keeps()) return false;
-  return record.Placeable() && record.push && !record.push->Busy();
+  return record.Placeable() && record.push && record.push->Quiet();
 }
 
 }  // namespace resmgr

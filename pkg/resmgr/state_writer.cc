@@ -17,10 +17,12 @@ constexpr std::chrono::milliseconds kGather{20};
 
 constexpr StateStore::PodNote kAsked = StateStore::PodNote::kAsked;
 constexpr StateStore::PodNote kCreation = StateStore::PodNote::kCreation;
+constexpr StateStore::PodNote kOthers = StateStore::PodNote::kOthers;
 constexpr StateStore::PodNote kStated = StateStore::PodNote::kStated;
 
 // A creation's note goes by all that is known of its container: the pod first, which has no line
 // break.
+constexpr char kOfNode[] = "node";  // of a note about no pod
 constexpr char kPartEnd = '\n';
 constexpr size_t kLongestName = 1024;
 
@@ -47,7 +49,9 @@ StateWriter::~StateWriter() {
 }
 
 void StateWriter::MarkChanged(ContainerRecord& record) {
-  if (state_ == nullptr || record.unsaved) return;
+  if (state_ == nullptr) return;
+  NoteOthers(record.container.set_later);
+  if (record.unsaved) return;
   record.unsaved = true;
   unsaved_.push_back(record.container.key);
   SaveSoon();
@@ -92,6 +96,18 @@ void StateWriter::Put(const ContainerRecord& record, const AskedUpdate* asked) {
                .asked = asked,
                .texts = record.texts.get(),
                .qos_derived = pod.qos_derived});
+  // In the same commit: a kill leaves one of the two.
+  state_->EraseNote(kCreation,
+                    NameOfCreation(pod.id, record.container.name, record.container.attempt));
+}
+
+void StateWriter::NoteOthers(const NumbersSetLater& later) {
+  const bool set = later.cpu_shares || later.cpu_quota || later.cpu_period;
+  if (set && !OthersSetNumbers()) state_->PutNote(kOthers, PodSandboxId(kOfNode), "1");
+}
+
+bool StateWriter::OthersSetNumbers() const {
+  return state_ != nullptr && state_->FindNote(kOthers, PodSandboxId(kOfNode)).has_value();
 }
 
 void StateWriter::SaveUpdate(ContainerRecord& record) {
@@ -106,6 +122,7 @@ void StateWriter::SaveCreation(const Pod& pod, const Container& container,
   if (state_ == nullptr || container.name.size() > kLongestName) return;
   std::string saved;
   EncodeSaved(container, pod.qos, saved, {.texts = &texts, .qos_derived = pod.qos_derived});
+  NoteOthers(container.set_later);
   state_->PutNote(kCreation, NameOfCreation(pod.id, container.name, container.attempt), saved);
   state_->Commit();
 }
@@ -127,9 +144,10 @@ bool StateWriter::IsCreationOpen(std::string_view name) const {
   const PodRecord* const pod = store_.FindPod(PodSandboxId(name.substr(0, end)));
   if (pod == nullptr) return false;
   return std::ranges::none_of(pod->containers, [&](ContainerKey key) {
-    const Container& known = store_.Find(key)->container;
-    return !known.id.empty() &&
-           NameOfCreation(pod->pod.id, known.name, known.attempt).value() == name;
+    const ContainerRecord& known = *store_.Find(key);
+    const Container& container = known.container;
+    return !container.id.empty() && !known.unsaved &&
+           NameOfCreation(pod->pod.id, container.name, container.attempt).value() == name;
   });
 }
 
@@ -197,6 +215,9 @@ void StateWriter::ErasePod(const PodSandboxId& id) {
   if (state_ == nullptr) return;
   state_->EraseNote(kAsked, id);
   state_->EraseNote(kStated, id);
+  state_->RetainNotes(kCreation, [&id](std::string_view name) {
+    return name.substr(0, name.find(kPartEnd)) != id.value();
+  });
   state_->Commit();
 }
 

@@ -77,6 +77,8 @@ class StateWriter {
   // call may be.
   bool AllCallsKnown() const { return calls_.complete(); }
 
+  // Whether stages or the runtime's own plugins have ever set numbers of a container here.
+  bool OthersSetNumbers() const;
   // What was kept of the container that the runtime reports.
   std::optional<SavedContainer> Find(const ContainerId& id) const;
   // The same of one whose creation was not answered.
@@ -88,6 +90,7 @@ class StateWriter {
 
  private:
   bool IsCreationOpen(std::string_view name) const;
+  void NoteOthers(const NumbersSetLater& later);
   void Save(ContainerRecord& record);
   void Put(const ContainerRecord& record, const AskedUpdate* asked);
   void SaveAll();

@@ -66,6 +66,7 @@ class StateStore {
     // The client's request for a container that has no id yet; state_writer.h makes the names of
     // these notes.
     kCreation = 'c',
+    kOthers = 'o',  // not of a pod: numbers were set by others on this node (state_writer.h)
     kAsked = 'a',   // the client's request, where a stage changed it (state_writer.h)
     kStated = 's',  // what kubelets stated of it later (pkg/resmgr/state_writer.h)
   };

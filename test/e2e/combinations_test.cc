@@ -158,6 +158,12 @@ TEST_P(RealCombinationsTest, NothingMovesNothingLeaks) {
       EXPECT_EQ(containerd().CgroupShares(pod.container_id), kExtensionShares);
   }
   const auto before = InForce(pods);
+  for (const RunningPod& pod : pods) {
+    const Status runs = WaitUntil("its process runs", kPatience, [&] {
+      return containerd().AllowedCpus(pod.container_id) == CpuSetOf(pod);
+    });
+    ASSERT_TRUE(runs.ok()) << Describe(runs);
+  }
   CpuHistory history([this](const std::string& id) { return containerd().AllowedCpus(id); });
   for (const RunningPod& pod : pods)
     history.Add(pod.container_id);

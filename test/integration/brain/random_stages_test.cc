@@ -86,6 +86,14 @@ class Scenario {
   }
 
   void Run() {
+    // A plugin of the runtime is known by the first report that shows what it does.
+    while (node_.own_plugins && !plugins_known_ && failures_.empty()) {
+      RunOne();
+      node_.cut = StagedNode::Cut::kNever;
+      plugins_known_ = !running_.empty();
+      Note("report");
+      node_.Report();
+    }
     for (int64_t events = Number(8, 25); events > 0 && failures_.empty(); --events) {
       Act();
       if (Chance(20)) Restart();
@@ -185,7 +193,7 @@ class Scenario {
     if (Chance(20)) wide.labels.Remove("tier");
   }
   void ChangeAtTheRuntime(RuntimeContainer& container) {
-    if (Chance(50)) container.resources.cpu_shares = own_shares_;
+    if (!plugins_known_ || Chance(50)) container.resources.cpu_shares = own_shares_;
     if (Chance(30)) container.resources.cpu_quota = 100'000 * Number(0, 8) + 50'000;
     if (Chance(10)) container.resources.memory_limit = kMiB * Number(1, 4000);
   }
@@ -395,6 +403,7 @@ class Scenario {
   std::vector<std::string> journal_;
   std::vector<std::string> failures_;
   int names_ = 0;
+  bool plugins_known_ = false;
   size_t restarts_ = 0;
 };
 

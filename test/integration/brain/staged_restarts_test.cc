@@ -83,6 +83,10 @@ TEST_F(StagedRestartsTest, WhatAStageMakesOfAnUpdateIsNotAskedFor) {
 
 TEST_F(StagedRestartsTest, TheRuntimesOwnPluginsTakeNoCpus) {
   node_.own_plugins = [](RuntimeContainer& container) { container.resources.cpu_shares = 512; };
+  // The first container for which a report shows that there are such plugins.
+  const ContainerId first = Run(guaranteed_, Guaranteed(1000));
+  node_.Report();
+  node_.Stop(first);
   const ContainerId id = Run(guaranteed_, Guaranteed(1000));
   KillAndExpect(id, "4");
   node_.Report();
