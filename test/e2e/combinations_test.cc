@@ -71,7 +71,8 @@ class RealCombinationsTest : public NodeTest,
         GTEST_SKIP() << "containerd " << version.runtime_version()
                      << " has no NRI; scripts/test-runtimes fetches one that has";
       }
-      plugin_ = std::make_unique<SharesPlugin>(containerd().nri_socket());
+      plugin_ =
+          std::make_unique<SharesPlugin>(containerd().nri_socket(), SharesPlugin::Speaks::k061);
     }
     ASSERT_TRUE(node().Deliver("Active: " + policy()).ok()) << node().RelayLog();
     ExpectServing();

@@ -38,8 +38,8 @@ StatusOr<std::unique_ptr<SharesHookServer>> SharesHookServer::Start(
   return server;
 }
 
-SharesPlugin::SharesPlugin(std::string socket)
-    : socket_(std::move(socket)), thread_([this] { Run(); }) {}
+SharesPlugin::SharesPlugin(std::string socket, Speaks speaks)
+    : socket_(std::move(socket)), speaks_(speaks), thread_([this] { Run(); }) {}
 
 SharesPlugin::~SharesPlugin() {
   ends_ = true;
@@ -61,7 +61,10 @@ void SharesPlugin::Run() {
 std::unique_ptr<nri::test::FakePlugin> SharesPlugin::Connect(EventLoop& loop) const {
   StatusOr<UniqueFd> connection = ConnectUnix(socket_);
   if (!connection.ok()) return nullptr;
-  auto plugin = std::make_unique<nri::test::FakePlugin>(loop, *std::move(connection));
+  nri::test::FakePluginOptions options;
+  if (speaks_ == Speaks::k061) options.dialect = nri::test::Dialect::k061;
+  auto plugin =
+      std::make_unique<nri::test::FakePlugin>(loop, *std::move(connection), std::move(options));
   plugin->create = [](const nri::test::api::CreateContainerRequest&) {
     nri::test::api::CreateContainerResponse response;
     auto& adjust = *response.mutable_adjust();

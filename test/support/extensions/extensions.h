@@ -42,7 +42,9 @@ class SharesHookServer {
 // again whenever the host went away.
 class SharesPlugin {
  public:
-  explicit SharesPlugin(std::string socket);
+  // Of the newest NRI, or of the one that the runtimes of Debian have (0.6.1).
+  enum class Speaks { kNewest, k061 };
+  explicit SharesPlugin(std::string socket, Speaks speaks = Speaks::kNewest);
   ~SharesPlugin();
   SharesPlugin(const SharesPlugin&) = delete;
   SharesPlugin& operator=(const SharesPlugin&) = delete;
@@ -55,6 +57,7 @@ class SharesPlugin {
   std::unique_ptr<nri::test::FakePlugin> Connect(EventLoop& loop) const;
 
   const std::string socket_;
+  const Speaks speaks_;
   std::atomic<bool> ends_{false};
   std::atomic<bool> synchronized_{false};
   std::thread thread_;  // the last member: it uses the others
