@@ -2,7 +2,8 @@
 // What a megabyte of configuration costs others.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,7 +16,8 @@ namespace {
 
 class BigConfigurationTest : public ControlTest {
  protected:
-  // How long another client waits for a Version while this is done, in ms, in ascending order.
+  // How long the loop works while another client waits for a Version, in ms, in ascending order.
+  // Processor time of the loop's thread: other programs of a busy machine do not count.
   std::vector<double> TimesDuring(const std::function<void()>& work) {
     CriClient client = Relayed();
     std::atomic<bool> over = false;
@@ -25,16 +27,23 @@ class BigConfigurationTest : public ControlTest {
     });
     std::vector<double> times;
     while (!over) {
-      const auto begin = std::chrono::steady_clock::now();
+      const double begin = LoopTime();
       EXPECT_TRUE(client.Call(kVersion, {""}).status.ok());
-      times.push_back(
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-              .count());
+      times.push_back(LoopTime() - begin);
     }
     worker.join();
     EXPECT_FALSE(times.empty());
     std::sort(times.begin(), times.end());
     return times;
+  }
+  // In ms, since the daemon's start.
+  double LoopTime() {
+    constexpr double kNanosPerMilli = 1e6;
+    const std::string task = std::to_string(pid());
+    std::ifstream file("/proc/" + task + "/task/" + task + "/schedstat");
+    double nanos = 0;
+    EXPECT_TRUE(file >> nanos);
+    return nanos / kNanosPerMilli;
   }
 };
 
@@ -55,9 +64,9 @@ TEST_F(BigConfigurationTest, ReadingItDelaysNoOtherCall) {
     const std::vector<double> times = TimesDuring([&] {
       EXPECT_EQ(Ctl({"config", "set", file}).exit_code, 1);
     });
-    // Room for a machine that is busy with other tests; a reading on the loop takes far longer.
+    // A reading on the loop takes far longer.
     EXPECT_LT(times[times.size() / 2], 20);
-    EXPECT_LT(times.back(), 500);
+    EXPECT_LT(times.back(), 50);
     RecordProperty("slowest_ms", std::to_string(times.back()));
   }
 }
@@ -82,8 +91,8 @@ TEST_F(BigConfigurationTest, ShowingItDelaysNoOtherCall) {
     for (std::thread& reader : readers)
       reader.join();
   });
-  // The machine may be busy; without optimization eight prints in turn took more than 500.
-  EXPECT_LT(times.back(), SanitizedPrograms() ? 2000 : 300);
+  // Eight prints one after the other on the loop take more than 500.
+  EXPECT_LT(times.back(), SanitizedPrograms() ? 500 : 60);
   RecordProperty("slowest_ms", std::to_string(times.back()));
 }
 
