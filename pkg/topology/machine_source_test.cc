@@ -403,12 +403,17 @@ TEST(MachineSourceTest, SaysWhatIsWrongWithAFile) {
               HasSubstr("no file '/no/such/file.xml'"));
   EXPECT_THAT(LoadError("sinthetic:pu:4", StatusCode::kNotFound),
               HasSubstr("known forms: live, synthetic:DESCRIPTION"));
-  EXPECT_THAT(LoadError(RESMGR_SOURCE_DIR, StatusCode::kInvalidArgument),
-              HasSubstr("Is a directory"));
+  for (const char* const path : {RESMGR_SOURCE_DIR, "/dev/null", "/dev/zero"}) {
+    EXPECT_THAT(LoadError(path, StatusCode::kInvalidArgument), HasSubstr("is no regular file"));
+  }
   EXPECT_THAT(LoadError(DataFile("../topology/README.md"), StatusCode::kInvalidArgument),
               HasSubstr("not a topology"));
-  EXPECT_THAT(LoadError("/dev/null", StatusCode::kInvalidArgument), HasSubstr("not a topology"));
-  EXPECT_THAT(LoadError("/dev/zero", StatusCode::kInvalidArgument), HasSubstr("has more than"));
+  const TempDir directory;
+  const std::string large = directory.File("large.xml");
+  std::ofstream(large).close();
+  EXPECT_THAT(LoadError(large, StatusCode::kInvalidArgument), HasSubstr("not a topology"));
+  std::filesystem::resize_file(large, size_t{65} << 20);
+  EXPECT_THAT(LoadError(large, StatusCode::kInvalidArgument), HasSubstr("more than"));
   EXPECT_THAT(LoadError("", StatusCode::kInvalidArgument), HasSubstr("known forms"));
 }
 
