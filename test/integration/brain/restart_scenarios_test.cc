@@ -215,6 +215,7 @@ TEST_P(RestartScenariosTest, ARestartChangesNothing) {
   const uint64_t first = SeedOr(1);
   const uint64_t count = std::max<uint64_t>(Scenarios() / 3 / kMachines.size(), 1);
   int failures = 0;
+  uint64_t compared = 0;
   for (const std::string_view name : kMachines) {
     ScenarioNode node(name);
     for (uint64_t seed = first; seed < first + count; ++seed) {
@@ -229,8 +230,11 @@ TEST_P(RestartScenariosTest, ARestartChangesNothing) {
                     << "configuration: " << scenario.config << text;
       if (++failures == 3) return;
     }
-    EXPECT_GT(node.compared(), count) << "too quiet on " << name << " to prove anything";
+    EXPECT_GT(node.compared(), 0U) << name;
+    compared += node.compared();
   }
+  // With sanitizers there is one scenario for each machine, and some are quiet.
+  EXPECT_GT(compared, 2 * count * kMachines.size()) << "too quiet to prove anything";
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, RestartScenariosTest,
