@@ -42,7 +42,8 @@ class Metrics {
     kDecisionRefused,   // policy_decisions_total{result="refused"}
     kUpdatePushed,      // container_updates_total{result="pushed"}
     kUpdateFailed,      // container_updates_total{result="failed"}
-    kUpdateMoot,        // container_updates_total{result="moot"}: its container had ended
+    kUpdateMoot,        // container_updates_total{result="moot"}: its container had ended, or
+                        // another update follows a refused one
     kStartWaited,       // held_starts_total{result="waited"}: until others had left its CPUs
     kStartRefused,      // held_starts_total{result="refused"}
     kStartLetThrough,   // held_starts_total{result="let_through"}: others were still on its CPUs

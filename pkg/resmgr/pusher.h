@@ -70,7 +70,7 @@ class Pusher {
     virtual void OnWritten(const ContainerRecord& record, const Status& why) = 0;
     // The runtime has no such container any more.
     virtual void OnGone(ContainerKey key) = 0;
-    // An update was answered, in whatever way, whose container has ended meanwhile.
+    // An update was answered whose container has ended meanwhile, or that another one follows.
     virtual void OnMoot() = 0;
     // This is in force, also where no update of the pusher's own made it so. It may be told more
     // than once. The pusher must not be called from here.

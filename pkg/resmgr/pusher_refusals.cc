@@ -35,7 +35,11 @@ bool Pusher::TrySetsAlone(ContainerRecord& record, const Status& status,
   state.last_error = status;
   state.sets_alone = true;
   Step(record);
-  if (state.in_flight) return true;
+  if (state.in_flight) {
+    // Each update is counted: the outcome of this one is that of the next.
+    listener_.OnMoot();
+    return true;
+  }
   state.sets_alone = false;
   return false;
 }

@@ -267,7 +267,9 @@ class CombinationsTest : public ControlTest,
     for (FakeRuntime* const runtime : {&runtime_, &kata_}) {
       for (const RecordedCall& call : runtime->Calls("UpdateContainerResources")) {
         cri::UpdateContainerResourcesRequest request;
-        EXPECT_TRUE(!call.messages.empty() && request.ParseFromString(call.messages[0]));
+        // A daemon that is killed may have sent half a call.
+        if (call.messages.empty()) continue;
+        EXPECT_TRUE(request.ParseFromString(call.messages[0]));
         ids.push_back(request.container_id());
       }
     }
