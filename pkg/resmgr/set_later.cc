@@ -58,7 +58,7 @@ void ResourceManager::Impl::TakeSentUpdate(ContainerRecord& record, PendingUpdat
   complete(ours.cpu_quota, update.changes.cpu_quota);
   complete(ours.cpu_period, update.changes.cpu_period);
   TakeSent(sent, ours, record.container.set_later);
-  // As it was sent: what was decided meanwhile is still to be sent.
+  // The values as they were sent: a decision made meanwhile is still to be sent.
   const NumbersSetLater& later = record.container.set_later;
   const auto take = [](auto& value, const auto& set_later, const auto& own) {
     if (set_later || own) value = set_later ? set_later : own;

@@ -96,6 +96,7 @@ void StateWriter::Put(const ContainerRecord& record, const AskedUpdate* asked) {
                .asked = asked,
                .texts = record.texts.get(),
                .qos_derived = pod.qos_derived});
+  if (!state_->HasNotes()) return;
   // In the same commit: a kill leaves one of the two.
   state_->EraseNote(kCreation,
                     NameOfCreation(pod.id, record.container.name, record.container.attempt));

@@ -73,6 +73,8 @@ class StateStore {
   std::optional<std::string> FindNote(PodNote kind, const PodSandboxId& id) const;
   void PutNote(PodNote kind, const PodSandboxId& id, std::string_view text);
   void EraseNote(PodNote kind, const PodSandboxId& id);
+  // False where no note of any kind is kept.
+  bool HasNotes() const { return !notes_.empty(); }
   // All of this kind, in no order. `visit` must not change the store.
   void ForEachNote(
       PodNote kind,

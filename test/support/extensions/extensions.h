@@ -42,7 +42,7 @@ class SharesHookServer {
 // again whenever the host went away.
 class SharesPlugin {
  public:
-  // Of the newest NRI, or of the one that the runtimes of Debian have (0.6.1).
+  // The version of NRI that it speaks: the newest one, or 0.6.1, which containerd 1.7 has.
   enum class Speaks { kNewest, k061 };
   explicit SharesPlugin(std::string socket, Speaks speaks = Speaks::kNewest);
   ~SharesPlugin();
