@@ -349,6 +349,18 @@ TEST_F(ValuesOfOthersTest, AMoveLeavesTheValuesOfOthersInForce) {
   EXPECT_TRUE(node_.manager().Settled(Key())) << "they are not the policy's";
 }
 
+// The runtime has noted them, and writes them again with each update that does not say otherwise.
+TEST_F(ValuesOfOthersTest, ValuesThatWereTakenBackAreNotPutInForceAgain) {
+  others_.of_others = {
+      .cpu_quota = 150'000, .cpu_period = 100'000, .memory_limit = 2048, .memory_swap_limit = 4096};
+  Moved();
+  others_.of_others = {};
+  EXPECT_TRUE(node_.Create("second", kGuaranteed, 1000).ok());
+  EXPECT_EQ(NextUpdate(), "cpus=0,3-7 quota=10000 period=100000 memory=-1 swap=-1");
+  EXPECT_TRUE(node_.Create("third", kGuaranteed, 1000).ok());
+  EXPECT_EQ(NextUpdate(), "cpus=0,4-7") << "nothing is noted any more";
+}
+
 TEST_F(ValuesOfOthersTest, AReconnectPutsThemBackNeither) {
   others_.of_others = {.cpu_quota = 150'000, .cpu_period = 100'000};
   Moved();

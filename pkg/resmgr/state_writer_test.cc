@@ -102,6 +102,15 @@ TEST_F(StateWriterTest, ACreationIsKeptUntilItsContainerIsKnownOrItsPodGone) {
   Add("a", 2).container.attempt = 3;
   state_writer_.EraseUnlistedPods();
   EXPECT_EQ(found("a", 3), -1) << "it is known by its id";
+  container.name = "c";
+  state_writer_.SaveCreation(pod_->pod, container, {});
+  ContainerRecord& record = Add("c", 7);
+  record.container.attempt = 3;
+  state_writer_.MarkChanged(record);
+  state_writer_.EraseUnlistedPods();
+  EXPECT_EQ(found("c", 3), 700) << "its own record is not saved yet";
+  ASSERT_TRUE(state_.Flush(kSoon));
+  EXPECT_EQ(found("c", 3), -1) << "its own record takes the place of the note";
   container.name = "b";
   state_writer_.SaveCreation(pod_->pod, container, {});
   Pod other;
