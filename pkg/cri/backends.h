@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -83,6 +85,11 @@ class Backends {
   // does not concern it does not wait for it. A runtime that is away does not count as hanging.
   void NoteAnswer(size_t backend, bool in_time) { hangs_[backend] = !in_time; }
   bool Hangs(size_t backend) const { return hangs_[backend]; }
+  // Tells that a runtime is late with an answer, so that it is asked now whether it hangs.
+  void NoteSilence(size_t backend) const {
+    if (on_silence_) on_silence_(backend);
+  }
+  void OnSilence(std::function<void(size_t backend)> asks) { on_silence_ = std::move(asks); }
 
   // Whether what a runtime lists belongs to another one, which has the same id: then it is left out
   // of what is listed.
@@ -106,6 +113,7 @@ class Backends {
   const HandlerAliases* const aliases_;
   std::vector<Calls> calls_;
   std::vector<bool> hangs_;
+  std::function<void(size_t backend)> on_silence_;
   Logger& log_;
   IdOwners owners_;
 };

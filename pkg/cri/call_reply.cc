@@ -191,6 +191,9 @@ void Call::FanOut() {
     options.hangs = [&backends = routing_->backends()](size_t runtime) {
       return backends.Hangs(runtime);
     };
+    options.silent = [&backends = routing_->backends()](size_t runtime) {
+      backends.NoteSilence(runtime);
+    };
   }
   fan_out_ = std::make_unique<FanOutCall>(connection_.loop(), client, std::move(options));
   clock_.NoteForwarded();

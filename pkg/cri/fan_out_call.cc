@@ -222,8 +222,17 @@ void FanOutCall::StartPatience() {
   }
   patience_ = loop_.After(options_.patience, [this] { OnPatienceOver(); });
   if (!options_.merge || !options_.hangs) return;
-  look_ = loop_.Every(kLook, [this] { GiveUpHanging(); });
+  look_ = loop_.Every(kLook, [this] {
+    TellSilent();
+    GiveUpHanging();
+  });
   GiveUpHanging();
+}
+
+void FanOutCall::TellSilent() {
+  if (std::exchange(told_silent_, true) || !options_.silent) return;
+  for (const std::unique_ptr<Branch>& branch : branches_)
+    if (!branch->done()) options_.silent(branch->position());
 }
 
 Status FanOutCall::Silence() const {

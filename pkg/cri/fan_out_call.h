@@ -69,6 +69,9 @@ class FanOutCall {
     // With a Merge function: whether the runtime hangs, so that the call does not wait for it. May
     // be empty.
     std::function<bool(size_t runtime)> hangs{};
+    // With `hangs`: told once of each runtime that has not answered after a tenth of a second. May
+    // be empty.
+    std::function<void(size_t runtime)> silent{};
     std::chrono::milliseconds patience = kPatience;
   };
 
@@ -96,6 +99,7 @@ class FanOutCall {
   void OnPatienceOver();
   // Whether a runtime was silent for the patience. True: the call is over.
   bool EndForSilence();
+  void TellSilent();
   void GiveUpHanging();
   void GiveUp(Branch& branch);
   Status Silence() const;
@@ -108,6 +112,7 @@ class FanOutCall {
   bool all_added_ = false;
   EventLoop::HandlePtr patience_;
   EventLoop::HandlePtr look_;  // now and then
+  bool told_silent_ = false;
   size_t waiting_ = 0;
   std::vector<std::unique_ptr<Branch>> branches_;
   size_t done_ = 0;

@@ -2,11 +2,13 @@
 // A runtime that takes calls and does not answer: calls that concern it end in time with its name,
 // and all others do not wait for it.
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/cri/runtimes_watch.h"
 #include "pkg/cri/testing/several_runtimes_fixture.h"
 
 namespace resmgr {
@@ -102,6 +104,25 @@ TEST_F(HungRuntimeTest, C12WhatIsKnownToHangIsNotWaitedFor) {
   EXPECT_THAT(client_->ContainerStatus("none"),
               test::Fails(StatusCode::kUnavailable, HasSubstr("runtime kata")));
   EXPECT_LT(steady_clock::now() - begin, kAtOnce);
+}
+
+// The watch asks every five seconds; one that is late with an answer is asked at once.
+TEST_F(HungRuntimeTest, C12ASilentRuntimeIsKnownToHangAfterASecond) {
+  std::unique_ptr<RuntimesWatch> watch;
+  thread_.Do([&] {
+    watch = std::make_unique<RuntimesWatch>(thread_.loop(), thread_.flushes(), *backends_, nullptr);
+  });
+  ASSERT_TRUE(second_.WaitForCalls("Version", 1));
+  HangSecond();
+  const Ended image = Ask("ImageStatus", milliseconds(120'000));
+  EXPECT_TRUE(image.status.ok()) << image.status.error_message();
+  EXPECT_LT(image.after, milliseconds(3'500));
+  const Ended next = Ask("ImageStatus", milliseconds(120'000));
+  EXPECT_TRUE(next.status.ok()) << next.status.error_message();
+  EXPECT_LT(next.after, kAtOnce);
+  thread_.Do([&] { watch.reset(); });
+  // Nobody asks any more.
+  thread_.Do([this] { backends_->NoteSilence(1); });
 }
 
 TEST_F(HungRuntimeTest, C12EventsOfTheOthersGoOn) {

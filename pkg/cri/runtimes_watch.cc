@@ -66,6 +66,7 @@ struct RuntimesWatch::Watched {
   std::unique_ptr<UnaryClient> client;
   size_t position = 0;
   bool asked_before = false;
+  size_t open = 0;           // questions that are not answered
   bool old_version = false;  // v1alpha2
 };
 
@@ -82,6 +83,7 @@ RuntimesWatch::RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends&
     Add(loop, flushes, backend);
   Ask([] {});
   timer_ = loop.Every(kPeriod, [this] { Ask([] {}); });
+  backends.OnSilence([this](size_t position) { AskSilent(position); });
 }
 
 RuntimesWatch::RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends::Backend backend,
@@ -90,7 +92,9 @@ RuntimesWatch::RuntimesWatch(EventLoop& loop, h2::FlushQueue& flushes, Backends:
   Add(loop, flushes, backend);
 }
 
-RuntimesWatch::~RuntimesWatch() = default;
+RuntimesWatch::~RuntimesWatch() {
+  if (backends_ != nullptr) backends_->OnSilence(nullptr);
+}
 
 void RuntimesWatch::Add(EventLoop& loop, h2::FlushQueue& flushes,
                         const Backends::Backend& backend) {
@@ -148,6 +152,11 @@ void RuntimesWatch::Ask(std::function<void()> done) {
     Probe(*watched, round);
 }
 
+void RuntimesWatch::AskSilent(size_t position) {
+  if (all_[position]->open > 0) return;
+  Probe(*all_[position], std::make_shared<Round>(Round{.left = 1, .done = [] {}}));
+}
+
 void RuntimesWatch::Probe(Watched& watched, const std::shared_ptr<Round>& round) {
   if (!watched.client->connected()) {
     // A failure is that of the call.
@@ -156,8 +165,10 @@ void RuntimesWatch::Probe(Watched& watched, const std::shared_ptr<Round>& round)
   }
   const std::string path =
       fmt::format("/runtime.{}.RuntimeService/Version", watched.old_version ? "v1alpha2" : "v1");
+  ++watched.open;
   watched.client->Call(path, "", kPatience,
                        [this, &watched, round](const StatusOr<std::string>& answer) {
+                         --watched.open;
                          if (answer.status().code() == StatusCode::kUnimplemented &&
                              !std::exchange(watched.old_version, true)) {
                            return Probe(watched, round);

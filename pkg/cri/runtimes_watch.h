@@ -48,7 +48,8 @@ struct RuntimeView {
 std::string_view ToString(RuntimeView::State state);
 
 // Looks after the runtimes behind the relay over connections of its own: asks each for its version
-// whenever people want to know, and now and then where there are several. Loop's thread only.
+// whenever people want to know, and where there are several also every kPeriod and when one is late
+// with an answer to a client. Loop's thread only.
 class RuntimesWatch {
  public:
   // A runtime that takes longer than this to tell its version hangs.
@@ -73,6 +74,8 @@ class RuntimesWatch {
 
   void Add(EventLoop& loop, h2::FlushQueue& flushes, const Backends::Backend& backend);
   void Ask(std::function<void()> done);
+  // Asks one that is late with an answer to a client, unless it is being asked.
+  void AskSilent(size_t position);
   // What the only one has, and its handlers.
   void Count(std::function<void()> done);
   void Probe(Watched& watched, const std::shared_ptr<Round>& round);
