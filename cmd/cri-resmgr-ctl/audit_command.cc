@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/table.h"
 
 namespace resmgr {
@@ -96,8 +97,9 @@ std::string AuditText(const Reply& report) {
   if (const std::string why = report.value("runtimeProblem", ""); !why.empty())
     notes += fmt::format("what the runtime reports is not compared: {}\n", why);
   const std::string summary =
-      fmt::format("{} containers compared, {} other than decided, {} left out while they change\n",
-                  Cell(report, "checked"), Cell(report, "drifted"), Cell(report, "changing"));
+      fmt::format("{} compared, {} other than decided, {} left out while they change\n",
+                  CountText(report.value("checked", int64_t{0}), "container"),
+                  Cell(report, "drifted"), Cell(report, "changing"));
   return (rows.size() > 1 ? FormatTable(rows) : "") + notes + summary;
 }
 

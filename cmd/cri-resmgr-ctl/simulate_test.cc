@@ -176,7 +176,7 @@ TEST_F(SimulateTest, TheSummaryTellsOfOverheads) {
   const Outcome outcome = Simulate({"-topology", "synthetic:core:2 pu:1", file});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
-              HasSubstr("pod overhead   250m CPU and 120 MiB of 1 pods, beside their containers"));
+              HasSubstr("pod overhead   250m CPU and 120 MiB of 1 pod, beside the containers"));
 }
 
 // Shown, as by the daemon, and still so after its restart; what the pod states comes first.
@@ -202,7 +202,50 @@ restart: relay
       Simulate({"-topology", "synthetic:core:2 pu:1", "-config", config, scenario});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
-              HasSubstr("pod overhead   750m CPU and 184 MiB of 2 pods, beside their containers"));
+              HasSubstr("pod overhead   750m CPU and 184 MiB of 2 pods, beside the containers"));
+}
+
+// The scheduler counts 1250m of a node with two CPUs of which 750m are reserved.
+TEST_F(SimulateTest, TheRestOfAFractionalReservationMayBeAskedFor) {
+  const std::string pod = File("p.yaml", R"(kind: Pod
+metadata: {name: a}
+spec: {containers: [{name: c, resources: {limits: {cpu: 1200m, memory: 1Gi}}}]}
+)");
+  for (const std::string policy : {"static", "static-plus", "topology-aware"}) {
+    const std::string config =
+        File("c.yaml", "policy: {Active: " + policy + ", ReservedResources: {CPU: 750m}}\n");
+    const Outcome outcome =
+        Simulate({"-topology", "synthetic:core:2 pu:1", "-config", config, pod});
+    EXPECT_EQ(outcome.exit_code, 0) << policy << outcome.out;
+    EXPECT_THAT(outcome.out, HasSubstr("refused        0")) << policy;
+  }
+}
+
+// By the annotation of the webhook.
+TEST_F(SimulateTest, PodLevelResourcesMayExcludeExclusiveCpus) {
+  const std::string pod = File("p.yaml", R"(kind: Pod
+metadata:
+  name: a
+  annotations:
+    intel.com/resources: '{"containers":{"c":{"limits":{"cpu":"2","memory":"64Mi"}},"d":{}}}'
+spec:
+  resources: {limits: {cpu: "4", memory: 1Gi}, requests: {cpu: "4", memory: 1Gi}}
+  containers:
+  - {name: c, resources: {limits: {cpu: "2", memory: 64Mi}}}
+  - {name: d}
+)");
+  for (const std::string value : {"kubelet", "always"}) {
+    const std::string config =
+        File("c.yaml",
+             "policy: {Active: static, ReservedResources: {CPU: 1}, static: {Options: "
+             "{pod-level-exclusive: " +
+                 value + "}}}\n");
+    const Outcome outcome =
+        Simulate({"-topology", "synthetic:core:8 pu:1", "-config", config, pod});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
+    EXPECT_THAT(outcome.out,
+                HasSubstr(value == "kubelet" ? "exclusive      0 CPUs" : "exclusive      2 CPUs"));
+  }
 }
 
 TEST_F(SimulateTest, ObjectsThatPlaceNothingAreNoted) {

@@ -6,6 +6,7 @@
 
 #include "cmd/cri-resmgr-ctl/amounts.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/count_text.h"
 #include "pkg/base/table.h"
 #include "pkg/topology/cpu_set.h"
 
@@ -62,7 +63,7 @@ containers that the runtime fails to update, state that cannot be saved.)";
     }
     rows.push_back({"state", Cell(reply, "state")});
     if (const int64_t lost = reply.value("dumpLost", int64_t{0}); lost > 0) {
-      rows.push_back({"dump", fmt::format("{} calls are missing or incomplete", lost)});
+      rows.push_back({"dump", fmt::format("{} missing or incomplete", CountIs(lost, "call"))});
     }
     const Reply problems = reply.value("problems", Reply::array());
     if (problems.empty()) rows.push_back({"problems", "none"});

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
@@ -98,8 +99,9 @@ std::string OverheadLine(const SimulatedNode& node) {
   Overhead sum;
   for (const Overhead& overhead : overheads)
     sum += overhead;
-  return fmt::format("pod overhead   {}m CPU and {} MiB of {} pods, beside their containers\n",
-                     sum.cpu.value, sum.memory.value >> 20, overheads.size());
+  return fmt::format("pod overhead   {}m CPU and {} MiB of {}, beside the containers\n",
+                     sum.cpu.value, sum.memory.value >> 20,
+                     CountText(std::ssize(overheads), "pod"));
 }
 
 // Why the container is where it is, and below that what else there was.
@@ -180,16 +182,16 @@ std::string Summary(const std::vector<StepEffect>& effects, const SimulatedNode&
   }
   const CpuSet free = machine.allowed() - exclusive;
   const CpuSet broken = free & machine.WithSiblings(exclusive);
-  std::string text = fmt::format("placed         {} containers\n", placed);
+  std::string text =
+      fmt::format("placed         {}\n", CountText(static_cast<int64_t>(placed), "container"));
   text += fmt::format("refused        {}\n", refused);
   text += fmt::format("moved          {} with CPUs of their own, {} on shared CPUs\n", moved.size(),
                       followed.size());
-  text +=
-      fmt::format("exclusive      {} CPUs ({})\n", exclusive.size(), OrDash(exclusive.ToString()));
+  text += fmt::format("exclusive      {} ({})\n", CountText(exclusive.size(), "CPU"),
+                      OrDash(exclusive.ToString()));
   text += fmt::format(
-      "fragmentation  {} CPUs not exclusively assigned, {} of them on cores that are partly "
-      "taken\n",
-      free.size(), broken.size());
+      "fragmentation  {} not exclusively assigned, {} of them on cores that are partly taken\n",
+      CountText(free.size(), "CPU"), broken.size());
   text += fmt::format("               {}\n", OrDash(ByNode(free, machine)));
   return text + OverheadLine(node);
 }
