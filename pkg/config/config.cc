@@ -176,9 +176,27 @@ constexpr std::array kModules = {
     ConfigModule{"runtimeClasses", &ReadRuntimeClassesModule},
 };
 
+// People give an object that has the configuration in it.
+Status CheckNoKubeObject(const ConfigNode& document) {
+  const auto find = [&document](std::string_view key) {
+    const auto at = std::ranges::find(document.entries, key, &ConfigNode::Entry::key);
+    return at == document.entries.end() ? nullptr : &at->value;
+  };
+  const ConfigNode* const kind = find("kind");
+  if (find("apiVersion") == nullptr || kind == nullptr) return OkStatus();
+  const std::string_view part =
+      find("data") != nullptr
+          ? "data, each key of it as a key of the file and its text as YAML below that"
+          : "spec";
+  return InvalidArgument(
+      "{}: this is a {} of Kubernetes, and no configuration: give what is in its {}",
+      Where(document), Printable(kind->text, 64), part);
+}
+
 }  // namespace
 
 StatusOr<Config> ParseConfig(const ConfigNode& document, const ConfigChecks& checks) {
+  RESMGR_RETURN_IF_ERROR(CheckNoKubeObject(document));
   Config config;
   Problems problems;
   const ConfigNode root = ExpandDottedKeys(document, problems);

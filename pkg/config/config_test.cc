@@ -160,6 +160,21 @@ TEST(ConfigTest, UnknownKeysAreErrorsWithTheClosestName) {
             "cri.yaml:3: policy.static.PinCpus: unknown key; did you mean PinCPU?");
 }
 
+TEST(ConfigTest, ObjectsOfKubernetesAreErrorsThatNameTheirPart) {
+  EXPECT_EQ(
+      ParseError("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cri-resmgr-config.default}\n"
+                 "data:\n  policy: |\n    Active: static\n"),
+      "cri.yaml:1: this is a ConfigMap of Kubernetes, and no configuration: give what is in "
+      "its data, each key of it as a key of the file and its text as YAML below that");
+  EXPECT_EQ(
+      ParseError("kind: BalloonsPolicy\napiVersion: config.nri/v1alpha1\n"
+                 "metadata: {name: default}\nspec: {reservedResources: {cpu: 750m}}\n"),
+      "cri.yaml:1: this is a BalloonsPolicy of Kubernetes, and no configuration: give what is "
+      "in its spec");
+  EXPECT_THAT(ParseError("kind: ConfigMap\n"), HasSubstr("kind: unknown key"))
+      << "no object without its version";
+}
+
 TEST(ConfigTest, UnknownPoliciesAreErrorsWithTheClosestName) {
   EXPECT_EQ(ParseError("policy: {Active: statik}"),
             "cri.yaml:1: policy.Active: there is no policy \"statik\"; did you mean static?");
