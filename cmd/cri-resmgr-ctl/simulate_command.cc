@@ -84,7 +84,8 @@ separated by ---
 
   a Pod manifest                  created as a kubelet does: init containers one after the other
                                   (sidecars keep running), then the containers
-  a Deployment or StatefulSet     all of its replicas
+  a Deployment, StatefulSet, ...  all of its replicas; the one pod of a DaemonSet, the pods of a Job
+                                  or of one run of a CronJob that run at a time
   a List                          its items, as kubectl prints them; pods that have ended and
                                   objects of other kinds are skipped with a note
   delete: NS/POD[/CONTAINER]      stops and removes it

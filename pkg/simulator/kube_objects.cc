@@ -2,10 +2,12 @@
 #include "pkg/simulator/kube_objects.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/simulator/yaml_access.h"
 
@@ -16,6 +18,10 @@ using Kind = ConfigNode::Kind;
 
 // More kinds than Kubernetes has; kinds beyond that are counted as one.
 constexpr size_t kNamedKinds = 100;
+
+constexpr std::array<std::string_view, 7> kWorkloads = {
+    "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController",
+    "Job",        "CronJob"};
 
 std::string KindOf(const ConfigNode& object) {
   for (const ConfigNode::Entry& entry : object.entries) {
@@ -86,6 +92,49 @@ StatusOr<size_t> NumberAt(const ConfigNode* map, std::string_view key, std::stri
                  fmt::format("must be a number up to {}", kMaxPods));
 }
 
+// Whether what made the object is a workload that stands for its pods.
+StatusOr<bool> HasOwnerThatCounts(const ConfigNode& object) {
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,
+                          FindKey(&object, "metadata", Kind::kMap, ""));
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const owners,
+                          FindKey(metadata, "ownerReferences", Kind::kList, "metadata."));
+  if (owners == nullptr) return false;
+  return std::ranges::any_of(owners->items, [](const ConfigNode& owner) {
+    const std::string kind = KindOf(owner);
+    return kind == "Deployment" || kind == "CronJob";
+  });
+}
+
+// A Job or CronJob that is suspended, and a Job that is done.
+StatusOr<bool> RunsNothing(const ConfigNode& object, const ConfigNode* spec,
+                           std::string_view kind) {
+  if (kind != "Job" && kind != "CronJob") return false;
+  RESMGR_ASSIGN_OR_RETURN(const std::string suspend, FindText(spec, "suspend", "spec."));
+  if (suspend == "true") return true;
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const status,
+                          FindKey(&object, "status", Kind::kMap, ""));
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const conditions,
+                          FindKey(status, "conditions", Kind::kList, "status."));
+  if (conditions == nullptr) return false;
+  for (const ConfigNode& condition : conditions->items) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string type,
+                            FindText(&condition, "type", "status.conditions."));
+    RESMGR_ASSIGN_OR_RETURN(const std::string is,
+                            FindText(&condition, "status", "status.conditions."));
+    if ((type == "Complete" || type == "Failed") && is == "True") return true;
+  }
+  return false;
+}
+
+// How many of its pods run at a time; of a DaemonSet, on one node.
+StatusOr<size_t> ReplicasOf(std::string_view kind, const ConfigNode* spec, std::string_view path) {
+  if (kind == "DaemonSet") return 1;
+  if (kind != "Job" && kind != "CronJob") return NumberAt(spec, "replicas", path, 1);
+  RESMGR_ASSIGN_OR_RETURN(const size_t parallel, NumberAt(spec, "parallelism", path, 1));
+  RESMGR_ASSIGN_OR_RETURN(const size_t all, NumberAt(spec, "completions", path, parallel));
+  return std::min(parallel, all);
+}
+
 }  // namespace
 
 bool IsKubeObject(const ConfigNode& document) {
@@ -109,7 +158,7 @@ Status KubeObjects::ReadKind(const ConfigNode& object, std::string_view kind) {
     RESMGR_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(object));
     return Add({.where = Where(object), .manifest = std::move(manifest)});
   }
-  if (kind == "Deployment" || kind == "StatefulSet") return ReadReplicas(object, kind);
+  if (std::ranges::find(kWorkloads, kind) != kWorkloads.end()) return ReadWorkload(object, kind);
   if (kind.ends_with("List")) return ReadItems(object, kind);
   const std::string name =
       skipped_.size() < kNamedKinds ? Printable(kind.empty() ? "(none)" : kind, 64) : "(others)";
@@ -130,18 +179,38 @@ Status KubeObjects::ReadItems(const ConfigNode& list, std::string_view kind) {
   return OkStatus();
 }
 
-Status KubeObjects::ReadReplicas(const ConfigNode& object, std::string_view kind) {
+Status KubeObjects::ReadWorkload(const ConfigNode& object, std::string_view kind) {
+  RESMGR_ASSIGN_OR_RETURN(const bool owned, HasOwnerThatCounts(object));
+  if (owned) {
+    ++owned_[std::string(kind)];
+    return OkStatus();
+  }
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* spec, FindKey(&object, "spec", Kind::kMap, ""));
+  RESMGR_ASSIGN_OR_RETURN(const bool idle, RunsNothing(object, spec, kind));
+  if (idle) {
+    ++idle_;
+    return OkStatus();
+  }
+  if (kind != "CronJob") return AddReplicas(object, kind, spec, "spec.");
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const job,
+                          FindKey(spec, "jobTemplate", Kind::kMap, "spec."));
+  RESMGR_ASSIGN_OR_RETURN(spec, FindKey(job, "spec", Kind::kMap, "spec.jobTemplate."));
+  return AddReplicas(object, kind, spec, "spec.jobTemplate.spec.");
+}
+
+// `path`: of the spec, which has the template.
+Status KubeObjects::AddReplicas(const ConfigNode& object, std::string_view kind,
+                                const ConfigNode* spec, const std::string& path) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,
                           FindKey(&object, "metadata", Kind::kMap, ""));
   RESMGR_ASSIGN_OR_RETURN(std::string name, FindText(metadata, "name", "metadata."));
   if (name.empty()) return ErrorAt(object, "metadata.name", fmt::format("a {} needs a name", kind));
   RESMGR_ASSIGN_OR_RETURN(const std::string name_space,
                           FindText(metadata, "namespace", "metadata."));
-  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const spec, FindKey(&object, "spec", Kind::kMap, ""));
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const pod_template,
-                          FindKey(spec, "template", Kind::kMap, "spec."));
-  if (pod_template == nullptr) return ErrorAt(object, "spec.template", "is missing");
-  RESMGR_ASSIGN_OR_RETURN(const size_t replicas, NumberAt(spec, "replicas", "spec.", 1));
+                          FindKey(spec, "template", Kind::kMap, path));
+  if (pod_template == nullptr) return ErrorAt(object, path + "template", "is missing");
+  RESMGR_ASSIGN_OR_RETURN(const size_t replicas, ReplicasOf(kind, spec, path));
   size_t first = 0;
   if (kind == "StatefulSet") {
     RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const ordinals,
@@ -156,7 +225,7 @@ Status KubeObjects::ReadReplicas(const ConfigNode& object, std::string_view kind
                           ReadManifest(PodDocument(object, *pod_template, name_space, name)));
   for (size_t i = 0; i < replicas; ++i) {
     PodOfObject pod{.where = Where(object), .manifest = manifest};
-    pod.manifest.name = fmt::format("{}-{}", name, first + i);
+    if (kind != "DaemonSet") pod.manifest.name = fmt::format("{}-{}", name, first + i);
     RESMGR_RETURN_IF_ERROR(Add(std::move(pod)));
   }
   return OkStatus();
@@ -178,7 +247,17 @@ std::vector<std::string> KubeObjects::Notes() const {
   std::vector<std::string> notes;
   for (const auto& [kind, count] : skipped_)
     notes.push_back(fmt::format("skipped {} of kind {}, which places no pods here", count, kind));
-  if (ended_ > 0) notes.push_back(fmt::format("skipped {} pods that have ended", ended_));
+  for (const auto& [kind, count] : owned_) {
+    notes.push_back(
+        fmt::format("skipped {} of kind {} made by an owner, which counts instead", count, kind));
+  }
+  if (idle_ > 0) {
+    notes.push_back("skipped " +
+                    CountText(static_cast<int64_t>(idle_), "suspended or ended workload"));
+  }
+  if (ended_ > 0) {
+    notes.push_back("skipped " + CountText(static_cast<int64_t>(ended_), "ended pod"));
+  }
   return notes;
 }
 

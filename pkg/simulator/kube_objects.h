@@ -27,8 +27,13 @@ inline constexpr size_t kMaxPods = 10'000;
 // Finds the pods in objects of Kubernetes, as people write them and as kubectl prints them:
 //
 //   Pod                      itself, unless its status says that it has ended
-//   Deployment, StatefulSet  its replicas: NAME-HASH-0 and on (the hash is of the template), NAME-0
-//                            and on, or from spec.ordinals.start
+//   Deployment, ReplicaSet,  its replicas: NAME-HASH-0 and on (the hash is of the template). A
+//   ReplicationController    ReplicaSet of a Deployment is left out: its owner counts
+//   StatefulSet              its replicas: NAME-0 and on, or from spec.ordinals.start
+//   DaemonSet                its pod on this node: NAME-HASH
+//   Job                      the pods that run at a time: NAME-HASH-0 and on; none of a Job that is
+//                            suspended or has ended. A Job of a CronJob is left out, as above
+//   CronJob                  those of one run
 //   List, PodList, ...       what is in it
 //
 // Everything else places no container and is counted for Notes.
@@ -44,13 +49,17 @@ class KubeObjects {
  private:
   Status ReadKind(const ConfigNode& object, std::string_view kind);
   Status ReadItems(const ConfigNode& list, std::string_view kind);
-  Status ReadReplicas(const ConfigNode& object, std::string_view kind);
+  Status ReadWorkload(const ConfigNode& object, std::string_view kind);
+  Status AddReplicas(const ConfigNode& object, std::string_view kind, const ConfigNode* spec,
+                     const std::string& path);
   Status Add(PodOfObject pod);
 
   std::vector<PodOfObject> pods_;
   size_t count_ = 0;
   size_t ended_ = 0;
+  size_t idle_ = 0;                        // workloads that are suspended or have ended
   std::map<std::string, size_t> skipped_;  // by kind
+  std::map<std::string, size_t> owned_;    // by kind
 };
 
 }  // namespace resmgr

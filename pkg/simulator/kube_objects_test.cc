@@ -111,7 +111,7 @@ TEST_F(KubeObjectsTest, TakesTheListThatKubectlPrints) {
       "\"\"}\n";
   EXPECT_THAT(Pods(list), ElementsAre("shop/web-5d4f8c7b9-abcde")) << error_;
   EXPECT_THAT(notes_, ElementsAre("s.yaml: skipped 1 of kind Service, which places no pods here",
-                                  "s.yaml: skipped 2 pods that have ended"));
+                                  "s.yaml: skipped 2 ended pods"));
   EXPECT_EQ(last_.containers.at(0).requirements.cpu_request.value, 2000);
   EXPECT_EQ(last_.Qos(), QosClass::kGuaranteed);
 }
@@ -146,6 +146,55 @@ spec: {replicas: 2, template: {metadata: {labels: {app: web}}, spec: {containers
   EXPECT_THAT(Pods("kind: Deployment\nmetadata: {name: no}\n"
                    "spec: {replicas: 0, template: {spec: {containers: [{name: c}]}}}\n"),
               IsEmpty());
+}
+
+TEST_F(KubeObjectsTest, KnowsAllWorkloads) {
+  const std::string part = "template: {spec: {containers: [{name: c}]}}}\n---\n";
+  EXPECT_THAT(
+      Pods("kind: DaemonSet\nmetadata: {name: agent, namespace: kube-system}\nspec: {" + part),
+      ElementsAre(MatchesRegex("kube-system/agent-[a-z0-9]+")))
+      << "one on each node";
+  EXPECT_THAT(
+      Pods("kind: ReplicaSet\nmetadata: {name: rs}\nspec: {replicas: 2, " + part +
+           "kind: ReplicationController\nmetadata: {name: rc}\nspec: {" + part),
+      ElementsAre(MatchesRegex("default/rs-[a-z0-9]+-0"), MatchesRegex("default/rs-[a-z0-9]+-1"),
+                  MatchesRegex("default/rc-[a-z0-9]+-0")));
+  EXPECT_THAT(
+      Pods("kind: Job\nmetadata: {name: one}\nspec: {" + part +
+           "kind: Job\nmetadata: {name: few}\nspec: {parallelism: 5, completions: 2, " + part +
+           "kind: Job\nmetadata: {name: many}\nspec: {parallelism: 2, " + part),
+      ElementsAre(MatchesRegex("default/one-[a-z0-9]+-0"), MatchesRegex("default/few-[a-z0-9]+-0"),
+                  MatchesRegex("default/few-[a-z0-9]+-1"), MatchesRegex("default/many-[a-z0-9]+-0"),
+                  MatchesRegex("default/many-[a-z0-9]+-1")))
+      << "those that run at a time";
+  EXPECT_THAT(notes_, IsEmpty());
+  EXPECT_THAT(Pods("kind: CronJob\nmetadata: {name: nightly, namespace: shop}\n"
+                   "spec: {schedule: '0 3 * * *', jobTemplate: {spec: {parallelism: 2, "
+                   "template: {spec: {containers: [{name: c}]}}}}}\n"),
+              ElementsAre(MatchesRegex("shop/nightly-[a-z0-9]+-0"),
+                          MatchesRegex("shop/nightly-[a-z0-9]+-1")))
+      << "one run";
+}
+
+TEST_F(KubeObjectsTest, WorkloadsThatRunNothingAreNoted) {
+  const std::string part = "template: {spec: {containers: [{name: c}]}}}\n";
+  EXPECT_THAT(Pods("kind: Job\nmetadata: {name: a}\nspec: {suspend: true, " + part +
+                   "---\nkind: Job\nmetadata: {name: b}\n"
+                   "status: {conditions: [{type: Complete, status: 'True'}]}\nspec: {" +
+                   part +
+                   "---\nkind: CronJob\nmetadata: {name: c}\nspec: {suspend: true, jobTemplate: "
+                   "{spec: {" +
+                   part.substr(0, part.size() - 1) + "}}\n"),
+              IsEmpty())
+      << error_;
+  EXPECT_THAT(notes_, ElementsAre("s.yaml: skipped 3 suspended or ended workloads"));
+  const std::string owned =
+      "metadata: {name: web-5d4f, ownerReferences: [{kind: Deployment, name: web, controller: "
+      "true}]}\nspec: {replicas: 2, ";
+  EXPECT_THAT(Pods("kind: ReplicaSet\n" + owned + part), IsEmpty()) << error_;
+  EXPECT_THAT(notes_,
+              ElementsAre("s.yaml: skipped 1 of kind ReplicaSet made by an owner, which counts "
+                          "instead"));
 }
 
 TEST_F(KubeObjectsTest, MistakesHaveTheirPlace) {
