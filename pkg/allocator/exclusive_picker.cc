@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "pkg/base/count_text.h"
+
 namespace resmgr {
 namespace {
 
@@ -15,6 +17,32 @@ CpuSet GroupsOf(const std::vector<CpuSet>& groups, const CpuSet& cpus) {
     if (group.Intersects(cpus)) members |= group;
   }
   return members;
+}
+
+int CountTouched(const std::vector<CpuSet>& groups, const CpuSet& cpus) {
+  return static_cast<int>(std::ranges::count_if(
+      groups, [&cpus](const CpuSet& group) { return group.Intersects(cpus); }));
+}
+
+// Whether the first set is in more cores, L3 caches, NUMA nodes or packages than the second one.
+bool SplitsMore(const Machine& machine, const CpuSet& cpus, const CpuSet& than) {
+  if (cpus == than) return false;
+  if (machine.NodesOf(cpus).size() > machine.NodesOf(than).size()) return true;
+  return std::ranges::any_of(
+      std::array{&machine.packages(), &machine.l3_groups(), &machine.cores()},
+      [&](const std::vector<CpuSet>* groups) {
+        return CountTouched(*groups, cpus) > CountTouched(*groups, than);
+      });
+}
+
+// How many of the CPUs are in each NUMA node that has some, ascending.
+std::vector<int> PartsByNode(const Machine& machine, const CpuSet& cpus) {
+  std::vector<int> parts;
+  for (const NumaNode& node : machine.nodes()) {
+    if (node.cpus.Intersects(cpus)) parts.push_back(node.cpus.CountCommon(cpus));
+  }
+  std::ranges::sort(parts);
+  return parts;
 }
 
 CpuSet NumaNeighbours(const Machine& machine, const CpuSet& cpus) {
@@ -52,8 +80,14 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Take(const Need& need, const Cp
   const bool no_isolated = !need.require_isolated && need.prefer_isolated == false;
   const CpuSet free_isolated = no_isolated ? CpuSet() : Grantable(isolated);
   const CpuSet usable = free_ordinary | free_isolated;
-  if (std::optional<Pick> former = TakeFormer(need, usable)) return *std::move(former);
-  RESMGR_ASSIGN_OR_RETURN(Pick pick, TakeAnew(need, free_ordinary, free_isolated));
+  std::optional<Pick> former = TakeFormer(need, usable);
+  if (former && former->cpus == need.former) return *std::move(former);
+  StatusOr<Pick> anew = TakeAnew(need, free_ordinary, free_isolated);
+  // A part of what it had is no reason to split it.
+  if (former && (!anew.ok() || !SplitsMore(machine_, former->cpus, anew->cpus))) {
+    return *std::move(former);
+  }
+  RESMGR_ASSIGN_OR_RETURN(Pick pick, std::move(anew));
   const CpuSet& kind = pick.cpus.IsSubsetOf(free_isolated)   ? free_isolated
                        : pick.cpus.IsSubsetOf(free_ordinary) ? free_ordinary
                                                              : usable;
@@ -77,8 +111,8 @@ std::optional<ExclusivePicker::Pick> ExclusivePicker::TakeFormer(const Need& nee
   return Pick{*cpus, rule, {{"former attempt", rule, kept.size()}}};
 }
 
-// Of the same kind as `anew`, which they replace. A part of them, or more than them, would not be
-// where the options that spread or align want the container.
+// Of the same kind as `anew`, which they replace where they split the container no more. A part of
+// them, or more than them, would not be where the options that spread or align want the container.
 std::optional<CpuSet> ExclusivePicker::TakeLeft(const Need& need, const CpuSet& usable,
                                                 const CpuSet& anew) const {
   const CpuSet left = Grantable(need.left_by_pod & usable);
@@ -87,10 +121,20 @@ std::optional<CpuSet> ExclusivePicker::TakeLeft(const Need& need, const CpuSet& 
                         options_.prefer_align_cpus_by_uncorecache;
   if (left.empty() || (arranged && left.size() != need.count)) return std::nullopt;
   const StatusOr<CpuSet> cpus = Around(left, need.count, usable);
-  if (!cpus.ok() || machine_.NodesOf(*cpus).size() > machine_.NodesOf(anew).size()) {
+  if (!cpus.ok() || SplitsMore(machine_, *cpus, anew) || !SpreadAs(*cpus, anew)) {
     return std::nullopt;
   }
   return *cpus;
+}
+
+// What several containers left may be less spread together than the options want it.
+bool ExclusivePicker::SpreadAs(const CpuSet& cpus, const CpuSet& anew) const {
+  if (options_.distribute_cpus_across_cores &&
+      CountTouched(machine_.cores(), cpus) < CountTouched(machine_.cores(), anew)) {
+    return false;
+  }
+  return !options_.distribute_cpus_across_numa ||
+         PartsByNode(machine_, cpus) == PartsByNode(machine_, anew);
 }
 
 StatusOr<ExclusivePicker::Pick> ExclusivePicker::TakeAnew(const Need& need, const CpuSet& ordinary,
@@ -196,9 +240,8 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Shrink(const CpuSet& current, i
 
 Status ExclusivePicker::CheckCount(int count) const {
   if (!options_.full_pcpus_only || !uniform_ || count % threads_ == 0) return OkStatus();
-  return InvalidArgument(
-      "needs {} exclusive CPUs, but full-pcpus-only grants whole cores of {} CPUs", count,
-      threads_);
+  return InvalidArgument("needs {}, but full-pcpus-only grants whole cores of {}",
+                         CountText(count, "exclusive CPU"), CountText(threads_, "CPU"));
 }
 
 CpuSet ExclusivePicker::Grantable(const CpuSet& free) const {
@@ -232,9 +275,9 @@ StatusOr<CpuSet> ExclusivePicker::Allocate(const CpuSet& available, const CpuSet
   const CpuSet by_size = AllocateBySize(available, preferred, count);
   if (by_size.size() == count && MadeOfWholeCores(by_size)) return by_size;
   return ResourceExhausted(
-      "needs {} exclusive CPUs, which the free cores {} do not make up without dividing one, as "
-      "full-pcpus-only demands",
-      count, available.ToString());
+      "needs {}, which the free cores {} do not make up without dividing one, as full-pcpus-only "
+      "demands",
+      CountText(count, "exclusive CPU"), available.ToString());
 }
 
 // Where cores differ, the fullest place may begin with one that makes the count odd. Large cores
@@ -257,8 +300,8 @@ CpuSet ExclusivePicker::AllocateBySize(const CpuSet& available, const CpuSet& pr
 
 Status ExclusivePicker::Shortage(int count, const CpuSet& free, std::string_view kind) const {
   const CpuSet all = kind == "isolated" ? (all_ & machine_.isolated()) | free : all_;
-  return ResourceExhausted("needs {} {} CPU{}, {} of {} free{}", count, kind, count == 1 ? "" : "s",
-                           free.size(), all.size(),
+  return ResourceExhausted("needs {}, {} of {} free{}",
+                           CountText(count, fmt::format("{} CPU", kind)), free.size(), all.size(),
                            options_.full_pcpus_only ? " in whole cores" : "");
 }
 

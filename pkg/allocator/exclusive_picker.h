@@ -22,10 +22,13 @@ class ExclusivePicker {
   ExclusivePicker(const Machine& machine, const ExclusiveOptions& options, const CpuSet& all = {});
 
   struct Need {
-    int count = 0;    // more than 0
-    CpuSet former{};  // of an earlier attempt of the container: as many as are free are taken again
+    int count = 0;  // more than 0
+    // Of an earlier attempt of the container: all are taken again where all are free, else as many
+    // as are, unless that needs more cores, L3 caches, NUMA nodes or packages than other CPUs
+    // would.
+    CpuSet former{};
     // What containers of its pod left when they ended: taken before others, unless that needs more
-    // NUMA nodes.
+    // cores, L3 caches, NUMA nodes or packages.
     CpuSet left_by_pod{};
     std::optional<bool> prefer_isolated{};  // what the pod's annotation says; false: none of them
     bool require_isolated = false;          // isolated ones or none at all
@@ -60,6 +63,7 @@ class ExclusivePicker {
   bool TriesIsolated(const Need& need) const;
   std::optional<Pick> TakeFormer(const Need& need, const CpuSet& usable) const;
   std::optional<CpuSet> TakeLeft(const Need& need, const CpuSet& usable, const CpuSet& anew) const;
+  bool SpreadAs(const CpuSet& cpus, const CpuSet& anew) const;
   StatusOr<Pick> TakeAnew(const Need& need, const CpuSet& ordinary, const CpuSet& isolated) const;
   // At least part of `current`, at most `count`, all of `current` if it is smaller.
   StatusOr<CpuSet> Around(const CpuSet& current, int count, const CpuSet& usable) const;

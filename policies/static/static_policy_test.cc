@@ -236,3 +236,14 @@ TEST(StaticPolicyTest, ExplainsWhatWasConsidered) {
 
 }  // namespace
 }  // namespace resmgr
+// The other CPU of the core that the init container was on is reserved.
+TEST(StaticPolicyTest, AnInitContainerDoesNotSplitTheCoresOfTheMainOne) {
+  Node node(test::MakeMachine({.cores = 8, .threads = 2, .siblings_apart = false}));
+  const ContainerKey init = *node.Create("init", kGuaranteed, 1000);
+  ASSERT_EQ(node.ExclusiveOf(init), "1");
+  const Pod pod = node.snapshot().PodOf(init);
+  node.Remove(init);
+  EXPECT_EQ(node.ExclusiveOf(*node.CreateIn(pod, "main", 2000)), "2-3") << "one core";
+  EXPECT_EQ(node.ExclusiveOf(*node.CreateIn(pod, "side", 1000)), "1") << "what it left";
+}
+

@@ -312,6 +312,10 @@ std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
   if (inherited) demand.held = inherited->exclusive;
   demand.preferred = {former.exclusive};
   const CpuClass cpu_class = demand.need.cpu_class;
+  // Where others have some of its CPUs by now, the rest of them would split it.
+  const CpuLedger& cpus = book_.cpus();
+  const int root = book_.tree().root();
+  if (!former.exclusive.IsSubsetOf(cpus.Free(root) | cpus.FreeIsolated(root))) return std::nullopt;
   if (cpu_class != CpuClass::kShared && cpu_class != CpuClass::kExclusive) return std::nullopt;
   const int pool = book_.tree().Find(former.pool);
   if (pool < 0) return std::nullopt;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the static policies promise by themselves, over random containers on all machines.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -12,6 +15,7 @@
 
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
+#include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/node_machines.h"
 #include "test/integration/brain/policy_node.h"
 #include "test/support/seed.h"
@@ -168,6 +172,139 @@ TEST(PolicyPropertyTest, StaticPlusGuaranteedOnly) {
   LiveOnAllMachines(StaticPlusPolicyFactory(),
                     "{PreferIsolatedCPUs: false, ExclusiveCPUs: guaranteed}");
 }
+
+// What splits a set of CPUs: the cores, L3 caches, NUMA nodes and packages that it touches.
+std::array<int, 4> Touched(const Machine& machine, const CpuSet& cpus) {
+  const auto count = [&cpus](const std::vector<CpuSet>& groups) {
+    return static_cast<int>(std::ranges::count_if(
+        groups, [&cpus](const CpuSet& group) { return group.Intersects(cpus); }));
+  };
+  return {count(machine.cores()), count(machine.l3_groups()), machine.NodesOf(cpus).size(),
+          count(machine.packages())};
+}
+
+// Pods with init containers on a node that others use in part.
+class PodsWithInitContainers {
+ public:
+  PodsWithInitContainers(const PolicyFactory& factory, const Machine& machine,
+                         std::string_view section, uint64_t seed)
+      : random_(seed),
+        node_(factory, machine, CpuSet{(machine.online() - machine.isolated()).First()}.ToString(),
+              section) {}
+
+  void Run(int pods) {
+    for (int pod = 0; pod < pods && !testing::Test::HasFailure(); ++pod) {
+      if (!others_.empty() && Number(1, 3) == 1) RemoveSome();
+      RunPod(static_cast<int>(Number(1, 2)), static_cast<int>(Number(1, 2)));
+    }
+  }
+  int placed() const { return placed_; }
+
+ private:
+  int64_t Number(int64_t first, int64_t last) {
+    return first + static_cast<int64_t>(random_() % static_cast<uint64_t>(last - first + 1));
+  }
+  int64_t Request() {
+    const int most = std::max(1, node_.machine().online().size() / 8);
+    return 1000 * Number(1, std::min(most, Number(1, 2) == 1 ? 3 : most));
+  }
+  void RemoveSome() {
+    const auto at = static_cast<size_t>(Number(0, std::ssize(others_) - 1));
+    node_.Remove(others_[at]);
+    others_.erase(others_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+
+  void RunPod(int inits, int mains) {
+    const StatusOr<ContainerKey> first = node_.Create("init", QosClass::kGuaranteed, Request());
+    if (!first.ok()) return others_.empty() ? void() : RemoveSome();
+    const Pod pod = node_.snapshot().PodOf(*first);
+    node_.Remove(*first);
+    for (int i = 1; i < inits; ++i) {
+      const std::optional<ContainerKey> init = Create(pod);
+      if (init) node_.Remove(*init);
+    }
+    for (int i = 0; i < mains; ++i) {
+      const std::optional<ContainerKey> main = Create(pod);
+      if (main) others_.push_back(*main);
+    }
+  }
+
+  // What a container of a pod without a past would get of the same CPUs.
+  StatusOr<CpuSet> Fresh(int64_t request) {
+    const std::unique_ptr<Policy> policy = node_.policy().Clone();
+    const Container& stranger = node_.snapshot().Add("stranger", QosClass::kGuaranteed, request);
+    const ContainerKey key = stranger.key;
+    const StatusOr<Plan> plan =
+        policy->Allocate(node_.snapshot(), node_.snapshot().PodOf(key), stranger, nullptr);
+    node_.snapshot().Remove(key);
+    if (!plan.ok()) return plan.status();
+    return plan->Find(key)->exclusive;
+  }
+
+  std::optional<ContainerKey> Create(const Pod& pod) {
+    const int64_t request = Request();
+    const StatusOr<CpuSet> fresh = Fresh(request);
+    const StatusOr<ContainerKey> key = node_.CreateIn(pod, "c", request);
+    EXPECT_EQ(key.ok(), fresh.ok());
+    if (!key.ok() || !fresh.ok()) return std::nullopt;
+    ++placed_;
+    const CpuSet& cpus = node_.PlacementOf(*key).exclusive;
+    const auto touched = Touched(node_.machine(), cpus);
+    const auto needed = Touched(node_.machine(), *fresh);
+    for (size_t level = 0; level < touched.size(); ++level) {
+      EXPECT_LE(touched[level], needed[level])
+          << cpus.ToString() << " and not " << fresh->ToString() << " on level " << level << ": "
+          << node_.PlacementOf(*key).reason;
+    }
+    return *key;
+  }
+
+  std::mt19937_64 random_;
+  PolicyNode node_;
+  std::vector<ContainerKey> others_;
+  int placed_ = 0;
+};
+
+struct InitCase {
+  const char* name;
+  PolicyFactory (*factory)();
+  const char* section;
+};
+
+class InitContainersTest : public testing::TestWithParam<InitCase> {};
+
+TEST_P(InitContainersTest, SplitNoContainerThatComesAfterThem) {
+  const uint64_t seed = SeedOr(1);
+  SCOPED_TRACE(Repeat(seed));
+  int placed = 0;
+  for (const auto& [name, machine] : AllMachines()) {
+    SCOPED_TRACE(name);
+    const bool by_socket =
+        std::string_view(GetParam().section).find("align-by-socket") != std::string_view::npos;
+    if (by_socket && machine.packages().size() > machine.nodes().size()) continue;
+    PodsWithInitContainers pods(GetParam().factory(), machine, GetParam().section, seed);
+    pods.Run(60);
+    placed += pods.placed();
+    ASSERT_FALSE(HasFailure());
+  }
+  EXPECT_GT(placed, 1000);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Policies, InitContainersTest,
+    testing::Values(
+        InitCase{"Static", StaticPolicyFactory, ""},
+        InitCase{"StaticUncore", StaticPolicyFactory,
+                 "{Options: {prefer-align-cpus-by-uncorecache: true}}"},
+        InitCase{"StaticSockets", StaticPolicyFactory, "{Options: {align-by-socket: true}}"},
+        InitCase{"StaticAcrossNuma", StaticPolicyFactory,
+                 "{Options: {distribute-cpus-across-numa: true}}"},
+        InitCase{"StaticAcrossCores", StaticPolicyFactory,
+                 "{Options: {distribute-cpus-across-cores: true}}"},
+        InitCase{"StaticFullCores", StaticPolicyFactory, "{Options: {full-pcpus-only: true}}"},
+        InitCase{"StaticPlus", StaticPlusPolicyFactory, ""},
+        InitCase{"TopologyAware", TopologyAwarePolicyFactory, ""}),
+    [](const auto& param_info) { return std::string(param_info.param.name); });
 
 }  // namespace
 }  // namespace resmgr::test
