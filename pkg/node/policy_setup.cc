@@ -43,7 +43,8 @@ StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config,
                           .available = cpus.available,
                           .reserved = cpus.reserved,
                           .section = section == config.sections.end() ? nullptr : &section->second,
-                          .runtimes = &runtimes});
+                          .runtimes = &runtimes,
+                          .unreserved = cpus.unreserved});
 }
 
 ConfigChecks ChecksWith(const PolicyRegistry& policies) {

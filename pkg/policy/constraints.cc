@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/sys/files.h"
 
@@ -75,7 +76,8 @@ StatusOr<CpuSet> ResolveSet(const Machine& machine, const CpuConstraint& constra
 
 Status CheckEnough(const CpuSet& from, int64_t count, std::string_view what) {
   if (count <= from.size()) return OkStatus();
-  return InvalidArgument("asks for {} CPUs, but {} {}: {}", count, from.size(), what,
+  return InvalidArgument("asks for {}, but {} {}: {}", CountText(count, "CPU"),
+                         CountIs(from.size(), "CPU"), what,
                          from.empty() ? "none" : from.ToString());
 }
 
@@ -120,7 +122,7 @@ StatusOr<CpuSet> ResolveAvailable(const Machine& machine, const CpuConstraint& c
     return InvalidArgument("{}m is less than one CPU", constraint.quantity.value);
   }
   const int64_t count = constraint.quantity.Whole();
-  RESMGR_RETURN_IF_ERROR(CheckEnough(machine.allowed(), count, "may be used"));
+  RESMGR_RETURN_IF_ERROR(CheckEnough(machine.allowed(), count, "usable"));
   return PickAvailable(machine, static_cast<int>(count), reserved, options);
 }
 
@@ -145,7 +147,7 @@ StatusOr<CpuSet> ResolveReserved(const Machine& machine, const CpuConstraint& co
   if (constraint.kind == CpuConstraint::Kind::kQuantity) {
     const int64_t count = RoundedUp(constraint.quantity);
     const CpuSet from = available - machine.isolated();
-    RESMGR_RETURN_IF_ERROR(CheckEnough(from, count, "are available and not isolated"));
+    RESMGR_RETURN_IF_ERROR(CheckEnough(from, count, "available and not isolated"));
     return PickSteadily(machine, from, static_cast<int>(count), options);
   }
   RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus, ResolveSet(machine, constraint, options));
@@ -165,7 +167,7 @@ StatusOr<PolicyCpus> ResolveCpuConstraints(const Machine& machine,
                                            const std::optional<CpuConstraint>& available,
                                            const std::optional<CpuConstraint>& reserved,
                                            const ConstraintOptions& options) {
-  PolicyCpus cpus{machine.allowed(), {}};
+  PolicyCpus cpus{.available = machine.allowed(), .reserved = {}};
   if (available) {
     StatusOr<CpuSet> resolved = ResolveAvailable(machine, *available, reserved, options);
     if (!resolved.ok()) return Annotate(resolved.status(), available->origin);
@@ -175,6 +177,9 @@ StatusOr<PolicyCpus> ResolveCpuConstraints(const Machine& machine,
     StatusOr<CpuSet> resolved = ResolveReserved(machine, *reserved, cpus.available, options);
     if (!resolved.ok()) return Annotate(resolved.status(), reserved->origin);
     cpus.reserved = *resolved;
+    if (reserved->kind == CpuConstraint::Kind::kQuantity) {
+      cpus.unreserved.value = int64_t{1000} * cpus.reserved.size() - reserved->quantity.value;
+    }
   }
   return cpus;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "pkg/base/status.h"
+#include "pkg/base/units.h"
 #include "pkg/config/cpu_constraint.h"
 #include "pkg/topology/machine.h"
 
@@ -15,6 +16,9 @@ namespace resmgr {
 struct PolicyCpus {
   CpuSet available;  // never empty; online
   CpuSet reserved;   // part of `available`; empty when nothing is reserved
+  // What of the reserved CPUs a quantity, which is rounded up to whole ones, does not reserve: the
+  // scheduler counts it among what pods may ask for.
+  MilliCpu unreserved{};
 
   friend bool operator==(const PolicyCpus&, const PolicyCpus&) = default;
 };

@@ -95,6 +95,14 @@ TEST_F(ConstraintsTest, SetsAreTakenAsTheyStand) {
   EXPECT_EQ(Text("1-2", "1-2"), "1-2 reserved 1-2");
 }
 
+TEST_F(ConstraintsTest, WhatRoundingAReservationAddsIsNotReserved) {
+  EXPECT_EQ(Resolve("", "750m")->unreserved.value, 250);
+  EXPECT_EQ(Resolve("", "1m")->unreserved.value, 999);
+  EXPECT_EQ(Resolve("4-5", "1001m")->unreserved.value, 999);
+  for (const std::string_view whole : {"", "2", "2,4", "#6", "exclude-cpuset:2-7"})
+    EXPECT_EQ(Resolve("", whole)->unreserved.value, 0) << whole;
+}
+
 TEST_F(ConstraintsTest, AllButSomeAreTheOthers) {
   EXPECT_EQ(Text("exclude-cpuset:0-3", ""), "4-6 reserved ");
   EXPECT_EQ(Text("1-5", "exclude-cpuset:2-7"), "1-5 reserved 1");
@@ -119,7 +127,7 @@ TEST_F(ConstraintsTest, AvailableQuantitiesRoundDown) {
 TEST_F(ConstraintsTest, CpusThatAreNotThereAreNamed) {
   EXPECT_EQ(Text("0-9", ""), "available: this machine has no CPU 8-9; it has 0-7");
   EXPECT_EQ(Text("", "64"),
-            "reserved: asks for 64 CPUs, but 6 are available and not isolated: 0-5");
+            "reserved: asks for 64 CPUs, but 6 CPUs are available and not isolated: 0-5");
   EXPECT_EQ(Text("", "#64"), "reserved: this machine has no CPU 64; it has 0-7");
   EXPECT_EQ(Text("5-7", ""), "available: CPU 7 is offline; online are 0-6");
 }
@@ -127,10 +135,11 @@ TEST_F(ConstraintsTest, CpusThatAreNotThereAreNamed) {
 TEST_F(ConstraintsTest, ReservedCpusMustBeAvailable) {
   EXPECT_EQ(Text("1-5", "0,2"), "reserved: CPU 0 is not available; available are 1-5");
   EXPECT_EQ(Text("1-3", "4"),
-            "reserved: asks for 4 CPUs, but 3 are available and not isolated: 1-3");
-  EXPECT_EQ(Text("20", ""), "available: asks for 20 CPUs, but 7 may be used: 0-6");
-  EXPECT_EQ(Text("", "9223372036854775"),
-            "reserved: asks for 9223372036854775 CPUs, but 6 are available and not isolated: 0-5");
+            "reserved: asks for 4 CPUs, but 3 CPUs are available and not isolated: 1-3");
+  EXPECT_EQ(Text("20", ""), "available: asks for 20 CPUs, but 7 CPUs are usable: 0-6");
+  EXPECT_EQ(
+      Text("", "9223372036854775"),
+      "reserved: asks for 9223372036854775 CPUs, but 6 CPUs are available and not isolated: 0-5");
 }
 
 // What it likes best changes with what it gets.
@@ -152,7 +161,8 @@ TEST_F(ConstraintsTest, ReservedCpusByQuantityStayWhenASmallerNumberIsAvailable)
   EXPECT_EQ(Text("4", "2"), "0-3 reserved 0,2");
   EXPECT_EQ(Text("3", "2"), "0-2 reserved 0,2");
   EXPECT_EQ(Text("2", "2"), "0,2 reserved 0,2");
-  EXPECT_EQ(Text("1", "2"), "reserved: asks for 2 CPUs, but 1 are available and not isolated: 1");
+  EXPECT_EQ(Text("1", "2"),
+            "reserved: asks for 2 CPUs, but 1 CPU is available and not isolated: 1");
 }
 
 TEST_F(ConstraintsTest, ReservedCpusByQuantityStayWhenFewerAreAvailable) {
@@ -167,7 +177,7 @@ TEST_F(ConstraintsTest, ReservedCpusByQuantityStayWhenFewerAreAvailable) {
 TEST_F(ConstraintsTest, IsolatedCpusAreNotReservedByQuantity) {
   EXPECT_EQ(Text("5-6", "1"), "5-6 reserved 5");
   EXPECT_EQ(Text("#6", "1"),
-            "reserved: asks for 1 CPUs, but 0 are available and not isolated: none");
+            "reserved: asks for 1 CPU, but 0 CPUs are available and not isolated: none");
 }
 
 TEST_F(ConstraintsTest, CgroupsAreFoundByEveryName) {

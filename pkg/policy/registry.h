@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/base/units.h"
 #include "pkg/config/config_node.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/policy/policy.h"
@@ -24,6 +25,7 @@ struct PolicyContext {
   const ConfigNode* section =
       nullptr;  // the policy's own configuration; nullptr when there is none
   const RuntimesConfig* runtimes = nullptr;  // nullptr: nothing is said of any RuntimeClass
+  MilliCpu unreserved{};  // as in PolicyCpus: pods may ask for so much of the reserved CPUs
 };
 
 // How to make one policy. Names are what `Active` says.

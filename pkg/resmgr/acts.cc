@@ -5,9 +5,13 @@
 namespace resmgr {
 namespace {
 
-std::string_view Remedy(const Status& why) {
+// `others`: there are containers whose end would free something.
+std::string_view Remedy(const Status& why, bool others) {
   switch (why.code()) {
     case StatusCode::kResourceExhausted:
+      if (!others) {
+        return "no other container has any of it: lower its request, or use a larger node";
+      }
       return "it fits when others have ended, or on another node";
     case StatusCode::kInvalidArgument:
       return "change what its pod asks for";
@@ -63,8 +67,13 @@ Status ResourceManager::Impl::Refuse(const ContainerRecord& record, std::string_
 // shortage and the remedy.
 Status ResourceManager::Impl::AsRefusal(const ContainerRecord& record, const Status& why) const {
   const std::string name = FullName(record.pod->pod, record.container.name);
-  return MakeStatus(why.code(), fmt::format("cri-resmgr ({}): {}; container {}: {}",
-                                            policy_->name(), Message(why), name, Remedy(why)));
+  bool others = false;
+  store_.all().ForEachContainer([&](const Pod&, const Container& container) {
+    others = others || container.key != record.container.key;
+  });
+  return MakeStatus(why.code(),
+                    fmt::format("cri-resmgr ({}): {}; container {}: {}", policy_->name(),
+                                Message(why), name, Remedy(why, others)));
 }
 
 }  // namespace resmgr

@@ -154,6 +154,18 @@ TEST_F(ResourceManagerTest, AContainerOfAnUnknownSandboxIsAdoptedAfterwards) {
   EXPECT_EQ(runtime().CpusOf(id), "1-2");
 }
 
+TEST_F(ResourceManagerTest, ARefusalSendsNobodyToWaitForOthersThatAreNotThere) {
+  const auto refusal = [this](std::string_view name) {
+    return std::string(Message(node_.Create(name, kGuaranteed, 9000).status()));
+  };
+  EXPECT_THAT(refusal("large"), testing::EndsWith("; container ns/large/large: no other container "
+                                                  "has any of it: lower its request, or use a "
+                                                  "larger node"));
+  node_.Run("app", kGuaranteed, 1000);
+  EXPECT_THAT(refusal("again"), testing::EndsWith("it fits when others have ended, or on another "
+                                                  "node"));
+}
+
 // Start
 
 TEST_F(ResourceManagerTest, AStartWaitsUntilOthersHaveLeft) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
+#include "pkg/base/count_text.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/cpu_holders.h"
 
@@ -34,12 +35,33 @@ ExclusivePools::ExclusivePools(const Machine& machine, const ExclusiveOptions& o
       ordinary_(cpus.shared - cpus.reserved),
       rule_(std::move(rule)) {}
 
-// Adds the containers that hold the missing CPUs.
+// Adds the containers that hold the missing CPUs, and says whether their end would help.
 Status ExclusivePools::Refusal(const Status& shortage, const Snapshot& snapshot,
-                               ContainerKey key) const {
+                               const CpuClaim& claim, ContainerKey key) const {
+  if (shortage.code() != StatusCode::kResourceExhausted) return shortage;
+  std::string text(Message(shortage));
   const std::string holders = DescribeCpuHolders(snapshot, cpus_.reserved, key);
-  if (shortage.code() != StatusCode::kResourceExhausted || holders.empty()) return shortage;
-  return ResourceExhausted("{}: {}", Message(shortage), holders);
+  if (!holders.empty()) text += fmt::format(": {}", holders);
+  const int most = Most(claim);
+  if (claim.exclusive > most) {
+    return InvalidArgument("{}; this node can grant no more than {}", text, most);
+  }
+  if (!EverFits(claim)) return InvalidArgument("{}; this node can never grant them", text);
+  return ResourceExhausted("{}", text);
+}
+
+bool ExclusivePools::EverFits(const CpuClaim& claim) const {
+  const ExclusivePicker::Need need = {.count = claim.exclusive,
+                                      .prefer_isolated = claim.prefer_isolated,
+                                      .require_isolated = claim.require_isolated};
+  const auto pick = picker_.Take(need, ordinary_, cpus_.isolated);
+  return pick.ok() && CheckShared(pick->cpus, {}).ok();
+}
+
+int ExclusivePools::Most(const CpuClaim& claim) const {
+  if (claim.require_isolated) return cpus_.isolated.size();
+  const CpuSet all = claim.prefer_isolated == false ? ordinary_ : Grantable();
+  return all.size() - (SharedBeside(all).empty() ? 1 : 0);
 }
 
 StatusOr<Plan> ExclusivePools::Allocate(const Snapshot& snapshot, const Pod& pod,
@@ -61,7 +83,7 @@ StatusOr<Plan> ExclusivePools::Allocate(const Snapshot& snapshot, const Pod& pod
       const Status room = CheckOverhead(snapshot, claim.exclusive);
       if (!room.ok()) found = room;
     }
-    if (!found.ok()) return Refusal(found.status(), snapshot, container.key);
+    if (!found.ok()) return Refusal(found.status(), snapshot, claim, container.key);
     grant = *std::move(found);
   }
   if (predecessor != nullptr) {
@@ -93,7 +115,7 @@ StatusOr<Plan> ExclusivePools::Update(const Snapshot& snapshot, const Pod& pod,
     Take(container.key);
   } else if (held == grants_.end() || held->second.cpus.size() != claim.exclusive) {
     const Status given = GiveOrSettle(snapshot, pod, container.key, claim);
-    if (!given.ok()) return Refusal(given, snapshot, container.key);
+    if (!given.ok()) return Refusal(given, snapshot, claim, container.key);
   } else if (!held->second.reason.starts_with(claim.why)) {
     held->second.reason = Reason(claim, "the CPUs that it had");
   }
@@ -260,23 +282,24 @@ StatusOr<ExclusivePools::Grant> ExclusivePools::Resize(const Grant& grant,
   return Grant{pick.cpus, Reason(claim, pick.rule), grant.pod, std::move(pick.considered)};
 }
 
-// Isolated CPUs count: the scheduler does not tell them from others.
+// Isolated CPUs count, and what is not reserved of the reserved ones: the scheduler does not tell
+// them from others.
 Status ExclusivePools::CheckOverhead(const Snapshot& snapshot, int more) const {
   const int64_t promised = snapshot.Overheads().promised.value;
   const int free = (Grantable() - granted_).size();
-  if (promised == 0 || int64_t{1000} * (free - more) >= promised) return OkStatus();
-  return ResourceExhausted(
-      "needs {} exclusive CPU{} more, but of the {} that are free {}m are overhead of pods", more,
-      more == 1 ? "" : "s", free, promised);
+  const int64_t left = int64_t{1000} * (free - more) + cpus_.unreserved.value;
+  if (promised == 0 || left >= promised) return OkStatus();
+  return ResourceExhausted("needs {} more, but of the {} that are free {}m are overhead of pods",
+                           CountText(more, "exclusive CPU"), free, promised);
 }
 
 // Shared containers, those to come included, need a CPU to run on.
 Status ExclusivePools::CheckShared(const CpuSet& cpus, const CpuSet& granted) const {
   if (!SharedBeside(granted | cpus).empty()) return OkStatus();
   return ResourceExhausted(
-      "needs {} exclusive CPU{}, but only {} can be granted without taking the last one from "
-      "shared containers ({})",
-      cpus.size(), cpus.size() == 1 ? "" : "s", cpus.size() - 1, SharedBeside(granted).ToString());
+      "needs {}, but only {} can be granted without taking the last one from shared containers "
+      "({})",
+      CountText(cpus.size(), "exclusive CPU"), cpus.size() - 1, SharedBeside(granted).ToString());
 }
 
 void ExclusivePools::Give(ContainerKey key, Grant grant) {

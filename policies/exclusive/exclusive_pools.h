@@ -54,6 +54,8 @@ class ExclusivePools {
     CpuSet reserved;  // never granted; may be part of the shared set
     // The reserved CPUs are shared while all others are granted.
     bool lend_reserved = false;
+    // Of the reserved CPUs, what pods may ask for (PolicyContext::unreserved).
+    MilliCpu unreserved{};
   };
   // What a container may have; pure.
   using ClaimRule = std::function<CpuClaim(const Pod&, const Container&)>;
@@ -122,7 +124,12 @@ class ExclusivePools {
   // It runs on the shared CPUs, as a container that had no room when it was placed, and no decision
   // about it is known.
   bool WasFoundSharing(const Placement& present, const CpuSet& shared) const;
-  Status Refusal(const Status& shortage, const Snapshot& snapshot, ContainerKey key) const;
+  Status Refusal(const Status& shortage, const Snapshot& snapshot, const CpuClaim& claim,
+                 ContainerKey key) const;
+  // Whether it would be granted its CPUs if no other container had any.
+  bool EverFits(const CpuClaim& claim) const;
+  // How many CPUs one container with such a claim can have at most.
+  int Most(const CpuClaim& claim) const;
   // With `more` exclusive CPUs than are granted: what kubelets promised pods as overhead stays
   // free.
   Status CheckOverhead(const Snapshot& snapshot, int more) const;

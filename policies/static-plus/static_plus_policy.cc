@@ -15,6 +15,7 @@ ExclusivePools::Cpus PoolCpus(const PolicyContext& context) {
       .isolated = unreserved & context.machine.isolated(),
       .reserved = context.reserved,
       .lend_reserved = true,
+      .unreserved = context.unreserved,
   };
 }
 

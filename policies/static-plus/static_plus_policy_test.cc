@@ -206,7 +206,7 @@ TEST(StaticPlusPolicyTest, DecliningIsolatedCpusIsFinal) {
   Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"));
   const StringMap declines = {{"prefer-isolated-cpus.resource-policy.nri.io", "false"}};
   const Status refusal = node.CreateAs("four", kGuaranteed, 4000, declines).status();
-  EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(refusal.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(refusal)), HasSubstr("3 of 8 free: CPU 0 reserved"));
 }
 
@@ -242,7 +242,7 @@ TEST(StaticPlusPolicyTest, ResizingKeepsTheCpus) {
   ASSERT_TRUE(node.Resize(web, 1000).ok());
   EXPECT_EQ(node.PlacementOf(web).exclusive.size(), 1);
   const std::string before = node.CpusOf(web);
-  EXPECT_EQ(node.Resize(web, 90'000).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(node.Resize(web, 90'000).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(node.CpusOf(web), before);
 }
 

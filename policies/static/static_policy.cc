@@ -20,6 +20,7 @@ ExclusivePools::Cpus PoolCpus(const PolicyContext& context, const StaticOptions&
       .reserved = context.reserved,
   };
 }
+      .unreserved = context.unreserved,
 
 // The oldest releases of cri-resource-manager knew a label of the pod, before there were
 // annotations.

@@ -151,6 +151,33 @@ TEST(StaticPolicyTest, ARefusalNamesTheHoldersOfTheCpus) {
 
 TEST(StaticPolicyTest, ARefusalNamesAFewOfManyHolders) {
   Node node(test::M80(), "0,40");
+// Whatever ends, it never fits: so nobody is to wait for that.
+TEST(StaticPolicyTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
+  Node node(test::S1Ht());
+  ASSERT_TRUE(node.Create("dsp", kGuaranteed, 1000).ok());
+  const Status large = node.Create("large", kGuaranteed, 8000).status();
+  EXPECT_EQ(large.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      Message(large),
+      "needs 8 exclusive CPUs, 6 of 8 free: CPU 0 reserved, CPU 4 held by ns/dsp/dsp; this node "
+      "can grant no more than 7");
+  EXPECT_EQ(node.Create("most", kGuaranteed, 7000).status().code(), StatusCode::kResourceExhausted);
+  Pod pod;
+  pod.id = PodSandboxId("isolated");
+  pod.qos = kGuaranteed;
+  pod.annotations.Set("require-isolated-cpus.resource-policy.nri.io", "true");
+  const Status isolated = node.CreateIn(pod, "c", 1000).status();
+  EXPECT_EQ(isolated.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      Message(isolated),
+      "needs 1 isolated CPU, 0 of 0 free: CPU 0 reserved, CPU 4 held by ns/dsp/dsp; this node "
+      "can grant no more than 0");
+  Node unreserved(test::S1Ht(), "");
+  const Status all = unreserved.Create("all", kGuaranteed, 8000).status();
+  EXPECT_EQ(all.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(all)), testing::EndsWith("; this node can grant no more than 7"));
+}
+
   for (int i = 0; i < 70; ++i)
     ASSERT_TRUE(node.Create(fmt::format("small-{}", i), kGuaranteed, 1000).ok());
   ASSERT_TRUE(node.Create("large", kGuaranteed, 6000).ok());

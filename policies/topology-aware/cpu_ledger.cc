@@ -8,8 +8,13 @@
 
 namespace resmgr {
 
-CpuLedger::CpuLedger(const Machine& machine, const PoolTree& tree, const CpuSet& reserved)
-    : machine_(machine), tree_(tree), reserved_(reserved), states_(tree.size()) {
+CpuLedger::CpuLedger(const Machine& machine, const PoolTree& tree, const CpuSet& reserved,
+                     MilliCpu unreserved)
+    : machine_(machine),
+      tree_(tree),
+      reserved_(reserved),
+      unreserved_(unreserved),
+      states_(tree.size()) {
   UpdateFree(machine.online());
   UpdateNeeds();
 }
@@ -97,7 +102,7 @@ void CpuLedger::UpdateSpare(int pool) {
 // When it is known of its parent.
 void CpuLedger::UpdateRoom(int pool) {
   State& state = states_[IndexOf(pool)];
-  state.room = int64_t{1000} * state.free_count - state.need;
+  state.room = Capacity(pool) - state.need;
   if (const int parent = tree_.at(pool).parent; parent >= 0) {
     state.room = std::min(state.room, Of(parent).room);
   }
@@ -109,7 +114,7 @@ int64_t CpuLedger::Unneeded(int pool, int64_t extra) const {
   int64_t need = state.need + extra;
   const bool keeps_one = pool == tree_.root() ? reserved_.empty() : state.users_below > 0;
   if (keeps_one) need = std::max<int64_t>(need, 1);
-  return int64_t{1000} * state.free_count - need;
+  return Capacity(pool) - need;
 }
 
 bool CpuLedger::HasRoomBelow(int above, int pool, int64_t shared) const {

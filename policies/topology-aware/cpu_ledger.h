@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "pkg/base/units.h"
 #include "pkg/topology/machine.h"
 #include "policies/topology-aware/pool_tree.h"
 
@@ -19,12 +20,15 @@ namespace resmgr {
 // many whole CPUs, or containers of that pool have to move to a larger one (GrantBook::MakeRoom).
 // Only the root can refuse: it keeps what all sharing containers together ask for. Where there are
 // reserved CPUs, the root's sharing containers run on these while all others are exclusive; where
-// there are none, the root keeps one CPU in any case. Units are milli-CPUs unless a name says
-// otherwise. Thread-compatible.
+// there are none, the root keeps one CPU in any case. What a quantity does not reserve of the CPUs
+// that it rounds up to counts for the root, as for the scheduler. Units are milli-CPUs unless a
+// name says otherwise. Thread-compatible.
 class CpuLedger {
  public:
   // Machine and tree must outlive it. `reserved` is lent to sharing containers; may be empty.
-  CpuLedger(const Machine& machine, const PoolTree& tree, const CpuSet& reserved);
+  // `unreserved`: PolicyContext's.
+  CpuLedger(const Machine& machine, const PoolTree& tree, const CpuSet& reserved,
+            MilliCpu unreserved = {});
 
   // What one container holds.
   struct Share {
@@ -76,6 +80,8 @@ class CpuLedger {
   // Whether a container may keep these CPUs for itself: sharing containers have a CPU left. Resizes
   // may have made them ask for more than there is, which takes no CPUs away from others.
   bool CanKeep(const CpuSet& cpus) const;
+  // Of the reserved CPUs, counted as the root's.
+  MilliCpu unreserved() const { return unreserved_; }
 
  private:
   struct State {
@@ -99,10 +105,16 @@ class CpuLedger {
   void UpdateSpare(int pool);
   void UpdateRoom(int pool);
   int64_t Unneeded(int pool, int64_t extra) const;
+  // What containers of the pool may ask for beside what is exclusive.
+  int64_t Capacity(int pool) const {
+    const int64_t more = pool == tree_.root() ? unreserved_.value : 0;
+    return int64_t{1000} * Of(pool).free_count + more;
+  }
 
   const Machine& machine_;
   const PoolTree& tree_;
   const CpuSet reserved_;
+  const MilliCpu unreserved_;
   CpuSet exclusive_;
   std::vector<State> states_;
 };

@@ -15,13 +15,13 @@ const HugeMemories& Grant::Huge() const {
 }
 
 GrantBook::GrantBook(const Machine& machine, const CpuSet& available, const CpuSet& reserved,
-                     bool pin_cpu)
+                     bool pin_cpu, MilliCpu unreserved)
     : machine_(machine),
       tree_(machine, available, reserved),
       reserved_(reserved),
       reserved_pool_(tree_.SmallestWith(reserved)),
       pin_cpu_(pin_cpu),
-      cpus_(machine, tree_, reserved),
+      cpus_(machine, tree_, reserved, unreserved),
       memory_(tree_),
       sharers_(tree_.size()) {}
 

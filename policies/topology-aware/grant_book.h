@@ -49,7 +49,8 @@ struct Grant {
 // nothing here must be worth keeping.
 class GrantBook {
  public:
-  GrantBook(const Machine& machine, const CpuSet& available, const CpuSet& reserved, bool pin_cpu);
+  GrantBook(const Machine& machine, const CpuSet& available, const CpuSet& reserved, bool pin_cpu,
+            MilliCpu unreserved = {});
   GrantBook(const GrantBook&) = delete;
   GrantBook& operator=(const GrantBook&) = delete;
 

@@ -7,6 +7,7 @@
 
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/bytes_text.h"
+#include "pkg/base/count_text.h"
 
 namespace resmgr {
 namespace {
@@ -328,7 +329,9 @@ void Placer::ScoreBurst(const Need& need, PoolScore& score) const {
   const Pool& pool = book_.tree().at(score.pool);
   if (need.cpu_limit > 0) {
     // A reserved CPU in a NUMA node must not drive everything that may burst out of it.
-    const int64_t room = book_.cpus().Room(pool.id) + int64_t{1000} * pool.reserved.size();
+    const int64_t counted = pool.parent < 0 ? book_.cpus().unreserved().value : 0;
+    const int64_t room =
+        book_.cpus().Room(pool.id) + int64_t{1000} * pool.reserved.size() - counted;
     score[PoolRule::kCpuLimit] = std::min(room, need.cpu_limit);
   }
   if (!need.unlimited) return;
@@ -365,6 +368,10 @@ Status Placer::Shortage(const Demand& demand) const {
   Grant memory{.need = need, .pool = tree.root()};
   if (!FindMemory(memory, memory.pool)) {
     const Bytes capacity = book_.memory().Capacity(*memory.zone);
+    if (need.memory > capacity) {
+      return InvalidArgument("needs {} of memory, but this node has no more than {}",
+                             BytesText(need.memory.value), BytesText(capacity.value));
+    }
     return ResourceExhausted(
         "needs {} of memory, but only {} are free", BytesText(need.memory.value),
         BytesOf(std::max<int64_t>((capacity - book_.CertainMemory()).value, 0), capacity.value));
@@ -373,10 +380,17 @@ Status Placer::Shortage(const Demand& demand) const {
   const Pool& root = tree.at(tree.root());
   // Without reserved CPUs one is kept for containers that share.
   const int kept = book_.reserved().empty() ? 1 : 0;
-  const int most = need.isolated_required ? root.isolated.size()
-                                          : root.sharable.size() + root.isolated.size() - kept;
+  const int isolated_cpus = need.isolated_never ? 0 : root.isolated.size();
+  const int most =
+      need.isolated_required ? isolated_cpus : root.sharable.size() + isolated_cpus - kept;
   if (need.cpu_class == CpuClass::kExclusive && ExclusiveCount(need) > most) {
     return InvalidArgument("{}, but this node can grant no more than {}", what, most);
+  }
+  const int64_t all =
+      int64_t{1000} * (root.sharable.size() + isolated_cpus) + book_.cpus().unreserved().value;
+  if (need.cpu_class == CpuClass::kExclusive &&
+      int64_t{1000} * ExclusiveCount(need) + need.fraction > all) {
+    return InvalidArgument("{}, but this node can grant no more than {}m", what, all);
   }
   std::vector<int> asked;
   for (const Pool& pool : tree.pools()) {
@@ -410,8 +424,9 @@ std::string Placer::Needs(const Demand& demand) const {
     return fmt::format("needs {}m of shared CPUs", need.fraction);
   }
   return fmt::format(
-      "needs {} exclusive {}CPU{}{}", ExclusiveCount(need),
-      need.isolated_required ? "isolated " : "", ExclusiveCount(need) == 1 ? "" : "s",
+      "needs {}{}",
+      CountText(ExclusiveCount(need),
+                need.isolated_required ? "exclusive isolated CPU" : "exclusive CPU"),
       need.fraction > 0 ? fmt::format(" and {}m of shared ones", need.fraction) : "");
 }
 

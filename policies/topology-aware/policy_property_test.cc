@@ -29,6 +29,7 @@ struct Case {
   Machine (*machine)();
   const char* reserved;
   const char* section;
+  int64_t unreserved = 0;  // in milli-CPUs, of the reserved CPUs
 };
 
 Machine Changed(const Machine& machine, std::string_view isolated, bool small_memory) {
@@ -83,6 +84,7 @@ constexpr Case kCases[] = {
     {"S1Ht", test::S1Ht, "0", kAnyNamespace},
     {"S2HtNoReservation", test::S2Ht, "", ""},
     {"M80", test::M80, "0,40", kAnyNamespace},
+    {"M80Fraction", test::M80, "0,40", kAnyNamespace, 650},
     {"M80SmallMemory", [] { return Changed(test::M80(), "", true); }, "0", ""},
     {"M80Isolated", [] { return Changed(test::M80(), "10-19,50-59", false); }, "0", ""},
     {"U16SmtIsolated", [] { return Changed(test::U16Smt(), "2-6,18-22,31", false); }, "0", ""},
@@ -220,7 +222,8 @@ class Life {
         TopologyAwarePolicy::Create({.machine = machine_,
                                      .available = machine_.allowed(),
                                      .reserved = test::Cpus(case_.reserved),
-                                     .section = &*config});
+                                     .section = &*config,
+                                     .unreserved = MilliCpu{case_.unreserved}});
     EXPECT_TRUE(policy.ok()) << policy.status();
     policy_ = *std::move(policy);
   }

@@ -7,6 +7,7 @@
 
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/bytes_text.h"
+#include "pkg/base/count_text.h"
 #include "pkg/model/cpu_holders.h"
 #include "policies/topology-aware/rebalancer.h"
 #include "policies/topology-aware/reconciler.h"
@@ -37,7 +38,8 @@ TopologyAwarePolicy::TopologyAwarePolicy(const PolicyContext& context,
                                          const TopologyAwareOptions& options, PinningRule pinning)
     : options_(options),
       pinning_(std::move(pinning)),
-      book_(context.machine, context.available, context.reserved, options.pin_cpu),
+      book_(context.machine, context.available, context.reserved, options.pin_cpu,
+            context.unreserved),
       placer_(book_) {}
 
 // The ledgers follow from the grants, and the index from the snapshot when it is asked.
@@ -45,7 +47,8 @@ std::unique_ptr<Policy> TopologyAwarePolicy::Clone() const {
   const PoolTree& tree = book_.tree();
   const PolicyContext context = {.machine = book_.machine(),
                                  .available = tree.at(tree.root()).cpus,
-                                 .reserved = book_.reserved()};
+                                 .reserved = book_.reserved(),
+                                 .unreserved = book_.cpus().unreserved()};
   std::unique_ptr<TopologyAwarePolicy> clone(new TopologyAwarePolicy(context, options_, pinning_));
   for (const auto& [key, grant] : book_.grants())
     clone->book_.Give(key, grant);
@@ -140,9 +143,8 @@ Status TopologyAwarePolicy::CheckOverhead(const Snapshot& snapshot, const Grant&
   const int64_t free = cpus.Room(root) + int64_t{1000} * cpus.FreeIsolated(root).size();
   const int64_t wanted = int64_t{1000} * count + grant.need.fraction;
   if (free - wanted >= promised) return OkStatus();
-  return ResourceExhausted(
-      "needs {} exclusive CPU{}, but of the {}m that are free {}m are overhead of pods", count,
-      count == 1 ? "" : "s", free, promised);
+  return ResourceExhausted("needs {}, but of the {}m that are free {}m are overhead of pods",
+                           CountText(count, "exclusive CPU"), free, promised);
 }
 
 // With the containers that hold the CPUs or the memory that is missing.
@@ -310,12 +312,12 @@ std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
     Demand& demand, const Container& predecessor, const std::optional<Grant>& inherited) const {
   const Placement& former = predecessor.placement;
   if (inherited) demand.held = inherited->exclusive;
-  demand.preferred = {former.exclusive};
-  const CpuClass cpu_class = demand.need.cpu_class;
   // Where others have some of its CPUs by now, the rest of them would split it.
   const CpuLedger& cpus = book_.cpus();
   const int root = book_.tree().root();
   if (!former.exclusive.IsSubsetOf(cpus.Free(root) | cpus.FreeIsolated(root))) return std::nullopt;
+  demand.preferred = {former.exclusive};
+  const CpuClass cpu_class = demand.need.cpu_class;
   if (cpu_class != CpuClass::kShared && cpu_class != CpuClass::kExclusive) return std::nullopt;
   const int pool = book_.tree().Find(former.pool);
   if (pool < 0) return std::nullopt;

@@ -402,6 +402,43 @@ TEST(TopologyAwarePolicyTest, ANewAttemptIsWhereTheFormerOneWas) {
   EXPECT_THAT(node.At(second).reason, HasSubstr("former attempt"));
 }
 
+TEST(TopologyAwarePolicyTest, WhatIsLeftOfTheFormerCpusDoesNotSplitANewAttempt) {
+  Node node(test::S1Ht());
+  const ContainerKey first = node.Run("main", kGuaranteed, 2000);
+  ASSERT_EQ(node.Cpus(first), "1,5");
+  const Container former = node.ContainerOf(first);
+  node.Remove(first);
+  node.Run("beside the reserved one", kGuaranteed, 1000);
+  ASSERT_EQ(node.Cpus(node.Run("other", kGuaranteed, 1000)), "1");
+  const ContainerKey second = node.Add("main", kGuaranteed, 2000);
+  ASSERT_TRUE(node.Place(second, &former).ok());
+  EXPECT_EQ(node.Cpus(second), "2,6");
+}
+
+TEST(TopologyAwarePolicyTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
+  Node node(test::S1Ht());
+  node.Run("other", kGuaranteed, 1000);
+  const auto refusal = [&node](ContainerKey key) {
+    const Status status = node.Place(key);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+    return std::string(Message(status));
+  };
+  EXPECT_EQ(refusal(node.Add("large", kGuaranteed, 8000)),
+            "needs 8 exclusive CPUs, but this node can grant no more than 7");
+  const ContainerKey fraction = node.Add("fraction", kGuaranteed, 7200);
+  node.Annotate(fraction, "prefer-shared-cpus", "false");
+  EXPECT_EQ(refusal(fraction),
+            "needs 7 exclusive CPUs and 200m of shared ones, but this node can grant no more than "
+            "7000m");
+  const ContainerKey isolated = node.Add("isolated", kGuaranteed, 1000);
+  node.Annotate(isolated, "require-isolated-cpus", "true");
+  EXPECT_EQ(refusal(isolated),
+            "needs 1 exclusive isolated CPU, but this node can grant no more than 0");
+  const ContainerKey memory = node.Add("memory", kGuaranteed, 1000);
+  node.ContainerOf(memory).requirements.memory_request.value = 4096 * kGiB;
+  EXPECT_THAT(refusal(memory), HasSubstr("needs 4 TiB of memory, but this node has no more than "));
+}
+
 TEST(TopologyAwarePolicyTest, AConfigurationChangeKeepsWhatIsLegal) {
   Node node(N4C16());
   const ContainerKey mixed = node.Run("mixed", kGuaranteed, 1500);

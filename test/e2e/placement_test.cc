@@ -147,7 +147,7 @@ TEST_P(PlacementTest, MoreThanThereIsIsRefusedAndChangesNothing) {
   const auto pod = node_->client().RunPod(config);
   ASSERT_TRUE(pod.ok()) << Describe(pod.status());
   const auto refused = node_->client().CreateContainer(*pod, config, Node::ContainerConfig(greedy));
-  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("greedy"));
   EXPECT_EQ(Inside(shared), all.ToString());
 

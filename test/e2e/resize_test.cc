@@ -81,7 +81,7 @@ TEST_P(ResizeTest, AResizeThatFitsNowhereIsRefusedAndChangesNothing) {
   const auto places = PlacesOf(pod, neighbour);
   const size_t updates = containerd().Updates();
   const Status refused = node().Resize(Guaranteed("pod", All().size()), &pod);
-  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << "one CPU is reserved";
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << "one CPU is reserved";
   EXPECT_THAT(std::string(Message(refused)), HasSubstr("pod/pod"));
   node().Watch(pod);
   EXPECT_EQ(PlacesOf(pod, neighbour), places);

@@ -160,7 +160,7 @@ TEST_F(LiveChangesTest, TheHistoryHasWhatWasDoneAndWhatWasRefused) {
   EXPECT_THAT(message, testing::StartsWith("cri-resmgr (static): needs 20 exclusive CPUs, "));
   EXPECT_THAT(message, HasSubstr("CPU 0 reserved"));
   EXPECT_THAT(message, HasSubstr("held by default/dsp/main"));
-  EXPECT_THAT(message, HasSubstr("container default/large/main: it fits when "));
+  EXPECT_THAT(message, HasSubstr("container default/large/main: change what its pod asks for"));
 
   const Json history = Ctl({"history", "-o", "json"}).json();
   ASSERT_EQ(history.size(), 2u);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What fits the node is never refused: pods as a scheduler sends them, on twenty machines.
+#include <random>
 #include <string>
 #include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/kube/cpu_arithmetic.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
@@ -17,7 +19,9 @@
 namespace resmgr::test {
 namespace {
 
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr int kPods = 500;
 
@@ -40,6 +44,25 @@ TEST_P(StreamsTest, WhatFitsIsNeverRefused) {
   EXPECT_THAT(result.defects, IsEmpty());
   EXPECT_GE(result.pods, kPods);
   EXPECT_GE(result.full, kPods / 50) << "all CPUs are to be asked for at times";
+}
+
+// A reservation such as 750m: the scheduler counts the rest of the reserved CPUs.
+TEST_P(StreamsTest, WhatFitsBesideAFractionalReservationIsNeverRefused) {
+  const auto& [machine, policy] = GetParam();
+  if (machine.reserved[0] == '\0') return;
+  const uint64_t seed = SeedOr(1502);
+  SCOPED_TRACE(Repeat(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 3; ++round) {
+    const MilliCpu unreserved{std::uniform_int_distribution<int64_t>(1, 999)(random)};
+    SCOPED_TRACE(unreserved.value);
+    PodStream stream(machine.make(), Cpus(machine.reserved), policy.factory(), random(),
+                     unreserved);
+    const PodStream::Result result = stream.Run(kPods / 2);
+    EXPECT_THAT(result.refusals, IsEmpty());
+    EXPECT_THAT(result.defects, IsEmpty());
+    EXPECT_GE(result.full, kPods / 100) << "all that may be asked for is to be asked for at times";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -77,6 +100,54 @@ TEST(SmallestNodeTest, AGuaranteedPodOfOneCpuAndABestEffortPodBothRun) {
       }
       EXPECT_EQ(snapshot.At(keys[0]).placement.exclusive.ToString(), "1");
       EXPECT_EQ(snapshot.At(keys[1]).placement.cpus->ToString(), "0");
+    }
+  }
+}
+
+// The same with 750m reserved: 1250m may be asked for.
+TEST(SmallestNodeTest, AGuaranteedPodHasTheRestOfAFractionalReservation) {
+  for (const NamedPolicy& policy : {NamedPolicy{"Static", StaticPolicyFactory},
+                                    NamedPolicy{"StaticPlus", StaticPlusPolicyFactory},
+                                    NamedPolicy{"TopologyAware", TopologyAwarePolicyFactory}}) {
+    SCOPED_TRACE(policy.name);
+    const Machine machine = MakeMachine({.cores = 2});
+    const auto made = policy.factory().create({.machine = machine,
+                                               .available = machine.allowed(),
+                                               .reserved = Cpus("0"),
+                                               .unreserved = MilliCpu{250}});
+    ASSERT_TRUE(made.ok()) << made.status();
+    TestSnapshot snapshot;
+    Container& container = snapshot.Add("c", QosClass::kGuaranteed, 1200);
+    const auto plan =
+        (*made)->Allocate(snapshot, snapshot.PodOf(container.key), container, nullptr);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    snapshot.Apply(*plan);
+    Container& rest = snapshot.Add("rest", QosClass::kGuaranteed, 50);
+    const auto last = (*made)->Allocate(snapshot, snapshot.PodOf(rest.key), rest, nullptr);
+    ASSERT_TRUE(last.ok()) << last.status();
+    EXPECT_THAT(std::string(last->Find(rest.key)->reason), Not(HasSubstr("more is asked for")));
+  }
+}
+
+// Overhead of a pod is promised to it, and the rest of the reserved CPU may be that.
+TEST(SmallestNodeTest, OverheadFitsInTheRestOfAFractionalReservation) {
+  for (const NamedPolicy& policy : {NamedPolicy{"Static", StaticPolicyFactory},
+                                    NamedPolicy{"StaticPlus", StaticPlusPolicyFactory},
+                                    NamedPolicy{"TopologyAware", TopologyAwarePolicyFactory}}) {
+    SCOPED_TRACE(policy.name);
+    const Machine machine = MakeMachine({.cores = 2});
+    for (const int64_t unreserved : {250, 200}) {
+      const auto made = policy.factory().create({.machine = machine,
+                                                 .available = machine.allowed(),
+                                                 .reserved = Cpus("0"),
+                                                 .unreserved = MilliCpu{unreserved}});
+      ASSERT_TRUE(made.ok()) << made.status();
+      TestSnapshot snapshot;
+      Container& container = snapshot.Add("c", QosClass::kGuaranteed, 1000);
+      snapshot.PodOf(container.key).overhead.cpu_shares = SharesFromMilliCpu(MilliCpu{250});
+      const auto plan =
+          (*made)->Allocate(snapshot, snapshot.PodOf(container.key), container, nullptr);
+      EXPECT_EQ(plan.ok(), unreserved == 250) << plan.status();
     }
   }
 }

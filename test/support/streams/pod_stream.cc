@@ -9,11 +9,12 @@
 namespace resmgr::test {
 
 PodStream::PodStream(const Machine& machine, const CpuSet& reserved, const PolicyFactory& factory,
-                     uint64_t seed)
+                     uint64_t seed, MilliCpu unreserved)
     : machine_(machine),
       reserved_(reserved),
       factory_(factory),
-      allocatable_(int64_t{1000} * (machine.allowed() - reserved).size()),
+      unreserved_(unreserved),
+      allocatable_(int64_t{1000} * (machine.allowed() - reserved).size() + unreserved.value),
       random_(seed) {
   for (const NumaNode& node : machine.nodes())
     memory_ += node.memory.value;
@@ -21,8 +22,10 @@ PodStream::PodStream(const Machine& machine, const CpuSet& reserved, const Polic
 }
 
 void PodStream::MakePolicy() {
-  StatusOr<std::unique_ptr<Policy>> policy = factory_.create(
-      {.machine = machine_, .available = machine_.allowed(), .reserved = reserved_});
+  StatusOr<std::unique_ptr<Policy>> policy = factory_.create({.machine = machine_,
+                                                              .available = machine_.allowed(),
+                                                              .reserved = reserved_,
+                                                              .unreserved = unreserved_});
   if (policy.ok()) {
     policy_ = *std::move(policy);
   } else {

@@ -28,8 +28,9 @@ class PodStream {
     std::vector<std::string> defects{};  // plans against the rules, containers that were moved
   };
 
+  // `unreserved`: of the reserved CPUs, what pods may ask for.
   PodStream(const Machine& machine, const CpuSet& reserved, const PolicyFactory& factory,
-            uint64_t seed);
+            uint64_t seed, MilliCpu unreserved = {});
 
   // Until so many pods came.
   Result Run(int pods);
@@ -60,6 +61,7 @@ class PodStream {
   const Machine machine_;
   const CpuSet reserved_;
   const PolicyFactory factory_;
+  const MilliCpu unreserved_;
   const int64_t allocatable_;  // in milli-CPUs
   int64_t memory_ = 0;
   std::mt19937_64 random_;
