@@ -175,8 +175,10 @@ Manifest::Container* Manifest::Find(std::string_view container_name) {
   return nullptr;
 }
 
-Requirements Manifest::Whole() const {
-  if (pod_level != Requirements()) return pod_level;
+namespace {
+
+// The most that the containers have at a time.
+Requirements Together(const Manifest& pod) {
   const auto join = [](Requirements& a, const Requirements& b, const auto& joined) {
     a.cpu_request.value = joined(a.cpu_request.value, b.cpu_request.value);
     a.cpu_limit.value = joined(a.cpu_limit.value, b.cpu_limit.value);
@@ -190,16 +192,27 @@ Requirements Manifest::Whole() const {
   const auto larger = [](int64_t a, int64_t b) { return std::max(a, b); };
   Requirements sidecars;
   Requirements most;
-  for (const Container& container : init_containers) {
+  for (const Manifest::Container& container : pod.init_containers) {
     Requirements now = sidecars;
     join(now, container.requirements, plus);
     if (container.sidecar) sidecars = now;
     join(most, now, larger);
   }
-  for (const Container& container : containers)
+  for (const Manifest::Container& container : pod.containers)
     join(sidecars, container.requirements, plus);
   join(most, sidecars, larger);
   return most;
+}
+
+}  // namespace
+
+Requirements Manifest::Whole() const {
+  const Requirements together = Together(*this);
+  if (pod_level == Requirements()) return together;
+  Requirements whole = pod_level;
+  if (whole.cpu_request.value == 0) whole.cpu_request = together.cpu_request;
+  if (whole.memory_request.value == 0) whole.memory_request = together.memory_request;
+  return whole;
 }
 
 QosClass Manifest::Qos() const {
@@ -213,6 +226,35 @@ QosClass Manifest::Qos() const {
 }
 
 namespace {
+
+// As the API server defaults them (SetDefaults_Pod, KEP-2837): beside limits of the pod, a resource
+// for which it states no request, but some container does, is requested as by the containers
+// together; one that no container requests is requested up to the limit, which ReadResources does.
+Status AddPodRequests(const ConfigNode& resources, Manifest& pod) {
+  const std::string path = "spec.resources";
+  RESMGR_ASSIGN_OR_RETURN(const ResourceList stated, ReadList(&resources, "requests", path + "."));
+  const Requirements together = Together(pod);
+  Requirements& whole = pod.pod_level;
+  if (whole.cpu_limit.value > 0 || whole.memory_limit.value > 0) {
+    if (!stated.cpu && together.cpu_request.value > 0) whole.cpu_request = together.cpu_request;
+    if (!stated.memory && together.memory_request.value > 0) {
+      whole.memory_request = together.memory_request;
+    }
+  }
+  if (stated.cpu && whole.cpu_request < together.cpu_request) {
+    return ErrorAt(resources, path, "the containers request more CPU than their pod");
+  }
+  if (stated.memory && whole.memory_request < together.memory_request) {
+    return ErrorAt(resources, path, "the containers request more memory than their pod");
+  }
+  if (whole.cpu_limit.value > 0 && whole.cpu_request > whole.cpu_limit) {
+    return ErrorAt(resources, path, "more CPU is requested than the limit allows");
+  }
+  if (whole.memory_limit.value > 0 && whole.memory_request > whole.memory_limit) {
+    return ErrorAt(resources, path, "more memory is requested than the limit allows");
+  }
+  return OkStatus();
+}
 
 Status ReadPodLevel(const ConfigNode& spec, Manifest& pod) {
   Manifest::Container whole;
@@ -233,6 +275,7 @@ Status ReadPodLevel(const ConfigNode& spec, Manifest& pod) {
           fmt::format("the limits of container {} are above those of its pod", container.name));
     }
   }
+  if (resources != nullptr) RESMGR_RETURN_IF_ERROR(AddPodRequests(*resources, pod));
   RESMGR_ASSIGN_OR_RETURN(const ResourceList overhead, ReadList(&spec, "overhead", "spec."));
   pod.overhead.cpu_request = pod.overhead.cpu_limit = overhead.cpu.value_or(MilliCpu{});
   pod.overhead.memory_request = pod.overhead.memory_limit = overhead.memory.value_or(Bytes{});

@@ -91,6 +91,43 @@ TEST(ManifestTest, ThePodAsAWholeDecidesItsClass) {
   EXPECT_EQ(pod.Qos(), QosClass::kGuaranteed);
 }
 
+// As the API server defaults them: a resource that any container requests is requested of the pod
+// as its containers do together, another one as the pod is limited.
+TEST(ManifestTest, RequestsOfThePodComeFromItsContainers) {
+  const auto with = [](const std::string& resources, const std::string& containers) {
+    return Good("{kind: Pod, metadata: {name: p}, spec: {resources: {" + resources + "}, " +
+                containers + "}}");
+  };
+  const std::string two =
+      "containers: [{name: a, resources: {requests: {cpu: 500m, memory: 1Gi}}}, {name: b, "
+      "resources: {limits: {cpu: 2, memory: 1Gi}}}]";
+  const Manifest both = with("limits: {cpu: 4, memory: 4Gi}", two);
+  EXPECT_EQ(both.pod_level, (Requirements{{2500}, {4000}, {int64_t{2} << 30}, {int64_t{4} << 30}}));
+  EXPECT_EQ(both.Whole(), both.pod_level);
+  EXPECT_EQ(both.Qos(), QosClass::kBurstable);
+  const Manifest stated = with("limits: {cpu: 4, memory: 4Gi}, requests: {cpu: 4}", two);
+  EXPECT_EQ(stated.pod_level.cpu_request.value, 4000);
+  EXPECT_EQ(stated.pod_level.memory_request.value, int64_t{2} << 30);
+  const Manifest init = with("limits: {cpu: 4, memory: 4Gi}",
+                             "initContainers: [{name: i, resources: {requests: {cpu: 3}}}], "
+                             "containers: [{name: a, resources: {requests: {cpu: 1}}}]");
+  EXPECT_EQ(init.pod_level, (Requirements{{3000}, {4000}, {int64_t{4} << 30}, {int64_t{4} << 30}}));
+  const Manifest none = with("limits: {cpu: 4, memory: 4Gi}", "containers: [{name: a}]");
+  EXPECT_EQ(none.Qos(), QosClass::kGuaranteed);
+  const Manifest unlimited = with("requests: {cpu: 4}", two);
+  EXPECT_EQ(unlimited.pod_level.memory_request.value, 0) << "defaulted beside limits only";
+  EXPECT_EQ(unlimited.Whole().memory_request.value, int64_t{2} << 30)
+      << "the kubelet counts the containers";
+  EXPECT_THAT(ManifestError("{kind: Pod, metadata: {name: p}, spec: {resources: {limits: {cpu: 4}, "
+                            "requests: {cpu: 1}}, " +
+                            two + "}}"),
+              HasSubstr("spec.resources: the containers request more CPU than their pod"));
+  EXPECT_THAT(
+      ManifestError("{kind: Pod, metadata: {name: p}, spec: {resources: {limits: {cpu: 2}}, " +
+                    two + "}}"),
+      HasSubstr("spec.resources: more CPU is requested than the limit allows"));
+}
+
 TEST(ManifestTest, ReadsWhatThePodHasAsAWhole) {
   const Manifest pod = Good(R"(
 kind: Pod
@@ -115,7 +152,7 @@ spec:
   const Manifest stated = Good(
       "{kind: Pod, metadata: {name: p}, spec: {resources: {limits: {cpu: 4}}, containers: [{name: "
       "c, resources: {limits: {cpu: 1}}}]}}");
-  EXPECT_EQ(stated.Whole(), (Requirements{{4000}, {4000}, {}, {}}));
+  EXPECT_EQ(stated.Whole(), (Requirements{{1000}, {4000}, {}, {}}));
 }
 
 TEST(ManifestTest, RefusesWhatWouldBeDoneWithoutUnseen) {

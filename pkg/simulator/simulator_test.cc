@@ -127,7 +127,8 @@ TEST_F(SimulatorTest, ARefusalSaysWhyAndChangesNothing) {
 
 // As under a kubelet: three containers of a pod of 4 CPUs have these together, not each.
 TEST_F(SimulatorTest, ContainersWithoutTheirOwnResourcesShareThoseOfTheirPod) {
-  Run("kind: Pod\nmetadata: {name: p}\nspec:\n  resources: {limits: {cpu: 4, memory: 4Gi}}\n"
+  Run("kind: Pod\nmetadata: {name: p}\nspec:\n  resources: {limits: &l {cpu: 4, memory: 4Gi}, "
+      "requests: *l}\n"
       "  containers: [{name: a}, {name: b}, {name: c},\n"
       "    {name: own, resources: {limits: {cpu: 1, memory: 1Gi}}}]\n");
   EXPECT_EQ(last_.exclusive, "1");
