@@ -10,6 +10,7 @@
 #include "cmd/cri-resmgr/koord_flags.h"
 #include "cmd/cri-resmgr/wiring.h"
 #include "pkg/api/protobuf_log.h"
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "pkg/node/policy_setup.h"
@@ -93,8 +94,8 @@ int Main(int argc, const char* const* argv) {
   if (flags->check_config) {
     for (const std::string& warning : setup->warnings)
       fmt::print(stderr, "cri-resmgr: warning: {}\n", warning);
-    fmt::print("the configuration is valid: policy {} on {} CPUs\n", flags->config.policy.active,
-               setup->machine->online().size());
+    fmt::print("the configuration is valid: policy {} on {}\n", flags->config.policy.active,
+               CountText(setup->machine->online().size(), "CPU"));
     return kExitOk;
   }
   const Status status = RunNode(options, *std::move(setup));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/grpc/longest_idle.h"
 
@@ -242,7 +243,7 @@ void Relay::Drain(std::function<void()> done) {
     return;
   }
   drain_timer_ = loop_.After(options_.drain_timeout, [this] {
-    log_.Warn("{} connections did not close in time", connections_.size());
+    log_.Warn("{} did not close in time", CountText(std::ssize(connections_), "connection"));
     FinishDrain();
   });
 }

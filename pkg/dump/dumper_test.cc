@@ -359,7 +359,7 @@ TEST_F(DumperTest, LossesAreNotedInTheFileAndTheRecording) {
                   .ok());
   Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
   Log();
-  EXPECT_THAT(LinesOf(PathOf("dump")), ElementsAre(HasSubstr("] the dump fell behind: 1 calls")));
+  EXPECT_THAT(LinesOf(PathOf("dump")), ElementsAre(HasSubstr("] the dump fell behind: 1 call is")));
   EXPECT_THAT(LinesOf(PathOf("r.jsonl")), ElementsAre(HasSubstr("version"), "{\"lost_calls\":1}"));
 }
 

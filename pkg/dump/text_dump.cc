@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/dump/differences.h"
 #include "pkg/dump/message_tree.h"
@@ -109,7 +110,8 @@ void TextDump::End(const Event& event) {
 
 void TextDump::Lost(const Event& event) {
   Write(true, Stamp(event.wall_start),
-        fmt::format("the dump fell behind: {} calls are missing or incomplete", event.lost_calls));
+        fmt::format("the dump fell behind: {} missing or incomplete",
+                    CountIs(static_cast<int64_t>(event.lost_calls), "call")));
 }
 
 void TextDump::Count(const Event& event) {

@@ -13,6 +13,7 @@
 #include "pkg/audit/auditor.h"
 #include "pkg/audit/cgroup_lookup.h"
 #include "pkg/audit/cgroup_writer.h"
+#include "pkg/base/count_text.h"
 #include "pkg/cpufile/cpu_files.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
@@ -173,8 +174,8 @@ StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
 // says.
 void AnnounceReady(const NodeOptions& options, const Setup& setup) {
   Logger log("cri-resmgr");
-  log.Info("ready: policy {} on {} CPUs, {}", setup.config.policy.active,
-           setup.machine->online().size(), options.door.description);
+  log.Info("ready: policy {} on {}, {}", setup.config.policy.active,
+           CountText(setup.machine->online().size(), "CPU"), options.door.description);
   if (const Status status = NotifyReady(); !status.ok()) log.Warn("{}", Message(status));
 }
 

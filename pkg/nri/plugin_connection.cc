@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/nri/bounded_message.h"
 #include "pkg/nri/plugin_name.h"
@@ -199,7 +200,8 @@ PluginConnection::Answer PluginConnection::Synchronize(const std::string& payloa
   synchronization_.reset();
   pause_ = options_.first_pause;
   complained_ = false;
-  log_.Info("synchronized: {} pods, {} containers", all.pods_size(), all.containers_size());
+  log_.Info("synchronized: {}, {}", CountText(all.pods_size(), "pod"),
+            CountText(all.containers_size(), "container"));
   return handler_.OnSynchronize(all).SerializeAsString();
 }
 

@@ -7,6 +7,8 @@
 
 #include <absl/container/inlined_vector.h>
 
+#include "pkg/base/count_text.h"
+
 namespace resmgr {
 namespace {
 
@@ -106,9 +108,12 @@ Status CheckChanges(const Machine& machine, const Snapshot& snapshot, const Plan
   }
   for (const SharedChange& change : plan.shared) {
     const size_t count = change.containers.size();
-    if (change.cpus.empty()) return Internal("the plan leaves {} containers no CPU", count);
+    if (change.cpus.empty())
+      return Internal("the plan leaves {} no CPU",
+                      CountText(static_cast<int64_t>(count), "container"));
     if (change.cpus.IsSubsetOf(machine.online())) continue;
-    return Internal("the plan puts {} containers on CPUs {} that are not online", count,
+    return Internal("the plan puts {} on CPUs {} that are not online",
+                    CountText(static_cast<int64_t>(count), "container"),
                     (change.cpus - machine.online()).ToString());
   }
   return OkStatus();

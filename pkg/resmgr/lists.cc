@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/base/count_text.h"
 #include "pkg/resmgr/kept_containers.h"
 #include "pkg/resmgr/resource_manager_impl.h"
 
@@ -52,9 +53,8 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
   LogUnclear(inventory.unclear);
   if (adoption.classes_not_told > 0) {
     log_.Warn(
-        "the runtime does not tell the cgroup parent of {} pods: their QoS class is as it was "
-        "saved",
-        adoption.classes_not_told);
+        "the runtime does not tell the cgroup parent of {}, so the QoS class is as it was saved",
+        CountText(static_cast<int64_t>(adoption.classes_not_told), "pod"));
   }
   // What was kept of a container that is not taken over yet is all that will be known of it.
   if (inventory.unclear.why.ok()) {
@@ -89,7 +89,8 @@ void ResourceManager::Impl::ReportFound(const Adoption& adoption) {
 void ResourceManager::Impl::LogHeldCounts(bool first) {
   const std::pair held(store_.pods().size(), store_.containers().size());
   if (std::exchange(logged_counts_, held) == held && !first) return;
-  log_.Info("the runtime holds {} pods and {} containers", held.first, held.second);
+  log_.Info("the runtime holds {} and {}", CountText(static_cast<int64_t>(held.first), "pod"),
+            CountText(static_cast<int64_t>(held.second), "container"));
 }
 
 bool ResourceManager::Impl::Knows(const Pod& listed) const {
@@ -114,9 +115,10 @@ void ResourceManager::Impl::LogUnclear(const RuntimeInventory::Unclear& unclear)
   const bool told = std::exchange(unclear_logged_, !unclear.why.ok());
   if (told || unclear.why.ok()) return;
   log_.Warn(
-      "the runtime does not tell the state of {} pods and {} containers: what is saved of them "
+      "the runtime does not tell the state of {} and {}: what is saved of them "
       "holds, and those without are left alone until it does: {}",
-      unclear.pods.size(), unclear.containers.size(), Describe(unclear.why));
+      CountText(std::ssize(unclear.pods), "pod"),
+      CountText(std::ssize(unclear.containers), "container"), Describe(unclear.why));
 }
 
 void ResourceManager::Impl::ConfirmInForce(const Adoption& adoption, bool first) {

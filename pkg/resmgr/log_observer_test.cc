@@ -130,7 +130,7 @@ TEST_F(LogObserverTest, WhatTheRuntimeHasNoMoreIsReleased) {
   runtime().Remove(dsp);
   node_.Reconnect();
   EXPECT_THAT(Lines(), ElementsAre("released ns/dsp/dsp: CPUs 1-2, exclusive (it is gone)",
-                                   "the runtime holds 1 pods and 0 containers"));
+                                   "the runtime holds 1 pod and 0 containers"));
 }
 
 TEST_F(LogObserverTest, WhatAListFindsOfManyIsOneLine) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/resmgr/resource_manager_impl.h"
 
@@ -78,8 +79,8 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
     done(Annotate(changed.status(), fmt::format("policy {}", policy->name())));
     return;
   }
-  log_.Info("policy {} takes over {} containers from {}; {} of them change", policy->name(),
-            before.size(), policy_->name(), changed->size());
+  log_.Info("policy {} takes over {} from {}; changed: {}", policy->name(),
+            CountText(std::ssize(before), "container"), policy_->name(), changed->size());
   ReportMoves(fmt::format("policy {} takes over", policy->name()));
   change_ = PolicyChange{.former = std::exchange(policy_, std::move(policy)),
                          .placements = std::move(before),

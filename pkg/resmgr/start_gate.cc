@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/base/count_text.h"
 #include "pkg/resmgr/update_remedies.h"
 
 namespace resmgr {
@@ -169,7 +170,7 @@ std::string StartGate::Reason(const std::vector<Obstacle>& in_the_way, bool time
   std::string text = timed_out ? fmt::format("after {} ms ", options_.timeout.count()) : "";
   text += Describe(first);
   if (in_the_way.size() > 1)
-    text += fmt::format(" (and {} more containers)", in_the_way.size() - 1);
+    text += fmt::format(" (and {})", CountText(std::ssize(in_the_way) - 1, "more container"));
   if (const auto since = pusher_.StuckSince(first.key); since && !timed_out) {
     const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(loop_.Now() - *since);
     text += fmt::format(", for {} ms now", time.count());

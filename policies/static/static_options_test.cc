@@ -53,6 +53,12 @@ TEST(StaticOptionsTest, FullCoresOnlyOnUnevenCores) {
   EXPECT_EQ(cpus.size(), 3);
 }
 
+TEST(StaticOptionsTest, ARefusalSaysOneCpuAsOne) {
+  Node node(test::S1Ht(), "0,4", "{Options: {full-pcpus-only: true}}");
+  EXPECT_EQ(Message(node.Create("one", kGuaranteed, 1000).status()),
+            "needs 1 exclusive CPU, but full-pcpus-only grants whole cores of 2 CPUs");
+}
+
 TEST(StaticOptionsTest, SpreadsAcrossCores) {
   Node node(test::S1Ht(), "7", "{Options: {distribute-cpus-across-cores: true}}");
   EXPECT_EQ(node.CpusOf(*node.Create("three", kGuaranteed, 3000)), "0-2");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/model/requirements.h"
@@ -53,7 +54,7 @@ CpuClaim StaticClaim(const Pod& pod, const Container& container) {
     claim.require_isolated =
         ReadBoolAnnotation(pod.annotations, "require-isolated-cpus", container.name)
             .value_or(false);
-    claim.why = fmt::format("Guaranteed pod with {} whole CPUs", claim.exclusive);
+    claim.why = fmt::format("Guaranteed pod with {}", CountText(claim.exclusive, "whole CPU"));
     if (MayAskForMore(container)) claim.why += kMayAskForMoreNote;
   }
   claim.why += container.needs_note;

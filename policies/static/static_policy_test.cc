@@ -26,6 +26,8 @@ TEST(StaticPolicyTest, WholeCpusOfGuaranteedContainersAreExclusive) {
   EXPECT_EQ(node.PlacementOf(two).cpu_quota, -1);
   EXPECT_EQ(node.PlacementOf(two).pool, "exclusive");
   EXPECT_THAT(node.PlacementOf(two).reason, HasSubstr("Guaranteed pod with 2 whole CPUs"));
+  EXPECT_THAT(node.PlacementOf(*node.Create("one", kGuaranteed, 1000)).reason,
+              HasSubstr("Guaranteed pod with 1 whole CPU: "));
   EXPECT_FALSE(node.PlacementOf(two).mems.has_value());
 }
 

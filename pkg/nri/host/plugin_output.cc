@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 
 namespace resmgr::nri {
@@ -59,7 +60,10 @@ void PluginOutput::EndLine() {
   const std::string line = std::exchange(line_, {});
   if (line.empty()) return;
   if (const auto more = limit_.Pass(loop_.Now())) {
-    const std::string lost = *more == 0 ? "" : fmt::format(" ({} lines before it are lost)", *more);
+    const std::string lost =
+        *more == 0
+            ? ""
+            : fmt::format(" ({} lost before it)", CountText(static_cast<int64_t>(*more), "line"));
     log_.Info("plugin {} says: {}{}", plugin_, Printable(line, kLongestLine), lost);
   }
 }
