@@ -221,6 +221,33 @@ spec: {containers: [{name: c, resources: {limits: {cpu: 1200m, memory: 1Gi}}}]}
   }
 }
 
+// By the annotation of the webhook.
+TEST_F(SimulateTest, PodLevelResourcesMayExcludeExclusiveCpus) {
+  const std::string pod = File("p.yaml", R"(kind: Pod
+metadata:
+  name: a
+  annotations:
+    intel.com/resources: '{"containers":{"c":{"limits":{"cpu":"2","memory":"64Mi"}},"d":{}}}'
+spec:
+  resources: {limits: {cpu: "4", memory: 1Gi}, requests: {cpu: "4", memory: 1Gi}}
+  containers:
+  - {name: c, resources: {limits: {cpu: "2", memory: 64Mi}}}
+  - {name: d}
+)");
+  for (const std::string value : {"kubelet", "always"}) {
+    const std::string config =
+        File("c.yaml",
+             "policy: {Active: static, ReservedResources: {CPU: 1}, static: {Options: "
+             "{pod-level-exclusive: " +
+                 value + "}}}\n");
+    const Outcome outcome =
+        Simulate({"-topology", "synthetic:core:8 pu:1", "-config", config, pod});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.out;
+    EXPECT_THAT(outcome.out,
+                HasSubstr(value == "kubelet" ? "exclusive      0 CPUs" : "exclusive      2 CPUs"));
+  }
+}
+
 TEST_F(SimulateTest, ObjectsThatPlaceNothingAreNoted) {
   const std::string file = File("s.yaml", R"(kind: Service
 metadata: {name: web}

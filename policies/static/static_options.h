@@ -12,6 +12,9 @@ struct StaticOptions {
   // Shared containers stay off the reserved CPUs, too (the kubelet's option of that name,
   // KEP-4540).
   bool strict_cpu_reservation = false;
+  // Containers of pods with pod-level resources (KEP-2837) may get exclusive CPUs. The kubelet
+  // gives them none.
+  bool pod_level_exclusive = true;
   ExclusiveOptions exclusive;
 };
 

@@ -59,6 +59,30 @@ TEST(StaticOptionsTest, ARefusalSaysOneCpuAsOne) {
             "needs 1 exclusive CPU, but full-pcpus-only grants whole cores of 2 CPUs");
 }
 
+// The annotation of the webhook tells of them: a container without limits makes no Guaranteed pod.
+TEST(StaticOptionsTest, PodLevelResourcesMayExcludeExclusiveCpus) {
+  Node always(test::S1Ht());
+  Node node(test::S1Ht(), "0", "{Options: {pod-level-exclusive: kubelet}}");
+  Pod pod;
+  pod.id = PodSandboxId("whole");
+  pod.qos = kGuaranteed;
+  const auto annotate = [&pod](std::string_view rest) {
+    pod.annotations = {};
+    pod.annotations.Set(
+        "intel.com/resources",
+        fmt::format(R"({{"containers":{{"c":{{"limits":{{"cpu":"2","memory":"1Gi"}}}}{}}}}})",
+                    rest));
+  };
+  annotate(R"(,"d":{})");
+  const ContainerKey whole = *node.CreateIn(pod, "c", 2000);
+  EXPECT_EQ(node.ExclusiveOf(whole), "");
+  EXPECT_EQ(node.PlacementOf(whole).reason, "pod with pod-level resources");
+  EXPECT_EQ(always.PlacementOf(*always.CreateIn(pod, "c", 2000)).exclusive.size(), 2);
+  pod.id = PodSandboxId("plain");
+  annotate("");
+  EXPECT_EQ(node.PlacementOf(*node.CreateIn(pod, "c", 2000)).exclusive.size(), 2);
+}
+
 TEST(StaticOptionsTest, SpreadsAcrossCores) {
   Node node(test::S1Ht(), "7", "{Options: {distribute-cpus-across-cores: true}}");
   EXPECT_EQ(node.CpusOf(*node.Create("three", kGuaranteed, 3000)), "0-2");

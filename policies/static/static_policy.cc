@@ -8,6 +8,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/model/requirements.h"
+#include "pkg/model/resources_annotation.h"
 
 namespace resmgr {
 namespace {
@@ -19,9 +20,9 @@ ExclusivePools::Cpus PoolCpus(const PolicyContext& context, const StaticOptions&
                                                : ordinary | context.reserved,
       .isolated = (context.available & context.machine.isolated()) - context.reserved,
       .reserved = context.reserved,
+      .unreserved = context.unreserved,
   };
 }
-      .unreserved = context.unreserved,
 
 // The oldest releases of cri-resource-manager knew a label of the pod, before there were
 // annotations.
@@ -35,8 +36,17 @@ std::optional<bool> PrefersIsolated(const Pod& pod, const Container& container) 
   return label == pod.labels.end() ? std::nullopt : ParseBool(label->second);
 }
 
+// Whether the webhook's annotation tells that a Guaranteed pod has resources of its own: its
+// containers alone would make it another class.
+bool HasPodLevelResources(const Pod& pod) {
+  const auto annotation = pod.annotations.find(kResourcesAnnotation);
+  if (annotation == pod.annotations.end()) return false;
+  const auto alone = QosFromResourcesAnnotation(annotation->second);
+  return alone.ok() && *alone && **alone != QosClass::kGuaranteed;
+}
+
 // What a container of a Guaranteed pod with whole CPUs is entitled to, and why others are not.
-CpuClaim StaticClaim(const Pod& pod, const Container& container) {
+CpuClaim StaticClaim(const StaticOptions& options, const Pod& pod, const Container& container) {
   CpuClaim claim;
   const MilliCpu request = container.requirements.cpu_request;
   if (pod.qos != QosClass::kGuaranteed) {
@@ -47,6 +57,8 @@ CpuClaim StaticClaim(const Pod& pod, const Container& container) {
     claim.why = fmt::format("CPU request of {}m is not whole", request.value);
   } else if (const std::string_view why = WhyCpuIsOfPod(container.requirements); !why.empty()) {
     claim.why = why;
+  } else if (!options.pod_level_exclusive && HasPodLevelResources(pod)) {
+    claim.why = "pod with pod-level resources";
   } else {
     claim.exclusive = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
     claim.shared = false;
@@ -80,8 +92,12 @@ StatusOr<std::unique_ptr<Policy>> StaticPolicy::Create(const PolicyContext& cont
 }
 
 StaticPolicy::StaticPolicy(const PolicyContext& context, const StaticOptions& options)
-    : ExclusivePolicy(context.machine, options.exclusive, PoolCpus(context, options), StaticClaim,
-                      PinningRule(context.runtimes)) {}
+    : ExclusivePolicy(
+          context.machine, options.exclusive, PoolCpus(context, options),
+          [options](const Pod& pod, const Container& container) {
+            return StaticClaim(options, pod, container);
+          },
+          PinningRule(context.runtimes)) {}
 
 std::unique_ptr<Policy> StaticPolicy::Clone() const {
   return std::make_unique<StaticPolicy>(*this);

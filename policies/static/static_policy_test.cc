@@ -151,8 +151,6 @@ TEST(StaticPolicyTest, ARefusalNamesTheHoldersOfTheCpus) {
             "needs 1 exclusive CPU, 0 of 2 free: CPU 0 reserved, CPU 1 held by ns/dsp/dsp");
 }
 
-TEST(StaticPolicyTest, ARefusalNamesAFewOfManyHolders) {
-  Node node(test::M80(), "0,40");
 // Whatever ends, it never fits: so nobody is to wait for that.
 TEST(StaticPolicyTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
   Node node(test::S1Ht());
@@ -180,6 +178,8 @@ TEST(StaticPolicyTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
   EXPECT_THAT(std::string(Message(all)), testing::EndsWith("; this node can grant no more than 7"));
 }
 
+TEST(StaticPolicyTest, ARefusalNamesAFewOfManyHolders) {
+  Node node(test::M80(), "0,40");
   for (int i = 0; i < 70; ++i)
     ASSERT_TRUE(node.Create(fmt::format("small-{}", i), kGuaranteed, 1000).ok());
   ASSERT_TRUE(node.Create("large", kGuaranteed, 6000).ok());
@@ -240,6 +240,17 @@ TEST(StaticPolicyTest, ALaterContainerMayNeedMoreThanTheInitContainerLeft) {
   EXPECT_EQ(node.machine().NodesOf(node.PlacementOf(main).exclusive).size(), 1);
 }
 
+// The other CPU of the core that the init container was on is reserved.
+TEST(StaticPolicyTest, AnInitContainerDoesNotSplitTheCoresOfTheMainOne) {
+  Node node(test::MakeMachine({.cores = 8, .threads = 2, .siblings_apart = false}));
+  const ContainerKey init = *node.Create("init", kGuaranteed, 1000);
+  ASSERT_EQ(node.ExclusiveOf(init), "1");
+  const Pod pod = node.snapshot().PodOf(init);
+  node.Remove(init);
+  EXPECT_EQ(node.ExclusiveOf(*node.CreateIn(pod, "main", 2000)), "2-3") << "one core";
+  EXPECT_EQ(node.ExclusiveOf(*node.CreateIn(pod, "side", 1000)), "1") << "what it left";
+}
+
 TEST(StaticPolicyTest, RestartableInitContainersKeepTheirs) {
   Node node(test::S1Ht());
   const ContainerKey sidecar = *node.Create("sidecar", kGuaranteed, 2000);
@@ -265,14 +276,3 @@ TEST(StaticPolicyTest, ExplainsWhatWasConsidered) {
 
 }  // namespace
 }  // namespace resmgr
-// The other CPU of the core that the init container was on is reserved.
-TEST(StaticPolicyTest, AnInitContainerDoesNotSplitTheCoresOfTheMainOne) {
-  Node node(test::MakeMachine({.cores = 8, .threads = 2, .siblings_apart = false}));
-  const ContainerKey init = *node.Create("init", kGuaranteed, 1000);
-  ASSERT_EQ(node.ExclusiveOf(init), "1");
-  const Pod pod = node.snapshot().PodOf(init);
-  node.Remove(init);
-  EXPECT_EQ(node.ExclusiveOf(*node.CreateIn(pod, "main", 2000)), "2-3") << "one core";
-  EXPECT_EQ(node.ExclusiveOf(*node.CreateIn(pod, "side", 1000)), "1") << "what it left";
-}
-
