@@ -2,6 +2,7 @@
 #include "pkg/audit/auditor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -103,6 +104,20 @@ void Auditor::Run(bool repair, Done done) {
   }
   jobs_.push_back({repair, std::move(done)});
   if (jobs_.size() == 1) Post(&Auditor::Begin);
+}
+
+void Auditor::RunSoon() {
+  if (config_.interval.count() == 0 || soon_timer_ != nullptr) return;
+  const auto rest = std::chrono::ceil<std::chrono::milliseconds>(soon_ran_ + options_.soon_again -
+                                                                 options_.loop.Now());
+  const bool ran = soon_ran_ != EventLoop::Clock::time_point{};
+  soon_timer_ = options_.loop.After(ran ? std::max(options_.soon, rest) : options_.soon, [this] {
+    soon_timer_.reset();
+    // The one that is under way may have looked before the change.
+    if (!jobs_.empty()) return RunSoon();
+    soon_ran_ = options_.loop.Now();
+    Run(config_.repair, [](const StatusOr<AuditReport>&) {});
+  });
 }
 
 void Auditor::Begin() {

@@ -65,6 +65,9 @@ class Auditor {
     Told told = [](const AuditReport*) {};
     // What has not answered by then is left out of the report.
     std::chrono::milliseconds patience = std::chrono::seconds(5);
+    // RunSoon: the pause before an audit, in which more may change, and the least time between two.
+    std::chrono::milliseconds soon = std::chrono::milliseconds(200);
+    std::chrono::milliseconds soon_again = std::chrono::seconds(5);
   };
 
   explicit Auditor(Options options);
@@ -79,6 +82,9 @@ class Auditor {
   // from within. FailedPrecondition: the null policy is active. Unavailable: what the runtime holds
   // is not known yet. ResourceExhausted: too many wait.
   void Run(bool repair, Done done);
+  // The runtime tells that another client has changed a container: audits as by the clock, where it
+  // does that, and not at the next time but now.
+  void RunSoon();
 
  private:
   struct Audit;
@@ -98,6 +104,8 @@ class Auditor {
   Logger& log_;
   AuditConfig config_{.interval = std::chrono::milliseconds(0)};
   EventLoop::HandlePtr timer_;
+  EventLoop::HandlePtr soon_timer_;
+  EventLoop::Clock::time_point soon_ran_{};
   struct Job {
     bool repair;
     Done done;

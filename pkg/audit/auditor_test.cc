@@ -78,7 +78,9 @@ class AuditorTest : public test::ManagerFixture {
             [this](const AuditReport* report) {
               told_.push_back(report == nullptr ? -1 : static_cast<int>(report->drifted));
             },
-        .patience = patience});
+        .patience = patience,
+        .soon = milliseconds(1),
+        .soon_again = milliseconds(100)});
   }
   void SetUp() override { MakeAuditor(); }
 
@@ -117,6 +119,40 @@ TEST_F(AuditorTest, FindsWhatTheRuntimeHasNotedDifferently) {
   runtime().Find(id)->resources.cpuset_cpus = "6";
   EXPECT_THAT(Texts(Audit()),
               ElementsAre("ns/a/a: cpuset.cpus is 6 at the runtime, not " + node_.Placed(id)));
+}
+
+// A stage has the last word about numbers: what the policy decided is not to be repaired.
+TEST_F(AuditorTest, NumbersThatWereSetLaterAreNoDrift) {
+  const ContainerId id = Run("a", 2000);
+  manager().SetByStage(id, {.cpu_quota = 150'000, .cpu_period = 100'000}, /*accepted=*/true);
+  runtime().Find(id)->resources.cpu_quota = 150'000;
+  runtime().Find(id)->resources.cpu_period = 100'000;
+  const auto report = Audit(true);
+  EXPECT_THAT(Texts(report), IsEmpty());
+  EXPECT_EQ(report->checked, 1U);
+  EXPECT_THAT(runtime().updates, IsEmpty());
+}
+
+// As the events of dockerd tell.
+TEST_F(AuditorTest, LooksAtOnceWhereAnotherClientChangedSomething) {
+  const ContainerId id = Run("a", 2000);
+  const auto audits = [this](size_t count) {
+    return node_.RunUntil([&] {
+      if (!runtime().lists.empty()) runtime().AnswerList();
+      return told_.size() == count;
+    });
+  };
+  auditor_->RunSoon();
+  auditor_->Configure({.interval = std::chrono::hours(1)});
+  auditor_->RunSoon();
+  auditor_->RunSoon();
+  ASSERT_TRUE(audits(1)) << "none without a clock, one for two";
+  PutCpus(id, "0-7");
+  const auto before = std::chrono::steady_clock::now();
+  auditor_->RunSoon();
+  ASSERT_TRUE(audits(2));
+  EXPECT_GE(std::chrono::steady_clock::now() - before, milliseconds(90)) << "a flood of events";
+  EXPECT_THAT(told_, ElementsAre(0, 1));
 }
 
 TEST_F(AuditorTest, RepairsByWhatWasDecided) {

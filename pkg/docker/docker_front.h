@@ -13,6 +13,7 @@
 #include "pkg/docker/engine_client.h"
 #include "pkg/docker/engine_inventory.h"
 #include "pkg/docker/interception.h"
+#include "pkg/model/placeholder_name.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/sys/event_loop.h"
 
@@ -42,7 +43,7 @@ class DockerFront final : public Interceptor {
   void Learn(std::string_view id, Identity::Kind kind);
   void Forget(std::string_view id) { known_.erase(std::string(id)); }
   // For a container that is no pod's and is given no name: no other one has it.
-  std::string MakeName() { return "unnamed-" + std::to_string(++names_); }
+  std::string MakeName() { return PlaceholderName(++names_); }
   // By its whole id. nullopt: not known.
   std::optional<Identity::Kind> KindOf(std::string_view id) const;
 

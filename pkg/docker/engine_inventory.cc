@@ -137,6 +137,7 @@ StatusOr<EngineEvent> ReadEvent(std::string_view line) {
     if (name == "Actor") {
       ForEachField(value, [&event](std::string_view field, std::string_view of_actor) {
         if (field == "ID") event.id = TextOf(of_actor);
+        if (field == "Attributes") event.labels = LabelsOf(of_actor);
       });
     }
   });
@@ -146,6 +147,11 @@ StatusOr<EngineEvent> ReadEvent(std::string_view line) {
   if (action == "start") event.kind = kStarted;
   if (action == "die") event.kind = kStopped;
   if (action == "destroy") event.kind = kDeleted;
+  if (action == "update") event.kind = kUpdated;
+  if (action == "rename") event.kind = kRenamed;
+  if (const auto name = event.labels.find("name"); name != event.labels.end()) {
+    event.name = (*name).second;
+  }
   return event;
 }
 

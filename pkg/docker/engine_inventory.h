@@ -40,6 +40,8 @@ StatusOr<EngineDetails> ReadContainerDetails(std::string_view body);
 struct EngineEvent {
   ContainerEvent::Kind kind = ContainerEvent::Kind::kUnknown;
   std::string id{};
+  std::string name{};
+  StringMap labels{};  // with what else dockerd tells of the container
 };
 StatusOr<EngineEvent> ReadEvent(std::string_view line);
 

@@ -22,10 +22,12 @@ constexpr milliseconds kCallTimeout{10'000};
 constexpr size_t kMaxLine = size_t{4} * 1024 * 1024;
 // What an engine, which counts in seconds, may take from the connection until it listens.
 constexpr std::chrono::seconds kEventsSince{2};
-// {"type":["container"],"event":["create","start","die","destroy"]}
+// {"type":["container"],"event":["create","start","die","destroy","update","rename"]}
 constexpr std::string_view kFilters =
     "%7B%22type%22%3A%5B%22container%22%5D%2C%22event%22%3A%5B%22create%22%2C%22start%22%2C%22die%"
-    "22%2C%22destroy%22%5D%7D";
+    "22%2C%22destroy%22%2C%22update%22%2C%22rename%22%5D%7D";
+// A stream that lives as long is no failure when it ends.
+constexpr std::chrono::seconds kStable{1};
 
 }  // namespace
 
@@ -174,8 +176,8 @@ Status EngineRuntime::TryConnect() {
     return connection.status();
   }
   retry_.reset();
-  complained_ = false;
   line_.clear();
+  own_updates_.clear();
   const auto since = std::chrono::system_clock::now() - kEventsSince;
   const std::string target = fmt::format(
       "/events?since={}&filters={}",
@@ -185,9 +187,8 @@ Status EngineRuntime::TryConnect() {
       EngineRequest::Events{
           .on_head =
               [this](int status) {
-                if (status == 200) {
-                  pause_ = kFirstPause;
-                } else {
+                if (status == 200) return BeStableSoon();
+                if (!std::exchange(complained_, true)) {
                   log_.Warn("the Docker engine does not tell its events: status {}", status);
                 }
               },
@@ -203,7 +204,13 @@ void EngineRuntime::OnEventBytes(std::string_view bytes) {
   for (size_t end = 0; (end = line_.find('\n', begin)) != std::string::npos; begin = end + 1) {
     const auto event = ReadEvent(std::string_view(line_).substr(begin, end - begin));
     if (!event.ok() || event->kind == ContainerEvent::Kind::kUnknown) continue;
-    events_.happened({.kind = event->kind, .id = event->id});
+    if (event->kind == ContainerEvent::Kind::kUpdated && IsOwnUpdate(event->id)) continue;
+    if (event->kind == ContainerEvent::Kind::kDeleted) own_updates_.erase(event->id);
+    // Those of pods have their names from their creation.
+    const bool others = others_ == Others::kShare &&
+                        ReadIdentity(event->labels, event->name).kind == Identity::Kind::kOther;
+    events_.happened(
+        {.kind = event->kind, .id = event->id, .name = others ? event->name : std::string()});
   }
   line_.erase(0, begin);
   if (line_.size() > kMaxLine) {
@@ -211,10 +218,22 @@ void EngineRuntime::OnEventBytes(std::string_view bytes) {
   }
 }
 
+// A dockerd that starts or ends takes connections that it drops at once, and each call of a client
+// tries another one.
+void EngineRuntime::BeStableSoon() {
+  stable_ = loop_.After(kStable, [this] {
+    complained_ = false;
+    pause_ = kFirstPause;
+  });
+}
+
 // What was missed is listed with the next connection.
 void EngineRuntime::OnLost(const Status& why) {
-  log_.Warn("lost the Docker engine at {}: {}", socket_,
-            why.ok() ? "it ended the stream of its events" : Message(why));
+  if (!std::exchange(complained_, true)) {
+    log_.Warn("lost the Docker engine at {}: {}", socket_,
+              why.ok() ? "it ended the stream of its events" : Message(why));
+  }
+  stable_.reset();
   stream_.reset();
   retry_ = loop_.After(pause_, [this] { (void)TryConnect(); });
   pause_ = std::min(2 * pause_, kLastPause);
@@ -232,10 +251,23 @@ void EngineRuntime::UpdateContainer(const ContainerId& id, const ResourceValues&
 
 void EngineRuntime::Update(const ContainerId& id, std::string body,
                            std::function<void(Status)> done) {
+  if (stream_ != nullptr) ++own_updates_[std::string(id.value())];
   client_.Call("POST", fmt::format("/containers/{}/update", id.value()), std::move(body),
-               kCallTimeout, [done = std::move(done)](const StatusOr<EngineClient::Reply>& reply) {
-                 done(reply.ok() ? ReplyStatus(*reply) : reply.status());
+               kCallTimeout,
+               [this, id, done = std::move(done)](const StatusOr<EngineClient::Reply>& reply) {
+                 const Status status = reply.ok() ? ReplyStatus(*reply) : reply.status();
+                 // No event will tell of it.
+                 if (!status.ok()) IsOwnUpdate(std::string(id.value()));
+                 done(status);
                });
+}
+
+// dockerd tells of each update once, before or after its answer.
+bool EngineRuntime::IsOwnUpdate(const std::string& id) {
+  const auto own = own_updates_.find(id);
+  if (own == own_updates_.end()) return false;
+  if (--own->second == 0) own_updates_.erase(own);
+  return true;
 }
 
 void EngineRuntime::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {

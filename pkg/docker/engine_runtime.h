@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,6 +39,7 @@ class EngineRuntime final : public RuntimeClient {
                        std::function<void(Status)> done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
   bool WritesNotedValues() const override { return false; }
+  bool StartsExited() const override { return true; }
 
  private:
   class Listing;
@@ -44,6 +48,9 @@ class EngineRuntime final : public RuntimeClient {
   Status TryConnect();
   void OnEventBytes(std::string_view bytes);
   void OnLost(const Status& why);
+  void BeStableSoon();
+  // One of those that dockerd has not told of yet, which it counts as told.
+  bool IsOwnUpdate(const std::string& id);
 
   EventLoop& loop_;
   const std::string socket_;
@@ -54,7 +61,10 @@ class EngineRuntime final : public RuntimeClient {
   std::string line_;  // of the events, as far as it came
   EventLoop::HandlePtr retry_;
   std::chrono::milliseconds pause_;
-  bool complained_ = false;
+  bool complained_ = false;  // since the last stream that lived for a while
+  EventLoop::HandlePtr stable_;
+  // Our own updates of which the stream has not told yet, by container.
+  std::map<std::string, size_t> own_updates_;
   std::unique_ptr<EngineRequest> stream_;  // while it is connected; gone first
 };
 

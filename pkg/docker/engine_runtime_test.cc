@@ -5,12 +5,16 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "pkg/docker/testing/fake_engine.h"
+#include "pkg/log/log.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr::docker {
@@ -193,6 +197,89 @@ TEST_F(EngineRuntimeTest, EventsAreToldAndTheirEndIsTheEndOfDockerd) {
                      }});
   Run();
   EXPECT_THAT(told, ElementsAre("connected", "died c1", "deleted c1", "disconnected"));
+}
+
+// A stream with these events, which goes on; what else is asked for succeeds.
+FakeEngine::Answer TellsEvents(const std::string& events) {
+  return [events](const FakeEngine::Request& request) -> std::optional<std::string> {
+    if (!request.line.starts_with("GET /events")) return JsonReply(200, "{}");
+    return fmt::format("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{}", events.size() + 1,
+                       events);
+  };
+}
+
+std::string EventLine(const std::string& action, const std::string& id, const std::string& more) {
+  return fmt::format(
+      "{{\"Type\":\"container\",\"Action\":\"{}\",\"Actor\":{{\"ID\":\"{}\",\"Attributes\":{{{}}}}}"
+      "}}\n",
+      action, id, more);
+}
+
+// dockerd tells of each update, also of those that it was asked for here.
+TEST_F(EngineRuntimeTest, UpdatesOfOtherClientsAreTold) {
+  Start([sent = 0](const FakeEngine::Request& request) mutable -> std::optional<std::string> {
+    if (request.line.starts_with("POST")) return JsonReply(200, "{}");
+    if (++sent > 1) return "";
+    const std::string events = EventLine("update", "c1", "") + EventLine("update", "c1", "") +
+                               EventLine("update", "c2", "") + EventLine("die", "c3", "");
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // after our own one
+    return fmt::format("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{}", events.size() + 1,
+                       events);
+  });
+  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
+  std::vector<std::string> told;
+  runtime.Start({.connected = [] {},
+                 .disconnected = [] {},
+                 .happened =
+                     [&](const ContainerEvent& event) {
+                       if (event.kind == ContainerEvent::Kind::kStopped) return loop_.Stop();
+                       EXPECT_EQ(event.kind, ContainerEvent::Kind::kUpdated);
+                       told.push_back(event.id);
+                     }});
+  runtime.UpdateContainer(ContainerId("c1"), {.cpus = *CpuSet::Parse("2")}, [](const Status&) {});
+  Run();
+  EXPECT_THAT(told, ElementsAre("c1", "c2"));
+}
+
+// dockerd names what `docker run` does not.
+TEST_F(EngineRuntimeTest, EventsTellTheNamesOfContainersThatAreNoPods) {
+  const std::string pods = R"("io.kubernetes.sandbox.id":"s1","name":"k8s_main_web_shop_u1_0")";
+  Start(TellsEvents(EventLine("create", "o1", R"("name":"festive_bose")") +
+                    EventLine("start", "c1", pods) +
+                    EventLine("rename", "o1", R"("name":"mine","oldName":"/festive_bose")") +
+                    EventLine("die", "o1", R"("name":"mine")")));
+  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kShare);
+  std::vector<std::string> told;
+  runtime.Start({.connected = [] {},
+                 .disconnected = [] {},
+                 .happened =
+                     [&](const ContainerEvent& event) {
+                       told.push_back(event.id + " " + event.name);
+                       if (event.kind == ContainerEvent::Kind::kStopped) loop_.Stop();
+                     }});
+  Run();
+  EXPECT_THAT(told, ElementsAre("o1 festive_bose", "c1 ", "o1 mine", "o1 mine"));
+}
+
+// A dockerd that starts or ends drops connections at once, and each call of a client makes one.
+TEST_F(EngineRuntimeTest, ALossThatRepeatsIsToldOnce) {
+  std::string log;
+  SetLogWriter([&log](std::string_view line) { log += line; });
+  Start([](const FakeEngine::Request&) { return "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"; });
+  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
+  int losses = 0;
+  runtime.Start({.connected = [] {},
+                 .disconnected =
+                     [&] {
+                       if (++losses == 7) return loop_.Stop();
+                       EXPECT_TRUE(runtime.EnsureConnected().ok());
+                     },
+                 .happened = [](const ContainerEvent&) {}});
+  Run();
+  SetLogWriter(nullptr);
+  const size_t first = log.find("lost the Docker engine");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(log.find("lost the Docker engine", first + 1), std::string::npos) << log;
 }
 
 TEST_F(EngineRuntimeTest, IsConnectedAsSoonAsThereIsADockerd) {

@@ -67,8 +67,11 @@ void BrainHost::Connect(Brain& brain) {
                              if (!brain.stopped) brain.manager.RuntimeDisconnected();
                            },
                        .happened =
-                           [&brain](const ContainerEvent& event) {
-                             if (!brain.stopped) brain.manager.OnContainerEvent(event);
+                           [this, &brain](const ContainerEvent& event) {
+                             if (brain.stopped) return;
+                             brain.manager.OnContainerEvent(event);
+                             const bool updated = event.kind == ContainerEvent::Kind::kUpdated;
+                             if (updated && options_.updated_outside) options_.updated_outside();
                            },
                        .changed =
                            [&brain] {

@@ -39,6 +39,8 @@ class BrainHost final : public PolicyHost {
     // Makes the policies that decide out of those that are given: null is none of them. May be
     // empty.
     std::function<std::unique_ptr<Policy>(std::unique_ptr<Policy>)> wrap{};
+    // Told where the runtime tells that another client has changed a container. May be empty.
+    std::function<void()> updated_outside{};
     // How often to look whether a retired brain can be destroyed.
     std::chrono::milliseconds drain_check{1000};
   };
@@ -80,7 +82,7 @@ class BrainHost final : public PolicyHost {
   void MakeBrain(std::unique_ptr<Policy> policy);
   // The brain that decides about requests; nullptr: none does.
   void SetActive(Brain* brain);
-  static void Connect(Brain& brain);
+  void Connect(Brain& brain);
   void Retire();
   void AddRetired(std::unique_ptr<Brain> brain);
   static void Stop(Brain& brain);

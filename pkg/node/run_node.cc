@@ -286,6 +286,9 @@ void RunningNode::StartBrain() {
                   .others = &*lookup_,
                   .cpuset_writer = &*cpuset_writer_,
                   .runtimes = setup_.config.runtimes};
+  host.updated_outside = [this] {
+    if (auditor_) auditor_->RunSoon();
+  };
   host_.emplace(WithCounts(std::move(host), counted_.get()));
   host_->Observe(*cpu_files_);
   if (reported_ != nullptr) {

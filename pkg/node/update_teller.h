@@ -31,6 +31,7 @@ class UpdateTeller final : public RuntimeClient {
   }
   bool ListsTellNews() const override { return client_.ListsTellNews(); }
   bool WritesNotedValues() const override { return client_.WritesNotedValues(); }
+  bool StartsExited() const override { return client_.StartsExited(); }
 
  private:
   RuntimeClient& client_;

@@ -154,14 +154,27 @@ bool ContainerStore::SetId(ContainerRecord& record, ContainerId& id) {
   return false;
 }
 
+void ContainerStore::EraseAttempt(const ContainerRecord& record) {
+  const auto attempts = record.pod->attempts.find(PodRecord::NameHash(record.container.name));
+  EraseFrom(attempts->second, record.container.key);
+  if (attempts->second.empty()) record.pod->attempts.erase(attempts);
+}
+
+void ContainerStore::Rename(ContainerRecord& record, std::string name) {
+  EraseAttempt(record);
+  record.container.name = std::move(name);
+  PodRecord::Attempts& attempts = record.pod->attempts[PodRecord::NameHash(record.container.name)];
+  const auto at = std::ranges::lower_bound(attempts, record.container.key);
+  attempts.insert(at, record.container.key);
+  Touch(record);
+}
+
 void ContainerStore::Erase(ContainerKey key) {
   const auto found = containers_.find(key);
   if (found == containers_.end()) return;
   const ContainerRecord& record = found->second;
   EraseFrom(record.pod->containers, key);
-  const auto attempts = record.pod->attempts.find(PodRecord::NameHash(record.container.name));
-  EraseFrom(attempts->second, key);
-  if (attempts->second.empty()) record.pod->attempts.erase(attempts);
+  EraseAttempt(record);
   const auto by_id = by_id_.find(record.container.id.value());
   if (by_id != by_id_.end() && by_id->second == &record) by_id_.erase(by_id);
   ContainerRecord*& recent = recent_[RecentIndex(key)];

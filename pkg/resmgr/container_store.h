@@ -53,6 +53,8 @@ class ContainerStore {
   // For a container without one, which takes the value of `id` over. False where another container
   // has that id: nothing is changed then.
   bool SetId(ContainerRecord& record, ContainerId& id);
+  // It is an attempt of another name in its pod from now on.
+  void Rename(ContainerRecord& record, std::string name);
   void Erase(ContainerKey key);
 
   // A key that names no container.
@@ -94,6 +96,7 @@ class ContainerStore {
     const bool everything_;
   };
 
+  static void EraseAttempt(const ContainerRecord& record);
   Overhead OverheadOf(const Pod& pod) const;
   void CountOverhead(PodRecord& pod);
 

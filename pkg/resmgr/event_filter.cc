@@ -6,11 +6,12 @@
 
 namespace resmgr {
 
-EventFilter::EventFilter(EventLoop& loop, const ContainerStore& store, std::function<void()> look,
+EventFilter::EventFilter(EventLoop& loop, ContainerStore& store, std::function<void()> look,
                          Options options)
     : loop_(loop), store_(store), look_(std::move(look)), options_(options) {}
 
 void EventFilter::Add(const ContainerEvent& event) {
+  TakeName(event);
   if (!IsNews(event)) return;
   if (pending_.size() < options_.most) {
     pending_.insert(event);
@@ -29,10 +30,19 @@ void EventFilter::Clear() {
 void EventFilter::OnTimer() {
   timer_.reset();
   const std::set<ContainerEvent> events = std::exchange(pending_, {});
+  // The answer to the creation has told the id meanwhile.
+  for (const ContainerEvent& event : events)
+    TakeName(event);
   const bool news =
       std::exchange(too_many_, false) ||
       std::ranges::any_of(events, [this](const auto& event) { return IsNews(event); });
   if (news) look_();
+}
+
+void EventFilter::TakeName(const ContainerEvent& event) {
+  ContainerRecord* const record =
+      event.name.empty() ? nullptr : store_.FindById(ContainerId(event.id));
+  if (record != nullptr && record->container.name != event.name) store_.Rename(*record, event.name);
 }
 
 // Whether it is not known yet. Runtimes tell of pod sandboxes, too, as if they were containers.
@@ -46,11 +56,15 @@ bool EventFilter::IsNews(const ContainerEvent& event) const {
       return record == nullptr && !pod;
     case ContainerEvent::Kind::kStarted:
       if (record == nullptr) return !pod;
-      return record->container.state == ContainerState::kCreated && !record->life.BeingStarted();
+      return record->container.state != ContainerState::kRunning && !record->life.BeingStarted();
     case ContainerEvent::Kind::kStopped:
       return record != nullptr && record->container.state != ContainerState::kExited;
     case ContainerEvent::Kind::kDeleted:
       return record != nullptr || pod;
+    // An audit looks at what is in force, and no list tells a name sooner.
+    case ContainerEvent::Kind::kUpdated:
+    case ContainerEvent::Kind::kRenamed:
+      return false;
   }
   return true;
 }

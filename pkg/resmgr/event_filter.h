@@ -23,9 +23,9 @@ class EventFilter {
     size_t most = 1024;
   };
 
-  // The references must outlive it. `look` runs at most once in a pause.
-  EventFilter(EventLoop& loop, const ContainerStore& store, std::function<void()> look,
-              Options options);
+  // Containers get the names that events tell. The references must outlive it. `look` runs at most
+  // once in a pause.
+  EventFilter(EventLoop& loop, ContainerStore& store, std::function<void()> look, Options options);
   EventFilter(const EventFilter&) = delete;
   EventFilter& operator=(const EventFilter&) = delete;
 
@@ -36,10 +36,11 @@ class EventFilter {
 
  private:
   bool IsNews(const ContainerEvent& event) const;
+  void TakeName(const ContainerEvent& event);
   void OnTimer();
 
   EventLoop& loop_;
-  const ContainerStore& store_;
+  ContainerStore& store_;
   const std::function<void()> look_;
   const Options options_;
   std::set<ContainerEvent> pending_;

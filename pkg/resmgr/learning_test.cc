@@ -171,6 +171,27 @@ TEST_F(LearningTest, ACrashThatAnEventReportsIsNoticedSoon) {
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
 }
 
+// dockerd makes names up for containers that are created without one.
+TEST_F(LearningTest, AContainerHasTheNameThatAnEventTells) {
+  const PodSandboxId pod = node_.AddPod("docker", kBestEffort);
+  const CreateRequest request = TestNode::Request(pod, "unnamed-1", 100);
+  const auto admitted = manager().AdmitCreate(CreateRequest(request));
+  ASSERT_TRUE(admitted.ok());
+  const ContainerId id = node_.Hold(request, *admitted);
+  // Before the answer of the call, which tells its id.
+  manager().OnContainerEvent({Kind::kCreated, std::string(id.value()), "festive_bose"});
+  manager().CreateSucceeded(admitted->key, id);
+  EXPECT_TRUE(node_.RunUntil([&] { return node_.Known(id)->name == "festive_bose"; }));
+  manager().OnContainerEvent({Kind::kRenamed, std::string(id.value()), "mine"});
+  EXPECT_EQ(node_.Known(id)->name, "mine");
+  // Another attempt of that name takes its place; one of the former name does not.
+  const auto other = manager().AdmitCreate(TestNode::Request(pod, "festive_bose", 100));
+  ASSERT_TRUE(other.ok());
+  EXPECT_NE(node_.Placed(id), "");
+  node_.Remove(id);
+  EXPECT_EQ(node_.Known(id), nullptr);
+}
+
 class QuietTest : public LearningTest {
  protected:
   QuietTest() {
@@ -252,7 +273,7 @@ TEST_F(QuietTest, WithoutAConnectionThereIsNothingToRefresh) {
 
 TEST(EventFilterTest, AFloodOfEventsCausesOneList) {
   EventLoop loop;
-  const ContainerStore store;
+  ContainerStore store;
   int looks = 0;
   EventFilter filter(loop, store, [&] { ++looks; }, {.pause = milliseconds(1), .most = 100});
   for (int i = 0; i < 100'000; ++i)

@@ -69,9 +69,12 @@ struct Known {
 
 // What a runtime tells of its own accord. The id is a container's or a pod sandbox's.
 struct ContainerEvent {
-  enum class Kind { kUnknown, kCreated, kStarted, kStopped, kDeleted };
+  // kUpdated: another client changed its resources. kRenamed: it has another name, no more.
+  enum class Kind { kUnknown, kCreated, kStarted, kStopped, kDeleted, kUpdated, kRenamed };
   Kind kind = Kind::kUnknown;
   std::string id{};
+  // The name that the container has in its pod, where the runtime makes names up; else empty.
+  std::string name{};
 
   friend auto operator<=>(const ContainerEvent&, const ContainerEvent&) = default;
 };
@@ -113,6 +116,9 @@ class RuntimeClient {
 
   // Whether an update also writes values that it does not name, from the runtime's notes.
   virtual bool WritesNotedValues() const { return true; }
+
+  // Whether a container that has exited may be started again, on the CPUs that it was last told.
+  virtual bool StartsExited() const { return false; }
 };
 
 }  // namespace resmgr

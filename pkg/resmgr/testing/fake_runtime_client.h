@@ -32,6 +32,7 @@ class FakeRuntimeClient : public RuntimeClient {
   void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                        std::function<void(Status)> done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
+  bool StartsExited() const override { return starts_exited; }
 
   // What there is.
   RuntimeInventory held;
@@ -52,6 +53,9 @@ class FakeRuntimeClient : public RuntimeClient {
   void EndStart(const ContainerId& id);
   // How often that was done.
   uint64_t Applied(const ContainerId& id) const;
+
+  // As dockerd does.
+  bool starts_exited = false;
 
   // Run when an update comes.
   std::function<void()> on_update;
