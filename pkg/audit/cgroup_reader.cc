@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/audit/cgroup_reader.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <dirent.h>
 #include <unistd.h>
@@ -45,6 +47,42 @@ std::optional<std::string> FindBelow(const std::string& parent, std::string_view
     const dirent* const entry = readdir(directory.get());
     if (entry == nullptr) break;
     if (NamesContainer(entry->d_name, id)) return fmt::format("{}/{}", parent, entry->d_name);
+  }
+  return std::nullopt;
+}
+
+// A container's own cgroup: its processes may make others below it, under any names.
+bool IsContainers(std::string_view entry) {
+  constexpr size_t kIdSize = 64;
+  if (entry.ends_with(kScope)) entry.remove_suffix(kScope.size());
+  if (entry.size() < kIdSize) return false;
+  return entry.substr(entry.size() - kIdSize).find_first_not_of("0123456789abcdef") ==
+         std::string_view::npos;
+}
+
+// Runtimes have default parents for containers that are created without one, which may be
+// configured: "/docker", "/system.slice", "/k8s.io". The nearest one to the root counts.
+std::optional<std::string> FindAnywhere(const std::string& root, std::string_view id) {
+  constexpr int kDepth = 4;
+  constexpr size_t kMostDirectories = 4096;
+  std::vector<std::string> level = {root};
+  for (int depth = 0; depth < kDepth && !level.empty(); ++depth) {
+    std::vector<std::string> next;
+    for (const std::string& parent : level) {
+      const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(parent.c_str()), &closedir);
+      if (directory == nullptr) continue;
+      for (int i = 0; i < kMostEntries; ++i) {
+        const dirent* const entry = readdir(directory.get());
+        if (entry == nullptr) break;
+        const std::string_view name = entry->d_name;
+        if (entry->d_type != DT_DIR || name.starts_with('.')) continue;
+        std::string path = fmt::format("{}/{}", parent, name);
+        if (NamesContainer(name, id)) return path;
+        if (!IsContainers(name) && next.size() < kMostDirectories) next.push_back(std::move(path));
+      }
+    }
+    std::ranges::sort(next);
+    level = std::move(next);
   }
   return std::nullopt;
 }
@@ -139,6 +177,7 @@ std::optional<std::string> Find(const std::string& mount_point, std::string_view
                                 std::string_view cgroup_parent, std::string_view id) {
   const std::string root =
       controller.empty() ? mount_point : fmt::format("{}/{}", mount_point, controller);
+  if (cgroup_parent.empty()) return FindAnywhere(root, id);
   auto found = FindBelow(fmt::format("{}/{}", root, SlicePath(cgroup_parent)), id);
   // Where the kubelet names slices and the runtime does not go by systemd: "SLICE:PREFIX:ID".
   return found || !IsSlice(cgroup_parent) ? found : FindBelow(root, id);
@@ -146,8 +185,8 @@ std::optional<std::string> Find(const std::string& mount_point, std::string_view
 
 Status NoCgroup(const std::string& mount_point, std::string_view cgroup_parent,
                 std::string_view id) {
-  return NotFound("there is no cgroup of {} below {} in {}", id,
-                  cgroup_parent.empty() ? "/" : cgroup_parent, mount_point);
+  if (cgroup_parent.empty()) return NotFound("there is no cgroup of {} in {}", id, mount_point);
+  return NotFound("there is no cgroup of {} below {} in {}", id, cgroup_parent, mount_point);
 }
 
 }  // namespace

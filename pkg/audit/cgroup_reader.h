@@ -32,7 +32,8 @@ class CgroupReader {
   explicit CgroupReader(std::string mount_point = "/sys/fs/cgroup");
 
   // Of the container with this whole id. `cgroup_parent` is its pod's as the kubelet names it: a
-  // path ("/kubepods/burstable/pod1"), or a systemd slice ("kubepods-burstable-pod1.slice"). The
+  // path ("/kubepods/burstable/pod1"), or a systemd slice ("kubepods-burstable-pod1.slice"); empty:
+  // the runtime's default, which is looked for. The
   // container's is the directory below it that is named after the id, whatever the runtime puts
   // around it ("cri-containerd-ID.scope").
   // NotFound: there is no such cgroup. InvalidArgument: the parent or the id cannot be a name of

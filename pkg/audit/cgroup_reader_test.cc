@@ -87,6 +87,22 @@ TEST_F(CgroupReaderTest, FindsSlicesOfRuntimesThatDoNotGoBySystemd) {
   EXPECT_EQ(CpusOf(Read("pods-pod1.slice", "abc")), "1");
 }
 
+// Runtimes have a default then.
+TEST_F(CgroupReaderTest, WithoutAParentTheDefaultOfTheRuntimeIsFound) {
+  const std::string id(64, 'a');
+  const std::string other(64, 'b');
+  Put("cpuset/docker/" + id + "/cpuset.cpus", "1");
+  EXPECT_EQ(CpusOf(Read("", id)), "1");
+  Put("cpuset/system.slice/docker-" + other + ".scope/cpuset.cpus", "2");
+  EXPECT_EQ(CpusOf(Read("", other)), "2");
+  // What a container makes below its own cgroup is not another one's.
+  const std::string third(64, 'c');
+  Put("cpuset/docker/" + id + "/" + third + "/cpuset.cpus", "3");
+  EXPECT_FALSE(Read("", third).ok());
+  Put("cpuset/by/the/configuration/" + third + "/cpuset.cpus", "4");
+  EXPECT_EQ(CpusOf(Read("", third)), "4");
+}
+
 TEST_F(CgroupReaderTest, FilesThatAreOddAreNotRead) {
   Put("cgroup.controllers", "");
   Put("pod/abc/cpuset.cpus", "zero");
