@@ -98,7 +98,7 @@ void DockerCall::OnFound(std::string_view id, Identity::Kind kind) {
     operation = sandbox ? Operation::kRemovePodSandbox : Operation::kRemoveContainer;
   } else if (target_.action == Action::kStop || target_.action == Action::kKill) {
     operation = sandbox ? Operation::kStopPodSandbox : Operation::kStopContainer;
-  } else if (target_.action == Action::kStart && !sandbox) {
+  } else if ((target_.action == Action::kStart || target_.action == Action::kRestart) && !sandbox) {
     operation = Operation::kStartContainer;
   } else if (target_.action == Action::kUpdate && !sandbox) {
     operation = Operation::kUpdateContainerResources;

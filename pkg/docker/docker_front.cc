@@ -15,6 +15,7 @@ OperationSet OperationsOf(const RequestTarget& target) {
     case Action::kCreate:
       return {Operation::kRunPodSandbox, Operation::kCreateContainer};
     case Action::kStart:
+    case Action::kRestart:
       return {Operation::kStartContainer};
     case Action::kUpdate:
       return {Operation::kUpdateContainerResources};
@@ -25,8 +26,6 @@ OperationSet OperationsOf(const RequestTarget& target) {
       return {Operation::kStopPodSandbox, Operation::kStopContainer};
     case Action::kRemove:
       return {Operation::kRemovePodSandbox, Operation::kRemoveContainer};
-    case Action::kRestart:
-      return {};
   }
   return {};
 }

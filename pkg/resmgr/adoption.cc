@@ -153,6 +153,8 @@ class Adopter {
     const ContainerState now = StateOf(reported);
     const bool exited = now == ContainerState::kExited;
     const bool running = now == ContainerState::kRunning;
+    // The start that is under way decides.
+    if (exited && record.life.ComesBack()) return;
     if (!exited) {
       record.Advance(running ? LifeEvent::kReportedRunning : LifeEvent::kReportedCreated);
     } else if (container.state != ContainerState::kExited) {

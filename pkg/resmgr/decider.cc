@@ -89,9 +89,12 @@ StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
   std::erase_if(holders_, [this](ContainerKey key) { return store_.Find(key) == nullptr; });
   for (PlacementChange& change : plan->changes) {
     if (!change.placement.exclusive.empty()) holders_.insert(change.key);
-    Container& container = store_.Find(change.key)->container;
-    // A new one had no place.
-    if (container.state != ContainerState::kCreating || container.placement.cpus) {
+    ContainerRecord& record = *store_.Find(change.key);
+    Container& container = record.container;
+    // A new one had no place, nor had one that had exited.
+    const bool fresh =
+        container.state == ContainerState::kCreating || (record.life.ComesBack() && !record.push);
+    if (!fresh || container.placement.cpus) {
       shifts_.Note(change.key, container.placement, change.placement);
     }
     LiftRestrictions(container, change.placement);

@@ -10,14 +10,22 @@
 namespace resmgr {
 
 // From here on the container has no CPUs, nothing is sent to it or saved of it, and no timer waits
-// for it. Returns the placement that it gives up, which is remembered for its next attempt; nullptr
-// where it had none. To tell the policy is the caller's part.
+// for it; but that a policy bound it is remembered where it may be started again. Returns the
+// placement that it gives up, which is remembered for its next attempt; nullptr where it had none.
+// To tell the policy is the caller's part.
 const Placement* ResourceManager::Impl::Retire(ContainerRecord& record, LifeEvent event) {
   store_.Touch(record);
   const bool was_placeable = record.Placeable();
   record.Advance(event);
+  const bool freed = LetsGo() && pusher_.Settled(record.container.key);
   pusher_.Forget(record.container.key);
-  state_writer_.Erase(record.container.id);
+  if (event == LifeEvent::kEnded && !freed && StaysBound(record.container)) {
+    state_writer_.EndCalls(record.container.id);
+    if (LetsGo()) FreeExitedSoon(std::chrono::milliseconds(0));
+  } else {
+    record.container.cpus_bound = record.container.mems_bound = false;
+    state_writer_.Erase(record.container.id);
+  }
   look_again_timers_.Forget(record.container.key);
   if (!was_placeable) return nullptr;
   record.former = std::make_unique<Placement>(std::move(record.container.placement));

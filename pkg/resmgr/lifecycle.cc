@@ -16,7 +16,7 @@ using Row = std::array<LifeState, kLifeEvents>;
 constexpr LifeState kNew = LifeState::kCreating;
 constexpr LifeState kCrtd = LifeState::kCreated;
 constexpr LifeState kStrt = LifeState::kStarting;
-constexpr LifeState kUnrs = LifeState::kUnresolved;
+constexpr LifeState kUnr = LifeState::kUnresolved;
 constexpr LifeState kRun = LifeState::kRunning;
 constexpr LifeState kExit = LifeState::kExited;
 constexpr LifeState kGone = LifeState::kGone;
@@ -25,15 +25,15 @@ constexpr LifeState kGone = LifeState::kGone;
 // with that. A container that was taken for exited may still be reported alive. Nothing follows
 // kGone.
 constexpr std::array<Row, kLifeStates> kTransitions = {{
-    // create       start                             reported
-    // ok     fail   sent   ok     fail   none   exprd  crtd   run    ended  removed
-    {kCrtd, kGone, kNew, kNew, kNew, kNew, kNew, kCrtd, kRun, kExit, kGone},        // creating
-    {kCrtd, kGone, kStrt, kRun, kCrtd, kUnrs, kCrtd, kCrtd, kRun, kExit, kGone},    // created
-    {kStrt, kGone, kStrt, kRun, kCrtd, kUnrs, kStrt, kStrt, kRun, kExit, kGone},    // starting
-    {kUnrs, kGone, kUnrs, kRun, kUnrs, kUnrs, kCrtd, kUnrs, kRun, kExit, kGone},    // unresolved
-    {kRun, kGone, kRun, kRun, kRun, kRun, kRun, kCrtd, kRun, kExit, kGone},         // running
-    {kExit, kGone, kExit, kExit, kExit, kExit, kExit, kCrtd, kRun, kExit, kGone},   // exited
-    {kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone},  // gone
+    // create       start                             reported                      start
+    // ok     fail   sent   ok     fail   none   exprd  crtd   run    ended  removed again
+    {kCrtd, kGone, kNew, kNew, kNew, kNew, kNew, kCrtd, kRun, kExit, kGone, kNew},      // creating
+    {kCrtd, kGone, kStrt, kRun, kCrtd, kUnr, kCrtd, kCrtd, kRun, kExit, kGone, kCrtd},  // created
+    {kStrt, kGone, kStrt, kRun, kCrtd, kUnr, kStrt, kStrt, kRun, kExit, kGone, kStrt},  // starting
+    {kUnr, kGone, kUnr, kRun, kUnr, kUnr, kCrtd, kUnr, kRun, kExit, kGone, kUnr},  // unresolved
+    {kRun, kGone, kRun, kRun, kRun, kRun, kRun, kCrtd, kRun, kExit, kGone, kRun},  // running
+    {kExit, kGone, kExit, kExit, kExit, kExit, kExit, kCrtd, kRun, kExit, kGone, kCrtd},   // exited
+    {kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone},  // gone
 }};
 
 // As policies and introspection see it: what may run already counts as created until it is known.
@@ -55,7 +55,7 @@ constexpr ContainerState Published(LifeState state) {
 }
 
 // How many starts are under way after the event.
-int StartsAfter(int starts, LifeEvent event) {
+int StartsAfter(int starts, bool comes_back, LifeEvent event) {
   switch (event) {
     case LifeEvent::kStartSent:
       return starts + 1;
@@ -64,9 +64,11 @@ int StartsAfter(int starts, LifeEvent event) {
     case LifeEvent::kStartUnanswered:
       return starts > 0 ? starts - 1 : 0;
     case LifeEvent::kReportedRunning:
+      return comes_back ? starts : 0;
     case LifeEvent::kCreateFailed:
     case LifeEvent::kEnded:
     case LifeEvent::kRemoved:
+    case LifeEvent::kRevived:
       return 0;
     case LifeEvent::kCreateSucceeded:
     case LifeEvent::kStartExpired:
@@ -83,11 +85,25 @@ LifeState NextState(LifeState state, LifeEvent event) {
 }
 
 void Lifecycle::Apply(LifeEvent event, Container& container) {
-  open_starts_ = StartsAfter(open_starts_, event);
+  const LifeState before = state_;
+  // One that ran already may still be about to be restarted.
+  const bool restarts = comes_back_ && before == LifeState::kRunning;
+  open_starts_ = StartsAfter(open_starts_, restarts, event);
   state_ = NextState(state_, event);
   if (state_ == LifeState::kCreated && open_starts_ > 0) state_ = LifeState::kStarting;
   if (state_ != LifeState::kUnresolved) cpus_unknown_ = false;
+  FollowReturn(before, event);
   container.state = Published(state_);
+}
+
+void Lifecycle::FollowReturn(LifeState before, LifeEvent event) {
+  const bool ran = before == LifeState::kRunning;
+  if (event == LifeEvent::kRevived) comes_back_ = before == LifeState::kExited || comes_back_;
+  const bool answered = event == LifeEvent::kStartSucceeded || event == LifeEvent::kStartFailed ||
+                        event == LifeEvent::kStartExpired;
+  const bool over = state_ == LifeState::kExited || state_ == LifeState::kGone;
+  const bool came_up = state_ == LifeState::kRunning && !ran;
+  if (over || came_up || (ran && answered && open_starts_ == 0)) comes_back_ = false;
 }
 
 std::string_view ToString(LifeState state) {
@@ -100,7 +116,7 @@ std::string_view ToString(LifeEvent event) {
   constexpr std::array<std::string_view, kLifeEvents> kNames = {
       "create succeeded", "create failed", "start sent",       "start succeeded",  "start failed",
       "start unanswered", "start expired", "reported created", "reported running", "ended",
-      "removed"};
+      "removed",          "started again"};
   return kNames[IndexOf(event)];
 }
 

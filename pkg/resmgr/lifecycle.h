@@ -34,8 +34,9 @@ enum class LifeEvent : uint8_t {
   kReportedRunning,
   kEnded,    // it was stopped, a list shows it exited, or its next attempt took its place
   kRemoved,  // the runtime has no such container any more
+  kRevived,  // it had exited and is about to be started again
 };
-inline constexpr size_t kLifeEvents = 11;
+inline constexpr size_t kLifeEvents = 12;
 
 std::string_view ToString(LifeState state);  // "creating", ...
 std::string_view ToString(LifeEvent event);  // "create succeeded", ...
@@ -56,6 +57,11 @@ class Lifecycle {
   // Its unresolved start may be older than updates that the runtime reports: it may come up on any
   // CPUs.
   bool MayComeUpAnywhere() const { return cpus_unknown_; }
+  // A start of it is wanted or under way that began when it ran or had exited: the runtime may
+  // report it exited until it has carried the start out.
+  bool ComesBack() const { return comes_back_; }
+  // The start that was just sent restarts it where it runs.
+  void ExpectReturn() { comes_back_ = comes_back_ || state_ == LifeState::kRunning; }
 
   // `container` is the one that this is the life of.
   void Apply(LifeEvent event, Container& container);
@@ -63,8 +69,11 @@ class Lifecycle {
   void SetCpusUnknown() { cpus_unknown_ = state_ == LifeState::kUnresolved; }
 
  private:
+  void FollowReturn(LifeState before, LifeEvent event);
+
   LifeState state_ = LifeState::kCreating;
   bool cpus_unknown_ = false;
+  bool comes_back_ = false;
   int open_starts_ = 0;  // StartContainer calls that were forwarded and are not answered
 };
 

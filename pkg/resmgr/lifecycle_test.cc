@@ -70,6 +70,7 @@ const std::map<std::pair<LifeState, LifeEvent>, LifeState>& Changes() {
       {{kExited, kCreateFailed}, kGone},
       {{kExited, kReportedCreated}, kCreated},
       {{kExited, kReportedRunning}, kRunning},
+      {{kExited, kRevived}, kCreated},
       {{kExited, kRemoved}, kGone},
   };
   return *kChanges;
@@ -144,6 +145,23 @@ TEST(LifecycleTest, AnEndForgetsTheStartsThatWereUnderWay) {
   Life one;
   one.After({kCreateSucceeded, kStartSent, kEnded, kReportedCreated});
   EXPECT_EQ(one.life.state(), kCreated);
+}
+
+// A runtime that restarts it reports it running, exited and running again meanwhile.
+TEST(LifecycleTest, ComesBackUntilItsStartIsOver) {
+  Life restarted;
+  restarted.After({kCreateSucceeded, kStartSent, kStartSucceeded, kStartSent});
+  EXPECT_FALSE(restarted.life.ComesBack()) << "most runtimes refuse such a start";
+  restarted.life.ExpectReturn();
+  EXPECT_TRUE(restarted.After({kReportedRunning}).life.ComesBack());
+  EXPECT_FALSE(restarted.After({kStartSucceeded}).life.ComesBack());
+
+  Life revived;
+  revived.After({kCreateSucceeded, kStartSent, kStartSucceeded, kEnded, kRevived});
+  EXPECT_TRUE(revived.life.ComesBack());
+  EXPECT_TRUE(revived.After({kStartSent, kStartUnanswered}).life.ComesBack());
+  EXPECT_FALSE(revived.After({kReportedRunning}).life.ComesBack());
+  EXPECT_FALSE(revived.After({kEnded, kRevived, kEnded}).life.ComesBack());
 }
 
 TEST(LifecycleTest, TheCpusAreUnknownAsLongAsTheStartIsUnresolved) {

@@ -41,6 +41,7 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
     state_writer_.EraseUnlistedPods();
   ReportFound(adoption);
   ConfirmInForce(adoption, first);
+  if (LetsGo()) FreeExitedSoon(std::chrono::milliseconds(0));
   if (first) {
     unlisted_records_ = true;
     pusher_.Connected();

@@ -53,7 +53,7 @@ class Observer {
     std::span<const Shift> others = {};  // containers that move for its sake
   };
 
-  // A new container was given a place.
+  // A new container was given a place, or one that had exited and is started again (it has an id).
   virtual void OnPlaced(const Act& /*act*/) {}
   // A creation, or an update that the kubelet asked for, was refused; nothing changed.
   virtual void OnRefused(const Act& /*act*/, const Status& /*why*/) {}

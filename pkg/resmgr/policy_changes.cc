@@ -28,7 +28,9 @@ StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::PreviewPolic
     const Policy& policy) const {
   const std::unique_ptr<Policy> clone = policy.Clone();
   RESMGR_ASSIGN_OR_RETURN(const Plan plan, decider_.Preview(clone->Reconcile(store_.placeable())));
-  return MovesOf(plan);
+  std::vector<Move> moves = MovesOf(plan);
+  if (policy.name() == "null") AddExitedMoves(moves);
+  return moves;
 }
 
 StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::PreviewRebalance() const {
@@ -90,11 +92,13 @@ void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
   for (const auto& [key, record] : store_.containers())
     annotation_warnings_.Look(ActAt(record));
   Push(*std::move(changed));
+  if (LetsGo()) FreeExitedSoon(std::chrono::milliseconds(0));
 }
 
 bool ResourceManager::Impl::AllReleased() const {
   const auto& all = store_.containers();
-  return ready() && std::none_of(all.begin(), all.end(), [this](const auto& entry) {
+  return ready() && !AnyExitedBound() &&
+         std::none_of(all.begin(), all.end(), [this](const auto& entry) {
            const Container& container = entry.second.container;
            const bool bound = container.cpus_bound || container.mems_bound;
            return bound && entry.second.Placeable() && !pusher_.Settled(container.key) &&

@@ -45,6 +45,7 @@ void Pusher::Disconnected() {
   connected_ = false;
   ++epoch_;
   unanswered_ = 0;
+  strays_.clear();
   circle_check_.reset();
   for (const auto& [key, unused] : store_.containers()) {
     ContainerRecord* const record = Followed(key);
@@ -125,13 +126,6 @@ void Pusher::MarkOverlap(ContainerKey key) {
   if (state.in_flight || state.forwarded > 0) state.overlapped = true;
 }
 
-void Pusher::Forget(ContainerKey key) {
-  if (ContainerRecord* const record = store_.Find(key); record != nullptr) record->push.reset();
-  EraseFrom(leftovers_, key);
-  EraseFrom(held_back_, key);
-  ResumeHeldBack();
-}
-
 void Pusher::Wake(std::span<const ContainerKey> keys) {
   // First of all of them, so that the first one enters nothing that another one still holds.
   for (const ContainerKey key : keys)
@@ -147,8 +141,9 @@ AppliedResources Pusher::BeginForwarded(ContainerKey key) {
   ContainerRecord* const record = store_.Find(key);
   PushState& state = Follow(*record);
   AppliedResources target = *SafeTarget(*record).resources;
-  if (state.in_flight || state.forwarded > 0 || record->life.BeingStarted())
+  if (state.in_flight || state.forwarded > 0 || record->life.BeingStarted() || HasStray(key)) {
     state.overlapped = true;
+  }
   // The request carries what is wanted, a new try of the same would only disturb it.
   state.retry.reset();
   ++state.forwarded;
@@ -161,6 +156,7 @@ AppliedResources Pusher::BeginForwarded(ContainerKey key) {
 }
 
 void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool applied) {
+  if (TakeStray(key)) return;
   ContainerRecord* const record = Followed(key);
   if (record == nullptr || record->push->forwarded == 0) return;
   PushState& state = *record->push;
@@ -232,7 +228,7 @@ void Pusher::Step(ContainerRecord& record) {
   if (!record.push || !connected_) return;
   // The pause after a write is for one that is where it should be.
   if (record.push->noted != nullptr && !record.push->certain) record.push->retry.reset();
-  if (record.push->Busy()) return;
+  if (record.push->Busy() || HasStray(record.container.key)) return;
   if (!record.Placeable() || record.container.id.empty() || record.life.BeingStarted()) return;
 
   // As mostly after its creation. One that runs may still have to wait for others.
@@ -351,6 +347,7 @@ void Pusher::Settle(ContainerRecord& record) {
 }
 
 void Pusher::OnAnswer(ContainerKey key, const Status& status) {
+  if (TakeStray(key)) return listener_.OnMoot();
   ContainerRecord* const record = Followed(key);
   if (record == nullptr) return listener_.OnMoot();
   if (!record->push->in_flight) return;
@@ -490,14 +487,6 @@ void Pusher::ResumeAfterAnswers() {
     if (self == nullptr) return;
     (*self)->resume_posted_ = false;
     (*self)->ResumeHeldBack();
-  });
-}
-
-bool Pusher::NothingMoves() const {
-  const auto& all = store_.containers();
-  return std::none_of(all.begin(), all.end(), [](const auto& entry) {
-    const ContainerRecord& record = entry.second;
-    return record.push && (record.push->Busy() || record.life.BeingStarted());
   });
 }
 

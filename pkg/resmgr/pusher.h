@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -177,6 +178,8 @@ class Pusher {
   void TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status);
   void OnAnswer(ContainerKey key, const Status& status);
   void OnSuccess(ContainerRecord& record, SharedResources sent);
+  bool HasStray(ContainerKey key) const { return !strays_.empty() && strays_.contains(key); }
+  bool TakeStray(ContainerKey key);
   void EndStuck(ContainerRecord& record) const;
   void Recover(ContainerRecord& record);
   void EndOverlap(ContainerRecord& record);
@@ -246,6 +249,8 @@ class Pusher {
   uint64_t epoch_ = 0;     // counts disconnections: answers from before one are void
   size_t unanswered_ = 0;  // calls since then
   bool resume_posted_ = false;
+  // Updates that are not answered of containers that were forgotten since.
+  std::map<ContainerKey, int> strays_;
   std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are theirs no more
   std::set<ContainerKey> held_back_;  // got less than they should have, for the sake of others
   size_t move_aside_ = 1;             // so many of them the next time that they are stuck

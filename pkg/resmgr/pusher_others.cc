@@ -104,6 +104,8 @@ void Pusher::CallLookedUp(const std::vector<LookedUp>& updates,
   std::vector<ResourceValues> values;  // those that differ from what was to be sent
   values.reserve(updates.size());
   for (size_t i = 0; i < updates.size(); ++i) {
+    // It was not sent, and never will be.
+    if (TakeStray(updates[i].key)) continue;
     ContainerRecord* const record = Followed(updates[i].key);
     if (record == nullptr || !record->push->in_flight) continue;
     PushState& state = *record->push;

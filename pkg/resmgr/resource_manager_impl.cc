@@ -72,10 +72,12 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
               {options.start_timeout,
                options.start_failure,
                {options.first_retry, std::min(options.last_retry, kLongestStartPause),
-                options.start_limit}}),
+                options.start_limit},
+               runtime.StartsExited()}),
       events_(loop, store_, [this] { synchronizer_.Refresh([](const Status&) {}); },
               {.pause = options.event_pause}),
-      report_pause_(options.report_pause) {
+      report_pause_(options.report_pause),
+      free_pause_(options.last_retry) {
   observers_.Add(log_observer_);
   observers_.Add(metrics_observer_);
   observers_.Add(limit_warnings_);

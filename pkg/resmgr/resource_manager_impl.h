@@ -126,6 +126,18 @@ class ResourceManager::Impl : public Pusher::Listener,
   void EndListed(const Adoption& adoption);
   void EndSuperseded(ContainerRecord& record);
 
+  // revivals.cc (Starts::Owner)
+  Status Revive(ContainerRecord& record, Refusal refusal) override;
+  void EndRevived(ContainerRecord& record) override;
+  // The policy is null: no container is to be bound any more.
+  bool LetsGo() const { return policy_->name() == "null"; }
+  bool StaysBound(const Container& container) const;
+  bool AnyExitedBound() const;
+  void AddExitedMoves(std::vector<Move>& moves) const;
+  void FreeExited();
+  void FreeExitedSoon(std::chrono::milliseconds pause);
+  void OnFreed(ContainerKey key, const Status& status);
+
   // failures.cc
   // Failed updates of our own that wait for a list, which shows whether the container still exists.
   struct FailedUpdates {
@@ -241,6 +253,10 @@ class ResourceManager::Impl : public Pusher::Listener,
   std::pair<size_t, size_t> logged_counts_;  // pods and containers
   EventLoop::HandlePtr report_timer_;        // set_later.cc: what is in force will be listed
   const std::chrono::milliseconds report_pause_;
+  std::set<ContainerKey> being_freed_;  // revivals.cc: have exited, and are told so
+  EventLoop::HandlePtr free_timer_;     // revivals.cc
+  const std::chrono::milliseconds free_pause_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();  // for answers that come later
   bool unclear_logged_ = false;
   bool unlisted_records_ = false;  // may be there, of containers that are not
   uint64_t listed_at_ = 0;         // the store's clock when the last list was asked for

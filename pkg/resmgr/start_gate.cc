@@ -13,7 +13,7 @@ StartGate::Wait::Wait(std::weak_ptr<StartGate*> gate, uint64_t number)
     : gate_(std::move(gate)), number_(number) {}
 
 StartGate::Wait::~Wait() {
-  if (const std::shared_ptr<StartGate*> gate = gate_.lock()) (*gate)->waits_.erase(number_);
+  if (const std::shared_ptr<StartGate*> gate = gate_.lock()) (*gate)->Withdraw(number_);
 }
 
 StartGate::StartGate(EventLoop& loop, ContainerStore& store, Pusher& pusher, Options options)
@@ -42,6 +42,18 @@ std::unique_ptr<StartGate::Wait> StartGate::Admit(ContainerKey key, Go go) {
   wait.deadline = loop_.Now() + options_.timeout;
   SetTimer(number, wait);
   return std::make_unique<Wait>(self_, number);
+}
+
+void StartGate::Withdraw(uint64_t number) {
+  const auto found = waits_.find(number);
+  if (found == waits_.end()) return;
+  const Waiting wait = std::move(found->second);
+  waits_.erase(found);
+  if (options_.withdrawn) options_.withdrawn(wait.key);
+}
+
+bool StartGate::Waits(ContainerKey key) const {
+  return std::ranges::any_of(waits_, [key](const auto& entry) { return entry.second.key == key; });
 }
 
 void StartGate::Examine() {

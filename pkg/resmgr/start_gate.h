@@ -55,6 +55,8 @@ class StartGate {
     // Reports a container that is not pinned while others have exclusive CPUs; may report it more
     // than once.
     std::function<void(ContainerKey key)> unpinned{};
+    // A wait was withdrawn before it ended.
+    std::function<void(ContainerKey key)> withdrawn{};
   };
   StartGate(EventLoop& loop, ContainerStore& store, Pusher& pusher, Options options);
   StartGate(const StartGate&) = delete;
@@ -75,6 +77,7 @@ class StartGate {
   void RefuseAll(const Status& status);
 
   size_t waiting() const { return waits_.size(); }
+  bool Waits(ContainerKey key) const;
 
  private:
   using Time = EventLoop::Clock::time_point;
@@ -102,6 +105,7 @@ class StartGate {
   Obstacles Look(ContainerKey key) const;
   bool IsOverdue(ContainerKey key) const;
   void SetTimer(uint64_t number, Waiting& wait);
+  void Withdraw(uint64_t number);
   void ExamineOne(uint64_t number);
   void OnTimer(uint64_t number);
   // The result of a start with these in its way, after its wait.

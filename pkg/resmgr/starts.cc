@@ -47,10 +47,12 @@ Starts::Starts(EventLoop& loop, ContainerStore& store, Pusher& pusher, StateWrit
       clock_(clock),
       observer_(observer),
       owner_(owner),
+      starts_exited_(options.starts_exited),
       gate_(loop, store, pusher,
             {options.timeout, options.on_timeout,
              [this](ContainerKey key, const std::string& reason) { OnForced(key, reason); },
-             [this](ContainerKey key) { WarnUnpinned(key); }}),
+             [this](ContainerKey key) { WarnUnpinned(key); },
+             [this](ContainerKey key) { DropRevived(key); }}),
       unresolved_(
           loop, store,
           [this](std::function<void(const Status&)> listed) {
@@ -60,19 +62,25 @@ Starts::Starts(EventLoop& loop, ContainerStore& store, Pusher& pusher, StateWrit
 
 std::unique_ptr<ResourceManager::StartWait> Starts::Admit(const ContainerId& id,
                                                           std::function<void(Status)> go) {
-  const ContainerRecord* const record = store_.Resolve(id);
-  if (record != nullptr) {
-    std::unique_ptr<StartGate::Wait> wait = AdmitKnown(record->container.key, std::move(go));
-    return wait == nullptr ? nullptr : std::make_unique<Token>(std::move(wait));
+  using enum ResourceManager::Refusal;
+  if (ContainerRecord* const record = store_.Resolve(id); record != nullptr) {
+    const bool may_list = synchronizer_.RefreshTellsNews();
+    const Status placed = ReviveExited(*record, may_list ? kTentative : kFinal);
+    if (!may_list || placed.code() != StatusCode::kResourceExhausted) {
+      std::unique_ptr<StartGate::Wait> wait =
+          AdmitKnown(record->container.key, placed, std::move(go));
+      return wait == nullptr ? nullptr : std::make_unique<Token>(std::move(wait));
+    }
   }
-  // It was created without a call that passed here: a list has to show it first.
+  // It was created without a call that passed here, or others may have left the CPUs that it needs:
+  // a list has to show it first.
   auto token = std::make_unique<Token>();
   synchronizer_.ListNow([this, id, go = std::move(go), wait = token->wait()](const Status& status) {
     const std::shared_ptr<Token::Slot> slot = wait.lock();
     if (slot == nullptr) return;
-    const ContainerRecord* const found = store_.Resolve(id);
-    if (found != nullptr) {
-      *slot = AdmitKnown(found->container.key, go);
+    if (ContainerRecord* const found = store_.Resolve(id); found != nullptr) {
+      const Status placed = ReviveExited(*found, kFinal);
+      *slot = AdmitKnown(found->container.key, placed, go);
     } else {
       // The runtime refuses what it does not list either.
       go(status);
@@ -81,22 +89,49 @@ std::unique_ptr<ResourceManager::StartWait> Starts::Admit(const ContainerId& id,
   return token;
 }
 
-std::unique_ptr<StartGate::Wait> Starts::AdmitKnown(ContainerKey key,
+Status Starts::ReviveExited(ContainerRecord& record, ResourceManager::Refusal refusal) {
+  if (!starts_exited_ || record.container.state != ContainerState::kExited) return OkStatus();
+  return owner_.Revive(record, refusal);
+}
+
+// Unless other starts of it wait or are under way.
+void Starts::DropRevived(ContainerKey key) {
+  ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr || record->container.state != ContainerState::kCreated) return;
+  if (!record->life.ComesBack() || record->life.BeingStarted() || gate_.Waits(key)) return;
+  owner_.EndRevived(*record);
+}
+
+std::unique_ptr<StartGate::Wait> Starts::AdmitKnown(ContainerKey key, const Status& placed,
                                                     std::function<void(Status)> go) {
+  if (!placed.ok()) {
+    go(placed);
+    return nullptr;
+  }
   if (store_.Find(key)->Unpinned() && AnyExclusive()) WarnUnpinned(key);
   std::unique_ptr<StartGate::Wait> wait =
       gate_.Admit(key, [this, key, go = std::move(go)](const Status& status) {
-        const ContainerRecord* const record = store_.Find(key);
+        ContainerRecord* const record = store_.Find(key);
         if (record == nullptr) return go(status);
-        if (status.ok()) {
+        const Status may_go = status.ok() ? CheckPlaced(*record) : status;
+        if (may_go.ok()) {
+          if (starts_exited_) record->life.ExpectReturn();
           state_writer_.BeginCall(StateWriter::Call::kStart, record->container.id);
-          return go(status);
+          return go(may_go);
         }
-        observer_.OnStartRefused(owner_.ActAt(*record), status);
-        go(owner_.AsRefusal(*record, status));
+        observer_.OnStartRefused(owner_.ActAt(*record), may_go);
+        const Status refusal = owner_.AsRefusal(*record, may_go);
+        DropRevived(key);
+        go(refusal);
       });
   if (wait != nullptr) observer_.OnStartWaiting(owner_.ActAt(*store_.Find(key)));
   return wait;
+}
+
+// It may have run and ended, or been stopped, while it waited: it has no place any more.
+Status Starts::CheckPlaced(const ContainerRecord& record) const {
+  if (!starts_exited_ || record.container.state != ContainerState::kExited) return OkStatus();
+  return FailedPrecondition("it ended while its start waited");
 }
 
 // Once for each container: the policy's rule lets it run there.
@@ -129,9 +164,11 @@ void Starts::End(const ContainerId& id, Outcome outcome) {
   const ContainerKey key = record->container.key;
   store_.Touch(*record);
   const LifeState before = record->life.state();
+  const bool came_back = record->life.ComesBack();
   record->Advance(EventOf(outcome));
   const LifeState now = record->life.state();
-  if (outcome == Outcome::kUnanswered && now == LifeState::kUnresolved) unresolved_.Add(key);
+  const bool unresolved = now == LifeState::kUnresolved || record->life.ComesBack();
+  if (outcome == Outcome::kUnanswered && unresolved) unresolved_.Add(key);
   if (now == LifeState::kRunning && before != now) record->started_at = clock_.Now();
   // It was taken for exited.
   if (outcome == Outcome::kStarted && now == LifeState::kExited) synchronizer_.ResyncSoon();
@@ -141,6 +178,10 @@ void Starts::End(const ContainerId& id, Outcome outcome) {
   }
   unresolved_.Examine();
   owner_.OnStartProgress(key);
+  if (!came_back || outcome == Outcome::kUnanswered) return;
+  if (outcome == Outcome::kFailed) DropRevived(key);
+  // It may have ended meanwhile, when that was not believed.
+  synchronizer_.ListNow([](const Status&) {});
 }
 
 void Starts::OnListed() {
@@ -159,10 +200,16 @@ void Starts::OnListed() {
 void Starts::OnExpired(ContainerKey key) {
   const ContainerRecord& record = *store_.Find(key);
   if (record.life.BeingStarted()) return;
+  if (record.life.state() == LifeState::kRunning) {
+    // Its restart did not come, whatever else has become of it.
+    synchronizer_.ListNow([](const Status&) {});
+    return;
+  }
   log_.Warn("container {}: unresolved StartContainer expired; treated as not started",
             LogName(record));
   state_writer_.EndCall(StateWriter::Call::kStart, record.container.id);
   owner_.OnStartProgress(key);
+  DropRevived(key);
 }
 
 }  // namespace resmgr

@@ -25,8 +25,9 @@ namespace resmgr {
 
 // StartContainer calls, from the request to a known outcome. A start waits at the gate while other
 // containers are on its CPUs (start_gate.h), is noted on disk while it is under way, and is
-// resolved by lists where it got no answer (unresolved_starts.h). Owns ContainerRecord::started_at
-// and unpinned_warned, and reports the events of starts to the container's Lifecycle. Loop's thread
+// resolved by lists where it got no answer (unresolved_starts.h). A container that has exited,
+// where the runtime starts such containers, is placed first. Owns ContainerRecord::started_at and
+// unpinned_warned, and reports the events of starts to the container's Lifecycle. Loop's thread
 // only.
 class Starts {
  public:
@@ -38,6 +39,11 @@ class Starts {
     // The container's start is over, or its outcome is unknown: what is sent to it, and the starts
     // that wait for it, may change.
     virtual void OnStartProgress(ContainerKey key) = 0;
+    // Places a container that has exited and is to be started again, as at its creation. A refusal
+    // changes nothing; a tentative one, for lack of CPUs, is not reported.
+    virtual Status Revive(ContainerRecord& record, ResourceManager::Refusal refusal) = 0;
+    // A container that was revived was not started.
+    virtual void EndRevived(ContainerRecord& record) = 0;
     // For observers: the container as it is, without moves of others.
     virtual Observer::Act ActAt(const ContainerRecord& record) const = 0;
     // What the client is told of a refusal.
@@ -48,6 +54,7 @@ class Starts {
     std::chrono::milliseconds timeout{};  // of a wait at the gate
     FailurePolicy on_timeout = FailurePolicy::kFail;
     UnresolvedStarts::Options unresolved{};
+    bool starts_exited = false;  // RuntimeClient::StartsExited
   };
 
   // All references must outlive it.
@@ -74,7 +81,12 @@ class Starts {
   void RefuseAll(const Status& status) { gate_.RefuseAll(status); }
 
  private:
-  std::unique_ptr<StartGate::Wait> AdmitKnown(ContainerKey key, std::function<void(Status)> go);
+  Status ReviveExited(ContainerRecord& record, ResourceManager::Refusal refusal);
+  void DropRevived(ContainerKey key);
+  Status CheckPlaced(const ContainerRecord& record) const;
+  // `placed`: whether it has a place to start on.
+  std::unique_ptr<StartGate::Wait> AdmitKnown(ContainerKey key, const Status& placed,
+                                              std::function<void(Status)> go);
   void OnForced(ContainerKey key, const std::string& reason);
   void OnExpired(ContainerKey key);
   void WarnUnpinned(ContainerKey key);
@@ -88,6 +100,7 @@ class Starts {
   Clock& clock_;
   Observer& observer_;
   Owner& owner_;
+  const bool starts_exited_;
   StartGate gate_;
   UnresolvedStarts unresolved_;
 };

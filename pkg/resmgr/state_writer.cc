@@ -172,9 +172,13 @@ void StateWriter::WriteEndsSoon() {
   });
 }
 
-void StateWriter::Erase(const ContainerId& id) {
+void StateWriter::EndCalls(const ContainerId& id) {
   EndCall(Call::kStart, id);
   EndCall(Call::kUpdate, id);
+}
+
+void StateWriter::Erase(const ContainerId& id) {
+  EndCalls(id);
   if (state_ == nullptr) return;
   state_->Erase(id);
   SaveSoon();

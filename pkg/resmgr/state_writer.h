@@ -40,6 +40,8 @@ class StateWriter {
   // by pod, name and attempt, since the container has no id yet.
   void SaveCreation(const Pod& pod, const Container& container, const AskedTexts& texts);
   void Erase(const ContainerId& id);
+  // It has no open calls any more; what is saved of it stays.
+  void EndCalls(const ContainerId& id);
   // Everything was adopted that there is.
   void EraseUnlisted();
 

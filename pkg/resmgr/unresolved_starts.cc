@@ -26,7 +26,9 @@ void UnresolvedStarts::Examine() {
   std::vector<ContainerKey> given_up;
   for (auto it = doubts_.begin(); it != doubts_.end();) {
     ContainerRecord* const record = store_.Find(it->first);
-    const bool unclear = record != nullptr && record->life.state() == LifeState::kUnresolved;
+    // One that runs is still to be restarted, perhaps.
+    const bool unclear = record != nullptr && (record->life.state() == LifeState::kUnresolved ||
+                                               record->life.ComesBack());
     if (unclear && !it->second.last_look) {
       ++it;
       continue;

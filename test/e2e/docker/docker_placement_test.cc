@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "test/e2e/docker/docker_pods_fixture.h"
 #include "test/e2e/docker/raw_http.h"
@@ -22,8 +23,11 @@ namespace resmgr::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const CpuSet kReserved{0};
+// For what an event tells, and else the audit of the next minute.
+constexpr std::chrono::seconds kEventPatience{30};
 
 class DockerPlacementTest : public DockerPodsTest {
  protected:
@@ -226,6 +230,140 @@ TEST_F(DockerPlacementTest, AnEndByItselfFreesTheCpus) {
   const DockerPods direct(node_->dockerd().socket(), node_->dockerd().CgroupParent());
   EXPECT_THAT(direct.Remove(exclusive), IsOk());
   ExpectOn(shared, all);
+}
+
+// Others had its CPUs while it did not run.
+TEST_F(DockerPlacementTest, AContainerThatExitedIsPlacedBeforeItRunsAgain) {
+  const DockerPod again = Run({.name = "again"});
+  const CpuSet all = pods_->CpusInside(again);
+  for (const char* way : {"start", "restart?t=0"}) {
+    ASSERT_THAT(pods_->Stop(again.container_id), IsOk());
+    const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
+    const CpuSet rest = all - pods_->CpusInside(exclusive);
+    ASSERT_EQ(pods_->Ask("POST", fmt::format("/containers/{}/{}", again.container_id, way)).status,
+              204);
+    EXPECT_EQ(Inside(again), rest.ToString()) << way << ": when dockerd has answered";
+    EXPECT_EQ(CpusetOf(again), rest.ToString());
+    EXPECT_THAT(pods_->Remove(exclusive), IsOk());
+    ExpectOn(again, all);
+  }
+}
+
+TEST_F(DockerPlacementTest, AContainerThatExitedDoesNotStartWhereItsCpusAreTaken) {
+  const DockerPod shared = Run({.name = "shared"});
+  const CpuSet all = pods_->CpusInside(shared);
+  const int most = static_cast<int>((all - kReserved).size());
+  const DockerPod former = Run(GuaranteedDockerPod("former", most));
+  ASSERT_THAT(pods_->Stop(former.container_id), IsOk());
+  const DockerPod other = Run(GuaranteedDockerPod("other", most));
+  const auto refused = pods_->Ask("POST", "/containers/" + former.container_id + "/start");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(refused.body.value("message", ""), HasSubstr("former"));
+  EXPECT_TRUE(pods_->CpusInside(former).empty()) << "it does not run";
+  EXPECT_EQ(Inside(shared), kReserved.ToString());
+  // When the other one is gone it has its own again.
+  EXPECT_THAT(pods_->Remove(other), IsOk());
+  ASSERT_THAT(pods_->Start(former), IsOk());
+  EXPECT_EQ(Inside(former), (all - kReserved).ToString());
+  EXPECT_EQ(Inside(shared), kReserved.ToString());
+}
+
+// The CPUs stay its own from its end to its next start, whoever wants to have it started again.
+TEST_F(DockerPlacementTest, AContainerKeepsItsCpusOverARestart) {
+  const DockerPod shared = Run({.name = "shared"});
+  DockerPod pod = GuaranteedDockerPod("exclusive", 1);
+  pod.restart_policy = "always";
+  const DockerPod exclusive = Run(pod);
+  const std::string own = Inside(exclusive);
+  const std::string rest = Inside(shared);
+  for (const char* by : {"client", "policy"}) {
+    const auto before = pods_->Inspect(exclusive.container_id)["State"].value("Pid", 0);
+    if (std::string_view(by) == "client") {
+      ASSERT_EQ(pods_->Ask("POST", "/containers/" + exclusive.container_id + "/restart?t=0").status,
+                204);
+    } else {
+      ASSERT_EQ(::kill(before, SIGKILL), 0);
+    }
+    const Status runs = WaitUntil("it runs again", kPodPatience, [&] {
+      const auto now = pods_->Inspect(exclusive.container_id)["State"].value("Pid", 0);
+      return now != 0 && now != before;
+    });
+    ASSERT_THAT(runs, IsOk()) << by;
+    EXPECT_EQ(Inside(exclusive), own) << by;
+    EXPECT_EQ(Inside(shared), rest) << by;
+  }
+  const auto history = node_->Ctl("history");
+  ASSERT_THAT(history, IsOk());
+  EXPECT_THAT(*history, Not(HasSubstr("released"))) << "its CPUs were nobody else's in between";
+}
+
+// dockerd would start it on these CPUs for ever.
+TEST_F(DockerPlacementTest, AfterAnUninstallNoContainerThatExitedIsBoundEither) {
+  const DockerPod again = Run({.name = "again"});
+  const std::string all = Inside(again);
+  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
+  ASSERT_NE(Inside(again), all);
+  ASSERT_THAT(pods_->Stop(again.container_id), IsOk());
+  ASSERT_THAT(pods_->Stop(exclusive.container_id), IsOk());
+  KillDaemon(SIGKILL);
+  ASSERT_THAT(node_->StartDaemon(), IsOk());
+  AwaitEngine();
+  ASSERT_NE(CpusetOf(again), all);
+  ASSERT_THAT(node_->Ctl(DockerNode::Words{"uninstall", "-apply"}), IsOk());
+  for (const DockerPod& pod : {again, exclusive}) {
+    EXPECT_EQ(CpusetOf(pod), all) << pod.name;
+    ASSERT_THAT(pods_->Start(pod), IsOk());
+    EXPECT_EQ(Inside(pod), all) << pod.name;
+  }
+}
+
+// Containers of `docker run`, without a name and without a cgroup of their own choice.
+class DockerOthersTest : public DockerPlacementTest {
+ protected:
+  void SetUp() override {
+    Open({.policy = "static", .reserved = "1", .flags = {"-docker-others", "share"}});
+  }
+};
+
+TEST_F(DockerOthersTest, AreKnownByTheirNamesAndAudited) {
+  const auto made =
+      pods_->Ask("POST", "/containers/create",
+                 {{"Image", Dockerd::kBusyboxImage},
+                  {"Cmd", {"-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done"}},
+                  {"HostConfig", {{"NetworkMode", "none"}}}});
+  ASSERT_EQ(made.status, 201) << made.body;
+  const DockerPod other{.name = "other", .container_id = made.body.value("Id", "")};
+  ASSERT_THAT(pods_->Start(other), IsOk());
+  const CpuSet all = pods_->CpusInside(other);
+  std::string name = pods_->Inspect(other.container_id).value("Name", "/");
+  name.erase(0, 1);
+  std::string shown;
+  EXPECT_THAT(WaitUntil("its name is shown", kPodPatience,
+                        [&] {
+                          shown = node_->Ctl("containers").value_or("");
+                          return shown.find('"' + name + '"') != std::string::npos;
+                        }),
+              IsOk())
+      << shown;
+
+  const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
+  ExpectOn(other, all - pods_->CpusInside(exclusive));
+  const auto report = node_->Ctl("audit");
+  ASSERT_THAT(report, IsOk());
+  EXPECT_THAT(*report, Not(HasSubstr("no cgroup")));
+  const auto read = nlohmann::json::parse(*report);
+  EXPECT_EQ(read.value("checked", 0), 2);
+  EXPECT_TRUE(read["containers"].empty()) << *report;
+
+  // Another client, beside us, with what is not the policy's. No audit is due for a minute.
+  const DockerPods direct(node_->dockerd().socket(), node_->dockerd().CgroupParent());
+  ASSERT_EQ(direct.Update(other, {{"CpusetCpus", all.ToString()}}).status, 200);
+  EXPECT_THAT(WaitUntil("the update is noticed", kEventPatience,
+                        [&] {
+                          return node_->daemon().Log().find("docker/docker/" + name +
+                                                            " has drifted") != std::string::npos;
+                        }),
+              IsOk());
 }
 
 TEST_F(DockerPlacementTest, AKilledDaemonMovesNobody) {

@@ -122,6 +122,7 @@ DockerPods::Reply DockerPods::Create(DockerPod& pod, const std::vector<std::stri
                {"Memory", 0},
                {"Binds", nullptr}};
   if (pod.quota != 0) host["CpuQuota"] = pod.quota;
+  if (!pod.restart_policy.empty()) host["RestartPolicy"] = {{"Name", pod.restart_policy}};
   if (pod.nano_cpus != 0) {
     host["NanoCpus"] = pod.nano_cpus;
     host.erase("CpuPeriod");

@@ -27,6 +27,7 @@ struct DockerPod {
   int64_t quota = 0;
   int64_t nano_cpus = 0;  // in place of a quota
   uint32_t attempt = 0;
+  std::string restart_policy{};                 // of dockerd; "": none
   std::map<std::string, std::string> labels{};  // more of both
   std::string sandbox_id{};
   std::string container_id{};

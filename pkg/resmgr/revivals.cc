@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Containers that have exited and are started again. dockerd starts them on the CPUs that it was
+// last told, which others have by then. For the same reason they are bound until dockerd is told
+// otherwise, when no policy is to bind containers any more.
+#include <algorithm>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/resmgr/applied_resources.h"
+#include "pkg/resmgr/resource_manager_impl.h"
+
+namespace resmgr {
+
+// As at its creation, but that an update brings the place to the runtime. Its start waits for that.
+Status ResourceManager::Impl::Revive(ContainerRecord& record, Refusal refusal) {
+  Container former = record.container;
+  former.key = store_.UnusedKey();
+  former.placement = record.FormerPlacement();
+  record.Advance(LifeEvent::kRevived);
+  StatusOr<ContainerKeys> changed = decider_.Allocate(record, &former);
+  if (!changed.ok()) {
+    record.Advance(LifeEvent::kEnded);
+    if (IsTentative(changed.status(), refusal)) return changed.status();
+    Status told = Refuse(record, "a start", changed.status());
+    if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
+    return told;
+  }
+  store_.Touch(record);
+  record.former.reset();
+  record.started_at.reset();
+  observers_.OnPlaced(ActOn(record, "it is started again"));
+  pusher_.BeginCreation(record, /*carried=*/false);
+  pusher_.MarkUncertain(record.container.key);
+  Append(*changed, ApplyPodLimits(*record.pod));
+  Push(*std::move(changed));
+  return OkStatus();
+}
+
+void ResourceManager::Impl::EndRevived(ContainerRecord& record) {
+  ContainerKeys changed;
+  Exit(record, LifeEvent::kEnded, "it was not started again", changed);
+  Push(std::move(changed));
+}
+
+bool ResourceManager::Impl::StaysBound(const Container& container) const {
+  return runtime_.StartsExited() && (container.cpus_bound || container.mems_bound);
+}
+
+bool ResourceManager::Impl::AnyExitedBound() const {
+  return std::ranges::any_of(store_.containers(), [this](const auto& entry) {
+    const Container& container = entry.second.container;
+    return container.state == ContainerState::kExited && StaysBound(container);
+  });
+}
+
+void ResourceManager::Impl::AddExitedMoves(std::vector<Move>& moves) const {
+  for (const auto& [key, record] : store_.containers()) {
+    const Container& container = record.container;
+    if (container.state != ContainerState::kExited || !StaysBound(container)) continue;
+    Placement to;
+    decider_.LiftRestrictions(container, to);
+    moves.push_back({.container = FullName(record.pod->pod, container.name),
+                     .from = record.FormerPlacement(),
+                     .to = std::move(to)});
+  }
+}
+
+void ResourceManager::Impl::FreeExitedSoon(std::chrono::milliseconds pause) {
+  if (free_timer_ == nullptr) free_timer_ = loop_.After(pause, [this] { FreeExited(); });
+}
+
+void ResourceManager::Impl::FreeExited() {
+  free_timer_.reset();
+  if (!LetsGo()) return;
+  for (const auto& [key, record] : store_.containers()) {
+    const Container& container = record.container;
+    if (container.state != ContainerState::kExited || !StaysBound(container)) continue;
+    if (!being_freed_.insert(key).second) continue;
+    Container free = container;
+    free.placement = {};
+    decider_.LiftRestrictions(free, free.placement);
+    runtime_.UpdateContainer(
+        container.id, DesiredResources(free),
+        [this, alive = std::weak_ptr<char>(alive_), freed = key](const Status& status) {
+          if (!alive.expired()) OnFreed(freed, status);
+        });
+  }
+}
+
+void ResourceManager::Impl::OnFreed(ContainerKey key, const Status& status) {
+  being_freed_.erase(key);
+  ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr || record->container.state != ContainerState::kExited) return;
+  if (!status.ok() && status.code() != StatusCode::kNotFound) {
+    log_.Info("container {} has exited and is still bound: {}; it is tried again", LogName(*record),
+              Describe(status));
+    return FreeExitedSoon(free_pause_);
+  }
+  record->container.cpus_bound = record->container.mems_bound = false;
+  state_writer_.Erase(record->container.id);
+}
+
+}  // namespace resmgr
