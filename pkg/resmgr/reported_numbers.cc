@@ -44,6 +44,26 @@ bool IsExactlyAsSaved(const ReportOfSaved& report) {
          QuotaOrNone(quota) == QuotaOrNone(report.in_force.cpu_quota);
 }
 
+// Whether numbers in force that are not as saved certainly do not come from the update that was
+// under way: another program set them. ADR 3 names the cases that cannot be told apart.
+bool CannotHaveArrived(const ReportOfSaved& report) {
+  if (report.others_set) return false;
+  const SavedContainer& saved = report.saved;
+  const LinuxResources& asked = saved.asked->requested;
+  const NumbersSetLater later = SetLaterOf(saved);
+  const Number& before = saved.requested.cpu_shares;
+  const bool decided = later.cpu_shares || saved.placement.cpu_shares;
+  if (!decided && before && asked.cpu_shares && !IsSameByWeight(*before, asked.cpu_shares)) {
+    return IsSameByWeight(*before, report.in_force.cpu_shares);
+  }
+  // Policies lift a quota, or leave it as it is.
+  const int64_t now = QuotaOrNone(report.in_force.cpu_quota);
+  const Number& saved_quota =
+      First(later.cpu_quota, saved.placement.cpu_quota, saved.requested.cpu_quota);
+  return now != QuotaOrNone(std::nullopt) && now != QuotaOrNone(saved_quota) &&
+         now != QuotaOrNone(asked.cpu_quota);
+}
+
 AskedTexts::Texts TextsBefore(const KeyedEdits<std::string>& edits, const StringMap& named,
                               bool (*counts)(std::string_view key)) {
   AskedTexts::Texts texts;
@@ -99,7 +119,9 @@ bool IsPlacedAsSaved(const ReportOfSaved& report) {
 NumbersNews JudgeNumbers(const ReportOfSaved& report) {
   const SavedContainer& saved = report.saved;
   if (report.in_force.cpu_shares.value_or(0) == 0) return NumbersNews::kNone;
-  if (saved.asked && !IsExactlyAsSaved(report)) return NumbersNews::kAsked;
+  if (saved.asked && !IsExactlyAsSaved(report) && !CannotHaveArrived(report)) {
+    return NumbersNews::kAsked;
+  }
   if (TellsCpuInForce(saved, report.in_force)) return NumbersNews::kNone;
   // Without a sign of stages or plugins that set numbers, the notes are older than an update.
   if (!saved.set_later || !report.others_set) return NumbersNews::kUpdated;
