@@ -3,13 +3,16 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include "pkg/sys/unique_fd.h"
 #include "test/support/scrape/scrape.h"
@@ -75,6 +78,34 @@ TEST_F(HttpServerTest, AnswersAndRefuses) {
   EXPECT_THAT(Ask("PUT / HTTP/1.1\r\nContent-Length: 9000\r\n\r\n" + std::string(9000, 'x')),
               EndsWith("\r\n\r\nok"));
   EXPECT_EQ(Ask("GET /big HTTP/1.1\r\n\r\n").size() > big_.size(), true);
+}
+
+// An error that lasts does not make the server's thread spin.
+TEST_F(HttpServerTest, ErrorsOfAcceptTakeNoProcessor) {
+  const auto used = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    const auto of = [](const timeval& time) {
+      return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+    };
+    return of(usage.ru_utime) + of(usage.ru_stime);
+  };
+  // Its listening socket, which takes no connections any more: each accept fails with EINVAL.
+  bool found = false;
+  for (int fd = 3; fd < 1024 && !found; ++fd) {
+    sockaddr_in address{};
+    socklen_t size = sizeof(address);
+    int listens = 0;
+    socklen_t listens_size = sizeof(listens);
+    found = ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
+            address.sin_family == AF_INET && ntohs(address.sin_port) == server_->port() &&
+            ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_size) == 0 &&
+            listens == 1 && ::shutdown(fd, SHUT_RD) == 0;
+  }
+  ASSERT_TRUE(found);
+  const auto before = used();
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  EXPECT_LT(used() - before, std::chrono::milliseconds(200));
 }
 
 // Silent ones, more than there is room for, and some that do not read: the answer is there at once.

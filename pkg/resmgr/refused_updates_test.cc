@@ -15,6 +15,7 @@
 #include "pkg/resmgr/history.h"
 #include "pkg/resmgr/testing/manager_fixture.h"
 #include "pkg/resmgr/update_remedies.h"
+#include "pkg/state/testing/crashing_file_system.h"
 
 namespace resmgr {
 namespace {
@@ -95,6 +96,7 @@ class RefusedUpdatesTest : public ::testing::Test {
     return times;
   }
 
+  test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
   static constexpr milliseconds kDeadline{600};
   static constexpr milliseconds kAtOnce{400};  // also on a busy machine
   std::string log_;
@@ -132,6 +134,31 @@ TEST_F(RefusedUpdatesTest, TheNumbersThatWereRefusedAreTriedAgainWithoutTheCpuse
   ASSERT_TRUE(node_.RunUntil([this] { return !runtime().updates.empty(); }));
   runtime().Answer(0);
   EXPECT_TRUE(node_.manager().LastUpdateError(node_.Known(shared)->key).ok());
+  EXPECT_TRUE(node_.manager().Settled(node_.Known(shared)->key));
+}
+
+// What the runtime reports meanwhile is what the numbers are to replace.
+TEST_F(RefusedUpdatesTest, NumbersThatWereRefusedAreNotTakenForThoseOfAPlugin) {
+  node_.KeepState(files_);
+  node_.Restart();
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  // So that the next list comes before the next try of the numbers.
+  const auto rested = SteadyClock::now() + 3 * TestNode::FastOptions().refresh_pause;
+  node_.RunUntil([&] {
+    AnswerAll();
+    return SteadyClock::now() >= rested;
+  });
+  runtime().Find(shared)->resources.cpu_shares = 7;
+  node_.manager().SendAgain(shared);
+  runtime().Answer(0, IdleRefusal());
+  runtime().Answer(0);
+  node_.manager().Refresh([](const Status&) {});
+  ASSERT_THAT(runtime().lists, SizeIs(1));
+  runtime().AnswerList();
+  EXPECT_EQ(node_.Known(shared)->set_later.cpu_shares, std::nullopt);
+  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().updates.empty(); }));
+  runtime().Answer(0);
+  EXPECT_EQ(runtime().Find(shared)->resources.cpu_shares, 102);
   EXPECT_TRUE(node_.manager().Settled(node_.Known(shared)->key));
 }
 
@@ -325,6 +352,7 @@ class ValuesOfOthersTest : public ::testing::Test {
   }
   ContainerKey Key() const { return node_.Known(shared_)->key; }
 
+  test::CrashingFileSystem files_{1};  // outlives the node
   EventLoop* loop_ = nullptr;
   FakeOthers others_{loop_};
   ContainerId shared_;
@@ -359,6 +387,26 @@ TEST_F(ValuesOfOthersTest, ValuesThatWereTakenBackAreNotPutInForceAgain) {
   EXPECT_EQ(NextUpdate(), "cpus=0,3-7 quota=10000 period=100000 memory=-1 swap=-1");
   EXPECT_TRUE(node_.Create("third", kGuaranteed, 1000).ok());
   EXPECT_EQ(NextUpdate(), "cpus=0,4-7") << "nothing is noted any more";
+}
+
+// The runtime reports them since an update carried them: they are no plugin's.
+TEST_F(ValuesOfOthersTest, AReportOfThemIsNoPluginsDoing) {
+  node_.KeepState(files_);
+  node_.Restart();
+  others_.of_others = {.cpu_quota = 150'000, .cpu_period = 100'000};
+  Moved();
+  ASSERT_EQ(runtime().Find(shared_)->resources.cpu_quota, 150'000);
+  bool listed = false;
+  node_.manager().Refresh([&listed](const Status&) { listed = true; });
+  ASSERT_TRUE(node_.RunUntil([&] {
+    while (!runtime().lists.empty())
+      runtime().AnswerList();
+    return listed;
+  }));
+  EXPECT_EQ(node_.Known(shared_)->set_later.cpu_quota, std::nullopt);
+  others_.of_others = {};
+  EXPECT_TRUE(node_.Create("second", kGuaranteed, 1000).ok());
+  EXPECT_EQ(NextUpdate(), "cpus=0,3-7 quota=10000 period=100000");
 }
 
 TEST_F(ValuesOfOthersTest, AReconnectPutsThemBackNeither) {

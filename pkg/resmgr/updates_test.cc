@@ -34,6 +34,28 @@ TEST_F(UpdatesTest, AResizeDecidesAnewAndOverridesTheCpuset) {
   EXPECT_EQ(node_.Known(app)->requested.cpu_shares, 2048);
 }
 
+// The update carried the numbers of before.
+TEST_F(UpdatesTest, NumbersDecidedDuringAnUpdateAreSentAfterIt) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 1000);
+  const ContainerKey key = node_.Known(app)->key;
+  LinuxResources memory;
+  memory.memory_limit = 1 << 20;
+  const Admission admission = *manager().AdmitUpdate(app, memory);
+  policy().spoil = [&](Plan& plan) {
+    Placement& placement = plan.Change(key);
+    placement = node_.Known(app)->placement;
+    placement.cpu_quota = 70'000;
+  };
+  const auto other = node_.Create("other", kBurstable, 100);
+  ASSERT_TRUE(other.ok()) << other.status();
+  policy().spoil = nullptr;
+  runtime().Apply(app, admission.adjustment);
+  EXPECT_EQ(runtime().Find(app)->resources.cpu_quota, -1);
+  manager().UpdateSucceeded(admission, admission.adjustment);
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().Find(app)->resources.cpu_quota, 70'000);
+}
+
 TEST_F(UpdatesTest, AGrowingContainerGetsCpusWhenTheOthersHaveLeft) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 1000);
