@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -170,13 +171,19 @@ TEST_F(ReferenceHostTest, APodLivesThroughEveryEvent) {
 }
 
 TEST_F(ReferenceHostTest, AContainerThatDoesNotFitIsRefusedWellInTime) {
+  // A daemon that listed everything before it refuses could wait for a second until it may.
+  constexpr std::chrono::milliseconds kWait{700};
   StartDaemon();
-  const auto start = std::chrono::steady_clock::now();
-  const auto refused = Create("large", true, 8);
-  const auto taken = std::chrono::steady_clock::now() - start;
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("cri-resmgr (static): needs"));
-  EXPECT_LT(taken, std::chrono::milliseconds(700));
+  // A busy machine delays some refusals, a daemon that waits delays all of them.
+  std::chrono::steady_clock::duration least = std::chrono::hours(1);
+  for (int i = 0; i < 50 && least >= kWait; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto refused = Create(fmt::format("large{}", i), true, 8);
+    least = std::min(least, std::chrono::steady_clock::now() - start);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("cri-resmgr (static): needs"));
+  }
+  EXPECT_LT(least, kWait);
   // The host has kept the plugin.
   EXPECT_EQ(CpusOf(Create("small", true, 1)), "1");
 }
