@@ -151,6 +151,7 @@ std::string Explained(const Reply& container) {
   };
   add("  refused", container.value("refused", ""));
   add("  not updated", container.value("notUpdated", ""));
+  add("  file of its CPUs", container.value("cpuFile", ""));
   add("  role", container.value("role", ""));
   add("  and for", Amounts(object("otherResources")));
   add("  overhead of its pod", PodAmounts(object("podOverhead")));

@@ -26,6 +26,14 @@ TEST(ExplainCommandTest, TellsWhichStageSetWhat) {
   EXPECT_THAT(ExplanationText(Reply::array({container})), Not(HasSubstr("set by")));
 }
 
+TEST(ExplainCommandTest, TellsWhyThereIsNoFileOfItsCpus) {
+  const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
+      "hints":[],"candidates":[],"owners":[],
+      "cpuFile":"none: it has a mount of its own at /run, and the file would be at /run/cri-resmgr"})");
+  EXPECT_THAT(ExplanationText(Reply::array({container})),
+              HasSubstr("file of its CPUs  none: it has a mount of its own at /run, and"));
+}
+
 TEST(ExplainCommandTest, UnderTheNullPolicyTellsWhatHookServersChanged) {
   const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
       "cpus":"0-3","mems":"","shares":512,"quota":50000,"period":100000,"memoryLimit":0,

@@ -144,13 +144,23 @@ StatusOr<std::string> ExplainSeen(const NodeView& node, std::string_view what,
   return OrderedJsonText(list);
 }
 
+void AddCpuFiles(const NodeView& node, OrderedJson& containers) {
+  for (OrderedJson& container : containers) {
+    const std::string why = node.why_no_cpu_file(ContainerId(container.value("id", "")));
+    if (!why.empty()) container["cpuFile"] = why;
+  }
+}
+
 StatusOr<std::string> Explain(const NodeView& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
   RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
   const ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) return ExplainSeen(node, what, choice);
   StatusOr<OrderedJson> explained = ExplainJson(*manager, what, choice);
-  if (explained.ok()) AddOwners(node.pipeline.owners(), *explained);
+  if (explained.ok()) {
+    AddOwners(node.pipeline.owners(), *explained);
+    AddCpuFiles(node, *explained);
+  }
   explained =
       WithRefusals(std::move(explained), node.host.history(), manager->snapshot(), what, choice);
   RESMGR_ASSIGN_OR_RETURN(const OrderedJson list, std::move(explained));

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "pkg/base/parse.h"
 #include "pkg/model/overlay.h"
 
@@ -66,6 +68,9 @@ class CpuFileCall final : public StageCall {
     if (name.empty()) return Pass();
     mount_ = files_.MountOf(name);
     if (const std::optional<std::string> other = OtherMount(request, so_far)) {
+      files_.NoteNone(name, fmt::format("none: it has a mount of its own at {}, and the file would "
+                                        "be at {}",
+                                        Printable(*other), mount_.container_path));
       return Fail(FailedPrecondition(
           "container {} has a mount of its own at {}, and the file with its CPUs would be at {}: "
           "it gets none; cpuFiles.MountPath names another place for all",

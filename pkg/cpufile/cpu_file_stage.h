@@ -27,6 +27,8 @@ class CpuFileStage final : public Stage {
     virtual void Make(const std::string& name, std::function<void(const Status&)> done) = 0;
     // The container is not created.
     virtual void Abandon(const std::string& name) = 0;
+    // It is created without a file, which would be in the way of a mount of its own.
+    virtual void NoteNone(const std::string& name, std::string why) = 0;
 
    protected:
     ~Files() = default;

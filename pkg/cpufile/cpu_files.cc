@@ -9,6 +9,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/cpufile/cpu_file_text.h"
+#include "pkg/model/placeholder_name.h"
 
 namespace resmgr {
 namespace {
@@ -59,6 +60,8 @@ size_t CpuFiles::size() const {
 bool CpuFiles::Wants(const Pod& pod, const Container& container) const {
   if (config_.containers == CpuFilesConfig::Containers::kNone) return false;
   if (!options_.pinning.WhyUnbound(pod).empty()) return false;
+  // A file has the name that its container has for its whole life.
+  if (IsPlaceholderName(container.name)) return false;
   return ReadBoolAnnotation(pod.annotations, kAnnotation, container.name)
       .value_or(config_.containers == CpuFilesConfig::Containers::kAll);
 }
@@ -71,6 +74,8 @@ std::string CpuFiles::TextOf(const Container& container, const Place& place) con
 }
 
 void CpuFiles::OnPlaced(const Act& act) {
+  // One that is started again has what its creation gave it.
+  if (!act.container.id.empty()) return;
   if (!Wants(act.pod, act.container)) return;
   const std::string name = NameOf(act.container);
   if (name.empty()) {
@@ -84,6 +89,7 @@ void CpuFiles::OnPlaced(const Act& act) {
 }
 
 void CpuFiles::OnReleased(const Act& act) {
+  if (act.container.id.empty()) none_yet_.erase(NameOf(act.container));
   if (entries_.empty() || !act.container.id.empty()) return;
   const auto entry = entries_.find(NameOf(act.container));
   if (entry == entries_.end()) return;
@@ -129,7 +135,24 @@ void CpuFiles::Abandon(const std::string& name) {
   Write(name, entry->second);
 }
 
+void CpuFiles::NoteNone(const std::string& name, std::string why) {
+  none_yet_.insert_or_assign(name, std::move(why));
+}
+
+std::string CpuFiles::WhyNone(const ContainerId& id) const {
+  const auto found = none_.find(id);
+  return found == none_.end() ? "" : found->second;
+}
+
+void CpuFiles::TakeNone(const Container& container) {
+  if (none_yet_.empty()) return;
+  if (auto noted = none_yet_.extract(NameOf(container)); !noted.empty()) {
+    none_.insert_or_assign(container.id, std::move(noted.mapped()));
+  }
+}
+
 void CpuFiles::OnInForce(const Act& act, const Place& place) {
+  if (!act.container.id.empty()) TakeNone(act.container);
   const bool unknown_here = found_ && entries_.empty();
   if (unknown_here || act.container.id.empty()) return;
   const std::string name = NameOf(act.container);
@@ -156,6 +179,7 @@ void CpuFiles::Write(const std::string& name, Entry& entry) {
 }
 
 void CpuFiles::OnRemoved(const Act& act) {
+  none_.erase(act.container.id);
   if (entries_.empty()) return;
   const auto entry = entries_.find(NameOf(act.container));
   if (entry == entries_.end()) return;
@@ -166,6 +190,12 @@ void CpuFiles::OnRemoved(const Act& act) {
 }
 
 void CpuFiles::OnListed(const Snapshot& all) {
+  if (!none_.empty()) {
+    std::set<ContainerId> ids;
+    all.ForEachContainer(
+        [&ids](const Pod&, const Container& container) { ids.insert(container.id); });
+    std::erase_if(none_, [&ids](const auto& each) { return !ids.contains(each.first); });
+  }
   if (!found_ || entries_.empty()) return;
   std::set<std::string, std::less<>> listed;
   all.ForEachContainer(

@@ -53,6 +53,9 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   // Containers with a file, and those of them whose file is not up to date.
   size_t size() const;
   size_t behind() const { return writer_.behind(); }
+  // Why the container has none although it was to have one, as far as this daemon has seen its
+  // creation; else empty.
+  std::string WhyNone(const ContainerId& id) const;
 
   void OnPlaced(const Act& act) override;
   void OnReleased(const Act& act) override;
@@ -78,7 +81,9 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   Mount MountOf(const std::string& name) const override;
   void Make(const std::string& name, std::function<void(const Status&)> done) override;
   void Abandon(const std::string& name) override;
+  void NoteNone(const std::string& name, std::string why) override;
 
+  void TakeNone(const Container& container);
   bool Wants(const Pod& pod, const Container& container) const;
   std::string TextOf(const Container& container, const Place& place) const;
   void Write(const std::string& name, Entry& entry);
@@ -93,6 +98,9 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   bool looked_ = false;  // for directories of before
   bool found_ = false;   // these are among the entries
   Entries entries_;      // by the name of the directory
+  // Why containers have no file: of creations under way by the name of the directory, then by id.
+  std::map<std::string, std::string, std::less<>> none_yet_;
+  std::map<ContainerId, std::string> none_;
   CpuFileWriter writer_;
 };
 

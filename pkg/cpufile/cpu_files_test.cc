@@ -358,10 +358,15 @@ TEST_F(CpuFilesTest, AMountOfItsOwnWins) {
   Begun begun = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000),
                       {{.container_path = "/run/cri-resmgr", .host_path = "/data"}});
   EXPECT_THAT(begun.call->added(), IsEmpty());
-  Finish(begun);
+  const ContainerId id = Finish(begun);
   Settle();
   EXPECT_THAT(Directories(), IsEmpty());
   EXPECT_EQ(pipeline_.ignored_failures(), 1U);
+  EXPECT_EQ(files_->WhyNone(id),
+            "none: it has a mount of its own at /run/cri-resmgr, and the file would be at "
+            "/run/cri-resmgr");
+  node_.Remove(id);
+  EXPECT_EQ(files_->WhyNone(id), "");
 }
 
 TEST_F(CpuFilesTest, AMountOfItsOwnWinsHoweverItIsWritten) {

@@ -43,6 +43,10 @@ struct NodeView {
       [](const std::function<void(std::vector<RuntimeView>)>& done) { done({}); };
   // The containers that the front door knows without a brain; empty where it knows none.
   std::function<std::vector<SeenContainer>()> seen = [] { return std::vector<SeenContainer>(); };
+  // Why this container has no file with its CPUs although it was to have one; empty: no reason.
+  std::function<std::string(const ContainerId& id)> why_no_cpu_file = [](const ContainerId&) {
+    return std::string();
+  };
   // How many calls the dump lacks.
   std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
   // Problems of the machine that an operator should look after; each is a sentence.

@@ -354,6 +354,7 @@ void RunningNode::Serve() {
       .plugins = [this] { return door_->plugins(); },
       .describe_runtimes = [this](auto done) { door_->DescribeRuntimes(std::move(done)); },
       .seen = [this] { return door_->seen(); },
+      .why_no_cpu_file = [this](const ContainerId& id) { return cpu_files_->WhyNone(id); },
       .dump_lost = [this] { return dumper_->lost_calls(); },
       .machine_problems =
           [this] { return pods_cgroup_ ? pods_cgroup_->problems() : std::vector<std::string>(); }};
