@@ -11,13 +11,13 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <tuple>
 
 #include <hwloc.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/topology/cpu_kinds.h"
 #include "pkg/topology/run_in_child.h"
 
 namespace resmgr {
@@ -233,28 +233,19 @@ void ReadDistances(hwloc_topology_t topology, std::vector<NumaNode>& nodes) {
   hwloc_distances_release(topology, matrix);
 }
 
-struct Kind {
-  CpuSet cpus;
-  int efficiency = -1;  // higher is faster
-  std::string_view core_type;
-  int64_t base_mhz = 0;  // 0: not told
-  int64_t max_mhz = 0;
-  int64_t capacity = 0;  // as Linux counts it, at most 1024
-};
-
-void ReadInfo(std::string_view name, std::string_view value, Kind& kind) {
+void ReadInfo(std::string_view name, std::string_view value, CpuKind& kind) {
   if (name == "CoreType") kind.core_type = value;
   if (name == "FrequencyBaseMHz") kind.base_mhz = ParseInt(value).value_or(0);
   if (name == "FrequencyMaxMHz") kind.max_mhz = ParseInt(value).value_or(0);
   if (name == "LinuxCapacity") kind.capacity = ParseInt(value).value_or(0);
 }
 
-StatusOr<std::vector<Kind>> ReadKinds(hwloc_topology_t topology) {
-  std::vector<Kind> kinds;
+StatusOr<std::vector<CpuKind>> ReadKinds(hwloc_topology_t topology) {
+  std::vector<CpuKind> kinds;
   const int count = hwloc_cpukinds_get_nr(topology, 0);
   const Bitmap bitmap(hwloc_bitmap_alloc());
   for (int i = 0; i < count; ++i) {
-    Kind kind;
+    CpuKind kind;
     unsigned info_count = 0;
     hwloc_info_s* infos = nullptr;
     if (hwloc_cpukinds_get_info(topology, static_cast<unsigned>(i), bitmap.get(), &kind.efficiency,
@@ -270,89 +261,6 @@ StatusOr<std::vector<Kind>> ReadKinds(hwloc_topology_t topology) {
   return kinds;
 }
 
-bool IsEfficientType(const Kind& kind) {
-  return kind.core_type == "IntelAtom";
-}
-
-// Nearly equal cores are of one design: favoured ones reach some percent more than others, while
-// efficient cores reach three quarters of performance cores at most.
-bool NearlyEqual(int64_t a, int64_t b) {
-  constexpr int64_t kPercent = 80;
-  return 100 * std::min(a, b) >= kPercent * std::max(a, b);
-}
-
-// The best measure of speed that all kinds have, one value each; all 0 where there is none.
-std::vector<int64_t> Capacities(const std::vector<Kind>& kinds) {
-  std::vector<int64_t> values(kinds.size());
-  for (int64_t Kind::*const what : {&Kind::capacity, &Kind::max_mhz, &Kind::base_mhz}) {
-    std::ranges::transform(kinds, values.begin(), what);
-    if (std::ranges::all_of(values, [](int64_t value) { return value > 0; })) return values;
-  }
-  return std::vector<int64_t>(kinds.size());
-}
-
-// The kinds of the slowest design, by places in `kinds`: the slowest kind, and each that is nearly
-// equal to the one before it. All where there is but one design.
-std::set<size_t> SlowestDesign(const std::vector<Kind>& kinds) {
-  const std::vector<int64_t> capacities = Capacities(kinds);
-  std::vector<size_t> order(kinds.size());
-  for (size_t i = 0; i < order.size(); ++i)
-    order[i] = i;
-  std::ranges::sort(order, {}, [&kinds](size_t i) { return kinds[i].efficiency; });
-  std::set<size_t> slowest;
-  for (size_t i = 0; i < order.size(); ++i) {
-    const int64_t capacity = capacities[order[i]];
-    const bool apart = i > 0 && (capacity == 0 || !NearlyEqual(capacities[order[i - 1]], capacity));
-    if (apart) break;
-    slowest.insert(order[i]);
-  }
-  return slowest;
-}
-
-// hwloc also makes kinds of cores of one design that reach different clock rates. Where the vendor
-// names the designs only the names count, else the slowest design of several is the efficient one.
-void ApplyKinds(const std::vector<Kind>& kinds, std::vector<Cpu>& cpus) {
-  const bool named = std::any_of(kinds.begin(), kinds.end(),
-                                 [](const Kind& kind) { return !kind.core_type.empty(); });
-  const bool ranked = std::all_of(kinds.begin(), kinds.end(),
-                                  [](const Kind& kind) { return kind.efficiency >= 0; });
-  std::set<size_t> efficient;
-  if (!named && ranked) efficient = SlowestDesign(kinds);
-  for (size_t i = 0; named && i < kinds.size(); ++i) {
-    if (IsEfficientType(kinds[i])) efficient.insert(i);
-  }
-  if (efficient.empty() || efficient.size() == kinds.size()) return;
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    for (Cpu& cpu : cpus) {
-      if (!kinds[i].cpus.Contains(cpu.id)) continue;
-      cpu.kind = efficient.contains(i) ? CoreKind::kEfficient : CoreKind::kPerformance;
-    }
-  }
-}
-
-// The order that hwloc finds, which begins with the designs of the cores. It finds none where it
-// cannot tell the kinds apart by what it looks at; then the clock rates decide, the base one first,
-// as it is what a vendor guarantees its prioritized cores (Intel SST-BF).
-void ApplySpeeds(const std::vector<Kind>& kinds, std::vector<Cpu>& cpus) {
-  const bool ranked = std::all_of(kinds.begin(), kinds.end(),
-                                  [](const Kind& kind) { return kind.efficiency >= 0; });
-  const bool clocked = std::all_of(kinds.begin(), kinds.end(), [](const Kind& kind) {
-    return kind.base_mhz > 0 || kind.max_mhz > 0;
-  });
-  if (!ranked && !clocked) return;
-  const auto clocks = [](const Kind& kind) { return std::tuple(kind.base_mhz, kind.max_mhz); };
-  for (const Kind& kind : kinds) {
-    std::set<std::tuple<int64_t, int64_t>> slower;
-    for (const Kind& other : kinds) {
-      if (clocks(other) < clocks(kind)) slower.insert(clocks(other));
-    }
-    for (Cpu& cpu : cpus) {
-      if (!kind.cpus.Contains(cpu.id)) continue;
-      cpu.speed = ranked ? kind.efficiency : static_cast<int>(slower.size());
-    }
-  }
-}
-
 Status ApplyIsolated(std::string_view list, std::vector<Cpu>& cpus) {
   const StatusOr<CpuSet> isolated = CpuSet::Parse(list);
   if (!isolated.ok()) return Annotate(isolated.status(), "isolated CPUs");
@@ -366,7 +274,7 @@ StatusOr<Machine::Parts> ReadLoaded(hwloc_topology_t topology) {
   RESMGR_RETURN_IF_ERROR(ReadCpus(topology, parts));
   RESMGR_RETURN_IF_ERROR(ReadNodes(topology, parts));
   ReadDistances(topology, parts.nodes);
-  RESMGR_ASSIGN_OR_RETURN(const std::vector<Kind> kinds, ReadKinds(topology));
+  RESMGR_ASSIGN_OR_RETURN(const std::vector<CpuKind> kinds, ReadKinds(topology));
   ApplyKinds(kinds, parts.cpus);
   ApplySpeeds(kinds, parts.cpus);
   RESMGR_RETURN_IF_ERROR(

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/topology/cpu_kinds.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <tuple>
+
+namespace resmgr {
+namespace {
+
+bool IsEfficientType(const CpuKind& kind) {
+  return kind.core_type == "IntelAtom";
+}
+
+// Nearly equal cores are of one design: favoured ones reach some percent more than others, while
+// efficient cores reach three quarters of performance cores at most.
+bool NearlyEqual(int64_t a, int64_t b) {
+  constexpr int64_t kPercent = 80;
+  return 100 * std::min(a, b) >= kPercent * std::max(a, b);
+}
+
+// The best measure of speed that all kinds have, one value each; all 0 where there is none.
+std::vector<int64_t> Capacities(const std::vector<CpuKind>& kinds) {
+  std::vector<int64_t> values(kinds.size());
+  for (int64_t CpuKind::*const what : {&CpuKind::capacity, &CpuKind::max_mhz, &CpuKind::base_mhz}) {
+    std::ranges::transform(kinds, values.begin(), what);
+    if (std::ranges::all_of(values, [](int64_t value) { return value > 0; })) return values;
+  }
+  return std::vector<int64_t>(kinds.size());
+}
+
+// The kinds of the slowest design, by places in `kinds`: the slowest kind, and each that is nearly
+// equal to the one before it. All where there is but one design.
+std::set<size_t> SlowestDesign(const std::vector<CpuKind>& kinds) {
+  const std::vector<int64_t> capacities = Capacities(kinds);
+  std::vector<size_t> order(kinds.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  std::ranges::sort(order, {}, [&kinds](size_t i) { return kinds[i].efficiency; });
+  std::set<size_t> slowest;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t capacity = capacities[order[i]];
+    const bool apart = i > 0 && (capacity == 0 || !NearlyEqual(capacities[order[i - 1]], capacity));
+    if (apart) break;
+    slowest.insert(order[i]);
+  }
+  return slowest;
+}
+
+}  // namespace
+
+// hwloc also makes kinds of cores of one design that reach different clock rates. Where the vendor
+// names the designs only the names count, else the slowest design of several is the efficient one.
+void ApplyKinds(const std::vector<CpuKind>& kinds, std::vector<Cpu>& cpus) {
+  const bool named = std::any_of(kinds.begin(), kinds.end(),
+                                 [](const CpuKind& kind) { return !kind.core_type.empty(); });
+  const bool ranked = std::all_of(kinds.begin(), kinds.end(),
+                                  [](const CpuKind& kind) { return kind.efficiency >= 0; });
+  std::set<size_t> efficient;
+  if (!named && ranked) efficient = SlowestDesign(kinds);
+  for (size_t i = 0; named && i < kinds.size(); ++i) {
+    if (IsEfficientType(kinds[i])) efficient.insert(i);
+  }
+  if (efficient.empty() || efficient.size() == kinds.size()) return;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    for (Cpu& cpu : cpus) {
+      if (!kinds[i].cpus.Contains(cpu.id)) continue;
+      cpu.kind = efficient.contains(i) ? CoreKind::kEfficient : CoreKind::kPerformance;
+    }
+  }
+}
+
+// The order that hwloc finds, which begins with the designs of the cores. It finds none where it
+// cannot tell the kinds apart by what it looks at; then the clock rates decide, the base one first,
+// as it is what a vendor guarantees its prioritized cores (Intel SST-BF).
+void ApplySpeeds(const std::vector<CpuKind>& kinds, std::vector<Cpu>& cpus) {
+  const bool ranked = std::all_of(kinds.begin(), kinds.end(),
+                                  [](const CpuKind& kind) { return kind.efficiency >= 0; });
+  const bool clocked = std::all_of(kinds.begin(), kinds.end(), [](const CpuKind& kind) {
+    return kind.base_mhz > 0 || kind.max_mhz > 0;
+  });
+  if (!ranked && !clocked) return;
+  const auto clocks = [](const CpuKind& kind) { return std::tuple(kind.base_mhz, kind.max_mhz); };
+  for (const CpuKind& kind : kinds) {
+    std::set<std::tuple<int64_t, int64_t>> slower;
+    for (const CpuKind& other : kinds) {
+      if (clocks(other) < clocks(kind)) slower.insert(clocks(other));
+    }
+    for (Cpu& cpu : cpus) {
+      if (!kind.cpus.Contains(cpu.id)) continue;
+      cpu.speed = ranked ? kind.efficiency : static_cast<int>(slower.size());
+    }
+  }
+}
+
+}  // namespace resmgr
