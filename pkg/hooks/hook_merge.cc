@@ -169,7 +169,8 @@ void ContainerHookMerge::AddResources(const std::string& server, AnswerStyle sty
   ResourceValues& values = changes_.adjustment.values;
   std::vector<Field> said;
   const auto number = [&from, &said](Field field, int64_t wanted, int64_t had) -> bool {
-    if (wanted == 0 || wanted == had) return false;
+    const bool means_something = wanted > 0 || (wanted < 0 && field == Field::kCpuQuota);
+    if (!means_something || wanted == had) return false;
     from.Note(field);
     said.push_back(field == Field::kCpuPeriod ? Field::kCpuQuota : field);
     return true;

@@ -53,7 +53,9 @@ class HookOwners {
 // Puts the answers of several servers to one hook together, in the order in which they are asked.
 // What equals what was sent to the server is no change. Otherwise, field by field:
 //
-//   cpu_period, cpu_shares, memory_limit, memory_swap_limit, cpu_quota  0 is no change; -1 counts
+//   cpu_period, cpu_shares, memory_limit, memory_swap_limit
+//                            0 and less is no change: runtimes refuse a negative limit of memory
+//   cpu_quota                0 is no change; -1 lifts it
 //   oom_score_adj            echo: also 0 counts; beyond -1000 to 1000 is no change
 //   cpuset_cpus, cpuset_mems echo: empty clears; sparse: empty is no change
 //   hugepage_limits, unified, labels, annotations

@@ -64,7 +64,8 @@ Values ValuesOf(const api::LinuxContainerResources& resources) {
 Values Reference(Values had, const api::LinuxContainerResources& answer, AnswerStyle style) {
   for (const auto& [name, value] : ValuesOf(answer)) {
     const bool clears_by_echo = name == "oom" || name == "cpus" || name == "mems";
-    const bool unset = value.empty() || value == "0";
+    const bool may_be_negative = name == "oom" || name == "quota";
+    const bool unset = value.empty() || value == "0" || (value == "-1" && !may_be_negative);
     const bool is_list = name == "cpus" || name == "mems";
     if (is_list ? value.empty() && style == AnswerStyle::kSparse
                 : unset && !(clears_by_echo && style == AnswerStyle::kEcho)) {

@@ -66,17 +66,47 @@ TEST(HookMerge, K11EmptyCpusetClearsAndQuotaIsLifted) {
   auto answer = Echo(SentToMerge());
   answer.mutable_container_resources()->clear_cpuset_cpus();
   answer.mutable_container_resources()->set_cpu_quota(-1);
-  answer.mutable_container_resources()->set_memory_limit_in_bytes(-1);
   ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
   EXPECT_TRUE(merge.changes().clears_cpus);
   EXPECT_FALSE(merge.changes().clears_mems);
   const Adjustment& adjustment = merge.changes().adjustment;
   EXPECT_FALSE(adjustment.values.cpus);
   EXPECT_EQ(adjustment.values.cpu_quota, -1);
-  ASSERT_NE(adjustment.wide(), nullptr);
-  EXPECT_EQ(adjustment.wide()->memory_limit, -1);
-  EXPECT_FALSE(adjustment.wide()->oom_score_adj);
-  EXPECT_TRUE(adjustment.wide()->environment.empty());
+  EXPECT_EQ(adjustment.wide(), nullptr);
+}
+
+// koordlet says so of each best effort container without a limit of batch memory. CRI-O and dockerd
+// refuse a request with it.
+TEST(HookMerge, NumbersThatAreNegativeAreNoChange) {
+  for (const HookPoint point :
+       {HookPoint::kPreCreateContainer, HookPoint::kPreUpdateContainerResources}) {
+    for (const bool limited : {true, false}) {
+      auto sent = SentToMerge();
+      auto& resources = *sent.mutable_container_resources();
+      if (!limited) resources.clear_memory_limit_in_bytes();
+      ContainerHookMerge merge(point, sent);
+      auto answer = Echo(sent);
+      answer.mutable_container_resources()->set_memory_limit_in_bytes(-1);
+      answer.mutable_container_resources()->set_memory_swap_limit_in_bytes(-1);
+      answer.mutable_container_resources()->set_cpu_shares(-1);
+      answer.mutable_container_resources()->set_cpu_period(-1);
+      ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+      EXPECT_TRUE(merge.changes().empty());
+      EXPECT_EQ(merge.request().container_resources().memory_limit_in_bytes(),
+                limited ? 1 << 20 : 0);
+    }
+  }
+}
+
+TEST(HookMerge, NumbersWhoseNegativeValuesMeanSomethingPass) {
+  ContainerHookMerge merge = Creation();
+  auto answer = Echo(SentToMerge());
+  answer.mutable_container_resources()->set_cpu_quota(-1);
+  answer.mutable_container_resources()->set_oom_score_adj(-998);
+  ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kEcho, answer).ok());
+  EXPECT_EQ(merge.changes().adjustment.values.cpu_quota, -1);
+  ASSERT_NE(merge.changes().adjustment.wide(), nullptr);
+  EXPECT_EQ(merge.changes().adjustment.wide()->oom_score_adj, -998);
 }
 
 TEST(HookMerge, K12SparseAnswerChangesOnlyWhatItSets) {

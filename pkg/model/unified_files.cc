@@ -112,13 +112,12 @@ bool AddAsField(std::string_view file, std::string_view value, Adjustment& adjus
   const std::string_view size = PageSizeOf(file);
   if (file != kMemoryMax && size.empty()) return false;
   const auto limit = LimitOf(text);
-  // In fields 0 is no limit.
-  if (!limit || *limit == 0) return false;
+  // In fields 0 is no limit, and some runtimes refuse -1.
+  if (!limit || *limit <= 0) return false;
   if (file == kMemoryMax) {
     adjustment.Wide().memory_limit = limit;
     return true;
   }
-  if (*limit < 0) return false;
   adjustment.Wide().hugepage_limits.Set(size, static_cast<uint64_t>(*limit));
   return true;
 }

@@ -38,7 +38,8 @@ bool IsPlacementFile(std::string_view file);
 
 // Sets the field in place of the file. False: the field cannot say exactly the same. This is so for
 // cpu.weight, since runtimes compute it from shares by different formulas; for memory.swap.max,
-// which does not include the memory; and for values that cannot be read.
+// which does not include the memory; for the "max" of memory and huge pages; and for values that
+// cannot be read.
 bool AddAsField(std::string_view file, std::string_view value, Adjustment& adjustment);
 
 // The field that a change is about, also when a file says it; the change itself if no field says

@@ -52,7 +52,6 @@ TEST(UnifiedFilesTest, WhatAFieldCanSayBecomesTheField) {
   EXPECT_EQ(Translated("cpuset.cpus", "1-2").values, ResourceValues{.cpus = (CpuSet{1, 2})});
   EXPECT_EQ(Translated("cpuset.mems", "1").values, ResourceValues{.mems = NodeSet{1}});
   EXPECT_EQ(Translated("memory.max", "4096").wide()->memory_limit, 4096);
-  EXPECT_EQ(Translated("memory.max", "max").wide()->memory_limit, -1);
   EXPECT_EQ(Translated("hugetlb.2MB.max", "7").wide()->hugepage_limits.Find("2MB")->value, 7);
 }
 
@@ -72,8 +71,12 @@ TEST(UnifiedFilesTest, WhatNoFieldCanSayStaysAFileAndTheFieldGoes) {
   adjustment.Wide().unified.Set("cpu.weight", "100");
   adjustment.Wide().unified.Set("memory.swap.max", "0");
   adjustment.Wide().unified.Set("hugetlb.2MB.max", "max");
+  adjustment.Wide().memory_limit = 5;
+  adjustment.Wide().unified.Set("memory.max", "max");
   adjustment.TranslateFiles();
   adjustment.YieldToFiles();
+  EXPECT_EQ(adjustment.wide()->memory_limit, std::nullopt);
+  EXPECT_EQ(adjustment.wide()->unified.Find("memory.max")->value, "max");
   EXPECT_EQ(adjustment.values.cpu_shares, std::nullopt);
   EXPECT_EQ(adjustment.wide()->memory_swap_limit, std::nullopt);
   EXPECT_EQ(adjustment.wide()->hugepage_limits.Find("2MB")->value, std::nullopt);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/resource_mapping.h"
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -136,8 +137,10 @@ api::LinuxResources ToNriResources(const LinuxResources& resources,
 ResourceChange ToResourceChange(const api::LinuxResources& resources, const RuntimeTraits& traits) {
   ResourceChange change;
   change.resources = ToResources(resources);
+  // Some runtimes refuse a negative limit.
+  if (change.resources.memory_limit < 0) change.resources.memory_limit.reset();
   const api::LinuxMemory& memory = resources.memory();
-  if (memory.swap().value() != 0) change.memory_swap_limit = memory.swap().value();
+  if (memory.swap().value() > 0) change.memory_swap_limit = memory.swap().value();
   const auto files = FilesFor(resources, traits);
   std::vector<StringMap::value_type> unified;
   for (const auto& [file, value] : resources.unified())
@@ -158,8 +161,12 @@ Status MapResources(const api::LinuxResources& resources, const RuntimeTraits& t
                             !resources.has_blockio_class() && !resources.has_rdt_class();
   if (nothing_else) return OkStatus();
   WideAdjustment& wide = adjustment.Wide();
-  if (memory.has_limit()) wide.memory_limit = memory.limit().value();
-  if (memory.has_swap()) wide.memory_swap_limit = memory.swap().value();
+  // No limit is 0 in the CRI.
+  const auto limit_of = [](const api::OptionalInt64& limit) {
+    return std::max<int64_t>(limit.value(), 0);
+  };
+  if (memory.has_limit()) wide.memory_limit = limit_of(memory.limit());
+  if (memory.has_swap()) wide.memory_swap_limit = limit_of(memory.swap());
   for (const api::HugepageLimit& limit : resources.hugepage_limits())
     wide.hugepage_limits.Set(limit.page_size(), limit.limit());
   for (const auto& [file, value] : resources.unified())
@@ -196,9 +203,12 @@ std::vector<Shortfall> ShortfallsOf(const api::LinuxResources& resources,
                                     const RuntimeTraits& traits, bool update) {
   constexpr std::string_view kOnlyV2 = "has it on cgroup v2 only";
   constexpr std::string_view kOnlyNew = "cannot change it of a container that exists";
+  constexpr std::string_view kNotLifted = "cannot lift it from a container that exists";
   ShortfallList list(traits);
   const api::LinuxMemory& memory = resources.memory();
   const api::LinuxCPU& cpu = resources.cpu();
+  list.AddIf(memory.limit().value() < 0 && update, api::FIELD_MEM_LIMIT, kNotLifted);
+  list.AddIf(memory.swap().value() < 0 && update, api::FIELD_MEM_SWAP_LIMIT, kNotLifted);
   list.AddIf(memory.has_reservation() && !traits.cgroup_v2, api::FIELD_MEM_RESERVATION, kOnlyV2);
   list.AddIf(memory.has_kernel(), api::FIELD_MEM_KERNEL_LIMIT);
   list.AddIf(memory.has_kernel_tcp(), api::FIELD_MEM_TCPLIMIT);

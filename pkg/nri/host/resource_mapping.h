@@ -34,7 +34,8 @@ ResourceChange ToResourceChange(const api::LinuxResources& resources,
 
 // The same as edits of a request that creates or updates a container. InvalidArgument: CPUs or
 // memory nodes that cannot be read, or a number that the CRI has no room for; the message says
-// which.
+// which. A memory limit that is lifted becomes 0, which lifts nothing from a container that exists:
+// ShortfallsOf tells of it.
 Status MapResources(const api::LinuxResources& resources, const RuntimeTraits& traits,
                     Adjustment& adjustment);
 

@@ -64,14 +64,36 @@ TEST(ResourceMappingTest, AFileTakesThePlaceOfItsField) {
   const LinuxResources expected{.cpu_period = 10'000,
                                 .cpu_quota = 5000,
                                 .cpu_shares = {},
-                                .memory_limit = -1,
+                                .memory_limit = {},
                                 .oom_score_adj = {},
                                 .cpuset_cpus = {},
                                 .cpuset_mems = {},
                                 .hugepage_limits = {{"2MB", 9}}};
   EXPECT_EQ(change.resources, expected);
   EXPECT_EQ(change.memory_swap_limit, std::nullopt);
-  EXPECT_EQ(change.unified, (StringMap{{"cpu.weight", "3"}, {"memory.swap.max", "0"}}));
+  EXPECT_EQ(change.unified,
+            (StringMap{{"cpu.weight", "3"}, {"memory.max", "max"}, {"memory.swap.max", "0"}}));
+}
+
+// CRI-O refuses a memory limit of -1; at a creation, none says the same.
+TEST(ResourceMappingTest, ALiftedMemoryLimitIsNoneAtACreationAndCannotBeSaidLater) {
+  const auto lifted =
+      Make<api::LinuxResources>("memory { limit { value: -1 } swap { value: -1 } }");
+
+  Adjustment creation;
+  ASSERT_TRUE(MapResources(lifted, {}, creation).ok());
+  ASSERT_NE(creation.wide(), nullptr);
+  EXPECT_EQ(creation.wide()->memory_limit, 0);
+  EXPECT_EQ(creation.wide()->memory_swap_limit, 0);
+  EXPECT_THAT(ShortfallsOf(lifted, {}, false), IsEmpty());
+
+  const ResourceChange change = ToResourceChange(lifted);
+  EXPECT_EQ(change.resources, LinuxResources());
+  EXPECT_EQ(change.memory_swap_limit, std::nullopt);
+  std::vector<int> fields;
+  for (const Shortfall& shortfall : ShortfallsOf(lifted, {}, true))
+    fields.push_back(shortfall.field);
+  EXPECT_THAT(fields, ElementsAre(api::FIELD_MEM_LIMIT, api::FIELD_MEM_SWAP_LIMIT));
 }
 
 TEST(ResourceMappingTest, APlacementIsLeftOutInAllItsForms) {

@@ -10,6 +10,10 @@ namespace {
 
 void ClearMemory(api::Field field, api::LinuxMemory& memory) {
   switch (field) {
+    case api::FIELD_MEM_LIMIT:
+      return memory.clear_limit();
+    case api::FIELD_MEM_SWAP_LIMIT:
+      return memory.clear_swap();
     case api::FIELD_MEM_RESERVATION:
       return memory.clear_reservation();
     case api::FIELD_MEM_KERNEL_LIMIT:

@@ -48,6 +48,16 @@ TEST_F(UpdateShortfallsTest, EachFieldIsNamed) {
                           "container that exists"));
 }
 
+TEST_F(UpdateShortfallsTest, AMemoryLimitCannotBeLifted) {
+  auto resources = Make<api::LinuxResources>(
+      "memory { limit { value: -1 } swap { value: -1 } } cpu { quota { value: -1 } }");
+
+  EXPECT_EQ(LeaveOutShortfalls({}, {}, resources)->size(), 2U);
+  EXPECT_FALSE(resources.memory().has_limit());
+  EXPECT_FALSE(resources.memory().has_swap());
+  EXPECT_EQ(resources.cpu().quota().value(), -1);
+}
+
 TEST_F(UpdateShortfallsTest, ARefusedFieldLeavesTheResourcesAsTheyAre) {
   UnsupportedPolicy policy;
   policy.Set(api::FIELD_RDT_CLASS, FailurePolicy::kFail);
