@@ -110,7 +110,7 @@ class UpdatePodCall final : public StageCall {
     if (outcome.unclear()) return stage_.sync().Refresh();
     const auto* const update = std::get_if<PodUpdate>(&request.body);
     const HookPodPtr pod = stage_.store().FindPod(request.pod_id.value());
-    if (!outcome.ok() || update == nullptr || pod == nullptr) return;
+    if (!outcome.pod_updated() || update == nullptr || pod == nullptr) return;
     *pod->request.mutable_overhead() = ToHookResources(update->overhead);
     *pod->request.mutable_resources() = ToHookResources(update->resources);
   }

@@ -200,6 +200,14 @@ TEST_F(HookStageTest, APodsNewResourcesAreToldFromThenOn) {
   update->Start();
   update->Reply(0);
   EXPECT_EQ(stage_.store().FindPod("p1")->request.resources().cpu_shares(), 77);
+  // Of a runtime that has no such call.
+  update = Make(Operation::kUpdatePodSandboxResources, "p1");
+  changes.resources.cpu_shares = 88;
+  update->request.body = changes;
+  update->Start();
+  constexpr int kUnimplemented = 12;
+  update->Reply(kUnimplemented);
+  EXPECT_EQ(stage_.store().FindPod("p1")->request.resources().cpu_shares(), 88);
 }
 
 TEST_F(HookStageTest, ContainersThatEndedByThemselvesDoNotStay) {

@@ -357,6 +357,14 @@ TEST_F(PipelineTest, AnOutcomeIsJudgedByItsStatusAlone) {
   }
 }
 
+TEST_F(PipelineTest, APodIsUpdatedAlsoWhereTheRuntimeHasNoSuchCall) {
+  constexpr int kUnimplemented = 12;
+  for (int code = 0; code <= 16; ++code) {
+    EXPECT_EQ(Outcome{.code = code}.pod_updated(), code == 0 || code == kUnimplemented) << code;
+    EXPECT_FALSE((Outcome{.known = false, .code = code}.pod_updated()));
+  }
+}
+
 TEST_F(PipelineTest, RemembersWhoChangedWhatOfAContainer) {
   FunctionStage policy({.name = "policy", .operations = OperationSet::All()},
                        [](auto& call, Request&, const Adjustment&) {

@@ -244,7 +244,7 @@ class NoticeCall final : public StageCall {
         if (IsFound(outcome)) manager_.PodRemoved(request.pod_id);
         return;
       case Operation::kUpdatePodSandboxResources:
-        if (outcome.ok()) {
+        if (outcome.pod_updated()) {
           const auto& update = std::get<PodUpdate>(request.body);
           manager_.PodResourcesChanged(request.pod_id, update.overhead, update.resources);
         }

@@ -27,6 +27,11 @@ Outcome::Kind Outcome::kind() const {
   }
 }
 
+bool Outcome::pod_updated() const {
+  constexpr int kUnimplemented = 12;
+  return ok() || (known && code == kUnimplemented);
+}
+
 StageCall::~StageCall() {
   if (self_ != nullptr) *self_ = nullptr;
   --stage_.calls_;

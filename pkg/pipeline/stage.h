@@ -46,6 +46,10 @@ struct Outcome {
   bool ok() const { return kind() == Kind::kDone; }
   bool gone() const { return kind() == Kind::kGone; }
   bool unclear() const { return kind() == Kind::kUnclear; }
+  // UpdatePodSandboxResources: whether the pod has these resources now. Kubelets set its cgroup
+  // before they tell the runtime, and go on where the runtime has no such call (containerd 1.7 and
+  // 2.1).
+  bool pod_updated() const;
 };
 
 // Sees calls on their way to the runtime and may change or refuse them: the resource manager, a

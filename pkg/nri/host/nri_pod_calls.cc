@@ -114,7 +114,7 @@ class UpdatePodCall final : public StageCall {
 
   void After(Request& request, const Outcome& outcome) override {
     if (outcome.unclear()) stage_.sync().Refresh();
-    if (pod_ == nullptr || !outcome.ok()) return;
+    if (pod_ == nullptr || !outcome.pod_updated()) return;
     const auto& update = std::get<PodUpdate>(request.body);
     api::LinuxPodSandbox& resources = *pod_->message.Edit().mutable_linux();
     *resources.mutable_pod_overhead() = ToNriResources(update.overhead);
