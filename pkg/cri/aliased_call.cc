@@ -70,11 +70,6 @@ std::optional<std::string> AliasedCall::Rewrite(std::string_view message) {
   return WithAliases(use_, message, aliases_);
 }
 
-BodyRewriter& AliasedCall::body() {
-  if (!body_) body_.emplace([this](std::string_view message) { return Rewrite(message); });
-  return *body_;
-}
-
 void AliasedCall::NoteListed(std::string_view list) {
   if (aliases_.sandboxes() == 0) return;
   const auto ids = ReadListedIds(list);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,7 +10,6 @@
 
 #include "pkg/base/ids.h"
 #include "pkg/base/status.h"
-#include "pkg/cri/body_rewriter.h"
 #include "pkg/cri/handler_edits.h"
 
 namespace resmgr {
@@ -40,15 +38,8 @@ class AliasedCall {
 
   // The messages of the reply become others.
   bool RewritesReply() const;
-  // Each of them, where the call goes to several runtimes.
+  // Each of them; nullopt: it stays.
   std::optional<std::string> Rewrite(std::string_view message);
-  // The body of the reply, where it goes to one.
-  BodyRewriter& body();
-
-  // Of a reply that is rewritten. Bytes of the runtime whose window is to be opened, and what is
-  // accounted for: the message of which more is to come, and what waits for the client.
-  size_t owed = 0;
-  size_t held = 0;
 
  private:
   void NoteListed(std::string_view list);
@@ -59,7 +50,6 @@ class AliasedCall {
   std::string alias_;  // of the new sandbox
   PodSandboxId removed_;
   bool lists_all_ = false;
-  std::optional<BodyRewriter> body_;
 };
 
 }  // namespace resmgr

@@ -7,6 +7,7 @@
 #include "pkg/cri/call_reading.h"
 #include "pkg/cri/connection.h"
 #include "pkg/cri/relay.h"
+#include "pkg/cri/status_numbers.h"
 #include "pkg/h2/memory.h"
 
 namespace resmgr {
@@ -94,8 +95,28 @@ h2::HeaderBlock Call::HeadersToSend(bool other_message) const {
   if (other_message || (reading_ != nullptr && reading_->other_handlers))
     headers.Remove("content-length");
   // What is compressed could not be rewritten.
-  if (aliased_ != nullptr && aliased_->RewritesReply()) headers.Remove("grpc-accept-encoding");
+  if (RewritesReply()) headers.Remove("grpc-accept-encoding");
   return headers;
+}
+
+bool Call::RewritesReply() const {
+  return (aliased_ != nullptr && aliased_->RewritesReply()) ||
+         (LookedAt() && reading_->stages->call.ShowsAsked());
+}
+
+void Call::BeginRewriting() {
+  if (!RewritesReply()) return;
+  BodyRewriter::Rewrite rewrite = [this](std::string_view message) {
+    return aliased_->Rewrite(message);
+  };
+  if (aliased_ == nullptr || !aliased_->RewritesReply()) {
+    rewrite = [this](std::string_view message) {
+      return WithCpuNumbers(message, [this](CpuNumbers& reported) {
+        if (LookedAt()) reading_->stages->call.ShowAsked(reported);
+      });
+    };
+  }
+  rewriting_ = std::make_unique<Rewriting>(std::move(rewrite));
 }
 
 bool Call::Forward(const h2::HeaderBlock& headers, bool end) {
@@ -106,6 +127,7 @@ bool Call::Forward(const h2::HeaderBlock& headers, bool end) {
     server_ = (*session)->OpenStream(headers, end, *this);
     if (server_ != nullptr) {
       clock_.NoteForwarded();
+      BeginRewriting();
       return true;
     }
     session = Unavailable("the runtime closed the connection");
@@ -132,10 +154,10 @@ void Call::OnData(h2::Stream& stream, const h2::Slice& data) {
   }
   if (tap_ != nullptr) tap_->OnReplyData(data.view());
   if (events_ != nullptr) events_->Feed(data.view());
-  if (aliased_ != nullptr && aliased_->RewritesReply()) return PassRewritten(data);
   if (ReadsReply() && reading_->reply.fits()) {
     reading_->reply.Add(data, connection_.scratch());
   }
+  if (rewriting_ != nullptr) return PassRewritten(data);
   client_->SendData(data);
 }
 
@@ -145,8 +167,7 @@ void Call::OnEnd(h2::Stream& stream, const h2::HeaderBlock& trailers) {
       OnMalformed("ended its answer without a status");
       return;
     }
-    if (aliased_ != nullptr && aliased_->RewritesReply() && !aliased_->body().complete() &&
-        ReadGrpcStatus(trailers).ok()) {
+    if (rewriting_ != nullptr && !rewriting_->body.complete() && ReadGrpcStatus(trailers).ok()) {
       OnMalformed("ended its answer within a message");
       return;
     }
@@ -187,6 +208,7 @@ void Call::GiveUp() {
   EndPipeline();
   routing_.reset();
   fan_out_.reset();
+  rewriting_.reset();
   aliased_.reset();
   if (server_ != nullptr) server_->Reset(static_cast<uint32_t>(h2::ErrorCode::kCancel));
   if (reading_ == nullptr) return;
@@ -218,7 +240,7 @@ void Call::OnSent(h2::Stream& stream, size_t count) {
   if (FromClient(stream)) {
     if (server_ != nullptr) {
       // Which may be the end of all this.
-      if (aliased_ != nullptr && aliased_->RewritesReply()) return ConsumeRewritten();
+      if (rewriting_ != nullptr) return ConsumeRewritten();
       server_->Consume(count);
     }
     if (fan_out_ != nullptr) fan_out_->OnSent(client_->queued());
@@ -238,6 +260,7 @@ void Call::OnClose(h2::Stream& stream, uint32_t error_code) {
     EndPipeline();
     routing_.reset();
     fan_out_.reset();
+    rewriting_.reset();
     aliased_.reset();
     collecting_ = false;
     const bool ended = error_code == static_cast<uint32_t>(h2::ErrorCode::kNoError);

@@ -4,11 +4,13 @@
 #include <chrono>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/recycled.h"
 #include "pkg/cri/aliased_call.h"
 #include "pkg/cri/backend_router.h"
+#include "pkg/cri/body_rewriter.h"
 #include "pkg/cri/call_clock.h"
 #include "pkg/cri/call_tap.h"
 #include "pkg/cri/event_reader.h"
@@ -63,6 +65,16 @@ class Call final : public h2::StreamHandler,
  private:
   // What only a call has that stages look at.
   struct Reading;
+  // A reply of one runtime whose messages become others.
+  struct Rewriting {
+    explicit Rewriting(BodyRewriter::Rewrite rewrite) : body(std::move(rewrite)) {}
+
+    BodyRewriter body;
+    // Bytes of the runtime whose window is to be opened, and what is accounted for: the message of
+    // which more is to come, and what waits for the client.
+    size_t owed = 0;
+    size_t held = 0;
+  };
 
   bool FromClient(const h2::Stream& stream) const { return &stream == client_.get(); }
   // Whether stages look at it now.
@@ -71,6 +83,10 @@ class Call final : public h2::StreamHandler,
   void EndPipeline();
   // Keeps nothing that is only for going on.
   void GiveUp();
+  // Its messages become others: handlers have aliases, or the client is shown what it asked for.
+  // Known from when it is forwarded.
+  bool RewritesReply() const;
+  void BeginRewriting();
   // Opens the runtime's stream; false when the call was finished instead.
   bool Forward(const h2::HeaderBlock& headers, bool end);
   // The client's header fields, as they fit the request that the runtime gets and the reply that is
@@ -152,6 +168,7 @@ class Call final : public h2::StreamHandler,
   std::unique_ptr<CallRouting> routing_;  // where there are several runtimes
   std::unique_ptr<FanOutCall> fan_out_;   // in place of server_, where it goes to all of them
   std::unique_ptr<AliasedCall> aliased_;  // where handlers have aliases that it may name
+  std::unique_ptr<Rewriting> rewriting_;  // where the reply of one runtime is rewritten
   std::unique_ptr<EventReader> events_;   // of GetContainerEvents
   bool reported_ = false;
   bool refused_ = false;    // by the runtime, where the method is unknown

@@ -36,8 +36,8 @@ bool Call::ReadsReply() const {
 }
 
 void Call::PassRewritten(const h2::Slice& data) {
-  aliased_->owed += data.size();
-  const StatusOr<std::string> more = aliased_->body().Feed(data.view());
+  rewriting_->owed += data.size();
+  const StatusOr<std::string> more = rewriting_->body.Feed(data.view());
   if (!more.ok()) return Finish(Annotate(more.status(), "the runtime"));
   const h2::SliceQueue pieces = CopyInPieces(*more);
   for (const h2::Slice& slice : pieces.slices())
@@ -47,14 +47,14 @@ void Call::PassRewritten(const h2::Slice& data) {
 
 void Call::ConsumeRewritten() {
   const size_t waiting = client_->queued();
-  const size_t held = aliased_->body().held() + waiting;
-  const size_t before = std::exchange(aliased_->held, held);
+  const size_t held = rewriting_->body.held() + waiting;
+  const size_t before = std::exchange(rewriting_->held, held);
   if (held > before && !HoldReply(held - before)) return;
   if (held < before) {
     connection_.Release(before - held);
     held_ -= before - held;
   }
-  if (waiting < FanOutCall::kMostWaiting) server_->Consume(std::exchange(aliased_->owed, 0));
+  if (waiting < FanOutCall::kMostWaiting) server_->Consume(std::exchange(rewriting_->owed, 0));
 }
 
 void Call::OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) {

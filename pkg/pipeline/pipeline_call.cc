@@ -303,6 +303,27 @@ void PipelineCall::ExpireHold() {
   Release(call);
 }
 
+bool PipelineCall::ShowsAsked() const {
+  if (phase_ != Phase::kForwarded || request_->operation() != Operation::kContainerStatus) {
+    return false;
+  }
+  const auto is_file_of_shares = [](const FieldOwner& owner) {
+    return owner.change.field == Field::kUnified &&
+           MeaningOf(owner.change).field == Field::kCpuShares;
+  };
+  const bool in_file =
+      !pipeline_.owners_.empty() &&
+      std::ranges::any_of(pipeline_.owners_.Of(request_->container_id), is_file_of_shares);
+  return std::ranges::any_of(
+      calls_, [&](const auto& call) { return call->ShowsAsked(*request_, in_file); });
+}
+
+void PipelineCall::ShowAsked(CpuNumbers& reported) const {
+  if (phase_ != Phase::kForwarded) return;
+  for (const auto& call : calls_)
+    call->ShowAsked(*request_, reported);
+}
+
 void PipelineCall::KeepOwners() {
   const Operation operation = request_->operation();
   if (operation == Operation::kRemoveContainer && outcome_.ok() && !pipeline_.owners_.empty()) {

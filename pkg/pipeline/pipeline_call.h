@@ -69,6 +69,10 @@ class PipelineCall {
   void RollBack();
   // The client has gone away: the call ends, and the front is told nothing more about it.
   void Abandon();
+  // After the request was forwarded: whether numbers in the reply are to be replaced with those
+  // that the client asked for (StageCall::ShowsAsked), and doing it.
+  bool ShowsAsked() const;
+  void ShowAsked(CpuNumbers& reported) const;
   // Once the client may get the reply: not OK where it gets this error instead of a good one.
   const Status& reply_error() const { return reply_error_; }
   // A stage holds the reply.

@@ -225,6 +225,12 @@ class NoticeCall final : public StageCall {
  public:
   explicit NoticeCall(PolicyStage& stage) : StageCall(stage), manager_(stage.manager()) {}
 
+  bool ShowsAsked(const Request& request, bool shares_in_file) const override {
+    return manager_.SentOtherNumbers(request.container_id, shares_in_file);
+  }
+  void ShowAsked(const Request& request, CpuNumbers& reported) const override {
+    manager_.ShowAsked(request.container_id, reported);
+  }
   void After(Request& request, const Outcome& outcome) override {
     switch (request.operation()) {
       case Operation::kRunPodSandbox:

@@ -18,6 +18,8 @@ namespace resmgr {
 //   after only        RunPodSandbox, StopPodSandbox, RemovePodSandbox, StopContainer,
 //                     RemoveContainer, ContainerStatus, UpdatePodSandboxResources
 //
+// The reply to ContainerStatus shows the numbers that the client asked for.
+//
 // It has no deadline: the manager ends by itself what waits for too long. Loop's thread only.
 class PolicyStage final : public Stage {
  public:

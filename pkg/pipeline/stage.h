@@ -12,6 +12,7 @@
 #include "pkg/base/status.h"
 #include "pkg/model/adjustment.h"
 #include "pkg/model/container_details.h"
+#include "pkg/model/cpu_numbers.h"
 #include "pkg/model/operation.h"
 #include "pkg/model/request.h"
 
@@ -115,6 +116,14 @@ class StageCall {
   virtual void RollBack() {}
   // The call ended. Stages see that in reverse order, the client after them.
   virtual void After(Request& request, const Outcome& outcome);
+  // ContainerStatus, when it is forwarded: whether the reply may show numbers in place of those
+  // that the client asked for. `shares_in_file`: a stage has set a file of the container's cgroup
+  // v2 in place of its shares.
+  virtual bool ShowsAsked(const Request& /*request*/, bool /*shares_in_file*/) const {
+    return false;
+  }
+  // Puts those that the client asked for in their place, when the reply is here.
+  virtual void ShowAsked(const Request& /*request*/, CpuNumbers& /*reported*/) const {}
   // Which of its plugins made this change of the adjustment that it has just answered with, for
   // `explain`; "" where a stage has none.
   virtual std::string PluginOf(const FieldChange& /*change*/) const { return {}; }

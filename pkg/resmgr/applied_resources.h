@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pkg/model/container.h"
+#include "pkg/model/cpu_numbers.h"
 #include "pkg/model/resource_values.h"
 
 namespace resmgr {
@@ -18,6 +19,10 @@ struct AppliedResources : ResourceValues {
 // placement leaves alone, so that a value which the policy no longer overrides is restored. A
 // number that was set later stays.
 AppliedResources DesiredResources(const Container& container);
+
+// The numbers of it, for any placement and request.
+CpuNumbers NumbersInForce(const NumbersSetLater& later, const Placement& placement,
+                          const LinuxResources& requested);
 
 // What the runtime reports to be in force.
 AppliedResources ReportedResources(const LinuxResources& resources);

@@ -125,6 +125,14 @@ void ResourceManager::UpdateFailed(const Admission& admission) {
   impl_->EndUpdate(admission, nullptr);
 }
 
+bool ResourceManager::SentOtherNumbers(const ContainerId& id, bool shares_in_file) const {
+  return impl_->SentOtherNumbers(id, shares_in_file);
+}
+
+void ResourceManager::ShowAsked(const ContainerId& id, CpuNumbers& reported) const {
+  impl_->ShowAsked(id, reported);
+}
+
 void ResourceManager::SetByStage(const ContainerId& id, const ResourceValues& values,
                                  bool accepted) {
   impl_->SetByStage(id, values, accepted);

@@ -16,6 +16,7 @@
 #include "pkg/metrics/metrics.h"
 #include "pkg/model/adjustment.h"
 #include "pkg/model/container.h"
+#include "pkg/model/cpu_numbers.h"
 #include "pkg/model/create_request.h"
 #include "pkg/model/pod.h"
 #include "pkg/model/resource_values.h"
@@ -192,6 +193,12 @@ class ResourceManager {
   // `sent`: as of CreateSucceeded.
   void UpdateSucceeded(const Admission& admission, const ResourceValues& sent = {});
   void UpdateFailed(const Admission& admission);
+
+  // Whether the numbers that the runtime reports of the container may be others than those that the
+  // client asked for, and the replacement of these in a report (asked_numbers.h). `shares_in_file`:
+  // a stage may have set a file of cgroup v2 in place of the shares.
+  bool SentOtherNumbers(const ContainerId& id, bool shares_in_file) const;
+  void ShowAsked(const ContainerId& id, CpuNumbers& reported) const;
 
   // A later stage is about to have the runtime set these values, or, `accepted`, the runtime has.
   void SetByStage(const ContainerId& id, const ResourceValues& values, bool accepted);

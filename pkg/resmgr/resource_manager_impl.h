@@ -85,6 +85,8 @@ class ResourceManager::Impl : public Pusher::Listener,
 
   // set_later.cc
   void CreationSent(ContainerKey key, const Adjustment& sent);
+  bool SentOtherNumbers(const ContainerId& id, bool shares_in_file) const;
+  void ShowAsked(const ContainerId& id, CpuNumbers& reported) const;
   void SetByStage(const ContainerId& id, const ResourceValues& values, bool accepted);
 
   // policy_changes.cc

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pkg/resmgr/applied_resources.h"
+#include "pkg/resmgr/asked_numbers.h"
 #include "pkg/resmgr/reported_numbers.h"
 #include "pkg/resmgr/resource_manager_impl.h"
 
@@ -77,6 +78,16 @@ void ResourceManager::Impl::SetByStage(const ContainerId& id, const ResourceValu
   TakeSent(values, {}, record->container.set_later);
   pusher_.TakeSetLater(*record);
   state_writer_.MarkChanged(*record);
+}
+
+bool ResourceManager::Impl::SentOtherNumbers(const ContainerId& id, bool shares_in_file) const {
+  const ContainerRecord* const record = store_.Resolve(id);
+  return record != nullptr && (shares_in_file || resmgr::SentOtherNumbers(*record));
+}
+
+void ResourceManager::Impl::ShowAsked(const ContainerId& id, CpuNumbers& reported) const {
+  const ContainerRecord* const record = store_.Resolve(id);
+  if (record != nullptr) resmgr::ShowAsked(*record, reported);
 }
 
 void ResourceManager::Impl::NoteFirstReport(ContainerRecord& record) {
