@@ -86,13 +86,15 @@ std::string PodAmounts(const Reply& object) {
   return text;
 }
 
-// {"nri 10-logger", "environment HTTP_PROXY, mounts /data"}: what each stage or plugin changed.
+// {"nri 10-logger", "cpu_shares = 512, environment HTTP_PROXY"}: what each stage or plugin changed.
 std::vector<std::pair<std::string, std::string>> ChangesOf(const Reply& container) {
   std::vector<std::pair<std::string, std::string>> changes;
   for (const Reply& owner : container.value("owners", Reply::array())) {
     const std::string key = owner.value("key", "");
     const std::string plugin = owner.value("plugin", "");
-    std::string what = Cell(owner, "field") + (key.empty() ? "" : " " + key);
+    const std::string value = owner.value("value", "");
+    std::string what = Cell(owner, "field") + (key.empty() ? "" : " " + key) +
+                       (value.empty() ? "" : " = " + value);
     std::string whose = Cell(owner, "stage") + (plugin.empty() ? "" : " " + plugin);
     const auto same = std::find_if(changes.begin(), changes.end(),
                                    [&whose](const auto& known) { return known.first == whose; });

@@ -38,16 +38,20 @@ TEST(ExplainCommandTest, UnderTheNullPolicyTellsWhatHookServersChanged) {
   const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
       "cpus":"0-3","mems":"","shares":512,"quota":50000,"period":100000,"memoryLimit":0,
       "policy":"null","hints":[],"candidates":[],"owners":[
-        {"field":"cpu_shares","key":"","stage":"hooks","plugin":"koordlet.json"},
+        {"field":"cpu_shares","key":"","stage":"hooks","plugin":"koordlet.json","value":"512"},
+        {"field":"unified","key":"cpu.idle","stage":"hooks","plugin":"koordlet.json","value":"1"},
         {"field":"environment","key":"A","stage":"hooks","plugin":"koordlet.json"}]})");
   const std::string text = ExplanationText(Reply::array({container}));
   EXPECT_THAT(text, HasSubstr("shop/db/main\n"));
   EXPECT_THAT(text, HasSubstr("CPUs 0-3, shared; any memory node\n"));
   EXPECT_THAT(text, HasSubstr("CPU shares 512, CPU limit 0.5\n"));
-  EXPECT_THAT(text, HasSubstr("set by hooks koordlet.json  cpu_shares, environment A\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "set by hooks koordlet.json  cpu_shares = 512, unified cpu.idle = 1, environment A\n"));
   EXPECT_THAT(text, Not(HasSubstr("asks for")));
   EXPECT_THAT(ExplanationText(Reply::array({container, container})),
-              HasSubstr("cpu_shares, environment A by hooks koordlet.json\n"));
+              HasSubstr("unified cpu.idle = 1, environment A by hooks koordlet.json\n"));
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "pkg/admin/stage_json.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/container_facts.h"
+#include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/update_remedies.h"
 
 namespace resmgr {
@@ -19,10 +21,6 @@ namespace {
 template <typename Set>
 std::string ListOf(const std::optional<Set>& decided, const std::optional<std::string>& requested) {
   return decided ? decided->ToString() : requested.value_or("");
-}
-
-int64_t NumberOf(const std::optional<int64_t>& decided, const std::optional<int64_t>& requested) {
-  return decided ? *decided : requested.value_or(0);
 }
 
 // What of it is known, in the units of ContainerJson.
@@ -50,14 +48,12 @@ LinuxResources ShownOverhead(const Snapshot& snapshot, const Pod& pod) {
 
 OrderedJson PlacementOwnersJson(const Placement& placement) {
   OrderedJson owners = OrderedJson::array();
-  const auto add = [&owners](bool decided, Field field) {
-    if (decided) owners.push_back(OwnerJson({.change = {.field = field}, .stage = "policy"}));
-  };
-  add(placement.cpus.has_value(), Field::kCpusetCpus);
-  add(placement.mems.has_value(), Field::kCpusetMems);
-  add(placement.cpu_shares.has_value(), Field::kCpuShares);
-  add(placement.cpu_quota.has_value(), Field::kCpuQuota);
-  add(placement.cpu_period.has_value(), Field::kCpuPeriod);
+  const Adjustment decided(placement.values());
+  for (FieldChange& change : decided.Changes()) {
+    std::string value = ShownValue(decided, change);
+    owners.push_back(OwnerJson(
+        {.change = std::move(change), .stage = "policy", .plugin = {}, .value = std::move(value)}));
+  }
   return owners;
 }
 
@@ -99,6 +95,7 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
   const Placement& placement = container.placement;
   const LinuxResources& requested = container.requested;
   const CpuSet cpus = placement.cpus.value_or(CpuSet());
+  const CpuNumbers numbers = NumbersInForce(container.set_later, placement, requested);
   OrderedJson object = {
       {"id", container.id.value()},
       {"pod", pod.name},
@@ -110,9 +107,9 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
       {"mems", ListOf(placement.mems, requested.cpuset_mems)},
       {"exclusive", placement.exclusive.ToString()},
       {"shared", (cpus - placement.exclusive).ToString()},
-      {"shares", NumberOf(placement.cpu_shares, requested.cpu_shares)},
-      {"quota", QuotaOrNone(NumberOf(placement.cpu_quota, requested.cpu_quota))},
-      {"period", NumberOf(placement.cpu_period, requested.cpu_period)},
+      {"shares", numbers.shares.value_or(0)},
+      {"quota", QuotaOrNone(numbers.quota)},
+      {"period", numbers.period.value_or(0)},
       {"memoryLimit", requested.memory_limit.value_or(0)},
       {"pool", placement.pool},
       {"policy", policy},

@@ -40,6 +40,22 @@ TEST_F(NodeJsonTest, TellsOfContainersWhatTheContractNames) {
   EXPECT_EQ(list[0]["policy"], "first-fit");
 }
 
+TEST_F(NodeJsonTest, ShowsTheNumbersInForceAndWhoSetThem) {
+  const ContainerId id = node_.Run("app", QosClass::kGuaranteed, 2000);
+  const auto shown = [this] { return Explain("app").at(0); };
+  EXPECT_EQ(shown()["shares"], 2048);
+  EXPECT_EQ(shown()["quota"], -1) << "the policy lifts it";
+  const OrderedJson quota = {
+      {"field", "cpu_quota"}, {"key", ""}, {"stage", "policy"}, {"plugin", ""}, {"value", "none"}};
+  EXPECT_THAT(shown()["owners"], testing::Contains(quota));
+  // As a hook server or a plugin does.
+  node_.manager().SetByStage(id, {.cpu_shares = 512, .cpu_quota = 60'000, .cpu_period = 50'000},
+                             /*accepted=*/true);
+  EXPECT_EQ(shown()["shares"], 512);
+  EXPECT_EQ(shown()["quota"], 60'000);
+  EXPECT_EQ(shown()["period"], 50'000);
+}
+
 TEST_F(NodeJsonTest, ExplainsWhatElseAContainerHas) {
   Pod pod;
   pod.id = PodSandboxId("s-1");

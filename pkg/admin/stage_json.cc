@@ -62,10 +62,12 @@ OrderedJson RuntimesJson(const std::vector<RuntimeView>& runtimes) {
 }
 
 OrderedJson OwnerJson(const FieldOwner& owner) {
-  return {{"field", ToString(owner.change.field)},
-          {"key", owner.change.key},
-          {"stage", owner.stage},
-          {"plugin", owner.plugin}};
+  OrderedJson object = {{"field", ToString(owner.change.field)},
+                        {"key", owner.change.key},
+                        {"stage", owner.stage},
+                        {"plugin", owner.plugin}};
+  if (!owner.value.empty()) object["value"] = owner.value;
+  return object;
 }
 
 void AddOwners(const FieldOwners& owners, OrderedJson& containers) {

@@ -2,9 +2,14 @@
 #include "pkg/pipeline/field_owners.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "pkg/base/parse.h"
 #include "pkg/model/unified_files.h"
 
 namespace resmgr {
@@ -20,7 +25,85 @@ void ForgetOtherForms(const FieldChange& change, std::vector<FieldOwner>& owners
   });
 }
 
+constexpr size_t kShownValue = 64;
+
+std::string Text(const std::optional<int64_t>& number) {
+  return number ? fmt::format("{}", *number) : "";
+}
+
+std::string Text(const std::optional<std::string>& text) {
+  return text ? Printable(*text, kShownValue) : "";
+}
+
+template <typename Set>
+std::string ListText(const std::optional<Set>& set, bool clears) {
+  if (set) return set->ToString();
+  return clears ? "any" : "";
+}
+
+// nullptr: there is no edit with this key.
+template <typename Edit>
+std::string EditText(const Edit* edit) {
+  if (edit == nullptr) return "";
+  if (!edit->value) return "removed";
+  return Printable(fmt::format("{}", *edit->value), kShownValue);
+}
+
+std::string WideValue(const WideAdjustment& wide, const FieldChange& change) {
+  switch (change.field) {
+    case Field::kMemoryLimit:
+      return Text(wide.memory_limit);
+    case Field::kMemorySwapLimit:
+      return Text(wide.memory_swap_limit);
+    case Field::kOomScoreAdj:
+      return Text(wide.oom_score_adj);
+    case Field::kHugepageLimits:
+      return EditText(wide.hugepage_limits.Find(change.key));
+    case Field::kUnified:
+      return EditText(wide.unified.Find(change.key));
+    case Field::kBlockioClass:
+      return Text(wide.blockio_class);
+    case Field::kRdtClass:
+      return Text(wide.rdt_class);
+    case Field::kCgroupParent:
+      return Text(wide.cgroup_parent);
+    default:
+      return "";
+  }
+}
+
 }  // namespace
+
+std::string ShownValue(const Adjustment& adjustment, const FieldChange& change) {
+  const ResourceValues& values = adjustment.values;
+  switch (change.field) {
+    case Field::kCpusetCpus:
+      return ListText(values.cpus, adjustment.clears_cpus());
+    case Field::kCpusetMems:
+      return ListText(values.mems, adjustment.clears_mems());
+    case Field::kCpuShares:
+      return Text(values.cpu_shares);
+    case Field::kCpuQuota:
+      return values.cpu_quota == -1 ? "none" : Text(values.cpu_quota);
+    case Field::kCpuPeriod:
+      return Text(values.cpu_period);
+    default:
+      return adjustment.wide() == nullptr ? "" : WideValue(*adjustment.wide(), change);
+  }
+}
+
+bool LookLikeOneProgram(std::string_view a, std::string_view b) {
+  const auto bare = [](std::string_view name) {
+    constexpr std::string_view kEnding = ".json";
+    constexpr size_t kIndex = 3;  // "00-"
+    if (name.ends_with(kEnding)) name.remove_suffix(kEnding.size());
+    if (name.size() > kIndex && name[kIndex - 1] == '-') name.remove_prefix(kIndex);
+    return name;
+  };
+  const std::string_view x = bare(a);
+  const std::string_view y = bare(b);
+  return !x.empty() && !y.empty() && (x.starts_with(y) || y.starts_with(x));
+}
 
 FieldOwners::Containers::iterator FieldOwners::Find(std::string_view id) {
   const auto found = owners_.lower_bound(id);

@@ -18,9 +18,19 @@ struct FieldOwner {
   FieldChange change;
   std::string stage;
   std::string plugin{};
+  std::string value{};  // ShownValue
 
   friend bool operator==(const FieldOwner&, const FieldOwner&) = default;
 };
+
+// The value of a change, for people: of resources, block I/O and RDT classes and the cgroup parent.
+// Environment variables, labels, annotations and arguments may be secrets; of these, and of what
+// has no short value, it is "".
+std::string ShownValue(const Adjustment& adjustment, const FieldChange& change);
+
+// Whether two names of plugins are those of one program, without the index and the ending that
+// names have: "koordlet.json", a hook server's file, and "00-koordlet_nri", an NRI plugin.
+bool LookLikeOneProgram(std::string_view a, std::string_view b);
 
 // Which stage changed which field of which container, for `explain`. What the stage that owns the
 // placement sets is not in it: that is what no other stage owns. Bounded: beyond kMostContainers

@@ -28,6 +28,39 @@ TEST(FieldOwnersTest, TheLastChangeOfAFieldCounts) {
   EXPECT_THAT(owners.Of(ContainerId("other")), IsEmpty());
 }
 
+TEST(FieldOwnersTest, NamesOfOneProgramAreAlike) {
+  EXPECT_TRUE(LookLikeOneProgram("koordlet.json", "00-koordlet_nri"));
+  EXPECT_TRUE(LookLikeOneProgram("50-mine", "10-mine.json"));
+  for (const char* const other : {"10-other", "", "00-", ".json", "10-,20-koordlet"})
+    EXPECT_FALSE(LookLikeOneProgram("koordlet.json", other)) << other;
+}
+
+TEST(FieldOwnersTest, ValuesAreShownWhereTheyAreNoSecrets) {
+  Adjustment adjustment(ResourceValues{.cpus = CpuSet{1, 2}, .cpu_shares = 512, .cpu_quota = -1});
+  adjustment.Wide().memory_limit = 4096;
+  adjustment.Wide().unified.Set("memory.high", "max");
+  adjustment.Wide().unified.Remove("cpu.idle");
+  adjustment.Wide().hugepage_limits.Set("2MB", 7);
+  adjustment.Wide().environment.Set("TOKEN", "secret");
+  adjustment.Wide().annotations.Set("note", "secret");
+  adjustment.Wide().clear_mems = true;
+  const auto shown = [&adjustment](Field field, std::string key = {}) {
+    return ShownValue(adjustment, {.field = field, .key = std::move(key)});
+  };
+  EXPECT_EQ(shown(Field::kCpusetCpus), "1-2");
+  EXPECT_EQ(shown(Field::kCpusetMems), "any");
+  EXPECT_EQ(shown(Field::kCpuShares), "512");
+  EXPECT_EQ(shown(Field::kCpuQuota), "none");
+  EXPECT_EQ(shown(Field::kMemoryLimit), "4096");
+  EXPECT_EQ(shown(Field::kUnified, "memory.high"), "max");
+  EXPECT_EQ(shown(Field::kUnified, "cpu.idle"), "removed");
+  EXPECT_EQ(shown(Field::kHugepageLimits, "2MB"), "7");
+  for (const FieldChange& change : adjustment.Changes()) {
+    EXPECT_EQ(ShownValue(adjustment, change).find("secret"), std::string::npos)
+        << ToString(change.field);
+  }
+}
+
 TEST(FieldOwnersTest, AFileAndItsFieldHaveOneOwner) {
   FieldOwners owners;
   owners.Add("id", {Owner(Field::kUnified, "cpu.weight", "one"),

@@ -11,6 +11,7 @@ namespace {
 
 // In place of a stage's name: what the request itself says.
 constexpr std::string_view kClient = "client";
+constexpr size_t kMostReported = 64;
 
 }  // namespace
 
@@ -82,6 +83,19 @@ void Pipeline::NoteLeftOut(const Stage& stage, const FieldChange& change) {
       "stage {} sets {} {}, for which the request has no place: left out ({} more like this "
       "were not logged)",
       stage.options().name, ToString(change.field), Printable(change.key), *suppressed);
+}
+
+void Pipeline::NoteBoth(const FieldOwner& former, const FieldOwner& later) {
+  if (former.stage == later.stage || !LookLikeOneProgram(former.plugin, later.plugin)) return;
+  std::string names = fmt::format("{} {} and {} {}", former.stage, Printable(former.plugin),
+                                  later.stage, Printable(later.plugin));
+  if (reported_both_.size() == kMostReported || reported_both_.contains(names)) return;
+  log_.Warn(
+      "{} both set {} of one container: if they are one program, it changes the value twice. "
+      "Switch "
+      "one of them off, for koordlet with -enable-nri-runtime-hook=false",
+      names, ToString(later.change.field));
+  reported_both_.insert(std::move(names));
 }
 
 void Pipeline::NoteIgnoredFailure(const Stage& stage, const Status& why) {

@@ -78,6 +78,9 @@ class Pipeline {
   // The protocol cannot carry what a stage wants, and the container gets all but that.
   void NoteLeftOut(const Stage& stage, const FieldChange& change);
   void NoteIgnoredFailure(const Stage& stage, const Status& why);
+  // Two stages changed one field of a request. Warns once where their plugins look like one program
+  // that is asked twice: it would scale a value twice.
+  void NoteBoth(const FieldOwner& former, const FieldOwner& later);
   // A call went on, or ended, that had waited for the stage since then.
   void NoteWait(const Stage& stage, std::chrono::steady_clock::time_point since);
 
@@ -93,6 +96,7 @@ class Pipeline {
   FieldOwners owners_;
   std::set<std::string, std::less<>> reported_;       // stages whose placements were dropped
   std::set<std::string, std::less<>> reported_keys_;  // and those whose labels were
+  std::set<std::string, std::less<>> reported_both_;  // and names of one program
   uint64_t dropped_placements_ = 0;
   uint64_t ignored_failures_ = 0;
 };

@@ -211,7 +211,18 @@ Status PipelineCall::NoteChanges(const StageCall& call, const Adjustment& adjust
   }
   for (FieldChange& change : changes) {
     std::string plugin = call.PluginOf(change);
-    owners_.push_back({.change = std::move(change), .stage = name, .plugin = std::move(plugin)});
+    std::string value = ShownValue(adjustment, change);
+    // Numbers alone: of these a program makes others each time, and there are few.
+    const auto before = change.field > Field::kOomScoreAdj || plugin.empty()
+                            ? owners_.end()
+                            : std::ranges::find(owners_, change, &FieldOwner::change);
+    if (before != owners_.end()) {
+      pipeline_.NoteBoth(*before, {.change = change, .stage = name, .plugin = plugin});
+    }
+    owners_.push_back({.change = std::move(change),
+                       .stage = name,
+                       .plugin = std::move(plugin),
+                       .value = std::move(value)});
   }
   return OkStatus();
 }

@@ -434,6 +434,69 @@ TEST_F(PipelineTest, RemembersWhichPluginOfAStageChangedWhat) {
                           FieldOwner{.change = change("B"), .stage = "nri"}));
 }
 
+// Scales a quota, as a plugin of this name.
+class ScalingStage final : public Stage {
+ public:
+  ScalingStage(std::string name, std::string plugin)
+      : Stage({.name = std::move(name), .operations = kCreate}), plugin_(std::move(plugin)) {}
+  std::unique_ptr<StageCall> Begin(const Request&) override {
+    return std::make_unique<Call>(*this);
+  }
+
+ private:
+  class Call final : public StageCall {
+   public:
+    explicit Call(ScalingStage& stage) : StageCall(stage), plugin_(stage.plugin_) {}
+    void Before(Request&, const Adjustment& so_far) override {
+      Adjust(ResourceValues{.cpu_quota = so_far.values.cpu_quota.value_or(1000) / 2});
+    }
+    std::string PluginOf(const FieldChange&) const override { return plugin_; }
+
+   private:
+    const std::string plugin_;
+  };
+
+  const std::string plugin_;
+};
+
+TEST_F(PipelineTest, WarnsOnceOfOneProgramThatIsAskedTwice) {
+  ScalingStage hooks("hooks", "koordlet.json");
+  ScalingStage nri("nri", "00-koordlet_nri");
+  ScalingStage other("more", "10-other");
+  for (Stage* const stage : std::vector<Stage*>{&hooks, &nri, &other})
+    pipeline_.Add(*stage);
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) {
+    TestFront created(pipeline_);
+    created.call.Start(created.request);
+    EXPECT_TRUE(created.OnReplyOf(0));
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  const size_t first = log.find("both set cpu_quota of one container");
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("both set", first + 1), std::string::npos) << log;
+  EXPECT_NE(log.find("hooks koordlet.json and nri 00-koordlet_nri"), std::string::npos) << log;
+  EXPECT_NE(log.find("-enable-nri-runtime-hook=false"), std::string::npos);
+}
+
+TEST_F(PipelineTest, RemembersTheValuesThatAStageSet) {
+  FunctionStage hook({.name = "hooks", .operations = kCreate},
+                     [](auto& call, Request&, const Adjustment&) {
+                       Adjustment adjustment(ResourceValues{.cpu_shares = 512});
+                       adjustment.Wide().environment.Set("A", "1");
+                       call.Adjust(std::move(adjustment));
+                     });
+  pipeline_.Add(hook);
+  TestFront created(pipeline_);
+  created.call.Start(created.request);
+  EXPECT_TRUE(created.OnReplyOf(0));
+  EXPECT_THAT(
+      pipeline_.owners().Of(ContainerId("id")),
+      ElementsAre(
+          FieldOwner{.change = {.field = Field::kCpuShares}, .stage = "hooks", .value = "512"},
+          FieldOwner{.change = {.field = Field::kEnvironment, .key = "A"}, .stage = "hooks"}));
+}
+
 TEST_F(PipelineTest, ReadsTheDetailsThatAStageWants) {
   size_t mounts = 0;
   FunctionStage stage({.name = "a", .operations = kCreate, .details = {Detail::kMounts}},
