@@ -75,6 +75,8 @@ std::vector<std::string> Problems(const NodeView& node, const std::string& runti
     for (std::string& problem : node.machine_problems())
       problems.push_back(std::move(problem));
   }
+  for (std::string& problem : node.auditor.problems())
+    problems.push_back(std::move(problem));
   if (!node.state_saved()) problems.emplace_back("the state cannot be saved: see the log");
   return problems;
 }

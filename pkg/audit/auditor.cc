@@ -61,6 +61,11 @@ bool CanBeSentAgain(const std::vector<Drift>& drifts) {
                      [](const Drift& drift) { return drift.where != Drift::Where::kEffective; });
 }
 
+// CPUs or memory nodes in the cgroup itself.
+bool IsWrittenByAnother(const Drift& drift) {
+  return drift.where == Drift::Where::kCgroup && drift.value.starts_with("cpuset.");
+}
+
 std::string DescribeAll(const std::vector<Drift>& drifts) {
   std::string text;
   for (const Drift& drift : drifts)
@@ -197,6 +202,7 @@ void Auditor::End() {
   AuditReport report = Compare(*audit);
   if (jobs_.front().repair) Repair(report);
   LogNews(report);
+  NoteWritten(report);
   Answer(std::move(report));
 }
 
@@ -257,6 +263,44 @@ void Auditor::LogNews(const AuditReport& report) {
     found.emplace(finding.key, finding.drifts);
   }
   known_ = std::move(found);
+}
+
+void Auditor::NoteWritten(const AuditReport& report) {
+  for (auto& [key, written] : written_)
+    ++written.clean;
+  std::erase_if(written_, [this](const auto& known) {
+    return options_.manager()->snapshot().FindContainer(known.first) == nullptr ||
+           known.second.clean > kClean;
+  });
+  for (const AuditReport::Finding& finding : report.findings) {
+    const auto drift = std::ranges::find_if(finding.drifts, IsWrittenByAnother);
+    if (drift == finding.drifts.end()) continue;
+    Written& written = written_[finding.key];
+    written.container = finding.container;
+    written.last = *drift;
+    ++written.audits;
+    written.clean = 0;
+  }
+}
+
+std::vector<std::string> Auditor::problems() const {
+  constexpr size_t kNamed = 5;
+  std::vector<std::string> problems;
+  size_t count = 0;
+  if (options_.manager() == nullptr) return problems;
+  for (const auto& [key, written] : written_) {
+    if (written.audits < 2 || ++count > kNamed) continue;
+    problems.push_back(
+        fmt::format("another program writes the cpuset of {}, past the runtime: {} (in {} audits); "
+                    "stop it from "
+                    "that (koordlet: the feature gate CPUSetAllocator), then run `cri-resmgr-ctl "
+                    "audit -repair`",
+                    written.container, Describe(written.last), written.audits));
+  }
+  if (count > kNamed) {
+    problems.push_back(fmt::format("and that of {} more containers is written so", count - kNamed));
+  }
+  return problems;
 }
 
 void Auditor::Answer(StatusOr<AuditReport> result) {

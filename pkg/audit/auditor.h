@@ -86,7 +86,20 @@ class Auditor {
   // does that, and not at the next time but now.
   void RunSoon();
 
+  // Containers whose cgroup had other CPUs or memory nodes than decided in several of the last
+  // audits: another program writes them, past the runtime. One sentence each, for `status`.
+  std::vector<std::string> problems() const;
+
  private:
+  // Of one container whose cgroup was found with other CPUs or memory nodes.
+  struct Written {
+    std::string container{};
+    Drift last{};
+    size_t audits = 0;  // that found it so
+    size_t clean = 0;   // in a row, since then
+  };
+  // After so many audits without a finding a container counts as left alone.
+  static constexpr size_t kClean = 5;
   struct Audit;
 
   void Begin();
@@ -98,6 +111,7 @@ class Auditor {
   AuditReport Compare(Audit& audit) const;
   void Repair(AuditReport& report) const;
   void LogNews(const AuditReport& report);
+  void NoteWritten(const AuditReport& report);
   void Answer(StatusOr<AuditReport> result);
 
   const Options options_;
@@ -115,7 +129,8 @@ class Auditor {
   EventLoop::HandlePtr deadline_;
   OffLoop reading_;
   std::map<ContainerKey, std::vector<Drift>> known_;  // of the last audit, for the log
-  const std::shared_ptr<Auditor*> self_;              // for what runs later
+  std::map<ContainerKey, Written> written_;
+  const std::shared_ptr<Auditor*> self_;  // for what runs later
 };
 
 }  // namespace resmgr

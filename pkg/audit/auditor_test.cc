@@ -171,6 +171,56 @@ TEST_F(AuditorTest, RepairsByWhatWasDecided) {
   EXPECT_THAT(runtime().updates, IsEmpty());
 }
 
+// As koordlet's own reconciler does every minute.
+TEST_F(AuditorTest, AContainerThatDriftsAgainHasAnotherWriter) {
+  const ContainerId id = Run("a", 2000);
+  const std::string decided = node_.Placed(id);
+  PutCpus(id, "0-7");
+  ASSERT_EQ(Audit(true)->drifted, 1U);
+  runtime().AnswerAll();
+  EXPECT_THAT(auditor_->problems(), IsEmpty()) << "once";
+  PutCpus(id, decided);
+  ASSERT_EQ(Audit(true)->drifted, 0U);
+  PutCpus(id, "0-3");
+  ASSERT_EQ(Audit(true)->drifted, 1U);
+  runtime().AnswerAll();
+  ASSERT_EQ(auditor_->problems().size(), 1U);
+  EXPECT_THAT(auditor_->problems()[0],
+              testing::AllOf(HasSubstr("another program writes the cpuset of ns/a/a"),
+                             HasSubstr("0-3 in its cgroup, not " + decided),
+                             HasSubstr("in 2 audits"), HasSubstr("CPUSetAllocator")));
+  PutCpus(id, decided);
+  for (int i = 0; i < 5; ++i)
+    ASSERT_EQ(Audit()->drifted, 0U);
+  EXPECT_EQ(auditor_->problems().size(), 1U) << "not for long yet";
+  ASSERT_EQ(Audit()->drifted, 0U);
+  EXPECT_THAT(auditor_->problems(), IsEmpty()) << "it was left alone";
+}
+
+TEST_F(AuditorTest, AnotherWriterIsForgottenWithTheContainer) {
+  const ContainerId id = Run("a", 2000);
+  PutCpus(id, "0-7");
+  for (int i = 0; i < 2; ++i)
+    ASSERT_EQ(Audit()->drifted, 1U);
+  EXPECT_EQ(auditor_->problems().size(), 1U);
+  active_ = false;
+  EXPECT_THAT(auditor_->problems(), IsEmpty()) << "nothing is decided";
+  active_ = true;
+  node_.Stop(id);
+  manager().ContainerRemoved(id);
+  ASSERT_TRUE(Audit().ok());
+  EXPECT_THAT(auditor_->problems(), IsEmpty());
+}
+
+// What the runtime itself has noted, or a cgroup above takes, is nobody's write past the runtime.
+TEST_F(AuditorTest, OtherDriftsAreNoWritesPastTheRuntime) {
+  const ContainerId id = Run("a", 2000);
+  runtime().Find(id)->resources.cpuset_cpus = "6";
+  for (int i = 0; i < 3; ++i)
+    ASSERT_EQ(Audit()->drifted, 1U);
+  EXPECT_THAT(auditor_->problems(), IsEmpty());
+}
+
 TEST_F(AuditorTest, WhatACgroupAboveTakesAwayIsNotSentAgain) {
   const ContainerId id = Run("a", 2000);
   std::ofstream(cgroups_.File(fmt::format("{}/cpuset.cpus.effective", id.value()))) << "1\n";
