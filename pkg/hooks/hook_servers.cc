@@ -32,8 +32,32 @@ void HookServers::Update(const std::vector<HookFileText>& files) {
     if (file->second.server != nullptr || file->second.unusable != nullptr)
       log_.Info("hook file {} is gone", Printable(name));
     files_.erase(file);
+    NoteWell(name);
   }
+  ForgetTold();
   CountReady();
+}
+
+void HookServers::Warn(const std::string& name, std::string text) {
+  Told& told = told_[name];
+  const bool steady = told.well_since && loop_.Now() - *told.well_since >= kSteady;
+  told.well_since.reset();
+  if (steady) told.texts.clear();
+  const bool known = std::ranges::find(told.texts, text) != told.texts.end();
+  if (known || told.texts.size() == kMostTold) return;
+  log_.Warn("hook file {}{}", Printable(name), text);
+  told.texts.push_back(std::move(text));
+}
+
+void HookServers::NoteWell(const std::string& name) {
+  const auto told = told_.find(name);
+  if (told != told_.end() && !told->second.well_since) told->second.well_since = loop_.Now();
+}
+
+void HookServers::ForgetTold() {
+  std::erase_if(told_, [now = loop_.Now()](const auto& named) {
+    return named.second.well_since && now - *named.second.well_since >= kSteady;
+  });
 }
 
 void HookServers::SetTimeout(std::chrono::milliseconds timeout) {
@@ -67,14 +91,15 @@ void HookServers::Take(const HookFileText& text, File& file) {
   StatusOr<HookFile> read =
       text.text.ok() ? ParseHookFile(text.name, *text.text, timeout_) : text.text.status();
   if (!read.ok() && file.server != nullptr) {
-    log_.Warn("hook file {} is ignored, the version before stays in force: {}",
-              Printable(text.name), Printable(Message(read.status())));
+    Warn(text.name, fmt::format(" is ignored, the version before stays in force: {}",
+                                Printable(Message(read.status()))));
     return;
   }
   if (!read.ok()) return NoteUnusable(text, read.status(), file);
   file.unusable = nullptr;
   for (const std::string& warning : read->warnings)
-    log_.Warn("hook file {}: {}", Printable(text.name), warning);
+    Warn(text.name, ": " + warning);
+  NoteWell(text.name);
   if (file.server != nullptr && file.server->settings() == read->settings) return;
   log_.Info("hook file {}: server {}", Printable(text.name), Printable(read->settings.endpoint));
   std::shared_ptr<HookConnection> connection = ConnectionTo(read->settings.endpoint);
@@ -85,11 +110,12 @@ void HookServers::NoteUnusable(const HookFileText& text, Status why, File& file)
   const UnusableHookFile says =
       text.text.ok() ? ReadUnusableHookFile(*text.text) : UnusableHookFile();
   const bool refuses = says.failure == FailurePolicy::kFail && says.points.any();
-  log_.Warn("hook file {} is {}: {}", Printable(text.name),
-            refuses ? "not used, and the calls that its server would be asked about are refused, "
-                      "since it says Fail"
-                    : "ignored",
-            Printable(Message(why)));
+  Warn(text.name,
+       fmt::format(" is {}: {}",
+                   refuses ? "not used, and the calls that its server would be asked about are "
+                             "refused, since it says Fail"
+                           : "ignored",
+                   Printable(Message(why))));
   file.unusable = std::make_shared<UnusableServer>(
       loop_, HookServerSettings{.file = text.name, .failure = says.failure, .points = says.points},
       Unavailable("the file is not used: {}", Message(why)));

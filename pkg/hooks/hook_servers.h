@@ -33,10 +33,11 @@ class HookServers final : public HookServersPort {
   void SetTimeout(std::chrono::milliseconds timeout);
 
   // All files of the directory at one moment. A version of a file that cannot be used is reported
-  // once and leaves the one before in force: koordlet writes in place, so that half a file can be
-  // read. A file without such a version, and one beyond the limit, has no server: calls that it
-  // would be asked about are refused where it says Fail. Files that are gone have no server any
-  // more. A server whose endpoint stays the same keeps its connection.
+  // once, however often it comes back within seconds, and leaves the one before in force: koordlet
+  // writes in place, so that half a file can be read. A file without such a version, and one beyond
+  // the limit, has no server: calls that it would be asked about are refused where it says Fail.
+  // Files that are gone have no server any more. A server whose endpoint stays the same keeps its
+  // connection.
   void Update(const std::vector<HookFileText>& files);
 
   std::vector<std::shared_ptr<HookServerPort>> ServersOf(HookPoint point) const override;
@@ -55,6 +56,21 @@ class HookServers final : public HookServersPort {
     std::shared_ptr<UnusableServer> unusable{};   // where there is none
   };
 
+  // What was logged of a file. It outlives the file: a server that writes its file anew, or
+  // replaces it, shows it empty or broken for a moment each time.
+  struct Told {
+    std::vector<std::string> texts{};
+    // The time since which nothing was wrong with it, or it was gone; reset while it is wrong.
+    std::optional<EventLoop::Clock::time_point> well_since{};
+  };
+  static constexpr std::chrono::seconds kSteady{10};
+  static constexpr size_t kMostTold = 8;
+
+  // Logs it, unless that was said of the file before, or much else, and it was not well for kSteady
+  // since.
+  void Warn(const std::string& name, std::string text);
+  void NoteWell(const std::string& name);
+  void ForgetTold();
   void Take(const HookFileText& text, File& file);
   void NoteUnusable(const HookFileText& text, Status why, File& file);
   std::shared_ptr<HookConnection> ConnectionTo(const std::string& endpoint);
@@ -66,6 +82,7 @@ class HookServers final : public HookServersPort {
   std::chrono::milliseconds timeout_;
   Metrics* const metrics_;
   std::map<std::string, File> files_;  // by name
+  std::map<std::string, Told> told_;   // likewise
   std::function<void(size_t)> changed_;
   std::optional<size_t> ready_;  // that was told
   // A connection may outlive this, with a call that is under way.

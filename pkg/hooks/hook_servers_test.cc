@@ -57,6 +57,35 @@ TEST_F(HookServersTest, ABadVersionLeavesTheOneBeforeInForce) {
   EXPECT_EQ(servers_.All().front()->settings().failure, FailurePolicy::kFail);
 }
 
+TEST_F(HookServersTest, ABadVersionThatComesBackIsToldOnce) {
+  const auto count = [](const std::string& text, std::string_view what) {
+    size_t found = 0;
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+      ++found;
+    return found;
+  };
+  testing::internal::CaptureStderr();
+  // koordlet writes its file in place, and does so at each start.
+  for (size_t i = 0; i < 20; ++i) {
+    servers_.Update({{"a.json", Text("/run/a", R"(, "unknown": 1)")}});
+    servers_.Update({{"a.json", Text("/run/a").substr(0, 20 + i)}});
+    servers_.Update({{"a.json", ""}});
+    servers_.Update({{"b.json", ""}});
+    servers_.Update({});
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(
+      count(log, "hook file a.json is ignored, the version before stays in force: it is empty"), 1U)
+      << log;
+  EXPECT_EQ(count(log, "hook file a.json: "), 1U + 20U) << "and each new server: " << log;
+  EXPECT_LE(count(log, "hook file a.json is ignored"), 8U) << log;
+  EXPECT_EQ(count(log, "hook file b.json is ignored"), 1U) << log;
+  testing::internal::CaptureStderr();
+  servers_.Update({{"c.json", "{"}});
+  EXPECT_EQ(count(testing::internal::GetCapturedStderr(), "hook file c.json is ignored"), 1U)
+      << "another file";
+}
+
 TEST_F(HookServersTest, AnotherTimeoutCountsForFilesWithoutOne) {
   const std::vector<HookFileText> files = {{"a.json", Text("/run/a")},
                                            {"b.json", Text("/run/b", R"(, "timeout": "1s")")}};
