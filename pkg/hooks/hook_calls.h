@@ -98,8 +98,7 @@ HookRound::Steps StepsOf(Merge& merge, std::function<void(const Status& refusal)
               return Internal("its answer is no such message");
             }
             if constexpr (std::is_same_v<Merge, PodHookMerge>) {
-              merge.Add(server.file, answer);
-              return OkStatus();
+              return merge.Add(server.file, answer);
             } else {
               return merge.Add(server.file, server.style, answer);
             }

@@ -91,7 +91,34 @@ std::string HookOwners::Of(const FieldChange& change) const {
   return found == owners_.end() ? std::string() : found->second;
 }
 
-void PodHookMerge::Add(const std::string& server, const api::PodSandboxHookResponse& answer) {
+PodHookMerge::PodHookMerge(api::PodSandboxHookRequest request, PodResources resources)
+    : request_(std::move(request)) {
+  if (resources == PodResources::kPassedOver) return;
+  api::ContainerResourceHookRequest of_pause;
+  *of_pause.mutable_container_resources() = request_.resources();
+  resources_.emplace(HookPoint::kPreCreateContainer, std::move(of_pause));
+}
+
+Status PodHookMerge::AddResources(const std::string& server,
+                                  const api::LinuxContainerResources& answer) {
+  api::ContainerResourceHookResponse of_pause;
+  *of_pause.mutable_container_resources() = answer;
+  RESMGR_RETURN_IF_ERROR(resources_->Add(server, AnswerStyle::kSparse, of_pause));
+  *request_.mutable_resources() = resources_->request().container_resources();
+  for (const FieldChange& change : resources_->changes().adjustment.Changes())
+    owners_.Note(change.field, change.key, resources_->owners().Of(change));
+  return OkStatus();
+}
+
+HookChanges PodHookMerge::TakeChanges() {
+  if (resources_) changes_.adjustment.Merge(std::move(resources_->TakeChanges().adjustment));
+  return std::move(changes_);
+}
+
+Status PodHookMerge::Add(const std::string& server, const api::PodSandboxHookResponse& answer) {
+  if (resources_ && answer.has_resources()) {
+    RESMGR_RETURN_IF_ERROR(AddResources(server, answer.resources()));
+  }
   const Answer from{.server = server, .owners = owners_};
   Adjustment& adjustment = changes_.adjustment;
   AddMap(from, Field::kLabels, answer.labels(), *request_.mutable_labels(), &WideAdjustment::labels,
@@ -99,6 +126,7 @@ void PodHookMerge::Add(const std::string& server, const api::PodSandboxHookRespo
   AddMap(from, Field::kAnnotations, answer.annotations(), *request_.mutable_annotations(),
          &WideAdjustment::annotations, adjustment, IsKubeletsOwn);
   AddCgroupParent(from, answer.cgroup_parent(), *request_.mutable_cgroup_parent(), adjustment);
+  return OkStatus();
 }
 
 std::string ContainerHookMerge::Encoded() const {

@@ -65,26 +65,9 @@ class HookOwners {
 //   envs                     entry by entry; echo: a variable that is missing in an answer with
 //                            some is removed; none at all is no change
 //
-// An answer without resources changes none. Resources in the answer of a pod sandbox's hook have no
-// place in the request and are passed over. A value type that can only be moved.
-class PodHookMerge {
- public:
-  explicit PodHookMerge(api::PodSandboxHookRequest request) : request_(std::move(request)) {}
-
-  // For the next server: what those before it changed is in it.
-  const api::PodSandboxHookRequest& request() const { return request_; }
-  std::string Encoded() const { return request_.SerializeAsString(); }
-  void Add(const std::string& server, const api::PodSandboxHookResponse& answer);
-  const HookChanges& changes() const { return changes_; }
-  HookChanges TakeChanges() { return std::move(changes_); }
-  const HookOwners& owners() const { return owners_; }
-
- private:
-  api::PodSandboxHookRequest request_;
-  HookChanges changes_;
-  HookOwners owners_;
-};
-
+// An answer without resources changes none. Resources in the answer of a pod sandbox's hook count
+// where the request that makes the sandbox has a place for them (Docker); for them all answers are
+// sparse. A value type that can only be moved.
 // Whose CPUs and memory nodes the container gets.
 enum class PlacementOwner {
   kServers,
@@ -142,6 +125,35 @@ class ContainerHookMerge {
   BesideRequest beside_;
   HookChanges changes_;
   HookOwners owners_;
+};
+
+// As koord-runtime-proxy does it: what servers want of a pod sandbox's resources becomes the pause
+// container's.
+enum class PodResources { kPassedOver, kTaken };
+
+class PodHookMerge {
+ public:
+  explicit PodHookMerge(api::PodSandboxHookRequest request,
+                        PodResources resources = PodResources::kPassedOver);
+
+  // For the next server: what those before it changed is in it.
+  const api::PodSandboxHookRequest& request() const { return request_; }
+  std::string Encoded() const { return request_.SerializeAsString(); }
+  // InvalidArgument: as of ContainerHookMerge.
+  Status Add(const std::string& server, const api::PodSandboxHookResponse& answer);
+  // Without resources.
+  const HookChanges& changes() const { return changes_; }
+  // At the end, all of them.
+  HookChanges TakeChanges();
+  const HookOwners& owners() const { return owners_; }
+
+ private:
+  Status AddResources(const std::string& server, const api::LinuxContainerResources& answer);
+
+  api::PodSandboxHookRequest request_;
+  HookChanges changes_;
+  HookOwners owners_;
+  std::optional<ContainerHookMerge> resources_;  // where they are taken
 };
 
 }  // namespace resmgr::hooks

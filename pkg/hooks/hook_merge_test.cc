@@ -303,7 +303,7 @@ TEST(HookMerge, KeysOfTheKubeletAreNotShownToTheNextServer) {
   PodHookMerge pod({});
   api::PodSandboxHookResponse of_pod;
   (*of_pod.mutable_labels())["io.kubernetes.pod.uid"] = "x";
-  pod.Add(kKoordlet, of_pod);
+  ASSERT_TRUE(pod.Add(kKoordlet, of_pod).ok());
   EXPECT_TRUE(pod.request().labels().empty());
   EXPECT_FALSE(pod.changes().empty());
 }
@@ -357,18 +357,42 @@ TEST(HookMerge, APodTakesLabelsAnnotationsAndCgroupParent) {
   api::PodSandboxHookResponse answer;
   (*answer.mutable_labels())["l"] = "1";
   answer.set_cgroup_parent("/kubepods/pod1");
-  merge.Add(kKoordlet, answer);
+  ASSERT_TRUE(merge.Add(kKoordlet, answer).ok());
   EXPECT_TRUE(merge.changes().empty());
   (*answer.mutable_labels())["l"] = "2";
   (*answer.mutable_annotations())["a"] = "3";
   answer.set_cgroup_parent("/kubepods/besteffort/pod1");
   answer.mutable_resources()->set_cpu_shares(2);
-  merge.Add(kOther, answer);
+  ASSERT_TRUE(merge.Add(kOther, answer).ok());
   const std::vector<FieldChange> changes{{.field = Field::kLabels, .key = "l"},
                                          {.field = Field::kAnnotations, .key = "a"},
                                          {.field = Field::kCgroupParent}};
   EXPECT_EQ(merge.changes().adjustment.Changes(), changes);
   EXPECT_EQ(merge.request().labels().at("l"), "2");
+}
+
+// Docker has a place for them in the request that creates the pause container.
+TEST(HookMerge, ResourcesOfAPodAreThoseOfItsPauseContainer) {
+  api::PodSandboxHookRequest request;
+  request.set_cgroup_parent("/kubepods/pod1");
+  PodHookMerge merge(request, PodResources::kTaken);
+  api::PodSandboxHookResponse answer;
+  ASSERT_TRUE(merge.Add(kKoordlet, answer).ok());
+  answer.mutable_resources()->set_cpu_shares(1024);
+  answer.mutable_resources()->set_cpu_quota(-1);
+  answer.mutable_resources()->set_memory_limit_in_bytes(-1);
+  ASSERT_TRUE(merge.Add(kKoordlet, answer).ok());
+  answer.mutable_resources()->set_cpu_shares(512);
+  ASSERT_TRUE(merge.Add(kOther, answer).ok());
+  EXPECT_EQ(merge.request().resources().cpu_shares(), 512) << "as the next server sees it";
+  EXPECT_EQ(merge.owners().Of({.field = Field::kCpuShares}), kOther);
+  EXPECT_EQ(merge.owners().Of({.field = Field::kCpuQuota}), kKoordlet);
+  ASSERT_EQ(merge.owners().conflicts().size(), 1U);
+  answer.mutable_resources()->set_cpuset_cpus("zero");
+  EXPECT_EQ(merge.Add(kOther, answer).code(), StatusCode::kInvalidArgument);
+  const HookChanges changes = merge.TakeChanges();
+  EXPECT_EQ(changes.adjustment.values, (ResourceValues{.cpu_shares = 512, .cpu_quota = -1}));
+  EXPECT_EQ(changes.adjustment.wide(), nullptr) << "no memory limit";
 }
 
 }  // namespace

@@ -38,7 +38,9 @@ class RunPodCall final : public AskingCall {
     if (pod == nullptr) return Pass();
     api::PodSandboxHookRequest message = ToPodRequest(*pod, request.pod_attempt);
     Apply(so_far, message);
-    merge_.emplace(std::move(message));
+    merge_.emplace(std::move(message), hooks().hook_options().pods_have_resources
+                                           ? PodResources::kTaken
+                                           : PodResources::kPassedOver);
     if (hooks().Skips(merge_->request()) || !FindServers()) return Pass();
     Ask(StepsOf<api::PodSandboxHookResponse>(*merge_, [this](const Status& refusal) {
       if (!refusal.ok()) return Refuse(refusal);

@@ -36,6 +36,8 @@ struct HookStageOptions {
   std::string skip_value = "true";
   // Nothing is asked about pods of these runtime handlers.
   std::set<std::string> skip_handlers{};
+  // The request that makes a pod sandbox has a place for resources: they are the pause container's.
+  bool pods_have_resources = false;
 };
 
 // Asks Koordinator's hook servers about calls and changes these as the servers want: the stage

@@ -27,6 +27,12 @@ struct Told {
   UpdateTeller::Told updated;
 };
 
+// The pause container is made by a request as all others are.
+HookHostingOptions WithPodResources(HookHostingOptions options) {
+  options.stage.pods_have_resources = true;
+  return options;
+}
+
 class DockerLink final : public BrainLink {
  public:
   DockerLink(EventLoop& loop, const DockerDoorOptions& options, Told told)
@@ -73,7 +79,7 @@ class DockerDoor final : public FrontDoor {
         listener_(std::move(listener)),
         front_(context.loop, context.pipeline, options_.engine_socket, options_.others) {
     if (options_.nri_host) nri_hosting_.emplace(context_, MakeAccess(), *options_.nri_host);
-    hook_hosting_.emplace(context_, MakeAccess(), options_.hooks,
+    hook_hosting_.emplace(context_, MakeAccess(), WithPodResources(options_.hooks),
                           nri_hosting_ ? &nri_hosting_->stage() : nullptr);
   }
 

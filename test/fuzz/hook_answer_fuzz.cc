@@ -84,9 +84,9 @@ void MergePod(std::string_view request_bytes, std::string_view answer_bytes) {
     return;
   }
   hooks::PodHookMerge merge(request);
-  merge.Add("first.json", answer);
+  Require(merge.Add("first.json", answer).ok());
   hooks::PodHookMerge again(merge.request());
-  again.Add("second.json", answer);
+  Require(again.Add("second.json", answer).ok());
   Require(again.changes().empty());
   for (const auto& [key, value] : answer.labels())
     Require(merge.request().labels().at(key) == value);

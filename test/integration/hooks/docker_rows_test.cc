@@ -151,6 +151,20 @@ TEST_F(DockerRowsTest, K25AnAnswerWithoutACgroupParentKeepsTheOriginal) {
   EXPECT_EQ(sent["Env"], (Json{"A=1", "B=two=2", "C=3"}));
 }
 
+// As koord-runtime-proxy does it.
+TEST_F(DockerRowsTest, ResourcesOfAPodAreThoseOfItsPauseContainer) {
+  StartDocker({"-pod-shares", "900"});
+  const std::string sandbox = Create("k8s_POD_web_shop_u1_0", SandboxBody());
+  Json sent = engine_->BodyOf("create");
+  EXPECT_EQ(sent["HostConfig"]["CpuShares"], 900);
+  EXPECT_EQ(sent["HostConfig"]["CpuQuota"], -1);
+  EXPECT_FALSE(sent["HostConfig"].contains("Memory")) << sent;
+  EXPECT_EQ(sent["HostConfig"]["CgroupParent"], kCgroup);
+  const Json container = ContainerBody(sandbox);
+  Create("k8s_main_web_shop_u1_0", container);
+  EXPECT_EQ(engine_->Last("create").body, container.dump()) << "they are not the containers'";
+}
+
 TEST_F(DockerRowsTest, ServersSeeWholeRequests) {
   StartDocker({});
   Json body = SandboxBody();

@@ -7,6 +7,7 @@
 //   -sparse              answers with the changes alone
 //   -env NAME=VALUE, -annotation KEY=VALUE, -unified FILE=VALUE
 //   -shares N, -quota N, -cpus LIST ("" clears)
+//   -pod-shares N        of a pod sandbox, with a lifted quota and a memory limit of -1
 //   -hang HOOK           never answers this hook
 //   -refuse HOOK         answers it with an error
 //
@@ -45,6 +46,7 @@ struct Behaviour {
   std::map<std::string, std::string> unified;
   std::optional<int64_t> shares;
   std::optional<int64_t> quota;
+  std::optional<int64_t> pod_shares;
   std::optional<std::string> cpus;
   std::set<std::string> hanging;
   std::set<std::string> refusing;
@@ -73,6 +75,7 @@ std::optional<Behaviour> Parse(int argc, char** argv) {
     if (flag == "-unified") AddPair(value, behaviour.unified);
     if (flag == "-shares") behaviour.shares = ParseInt(value);
     if (flag == "-quota") behaviour.quota = ParseInt(value);
+    if (flag == "-pod-shares") behaviour.pod_shares = ParseInt(value);
     if (flag == "-cpus") behaviour.cpus = value;
     if (flag == "-hang") behaviour.hanging.insert(value);
     if (flag == "-refuse") behaviour.refusing.insert(value);
@@ -132,6 +135,12 @@ class Server final : public CallHandler {
     }
     for (const auto& [key, value] : behaviour_.annotations)
       (*answer.mutable_annotations())[key] = value;
+    if (behaviour_.pod_shares) {
+      // As koordlet does for a pod without a limit of batch memory.
+      answer.mutable_resources()->set_cpu_shares(*behaviour_.pod_shares);
+      answer.mutable_resources()->set_cpu_quota(-1);
+      answer.mutable_resources()->set_memory_limit_in_bytes(-1);
+    }
     return answer.SerializeAsString();
   }
 
