@@ -15,11 +15,9 @@ constexpr ApiVersion kOldest{0, 6, 1};
 // CRI-O 1.33 has a version on the way to 0.10, with UpdatePodSandbox and PostUpdatePodSandbox, but
 // without validation.
 constexpr ApiVersion kWithPodUpdates{0, 9, 1};
-constexpr ApiVersion kWithValidation{0, 10, 0};
 
 constexpr uint32_t kEvents = 0x7ff;
 constexpr uint32_t kEventsWithPodUpdates = 0x1fff;
-constexpr uint32_t kEventsWithValidation = 0x3fff;
 
 // From this release of the runtime on it has this version of the API.
 struct Release {
@@ -78,7 +76,6 @@ ApiVersion VersionOfHost(std::string_view nri_version, std::string_view runtime_
 }
 
 uint32_t EventsOfHost(ApiVersion version) {
-  if (version >= kWithValidation) return kEventsWithValidation;
   return version >= kWithPodUpdates ? kEventsWithPodUpdates : kEvents;
 }
 

@@ -27,8 +27,10 @@ std::optional<ApiVersion> ParseVersion(std::string_view text);
 ApiVersion VersionOfHost(std::string_view nri_version, std::string_view runtime_name,
                          std::string_view runtime_version);
 
-// The bits of the events that a host knows: a host before 0.10 refuses a plugin that asks for
-// others. Bit (event - 1) stands for an event.
+// The bits of the events that this plugin subscribes to: those that the host knows, since a host
+// before 0.10 refuses a plugin that asks for others, but never ValidateContainerAdjustment. A host
+// refuses the first creation after the end of a plugin that has subscribed to that. Bit (event - 1)
+// stands for an event.
 uint32_t EventsOfHost(ApiVersion version);
 
 }  // namespace resmgr::nri

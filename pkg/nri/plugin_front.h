@@ -90,7 +90,6 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
                        Reply<WithUpdates<api::StopContainerResponse>> reply) override;
   void OnUpdatePodSandbox(const api::UpdatePodSandboxRequest& request,
                           Reply<api::UpdatePodSandboxResponse> reply) override;
-  Status OnValidate(const api::ValidateContainerAdjustmentRequest&) override { return OkStatus(); }
   void OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> reply) override;
   void OnDisconnected(const Status& why) override;
 

@@ -59,8 +59,6 @@ class PluginHandler {
   // An error refuses the update.
   virtual void OnUpdatePodSandbox(const api::UpdatePodSandboxRequest& request,
                                   Reply<api::UpdatePodSandboxResponse> reply) = 0;
-  // What all plugins together make of a container; an error refuses its creation.
-  virtual Status OnValidate(const api::ValidateContainerAdjustmentRequest& request) = 0;
   // The other events. `event.container` is empty for those of pods. An error refuses RunPodSandbox
   // and StartContainer.
   virtual void OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> reply) = 0;

@@ -92,14 +92,6 @@ ttrpc::Server::Methods PluginConnection::Methods() {
   methods["UpdateContainer"] = ServeDecision(&PluginHandler::OnUpdateContainer);
   methods["StopContainer"] = ServeDecision(&PluginHandler::OnStopContainer);
   methods["UpdatePodSandbox"] = ServeDecision(&PluginHandler::OnUpdatePodSandbox);
-  methods["ValidateContainerAdjustment"] = Serve<api::ValidateContainerAdjustmentRequest>(
-      [this](const api::ValidateContainerAdjustmentRequest& request, const Reply& reply) {
-        const Status valid = handler_.OnValidate(request);
-        api::ValidateContainerAdjustmentResponse response;
-        response.set_reject(!valid.ok());
-        if (!valid.ok()) response.set_reason(std::string(Message(valid)));
-        reply(response.SerializeAsString());
-      });
   // Hosts before 0.12 tell these by StateChange, newer ones by methods of their own.
   methods["StateChange"] = ServeDecision(&PluginHandler::OnEvent);
   methods["RunPodSandbox"] = ServeEvent<api::RunPodSandboxRequest>(api::EVENT_RUN_POD_SANDBOX);

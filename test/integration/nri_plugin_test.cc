@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon as a plugin of a runtime's NRI, before a runtime that treats plugins as CRI-O and
+// containerd do.
+#include <csignal>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/integration/daemon_fixture.h"
+#include "test/support/nri_runtime/nri_runtime.h"
+
+namespace resmgr::test {
+namespace {
+
+class NriPluginTest : public DaemonTest {
+ protected:
+  std::vector<std::string> PluginFlags() const {
+    return StaticFlags({"-mode", "nri-plugin", "-nri-socket", Path("nri.sock")});
+  }
+  void StartNri(const NriRuntime::Options& options) {
+    auto nri = NriRuntime::Start(Path("nri.sock"), options);
+    ASSERT_THAT(nri, IsOk());
+    nri_ = *std::move(nri);
+  }
+  void StartPlugin() {
+    StartDaemon(PluginFlags());
+    ASSERT_NE(daemon_, nullptr);
+    ASSERT_TRUE(nri_->AwaitSynchronized(++plugins_));
+  }
+  // The container's CPUs, "" where it is created as requested, or why it is not.
+  std::string Created(const std::string& name) {
+    const auto created = nri_->CreateContainer(NriCreation(name, 1));
+    return created.ok() ? created->adjust().linux().resources().cpu().cpus()
+                        : Describe(created.status());
+  }
+
+  std::unique_ptr<NriRuntime> nri_;
+  int plugins_ = 0;
+};
+
+// Runtimes whose NRI lets plugins validate what all of them together make of a container.
+class NriPluginStopTest : public NriPluginTest,
+                          public testing::WithParamInterface<std::pair<std::string, std::string>> {
+ protected:
+  void SetUp() override {
+    StartNri({.name = GetParam().first, .version = GetParam().second});
+    StartPlugin();
+    ASSERT_EQ(Created("before"), "1");
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Runtimes, NriPluginStopTest,
+                         testing::Values(std::pair("cri-o", "1.34.0"),
+                                         std::pair("containerd", "v2.3.1")));
+
+TEST_P(NriPluginStopTest, TheNextContainerIsCreatedAsRequestedWhenThePluginHasEnded) {
+  ASSERT_THAT(daemon_->Terminate(), IsOk());
+  EXPECT_EQ(Created("next"), "");
+  EXPECT_EQ(Created("later"), "");
+}
+
+TEST_P(NriPluginStopTest, TheNextContainerIsCreatedAsRequestedWhenThePluginWasKilled) {
+  daemon_->Kill();
+  EXPECT_EQ(Created("next"), "");
+  EXPECT_EQ(Created("later"), "");
+}
+
+TEST_P(NriPluginStopTest, TheNextContainerIsCreatedAsRequestedWhenThePluginHangs) {
+  daemon_->process().Signal(SIGSTOP);
+  EXPECT_EQ(Created("next"), "");
+  EXPECT_EQ(Created("later"), "");
+  daemon_->process().Signal(SIGCONT);
+  EXPECT_TRUE(nri_->AwaitSynchronized(++plugins_)) << "it connects again";
+}
+
+// The runtime still has the former plugin in its list then.
+TEST_P(NriPluginStopTest, TheNextContainerIsPlacedWhenThePluginWasRestarted) {
+  const nri_api::CreateContainerRequest before = NriCreation("before", 1);
+  *nri_->inventory.add_pods() = before.pod();
+  *nri_->inventory.add_containers() = before.container();
+  nri_->inventory.mutable_containers(0)->set_state(nri_api::CONTAINER_RUNNING);
+  nri_->inventory.mutable_containers(0)
+      ->mutable_linux()
+      ->mutable_resources()
+      ->mutable_cpu()
+      ->set_cpus("1");
+  daemon_->Kill();
+  StartPlugin();
+  EXPECT_EQ(Created("next"), "2");
+}
+
+}  // namespace
+}  // namespace resmgr::test
