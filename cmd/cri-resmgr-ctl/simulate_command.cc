@@ -95,6 +95,8 @@ separated by ---
   config: {policy: {...}}         another configuration is delivered to the running daemon
   rebalance: preview|apply        the policy looks for better places
 
+A file of YAML has at most 30,000 documents, 32 MiB, 1,000,000 values and 10,000 pods.
+
 A refused pod or container is shown with the reason; it is not an error of the simulation. -o json
 prints one line per effect; -o table ends with a summary, and -explain adds the reasons.
 

@@ -26,7 +26,8 @@ struct YamlBudget {
 };
 StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view source, YamlBudget& budget);
 
-inline constexpr size_t kMaxYamlDocuments = 1'000;
+// A document for each pod of a large cluster, and what happens to them.
+inline constexpr size_t kMaxYamlDocuments = 30'000;
 // As many bytes as the list of all pods of a large cluster has.
 inline constexpr size_t kMaxYamlDocumentsSize = size_t{32} << 20;
 

@@ -23,45 +23,108 @@ void MemoryRuntime::UpdateContainer(const ContainerId& id, const ResourceValues&
 }
 
 void MemoryRuntime::ListAll(Known /*known*/, std::function<void(StatusOr<RuntimeInventory>)> done) {
-  Answer([done = std::move(done), inventory = held_] { done(inventory); });
+  RuntimeInventory inventory;
+  for (const auto& [number, pod] : pods_)
+    inventory.pods.push_back(pod);
+  for (const auto& [number, container] : containers_)
+    inventory.containers.push_back(container);
+  Answer([done = std::move(done), inventory = std::move(inventory)] { done(inventory); });
 }
 
 const Pod* MemoryRuntime::FindPod(const PodSandboxId& id) const {
-  const auto found = std::ranges::find(held_.pods, id, &Pod::id);
-  return found == held_.pods.end() ? nullptr : &*found;
+  const auto found = pod_numbers_.find(id);
+  return found == pod_numbers_.end() ? nullptr : &pods_.at(found->second);
 }
 
-RuntimeContainer* MemoryRuntime::Find(const ContainerId& id) {
-  const auto found = std::ranges::find(held_.containers, id, &RuntimeContainer::id);
-  return found == held_.containers.end() ? nullptr : &*found;
+const RuntimeContainer* MemoryRuntime::Find(const ContainerId& id) const {
+  const auto found = numbers_.find(id);
+  return found == numbers_.end() ? nullptr : &containers_.at(found->second);
+}
+
+RuntimeContainer* MemoryRuntime::Change(const ContainerId& id) {
+  const auto found = numbers_.find(id);
+  if (found == numbers_.end()) return nullptr;
+  Touch(id);
+  return &containers_.at(found->second);
+}
+
+std::vector<ContainerId> MemoryRuntime::ContainersOf(const PodSandboxId& id) const {
+  std::vector<ContainerId> ids;
+  const auto found = of_pods_.find(id);
+  if (found == of_pods_.end()) return ids;
+  for (const uint64_t number : found->second)
+    ids.push_back(containers_.at(number).id);
+  return ids;
 }
 
 void MemoryRuntime::AddPod(Pod pod) {
   RemovePod(pod.id);
-  held_.pods.push_back(std::move(pod));
+  pod_numbers_[pod.id] = ++last_number_;
+  pods_.emplace(last_number_, std::move(pod));
 }
 
 void MemoryRuntime::RemovePod(const PodSandboxId& id) {
-  std::erase_if(held_.containers, [&id](const auto& held) { return held.pod_id == id; });
-  std::erase_if(held_.pods, [&id](const Pod& held) { return held.id == id; });
+  for (const ContainerId& container : ContainersOf(id))
+    Remove(container);
+  const auto found = pod_numbers_.find(id);
+  if (found == pod_numbers_.end()) return;
+  pods_.erase(found->second);
+  pod_numbers_.erase(found);
 }
 
 void MemoryRuntime::Add(RuntimeContainer container) {
   Remove(container.id);
-  held_.containers.push_back(std::move(container));
+  Touch(container.id);
+  numbers_[container.id] = ++last_number_;
+  of_pods_[container.pod_id].insert(last_number_);
+  containers_.emplace(last_number_, std::move(container));
 }
 
 void MemoryRuntime::Remove(const ContainerId& id) {
-  std::erase_if(held_.containers, [&id](const auto& held) { return held.id == id; });
+  const auto found = numbers_.find(id);
+  if (found == numbers_.end()) return;
+  Touch(id);
+  const auto container = containers_.find(found->second);
+  const auto of_pod = of_pods_.find(container->second.pod_id);
+  of_pod->second.erase(found->second);
+  if (of_pod->second.empty()) of_pods_.erase(of_pod);
+  containers_.erase(container);
+  numbers_.erase(found);
+}
+
+void MemoryRuntime::SetRunning(const ContainerId& id, std::chrono::system_clock::time_point now) {
+  RuntimeContainer* const container = Change(id);
+  if (container == nullptr) return;
+  container->state = ContainerState::kRunning;
+  container->started_at = now;
+}
+
+void MemoryRuntime::SetExited(const ContainerId& id) {
+  RuntimeContainer* const container = Change(id);
+  if (container != nullptr) container->state = ContainerState::kExited;
 }
 
 void MemoryRuntime::Apply(const ContainerId& id, const LinuxResources& resources) {
-  RuntimeContainer* const container = Find(id);
+  RuntimeContainer* const container = Change(id);
   if (container != nullptr) container->resources = Merged(container->resources, resources);
 }
 
 void MemoryRuntime::Apply(const ContainerId& id, const ResourceValues& adjustment) {
   Apply(id, AsResources(adjustment));
+}
+
+std::vector<ContainerId> MemoryRuntime::TakeTouched() {
+  std::vector<std::pair<uint64_t, ContainerId>> numbered;  // 0: it is gone
+  for (const ContainerId& id : std::exchange(touched_, {})) {
+    const auto found = numbers_.find(id);
+    numbered.emplace_back(found == numbers_.end() ? 0 : found->second, id);
+  }
+  std::ranges::sort(numbered);
+  std::vector<ContainerId> ids;
+  ids.reserve(numbered.size());
+  for (auto& [number, id] : numbered)
+    ids.push_back(std::move(id));
+  return ids;
 }
 
 }  // namespace resmgr

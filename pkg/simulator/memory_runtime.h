@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
+#include "pkg/base/text_hash.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
 
-// A container runtime in memory: holds pods and containers, and does every update at once. Loop's
-// thread only.
+// A container runtime in memory: holds pods and containers, and does every update at once. What is
+// done to one of them costs the same however many there are. Loop's thread only.
 class MemoryRuntime : public RuntimeClient {
  public:
+  // By the number of their creation.
+  using Containers = std::map<uint64_t, RuntimeContainer>;
+
   // The loop must outlive it.
   explicit MemoryRuntime(EventLoop& loop) : loop_(loop) {}
 
@@ -24,25 +36,41 @@ class MemoryRuntime : public RuntimeClient {
   // Some answers are still on their way.
   bool busy() const { return answers_ > 0; }
 
-  // In the order of their creation.
-  const std::vector<RuntimeContainer>& containers() const { return held_.containers; }
+  const Containers& containers() const { return containers_; }
   const Pod* FindPod(const PodSandboxId& id) const;
-  RuntimeContainer* Find(const ContainerId& id);
+  const RuntimeContainer* Find(const ContainerId& id) const;
+  // In the order of their creation.
+  std::vector<ContainerId> ContainersOf(const PodSandboxId& id) const;
 
   void AddPod(Pod pod);
   void RemovePod(const PodSandboxId& id);
   void Add(RuntimeContainer container);
   void Remove(const ContainerId& id);
+  void SetRunning(const ContainerId& id, std::chrono::system_clock::time_point now);
+  void SetExited(const ContainerId& id);
   // What an accepted request puts in force.
   void Apply(const ContainerId& id, const LinuxResources& resources);
   void Apply(const ContainerId& id, const ResourceValues& adjustment);
 
+  // Of this container something else has changed.
+  void Touch(const ContainerId& id) { touched_.insert(id); }
+  // Containers of which something has changed since the last call of this, those that are gone
+  // included; the others in the order of their creation.
+  std::vector<ContainerId> TakeTouched();
+
  private:
+  RuntimeContainer* Change(const ContainerId& id);
   // Runs it on the loop, after the present call.
   void Answer(std::function<void()> answer);
 
   EventLoop& loop_;
-  RuntimeInventory held_;
+  uint64_t last_number_ = 0;
+  std::map<uint64_t, Pod> pods_;  // by the number of their creation
+  Containers containers_;
+  absl::flat_hash_map<PodSandboxId, uint64_t, TextHash> pod_numbers_;
+  absl::flat_hash_map<ContainerId, uint64_t, TextHash> numbers_;
+  absl::flat_hash_map<PodSandboxId, std::set<uint64_t>, TextHash> of_pods_;
+  absl::flat_hash_set<ContainerId, TextHash> touched_;
   size_t answers_ = 0;
 };
 

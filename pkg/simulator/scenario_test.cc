@@ -93,9 +93,11 @@ TEST(ScenarioTest, IsBounded) {
   EXPECT_THAT(ScenarioError(std::string(kMaxYamlDocumentsSize + 1, ' ')),
               HasSubstr("more than 33554432"));
   std::string many;
-  for (int i = 0; i <= 1000; ++i)
-    many += "---\nrestart: relay\n";
-  EXPECT_THAT(ScenarioError(many), HasSubstr("more than 1000 documents"));
+  for (size_t i = 0; i < kMaxYamlDocuments; ++i)
+    many += "---\nwait: 1s\n";
+  EXPECT_THAT(ReadScenario(many, "s.yaml")->size(), kMaxYamlDocuments) << "all pods, and more";
+  EXPECT_THAT(ScenarioError(many + "---\nwait: 1s\n"),
+              HasSubstr("more than 30000 documents are not allowed"));
 }
 
 }  // namespace

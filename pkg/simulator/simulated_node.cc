@@ -33,12 +33,32 @@ void SimulatedNode::StartManager(std::unique_ptr<Policy> policy) {
   ResourceManager::Options options;
   options.clock = &clock_;
   options.runtimes = runtimes_;
+  options.observer = this;
   manager_ = std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime_,
                                                state_.get(), options);
   manager_->RuntimeConnected();
   bool ready = false;
   manager_->WhenReady([&ready](const Status&) { ready = true; });
   Settle([&ready] { return ready; });
+  keys_.clear();
+  manager_->snapshot().ForEachContainer([this](const Pod&, const Container& container) {
+    keys_.emplace(container.id, container.key);
+  });
+}
+
+void SimulatedNode::Note(const Snapshot& snapshot, const Shift& shift) {
+  if (shift.from.exclusive == shift.to.exclusive) return;
+  const Container* const container = snapshot.FindContainer(shift.first);
+  if (container != nullptr) runtime_.Touch(container->id);
+}
+
+void SimulatedNode::NoteMoves(const Act& act) {
+  for (const Shift& shift : act.others)
+    Note(act.snapshot, shift);
+}
+
+void SimulatedNode::OnMoved(const Act& act, const Shift& shift) {
+  Note(act.snapshot, shift);
 }
 
 void SimulatedNode::Settle(const std::function<bool()>& condition) {
@@ -72,17 +92,19 @@ void SimulatedNode::UpdatePod(const PodSandboxId& id, const LinuxResources& over
 }
 
 void SimulatedNode::StopPod(const PodSandboxId& id) {
-  for (const RuntimeContainer& container : runtime_.containers()) {
-    if (container.pod_id == id) runtime_.Find(container.id)->state = ContainerState::kExited;
-  }
+  for (const ContainerId& container : runtime_.ContainersOf(id))
+    runtime_.SetExited(container);
   manager_->PodStopped(id);
   Settle();
 }
 
 void SimulatedNode::RemovePod(const PodSandboxId& id) {
+  const std::vector<ContainerId> containers = runtime_.ContainersOf(id);
   runtime_.RemovePod(id);
   manager_->PodRemoved(id);
   Settle();
+  for (const ContainerId& container : containers)
+    keys_.erase(container);
 }
 
 Status SimulatedNode::Create(const CreateRequest& request, const ContainerId& id) {
@@ -97,6 +119,7 @@ Status SimulatedNode::Create(const CreateRequest& request, const ContainerId& id
   container.resources = request.resources;
   runtime_.Add(std::move(container));
   runtime_.Apply(id, admission.adjustment);
+  keys_[id] = admission.key;
   manager_->CreateSucceeded(admission.key, id);
   Settle();
   return OkStatus();
@@ -109,10 +132,7 @@ Status SimulatedNode::Start(const ContainerId& id) {
   Settle([&admitted] { return admitted.has_value(); });
   if (!admitted) return Internal("the start of container {} was not decided", id.value());
   RESMGR_RETURN_IF_ERROR(*admitted);
-  if (RuntimeContainer* const container = runtime_.Find(id)) {
-    container->state = ContainerState::kRunning;
-    container->started_at = clock_.Now();
-  }
+  runtime_.SetRunning(id, clock_.Now());
   manager_->StartSucceeded(id);
   Settle();
   return OkStatus();
@@ -128,9 +148,7 @@ Status SimulatedNode::Update(const ContainerId& id, const LinuxResources& resour
 }
 
 void SimulatedNode::Stop(const ContainerId& id) {
-  if (RuntimeContainer* const container = runtime_.Find(id)) {
-    container->state = ContainerState::kExited;
-  }
+  runtime_.SetExited(id);
   manager_->ContainerStopped(id);
   Settle();
 }
@@ -139,6 +157,7 @@ void SimulatedNode::Remove(const ContainerId& id) {
   runtime_.Remove(id);
   manager_->ContainerRemoved(id);
   Settle();
+  keys_.erase(id);
 }
 
 void SimulatedNode::Wait(std::chrono::milliseconds time) {
@@ -168,16 +187,13 @@ StatusOr<SimulatedNode::Moves> SimulatedNode::Rebalance(bool apply) {
 }
 
 std::vector<std::string> SimulatedNode::Explain(const ContainerId& id) const {
-  std::vector<std::string> lines;
-  manager_->snapshot().ForEachContainer([&](const Pod&, const Container& container) {
-    if (container.id == id) lines = policy().Explain(container.key);
-  });
-  return lines;
+  const auto found = keys_.find(id);
+  if (found == keys_.end()) return {};
+  return policy().Explain(found->second);
 }
 
 bool SimulatedNode::Exists(const ContainerId& id) const {
-  return std::ranges::find(runtime_.containers(), id, &RuntimeContainer::id) !=
-         runtime_.containers().end();
+  return runtime_.Find(id) != nullptr;
 }
 
 std::vector<Overhead> SimulatedNode::Overheads() const {
@@ -195,29 +211,43 @@ std::vector<Overhead> SimulatedNode::Overheads() const {
   return overheads;
 }
 
+RunningContainer SimulatedNode::AsRunning(const RuntimeContainer& held) const {
+  static const Placement kNone;
+  const Pod* const pod = runtime_.FindPod(held.pod_id);
+  const auto key = keys_.find(held.id);
+  const Container* const known =
+      key == keys_.end() ? nullptr : manager_->snapshot().FindContainer(key->second);
+  const Placement& placement = known == nullptr ? kNone : known->placement;
+  return {.id = held.id,
+          .pod = pod == nullptr ? "" : fmt::format("{}/{}", pod->namespace_name, pod->name),
+          .name = held.name,
+          .cpus = held.resources.cpuset_cpus.value_or(""),
+          .mems = held.resources.cpuset_mems.value_or(""),
+          .exclusive = placement.exclusive.ToString(),
+          .shares = held.resources.cpu_shares.value_or(0),
+          .quota = QuotaOrNone(held.resources.cpu_quota),
+          .pool = placement.pool,
+          .reason = placement.reason};
+}
+
+std::optional<RunningContainer> SimulatedNode::FindRunning(const ContainerId& id) const {
+  const RuntimeContainer* const held = runtime_.Find(id);
+  if (held == nullptr || held->state == ContainerState::kExited) return std::nullopt;
+  return AsRunning(*held);
+}
+
 std::vector<RunningContainer> SimulatedNode::Running() const {
-  std::map<ContainerId, const Placement*> placements;
-  manager_->snapshot().ForEachContainer([&](const Pod&, const Container& container) {
-    placements[container.id] = &container.placement;
-  });
-  const Placement none;
   std::vector<RunningContainer> running;
-  for (const RuntimeContainer& held : runtime_.containers()) {
-    if (held.state == ContainerState::kExited) continue;
-    const Pod* const pod = runtime_.FindPod(held.pod_id);
-    const auto found = placements.find(held.id);
-    const Placement& placement = found == placements.end() ? none : *found->second;
-    running.push_back(
-        {.id = held.id,
-         .pod = pod == nullptr ? "" : fmt::format("{}/{}", pod->namespace_name, pod->name),
-         .name = held.name,
-         .cpus = held.resources.cpuset_cpus.value_or(""),
-         .mems = held.resources.cpuset_mems.value_or(""),
-         .exclusive = placement.exclusive.ToString(),
-         .shares = held.resources.cpu_shares.value_or(0),
-         .quota = QuotaOrNone(held.resources.cpu_quota),
-         .pool = placement.pool,
-         .reason = placement.reason});
+  for (const auto& [number, held] : runtime_.containers()) {
+    if (held.state != ContainerState::kExited) running.push_back(AsRunning(held));
+  }
+  return running;
+}
+
+std::vector<RunningContainer> SimulatedNode::Running(const PodSandboxId& pod) const {
+  std::vector<RunningContainer> running;
+  for (const ContainerId& id : runtime_.ContainersOf(pod)) {
+    if (auto container = FindRunning(id)) running.push_back(*std::move(container));
   }
   return running;
 }

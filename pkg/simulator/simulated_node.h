@@ -4,14 +4,19 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <absl/container/flat_hash_map.h>
+
 #include "pkg/base/status.h"
+#include "pkg/base/text_hash.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/model/overhead.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/manual_clock.h"
+#include "pkg/resmgr/observer.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/simulator/memory_file_system.h"
 #include "pkg/simulator/memory_runtime.h"
@@ -37,12 +42,12 @@ struct RunningContainer {
 
 // The daemon's brain with a runtime in memory, for code that makes the calls that a relay would
 // see. Each call returns when everything that it causes has happened. One thread.
-class SimulatedNode {
+class SimulatedNode : private Observer {
  public:
   // The machine must outlive it. `runtimes` tells the overhead of pods that state none.
   SimulatedNode(const Machine& machine, std::unique_ptr<Policy> policy,
                 RuntimesConfig runtimes = {});
-  ~SimulatedNode();
+  ~SimulatedNode() override;
   SimulatedNode(const SimulatedNode&) = delete;
   SimulatedNode& operator=(const SimulatedNode&) = delete;
 
@@ -75,8 +80,14 @@ class SimulatedNode {
   // How the container's place came about, beyond its reason (Policy::Explain).
   std::vector<std::string> Explain(const ContainerId& id) const;
 
-  // Those that did not end, in the order of their creation.
+  // Those that did not end, in the order of their creation; of all pods, or of one.
   std::vector<RunningContainer> Running() const;
+  std::vector<RunningContainer> Running(const PodSandboxId& pod) const;
+  // nullopt: it has ended, or there is none.
+  std::optional<RunningContainer> FindRunning(const ContainerId& id) const;
+  // Containers of which something may have changed since the last call of this: what they have, or
+  // that they are there. In the order of their creation.
+  std::vector<ContainerId> TakeTouched() { return runtime_.TakeTouched(); }
   // What the pods with such containers have for themselves beside them.
   std::vector<Overhead> Overheads() const;
   bool Exists(const ContainerId& id) const;
@@ -84,6 +95,15 @@ class SimulatedNode {
   const Machine& machine() const { return machine_; }
 
  private:
+  // An exclusive set can change and the CPUs stay the same, of which the runtime is not told.
+  void OnPlaced(const Act& act) override { NoteMoves(act); }
+  void OnUpdated(const Act& act) override { NoteMoves(act); }
+  void OnReleased(const Act& act) override { NoteMoves(act); }
+  void OnMoved(const Act& act, const Shift& shift) override;
+  void NoteMoves(const Act& act);
+  void Note(const Snapshot& snapshot, const Shift& shift);
+
+  RunningContainer AsRunning(const RuntimeContainer& held) const;
   void StartManager(std::unique_ptr<Policy> policy);
   // Runs the loop until the condition holds and nothing is under way, or for a time in which that
   // is long the case, unless there is a bug.
@@ -95,6 +115,7 @@ class SimulatedNode {
   MemoryRuntime runtime_;
   MemoryFileSystem files_;
   ManualClock clock_;
+  absl::flat_hash_map<ContainerId, ContainerKey, TextHash> keys_;  // of the present manager
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<ResourceManager> manager_;
 };

@@ -32,12 +32,6 @@ LinuxResources PodResources(const Requirements& needs) {
   return resources;
 }
 
-const RunningContainer* FindById(const std::vector<RunningContainer>& containers,
-                                 const ContainerId& id) {
-  const auto found = std::ranges::find(containers, id, &RunningContainer::id);
-  return found == containers.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 Simulator::Simulator(Options options)
@@ -78,34 +72,39 @@ void Simulator::Add(std::string op, std::string pod, std::string container, cons
   effect.pod = std::move(pod);
   effect.container = std::move(container);
   effect.error = Message(status);
-  std::vector<RunningContainer> now = node_->Running();
-  for (const RunningContainer& running : now) {
-    if (running.id == id) {
-      effect.cpus = running.cpus;
-      effect.mems = running.mems;
-      effect.exclusive = running.exclusive;
-      effect.shares = running.shares;
-      effect.quota = running.quota;
-      effect.pool = running.pool;
-      effect.reason = running.reason;
-      if (options_.explain && (effect.op == "create" || effect.op == "resize")) {
-        effect.candidates = node_->Explain(id);
-      }
-      continue;
+  if (const auto own = node_->FindRunning(id)) {
+    effect.cpus = own->cpus;
+    effect.mems = own->mems;
+    effect.exclusive = own->exclusive;
+    effect.shares = own->shares;
+    effect.quota = own->quota;
+    effect.pool = own->pool;
+    effect.reason = own->reason;
+    if (options_.explain && (effect.op == "create" || effect.op == "resize")) {
+      effect.candidates = node_->Explain(id);
     }
-    const RunningContainer* const former = FindById(before_, running.id);
-    if (former == nullptr || (former->cpus == running.cpus && former->mems == running.mems)) {
-      continue;
-    }
-    effect.changed.push_back({.pod = running.pod,
-                              .container = running.name,
-                              .old_cpus = former->cpus,
-                              .old_mems = former->mems,
-                              .cpus = running.cpus,
-                              .mems = running.mems,
-                              .had_own = !former->exclusive.empty()});
   }
-  before_ = std::move(now);
+  // Not all that runs: an effect would cost more with each container.
+  for (const ContainerId& touched : node_->TakeTouched()) {
+    const auto now = node_->FindRunning(touched);
+    if (!now) {
+      before_.erase(touched);
+      continue;
+    }
+    const auto [entry, is_new] = before_.try_emplace(touched);
+    Before& before = entry->second;
+    const bool moved = before.cpus != now->cpus || before.mems != now->mems;
+    if (!is_new && moved && touched != id) {
+      effect.changed.push_back({.pod = now->pod,
+                                .container = now->name,
+                                .old_cpus = before.cpus,
+                                .old_mems = before.mems,
+                                .cpus = now->cpus,
+                                .mems = now->mems,
+                                .had_own = before.had_own});
+    }
+    before = {.cpus = now->cpus, .mems = now->mems, .had_own = !now->exclusive.empty()};
+  }
   effects_.push_back(std::move(effect));
 }
 
@@ -222,7 +221,7 @@ void Simulator::Do(const DeleteStep& step) {
 
 void Simulator::DeleteContainer(RunningPod& pod, const std::string& name) {
   const ContainerId id = pod.members[name].id;
-  const bool running = FindRunning(id).has_value();
+  const bool running = node_->FindRunning(id).has_value();
   node_->Stop(id);
   node_->Remove(id);
   pod.members.erase(name);
@@ -235,7 +234,7 @@ void Simulator::DeleteContainer(RunningPod& pod, const std::string& name) {
 StatusOr<Manifest> Simulator::Resized(const RunningPod& pod, const ResizeStep& step) const {
   const std::string name = pod.manifest.FullName();
   const auto member = pod.members.find(step.target.container);
-  if (member == pod.members.end() || !FindRunning(member->second.id)) {
+  if (member == pod.members.end() || !node_->FindRunning(member->second.id)) {
     return NotFound("pod {} has no running container {}", name, step.target.container);
   }
   Manifest after = pod.manifest;
@@ -311,12 +310,6 @@ void Simulator::Do(const RebalanceStep& step) {
   }
 }
 
-std::optional<RunningContainer> Simulator::FindRunning(const ContainerId& id) const {
-  const std::vector<RunningContainer> running = node_->Running();
-  const RunningContainer* const found = FindById(running, id);
-  return found == nullptr ? std::nullopt : std::optional(*found);
-}
-
 void Simulator::Do(const RecordedStep& step) {
   using Call = RecordedStep::Call;
   switch (step.call) {
@@ -326,10 +319,10 @@ void Simulator::Do(const RecordedStep& step) {
       return node_->UpdatePod(step.pod.id, step.pod.overhead, step.pod.resources);
     case Call::kStopPod:
     case Call::kRemovePod: {
-      const std::vector<RunningContainer> before = node_->Running();
+      const std::vector<RunningContainer> before = node_->Running(step.pod.id);
       step.call == Call::kStopPod ? node_->StopPod(step.pod.id) : node_->RemovePod(step.pod.id);
       for (const RunningContainer& container : before) {
-        if (!FindRunning(container.id)) {
+        if (!node_->FindRunning(container.id)) {
           Add("delete", container.pod, container.name, container.id, OkStatus());
         }
       }
@@ -337,7 +330,7 @@ void Simulator::Do(const RecordedStep& step) {
     }
     case Call::kCreate: {
       const Status status = node_->Create(step.request, step.container);
-      const auto created = FindRunning(step.container);
+      const auto created = node_->FindRunning(step.container);
       const Pod& pod = step.pod;
       return Add("create",
                  created ? created->pod : fmt::format("{}/{}", pod.namespace_name, pod.name),
@@ -351,7 +344,7 @@ void Simulator::Do(const RecordedStep& step) {
   }
   // Of a container that was refused here there is nothing to do, and of one that ended only to
   // remove it.
-  if (const auto container = FindRunning(step.container)) return Replay(step, *container);
+  if (const auto container = node_->FindRunning(step.container)) return Replay(step, *container);
   if (step.call == Call::kRemove) node_->Remove(step.container);
 }
 

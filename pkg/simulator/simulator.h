@@ -62,6 +62,12 @@ class Simulator {
     std::map<std::string, uint32_t> attempts{};  // how often each was created
   };
 
+  struct Before {
+    std::string cpus{};
+    std::string mems{};
+    bool had_own = false;
+  };
+
   explicit Simulator(Options options);
 
   void Do(const Manifest& manifest);
@@ -84,7 +90,6 @@ class Simulator {
                              bool sidecar) const;
   // The manifest as it is after the resize; the refusal of an API server.
   StatusOr<Manifest> Resized(const RunningPod& pod, const ResizeStep& step) const;
-  std::optional<RunningContainer> FindRunning(const ContainerId& id) const;
 
   // Adds an effect: what changed since the one before, with where the container is now.
   void Add(std::string op, std::string pod, std::string container, const ContainerId& id,
@@ -95,7 +100,7 @@ class Simulator {
   Bytes memory_capacity_;
   std::unique_ptr<SimulatedNode> node_;
   std::map<std::string, RunningPod> pods_;  // by "namespace/name"
-  std::vector<RunningContainer> before_;    // at the last effect
+  std::map<ContainerId, Before> before_;    // what runs, as it was at the last effect
   std::vector<StepEffect> effects_;         // of this step
   size_t step_ = 0;
   uint64_t last_id_ = 0;

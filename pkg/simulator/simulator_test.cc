@@ -2,6 +2,7 @@
 #include "pkg/simulator/simulator.h"
 
 #include <array>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -245,6 +246,27 @@ TEST_F(SimulatorTest, ReplaysARecording) {
       R"({"op":"StartContainer","ok":true,"container":{"id":"unknown"}})" + "\n";
   EXPECT_THAT(Run(text), ElementsAre("create shop/web/main 1-2(1-2)", "resize shop/web/main 1(1)",
                                      "exit shop/web/main ()"));
+}
+
+// In time of the processor, since the machine may be busy: four times the pods take some four times
+// as long. It was thirty times where each effect looked at all that runs.
+TEST_F(SimulatorTest, APodCostsTheSameHoweverManyThereAre) {
+  const auto seconds = [this](int pods) {
+    simulator_.reset();
+    std::string text;
+    for (int i = 0; i < pods; ++i)
+      text += SharedPod(fmt::format("p{}", i));
+    const auto now = [] {
+      timespec time{};
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+    };
+    const double begin = now();
+    EXPECT_EQ(Run(text).size(), static_cast<size_t>(pods));
+    return now() - begin;
+  };
+  const double few = seconds(400);
+  EXPECT_LT(seconds(1600), 10 * few);
 }
 
 TEST_F(SimulatorTest, IsTheSameEachTime) {
