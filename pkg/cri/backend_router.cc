@@ -48,7 +48,7 @@ struct BackendRouter::Searching {
 };
 
 BackendRouter::BackendRouter(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends)
-    : loop_(loop), backends_(backends) {
+    : loop_(loop), backends_(backends), image_needs_(loop, flushes, backends) {
   for (const Backends::Backend& backend : backends_.all())
     peers_.push_back({.client = std::make_unique<UnaryClient>(loop, flushes, backend.socket)});
 }
@@ -168,6 +168,7 @@ CallRouting::CallRouting(BackendRouter& router, const Method& method, const Call
       route_(route),
       service_(RuntimeServiceOf(method.path.substr(0, method.path.rfind('/')))),
       about_images_(method.service == Service::kImage),
+      log_(GetLogger("cri")),
       list_begin_(router.backends().owners().BeginList()) {}
 
 void CallRouting::Choose(std::string_view request, std::chrono::milliseconds patience,
@@ -181,6 +182,14 @@ void CallRouting::Choose(std::string_view request, std::chrono::milliseconds pat
   if (!choice.ok()) return done(choice.status());
   all_ = choice->kind == Backends::Choice::Kind::kAll;
   backend_ = choice->backend;
+  if (all_ && route_.spares_needed && !keys->image.empty()) {
+    image_ = keys->image;
+    return router_.image_needs().Ask(image_, service_.substr(0, service_.rfind('.')), patience,
+                                     [this, alive = std::weak_ptr<void>(alive_),
+                                      done = std::move(done)](const ImageNeeds::Needs& needs) {
+                                       if (!alive.expired()) done(SpareThoseInNeed(needs));
+                                     });
+  }
   if (choice->kind != Backends::Choice::Kind::kUnknownId) return done(OkStatus());
   router_.Search(
       {.kind = route_.id_kind, .id = id_, .service = service_, .patience = patience},
@@ -196,6 +205,36 @@ Status CallRouting::ChooseAgain(const Status& listed) {
   if (!owner.ok()) return owner.status();
   if (*owner) backend_ = **owner;
   return *owner ? OkStatus() : listed;
+}
+
+// What cannot be asked keeps its image, and the client learns of it.
+Status CallRouting::SpareThoseInNeed(const ImageNeeds::Needs& needs) {
+  constexpr size_t kLongestImage = 256;
+  std::vector<std::string_view> needing;
+  bool some_removed = false;
+  Status failure;
+  for (size_t i = 0; i < needs.size(); ++i) {
+    std::optional<Status>& settled = settled_.emplace_back();
+    if (!needs[i].ok()) {
+      settled = needs[i].status();
+      failure.Update(needs[i].status());
+    } else if (*needs[i]) {
+      settled = OkStatus();
+      needing.push_back(backends().all()[i].name);
+    } else {
+      some_removed = true;
+    }
+  }
+  if (needing.empty()) return OkStatus();
+  if (some_removed) {
+    log_.Info("image {} stays at runtimes {}, which need it", Printable(image_, kLongestImage),
+              fmt::join(needing, ", "));
+    return OkStatus();
+  }
+  if (!failure.ok()) return failure;
+  return FailedPrecondition(
+      "image {} is in use: runtimes {} pin it or have containers of it; remove these first",
+      Printable(image_, kLongestImage), fmt::join(needing, ", "));
 }
 
 std::string_view CallRouting::SocketOf(const Backends::Backend& backend) const {
@@ -241,12 +280,22 @@ Status CallRouting::Claim(Kind kind, std::string_view message) {
 
 void CallRouting::OnReplies(std::vector<h2::SliceQueue>& messages) {
   if (route_.tells != CallRoute::Tells::kList) return;
+  ImageIds& ids = backends().image_ids();
+  if (route_.id_kind == Kind::kContainer) {
+    for (const h2::SliceQueue& message : messages)
+      ids.NoteContainers(message.ToString());
+  }
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::string message = messages[i].ToString();
     if (!filtered_) {
       (void)LearnList(router_.backends().owners(), route_.id_kind, i, message, list_begin_);
     }
-    const auto own = WithoutThoseOfOthers(backends(), route_.id_kind, i, message);
+    std::optional<std::string> own = WithoutThoseOfOthers(backends(), route_.id_kind, i, message);
+    if (route_.id_kind == Kind::kContainer) {
+      std::optional<std::string> shown =
+          ids.ContainersAsShown(own ? std::string_view(*own) : message);
+      if (shown) own = std::move(shown);
+    }
     if (!own) continue;
     messages[i].Clear();
     messages[i].Append(h2::Slice::Copy(*own));
@@ -254,8 +303,20 @@ void CallRouting::OnReplies(std::vector<h2::SliceQueue>& messages) {
 }
 
 std::optional<std::string> CallRouting::OwnPart(size_t runtime, std::string_view message) const {
-  if (route_.tells == CallRoute::Tells::kPart)
-    return WithoutThoseOfOthers(backends(), route_.id_kind, runtime, message);
+  ImageIds& ids = backends().image_ids();
+  if (route_.image == CallRoute::Image::kInFilter) {
+    ids.NoteImages(message);
+    return ids.ImagesAsShown(message);
+  }
+  if (route_.tells == CallRoute::Tells::kPart) {
+    std::optional<std::string> own =
+        WithoutThoseOfOthers(backends(), route_.id_kind, runtime, message);
+    if (route_.id_kind != Kind::kContainer) return own;
+    const std::string_view part = own ? std::string_view(*own) : message;
+    ids.NoteContainers(part);
+    std::optional<std::string> shown = ids.ContainersAsShown(part);
+    return shown ? std::move(shown) : std::move(own);
+  }
   if (route_.tells != CallRoute::Tells::kEvent) return std::nullopt;
   constexpr uint32_t kContainerId = 1;  // of ContainerEventResponse; a pod sandbox's, too
   if (!backends().IsEventOfOther(runtime, TextOfField(message, kContainerId))) return std::nullopt;

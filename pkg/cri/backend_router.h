@@ -12,6 +12,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/cri/backends.h"
+#include "pkg/cri/image_needs.h"
 #include "pkg/grpc/unary_client.h"
 #include "pkg/h2/bytes.h"
 #include "pkg/h2/flush_queue.h"
@@ -31,6 +32,7 @@ class BackendRouter {
   ~BackendRouter();
 
   Backends& backends() { return backends_; }
+  ImageNeeds& image_needs() { return image_needs_; }
 
   struct Wanted {
     IdOwners::Kind kind;
@@ -59,6 +61,7 @@ class BackendRouter {
 
   EventLoop& loop_;
   Backends& backends_;
+  ImageNeeds image_needs_;
   std::vector<Peer> peers_;
   std::vector<std::unique_ptr<Searching>> searches_;
 };
@@ -81,6 +84,10 @@ class CallRouting {
   size_t position() const { return backend_; }
   const Backends::Backend& backend() const { return backends().all()[backend_]; }
   const Backends& backends() const { return router_.backends(); }
+  // Where all are asked: what the outcome at this one is without asking it; nullopt: it is asked.
+  std::optional<Status> Settled(size_t backend) const {
+    return settled_.empty() ? std::nullopt : settled_[backend];
+  }
   // Where it serves the call.
   std::string_view SocketOf(const Backends::Backend& backend) const;
   // The reply is a stream of messages.
@@ -103,18 +110,23 @@ class CallRouting {
 
  private:
   Status ChooseAgain(const Status& listed);
+  // Not OK: the image is to be removed nowhere.
+  Status SpareThoseInNeed(const ImageNeeds::Needs& needs);
   Status Claim(IdOwners::Kind kind, std::string_view message);
 
   BackendRouter& router_;
   const CallRoute route_;
   const std::string service_;
   const bool about_images_;
+  Logger& log_;
   std::string id_;       // of the request
+  std::string image_;    // likewise
   std::string pod_uid_;  // of the new pod sandbox
   bool filtered_ = false;
   IdOwners::ListBegin list_begin_;
   size_t backend_ = 0;
   bool all_ = false;
+  std::vector<std::optional<Status>> settled_;
   Status refusal_;
   std::shared_ptr<void> alive_ = std::make_shared<char>();
 };

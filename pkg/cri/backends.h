@@ -13,6 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/cri/call_route.h"
 #include "pkg/cri/id_owners.h"
+#include "pkg/cri/image_ids.h"
 #include "pkg/log/log.h"
 
 namespace resmgr {
@@ -43,6 +44,8 @@ class Backends {
   IdOwners& owners() { return owners_; }
   const IdOwners& owners() const { return owners_; }
   const HandlerAliases* aliases() const { return aliases_; }
+  // Learned from what runtimes reply, also by those who only read that.
+  ImageIds& image_ids() const { return image_ids_; }
 
   // Calls of clients at one of them, since our start.
   struct Calls {
@@ -116,6 +119,7 @@ class Backends {
   std::function<void(size_t backend)> on_silence_;
   Logger& log_;
   IdOwners owners_;
+  mutable ImageIds image_ids_;
 };
 
 }  // namespace resmgr

@@ -111,7 +111,9 @@ void Call::EndReply(const h2::HeaderBlock& end) {
 }
 
 bool Call::Watched() const {
-  return tap_ != nullptr || connection_.relay().counts().on();
+  // Of several runtimes the calls of each are counted (CountAtRuntime).
+  return tap_ != nullptr || connection_.relay().counts().on() ||
+         connection_.relay().router() != nullptr;
 }
 
 void Call::Report(const GrpcStatus& status) {
@@ -197,7 +199,12 @@ void Call::FanOut() {
   }
   fan_out_ = std::make_unique<FanOutCall>(connection_.loop(), client, std::move(options));
   clock_.NoteForwarded();
+  size_t position = 0;
   for (const Backends::Backend& backend : routing_->backends().all()) {
+    if (const auto settled = routing_->Settled(position++)) {
+      fan_out_->AddSettled(backend.name, *settled);
+      continue;
+    }
     const Status added =
         fan_out_->Add(backend.name, connection_.SessionTo(routing_->SocketOf(backend)),
                       HeadersToSend(false), reading_->request.body());

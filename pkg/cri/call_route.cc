@@ -98,7 +98,10 @@ constexpr std::array kImageRoutes = {
     NamedRoute{"ImageStatus",
                {.by = By::kAll, .image = CallRoute::Image::kItself, .merge = MergeImageStatus}},
     NamedRoute{"RemoveImage",
-               {.by = By::kAll, .image = CallRoute::Image::kItself, .merge = MergeEmpty}},
+               {.by = By::kAll,
+                .image = CallRoute::Image::kItself,
+                .spares_needed = true,
+                .merge = MergeEmpty}},
     NamedRoute{"ListImages",
                {.by = By::kAll, .image = CallRoute::Image::kInFilter, .merge = MergeImages}},
     NamedRoute{"StreamImages", {.by = By::kEach, .image = CallRoute::Image::kInFilter}},
@@ -109,6 +112,7 @@ constexpr uint32_t kId = 1;              // of requests about one thing, and of 
 constexpr uint32_t kFilter = 1;          // of list requests
 constexpr uint32_t kEntries = 1;         // of list replies
 constexpr uint32_t kImage = 1;           // of requests about an image, and of an ImageFilter
+constexpr uint32_t kImageName = 1;       // ImageSpec.image
 constexpr uint32_t kImageHandler = 19;   // ImageSpec.runtime_handler
 constexpr uint32_t kPodConfig = 1;       // RunPodSandboxRequest.config
 constexpr uint32_t kPullPodConfig = 3;   // PullImageRequest.sandbox_config
@@ -117,6 +121,7 @@ constexpr uint32_t kUid = 2;             // of PodSandboxMetadata
 
 // Paths of fields.
 constexpr std::array kHandlerOfImage = {kImageHandler};
+constexpr std::array kNameOfImage = {kImageName};
 constexpr std::array kHandlerOfFilter = {kImage, kImageHandler};
 constexpr std::array kUidOfConfig = {kConfigMetadata, kUid};
 
@@ -196,6 +201,7 @@ StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view reque
         if (reader.field() != kFilter) break;
         if (route.image == CallRoute::Image::kItself) {
           RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), kHandlerOfImage, keys.handler));
+          RESMGR_RETURN_IF_ERROR(ReadText(reader.bytes(), kNameOfImage, keys.image));
           break;
         }
         if (route.image == CallRoute::Image::kInFilter) {

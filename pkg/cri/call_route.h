@@ -38,6 +38,8 @@ struct CallRoute {
   // kAll and kEach: where the ImageSpec is that may name a handler, in the request's field 1.
   enum class Image { kNone, kItself, kInFilter };
   Image image = Image::kNone;
+  // Runtimes that need the image are left out (image_needs.h).
+  bool spares_needed = false;
   // What an OK reply tells of ids: a new one (in its field 1), that the request's is gone, or all
   // that the runtime has.
   // Each message of a stream tells a part of that, or what happened to a container.
@@ -55,6 +57,7 @@ struct RouteKeys {
   std::string_view handler;
   std::string_view id;              // of kImagePull: the pod's uid
   std::string_view pod_uid;         // of a new pod sandbox
+  std::string_view image;           // ImageSpec.image, of requests about one
   std::string_view container_id;    // of the filter
   std::string_view pod_sandbox_id;  // of the filter
   bool filtered = false;            // something is filtered, by an id or otherwise

@@ -55,7 +55,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   // And of one whose failures are merged, too.
   RuntimeReply reply() const { return {.status = failure_, .message = body_.ToString()}; }
 
-  // Without a word to anyone.
+  // Without a word to anyone. OK: with an empty reply.
   void SetFailed(const Status& why) {
     done_ = true;
     failure_ = why;
@@ -206,6 +206,12 @@ Status FanOutCall::Add(std::string_view name, const StatusOr<h2::Session*>& sess
   branch.SetFailed(started);
   ++done_;
   return OkStatus();
+}
+
+void FanOutCall::AddSettled(std::string_view name, const Status& status) {
+  branches_.push_back(std::make_unique<Branch>(*this, branches_.size(), name));
+  branches_.back()->SetFailed(status);
+  ++done_;
 }
 
 void FanOutCall::AllAdded() {

@@ -85,6 +85,8 @@ class FanOutCall {
   // client is not told of it here.
   Status Add(std::string_view name, const StatusOr<h2::Session*>& session,
              const h2::HeaderBlock& headers, const h2::SliceQueue& body);
+  // One more that is not asked: its reply is an empty one, or it has failed. With a Merge function.
+  void AddSettled(std::string_view name, const Status& status);
   // The request was sent to all of them. May be the end of the call.
   void AllAdded();
   // `waiting` bytes for the client are left.

@@ -2,6 +2,7 @@
 #include "pkg/cri/reply_merge.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -107,6 +108,14 @@ StatusOr<std::string> UnionByText(const Backends& backends,
   return merged;
 }
 
+bool IsPinned(std::string_view image) {
+  bool pinned = false;
+  WireReader reader(image);
+  while (reader.Next())
+    if (reader.field() == kPinnedOfImage) pinned = reader.number() != 0;
+  return pinned;
+}
+
 }  // namespace
 
 StatusOr<std::string> MergeRuntimeConfig(const Backends& backends,
@@ -150,7 +159,31 @@ StatusOr<std::string> MergeMetricDescriptors(const Backends& backends,
 StatusOr<std::string> MergeImages(const Backends& backends,
                                   const std::vector<RuntimeReply>& replies) {
   RESMGR_RETURN_IF_ERROR(FailureOfThoseThatServe(backends, replies));
-  return UnionByText(backends, replies);
+  constexpr uint32_t kImages = 1;
+  std::vector<std::string> images;
+  std::map<std::string_view, size_t> by_id;  // positions in `images`
+  for (size_t i = 0; i < replies.size(); ++i) {
+    backends.image_ids().NoteImages(replies[i].message);
+    WireReader reader(replies[i].message);
+    while (reader.Next()) {
+      if (reader.field() != kImages || !reader.is_bytes()) continue;
+      const StatusOr<std::string_view> id = TextIn(reader.bytes(), kIdOfImage);
+      if (!id.ok()) return NoProtobuf(backends, i);
+      const std::string_view digits = ImageIds::DigitsOf(*id);
+      const auto [found, is_new] = by_id.emplace(digits.empty() ? *id : digits, images.size());
+      if (is_new) {
+        images.emplace_back(reader.bytes());
+      } else if (IsPinned(reader.bytes()) && !IsPinned(images[found->second])) {
+        FieldWriter(images[found->second]).Number(kPinnedOfImage, 1);
+      }
+    }
+    if (reader.failed()) return NoProtobuf(backends, i);
+  }
+  std::string merged;
+  for (const std::string& image : images)
+    FieldWriter(merged).Bytes(kImages, image);
+  std::optional<std::string> shown = backends.image_ids().ImagesAsShown(merged);
+  return shown ? *std::move(shown) : std::move(merged);
 }
 
 StatusOr<std::string> MergeImageStatus(const Backends& backends,
@@ -163,6 +196,7 @@ StatusOr<std::string> MergeImageStatus(const Backends& backends,
     const RuntimeReply& reply = replies[i];
     if (IsAway(reply) || LacksMethod(reply)) continue;
     if (!reply.status.ok()) return FailureOf(backends, i, reply.status);
+    backends.image_ids().NoteImages(reply.message);
     bool has_image = false;
     WireReader reader(reply.message);
     while (reader.Next())
@@ -174,7 +208,9 @@ StatusOr<std::string> MergeImageStatus(const Backends& backends,
   }
   if (first == nullptr) return FailureOf(backends, 0, replies[0].status);
   if (lacking != nullptr) return lacking->message;
-  return having != nullptr ? having->message : first->message;
+  if (having == nullptr) return first->message;
+  std::optional<std::string> shown = backends.image_ids().ImagesAsShown(having->message);
+  return shown ? *std::move(shown) : having->message;
 }
 
 StatusOr<std::string> MergeImageFsInfo(const Backends& backends,

@@ -47,8 +47,9 @@ StatusOr<std::string> MergeEmpty(const Backends& backends,
 StatusOr<std::string> MergeMetricDescriptors(const Backends& backends,
                                              const std::vector<RuntimeReply>& replies);
 
-// ListImagesResponse: all images, each id once. Runtimes that lack the method have none; any other
-// failure is that of the call.
+// ListImagesResponse: all images, each id once, in whichever form runtimes write it (image_ids.h);
+// pinned where one runtime pins it. Runtimes that lack the method have none; any other failure is
+// that of the call.
 StatusOr<std::string> MergeImages(const Backends& backends,
                                   const std::vector<RuntimeReply>& replies);
 

@@ -48,6 +48,10 @@ class CriStore {
     bool status_resources = true;
     // Ids are counted from here: two stores whose ranges do not meet give no id twice.
     uint64_t first_id = 1;
+    // Ids of images are digits alone, as CRI-O's, which finds none by "sha256:" and digits. Else
+    // they are as containerd's, which finds them in both forms.
+    bool bare_image_ids = false;
+    std::string pinned_image{};  // by name
   };
 
   explicit CriStore(Options options);
@@ -124,6 +128,7 @@ class CriStore {
   std::string AllowedCpus(const Container& container) const;
   void AddImage(const std::string& name);
   std::string FindImage(const std::string& name) const;  // its id, or ""
+  void AddImageId(const Container& container, cri::Container* item) const;
 
   Options options_;
   std::map<std::string, Sandbox> sandboxes_;

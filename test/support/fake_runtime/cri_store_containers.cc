@@ -154,10 +154,17 @@ grpc::Status CriStore::RemoveContainer(const cri::RemoveContainerRequest& reques
   return grpc::Status::OK;
 }
 
+void CriStore::AddImageId(const Container& container, cri::Container* item) const {
+  item->set_image_id(FindImage(container.config.image().image()));
+}
+
 grpc::Status CriStore::ListContainers(const cri::ListContainersRequest& request,
                                       cri::ListContainersResponse* response) {
   for (const auto& [id, container] : containers_) {
-    if (Matches(container, request.filter())) Describe(container, response->add_containers());
+    if (!Matches(container, request.filter())) continue;
+    cri::Container* const item = response->add_containers();
+    Describe(container, item);
+    AddImageId(container, item);
   }
   return grpc::Status::OK;
 }
@@ -168,7 +175,9 @@ grpc::Status CriStore::StreamContainers(const cri::StreamContainersRequest& requ
   for (const auto& [id, container] : containers_) {
     if (!Matches(container, request.filter())) continue;
     if (replies->back().containers_size() == kStreamChunk) replies->emplace_back();
-    Describe(container, replies->back().add_containers());
+    cri::Container* const item = replies->back().add_containers();
+    Describe(container, item);
+    AddImageId(container, item);
   }
   return grpc::Status::OK;
 }

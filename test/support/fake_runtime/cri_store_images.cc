@@ -14,15 +14,18 @@ namespace {
 constexpr uint64_t kImageBytes = 1'000'000;
 
 bool IsNamed(const cri::Image& image, const std::string& name) {
-  return image.id() == name || std::find(image.repo_tags().begin(), image.repo_tags().end(),
-                                         name) != image.repo_tags().end();
+  return image.id() == name || image.id() == "sha256:" + name ||
+         std::find(image.repo_tags().begin(), image.repo_tags().end(), name) !=
+             image.repo_tags().end();
 }
 
 }  // namespace
 
 void CriStore::AddImage(const std::string& name) {
   cri::Image image;
-  image.set_id(fmt::format("sha256:{:064x}", std::hash<std::string>()(name)));
+  image.set_id(fmt::format(
+      "{}{:064x}", options_.bare_image_ids ? "" : "sha256:", std::hash<std::string>()(name)));
+  image.set_pinned(name == options_.pinned_image);
   image.add_repo_tags(name);
   image.set_size(kImageBytes);
   images_[image.id()] = image;

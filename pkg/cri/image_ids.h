@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace resmgr {
+
+// Fields of an Image, and those of a Container that name its image.
+inline constexpr uint32_t kIdOfImage = 1;
+inline constexpr uint32_t kPinnedOfImage = 8;
+inline constexpr uint32_t kRefOfContainer = 5;  // Container.image_ref: an id at containerd
+inline constexpr uint32_t kImageIdOfContainer = 10;
+
+// Ids of images: containerd writes "sha256:" before the digits, CRI-O writes the digits alone and
+// finds no image by the other form. Behind several runtimes a kubelet takes the two forms for two
+// images, and collects the one that no container names. So where runtimes differ, clients are shown
+// the digits alone, which both take. Loop's thread only.
+class ImageIds {
+ public:
+  // The digits of an id in either form; empty: it is none.
+  static std::string_view DigitsOf(std::string_view text);
+
+  // Learns the forms of the ids in a list of images or of containers, or in an ImageStatusResponse
+  // (which has its image where a list has entries).
+  void NoteImages(std::string_view reply);
+  void NoteContainers(std::string_view reply);
+  // Such a message as clients are to see it; nullopt: as it is.
+  std::optional<std::string> ImagesAsShown(std::string_view reply) const;
+  std::optional<std::string> ContainersAsShown(std::string_view reply) const;
+
+ private:
+  void Note(std::string_view id);
+  std::optional<std::string> Shown(std::string_view id) const;
+
+  // Once seen, for the life of this daemon: a form that changed again would be two images, too.
+  bool with_prefix_ = false;
+  bool digits_alone_ = false;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/cri/backends.h"
+#include "pkg/grpc/unary_client.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr {
+
+// Asks several runtimes whether they need an image, before it is removed at those that do not: one
+// that pins it, as the image of its pod sandboxes, or has a container of it. A client that removes
+// an image for the sake of one runtime may not know of the others' copies. Loop's thread only.
+class ImageNeeds {
+ public:
+  // Both must outlive it.
+  ImageNeeds(EventLoop& loop, h2::FlushQueue& flushes, const Backends& backends);
+  ~ImageNeeds();
+
+  // By runtime, whether it needs the image; not OK: it could not be asked.
+  using Needs = std::vector<StatusOr<bool>>;
+  // Asks by services of this package ("/runtime.v1"). Runs `done` later, never inside this call. A
+  // runtime that hangs is not asked.
+  void Ask(std::string_view image, std::string_view package, std::chrono::milliseconds patience,
+           std::function<void(Needs)> done);
+
+ private:
+  struct Round;
+  struct Peer {
+    std::unique_ptr<UnaryClient> runtime;
+    std::unique_ptr<UnaryClient> images;  // nullptr: the same
+  };
+
+  static void Call(UnaryClient& client, const std::string& path, const std::string& message,
+                   std::chrono::milliseconds patience, UnaryClient::Done done);
+
+  EventLoop& loop_;
+  const Backends& backends_;
+  std::vector<Peer> peers_;
+};
+
+}  // namespace resmgr
