@@ -51,11 +51,16 @@ containers that the runtime fails to update, state that cannot be saved.)";
          Cell(reply, "config") + (reply.value("forced", false) ? " (forced)" : "")},
         {"up", TimeText(std::chrono::seconds(reply.value("uptimeSeconds", int64_t{0})))},
         {"runtime", fmt::format("{} ({})", Cell(reply, "runtime"), Cell(reply, "runtimeSocket"))},
-        {"serves", Cell(reply, "relaySocket")},
-        {"pods", Cell(reply, "pods")},
-        {"containers", Containers(reply)},
-        {"CPUs online", Cpus(reply, "online")},
     };
+    if (const std::string served = reply.value("relaySocket", ""); !served.empty())
+      rows.push_back({"serves", served});
+    if (reply.contains("criSocket"))
+      rows.push_back({"CRI", fmt::format("{} ({})", Cell(reply, "cri"), Cell(reply, "criSocket"))});
+    rows.insert(rows.end(), {
+                                {"pods", Cell(reply, "pods")},
+                                {"containers", Containers(reply)},
+                                {"CPUs online", Cpus(reply, "online")},
+                            });
     if (reply.contains("exclusive")) {
       rows.push_back({"  exclusive", Cpus(reply, "exclusive")});
       rows.push_back({"  shared", Cpus(reply, "shared")});

@@ -90,6 +90,19 @@ FrontDoorFactory DoorOf(const Flags& flags) {
        .nri_host = HostingOf(flags)});
 }
 
+// Where the runtime is that the front door is connected to.
+const std::string& BackOf(const Flags& flags) {
+  switch (flags.mode) {
+    case Mode::kRelay:
+      return flags.runtime_socket;
+    case Mode::kNriPlugin:
+      return flags.nri_socket;
+    case Mode::kDocker:
+      return flags.docker_socket;
+  }
+  return flags.runtime_socket;
+}
+
 // nullptr: none is asked for.
 std::shared_ptr<NodePage> PageOf(const Flags& flags) {
   if (!flags.metrics_page) return nullptr;
@@ -102,28 +115,27 @@ std::shared_ptr<NodePage> PageOf(const Flags& flags) {
 NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies) {
   // A disk that hangs may hold it for longer than the daemon runs.
   const auto copy = std::make_shared<const std::pair<Flags, PolicyRegistry>>(flags, policies);
-  return {
-      .version = RESMGR_VERSION,
-      .policies = policies,
-      .topology = flags.topology,
-      .cgroups = {.pods = flags.pods_cgroup},
-      .door = DoorOf(flags),
-      .services = {{flags.AdminSocket(), AdminMethods}, {flags.ConfigSocket(), ConfigMethods}},
-      .relay_socket = flags.relay_socket,
-      .runtime_socket = flags.mode == Mode::kDocker ? flags.docker_socket : flags.runtime_socket,
-      .directory = flags.relay_dir,
-      .agent_socket = flags.AgentSocket(),
-      .metrics_address = flags.MetricsAddress(),
-      .page = PageOf(flags),
-      .dump_directory = flags.DumpDirectory(),
-      .dump_secrets = flags.dump_secrets,
-      .cpu_file_directory = flags.CpuFileDirectory(),
-      .take_over = flags.take_over,
-      .config = flags.config,
-      .overrides = flags.overrides,
-      .forced = flags.forced,
-      .config_file = flags.ConfigFile(),
-      .read_again = [copy] { return ReadConfigAgain(copy->first, ChecksWith(copy->second)); }};
+  return {.version = RESMGR_VERSION,
+          .policies = policies,
+          .topology = flags.topology,
+          .cgroups = {.pods = flags.pods_cgroup},
+          .door = DoorOf(flags),
+          .services = {{flags.AdminSocket(), AdminMethods}, {flags.ConfigSocket(), ConfigMethods}},
+          .relay_socket = flags.relay_socket,
+          .runtime_socket = BackOf(flags),
+          .directory = flags.relay_dir,
+          .agent_socket = flags.AgentSocket(),
+          .metrics_address = flags.MetricsAddress(),
+          .page = PageOf(flags),
+          .dump_directory = flags.DumpDirectory(),
+          .dump_secrets = flags.dump_secrets,
+          .cpu_file_directory = flags.CpuFileDirectory(),
+          .take_over = flags.take_over,
+          .config = flags.config,
+          .overrides = flags.overrides,
+          .forced = flags.forced,
+          .config_file = flags.ConfigFile(),
+          .read_again = [copy] { return ReadConfigAgain(copy->first, ChecksWith(copy->second)); }};
 }
 
 }  // namespace resmgr

@@ -67,11 +67,19 @@ std::vector<std::string> Problems(const NodeView& node, const std::string& runti
   if (manager != nullptr && runtime != "connected") {
     problems.push_back("the runtime is not connected: " + runtime);
   }
+  const auto other = node.other_socket();
+  const bool places = node.configurator.current().policy.active != kNullPolicy;
+  if (places && other && other->used && !other->reachable.ok()) {
+    problems.push_back(fmt::format(
+        "the runtime's CRI cannot be reached, which updates of containers need where its NRI is "
+        "older than 0.12.1: {}; set -runtime-socket to the socket of the runtime's CRI",
+        Message(other->reachable)));
+  }
   if (manager != nullptr) {
     for (std::string& failing : FailingUpdates(*manager))
       problems.push_back(std::move(failing));
   }
-  if (node.configurator.current().policy.active != kNullPolicy) {
+  if (places) {
     for (std::string& problem : node.machine_problems())
       problems.push_back(std::move(problem));
   }
@@ -98,6 +106,10 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
       {"containers", 0},
       {"online", node.machine.online().ToString()},
   };
+  if (const auto other = node.other_socket()) {
+    status["criSocket"] = other->path;
+    status["cri"] = !other->used ? "not used" : other->reachable.ok() ? "reachable" : "unreachable";
+  }
   if (manager != nullptr) status.update(HeldJson(*manager));
   status["state"] = node.state_saved() ? "saved" : "not saved";
   status["dumpLost"] = node.dump_lost();

@@ -60,6 +60,25 @@ TEST_F(AdminServiceTest, StatusTellsWhatRuns) {
   EXPECT_EQ(status["problems"], Json::array()) << "under null no runtime is needed";
 }
 
+TEST_F(AdminServiceTest, ACriThatIsNeededAndNotReachedIsAProblem) {
+  EXPECT_FALSE(AnswerTo("Status", Json::object()).contains("criSocket"));
+  AnswerTo("ConfigSet", Delivery("policy: {Active: first-fit}"));
+  other_socket_ = {.path = "/cri.sock", .reachable = Unavailable("/cri.sock: nobody listens")};
+  Json status = AnswerTo("Status", Json::object());
+  EXPECT_EQ(status["criSocket"], "/cri.sock");
+  EXPECT_EQ(status["cri"], "not used");
+  EXPECT_EQ(status["problems"], Json::array());
+  other_socket_->used = true;
+  status = AnswerTo("Status", Json::object());
+  EXPECT_EQ(status["cri"], "unreachable");
+  EXPECT_THAT(status["problems"].dump(),
+              HasSubstr("/cri.sock: nobody listens; set -runtime-socket"));
+  other_socket_->reachable = OkStatus();
+  status = AnswerTo("Status", Json::object());
+  EXPECT_EQ(status["cri"], "reachable");
+  EXPECT_EQ(status["problems"], Json::array());
+}
+
 TEST_F(AdminServiceTest, AStateThatIsNotSavedIsAProblem) {
   state_saved_ = false;
   const Json status = AnswerTo("Status", Json::object());

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,13 @@ class FrontDoor {
   // not after Stop. Other doors have none.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): the relay keeps it.
   virtual void DescribeRuntimes(std::function<void(std::vector<RuntimeView>)> done) { done({}); }
+  // Another socket of the runtime than the one that requests come from.
+  struct OtherSocket {
+    std::string path{};
+    bool used = false;
+    Status reachable{};  // Unavailable: nothing listens there
+  };
+  virtual std::optional<OtherSocket> other_socket() const { return std::nullopt; }
   // The containers whose calls are shown to stages that remember them.
   virtual std::vector<SeenContainer> seen() const { return {}; }
 };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "pkg/cri/runtimes_watch.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/node/configurator.h"
+#include "pkg/node/front_door.h"
 #include "pkg/node/plugin_view.h"
 #include "pkg/node/policy_host.h"
 #include "pkg/node/seen_container.h"
@@ -30,7 +32,7 @@ struct NodeView {
   Configurator& configurator;
   const Pipeline& pipeline;
   Auditor& auditor;
-  std::string relay_socket{};
+  std::string relay_socket{};  // "": the front door serves none
   std::string runtime_socket{};
   // "connected" or what is wrong.
   std::function<std::string()> runtime_state{};
@@ -41,6 +43,10 @@ struct NodeView {
   // Of the front door (FrontDoor::DescribeRuntimes).
   std::function<void(std::function<void(std::vector<RuntimeView>)> done)> describe_runtimes =
       [](const std::function<void(std::vector<RuntimeView>)>& done) { done({}); };
+  // Of the front door.
+  std::function<std::optional<FrontDoor::OtherSocket>()> other_socket = [] {
+    return std::optional<FrontDoor::OtherSocket>();
+  };
   // The containers that the front door knows without a brain; empty where it knows none.
   std::function<std::vector<SeenContainer>()> seen = [] { return std::vector<SeenContainer>(); };
   // Why this container has no file with its CPUs although it was to have one; empty: no reason.

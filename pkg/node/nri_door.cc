@@ -59,6 +59,7 @@ class NriDoor final : public FrontDoor {
       : context_(context),
         options_(std::move(options)),
         claim_(std::move(claim)),
+        cri_socket_(runtime_socket),
         cri_(context.loop, context.flushes, runtime_socket, runtime_socket) {}
 
   void Start(dump::Dumper& dumper) override {
@@ -87,6 +88,12 @@ class NriDoor final : public FrontDoor {
   // Answers are a matter of microseconds, and the runtime asks nothing of a plugin that is gone.
   void Drain(std::function<void()> done) override { context_.loop.Post(std::move(done)); }
   void Stop() override { front_.reset(); }
+  // A connection that is closed at once: the CRI's own one is made when it is needed.
+  std::optional<OtherSocket> other_socket() const override {
+    return OtherSocket{.path = cri_socket_,
+                       .used = front_ && front_->asks_cri(),
+                       .reachable = ConnectUnix(cri_socket_).status()};
+  }
 
   void Add(NriLink& link) { connected_.insert(&link); }
   void Remove(NriLink& link) { connected_.erase(&link); }
@@ -106,6 +113,7 @@ class NriDoor final : public FrontDoor {
   const DoorContext context_;
   const nri::PluginFront::Options options_;
   const UniqueFd claim_;
+  const std::string cri_socket_;
   RuntimeInspector cri_;
   std::set<NriLink*> connected_;  // those that are told of the runtime
   std::optional<nri::PluginFront> front_;

@@ -75,6 +75,18 @@ ApiVersion VersionOfHost(std::string_view nri_version, std::string_view runtime_
   return kOldest;
 }
 
+Status CheckRuntime(std::string_view name, std::string_view version) {
+  constexpr ApiVersion kFirstWithNri{1, 26, 0};
+  constexpr ApiVersion kMended{1, 26, 2};
+  const auto runtime = ParseVersion(version);
+  if (!EqualsIgnoreCase(name, "cri-o") || !runtime) return OkStatus();
+  if (*runtime < kFirstWithNri || *runtime >= kMended) return OkStatus();
+  return FailedPrecondition(
+      "CRI-O {}.{}.{} ends when a container is updated, so this plugin does not serve it: update "
+      "CRI-O to 1.26.2 or newer, or use the relay",
+      runtime->major, runtime->minor, runtime->patch);
+}
+
 uint32_t EventsOfHost(ApiVersion version) {
   return version >= kWithPodUpdates ? kEventsWithPodUpdates : kEvents;
 }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "pkg/base/status.h"
+
 namespace resmgr::nri {
 
 // A version of the NRI API, as a runtime or a plugin has it.
@@ -26,6 +28,10 @@ std::optional<ApiVersion> ParseVersion(std::string_view text);
 // CRI-O are built with. Unknown runtimes have the oldest, 0.6.1.
 ApiVersion VersionOfHost(std::string_view nri_version, std::string_view runtime_name,
                          std::string_view runtime_version);
+
+// FailedPrecondition tells why this plugin must not serve the runtime, and what to do: CRI-O 1.26.0
+// and 1.26.1 end when no plugin changes anything of an update, as when the update is ours.
+Status CheckRuntime(std::string_view name, std::string_view version);
 
 // The bits of the events that this plugin subscribes to: those that the host knows, since a host
 // before 0.10 refuses a plugin that asks for others, but never ValidateContainerAdjustment. A host

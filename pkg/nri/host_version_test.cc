@@ -40,6 +40,14 @@ TEST(HostVersionTest, ReleasesHaveTheVersionThatTheyAreBuiltWith) {
   EXPECT_EQ(VersionOfHost("", "containerd", "unknown"), (ApiVersion{0, 6, 1}));
 }
 
+TEST(HostVersionTest, RuntimesThatEndByOurUpdatesAreNotServed) {
+  for (const char* const version : {"1.26.0", "1.26.1", "v1.26.1-dev"})
+    EXPECT_EQ(CheckRuntime("cri-o", version).code(), StatusCode::kFailedPrecondition) << version;
+  for (const char* const version : {"1.26.2", "1.25.9", "1.27.0", "1.35.0", "unknown"})
+    EXPECT_TRUE(CheckRuntime("cri-o", version).ok()) << version;
+  EXPECT_TRUE(CheckRuntime("containerd", "1.26.0").ok());
+}
+
 // A host refuses a plugin that asks for an event that it does not know.
 TEST(HostVersionTest, AHostIsAskedForTheEventsThatItKnows) {
   EXPECT_EQ(EventsOfHost({0, 6, 1}), 0x7ffU);

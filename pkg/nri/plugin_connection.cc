@@ -145,8 +145,24 @@ void PluginConnection::UpdateContainers(std::vector<api::ContainerUpdate> update
       });
 }
 
+// The runtime gets its answer before the connection ends.
+void PluginConnection::Refuse(const Status& why) {
+  constexpr std::chrono::milliseconds kForTheAnswer{100};
+  if (refusal_ != why) log_.Error("{}", Message(why));
+  refusal_ = why;
+  complained_ = true;
+  pause_ = options_.last_pause;
+  synchronization_ = loop_.After(kForTheAnswer, [this, why] { OnLost(why); });
+}
+
 PluginConnection::Answer PluginConnection::Configure(const api::ConfigureRequest& request) {
   if (phase_ == Phase::kSynchronized) return FailedPrecondition("this plugin is synchronized");
+  if (Status served = CheckRuntime(request.runtime_name(), request.runtime_version());
+      !served.ok()) {
+    Refuse(served);
+    return served;
+  }
+  refusal_ = OkStatus();
   HostInfo host{.runtime_name = Printable(request.runtime_name(), kLongestRuntimeName),
                 .runtime_version = Printable(request.runtime_version(), kLongestRuntimeName),
                 .version = VersionOfHost(request.nri_version(), request.runtime_name(),

@@ -63,6 +63,10 @@ class PluginConnection {
   // The runtime's pods and containers are known: events come from here on.
   bool synchronized() const { return phase_ == Phase::kSynchronized; }
 
+  // Why the runtime that was there last is not served (CheckRuntime). It is asked again after the
+  // longest pause: another version may be there then.
+  const Status& refusal() const { return refusal_; }
+
   // Asks the runtime to change containers; `failed` are those that it could not change. Unavailable
   // while it is not synchronized or when the connection is lost meanwhile.
   using Updated = std::function<void(StatusOr<std::vector<api::ContainerUpdate>> failed)>;
@@ -91,6 +95,7 @@ class PluginConnection {
   template <typename Request>
   ttrpc::Server::Method ServeEvent(api::Event event);
   Answer Configure(const api::ConfigureRequest& request);
+  void Refuse(const Status& why);
   Answer Synchronize(const std::string& payload);
   Status TakePiece(const std::string& payload, api::SynchronizeRequest& piece);
   void ForgetInventory();
@@ -106,6 +111,7 @@ class PluginConnection {
   bool again_ = true;  // connects again after a loss
   bool complained_ = false;
   bool told_ = false;  // the handler of this connection
+  Status refusal_;
   std::chrono::milliseconds pause_;
   EventLoop::HandlePtr retry_;
   EventLoop::HandlePtr synchronization_;  // its deadline

@@ -51,6 +51,7 @@ PluginFront::~PluginFront() = default;
 
 Status PluginFront::EnsureConnected() const {
   if (connected_) return OkStatus();
+  if (!connection_->refusal().ok()) return connection_->refusal();
   return Unavailable("the runtime's NRI at {} is not connected", options_.connection.socket);
 }
 

@@ -63,6 +63,8 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   void StartOn(UniqueFd socket) { connection_->StartOn(std::move(socket)); }
   // Unavailable: there is no runtime, or its inventory is not known yet.
   Status EnsureConnected() const;
+  // Whether the runtime's NRI is not safe to ask for updates, which its CRI is asked for then.
+  bool asks_cri() const { return connected_ && updates_.asks_cri(); }
   // Events that are being decided.
   size_t pending() const { return calls_.size(); }
 

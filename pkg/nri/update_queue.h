@@ -74,6 +74,8 @@ class UpdateQueue {
   void SetConnection(PluginConnection& connection) { connection_ = &connection; }
   // The runtime has told its NRI's version. An empty function: there is no other way than NRI.
   void SetHost(ApiVersion version, ByCri by_cri);
+  // Whether updates go there first.
+  bool asks_cri() const { return by_cri_ != nullptr; }
 
   // The values that a container gets, in each form that is needed. Containers that share CPUs get
   // the same values one after the other: then ChangeOf returns the same object.

@@ -2,6 +2,7 @@
 // The daemon as a plugin of a runtime's NRI, before a runtime that treats plugins as CRI-O and
 // containerd do.
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,9 +10,12 @@
 
 #include "test/integration/daemon_fixture.h"
 #include "test/support/nri_runtime/nri_runtime.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
+
+using testing::HasSubstr;
 
 class NriPluginTest : public DaemonTest {
  protected:
@@ -33,6 +37,15 @@ class NriPluginTest : public DaemonTest {
     const auto created = nri_->CreateContainer(NriCreation(name, 1));
     return created.ok() ? created->adjust().linux().resources().cpu().cpus()
                         : Describe(created.status());
+  }
+
+  std::string StatusText() const {
+    const auto ctl = ChildProcess::Start(
+        {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "status"}, Path("ctl.log"));
+    if (!ctl.ok() || !(*ctl)->Wait(kPatience).ok()) return "no status";
+    const std::string text = TextOf(Path("ctl.log"));
+    std::filesystem::remove(Path("ctl.log"));
+    return text;
   }
 
   std::unique_ptr<NriRuntime> nri_;
@@ -88,6 +101,41 @@ TEST_P(NriPluginStopTest, TheNextContainerIsPlacedWhenThePluginWasRestarted) {
   daemon_->Kill();
   StartPlugin();
   EXPECT_EQ(Created("next"), "2");
+}
+
+// These end when a container is updated.
+TEST_F(NriPluginTest, CrioOf126BeforeItsMendingIsNotServed) {
+  StartNri({.name = "cri-o", .version = "1.26.1"});
+  StartDaemon(PluginFlags());
+  ASSERT_NE(daemon_, nullptr);
+  ASSERT_TRUE(nri_->Await([&] { return nri_->connections() > 0; }));
+  EXPECT_FALSE(nri_->Await([&] { return nri_->connections() > 1; }, milliseconds(1500)))
+      << "it is not asked again at once";
+  EXPECT_FALSE(nri_->Await([&] { return nri_->synchronized() > 0; }, milliseconds(0)));
+  EXPECT_TRUE(Logged("update CRI-O to 1.26.2 or newer, or use the relay"));
+  EXPECT_THAT(StatusText(), HasSubstr("the runtime is not connected: CRI-O 1.26.1 ends when"));
+}
+
+TEST_F(NriPluginTest, StatusShowsTheSocketsThatAreUsed) {
+  StartNri({.name = "containerd", .version = "1.7.24"});
+  StartPlugin();
+  ASSERT_EQ(Created("one"), "1");
+  const std::string status = StatusText();
+  EXPECT_THAT(status, HasSubstr("connected (" + Path("nri.sock") + ")"));
+  EXPECT_THAT(status, HasSubstr("unreachable (" + RuntimeSocket() + ")"));
+  EXPECT_THAT(status, HasSubstr("the runtime's CRI cannot be reached"));
+  EXPECT_THAT(status, testing::Not(HasSubstr(RelaySocket()))) << "no relay is served";
+  StartRuntime();
+  EXPECT_THAT(StatusText(), HasSubstr("reachable (" + RuntimeSocket() + ")"));
+  EXPECT_THAT(StatusText(), testing::Not(HasSubstr("cannot be reached")));
+}
+
+TEST_F(NriPluginTest, ACriThatIsNotUsedIsNoProblem) {
+  StartNri({.name = "cri-o", .version = "1.37.0", .nri_version = "v0.12.2"});
+  StartPlugin();
+  const std::string status = StatusText();
+  EXPECT_THAT(status, HasSubstr("not used (" + RuntimeSocket() + ")"));
+  EXPECT_THAT(status, testing::Not(HasSubstr("cannot be reached")));
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ class ServedNode : public testing::Test {
             .state_saved = [this] { return state_saved_; },
             .plugins = [this] { return plugins_; },
             .describe_runtimes = [this](const auto& done) { done(runtimes_); },
+            .other_socket = [this] { return other_socket_; },
             .seen = [this] { return seen_; },
             .dump_lost = [] { return uint64_t{3}; },
             .machine_problems = [this] { return machine_problems_; }};
@@ -93,6 +94,7 @@ class ServedNode : public testing::Test {
   std::vector<SeenContainer> seen_;
   std::string runtime_state_ = "not used";
   bool state_saved_ = true;
+  std::optional<FrontDoor::OtherSocket> other_socket_;
   std::vector<std::string> machine_problems_;
 };
 

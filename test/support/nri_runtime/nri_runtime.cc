@@ -62,6 +62,7 @@ class NriRuntime::Plugin {
     nri_api::ConfigureRequest request;
     request.set_runtime_name(runtime_.options_.name);
     request.set_runtime_version(runtime_.options_.version);
+    request.set_nri_version(runtime_.options_.nri_version);
     Call("Configure", request.SerializeAsString(), [this](const StatusOr<std::string>& answer) {
       nri_api::ConfigureResponse response;
       if (!answer.ok() || !response.ParseFromString(*answer)) return Lose(Internal("no answer"));

@@ -29,6 +29,7 @@ class NriRuntime {
   struct Options {
     std::string name = "cri-o";
     std::string version = "1.35.0";
+    std::string nri_version = {};                      // as hosts since 0.12 tell
     std::chrono::milliseconds request_timeout{2'000};  // of a plugin
   };
 
@@ -45,6 +46,7 @@ class NriRuntime {
   // Runs until the condition holds. False: not in time.
   bool Await(const std::function<bool()>& condition,
              std::chrono::milliseconds patience = std::chrono::seconds(20));
+  int synchronized() const { return synchronized_; }
   int connections() const { return connections_; }  // since the start
   // The events that the last plugin has subscribed to: bit (event - 1) stands for an event.
   int32_t events() const { return events_; }
