@@ -24,8 +24,10 @@ that it has recorded, and lists the differences.
   WHERE  cgroup: another program has written to the container's cgroup
          effective: a cgroup above the container's one allows less than was decided
          runtime: the runtime has recorded other values, which its next update would apply
+         affinity: the container's processes inherited a CPUAffinity of the runtime's service
 
--repair sends the decided values to these containers again; this has no effect on a cgroup above.
+-repair sends the decided values to these containers again; this has no effect on a cgroup
+above, nor on an inherited affinity.
 The daemon runs the same comparison by itself: see audit in its configuration.)";
   }
 
@@ -80,6 +82,12 @@ Then set the kubelet's endpoint to the runtime's own socket, and stop the daemon
   bool apply_ = false;
 };
 
+// A daemon of an older version does not say.
+std::string NotFoundText(const Reply& report) {
+  const int64_t unread = report.value("unread", int64_t{0});
+  return unread == 0 ? "" : fmt::format("{} not found, ", unread);
+}
+
 }  // namespace
 
 std::string AuditText(const Reply& report) {
@@ -97,9 +105,9 @@ std::string AuditText(const Reply& report) {
   if (const std::string why = report.value("runtimeProblem", ""); !why.empty())
     notes += fmt::format("what the runtime reports is not compared: {}\n", why);
   const std::string summary =
-      fmt::format("{} compared, {} other than decided, {} left out while they change\n",
+      fmt::format("{} compared, {} other than decided, {}{} left out while they change\n",
                   CountText(report.value("checked", int64_t{0}), "container"),
-                  Cell(report, "drifted"), Cell(report, "changing"));
+                  Cell(report, "drifted"), NotFoundText(report), Cell(report, "changing"));
   return (rows.size() > 1 ? FormatTable(rows) : "") + notes + summary;
 }
 

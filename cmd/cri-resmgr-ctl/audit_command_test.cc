@@ -8,7 +8,7 @@ namespace {
 
 TEST(AuditCommandTest, ShowsEachValueThatDiffers) {
   const Reply report =
-      Reply::parse(R"({"checked":3,"drifted":1,"changing":0,"runtimeProblem":"away",
+      Reply::parse(R"({"checked":2,"drifted":1,"unread":1,"changing":0,"runtimeProblem":"away",
       "containers":[
         {"container":"ns/a/main","id":"1","unread":"","sentAgain":true,
          "drifts":[{"where":"cgroup","value":"cpuset.cpus","decided":"1-2","actual":"0-7"},
@@ -20,7 +20,8 @@ TEST(AuditCommandTest, ShowsEachValueThatDiffers) {
             "ns/a/main  runtime  cpuset.mems  0        -       sent again\n"
             "not compared: ns/b/main: no cgroup\n"
             "what the runtime reports is not compared: away\n"
-            "3 containers compared, 1 other than decided, 0 left out while they change\n");
+            "2 containers compared, 1 other than decided, 1 not found, 0 left out while they "
+            "change\n");
 }
 
 TEST(AuditCommandTest, ShowsThatNothingDiffers) {

@@ -2,6 +2,7 @@
 #include "cmd/cri-resmgr-ctl/explain_command.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -181,20 +182,42 @@ std::string UnplacedOverview(const Reply& containers) {
   return FormatTable(rows);
 }
 
+// Of an id, as people copy it.
+constexpr size_t kShortId = 13;
+
+// Two containers of one name: attempts, or those of pods of the same name.
+bool HaveOneName(const Reply& containers) {
+  std::set<std::string> names;
+  return !std::ranges::all_of(containers, [&names](const Reply& container) {
+    return names.insert(FullName(container)).second;
+  });
+}
+
 // Several, a line each.
 std::string Overview(const Reply& containers) {
   if (!containers.empty() && IsUnplaced(containers.front())) return UnplacedOverview(containers);
   std::vector<TableRow> rows = {{"CONTAINER", "ROLE", "STATE", "CPU", "LIMIT", "MEMORY", "CPUS",
                                  "EXCLUSIVE", "MEMS", "IN FORCE", "BECAUSE"}};
+  const bool by_id = HaveOneName(containers);
+  if (by_id) rows.front().insert(rows.front().begin() + 1, "ID");
   for (const Reply& container : containers) {
     const int64_t limit = Number(container, "limit");
-    rows.push_back({FullName(container), Cell(container, "role"), Cell(container, "state"),
-                    CpusText(Number(container, "request")), LimitText(limit, CpusText(limit)),
-                    BytesText(Number(container, "memoryRequest")), Cell(container, "cpus"),
-                    Cell(container, "exclusive"), Cell(container, "mems"),
-                    std::string(YesOrNotYet(container)), Cell(container, "reason")});
+    TableRow& row = rows.emplace_back();
+    row = {FullName(container),
+           Cell(container, "role"),
+           Cell(container, "state"),
+           CpusText(Number(container, "request")),
+           LimitText(limit, CpusText(limit)),
+           BytesText(Number(container, "memoryRequest")),
+           Cell(container, "cpus"),
+           Cell(container, "exclusive"),
+           Cell(container, "mems"),
+           std::string(YesOrNotYet(container)),
+           Cell(container, "reason")};
+    if (by_id) row.insert(row.begin() + 1, Cell(container, "id").substr(0, kShortId));
   }
-  return FormatTable(rows) + "\n`explain NAMESPACE/POD/CONTAINER` tells more of one of them.\n";
+  return FormatTable(rows) + fmt::format("\n`explain {}` tells more of one of them.\n",
+                                         by_id ? "ID" : "NAMESPACE/POD/CONTAINER");
 }
 
 class ExplainCommand final : public DaemonCommand {

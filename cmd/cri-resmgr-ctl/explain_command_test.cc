@@ -54,5 +54,20 @@ TEST(ExplainCommandTest, UnderTheNullPolicyTellsWhatHookServersChanged) {
               HasSubstr("unified cpu.idle = 1, environment A by hooks koordlet.json\n"));
 }
 
+TEST(ExplainCommandTest, SeveralOfOneNameAreToldApartByTheirIds) {
+  Reply first = Reply::parse(R"({"id":"0123456789abcdef","namespace":"shop","pod":"db",
+      "name":"main","state":"exited","hints":[],"candidates":[]})");
+  Reply second = first;
+  second["id"] = "fedcba9876543210";
+  const std::string same = ExplanationText(Reply::array({first, second}));
+  EXPECT_THAT(same, HasSubstr("`explain ID` tells more"));
+  EXPECT_THAT(same, HasSubstr("shop/db/main  0123456789abc"));
+  EXPECT_THAT(same, HasSubstr("shop/db/main  fedcba9876543"));
+  second["name"] = "side";
+  const std::string others = ExplanationText(Reply::array({first, second}));
+  EXPECT_THAT(others, HasSubstr("`explain NAMESPACE/POD/CONTAINER` tells more"));
+  EXPECT_THAT(others, Not(HasSubstr("0123456789abc")));
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -21,6 +21,7 @@ OrderedJson AuditJson(const AuditReport& report) {
   }
   return {{"checked", report.checked},
           {"drifted", report.drifted},
+          {"unread", report.unread},
           {"changing", report.changing},
           {"runtimeProblem", report.runtime_problem},
           {"containers", std::move(containers)}};

@@ -16,14 +16,16 @@ TEST(AuditJsonTest, HasWhatWasFound) {
                    {.container = "ns/other/main", .unread = "no cgroup"}},
       .checked = 5,
       .drifted = 1,
+      .unread = 1,
       .changing = 2,
       .runtime_problem = "away"};
-  EXPECT_EQ(AuditJson(report).dump(),
-            R"({"checked":5,"drifted":1,"changing":2,"runtimeProblem":"away","containers":[)"
-            R"({"container":"ns/pod/main","id":"abc","drifts":[{"where":"cgroup",)"
-            R"("value":"cpuset.cpus","decided":"1-2","actual":"0-7"}],"unread":"",)"
-            R"("sentAgain":true},{"container":"ns/other/main","id":"","drifts":[],)"
-            R"("unread":"no cgroup","sentAgain":false}]})");
+  EXPECT_EQ(
+      AuditJson(report).dump(),
+      R"({"checked":5,"drifted":1,"unread":1,"changing":2,"runtimeProblem":"away","containers":[)"
+      R"({"container":"ns/pod/main","id":"abc","drifts":[{"where":"cgroup",)"
+      R"("value":"cpuset.cpus","decided":"1-2","actual":"0-7"}],"unread":"",)"
+      R"("sentAgain":true},{"container":"ns/other/main","id":"","drifts":[],)"
+      R"("unread":"no cgroup","sentAgain":false}]})");
 }
 
 }  // namespace

@@ -57,8 +57,9 @@ Readings ReadAll(const CgroupReader& cgroups, const std::vector<Subject>& subjec
 }
 
 bool CanBeSentAgain(const std::vector<Drift>& drifts) {
-  return std::any_of(drifts.begin(), drifts.end(),
-                     [](const Drift& drift) { return drift.where != Drift::Where::kEffective; });
+  return std::any_of(drifts.begin(), drifts.end(), [](const Drift& drift) {
+    return drift.where != Drift::Where::kEffective && drift.where != Drift::Where::kAffinity;
+  });
 }
 
 // CPUs or memory nodes in the cgroup itself.
@@ -95,10 +96,14 @@ Auditor::~Auditor() = default;
 void Auditor::Configure(const AuditConfig& config) {
   if (config == config_) return;
   config_ = config;
-  timer_ = config.interval.count() == 0 ? nullptr : options_.loop.Every(config.interval, [this] {
-    // One that still waits is enough.
-    if (jobs_.empty()) Run(config_.repair, [](const StatusOr<AuditReport>&) {});
-  });
+  timer_ = config.interval.count() == 0
+               ? nullptr
+               : options_.loop.Every(config.interval, [this] { RunNow(); });
+}
+
+void Auditor::RunNow() {
+  // One that still waits is enough.
+  if (jobs_.empty()) Run(config_.repair, [](const StatusOr<AuditReport>&) {});
 }
 
 void Auditor::Run(bool repair, Done done) {
@@ -218,7 +223,6 @@ AuditReport Auditor::Compare(Audit& audit) const {
       ++report.changing;
       continue;
     }
-    ++report.checked;
     AuditReport::Finding finding{
         .key = subject.key, .container = subject.container, .id = subject.id};
     if (const auto reading = audit.readings.find(subject.key); reading == audit.readings.end()) {
@@ -234,6 +238,7 @@ AuditReport Auditor::Compare(Audit& audit) const {
       std::ranges::move(CompareReport(subject.decided, reported->second),
                         std::back_inserter(finding.drifts));
     }
+    ++(finding.unread.empty() ? report.checked : report.unread);
     if (!finding.drifts.empty()) ++report.drifted;
     if (!finding.drifts.empty() || !finding.unread.empty())
       report.findings.push_back(std::move(finding));

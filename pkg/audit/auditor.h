@@ -36,6 +36,7 @@ struct AuditReport {
   std::vector<Finding> findings{};
   size_t checked = 0;
   size_t drifted = 0;
+  size_t unread = 0;  // their cgroups could not be read, so they are not among those checked
   // Were left out, for something was to change of them at the same time.
   size_t changing = 0;
   // Why what the runtime reports was not compared; "" where it was.
@@ -77,6 +78,9 @@ class Auditor {
 
   // From now on it audits by itself as this says.
   void Configure(const AuditConfig& config);
+
+  // What it does by itself, now: something has drifted.
+  void RunNow();
 
   // `repair`: containers that have drifted are sent what was decided again. `done` is never run
   // from within. FailedPrecondition: the null policy is active. Unavailable: what the runtime holds

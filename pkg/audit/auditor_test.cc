@@ -101,6 +101,16 @@ TEST_F(AuditorTest, FindsNothingWhereAllIsAsDecided) {
   EXPECT_THAT(told_, ElementsAre(0));
 }
 
+TEST_F(AuditorTest, AContainerWhoseCgroupIsNotFoundIsNotCompared) {
+  Run("a", 2000);
+  std::filesystem::remove_all(std::filesystem::path(cgroups_.path()) / Run("b", 1000).value());
+  const auto report = Audit();
+  EXPECT_THAT(Texts(report),
+              ElementsAre(HasSubstr("the runtime tells no cgroup parent of its pod")));
+  EXPECT_EQ(report->checked, 1U);
+  EXPECT_EQ(report->unread, 1U);
+}
+
 TEST_F(AuditorTest, FindsWhatAnotherHasWrittenIntoACgroup) {
   const ContainerId id = Run("a", 2000);
   Run("b", 1000);
@@ -262,7 +272,7 @@ TEST_F(AuditorTest, OneThatEndsMeanwhileIsLeftOut) {
 TEST_F(AuditorTest, ACgroupThatIsNotFoundIsTold) {
   node_.Run("a", QosClass::kGuaranteed, 2000);
   const auto report = Audit(true);
-  EXPECT_THAT(Texts(report), ElementsAre(HasSubstr("there is no cgroup of a-")));
+  EXPECT_THAT(Texts(report), ElementsAre(HasSubstr("its cgroup is not found")));
   EXPECT_EQ(report->drifted, 0U);
   EXPECT_THAT(runtime().updates, IsEmpty());
 }

@@ -168,6 +168,30 @@ Status CheckNames(std::string_view parent, std::string_view id) {
   return OkStatus();
 }
 
+struct Process {
+  CpuSet cpus;
+  std::optional<int64_t> parent{};
+};
+
+// nullopt: it has ended, or is not seen from here.
+std::optional<Process> ReadProcess(const std::string& proc, std::optional<int64_t> number) {
+  constexpr std::string_view kCpus = "Cpus_allowed_list:\t";
+  constexpr std::string_view kParent = "PPid:\t";
+  if (!number || *number <= 0) return std::nullopt;
+  const StatusOr<std::string> status =
+      ReadFile(fmt::format("{}/{}/status", proc, *number), CgroupReader::kMostBytes);
+  if (!status.ok()) return std::nullopt;
+  const auto line = [&status](std::string_view key) {
+    const size_t begin = status->find(fmt::format("\n{}", key));
+    if (begin == std::string::npos) return std::string_view();
+    const std::string_view rest = std::string_view(*status).substr(begin + 1 + key.size());
+    return rest.substr(0, rest.find('\n'));
+  };
+  const StatusOr<CpuSet> cpus = CpuSet::Parse(line(kCpus));
+  if (!cpus.ok() || cpus->empty()) return std::nullopt;
+  return Process{.cpus = *cpus, .parent = ParseInt(line(kParent))};
+}
+
 bool IsUnified(const std::string& mount_point) {
   return Exists(mount_point + "/cgroup.controllers");
 }
@@ -185,13 +209,34 @@ std::optional<std::string> Find(const std::string& mount_point, std::string_view
 
 Status NoCgroup(const std::string& mount_point, std::string_view cgroup_parent,
                 std::string_view id) {
-  if (cgroup_parent.empty()) return NotFound("there is no cgroup of {} in {}", id, mount_point);
+  if (cgroup_parent.empty()) {
+    return NotFound(
+        "its cgroup is not found: the runtime tells no cgroup parent of its pod, and there is no "
+        "cgroup of {} in {} where runtimes put it by default",
+        id, mount_point);
+  }
   return NotFound("there is no cgroup of {} below {} in {}", id, cgroup_parent, mount_point);
 }
 
 }  // namespace
 
-CgroupReader::CgroupReader(std::string mount_point) : mount_point_(std::move(mount_point)) {}
+CgroupReader::CgroupReader(std::string mount_point, std::string proc)
+    : mount_point_(std::move(mount_point)), proc_(std::move(proc)) {}
+
+// Processes of another PID namespace have the number 0: nothing is known of them.
+void CgroupReader::ReadAffinity(const std::string& directory, CgroupValues& values) const {
+  const StatusOr<std::string> processes =
+      ReadFile(fmt::format("{}/cgroup.procs", directory), kMostBytes);
+  if (!processes.ok()) return;
+  const std::optional<int64_t> first =
+      ParseInt(std::string_view(*processes).substr(0, processes->find('\n')));
+  const auto process = ReadProcess(proc_, first);
+  if (!process) return;
+  const auto parent = ReadProcess(proc_, process->parent);
+  if (!parent) return;
+  values.process_cpus = process->cpus;
+  values.parent_cpus = parent->cpus;
+}
 
 StatusOr<CgroupReader::CpusetDirectory> CgroupReader::FindCpuset(std::string_view cgroup_parent,
                                                                  std::string_view id) const {
@@ -208,6 +253,7 @@ StatusOr<CgroupValues> CgroupReader::Read(std::string_view cgroup_parent,
   const std::string cpuset = fmt::format("{}/{}", mount_point_, found.path);
   const bool unified = found.unified;
   CgroupValues values;
+  ReadAffinity(cpuset, values);
   if (unified) {
     ReadSets(cpuset, "cpuset.cpus.effective", "cpuset.mems.effective", values);
     ReadCpu(cpuset, unified, values);

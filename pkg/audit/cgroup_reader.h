@@ -21,6 +21,10 @@ struct CgroupValues {
   // What is left of them after all cgroups above.
   std::optional<CpuSet> effective_cpus{};
   std::optional<NodeSet> effective_mems{};
+  // What the first process in the cgroup itself may use, by its affinity and its cgroup, and the
+  // process that started it.
+  std::optional<CpuSet> process_cpus{};
+  std::optional<CpuSet> parent_cpus{};
 };
 
 // Finds containers' cgroups and reads them, on cgroup v1 (a hierarchy for each controller) and on
@@ -28,8 +32,8 @@ struct CgroupValues {
 // tens of milliseconds: not for the event loop. Thread-safe.
 class CgroupReader {
  public:
-  // Where cgroups are mounted; for tests something else than /sys/fs/cgroup.
-  explicit CgroupReader(std::string mount_point = "/sys/fs/cgroup");
+  // Where cgroups and processes are; for tests something else.
+  explicit CgroupReader(std::string mount_point = "/sys/fs/cgroup", std::string proc = "/proc");
 
   // Of the container with this whole id. `cgroup_parent` is its pod's as the kubelet names it: a
   // path ("/kubepods/burstable/pod1"), or a systemd slice ("kubepods-burstable-pod1.slice"); empty:
@@ -53,7 +57,10 @@ class CgroupReader {
   StatusOr<CpusetDirectory> FindCpuset(std::string_view cgroup_parent, std::string_view id) const;
 
  private:
+  void ReadAffinity(const std::string& directory, CgroupValues& values) const;
+
   const std::string mount_point_;
+  const std::string proc_;
 };
 
 }  // namespace resmgr

@@ -124,5 +124,22 @@ TEST_F(CgroupReaderTest, LooksNowhereElse) {
     EXPECT_EQ(Read("/pod", id).status().code(), StatusCode::kInvalidArgument) << id;
 }
 
+TEST_F(CgroupReaderTest, ReadsTheAffinityOfTheFirstProcessAndOfTheOneThatStartedIt) {
+  Put("cgroup.controllers", "cpuset cpu\n");
+  Put("kubepods/pod1/abc/cpuset.cpus", "1-2\n");
+  Put("kubepods/pod1/abc/cgroup.procs", "12\n13\n");
+  Put("proc/12/status", "Name:\tapp\nPPid:\t7\nCpus_allowed:\t2\nCpus_allowed_list:\t1\n");
+  Put("proc/7/status", "Name:\tshim\nPPid:\t1\nCpus_allowed_list:\t0-1\nMems_allowed:\t1\n");
+  const auto read = [this] {
+    return *CgroupReader(mount_.path(), mount_.File("proc")).Read("/kubepods/pod1", "abc");
+  };
+  EXPECT_EQ(read().process_cpus->ToString(), "1");
+  EXPECT_EQ(read().parent_cpus->ToString(), "0-1");
+  for (const char* const processes : {"", "0\n", "99\n", "13 12\n"}) {
+    Put("kubepods/pod1/abc/cgroup.procs", processes);
+    EXPECT_EQ(read().process_cpus, std::nullopt) << processes;
+  }
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -69,6 +69,19 @@ void CompareShares(const ResourceValues& decided, const CgroupValues& actual, Dr
                     .actual = fmt::format("{}", *actual.cpu_weight)});
 }
 
+// A program may choose fewer of its CPUs by itself. Here it has just those that the process has,
+// too, that started it (the runtime's shim or conmon, with the affinity of the runtime's unit).
+void CompareAffinity(const ResourceValues& decided, const CgroupValues& actual, Drifts& drifts) {
+  if (!decided.cpus || !actual.process_cpus || !actual.parent_cpus) return;
+  const CpuSet& left = actual.effective_cpus ? *actual.effective_cpus : *decided.cpus;
+  if (actual.set.cpus != decided.cpus || *actual.process_cpus == left) return;
+  if ((*actual.parent_cpus & left) != *actual.process_cpus) return;
+  drifts.push_back({.where = Drift::Where::kAffinity,
+                    .value = "cpu affinity",
+                    .decided = decided.cpus->ToString(),
+                    .actual = actual.process_cpus->ToString()});
+}
+
 }  // namespace
 
 std::string_view ToString(Drift::Where where) {
@@ -79,6 +92,8 @@ std::string_view ToString(Drift::Where where) {
       return "effective";
     case Drift::Where::kRuntime:
       return "runtime";
+    case Drift::Where::kAffinity:
+      return "affinity";
   }
   return "";
 }
@@ -93,6 +108,11 @@ std::string Describe(const Drift& drift) {
                          drift.decided);
     case Drift::Where::kRuntime:
       return fmt::format("{} is {} at the runtime, not {}", drift.value, actual, drift.decided);
+    case Drift::Where::kAffinity:
+      return fmt::format(
+          "{} of its processes is {}: they inherited it from the runtime, whose CPUAffinity leaves "
+          "no more of {}",
+          drift.value, actual, drift.decided);
   }
   return "";
 }
@@ -108,6 +128,7 @@ std::vector<Drift> CompareCgroup(const ResourceValues& decided, const CgroupValu
     CompareSet(left, "cpuset.cpus.effective", decided.cpus, actual.effective_cpus, drifts);
   if (actual.effective_mems && actual.set.mems == decided.mems)
     CompareSet(left, "cpuset.mems.effective", decided.mems, actual.effective_mems, drifts);
+  CompareAffinity(decided, actual, drifts);
   CompareShares(decided, actual, drifts);
   CompareNumber(where, "cpu quota", Quota(decided.cpu_quota), Quota(actual.set.cpu_quota), drifts);
   CompareNumber(where, "cpu period", decided.cpu_period, actual.set.cpu_period, drifts);

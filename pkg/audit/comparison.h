@@ -16,6 +16,7 @@ struct Drift {
     kCgroup,     // the kernel was told something else: to send the decision again mends it
     kEffective,  // it was told what was decided, and a cgroup above leaves less of it
     kRuntime,    // the runtime's own notes differ: its next update would put these in force
+    kAffinity,   // the runtime's processes may use fewer CPUs, which the container's inherited
   };
   Where where = Where::kCgroup;
   std::string value{};  // "cpuset.cpus"
@@ -25,7 +26,7 @@ struct Drift {
   friend bool operator==(const Drift&, const Drift&) = default;
 };
 
-std::string_view ToString(Drift::Where where);  // "cgroup", "effective", "runtime"
+std::string_view ToString(Drift::Where where);  // "cgroup", "effective", "runtime", "affinity"
 // "cpuset.cpus is 0-3 in its cgroup, not 1-2".
 std::string Describe(const Drift& drift);
 

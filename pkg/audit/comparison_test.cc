@@ -38,6 +38,20 @@ TEST(ComparisonTest, ACgroupAboveThatLeavesLess) {
               ElementsAre(Drift{Where::kEffective, "cpuset.cpus.effective", "1-2", "1"}));
 }
 
+// A service of the runtime with CPUAffinity=0-1.
+TEST(ComparisonTest, AnAffinityThatTheRuntimeHandsDown) {
+  CgroupValues values = With("1-2", "1-2");
+  values.process_cpus = Cpus("1");
+  values.parent_cpus = Cpus("0-1");
+  EXPECT_THAT(CompareCgroup({.cpus = Cpus("1-2")}, values),
+              ElementsAre(Drift{Where::kAffinity, "cpu affinity", "1-2", "1"}));
+  values.parent_cpus = Cpus("0-7");
+  EXPECT_THAT(CompareCgroup({.cpus = Cpus("1-2")}, values), IsEmpty()) << "its own choice";
+  values.process_cpus = Cpus("1-2");
+  values.parent_cpus = Cpus("0-1");
+  EXPECT_THAT(CompareCgroup({.cpus = Cpus("1-2")}, values), IsEmpty()) << "it has all";
+}
+
 TEST(ComparisonTest, WhatWasNotDecidedIsNotCompared) {
   EXPECT_THAT(CompareCgroup({}, With("0-3", "0-3")), IsEmpty());
   EXPECT_THAT(CompareReport({}, {.cpus = Cpus("0-3"), .cpu_shares = 7}), IsEmpty());

@@ -13,6 +13,7 @@
 #include "pkg/audit/auditor.h"
 #include "pkg/audit/cgroup_lookup.h"
 #include "pkg/audit/cgroup_writer.h"
+#include "pkg/audit/creation_watch.h"
 #include "pkg/base/count_text.h"
 #include "pkg/cpufile/cpu_files.h"
 #include "pkg/dump/dumper.h"
@@ -231,6 +232,7 @@ class RunningNode {
   std::unique_ptr<Reported> reported_;
   std::optional<CgroupLookup> lookup_;
   std::optional<CgroupWriter> cpuset_writer_;
+  std::optional<CreationWatch> creation_watch_;  // outlives the brain, which it observes
   std::optional<BrainHost> host_;
   std::optional<StopAtEnd> stop_;
   std::optional<Auditor> auditor_;
@@ -291,6 +293,13 @@ void RunningNode::StartBrain() {
   };
   host_.emplace(WithCounts(std::move(host), counted_.get()));
   host_->Observe(*cpu_files_);
+  creation_watch_.emplace(CreationWatch::Options{.loop = loop_,
+                                                 .manager = [this] { return host_->manager(); },
+                                                 .drifted =
+                                                     [this] {
+                                                       if (auditor_) auditor_->RunNow();
+                                                     }});
+  host_->Observe(*creation_watch_);
   if (reported_ != nullptr) {
     host_->Observe(reported_->cpus);
     host_->Observe(reported_->events);
@@ -327,6 +336,7 @@ void RunningNode::NoteConfiguration(const Configurator& now) {
   door_->Configure(now.current());
   cpu_files_->Configure(now.current().cpu_files);
   auditor_->Configure(now.current().audit);
+  creation_watch_->SetOn(now.current().audit.interval.count() > 0);
   if (reported_ != nullptr) reported_->NoteConfiguration(now);
   if (counted_ != nullptr) counted_->watch->NoteConfiguration();
 }

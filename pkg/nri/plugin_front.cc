@@ -325,6 +325,8 @@ void PluginFront::OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> 
       return reply(api::Empty());
     case api::EVENT_POST_CREATE_CONTAINER:
       TakeTold(event.container());
+      // The runtime may have changed these after all plugins, as CRI-O's workloads do.
+      mirror_.SetToldSets(container, ToResources(event.container().linux().resources()));
       SendAgain(container);
       return reply(api::Empty());
     case api::EVENT_POST_START_CONTAINER:

@@ -90,6 +90,16 @@ void RuntimeMirror::SetTold(const ContainerId& id, const LinuxResources& in_forc
   container->resources.cpu_period = in_force.cpu_period;
 }
 
+void RuntimeMirror::SetToldSets(const ContainerId& id, const LinuxResources& in_force) {
+  RuntimeContainer* const container = Find(id);
+  if (container == nullptr) return;
+  const auto take = [](const auto& told, auto& noted) {
+    if (told && !told->empty()) noted = told;
+  };
+  take(in_force.cpuset_cpus, container->resources.cpuset_cpus);
+  take(in_force.cpuset_mems, container->resources.cpuset_mems);
+}
+
 RuntimeInventory RuntimeMirror::Inventory() const {
   RuntimeInventory inventory;
   inventory.stopped_pods = stopped_;

@@ -43,6 +43,8 @@ class RuntimeMirror {
   void SetUntold(const ContainerId& id);
   // The runtime says that these CPU numbers are in force.
   void SetTold(const ContainerId& id, const LinuxResources& in_force);
+  // And that a new container has these CPUs and memory nodes; empty where it does not say.
+  void SetToldSets(const ContainerId& id, const LinuxResources& in_force);
 
   bool Has(const ContainerId& id) const { return containers_.contains(id); }
   bool Has(const PodSandboxId& id) const { return pods_.contains(id); }

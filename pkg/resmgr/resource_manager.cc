@@ -159,8 +159,9 @@ void ResourceManager::SetPolicy(std::unique_ptr<Policy> policy, std::function<vo
   impl_->SetPolicy(std::move(policy), std::move(done));
 }
 
-void ResourceManager::AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done) {
-  impl_->AskRuntime(std::move(done));
+void ResourceManager::AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done,
+                                 std::function<bool(const ContainerId&)> wanted) {
+  impl_->AskRuntime(std::move(done), std::move(wanted));
 }
 
 void ResourceManager::SendAgain(ContainerKey key) {

@@ -230,9 +230,10 @@ class ResourceManager {
   // FailedPrecondition: another change is under way.
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done);
 
-  // What the runtime reports of everything that it holds, in full; changes nothing here. As
-  // RuntimeClient::ListAll.
-  void AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done);
+  // What the runtime reports of everything that it holds, in full, or of the `wanted` containers
+  // alone, all others as lists tell them; changes nothing here. As RuntimeClient::ListAll.
+  void AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done,
+                  std::function<bool(const ContainerId&)> wanted = {});
   // Sends the values that should be in force again, since the container was seen to have others.
   // Values that other programs have set do not stay. Does nothing for a container that is not
   // known.

@@ -54,8 +54,16 @@ class ResourceManager::Impl : public Pusher::Listener,
   void Refresh(std::function<void(Status)> done) { synchronizer_.Refresh(std::move(done)); }
   bool RefreshTellsNews() const { return synchronizer_.RefreshTellsNews(); }
   bool Knows(const ContainerId& id) const { return store_.Resolve(id) != nullptr; }
-  void AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done) {
-    runtime_.ListAll({}, std::move(done));
+  void AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done,
+                  std::function<bool(const ContainerId&)> wanted) {
+    Known known;
+    if (wanted) {
+      known.pod = [](const Pod&) { return true; };
+      known.container = [wanted = std::move(wanted)](const RuntimeContainer& listed) {
+        return !wanted(listed.id);
+      };
+    }
+    runtime_.ListAll(std::move(known), std::move(done));
   }
   void SendAgain(ContainerKey key) { pusher_.Restore(key); }
   void SendAgain(const ContainerId& id) {

@@ -138,5 +138,18 @@ TEST_F(NriPluginTest, ACriThatIsNotUsedIsNoProblem) {
   EXPECT_THAT(status, testing::Not(HasSubstr("cannot be reached")));
 }
 
+// CRI-O's workloads change the cpuset after all plugins: the first event shows it.
+TEST_F(NriPluginTest, OtherCpusThanDecidedAreToldSoonAfterTheCreation) {
+  StartNri({.name = "cri-o", .version = "1.35.0"});
+  StartPlugin();
+  ASSERT_EQ(Created("one"), "1");
+  nri_api::CreateContainerRequest made = NriCreation("one", 1);
+  made.mutable_container()->mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus("6");
+  nri_->Tell(nri_api::EVENT_POST_CREATE_CONTAINER, made.pod(), made.container());
+  for (const auto event : {nri_api::EVENT_START_CONTAINER, nri_api::EVENT_POST_START_CONTAINER})
+    nri_->Tell(event, made.pod(), made.container());
+  EXPECT_TRUE(Logged("container default/one/one has drifted: cpuset.cpus is 6 at the runtime"));
+}
+
 }  // namespace
 }  // namespace resmgr::test

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/audit/creation_watch.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "pkg/audit/comparison.h"
+#include "pkg/resmgr/applied_resources.h"
+
+namespace resmgr {
+
+namespace {
+
+constexpr int kMostLooks = 20;
+
+}  // namespace
+
+struct CreationWatch::Look {
+  std::vector<Subject> subjects;
+  std::map<ContainerKey, CgroupValues> read{};  // of those that have a cgroup by now
+  std::map<ContainerId, ResourceValues> reported{};
+};
+
+CreationWatch::CreationWatch(Options options)
+    : options_(std::move(options)),
+      reading_(options_.loop, "creation-watch", std::chrono::milliseconds(0)) {}
+
+void CreationWatch::OnInForce(const Act& act, const Place& /*place*/) {
+  if (!on_ || act.container.state != ContainerState::kCreated) return;
+  if (!act.container.placement.cpus || created_.size() >= kMost) return;
+  created_.try_emplace(act.container.key, 0);
+  if (timer_ == nullptr) timer_ = options_.loop.After(options_.pause, [this] { Begin(); });
+}
+
+// CPUs and memory nodes; numbers have other owners, too.
+std::vector<CreationWatch::Subject> CreationWatch::TakeSubjects(const ResourceManager& manager) {
+  std::vector<Subject> subjects;
+  for (const auto& [key, looks] : std::exchange(created_, {})) {
+    const Container* const container = manager.snapshot().FindContainer(key);
+    if (container == nullptr || container->state == ContainerState::kExited) continue;
+    // Audits compare what runs. Clients start a container at once, or not at all.
+    if (container->state == ContainerState::kCreated) {
+      if (looks < kMostLooks) created_.emplace(key, looks + 1);
+      continue;
+    }
+    const Pod* const pod = manager.snapshot().FindPod(container->pod_id);
+    // One that is still changed is the audit's business.
+    if (pod == nullptr || !manager.Settled(key)) continue;
+    subjects.push_back({.key = key,
+                        .id = container->id,
+                        .cgroup_parent = pod->cgroup_parent,
+                        .decided = {.cpus = container->placement.EnforcedCpus(),
+                                    .mems = container->placement.mems}});
+  }
+  return subjects;
+}
+
+void CreationWatch::Begin() {
+  timer_.reset();
+  ResourceManager* const manager = options_.manager();
+  if (manager == nullptr || !manager->ready()) return created_.clear();
+  // A look that has not ended by now is given up.
+  look_ = std::make_shared<Look>(Look{.subjects = TakeSubjects(*manager)});
+  if (!created_.empty()) timer_ = options_.loop.After(options_.pause, [this] { Begin(); });
+  if (look_->subjects.empty()) return;
+  const Status begun =
+      reading_.Run([this, weak = std::weak_ptr<Look>(look_), cgroups = options_.cgroups,
+                    subjects = look_->subjects]() -> EventLoop::Task {
+        auto read = std::make_shared<std::map<ContainerKey, CgroupValues>>();
+        for (const Subject& subject : subjects) {
+          auto values = cgroups.Read(subject.cgroup_parent, subject.id.value());
+          if (values.ok()) read->emplace(subject.key, *std::move(values));
+        }
+        return [this, weak, read] {
+          const std::shared_ptr<Look> look = weak.lock();
+          if (look == nullptr || look != look_) return;
+          look->read = std::move(*read);
+          AskForRest(look);
+        };
+      });
+  if (!begun.ok()) AskForRest(look_);
+}
+
+// A list costs a runtime more than the reading of cgroups, which may not be there (a runtime that
+// makes them at the start), or not be seen from here.
+void CreationWatch::AskForRest(const std::shared_ptr<Look>& look) {
+  ResourceManager* const manager = options_.manager();
+  if (manager == nullptr) return;
+  std::set<ContainerId> unread;
+  for (const Subject& subject : look->subjects)
+    if (!look->read.contains(subject.key)) unread.insert(subject.id);
+  if (unread.empty()) return End(*look);
+  manager->AskRuntime(
+      [this, weak = std::weak_ptr<Look>(look),
+       unread](const StatusOr<RuntimeInventory>& inventory) {
+        const std::shared_ptr<Look> asked = weak.lock();
+        if (asked == nullptr || asked != look_) return;
+        if (inventory.ok()) {
+          for (const RuntimeContainer& container : inventory->containers) {
+            if (unread.contains(container.id) &&
+                !inventory->unclear.containers.contains(container.id))
+              asked->reported.emplace(container.id, ReportedResources(container.resources));
+          }
+        }
+        End(*asked);
+      },
+      [unread](const ContainerId& id) { return unread.contains(id); });
+}
+
+void CreationWatch::End(Look& look) {
+  const std::shared_ptr<Look> ended = std::exchange(look_, nullptr);
+  ResourceManager* const manager = options_.manager();
+  if (manager == nullptr) return;
+  const bool drifted = std::ranges::any_of(look.subjects, [&](const Subject& subject) {
+    const Container* const now = manager->snapshot().FindContainer(subject.key);
+    if (now == nullptr || !manager->Settled(subject.key)) return false;
+    if (now->placement.EnforcedCpus() != subject.decided.cpus) return false;
+    const auto read = look.read.find(subject.key);
+    const auto reported = look.reported.find(subject.id);
+    return (read != look.read.end() && !CompareCgroup(subject.decided, read->second).empty()) ||
+           (reported != look.reported.end() &&
+            !CompareReport(subject.decided, reported->second).empty());
+  });
+  if (drifted) options_.drifted();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pkg/audit/cgroup_reader.h"
+#include "pkg/model/container.h"
+#include "pkg/model/resource_values.h"
+#include "pkg/resmgr/observer.h"
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr {
+
+// Looks at new containers half a second after their creation, once they run: a runtime may give a
+// container other CPUs than it was asked for (CRI-O's workloads do), which an audit finds a minute
+// later. Reads their cgroups, and asks the runtime once about those that have none. Loop's thread
+// only.
+class CreationWatch final : public Observer {
+ public:
+  struct Options {
+    EventLoop& loop;
+    // The resource manager that is active, nullptr where none is.
+    std::function<ResourceManager*()> manager;
+    // One of these containers is not where it was put. Run on the loop, once for each look.
+    std::function<void()> drifted;
+    CgroupReader cgroups{};
+    std::chrono::milliseconds pause{500};
+  };
+  // More new containers within a pause than this are left to the audit.
+  static constexpr size_t kMost = 256;
+
+  explicit CreationWatch(Options options);
+  CreationWatch(const CreationWatch&) = delete;
+  CreationWatch& operator=(const CreationWatch&) = delete;
+
+  // Whether it looks at all.
+  void SetOn(bool on) { on_ = on; }
+
+ private:
+  struct Subject {
+    ContainerKey key{};
+    ContainerId id{};
+    std::string cgroup_parent{};
+    ResourceValues decided{};
+  };
+  struct Look;
+
+  void OnInForce(const Act& act, const Place& place) override;
+  void Begin();
+  void AskForRest(const std::shared_ptr<Look>& look);
+  void End(Look& look);
+  std::vector<Subject> TakeSubjects(const ResourceManager& manager);
+
+  const Options options_;
+  bool on_ = true;
+  std::map<ContainerKey, int> created_;  // how often they were not started yet
+  EventLoop::HandlePtr timer_;
+  std::shared_ptr<Look> look_;  // under way
+  OffLoop reading_;
+};
+
+}  // namespace resmgr
