@@ -25,6 +25,8 @@ TEST(RuntimesCommandTest, ShowsEachAndTheLastErrorsBelow) {
             "  kata: no listener\n");
   Reply only = Reply::array({runtimes[0]});
   EXPECT_THAT(RuntimesText(only), testing::HasSubstr("  all       /run/c.sock\n"));
+  only[0]["calls"] = only[0]["errors"] = nullptr;
+  EXPECT_THAT(RuntimesText(only), testing::HasSubstr("  30          -      -       all"));
   only[0]["handlers"] = {"", "runc", "runc-pinned"};
   EXPECT_THAT(RuntimesText(only), testing::HasSubstr("  \"\", runc, runc-pinned  /run/c.sock\n"));
   EXPECT_EQ(RuntimesText(Reply::array()), "no CRI runtimes: the daemon relays no CRI calls\n");

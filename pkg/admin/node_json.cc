@@ -96,6 +96,8 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
   const LinuxResources& requested = container.requested;
   const CpuSet cpus = placement.cpus.value_or(CpuSet());
   const CpuNumbers numbers = NumbersInForce(container.set_later, placement, requested);
+  // What the runtime still tells of its CPUs are those that it had.
+  const bool ended = container.state == ContainerState::kExited;
   OrderedJson object = {
       {"id", container.id.value()},
       {"pod", pod.name},
@@ -103,8 +105,8 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
       {"name", container.name},
       {"qos", ToString(pod.qos)},
       {"state", ToString(container.state)},
-      {"cpus", ListOf(placement.cpus, requested.cpuset_cpus)},
-      {"mems", ListOf(placement.mems, requested.cpuset_mems)},
+      {"cpus", ended ? "" : ListOf(placement.cpus, requested.cpuset_cpus)},
+      {"mems", ended ? "" : ListOf(placement.mems, requested.cpuset_mems)},
       {"exclusive", placement.exclusive.ToString()},
       {"shared", (cpus - placement.exclusive).ToString()},
       {"shares", numbers.shares.value_or(0)},

@@ -54,8 +54,8 @@ OrderedJson RuntimesJson(const std::vector<RuntimeView>& runtimes) {
          {"handlers", runtime.handlers},
          {"pods", or_null(runtime.pods)},
          {"containers", or_null(runtime.containers)},
-         {"calls", runtime.calls},
-         {"errors", runtime.errors},
+         {"calls", or_null(runtime.calls)},
+         {"errors", or_null(runtime.errors)},
          {"lastError", runtime.last_error}});
   }
   return list;

@@ -212,8 +212,8 @@ void RuntimesWatch::Tell() {
   if (metrics_ == nullptr) return;
   for (const RuntimeView& view : Views()) {
     metrics_->ShowRuntime(view.name, {.connected = view.state == State::kConnected,
-                                      .calls = view.calls,
-                                      .errors = view.errors,
+                                      .calls = view.calls.value_or(0),
+                                      .errors = view.errors.value_or(0),
                                       .refused_claims = view.refused_claims});
   }
 }

@@ -125,6 +125,29 @@ TEST_F(FailedUpdatesTest, ARaceWithAnExitThatIsToldMeanwhileIsNoWarning) {
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
+// An NRI runtime has no lists, and tells of the end by an event.
+TEST_F(FailedUpdatesTest, ARaceWithAnExitThatIsToldLaterIsNoWarning) {
+  runtime().lists_tell_news = false;
+  const ContainerId id = Push(1)[0];
+  runtime().Answer(0, Internal("cannot update a container that does not run"));
+  AnswerNextList();
+  EXPECT_THAT(warnings_, IsEmpty());
+  node_.Stop(id);
+  ASSERT_TRUE(node_.RunUntil([this] { return counter_.moot > 0; }));
+  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_EQ(FailuresInHistory(), 0u);
+}
+
+TEST_F(FailedUpdatesTest, AFailureOfARunningContainerIsAWarningAlsoWithoutLists) {
+  runtime().lists_tell_news = false;
+  Push(1);
+  runtime().Answer(0, Internal("the disk is on fire"));
+  AnswerNextList();
+  EXPECT_THAT(warnings_, IsEmpty());
+  ASSERT_TRUE(node_.RunUntil([this] { return !warnings_.empty(); }));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("cannot update container ns/shared0/shared0: ")));
+}
+
 TEST_F(FailedUpdatesTest, AFailureOfARunningContainerIsAWarning) {
   Push(1);
   runtime().Answer(0, Internal("the disk is on fire"));

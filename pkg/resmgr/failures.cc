@@ -11,6 +11,9 @@ namespace {
 // A pause of this length before the next try means that the update failed many times, which is more
 // than a race with the end of the container.
 constexpr std::chrono::milliseconds kNoRace{1'000};
+// Where a list shows nothing that was not told: runtimes refuse updates of a container as soon as
+// its processes are gone, and tell of its end a little later.
+constexpr std::chrono::milliseconds kEndIsLearned{500};
 
 }  // namespace
 
@@ -57,11 +60,17 @@ void ResourceManager::Impl::OnWritten(const ContainerRecord& record, const Statu
 
 // The list that was asked for after a failed update is there, or failed.
 void ResourceManager::Impl::ReportFailure(ContainerKey key) {
-  const auto pending = failed_updates_.extract(key);
-  if (pending.empty()) return;
-  const FailedUpdates& failed = pending.mapped();
+  const auto waiting = failed_updates_.find(key);
+  if (waiting == failed_updates_.end()) return;
   const ContainerRecord* const record = store_.Find(key);
-  if (record == nullptr || record->container.state == ContainerState::kExited) {
+  const bool ended = record == nullptr || record->container.state == ContainerState::kExited;
+  if (!ended && !runtime_.ListsTellNews() && !std::exchange(waiting->second.shown, true)) {
+    waiting->second.again = loop_.After(kEndIsLearned, [this, key] { ReportFailure(key); });
+    return;
+  }
+  const auto pending = failed_updates_.extract(waiting);
+  const FailedUpdates& failed = pending.mapped();
+  if (ended) {
     log_.Debug("an update of container {} failed because it ended: {}",
                record == nullptr ? "that was removed" : LogName(*record), Describe(failed.last));
     observers_.OnMoot(failed.count);

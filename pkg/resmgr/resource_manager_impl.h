@@ -153,6 +153,9 @@ class ResourceManager::Impl : public Pusher::Listener,
   struct FailedUpdates {
     Status last;
     size_t count = 0;
+    // Where lists tell no news: its end may be told a little later, which is waited for once.
+    EventLoop::HandlePtr again{};
+    bool shown = false;
   };
   void ReportFailure(ContainerKey key);
   void EndFailedMove(ContainerKey key);

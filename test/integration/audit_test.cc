@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is shown of what a runtime makes of containers, in place of what it was asked for.
+#include <filesystem>
 #include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "test/integration/daemon_fixture.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
 
-class AuditTest : public DaemonTest {};
+class AuditTest : public DaemonTest {
+ protected:
+  nlohmann::json Ctl(std::vector<std::string> command) {
+    command.insert(command.begin(), {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock")});
+    const auto ctl = ChildProcess::Start(command, Path("ctl.log"));
+    EXPECT_TRUE(ctl.ok() && (*ctl)->Wait(kPatience).ok());
+    const std::string text = TextOf(Path("ctl.log"));
+    std::filesystem::remove(Path("ctl.log"));
+    return nlohmann::json::parse(text, nullptr, false);
+  }
+};
 
 // As CRI-O's workloads do it: the container has other CPUs as soon as it is there. Audits are a
 // minute apart.
@@ -28,6 +43,35 @@ TEST_F(AuditTest, OtherCpusThanAskedForAreToldSoonAfterTheCreation) {
   ASSERT_TRUE(direct.Unary("UpdateContainerResources", request, &response).ok());
   EXPECT_THAT(client.StartContainer(*id), IsOk());
   EXPECT_TRUE(Logged("container default/g/main has drifted: cpuset.cpus is 6 at the runtime"));
+}
+
+// The runtime still tells which CPUs it had.
+TEST_F(AuditTest, AnEndedContainerHasNoCpusBeforeAndAfterARestart) {
+  StartBoth();
+  CriClient client = Relayed();
+  const Running ended = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  EXPECT_THAT(client.StopContainer(ended.container), IsOk());
+  const auto cpus = [this, &ended] {
+    const auto containers = Ctl({"containers", "-o", "json"});
+    EXPECT_EQ(containers.size(), 1U);
+    if (containers.empty()) return std::string("none");
+    EXPECT_EQ(containers[0].value("id", ""), ended.container);
+    EXPECT_EQ(containers[0].value("state", ""), "exited");
+    return containers[0].value("cpus", "?") + "/" + containers[0].value("mems", "?");
+  };
+  EXPECT_EQ(cpus(), "/");
+  ASSERT_THAT(daemon_->Terminate(), IsOk());
+  StartDaemon(StaticFlags());
+  ASSERT_TRUE(Eventually([this] { return Ctl({"containers", "-o", "json"}).size() == 1; }));
+  EXPECT_EQ(cpus(), "/");
+}
+
+TEST_F(AuditTest, CallsOfTheOnlyRuntimeAreNotCounted) {
+  StartBoth();
+  const auto runtimes = Ctl({"runtimes", "-o", "json"});
+  ASSERT_EQ(runtimes.size(), 1U);
+  EXPECT_TRUE(runtimes[0]["calls"].is_null());
+  EXPECT_TRUE(runtimes[0]["errors"].is_null());
 }
 
 }  // namespace

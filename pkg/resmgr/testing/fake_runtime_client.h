@@ -34,6 +34,9 @@ class FakeRuntimeClient : public RuntimeClient {
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
   bool StartsExited() const override { return starts_exited; }
 
+  bool ListsTellNews() const override { return lists_tell_news; }
+
+  bool lists_tell_news = true;
   // What there is.
   RuntimeInventory held;
   RuntimeContainer* Find(const ContainerId& id);
