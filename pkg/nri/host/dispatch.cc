@@ -155,13 +155,29 @@ void Dispatcher::Together(const HostedPlugins& plugins, Budget budget, const Ask
                                                                .done = std::move(done),
                                                                .spending = budget.Spend()});
   for (const std::shared_ptr<HostedPlugin>& plugin : plugins) {
-    AskOne(Kind::kRequest, *plugin, budget, ask, [plugin, gathering](const Status& answer) {
-      if (gathering->refusal.ok() && !answer.ok()) gathering->refusal = Named(*plugin, answer);
+    // Else others have used up the time, and it is not to blame.
+    const bool asked = budget.For(plugin->settings()).count() > 0;
+    const auto answered = [this, alive = std::weak_ptr<char>(alive_), plugin, asked,
+                           gathering](const Status& answer) {
+      if (alive.expired()) return;
+      Status refusal = JudgeValidation(*plugin, asked, answer);
+      if (gathering->refusal.ok()) gathering->refusal = std::move(refusal);
       if (--gathering->missing > 0) return;
       gathering->spending = nullptr;
       gathering->done(gathering->refusal);
-    });
+    };
+    AskOne(Kind::kRequest, *plugin, budget, ask, answered);
   }
+}
+
+Status Dispatcher::JudgeValidation(HostedPlugin& plugin, bool asked, const Status& answer) {
+  if (answer.ok()) return answer;
+  if (!NoAnswer(answer) || !asked) return Named(plugin, answer);
+  if (std::exchange(plugin.unvalidated, true)) return Judge(Kind::kRequest, plugin, answer);
+  const Status why = Annotate(answer, "it has not validated a container");
+  Status refusal = Named(plugin, why);
+  if (plugin.port != nullptr) plugin.port->End(why);
+  return refusal;
 }
 
 Status Dispatcher::Judge(Kind kind, const HostedPlugin& plugin, const Status& answer) {

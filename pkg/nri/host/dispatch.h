@@ -22,6 +22,7 @@ struct HostedPlugin {
   std::string name;                // index and name
   PluginPort* port = nullptr;      // null once it is lost
   PluginSettings last_settings{};  // when it was lost
+  bool unvalidated = false;        // it has left a request to validate unanswered
 
   // Those in force now: they may change while it is connected.
   PluginSettings settings() const;
@@ -86,8 +87,10 @@ class Dispatcher {
   // names it. `done` runs at once where all answer at once. When the budget is spent, plugins still
   // get notices, but the call does not wait for them.
   void InTurn(Kind kind, HostedPlugins plugins, Budget budget, Ask ask, Done done);
-  // All at once: `done` runs when the last one has answered, with the first refusal. A plugin that
-  // does not answer refuses, whatever its settings say.
+  // Validation. All at once: `done` runs when the last one has answered, with the first refusal. A
+  // plugin that does not answer refuses, whatever its settings say, and its connection is ended;
+  // for other requests that wait for it then its settings count, so that one that hangs refuses one
+  // request at most.
   void Together(const HostedPlugins& plugins, Budget budget, const Ask& ask, Done done);
 
   // How often something went on without a plugin that did not answer.
@@ -99,6 +102,7 @@ class Dispatcher {
   void Continue(const std::shared_ptr<Round>& round);
   // OK: it goes on. Else what refuses.
   Status Judge(Kind kind, const HostedPlugin& plugin, const Status& answer);
+  Status JudgeValidation(HostedPlugin& plugin, bool asked, const Status& answer);
 
   Logger& log_;
   RateLimit limit_;

@@ -196,7 +196,46 @@ TEST_F(DispatchTest, AllAreAskedTogetherAndEachMustAgree) {
   waiting[1](DeadlineExceeded("late"));
   EXPECT_FALSE(ended_);
   waiting[0](api::Empty());
-  EXPECT_THAT(ended_, Optional(Fails(StatusCode::kDeadlineExceeded, "NRI plugin 20-b: late")));
+  EXPECT_THAT(ended_, Optional(Fails(StatusCode::kDeadlineExceeded,
+                                     "NRI plugin 20-b: it has not validated a container: late")));
+}
+
+// Nothing is valid without the answer of a validator; but one that hangs costs one request.
+TEST_F(DispatchTest, AValidatorThatDoesNotAnswerRefusesOnce) {
+  FunctionPort hung("10-a", told_, {.failure = FailurePolicy::kIgnore});
+  Answering(hung, DeadlineExceeded("late"));
+  dispatcher_.Add(hung);
+  const auto validate = [this] {
+    dispatcher_.Together(dispatcher_.plugins(), Budget(milliseconds(1'000)), Start,
+                         [this](const Status& status) { ended_ = status; });
+  };
+  validate();
+  EXPECT_EQ(ended_->code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Message(*ended_), testing::HasSubstr("validat"));
+  EXPECT_THAT(told_.back(), testing::StartsWith("10-a End it has not validated a container"));
+  // Others that wait for it then, as long as it is not lost yet.
+  validate();
+  EXPECT_THAT(ended_, Optional(OkStatus()));
+  dispatcher_.Remove(hung);
+
+  FunctionPort needed("20-b", told_, {.failure = FailurePolicy::kFail});
+  Answering(needed, Unavailable("lost"));
+  dispatcher_.Add(needed);
+  for (int i = 0; i < 2; ++i) {
+    validate();
+    EXPECT_EQ(ended_->code(), StatusCode::kUnavailable);
+  }
+}
+
+TEST_F(DispatchTest, AValidatorForWhichNoTimeIsLeftIsNotEnded) {
+  FunctionPort validator("10-a", told_);
+  dispatcher_.Add(validator);
+  for (int i = 0; i < 2; ++i) {
+    dispatcher_.Together(dispatcher_.plugins(), Budget(milliseconds(0)), Start,
+                         [this](const Status& status) { ended_ = status; });
+    EXPECT_EQ(ended_->code(), StatusCode::kDeadlineExceeded);
+  }
+  EXPECT_TRUE(told_.empty());
 }
 
 }  // namespace

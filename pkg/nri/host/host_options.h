@@ -29,8 +29,8 @@ struct HostOptions {
   std::chrono::milliseconds registration_timeout{5'000};
   // For all pieces of all pods and containers together.
   std::chrono::milliseconds sync_timeout{30'000};
-  // So many answers in a row that are too late end a plugin. As long as an answer does not come,
-  // each further request_timeout counts. 0: none ever does.
+  // So many answers in a row that are too late end a plugin. A question that is not asked since
+  // another one is overdue counts once its own time is over. 0: none ever does.
   uint32_t strikes = 3;
   // Until plugins have answered that they shut down, when the host stops.
   std::chrono::milliseconds last_words{500};

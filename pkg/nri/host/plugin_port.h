@@ -60,6 +60,9 @@ class PluginPort {
   virtual void Validate(const api::ValidateContainerAdjustmentRequest& request,
                         std::chrono::milliseconds timeout,
                         Done<api::ValidateContainerAdjustmentResponse> done) = 0;
+  // Ends the connection: what is asked and not answered yet is Unavailable, as is what is asked
+  // later.
+  virtual void End(const Status& why) = 0;
   // All other events, by the method that the plugin has for it, or by StateChange.
   virtual void Notify(const api::StateChangeEvent& event, std::chrono::milliseconds timeout,
                       Done<api::Empty> done) = 0;

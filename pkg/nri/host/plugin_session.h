@@ -104,8 +104,6 @@ class PluginSession final : public PluginPort {
   void FindSettings();
   // Tells the plugin that it is left, and calls `done` when it has answered or the time is over.
   void Shutdown(std::chrono::milliseconds timeout, std::function<void()> done);
-  // Ends the session and closes the connection.
-  void End(const Status& why);
 
   const std::string& full_name() const override { return full_name_; }
   const PluginSettings& settings() const override { return *settings_; }
@@ -121,6 +119,7 @@ class PluginSession final : public PluginPort {
   void Validate(const api::ValidateContainerAdjustmentRequest& request,
                 std::chrono::milliseconds timeout,
                 Done<api::ValidateContainerAdjustmentResponse> done) override;
+  void End(const Status& why) override;
   void Notify(const api::StateChangeEvent& event, std::chrono::milliseconds timeout,
               Done<api::Empty> done) override;
 

@@ -6,13 +6,10 @@
 #include <vector>
 
 #include "pkg/nri/protocol.h"
-#include "pkg/ttrpc/limits.h"
 
 namespace resmgr::nri {
 namespace {
 
-// Of an envelope, beside the payload.
-constexpr size_t kEnvelope = 256;
 // A plugin's library cancels a handler when the time that it was told is over, and answers with
 // whatever the handler makes of that; as an answer that would be a refusal. So it is told a little
 // more than we wait.
@@ -41,10 +38,11 @@ void QuestionQueue::Ask(Question question, std::chrono::milliseconds timeout, Do
   Status refusal;
   if (!ended_.ok()) {
     refusal = ended_;
-  } else if (question.payload->size() > ttrpc::kLongestMessage - kEnvelope) {
+  } else if (question.payload->size() > kLongestQuestion) {
     refusal = Unavailable("its {} bytes are more than NRI can carry", question.payload->size());
   } else if (late_) {
     refusal = DeadlineExceeded("it has not answered {} yet", asked_->question.method);
+    CountLateAt(loop_.Now() + timeout);
   } else if (timeout.count() <= 0) {
     refusal = DeadlineExceeded("there was no time left to ask it");
   } else if (!HasRoom(question)) {
@@ -53,7 +51,7 @@ void QuestionQueue::Ask(Question question, std::chrono::milliseconds timeout, Do
   if (!refusal.ok()) {
     stats_.NoteFailure(refusal);
     const bool later = ended_.ok() && question.tells && HasRoom(question) &&
-                       question.payload->size() <= ttrpc::kLongestMessage - kEnvelope;
+                       question.payload->size() <= kLongestQuestion;
     if (!later) return done(refusal);
   }
   auto entry = std::make_unique<Entry>();
@@ -110,6 +108,7 @@ void QuestionQueue::OnAnswer(StatusOr<std::string> answer) {
   // Else it has been noted as a failure.
   if (entry->done) stats_.NoteAnswer(EventLoop::Clock::now() - entry->sent, status);
   const bool on_time = !std::exchange(late_, false);
+  late_at_.clear();
   Answer(*entry, std::move(answer));
   if (!ended_.ok()) return;
   // The plugin's own clock may be the first to tell.
@@ -121,7 +120,7 @@ void QuestionQueue::OnAnswer(StatusOr<std::string> answer) {
   Next();
 }
 
-// The one that is asked has had its time. As long as its answer does not come, this counts again.
+// The one that is asked has had its time, or one has that was not asked because of it.
 void QuestionQueue::OnLate() {
   const Status why = DeadlineExceeded("no answer to {} within {} ms", asked_->question.method,
                                       asked_->timeout.count());
@@ -129,11 +128,26 @@ void QuestionQueue::OnLate() {
   const EventLoop::HandlePtr timer = std::move(asked_->timer);
   if (first) {
     stats_.NoteFailure(why);
+    for (const EntryPtr& entry : waiting_)
+      CountLateAt(entry->deadline);
     Answer(*asked_, why);
     if (ended_.ok()) FailWaiting(why);
+  } else {
+    late_at_.erase(late_at_.begin());
   }
-  if (!ended_.ok() || !Strike(why) || asked_ == nullptr) return;
-  asked_->timer = loop_.After(asked_->timeout, [this] { OnLate(); });
+  if (ended_.ok() && Strike(why)) WaitForNextLate();
+}
+
+void QuestionQueue::CountLateAt(EventLoop::Clock::time_point deadline) {
+  if (late_at_.size() == kMostQuestions) return;
+  late_at_.insert(deadline);
+  if (asked_->timer == nullptr || deadline == *late_at_.begin()) WaitForNextLate();
+}
+
+void QuestionQueue::WaitForNextLate() {
+  if (asked_ == nullptr || !late_ || late_at_.empty()) return;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*late_at_.begin() - loop_.Now());
+  asked_->timer = loop_.After(std::max(left, std::chrono::milliseconds(0)), [this] { OnLate(); });
 }
 
 bool QuestionQueue::Strike(const Status& why) {

@@ -7,12 +7,14 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "pkg/base/status.h"
 #include "pkg/metrics/plugin_stats.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/ttrpc/client.h"
+#include "pkg/ttrpc/limits.h"
 
 namespace resmgr::nri {
 
@@ -30,12 +32,15 @@ struct Question {
 // Asks a plugin one question after the other. One that is not answered in time has been answered
 // for its asker, but the next is asked only when its answer has come after all: until then
 // further questions are DeadlineExceeded at once, so that a plugin that hangs costs one time-out
-// and not one for each pod. Answers are those of PluginPort. Loop's thread only.
+// and not one for each pod. Each question whose own time is over by then is one more late answer.
+// Answers are those of PluginPort. Loop's thread only.
 class QuestionQueue {
  public:
   // What waits for a plugin.
   static constexpr size_t kMostQuestions = 256;
   static constexpr size_t kMostBytes = size_t{16} << 20;
+  // The payload of one question.
+  static constexpr size_t kLongestQuestion = ttrpc::kLongestMessage - 256;  // for the envelope
 
   using Done = std::function<void(StatusOr<std::string>)>;
   // The plugin is not to be asked any more: it was late too often, or what it answers is no answer.
@@ -81,6 +86,9 @@ class QuestionQueue {
   void Send();
   void OnAnswer(StatusOr<std::string> answer);
   void OnLate();
+  // A question that is not asked since an answer is overdue: from `deadline` on it is late, too.
+  void CountLateAt(EventLoop::Clock::time_point deadline);
+  void WaitForNextLate();
   void OnOverdue(Entry& entry);
   void FailWaiting(const Status& why);
   // False: the plugin was given up.
@@ -95,6 +103,7 @@ class QuestionQueue {
   bool open_ = false;
   bool late_ = false;  // the answer to what is asked is overdue
   uint32_t strikes_ = 0;
+  std::multiset<EventLoop::Clock::time_point> late_at_;  // see CountLateAt
   EntryPtr asked_;
   std::deque<EntryPtr> waiting_;
   size_t bytes_ = 0;  // of those that wait

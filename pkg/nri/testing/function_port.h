@@ -62,6 +62,9 @@ class FunctionPort final : public PluginPort {
                 Done<api::ValidateContainerAdjustmentResponse> done) override {
     Answer("Validate " + request.container().name(), validate, request, time, std::move(done));
   }
+  void End(const Status& why) override {
+    told_.push_back(name_ + " End " + std::string(Message(why)));
+  }
   void Notify(const api::StateChangeEvent& event, std::chrono::milliseconds time,
               Done<api::Empty> done) override {
     std::string what = api::Event_Name(event.event()).substr(sizeof "EVENT_" - 1);
