@@ -144,7 +144,9 @@ bool Call::Settle(const GrpcStatus& status) {
   }
   if (aliased_ != nullptr && code == 0) aliased_->OnReply(message);
   if (!LookedAt()) return true;
-  return reading_->stages->call.OnReply(ReadOutcome(method_.operation, code, message));
+  Outcome outcome = ReadOutcome(method_.operation, code, message);
+  outcome.message = status.message;
+  return reading_->stages->call.OnReply(outcome);
 }
 
 void Call::OnReplySeen() {

@@ -33,6 +33,7 @@ std::vector<Mount> BindMountsOf(const Json& list) {
     mount.recursive_read_only = Has(options, {"rro"});
     mount.read_only = mount.recursive_read_only || Has(options, {"ro"});
     mount.propagation = PropagationOf(options);
+    mount.non_recursive = !Has(options, {"rbind"});
     mounts.push_back(std::move(mount));
   }
   return mounts;

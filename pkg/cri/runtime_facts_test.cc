@@ -167,6 +167,7 @@ TEST(RuntimeFactsTest, MountsAreThoseOfPathsOfTheHost) {
                                 .recursive_read_only = true},
                           Mount{.container_path = "/shared",
                                 .host_path = "/s",
+                                .non_recursive = true,
                                 .propagation = Propagation::kBidirectional}));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/runtime_inspector.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -36,6 +37,26 @@ StatusOr<RuntimeAccess::Version> ReadVersion(std::string_view reply) {
   RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::VersionResponse>(reply));
   return RuntimeAccess::Version{.name = response.runtime_name(),
                                 .version = response.runtime_version()};
+}
+
+// The reply to Status; one that cannot be read announces nothing.
+std::vector<HandlerFeatures> ReadHandlers(std::string_view reply, const HandlerAliases* aliases) {
+  std::vector<HandlerFeatures> handlers;
+  const auto response = ParseReply<v1::StatusResponse>(reply);
+  if (!response.ok()) return handlers;
+  for (const v1::RuntimeHandler& handler : response->runtime_handlers()) {
+    handlers.push_back({.name = handler.name(),
+                        .recursive_read_only = handler.features().recursive_read_only_mounts()});
+  }
+  if (aliases == nullptr) return handlers;
+  for (const auto& [alias, name] : aliases->table()) {
+    const auto found = std::ranges::find(handlers, name, &HandlerFeatures::name);
+    if (found == handlers.end()) continue;
+    HandlerFeatures same = *found;
+    same.name = alias;
+    handlers.push_back(std::move(same));
+  }
+  return handlers;
 }
 
 }  // namespace
@@ -193,7 +214,18 @@ void RuntimeInspector::Call(std::string_view method, const std::string& message,
 }
 
 void RuntimeInspector::AskVersion(Done<Version> done) {
-  Call("Version", "", ReadInto<Version>(std::move(done), ReadVersion));
+  Call("Version", "",
+       ReadInto<Version>(
+           [this, done = std::move(done)](StatusOr<Version> version) {
+             if (!version.ok()) return done(std::move(version));
+             Call("Status", "",
+                  [this, version = *std::move(version),
+                   done](const StatusOr<std::string>& reply) mutable {
+                    if (reply.ok()) version.handlers = ReadHandlers(*reply, aliases_);
+                    done(std::move(version));
+                  });
+           },
+           ReadVersion));
 }
 
 void RuntimeInspector::InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) {

@@ -98,7 +98,11 @@ std::vector<size_t> RuntimeInspectors::Candidates(Kind kind, std::string_view id
 }
 
 void RuntimeInspectors::AskVersion(Done<Version> done) {
-  inspectors_.front()->AskVersion(std::move(done));
+  inspectors_.front()->AskVersion([this, done = std::move(done)](StatusOr<Version> version) {
+    // A pod of such a handler may be at another runtime, which does not have the same features.
+    if (version.ok() && inspectors_.size() > 1) version->handlers.clear();
+    done(std::move(version));
+  });
 }
 
 void RuntimeInspectors::InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) {

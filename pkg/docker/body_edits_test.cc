@@ -97,6 +97,21 @@ TEST(BodyEditsTest, MountsAndDevicesAreReplacedByPath) {
             R"({"PathOnHost":"/dev/a","PathInContainer":"/dev/b","CgroupPermissions":"rw"}]}})");
 }
 
+// "Binds" has recursive mounts only.
+TEST(BodyEditsTest, ANonRecursiveMountIsAnObject) {
+  Adjustment wide;
+  wide.Wide().mounts.Set(
+      "/b", {.container_path = "/b", .host_path = "/a", .read_only = true, .non_recursive = true});
+  constexpr const char* kObject =
+      R"({"Type":"bind","Source":"/a","Target":"/b","ReadOnly":true,)"
+      R"("BindOptions":{"Propagation":"rprivate","NonRecursive":true}})";
+  EXPECT_EQ(Edited(kCreate, R"({"HostConfig":{"Binds":["/x:/b"]}})", wide),
+            R"({"HostConfig":{"Binds":[],"Mounts":[)" + std::string(kObject) + "]}}");
+  EXPECT_EQ(Edited(kCreate, R"({"HostConfig":{"Mounts":[{"Type":"tmpfs","Target":"/t"}]}})", wide),
+            R"({"HostConfig":{"Mounts":[{"Type":"tmpfs","Target":"/t"},)" + std::string(kObject) +
+                R"(],"Binds":[]}})");
+}
+
 TEST(BodyEditsTest, MountsThatCameInAnEarlierHostConfigStay) {
   Adjustment wide;
   wide.Wide().mounts.Set("/b", {.container_path = "/b", .host_path = "/b"});

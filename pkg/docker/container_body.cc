@@ -301,6 +301,7 @@ class CreateReader {
             std::string propagation;
             fields_.Text(option, setting, "Propagation", propagation);
             if (!propagation.empty()) mount.propagation = PropagationOf(propagation);
+            fields_.Flag(option, setting, "NonRecursive", mount.non_recursive);
           });
         });
       });

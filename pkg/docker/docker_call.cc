@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/docker/docker_call.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -142,11 +143,26 @@ void DockerCall::Start() {
   call_->Start(*request_);
 }
 
+// dockerd does not look at what is newer than the version of the API that the request speaks.
+bool DockerCall::CanSay(const Adjustment& adjustment) const {
+  constexpr uint64_t kNonRecursive = 40;
+  if (target_.api_minor.value_or(kNonRecursive) >= kNonRecursive || adjustment.wide() == nullptr) {
+    return true;
+  }
+  return std::ranges::none_of(adjustment.wide()->mounts, [](const auto& edit) {
+    return edit.value && edit.value->non_recursive;
+  });
+}
+
 void DockerCall::OnDecided(const Status& refusal, const Adjustment& adjustment) {
   if (!refusal.ok()) return client_.Reject(refusal);
   std::optional<std::string> body;
   if (!adjustment.empty()) {
-    auto edited = EditBody(request_->operation(), body_, adjustment);
+    auto edited = CanSay(adjustment) ? EditBody(request_->operation(), body_, adjustment)
+                                     : FailedPrecondition(
+                                           "version 1.{} of the API has no mounts "
+                                           "without those below them",
+                                           target_.api_minor.value_or(0));
     if (!edited.ok()) {
       call_->RollBack();
       return client_.Reject(Annotate(edited.status(), "cannot write what is wanted"));

@@ -38,6 +38,7 @@ class DockerCall final : public Interception, private PipelineCall::Front, priva
   // An empty list in an update means no change.
   bool ClearsPlacement() const override { return target_.action == Action::kCreate; }
 
+  bool CanSay(const Adjustment& adjustment) const;
   bool ReadCreate(CreateRequest& create) override;
   std::optional<Pod> ReadPod() override;
   bool ReadDetails(DetailSet parts, ContainerDetails& details) override;

@@ -37,6 +37,19 @@ StatusOr<std::string> BindOf(const Mount& mount) {
   return bind;
 }
 
+// The form in which a mount can be non-recursive. dockerd refuses one whose path does not exist.
+std::string MountObject(const Mount& mount) {
+  using enum Mount::Propagation;
+  std::string_view propagation = "rprivate";
+  if (mount.propagation == kHostToContainer) propagation = "rslave";
+  if (mount.propagation == kBidirectional) propagation = "rshared";
+  return fmt::format(
+      "{{\"Type\":\"bind\",\"Source\":{},\"Target\":{},\"ReadOnly\":{},\"BindOptions\":"
+      "{{\"Propagation\":\"{}\",\"NonRecursive\":true}}}}",
+      EncodeJsonText(mount.host_path), EncodeJsonText(mount.container_path), mount.read_only,
+      propagation);
+}
+
 // A list without those elements that an edit takes away or replaces; `key` tells what has edits.
 template <typename Edits, typename Key>
 std::vector<std::string> KeptOf(std::string_view list, const Edits& edits, Key key) {
@@ -63,16 +76,24 @@ Status AddMounts(std::string_view object, const KeyedEdits<Mount>& edits, NewMem
   if (edits.empty()) return OkStatus();
   std::vector<std::string> binds =
       KeptOf(HostConfigMember(object, "Binds"), edits, [](auto e) { return PathOfBind(e); });
+  std::vector<std::string> objects;
   for (const auto& edit : edits) {
     if (!edit.value) continue;
+    // Also says what neither form can say.
     RESMGR_ASSIGN_OR_RETURN(const std::string bind, BindOf(*edit.value));
-    binds.push_back(EncodeJsonText(bind));
+    if (edit.value->non_recursive) {
+      objects.push_back(MountObject(*edit.value));
+    } else {
+      binds.push_back(EncodeJsonText(bind));
+    }
   }
   members.emplace_back("Binds", "[" + JoinJson(binds) + "]");
   const std::string_view mounts = HostConfigMember(object, "Mounts");
-  if (!IsJsonList(mounts)) return OkStatus();
+  if (!IsJsonList(mounts) && objects.empty()) return OkStatus();
   const auto target = [](std::string_view element) { return TextIn(element, "Target"); };
-  members.emplace_back("Mounts", "[" + JoinJson(KeptOf(mounts, edits, target)) + "]");
+  std::vector<std::string> kept = KeptOf(mounts, edits, target);
+  std::ranges::move(objects, std::back_inserter(kept));
+  members.emplace_back("Mounts", "[" + JoinJson(kept) + "]");
   return OkStatus();
 }
 

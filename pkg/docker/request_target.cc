@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
 
 namespace resmgr::docker {
@@ -33,6 +34,14 @@ std::string_view WithoutVersion(std::string_view path) {
   if (!path.starts_with("/v")) return path;
   const size_t end = path.find_first_not_of("0123456789.", 2);
   return end == std::string_view::npos || end == 2 || path[end] != '/' ? path : path.substr(end);
+}
+
+// Behind "/v1.".
+std::optional<uint64_t> MinorOf(std::string_view path) {
+  constexpr std::string_view kFirst = "/v1.";
+  if (!path.starts_with(kFirst)) return std::nullopt;
+  path.remove_prefix(kFirst.size());
+  return ParseUint(path.substr(0, path.find('/')));
 }
 
 // dockerd redirects such paths and does nothing else.
@@ -79,6 +88,7 @@ std::optional<RequestTarget> ReadTarget(std::string_view method, std::string_vie
   if (!path.starts_with(kContainers)) return std::nullopt;
   path.remove_prefix(kContainers.size());
   RequestTarget read;
+  read.api_minor = MinorOf(*decoded);
   if (method == "DELETE") {
     read.action = Action::kRemove;
     read.container = path;

@@ -11,6 +11,8 @@ TEST(RequestTargetTest, ReadsWhatChangesContainers) {
   ASSERT_TRUE(create.has_value());
   EXPECT_EQ(create->action, Action::kCreate);
   EXPECT_EQ(create->name, "k8s_a_b");
+  EXPECT_EQ(create->api_minor, 41U);
+  EXPECT_FALSE(ReadTarget("POST", "/containers/create")->api_minor);
   EXPECT_EQ(ReadTarget("POST", "/containers/create")->name, "");
   const auto start = ReadTarget("POST", "/containers/a.b-c_1/start");
   EXPECT_EQ(start->action, Action::kStart);

@@ -21,6 +21,7 @@ struct Mount {
   std::string host_path{};
   bool read_only = false;
   bool recursive_read_only = false;
+  bool non_recursive = false;  // without what is mounted below the path; the CRI cannot say it
   bool selinux_relabel = false;
   Propagation propagation = Propagation::kPrivate;
   std::string image{};  // its reference, in place of a path of the host

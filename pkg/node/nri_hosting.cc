@@ -55,7 +55,7 @@ void NriHosting::AskVersion() {
   runtime_->AskVersion([this](const StatusOr<RuntimeAccess::Version>& version) {
     if (!version.ok()) return TryAgain(version.status(), &NriHosting::AskVersion);
     host_.SetRuntime({.name = version->name, .version = version->version});
-    stage_.SetTraits(nri::TraitsOf(version->name, version->version, cgroup_v2_));
+    stage_.SetTraits(nri::TraitsOf(version->name, version->version, cgroup_v2_), version->handlers);
     stage_.WhenReady([this] { Serve(); });
   });
 }

@@ -70,6 +70,12 @@ struct ResourceChange {
   StringMap unified{};                         // cgroup v2 file to value
 };
 
+// What a runtime announces of one of its handlers of pods ("" is the default one).
+struct HandlerFeatures {
+  std::string name;
+  bool recursive_read_only = false;  // mounts
+};
+
 // What stages may ask of the runtime behind a front door, by a connection of their own.
 // Asynchronous: `done` runs on the loop's thread, never inside the call itself, and not after the
 // end of this object. Unavailable: no connection. DeadlineExceeded: no answer in time. NotFound: it
@@ -80,8 +86,9 @@ class RuntimeAccess {
   using Done = std::function<void(StatusOr<Result>)>;
 
   struct Version {
-    std::string name;     // "containerd"
-    std::string version;  // "1.6.20~ds1"
+    std::string name;                         // "containerd"
+    std::string version;                      // "1.6.20~ds1"
+    std::vector<HandlerFeatures> handlers{};  // that it announces
   };
   struct Everything {
     std::vector<SandboxFacts> sandboxes;

@@ -39,6 +39,7 @@ struct Outcome {
   // CreateContainer, RunPodSandbox: the id that the runtime gave. ContainerStatus: that of a
   // container that has exited, else empty. Valid until After returns.
   std::string_view id{};
+  std::string message{};  // of a runtime that does not answer OK
   // The changes of all stages together to the request. nullptr where there was no forwarded
   // request.
   const Adjustment* sent = nullptr;

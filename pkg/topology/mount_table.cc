@@ -104,4 +104,18 @@ const MountTable::Mount* MountTable::Find(std::string_view path) const {
   return here;
 }
 
+const MountTable::Mount* MountTable::FindBelow(std::string_view path) const {
+  const Mount* const holder = Find(path);
+  if (holder == nullptr) return nullptr;
+  const auto found = std::ranges::find_if(mounts_, [&](const Mount& mount) {
+    return mount.parent == holder->id && mount.id != holder->id && mount.point != path &&
+           IsAtOrBelow(mount.point, path);
+  });
+  return found == mounts_.end() ? nullptr : &*found;
+}
+
+bool MountTable::HasType(std::string_view type) const {
+  return std::ranges::any_of(mounts_, [type](const Mount& mount) { return mount.type == type; });
+}
+
 }  // namespace resmgr

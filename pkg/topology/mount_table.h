@@ -28,6 +28,11 @@ class MountTable {
   // down, what was mounted last upon each. The path is absolute, without empty parts, "." and "..".
   // nullptr: no mount holds it. Valid as long as the table.
   const Mount* Find(std::string_view path) const;
+  // A mount that a recursive bind mount of the path brings along: it is mounted on the mount that
+  // holds the path, below the path. nullptr: there is none.
+  const Mount* FindBelow(std::string_view path) const;
+  // Whether a file system of this type is mounted anywhere.
+  bool HasType(std::string_view type) const;
 
  private:
   std::vector<Mount> mounts_;

@@ -58,6 +58,25 @@ TEST(MountTableTest, NothingHoldsWhatNoMountDoes) {
   EXPECT_EQ(MountTable(kTable).Find("relative"), nullptr);
 }
 
+TEST(MountTableTest, ARecursiveBindMountBringsWhatIsMountedBelow) {
+  const MountTable table(kTable);
+  const auto below = [&table](std::string_view path) {
+    const MountTable::Mount* const mount = table.FindBelow(path);
+    return mount == nullptr ? "" : mount->point;
+  };
+  EXPECT_EQ(below("/"), "/var/lib/kubelet");
+  EXPECT_EQ(below("/var/lib"), "/var/lib/kubelet");
+  EXPECT_EQ(below("/var/lib/kubelet/pods/u"),
+            "/var/lib/kubelet/pods/u/volumes/kubernetes.io~nfs/data");
+  EXPECT_EQ(below("/var/lib/kubelet/pods/u/volumes/kubernetes.io~nfs/data"), "");
+  EXPECT_EQ(below("/var/lib/kubelet2"), "");
+  EXPECT_EQ(below("/mnt/below"), "") << "it hides the one that is further below";
+  EXPECT_EQ(below("/mnt/twice"), "");
+  EXPECT_EQ(below("/de"), "");
+  EXPECT_TRUE(table.HasType("nfs4"));
+  EXPECT_FALSE(table.HasType("resctrl"));
+}
+
 TEST(MountTableTest, ReadsTheKernels) {
   const auto text = ReadFile("/proc/self/mountinfo", size_t{16} << 20);
   ASSERT_TRUE(text.ok());

@@ -46,19 +46,104 @@ std::string CpuOwners(const std::vector<OwnedField>& owners) {
   return (names.empty() ? "a plugin" : names) + " wants CPU resources";
 }
 
+std::string TextOf(const Shortfall& shortfall, const MappingContext& context) {
+  return fmt::format("{} wants to {} {}: {}",
+                     OwnerOf(context.owners, shortfall.field, shortfall.key),
+                     shortfall.removal ? "remove" : "set", Shown(shortfall), shortfall.why);
+}
+
+void Warn(const Shortfall& shortfall, const MappingContext& context, MappedAdjustment& mapped) {
+  if (mapped.warnings.size() == MappedAdjustment::kMostWarnings) {
+    ++mapped.more_warnings;
+  } else {
+    mapped.warnings.push_back(TextOf(shortfall, context));
+  }
+}
+
 Status ReportShortfall(const Shortfall& shortfall, const MappingContext& context,
                        MappedAdjustment& mapped) {
-  const bool refused = context.policy.Of(shortfall) == FailurePolicy::kFail;
-  if (!refused && mapped.warnings.size() == MappedAdjustment::kMostWarnings) {
-    ++mapped.more_warnings;
-    return OkStatus();
+  if (context.policy.Of(shortfall) == FailurePolicy::kFail) {
+    return MakeStatus(StatusCode::kFailedPrecondition, TextOf(shortfall, context));
   }
-  std::string text =
-      fmt::format("{} wants to {} {}: {}", OwnerOf(context.owners, shortfall.field, shortfall.key),
-                  shortfall.removal ? "remove" : "set", Shown(shortfall), shortfall.why);
-  if (refused) return MakeStatus(StatusCode::kFailedPrecondition, text);
-  mapped.warnings.push_back(std::move(text));
+  Warn(shortfall, context, mapped);
   return OkStatus();
+}
+
+// What a runtime makes of the file that it copies the device from.
+std::string DifferenceOf(const WantedDevice& wanted, const FoundDevice& found) {
+  constexpr uint32_t kPermissions = 07777;
+  std::string text;
+  const auto add = [&text](const std::string& difference) {
+    text.append(text.empty() ? "" : ", ").append(difference);
+  };
+  if (wanted.mode && (*wanted.mode & kPermissions) != found.mode) {
+    add(fmt::format("mode {:04o} instead of {:04o}", found.mode, *wanted.mode & kPermissions));
+  }
+  if (wanted.uid && *wanted.uid != found.uid) {
+    add(fmt::format("user {} instead of {}", found.uid, *wanted.uid));
+  }
+  if (wanted.gid && *wanted.gid != found.gid) {
+    add(fmt::format("group {} instead of {}", found.gid, *wanted.gid));
+  }
+  return text;
+}
+
+Status AddDevices(const HostFiles& files, const FoundFiles& found, const MappingContext& context,
+                  MappedAdjustment& mapped) {
+  for (size_t i = 0; i < files.devices.size(); ++i) {
+    const WantedDevice& wanted = files.devices[i];
+    const FoundDevice device = i < found.devices.size() ? found.devices[i] : FoundDevice();
+    Shortfall shortfall{.field = api::FIELD_DEVICES, .key = wanted.container_path};
+    if (device.path.empty()) {
+      shortfall.why = fmt::format("the node has no file of the {} device {}:{}",
+                                  wanted.block ? "block" : "character", wanted.major, wanted.minor);
+      RESMGR_RETURN_IF_ERROR(ReportShortfall(shortfall, context, mapped));
+      continue;
+    }
+    if (const std::string difference = DifferenceOf(wanted, device); !difference.empty()) {
+      shortfall.why = fmt::format("by {} it is a copy of {}, with {}", context.traits.api_name,
+                                  device.path, difference);
+      RESMGR_RETURN_IF_ERROR(ReportShortfall(shortfall, context, mapped));
+    }
+    mapped.adjustment.Wide().devices.Set(wanted.container_path,
+                                         {.container_path = wanted.container_path,
+                                          .host_path = device.path,
+                                          .permissions = wanted.permissions});
+  }
+  return OkStatus();
+}
+
+// What a plugin meant to be read-only is never writable further below.
+Status AddMounts(const HostFiles& files, const FoundFiles& found, const MappingContext& context,
+                 MappedAdjustment& mapped) {
+  for (size_t i = 0; i < files.mounts.size(); ++i) {
+    Mount mount = files.mounts[i];
+    MakeRecursive(context.traits, mount);
+    const std::string below = i < found.below.size() ? found.below[i] : mount.host_path;
+    if (!below.empty()) {
+      const bool opened = mount.read_only && !mount.recursive_read_only;
+      const Shortfall shortfall{
+          .field = api::FIELD_MOUNTS,
+          .key = mount.container_path,
+          .why = fmt::format("by {} the container also gets what is mounted below it, as {}, {}",
+                             context.traits.api_name, Printable(below),
+                             mount.recursive_read_only ? "read-only" : "writable")};
+      if (opened) {
+        RESMGR_RETURN_IF_ERROR(ReportShortfall(shortfall, context, mapped));
+        continue;
+      }
+      Warn(shortfall, context, mapped);
+    }
+    std::string path = mount.container_path;
+    mapped.adjustment.Wide().mounts.Set(path, std::move(mount));
+  }
+  return OkStatus();
+}
+
+// The field is the one that the class came from.
+Status LeaveOutRdt(std::string why, const MappingContext& context, MappedAdjustment& mapped) {
+  mapped.adjustment.Wide().rdt_class.reset();
+  return ReportShortfall({.field = mapped.rdt_field, .why = std::move(why)}, context, mapped);
 }
 
 class AdjustmentMapper {
@@ -201,7 +286,9 @@ Status AdjustmentMapper::MapMounts() {
   for (const api::Mount& mount : wanted_.mounts()) {
     if (!IsRemoval(mount.destination())) {
       auto mapped = MapMount(mount, context_.traits);
-      if (mapped.ok()) {
+      if (mapped.ok() && mapped->non_recursive && !CanBeNonRecursive(*mapped, context_.traits)) {
+        mapped_.host_files.mounts.push_back(*std::move(mapped));
+      } else if (mapped.ok()) {
         wide().mounts.Set(mount.destination(), *std::move(mapped));
       } else {
         RESMGR_RETURN_IF_ERROR(
@@ -216,6 +303,10 @@ Status AdjustmentMapper::MapMounts() {
     } else {
       RESMGR_RETURN_IF_ERROR(Lacks(api::FIELD_MOUNTS, path, "the request has no such mount", true));
     }
+  }
+  if (mapped_.host_files.mounts.size() > HostFiles::kMostMounts) {
+    return Wrong(api::FIELD_MOUNTS, mapped_.host_files.mounts.back().container_path,
+                 fmt::format("there are more than {} without \"rbind\"", HostFiles::kMostMounts));
   }
   return OkStatus();
 }
@@ -307,8 +398,16 @@ Status AdjustmentMapper::MapSeccomp() {
 // A class of service is all that requests know of RDT.
 Status AdjustmentMapper::MapRdt() {
   const api::LinuxRdt& rdt = linux_.rdt();
-  if (rdt.has_clos_id() && !linux_.resources().has_rdt_class()) {
-    wide().rdt_class = rdt.clos_id().value();
+  const bool of_resources = linux_.resources().has_rdt_class();
+  mapped_.rdt_field = of_resources ? api::FIELD_RDT_CLASS : api::FIELD_RDT_CLOS_ID;
+  if (rdt.has_clos_id() && !of_resources) wide().rdt_class = rdt.clos_id().value();
+  if ((of_resources || rdt.has_clos_id()) && !wide().rdt_class.value_or("").empty()) {
+    if (context_.traits.without_rdt) {
+      RESMGR_RETURN_IF_ERROR(
+          LeaveOutRdt("the runtime has said that RDT is disabled", context_, mapped_));
+    } else {
+      mapped_.host_files.rdt = true;
+    }
   }
   if (rdt.has_schemata()) {
     RESMGR_RETURN_IF_ERROR(HasNoField(api::FIELD_RDT_SCHEMATA, ""));
@@ -376,20 +475,11 @@ StatusOr<MappedAdjustment> MapAdjustment(const api::ContainerAdjustment& wanted,
 Status AddHostFiles(const FoundFiles& found, const MappingContext& context,
                     MappedAdjustment& mapped) {
   const HostFiles files = std::exchange(mapped.host_files, {});
-  for (size_t i = 0; i < files.devices.size(); ++i) {
-    const WantedDevice& device = files.devices[i];
-    if (i < found.devices.size() && !found.devices[i].empty()) {
-      mapped.adjustment.Wide().devices.Set(device.container_path,
-                                           {.container_path = device.container_path,
-                                            .host_path = found.devices[i],
-                                            .permissions = device.permissions});
-      continue;
-    }
-    const std::string why =
-        fmt::format("the node has no file of the {} device {}:{}",
-                    device.block ? "block" : "character", device.major, device.minor);
-    RESMGR_RETURN_IF_ERROR(ReportShortfall(
-        {.field = api::FIELD_DEVICES, .key = device.container_path, .why = why}, context, mapped));
+  RESMGR_RETURN_IF_ERROR(AddDevices(files, found, context, mapped));
+  RESMGR_RETURN_IF_ERROR(AddMounts(files, found, context, mapped));
+  if (files.rdt && !found.rdt) {
+    RESMGR_RETURN_IF_ERROR(
+        LeaveOutRdt("the node has no RDT: resctrl is not mounted", context, mapped));
   }
   if (!files.seccomp_policy.empty())
     mapped.adjustment.Wide().seccomp_profile = found.seccomp_profile;

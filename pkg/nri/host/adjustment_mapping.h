@@ -41,6 +41,7 @@ struct MappedAdjustment {
   // Where there are any: what has to be asked of the file system, off the loop, before the
   // adjustment is whole (FindOnHost, AddHostFiles).
   HostFiles host_files;
+  api::Field rdt_field = api::FIELD_RDT_CLASS;  // where the adjustment has its class from
 };
 
 // `wanted` is AdjustmentMerge::adjustment. InvalidArgument: a plugin wants what makes no sense, or
@@ -51,7 +52,8 @@ StatusOr<MappedAdjustment> MapAdjustment(const api::ContainerAdjustment& wanted,
                                          const MappingContext& context);
 
 // The second half, where there are host_files: `found` is the answer to them. FailedPrecondition:
-// the node does not have a device, and the policy refuses.
+// the node does not have a device, or has it with another mode or owner; a read-only mount would be
+// writable further below; the policy refuses.
 Status AddHostFiles(const FoundFiles& found, const MappingContext& context,
                     MappedAdjustment& mapped);
 

@@ -179,7 +179,7 @@ TEST_F(AdjustmentMappingTest, AddedAndRemovedIsReplaced) {
     env { key: "-MINE" } env { key: "MINE" value: "2" }
     env { key: "OF_IMAGE" value: "2" } env { key: "-OF_IMAGE" }
     mounts { destination: "-/data" }
-    mounts { destination: "/data" source: "/new" type: "bind" })");
+    mounts { destination: "/data" source: "/new" type: "bind" options: "rbind" })");
   ASSERT_TRUE(mapped.ok());
   EXPECT_THAT(mapped->warnings, IsEmpty());
   const WideAdjustment& wide = *mapped->adjustment.wide();
@@ -216,7 +216,9 @@ TEST_F(AdjustmentMappingTest, DevicesAreThoseOfTheNode) {
   ASSERT_THAT(mapped->host_files.devices, SizeIs(2));
   EXPECT_EQ(mapped->adjustment.wide()->devices.Find("/dev/mine")->value, std::nullopt);
 
-  const Status added = AddHostFiles({.devices = {"/dev/null", "/dev/sda"}}, context(), *mapped);
+  const Status added = AddHostFiles(
+      {.devices = {{.path = "/dev/null", .mode = 0666}, {.path = "/dev/sda", .mode = 0440}}},
+      context(), *mapped);
 
   EXPECT_TRUE(added.ok());
   EXPECT_TRUE(mapped->host_files.empty());
@@ -233,14 +235,137 @@ TEST_F(AdjustmentMappingTest, ADeviceThatTheNodeLacksIsRefusedOrLeftOut) {
       "linux { devices { path: '/dev/x' type: 'c' major: 1 minor: 3 } }";
   auto mapped = Map(kDevice);
   EXPECT_EQ(
-      Describe(AddHostFiles({.devices = {""}}, context(), *mapped)),
+      Describe(AddHostFiles({.devices = {{}}}, context(), *mapped)),
       "failed precondition: plugin \"10-a\" wants to set Devices /dev/x: the node has no file "
       "of the character device 1:3");
   policy_.Set(api::FIELD_DEVICES, FailurePolicy::kIgnore);
   mapped = Map(kDevice);
-  EXPECT_TRUE(AddHostFiles({.devices = {""}}, context(), *mapped).ok());
+  EXPECT_TRUE(AddHostFiles({.devices = {{}}}, context(), *mapped).ok());
   EXPECT_THAT(mapped->warnings, SizeIs(1));
   EXPECT_TRUE(mapped->adjustment.empty());
+}
+
+constexpr const char* kBindAlone =
+    "mounts { destination: '/m' source: '/h' options: 'bind' options: 'ro' }";
+
+// The CRI has recursive mounts only: what is mounted below the path would be writable.
+TEST_F(AdjustmentMappingTest, AReadOnlyMountIsNotWritableFurtherBelow) {
+  owners_ = {{.field = api::FIELD_MOUNTS, .key = "/m", .plugin = "10-a"}};
+  auto mapped = Map(kBindAlone);
+  ASSERT_TRUE(mapped.ok());
+  ASSERT_THAT(mapped->host_files.mounts, SizeIs(1));
+  EXPECT_EQ(
+      Describe(AddHostFiles({.below = {"/h/sub"}}, context(), *mapped)),
+      "failed precondition: plugin \"10-a\" wants to set Mounts /m: by the CRI the container also "
+      "gets what is mounted below it, as /h/sub, writable");
+
+  policy_.Set(api::FIELD_MOUNTS, FailurePolicy::kIgnore);
+  mapped = Map(kBindAlone);
+  EXPECT_TRUE(AddHostFiles({.below = {"/h/sub"}}, context(), *mapped).ok());
+  EXPECT_THAT(mapped->warnings, SizeIs(1));
+  EXPECT_TRUE(mapped->adjustment.empty()) << "left out means that it is not there at all";
+
+  mapped = Map(kBindAlone);
+  EXPECT_TRUE(AddHostFiles({.below = {""}}, context(), *mapped).ok());
+  EXPECT_THAT(mapped->warnings, IsEmpty());
+  EXPECT_EQ(mapped->adjustment.wide()->mounts.Find("/m")->value,
+            (Mount{.container_path = "/m", .host_path = "/h", .read_only = true}));
+}
+
+TEST_F(AdjustmentMappingTest, AReadOnlyMountIsSoAsAWholeWhereTheRuntimeHasThat) {
+  traits_.announced_recursive_read_only = true;
+  for (const char* const below : {"", "/h/sub"}) {
+    auto mapped = Map(kBindAlone);
+    EXPECT_TRUE(AddHostFiles({.below = {below}}, context(), *mapped).ok());
+    const Mount& mount = *mapped->adjustment.wide()->mounts.Find("/m")->value;
+    EXPECT_TRUE(mount.read_only && mount.recursive_read_only) << below;
+    EXPECT_EQ(mapped->warnings.size(), *below == 0 ? 0U : 1U);
+  }
+  // The CRI has such mounts with private propagation only.
+  auto mapped = Map(
+      "mounts { destination: '/m' source: '/h' options: ['bind', 'ro', 'rslave'] type: 'bind' }");
+  EXPECT_EQ(AddHostFiles({.below = {"/h/sub"}}, context(), *mapped).code(),
+            StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AdjustmentMappingTest, AWritableMountWithOthersBelowIsAWarning) {
+  auto mapped = Map("mounts { destination: '/m' source: '/h' options: 'bind' }");
+  EXPECT_TRUE(AddHostFiles({.below = {"/h/sub"}}, context(), *mapped).ok());
+  EXPECT_THAT(mapped->warnings, ElementsAre(HasSubstr("as /h/sub, writable")));
+  EXPECT_FALSE(mapped->adjustment.wide()->mounts.Find("/m")->value->non_recursive);
+}
+
+TEST_F(AdjustmentMappingTest, ARecursiveMountIsAsThePluginWantsIt) {
+  const auto mapped = Map("mounts { destination: '/m' source: '/h' options: ['rbind', 'ro'] }");
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_TRUE(mapped->host_files.empty());
+  EXPECT_EQ(mapped->adjustment.wide()->mounts.Find("/m")->value,
+            (Mount{.container_path = "/m", .host_path = "/h", .read_only = true}));
+}
+
+TEST_F(AdjustmentMappingTest, TheDockerApiHasNonRecursiveMounts) {
+  traits_ = TraitsOf("docker", "20.10.24", false);
+  auto mapped = Map(kBindAlone);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_TRUE(mapped->host_files.empty());
+  EXPECT_TRUE(mapped->adjustment.wide()->mounts.Find("/m")->value->non_recursive);
+  // With a label, or before 19.03, it has not.
+  for (const char* const version : {"20.10.24", "18.09.1"}) {
+    traits_ = TraitsOf("docker", version, false);
+    mapped = Map("mounts { destination: '/m' source: '/h' options: ['bind', 'ro', 'relabel'] }");
+    EXPECT_EQ(AddHostFiles({.below = {"/h/sub"}}, context(), *mapped).code(),
+              StatusCode::kFailedPrecondition)
+        << version;
+  }
+}
+
+TEST_F(AdjustmentMappingTest, AClassOfRdtIsLeftOutWhereThereIsNone) {
+  owners_ = {{.field = api::FIELD_RDT_CLOS_ID, .plugin = "10-a"}};
+  constexpr const char* kClass = "linux { rdt { clos_id { value: 'gold' } } }";
+  auto mapped = Map(kClass);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_TRUE(mapped->host_files.rdt);
+  EXPECT_TRUE(AddHostFiles({.rdt = true}, context(), *mapped).ok());
+  EXPECT_EQ(mapped->adjustment.wide()->rdt_class, "gold");
+
+  mapped = Map(kClass);
+  EXPECT_TRUE(AddHostFiles({.rdt = false}, context(), *mapped).ok());
+  EXPECT_TRUE(mapped->adjustment.empty());
+  EXPECT_THAT(mapped->warnings,
+              ElementsAre("plugin \"10-a\" wants to set RdtClosID: the node has no RDT: resctrl is "
+                          "not mounted"));
+  traits_.without_rdt = true;
+  for (const char* const text : {kClass, "linux { resources { rdt_class { value: 'gold' } } }"}) {
+    mapped = Map(text);
+    ASSERT_TRUE(mapped.ok());
+    EXPECT_TRUE(mapped->adjustment.empty()) << text;
+    EXPECT_TRUE(mapped->host_files.empty()) << text;
+    EXPECT_THAT(mapped->warnings,
+                ElementsAre(HasSubstr("the runtime has said that RDT is disabled")));
+  }
+}
+
+// A runtime copies mode and owner from the node's file.
+TEST_F(AdjustmentMappingTest, ADeviceWithAnotherModeOrOwnerIsRefusedOrToldOf) {
+  owners_ = {{.field = api::FIELD_DEVICES, .key = "/dev/x", .plugin = "10-a"}};
+  constexpr const char* kDevice =
+      "linux { devices { path: '/dev/x' type: 'c' major: 1 minor: 3 file_mode { value: 416 } "
+      "uid { value: 1 } gid { value: 2 } } }";
+  const FoundDevice same{.path = "/dev/null", .mode = 0640, .uid = 1, .gid = 2};
+  const FoundDevice other{.path = "/dev/null", .mode = 0666};
+  auto mapped = Map(kDevice);
+  EXPECT_EQ(Describe(AddHostFiles({.devices = {other}}, context(), *mapped)),
+            "failed precondition: plugin \"10-a\" wants to set Devices /dev/x: by the CRI it is a "
+            "copy of /dev/null, with mode 0666 instead of 0640, user 0 instead of 1, group 0 "
+            "instead of 2");
+  mapped = Map(kDevice);
+  EXPECT_TRUE(AddHostFiles({.devices = {same}}, context(), *mapped).ok());
+  EXPECT_THAT(mapped->warnings, IsEmpty());
+  policy_.Set(api::FIELD_DEVICES, FailurePolicy::kIgnore);
+  mapped = Map(kDevice);
+  EXPECT_TRUE(AddHostFiles({.devices = {other}}, context(), *mapped).ok());
+  EXPECT_THAT(mapped->warnings, SizeIs(1));
+  EXPECT_EQ(mapped->adjustment.wide()->devices.Find("/dev/x")->value->host_path, "/dev/null");
 }
 
 TEST_F(AdjustmentMappingTest, ASeccompPolicyBecomesAFile) {
@@ -334,8 +459,8 @@ TEST(MappedPartsTest, MountsHaveTheCrisOptions) {
   };
   using enum Mount::Propagation;
   EXPECT_EQ(*map("destination: '/m' source: '/h' type: 'bind'"),
-            (Mount{.container_path = "/m", .host_path = "/h"}));
-  EXPECT_EQ(*map("destination: '/m' source: '/h' options: 'bind' options: 'ro' options: 'rslave' "
+            (Mount{.container_path = "/m", .host_path = "/h", .non_recursive = true}));
+  EXPECT_EQ(*map("destination: '/m' source: '/h' options: 'rbind' options: 'ro' options: 'rslave' "
                  "options: 'relabel'"),
             (Mount{.container_path = "/m",
                    .host_path = "/h",

@@ -94,7 +94,7 @@ void AddMounts(const std::vector<Mount>& mounts,
     const bool of_image = !mount.image.empty() && mount.host_path.empty();
     added.set_type(of_image ? "image" : "bind");
     added.set_source(Utf8Repaired(of_image ? mount.image : mount.host_path));
-    added.add_options("rbind");
+    added.add_options(mount.non_recursive ? "bind" : "rbind");
     added.add_options(std::string(PropagationOption(mount.propagation)));
     added.add_options(std::string(AccessOption(mount)));
   }

@@ -6,6 +6,7 @@
 #include "pkg/base/utf8.h"
 #include "pkg/nri/host/adjustment_mapping.h"
 #include "pkg/nri/host/nri_stage.h"
+#include "pkg/nri/host/question_queue.h"
 #include "pkg/nri/host/resource_mapping.h"
 
 namespace resmgr::nri {
@@ -16,6 +17,7 @@ Creation::Creation(NriStage& stage, std::shared_ptr<PlannedContainer> planned,
       planned_(std::move(planned)),
       container_(stage.inventory().Begin(pod, Utf8Repaired(planned_->create().name),
                                          planned_->create().attempt)),
+      traits_(stage.traits(*pod)),
       budget_(stage.NewBudget()) {
   planned_->SetId(container_->alias);
   container_->message.SetLater([planned = planned_] { return planned->Make(); });
@@ -87,7 +89,8 @@ Status Creation::RunDefaultValidator() const {
 void Creation::Validate(const Turns::Turn& turn) {
   if (abandoned_) return;
   if (const Status valid = RunDefaultValidator(); !valid.ok()) return Answer(valid);
-  HostedPlugins validators = stage_.dispatcher().Wanting(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT);
+  const HostedPlugins validators =
+      stage_.dispatcher().Wanting(api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT);
   if (validators.empty()) return Map(turn);
   const auto request =
       std::make_shared<api::ValidateContainerAdjustmentRequest>(merge_->Validation());
@@ -95,6 +98,13 @@ void Creation::Validate(const Turns::Turn& turn) {
     api::PluginInstance& plugin = *request->add_plugins();
     plugin.set_index(name.substr(0, name.find('-')));
     plugin.set_name(name.substr(name.find('-') + 1));
+  }
+  // It is not the plugin's fault that it cannot be asked, so it stays connected.
+  if (request->ByteSizeLong() > QuestionQueue::kLongestQuestion) {
+    return Answer(ResourceExhausted(
+        "NRI plugin {} cannot validate the container: what describes it has more bytes than NRI "
+        "can carry, {}",
+        validators.front()->name, request->ByteSizeLong()));
   }
   const auto ask = [request](HostedPlugin& plugin, std::chrono::milliseconds timeout,
                              Dispatcher::Answered answered) {
@@ -119,7 +129,6 @@ void Creation::Map(const Turns::Turn& turn) {
   owners_ = merge_->owned(container_->alias);
   StatusOr<MappedAdjustment> mapped = MapAdjustment(merge_->adjustment(), Context());
   if (!mapped.ok()) return Answer(mapped.status());
-  stage_.NoteLeftOut(*container_, mapped->warnings);
   if (mapped->host_files.empty()) return UpdateOthers(*std::move(mapped), turn);
   FindFiles(*std::move(mapped), turn);
 }
@@ -129,7 +138,7 @@ MappingContext Creation::Context() const {
           .pristine = merge_->pristine(),
           .owners = owners_,
           .policy = stage_.nri_options().unsupported,
-          .traits = stage_.traits()};
+          .traits = traits_};
 }
 
 void Creation::FindFiles(MappedAdjustment mapped, const Turns::Turn& turn) {
@@ -153,6 +162,7 @@ void Creation::ForgetFiles() {
 }
 
 void Creation::UpdateOthers(MappedAdjustment mapped, const Turns::Turn& turn) {
+  stage_.NoteLeftOut(*container_, mapped.warnings);
   const auto whole = std::make_shared<Adjustment>(std::move(mapped.adjustment));
   // Failures are logged: the runtimes' own hosts of NRI go on as well.
   stage_.updates().Apply(merge_->updates(),

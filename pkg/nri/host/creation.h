@@ -64,6 +64,7 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   NriStage& stage_;
   const std::shared_ptr<PlannedContainer> planned_;
   const HostContainerPtr container_;
+  RuntimeTraits traits_;
   std::optional<AdjustmentMerge> merge_;
   std::vector<std::string> consulted_;  // plugins that have answered
   Done done_;

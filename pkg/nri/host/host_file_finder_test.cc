@@ -41,14 +41,15 @@ class HostFileFinderTest : public testing::Test {
 TEST_F(HostFileFinderTest, AnswersWithWhatItsThreadFinds) {
   HostFileFinder finder(loop_, {.profile_directory = "/profiles",
                                 .find = [](const HostFiles& files, const std::string& path) {
-                                  return FoundFiles{.devices = {files.devices.at(0).container_path},
-                                                    .seccomp_profile = path};
+                                  return FoundFiles{
+                                      .devices = {{.path = files.devices.at(0).container_path}},
+                                      .seccomp_profile = path};
                                 }});
   Answer answer;
   finder.Ask({.devices = {{.container_path = "/dev/x"}}, .seccomp_policy = {}}, "c1", To(answer));
   EXPECT_FALSE(answer.has_value()) << "never inside the call";
   Wait(answer);
-  EXPECT_EQ((*answer)->devices, std::vector<std::string>{"/dev/x"});
+  EXPECT_EQ((*answer)->devices.at(0).path, "/dev/x");
   EXPECT_THAT((*answer)->seccomp_profile, testing::MatchesRegex("/profiles/[0-9a-f]{16}-c1.json"));
 }
 

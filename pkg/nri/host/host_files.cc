@@ -2,8 +2,12 @@
 #include "pkg/nri/host/host_files.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <system_error>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -11,6 +15,7 @@
 #include <unistd.h>
 
 #include "pkg/sys/files.h"
+#include "pkg/topology/mount_table.h"
 
 // glibc makes macros of these names, which others use, too.
 #undef major
@@ -19,12 +24,76 @@
 namespace resmgr::nri {
 namespace {
 
-bool IsDevice(const std::string& path, const WantedDevice& device) {
-  struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0) return false;
+constexpr size_t kMostMountBytes = size_t{16} << 20;
+constexpr size_t kMostEntries = 16'384;  // of /dev
+constexpr int kDeepest = 4;
+
+bool IsDevice(const struct stat& status, const WantedDevice& device) {
   const bool right_kind = device.block ? S_ISBLK(status.st_mode) : S_ISCHR(status.st_mode);
   return right_kind && static_cast<int64_t>(gnu_dev_major(status.st_rdev)) == device.major &&
          static_cast<int64_t>(gnu_dev_minor(status.st_rdev)) == device.minor;
+}
+
+bool TakeIfDevice(const std::string& path, const WantedDevice& device, FoundDevice& found) {
+  constexpr mode_t kPermissions = 07777;
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0 || !IsDevice(status, device)) return false;
+  found = {.path = path,
+           .mode = status.st_mode & kPermissions,
+           .uid = status.st_uid,
+           .gid = status.st_gid};
+  return true;
+}
+
+// By kind and numbers the first path below /dev.
+using DevicePaths = std::map<std::tuple<bool, int64_t, int64_t>, std::string>;
+
+DevicePaths WalkDev() {
+  constexpr const char* kDev = "/dev";
+  DevicePaths paths;
+  struct stat root = {};
+  if (::lstat(kDev, &root) != 0) return paths;
+  std::error_code error;
+  size_t entries = 0;
+  for (std::filesystem::recursive_directory_iterator each(kDev, error), end;
+       !error && each != end && entries < kMostEntries; each.increment(error), ++entries) {
+    struct stat status = {};
+    const std::string& path = each->path().native();
+    if (::lstat(path.c_str(), &status) != 0) continue;
+    if (S_ISDIR(status.st_mode)) {
+      if (status.st_dev != root.st_dev || each.depth() + 1 >= kDeepest) {
+        each.disable_recursion_pending();
+      }
+      continue;
+    }
+    if (!S_ISBLK(status.st_mode) && !S_ISCHR(status.st_mode)) continue;
+    std::string& first = paths[{S_ISBLK(status.st_mode), gnu_dev_major(status.st_rdev),
+                                gnu_dev_minor(status.st_rdev)}];
+    if (first.empty() || path < first) first = path;
+  }
+  return paths;
+}
+
+// The path without symbolic links; itself where it does not exist.
+std::string RealPath(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+                                                         &std::free);
+  return real == nullptr ? path : std::string(real.get());
+}
+
+Status LookAtMounts(const HostFiles& files, FoundFiles& found) {
+  if (files.mounts.empty() && !files.rdt) return OkStatus();
+  // A unit of systemd may have mounts of its own, which hide the node's.
+  auto text = ReadFile("/proc/1/mountinfo", kMostMountBytes);
+  if (!text.ok()) text = ReadFile("/proc/self/mountinfo", kMostMountBytes);
+  if (!text.ok()) return Annotate(text.status(), "the node's mounts cannot be read");
+  const MountTable table(*text);
+  for (const Mount& mount : files.mounts) {
+    const MountTable::Mount* const below = table.FindBelow(RealPath(mount.host_path));
+    found.below.push_back(below == nullptr ? std::string() : below->point);
+  }
+  found.rdt = table.HasType("resctrl");
+  return OkStatus();
 }
 
 }  // namespace
@@ -32,8 +101,8 @@ bool IsDevice(const std::string& path, const WantedDevice& device) {
 StatusOr<FoundFiles> FindHostFiles(const HostFiles& files, const std::string& profile_path) {
   constexpr mode_t kOnlyOurs = 0700;
   FoundFiles found;
-  for (const WantedDevice& device : files.devices)
-    found.devices.push_back(FindDevice(device));
+  RESMGR_RETURN_IF_ERROR(LookAtMounts(files, found));
+  found.devices = FindDevices(files.devices);
   if (files.seccomp_policy.empty()) return found;
   const std::string directory = profile_path.substr(0, profile_path.rfind('/'));
   (void)::mkdir(directory.c_str(), kOnlyOurs);  // where it fails, writing tells why
@@ -52,11 +121,22 @@ void RemoveProfilesBut(const std::string& directory, std::string_view prefix) {
   }
 }
 
-std::string FindDevice(const WantedDevice& device) {
-  if (IsDevice(device.container_path, device)) return device.container_path;
-  std::string link =
-      fmt::format("/dev/{}/{}:{}", device.block ? "block" : "char", device.major, device.minor);
-  return IsDevice(link, device) ? link : std::string();
+std::vector<FoundDevice> FindDevices(const std::vector<WantedDevice>& devices) {
+  std::vector<FoundDevice> all(devices.size());
+  std::optional<DevicePaths> paths;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const WantedDevice& device = devices[i];
+    const std::string link =
+        fmt::format("/dev/{}/{}:{}", device.block ? "block" : "char", device.major, device.minor);
+    if (TakeIfDevice(device.container_path, device, all[i]) || TakeIfDevice(link, device, all[i])) {
+      continue;
+    }
+    if (!paths) paths = WalkDev();
+    const auto found = paths->find({device.block, device.major, device.minor});
+    // It may have changed since.
+    if (found != paths->end()) (void)TakeIfDevice(found->second, device, all[i]);
+  }
+  return all;
 }
 
 }  // namespace resmgr::nri

@@ -98,6 +98,7 @@ StatusOr<Mount> MapMount(const api::Mount& mount, const RuntimeTraits& traits) {
     return InvalidArgument("{} does not have the mount option \"{}\"", traits.api_name,
                            Printable(option, kShownOption));
   }
+  mapped.non_recursive = std::ranges::find(mount.options(), "rbind") == mount.options().end();
   if (mapped.recursive_read_only && !traits.recursive_read_only) {
     return InvalidArgument("the runtime has no recursively read-only mounts");
   }
@@ -108,6 +109,19 @@ StatusOr<Mount> MapMount(const api::Mount& mount, const RuntimeTraits& traits) {
   return mapped;
 }
 
+bool CanBeNonRecursive(const Mount& mount, const RuntimeTraits& traits) {
+  // The Docker API has the label in another list than the mounts that can be non-recursive.
+  return traits.non_recursive_mounts && !mount.selinux_relabel && !mount.recursive_read_only;
+}
+
+void MakeRecursive(const RuntimeTraits& traits, Mount& mount) {
+  mount.non_recursive = false;
+  if (mount.read_only && traits.announced_recursive_read_only &&
+      mount.propagation == Mount::Propagation::kPrivate) {
+    mount.recursive_read_only = true;
+  }
+}
+
 StatusOr<WantedDevice> MapDevice(const api::LinuxDevice& device, const RuntimeTraits& traits) {
   const bool block = device.type() == "b";
   if (!block && device.type() != "c" && device.type() != "u") {
@@ -116,11 +130,16 @@ StatusOr<WantedDevice> MapDevice(const api::LinuxDevice& device, const RuntimeTr
   }
   if (!device.path().starts_with('/')) return InvalidArgument("the path is not absolute");
   if (!HasNumbers(device)) return InvalidArgument("there is no such device number");
-  return WantedDevice{.container_path = device.path(),
+  WantedDevice wanted{.container_path = device.path(),
                       .permissions = PermissionsOf(device, block),
                       .block = block,
                       .major = device.major(),
                       .minor = device.minor()};
+  // Plugins that copy a device without a mode send 0.
+  if (device.file_mode().value() != 0) wanted.mode = device.file_mode().value();
+  if (device.has_uid()) wanted.uid = device.uid().value();
+  if (device.has_gid()) wanted.gid = device.gid().value();
+  return wanted;
 }
 
 StatusOr<ResourceLimit> MapLimit(const api::POSIXRlimit& limit) {

@@ -17,10 +17,17 @@ namespace api = ::nri::pkg::api::v1alpha1;
 // Single values of an adjustment (adjustment_mapping.h). An error says what the runtime's API
 // cannot express, or what makes no sense. Pure functions.
 
-// Bind mounts of a path of the node. The CRI has them recursive always, and what it cannot say of
-// them it cannot say: no "noexec", for instance. The option "relabel", which OCI does not have, is
-// SELinux's relabelling.
+// Bind mounts of a path of the node. They are recursive only with the option "rbind", as in OCI;
+// MakeRecursive is for APIs that have no others. There is no "noexec", for instance. The option
+// "relabel", which OCI does not have, is SELinux's relabelling.
 StatusOr<Mount> MapMount(const api::Mount& mount, const RuntimeTraits& traits);
+
+// Whether requests can say that the mount has nothing of what is mounted below its path.
+bool CanBeNonRecursive(const Mount& mount, const RuntimeTraits& traits);
+
+// Makes it a recursive mount, which is read-only as a whole if it was to be read-only and the
+// runtime has announced that it can do so.
+void MakeRecursive(const RuntimeTraits& traits, Mount& mount);
 
 // Which file of the node it is remains to be found. Permissions are those of the file mode, where
 // one is set, and of block devices also making nodes, as in other hosts (NRI 0.12).

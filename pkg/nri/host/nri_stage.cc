@@ -64,13 +64,22 @@ void NriStage::Configure(NriStageOptions options) {
   options.profile_directory = std::move(nri_options_.profile_directory);
   nri_options_ = std::move(options);
   events_.SetBudget(nri_options_.budget);
+  traits_.without_rdt = false;
   validator_.reset();
   if (nri_options_.validator) validator_.emplace(*nri_options_.validator);
 }
 
-void NriStage::SetTraits(const RuntimeTraits& traits) {
+void NriStage::SetTraits(const RuntimeTraits& traits, std::vector<HandlerFeatures> handlers) {
   traits_ = traits;
+  handlers_ = std::move(handlers);
   updates_.SetTraits(traits);
+}
+
+void NriStage::NoteWithoutRdt() {
+  if (std::exchange(traits_.without_rdt, true)) return;
+  log_.Warn(
+      "the runtime has refused a container for its RDT class, since RDT is disabled there: classes "
+      "that NRI plugins want are left out until the next change of the configuration");
 }
 
 void NriStage::NoteLeftOut(const HostContainer& container, const std::vector<std::string>& lines) {

@@ -57,8 +57,11 @@ class NriStage final : public Stage, public PluginListener {
   // For calls that come from now on, and for what the others ask next: all but `start_before` and
   // `profile_directory`.
   void Configure(NriStageOptions options);
-  // What is known of the runtime by its version.
-  void SetTraits(const RuntimeTraits& traits);
+  // What is known of the runtime by its version, and what it announces of its handlers of pods.
+  void SetTraits(const RuntimeTraits& traits, std::vector<HandlerFeatures> handlers);
+  // The runtime has refused a container since it has no RDT: until the next configuration none gets
+  // a class of it.
+  void NoteWithoutRdt();
   // Runs `done` once that is learned.
   void WhenReady(std::function<void()> done);
   // Nothing more is asked of plugins and runtime.
@@ -86,6 +89,9 @@ class NriStage final : public Stage, public PluginListener {
   HostFileFinder& files() { return files_; }
   const std::optional<DefaultValidator>& validator() const { return validator_; }
   const RuntimeTraits& traits() const { return traits_; }
+  RuntimeTraits traits(const HostPod& pod) const {
+    return TraitsFor(traits_, handlers_, pod.message->runtime_handler());
+  }
   RuntimeAccess& runtime() { return context_.runtime; }
   bool PlacementIsOwned() const { return context_.pipeline.PlacementIsOwned(); }
   // OK: all required plugins are connected.
@@ -122,6 +128,7 @@ class NriStage final : public Stage, public PluginListener {
   HostFileFinder files_;
   std::optional<DefaultValidator> validator_;
   RuntimeTraits traits_;
+  std::vector<HandlerFeatures> handlers_;
   InventorySync sync_;
   RateLimit evict_limit_;
   RateLimit warnings_limit_;

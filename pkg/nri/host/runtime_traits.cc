@@ -49,6 +49,7 @@ RuntimeTraits TraitsOfDocker(std::optional<Release> release) {
           .cdi = RuntimeTraits::Cdi::kNone,
           .seccomp = old ? Seccomp::kPlainText : Seccomp::kText,
           .recursive_read_only = false,
+          .non_recursive_mounts = !release || *release >= Release{19, 3},
           // It has fields of its own for what unified is taken for.
           .cgroup_v2 = true,
           .resource_limits = true,
@@ -72,6 +73,21 @@ RuntimeTraits TraitsOf(std::string_view name, std::string_view version, bool cgr
     traits.recursive_read_only = *release >= Release{1, 30};
   }
   return traits;
+}
+
+RuntimeTraits TraitsFor(const RuntimeTraits& traits, std::span<const HandlerFeatures> handlers,
+                        std::string_view handler) {
+  RuntimeTraits of_handler = traits;
+  const auto found = std::ranges::find(handlers, handler, &HandlerFeatures::name);
+  if (found == handlers.end()) return of_handler;
+  of_handler.recursive_read_only = found->recursive_read_only;
+  of_handler.announced_recursive_read_only = found->recursive_read_only;
+  return of_handler;
+}
+
+// containerd and CRI-O: "RDT disabled, refusing to set RDT class of container ...".
+bool SaysWithoutRdt(std::string_view message) {
+  return message.find("RDT disabled") != std::string_view::npos;
 }
 
 std::string WhyNotWritten(const RuntimeTraits& traits, api::Field field) {

@@ -92,8 +92,8 @@ std::string Adjusted(const std::string& bytes, const std::vector<const char*>& r
   if (!mapped.ok()) return {};
   EXPECT_TRUE(mapped->warnings.empty()) << mapped->warnings[0];
   FoundFiles found{.seccomp_profile = "/run/profile.json"};
-  for (const WantedDevice& device : mapped->host_files.devices)
-    found.devices.push_back(FindDevice(device));
+  found.devices = FindDevices(mapped->host_files.devices);
+  found.below.resize(mapped->host_files.mounts.size());
   EXPECT_TRUE(AddHostFiles(found, context, *mapped).ok());
   const auto spliced = SpliceAdjustment(Operation::kCreateContainer, bytes, mapped->adjustment);
   EXPECT_TRUE(spliced.ok());

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/config.h"
+#include "pkg/log/log.h"
 #include "pkg/nri/testing/fake_plugin.h"
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/stages/node_fixture.h"
@@ -80,6 +81,31 @@ class NriHostTest : public StagesTest {
   static StatusOr<std::string> Create(CriClient& client, const std::string& pod,
                                       const std::string& name) {
     return client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer(name, 1));
+  }
+
+  // A plugin wants "/", below which there is always something mounted, as a read-only mount that is
+  // not recursive. `announced`: the runtime says that it has recursively read-only ones.
+  StatusOr<std::string> CreateWithMountOfRoot(bool announced) {
+    cri::StatusResponse status;
+    status.add_runtime_handlers()->mutable_features()->set_recursive_read_only_mounts(announced);
+    runtime_.Script("Status", {.reply = std::vector{status.SerializeAsString()}});
+    StartHost();
+    Connect({}, [](FakePlugin& plugin) {
+      plugin.create = [](const api::CreateContainerRequest&) {
+        api::CreateContainerResponse response;
+        api::Mount& mount = *response.mutable_adjust()->add_mounts();
+        mount.set_destination("/host");
+        mount.set_source("/");
+        mount.set_type("bind");
+        mount.add_options("bind");
+        mount.add_options("ro");
+        return response;
+      };
+    });
+    CriClient client = Client();
+    const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+    if (!pod.ok()) return pod.status();
+    return Create(client, *pod, "main");
   }
 
   // What the runtime was asked to create.
@@ -214,6 +240,87 @@ TEST_F(NriHostTest, AContainerIsCreatedWithoutAPluginThatHangs) {
   ASSERT_THAT(pod, IsOk());
   OnLoop([&plugin] { plugin.Hang(); });
   EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+}
+
+TEST_F(NriHostTest, AHungValidatorRefusesOneCreation) {
+  StartHost();
+  FakePlugin& plugin = Connect({.events = 1 << (api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT - 1)});
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  OnLoop([&plugin] { plugin.Hang(); });
+  EXPECT_THAT(Create(client, *pod, "first"),
+              Fails(StatusCode::kDeadlineExceeded,
+                    testing::HasSubstr("NRI plugin 10-fake: it has not validated a container: no "
+                                       "answer to ValidateContainerAdjustment within 500 ms")));
+  EXPECT_THAT(Create(client, *pod, "second"), IsOk());
+  Until([&] { return plugin.lost.has_value(); });
+}
+
+TEST_F(NriHostTest, AReadOnlyMountIsNotWritableFurtherBelow) {
+  const auto created = CreateWithMountOfRoot(/*announced=*/false);
+  EXPECT_EQ(created.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Message(created.status()), testing::HasSubstr("writable"));
+  EXPECT_TRUE(runtime_.Calls("CreateContainer").empty());
+}
+
+TEST_F(NriHostTest, ARuntimeWithRecursivelyReadOnlyMountsIsAskedForOne) {
+  ASSERT_THAT(CreateWithMountOfRoot(/*announced=*/true), IsOk());
+  const cri::ContainerConfig config = Created();
+  ASSERT_EQ(config.mounts_size(), 1);
+  EXPECT_TRUE(config.mounts(0).readonly());
+  EXPECT_TRUE(config.mounts(0).recursive_read_only());
+}
+
+TEST_F(NriHostTest, ADeviceThatIsLeftOutIsAWarning) {
+  nri::UnsupportedPolicy ignored;
+  ignored.Set(api::FIELD_DEVICES, FailurePolicy::kIgnore);
+  std::string log;
+  SetLogWriter([&log](std::string_view line) { log += line; });
+  StartHost({.unsupported = ignored});
+  Connect({}, [](FakePlugin& plugin) {
+    plugin.create = [](const api::CreateContainerRequest&) {
+      api::CreateContainerResponse response;
+      api::LinuxDevice& device = *response.mutable_adjust()->mutable_linux()->add_devices();
+      device.set_path("/dev/none");
+      device.set_type("c");
+      device.set_major(4095);  // which no driver has
+      return response;
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+  std::string logged;
+  OnLoop([&] { logged = log; });
+  SetLogWriter(nullptr);
+  EXPECT_THAT(logged, testing::HasSubstr("plugin \"10-fake\" wants to set Devices /dev/none"));
+}
+
+// This machine, or the runtime, has none.
+TEST_F(NriHostTest, AClassOfRdtFailsOneCreationAtMost) {
+  runtime_.Script("CreateContainer",
+                  {.times = 1,
+                   .error = grpc::Status(grpc::StatusCode::UNKNOWN,
+                                         "RDT disabled, refusing to set RDT class of container "
+                                         "\"main\" to \"gold\"")});
+  StartHost();
+  Connect({}, [](FakePlugin& plugin) {
+    plugin.create = [](const api::CreateContainerRequest&) {
+      api::CreateContainerResponse response;
+      api::LinuxContainerAdjustment& linux = *response.mutable_adjust()->mutable_linux();
+      linux.mutable_rdt()->mutable_clos_id()->set_value("gold");
+      return response;
+    };
+  });
+  CriClient client = Client();
+  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
+  ASSERT_THAT(pod, IsOk());
+  EXPECT_FALSE(Create(client, *pod, "main").ok());
+  runtime_.ForgetCalls();
+  ASSERT_THAT(Create(client, *pod, "main"), IsOk());
+  EXPECT_FALSE(Created().annotations().contains("io.kubernetes.cri.rdt-class"));
 }
 
 // Four plugins that take 250 ms each have one second together, for both phases of a creation.
