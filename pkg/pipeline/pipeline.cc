@@ -46,10 +46,11 @@ void Pipeline::Change() {
     operations_ = operations_ | stage->options().operations;
 }
 
-void Pipeline::NoteDroppedPlacement(const std::string& stage) {
+void Pipeline::NoteDroppedPlacement(const std::string& stage, const std::string& plugin) {
+  constexpr size_t kMostReported = 256;
   ++dropped_placements_;
   if (metrics_ != nullptr) metrics_->CountDroppedPlacement(stage);
-  if (!reported_.insert(stage).second) return;
+  if (reported_.size() == kMostReported || !reported_.emplace(stage, plugin).second) return;
   if (stage == kClient) {
     log_.Warn(
         "a client names cpuset files in the unified resources of a container: dropped, since the "
@@ -57,13 +58,13 @@ void Pipeline::NoteDroppedPlacement(const std::string& stage) {
     return;
   }
   log_.Warn(
-      "stage {} sets or clears CPUs or memory nodes of a container: dropped, since the active "
+      "stage {}{} sets or clears CPUs or memory nodes of a container: dropped, since the active "
       "policy decides about these (reported once)",
-      stage);
+      stage, plugin.empty() ? "" : fmt::format(" (plugin {})", Printable(plugin)));
 }
 
 void Pipeline::NoteDroppedFiles() {
-  NoteDroppedPlacement(std::string(kClient));
+  NoteDroppedPlacement(std::string(kClient), "");
 }
 
 void Pipeline::NoteDroppedKeys(const Stage& stage) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -50,7 +51,10 @@ class Pipeline {
   }
   // A stage wanted some that are the policy's to decide, and they were dropped: in what it changed
   // of a call, or in a request of its own to the runtime.
-  void NoteDroppedPlacement(const Stage& stage) { NoteDroppedPlacement(stage.options().name); }
+  // `plugin`: which of its plugins, where it has some.
+  void NoteDroppedPlacement(const Stage& stage, const std::string& plugin = {}) {
+    NoteDroppedPlacement(stage.options().name, plugin);
+  }
 
   // Called when a stage itself asks the runtime to set these values of a container, and again, with
   // `accepted`, when the runtime has accepted them.
@@ -70,7 +74,7 @@ class Pipeline {
   friend class PipelineCall;
 
   void Change();
-  void NoteDroppedPlacement(const std::string& stage);
+  void NoteDroppedPlacement(const std::string& stage, const std::string& plugin);
   // The client's request names files of cgroup v2 that say where the container may run.
   void NoteDroppedFiles();
   // A stage wanted to change labels or annotations that are the kubelet's own, and they stay.
@@ -94,7 +98,8 @@ class Pipeline {
   std::vector<Stage*> stages_;  // all of them
   OperationSet operations_;
   FieldOwners owners_;
-  std::set<std::string, std::less<>> reported_;       // stages whose placements were dropped
+  // Stages whose placements were dropped, with their plugins.
+  std::set<std::pair<std::string, std::string>> reported_;
   std::set<std::string, std::less<>> reported_keys_;  // and those whose labels were
   std::set<std::string, std::less<>> reported_both_;  // and names of one program
   uint64_t dropped_placements_ = 0;

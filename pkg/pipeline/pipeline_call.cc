@@ -144,11 +144,29 @@ void PipelineCall::Forget(size_t from) {
     calls_.pop_back();
 }
 
+namespace {
+
+// One of the stage's plugins that want CPUs or memory nodes.
+std::string PluginOfPlacement(const StageCall& call) {
+  for (const FieldChange& change :
+       {FieldChange{.field = Field::kCpusetCpus}, FieldChange{.field = Field::kCpusetMems},
+        FieldChange{.field = Field::kUnified, .key = "cpuset.cpus"},
+        FieldChange{.field = Field::kUnified, .key = "cpuset.mems"}}) {
+    std::string plugin = call.PluginOf(change);
+    if (!plugin.empty()) return plugin;
+  }
+  return {};
+}
+
+}  // namespace
+
 void PipelineCall::Adjust(Adjustment&& adjustment) {
   const StageCall& call = *calls_[asked_];
   const Stage& stage = call.stage();
   if (!stage.OwnsPlacement()) {
-    if (PlacementIsOwned() && adjustment.DropPlacement()) pipeline_.NoteDroppedPlacement(stage);
+    if (PlacementIsOwned() && adjustment.DropPlacement()) {
+      pipeline_.NoteDroppedPlacement(stage, PluginOfPlacement(call));
+    }
     if (adjustment.DropKubeletsOwn()) pipeline_.NoteDroppedKeys(stage);
     adjustment.TranslateFiles();
     LeaveOutFiles(stage, adjustment);
