@@ -111,6 +111,8 @@ std::vector<std::pair<std::string, std::string>> ChangesOf(const Reply& containe
 void AddOwnerRows(const Reply& container, std::vector<TableRow>& rows) {
   for (const auto& [whose, what] : ChangesOf(container))
     rows.push_back({"  set by " + whose, what});
+  for (const Reply& line : container.value("leftOut", Reply::array()))
+    rows.push_back({"  left out", line.is_string() ? line.get<std::string>() : ""});
 }
 
 // The null policy decides nothing: what it has is what the request and plugins say.

@@ -22,6 +22,11 @@ TEST(ExplainCommandTest, TellsWhichStageSetWhat) {
   EXPECT_THAT(text, HasSubstr("set by policy        cpuset_cpus, cpuset_mems\n"));
   EXPECT_THAT(text, HasSubstr("set by nri 10-env    environment A, environment B\n"));
   EXPECT_THAT(text, HasSubstr("set by nri 20-mount  mounts /data\n"));
+  container["leftOut"] =
+      Reply::array({"plugin \"10-a\" wants to set LinuxSched: the CRI has no field for it"});
+  EXPECT_THAT(ExplanationText(Reply::array({container})),
+              HasSubstr("left out             plugin \"10-a\" wants to set LinuxSched"));
+  container.erase("leftOut");
   container.erase("owners");
   EXPECT_THAT(ExplanationText(Reply::array({container})), Not(HasSubstr("set by")));
 }

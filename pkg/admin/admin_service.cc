@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "pkg/admin/audit_json.h"
@@ -32,11 +33,16 @@ StatusOr<std::string> TextOf(const Json& request, const char* key) {
   return found->get<std::string>();
 }
 
+// Whether hook servers or plugins look at calls.
+bool StagesAtWork(const NodeView& node) {
+  return node.pipeline.LooksAt(Operation::kCreateContainer);
+}
+
 StatusOr<ResourceManager*> Manager(const NodeView& node) {
   ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) {
-    return FailedPrecondition(
-        "the null policy is active: calls pass unread, and no container is placed");
+    return FailedPrecondition("the null policy is active: {}no container is placed",
+                              StagesAtWork(node) ? "" : "calls pass unread, and ");
   }
   return manager;
 }
@@ -89,6 +95,14 @@ std::vector<std::string> Problems(const NodeView& node, const std::string& runti
   return problems;
 }
 
+// Without a policy.
+OrderedJson SeenCountsJson(const std::vector<SeenContainer>& seen) {
+  std::set<std::string_view> pods;
+  for (const SeenContainer& one : seen)
+    pods.insert(one.pod.id.value());
+  return {{"pods", pods.size()}, {"containers", seen.size()}};
+}
+
 std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_point started) {
   const auto uptime = std::chrono::steady_clock::now() - started;
   const ResourceManager* const manager = node.host.manager();
@@ -110,7 +124,12 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
     status["criSocket"] = other->path;
     status["cri"] = !other->used ? "not used" : other->reachable.ok() ? "reachable" : "unreachable";
   }
-  if (manager != nullptr) status.update(HeldJson(*manager));
+  if (manager != nullptr) {
+    status.update(HeldJson(*manager));
+  } else if (StagesAtWork(node)) {
+    status.update(SeenCountsJson(node.seen()));
+    status["runtime"] = "used without a policy";
+  }
   status["state"] = node.state_saved() ? "saved" : "not saved";
   status["dumpLost"] = node.dump_lost();
   status["problems"] = Problems(node, runtime);

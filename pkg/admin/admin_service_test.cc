@@ -12,6 +12,7 @@
 
 #include "pkg/admin/testing/served_node.h"
 #include "pkg/admin/uninstall.h"
+#include "pkg/pipeline/testing/function_stage.h"
 
 namespace resmgr {
 namespace {
@@ -158,6 +159,22 @@ TEST_F(AdminServiceTest, UnderTheNullPolicyWhatHookServersChangedIsExplained) {
   EXPECT_EQ(explained[0]["id"], "c1");
   EXPECT_EQ(explained[0]["policy"], "null");
   EXPECT_EQ(CodeOf("Explain", {{"what", "db"}}), StatusCode::kNotFound);
+}
+
+TEST_F(AdminServiceTest, UnderTheNullPolicyWithPluginsTheRuntimeIsUsed) {
+  test::FunctionStage plugins({.name = "nri", .operations = {Operation::kCreateContainer}});
+  pipeline_.Add(plugins);
+  SeenContainer seen;
+  seen.pod.id = PodSandboxId("p1");
+  seen_ = {seen, seen};
+  const Json status = AnswerTo("Status", Json::object());
+  EXPECT_EQ(status["runtime"], "used without a policy");
+  EXPECT_EQ(status["pods"], 1);
+  EXPECT_EQ(status["containers"], 2);
+  seen_.clear();
+  const Status why = Ask("Explain", Json({{"what", "pod"}}).dump()).status();
+  EXPECT_THAT(std::string(Message(why)), testing::Not(HasSubstr("pass unread")));
+  pipeline_.Remove(plugins);
 }
 
 TEST_F(AdminServiceTest, MembersOfAnotherTypeAreRefused) {

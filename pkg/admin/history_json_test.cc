@@ -77,6 +77,21 @@ TEST_F(HistoryJsonTest, ARefusedContainerIsExplained) {
   EXPECT_EQ(Explain("small").status().code(), StatusCode::kNotFound);
 }
 
+TEST_F(HistoryJsonTest, AContainerThatAPluginRefusedIsExplained) {
+  CreateRequest request = TestNode::Request(node_.AddPod("app", kGuaranteed), "app", 1000);
+  const auto admission = node_.manager().AdmitCreate(std::move(request));
+  ASSERT_TRUE(admission.ok());
+  node_.manager().CreateFailed(admission->key,
+                               FailedPrecondition("plugin \"10-a\" wants to set OciHooks /h"));
+  const OrderedJson list = HistoryJson(history_, 1);
+  EXPECT_EQ(list[0]["event"], "refused");
+  EXPECT_EQ(list[0]["error"], "plugin \"10-a\" wants to set OciHooks /h");
+  EXPECT_EQ(list[0]["cpus"], "");
+  const StatusOr<OrderedJson> explained = Explain("app");
+  ASSERT_TRUE(explained.ok());
+  EXPECT_EQ(explained->front()["state"], "refused");
+}
+
 // Only the API server bounds names; other clients of the relay need not.
 TEST_F(HistoryJsonTest, ARefusedContainerOfALongNameIsExplained) {
   EXPECT_FALSE(node_.Create(std::string(5'000, 'x'), kGuaranteed, 8000).ok());

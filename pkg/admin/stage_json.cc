@@ -75,6 +75,8 @@ void AddOwners(const FieldOwners& owners, OrderedJson& containers) {
     for (const FieldOwner& owner : owners.Of(ContainerId(container.value("id", "")))) {
       AddOwner(OwnerJson(owner), container["owners"]);
     }
+    const auto& left_out = owners.LeftOutOf(ContainerId(container.value("id", "")));
+    if (!left_out.empty()) container["leftOut"] = left_out;
   }
 }
 

@@ -151,6 +151,10 @@ void Metrics::CountDroppedPlacement(std::string_view stage) {
   impl_->stages().CountDroppedPlacement(stage);
 }
 
+void Metrics::CountStageRefusal(std::string_view stage) {
+  impl_->stages().CountRefusal(stage);
+}
+
 void Metrics::CountIgnoredFailure(std::string_view stage) {
   impl_->stages().CountIgnoredFailure(stage);
 }

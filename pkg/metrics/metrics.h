@@ -52,11 +52,13 @@ class Metrics {
   };
   void Count(Event event, uint64_t times = 1);
 
-  // dropped_placements_total{stage}, dropped_keys_total{stage}, ignored_failures_total{stage}.
+  // dropped_placements_total{stage}, dropped_keys_total{stage}, ignored_failures_total{stage},
+  // stage_refusals_total{stage}.
   // Stages are named by us.
   void CountDroppedPlacement(std::string_view stage);
   void CountDroppedKeys(std::string_view stage);
   void CountIgnoredFailure(std::string_view stage);
+  void CountStageRefusal(std::string_view stage);
   // stage_wait_seconds{stage}: how long a call waited for a stage that did not answer at once.
   void WaitedForStage(std::string_view stage, std::chrono::nanoseconds time);
 

@@ -39,6 +39,7 @@ std::set<std::string> Served() {
   metrics.CountDroppedPlacement("nri");
   metrics.CountDroppedKeys("hooks");
   metrics.CountIgnoredFailure("nri");
+  metrics.CountStageRefusal("nri");
   metrics.Plugin("nri", "10-logger").Failed();
   metrics.WaitedForStage("nri", std::chrono::milliseconds(1));
   metrics.SetReadyPlugins("nri", 1);

@@ -44,6 +44,10 @@ StageMetrics::StageMetrics(prometheus::Registry& registry)
                             .Name("cri_resmgr_ignored_failures_total")
                             .Help("Calls that went on without a stage that failed")
                             .Register(registry)),
+      refusals_(prometheus::BuildCounter()
+                    .Name("cri_resmgr_stage_refusals_total")
+                    .Help("Calls that a stage refused, or that were refused since it failed")
+                    .Register(registry)),
       wait_seconds_(prometheus::BuildHistogram()
                         .Name("cri_resmgr_stage_wait_seconds")
                         .Help("How long calls waited for a stage that did not answer at once")
@@ -69,6 +73,10 @@ void StageMetrics::CountDroppedPlacement(std::string_view stage) {
 
 void StageMetrics::CountDroppedKeys(std::string_view stage) {
   dropped_keys_.Add({{"stage", std::string(stage)}}).Increment();
+}
+
+void StageMetrics::CountRefusal(std::string_view stage) {
+  refusals_.Add({{"stage", std::string(stage)}}).Increment();
 }
 
 void StageMetrics::CountIgnoredFailure(std::string_view stage) {

@@ -33,6 +33,7 @@ class StageMetrics {
   void CountDroppedPlacement(std::string_view stage);
   void CountDroppedKeys(std::string_view stage);
   void CountIgnoredFailure(std::string_view stage);
+  void CountRefusal(std::string_view stage);
   void Waited(std::string_view stage, std::chrono::nanoseconds time);
   PluginCounter& Plugin(std::string_view kind, std::string_view name);
   void SetReadyPlugins(std::string_view kind, size_t count);
@@ -45,6 +46,7 @@ class StageMetrics {
   prometheus::Family<prometheus::Counter>& dropped_placements_;
   prometheus::Family<prometheus::Counter>& dropped_keys_;
   prometheus::Family<prometheus::Counter>& ignored_failures_;
+  prometheus::Family<prometheus::Counter>& refusals_;
   prometheus::Family<prometheus::Histogram>& wait_seconds_;
   prometheus::Family<prometheus::Histogram>& call_seconds_;
   prometheus::Family<prometheus::Counter>& failures_;

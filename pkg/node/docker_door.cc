@@ -121,7 +121,10 @@ class DockerDoor final : public FrontDoor {
     return all;
   }
   std::vector<SeenContainer> seen() const override {
-    return hook_hosting_ ? hook_hosting_->seen() : std::vector<SeenContainer>();
+    std::vector<SeenContainer> all;
+    if (hook_hosting_) all = hook_hosting_->seen();
+    if (all.empty() && nri_hosting_) all = nri_hosting_->seen();
+    return all;
   }
   void Drain(std::function<void()> done) override {
     const auto stop_plugins = [this, done = std::move(done)] {

@@ -7,6 +7,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/node/nri_plugin_view.h"
 #include "pkg/nri/host/host_config.h"
+#include "pkg/nri/host/resource_mapping.h"
 
 namespace resmgr {
 namespace {
@@ -49,6 +50,26 @@ void NriHosting::Configure(const NriHostConfig& config) {
 
 std::vector<PluginView> NriHosting::plugins() const {
   return ViewsOf(host_.plugins());
+}
+
+std::vector<SeenContainer> NriHosting::seen() const {
+  std::vector<SeenContainer> all;
+  for (const nri::HostContainerPtr& container : stage_.inventory().Containers()) {
+    if (container->creating()) continue;
+    const auto& pod = *container->pod->message;
+    SeenContainer& seen = all.emplace_back();
+    seen.pod.id = PodSandboxId(pod.id());
+    seen.pod.name = pod.name();
+    seen.pod.namespace_name = pod.namespace_();
+    const std::map<std::string, std::string> labels(pod.labels().begin(), pod.labels().end());
+    seen.pod.labels = StringMap(labels.begin(), labels.end());
+    seen.container.id = container->id;
+    seen.container.pod_id = seen.pod.id;
+    seen.container.name = container->message->name();
+    seen.container.requested =
+        nri::ToResourceChange(container->message->linux().resources()).resources;
+  }
+  return all;
 }
 
 void NriHosting::AskVersion() {

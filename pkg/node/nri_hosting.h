@@ -10,6 +10,7 @@
 #include "pkg/log/log.h"
 #include "pkg/node/front_door.h"
 #include "pkg/node/plugin_view.h"
+#include "pkg/node/seen_container.h"
 #include "pkg/nri/host/host_options.h"
 #include "pkg/nri/host/nri_stage.h"
 #include "pkg/nri/host/plugin_host.h"
@@ -43,6 +44,8 @@ class NriHosting {
   // Tells the plugins that the host ends; `done` runs once, half a second later at the latest.
   void Stop(std::function<void()> done) { host_.Stop(std::move(done)); }
   std::vector<PluginView> plugins() const;
+  // The containers that plugins are told of.
+  std::vector<SeenContainer> seen() const;
   const Stage& stage() const { return stage_; }
 
  private:

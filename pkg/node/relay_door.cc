@@ -91,7 +91,10 @@ class RelayDoor final : public FrontDoor {
     watch_->Describe(std::move(done));
   }
   std::vector<SeenContainer> seen() const override {
-    return hook_hosting_ ? hook_hosting_->seen() : std::vector<SeenContainer>();
+    std::vector<SeenContainer> all;
+    if (hook_hosting_) all = hook_hosting_->seen();
+    if (all.empty() && nri_hosting_) all = nri_hosting_->seen();
+    return all;
   }
   void Drain(std::function<void()> done) override;
   void Pause(std::function<void()> done) override;

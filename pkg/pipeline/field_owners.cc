@@ -114,15 +114,28 @@ FieldOwners::Containers::iterator FieldOwners::Find(std::string_view id) {
   return ambiguous ? owners_.end() : found;
 }
 
-void FieldOwners::Add(std::string_view id, std::vector<FieldOwner> owners) {
-  if (id.empty() || owners.empty()) return;
+FieldOwners::Known& FieldOwners::At(std::string_view id) {
   auto known = Find(id);
   if (known == owners_.end()) {
     if (owners_.size() == kMostContainers) Forget(order_.front());
     known = owners_.try_emplace(std::string(id)).first;
     known->second.place = order_.insert(order_.end(), known->first);
   }
-  std::vector<FieldOwner>& mine = known->second.owners;
+  return known->second;
+}
+
+void FieldOwners::AddLeftOut(std::string_view id, std::vector<std::string> lines) {
+  if (id.empty() || lines.empty()) return;
+  std::vector<std::string>& mine = At(id).left_out;
+  for (std::string& line : lines) {
+    if (mine.size() == kMostLeftOut) break;
+    if (std::ranges::find(mine, line) == mine.end()) mine.push_back(std::move(line));
+  }
+}
+
+void FieldOwners::Add(std::string_view id, std::vector<FieldOwner> owners) {
+  if (id.empty() || owners.empty()) return;
+  std::vector<FieldOwner>& mine = At(id).owners;
   for (FieldOwner& owner : owners) {
     ForgetOtherForms(owner.change, mine);
     const auto before = std::ranges::find(mine, owner.change, &FieldOwner::change);
@@ -145,6 +158,12 @@ const std::vector<FieldOwner>& FieldOwners::Of(const ContainerId& id) const {
   static const auto* const kNone = new std::vector<FieldOwner>;
   const auto known = owners_.find(id.value());
   return known == owners_.end() ? *kNone : known->second.owners;
+}
+
+const std::vector<std::string>& FieldOwners::LeftOutOf(const ContainerId& id) const {
+  static const auto* const kNone = new std::vector<std::string>;
+  const auto known = owners_.find(id.value());
+  return known == owners_.end() ? *kNone : known->second.left_out;
 }
 
 }  // namespace resmgr

@@ -40,24 +40,30 @@ class FieldOwners {
  public:
   static constexpr size_t kMostContainers = 4096;
   static constexpr size_t kMostOwners = 256;
+  static constexpr size_t kMostLeftOut = 16;
 
   // The runtime has carried the changes out. A later change of the same field of the container,
   // also by a file of cgroup v2, replaces it. The id may be the beginning of one that is known.
   void Add(std::string_view id, std::vector<FieldOwner> owners);
+  // What plugins wanted of the container and it did not get: a line for each, kMostLeftOut at most.
+  void AddLeftOut(std::string_view id, std::vector<std::string> lines);
   void Forget(std::string_view id);
 
   // Empty for a container of which nothing is known. Valid until the next change.
   const std::vector<FieldOwner>& Of(const ContainerId& id) const;
+  const std::vector<std::string>& LeftOutOf(const ContainerId& id) const;
   bool empty() const { return owners_.empty(); }
 
  private:
   struct Known {
     std::vector<FieldOwner> owners;
+    std::vector<std::string> left_out;
     std::list<std::string_view>::iterator place{};  // in order_
   };
   using Containers = std::map<std::string, Known, std::less<>>;
 
   Containers::iterator Find(std::string_view id);
+  Known& At(std::string_view id);
 
   Containers owners_;
   std::list<std::string_view> order_;  // the same ids, the one known for longest first

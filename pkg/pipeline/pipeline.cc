@@ -20,7 +20,8 @@ Pipeline::Pipeline(Clock& clock, Metrics* metrics)
       metrics_(metrics),
       log_(GetLogger("pipeline")),
       failure_limit_(/*burst=*/10, std::chrono::minutes(1)),
-      left_out_limit_(/*burst=*/10, std::chrono::minutes(1)) {}
+      left_out_limit_(/*burst=*/10, std::chrono::minutes(1)),
+      refusal_limit_(/*burst=*/20, std::chrono::minutes(1)) {}
 
 void Pipeline::SetPolicyStage(Stage* stage) {
   policy_stage_ = stage;
@@ -97,6 +98,19 @@ void Pipeline::NoteBoth(const FieldOwner& former, const FieldOwner& later) {
       "one of them off, for koordlet with -enable-nri-runtime-hook=false",
       names, ToString(later.change.field));
   reported_both_.insert(std::move(names));
+}
+
+void Pipeline::NoteRefusal(const Stage& stage, Request& request, const Status& why) {
+  if (&stage == policy_stage_) return;
+  if (metrics_ != nullptr) metrics_->CountStageRefusal(stage.options().name);
+  const auto suppressed = refusal_limit_.Pass(RateLimit::Clock::now());
+  if (!suppressed) return;
+  const CreateRequest* const create = request.create();
+  log_.Warn("stage {} refuses {}: {} ({} more refusals were not logged)", stage.options().name,
+            create == nullptr
+                ? "a call"
+                : fmt::format("the creation of container {}", Printable(create->name)),
+            Printable(Message(why)), *suppressed);
 }
 
 void Pipeline::NoteIgnoredFailure(const Stage& stage, const Status& why) {

@@ -81,6 +81,8 @@ class Pipeline {
   void NoteDroppedKeys(const Stage& stage);
   // The protocol cannot carry what a stage wants, and the container gets all but that.
   void NoteLeftOut(const Stage& stage, const FieldChange& change);
+  // A stage other than the resource manager's refuses the request, which tells of its own refusals.
+  void NoteRefusal(const Stage& stage, Request& request, const Status& why);
   void NoteIgnoredFailure(const Stage& stage, const Status& why);
   // Two stages changed one field of a request. Warns once where their plugins look like one program
   // that is asked twice: it would scale a value twice.
@@ -93,6 +95,7 @@ class Pipeline {
   Logger& log_;
   RateLimit failure_limit_;
   RateLimit left_out_limit_;
+  RateLimit refusal_limit_;
   Stage* policy_stage_ = nullptr;
   std::vector<Stage*> others_;
   std::vector<Stage*> stages_;  // all of them

@@ -98,6 +98,9 @@ bool PipelineCall::Proceed() {
     calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(asked_));
     return true;
   }
+  pipeline_.NoteRefusal(stage, *request_, refusal);
+  for (size_t i = 0; i < asked_; ++i)
+    calls_[i]->Refused(refusal);
   EndWith(refusal);
   return false;
 }
@@ -172,6 +175,7 @@ void PipelineCall::Adjust(Adjustment&& adjustment) {
     LeaveOutFiles(stage, adjustment);
     adjustment.YieldToFiles();
     if (Status noted = NoteChanges(call, adjustment); !noted.ok()) return Fail(std::move(noted));
+    std::ranges::move(call.LeftOut(), std::back_inserter(left_out_));
   }
   if (asked_ == 0) {
     adjustment_ = std::move(adjustment);
@@ -358,9 +362,11 @@ void PipelineCall::KeepOwners() {
   if (operation == Operation::kRemoveContainer && outcome_.ok() && !pipeline_.owners_.empty()) {
     pipeline_.owners_.Forget(request_->container_id.value());
   }
-  if (owners_.empty() || !outcome_.ok()) return;
+  if (!outcome_.ok()) return;
   const bool creates = operation == Operation::kCreateContainer;
-  pipeline_.owners_.Add(creates ? outcome_.id : request_->container_id.value(), std::move(owners_));
+  const std::string_view id = creates ? outcome_.id : request_->container_id.value();
+  pipeline_.owners_.Add(id, std::move(owners_));
+  pipeline_.owners_.AddLeftOut(id, std::move(left_out_));
 }
 
 }  // namespace resmgr

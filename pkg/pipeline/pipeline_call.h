@@ -140,6 +140,7 @@ class PipelineCall {
   Status reply_error_;
   std::chrono::steady_clock::time_point waiting_since_;  // for a stage
   EventLoop::HandlePtr deadline_;
+  std::vector<std::string> left_out_;
   std::vector<FieldOwner> owners_;  // of what stages other than the placement's owner change
 };
 

@@ -405,11 +405,14 @@ class PluginCall final : public StageCall {
     Adjustment adjustment;
     adjustment.Wide().environment.Set("A", "1");
     adjustment.Wide().environment.Set("B", "1");
+    adjustment.values.cpus = CpuSet{3};
     Adjust(std::move(adjustment));
   }
   std::string PluginOf(const FieldChange& change) const override {
+    if (change.field == Field::kCpusetCpus) return "20-cpus";
     return change.key == "A" ? "10-env" : "";
   }
+  std::vector<std::string> LeftOut() const override { return {"10-env wants hooks"}; }
 };
 
 class PluginStage final : public Stage {
@@ -420,6 +423,42 @@ class PluginStage final : public Stage {
   }
 };
 
+TEST_F(PipelineTest, NamesThePluginWhosePlacementIsDropped) {
+  FunctionStage policy({.name = "policy", .operations = kCreate});
+  policy.owns_placement = true;
+  PluginStage stage({.name = "nri", .operations = kCreate});
+  pipeline_.SetPolicyStage(&policy);
+  pipeline_.Add(stage);
+  std::string log;
+  SetLogWriter([&log](std::string_view line) { log += line; });
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+  SetLogWriter(nullptr);
+  EXPECT_THAT(log, HasSubstr("stage nri (plugin 20-cpus) sets or clears CPUs"));
+}
+
+// The resource manager tells of its own refusals.
+TEST_F(PipelineTest, ARefusalOfALaterStageIsToldCountedAndLogged) {
+  std::string told;
+  FunctionStage policy({.name = "policy", .operations = kCreate});
+  FunctionStage hook({.name = "hook", .operations = kCreate},
+                     [](auto& call, Request&, const Adjustment&) {
+                       call.Refuse(FailedPrecondition("plugin \"10-a\" wants to set OciHooks"));
+                     });
+  policy.refused = [&told](const Status& why) { told = Message(why); };
+  pipeline_.SetPolicyStage(&policy);
+  pipeline_.Add(hook);
+  std::string log;
+  SetLogWriter([&log](std::string_view line) { log += line; });
+  TestFront front(pipeline_);
+  front.call.Start(front.request);
+  SetLogWriter(nullptr);
+  EXPECT_EQ(told, "plugin \"10-a\" wants to set OciHooks");
+  EXPECT_THAT(log, HasSubstr("stage hook refuses"));
+  EXPECT_THAT(log, HasSubstr("wants to set OciHooks"));
+  EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_stage_refusals_total{stage="hook"} 1)"));
+}
+
 TEST_F(PipelineTest, RemembersWhichPluginOfAStageChangedWhat) {
   PluginStage stage({.name = "nri", .operations = kCreate});
   pipeline_.Add(stage);
@@ -429,9 +468,14 @@ TEST_F(PipelineTest, RemembersWhichPluginOfAStageChangedWhat) {
   const auto change = [](const char* key) {
     return FieldChange{.field = Field::kEnvironment, .key = key};
   };
-  EXPECT_THAT(pipeline_.owners().Of(ContainerId("id")),
-              ElementsAre(FieldOwner{.change = change("A"), .stage = "nri", .plugin = "10-env"},
-                          FieldOwner{.change = change("B"), .stage = "nri"}));
+  EXPECT_THAT(
+      pipeline_.owners().Of(ContainerId("id")),
+      testing::UnorderedElementsAre(
+          FieldOwner{.change = change("A"), .stage = "nri", .plugin = "10-env"},
+          FieldOwner{.change = change("B"), .stage = "nri"},
+          FieldOwner{
+              .change = {.field = Field::kCpusetCpus}, .stage = "nri", .plugin = "20-cpus"}));
+  EXPECT_THAT(pipeline_.owners().LeftOutOf(ContainerId("id")), ElementsAre("10-env wants hooks"));
 }
 
 // Scales a quota, as a plugin of this name.

@@ -97,8 +97,9 @@ class CreateContainerCall final : public DecidedCall {
   void BeforeSent(const Adjustment& sent) override {
     if (admitted_) manager_.CreationSent(*admitted_, sent);
   }
+  void Refused(const Status& why) override { refusal_of_other_ = why; }
   void RollBack() override {
-    if (admitted_) manager_.CreateFailed(*admitted_);
+    if (admitted_) manager_.CreateFailed(*admitted_, refusal_of_other_);
   }
   void After(Request&, const Outcome& outcome) override {
     if (!admitted_) return;
@@ -149,6 +150,7 @@ class CreateContainerCall final : public DecidedCall {
   }
 
   std::optional<ContainerKey> admitted_;
+  Status refusal_of_other_;
   bool hinted_ = false;  // hints were asked for
   std::unique_ptr<HintFinder::Question> question_;
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "pkg/base/failure_policy.h"
 #include "pkg/base/status.h"
@@ -113,6 +114,8 @@ class StageCall {
   // All stages have answered, and the request is sent next with these changes. Told only where a
   // stage that does not decide about placement changed something.
   virtual void BeforeSent(const Adjustment& /*sent*/) {}
+  // A later stage refuses the request for this reason. RollBack follows.
+  virtual void Refused(const Status& /*why*/) {}
   // The request is not forwarded, since a later stage refused it or the client went away.
   virtual void RollBack() {}
   // The call ended. Stages see that in reverse order, the client after them.
@@ -128,6 +131,8 @@ class StageCall {
   // Which of its plugins made this change of the adjustment that it has just answered with, for
   // `explain`; "" where a stage has none.
   virtual std::string PluginOf(const FieldChange& /*change*/) const { return {}; }
+  // What its plugins wanted beside that adjustment and requests cannot say; a line for each thing.
+  virtual std::vector<std::string> LeftOut() const { return {}; }
 
   Stage& stage() const { return stage_; }
 

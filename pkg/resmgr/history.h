@@ -63,6 +63,7 @@ class History final : public Observer {
 
   void OnPlaced(const Act& act) override;
   void OnRefused(const Act& act, const Status& why) override;
+  void OnRefusedByStage(const Act& act, const Status& why) override { OnRefused(act, why); }
   void OnUpdated(const Act& act) override;
   void OnMoved(const Act& act, const Shift& shift) override;
   void OnReleased(const Act& act) override;

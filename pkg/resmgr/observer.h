@@ -57,6 +57,9 @@ class Observer {
   virtual void OnPlaced(const Act& /*act*/) {}
   // A creation, or an update that the kubelet asked for, was refused; nothing changed.
   virtual void OnRefused(const Act& /*act*/, const Status& /*why*/) {}
+  // A hook server, a plugin or another stage refused the creation of a container that had been
+  // given a place, which it has given back.
+  virtual void OnRefusedByStage(const Act& /*act*/, const Status& /*why*/) {}
   // An update that the kubelet asked for was decided. The place may be the same as before.
   virtual void OnUpdated(const Act& /*act*/) {}
   // A container moves, or several of them that share CPUs, without the kubelet having asked for it.

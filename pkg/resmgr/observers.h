@@ -24,6 +24,10 @@ class Observers final : public Observer {
     for (Observer* const observer : observers_)
       observer->OnRefused(act, why);
   }
+  void OnRefusedByStage(const Act& act, const Status& why) override {
+    for (Observer* const observer : observers_)
+      observer->OnRefusedByStage(act, why);
+  }
   void OnUpdated(const Act& act) override {
     for (Observer* const observer : observers_)
       observer->OnUpdated(act);

@@ -83,8 +83,8 @@ void ResourceManager::CreationSent(ContainerKey key, const Adjustment& sent) {
   impl_->CreationSent(key, sent);
 }
 
-void ResourceManager::CreateFailed(ContainerKey key) {
-  impl_->CreateFailed(key);
+void ResourceManager::CreateFailed(ContainerKey key, const Status& refusal) {
+  impl_->CreateFailed(key, refusal);
 }
 
 std::unique_ptr<ResourceManager::StartWait> ResourceManager::AdmitStart(

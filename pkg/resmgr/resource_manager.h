@@ -159,7 +159,8 @@ class ResourceManager {
   // The creation leaves now, changed by later stages: what the client asked for is kept on the
   // disk, for a daemon that finds the container and was not told how the creation ended.
   void CreationSent(ContainerKey key, const Adjustment& sent);
-  void CreateFailed(ContainerKey key);
+  // `refusal`: of another part of the daemon, which has refused what was admitted.
+  void CreateFailed(ContainerKey key, const Status& refusal = OkStatus());
 
   // Runs `go` when the container may start: at once, with nullptr returned, when no other
   // container is on its CPUs. Else a refusal is FailedPrecondition naming the container in the way

@@ -241,7 +241,7 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id,
   starts_.ExamineWaits();
 }
 
-void ResourceManager::Impl::CreateFailed(ContainerKey key) {
+void ResourceManager::Impl::CreateFailed(ContainerKey key, const Status& refusal) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;
   ContainerRecord* const former = store_.Find(record->supersedes);
@@ -263,9 +263,15 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key) {
                          .snapshot = store_.all(),
                          .pod = pod,
                          .container = container,
-                         .why = "it was not created",
+                         .why = refusal.ok() ? "it was not created" : "its creation was refused",
                          .from = Place::Of(container.placement),
                          .others = decider_.shifts()});
+  if (!refusal.ok()) {
+    Container refused = container;
+    refused.placement = {};
+    observers_.OnRefusedByStage(
+        {.policy = *policy_, .snapshot = store_.all(), .pod = pod, .container = refused}, refusal);
+  }
   PodRecord* const rest = bounded.empty() ? nullptr : store_.FindPod(pod.id);
   if (rest != nullptr) Append(changed, RestoreSiblings(*rest, bounded));
   Push(std::move(changed));

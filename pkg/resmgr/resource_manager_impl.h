@@ -72,7 +72,7 @@ class ResourceManager::Impl : public Pusher::Listener,
 
   StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal);
   void CreateSucceeded(ContainerKey key, ContainerId id, const Adjustment& sent);
-  void CreateFailed(ContainerKey key);
+  void CreateFailed(ContainerKey key, const Status& refusal);
   Starts& starts() { return starts_; }
   void AddPod(Pod pod, const Adjustment& sent = Adjustment());
   void ChangePod(const PodSandboxId& id, const LinuxResources& overhead,

@@ -163,6 +163,7 @@ void Creation::ForgetFiles() {
 
 void Creation::UpdateOthers(MappedAdjustment mapped, const Turns::Turn& turn) {
   stage_.NoteLeftOut(*container_, mapped.warnings);
+  left_out_ = std::move(mapped.warnings);
   const auto whole = std::make_shared<Adjustment>(std::move(mapped.adjustment));
   // Failures are logged: the runtimes' own hosts of NRI go on as well.
   stage_.updates().Apply(merge_->updates(),

@@ -41,6 +41,8 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   void Undo();
   // Which plugin made which change of the request.
   ChangeOwners Owners() const { return ChangeOwners(owners_); }
+  // What plugins wanted and the request cannot say.
+  const std::vector<std::string>& left_out() const { return left_out_; }
   // It is not known whether the runtime has created it: asks the runtime.
   void Clarify();
 
@@ -69,6 +71,7 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   std::vector<std::string> consulted_;  // plugins that have answered
   Done done_;
   std::vector<OwnedField> owners_;
+  std::vector<std::string> left_out_;
   std::optional<FoundFiles> files_;
   const Budget budget_;
   bool abandoned_ = false;

@@ -25,6 +25,9 @@ class CreateCall final : public StageCall {
   std::string PluginOf(const FieldChange& change) const override {
     return creation_ == nullptr ? std::string() : creation_->Owners().PluginOf(change);
   }
+  std::vector<std::string> LeftOut() const override {
+    return creation_ == nullptr ? std::vector<std::string>() : creation_->left_out();
+  }
 
   void After(Request&, const Outcome& outcome) override {
     const std::shared_ptr<Creation> creation = std::exchange(creation_, nullptr);

@@ -82,6 +82,7 @@ class NriStage final : public Stage, public PluginListener {
   Budget NewBudget() const { return events_.NewBudget(); }
   Dispatcher& dispatcher() { return dispatcher_; }
   HostInventory& inventory() { return inventory_; }
+  const HostInventory& inventory() const { return inventory_; }
   HostEvents& events() { return events_; }
   PluginUpdates& updates() { return updates_; }
   InventorySync& sync() { return sync_; }

@@ -107,6 +107,10 @@ void PluginHost::OnNotStarted(const PluginFile& plugin, const Status& why) {
   registry_.Remove(full_name, false, PluginState::kFailed, why);
 }
 
+void PluginHost::OnExited(const PluginFile& plugin, const Status& why) {
+  registry_.NoteExit(plugin.index, plugin.name, why);
+}
+
 PluginHost::Processes::iterator PluginHost::ProcessOf(const PluginSession& session) {
   return std::find_if(processes_.begin(), processes_.end(),
                       [&](const auto& each) { return each->session() == &session; });

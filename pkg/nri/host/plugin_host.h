@@ -65,6 +65,7 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   void OnEnded(PluginSession& session, const Status& why) override;
   const PluginSession* OnStarted(const PluginFile& plugin, UniqueFd socket, pid_t pid) override;
   void OnNotStarted(const PluginFile& plugin, const Status& why) override;
+  void OnExited(const PluginFile& plugin, const Status& why) override;
 
   void ReadPlugins();
   void TakePlugins(const PluginFinder::Found& found);

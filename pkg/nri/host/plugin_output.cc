@@ -24,6 +24,13 @@ PluginOutput::PluginOutput(EventLoop& loop, UniqueFd pipe, std::string plugin)
   watch_ = loop_.Watch(pipe_.get(), EventLoop::kReadable, [this](int) { Read(); });
 }
 
+const std::string& PluginOutput::LastLine() {
+  constexpr int kReads = 16;
+  for (int i = 0; i < kReads && watch_ != nullptr; ++i)
+    Read();
+  return last_line_;
+}
+
 void PluginOutput::Read() {
   std::array<char, 4096> buffer;
   const ssize_t got = ::read(pipe_.get(), buffer.data(), buffer.size());
@@ -59,6 +66,7 @@ void PluginOutput::Take(std::string_view bytes) {
 void PluginOutput::EndLine() {
   const std::string line = std::exchange(line_, {});
   if (line.empty()) return;
+  last_line_ = line;
   if (const auto more = limit_.Pass(loop_.Now())) {
     const std::string lost =
         *more == 0

@@ -22,6 +22,8 @@ class PluginOutput {
 
   // `pipe` does not block. The loop outlives this.
   PluginOutput(EventLoop& loop, UniqueFd pipe, std::string plugin);
+  // Reads what is there, within bounds: the last line that it has printed; "": none.
+  const std::string& LastLine();
   PluginOutput(const PluginOutput&) = delete;
   PluginOutput& operator=(const PluginOutput&) = delete;
 
@@ -36,6 +38,7 @@ class PluginOutput {
   Logger& log_;
   RateLimit limit_;
   std::string line_;
+  std::string last_line_;
   size_t read_ = 0;  // in this second
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr second_;

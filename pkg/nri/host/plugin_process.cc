@@ -39,8 +39,8 @@ void PluginProcess::Start() {
 
 void PluginProcess::OnStarted(StatusOr<std::unique_ptr<ChildProcess>> child) {
   if (!child.ok()) {
-    owner_.OnNotStarted(plugin_, child.status());
-    return StartLater();
+    const std::string again = StartLater();
+    return owner_.OnNotStarted(plugin_, Unavailable("{}; {}", Message(child.status()), again));
   }
   child_ = *std::move(child);
   started_ = loop_.Now();
@@ -56,11 +56,14 @@ void PluginProcess::OnExit() {
   const std::string how = child_->Reap();
   if (how.empty()) return;
   log_.Warn("plugin {} (pid {}) has ended: {}", full_name_, pid, how);
+  const std::string last = output_ == nullptr ? std::string() : output_->LastLine();
   session_ = nullptr;
   exit_.reset();
   child_.reset();
   if (loop_.Now() - started_ > options_.last_restart) pause_ = options_.first_restart;
-  StartLater();
+  const std::string again = StartLater();
+  owner_.OnExited(plugin_, Unavailable("it has ended: {}{}; {}", how,
+                                       last.empty() ? "" : fmt::format(", \"{}\"", last), again));
 }
 
 void PluginProcess::Restart() {
@@ -68,10 +71,12 @@ void PluginProcess::Restart() {
   if (child_ != nullptr) child_->Kill();
 }
 
-void PluginProcess::StartLater() {
-  log_.Info("plugin {} is started again in {} ms", full_name_, pause_.count());
+std::string PluginProcess::StartLater() {
+  std::string again = fmt::format("is started again in {} ms", pause_.count());
+  log_.Info("plugin {} {}", full_name_, again);
   restart_ = loop_.After(pause_, [this] { Start(); });
   pause_ = std::min(2 * pause_, options_.last_restart);
+  return "it " + again;
 }
 
 }  // namespace resmgr::nri

@@ -29,7 +29,10 @@ class PluginProcess {
     // It runs, and this is its connection. nullptr: it cannot be served now.
     virtual const PluginSession* OnStarted(const PluginFile& plugin, UniqueFd socket,
                                            pid_t pid) = 0;
+    // `why` also tells when it is started again.
     virtual void OnNotStarted(const PluginFile& plugin, const Status& why) = 0;
+    // It ran, and has ended; the end of its session may be told before or after.
+    virtual void OnExited(const PluginFile& plugin, const Status& why) = 0;
 
    protected:
     ~Owner() = default;
@@ -53,7 +56,8 @@ class PluginProcess {
  private:
   void OnStarted(StatusOr<std::unique_ptr<ChildProcess>> child);
   void OnExit();
-  void StartLater();
+  // "it is started again in 1000 ms"
+  std::string StartLater();
 
   EventLoop& loop_;
   Owner& owner_;

@@ -126,6 +126,19 @@ TEST_F(PluginProcessTest, OneThatDiesIsStartedAgain) {
                           "inventory 07-started", "ready 07-started"));
 }
 
+// As with a configuration that it does not understand.
+TEST_F(PluginProcessTest, OneThatEndsAtOnceShowsWhatItSaidAndWhenItStartsAgain) {
+  const std::string path = options.plugin_path + "/07-started";
+  std::ofstream(path) << "#!/bin/sh\necho 'bad configuration: line 3'\nexit 4\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  ASSERT_TRUE(host().Start().ok());
+  ASSERT_TRUE(RunUntil([&] { return Logged("exit status 4") && !host().plugins().empty(); }));
+  EXPECT_THAT(host().plugins()[0].last_error,
+              testing::MatchesRegex("it has ended: exit status 4, \"bad configuration: line 3\"; "
+                                    "it is started again in [0-9]+ ms"));
+  EXPECT_EQ(host().plugins()[0].state, PluginState::kFailed);
+}
+
 TEST_F(PluginProcessTest, OneThatIsLeftIsKilled) {
   options.strikes = 1;
   Plugin("07-started");

@@ -46,6 +46,7 @@ void PluginRegistry::SetReady(std::string_view full_name, uint32_t events) {
   known.state = PluginState::kReady;
   known.events = events;
   known.last_error.clear();
+  known.exit.clear();
   CountReady();
 }
 
@@ -68,6 +69,16 @@ void PluginRegistry::Remove(std::string_view full_name, bool was_ready, PluginSt
   CountReady();
 }
 
+void PluginRegistry::NoteExit(std::string_view index, std::string_view name, const Status& why) {
+  const std::string full_name = FullPluginName(index, name);
+  if (!known_.contains(full_name)) {
+    Add(index, name);
+    Remove(full_name, false, PluginState::kFailed, why);
+  }
+  Known& known = known_.find(full_name)->second;
+  if (known.ready == 0) known.exit = ErrorText(Message(why));
+}
+
 std::vector<PluginStatus> PluginRegistry::List() const {
   std::vector<PluginStatus> list;
   for (const auto& [full_name, known] : known_) {
@@ -79,6 +90,7 @@ std::vector<PluginStatus> PluginRegistry::List() const {
     status.calls = known.stats.calls();
     status.failures = known.stats.failures();
     status.last_error = known.last_error.empty() ? known.stats.last_error() : known.last_error;
+    if (!known.exit.empty()) status.last_error = known.exit;
     status.p50_micros = known.stats.MedianMicros();
     status.busy = known.stats.busy();
   }

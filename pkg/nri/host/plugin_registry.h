@@ -51,6 +51,10 @@ class PluginRegistry {
   // A session of it has ended; another one may be ready.
   void Remove(std::string_view full_name, bool was_ready, PluginState state, const Status& why);
 
+  // The process of a plugin that was started has ended, which says more than the end of its
+  // session.
+  void NoteExit(std::string_view index, std::string_view name, const Status& why);
+
   // By index and name.
   std::vector<PluginStatus> List() const;
 
@@ -62,6 +66,7 @@ class PluginRegistry {
     size_t ready = 0;  // of these
     PluginState state = PluginState::kDisconnected;
     uint32_t events = 0;
+    std::string exit;        // of its process, until it is ready again
     std::string last_error;  // of the connection, newer than that of the figures
     PluginStats stats;
     uint64_t ended = 0;  // the order in which the last sessions ended

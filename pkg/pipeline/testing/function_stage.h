@@ -23,6 +23,7 @@ class FunctionStage final : public Stage {
   AfterFunction after;
   bool owns_placement = false;
   int rolled_back = 0;
+  std::function<void(const Status& why)> refused{};
 
   std::unique_ptr<StageCall> Begin(const Request&) override;
   bool OwnsPlacement() const override { return owns_placement; }
@@ -42,6 +43,9 @@ class FunctionStage::TestCall final : public StageCall {
   void Before(Request& request, const Adjustment& so_far) override {
     if (owner_.before == nullptr) return Pass();
     owner_.before(*this, request, so_far);
+  }
+  void Refused(const Status& why) override {
+    if (owner_.refused) owner_.refused(why);
   }
   void RollBack() override { ++owner_.rolled_back; }
   void After(Request&, const Outcome& outcome) override {
