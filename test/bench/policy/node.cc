@@ -89,11 +89,12 @@ BenchNode::BenchNode(const Machine& machine, const PolicyFactory& factory) : mac
   policy_ = *std::move(policy);
 }
 
-void BenchNode::Apply(const StatusOr<Plan>& plan) {
+void BenchNode::Apply(const StatusOr<Plan>& plan, ContainerKey key) {
   if (!plan.ok()) {
     std::fprintf(stderr, "%s\n", Describe(plan.status()).c_str());
     std::exit(1);
   }
+  moves_ += static_cast<int64_t>(plan->size()) - (plan->Find(key) == nullptr ? 0 : 1);
   snapshot_.Apply(*plan);
 }
 
@@ -127,7 +128,7 @@ bool BenchNode::Create(const PodShape& shape) {
     snapshot_.Remove(container.key);
     return false;
   }
-  Apply(plan);
+  Apply(plan, container.key);
   keys_.push_back(container.key);
   requested_ += shape.milli_cpu;
   return true;
@@ -139,7 +140,7 @@ void BenchNode::Remove(size_t index) {
   keys_[index] = keys_.back();
   keys_.pop_back();
   snapshot_.Remove(key);
-  Apply(Timed(release_times, [&] { return policy_->Release(snapshot_, key); }));
+  Apply(Timed(release_times, [&] { return policy_->Release(snapshot_, key); }), key);
 }
 
 bool BenchNode::Resize(size_t index, int64_t milli_cpu) {
@@ -154,7 +155,7 @@ bool BenchNode::Resize(size_t index, int64_t milli_cpu) {
     return false;
   }
   requested_ += milli_cpu - before.value;
-  Apply(plan);
+  Apply(plan, container.key);
   return true;
 }
 

@@ -68,6 +68,8 @@ class BenchNode {
   int64_t Allocatable() const { return int64_t{1000} * (machine_.allowed().size() - 1); }
   // CPU requests of all containers.
   int64_t Requested() const { return requested_; }
+  // How often a container was given other CPUs or memory for the sake of another one.
+  int64_t Moves() const { return moves_; }
   const Machine& machine() const { return machine_; }
   Times allocate_times{};
   Times annotated_times{};   // of allocations with the usual affinities
@@ -78,17 +80,20 @@ class BenchNode {
   Times reconcile_times{};
 
  private:
-  void Apply(const StatusOr<Plan>& plan);
+  // `key` is the container that the plan was made for.
+  void Apply(const StatusOr<Plan>& plan, ContainerKey key = {});
 
   const Machine machine_;
   std::unique_ptr<Policy> policy_;
   BenchSnapshot snapshot_;
   std::vector<ContainerKey> keys_;
   int64_t requested_ = 0;
+  int64_t moves_ = 0;
 };
 
 // The parts of the benchmark; each prints its tables.
 void MeasureTimes();
 void MeasureQuality();
+void MeasureStreams();
 
 }  // namespace resmgr::test

@@ -7,63 +7,27 @@
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/bench/policy/node.h"
+#include "test/bench/policy/share.h"
 
 namespace resmgr::test {
 namespace {
 
-bool InOne(const std::vector<CpuSet>& groups, const CpuSet& cpus) {
-  for (const CpuSet& group : groups) {
-    if (cpus.IsSubsetOf(group)) return true;
-  }
-  return false;
-}
-
-// What share of containers lies within one group, of all that would fit into one.
-struct Share {
-  int64_t within = 0;
-  int64_t of = 0;
-
-  void Count(const std::vector<CpuSet>& groups, const CpuSet& cpus, int64_t need) {
-    bool fits = false;
-    for (const CpuSet& group : groups)
-      fits |= group.size() >= need;
-    if (!fits) return;
-    ++of;
-    if (InOne(groups, cpus)) ++within;
-  }
-  double Percent() const {
-    return of == 0 ? 100 : 100 * static_cast<double>(within) / static_cast<double>(of);
-  }
-};
-
 struct Quality {
-  Share exclusive_l3;
-  Share exclusive_node;
-  Share exclusive_package;
+  ExclusiveShares exclusive;
   Share shared_node;
   int64_t created = 0;
   int64_t refused = 0;
   double idle_free = 0;  // of the CPUs not exclusively assigned, the part in wholly free L3 groups
 };
 
-std::vector<CpuSet> NodesOf(const Machine& machine) {
-  std::vector<CpuSet> nodes;
-  for (const NumaNode& node : machine.nodes())
-    nodes.push_back(node.cpus);
-  return nodes;
-}
-
 void CountPlacement(const Machine& machine, const Container& container, Quality& quality) {
-  const CpuSet cpus = container.placement.cpus.value_or(CpuSet());
-  const CpuSet& exclusive = container.placement.exclusive;
-  const int64_t need = (container.requirements.cpu_request.value + 999) / 1000;
-  if (exclusive.empty()) {
-    quality.shared_node.Count(NodesOf(machine), cpus, need);
+  if (!container.placement.exclusive.empty()) {
+    quality.exclusive.Count(machine, container);
     return;
   }
-  quality.exclusive_l3.Count(machine.l3_groups(), exclusive, need);
-  quality.exclusive_node.Count(NodesOf(machine), exclusive, need);
-  quality.exclusive_package.Count(machine.packages(), exclusive, need);
+  const CpuSet cpus = container.placement.cpus.value_or(CpuSet());
+  const int64_t need = (container.requirements.cpu_request.value + 999) / 1000;
+  quality.shared_node.Count(NodesOf(machine), cpus, need);
 }
 
 double IdleFree(BenchNode& node) {
@@ -103,8 +67,8 @@ Quality Live(const Machine& machine, const PolicyFactory& factory, int operation
 
 void PrintQuality(std::string_view policy, const Quality& quality) {
   std::printf("  %-16.*s %7.1f%% %7.1f%% %7.1f%% %7.1f%% %8.2f%% %8.1f%%\n",
-              static_cast<int>(policy.size()), policy.data(), quality.exclusive_l3.Percent(),
-              quality.exclusive_node.Percent(), quality.exclusive_package.Percent(),
+              static_cast<int>(policy.size()), policy.data(), quality.exclusive.l3.Percent(),
+              quality.exclusive.node.Percent(), quality.exclusive.package.Percent(),
               quality.shared_node.Percent(),
               100 * static_cast<double>(quality.refused) / static_cast<double>(quality.created),
               quality.idle_free);

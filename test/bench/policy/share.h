@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pkg/model/container.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr::test {
+
+std::vector<CpuSet> NodesOf(const Machine& machine);
+
+// What share of containers lies within one group, of all that would fit into one.
+struct Share {
+  int64_t within = 0;
+  int64_t of = 0;
+
+  void Count(const std::vector<CpuSet>& groups, const CpuSet& cpus, int64_t need);
+  double Percent() const {
+    return of == 0 ? 100 : 100 * static_cast<double>(within) / static_cast<double>(of);
+  }
+};
+
+// Of exclusive containers.
+struct ExclusiveShares {
+  Share l3;
+  Share node;
+  Share package;
+
+  void Count(const Machine& machine, const Container& container);
+};
+
+}  // namespace resmgr::test
