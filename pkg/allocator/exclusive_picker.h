@@ -53,11 +53,11 @@ class ExclusivePicker {
   StatusOr<Pick> Grow(const CpuSet& current, int count, const CpuSet& free) const;
   // Keeps `count` of `current`, those in `preferred` first.
   StatusOr<Pick> Shrink(const CpuSet& current, int count, const CpuSet& preferred = {}) const;
+  // What of `free` may be granted: with full-pcpus-only the cores that are free as a whole.
+  CpuSet Grantable(const CpuSet& free) const;
 
  private:
   Status CheckCount(int count) const;
-  // What of `free` may be granted: with full-pcpus-only the cores that are free as a whole.
-  CpuSet Grantable(const CpuSet& free) const;
   bool MadeOfWholeCores(const CpuSet& cpus) const;
   bool IsOneCore(const CpuSet& cpus) const;
   bool TriesIsolated(const Need& need) const;

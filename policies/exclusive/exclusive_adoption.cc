@@ -124,8 +124,10 @@ bool ExclusivePools::IsUnknownMix(const Member& member) {
 
 void ExclusivePools::AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred) {
   if (from.size() < member.claim.exclusive) return;
+  CpuSet place = PlaceToKeep(from & preferred, member.claim);
+  if (place.empty()) place = PlaceToKeep(from, member.claim);
   const StatusOr<ExclusivePicker::Pick> pick =
-      picker_.Shrink(from, member.claim.exclusive, preferred);
+      picker_.Shrink(place.empty() ? from : from & place, member.claim.exclusive, preferred);
   if (!pick.ok() || !Legal(pick->cpus)) return;
   Give(member.container->key,
        {pick->cpus, fmt::format("{}: {}", member.claim.why, kFound), member.pod->id, {}});

@@ -30,6 +30,7 @@ ExclusivePools::ExclusivePools(const Machine& machine, const ExclusiveOptions& o
                                const Cpus& cpus, ClaimRule rule)
     : machine_(machine),
       picker_(machine, options, cpus.shared | cpus.isolated | cpus.reserved),
+      places_(machine),
       lift_quota_(options.lift_quota),
       cpus_(cpus),
       ordinary_(cpus.shared - cpus.reserved),
@@ -267,17 +268,20 @@ StatusOr<ExclusivePools::Grant> ExclusivePools::Find(const CpuClaim& claim, cons
       .require_isolated = claim.require_isolated,
   };
   RESMGR_ASSIGN_OR_RETURN(ExclusivePicker::Pick pick,
-                          picker_.Take(need, ordinary_ - granted, cpus_.isolated - granted));
+                          claim.alignment == Alignment::kPrefer
+                              ? picker_.Take(need, ordinary_ - granted, cpus_.isolated - granted)
+                              : TakeAligned(claim, need, granted));
   RESMGR_RETURN_IF_ERROR(CheckShared(pick.cpus, granted));
   return Grant{pick.cpus, Reason(claim, pick.rule), pod.id, std::move(pick.considered)};
 }
 
 StatusOr<ExclusivePools::Grant> ExclusivePools::Resize(const Grant& grant,
                                                        const CpuClaim& claim) const {
-  RESMGR_ASSIGN_OR_RETURN(ExclusivePicker::Pick pick,
-                          claim.exclusive > grant.cpus.size()
-                              ? picker_.Grow(grant.cpus, claim.exclusive, Grantable() - granted_)
-                              : picker_.Shrink(grant.cpus, claim.exclusive));
+  RESMGR_ASSIGN_OR_RETURN(
+      ExclusivePicker::Pick pick,
+      claim.exclusive > grant.cpus.size()
+          ? GrowAligned(grant.cpus, claim)
+          : picker_.Shrink(grant.cpus, claim.exclusive, PlaceToKeep(grant.cpus, claim)));
   RESMGR_RETURN_IF_ERROR(CheckShared(pick.cpus, granted_ - grant.cpus));
   return Grant{pick.cpus, Reason(claim, pick.rule), grant.pod, std::move(pick.considered)};
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/allocator/alignment.h"
 #include "pkg/allocator/exclusive_picker.h"
 #include "pkg/base/status.h"
 #include "pkg/model/plan.h"
@@ -25,6 +26,7 @@ struct CpuClaim {
   bool reserved = false;  // runs on the reserved CPUs instead, and the above does not count
   std::optional<bool> prefer_isolated;
   bool require_isolated = false;
+  Alignment alignment = Alignment::kPrefer;  // of the exclusive CPUs
   // Bound to no CPUs at all, and the above does not count: its request weighs on the shared CPUs.
   bool unbound = false;
   std::string why;  // the rule that says so: "Burstable pod"
@@ -117,6 +119,16 @@ class ExclusivePools {
   StatusOr<Grant> Find(const CpuClaim& claim, const Pod& pod, const CpuSet& former,
                        const CpuSet& granted) const;
   StatusOr<Grant> Resize(const Grant& grant, const CpuClaim& claim) const;
+  // Where they have to lie in one place (CpuClaim::alignment), as pools of their own.
+  StatusOr<ExclusivePicker::Pick> TakeAligned(const CpuClaim& claim,
+                                              const ExclusivePicker::Need& need,
+                                              const CpuSet& granted) const;
+  StatusOr<ExclusivePicker::Pick> GrowAligned(const CpuSet& current, const CpuClaim& claim) const;
+  // The CPUs of the smallest place with so many of `current`; empty when there is none.
+  CpuSet PlaceToKeep(const CpuSet& current, const CpuClaim& claim) const;
+  // What such a container may have of `free`.
+  CpuSet Usable(const CpuClaim& claim, const CpuSet& free) const;
+  Status WantOfPlace(const CpuClaim& claim, const CpuSet& current, const CpuSet& granted) const;
   // Gives it what it claims; where that is not free, but it asks for no more than before, it keeps
   // the exclusive CPUs that it has, or shares, and the claim says so.
   Status GiveOrSettle(const Snapshot& snapshot, const Pod& pod, ContainerKey key, CpuClaim& claim);
@@ -152,6 +164,7 @@ class ExclusivePools {
 
   const Machine& machine_;
   const ExclusivePicker picker_;
+  const AlignedPlaces places_;
   const bool lift_quota_;
   const Cpus cpus_;
   const CpuSet ordinary_;  // shared ones that may be granted

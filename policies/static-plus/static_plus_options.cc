@@ -20,6 +20,7 @@ StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section, Con
   const ConfigNode nothing;
   MapReader reader(section == nullptr ? nothing : *section, "policy.static-plus", complete);
   reader.Map("Options", [&](MapReader& map) { ReadExclusiveOptions(map, options.exclusive); });
+  ReadAlignment(reader, options.alignment);
   reader.Bool("PreferIsolatedCPUs", options.exclusive.prefer_isolated);
   ReadGrant(reader, options);
   std::vector<std::string> namespaces;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "pkg/allocator/alignment.h"
 #include "pkg/allocator/exclusive_options.h"
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
@@ -20,6 +21,7 @@ struct StaticPlusOptions {
   std::vector<std::string> reserved_pool_namespaces = {"kube-system"};
   PrivilegedNamespaces privileged{};
   ExclusiveOptions exclusive = {.prefer_isolated = true};
+  Alignment alignment = Alignment::kPrefer;
 };
 
 // `section` may be nullptr; `complete` gets it with every option (MapReader). InvalidArgument

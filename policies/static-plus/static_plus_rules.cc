@@ -94,9 +94,12 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
       ReadBoolAnnotation(pod.annotations, "prefer-isolated-cpus", container.name);
   claim.require_isolated =
       ReadBoolAnnotation(pod.annotations, "require-isolated-cpus", container.name).value_or(false);
+  const AnnotatedAlignment annotated = ReadAlignmentAnnotation(pod.annotations, container.name);
+  claim.alignment = annotated.alignment.value_or(options.alignment);
   claim.why = fmt::format("CPU request of {}m", request.value);
   if (request.Fraction() > 0) claim.why += fmt::format(", {}m of it shared", request.Fraction());
   if (more) claim.why += kMayAskForMoreNote;
+  claim.why += annotated.note;
   claim.why += note;
   return claim;
 }

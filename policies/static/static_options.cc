@@ -18,6 +18,7 @@ StatusOr<StaticOptions> ReadStaticOptions(const ConfigNode* section, ConfigNode*
     options.pod_level_exclusive = pod_level == "always";
     ReadExclusiveOptions(map, options.exclusive);
   });
+  ReadAlignment(reader, options.alignment);
   reader.Bool("RelaxedIsolation", options.exclusive.prefer_isolated);
   RESMGR_RETURN_IF_ERROR(reader.Finish());
   return options;

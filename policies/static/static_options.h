@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "pkg/allocator/alignment.h"
 #include "pkg/allocator/exclusive_options.h"
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
@@ -16,6 +17,7 @@ struct StaticOptions {
   // gives them none.
   bool pod_level_exclusive = true;
   ExclusiveOptions exclusive;
+  Alignment alignment = Alignment::kPrefer;
 };
 
 // `section` may be nullptr; `complete` gets it with every option (MapReader). InvalidArgument

@@ -66,7 +66,9 @@ CpuClaim StaticClaim(const StaticOptions& options, const Pod& pod, const Contain
     claim.require_isolated =
         ReadBoolAnnotation(pod.annotations, "require-isolated-cpus", container.name)
             .value_or(false);
-    claim.why = fmt::format("Guaranteed pod with {}", CountText(claim.exclusive, "whole CPU"));
+    const AnnotatedAlignment annotated = ReadAlignmentAnnotation(pod.annotations, container.name);
+    claim.alignment = annotated.alignment.value_or(options.alignment);
+    claim.why = fmt::format("Guaranteed pod with {}{}", CountText(claim.exclusive, "whole CPU"), annotated.note);
     if (MayAskForMore(container)) claim.why += kMayAskForMoreNote;
   }
   claim.why += container.needs_note;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "pkg/model/container.h"
@@ -25,6 +26,8 @@ struct Demand {
   CpuSet held{};
   // It runs on them: where it needs as many or more, they are all among those that it gets.
   bool keeps_held = false;
+  // Exclusive CPUs come from these alone.
+  std::optional<CpuSet> within{};
   std::vector<CpuSet> preferred{};  // CPUs to take before others, in this order
 };
 

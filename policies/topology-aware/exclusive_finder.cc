@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "pkg/allocator/idle_groups.h"
 
@@ -41,6 +42,7 @@ std::vector<CpuSet> InOrder(const Machine& machine, CpuPriority priority) {
 
 ExclusiveFinder::ExclusiveFinder(const GrantBook& book)
     : book_(book),
+      places_(book.machine()),
       high_(InOrder(book.machine(), CpuPriority::kHigh)),
       normal_(InOrder(book.machine(), CpuPriority::kNormal)),
       low_(InOrder(book.machine(), CpuPriority::kLow)) {
@@ -68,7 +70,8 @@ bool ExclusiveFinder::HasShared(const Need& need, int pool) const {
 ExclusiveFinder::Source ExclusiveFinder::FindSource(const Demand& demand, int pool) const {
   const Need& need = demand.need;
   const int count = Count(need);
-  if (CanKeep(demand, pool)) {
+  const bool inside = !demand.within || demand.held.IsSubsetOf(*demand.within);
+  if (inside && CanKeep(demand, pool)) {
     if (count <= demand.held.size()) return Source::kHeld;
     if (FurtherIsolated(demand, pool)) return Source::kBesideHeld;
   }
@@ -79,13 +82,13 @@ ExclusiveFinder::Source ExclusiveFinder::FindSource(const Demand& demand, int po
   const int ordinary = Ordinary(demand, pool);
   if (ordinary >= count) return Source::kOrdinary;
   if (!demand.any_kind) return Source::kNone;
-  const int isolated = Usable(need, book_.cpus().FreeIsolated(pool)).size();
+  const int isolated = UsableIsolated(demand, pool).size();
   return std::max(ordinary, 0) + isolated >= count ? Source::kAnyKind : Source::kNone;
 }
 
 bool ExclusiveFinder::HasIsolated(const Demand& demand, int pool) const {
   const Need& need = demand.need;
-  const int isolated = Usable(need, book_.cpus().FreeIsolated(pool)).size();
+  const int isolated = UsableIsolated(demand, pool).size();
   return isolated >= Count(need) &&
          (need.fraction == 0 || HasShared(need, book_.tree().root()) || demand.any_kind);
 }
@@ -113,7 +116,7 @@ std::optional<int> ExclusiveFinder::FurtherIsolated(const Demand& demand, int po
   const int held_ordinary = demand.held.size() - held_isolated;
   int isolated = 0;
   if (need.isolated || held_isolated > 0 || demand.any_kind) {
-    isolated = std::min(Usable(need, cpus.FreeIsolated(pool) - demand.held).size(), more);
+    isolated = std::min((UsableIsolated(demand, pool) - demand.held).size(), more);
   }
   const int64_t room = cpus.Room(book_.tree().root()) - int64_t{1000} * held_ordinary;
   const bool has_room = need.fraction == 0 || room >= need.fraction;
@@ -132,13 +135,14 @@ std::optional<int> ExclusiveFinder::FurtherIsolated(const Demand& demand, int po
 int ExclusiveFinder::Ordinary(const Demand& demand, int pool) const {
   const Need& need = demand.need;
   if (need.isolated_required) return 0;
-  const int grantable = book_.cpus().Grantable(pool, need.fraction);
+  const int grantable = Grantable(demand, pool);
   if (!need.hide_hyperthreads || grantable == 0) return grantable;
-  const int whole = WholeCores(book_.cpus().Free(pool)).size();
+  const CpuSet free = UsableOrdinary(demand, book_.cpus().Free(pool));
+  const int whole = free.size();
   if (whole <= grantable) return whole / threads_ * threads_;
   if (!uneven_) return grantable / threads_ * threads_;
   // The last core may have more threads than are missing, but not among the largest cores alone.
-  const int largest = WholeCoresFrom(threads_, book_.cpus().Free(pool)).size();
+  const int largest = WholeCoresFrom(threads_, free).size();
   return std::max(grantable - threads_ + 1, std::min(grantable, largest)) / threads_ * threads_;
 }
 
@@ -147,20 +151,36 @@ int ExclusiveFinder::Ordinary(const Demand& demand, int pool) const {
 CpuSet ExclusiveFinder::OrdinaryCpus(const Demand& demand, int pool, int count) const {
   const Need& need = demand.need;
   const CpuLedger& cpus = book_.cpus();
-  CpuSet free = Usable(need, cpus.Free(pool));
+  CpuSet free = UsableOrdinary(demand, cpus.Free(pool));
   if (need.hide_hyperthreads && uneven_) {
-    const int grantable = cpus.Grantable(pool, need.fraction);
+    const int grantable = Grantable(demand, pool);
     const bool tight = free.size() > grantable && count > grantable - threads_ + 1;
     if (tight) free = WholeCoresFrom(threads_, free);
   }
   if (cpus.Sliceable(pool, need.fraction) < count) return free;
-  const CpuSet spare = Usable(need, cpus.Spare(pool, need.fraction, PreferredCpus(demand)));
+  std::vector<CpuSet> kept = PreferredCpus(demand);
+  if (demand.within) kept.insert(kept.begin(), *demand.within);
+  const CpuSet spare = UsableOrdinary(demand, cpus.Spare(pool, need.fraction, kept));
   return spare.size() < count ? free : spare | (demand.held & free);
 }
 
 // Those that such a need can take.
 CpuSet ExclusiveFinder::Usable(const Need& need, const CpuSet& cpus) const {
   return need.hide_hyperthreads ? WholeCores(cpus) : cpus;
+}
+
+CpuSet ExclusiveFinder::UsableOrdinary(const Demand& demand, const CpuSet& cpus) const {
+  return Usable(demand.need, demand.within ? cpus & *demand.within : cpus);
+}
+
+CpuSet ExclusiveFinder::UsableIsolated(const Demand& demand, int pool) const {
+  return UsableOrdinary(demand, book_.cpus().FreeIsolated(pool));
+}
+
+int ExclusiveFinder::Grantable(const Demand& demand, int pool) const {
+  const int grantable = book_.cpus().Grantable(pool, demand.need.fraction);
+  if (!demand.within) return grantable;
+  return std::min(grantable, demand.within->CountCommon(book_.cpus().Free(pool)));
 }
 
 CpuSet ExclusiveFinder::WholeCoresFrom(int threads, const CpuSet& cpus) const {
@@ -171,7 +191,68 @@ CpuSet ExclusiveFinder::WholeCoresFrom(int threads, const CpuSet& cpus) const {
   return whole;
 }
 
+// The demand, confined to the place of the pool that fits it best; nullopt where none has room.
+std::optional<Demand> ExclusiveFinder::Confined(const Demand& demand, int pool) const {
+  if (Count(demand.need) <= demand.held.size() && CanKeep(demand, pool)) {
+    Demand keeping = demand;
+    keeping.held = PartInOnePlace(demand.need, demand.held);
+    return keeping;
+  }
+  const CpuSet& cpus = book_.tree().at(pool).cpus;
+  Demand confined = demand;
+  const CpuSet* best = nullptr;
+  std::pair<bool, int> best_rank;
+  for (const AlignedPlace& place : places_.Of(demand.need.alignment)) {
+    if (!place.cpus.Intersects(cpus)) continue;
+    confined.within = place.cpus;
+    if (FindSource(confined, pool) == Source::kNone) continue;
+    const std::pair rank(!place.cpus.Intersects(demand.held),
+                         place.cpus.CountCommon(book_.cpus().Free(pool)));
+    if (best != nullptr && rank >= best_rank) continue;
+    best = &place.cpus;
+    best_rank = rank;
+  }
+  if (best == nullptr) return std::nullopt;
+  confined.within = *best;
+  return confined;
+}
+
+CpuSet ExclusiveFinder::PartInOnePlace(const Need& need, const CpuSet& cpus,
+                                       const CpuSet& preferred) const {
+  CpuSet best;
+  std::pair<int, int> best_rank;
+  for (const AlignedPlace& place : places_.Of(need.alignment)) {
+    const CpuSet part = Usable(need, cpus & place.cpus);
+    const std::pair rank(-part.CountCommon(preferred), part.size());
+    if (part.size() < Count(need) || (!best.empty() && rank >= best_rank)) continue;
+    best = part;
+    best_rank = rank;
+  }
+  return best.empty() ? cpus : best;
+}
+
+int ExclusiveFinder::MostOf(const Need& need, const CpuSet& cpus) const {
+  const Pool& root = book_.tree().at(book_.tree().root());
+  CpuSet grantable = need.isolated_required ? CpuSet() : root.sharable;
+  if (!need.isolated_never) grantable |= root.isolated;
+  return Usable(need, grantable & cpus).size();
+}
+
+int ExclusiveFinder::FreeOf(const Demand& demand, const CpuSet& cpus) const {
+  Demand confined = demand;
+  confined.within = cpus;
+  const int root = book_.tree().root();
+  const int isolated = demand.need.isolated_never ? 0 : UsableIsolated(confined, root).size();
+  return std::max(Ordinary(confined, root), 0) + isolated;
+}
+
 std::optional<CpuSet> ExclusiveFinder::Pick(const Demand& demand, int pool) const {
+  if (demand.need.alignment == Alignment::kPrefer) return PickAny(demand, pool);
+  const std::optional<Demand> confined = Confined(demand, pool);
+  return confined ? PickAny(*confined, pool) : std::nullopt;
+}
+
+std::optional<CpuSet> ExclusiveFinder::PickAny(const Demand& demand, int pool) const {
   std::optional<CpuSet> picked = PickCpus(demand, pool);
   if (picked && demand.need.hide_hyperthreads) picked = InWholeCores(demand, *picked);
   if (picked && !Meets(demand.need, *picked)) return std::nullopt;
@@ -207,7 +288,7 @@ std::optional<CpuSet> ExclusiveFinder::PickCpus(const Demand& demand, int pool) 
       order = {book_.tree().at(pool).isolated};
       break;
     case Source::kIsolated:
-      from = book_.cpus().FreeIsolated(pool);
+      from = UsableIsolated(demand, pool);
       break;
     case Source::kOrdinary:
       from = OrdinaryCpus(demand, pool, Count(need));
@@ -222,7 +303,6 @@ std::optional<CpuSet> ExclusiveFinder::PickCpus(const Demand& demand, int pool) 
 
 CpuSet ExclusiveFinder::PickBesideHeld(const Demand& demand, int pool) const {
   const Need& need = demand.need;
-  const CpuLedger& cpus = book_.cpus();
   const int count = Count(need);
   const int isolated = FurtherIsolated(demand, pool).value_or(0);
   std::vector<CpuSet> order = PreferredCpus(demand);
@@ -233,7 +313,7 @@ CpuSet ExclusiveFinder::PickBesideHeld(const Demand& demand, int pool) const {
   }
   if (isolated == 0) return picked;
   order.insert(order.begin(), picked);
-  const CpuSet from = picked | Usable(need, cpus.FreeIsolated(pool) - demand.held);
+  const CpuSet from = picked | (UsableIsolated(demand, pool) - demand.held);
   return TakeIdleGroups(book_.machine(), from, count, order).value_or(CpuSet());
 }
 
@@ -249,7 +329,7 @@ CpuSet ExclusiveFinder::PickAnyKind(const Demand& demand, int pool) const {
                  .value_or(CpuSet());
   }
   order.insert(order.begin(), picked);
-  const CpuSet from = picked | Usable(need, book_.cpus().FreeIsolated(pool));
+  const CpuSet from = picked | UsableIsolated(demand, pool);
   return TakeIdleGroups(book_.machine(), from, count, order).value_or(CpuSet());
 }
 

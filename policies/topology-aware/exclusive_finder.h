@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "pkg/allocator/alignment.h"
 #include "policies/topology-aware/demand.h"
 #include "policies/topology-aware/grant_book.h"
 #include "policies/topology-aware/need.h"
@@ -19,6 +20,9 @@ namespace resmgr {
 //   3. ordinary ones: those that sharing containers can spare without moving or, when these are too
 //      few, any for which sharing containers move to larger pools (GrantBook::MakeRoom);
 //   4. for a demand of any kind, ordinary and isolated ones together.
+// Where they have to lie in one place (Need::alignment), each place of the pool is tried by itself,
+// and the one that has enough and fits tightest is taken. CPUs that the container holds stay or are
+// a part of what it gets even if they lie in several places.
 // Changes nothing. The book must outlive it.
 class ExclusiveFinder {
  public:
@@ -32,10 +36,18 @@ class ExclusiveFinder {
   // Whether the pool has them all; for the fraction there is a pool around it. Nothing is picked,
   // so all pools can be asked.
   bool Has(const Demand& demand, int pool) const {
+    if (demand.need.alignment != Alignment::kPrefer) return Confined(demand, pool).has_value();
     return FindSource(demand, pool) != Source::kNone;
   }
   // nullopt when it has not.
   std::optional<CpuSet> Pick(const Demand& demand, int pool) const;
+  // Where a place has as many of the CPUs as it needs: those in one place, the one with the most of
+  // `preferred` and then the fewest in all. Else all.
+  CpuSet PartInOnePlace(const Need& need, const CpuSet& cpus, const CpuSet& preferred = {}) const;
+  // How many CPUs it could have of these; as soon as others end, and now.
+  int MostOf(const Need& need, const CpuSet& cpus) const;
+  int FreeOf(const Demand& demand, const CpuSet& cpus) const;
+  const AlignedPlaces& places() const { return places_; }
   // Whether the shared set of the pool has room for the fraction.
   bool HasShared(const Need& need, int pool) const;
   // How much the best of these CPUs, as many as it needs, are of the wanted priority; larger is
@@ -46,6 +58,8 @@ class ExclusiveFinder {
   enum class Source { kNone, kHeld, kBesideHeld, kIsolated, kOrdinary, kAnyKind };
 
   Source FindSource(const Demand& demand, int pool) const;
+  std::optional<Demand> Confined(const Demand& demand, int pool) const;
+  std::optional<CpuSet> PickAny(const Demand& demand, int pool) const;
   bool CanKeep(const Demand& demand, int pool) const;
   std::optional<int> FurtherIsolated(const Demand& demand, int pool) const;
   bool HasIsolated(const Demand& demand, int pool) const;
@@ -56,6 +70,10 @@ class ExclusiveFinder {
   CpuSet PickBesideHeld(const Demand& demand, int pool) const;
   CpuSet PickAnyKind(const Demand& demand, int pool) const;
   CpuSet Usable(const Need& need, const CpuSet& cpus) const;
+  // As Usable, of what the pool has free and the demand is confined to.
+  CpuSet UsableIsolated(const Demand& demand, int pool) const;
+  CpuSet UsableOrdinary(const Demand& demand, const CpuSet& cpus) const;
+  int Grantable(const Demand& demand, int pool) const;
   CpuSet WholeCores(const CpuSet& cpus) const { return WholeCoresFrom(1, cpus); }
   // The cores that have at least so many threads.
   CpuSet WholeCoresFrom(int threads, const CpuSet& cpus) const;
@@ -63,6 +81,7 @@ class ExclusiveFinder {
   std::span<const CpuSet> ByPriority(CpuPriority priority) const;
 
   const GrantBook& book_;
+  const AlignedPlaces places_;
   int threads_ = 1;      // of the core that has most
   bool uneven_ = false;  // some cores have fewer
   // All online CPUs by priority, the best first.

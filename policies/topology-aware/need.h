@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/allocator/alignment.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
 #include "policies/topology-aware/memory_zone.h"
@@ -34,7 +35,8 @@ struct Need {
   bool isolated = false;           // exclusive CPUs from the isolated ones if possible
   bool isolated_explicit = false;  // the pod says so
   bool isolated_required = false;
-  bool isolated_never = false;  // the pod says so
+  bool isolated_never = false;               // the pod says so
+  Alignment alignment = Alignment::kPrefer;  // of exclusive CPUs
   bool hide_hyperthreads = false;
   CpuPriority priority = CpuPriority::kNone;
   Bytes memory{};

@@ -72,6 +72,7 @@ StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* sectio
   std::string level = "package";
   reader.Choice("UnlimitedBurstable", {"system", "package", "die", "numa", "l3cache"}, level);
   options.unlimited_burstable = ParsePoolLevel(level).value_or(PoolLevel::kPackage);
+  ReadAlignment(reader, options.alignment);
   std::string quota = "lift";
   reader.Choice("CPUQuota", {"lift", "keep"}, quota);
   options.lift_quota = quota == "lift";

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/allocator/alignment.h"
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
 #include "pkg/policy/privileged_namespaces.h"
@@ -38,6 +39,7 @@ struct TopologyAwareOptions {
   std::vector<std::string> reserved_namespaces{};  // globs, beside kube-system
   PrivilegedNamespaces privileged{};
   CpuPriority default_priority = CpuPriority::kNone;
+  Alignment alignment = Alignment::kPrefer;
   PoolLevel unlimited_burstable = PoolLevel::kPackage;
 };
 

@@ -392,11 +392,15 @@ Status Placer::Shortage(const Demand& demand) const {
       int64_t{1000} * ExclusiveCount(need) + need.fraction > all) {
     return InvalidArgument("{}, but this node can grant no more than {}m", what, all);
   }
+  const bool anywhere = !demand.strict_hints || demand.hints.empty();
+  if (need.cpu_class == CpuClass::kExclusive && need.alignment != Alignment::kPrefer && anywhere) {
+    return WantOfPlace(demand, what);
+  }
   std::vector<int> asked;
   for (const Pool& pool : tree.pools()) {
     if (pool.parent < 0 || pool.parent == tree.root()) asked.push_back(pool.id);
   }
-  if (!demand.strict_hints || demand.hints.empty()) {
+  if (anywhere) {
     const CpuSet& isolated = root.isolated;
     const int free = need.isolated_required ? book_.cpus().FreeIsolated(root.id).size()
                                             : book_.cpus().Sliceable(root.id, need.fraction);
@@ -416,6 +420,31 @@ Status Placer::Shortage(const Demand& demand) const {
   return ResourceExhausted(
       "{}, but no pool that is near to all its devices and volumes can grant them now ({})", what,
       Levels(need, asked));
+}
+
+// What each place lacks for exclusive CPUs that must not be split. A container that runs stays in
+// its own.
+Status Placer::WantOfPlace(const Demand& demand, std::string_view what) const {
+  const Need& need = demand.need;
+  const std::string_view in_one = InOnePlace(need.alignment);
+  const bool stays = demand.keeps_held && ExclusiveCount(need) >= demand.held.size();
+  std::vector<std::pair<std::string_view, int>> free;
+  int most = 0;
+  for (const AlignedPlace& place : finder_.places().Of(need.alignment)) {
+    most = std::max(most, finder_.MostOf(need, place.cpus));
+    if (stays && !demand.held.IsSubsetOf(place.cpus)) continue;
+    free.emplace_back(place.name, finder_.FreeOf(demand, place.cpus));
+  }
+  if (ExclusiveCount(need) > most) {
+    return InvalidArgument("{} {}, but this node can grant no more than {} there", what, in_one,
+                           most);
+  }
+  if (free.empty()) {
+    return ResourceExhausted("{} {}, but the CPUs {} that it runs on are not, and it keeps them",
+                             what, in_one, demand.held.ToString());
+  }
+  return ResourceExhausted("{} {}{} ({})", what, in_one, stays ? ", where it runs" : "",
+                           DescribeLack(free, ExclusiveCount(need)));
 }
 
 std::string Placer::Needs(const Demand& demand) const {

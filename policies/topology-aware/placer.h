@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -61,6 +62,10 @@ class Placer {
   bool HasItsCount(const Need& need, const CpuSet& exclusive) const {
     return finder_.Meets(need, exclusive);
   }
+  // Of CPUs that it may have as they are: those in one place, if they must not be split.
+  CpuSet PartInOnePlace(const Need& need, const CpuSet& cpus, const CpuSet& preferred) const {
+    return finder_.PartInOnePlace(need, cpus, preferred);
+  }
 
  private:
   bool FindZone(Grant& grant, int pool) const;
@@ -76,6 +81,7 @@ class Placer {
   StatusOr<Grant> PlaceUnpooled(const Demand& demand) const;
   bool IsNear(const Demand& demand, int pool) const;
   Status Shortage(const Demand& demand) const;
+  Status WantOfPlace(const Demand& demand, std::string_view what) const;
   std::string Needs(const Demand& demand) const;
   std::string Levels(const Need& need, std::span<const int> pools) const;
 

@@ -198,6 +198,7 @@ Preferences ReadPreferences(const Pod& pod, std::string_view container_name) {
   reader.Bool("memory.preserve", preferences.preserve_memory);
   reader.Bool("allow-rebalance", preferences.allow_rebalance);
   reader.Bool("strict.topologyhints", preferences.hints.strict);
+  reader.Word("alignment", preferences.alignment, ParseAlignment);
   reader.Word("memory-type", preferences.memory_types, ParseMemoryTypes);
   reader.Word("unlimited-burstable", preferences.unlimited_burstable, ParsePoolLevel);
   // "default" is what the configuration says, as without the annotation.

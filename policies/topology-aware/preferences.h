@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/allocator/alignment.h"
 #include "pkg/config/config_node.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
@@ -44,6 +45,7 @@ struct Preferences {
   bool preserve_memory = false;
   bool allow_rebalance = false;  // of exclusive CPUs
   std::optional<CpuPriority> priority{};
+  std::optional<Alignment> alignment{};
   std::optional<PoolLevel> unlimited_burstable{};
   std::optional<MemoryTypes> memory_types{};
   std::chrono::milliseconds cold_start{0};  // at first PMEM only, for so long

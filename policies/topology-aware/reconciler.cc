@@ -199,7 +199,8 @@ CpuSet Reconciler::OwnCpus(const Entry& entry, const CpuSet& crowded) const {
   const CpuSet isolated = alone & book_.machine().isolated();
   const bool own = need.isolated || isolated.size() <= need.full;
   const std::array<CpuSet, 1> first = {own ? isolated : CpuSet()};
-  return TakeIdleGroups(book_.machine(), alone, need.full, first).value_or(CpuSet());
+  const CpuSet from = placer_.PartInOnePlace(need, alone, first.front());
+  return TakeIdleGroups(book_.machine(), from, need.full, first).value_or(CpuSet());
 }
 
 CpuSet Reconciler::WithHidden(const Entry& entry, const CpuSet& visible) const {

@@ -43,6 +43,12 @@ class PolicyNode {
     policy_ = *std::move(policy);
   }
 
+  // The same with another section of the configuration.
+  void ChangeSection(std::string_view section) {
+    section_ = section;
+    RestartPolicy();
+  }
+
   // The key, or the refusal.
   StatusOr<ContainerKey> Create(std::string_view name, QosClass qos, int64_t milli_cpu,
                                 const Container* predecessor = nullptr) {
@@ -130,7 +136,7 @@ class PolicyNode {
   const PolicyFactory factory_;
   const Machine machine_;
   const CpuSet reserved_;
-  const std::string section_;
+  std::string section_;
   const RuntimesConfig runtimes_;
   std::unique_ptr<Policy> policy_;
   TestSnapshot snapshot_;

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/allocator/alignment.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/pod_annotation.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kAnnotation = "alignment";
+constexpr size_t kNamedPlaces = 8;  // in a refusal
+
+// A place for each of the groups, and for what lies in none of them one in each part of `around`.
+std::vector<AlignedPlace> PlacesIn(std::vector<AlignedPlace> groups, const CpuSet& online,
+                                   const std::vector<AlignedPlace>& around,
+                                   std::string_view without) {
+  CpuSet left = online;
+  for (const AlignedPlace& group : groups)
+    left -= group.cpus;
+  for (const AlignedPlace& part : around) {
+    const CpuSet rest = left & part.cpus;
+    if (!rest.empty()) groups.push_back({fmt::format("{} {}", part.name, without), rest});
+  }
+  return groups;
+}
+
+std::vector<AlignedPlace> Named(std::string_view kind, const std::vector<CpuSet>& groups) {
+  std::vector<AlignedPlace> places;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (!groups[i].empty()) places.push_back({fmt::format("{} {}", kind, i), groups[i]});
+  }
+  return places;
+}
+
+std::vector<AlignedPlace> NodePlaces(const Machine& machine) {
+  std::vector<AlignedPlace> places;
+  for (const NumaNode& node : machine.nodes()) {
+    if (!node.cpus.empty()) places.push_back({fmt::format("NUMA node {}", node.id), node.cpus});
+  }
+  return places;
+}
+
+}  // namespace
+
+std::optional<Alignment> ParseAlignment(std::string_view text) {
+  if (EqualsIgnoreCase(text, "prefer")) return Alignment::kPrefer;
+  if (EqualsIgnoreCase(text, "package")) return Alignment::kPackage;
+  if (EqualsIgnoreCase(text, "numa")) return Alignment::kNuma;
+  if (EqualsIgnoreCase(text, "l3")) return Alignment::kL3;
+  return std::nullopt;
+}
+
+std::string_view ToString(Alignment alignment) {
+  switch (alignment) {
+    case Alignment::kPrefer:
+      return "prefer";
+    case Alignment::kPackage:
+      return "package";
+    case Alignment::kNuma:
+      return "numa";
+    case Alignment::kL3:
+      return "l3";
+  }
+  return "";
+}
+
+void ReadAlignment(MapReader& reader, Alignment& alignment) {
+  std::string text(ToString(alignment));
+  reader.Choice("Alignment", {"prefer", "numa", "l3", "package"}, text);
+  alignment = ParseAlignment(text).value_or(alignment);
+}
+
+AnnotatedAlignment ReadAlignmentAnnotation(const StringMap& annotations,
+                                           std::string_view container_name) {
+  const StatusOr<ConfigNode> value = ReadAnnotation(annotations, kAnnotation, container_name);
+  AnnotatedAlignment annotated;
+  if (value.ok() && value->kind == ConfigNode::Kind::kNull) return annotated;
+  if (value.ok() && value->kind == ConfigNode::Kind::kScalar) {
+    annotated.alignment = ParseAlignment(value->text);
+  }
+  if (!annotated.alignment) {
+    annotated.note = fmt::format(" (annotation {} ignored: unknown value)", kAnnotation);
+  }
+  return annotated;
+}
+
+AlignedPlaces::AlignedPlaces(const Machine& machine) {
+  auto& packages = places_[static_cast<size_t>(Alignment::kPackage)];
+  auto& nodes = places_[static_cast<size_t>(Alignment::kNuma)];
+  auto& caches = places_[static_cast<size_t>(Alignment::kL3)];
+  packages = Named("package", machine.packages());
+  nodes = PlacesIn(NodePlaces(machine), machine.online(), packages, "without NUMA node");
+  caches =
+      PlacesIn(Named("L3 cache", machine.l3_groups()), machine.online(), nodes, "without L3 cache");
+}
+
+bool AlignedPlaces::IsAligned(Alignment alignment, const CpuSet& cpus) const {
+  if (alignment == Alignment::kPrefer) return true;
+  return std::ranges::any_of(
+      Of(alignment), [&](const AlignedPlace& place) { return cpus.IsSubsetOf(place.cpus); });
+}
+
+std::string_view InOnePlace(Alignment alignment) {
+  switch (alignment) {
+    case Alignment::kPrefer:
+      return "";
+    case Alignment::kPackage:
+      return "in one package";
+    case Alignment::kNuma:
+      return "in one NUMA node";
+    case Alignment::kL3:
+      return "in one L3 cache";
+  }
+  return "";
+}
+
+std::string DescribeLack(const std::vector<std::pair<std::string_view, int>>& free, int needed) {
+  std::string text;
+  for (size_t i = 0; i < std::min(free.size(), kNamedPlaces); ++i) {
+    text += fmt::format("{}{}: {} of {} CPUs free", text.empty() ? "" : "; ", free[i].first,
+                        free[i].second, needed);
+  }
+  if (free.size() > kNamedPlaces) text += fmt::format("; and {} more", free.size() - kNamedPlaces);
+  return text;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/allocator/alignment.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::Cpus;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> Names(const Machine& machine, Alignment alignment) {
+  std::vector<std::string> names;
+  const AlignedPlaces places(machine);
+  for (const AlignedPlace& place : places.Of(alignment))
+    names.push_back(place.name + " " + place.cpus.ToString());
+  return names;
+}
+
+TEST(AlignmentTest, PlacesAreThoseOfTheMachine) {
+  EXPECT_THAT(Names(test::S2Ht(), Alignment::kNuma),
+              ElementsAre("NUMA node 0 0,2,4,6,8,10", "NUMA node 1 1,3,5,7,9,11"));
+  EXPECT_THAT(
+      Names(test::U16TwoNodes(), Alignment::kL3),
+      ElementsAre("L3 cache 0 0-3", "L3 cache 1 4-7", "L3 cache 2 8-11", "L3 cache 3 12-15"));
+  EXPECT_THAT(Names(test::F80(), Alignment::kPackage),
+              ElementsAre("package 0 0-9,40-49", "package 1 10-19,50-59", "package 2 20-29,60-69",
+                          "package 3 30-39,70-79"));
+  EXPECT_THAT(Names(test::F80(), Alignment::kPrefer), ElementsAre());
+}
+
+TEST(AlignmentTest, EveryCpuHasAPlace) {
+  Machine::Parts parts = test::PartsOf(std::vector<Cpu>(test::U16().cpus()));
+  for (int cpu = 12; cpu < 16; ++cpu)
+    parts.cpus[static_cast<size_t>(cpu)].l3 = -1;
+  const Machine machine = test::MakeMachine(std::move(parts));
+  const AlignedPlaces places(machine);
+  CpuSet all;
+  for (const AlignedPlace& place : places.Of(Alignment::kL3))
+    all |= place.cpus;
+  EXPECT_EQ(all, machine.online());
+  EXPECT_EQ(places.Of(Alignment::kL3).back().name, "NUMA node 0 without L3 cache");
+  EXPECT_TRUE(places.IsAligned(Alignment::kL3, Cpus("12-15")));
+  EXPECT_FALSE(places.IsAligned(Alignment::kL3, Cpus("11-12")));
+  EXPECT_TRUE(places.IsAligned(Alignment::kPrefer, Cpus("0-15")));
+}
+
+TEST(AlignmentTest, ReadsAnnotationsOfPodAndContainer) {
+  const StringMap annotations = {{"alignment.resource-policy.nri.io/pod", "L3"},
+                                 {"alignment.resource-policy.nri.io/container.main", "numa"},
+                                 {"alignment.resource-policy.nri.io/container.odd", "core"}};
+  EXPECT_EQ(ReadAlignmentAnnotation(annotations, "main").alignment, Alignment::kNuma);
+  EXPECT_EQ(ReadAlignmentAnnotation(annotations, "side").alignment, Alignment::kL3);
+  EXPECT_EQ(ReadAlignmentAnnotation(annotations, "odd").alignment, std::nullopt);
+  EXPECT_EQ(ReadAlignmentAnnotation(annotations, "odd").note,
+            " (annotation alignment ignored: unknown value)");
+  EXPECT_EQ(ReadAlignmentAnnotation({}, "main").note, "");
+}
+
+TEST(AlignmentTest, TheLackIsBounded) {
+  EXPECT_EQ(DescribeLack({{"NUMA node 0", 3}, {"NUMA node 1", 0}}, 4),
+            "NUMA node 0: 3 of 4 CPUs free; NUMA node 1: 0 of 4 CPUs free");
+  const std::vector<std::pair<std::string_view, int>> many(1000, {"L3 cache 7", 1});
+  const std::string text = DescribeLack(many, 2);
+  EXPECT_LT(text.size(), 400);
+  EXPECT_THAT(text, HasSubstr("; and 992 more"));
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exclusive CPUs that have to lie in one place of the machine.
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "policies/exclusive/exclusive_pools.h"
+
+namespace resmgr {
+
+CpuSet ExclusivePools::Usable(const CpuClaim& claim, const CpuSet& free) const {
+  CpuSet usable = claim.require_isolated ? CpuSet() : free & ordinary_;
+  const bool never = claim.prefer_isolated == false && !claim.require_isolated;
+  if (!never) usable |= free & cpus_.isolated;
+  return picker_.Grantable(usable);
+}
+
+// What the options choose, where that lies in one place; else from the place where it fits
+// tightest. A new attempt has the CPUs of the former one in any case: they were granted.
+StatusOr<ExclusivePicker::Pick> ExclusivePools::TakeAligned(const CpuClaim& claim,
+                                                            const ExclusivePicker::Need& need,
+                                                            const CpuSet& granted) const {
+  StatusOr<ExclusivePicker::Pick> anywhere =
+      picker_.Take(need, ordinary_ - granted, cpus_.isolated - granted);
+  if (!anywhere.ok() && anywhere.status().code() != StatusCode::kResourceExhausted) return anywhere;
+  const bool good = anywhere.ok() && (places_.IsAligned(claim.alignment, anywhere->cpus) ||
+                                      anywhere->cpus.IsSubsetOf(need.former));
+  if (good) return anywhere;
+  std::multimap<int, const AlignedPlace*> tightest;
+  for (const AlignedPlace& place : places_.Of(claim.alignment)) {
+    const int free = Usable(claim, place.cpus - granted).size();
+    if (free >= claim.exclusive) tightest.emplace(free, &place);
+  }
+  Status failed;
+  for (const auto& [free, place] : tightest) {
+    ExclusivePicker::Need inside = need;
+    inside.former &= place->cpus;
+    inside.left_by_pod &= place->cpus;
+    StatusOr<ExclusivePicker::Pick> pick = picker_.Take(inside, (ordinary_ & place->cpus) - granted,
+                                                        (cpus_.isolated & place->cpus) - granted);
+    if (pick.ok()) return pick;
+    failed = pick.status();
+  }
+  return failed.ok() ? WantOfPlace(claim, {}, granted) : failed;
+}
+
+StatusOr<ExclusivePicker::Pick> ExclusivePools::GrowAligned(const CpuSet& current,
+                                                            const CpuClaim& claim) const {
+  CpuSet free = Grantable() - granted_;
+  if (claim.alignment == Alignment::kPrefer) return picker_.Grow(current, claim.exclusive, free);
+  for (const AlignedPlace& place : places_.Of(claim.alignment)) {
+    if (!current.IsSubsetOf(place.cpus)) continue;
+    StatusOr<ExclusivePicker::Pick> pick =
+        picker_.Grow(current, claim.exclusive, free & place.cpus);
+    if (pick.ok() || pick.status().code() != StatusCode::kResourceExhausted) return pick;
+  }
+  return WantOfPlace(claim, current, granted_ - current);
+}
+
+CpuSet ExclusivePools::PlaceToKeep(const CpuSet& current, const CpuClaim& claim) const {
+  const AlignedPlace* best = nullptr;
+  int best_size = 0;
+  for (const AlignedPlace& place : places_.Of(claim.alignment)) {
+    const int size = picker_.Grantable(current & place.cpus).size();
+    if (size < claim.exclusive || (best != nullptr && size >= best_size)) continue;
+    best = &place;
+    best_size = size;
+  }
+  return best == nullptr ? CpuSet() : best->cpus;
+}
+
+// What each place lacks; of a container that runs on `current` and stays there, its own.
+Status ExclusivePools::WantOfPlace(const CpuClaim& claim, const CpuSet& current,
+                                   const CpuSet& granted) const {
+  const std::string_view in_one = InOnePlace(claim.alignment);
+  const std::string what = fmt::format("needs {} {} CPU{} {}", claim.exclusive,
+                                       claim.require_isolated ? "isolated" : "exclusive",
+                                       claim.exclusive == 1 ? "" : "s", in_one);
+  std::vector<std::pair<std::string_view, int>> free;
+  int most = 0;
+  for (const AlignedPlace& place : places_.Of(claim.alignment)) {
+    most = std::max(most, Usable(claim, place.cpus).size());
+    if (!current.IsSubsetOf(place.cpus)) continue;
+    free.emplace_back(place.name, Usable(claim, place.cpus - granted).size());
+  }
+  if (claim.exclusive > most) {
+    return InvalidArgument("{}, but this node can grant no more than {} there", what, most);
+  }
+  if (free.empty()) {
+    return ResourceExhausted("{}, but the CPUs {} that it runs on are not, and it keeps them", what,
+                             current.ToString());
+  }
+  return ResourceExhausted("{}{} ({})", what, current.empty() ? "" : ", where it runs",
+                           DescribeLack(free, claim.exclusive));
+}
+
+}  // namespace resmgr
