@@ -68,7 +68,8 @@ CpuClaim StaticClaim(const StaticOptions& options, const Pod& pod, const Contain
             .value_or(false);
     const AnnotatedAlignment annotated = ReadAlignmentAnnotation(pod.annotations, container.name);
     claim.alignment = annotated.alignment.value_or(options.alignment);
-    claim.why = fmt::format("Guaranteed pod with {}{}", CountText(claim.exclusive, "whole CPU"), annotated.note);
+    claim.why = fmt::format("Guaranteed pod with {}{}", CountText(claim.exclusive, "whole CPU"),
+                            annotated.note);
     if (MayAskForMore(container)) claim.why += kMayAskForMoreNote;
   }
   claim.why += container.needs_note;
