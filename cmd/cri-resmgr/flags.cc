@@ -64,9 +64,9 @@ void DeclareMode(CommandLine& line, Flags& flags) {
   line.Group("Mode");
   line.Flag("mode", "MODE",
             "How the daemon learns of containers: \"relay\" serves the kubelet on -relay-socket; "
-            "\"nri-plugin\" runs as a plugin of a runtime that has NRI (containerd 1.7, CRI-O 1.26 "
-            "and newer), without a change to the kubelet; \"docker\" serves clients of the Docker "
-            "API on -relay-socket.",
+            "\"nri-plugin\" runs as a plugin of a runtime that has NRI (containerd 1.7, CRI-O "
+            "1.26.2 and newer), without a change to the kubelet; \"docker\" serves clients of the "
+            "Docker API on -relay-socket.",
             "relay", [&flags](std::string_view mode) -> Status {
               RESMGR_ASSIGN_OR_RETURN(flags.mode, ParseMode(mode));
               return OkStatus();

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
 
@@ -121,8 +122,8 @@ std::string_view InOnePlace(Alignment alignment) {
 std::string DescribeLack(const std::vector<std::pair<std::string_view, int>>& free, int needed) {
   std::string text;
   for (size_t i = 0; i < std::min(free.size(), kNamedPlaces); ++i) {
-    text += fmt::format("{}{}: {} of {} CPUs free", text.empty() ? "" : "; ", free[i].first,
-                        free[i].second, needed);
+    text += fmt::format("{}{}: {} of {} free", text.empty() ? "" : "; ", free[i].first,
+                        free[i].second, CountText(needed, "CPU"));
   }
   if (free.size() > kNamedPlaces) text += fmt::format("; and {} more", free.size() - kNamedPlaces);
   return text;

@@ -66,6 +66,7 @@ TEST(AlignmentTest, ReadsAnnotationsOfPodAndContainer) {
 TEST(AlignmentTest, TheLackIsBounded) {
   EXPECT_EQ(DescribeLack({{"NUMA node 0", 3}, {"NUMA node 1", 0}}, 4),
             "NUMA node 0: 3 of 4 CPUs free; NUMA node 1: 0 of 4 CPUs free");
+  EXPECT_EQ(DescribeLack({{"L3 cache 2", 0}}, 1), "L3 cache 2: 0 of 1 CPU free");
   const std::vector<std::pair<std::string_view, int>> many(1000, {"L3 cache 7", 1});
   const std::string text = DescribeLack(many, 2);
   EXPECT_LT(text.size(), 400);

@@ -57,8 +57,7 @@ void ConfigOptions::DeclarePolicyFlags(CommandLine& line, const ConfigChecks& ch
   line.Flag("available-resources", "CPU=CPUS",
             "CPUs that policies may use: a list (CPU=cpuset:0-15 or CPU=0-7,16-23), a number of "
             "them (CPU=8) or those of a cgroup (CPU=cgroup:DIR).",
-            "all CPUs that this process may use",
-            cpu_setter("available-resources", available_cpus));
+            "all CPUs that pods may use", cpu_setter("available-resources", available_cpus));
   line.Flag("reserved-resources", "CPU=CPUS",
             "CPUs that are reserved for the system and never granted exclusively: in the same "
             "forms, or as an amount (CPU=750m) that is rounded up to whole CPUs. They must be "

@@ -22,6 +22,7 @@
 namespace resmgr {
 namespace {
 
+using testing::ContainerEq;
 using testing::IsEmpty;
 using testing::IsSupersetOf;
 using testing::SizeIs;
@@ -152,6 +153,22 @@ TEST(DocumentationTest, HasEveryConfigurationKey) {
     EXPECT_TRUE(std::regex_search(pages, std::regex(fmt::format("`[A-Za-z.-]*\\b{}\\b", key))))
         << key;
   }
+}
+
+TEST(DocumentationTest, HasEveryFieldOfNriPlugins) {
+  const fs::path file = fs::path(testing::TempDir()) / fmt::format("fields-{}.yaml", getpid());
+  std::ofstream(file) << "nri: {Host: {Unsupported: {x: fail}}}\n";
+  const Output output = Answer(
+      "cri-resmgr", fmt::format("-config {} -relay-dir /nonexistent -check-config", file.string()));
+  fs::remove(file);
+  const size_t known = output.text.find("known here: ");
+  ASSERT_NE(known, std::string::npos) << output.text;
+  const std::set<std::string> names = Matches(output.text.substr(known), "[ ]([A-Za-z]+)(?=,|$)");
+  ASSERT_GE(names.size(), 40U);
+  std::string section = Read(kSource / "docs/nri-plugins.md");
+  section = section.substr(section.find("\n## Names of the fields\n") + 1);
+  section = section.substr(0, section.find("\n## "));
+  EXPECT_THAT(Matches(section, "`([A-Z][A-Za-z]+)`"), ContainerEq(names));
 }
 
 TEST(DocumentationTest, HasEveryAnnotation) {

@@ -4,6 +4,9 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include <fmt/ranges.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/nri/host/field_ledger.h"
@@ -22,6 +25,13 @@ std::optional<api::Field> FieldNamed(std::string_view name) {
     if (EqualsIgnoreCase(name, FieldName(field))) return field;
   }
   return std::nullopt;
+}
+
+std::vector<std::string_view> KnownFields() {
+  std::vector<std::string_view> names{kDeviceRules};
+  for (int number = 1; number < api::Field_ARRAYSIZE; ++number)
+    names.push_back(FieldName(static_cast<api::Field>(number)));
+  return names;
 }
 
 }  // namespace
@@ -63,10 +73,8 @@ StatusOr<UnsupportedPolicy> UnsupportedPolicyOf(const NriHostConfig& config) {
   for (const auto& [name, failure] : config.unsupported) {
     const auto field = FieldNamed(name);
     if (!field) {
-      return InvalidArgument(
-          "nri.Host.Unsupported: NRI has no field \"{}\"; they are called as in Rlimits, OciHooks, "
-          "CgroupsPath",
-          Printable(name, 64));
+      return InvalidArgument("nri.Host.Unsupported: NRI has no field \"{}\"; known here: {}",
+                             Printable(name, 64), fmt::join(KnownFields(), ", "));
     }
     policy.Set(*field, failure);
   }

@@ -8,7 +8,10 @@ namespace resmgr::nri {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(HostConfigTest, TheDefaultsAreThoseOfTheHost) {
@@ -66,6 +69,9 @@ TEST(HostConfigTest, WhatTheCriCannotExpressIsNamedAsInNri) {
   EXPECT_EQ(policy->Of({.field = api::FIELD_SYSCTL}), FailurePolicy::kFail) << "the default";
   config.unsupported = {{"None", FailurePolicy::kIgnore}};
   EXPECT_EQ(UnsupportedPolicyOf(config).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(UnsupportedPolicyOf(config).status()),
+              AllOf(HasSubstr("no field \"None\"; known here: DeviceRules, Annotations, "),
+                    EndsWith(", MemoryPolicy")));
 }
 
 TEST(HostConfigTest, TheValidatorRejectsWhatItIsTold) {
