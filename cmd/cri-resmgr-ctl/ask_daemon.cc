@@ -60,7 +60,7 @@ StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view meth
   if (answer.reply.ok() || !MayBeOfAnother(answer.reply.status().code())) return answer.reply;
   const Answer probe = Ask(socket, "Status", "{}", kProbeTimeout);
   if (probe.connected.ok() && !probe.reply.ok()) {
-    return Unavailable("{} is not a cri-resmgr admin socket", socket);
+    return Unavailable("{} is not a cri-resmgr admin socket, or the daemon has just ended", socket);
   }
   if (answer.reply.status().code() == StatusCode::kUnimplemented) {
     return Unimplemented("the daemon at {} is of another version: it cannot do this", socket);
