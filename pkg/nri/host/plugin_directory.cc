@@ -81,7 +81,8 @@ StatusOr<PluginFile> ReadPluginFile(const std::string& plugin_path, const std::s
   const size_t dash = std::min(file.find('-'), file.size());
   plugin.index = file.substr(0, dash);
   plugin.name = file.substr(std::min(dash + 1, file.size()));
-  RESMGR_RETURN_IF_ERROR(CheckPluginName(plugin.index, plugin.name));
+  RESMGR_RETURN_IF_ERROR(
+      Annotate(CheckPluginName(plugin.index, plugin.name), "its file is not called NN-name"));
   if (IsWebAssembly(path)) return Unimplemented("WebAssembly plugins cannot be run");
   RESMGR_ASSIGN_OR_RETURN(plugin.config, ConfigOf(config_path, plugin));
   return plugin;

@@ -82,6 +82,7 @@ TEST_F(PluginDirectoryTest, WhatCannotBeAPluginCostsTheOthersNothing) {
   EXPECT_THAT(Read(), ElementsAre("10-good: "));
   EXPECT_THAT(warnings_, SizeIs(5));
   EXPECT_THAT(warnings_, testing::Contains(HasSubstr("WebAssembly")));
+  EXPECT_THAT(warnings_, testing::Contains(HasSubstr("its file is not called NN-name")).Times(3));
 }
 
 // A FIFO would hang, and a device never end.
