@@ -77,7 +77,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto mapped = host::MapAdjustment(wanted, context);
   if (!mapped.ok()) return 0;
   host::FoundFiles found{.seccomp_profile = "/profile"};
-  found.devices.assign(mapped->host_files.devices.size(), "/dev/found");
+  for (const host::WantedDevice& wanted_device : mapped->host_files.devices) {
+    found.devices.push_back({.path = "/dev/found",
+                             .mode = wanted_device.mode.value_or(0),
+                             .uid = wanted_device.uid.value_or(0),
+                             .gid = wanted_device.gid.value_or(0)});
+  }
+  found.below.resize(mapped->host_files.mounts.size());
   if (!host::AddHostFiles(found, context, *mapped).ok()) __builtin_trap();
   const auto spliced = resmgr::SpliceAdjustment(resmgr::Operation::kCreateContainer, request_bytes,
                                                 mapped->adjustment);
