@@ -116,7 +116,8 @@ TEST_F(HttpServerTest, ManyClientsDelayNoOther) {
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_THAT(Ask("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 200"));
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+    // With room for a machine that is busy: each silent client that is waited for costs three.
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(2'900));
   }
 }
 

@@ -468,13 +468,14 @@ TEST_F(PipelineTest, RemembersWhichPluginOfAStageChangedWhat) {
   const auto change = [](const char* key) {
     return FieldChange{.field = Field::kEnvironment, .key = key};
   };
-  EXPECT_THAT(
-      pipeline_.owners().Of(ContainerId("id")),
-      testing::UnorderedElementsAre(
-          FieldOwner{.change = change("A"), .stage = "nri", .plugin = "10-env"},
-          FieldOwner{.change = change("B"), .stage = "nri"},
-          FieldOwner{
-              .change = {.field = Field::kCpusetCpus}, .stage = "nri", .plugin = "20-cpus"}));
+  EXPECT_THAT(pipeline_.owners().Of(ContainerId("id")),
+              testing::UnorderedElementsAre(
+                  FieldOwner{.change = change("A"), .stage = "nri", .plugin = "10-env"},
+                  FieldOwner{.change = change("B"), .stage = "nri"},
+                  FieldOwner{.change = {.field = Field::kCpusetCpus},
+                             .stage = "nri",
+                             .plugin = "20-cpus",
+                             .value = "3"}));
   EXPECT_THAT(pipeline_.owners().LeftOutOf(ContainerId("id")), ElementsAre("10-env wants hooks"));
 }
 

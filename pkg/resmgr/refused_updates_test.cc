@@ -286,7 +286,8 @@ TEST_F(RefusedUpdatesTest, OneOfFiveHundredThatIsRefusedForEverDelaysFiftyStarts
         return decided.has_value();
       }));
       started = decided->ok();
-      refused += started ? 0 : 1;
+      // On a busy machine the answers of five hundred may take longer than a start waits.
+      refused += !started && Message(*decided).find("shared250") != std::string_view::npos ? 1 : 0;
     }
     node.Started(*app);
     longest =
