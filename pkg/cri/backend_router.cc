@@ -280,47 +280,47 @@ Status CallRouting::Claim(Kind kind, std::string_view message) {
 
 void CallRouting::OnReplies(std::vector<h2::SliceQueue>& messages) {
   if (route_.tells != CallRoute::Tells::kList) return;
-  ImageIds& ids = backends().image_ids();
-  if (route_.id_kind == Kind::kContainer) {
+  if (route_.image_ids != ImageIds::In::kNone) {
     for (const h2::SliceQueue& message : messages)
-      ids.NoteContainers(message.ToString());
+      backends().image_ids().Note(route_.image_ids, message.ToString());
   }
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::string message = messages[i].ToString();
     if (!filtered_) {
       (void)LearnList(router_.backends().owners(), route_.id_kind, i, message, list_begin_);
     }
-    std::optional<std::string> own = WithoutThoseOfOthers(backends(), route_.id_kind, i, message);
-    if (route_.id_kind == Kind::kContainer) {
-      std::optional<std::string> shown =
-          ids.ContainersAsShown(own ? std::string_view(*own) : message);
-      if (shown) own = std::move(shown);
-    }
+    const std::optional<std::string> own =
+        Shown(message, WithoutThoseOfOthers(backends(), route_.id_kind, i, message));
     if (!own) continue;
     messages[i].Clear();
     messages[i].Append(h2::Slice::Copy(*own));
   }
 }
 
+// `own`: what is left of the message, nullopt: all.
+std::optional<std::string> CallRouting::Shown(std::string_view message,
+                                              std::optional<std::string> own) const {
+  std::optional<std::string> shown =
+      backends().image_ids().AsShown(route_.image_ids, own ? std::string_view(*own) : message);
+  return shown ? std::move(shown) : std::move(own);
+}
+
+std::optional<std::string> CallRouting::Rewrite(std::string_view message) {
+  backends().image_ids().Note(route_.image_ids, message);
+  return Shown(message, std::nullopt);
+}
+
 std::optional<std::string> CallRouting::OwnPart(size_t runtime, std::string_view message) const {
-  ImageIds& ids = backends().image_ids();
-  if (route_.image == CallRoute::Image::kInFilter) {
-    ids.NoteImages(message);
-    return ids.ImagesAsShown(message);
-  }
+  backends().image_ids().Note(route_.image_ids, message);
   if (route_.tells == CallRoute::Tells::kPart) {
-    std::optional<std::string> own =
-        WithoutThoseOfOthers(backends(), route_.id_kind, runtime, message);
-    if (route_.id_kind != Kind::kContainer) return own;
-    const std::string_view part = own ? std::string_view(*own) : message;
-    ids.NoteContainers(part);
-    std::optional<std::string> shown = ids.ContainersAsShown(part);
-    return shown ? std::move(shown) : std::move(own);
+    return Shown(message, WithoutThoseOfOthers(backends(), route_.id_kind, runtime, message));
   }
-  if (route_.tells != CallRoute::Tells::kEvent) return std::nullopt;
   constexpr uint32_t kContainerId = 1;  // of ContainerEventResponse; a pod sandbox's, too
-  if (!backends().IsEventOfOther(runtime, TextOfField(message, kContainerId))) return std::nullopt;
-  return "";
+  if (route_.tells == CallRoute::Tells::kEvent &&
+      backends().IsEventOfOther(runtime, TextOfField(message, kContainerId))) {
+    return "";
+  }
+  return Shown(message, std::nullopt);
 }
 
 }  // namespace resmgr

@@ -94,6 +94,10 @@ class CallRouting {
   bool streams() const { return route_.by == CallRoute::By::kEach; }
   // How the replies of all become one (CallRoute::merge).
   MergeReplies merge() const { return route_.merge; }
+  // Whether what backend() answers is to pass through Rewrite.
+  bool RewritesReply() const { return !all_ && route_.image_ids != ImageIds::In::kNone; }
+  // A message of it as the client is to see it; nullopt: as it is.
+  std::optional<std::string> Rewrite(std::string_view message);
   // Whether OnReply looks at the message.
   bool ReadsReply() const;
 
@@ -105,7 +109,8 @@ class CallRouting {
   // The same where all were asked: each one's message. Removes the entries whose id belongs to
   // another runtime.
   void OnReplies(std::vector<h2::SliceQueue>& messages);
-  // The part of a stream's message without such entries; nullopt: all of it, "": nothing.
+  // The part of a stream's message without such entries, as the client is to see it; nullopt: all
+  // of it, "": nothing.
   std::optional<std::string> OwnPart(size_t runtime, std::string_view message) const;
 
  private:
@@ -113,6 +118,7 @@ class CallRouting {
   // Not OK: the image is to be removed nowhere.
   Status SpareThoseInNeed(const ImageNeeds::Needs& needs);
   Status Claim(IdOwners::Kind kind, std::string_view message);
+  std::optional<std::string> Shown(std::string_view message, std::optional<std::string> own) const;
 
   BackendRouter& router_;
   const CallRoute route_;

@@ -101,22 +101,35 @@ h2::HeaderBlock Call::HeadersToSend(bool other_message) const {
 
 bool Call::RewritesReply() const {
   return (aliased_ != nullptr && aliased_->RewritesReply()) ||
+         (routing_ != nullptr && routing_->RewritesReply()) ||
          (LookedAt() && reading_->stages->call.ShowsAsked());
+}
+
+std::optional<std::string> Call::RewrittenReply(std::string_view message) {
+  std::optional<std::string> whole;
+  const auto pass = [&](const BodyRewriter::Rewrite& rewrite) {
+    std::optional<std::string> changed = rewrite(whole ? std::string_view(*whole) : message);
+    if (changed) whole = std::move(changed);
+  };
+  if (aliased_ != nullptr && aliased_->RewritesReply()) {
+    pass([this](std::string_view text) { return aliased_->Rewrite(text); });
+  }
+  if (routing_ != nullptr && routing_->RewritesReply()) {
+    pass([this](std::string_view text) { return routing_->Rewrite(text); });
+  }
+  if (LookedAt() && reading_->stages->call.ShowsAsked()) {
+    pass([this](std::string_view text) {
+      return WithCpuNumbers(
+          text, [this](CpuNumbers& reported) { reading_->stages->call.ShowAsked(reported); });
+    });
+  }
+  return whole;
 }
 
 void Call::BeginRewriting() {
   if (!RewritesReply()) return;
-  BodyRewriter::Rewrite rewrite = [this](std::string_view message) {
-    return aliased_->Rewrite(message);
-  };
-  if (aliased_ == nullptr || !aliased_->RewritesReply()) {
-    rewrite = [this](std::string_view message) {
-      return WithCpuNumbers(message, [this](CpuNumbers& reported) {
-        if (LookedAt()) reading_->stages->call.ShowAsked(reported);
-      });
-    };
-  }
-  rewriting_ = std::make_unique<Rewriting>(std::move(rewrite));
+  rewriting_ = std::make_unique<Rewriting>(
+      [this](std::string_view message) { return RewrittenReply(message); });
 }
 
 bool Call::Forward(const h2::HeaderBlock& headers, bool end) {

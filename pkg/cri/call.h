@@ -86,6 +86,7 @@ class Call final : public h2::StreamHandler,
   // Its messages become others: handlers have aliases, or the client is shown what it asked for.
   // Known from when it is forwarded.
   bool RewritesReply() const;
+  std::optional<std::string> RewrittenReply(std::string_view message);
   void BeginRewriting();
   // Opens the runtime's stream; false when the call was finished instead.
   bool Forward(const h2::HeaderBlock& headers, bool end);

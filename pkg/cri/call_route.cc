@@ -12,6 +12,7 @@ namespace resmgr {
 namespace {
 
 using By = CallRoute::By;
+using Ids = ImageIds::In;
 using Kind = IdOwners::Kind;
 using Tells = CallRoute::Tells;
 
@@ -20,11 +21,11 @@ struct NamedRoute {
   CallRoute route;
 };
 
-constexpr CallRoute OfPod(Tells tells = Tells::kNothing) {
-  return {.by = By::kId, .id_kind = Kind::kPodSandbox, .tells = tells};
+constexpr CallRoute OfPod(Tells tells = Tells::kNothing, Ids image_ids = Ids::kNone) {
+  return {.by = By::kId, .id_kind = Kind::kPodSandbox, .image_ids = image_ids, .tells = tells};
 }
-constexpr CallRoute OfContainer(Tells tells = Tells::kNothing) {
-  return {.by = By::kId, .id_kind = Kind::kContainer, .tells = tells};
+constexpr CallRoute OfContainer(Tells tells = Tells::kNothing, Ids image_ids = Ids::kNone) {
+  return {.by = By::kId, .id_kind = Kind::kContainer, .image_ids = image_ids, .tells = tells};
 }
 
 // Of the RuntimeService. Filters: PodSandboxFilter.id = 1, PodSandboxStatsFilter.id = 1,
@@ -38,7 +39,7 @@ constexpr std::array kRoutes = {
     NamedRoute{"CheckpointPod", OfPod()},
     NamedRoute{"StopPodSandbox", OfPod()},
     NamedRoute{"RemovePodSandbox", OfPod(Tells::kRemoved)},
-    NamedRoute{"PodSandboxStatus", OfPod()},
+    NamedRoute{"PodSandboxStatus", OfPod(Tells::kNothing, Ids::kPodStatus)},
     NamedRoute{"PodSandboxStats", OfPod()},
     NamedRoute{"PortForward", OfPod()},
     NamedRoute{"UpdatePodSandboxResources", OfPod()},
@@ -47,7 +48,7 @@ constexpr std::array kRoutes = {
     NamedRoute{"StartContainer", OfContainer()},
     NamedRoute{"StopContainer", OfContainer()},
     NamedRoute{"RemoveContainer", OfContainer(Tells::kRemoved)},
-    NamedRoute{"ContainerStatus", OfContainer()},
+    NamedRoute{"ContainerStatus", OfContainer(Tells::kNothing, Ids::kStatus)},
     NamedRoute{"ContainerStats", OfContainer()},
     NamedRoute{"UpdateContainerResources", OfContainer()},
     NamedRoute{"ReopenContainerLog", OfContainer()},
@@ -65,6 +66,7 @@ constexpr std::array kRoutes = {
                 .id_kind = Kind::kContainer,
                 .filter_container_id = 1,
                 .filter_pod_sandbox_id = 3,
+                .image_ids = Ids::kContainers,
                 .tells = Tells::kList}},
     NamedRoute{"ListContainerStats",
                {.by = By::kAll, .filter_container_id = 1, .filter_pod_sandbox_id = 2}},
@@ -83,28 +85,38 @@ constexpr std::array kRoutes = {
                {.by = By::kEach,
                 .filter_container_id = 1,
                 .filter_pod_sandbox_id = 3,
+                .image_ids = Ids::kContainers,
                 .tells = Tells::kPart}},
     NamedRoute{"StreamContainerStats",
                {.by = By::kEach, .filter_container_id = 1, .filter_pod_sandbox_id = 2}},
     NamedRoute{"StreamPodSandboxStats", {.by = By::kEach, .filter_pod_sandbox_id = 1}},
     NamedRoute{"StreamPodSandboxMetrics", {.by = By::kEach}},
-    NamedRoute{"GetContainerEvents", {.by = By::kEach, .tells = Tells::kEvent}},
+    NamedRoute{"GetContainerEvents",
+               {.by = By::kEach, .image_ids = Ids::kEvent, .tells = Tells::kEvent}},
 };
 
 // Of the ImageService. StreamImages passes an image that several runtimes have as often as they
 // have it: that its ids are unique would take all of them to be kept.
 constexpr std::array kImageRoutes = {
-    NamedRoute{"PullImage", {.by = By::kImagePull, .id_kind = Kind::kPodUid}},
+    NamedRoute{"PullImage",
+               {.by = By::kImagePull, .id_kind = Kind::kPodUid, .image_ids = Ids::kPull}},
     NamedRoute{"ImageStatus",
-               {.by = By::kAll, .image = CallRoute::Image::kItself, .merge = MergeImageStatus}},
+               {.by = By::kAll,
+                .image = CallRoute::Image::kItself,
+                .image_ids = Ids::kImages,
+                .merge = MergeImageStatus}},
     NamedRoute{"RemoveImage",
                {.by = By::kAll,
                 .image = CallRoute::Image::kItself,
                 .spares_needed = true,
                 .merge = MergeEmpty}},
     NamedRoute{"ListImages",
-               {.by = By::kAll, .image = CallRoute::Image::kInFilter, .merge = MergeImages}},
-    NamedRoute{"StreamImages", {.by = By::kEach, .image = CallRoute::Image::kInFilter}},
+               {.by = By::kAll,
+                .image = CallRoute::Image::kInFilter,
+                .image_ids = Ids::kImages,
+                .merge = MergeImages}},
+    NamedRoute{"StreamImages",
+               {.by = By::kEach, .image = CallRoute::Image::kInFilter, .image_ids = Ids::kImages}},
     NamedRoute{"ImageFsInfo", {.by = By::kAll, .merge = MergeImageFsInfo}},
 };
 

@@ -9,6 +9,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/cri/id_owners.h"
+#include "pkg/cri/image_ids.h"
 #include "pkg/cri/method_table.h"
 #include "pkg/cri/reply_merge.h"
 
@@ -38,6 +39,8 @@ struct CallRoute {
   // kAll and kEach: where the ImageSpec is that may name a handler, in the request's field 1.
   enum class Image { kNone, kItself, kInFilter };
   Image image = Image::kNone;
+  // Where replies have ids of images.
+  ImageIds::In image_ids = ImageIds::In::kNone;
   // Runtimes that need the image are left out (image_needs.h).
   bool spares_needed = false;
   // What an OK reply tells of ids: a new one (in its field 1), that the request's is gone, or all

@@ -3,19 +3,66 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <utility>
 
 #include "pkg/cri/edit_fields.h"
-#include "pkg/cri/for_each_field.h"
 
 namespace resmgr {
 namespace {
 
 constexpr std::string_view kDigestPrefix = "sha256:";
 
-constexpr uint32_t kListedImage = 1;  // also ImageStatusResponse.image; Container of a list
-constexpr std::array kPathOfImageId = {kListedImage, kIdOfImage};
-constexpr std::array kPathOfContainerRef = {kListedImage, kRefOfContainer};
-constexpr std::array kPathOfContainerImage = {kListedImage, kImageIdOfContainer};
+using Path = std::span<const uint32_t>;
+
+// Where the ids are.
+std::array<Path, 2> PathsOf(ImageIds::In in) {
+  constexpr uint32_t kListed = 1;  // entries of lists, and the image or status of a reply about one
+  constexpr uint32_t kRefOfPull = 1;
+  constexpr uint32_t kRefOfStatus = 9;
+  constexpr uint32_t kImageIdOfStatus = 17;
+  constexpr uint32_t kStatusesOfPod = 3;
+  constexpr uint32_t kStatusesOfEvent = 5;
+
+  static constexpr std::array kImage = {kListed, kIdOfImage};
+  static constexpr std::array kContainerRef = {kListed, kRefOfContainer};
+  static constexpr std::array kContainerImage = {kListed, kImageIdOfContainer};
+  static constexpr std::array kPull = {kRefOfPull};
+  static constexpr std::array kStatusRef = {kListed, kRefOfStatus};
+  static constexpr std::array kStatusImage = {kListed, kImageIdOfStatus};
+  static constexpr std::array kPodRef = {kStatusesOfPod, kRefOfStatus};
+  static constexpr std::array kPodImage = {kStatusesOfPod, kImageIdOfStatus};
+  static constexpr std::array kEventRef = {kStatusesOfEvent, kRefOfStatus};
+  static constexpr std::array kEventImage = {kStatusesOfEvent, kImageIdOfStatus};
+  switch (in) {
+    case ImageIds::In::kNone:
+      break;
+    case ImageIds::In::kImages:
+      return {kImage};
+    case ImageIds::In::kContainers:
+      return {kContainerRef, kContainerImage};
+    case ImageIds::In::kPull:
+      return {kPull};
+    case ImageIds::In::kStatus:
+      return {kStatusRef, kStatusImage};
+    case ImageIds::In::kPodStatus:
+      return {kPodRef, kPodImage};
+    case ImageIds::In::kEvent:
+      return {kEventRef, kEventImage};
+  }
+  return {};
+}
+
+// The reply with what `edit` makes of each id; nullopt: it stays.
+std::optional<std::string> EditIds(ImageIds::In in, std::string_view reply, const FieldEdit& edit) {
+  std::optional<std::string> whole;
+  for (const Path path : PathsOf(in)) {
+    if (path.empty()) continue;
+    auto edited = EditFields(whole ? std::string_view(*whole) : reply, path, edit);
+    if (edited) whole = std::move(edited);
+  }
+  return whole;
+}
 
 }  // namespace
 
@@ -27,46 +74,21 @@ std::string_view ImageIds::DigitsOf(std::string_view text) {
   return is_id ? text : std::string_view();
 }
 
-void ImageIds::Note(std::string_view id) {
-  if (DigitsOf(id).empty()) return;
-  (id.starts_with(kDigestPrefix) ? with_prefix_ : digits_alone_) = true;
-}
-
-void ImageIds::NoteImages(std::string_view reply) {
-  (void)ForEachField(reply, [this](const WireReader& field) {
-    if (field.field() == kListedImage && field.is_bytes())
-      Note(TextOfField(field.bytes(), kIdOfImage));
-    return true;
+void ImageIds::Note(In in, std::string_view reply) {
+  (void)EditIds(in, reply, [this](std::string_view id) -> std::optional<std::string> {
+    if (!DigitsOf(id).empty())
+      (id.starts_with(kDigestPrefix) ? with_prefix_ : digits_alone_) = true;
+    return std::nullopt;
   });
 }
 
-void ImageIds::NoteContainers(std::string_view reply) {
-  (void)ForEachField(reply, [this](const WireReader& field) {
-    if (field.field() != kListedImage || !field.is_bytes()) return true;
-    Note(TextOfField(field.bytes(), kRefOfContainer));
-    Note(TextOfField(field.bytes(), kImageIdOfContainer));
-    return true;
+std::optional<std::string> ImageIds::AsShown(In in, std::string_view reply) const {
+  if (!with_prefix_ || !digits_alone_) return std::nullopt;
+  return EditIds(in, reply, [](std::string_view id) -> std::optional<std::string> {
+    const std::string_view digits = DigitsOf(id);
+    if (digits.empty() || digits.size() == id.size()) return std::nullopt;
+    return std::string(digits);
   });
-}
-
-std::optional<std::string> ImageIds::Shown(std::string_view id) const {
-  const std::string_view digits = DigitsOf(id);
-  if (digits.empty() || digits.size() == id.size()) return std::nullopt;
-  return std::string(digits);
-}
-
-std::optional<std::string> ImageIds::ImagesAsShown(std::string_view reply) const {
-  if (!with_prefix_ || !digits_alone_) return std::nullopt;
-  return EditFields(reply, kPathOfImageId, [this](std::string_view id) { return Shown(id); });
-}
-
-std::optional<std::string> ImageIds::ContainersAsShown(std::string_view reply) const {
-  if (!with_prefix_ || !digits_alone_) return std::nullopt;
-  const auto shown = [this](std::string_view id) { return Shown(id); };
-  std::optional<std::string> refs = EditFields(reply, kPathOfContainerRef, shown);
-  std::optional<std::string> ids =
-      EditFields(refs ? std::string_view(*refs) : reply, kPathOfContainerImage, shown);
-  return ids ? std::move(ids) : std::move(refs);
 }
 
 }  // namespace resmgr

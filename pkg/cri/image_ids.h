@@ -23,18 +23,23 @@ class ImageIds {
   // The digits of an id in either form; empty: it is none.
   static std::string_view DigitsOf(std::string_view text);
 
-  // Learns the forms of the ids in a list of images or of containers, or in an ImageStatusResponse
-  // (which has its image where a list has entries).
-  void NoteImages(std::string_view reply);
-  void NoteContainers(std::string_view reply);
-  // Such a message as clients are to see it; nullopt: as it is.
-  std::optional<std::string> ImagesAsShown(std::string_view reply) const;
-  std::optional<std::string> ContainersAsShown(std::string_view reply) const;
+  // Replies with such ids.
+  enum class In {
+    kNone,
+    kImages,      // a list of images, or ImageStatusResponse, which has its image in the same field
+    kContainers,  // a list of containers
+    kPull,        // PullImageResponse
+    kStatus,      // ContainerStatusResponse
+    kPodStatus,   // PodSandboxStatusResponse, with statuses of containers
+    kEvent        // ContainerEventResponse, likewise
+  };
+
+  // Learns the forms of the ids in the reply.
+  void Note(In in, std::string_view reply);
+  // The reply as clients are to see it; nullopt: as it is.
+  std::optional<std::string> AsShown(In in, std::string_view reply) const;
 
  private:
-  void Note(std::string_view id);
-  std::optional<std::string> Shown(std::string_view id) const;
-
   // Once seen, for the life of this daemon: a form that changed again would be two images, too.
   bool with_prefix_ = false;
   bool digits_alone_ = false;

@@ -163,7 +163,7 @@ StatusOr<std::string> MergeImages(const Backends& backends,
   std::vector<std::string> images;
   std::map<std::string_view, size_t> by_id;  // positions in `images`
   for (size_t i = 0; i < replies.size(); ++i) {
-    backends.image_ids().NoteImages(replies[i].message);
+    backends.image_ids().Note(ImageIds::In::kImages, replies[i].message);
     WireReader reader(replies[i].message);
     while (reader.Next()) {
       if (reader.field() != kImages || !reader.is_bytes()) continue;
@@ -182,7 +182,7 @@ StatusOr<std::string> MergeImages(const Backends& backends,
   std::string merged;
   for (const std::string& image : images)
     FieldWriter(merged).Bytes(kImages, image);
-  std::optional<std::string> shown = backends.image_ids().ImagesAsShown(merged);
+  std::optional<std::string> shown = backends.image_ids().AsShown(ImageIds::In::kImages, merged);
   return shown ? *std::move(shown) : std::move(merged);
 }
 
@@ -196,7 +196,7 @@ StatusOr<std::string> MergeImageStatus(const Backends& backends,
     const RuntimeReply& reply = replies[i];
     if (IsAway(reply) || LacksMethod(reply)) continue;
     if (!reply.status.ok()) return FailureOf(backends, i, reply.status);
-    backends.image_ids().NoteImages(reply.message);
+    backends.image_ids().Note(ImageIds::In::kImages, reply.message);
     bool has_image = false;
     WireReader reader(reply.message);
     while (reader.Next())
@@ -209,7 +209,8 @@ StatusOr<std::string> MergeImageStatus(const Backends& backends,
   if (first == nullptr) return FailureOf(backends, 0, replies[0].status);
   if (lacking != nullptr) return lacking->message;
   if (having == nullptr) return first->message;
-  std::optional<std::string> shown = backends.image_ids().ImagesAsShown(having->message);
+  std::optional<std::string> shown =
+      backends.image_ids().AsShown(ImageIds::In::kImages, having->message);
   return shown ? *std::move(shown) : having->message;
 }
 

@@ -157,5 +157,77 @@ TEST_F(SeveralImagesTest, DefaultRuntimeMayHaveItsImagesElsewhere) {
   EXPECT_THAT(images.Calls("RunPodSandbox"), IsEmpty());
 }
 
+// A kubelet keeps who may use an image by the id that the pull answers, and looks it up by the id
+// that ImageStatus tells.
+class ImageIdFormsTest : public SeveralImagesTest {
+ protected:
+  static std::string WithPrefix() { return "sha256:" + Digits(); }
+  static std::string Digits() { return std::string(64, 'a'); }
+  static cri::ContainerStatus StatusOfContainer(const std::string& id) {
+    cri::ContainerStatus status;
+    status.set_id(id);
+    status.mutable_image()->set_image(kNewImage);
+    status.set_image_ref(WithPrefix());
+    status.set_image_id(WithPrefix());
+    return status;
+  }
+  std::string Pulled(test::FakeRuntime& runtime, const std::string& handler,
+                     const std::string& answer) {
+    cri::PullImageResponse reply;
+    reply.set_image_ref(answer);
+    runtime.Script("PullImage", {.times = 1, .reply = {{reply.SerializeAsString()}}});
+    cri::PullImageRequest request = PullFor("");
+    request.mutable_image()->set_runtime_handler(handler);
+    EXPECT_TRUE(client_->Unary("PullImage", request, &reply).ok());
+    return reply.image_ref();
+  }
+};
+
+TEST_F(ImageIdFormsTest, APullAnswersTheIdThatImagesAreShownBy) {
+  EXPECT_EQ(Pulled(first_, "runc", WithPrefix()), WithPrefix()) << "the only form";
+  EXPECT_EQ(Pulled(second_, "kata", Digits()), Digits());
+  EXPECT_EQ(Pulled(first_, "runc", WithPrefix()), Digits()) << "known of pulls alone";
+  const std::string by_digest = "docker.io/local/new@" + WithPrefix();
+  EXPECT_EQ(Pulled(first_, "runc", by_digest), by_digest) << "no id";
+}
+
+TEST_F(ImageIdFormsTest, AContainerOfEachReplyHasTheIdThatImagesAreShownBy) {
+  const std::string pod = RunPod("here", "");
+  const std::string container = CreateContainer(pod);
+  EXPECT_EQ(Pulled(second_, "kata", Digits()), Digits());
+  cri::ContainerStatusResponse status;
+  *status.mutable_status() = StatusOfContainer(container);
+  first_.Script("ContainerStatus", {.reply = {{status.SerializeAsString()}}});
+  cri::ContainerStatusRequest request;
+  request.set_container_id(container);
+  ASSERT_TRUE(client_->Unary("ContainerStatus", request, &status).ok());
+  EXPECT_EQ(status.status().image_ref(), Digits());
+  EXPECT_EQ(status.status().image_id(), Digits());
+  EXPECT_EQ(status.status().image().image(), kNewImage);
+
+  cri::PodSandboxStatusResponse of_pod;
+  of_pod.mutable_status()->set_id(pod);
+  *of_pod.add_containers_statuses() = StatusOfContainer(container);
+  first_.Script("PodSandboxStatus", {.reply = {{of_pod.SerializeAsString()}}});
+  cri::PodSandboxStatusRequest pod_request;
+  pod_request.set_pod_sandbox_id(pod);
+  ASSERT_TRUE(client_->Unary("PodSandboxStatus", pod_request, &of_pod).ok());
+  EXPECT_EQ(of_pod.containers_statuses(0).image_ref(), Digits());
+  EXPECT_EQ(of_pod.containers_statuses(0).image_id(), Digits());
+
+  cri::ContainerEventResponse event;
+  event.set_container_id(container);
+  *event.add_containers_statuses() = StatusOfContainer(container);
+  first_.Script("GetContainerEvents", {.reply = {{event.SerializeAsString()}}, .stall = true});
+  const auto events = client_->Start(client_->PathOf("GetContainerEvents"), "");
+  ASSERT_TRUE(events->WaitForMessages(1, kPatience));
+  events->Cancel();
+  const auto result = events->Wait(kPatience);
+  ASSERT_TRUE(result.has_value());
+  ASSERT_TRUE(event.ParseFromString(result->messages.at(0)));
+  EXPECT_EQ(event.containers_statuses(0).image_ref(), Digits());
+  EXPECT_EQ(event.containers_statuses(0).image_id(), Digits());
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -31,12 +31,13 @@ class ImageIdsTest : public DaemonTest {
     client_ = std::make_unique<CriClient>(Relayed());
   }
 
-  void Pull(const std::string& image, const std::string& handler) {
+  std::string Pull(const std::string& image, const std::string& handler) {
     cri::PullImageRequest request;
     request.mutable_image()->set_image(image);
     request.mutable_image()->set_runtime_handler(handler);
     cri::PullImageResponse response;
-    ASSERT_TRUE(client_->Unary("PullImage", request, &response).ok());
+    EXPECT_TRUE(client_->Unary("PullImage", request, &response).ok());
+    return response.image_ref();
   }
   std::string RunOf(const std::string& name, const std::string& handler) {
     const auto pod = client_->RunPod(MakeBestEffortPod(name), handler);
@@ -46,6 +47,13 @@ class ImageIdsTest : public DaemonTest {
     const auto id = client_->CreateContainer(*pod, MakeBestEffortPod(name), container);
     EXPECT_THAT(id, IsOk());
     return id.value_or("");
+  }
+  std::string ImageOf(const std::string& container) {
+    cri::ContainerStatusRequest request;
+    request.set_container_id(container);
+    cri::ContainerStatusResponse response;
+    EXPECT_TRUE(client_->Unary("ContainerStatus", request, &response).ok());
+    return response.status().image_id();
   }
   std::vector<cri::Image> List() {
     cri::ListImagesResponse list;
@@ -108,6 +116,9 @@ TEST_F(ImageIdsTest, AnImageOfBothIsListedOnceByAnIdThatBothTake) {
   cri::ImageStatusResponse status;
   ASSERT_TRUE(client_->Unary("ImageStatus", request, &status).ok());
   EXPECT_EQ(status.image().id(), images[0].id());
+  // By what a pull answers it knows later whose pull secrets the image needs.
+  EXPECT_EQ(Pull(kImage, ""), images[0].id());
+  EXPECT_EQ(Pull(kImage, "crio"), images[0].id());
   std::set<std::string> streamed;
   const auto stream = client_->Call(client_->PathOf("StreamImages"), {""});
   ASSERT_TRUE(stream.status.ok()) << stream.status.error_message();
@@ -124,9 +135,11 @@ TEST_F(ImageIdsTest, WhatAContainerOfEitherRuntimeUsesIsNotCollected) {
   Pull(kImage, "");
   Pull(kImage, "crio");
   const std::string here = RunOf("here", "");
+  EXPECT_EQ(ImageOf(here), Of(kImage)[0].id());
   EXPECT_THAT(Collect(), testing::Not(testing::Contains(kImage)));
   EXPECT_THAT(client_->RemoveContainer(here), IsOk());
   const std::string there = RunOf("there", "crio");
+  EXPECT_EQ(ImageOf(there), Of(kImage)[0].id());
   EXPECT_THAT(Collect(), testing::Not(testing::Contains(kImage)));
   EXPECT_TRUE(Has(crio_, kImage));
   EXPECT_THAT(client_->RemoveContainer(there), IsOk());

@@ -196,6 +196,7 @@ grpc::Status CriStore::ContainerStatus(const cri::ContainerStatusRequest& reques
   status->set_finished_at(container.finished_at);
   *status->mutable_image() = container.config.image();
   status->set_image_ref(container.config.image().image());
+  status->set_image_id(FindImage(container.config.image().image()));
   *status->mutable_labels() = container.config.labels();
   *status->mutable_annotations() = container.config.annotations();
   *status->mutable_mounts() = container.config.mounts();
