@@ -56,12 +56,6 @@ Readings ReadAll(const CgroupReader& cgroups, const std::vector<Subject>& subjec
   return readings;
 }
 
-bool CanBeSentAgain(const std::vector<Drift>& drifts) {
-  return std::any_of(drifts.begin(), drifts.end(), [](const Drift& drift) {
-    return drift.where != Drift::Where::kEffective && drift.where != Drift::Where::kAffinity;
-  });
-}
-
 // CPUs or memory nodes in the cgroup itself.
 bool IsWrittenByAnother(const Drift& drift) {
   return drift.where == Drift::Where::kCgroup && drift.value.starts_with("cpuset.");
@@ -98,10 +92,10 @@ void Auditor::Configure(const AuditConfig& config) {
   config_ = config;
   timer_ = config.interval.count() == 0
                ? nullptr
-               : options_.loop.Every(config.interval, [this] { RunNow(); });
+               : options_.loop.Every(config.interval, [this] { RunByClock(); });
 }
 
-void Auditor::RunNow() {
+void Auditor::RunByClock() {
   // One that still waits is enough.
   if (jobs_.empty()) Run(config_.repair, [](const StatusOr<AuditReport>&) {});
 }
@@ -248,7 +242,7 @@ AuditReport Auditor::Compare(Audit& audit) const {
 
 void Auditor::Repair(AuditReport& report) const {
   for (AuditReport::Finding& finding : report.findings) {
-    if (!CanBeSentAgain(finding.drifts)) continue;
+    if (std::ranges::none_of(finding.drifts, CanBeMended)) continue;
     finding.sent_again = true;
     options_.manager()->SendAgain(finding.key);
   }
@@ -271,11 +265,13 @@ void Auditor::LogNews(const AuditReport& report) {
 }
 
 void Auditor::NoteWritten(const AuditReport& report) {
-  for (auto& [key, written] : written_)
-    ++written.clean;
-  std::erase_if(written_, [this](const auto& known) {
+  // A program that writes as often as this audits must not come and go.
+  constexpr int kIntervals = 5;
+  const auto now = options_.loop.Now();
+  const auto long_ago = std::max(options_.left_alone, kIntervals * config_.interval);
+  std::erase_if(written_, [&](const auto& known) {
     return options_.manager()->snapshot().FindContainer(known.first) == nullptr ||
-           known.second.clean > kClean;
+           now - known.second.found > long_ago;
   });
   for (const AuditReport::Finding& finding : report.findings) {
     const auto drift = std::ranges::find_if(finding.drifts, IsWrittenByAnother);
@@ -284,7 +280,7 @@ void Auditor::NoteWritten(const AuditReport& report) {
     written.container = finding.container;
     written.last = *drift;
     ++written.audits;
-    written.clean = 0;
+    written.found = now;
   }
 }
 

@@ -69,6 +69,9 @@ class Auditor {
     // RunSoon: the pause before an audit, in which more may change, and the least time between two.
     std::chrono::milliseconds soon = std::chrono::milliseconds(200);
     std::chrono::milliseconds soon_again = std::chrono::seconds(5);
+    // A container without a finding for so long, and for several intervals of the audits by the
+    // clock, counts as left alone by other programs.
+    std::chrono::milliseconds left_alone = std::chrono::minutes(5);
   };
 
   explicit Auditor(Options options);
@@ -79,15 +82,12 @@ class Auditor {
   // From now on it audits by itself as this says.
   void Configure(const AuditConfig& config);
 
-  // What it does by itself, now: something has drifted.
-  void RunNow();
-
   // `repair`: containers that have drifted are sent what was decided again. `done` is never run
   // from within. FailedPrecondition: the null policy is active. Unavailable: what the runtime holds
   // is not known yet. ResourceExhausted: too many wait.
   void Run(bool repair, Done done);
-  // The runtime tells that another client has changed a container: audits as by the clock, where it
-  // does that, and not at the next time but now.
+  // Something may have drifted: audits as by the clock, where it does that, and not at the next
+  // time but after a short pause, with a least time between two such audits.
   void RunSoon();
 
   // Containers whose cgroup had other CPUs or memory nodes than decided in several of the last
@@ -99,13 +99,12 @@ class Auditor {
   struct Written {
     std::string container{};
     Drift last{};
-    size_t audits = 0;  // that found it so
-    size_t clean = 0;   // in a row, since then
+    size_t audits = 0;                     // that found it so
+    EventLoop::Clock::time_point found{};  // by the last of these
   };
-  // After so many audits without a finding a container counts as left alone.
-  static constexpr size_t kClean = 5;
   struct Audit;
 
+  void RunByClock();
   void Begin();
   void ReadCgroups(const std::shared_ptr<Audit>& audit);
   void AskRuntime(const std::shared_ptr<Audit>& audit);

@@ -98,6 +98,10 @@ std::string_view ToString(Drift::Where where) {
   return "";
 }
 
+bool CanBeMended(const Drift& drift) {
+  return drift.where == Drift::Where::kCgroup || drift.where == Drift::Where::kRuntime;
+}
+
 std::string Describe(const Drift& drift) {
   const std::string actual = drift.actual.empty() ? "not set" : fmt::format("{}", drift.actual);
   switch (drift.where) {

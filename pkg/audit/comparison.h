@@ -30,6 +30,9 @@ std::string_view ToString(Drift::Where where);  // "cgroup", "effective", "runti
 // "cpuset.cpus is 0-3 in its cgroup, not 1-2".
 std::string Describe(const Drift& drift);
 
+// Whether to send the decision again may mend it; others stay as they are.
+bool CanBeMended(const Drift& drift);
+
 // What differs. Only what is decided is compared; of the numbers those that the kernel rounds or
 // limits count as what it makes of them. A value that could not be read is no difference, but for
 // CPUs and memory nodes, which every cgroup has.

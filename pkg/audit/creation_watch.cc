@@ -118,9 +118,11 @@ void CreationWatch::End(Look& look) {
     if (now->placement.EnforcedCpus() != subject.decided.cpus) return false;
     const auto read = look.read.find(subject.key);
     const auto reported = look.reported.find(subject.id);
-    return (read != look.read.end() && !CompareCgroup(subject.decided, read->second).empty()) ||
+    // What the node leaves every container less of is no news.
+    return (read != look.read.end() &&
+            std::ranges::any_of(CompareCgroup(subject.decided, read->second), CanBeMended)) ||
            (reported != look.reported.end() &&
-            !CompareReport(subject.decided, reported->second).empty());
+            std::ranges::any_of(CompareReport(subject.decided, reported->second), CanBeMended));
   });
   if (drifted) options_.drifted();
 }

@@ -89,6 +89,15 @@ TEST_F(CreationWatchTest, OtherCpusInTheCgroupAreADrift) {
   EXPECT_TRUE(Drifts());
 }
 
+// It stays for the container's life, and an audit at once mends nothing.
+TEST_F(CreationWatchTest, WhatACgroupAboveTakesAwayIsLeftToTheAudits) {
+  const ContainerId id = Run("a");
+  PutCpus(id, node_.Placed(id));
+  std::ofstream(std::filesystem::path(cgroups_.path()) / id.value() / "cpuset.cpus.effective")
+      << "1\n";
+  EXPECT_FALSE(Drifts());
+}
+
 TEST_F(CreationWatchTest, SeveralAreOneLook) {
   Run("a");
   node_.runtime.Find(Run("b"))->resources.cpuset_cpus = "6";

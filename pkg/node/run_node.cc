@@ -297,7 +297,7 @@ void RunningNode::StartBrain() {
                                                  .manager = [this] { return host_->manager(); },
                                                  .drifted =
                                                      [this] {
-                                                       if (auditor_) auditor_->RunNow();
+                                                       if (auditor_) auditor_->RunSoon();
                                                      }});
   host_->Observe(*creation_watch_);
   if (reported_ != nullptr) {
