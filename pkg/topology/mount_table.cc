@@ -45,8 +45,8 @@ std::optional<MountTable::Mount> ParseMount(std::string_view line) {
   if (!id || !parent || colon == std::string_view::npos) return std::nullopt;
   const auto major = ParseUint(device.substr(0, colon));
   const auto minor = ParseUint(device.substr(colon + 1));
-  NextWord(line);  // what of the file system is mounted
   MountTable::Mount mount;
+  mount.root = Unescape(NextWord(line));
   mount.point = Unescape(NextWord(line));
   if (!major || !minor || !mount.point.starts_with('/')) return std::nullopt;
   std::string_view word = NextWord(line);

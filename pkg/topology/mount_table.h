@@ -17,6 +17,7 @@ class MountTable {
     int parent = 0;
     unsigned major = 0;  // 0: on no device
     unsigned minor = 0;
+    std::string root;   // what of the file system is mounted
     std::string point;  // below our root
     std::string type;   // of the file system: "ext4"
   };

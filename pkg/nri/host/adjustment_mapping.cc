@@ -125,9 +125,13 @@ Status AddMounts(const HostFiles& files, const FoundFiles& found, const MappingC
       const Shortfall shortfall{
           .field = api::FIELD_MOUNTS,
           .key = mount.container_path,
-          .why = fmt::format("by {} the container also gets what is mounted below it, as {}, {}",
-                             context.traits.api_name, Printable(below),
-                             mount.recursive_read_only ? "read-only" : "writable")};
+          .why = fmt::format(
+              "by {} the container also gets what is mounted below it{}, {}",
+              context.traits.api_name,
+              below == mount.host_path
+                  ? ", which may be anything, since it is not known where the path leads"
+                  : fmt::format(", as {}", Printable(below)),
+              mount.recursive_read_only ? "read-only" : "writable")};
       if (opened) {
         RESMGR_RETURN_IF_ERROR(ReportShortfall(shortfall, context, mapped));
         continue;

@@ -259,6 +259,10 @@ TEST_F(AdjustmentMappingTest, AReadOnlyMountIsNotWritableFurtherBelow) {
       "failed precondition: plugin \"10-a\" wants to set Mounts /m: by the CRI the container also "
       "gets what is mounted below it, as /h/sub, writable");
 
+  mapped = Map(kBindAlone);
+  EXPECT_THAT(Describe(AddHostFiles({.below = {"/h"}}, context(), *mapped)),
+              HasSubstr("which may be anything, since it is not known where the path leads"));
+
   policy_.Set(api::FIELD_MOUNTS, FailurePolicy::kIgnore);
   mapped = Map(kBindAlone);
   EXPECT_TRUE(AddHostFiles({.below = {"/h/sub"}}, context(), *mapped).ok());

@@ -2,10 +2,10 @@
 #include "pkg/nri/host/host_files.h"
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <memory>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <tuple>
 
@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "pkg/nri/host/node_paths.h"
 #include "pkg/sys/files.h"
 #include "pkg/topology/mount_table.h"
 
@@ -74,25 +75,24 @@ DevicePaths WalkDev() {
   return paths;
 }
 
-// The path without symbolic links; itself where it does not exist.
-std::string RealPath(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
-                                                         &std::free);
-  return real == nullptr ? path : std::string(real.get());
-}
-
 Status LookAtMounts(const HostFiles& files, FoundFiles& found) {
   if (files.mounts.empty() && !files.rdt) return OkStatus();
   // A unit of systemd may have mounts of its own, which hide the node's.
   auto text = ReadFile("/proc/1/mountinfo", kMostMountBytes);
-  if (!text.ok()) text = ReadFile("/proc/self/mountinfo", kMostMountBytes);
+  const bool of_node = text.ok();
+  const auto own_text = ReadFile("/proc/self/mountinfo", kMostMountBytes);
+  if (!of_node) text = own_text;
   if (!text.ok()) return Annotate(text.status(), "the node's mounts cannot be read");
-  const MountTable table(*text);
+  const MountTable node(*text);
+  const MountTable own(own_text.value_or(""));
+  const NodePaths paths({.node = node, .own = own, .root = of_node ? NodeRoot() : ""});
   for (const Mount& mount : files.mounts) {
-    const MountTable::Mount* const below = table.FindBelow(RealPath(mount.host_path));
-    found.below.push_back(below == nullptr ? std::string() : below->point);
+    const std::optional<std::string> real = paths.Resolve(mount.host_path);
+    const MountTable::Mount* const below = real ? node.FindBelow(*real) : nullptr;
+    const std::string unknown = mount.host_path.empty() ? "/" : mount.host_path;
+    found.below.push_back(!real ? unknown : below == nullptr ? std::string() : below->point);
   }
-  found.rdt = table.HasType("resctrl");
+  found.rdt = node.HasType("resctrl");
   return OkStatus();
 }
 

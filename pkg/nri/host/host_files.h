@@ -51,7 +51,8 @@ struct FoundDevice {
 struct FoundFiles {
   std::vector<FoundDevice> devices{};  // one for each that is wanted
   std::string seccomp_profile{};       // the file with the policy; its name is absolute
-  // For each of the mounts a mount point below its path; empty: there is none.
+  // For each of the mounts a mount point below its path, the path itself where it cannot be told
+  // whether there is one; empty: there is none.
   std::vector<std::string> below{};
   bool rdt = true;  // resctrl is mounted, without which no runtime has RDT
 };

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -49,6 +50,25 @@ TEST(HostFilesTest, FindsWhatIsMountedBelowAPath) {
   EXPECT_EQ(found->below[1], found->below[0]);
   EXPECT_EQ(found->below[2], "");
   EXPECT_EQ(found->below[3], "");
+}
+
+// Runtimes resolve them in another way than the kernel, or not at all.
+TEST(HostFilesTest, WhereAPathLeadsIsNotKnownOfThese) {
+  const TempDir directory;
+  ASSERT_EQ(::symlink(directory.File("loop").c_str(), directory.File("loop").c_str()), 0);
+  ASSERT_EQ(::symlink("/proc", directory.File("link").c_str()), 0);
+  for (const std::string& path :
+       {std::string("/none/.."), std::string("relative"), directory.File("loop"),
+        directory.File("link") + "/..", std::string("/dev/null/x")}) {
+    const auto found = FindHostFiles({.mounts = {{.host_path = path}}}, "/none");
+    ASSERT_TRUE(found.ok()) << Describe(found.status());
+    EXPECT_EQ(found->below[0], path) << "it may have something below it";
+  }
+  for (const std::string& path : {std::string("//"), std::string("/proc/../"), std::string("/.")}) {
+    const auto found = FindHostFiles({.mounts = {{.host_path = path}}}, "/none");
+    ASSERT_TRUE(found.ok()) << Describe(found.status());
+    EXPECT_THAT(found->below[0], testing::MatchesRegex("/.+")) << path;
+  }
 }
 
 TEST(HostFilesTest, WritesASeccompPolicyForTheRuntime) {
