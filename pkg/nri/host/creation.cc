@@ -164,6 +164,9 @@ void Creation::ForgetFiles() {
 void Creation::UpdateOthers(MappedAdjustment mapped, const Turns::Turn& turn) {
   stage_.NoteLeftOut(*container_, mapped.warnings);
   left_out_ = std::move(mapped.warnings);
+  if (const WideAdjustment* const wide = mapped.adjustment.wide(); wide != nullptr) {
+    sent_class_ = wide->rdt_class.value_or("");
+  }
   const auto whole = std::make_shared<Adjustment>(std::move(mapped.adjustment));
   // Failures are logged: the runtimes' own hosts of NRI go on as well.
   stage_.updates().Apply(merge_->updates(),
@@ -216,6 +219,10 @@ void Creation::Undo() {
     HostEvents& events = self->stage_.events();
     events.Remove(self->container_, events.NewBudget(), [turn](const Status&) {});
   });
+}
+
+bool Creation::RefusedWithoutRdt(std::string_view message) const {
+  return !sent_class_.empty() && SaysWithoutRdt(message, planned_->create().name, sent_class_);
 }
 
 void Creation::Clarify() {

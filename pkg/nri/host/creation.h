@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pkg/api/nri.pb.h"
@@ -39,6 +40,8 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   void Succeed(const ContainerId& id, const SharedHold& hold);
   // It was refused, or the client went away before the runtime was asked.
   void Undo();
+  // Whether the runtime, which refused it so, has no RDT for the class that it was sent.
+  bool RefusedWithoutRdt(std::string_view message) const;
   // Which plugin made which change of the request.
   ChangeOwners Owners() const { return ChangeOwners(owners_); }
   // What plugins wanted and the request cannot say.
@@ -72,6 +75,7 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   Done done_;
   std::vector<OwnedField> owners_;
   std::vector<std::string> left_out_;
+  std::string sent_class_;  // of RDT; empty: none
   std::optional<FoundFiles> files_;
   const Budget budget_;
   bool abandoned_ = false;

@@ -40,7 +40,7 @@ class CreateCall final : public StageCall {
     } else if (outcome.ok()) {
       creation->Succeed(ContainerId(outcome.id), std::make_shared<ReplyHold>(HoldReply()));
     } else {
-      if (SaysWithoutRdt(outcome.message)) stage_.NoteWithoutRdt();
+      if (creation->RefusedWithoutRdt(outcome.message)) stage_.NoteWithoutRdt();
       creation->Undo();
     }
   }

@@ -45,7 +45,8 @@ NriStage::NriStage(Context context, NriStageOptions options)
                     }}),
       events_(dispatcher_, inventory_, updates_, nri_options_.budget),
       images_(context.runtime),
-      files_(context.loop, {.profile_directory = nri_options_.profile_directory}),
+      files_(context.loop, {.profile_directory = nri_options_.profile_directory,
+                            .find = nri_options_.find_files}),
       sync_(context.loop, context.runtime, inventory_, events_, {}),
       evict_limit_(/*burst=*/1, std::chrono::minutes(1)),
       warnings_limit_(/*burst=*/20, std::chrono::minutes(1)) {

@@ -54,8 +54,8 @@ class NriStage final : public Stage, public PluginListener {
 
   // Learns what the runtime has, and removes what an earlier run has left.
   void Start();
-  // For calls that come from now on, and for what the others ask next: all but `start_before` and
-  // `profile_directory`.
+  // For calls that come from now on, and for what the others ask next: all but `start_before`,
+  // `profile_directory` and `find_files`.
   void Configure(NriStageOptions options);
   // What is known of the runtime by its version, and what it announces of its handlers of pods.
   void SetTraits(const RuntimeTraits& traits, std::vector<HandlerFeatures> handlers);

@@ -85,9 +85,20 @@ RuntimeTraits TraitsFor(const RuntimeTraits& traits, std::span<const HandlerFeat
   return of_handler;
 }
 
-// containerd and CRI-O: "RDT disabled, refusing to set RDT class of container ...".
-bool SaysWithoutRdt(std::string_view message) {
-  return message.find("RDT disabled") != std::string_view::npos;
+// The whole message is compared: pods have strings that runtimes quote in other errors.
+bool SaysWithoutRdt(std::string_view message, std::string_view container,
+                    std::string_view rdt_class) {
+  constexpr std::string_view kBeforeId = "failed to generate container \"";
+  constexpr std::string_view kBehindId = "\" spec: failed to set RDT class: ";
+  const std::string refusal = fmt::format(
+      R"(RDT disabled, refusing to set RDT class of container "{}" to "{}")", container, rdt_class);
+  if (!message.ends_with(refusal)) return false;
+  message.remove_suffix(refusal.size());
+  // CRI-O writes nothing else, containerd what it was about to do.
+  if (message.empty()) return true;
+  if (!message.starts_with(kBeforeId)) return false;
+  message.remove_prefix(kBeforeId.size());
+  return message.ends_with(kBehindId) && message.find('"') == message.size() - kBehindId.size();
 }
 
 std::string WhyNotWritten(const RuntimeTraits& traits, api::Field field) {

@@ -51,8 +51,10 @@ RuntimeTraits TraitsOf(std::string_view name, std::string_view version, bool cgr
 RuntimeTraits TraitsFor(const RuntimeTraits& traits, std::span<const HandlerFeatures> handlers,
                         std::string_view handler);
 
-// Whether this message of a runtime that refuses a container says that it has no RDT.
-bool SaysWithoutRdt(std::string_view message);
+// Whether containerd or CRI-O, which refuses the container of this name with this message, says
+// that it has no RDT for the class that was sent for it.
+bool SaysWithoutRdt(std::string_view message, std::string_view container,
+                    std::string_view rdt_class);
 
 // Why a request does not get this field, for messages.
 std::string WhyNotWritten(const RuntimeTraits& traits, api::Field field);

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "pkg/base/status.h"
 #include "pkg/nri/host/default_validator.h"
+#include "pkg/nri/host/host_files.h"
 #include "pkg/nri/host/unsupported_policy.h"
 
 namespace resmgr::nri {
@@ -27,6 +30,9 @@ struct NriStageOptions {
   UnsupportedPolicy unsupported{};
   // Where seccomp profiles are written that plugins make.
   std::string profile_directory = "/run/cri-resmgr/nri-seccomp";
+  // What looks at the node's files, on threads of its own.
+  std::function<StatusOr<FoundFiles>(const HostFiles& files, const std::string& profile_path)>
+      find_files = FindHostFiles;
 };
 
 }  // namespace resmgr::nri

@@ -24,6 +24,8 @@
 namespace resmgr::test {
 namespace {
 
+using nri::FoundFiles;
+using nri::HostFiles;
 using nri::test::FakePlugin;
 using nri::test::FakePluginOptions;
 using testing::ElementsAre;
@@ -321,6 +323,89 @@ TEST_F(NriHostTest, AClassOfRdtFailsOneCreationAtMost) {
   runtime_.ForgetCalls();
   ASSERT_THAT(Create(client, *pod, "main"), IsOk());
   EXPECT_FALSE(Created().annotations().contains("io.kubernetes.cri.rdt-class"));
+}
+
+// Creations for which a plugin wants a class of RDT, which this node has.
+class RdtClassesTest : public NriHostTest {
+ protected:
+  void SetUp() override {
+    StartHost({.find_files = [](const HostFiles&, const std::string&) -> StatusOr<FoundFiles> {
+      return FoundFiles{.rdt = true};
+    }});
+    plugin_ = &Connect();
+    client_ = std::make_unique<CriClient>(Client());
+    auto pod = client_->RunPod(MakeGuaranteedPod("g"));
+    ASSERT_THAT(pod, IsOk());
+    pod_ = *std::move(pod);
+  }
+  // The plugin wants this class; "": none.
+  void Want(const std::string& rdt_class) {
+    OnLoop([&] {
+      plugin_->create = [rdt_class](const api::CreateContainerRequest&) {
+        api::CreateContainerResponse response;
+        if (rdt_class.empty()) return response;
+        api::LinuxContainerAdjustment& linux = *response.mutable_adjust()->mutable_linux();
+        linux.mutable_rdt()->mutable_clos_id()->set_value(rdt_class);
+        return response;
+      };
+    });
+  }
+  // The runtime refuses the container "main" so.
+  void RefuseBy(const std::string& message, const std::string& command = "/run") {
+    runtime_.Script("CreateContainer",
+                    {.times = 1, .error = grpc::Status(grpc::StatusCode::UNKNOWN, message)});
+    cri::ContainerConfig config = MakeGuaranteedContainer("main", 1);
+    config.add_command(command);
+    EXPECT_FALSE(client_->CreateContainer(pod_, MakeGuaranteedPod("g"), config).ok());
+  }
+  // The class that the next container gets.
+  std::string Next() {
+    Want("gold");
+    const auto id = Create(*client_, pod_, fmt::format("next{}", ++containers_));
+    EXPECT_THAT(id, IsOk());
+    cri::ContainerStatusRequest request;
+    request.set_container_id(id.value_or(""));
+    cri::ContainerStatusResponse response;
+    EXPECT_TRUE(client_->Unary("ContainerStatus", request, &response).ok());
+    EXPECT_THAT(client_->RemoveContainer(id.value_or("")), IsOk());
+    const auto& annotations = response.status().annotations();
+    const auto found = annotations.find("io.kubernetes.cri.rdt-class");
+    return found == annotations.end() ? "" : found->second;
+  }
+
+  const std::string no_rdt_ =
+      "RDT disabled, refusing to set RDT class of container \"main\" to \"gold\"";
+
+ private:
+  FakePlugin* plugin_ = nullptr;
+  std::unique_ptr<CriClient> client_;
+  std::string pod_;
+  int containers_ = 0;
+};
+
+// Runtimes quote in errors what pods say.
+TEST_F(RdtClassesTest, WhatPodsSayOfRdtEndsNoClasses) {
+  EXPECT_EQ(Next(), "gold");
+  Want("");
+  RefuseBy(no_rdt_);
+  EXPECT_EQ(Next(), "gold") << "none was sent";
+  RefuseBy("exec: \"RDT disabled\": executable file not found in $PATH", "RDT disabled");
+  EXPECT_EQ(Next(), "gold");
+  RefuseBy("exec: \"" + no_rdt_ + "\": executable file not found in $PATH", no_rdt_);
+  EXPECT_EQ(Next(), "gold");
+  RefuseBy("no such file: " + no_rdt_, no_rdt_);
+  EXPECT_EQ(Next(), "gold");
+  const std::string quoted = "x\" spec: failed to set RDT class: " + no_rdt_;
+  RefuseBy("failed to generate container \"c\" spec: no profile \"" + quoted, quoted);
+  EXPECT_EQ(Next(), "gold");
+  RefuseBy("RDT disabled, refusing to set RDT class of container \"other\" to \"gold\"");
+  EXPECT_EQ(Next(), "gold");
+}
+
+TEST_F(RdtClassesTest, ARuntimeWithoutRdtGetsNoMoreClasses) {
+  EXPECT_EQ(Next(), "gold");
+  RefuseBy("failed to generate container \"c\" spec: failed to set RDT class: " + no_rdt_);
+  EXPECT_EQ(Next(), "");
 }
 
 // Four plugins that take 250 ms each have one second together, for both phases of a creation.
