@@ -111,8 +111,9 @@ void ExclusivePools::AdoptUnclear(const Members& members, const CpuSet& undisput
   for (const Member& member : members) {
     if (!IsUnknownMix(member) || grants_.contains(member.container->key)) continue;
     CpuSet own = *member.container->placement.cpus & (Ownable(member.claim) - granted_);
-    if (member.container->state == ContainerState::kRunning) own = own & undisputed;
-    AdoptSome(member, own, undisputed);
+    const bool runs = member.container->state == ContainerState::kRunning;
+    if (runs) own = own & undisputed;
+    AdoptSome(member, own, runs ? cpus_.isolated : undisputed);
   }
 }
 
@@ -124,8 +125,10 @@ bool ExclusivePools::IsUnknownMix(const Member& member) {
 
 void ExclusivePools::AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred) {
   if (from.size() < member.claim.exclusive) return;
-  CpuSet place = PlaceToKeep(from & preferred, member.claim);
-  if (place.empty()) place = PlaceToKeep(from, member.claim);
+  // No shared set has isolated CPUs: without one of them its cpuset would change.
+  const CpuSet isolated = from & cpus_.isolated;
+  CpuSet place = PlaceToKeep(from & preferred, member.claim, isolated);
+  if (place.empty()) place = PlaceToKeep(from, member.claim, isolated);
   const StatusOr<ExclusivePicker::Pick> pick =
       picker_.Shrink(place.empty() ? from : from & place, member.claim.exclusive, preferred);
   if (!pick.ok() || !Legal(pick->cpus)) return;

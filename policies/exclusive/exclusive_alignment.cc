@@ -59,10 +59,12 @@ StatusOr<ExclusivePicker::Pick> ExclusivePools::GrowAligned(const CpuSet& curren
   return WantOfPlace(claim, current, granted_ - current);
 }
 
-CpuSet ExclusivePools::PlaceToKeep(const CpuSet& current, const CpuClaim& claim) const {
+CpuSet ExclusivePools::PlaceToKeep(const CpuSet& current, const CpuClaim& claim,
+                                   const CpuSet& needed) const {
   const AlignedPlace* best = nullptr;
   int best_size = 0;
   for (const AlignedPlace& place : places_.Of(claim.alignment)) {
+    if (!needed.IsSubsetOf(place.cpus)) continue;
     const int size = picker_.Grantable(current & place.cpus).size();
     if (size < claim.exclusive || (best != nullptr && size >= best_size)) continue;
     best = &place;

@@ -124,8 +124,9 @@ class ExclusivePools {
                                               const ExclusivePicker::Need& need,
                                               const CpuSet& granted) const;
   StatusOr<ExclusivePicker::Pick> GrowAligned(const CpuSet& current, const CpuClaim& claim) const;
-  // The CPUs of the smallest place with so many of `current`; empty when there is none.
-  CpuSet PlaceToKeep(const CpuSet& current, const CpuClaim& claim) const;
+  // The CPUs of the smallest place with so many of `current`, `needed` among them; empty when there
+  // is none.
+  CpuSet PlaceToKeep(const CpuSet& current, const CpuClaim& claim, const CpuSet& needed = {}) const;
   // What such a container may have of `free`.
   CpuSet Usable(const CpuClaim& claim, const CpuSet& free) const;
   Status WantOfPlace(const CpuClaim& claim, const CpuSet& current, const CpuSet& granted) const;

@@ -33,6 +33,7 @@ Plan Reconciler::Run(
     users.Add(cpus);
     if (entry.container->state == ContainerState::kRunning) running.Add(cpus);
   }
+  missing_ = MissingOfSharers();
   const CpuSet& crowded = users.several;
   const std::vector<Entry*> owners = WholeFirst();
   for (Entry* const entry : owners)
@@ -187,6 +188,19 @@ bool Reconciler::WasSharing(const Entry& entry, int pool) const {
   return *present.cpus != Sharable() && present.cpus->size() >= entry.demand.need.full;
 }
 
+// The CPUs of pools that containers do not run on which were found sharing there: others have them
+// exclusively.
+CpuSet Reconciler::MissingOfSharers() const {
+  CpuSet missing;
+  for (const Entry& entry : entries_) {
+    const CpuSet cpus = entry.container->placement.cpus.value_or(CpuSet());
+    const bool found = !cpus.empty() && entry.container->placement.pool.empty();
+    if (!found || !entry.demand.need.Shares() || cpus.IsSubsetOf(book_.reserved())) continue;
+    missing |= book_.tree().at(book_.tree().SmallestWith(cpus)).sharable - cpus;
+  }
+  return missing;
+}
+
 // Which of the CPUs that a container was found on are exclusive, by what it is entitled to; empty
 // when that cannot be.
 CpuSet Reconciler::OwnCpus(const Entry& entry, const CpuSet& crowded) const {
@@ -195,11 +209,15 @@ CpuSet Reconciler::OwnCpus(const Entry& entry, const CpuSet& crowded) const {
   if (!present.exclusive.empty()) return present.exclusive;
   const CpuSet alone = *present.cpus - crowded;
   if (need.fraction == 0) return alone == *present.cpus ? alone : CpuSet();
+  // Shared sets are never empty: without a CPU beside the exclusive ones it has none of these.
+  if (present.cpus->size() <= need.full) return {};
   // Isolated CPUs are never shared: as many as it may have are exclusive in any case.
   const CpuSet isolated = alone & book_.machine().isolated();
   const bool own = need.isolated || isolated.size() <= need.full;
-  const std::array<CpuSet, 1> first = {own ? isolated : CpuSet()};
-  const CpuSet from = placer_.PartInOnePlace(need, alone, first.front());
+  // Where others share a pool without a CPU of it, that one is exclusive: they would get it.
+  const CpuSet certain = alone & missing_;
+  const std::array<CpuSet, 2> first = {own ? isolated : CpuSet(), certain};
+  const CpuSet from = placer_.PartInOnePlace(need, alone, first[0] | certain);
   return TakeIdleGroups(book_.machine(), from, need.full, first).value_or(CpuSet());
 }
 

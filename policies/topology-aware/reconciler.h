@@ -55,6 +55,7 @@ class Reconciler {
   void FitNeed(Need& need, const Entry& entry, bool exclusive) const;
   bool Adopt(Entry& entry, int pool, const CpuSet& exclusive, std::string reason);
   bool AdoptUnpooled(Entry& entry, const std::string& reason);
+  CpuSet MissingOfSharers() const;
   CpuSet OwnCpus(const Entry& entry, const CpuSet& crowded) const;
   CpuSet WithHidden(const Entry& entry, const CpuSet& visible) const;
   // `decided`: an earlier decision granted them, which stands.
@@ -70,6 +71,7 @@ class Reconciler {
   const Placer& placer_;
   std::map<ContainerKey, Grant> former_;  // what the book had, for explanations
   std::vector<Entry> entries_;
+  CpuSet missing_;  // CPUs that sharing containers lack in their pools
 };
 
 }  // namespace resmgr
