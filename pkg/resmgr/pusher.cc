@@ -156,7 +156,7 @@ AppliedResources Pusher::BeginForwarded(ContainerKey key) {
 }
 
 void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool applied) {
-  if (TakeStray(key)) return;
+  if (TakeStray(key, &Stray::forwarded)) return;
   ContainerRecord* const record = Followed(key);
   if (record == nullptr || record->push->forwarded == 0) return;
   PushState& state = *record->push;
@@ -347,7 +347,7 @@ void Pusher::Settle(ContainerRecord& record) {
 }
 
 void Pusher::OnAnswer(ContainerKey key, const Status& status) {
-  if (TakeStray(key)) return listener_.OnMoot();
+  if (TakeStray(key, &Stray::own)) return listener_.OnMoot();
   ContainerRecord* const record = Followed(key);
   if (record == nullptr) return listener_.OnMoot();
   if (!record->push->in_flight) return;

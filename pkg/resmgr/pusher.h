@@ -149,6 +149,11 @@ class Pusher {
   bool Follows(ContainerKey key) const { return Followed(key) != nullptr; }
 
  private:
+  // Updates that are not answered of a container that was forgotten since.
+  struct Stray {
+    int own = 0;
+    int forwarded = 0;
+  };
   // Nullptr for one that is not followed.
   ContainerRecord* Followed(ContainerKey key) const;
   // Follows it from now on, if not before.
@@ -179,7 +184,7 @@ class Pusher {
   void OnAnswer(ContainerKey key, const Status& status);
   void OnSuccess(ContainerRecord& record, SharedResources sent);
   bool HasStray(ContainerKey key) const { return !strays_.empty() && strays_.contains(key); }
-  bool TakeStray(ContainerKey key);
+  bool TakeStray(ContainerKey key, int Stray::*kind);
   void EndStuck(ContainerRecord& record) const;
   void Recover(ContainerRecord& record);
   void EndOverlap(ContainerRecord& record);
@@ -249,8 +254,7 @@ class Pusher {
   uint64_t epoch_ = 0;     // counts disconnections: answers from before one are void
   size_t unanswered_ = 0;  // calls since then
   bool resume_posted_ = false;
-  // Updates that are not answered of containers that were forgotten since.
-  std::map<ContainerKey, int> strays_;
+  std::map<ContainerKey, Stray> strays_;
   std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are theirs no more
   std::set<ContainerKey> held_back_;  // got less than they should have, for the sake of others
   size_t move_aside_ = 1;             // so many of them the next time that they are stuck

@@ -13,10 +13,10 @@ namespace resmgr {
 // Whether no answer is to come that could let one go on.
 bool Pusher::NothingMoves() const {
   const auto& all = store_.containers();
-  return std::none_of(all.begin(), all.end(), [](const auto& entry) {
-    const ContainerRecord& record = entry.second;
-    return record.push && (record.push->Busy() || record.life.BeingStarted());
-  });
+  return strays_.empty() && std::none_of(all.begin(), all.end(), [](const auto& entry) {
+           const ContainerRecord& record = entry.second;
+           return record.push && (record.push->Busy() || record.life.BeingStarted());
+         });
 }
 
 // It was sent all that it may have before others leave, and no answer is to come.

@@ -105,7 +105,7 @@ void Pusher::CallLookedUp(const std::vector<LookedUp>& updates,
   values.reserve(updates.size());
   for (size_t i = 0; i < updates.size(); ++i) {
     // It was not sent, and never will be.
-    if (TakeStray(updates[i].key)) continue;
+    if (TakeStray(updates[i].key, &Stray::own)) continue;
     ContainerRecord* const record = Followed(updates[i].key);
     if (record == nullptr || !record->push->in_flight) continue;
     PushState& state = *record->push;

@@ -107,7 +107,7 @@ bool Pusher::TryWrite(ContainerRecord& record, const Status& why, const SharedRe
 void Pusher::OnWriteEnded(ContainerKey key, uint64_t update, const Status& why,
                           const Status& status) {
   ContainerRecord* const record = Followed(key);
-  if (TakeStray(key) || record == nullptr) return listener_.OnMoot();
+  if (TakeStray(key, &Stray::own) || record == nullptr) return listener_.OnMoot();
   PushState& state = *record->push;
   if (!state.in_flight || state.update != update) return;
   state.in_flight = false;

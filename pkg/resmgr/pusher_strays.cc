@@ -8,8 +8,12 @@ namespace resmgr {
 
 void Pusher::Forget(ContainerKey key) {
   if (ContainerRecord* const record = Followed(key); record != nullptr) {
-    const int unanswered = record->push->forwarded + (record->push->in_flight ? 1 : 0);
-    if (unanswered > 0) strays_[key] += unanswered;
+    const PushState& state = *record->push;
+    if (state.in_flight || state.forwarded > 0) {
+      Stray& stray = strays_[key];
+      stray.own += state.in_flight ? 1 : 0;
+      stray.forwarded += state.forwarded;
+    }
     record->push.reset();
   }
   leftovers_.erase(key);
@@ -17,13 +21,17 @@ void Pusher::Forget(ContainerKey key) {
   ResumeHeldBack();
 }
 
-// Whether an answer is of such an update. The next one is sent after it.
-bool Pusher::TakeStray(ContainerKey key) {
+// Whether an answer is of such an update. The next one is sent after it, and others may wait for
+// that one. An answer to a client is never that of an update of our own.
+bool Pusher::TakeStray(ContainerKey key, int Stray::*kind) {
   if (!HasStray(key)) return false;
   const auto stray = strays_.find(key);
-  if (--stray->second == 0) {
+  if (stray->second.*kind == 0) return false;
+  --(stray->second.*kind);
+  if (stray->second.own == 0 && stray->second.forwarded == 0) {
     strays_.erase(stray);
     Step(key);
+    ResumeHeldBack();
   }
   return true;
 }

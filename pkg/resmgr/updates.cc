@@ -81,7 +81,7 @@ StatusOr<ContainerKeys> ResourceManager::Impl::Redecide(ContainerRecord& record,
 
 void ResourceManager::Impl::EndUpdate(const Admission& admission, const ResourceValues* sent) {
   ContainerRecord* const record = store_.Find(admission.key);
-  if (record == nullptr) return;
+  if (record == nullptr) return pusher_.EndForwarded(admission.key, {}, false);
   const auto update = std::find_if(
       record->updates.begin(), record->updates.end(),
       [&admission](const PendingUpdate& pending) { return pending.ticket == admission.ticket; });

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Containers that run again after they have exited, as dockerd's may: what earlier decisions,
+// updates and daemons have left of them.
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/testing/manager_fixture.h"
+#include "pkg/state/testing/crashing_file_system.h"
+
+namespace resmgr {
+namespace {
+
+using test::CpuList;
+using test::TestNode;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+using enum QosClass;
+using Kind = ContainerEvent::Kind;
+
+// Outlives the node, whose state is written on a thread.
+struct StateFiles {
+  test::CrashingFileSystem files_{1};
+};
+
+class SecondLivesTest : protected StateFiles, public test::ManagerFixture {
+ protected:
+  SecondLivesTest() {
+    runtime().starts_exited = true;
+    node_.KeepState(files_);
+  }
+  // At dockerd's own socket; without a start that passes here.
+  void StartOutside(const ContainerId& id) { runtime().Find(id)->state = ContainerState::kRunning; }
+  void ListStarted(const ContainerId& id) {
+    StartOutside(id);
+    manager().OnContainerEvent({Kind::kStarted, std::string(id.value())});
+    ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+    while (!runtime().lists.empty())
+      runtime().AnswerList();
+    // A list that was under way is followed by another one.
+    ASSERT_TRUE(node_.RunUntil([&] {
+      while (!runtime().lists.empty())
+        runtime().AnswerList();
+      return node_.Known(id)->state == ContainerState::kRunning;
+    }));
+  }
+  // A shared container that has ended while an update of it is under way, the first of `updates`.
+  ContainerId EndedWhileUpdated() {
+    const ContainerId again = node_.Run("again", kBurstable, 100);
+    EXPECT_TRUE(node_.Create("own", kGuaranteed, 1000).ok());
+    EXPECT_THAT(runtime().updates, SizeIs(1));
+    node_.Stop(again);
+    return again;
+  }
+};
+
+// Nothing else is under way, but the answer to come lets its container leave the CPU.
+TEST_F(SecondLivesTest, OthersWaitForAnUpdateOfAFormerLife) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 1000);
+  const ContainerId again = EndedWhileUpdated();
+  ListStarted(again);
+  ASSERT_EQ(runtime().CpusOf(again), "0,2-7");
+  const Admission more = *manager().AdmitUpdate(app, TestNode::Resources(2000));
+  ASSERT_EQ(CpuList(more.adjustment), "1");
+  manager().UpdateSucceeded(more);
+  ASSERT_THAT(runtime().updates, SizeIs(1)) << "the other one is still on CPU 3";
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(app), "1,3");
+  EXPECT_EQ(runtime().CpusOf(again), "0,4-7");
+}
+
+TEST_F(SecondLivesTest, AnAnswerToAClientIsNotTakenForThatOfAFormerLife) {
+  const ContainerId again = EndedWhileUpdated();
+  ListStarted(again);
+  LinuxResources memory;
+  memory.memory_limit = 1 << 20;
+  const Admission update = *manager().AdmitUpdate(again, memory);
+  runtime().Apply(again, update.adjustment);
+  manager().UpdateSucceeded(update);
+  runtime().AnswerAll();
+  ASSERT_TRUE(node_.Create("more", kGuaranteed, 1000).ok());
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(again), "0,3-7");
+}
+
+// An update of a container that is gone is not waited for.
+TEST_F(SecondLivesTest, AnUpdateThatOutlivesItsContainerIsOver) {
+  const ContainerId gone = node_.Run("gone", kBurstable, 100);
+  const ContainerId first = node_.Run("first", kGuaranteed, 1000);
+  const ContainerId second = node_.Run("second", kGuaranteed, 1000);
+  runtime().AnswerAll();
+  LinuxResources memory;
+  memory.memory_limit = 1 << 20;
+  const Admission update = *manager().AdmitUpdate(gone, memory);
+  node_.Remove(gone);
+  manager().UpdateFailed(update);
+  ASSERT_THAT(runtime().updates, IsEmpty());
+  // They are to change places, and each waits for the other one.
+  policy().spoil = [&](Plan& plan) {
+    const Placement places[] = {node_.Known(first)->placement, node_.Known(second)->placement};
+    plan.Change(node_.Known(first)->key) = places[1];
+    plan.Change(node_.Known(second)->key) = places[0];
+  };
+  ASSERT_TRUE(node_.Create("new", kBurstable, 100).ok());
+  policy().spoil = nullptr;
+  EXPECT_THAT(runtime().updates, SizeIs(1)) << "one moves aside at once";
+}
+
+}  // namespace
+}  // namespace resmgr
