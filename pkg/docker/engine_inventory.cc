@@ -53,7 +53,8 @@ std::string FirstName(std::string_view list) {
 }
 
 void SetState(std::string_view state, EngineContainer& container) {
-  container.ended = state == "exited" || state == "dead" || state == "removing";
+  container.dead = state == "dead" || state == "removing";
+  container.ended = state == "exited" || container.dead;
   if (container.ended) {
     container.state = ContainerState::kExited;
   } else {
@@ -188,7 +189,8 @@ RuntimeContainer ToContainer(const EngineContainer& container, const Identity& i
           .state = container.state,
           .labels = identity.labels,
           .annotations = identity.annotations,
-          .resources = {}};
+          .resources = {},
+          .dead = container.dead};
 }
 
 }  // namespace resmgr::docker

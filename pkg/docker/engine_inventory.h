@@ -21,6 +21,7 @@ struct EngineContainer {
   StringMap labels;
   ContainerState state = ContainerState::kCreated;
   bool ended = false;  // it runs no more, and is not to be started for the first time
+  bool dead = false;   // nor ever again: it is being removed
 };
 
 // GET /containers/json. kInvalidArgument: it is none.

@@ -108,6 +108,7 @@ class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
                 listed.resources = told->resources;
                 listed.started_at = told->started_at;
                 listed.state = told->container.state;
+                listed.dead = told->container.dead;
               } else if (told.status().code() == StatusCode::kNotFound) {
                 return;  // removed meanwhile
               } else {

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/docker/engine_inventory.h"
 #include "pkg/docker/testing/fake_engine.h"
 #include "pkg/log/log.h"
 #include "pkg/sys/temp_dir.h"
@@ -259,6 +260,19 @@ TEST_F(EngineRuntimeTest, EventsTellTheNamesOfContainersThatAreNoPods) {
                      }});
   Run();
   EXPECT_THAT(told, ElementsAre("o1 festive_bose", "c1 ", "o1 mine", "o1 mine"));
+}
+
+TEST_F(EngineRuntimeTest, ListsTellWhatIsNeitherStartedNorUpdatedAnyMore) {
+  const auto states = ReadContainerList(R"([{"Id":"a","State":"exited"},{"Id":"b","State":"dead"},
+      {"Id":"c","State":"removing"},{"Id":"d","State":"running"}])");
+  ASSERT_TRUE(states.ok());
+  std::string dead;
+  for (const EngineContainer& each : *states) {
+    const RuntimeContainer listed = ToContainer(each, {});
+    EXPECT_EQ(listed.state == ContainerState::kExited, each.id.value() != "d");
+    if (listed.dead) dead += each.id.value();
+  }
+  EXPECT_EQ(dead, "bc");
 }
 
 // A dockerd that starts or ends drops connections at once, and each call of a client makes one.

@@ -153,6 +153,7 @@ class Adopter {
     const ContainerState now = StateOf(reported);
     const bool exited = now == ContainerState::kExited;
     const bool running = now == ContainerState::kRunning;
+    record.dead = reported.dead;
     // The start that is under way decides.
     if (exited && record.life.ComesBack()) return;
     if (!exited) {
@@ -213,10 +214,17 @@ class Adopter {
       applied.cpus = saved->placement.exclusive;
     }
     record.unclear = unclear;
+    record.dead = reported.dead;
     record.kept = reported.kept;
     record.started_at = reported.started_at;
     if (container.state == ContainerState::kExited) {
-      record.former = std::make_unique<Placement>(PlacementOf(applied, saved));
+      Placement former = PlacementOf(applied, saved);
+      if (saved != nullptr) {
+        former.cpu_shares = saved->placement.cpu_shares;
+        former.cpu_quota = saved->placement.cpu_quota;
+        former.cpu_period = saved->placement.cpu_period;
+      }
+      record.former = std::make_unique<Placement>(std::move(former));
     } else {
       container.placement = PlacementOf(applied, saved);
       result_.in_force.emplace_back(container.key, applied);

@@ -92,6 +92,10 @@ struct ContainerRecord {
   // Adoption: an earlier daemon's notes are all that is known of it, since its runtime has not been
   // listed yet.
   bool kept = false;
+  // Adoption: the runtime is about to remove it, and neither starts nor updates it any more.
+  bool dead = false;
+  // revivals.cc: updates that were to free it after its exit, and that the runtime refused.
+  uint8_t free_refusals = 0;
   bool unsaved = false;  // StateWriter: changed since it was saved
   // set_later.cc: the store's clock when the runtime was last told something about it.
   uint64_t told_at = 0;

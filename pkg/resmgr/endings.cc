@@ -10,7 +10,8 @@
 namespace resmgr {
 
 // From here on the container has no CPUs, nothing is sent to it or saved of it, and no timer waits
-// for it; but that a policy bound it is remembered where it may be started again. Returns the
+// for it; but what it asked for and that a policy bound it is kept where it may be started again,
+// without the place, which others may be given from now on. Returns the
 // placement that it gives up, which is remembered for its next attempt; nullptr where it had none.
 // To tell the policy is the caller's part.
 const Placement* ResourceManager::Impl::Retire(ContainerRecord& record, LifeEvent event) {
@@ -19,18 +20,21 @@ const Placement* ResourceManager::Impl::Retire(ContainerRecord& record, LifeEven
   record.Advance(event);
   const bool freed = LetsGo() && pusher_.Settled(record.container.key);
   pusher_.Forget(record.container.key);
-  if (event == LifeEvent::kEnded && !freed && StaysBound(record.container)) {
+  if (was_placeable) {
+    record.former =
+        std::make_unique<Placement>(std::exchange(record.container.placement, Placement()));
+  }
+  if (event == LifeEvent::kEnded && !freed && StaysBound(record)) {
+    record.free_refusals = 0;
     state_writer_.EndCalls(record.container.id);
+    state_writer_.MarkChanged(record);
     if (LetsGo()) FreeExitedSoon(std::chrono::milliseconds(0));
   } else {
     record.container.cpus_bound = record.container.mems_bound = false;
     state_writer_.Erase(record.container.id);
   }
   look_again_timers_.Forget(record.container.key);
-  if (!was_placeable) return nullptr;
-  record.former = std::make_unique<Placement>(std::move(record.container.placement));
-  record.container.placement = Placement();
-  return record.former.get();
+  return was_placeable ? record.former.get() : nullptr;
 }
 
 void ResourceManager::Impl::Exit(ContainerRecord& record, LifeEvent event, std::string_view why,

@@ -141,7 +141,8 @@ class ResourceManager::Impl : public Pusher::Listener,
   void EndRevived(ContainerRecord& record) override;
   // The policy is null: no container is to be bound any more.
   bool LetsGo() const { return policy_->name() == "null"; }
-  bool StaysBound(const Container& container) const;
+  bool StaysBound(const ContainerRecord& record) const;
+  bool IsExitedBound(const ContainerRecord& record) const;
   bool AnyExitedBound() const;
   void AddExitedMoves(std::vector<Move>& moves) const;
   void FreeExited();

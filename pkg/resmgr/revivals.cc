@@ -10,6 +10,12 @@
 #include "pkg/resmgr/resource_manager_impl.h"
 
 namespace resmgr {
+namespace {
+
+// Of updates that are to free one container, with a pause after each.
+constexpr int kMostFreeRefusals = 5;
+
+}  // namespace
 
 // As at its creation, but that an update brings the place to the runtime. Its start waits for that.
 Status ResourceManager::Impl::Revive(ContainerRecord& record, Refusal refusal) {
@@ -42,21 +48,24 @@ void ResourceManager::Impl::EndRevived(ContainerRecord& record) {
   Push(std::move(changed));
 }
 
-bool ResourceManager::Impl::StaysBound(const Container& container) const {
-  return runtime_.StartsExited() && (container.cpus_bound || container.mems_bound);
+bool ResourceManager::Impl::StaysBound(const ContainerRecord& record) const {
+  const Container& container = record.container;
+  return runtime_.StartsExited() && !record.dead && (container.cpus_bound || container.mems_bound);
+}
+
+bool ResourceManager::Impl::IsExitedBound(const ContainerRecord& record) const {
+  return record.container.state == ContainerState::kExited && StaysBound(record);
 }
 
 bool ResourceManager::Impl::AnyExitedBound() const {
-  return std::ranges::any_of(store_.containers(), [this](const auto& entry) {
-    const Container& container = entry.second.container;
-    return container.state == ContainerState::kExited && StaysBound(container);
-  });
+  return std::ranges::any_of(store_.containers(),
+                             [this](const auto& entry) { return IsExitedBound(entry.second); });
 }
 
 void ResourceManager::Impl::AddExitedMoves(std::vector<Move>& moves) const {
   for (const auto& [key, record] : store_.containers()) {
+    if (!IsExitedBound(record)) continue;
     const Container& container = record.container;
-    if (container.state != ContainerState::kExited || !StaysBound(container)) continue;
     Placement to;
     decider_.LiftRestrictions(container, to);
     moves.push_back({.container = FullName(record.pod->pod, container.name),
@@ -73,8 +82,8 @@ void ResourceManager::Impl::FreeExited() {
   free_timer_.reset();
   if (!LetsGo()) return;
   for (const auto& [key, record] : store_.containers()) {
+    if (!IsExitedBound(record)) continue;
     const Container& container = record.container;
-    if (container.state != ContainerState::kExited || !StaysBound(container)) continue;
     if (!being_freed_.insert(key).second) continue;
     Container free = container;
     free.placement = {};
@@ -92,9 +101,20 @@ void ResourceManager::Impl::OnFreed(ContainerKey key, const Status& status) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr || record->container.state != ContainerState::kExited) return;
   if (!status.ok() && status.code() != StatusCode::kNotFound) {
-    log_.Info("container {} has exited and is still bound: {}; it is tried again", LogName(*record),
-              Describe(status));
-    return FreeExitedSoon(free_pause_);
+    // A runtime that is away refuses nothing.
+    if (status.code() != StatusCode::kUnavailable) ++record->free_refusals;
+    if (record->free_refusals < kMostFreeRefusals) {
+      log_.Info("container {} has exited and is still bound: {}; it is tried again",
+                LogName(*record), Describe(status));
+      return FreeExitedSoon(free_pause_);
+    }
+    observers_.OnFailed(ActAt(*record), status);
+    log_.Warn(
+        "container {} has exited, and the runtime does not let it go from CPUs {}, where it would "
+        "run if it was started again: {}; what to do: remove the container, or have its cpuset "
+        "changed (docker update --cpuset-cpus)",
+        LogName(*record), record->FormerPlacement().cpus.value_or(CpuSet()).ToString(),
+        Describe(status));
   }
   record->container.cpus_bound = record->container.mems_bound = false;
   state_writer_.Erase(record->container.id);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/log/log.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/crashing_file_system.h"
@@ -327,6 +330,52 @@ TEST_F(RevivalsTest, WithoutAPolicyOneThatExitedIsNotBoundEither) {
   EXPECT_TRUE(manager().AllReleased());
 }
 
+// dockerd neither updates nor starts one that it is removing.
+TEST_F(RevivalsTest, OneThatIsBeingRemovedIsNotWaitedFor) {
+  const ContainerId exited = Exited("exited", 1000);
+  runtime().Find(exited)->dead = true;
+  manager().Resync();
+  ASSERT_TRUE(AList());
+  runtime().AnswerList();
+  const NullLike null(node_.machine());
+  const auto planned = manager().PreviewPolicy(null);
+  ASSERT_TRUE(planned.ok());
+  EXPECT_EQ(planned->size(), 0u);
+  manager().SetPolicy(std::make_unique<NullLike>(node_.machine()), [](const Status&) {});
+  EXPECT_TRUE(manager().AllReleased());
+  Pass(std::chrono::milliseconds(5));
+  EXPECT_EQ(runtime().updates.size(), 0u);
+  Ask(exited);
+  ASSERT_TRUE(answer_.has_value());
+  EXPECT_EQ(answer_->code(), StatusCode::kFailedPrecondition);
+}
+
+// As for ever, by a dockerd that cannot write what it notes of the container.
+TEST_F(RevivalsTest, OneThatCannotBeFreedKeepsNothingWaiting) {
+  std::string log;
+  SetLogWriter([&log](std::string_view line) { log += line; });
+  const ContainerId exited = Exited("exited", 1000);
+  manager().SetPolicy(std::make_unique<NullLike>(node_.machine()), [](const Status&) {});
+  const auto refuse = [this](const Status& status) {
+    if (!runtime().updates.empty()) runtime().Answer(0, status);
+  };
+  int unreachable = 0;
+  EXPECT_TRUE(node_.RunUntil([&] {
+    if (!runtime().updates.empty()) ++unreachable;
+    refuse(Unavailable("no dockerd"));
+    return unreachable == 20;
+  }));
+  EXPECT_FALSE(manager().AllReleased()) << "a dockerd that is away refuses nothing";
+  EXPECT_TRUE(node_.RunUntil([&] {
+    refuse(Internal("open config.v2.json: read-only file system"));
+    return manager().AllReleased();
+  }));
+  SetLogWriter(nullptr);
+  EXPECT_THAT(log, HasSubstr("ns/exited/exited"));
+  EXPECT_THAT(log, HasSubstr("read-only file system"));
+  EXPECT_THAT(log, HasSubstr("remove the container"));
+}
+
 // Containers that end, are started again and restarted in any order, while updates, lists and
 // starts are answered late: none runs on CPUs that another one that runs has for itself.
 class RandomRevivals : public RevivalsTest {
@@ -362,7 +411,7 @@ class RandomRevivals : public RevivalsTest {
   }
   void Step(const ContainerId& id) {
     const bool busy = std::ranges::any_of(starts_, [&](const Start& s) { return s.id == id; });
-    switch (Any(7)) {
+    switch (Any(8)) {
       case 0:
         return Runs(id) && !busy ? node_.Stop(id) : void();
       case 1:
@@ -376,19 +425,56 @@ class RandomRevivals : public RevivalsTest {
         return runtime().lists.empty() ? void() : runtime().AnswerList();
       case 5:
         return manager().Resync();
+      case 6:
+        return Any(5) == 0 ? StartDaemonAnew() : void();
       default:
         return EndStart();
     }
   }
-  void ExpectApart(int step) {
+  CpuSet CpusOf(const ContainerId& id) {
+    return Runs(id) ? *CpuSet::Parse(runtime().CpusOf(id)) : CpuSet();
+  }
+  // CPUs that it runs on and has for itself.
+  CpuSet OwnOf(const ContainerId& id) { return *CpuSet::Parse(node_.Exclusive(id)) & CpusOf(id); }
+  // While no daemon runs, one that has exited may be started by others, on whatever CPUs it had.
+  void StartDaemonAnew() {
+    starts_.clear();
+    std::map<ContainerId, CpuSet> own;
+    // Not of those that are being moved.
     for (const ContainerId& id : ids_) {
-      if (!Runs(id)) continue;
-      const CpuSet own = *CpuSet::Parse(node_.Exclusive(id)) & *CpuSet::Parse(runtime().CpusOf(id));
+      if (OwnOf(id) == *CpuSet::Parse(node_.Exclusive(id))) own[id] = OwnOf(id);
+    }
+    node_.FlushState();
+    node_.Restart([this] {
+      const ContainerId& id = ids_[Any(ids_.size())];
+      if (Runs(id) || Any(2) == 0) return;
+      runtime().Find(id)->state = ContainerState::kRunning;
+      intruders_.insert(id);
+      ++intruded_;
+    });
+    for (const auto& [id, cpus] : own) {
+      ASSERT_TRUE(intruders_.contains(id) || cpus.IsSubsetOf(*CpuSet::Parse(node_.Placed(id))))
+          << id.value() << " was alone on " << cpus.ToString() << " and is to move to "
+          << node_.Placed(id);
+    }
+  }
+  // One that others started is among others until one of them is told to leave.
+  void DropIntrudersThatAreApart() {
+    std::erase_if(intruders_, [this](const ContainerId& id) {
+      return std::ranges::none_of(ids_, [&](const ContainerId& other) {
+        if (other == id) return false;
+        return OwnOf(other).Intersects(CpusOf(id)) || OwnOf(id).Intersects(CpusOf(other));
+      });
+    });
+  }
+  void ExpectApart(int step) {
+    DropIntrudersThatAreApart();
+    for (const ContainerId& id : ids_) {
+      const CpuSet own = intruders_.contains(id) ? CpuSet() : OwnOf(id);
       for (const ContainerId& other : ids_) {
-        if (other == id || !Runs(other)) continue;
-        ASSERT_FALSE(own.Intersects(*CpuSet::Parse(runtime().CpusOf(other))))
-            << "step " << step << ": " << other.value() << " is where " << id.value()
-            << " is alone";
+        if (other == id || intruders_.contains(other)) continue;
+        ASSERT_FALSE(own.Intersects(CpusOf(other))) << "step " << step << ": " << other.value()
+                                                    << " is where " << id.value() << " is alone";
       }
     }
   }
@@ -397,12 +483,17 @@ class RandomRevivals : public RevivalsTest {
   std::vector<ContainerId> ids_;
   std::list<Start> starts_;
   int started_ = 0;
+  std::set<ContainerId> intruders_;
+  int intruded_ = 0;
 };
 
 TEST_F(RandomRevivals, NoneRunsWhereAnotherOneIsAlone) {
-  for (int i = 0; i < 4; ++i) {
+  node_.KeepState(files_);
+  // Not all of them have room at once.
+  for (int i = 0; i < 6; ++i) {
     ids_.push_back(node_.Run(fmt::format("own{}", i), kGuaranteed, 1000 + 1000 * (i % 2)));
-    ids_.push_back(node_.Run(fmt::format("shared{}", i), kBurstable, 100));
+    if (i % 2 == 1) node_.Stop(ids_.back());
+    if (i < 4) ids_.push_back(node_.Run(fmt::format("shared{}", i), kBurstable, 100));
     runtime().AnswerAll();
   }
   for (int step = 0; step < 20'000; ++step) {
@@ -412,6 +503,14 @@ TEST_F(RandomRevivals, NoneRunsWhereAnotherOneIsAlone) {
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(started_, 100);
+  EXPECT_GT(intruded_, 20);
+  starts_.clear();
+  EXPECT_TRUE(node_.RunUntil([this] {
+    AnswerAllLists();
+    runtime().AnswerAll();
+    DropIntrudersThatAreApart();
+    return intruders_.empty();
+  }));
 }
 
 // Where the runtime refuses such a start, it is not placed for nothing.

@@ -33,6 +33,8 @@ struct RuntimeContainer {
   // this front door cannot ask it.
   bool told = true;
   LinuxResources resources;  // in force: from ContainerStatus.resources or the verbose info
+  // It has exited, and the runtime neither starts nor updates it any more.
+  bool dead = false;
   // Not the runtime's word, but what an earlier daemon noted of it (pkg/resmgr/kept_containers.h).
   bool kept = false;
 };

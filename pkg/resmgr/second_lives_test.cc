@@ -57,6 +57,49 @@ class SecondLivesTest : protected StateFiles, public test::ManagerFixture {
   }
 };
 
+TEST_F(SecondLivesTest, OneThatHasExitedHasNoClaimToItsCpusAfterARestart) {
+  const ContainerId again = node_.Run("again", kGuaranteed, 1000);
+  node_.Stop(again);
+  const ContainerId other = node_.Run("other", kGuaranteed, 1000);
+  ASSERT_EQ(runtime().CpusOf(other), "1");
+  node_.FlushState();
+  node_.Restart([&] { StartOutside(again); });
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Exclusive(other), "1");
+  EXPECT_EQ(runtime().CpusOf(other), "1") << "it has been there rightfully";
+  EXPECT_EQ(runtime().CpusOf(again), "2");
+}
+
+// The daemon that finds it exited has not decided about it.
+TEST_F(SecondLivesTest, OneThatIsFoundExitedHasNoClaimEither) {
+  const ContainerId again = node_.Run("again", kGuaranteed, 1000);
+  node_.FlushState();
+  node_.Restart([&] { node_.Crash(again); });
+  const ContainerId other = node_.Run("other", kGuaranteed, 1000);
+  ASSERT_EQ(runtime().CpusOf(other), "1");
+  node_.FlushState();
+  node_.Restart([&] { StartOutside(again); });
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(other), "1");
+  EXPECT_EQ(runtime().CpusOf(again), "2");
+}
+
+TEST_F(SecondLivesTest, WhatItAsksForIsKeptAllTheSame) {
+  const ContainerId again = node_.Run("again", kGuaranteed, 1000);
+  LinuxResources resize;
+  resize.cpu_shares = 700;
+  const Admission unanswered = *manager().AdmitUpdate(again, resize);
+  node_.Stop(again);
+  manager().UpdateFailed(unanswered);
+  node_.FlushState();
+  node_.Restart([&] { StartOutside(again); });
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Known(again)->requested.cpu_shares, TestNode::Resources(1000).cpu_shares);
+  EXPECT_EQ(node_.Known(again)->requirements.cpu_request.value, 1000);
+  EXPECT_TRUE(node_.Known(again)->cpus_bound);
+  EXPECT_EQ(node_.Exclusive(again), "1");
+}
+
 // Nothing else is under way, but the answer to come lets its container leave the CPU.
 TEST_F(SecondLivesTest, OthersWaitForAnUpdateOfAFormerLife) {
   const ContainerId app = node_.Run("app", kGuaranteed, 1000);

@@ -91,6 +91,9 @@ std::unique_ptr<ResourceManager::StartWait> Starts::Admit(const ContainerId& id,
 
 Status Starts::ReviveExited(ContainerRecord& record, ResourceManager::Refusal refusal) {
   if (!starts_exited_ || record.container.state != ContainerState::kExited) return OkStatus();
+  if (record.dead) {
+    return owner_.AsRefusal(record, FailedPrecondition("the runtime is removing it"));
+  }
   return owner_.Revive(record, refusal);
 }
 

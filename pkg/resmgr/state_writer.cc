@@ -30,6 +30,21 @@ PodSandboxId NameOfCreation(const PodSandboxId& pod, std::string_view name, uint
   return PodSandboxId(fmt::format("{}{}{}{}{}", pod.value(), kPartEnd, attempt, kPartEnd, name));
 }
 
+bool Keeps(const ContainerRecord& record) {
+  const Container& container = record.container;
+  if (container.state != ContainerState::kExited) return !record.superseded;
+  return container.cpus_bound || container.mems_bound;
+}
+
+// What the runtime was last told, by which another client's update is told from ours.
+Placement NumbersOf(const Placement& former) {
+  Placement numbers;
+  numbers.cpu_shares = former.cpu_shares;
+  numbers.cpu_quota = former.cpu_quota;
+  numbers.cpu_period = former.cpu_period;
+  return numbers;
+}
+
 }  // namespace
 
 StateWriter::StateWriter(EventLoop& loop, StateStore* state, ContainerStore& store)
@@ -72,7 +87,14 @@ void StateWriter::SaveAll() {
 
 void StateWriter::Save(ContainerRecord& record) {
   if (!std::exchange(record.unsaved, false)) return;
-  if (record.container.id.empty() || !record.Placeable()) return;
+  if (record.container.id.empty() || !Keeps(record)) return;
+  if (record.container.state != ContainerState::kExited) return PutConfirmed(record);
+  record.container.placement = NumbersOf(record.FormerPlacement());
+  PutConfirmed(record);
+  record.container.placement = {};
+}
+
+void StateWriter::PutConfirmed(ContainerRecord& record) {
   if (record.updates.empty()) return Put(record, nullptr);
   // A value that the runtime may still refuse is not what it has after a restart.
   Container& container = record.container;
@@ -81,7 +103,9 @@ void StateWriter::Save(ContainerRecord& record) {
   const auto swap = [&] {
     std::swap(container.requested, confirmed.requested);
     std::swap(container.requirements, confirmed.needs);
-    if (confirmed.placement) std::swap(container.placement, *confirmed.placement);
+    if (confirmed.placement && record.Placeable()) {
+      std::swap(container.placement, *confirmed.placement);
+    }
   };
   swap();
   Put(record, &asked);

@@ -31,7 +31,8 @@ class StateWriter {
 
   // Whether anything is kept.
   bool keeps() const { return state_ != nullptr; }
-  // The container changed. One without an id, or not placed by the policy, is not kept.
+  // The container changed. One without an id is not kept, and one that has exited only where it is
+  // still bound, since it may be started again: without its place, which others may have by then.
   void MarkChanged(ContainerRecord& record);
   // Called before an update is sent. Saves at once the client's new request beside the values that
   // hold without it, since the runtime may refuse the update.
@@ -94,6 +95,7 @@ class StateWriter {
   bool IsCreationOpen(std::string_view name) const;
   void NoteOthers(const NumbersSetLater& later);
   void Save(ContainerRecord& record);
+  void PutConfirmed(ContainerRecord& record);
   void Put(const ContainerRecord& record, const AskedUpdate* asked);
   void SaveAll();
   void SaveSoon();

@@ -25,10 +25,15 @@ StatusOr<Plan> FirstFitPolicy::Reconcile(const Snapshot& snapshot) {
       if (const int count = Wanted(pod, container); count > 0) visit(container, count);
     });
   };
-  for_each_entitled([this](const Container& container, int count) {
-    const CpuSet cpus = container.placement.cpus.value_or(CpuSet());
-    if (cpus.size() == count && cpus.IsSubsetOf(Free())) grants_[container.key] = cpus;
-  });
+  // First what is theirs by a decision, and then what they are on.
+  for (const bool decided : {true, false}) {
+    for_each_entitled([this, decided](const Container& container, int count) {
+      if (grants_.contains(container.key)) return;
+      const CpuSet cpus = container.placement.cpus.value_or(CpuSet());
+      if (decided && container.placement.exclusive != cpus) return;
+      if (cpus.size() == count && cpus.IsSubsetOf(Free())) grants_[container.key] = cpus;
+    });
+  }
   for_each_entitled([this](const Container& container, int count) {
     if (grants_.contains(container.key)) return;
     const StatusOr<CpuSet> cpus = Choose({}, count, container.name);
