@@ -60,7 +60,7 @@ size_t CpuFiles::size() const {
 bool CpuFiles::Wants(const Pod& pod, const Container& container) const {
   if (config_.containers == CpuFilesConfig::Containers::kNone) return false;
   if (!options_.pinning.WhyUnbound(pod).empty()) return false;
-  // A file has the name that its container has for its whole life.
+  // Another daemon would make up the same name.
   if (IsPlaceholderName(container.name)) return false;
   return ReadBoolAnnotation(pod.annotations, kAnnotation, container.name)
       .value_or(config_.containers == CpuFilesConfig::Containers::kAll);
@@ -73,14 +73,54 @@ std::string CpuFiles::TextOf(const Container& container, const Place& place) con
                      place.mems.value_or(SetOf(requested.cpuset_mems, options_.mems)));
 }
 
+// Empty: it has none. The directory of its name may be that of a container that was renamed.
+std::string CpuFiles::DirectoryOf(const Container& container) const {
+  std::string name = NameOf(container);
+  if (renamed_.empty()) return name;
+  const auto renamed = renamed_.find(container.id);
+  if (renamed != renamed_.end()) return renamed->second;
+  const auto entry = entries_.find(name);
+  if (entry == entries_.end()) return name;
+  const auto holder = renamed_.find(entry->second.holder);
+  return holder != renamed_.end() && holder->second == name ? "" : name;
+}
+
+void CpuFiles::OnRenamed(const Act& act, std::string_view created_name) {
+  const Container& container = act.container;
+  // The name of its creation is the same at each renaming.
+  if (renamed_.contains(container.id)) return;
+  std::string name =
+      IsPlaceholderName(created_name)
+          ? ""
+          : CpuFileDirectoryName(container.pod_id.value(), created_name, container.attempt);
+  auto entry = entries_.find(name);
+  // Whether it has a file is not known yet.
+  if (entry == entries_.end() && !found_ && !name.empty()) {
+    entry = entries_.emplace(name, Entry()).first;
+  }
+  if (entry == entries_.end()) {
+    name.clear();
+  } else if (entry->second.holder.empty() && !entry->second.being_created) {
+    entry->second.holder = container.id;
+  } else if (entry->second.holder != container.id) {
+    name.clear();  // another one has it
+  }
+  renamed_.insert_or_assign(container.id, std::move(name));
+}
+
 void CpuFiles::OnPlaced(const Act& act) {
   // One that is started again has what its creation gave it.
   if (!act.container.id.empty()) return;
   if (!Wants(act.pod, act.container)) return;
-  const std::string name = NameOf(act.container);
+  const std::string name = DirectoryOf(act.container);
   if (name.empty()) {
-    log_.Warn("container {} gets no file with its CPUs: its name is too long for a directory",
-              Printable(FullName(act.pod, act.container.name)));
+    const std::string by_name = NameOf(act.container);
+    const std::string why = by_name.empty()
+                                ? "its name is too long for a directory"
+                                : "a container that had its name at its creation has that file";
+    log_.Warn("container {} gets no file with its CPUs: {}",
+              Printable(FullName(act.pod, act.container.name)), why);
+    if (!by_name.empty()) NoteNone(by_name, why);
     return;
   }
   Entry& entry = entries_[name];
@@ -91,7 +131,7 @@ void CpuFiles::OnPlaced(const Act& act) {
 void CpuFiles::OnReleased(const Act& act) {
   if (act.container.id.empty()) none_yet_.erase(NameOf(act.container));
   if (entries_.empty() || !act.container.id.empty()) return;
-  const auto entry = entries_.find(NameOf(act.container));
+  const auto entry = entries_.find(DirectoryOf(act.container));
   if (entry == entries_.end()) return;
   entry->second.being_created = false;
   if (!entry->second.made) entries_.erase(entry);
@@ -155,7 +195,7 @@ void CpuFiles::OnInForce(const Act& act, const Place& place) {
   if (!act.container.id.empty()) TakeNone(act.container);
   const bool unknown_here = found_ && entries_.empty();
   if (unknown_here || act.container.id.empty()) return;
-  const std::string name = NameOf(act.container);
+  const std::string name = DirectoryOf(act.container);
   auto entry = entries_.find(name);
   if (entry == entries_.end()) {
     // Whether it has a file is not known yet.
@@ -180,8 +220,10 @@ void CpuFiles::Write(const std::string& name, Entry& entry) {
 
 void CpuFiles::OnRemoved(const Act& act) {
   none_.erase(act.container.id);
+  const std::string name = DirectoryOf(act.container);
+  renamed_.erase(act.container.id);
   if (entries_.empty()) return;
-  const auto entry = entries_.find(NameOf(act.container));
+  const auto entry = entries_.find(name);
   if (entry == entries_.end()) return;
   // Another one has its name.
   const ContainerId& holder = entry->second.holder;
@@ -190,16 +232,18 @@ void CpuFiles::OnRemoved(const Act& act) {
 }
 
 void CpuFiles::OnListed(const Snapshot& all) {
-  if (!none_.empty()) {
+  if (!none_.empty() || !renamed_.empty()) {
     std::set<ContainerId> ids;
     all.ForEachContainer(
         [&ids](const Pod&, const Container& container) { ids.insert(container.id); });
-    std::erase_if(none_, [&ids](const auto& each) { return !ids.contains(each.first); });
+    const auto gone = [&ids](const auto& each) { return !ids.contains(each.first); };
+    std::erase_if(none_, gone);
+    std::erase_if(renamed_, gone);
   }
   if (!found_ || entries_.empty()) return;
   std::set<std::string, std::less<>> listed;
   all.ForEachContainer(
-      [&listed](const Pod&, const Container& container) { listed.insert(NameOf(container)); });
+      [&](const Pod&, const Container& container) { listed.insert(DirectoryOf(container)); });
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
     if (!listed.contains(entry->first)) Erase(entry);
@@ -216,6 +260,8 @@ void CpuFiles::OnFound(const std::vector<std::string>& names) {
   std::erase_if(entries_, [](const auto& entry) {
     return !entry.second.made && !entry.second.being_created;
   });
+  for (auto& [id, name] : renamed_)
+    if (!entries_.contains(name)) name.clear();
 }
 
 void CpuFiles::Erase(Entries::iterator entry) {

@@ -27,7 +27,8 @@ namespace resmgr {
 // the runtime creates the container; what the resource manager is told to be in force goes into
 // the file from then on, whatever the configuration says later. A directory ends with its
 // container. Nothing is remembered: after a restart, what directories there are and which
-// containers the runtime has tell all. Loop's thread only.
+// containers the runtime has tell all. A directory has the name that its container had at its
+// creation, which the resource manager keeps. Loop's thread only.
 class CpuFiles final : public Observer, private CpuFileStage::Files {
  public:
   struct Options {
@@ -60,6 +61,7 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   void OnPlaced(const Act& act) override;
   void OnReleased(const Act& act) override;
   void OnInForce(const Act& act, const Place& place) override;
+  void OnRenamed(const Act& act, std::string_view created_name) override;
   void OnRemoved(const Act& act) override;
   void OnListed(const Snapshot& all) override;
 
@@ -83,6 +85,7 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   void Abandon(const std::string& name) override;
   void NoteNone(const std::string& name, std::string why) override;
 
+  std::string DirectoryOf(const Container& container) const;
   void TakeNone(const Container& container);
   bool Wants(const Pod& pod, const Container& container) const;
   std::string TextOf(const Container& container, const Place& place) const;
@@ -98,6 +101,8 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   bool looked_ = false;  // for directories of before
   bool found_ = false;   // these are among the entries
   Entries entries_;      // by the name of the directory
+  // Of containers that were renamed: the name of the directory; empty where they have none.
+  std::map<ContainerId, std::string> renamed_;
   // Why containers have no file: of creations under way by the name of the directory, then by id.
   std::map<std::string, std::string, std::less<>> none_yet_;
   std::map<ContainerId, std::string> none_;

@@ -20,6 +20,7 @@
 #include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/crashing_file_system.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/machines/machines.h"
@@ -182,6 +183,12 @@ class CpuFilesTest : public testing::Test {
     return id;
   }
 
+  void Rename(const ContainerId& id, std::string_view name) {
+    node_.runtime.Find(id)->name = name;
+    node_.manager().OnContainerEvent(
+        {ContainerEvent::Kind::kRenamed, std::string(id.value()), std::string(name)});
+  }
+
   // As the brain's observer outlives a daemon's files here.
   class Switch final : public Observer {
    public:
@@ -194,6 +201,9 @@ class CpuFilesTest : public testing::Test {
     void OnInForce(const Act& act, const Place& place) override {
       if (to != nullptr) to->OnInForce(act, place);
     }
+    void OnRenamed(const Act& act, std::string_view created_name) override {
+      if (to != nullptr) to->OnRenamed(act, created_name);
+    }
     void OnRemoved(const Act& act) override {
       if (to != nullptr) to->OnRemoved(act);
     }
@@ -203,6 +213,7 @@ class CpuFilesTest : public testing::Test {
     Observer* to = nullptr;
   };
 
+  test::CrashingFileSystem state_{1};  // written on a thread of the node's
   const TempDir temp_;
   const std::string path_ = temp_.File("cpus");
   std::string handler_;
@@ -469,6 +480,98 @@ TEST_F(CpuFilesTest, WhatChangedWhileNoDaemonRanIsInTheFileAfterTheStart) {
   EXPECT_EQ(FileOf("web"), Text("0,3-7", "", "0,3-7"));
   EXPECT_THAT(Directories(), ElementsAre("sandbox-of-web_web_0"));
   EXPECT_EQ(files_->size(), 1U);
+}
+
+TEST_F(CpuFilesTest, ARenamedContainerKeepsItsFile) {
+  const ContainerId web = Run("web", kBurstable, 100);
+  Rename(web, "mine");
+  EXPECT_EQ(node_.Known(web)->name, "mine");
+  Run("dsp", kGuaranteed, 2000);
+  node_.runtime.AnswerAll();
+  node_.Reconnect();  // with a list
+  Settle();
+  EXPECT_EQ(FileOf("web"), Text("0,3-7", "", "0,3-7"));
+  Rename(web, "again");
+  node_.Reconnect();
+  Settle();
+  EXPECT_EQ(FileOf("web"), Text("0,3-7", "", "0,3-7"));
+  node_.Remove(web);
+  Settle();
+  EXPECT_THAT(Directories(), ElementsAre("sandbox-of-dsp_dsp_0"));
+}
+
+TEST_F(CpuFilesTest, ARenamedContainerKeepsItsFileOverARestart) {
+  node_.runtime.renames = true;
+  node_.KeepState(state_);
+  const ContainerId before = Run("before", kBurstable, 100);
+  const ContainerId during = Run("during", kBurstable, 100);
+  const ContainerId exited = Run("exited", kBurstable, 100);
+  Rename(before, "mine");
+  node_.runtime.starts_exited = true;
+  node_.Stop(exited);
+  node_.FlushState();
+  for (int i = 0; i < 2; ++i) {
+    node_.Restart([&] {
+      MakeFiles(All());
+      node_.runtime.Find(during)->name = "yours";
+      node_.runtime.Find(exited)->name = "theirs";
+    });
+    Settle();
+    node_.Reconnect();
+    Settle();
+    EXPECT_THAT(Directories(), SizeIs(3));
+    node_.FlushState();
+  }
+  Run("dsp", kGuaranteed, 2000);
+  node_.runtime.AnswerAll();
+  Settle();
+  for (const char* const name : {"before", "during"})
+    EXPECT_EQ(FileOf(name), Text("0,3-7", "", "0,3-7")) << name;
+  for (const ContainerId& id : {before, during, exited})
+    node_.Remove(id);
+  Settle();
+  EXPECT_THAT(Directories(), ElementsAre("sandbox-of-dsp_dsp_0"));
+}
+
+// The directory of its name is mounted in the other one.
+TEST_F(CpuFilesTest, OneWithTheFormerNameOfAnotherOneLeavesThatItsFile) {
+  const ContainerId former = Run("web", kGuaranteed, 2000);
+  Rename(former, "old");
+  Begun begun = Begin(TestNode::Request(node_.Known(former)->pod_id, "web", 1000));
+  EXPECT_THAT(begun.call->added(), IsEmpty());
+  const ContainerId latter = Finish(begun);
+  node_.runtime.AnswerAll();
+  node_.Start(latter);
+  Settle();
+  EXPECT_EQ(FileOf("web"), Text("1-2", "1-2", ""));
+  EXPECT_NE(files_->WhyNone(latter), "");
+  node_.Reconnect();
+  node_.Remove(latter);
+  Settle();
+  EXPECT_EQ(FileOf("web"), Text("1-2", "1-2", ""));
+  node_.Remove(former);
+  Settle();
+  EXPECT_THAT(Directories(), IsEmpty());
+}
+
+TEST_F(CpuFilesTest, ARenamedContainerWithoutAFileTakesThatOfNoOther) {
+  MakeFiles({});
+  const ContainerId former = Run("web", kGuaranteed, 2000);
+  MakeFiles(All());
+  Settle();
+  Rename(former, "old");
+  Begun begun = Begin(TestNode::Request(node_.Known(former)->pod_id, "web", 1000));
+  EXPECT_THAT(begun.call->added(), SizeIs(1));
+  Rename(former, "older");
+  const ContainerId latter = Finish(begun);
+  node_.runtime.AnswerAll();
+  node_.Start(latter);
+  node_.Reconnect();
+  Settle();
+  EXPECT_EQ(FileOf("web"), Text("3", "3", ""));
+  node_.Remove(former);
+  Settle();
+  EXPECT_EQ(FileOf("web"), Text("3", "3", ""));
 }
 
 TEST_F(CpuFilesTest, WhatIsKeptEndsWithItsContainers) {

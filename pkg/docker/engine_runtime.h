@@ -40,6 +40,8 @@ class EngineRuntime final : public RuntimeClient {
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
   bool WritesNotedValues() const override { return false; }
   bool StartsExited() const override { return true; }
+  // Those of pods keep theirs.
+  bool Renames() const override { return others_ == Others::kShare; }
 
  private:
   class Listing;

@@ -32,6 +32,7 @@ class UpdateTeller final : public RuntimeClient {
   bool ListsTellNews() const override { return client_.ListsTellNews(); }
   bool WritesNotedValues() const override { return client_.WritesNotedValues(); }
   bool StartsExited() const override { return client_.StartsExited(); }
+  bool Renames() const override { return client_.Renames(); }
 
  private:
   RuntimeClient& client_;

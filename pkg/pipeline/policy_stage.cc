@@ -107,9 +107,9 @@ class CreateContainerCall final : public DecidedCall {
       manager_.CreateSucceeded(*admitted_, ContainerId(outcome.id), SentBy(outcome));
       return;
     }
+    // Where it may exist all the same, only the runtime knows.
+    if (outcome.ok() || outcome.unclear()) return manager_.CreateUnclear(*admitted_);
     manager_.CreateFailed(*admitted_);
-    // It may exist all the same, which only the runtime knows.
-    if (outcome.ok() || outcome.unclear()) manager_.Resync();
   }
 
  private:

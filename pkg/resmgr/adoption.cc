@@ -154,6 +154,11 @@ class Adopter {
     const bool exited = now == ContainerState::kExited;
     const bool running = now == ContainerState::kRunning;
     record.dead = reported.dead;
+    // The event that told it was missed.
+    if (reported.name != container.name) {
+      store_.Rename(record, reported.name);
+      result_.renamed.push_back(container.key);
+    }
     // The start that is under way decides.
     if (exited && record.life.ComesBack()) return;
     if (!exited) {
@@ -207,6 +212,7 @@ class Adopter {
       container.mems_bound = saved->mems_bound;
       container.set_later = saved->set_later.value_or(NumbersSetLater{});
       RestoreTexts(record, *saved);
+      TakeCreatedName(record, *saved);
     }
     if (saved != nullptr && !unclear && !TakeNumbers(record, reported, *saved)) saved = nullptr;
     AppliedResources applied = ReportedResources(reported.resources);
@@ -230,6 +236,12 @@ class Adopter {
       result_.in_force.emplace_back(container.key, applied);
       result_.adopted.push_back(container.key);
     }
+  }
+
+  void TakeCreatedName(ContainerRecord& record, const SavedContainer& saved) {
+    if (saved.created_name.empty() || saved.created_name == record.container.name) return;
+    record.created_name = std::make_unique<std::string>(saved.created_name);
+    result_.renamed.push_back(record.container.key);
   }
 
   // A stage may have changed them.

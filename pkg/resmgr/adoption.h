@@ -45,6 +45,8 @@ struct Adoption {
   // Number of pods that are new here and whose QoS class was taken from the state, since the
   // runtime does not tell it.
   size_t classes_not_told = 0;
+  // These have another name than at their creation, which was not known here.
+  std::vector<ContainerKey> renamed;
   // Containers that are new here and of which nothing was kept, ascending.
   std::vector<ContainerKey> without_notes;
 };

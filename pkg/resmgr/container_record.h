@@ -122,6 +122,9 @@ struct ContainerRecord {
   std::vector<PendingUpdate> updates;
   std::unique_ptr<ConfirmedRequest> confirmed;
 
+  // ContainerStore: the name that it had at its creation; null where it has that name still.
+  std::unique_ptr<std::string> created_name;
+
   // Creations: what a stage changed of its labels and annotations; mostly nothing.
   std::unique_ptr<AskedTexts> texts;
 
@@ -130,6 +133,9 @@ struct ContainerRecord {
 
   // The only way to change its state.
   void Advance(LifeEvent event) { life.Apply(event, container); }
+  std::string_view CreatedName() const {
+    return created_name == nullptr ? container.name : *created_name;
+  }
   // Empty where there is none.
   Placement FormerPlacement() const { return former == nullptr ? Placement() : *former; }
   bool MayRun() const { return !superseded && life.MayRun(); }

@@ -162,7 +162,10 @@ void ContainerStore::EraseAttempt(const ContainerRecord& record) {
 
 void ContainerStore::Rename(ContainerRecord& record, std::string name) {
   EraseAttempt(record);
-  record.container.name = std::move(name);
+  std::string before = std::exchange(record.container.name, std::move(name));
+  if (record.created_name == nullptr) {
+    record.created_name = std::make_unique<std::string>(std::move(before));
+  }
   PodRecord::Attempts& attempts = record.pod->attempts[PodRecord::NameHash(record.container.name)];
   const auto at = std::ranges::lower_bound(attempts, record.container.key);
   attempts.insert(at, record.container.key);

@@ -6,43 +6,51 @@
 
 namespace resmgr {
 
-EventFilter::EventFilter(EventLoop& loop, ContainerStore& store, std::function<void()> look,
-                         Options options)
-    : loop_(loop), store_(store), look_(std::move(look)), options_(options) {}
+EventFilter::EventFilter(EventLoop& loop, ContainerStore& store, Acts acts, Options options)
+    : loop_(loop), store_(store), acts_(std::move(acts)), options_(options) {}
 
 void EventFilter::Add(const ContainerEvent& event) {
-  TakeName(event);
-  if (!IsNews(event)) return;
-  if (pending_.size() < options_.most) {
-    pending_.insert(event);
-  } else {
-    too_many_ = true;
+  const bool named = event.name.empty() || TakeName(event.id, event.name);
+  if (!named && (names_.size() < options_.most || names_.contains(event.id))) {
+    names_.insert_or_assign(event.id, event.name);
   }
-  if (timer_ == nullptr) timer_ = loop_.After(options_.pause, [this] { OnTimer(); });
+  if (IsNews(event)) {
+    if (pending_.size() < options_.most) {
+      pending_.insert(event);
+    } else {
+      too_many_ = true;
+    }
+  }
+  const bool waits = !pending_.empty() || !names_.empty();
+  if (waits && timer_ == nullptr) timer_ = loop_.After(options_.pause, [this] { OnTimer(); });
 }
 
 void EventFilter::Clear() {
   pending_.clear();
+  names_.clear();
   too_many_ = false;
   timer_.reset();
 }
 
 void EventFilter::OnTimer() {
   timer_.reset();
-  const std::set<ContainerEvent> events = std::exchange(pending_, {});
   // The answer to the creation has told the id meanwhile.
-  for (const ContainerEvent& event : events)
-    TakeName(event);
+  for (const auto& [id, name] : std::exchange(names_, {}))
+    TakeName(id, name);
+  const std::set<ContainerEvent> events = std::exchange(pending_, {});
   const bool news =
       std::exchange(too_many_, false) ||
       std::ranges::any_of(events, [this](const auto& event) { return IsNews(event); });
-  if (news) look_();
+  if (news) acts_.look();
 }
 
-void EventFilter::TakeName(const ContainerEvent& event) {
-  ContainerRecord* const record =
-      event.name.empty() ? nullptr : store_.FindById(ContainerId(event.id));
-  if (record != nullptr && record->container.name != event.name) store_.Rename(*record, event.name);
+// False where the container is not known. What an earlier event told is of no use from then on.
+bool EventFilter::TakeName(const std::string& id, const std::string& name) {
+  ContainerRecord* const record = store_.FindById(ContainerId(id));
+  if (record == nullptr) return false;
+  names_.erase(id);
+  if (record->container.name != name) acts_.rename(*record, name);
+  return true;
 }
 
 // Whether it is not known yet. Runtimes tell of pod sandboxes, too, as if they were containers.

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <set>
+#include <string>
 
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/runtime_client.h"
@@ -23,9 +25,14 @@ class EventFilter {
     size_t most = 1024;
   };
 
-  // Containers get the names that events tell. The references must outlive it. `look` runs at most
-  // once in a pause.
-  EventFilter(EventLoop& loop, ContainerStore& store, std::function<void()> look, Options options);
+  struct Acts {
+    std::function<void()> look;  // at most once in a pause
+    // The last event that names the container says so.
+    std::function<void(ContainerRecord& record, const std::string& name)> rename;
+  };
+
+  // The references must outlive it.
+  EventFilter(EventLoop& loop, ContainerStore& store, Acts acts, Options options);
   EventFilter(const EventFilter&) = delete;
   EventFilter& operator=(const EventFilter&) = delete;
 
@@ -36,14 +43,16 @@ class EventFilter {
 
  private:
   bool IsNews(const ContainerEvent& event) const;
-  void TakeName(const ContainerEvent& event);
+  bool TakeName(const std::string& id, const std::string& name);
   void OnTimer();
 
   EventLoop& loop_;
   ContainerStore& store_;
-  const std::function<void()> look_;
+  const Acts acts_;
   const Options options_;
   std::set<ContainerEvent> pending_;
+  // By ids that are not known yet: the last names that events told.
+  std::map<std::string, std::string> names_;
   bool too_many_ = false;
   EventLoop::HandlePtr timer_;
 };

@@ -178,10 +178,12 @@ TEST_F(LearningTest, AContainerHasTheNameThatAnEventTells) {
   const auto admitted = manager().AdmitCreate(CreateRequest(request));
   ASSERT_TRUE(admitted.ok());
   const ContainerId id = node_.Hold(request, *admitted);
+  runtime().Find(id)->name = "festive_bose";
   // Before the answer of the call, which tells its id.
   manager().OnContainerEvent({Kind::kCreated, std::string(id.value()), "festive_bose"});
   manager().CreateSucceeded(admitted->key, id);
   EXPECT_TRUE(node_.RunUntil([&] { return node_.Known(id)->name == "festive_bose"; }));
+  runtime().Find(id)->name = "mine";
   manager().OnContainerEvent({Kind::kRenamed, std::string(id.value()), "mine"});
   EXPECT_EQ(node_.Known(id)->name, "mine");
   // Another attempt of that name takes its place; one of the former name does not.
@@ -190,6 +192,33 @@ TEST_F(LearningTest, AContainerHasTheNameThatAnEventTells) {
   EXPECT_NE(node_.Placed(id), "");
   node_.Remove(id);
   EXPECT_EQ(node_.Known(id), nullptr);
+}
+
+// Events wait for a moment, and the last name is the name.
+TEST_F(LearningTest, ANameThatAnEarlierEventToldDoesNotComeBack) {
+  const PodSandboxId pod = node_.AddPod("docker", kBestEffort);
+  for (const bool known : {true, false}) {
+    const CreateRequest request = TestNode::Request(pod, known ? "one" : "two", 100);
+    const auto admitted = manager().AdmitCreate(CreateRequest(request));
+    ASSERT_TRUE(admitted.ok());
+    const ContainerId id = node_.Hold(request, *admitted);
+    const std::string text(id.value());
+    manager().OnContainerEvent({Kind::kCreated, text, request.name});
+    if (known) manager().CreateSucceeded(admitted->key, id);
+    runtime().Find(id)->name = "new-" + request.name;
+    manager().OnContainerEvent({Kind::kRenamed, text, "new-" + request.name});
+    if (!known) manager().CreateSucceeded(admitted->key, id);
+    const auto later = std::chrono::steady_clock::now() + milliseconds(20);
+    node_.RunUntil([later] { return std::chrono::steady_clock::now() >= later; });
+    EXPECT_EQ(node_.Known(id)->name, "new-" + request.name);
+  }
+}
+
+TEST_F(LearningTest, ARenameThatNoEventToldIsListed) {
+  const ContainerId id = node_.Run("app", kGuaranteed, 1000);
+  runtime().Find(id)->name = "mine";
+  node_.Reconnect();
+  EXPECT_EQ(node_.Known(id)->name, "mine");
 }
 
 class QuietTest : public LearningTest {
@@ -275,7 +304,8 @@ TEST(EventFilterTest, AFloodOfEventsCausesOneList) {
   EventLoop loop;
   ContainerStore store;
   int looks = 0;
-  EventFilter filter(loop, store, [&] { ++looks; }, {.pause = milliseconds(1), .most = 100});
+  EventFilter filter(loop, store, {.look = [&] { ++looks; }, .rename = nullptr},
+                     {.pause = milliseconds(1), .most = 100});
   for (int i = 0; i < 100'000; ++i)
     filter.Add({Kind::kCreated, fmt::format("{}", i)});
   EXPECT_EQ(filter.waiting(), 100u);

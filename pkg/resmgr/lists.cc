@@ -24,6 +24,10 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
                                        const Synchronizer::Removed& gone, bool first) {
   const Adoption adoption =
       Adopt(store_, inventory, gone, listed_at_, memory_capacity_, state_writer_);
+  for (const ContainerKey key : adoption.renamed) {
+    const ContainerRecord& record = *store_.Find(key);
+    observers_.OnRenamed(ActAt(record), record.CreatedName());
+  }
   EndListed(adoption);
   EraseUnlistedPods(store_, inventory, listed_at_);
   ApplyPodLimitsToAdopted(adoption, first);

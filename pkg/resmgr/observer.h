@@ -92,6 +92,9 @@ class Observer {
   // list: `place` may differ from the container's placement, which is what was decided. Not told
   // as long as it is unknown (an update without an answer); the same may be told again.
   virtual void OnInForce(const Act& /*act*/, const Place& /*place*/) {}
+  // The container has another name than at its creation: that one, of the two. Told whenever it
+  // gets one, and where a list shows it to a new daemon.
+  virtual void OnRenamed(const Act& /*act*/, std::string_view /*created_name*/) {}
   // The runtime has the container no more; it is forgotten after this.
   virtual void OnRemoved(const Act& /*act*/) {}
   // A list of what the runtime holds was complete: `all` has each of its containers, also those

@@ -84,6 +84,10 @@ class Observers final : public Observer {
     for (Observer* const observer : observers_)
       observer->OnInForce(act, place);
   }
+  void OnRenamed(const Act& act, std::string_view created_name) override {
+    for (Observer* const observer : observers_)
+      observer->OnRenamed(act, created_name);
+  }
   void OnRemoved(const Act& act) override {
     for (Observer* const observer : observers_)
       observer->OnRemoved(act);

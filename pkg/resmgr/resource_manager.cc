@@ -87,6 +87,10 @@ void ResourceManager::CreateFailed(ContainerKey key, const Status& refusal) {
   impl_->CreateFailed(key, refusal);
 }
 
+void ResourceManager::CreateUnclear(ContainerKey key) {
+  impl_->CreateUnclear(key);
+}
+
 std::unique_ptr<ResourceManager::StartWait> ResourceManager::AdmitStart(
     const ContainerId& id, std::function<void(Status)> go) {
   return impl_->starts().Admit(id, std::move(go));

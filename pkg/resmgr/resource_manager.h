@@ -161,6 +161,8 @@ class ResourceManager {
   void CreationSent(ContainerKey key, const Adjustment& sent);
   // `refusal`: of another part of the daemon, which has refused what was admitted.
   void CreateFailed(ContainerKey key, const Status& refusal = OkStatus());
+  // The container may exist all the same, which a list will show.
+  void CreateUnclear(ContainerKey key);
 
   // Runs `go` when the container may start: at once, with nullptr returned, when no other
   // container is on its CPUs. Else a refusal is FailedPrecondition naming the container in the way

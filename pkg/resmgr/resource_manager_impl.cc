@@ -54,7 +54,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
       memory_capacity_(MemoryCapacity(machine)),
       store_(options.runtimes),
       policy_(std::move(policy)),
-      state_writer_(loop, state, store_),
+      state_writer_(loop, state, store_, runtime.Renames()),
       decider_(machine, *policy_, store_),
       pusher_(loop, runtime, store_, state_writer_, *this, machine.online(),
               {.first_retry = options.first_retry,
@@ -74,7 +74,10 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
                {options.first_retry, std::min(options.last_retry, kLongestStartPause),
                 options.start_limit},
                runtime.StartsExited()}),
-      events_(loop, store_, [this] { synchronizer_.Refresh([](const Status&) {}); },
+      events_(loop, store_,
+              {.look = [this] { synchronizer_.Refresh([](const Status&) {}); },
+               .rename = [this](ContainerRecord& record,
+                                const std::string& name) { Rename(record, name); }},
               {.pause = options.event_pause}),
       report_pause_(options.report_pause),
       free_pause_(options.last_retry) {
@@ -244,12 +247,23 @@ void ResourceManager::Impl::CreateSucceeded(ContainerKey key, ContainerId id,
 void ResourceManager::Impl::CreateFailed(ContainerKey key, const Status& refusal) {
   ContainerRecord* const record = store_.Find(key);
   if (record == nullptr) return;
-  ContainerRecord* const former = store_.Find(record->supersedes);
-  const Pod pod = record->pod->pod;
-  const Container container = record->container;
-  const std::vector<ReducedSibling> bounded = std::move(record->bounded);
-  RestoreQos(*record);
-  Discard(*record);
+  state_writer_.EraseCreation(*record);
+  EndCreation(*record, refusal);
+}
+
+void ResourceManager::Impl::CreateUnclear(ContainerKey key) {
+  if (ContainerRecord* const record = store_.Find(key)) EndCreation(*record, OkStatus());
+  synchronizer_.ResyncSoon();
+}
+
+void ResourceManager::Impl::EndCreation(ContainerRecord& record, const Status& refusal) {
+  const ContainerKey key = record.container.key;
+  ContainerRecord* const former = store_.Find(record.supersedes);
+  const Pod pod = record.pod->pod;
+  const Container container = record.container;
+  const std::vector<ReducedSibling> bounded = std::move(record.bounded);
+  RestoreQos(record);
+  Discard(record);
   ContainerKeys changed;
   if (former != nullptr) former->superseded = false;
   if (former != nullptr && former->container.state != ContainerState::kExited) {
@@ -275,6 +289,11 @@ void ResourceManager::Impl::CreateFailed(ContainerKey key, const Status& refusal
   PodRecord* const rest = bounded.empty() ? nullptr : store_.FindPod(pod.id);
   if (rest != nullptr) Append(changed, RestoreSiblings(*rest, bounded));
   Push(std::move(changed));
+}
+
+void ResourceManager::Impl::Rename(ContainerRecord& record, const std::string& name) {
+  store_.Rename(record, name);
+  observers_.OnRenamed(ActAt(record), record.CreatedName());
 }
 
 // Forgets a container that never came to be, and its pod if nothing else is known of that.

@@ -73,6 +73,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal);
   void CreateSucceeded(ContainerKey key, ContainerId id, const Adjustment& sent);
   void CreateFailed(ContainerKey key, const Status& refusal);
+  void CreateUnclear(ContainerKey key);
   Starts& starts() { return starts_; }
   void AddPod(Pod pod, const Adjustment& sent = Adjustment());
   void ChangePod(const PodSandboxId& id, const LinuxResources& overhead,
@@ -186,6 +187,8 @@ class ResourceManager::Impl : public Pusher::Listener,
   static bool IsTentative(const Status& decided, Refusal refusal) {
     return refusal == Refusal::kTentative && decided.code() == StatusCode::kResourceExhausted;
   }
+  void Rename(ContainerRecord& record, const std::string& name);
+  void EndCreation(ContainerRecord& record, const Status& refusal);
   ContainerRecord* FindPredecessor(const ContainerRecord& record);
   StatusOr<ContainerKeys> Place(ContainerRecord& record, ContainerRecord* predecessor);
   void Discard(ContainerRecord& record);

@@ -121,6 +121,9 @@ class RuntimeClient {
 
   // Whether a container that has exited may be started again, on the CPUs that it was last told.
   virtual bool StartsExited() const { return false; }
+
+  // Whether containers may get other names after their creation.
+  virtual bool Renames() const { return false; }
 };
 
 }  // namespace resmgr

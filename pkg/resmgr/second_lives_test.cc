@@ -129,6 +129,21 @@ TEST_F(SecondLivesTest, AnAnswerToAClientIsNotTakenForThatOfAFormerLife) {
   EXPECT_EQ(runtime().CpusOf(again), "0,3-7");
 }
 
+// Nothing else of a container that is no pod's ends with its pod.
+TEST_F(SecondLivesTest, ACreationThatHasFailedLeavesNoNote) {
+  const PodSandboxId pod = node_.AddPod("docker", kGuaranteed);
+  CreateRequest request = TestNode::Request(pod, "app", 1000);
+  request.hints.push_back({.source = "device /dev/dsp"});
+  const auto failed = manager().AdmitCreate(std::move(request));
+  ASSERT_TRUE(failed.ok());
+  manager().CreationSent(failed->key, {});
+  manager().CreateFailed(failed->key);
+  const ContainerId app = node_.Hold(TestNode::Request(pod, "app", 1000), {});
+  node_.FlushState();
+  node_.Restart();
+  EXPECT_THAT(node_.Known(app)->hints, IsEmpty());
+}
+
 // An update of a container that is gone is not waited for.
 TEST_F(SecondLivesTest, AnUpdateThatOutlivesItsContainerIsOver) {
   const ContainerId gone = node_.Run("gone", kBurstable, 100);

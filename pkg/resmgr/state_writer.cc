@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "pkg/model/placeholder_name.h"
+
 namespace resmgr {
 namespace {
 
@@ -30,6 +32,10 @@ PodSandboxId NameOfCreation(const PodSandboxId& pod, std::string_view name, uint
   return PodSandboxId(fmt::format("{}{}{}{}{}", pod.value(), kPartEnd, attempt, kPartEnd, name));
 }
 
+PodSandboxId NameOfCreation(const ContainerRecord& record) {
+  return NameOfCreation(record.pod->pod.id, record.CreatedName(), record.container.attempt);
+}
+
 bool Keeps(const ContainerRecord& record) {
   const Container& container = record.container;
   if (container.state != ContainerState::kExited) return !record.superseded;
@@ -47,10 +53,11 @@ Placement NumbersOf(const Placement& former) {
 
 }  // namespace
 
-StateWriter::StateWriter(EventLoop& loop, StateStore* state, ContainerStore& store)
+StateWriter::StateWriter(EventLoop& loop, StateStore* state, ContainerStore& store, bool renames)
     : loop_(loop),
       state_(state),
       store_(store),
+      renames_(renames),
       calls_(state == nullptr ? own_calls_ : state->open_calls()),
       self_(std::make_shared<StateWriter*>(this)) {
   if (state_ != nullptr) state_->BeforeFlush([this] { SaveAll(); });
@@ -119,11 +126,15 @@ void StateWriter::Put(const ContainerRecord& record, const AskedUpdate* asked) {
               {.origin = origin.runtime.empty() ? nullptr : &origin,
                .asked = asked,
                .texts = record.texts.get(),
-               .qos_derived = pod.qos_derived});
-  if (!state_->HasNotes()) return;
+               .qos_derived = pod.qos_derived,
+               .created_name = renames_ ? record.CreatedName() : std::string_view()});
   // In the same commit: a kill leaves one of the two.
-  state_->EraseNote(kCreation,
-                    NameOfCreation(pod.id, record.container.name, record.container.attempt));
+  EraseCreation(record);
+}
+
+void StateWriter::EraseCreation(const ContainerRecord& record) {
+  if (state_ == nullptr || !state_->HasNotes()) return;
+  state_->EraseNote(kCreation, NameOfCreation(record));
 }
 
 void StateWriter::NoteOthers(const NumbersSetLater& later) {
@@ -145,6 +156,8 @@ void StateWriter::SaveUpdate(ContainerRecord& record) {
 void StateWriter::SaveCreation(const Pod& pod, const Container& container,
                                const AskedTexts& texts) {
   if (state_ == nullptr || container.name.size() > kLongestName) return;
+  // No list tells such a name.
+  if (IsPlaceholderName(container.name)) return;
   std::string saved;
   EncodeSaved(container, pod.qos, saved, {.texts = &texts, .qos_derived = pod.qos_derived});
   NoteOthers(container.set_later);
@@ -167,12 +180,10 @@ std::optional<SavedContainer> StateWriter::FindCreation(const PodSandboxId& pod,
 bool StateWriter::IsCreationOpen(std::string_view name) const {
   const size_t end = name.find(kPartEnd);
   const PodRecord* const pod = store_.FindPod(PodSandboxId(name.substr(0, end)));
-  if (pod == nullptr) return false;
+  if (pod == nullptr || IsPlaceholderName(name.substr(name.rfind(kPartEnd) + 1))) return false;
   return std::ranges::none_of(pod->containers, [&](ContainerKey key) {
     const ContainerRecord& known = *store_.Find(key);
-    const Container& container = known.container;
-    return !container.id.empty() && !known.unsaved &&
-           NameOfCreation(pod->pod.id, container.name, container.attempt).value() == name;
+    return !known.container.id.empty() && !known.unsaved && NameOfCreation(known).value() == name;
   });
 }
 

@@ -22,8 +22,8 @@ class StateWriter {
  public:
   using Call = OpenCalls::Kind;
 
-  // All must outlive it; `state` may be nullptr.
-  StateWriter(EventLoop& loop, StateStore* state, ContainerStore& store);
+  // All must outlive it; `state` may be nullptr. `renames`: RuntimeClient::Renames.
+  StateWriter(EventLoop& loop, StateStore* state, ContainerStore& store, bool renames = false);
   // Hands over what was gathered.
   ~StateWriter();
   StateWriter(const StateWriter&) = delete;
@@ -40,6 +40,8 @@ class StateWriter {
   // Called before a creation that later stages changed is sent. Saves at once the client's request
   // by pod, name and attempt, since the container has no id yet.
   void SaveCreation(const Pod& pod, const Container& container, const AskedTexts& texts);
+  // Nothing came of it, which is certain.
+  void EraseCreation(const ContainerRecord& record);
   void Erase(const ContainerId& id);
   // It has no open calls any more; what is saved of it stays.
   void EndCalls(const ContainerId& id);
@@ -104,6 +106,7 @@ class StateWriter {
   EventLoop& loop_;
   StateStore* const state_;
   ContainerStore& store_;
+  const bool renames_;
   std::vector<ContainerKey> unsaved_;
   EventLoop::HandlePtr timer_;
   OpenCalls own_calls_;  // without a state

@@ -124,6 +124,37 @@ TEST_F(StateWriterTest, ACreationIsKeptUntilItsContainerIsKnownOrItsPodGone) {
   EXPECT_EQ(found(container.name, 3), -1) << "no name of a record is so long";
 }
 
+// By events, and another creation may have the former name.
+TEST_F(StateWriterTest, ACreationIsKeptByTheNameThatItAskedFor) {
+  Container container;
+  container.attempt = 3;
+  const auto found = [&](const std::string& name) {
+    return state_writer_.FindCreation(pod_->pod.id, name, 3).has_value();
+  };
+  for (const char* const name : {"a", "b"}) {
+    container.name = name;
+    state_writer_.SaveCreation(pod_->pod, container, {});
+    ASSERT_TRUE(found(name));
+  }
+  ContainerRecord& a = Add("a", 2);
+  a.container.attempt = 3;
+  state_writer_.MarkChanged(a);
+  containers_.Rename(a, "b");
+  ASSERT_TRUE(state_.Flush(kSoon));
+  EXPECT_FALSE(found("a"));
+  EXPECT_TRUE(found("b")) << "that one is not known yet";
+  state_writer_.EraseUnlistedPods();
+  EXPECT_TRUE(found("b"));
+  container.name = "a";
+  state_writer_.SaveCreation(pod_->pod, container, {});
+  state_writer_.EraseUnlistedPods();
+  EXPECT_FALSE(found("a"));
+  // No list tells such a name.
+  container.name = "unnamed-7";
+  state_writer_.SaveCreation(pod_->pod, container, {});
+  EXPECT_FALSE(found("unnamed-7"));
+}
+
 TEST_F(StateWriterTest, WhatEndsAtOnceIsNeverSaved) {
   ContainerRecord& record = Add("a", 2);
   state_writer_.MarkChanged(record);

@@ -264,6 +264,7 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out,
   AddNonZero(18, extras.qos_derived ? 1 : 0, fields);
   AddNonEmpty(19, placement.counted_mems.ToString(), fields);
   AddNonEmpty(20, SharedOfItsSize(container).ToString(), fields);
+  AddNonEmpty(21, extras.created_name, fields);
 }
 
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
@@ -305,6 +306,7 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
   }
   saved.texts = Decode(in.texts());
   saved.qos_derived = in.qos_derived();
+  saved.created_name = in.created_name();
   return saved;
 }
 

@@ -76,6 +76,8 @@ struct SavedContainer {
   std::optional<AskedUpdate> asked{};
   AskedTexts texts{};
   bool qos_derived = false;  // of its pod: Pod::qos_derived
+  // The name that it was created with, where its runtime may rename it; else empty.
+  std::string created_name{};
 };
 
 // Data that is saved with some containers only. Each pointer may be null, and its target outlives
@@ -85,6 +87,7 @@ struct SavedExtras {
   const AskedUpdate* asked = nullptr;
   const AskedTexts* texts = nullptr;
   bool qos_derived = false;
+  std::string_view created_name{};
 };
 
 // What is kept of this one: a protobuf message (pkg/api/state.proto). What a newer version adds, an

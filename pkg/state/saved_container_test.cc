@@ -136,7 +136,7 @@ TEST(SavedContainerTest, KeepsWhatTheClientAsksFor) {
                             .annotations = {{"key.resource-policy.nri.io", ""}}};
   std::string bytes;
   EncodeSaved(Container(), QosClass::kBurstable, bytes,
-              {.asked = &asked, .texts = &texts, .qos_derived = true});
+              {.asked = &asked, .texts = &texts, .qos_derived = true, .created_name = "first"});
   const StatusOr<SavedContainer> read = DecodeSaved(bytes);
   ASSERT_TRUE(read.ok()) << Describe(read.status());
   ASSERT_TRUE(read->asked);
@@ -144,6 +144,7 @@ TEST(SavedContainerTest, KeepsWhatTheClientAsksFor) {
   EXPECT_EQ(read->asked->requirements, asked.requirements);
   EXPECT_EQ(read->texts, texts);
   EXPECT_TRUE(read->qos_derived);
+  EXPECT_EQ(read->created_name, "first");
   StringMap labels = {{"team", "a hook's"}, {"role", "a hook's"}, {"tier", "front"}};
   StringMap annotations;
   read->texts.Restore(labels, annotations);

@@ -33,6 +33,7 @@ class FakeRuntimeClient : public RuntimeClient {
                        std::function<void(Status)> done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
   bool StartsExited() const override { return starts_exited; }
+  bool Renames() const override { return renames; }
 
   bool ListsTellNews() const override { return lists_tell_news; }
 
@@ -59,6 +60,7 @@ class FakeRuntimeClient : public RuntimeClient {
 
   // As dockerd does.
   bool starts_exited = false;
+  bool renames = false;
 
   // Run when an update comes.
   std::function<void()> on_update;
