@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pkg/allocator/idle_groups.h"
+#include "policies/topology-aware/packing.h"
 
 namespace resmgr {
 namespace {
@@ -292,6 +293,10 @@ std::optional<CpuSet> ExclusiveFinder::PickCpus(const Demand& demand, int pool) 
       break;
     case Source::kOrdinary:
       from = OrdinaryCpus(demand, pool, Count(need));
+      if (IsPacked(book_, need)) {
+        for (const CpuSet& part : FewestParts(book_.tree(), from, pool, Count(need)))
+          order.push_back(part);
+      }
       break;
     case Source::kAnyKind:
       return PickAnyKind(demand, pool);

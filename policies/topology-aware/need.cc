@@ -137,6 +137,7 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
   Need need;
   const Requirements& requirements = container.requirements;
   need.fraction = std::clamp<int64_t>(requirements.cpu_request.value, 0, kMostMilliCpus);
+  need.packing = options.packing;
   need.hide_hyperthreads = preferences.hide_hyperthreads;
   need.priority = preferences.priority.value_or(options.default_priority);
   need.pin_memory = options.pin_memory && !preferences.preserve_memory;

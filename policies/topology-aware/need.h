@@ -37,6 +37,7 @@ struct Need {
   bool isolated_required = false;
   bool isolated_never = false;               // the pod says so
   Alignment alignment = Alignment::kPrefer;  // of exclusive CPUs
+  Packing packing = Packing::kAuto;
   bool hide_hyperthreads = false;
   CpuPriority priority = CpuPriority::kNone;
   Bytes memory{};

@@ -73,6 +73,9 @@ StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* sectio
   reader.Choice("UnlimitedBurstable", {"system", "package", "die", "numa", "l3cache"}, level);
   options.unlimited_burstable = ParsePoolLevel(level).value_or(PoolLevel::kPackage);
   ReadAlignment(reader, options.alignment);
+  std::string packing = "auto";
+  reader.Choice("Packing", {"auto", "spread", "tight"}, packing);
+  if (packing != "auto") options.packing = packing == "tight" ? Packing::kTight : Packing::kSpread;
   std::string quota = "lift";
   reader.Choice("CPUQuota", {"lift", "keep"}, quota);
   options.lift_quota = quota == "lift";

@@ -22,6 +22,13 @@ enum class CpuPriority {
   kNone,    // whatever lies best
 };
 
+// Whether containers lie apart from each other or leave large holes (packing.h).
+enum class Packing {
+  kAuto,    // apart while at least half of the CPU time is free, then packed
+  kSpread,  // always apart
+  kTight,   // always packed
+};
+
 std::optional<CpuPriority> ParseCpuPriority(std::string_view text);  // "high", ... in any case
 // "system", "package", "die", "numa", "l3cache".
 std::optional<PoolLevel> ParsePoolLevel(std::string_view text);
@@ -40,6 +47,7 @@ struct TopologyAwareOptions {
   PrivilegedNamespaces privileged{};
   CpuPriority default_priority = CpuPriority::kNone;
   Alignment alignment = Alignment::kPrefer;
+  Packing packing = Packing::kAuto;
   PoolLevel unlimited_burstable = PoolLevel::kPackage;
 };
 

@@ -8,6 +8,7 @@
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/bytes_text.h"
 #include "pkg/base/count_text.h"
+#include "policies/topology-aware/packing.h"
 
 namespace resmgr {
 namespace {
@@ -201,6 +202,7 @@ void Placer::KeepMemory(const Grant& held, Grant& grant) const {
 std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
   std::vector<PoolScore> best;
   best.reserve(kKeptCandidates + 1);
+  const bool packed = IsPacked(book_, demand.need);
   // Children come before their parents, so pools that have the same memory follow each other.
   PoolScore memory;
   const Pool* scored = nullptr;
@@ -211,7 +213,7 @@ std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
       memory = ScoreMemory(demand.need, pool.id);
       scored = &pool;
     }
-    const PoolScore score = ScoreBeside(memory, demand, pool.id);
+    const PoolScore score = ScoreBeside(memory, demand, pool.id, packed);
     if (best.size() == kKeptCandidates && !BetterFirst(score, best.back())) continue;
     best.insert(std::ranges::upper_bound(best, score, BetterFirst), score);
     if (best.size() > kKeptCandidates) best.pop_back();
@@ -220,11 +222,12 @@ std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
 }
 
 PoolScore Placer::Score(const Demand& demand, int pool) const {
-  return ScoreBeside(ScoreMemory(demand.need, pool), demand, pool);
+  return ScoreBeside(ScoreMemory(demand.need, pool), demand, pool, IsPacked(book_, demand.need));
 }
 
 // All rules but those of its memory, whose numbers are there already.
-PoolScore Placer::ScoreBeside(const PoolScore& memory, const Demand& demand, int pool) const {
+PoolScore Placer::ScoreBeside(const PoolScore& memory, const Demand& demand, int pool,
+                              bool packed) const {
   PoolScore score = memory;
   score.pool = pool;
   ScoreHints(demand, score);
@@ -236,6 +239,9 @@ PoolScore Placer::ScoreBeside(const PoolScore& memory, const Demand& demand, int
   }
   ScoreBurst(demand.need, score);
   ScoreClass(demand.need, score);
+  if (packed && score[PoolRule::kFits] > 0) {
+    score[PoolRule::kPacking] = PackingScore(book_, demand.need, ExclusiveCount(demand.need), pool);
+  }
   score[PoolRule::kDeeper] = book_.tree().at(pool).depth;
   score[PoolRule::kFirst] = -pool;
   return score;

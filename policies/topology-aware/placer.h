@@ -52,7 +52,7 @@ class Placer {
   static Need Shared(Need need);
 
   PoolScore Score(const Demand& demand, int pool) const;
-  // How good a grant is that is in the book, by the rules above kClassRoom but for affinities.
+  // How good a grant is that is in the book, by the rules above kPacking but for affinities.
   PoolScore ScoreHeld(const Demand& demand, const Grant& grant) const;
   // Makes a demand prefer what the container has, which is free in the book, then what is nearest.
   void PreferHeld(const CpuSet& held, Demand& demand) const;
@@ -73,7 +73,7 @@ class Placer {
   int PoolForFraction(const Need& need, int pool, const CpuSet& exclusive) const;
   std::vector<PoolScore> Candidates(const Demand& demand) const;
   void ScoreHints(const Demand& demand, PoolScore& score) const;
-  PoolScore ScoreBeside(const PoolScore& memory, const Demand& demand, int pool) const;
+  PoolScore ScoreBeside(const PoolScore& memory, const Demand& demand, int pool, bool packed) const;
   PoolScore ScoreMemory(const Need& need, int pool) const;
   void ScoreBurst(const Need& need, PoolScore& score) const;
   void ScoreClass(const Need& need, PoolScore& score) const;

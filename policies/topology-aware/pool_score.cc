@@ -31,6 +31,8 @@ std::string_view ToString(PoolRule rule) {
       return "more CPUs of the wanted priority";
     case PoolRule::kDeeper:
       return "a smaller part of the machine";
+    case PoolRule::kPacking:
+      return "a tighter fit or more CPUs to share";
     case PoolRule::kClassRoom:
       return "more to grant or fewer containers";
     case PoolRule::kSharedRoom:

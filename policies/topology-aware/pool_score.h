@@ -30,6 +30,7 @@ enum class PoolRule : size_t {
   kFewerNodes,      // fewer memory nodes
   kPriority,        // how good the CPUs that it would get are by the wanted priority
   kDeeper,          // deeper in the tree
+  kPacking,         // once the machine is partly filled: a tighter fit (PackingScore); else 0
   kClassRoom,       // isolated: more of them; exclusive: more that can be granted; shared: fewer
                     // containers of this pool
   kSharedRoom,      // shared: more room

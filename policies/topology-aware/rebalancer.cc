@@ -94,7 +94,7 @@ std::optional<Grant> Rebalancer::FindBetter(const Demand& demand, const Grant& h
   const PoolComparison compared =
       Compare(placer_.Score(demand, fresh->pool), placer_.Score(demand, held.pool));
   // More room alone is no reason to move.
-  if (compared.order <= 0 || compared.rule >= PoolRule::kClassRoom) return std::nullopt;
+  if (compared.order <= 0 || compared.rule >= PoolRule::kPacking) return std::nullopt;
   fresh->reason += "; moved there to improve its place";
   fresh->cold = held.cold && book_.WhyNotCold(*fresh).empty();
   return *std::move(fresh);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/topology-aware/packing.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <tuple>
+
+namespace resmgr {
+namespace {
+
+constexpr int64_t kAskedForAtLeast = 100;  // milli-CPUs
+
+struct Part {
+  int free;
+  int pool;
+};
+
+// The most free CPUs first.
+std::vector<Part> PartsOf(const PoolTree& tree, const CpuSet& from, int pool) {
+  std::vector<Part> parts;
+  for (const int child : tree.at(pool).children) {
+    const int free = tree.at(child).cpus.CountCommon(from);
+    if (free > 0) parts.push_back({free, child});
+  }
+  std::ranges::sort(parts, [](const Part& a, const Part& b) {
+    return std::tuple(-a.free, a.pool) < std::tuple(-b.free, b.pool);
+  });
+  return parts;
+}
+
+// How many of the parts are needed at least; 0 when all are too few.
+size_t FewestFor(std::span<const Part> parts, int count) {
+  int sum = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    sum += parts[i].free;
+    if (sum >= count) return i + 1;
+  }
+  return 0;
+}
+
+// Parts that are used up, from `first` on, and one for the rest.
+struct Choice {
+  size_t first;
+  size_t last;
+  int rest;
+  int left;  // in the last one
+};
+
+// Of all choices of neighbours in the order of sizes, the one that leaves least.
+std::optional<Choice> Tightest(std::span<const Part> parts, size_t fewest, int count) {
+  std::optional<Choice> best;
+  for (size_t first = 0; first + fewest <= parts.size() + 1; ++first) {
+    const size_t end = first + fewest - 1;
+    int rest = count;
+    for (const Part& part : parts.subspan(first, fewest - 1))
+      rest -= part.free;
+    for (size_t last = parts.size(); last-- > 0;) {
+      const int left = parts[last].free - rest;
+      const bool used_up = last >= first && last < end;
+      if (used_up || left < 0 || (best && left >= best->left)) continue;
+      best = Choice{first, last, rest, left};
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+bool IsPacked(const GrantBook& book, const Need& need) {
+  if (need.packing != Packing::kAuto) return need.packing == Packing::kTight;
+  const int root = book.tree().root();
+  return 2 * book.cpus().Room(root) < int64_t{1000} * book.tree().at(root).sharable.size();
+}
+
+int64_t PackingScore(const GrantBook& book, const Need& need, int count, int pool) {
+  const CpuLedger& cpus = book.cpus();
+  if (need.cpu_class != CpuClass::kExclusive) {
+    // One that asks for nothing runs all the same.
+    const int64_t asked = cpus.OwnShared(pool) + kAskedForAtLeast * cpus.Members(pool);
+    return static_cast<int64_t>(1e6 * cpus.FreeCpus(pool) / static_cast<double>(asked + 1000));
+  }
+  const PoolTree& tree = book.tree();
+  const Pool& place = tree.at(pool);
+  // Rule kClassRoom chooses among those that have enough isolated ones.
+  if (need.isolated && cpus.FreeIsolated(pool).size() >= count) return 1;
+  // Containers that move inside of the pool of their memory lose nothing of it.
+  const int around = place.near_memory ? place.memory_pool : pool;
+  const int spare = cpus.Sliceable(around, need.fraction);
+  const int64_t lost = std::max(count - spare, 0);
+  int64_t left = 0;
+  for (int id = pool; id >= 0; id = tree.at(id).parent)
+    left += std::max(cpus.FreeCpus(id) - count, 0);
+  constexpr int64_t kMostLeft = int64_t{1} << 32;
+  return -(lost * kMostLeft + left);
+}
+
+std::vector<CpuSet> FewestParts(const PoolTree& tree, const CpuSet& from, int pool, int count) {
+  const std::vector<Part> parts = PartsOf(tree, from, pool);
+  const size_t fewest = FewestFor(parts, count);
+  if (fewest == 0) return {};
+  const std::optional<Choice> choice = Tightest(parts, fewest, count);
+  if (!choice) return {};
+  std::vector<CpuSet> order;
+  for (const Part& part : std::span(parts).subspan(choice->first, fewest - 1))
+    order.push_back(tree.at(part.pool).cpus);
+  const int last = parts[choice->last].pool;
+  const std::vector<CpuSet> inside = FewestParts(tree, from, last, choice->rest);
+  order.insert(order.end(), inside.begin(), inside.end());
+  order.push_back(tree.at(last).cpus);
+  return order;
+}
+
+}  // namespace resmgr
