@@ -38,6 +38,11 @@ void Decider::LiftRestrictions(const Container& container, Placement& next) cons
   }
 }
 
+void Decider::PutBack(Container& container, Placement former) const {
+  LiftRestrictions(container, former);
+  container.placement = std::move(former);
+}
+
 StatusOr<ContainerKeys> Decider::Rebalance() {
   return Apply(policy_->Rebalance(store_.placeable()));
 }

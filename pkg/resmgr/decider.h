@@ -36,6 +36,9 @@ class Decider {
   // Adds to a new placement of the container what undoes a binding by an earlier decision: nothing
   // else would, and its memory would stay where it suited other CPUs.
   void LiftRestrictions(const Container& container, Placement& next) const;
+  // Takes back a decision that the runtime may have been told of: the container has its former
+  // placement again, and what the decision bound beyond that is lifted.
+  void PutBack(Container& container, Placement former) const;
 
   StatusOr<ContainerKeys> Reconcile();
   StatusOr<ContainerKeys> Rebalance();

@@ -175,7 +175,7 @@ ContainerKeys ResourceManager::Impl::RestoreSiblings(PodRecord& pod,
                          StillFree(record, before->placement);
     if (returns) {
       record.container.requirements = member.needs;
-      record.container.placement = before->placement;
+      decider_.PutBack(record.container, before->placement);
       moved.push_back(record.container.key);
       Append(moved, decider_.Reconcile());
     } else {

@@ -245,6 +245,21 @@ TEST_F(FailedCreationTest, WhatTheRuntimeRefusesIsUndone) {
   EXPECT_EQ(runtime().CpusOf(first_), "3-6");
 }
 
+// The decision that is taken back had bound it, and the runtime was told.
+TEST_F(FailedCreationTest, MemoryIsNotLeftBound) {
+  policy().spoil = [this](Plan& plan) {
+    for (PlacementChange& change : plan.changes) {
+      if (change.key == node_.Known(first_)->key) change.placement.mems = NodeSet{0};
+    }
+  };
+  const Admission second = *manager().AdmitCreate(Second(4000));
+  policy().spoil = nullptr;
+  runtime().AnswerAll();
+  manager().CreateFailed(second.key);
+  ExpectAsBefore();
+  EXPECT_EQ(node_.Known(first_)->placement.mems, node_.machine().allowed_nodes());
+}
+
 TEST_F(FailedCreationTest, CpusThatAnotherGotMeanwhileAreNotTakenBack) {
   const Admission second = *manager().AdmitCreate(Second(4000));
   const ContainerId next = *node_.Create("next", kGuaranteed, 1000);

@@ -130,7 +130,7 @@ void ResourceManager::Impl::RollBackPolicy(ContainerKey key, const Status& why) 
   for (auto& [former, placement] : change.placements) {
     ContainerRecord* const record = store_.Find(former);
     if (record == nullptr || !record->Placeable()) continue;
-    record->container.placement = std::move(placement);
+    decider_.PutBack(record->container, std::move(placement));
     changed.push_back(former);
   }
   const std::unique_ptr<Policy> refused = std::exchange(policy_, std::move(change.former));

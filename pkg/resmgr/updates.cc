@@ -138,7 +138,7 @@ ContainerKeys ResourceManager::Impl::RollBackUpdate(ContainerRecord& record) {
   SetRequested(container, std::move(requested));
   container.requirements = needs;
   if (returns) {
-    container.placement = *former;
+    decider_.PutBack(container, *former);
   } else if (container.placement.exclusive.empty()) {
     container.placement = {};  // where it is, is the place of other needs
   }
