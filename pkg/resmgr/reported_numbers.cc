@@ -45,7 +45,8 @@ bool IsExactlyAsSaved(const ReportOfSaved& report) {
 }
 
 // Whether numbers in force that are not as saved certainly do not come from the update that was
-// under way: another program set them. ADR 3 names the cases that cannot be told apart.
+// under way: another program set them, or an update after it that is not on the disk. ADR 3 names
+// the cases that cannot be told apart.
 bool CannotHaveArrived(const ReportOfSaved& report) {
   if (report.others_set) return false;
   const SavedContainer& saved = report.saved;
@@ -53,8 +54,9 @@ bool CannotHaveArrived(const ReportOfSaved& report) {
   const NumbersSetLater later = SetLaterOf(saved);
   const Number& before = saved.requested.cpu_shares;
   const bool decided = later.cpu_shares || saved.placement.cpu_shares;
-  if (!decided && before && asked.cpu_shares && !IsSameByWeight(*before, asked.cpu_shares)) {
-    return IsSameByWeight(*before, report.in_force.cpu_shares);
+  if (!decided && asked.cpu_shares) {
+    if (!IsSameByWeight(*asked.cpu_shares, report.in_force.cpu_shares)) return true;
+    if (before && !IsSameByWeight(*before, asked.cpu_shares)) return false;
   }
   // Policies lift a quota, or leave it as it is.
   const int64_t now = QuotaOrNone(report.in_force.cpu_quota);

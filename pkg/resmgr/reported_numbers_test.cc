@@ -57,6 +57,15 @@ TEST_F(AskedUpdateTest, HasNotArrivedWhereOnlyAnotherProgramsQuotaDiffers) {
   EXPECT_EQ(Judge(512, 100'000), NumbersNews::kAsked);
 }
 
+// The disk was behind: others came after it.
+TEST_F(AskedUpdateTest, IsNotTheLastWhereOtherSharesAreInForce) {
+  EXPECT_EQ(Judge(2048, 200'000), NumbersNews::kUpdated);
+  EXPECT_EQ(Judge(2048, -1), NumbersNews::kUpdated) << "the policy lifts quotas";
+  // An update of the quota alone.
+  saved_.asked->requested = Numbers(512, 100'000);
+  EXPECT_EQ(Judge(2048, -1), NumbersNews::kUpdated);
+}
+
 // Nothing tells these apart: what is in force may be what the update became.
 TEST_F(AskedUpdateTest, CountsAsArrivedWhereThatCannotBeToldApart) {
   saved_.asked->requested = Numbers(512, 100'000);
