@@ -272,7 +272,7 @@ class Adopter {
       const bool first = saved.set_later && !saved.set_later->reported && IsPlacedAsSaved(report);
       // One whose update was under way is sent everything again.
       if (!called && (first || news == NumbersNews::kPlugins)) {
-        TakeFirstReport(reported.resources, saved.placement, container);
+        TakeFirstReportOfSaved(reported.resources, saved.placement, container);
       }
       return true;
     }

@@ -101,6 +101,21 @@ void TakeFirstReport(const LinuxResources& in_force, const ResourceValues& place
   later.reported = true;
 }
 
+void TakeFirstReportOfSaved(const LinuxResources& in_force, const ResourceValues& placed,
+                            Container& container) {
+  const LinuxResources& requested = container.requested;
+  LinuxResources others = in_force;
+  if (requested.cpu_shares && IsSameByWeight(*requested.cpu_shares, in_force.cpu_shares)) {
+    others.cpu_shares.reset();
+  }
+  const int64_t quota = QuotaOrNone(in_force.cpu_quota);
+  if (quota == QuotaOrNone(requested.cpu_quota) || quota == QuotaOrNone(std::nullopt)) {
+    others.cpu_quota.reset();
+  }
+  if (in_force.cpu_period == requested.cpu_period) others.cpu_period.reset();
+  TakeFirstReport(others, placed, container);
+}
+
 bool IsPlacedAsSaved(const ReportOfSaved& report) {
   const CpuSet cpus = ReadValues(report.in_force).cpus.value_or(CpuSet());
   const CpuSet& exclusive = report.saved.placement.exclusive;

@@ -22,6 +22,12 @@ void TakeSent(const ResourceValues& sent, const ResourceValues& ours, NumbersSet
 void TakeFirstReport(const LinuxResources& in_force, const ResourceValues& placed,
                      Container& container);
 
+// Likewise for a container of an earlier daemon, whose notes may be older than the last numbers
+// that it sent. The numbers that the client asked for, and a quota that is lifted, may be in force
+// by a later decision: they are no sign of plugins.
+void TakeFirstReportOfSaved(const LinuxResources& in_force, const ResourceValues& placed,
+                            Container& container);
+
 // The conclusion that the numbers in force allow about a container of an earlier daemon.
 enum class NumbersNews {
   kNone,     // they are as saved

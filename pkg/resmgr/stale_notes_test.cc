@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Restarts whose notes are older than what is in force: the disk was behind when the daemon was
+// killed.
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/state/testing/crashing_file_system.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using test::FirstFitPolicy;
+using test::TestNode;
+
+using enum QosClass;
+
+class StaleNotesTest : public testing::Test {
+ protected:
+  StaleNotesTest() { node_.KeepState(files_); }
+
+  test::FakeRuntimeClient& runtime() { return node_.runtime; }
+  // After the notes were written, and before the runtime's first report was noted.
+  void RestartWithQuota(const ContainerId& id, std::optional<int64_t> quota) {
+    node_.FlushState();
+    runtime().Find(id)->resources.cpu_quota = quota;
+    node_.Restart();
+  }
+  void AnswerAll() {
+    ASSERT_TRUE(node_.RunUntil([this] {
+      runtime().AnswerAll();
+      return runtime().updates.empty();
+    }));
+  }
+
+  test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
+  TestNode node_{test::S1Ht(),         // CPUs 0-7
+                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+};
+
+// Of its own CPUs the policy lifts the quota; where it shared others for a moment, it had it again.
+TEST_F(StaleNotesTest, TheQuotaThatTheClientAskedForIsNoPlugins) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  AnswerAll();
+  ASSERT_EQ(runtime().Find(app)->resources.cpu_quota, -1);
+  RestartWithQuota(app, TestNode::Resources(2000).cpu_quota);
+  EXPECT_EQ(node_.Known(app)->set_later.cpu_quota, std::nullopt);
+  AnswerAll();
+  EXPECT_EQ(runtime().Find(app)->resources.cpu_quota, -1) << "it would be throttled";
+}
+
+TEST_F(StaleNotesTest, AQuotaThatAPolicyMayHaveLiftedIsNoPlugins) {
+  const ContainerId web = node_.Run("web", kGuaranteed, 1500);
+  AnswerAll();
+  const std::optional<int64_t> asked = TestNode::Resources(1500).cpu_quota;
+  ASSERT_EQ(runtime().Find(web)->resources.cpu_quota, asked);
+  RestartWithQuota(web, -1);
+  EXPECT_EQ(node_.Known(web)->set_later.cpu_quota, std::nullopt);
+  AnswerAll();
+  EXPECT_EQ(runtime().Find(web)->resources.cpu_quota, asked);
+}
+
+TEST_F(StaleNotesTest, AnotherQuotaIsAPlugins) {
+  const ContainerId web = node_.Run("web", kGuaranteed, 1500);
+  AnswerAll();
+  RestartWithQuota(web, 70'000);
+  EXPECT_EQ(node_.Known(web)->set_later.cpu_quota, 70'000);
+  AnswerAll();
+  EXPECT_EQ(runtime().Find(web)->resources.cpu_quota, 70'000);
+}
+
+// Our own numbers on one container are no sign that others set those of the next one.
+TEST_F(StaleNotesTest, AnUpdateOfAnotherContainerCountsAfterOurOwnQuotaWasFound) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 2000);
+  AnswerAll();
+  RestartWithQuota(app, TestNode::Resources(2000).cpu_quota);
+  const ContainerId web = node_.Run("web", kBurstable, 500);
+  AnswerAll();
+  node_.FlushState();
+  runtime().Find(web)->resources.cpu_shares = 1024;
+  node_.Restart();
+  EXPECT_EQ(node_.Known(web)->requirements.cpu_request.value, 1000);
+}
+
+}  // namespace
+}  // namespace resmgr
