@@ -18,6 +18,23 @@ namespace {
 
 using Members = absl::InlinedVector<PodMember, 4>;
 
+// What a decision writes into a container.
+struct Decided {
+  Placement placement;
+  bool cpus_bound;
+  bool mems_bound;
+};
+
+std::map<ContainerKey, Decided> AllDecided(const ContainerStore& store) {
+  std::map<ContainerKey, Decided> all;
+  for (const auto& [key, record] : store.containers()) {
+    const Container& container = record.container;
+    if (!record.Placeable()) continue;
+    all.emplace(key, Decided{container.placement, container.cpus_bound, container.mems_bound});
+  }
+  return all;
+}
+
 bool BoundsSomething(const LinuxResources& resources) {
   return resources.cpu_shares || resources.memory_limit;
 }
@@ -107,24 +124,28 @@ StatusOr<ContainerKeys> ResourceManager::Impl::PlaceInPod(ContainerRecord& recor
 StatusOr<ContainerKeys> ResourceManager::Impl::PlaceAndReduceSiblings(
     ContainerRecord& record, std::span<const PodMember> members) {
   std::unique_ptr<Policy> policy = policy_->Clone();
-  std::map<ContainerKey, Placement> placements = Placements();
+  std::map<ContainerKey, Decided> before = AllDecided(store_);
   std::vector<Shift> shifts;
   StatusOr<ContainerKeys> changed = ReduceSiblings(record, members, shifts);
   if (changed.ok()) {
     StatusOr<ContainerKeys> placed = Place(record, FindPredecessor(record));
     if (placed.ok()) {
       ReportMoves(shifts, "its pod as a whole has no more");
-      for (const ReducedSibling& before : record.bounded)
-        state_writer_.MarkChanged(*store_.Find(before.key));
+      for (const ReducedSibling& sibling : record.bounded)
+        state_writer_.MarkChanged(*store_.Find(sibling.key));
       changed->insert(changed->end(), placed->begin(), placed->end());
       return changed;
     }
     changed = std::move(placed);
   }
-  for (const ReducedSibling& before : record.bounded)
-    store_.Find(before.key)->container.requirements = before.needs;
-  for (auto& [key, placement] : placements)
-    store_.Find(key)->container.placement = std::move(placement);
+  for (const ReducedSibling& sibling : record.bounded)
+    store_.Find(sibling.key)->container.requirements = sibling.needs;
+  for (auto& [key, decided] : before) {
+    Container& container = store_.Find(key)->container;
+    container.placement = std::move(decided.placement);
+    container.cpus_bound = decided.cpus_bound;
+    container.mems_bound = decided.mems_bound;
+  }
   policy_ = std::move(policy);
   decider_.Resume(*policy_);
   return changed;

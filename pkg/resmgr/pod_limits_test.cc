@@ -225,6 +225,19 @@ TEST_F(FailedCreationTest, AWrongPlanMovesNoContainer) {
   ExpectAsBefore();
 }
 
+// Nobody was told of the decision, so there is nothing to lift.
+TEST_F(FailedCreationTest, ARefusalBindsNoMemory) {
+  policy().spoil = [this, plans = 0](Plan& plan) mutable {
+    if (++plans == 2) plan.Change(ContainerKey{4711});
+    for (PlacementChange& change : plan.changes) {
+      if (change.key == node_.Known(first_)->key) change.placement.mems = NodeSet{0};
+    }
+  };
+  EXPECT_EQ(manager().AdmitCreate(Second(4000)).status().code(), StatusCode::kInternal);
+  ExpectAsBefore();
+  EXPECT_FALSE(node_.Known(first_)->mems_bound);
+}
+
 TEST_F(FailedCreationTest, AWrongPlanForSiblingsMovesNoContainer) {
   policy().spoil = [plans = 0](Plan& plan) mutable {
     if (++plans == 1) plan.Change(ContainerKey{4711});
