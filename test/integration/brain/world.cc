@@ -101,6 +101,20 @@ void World::Step() {
     Note("the disk stops");
     files_.StopAfter(static_cast<int>(Number(0, 3)));
   }
+  NotePools();
+}
+
+void World::NotePools() {
+  if (!files_.stopping()) return;
+  node_.manager().snapshot().ForEachContainer([this](const Pod&, const Container& container) {
+    const Placement& placement = container.placement;
+    if (container.id.empty() || !placement.exclusive.empty() || placement.pool.empty()) return;
+    pools_[container.id].insert(placement.pool);
+  });
+}
+
+bool World::HasUnsavedPools() const {
+  return std::ranges::any_of(pools_, [](const auto& entry) { return entry.second.size() > 1; });
 }
 
 void World::Act() {

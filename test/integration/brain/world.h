@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -139,6 +140,9 @@ class World {
   void RestartDaemon();
   // What was decided is in force for every container.
   bool AllInForce();
+  void NotePools();
+  // The disk may have heard of another pool of a sharing container as the last one.
+  bool HasUnsavedPools() const;
   // A restart may move a container: the runtime cannot report everything.
   bool DependsOnMemory(const Container& container);
   void AnswerLists();
@@ -162,6 +166,8 @@ class World {
   const bool reconfigures_;  // its configuration changes at times
   bool reconfigured_ = false;
   bool unsaved_moves_ = false;  // the disk took no part in a change of the configuration
+  // The pools that each sharing container was in since the disk stopped.
+  std::map<ContainerId, std::set<std::string>> pools_;
   const Machine machine_;
   Configuration configured_;
   const bool keeps_state_;

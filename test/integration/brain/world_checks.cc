@@ -144,8 +144,9 @@ void World::CheckRestartMovesNobody() {
   LoseConnection();
   Settle();
   std::map<ContainerId, Placement> before;
+  NotePools();
   // A container that was in a wide pool by the last that the disk heard of may go back there.
-  bool changes = unsaved_moves_;
+  bool changes = unsaved_moves_ || HasUnsavedPools();
   const std::string known = Describe();
   node_.manager().snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
     if (container.state == ContainerState::kExited) return;

@@ -151,6 +151,7 @@ void World::RestartDaemon() {
   }
   files_.Resume();
   unsaved_moves_ = false;
+  pools_.clear();
   // Without notes it cannot be known, either, that an update has met a start that is over now.
   if (!keeps_state_) node_.runtime.ReportTruth();
   node_.Restart();
