@@ -184,7 +184,7 @@ std::string UnplacedOverview(const Reply& containers) {
   return FormatTable(rows);
 }
 
-// Of an id, as people copy it.
+// The number of characters of an id that people copy.
 constexpr size_t kShortId = 13;
 
 // Two containers of one name: attempts, or those of pods of the same name.

@@ -111,8 +111,9 @@ std::optional<ExclusivePicker::Pick> ExclusivePicker::TakeFormer(const Need& nee
   return Pick{*cpus, rule, {{"former attempt", rule, kept.size()}}};
 }
 
-// Of the same kind as `anew`, which they replace where they split the container no more. A part of
-// them, or more than them, would not be where the options that spread or align want the container.
+// Returns former CPUs of the same kind as `anew` where these split the container no more than
+// `anew` does. A part of them, or more than them, would not be where the options that spread or
+// align want the container.
 std::optional<CpuSet> ExclusivePicker::TakeLeft(const Need& need, const CpuSet& usable,
                                                 const CpuSet& anew) const {
   const CpuSet left = Grantable(need.left_by_pod & usable);

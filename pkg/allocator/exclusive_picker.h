@@ -23,9 +23,9 @@ class ExclusivePicker {
 
   struct Need {
     int count = 0;  // more than 0
-    // Of an earlier attempt of the container: all are taken again where all are free, else as many
-    // as are, unless that needs more cores, L3 caches, NUMA nodes or packages than other CPUs
-    // would.
+    // The CPUs of an earlier attempt of the container: all are taken again where all are free, else
+    // as many as are, unless that needs more cores, L3 caches, NUMA nodes or packages than other
+    // CPUs would.
     CpuSet former{};
     // What containers of its pod left when they ended: taken before others, unless that needs more
     // cores, L3 caches, NUMA nodes or packages.

@@ -293,9 +293,8 @@ std::vector<std::string> Auditor::problems() const {
     if (written.audits < 2 || ++count > kNamed) continue;
     problems.push_back(
         fmt::format("another program writes the cpuset of {}, past the runtime: {} (in {} audits); "
-                    "stop it from "
-                    "that (koordlet: the feature gate CPUSetAllocator), then run `cri-resmgr-ctl "
-                    "audit -repair`",
+                    "stop it from that (koordlet: the feature gate CPUSetAllocator), then run "
+                    "`cri-resmgr-ctl audit -repair`",
                     written.container, Describe(written.last), written.audits));
   }
   if (count > kNamed) {

@@ -95,7 +95,7 @@ class Auditor {
   std::vector<std::string> problems() const;
 
  private:
-  // Of one container whose cgroup was found with other CPUs or memory nodes.
+  // A container whose cgroup was found with other CPUs or memory nodes.
   struct Written {
     std::string container{};
     Drift last{};

@@ -101,7 +101,7 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   bool looked_ = false;  // for directories of before
   bool found_ = false;   // these are among the entries
   Entries entries_;      // by the name of the directory
-  // Of containers that were renamed: the name of the directory; empty where they have none.
+  // The names of the directories of containers that were renamed; empty where they have none.
   std::map<ContainerId, std::string> renamed_;
   // Why containers have no file: of creations under way by the name of the directory, then by id.
   std::map<std::string, std::string, std::less<>> none_yet_;

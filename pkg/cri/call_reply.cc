@@ -111,7 +111,7 @@ void Call::EndReply(const h2::HeaderBlock& end) {
 }
 
 bool Call::Watched() const {
-  // Of several runtimes the calls of each are counted (CountAtRuntime).
+  // With several runtimes the calls of each are counted (CountAtRuntime).
   return tap_ != nullptr || connection_.relay().counts().on() ||
          connection_.relay().router() != nullptr;
 }

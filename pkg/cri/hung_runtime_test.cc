@@ -121,7 +121,7 @@ TEST_F(HungRuntimeTest, C12ASilentRuntimeIsKnownToHangAfterASecond) {
   EXPECT_TRUE(next.status.ok()) << next.status.error_message();
   EXPECT_LT(next.after, kAtOnce);
   thread_.Do([&] { watch.reset(); });
-  // Nobody asks any more.
+  // The watch is gone, so that no question follows.
   thread_.Do([this] { backends_->NoteSilence(1); });
 }
 

@@ -23,7 +23,7 @@ class RuntimeInspectors final : public RuntimeAccess {
   RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends);
   ~RuntimeInspectors() override;
 
-  // Of the default runtime, without handlers if there are others.
+  // Asks the default runtime. Its handlers are left out if there are other runtimes.
   void AskVersion(Done<Version> done) override;
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;

@@ -37,7 +37,7 @@ struct RuntimeView {
   // Of several: that are known here. Of the only one: that it lists; nullopt: it does not answer.
   std::optional<size_t> pods{};
   std::optional<size_t> containers{};
-  // Of clients; nullopt: there is only one runtime, and nothing is counted.
+  // The calls of clients; nullopt: there is only one runtime, and nothing is counted.
   std::optional<uint64_t> calls{};
   std::optional<uint64_t> errors{};  // of these: with an error of the runtime, or did not reach it
   // With several runtimes: pod sandboxes and containers that this one claims and another one has.

@@ -17,7 +17,7 @@ struct RequestTarget {
   std::string container{};
   std::string name{};    // kCreate: of the container to be; "": dockerd chooses one
   std::string signal{};  // kKill; "": the default one
-  // Of the API that the request speaks, 39 for "/v1.39/..."; nullopt: dockerd's newest.
+  // The minor version of the request's API, 39 for "/v1.39/..."; nullopt: dockerd's newest.
   std::optional<uint64_t> api_minor{};
 };
 

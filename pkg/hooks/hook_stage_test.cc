@@ -200,7 +200,7 @@ TEST_F(HookStageTest, APodsNewResourcesAreToldFromThenOn) {
   update->Start();
   update->Reply(0);
   EXPECT_EQ(stage_.store().FindPod("p1")->request.resources().cpu_shares(), 77);
-  // Of a runtime that has no such call.
+  // A runtime without this call answers so.
   update = Make(Operation::kUpdatePodSandboxResources, "p1");
   changes.resources.cpu_shares = 88;
   update->request.body = changes;

@@ -43,7 +43,8 @@ class RuntimeMirror {
   void SetUntold(const ContainerId& id);
   // The runtime says that these CPU numbers are in force.
   void SetTold(const ContainerId& id, const LinuxResources& in_force);
-  // And that a new container has these CPUs and memory nodes; empty where it does not say.
+  // Notes the CPUs and memory nodes of a new container as the runtime tells them; empty: it does
+  // not.
   void SetToldSets(const ContainerId& id, const LinuxResources& in_force);
 
   bool Has(const ContainerId& id) const { return containers_.contains(id); }

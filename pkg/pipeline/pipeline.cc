@@ -11,7 +11,9 @@ namespace {
 
 // In place of a stage's name: what the request itself says.
 constexpr std::string_view kClient = "client";
-constexpr size_t kMostReported = 64;
+// Warnings that are logged once for each stage or pair of plugins are bounded, since plugins choose
+// their names.
+constexpr size_t kMostReported = 256;
 
 }  // namespace
 
@@ -48,7 +50,6 @@ void Pipeline::Change() {
 }
 
 void Pipeline::NoteDroppedPlacement(const std::string& stage, const std::string& plugin) {
-  constexpr size_t kMostReported = 256;
   ++dropped_placements_;
   if (metrics_ != nullptr) metrics_->CountDroppedPlacement(stage);
   if (reported_.size() == kMostReported || !reported_.emplace(stage, plugin).second) return;
@@ -94,8 +95,7 @@ void Pipeline::NoteBoth(const FieldOwner& former, const FieldOwner& later) {
   if (reported_both_.size() == kMostReported || reported_both_.contains(names)) return;
   log_.Warn(
       "{} both set {} of one container: if they are one program, it changes the value twice. "
-      "Switch "
-      "one of them off, for koordlet with -enable-nri-runtime-hook=false",
+      "Switch one of them off, for koordlet with -enable-nri-runtime-hook=false",
       names, ToString(later.change.field));
   reported_both_.insert(std::move(names));
 }

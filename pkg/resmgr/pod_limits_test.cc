@@ -225,7 +225,7 @@ TEST_F(FailedCreationTest, AWrongPlanMovesNoContainer) {
   ExpectAsBefore();
 }
 
-// Nobody was told of the decision, so there is nothing to lift.
+// The runtime was not told of the decision, so there is nothing to lift.
 TEST_F(FailedCreationTest, ARefusalBindsNoMemory) {
   policy().spoil = [this, plans = 0](Plan& plan) mutable {
     if (++plans == 2) plan.Change(ContainerKey{4711});

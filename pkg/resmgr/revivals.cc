@@ -12,7 +12,8 @@
 namespace resmgr {
 namespace {
 
-// Of updates that are to free one container, with a pause after each.
+// After so many refused updates of one exited container it is let go as it is. A pause follows
+// each.
 constexpr int kMostFreeRefusals = 5;
 
 }  // namespace

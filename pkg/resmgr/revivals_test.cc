@@ -394,7 +394,7 @@ class RandomRevivals : public RevivalsTest {
     start.wait =
         manager().AdmitStart(id, [&start](const Status& status) { start.answer = status; });
   }
-  // Of the oldest start.
+  // Ends the oldest start.
   void EndStart() {
     if (starts_.empty()) return;
     Start& start = starts_.front();

@@ -43,7 +43,8 @@ class StaleNotesTest : public testing::Test {
                  [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
 };
 
-// Of its own CPUs the policy lifts the quota; where it shared others for a moment, it had it again.
+// The policy lifts the quota on exclusive CPUs, and sets it again while the container shares
+// others.
 TEST_F(StaleNotesTest, TheQuotaThatTheClientAskedForIsNoPlugins) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   AnswerAll();

@@ -32,8 +32,8 @@ struct Manifest {
   StringMap annotations{};
   std::vector<Container> init_containers{};  // in their order
   std::vector<Container> containers{};
-  // Of the pod as a whole (spec.resources, with the requests that the API server adds); they stand
-  // in for limits that a container lacks, and decide its QoS class.
+  // The pod's own resources (spec.resources, with the requests that the API server adds). They
+  // stand in for limits that a container lacks, and decide its QoS class.
   Requirements pod_level{};
   // What its runtime class costs beside the containers (spec.overhead): CPU and memory.
   Requirements overhead{};

@@ -52,7 +52,7 @@ class MemoryRuntime : public RuntimeClient {
   void Apply(const ContainerId& id, const LinuxResources& resources);
   void Apply(const ContainerId& id, const ResourceValues& adjustment);
 
-  // Of this container something else has changed.
+  // Notes that something else of this container has changed.
   void Touch(const ContainerId& id) { touched_.insert(id); }
   // Containers of which something has changed since the last call of this, those that are gone
   // included; the others in the order of their creation.

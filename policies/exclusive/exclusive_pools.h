@@ -56,7 +56,7 @@ class ExclusivePools {
     CpuSet reserved;  // never granted; may be part of the shared set
     // The reserved CPUs are shared while all others are granted.
     bool lend_reserved = false;
-    // Of the reserved CPUs, what pods may ask for (PolicyContext::unreserved).
+    // The part of the reserved CPUs that pods may ask for (PolicyContext::unreserved).
     MilliCpu unreserved{};
   };
   // What a container may have; pure.

@@ -80,7 +80,7 @@ class CpuLedger {
   // Whether a container may keep these CPUs for itself: sharing containers have a CPU left. Resizes
   // may have made them ask for more than there is, which takes no CPUs away from others.
   bool CanKeep(const CpuSet& cpus) const;
-  // Of the reserved CPUs, counted as the root's.
+  // The part of the reserved CPUs that pods may ask for, counted as the root's.
   MilliCpu unreserved() const { return unreserved_; }
 
  private:

@@ -47,7 +47,7 @@ struct Choice {
   int left;  // in the last one
 };
 
-// Of all choices of neighbours in the order of sizes, the one that leaves least.
+// The choice of neighbours in the order of sizes that leaves least; nullopt: there is none.
 std::optional<Choice> Tightest(std::span<const Part> parts, size_t fewest, int count) {
   std::optional<Choice> best;
   for (size_t first = 0; first + fewest <= parts.size() + 1; ++first) {

@@ -62,7 +62,7 @@ class Placer {
   bool HasItsCount(const Need& need, const CpuSet& exclusive) const {
     return finder_.Meets(need, exclusive);
   }
-  // Of CPUs that it may have as they are: those in one place, if they must not be split.
+  // The part of these CPUs in one place, if they must not be split, else all of them.
   CpuSet PartInOnePlace(const Need& need, const CpuSet& cpus, const CpuSet& preferred) const {
     return finder_.PartInOnePlace(need, cpus, preferred);
   }

@@ -20,7 +20,7 @@ struct WantedDevice {
   bool block = false;
   int64_t major = 0;
   int64_t minor = 0;
-  // Of its file in the container, where the plugin says it.
+  // Permissions and owner of its file in the container, where the plugin says them.
   std::optional<uint32_t> mode{};
   std::optional<uint32_t> uid{};
   std::optional<uint32_t> gid{};

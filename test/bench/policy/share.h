@@ -22,7 +22,7 @@ struct Share {
   }
 };
 
-// Of exclusive containers.
+// Shares of exclusive containers that lie within one group.
 struct ExclusiveShares {
   Share l3;
   Share node;

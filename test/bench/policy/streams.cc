@@ -23,7 +23,7 @@ int64_t Weighted(std::mt19937_64& random, const std::array<std::pair<int64_t, in
   return values.back().first;
 }
 
-// Of 100 pods 31 ask for whole CPUs exclusively, most of them for 2 to 16; the others share, most
+// 31 of 100 pods ask for whole CPUs exclusively, most of them for 2 to 16; the others share, most
 // of them less than two CPUs.
 PodShape TracePod(std::mt19937_64& random) {
   constexpr std::array<std::pair<int64_t, int>, 9> kWhole = {
