@@ -69,7 +69,8 @@ Status ResourceManager::Impl::AsRefusal(const ContainerRecord& record, const Sta
   const std::string name = FullName(record.pod->pod, record.container.name);
   bool others = false;
   store_.all().ForEachContainer([&](const Pod&, const Container& container) {
-    others = others || container.key != record.container.key;
+    others = others ||
+             (container.key != record.container.key && container.state != ContainerState::kExited);
   });
   return MakeStatus(why.code(),
                     fmt::format("cri-resmgr ({}): {}; container {}: {}", policy_->name(),

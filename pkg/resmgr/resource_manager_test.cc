@@ -154,16 +154,19 @@ TEST_F(ResourceManagerTest, AContainerOfAnUnknownSandboxIsAdoptedAfterwards) {
   EXPECT_EQ(runtime().CpusOf(id), "1-2");
 }
 
-TEST_F(ResourceManagerTest, ARefusalSendsNobodyToWaitForOthersThatAreNotThere) {
+TEST_F(ResourceManagerTest, ARefusalAdvisesToWaitForRunningContainersOnly) {
   const auto refusal = [this](std::string_view name) {
     return std::string(Message(node_.Create(name, kGuaranteed, 9000).status()));
   };
   EXPECT_THAT(refusal("large"), testing::EndsWith("; container ns/large/large: no other container "
                                                   "has any of it: lower its request, or use a "
                                                   "larger node"));
-  node_.Run("app", kGuaranteed, 1000);
+  const ContainerId app = node_.Run("app", kGuaranteed, 1000);
   EXPECT_THAT(refusal("again"), testing::EndsWith("it fits when others have ended, or on another "
                                                   "node"));
+  manager().ContainerStopped(app);
+  EXPECT_THAT(refusal("later"), testing::HasSubstr("no other container has any of it"))
+      << "one that has exited holds nothing";
 }
 
 // Start
