@@ -124,6 +124,7 @@ class CpuFileCall final : public StageCall {
 
 CpuFileStage::CpuFileStage(Files& files)
     : Stage({.name = "cpu-files",
+             .rank = StageRank::kCpuFiles,
              .operations = {Operation::kCreateContainer},
              .deadline = kDeadline,
              .failure = FailurePolicy::kIgnore,

@@ -32,7 +32,10 @@ bool Has(const HookMap& map, const std::string& key, const std::string& value) {
 
 // The stage's calls keep their time themselves: what was wanted until then counts.
 HookStage::HookStage(const Context& context, HookStageOptions options)
-    : Stage({.name = "hooks", .operations = kOperations, .details = kDetails}),
+    : Stage({.name = "hooks",
+             .rank = StageRank::kHookServers,
+             .operations = kOperations,
+             .details = kDetails}),
       context_(context),
       hook_options_(std::move(options)),
       log_(GetLogger("hooks")),

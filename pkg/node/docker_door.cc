@@ -79,8 +79,7 @@ class DockerDoor final : public FrontDoor {
         listener_(std::move(listener)),
         front_(context.loop, context.pipeline, options_.engine_socket, options_.others) {
     if (options_.nri_host) nri_hosting_.emplace(context_, MakeAccess(), *options_.nri_host);
-    hook_hosting_.emplace(context_, MakeAccess(), WithPodResources(options_.hooks),
-                          nri_hosting_ ? &nri_hosting_->stage() : nullptr);
+    hook_hosting_.emplace(context_, MakeAccess(), WithPodResources(options_.hooks));
   }
 
   void Start(dump::Dumper& dumper) override {

@@ -11,9 +11,8 @@
 namespace resmgr {
 
 HookHosting::HookHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
-                         HookHostingOptions options, const Stage* next)
+                         HookHostingOptions options)
     : context_(context),
-      next_(next),
       directory_(std::move(options.directory)),
       timeout_(options.timeout),
       log_(GetLogger("hooks")),
@@ -57,7 +56,7 @@ void HookHosting::Configure(const HooksConfig& config) {
 
 void HookHosting::Open() {
   serving_ = true;
-  context_.pipeline.Add(stage_, next_);
+  context_.pipeline.Add(stage_);
   stage_.Start();
   if (!stage_.knows_servers()) {
     first_read_ = context_.loop.After(kFirstRead, [this] {

@@ -36,9 +36,9 @@ class HookHosting {
   // A directory that hangs keeps calls waiting no longer at the start.
   static constexpr std::chrono::milliseconds kFirstRead{2'000};
 
-  // All of the context, and `next`, outlive it; the calls that its stage looks at end first.
+  // All of the context outlives it; the calls that its stage looks at end first.
   HookHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
-              HookHostingOptions options, const Stage* next);
+              HookHostingOptions options);
   ~HookHosting();
 
   void Start();
@@ -65,7 +65,6 @@ class HookHosting {
   void Take(const hooks::HookDirectoryWatch::Files& files);
 
   DoorContext context_;
-  const Stage* const next_;
   std::string directory_;
   std::chrono::milliseconds timeout_;
   bool started_ = false;

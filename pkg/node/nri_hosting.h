@@ -46,7 +46,6 @@ class NriHosting {
   std::vector<PluginView> plugins() const;
   // The containers that plugins are told of.
   std::vector<SeenContainer> seen() const;
-  const Stage& stage() const { return stage_; }
 
  private:
   void AskVersion();

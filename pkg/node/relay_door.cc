@@ -40,8 +40,7 @@ class RelayDoor final : public FrontDoor {
       router_.emplace(context_.loop, context_.flushes, *backends_);
     }
     if (options_.nri_host) nri_hosting_.emplace(context_, MakeAccess(), *options_.nri_host);
-    hook_hosting_.emplace(context_, MakeAccess(), options_.hooks,
-                          nri_hosting_ ? &nri_hosting_->stage() : nullptr);
+    hook_hosting_.emplace(context_, MakeAccess(), options_.hooks);
   }
   ~RelayDoor() override {
     for (Stage* const stage : options_.stages)

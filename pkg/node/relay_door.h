@@ -23,12 +23,12 @@ struct RelayDoorOptions {
   std::vector<Backends::Backend> runtimes{};
   // Handlers of these runtimes by their aliases.
   HandlerAliases::Table aliases{};
-  // Behind the policy, in this order; they outlive the door.
+  // At their ranks (StageRank), stages of one rank in this order; they outlive the door.
   std::vector<Stage*> stages{};
-  // Hook servers are asked, behind these stages; another configuration may change directory,
+  // Hook servers are asked; another configuration may change directory,
   // timeout and which pods are skipped.
   HookHostingOptions hooks{};
-  // NRI plugins are hosted, behind these.
+  // NRI plugins are hosted.
   std::optional<NriHostingOptions> nri_host{};
 };
 

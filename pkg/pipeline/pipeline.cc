@@ -30,14 +30,22 @@ void Pipeline::SetPolicyStage(Stage* stage) {
   Change();
 }
 
-void Pipeline::Add(Stage& stage, const Stage* next) {
-  others_.insert(std::ranges::find(others_, next), &stage);
+void Pipeline::Add(Stage& stage) {
+  const auto rank = [](const Stage* each) { return each->options().rank; };
+  others_.insert(std::ranges::upper_bound(others_, rank(&stage), {}, rank), &stage);
   Change();
 }
 
 void Pipeline::Remove(Stage& stage) {
   std::erase(others_, &stage);
   Change();
+}
+
+std::vector<std::string> Pipeline::StageNames() const {
+  std::vector<std::string> names;
+  for (const Stage* stage : stages_)
+    names.push_back(stage->options().name);
+  return names;
 }
 
 void Pipeline::Change() {

@@ -33,8 +33,8 @@ class Pipeline {
   // The resource manager's stage, before all others; nullptr: there is none. Stages are not owned:
   // one that is taken out lives on until no call of it is left.
   void SetPolicyStage(Stage* stage);
-  // Behind those that are there, or before `next`, which is one of them.
-  void Add(Stage& stage, const Stage* next = nullptr);
+  // At the place of its rank.
+  void Add(Stage& stage);
   void Remove(Stage& stage);
 
   // Whether a stage looks at such calls: all others may pass unread.
@@ -62,6 +62,8 @@ class Pipeline {
     if (policy_stage_ != nullptr) policy_stage_->OnSetByStage(id, values, accepted);
   }
 
+  // In their order.
+  std::vector<std::string> StageNames() const;
   // Who changed what, for `explain`.
   const FieldOwners& owners() const { return owners_; }
   // How often a stage, or a client by files of cgroup v2, wanted to set CPUs or memory nodes, which

@@ -123,7 +123,7 @@ TEST_F(PipelineTest, EachStageSeesWhatEarlierOnesChange) {
   EXPECT_EQ(front.values, (ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 3}));
 }
 
-TEST_F(PipelineTest, AStageMayComeBeforeOneThatIsThere) {
+TEST_F(PipelineTest, StagesStandInTheOrderOfTheirRanks) {
   std::string order;
   const auto noting = [&order](const char* name) {
     return [&order, name](auto& call, Request&, const Adjustment&) {
@@ -131,15 +131,20 @@ TEST_F(PipelineTest, AStageMayComeBeforeOneThatIsThere) {
       call.Pass();
     };
   };
-  FunctionStage last({.name = "last", .operations = kCreate}, noting("3"));
+  FunctionStage last({.name = "last", .rank = StageRank::kCpuFiles, .operations = kCreate},
+                     noting("4"));
   FunctionStage first({.name = "first", .operations = kCreate}, noting("1"));
-  FunctionStage between({.name = "between", .operations = kCreate}, noting("2"));
-  pipeline_.Add(first);
+  FunctionStage between({.name = "between", .rank = StageRank::kNriPlugins, .operations = kCreate},
+                        noting("3"));
+  FunctionStage second({.name = "second", .operations = kCreate}, noting("2"));
   pipeline_.Add(last);
-  pipeline_.Add(between, &last);
+  pipeline_.Add(first);
+  pipeline_.Add(between);
+  pipeline_.Add(second);
+  EXPECT_THAT(pipeline_.StageNames(), ElementsAre("first", "second", "between", "last"));
   TestFront front(pipeline_);
   front.call.Start(front.request);
-  EXPECT_EQ(order, "123");
+  EXPECT_EQ(order, "1234");
 }
 
 TEST_F(PipelineTest, DropsCountsAndReportsOnceWhatIsThePolicysToDecide) {

@@ -284,7 +284,7 @@ class NoticeCall final : public StageCall {
 
 PolicyStage::PolicyStage(ResourceManager& manager, HintFinder& hints,
                          std::function<Status()> connect)
-    : Stage({.name = "policy", .operations = OperationSet::All()}),
+    : Stage({.name = "policy", .rank = StageRank::kPolicy, .operations = OperationSet::All()}),
       manager_(manager),
       hints_(hints),
       connect_(std::move(connect)) {}

@@ -55,13 +55,24 @@ struct Outcome {
   bool pod_updated() const;
 };
 
+// The list of all stages, in their order: requests pass them from the first to the last, replies
+// from the last to the first. Stages of one rank keep the order in which they were added.
+enum class StageRank {
+  kPolicy,   // the resource manager's
+  kProgram,  // stages of the program that composes the daemon (RelayDoorOptions::stages)
+  kHookServers,
+  kNriPlugins,  // see what hook servers change
+  kCpuFiles,    // checks its mount against those of all others
+};
+
 // Sees calls on their way to the runtime and may change or refuse them: the resource manager, a
 // hook server, a host of NRI plugins. Lives until no call of it is left. Loop's thread only; never
 // blocks.
 class Stage {
  public:
   struct Options {
-    std::string name;           // for logs and `explain`
+    std::string name;  // for logs and `explain`
+    StageRank rank = StageRank::kProgram;
     OperationSet operations{};  // that it looks at
     DetailSet details{};        // parts of a request that are read before it sees that
     // For its answer, and for a reply that it holds; counted from when it is asked. 0: none.

@@ -30,7 +30,10 @@ void TranslateIds(const HostInventory& inventory, std::vector<api::ContainerUpda
 }  // namespace
 
 NriStage::NriStage(Context context, NriStageOptions options)
-    : Stage({.name = "nri", .operations = OperationSet::All(), .details = kAllDetails}),
+    : Stage({.name = "nri",
+             .rank = StageRank::kNriPlugins,
+             .operations = OperationSet::All(),
+             .details = kAllDetails}),
       context_(context),
       nri_options_(std::move(options)),
       log_(GetLogger("nri/host")),
