@@ -6,16 +6,11 @@
 
 #include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
-#include "pkg/grpc/longest_idle.h"
 
 namespace resmgr {
 
 namespace {
 
-// After running out of file descriptors.
-constexpr std::chrono::milliseconds kAcceptPause{100};
-// And when a client had to go for it, whose descriptors are closed soon.
-constexpr std::chrono::milliseconds kShortPause{1};
 // Of a client: its own connection, and that to the image service.
 constexpr size_t kFilesPerClient = 2;
 // For everything else: logs, state, the admin socket and its clients.
@@ -27,8 +22,6 @@ constexpr int kMostEndedAtOnce = 8;
 constexpr int kUsesOfLargest = 64;
 // Of a compressed request, in one turn of the loop: well below a millisecond.
 constexpr size_t kUnpackStep = size_t{256} * 1024;
-// Connections taken per event, so that a flood of them does not starve the calls.
-constexpr int kAcceptBatch = 16;
 
 }  // namespace
 
@@ -44,43 +37,32 @@ Relay::Relay(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener,
       unread_limit_(kLogBurst, kLogPeriod),
       accept_limit_(kLogBurst, kLogPeriod),
       idle_limit_(kLogBurst, kLogPeriod),
-      memory_limit_(kLogBurst, kLogPeriod) {
-  Listen(std::move(listener));
-}
-
-void Relay::Listen(ListeningSocket listener) {
-  listener_ = std::move(listener);
-  accept_watch_ = loop_.Watch(listener_->fd(), EventLoop::kReadable, [this](int) { Accept(); });
+      memory_limit_(kLogBurst, kLogPeriod),
+      acceptor_(loop, {.take = [this](UniqueFd socket) { Accept(std::move(socket)); },
+                       .failed =
+                           [this](const Status& why) {
+                             if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
+                               log_.Warn("cannot accept a connection: {} ({} more were not logged)",
+                                         Message(why), *suppressed);
+                             }
+                           },
+                       .present = [this] { return connections_.size(); },
+                       .most = options_.max_clients,
+                       .make_room = [this] { EndLongestIdle(); }}) {
+  acceptor_.Listen(std::move(listener));
 }
 
 Relay::~Relay() = default;
 
-void Relay::Accept() {
+void Relay::Accept(UniqueFd socket) {
   const h2::FlushQueue::Scope scope(flushes_);
-  for (int i = 0; i < kAcceptBatch; ++i) {
-    auto accepted = listener_->Accept();
-    if (!accepted.ok()) {
-      if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
-        log_.Warn("cannot accept a connection: {} ({} more were not logged)",
-                  Message(accepted.status()), *suppressed);
-      }
-      const bool any = !connections_.empty();
-      if (any) EndLongestIdle();
-      EventLoop::SetEvents(*accept_watch_, 0);
-      accept_pause_ = loop_.After(any ? kShortPause : kAcceptPause, [this] {
-        if (accept_watch_ != nullptr) EventLoop::SetEvents(*accept_watch_, EventLoop::kReadable);
-      });
-      return;
-    }
-    if (!accepted->has_value()) return;
-    if (connections_.size() >= options_.max_clients) EndLongestIdle();
-    connections_.push_back(std::make_unique<Connection>(*this, loop_, **std::move(accepted)));
-    connections_.back()->set_position(std::prev(connections_.end()));
-    NoteConnections();
-  }
+  connections_.push_back(std::make_unique<Connection>(*this, loop_, std::move(socket)));
+  connections_.back()->set_position(std::prev(connections_.end()));
+  NoteConnections();
 }
 
 void Relay::EndLongestIdle() {
+  const h2::FlushQueue::Scope scope(flushes_);
   Connection& connection = LongestIdle(connections_);
   if (const auto suppressed = idle_limit_.Pass(loop_.Now())) {
     log_.Warn(
@@ -234,8 +216,7 @@ void Relay::Remove(Connection& connection, std::string_view why) {
 void Relay::Drain(std::function<void()> done) {
   const h2::FlushQueue::Scope scope(flushes_);
   drained_ = std::move(done);
-  accept_watch_.reset();
-  listener_.reset();
+  acceptor_.Stop();
   for (auto it = connections_.begin(); it != connections_.end();)
     (*it++)->Drain();
   if (connections_.empty()) {
@@ -251,7 +232,7 @@ void Relay::Drain(std::function<void()> done) {
 void Relay::Resume(ListeningSocket listener) {
   drain_timer_.reset();
   drained_ = nullptr;
-  Listen(std::move(listener));
+  acceptor_.Listen(std::move(listener));
 }
 
 void Relay::FinishDrain() {

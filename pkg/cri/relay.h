@@ -23,6 +23,7 @@
 #include "pkg/log/rate_limit.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/pipeline/pipeline.h"
+#include "pkg/sys/acceptor.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -159,8 +160,7 @@ class Relay {
 
  private:
   bool IsImageSocket(std::string_view socket) const;
-  void Listen(ListeningSocket listener);
-  void Accept();
+  void Accept(UniqueFd socket);
   // The connection that is idle for longest, in favour of a new one.
   void EndLongestIdle();
   bool Fits(size_t bytes) const {
@@ -201,9 +201,7 @@ class Relay {
   std::function<void(bool listen)> on_clients_listen_;
   std::function<void(const ContainerEvent&)> on_event_;
   std::function<void()> on_unknown_method_;
-  std::optional<ListeningSocket> listener_;
-  EventLoop::HandlePtr accept_watch_;
-  EventLoop::HandlePtr accept_pause_;
+  Acceptor acceptor_;
   std::list<std::unique_ptr<Connection>> connections_;
   std::list<std::unique_ptr<Connection>> removed_;  // until the next turn of the loop
   EventLoop::HandlePtr destroying_;                 // while there are such

@@ -12,12 +12,8 @@
 namespace resmgr::docker {
 namespace {
 
-// After running out of file descriptors.
-constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr uint32_t kLogBurst = 10;
 constexpr std::chrono::minutes kLogPeriod{1};
-// Connections taken per event, so that a flood of them does not starve the others.
-constexpr int kAcceptBatch = 16;
 
 }  // namespace
 
@@ -29,58 +25,41 @@ Proxy::Proxy(EventLoop& loop, ListeningSocket listener, Options options, Interce
       watch_(watch),
       log_(GetLogger("docker/proxy")),
       accept_limit_(kLogBurst, kLogPeriod),
-      refusal_limit_(kLogBurst, kLogPeriod) {
-  Listen(std::move(listener));
-}
-
-void Proxy::Listen(ListeningSocket listener) {
-  listener_ = std::move(listener);
-  accept_watch_ = loop_.Watch(listener_->fd(), EventLoop::kReadable, [this](int) { Accept(); });
+      refusal_limit_(kLogBurst, kLogPeriod),
+      acceptor_(loop, {.take = [this](UniqueFd socket) { Accept(std::move(socket)); },
+                       .failed =
+                           [this](const Status& why) {
+                             if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
+                               log_.Warn("cannot accept a connection: {} ({} more were not logged)",
+                                         Message(why), *suppressed);
+                             }
+                           },
+                       .present = [this] { return connections_.size(); },
+                       .most = options_.max_clients,
+                       .make_room = [this] { EndLongestIdle(); }}) {
+  acceptor_.Listen(std::move(listener));
 }
 
 Proxy::~Proxy() = default;
 
-void Proxy::Accept() {
-  for (int i = 0; i < kAcceptBatch; ++i) {
-    auto accepted = listener_->Accept();
-    if (!accepted.ok()) {
-      if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
-        log_.Warn("cannot accept a connection: {} ({} more were not logged)",
-                  Message(accepted.status()), *suppressed);
-      }
-      if (!connections_.empty()) EndLongestIdle();
-      Pause();
-      return;
-    }
-    if (!accepted->has_value()) return;
-    if (connections_.size() >= options_.max_clients) EndLongestIdle();
-    connections_.push_back(std::make_unique<ProxyConnection>(*this, loop_, **std::move(accepted)));
-    NoteClients();
-  }
+void Proxy::Accept(UniqueFd socket) {
+  connections_.push_back(std::make_unique<ProxyConnection>(*this, loop_, std::move(socket)));
+  NoteClients();
 }
 
 void Proxy::NoteClients() {
   if (watch_ != nullptr) watch_->SetClients(connections_.size());
 }
 
-void Proxy::Pause() {
-  EventLoop::SetEvents(*accept_watch_, 0);
-  accept_pause_ = loop_.After(kAcceptPause, [this] {
-    if (accept_watch_ != nullptr) EventLoop::SetEvents(*accept_watch_, EventLoop::kReadable);
-  });
-}
-
 void Proxy::EndLongestIdle() {
-  const auto& longest = *std::ranges::min_element(connections_, {}, [](const auto& each) {
-    return std::pair(each->busy(), each->last_active());
-  });
+  ProxyConnection& longest = LongestIdle(connections_);
   if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
     log_.Warn(
         "{} clients are connected: the one that is idle for longest has to go{} ({} more "
         "were not logged)",
-        connections_.size(), longest->busy() ? ", with its request" : "", *suppressed);
+        connections_.size(), longest.busy() ? ", with its request" : "", *suppressed);
   }
-  longest->Close();
+  longest.Close();
 }
 
 void Proxy::NoteRefusal(const Status& why) {
@@ -120,9 +99,7 @@ bool Proxy::Hold(size_t bytes) {
 
 void Proxy::Drain(std::chrono::milliseconds deadline, std::function<void()> done) {
   drained_ = std::move(done);
-  accept_pause_.reset();
-  accept_watch_.reset();
-  listener_.reset();
+  acceptor_.Stop();
   drain_timer_ = loop_.After(deadline, [this] {
     if (drained_) loop_.Post(std::exchange(drained_, nullptr));
   });
@@ -138,7 +115,7 @@ void Proxy::Drain(std::chrono::milliseconds deadline, std::function<void()> done
 void Proxy::Resume(ListeningSocket listener) {
   drain_timer_.reset();
   drained_ = nullptr;
-  Listen(std::move(listener));
+  acceptor_.Listen(std::move(listener));
 }
 
 void Proxy::CheckDrained() {

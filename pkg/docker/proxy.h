@@ -13,6 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/sys/acceptor.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -84,9 +85,7 @@ class Proxy {
   void Release(size_t bytes) { held_ -= bytes; }
 
  private:
-  void Listen(ListeningSocket listener);
-  void Accept();
-  void Pause();
+  void Accept(UniqueFd socket);
   void NoteClients();
   void EndLongestIdle();
   void DestroyLater();
@@ -100,9 +99,7 @@ class Proxy {
   RateLimit refusal_limit_;
   uint64_t ticks_ = 0;
   size_t held_ = 0;  // bytes
-  std::optional<ListeningSocket> listener_;
-  EventLoop::HandlePtr accept_watch_;
-  EventLoop::HandlePtr accept_pause_;
+  Acceptor acceptor_;
   std::list<std::unique_ptr<ProxyConnection>> connections_;
   std::list<std::unique_ptr<ProxyConnection>> removed_;  // until the next turn of the loop
   std::list<std::unique_ptr<HeldExchange>> discarded_;   // the same

@@ -7,17 +7,12 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/grpc/grpc_message.h"
-#include "pkg/grpc/longest_idle.h"
 #include "pkg/h2/session.h"
 #include "pkg/log/log.h"
 
 namespace resmgr {
 namespace {
 
-// After running out of file descriptors.
-constexpr std::chrono::milliseconds kAcceptPause{100};
-// And when a client had to go for it, whose descriptor is closed soon.
-constexpr std::chrono::milliseconds kShortPause{1};
 constexpr uint32_t kLogBurst = 10;
 constexpr std::chrono::minutes kLogPeriod{1};
 // Requests that are being read or answered, per client.
@@ -207,35 +202,30 @@ UnaryServer::UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSock
     : loop_(loop),
       flushes_(flushes),
       methods_(std::move(methods)),
-      listener_(std::move(listener)),
+      acceptor_(loop, {.take = [this](UniqueFd socket) { Accept(std::move(socket)); },
+                       .failed =
+                           [this](const Status& why) {
+                             if (const auto suppressed = log_limit_.Pass(loop_.Now())) {
+                               GetLogger("grpc").Warn("{} ({} more were not logged)", Message(why),
+                                                      *suppressed);
+                             }
+                           },
+                       .present = [this] { return clients_.size(); },
+                       .most = kMaxClients,
+                       .make_room = [this] { EndLongestIdle(); }}),
       log_limit_(kLogBurst, kLogPeriod) {
-  accept_watch_ = loop_.Watch(listener_.fd(), EventLoop::kReadable, [this](int) { Accept(); });
+  acceptor_.Listen(std::move(listener));
 }
 
 UnaryServer::~UnaryServer() = default;
 
-void UnaryServer::Accept() {
+void UnaryServer::Accept(UniqueFd socket) {
   const h2::FlushQueue::Scope scope(flushes_);
-  auto accepted = listener_.Accept();
-  if (!accepted.ok()) {
-    if (const auto suppressed = log_limit_.Pass(loop_.Now())) {
-      GetLogger("grpc").Warn("{}: cannot accept a connection: {} ({} more were not logged)",
-                             listener_.path(), Message(accepted.status()), *suppressed);
-    }
-    const bool any = !clients_.empty();
-    if (any) EndLongestIdle();
-    EventLoop::SetEvents(*accept_watch_, 0);
-    accept_pause_ = loop_.After(any ? kShortPause : kAcceptPause, [this] {
-      EventLoop::SetEvents(*accept_watch_, EventLoop::kReadable);
-    });
-    return;
-  }
-  if (!accepted->has_value()) return;
-  if (clients_.size() >= kMaxClients) EndLongestIdle();
-  clients_.push_back(std::make_unique<Client>(*this, **std::move(accepted)));
+  clients_.push_back(std::make_unique<Client>(*this, std::move(socket)));
 }
 
 void UnaryServer::EndLongestIdle() {
+  const h2::FlushQueue::Scope scope(flushes_);
   Client& client = LongestIdle(clients_);
   client.session().GoAway();
   Remove(client);

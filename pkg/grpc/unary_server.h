@@ -13,6 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/sys/acceptor.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -52,7 +53,7 @@ class UnaryServer {
   class Client;
   class Call;
 
-  void Accept();
+  void Accept(UniqueFd socket);
   void EndLongestIdle();
   void Remove(Client& client);
   uint64_t Tick() { return ++ticks_; }
@@ -60,9 +61,7 @@ class UnaryServer {
   EventLoop& loop_;
   h2::FlushQueue& flushes_;
   const Methods methods_;
-  ListeningSocket listener_;
-  EventLoop::HandlePtr accept_watch_;
-  EventLoop::HandlePtr accept_pause_;
+  Acceptor acceptor_;
   RateLimit log_limit_;
   uint64_t ticks_ = 0;  // an order of activities
   size_t held_ = 0;     // bytes, as kMaxHeld counts them

@@ -25,6 +25,7 @@
 #include "pkg/sys/errno_status.h"
 #include "pkg/sys/thread.h"
 #include "pkg/sys/unique_fd.h"
+#include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
 namespace {
@@ -235,15 +236,12 @@ milliseconds HttpServer::State::Wait() const {
 
 void HttpServer::State::Accept() {
   for (size_t i = 0; i < kMostClients; ++i) {
-    UniqueFd fd(::accept4(listening.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd.valid()) {
-      const bool passing = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
-      if (!passing) accept_from = Clock::now() + kAcceptPause;
-      return;
-    }
+    auto accepted = AcceptOn(listening.get());
+    if (!accepted.ok()) accept_from = Clock::now() + kAcceptPause;
+    if (!accepted.ok() || !accepted->has_value()) return;
     MakeRoom();
     const auto added = clients.emplace(
-        next_id++, Client{.fd = std::move(fd), .deadline = Clock::now() + kReadDeadline});
+        next_id++, Client{.fd = **std::move(accepted), .deadline = Clock::now() + kReadDeadline});
     // Most have sent their request by now.
     OnReady(added.first->first);
   }

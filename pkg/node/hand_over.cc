@@ -18,6 +18,12 @@ constexpr std::chrono::milliseconds kTryAgain{1'000};
 HandOver::HandOver(Options options)
     : options_(std::move(options)),
       log_(GetLogger("take-over")),
+      acceptor_(options_.loop, {.take = [this](UniqueFd socket) { Begin(std::move(socket)); },
+                                .failed =
+                                    [this](const Status& why) {
+                                      log_.Warn("cannot accept a connection: {}", Message(why));
+                                    },
+                                .pause = kTryAgain}),
       served_(
           options_.loop, options_.socket,
           [this](ListeningSocket listener) { Serve(std::move(listener)); },
@@ -26,31 +32,14 @@ HandOver::HandOver(Options options)
 HandOver::~HandOver() = default;
 
 void HandOver::Stop() {
-  accept_watch_.reset();
-  listener_.reset();
+  acceptor_.Stop();
   deadline_.reset();
   resume_again_.reset();
   step_ = Step::kEnding;
 }
 
 void HandOver::Serve(ListeningSocket listener) {
-  if (step_ == Step::kEnding) return;
-  listener_ = std::move(listener);
-  accept_watch_ =
-      options_.loop.Watch(listener_->fd(), EventLoop::kReadable, [this](int) { Accept(); });
-}
-
-void HandOver::Accept() {
-  auto accepted = listener_->Accept();
-  if (!accepted.ok()) {
-    log_.Warn("cannot accept a connection: {}", Message(accepted.status()));
-    EventLoop::SetEvents(*accept_watch_, 0);
-    accept_pause_ = options_.loop.After(kTryAgain, [this] {
-      if (accept_watch_) EventLoop::SetEvents(*accept_watch_, EventLoop::kReadable);
-    });
-    return;
-  }
-  if (accepted->has_value()) Begin(**std::move(accepted));
+  if (step_ != Step::kEnding) acceptor_.Listen(std::move(listener));
 }
 
 void HandOver::Begin(UniqueFd socket) {

@@ -15,6 +15,7 @@
 #include "pkg/log/log.h"
 #include "pkg/node/front_door.h"
 #include "pkg/node/optional_services.h"
+#include "pkg/sys/acceptor.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/hand_over.h"
 #include "pkg/sys/open_sockets.h"
@@ -62,7 +63,6 @@ class HandOver {
   enum class Step { kServing, kAsked, kOffered, kPausing, kPaused, kEnding };
 
   void Serve(ListeningSocket listener);
-  void Accept();
   void Begin(UniqueFd socket);
   void Read();
   Status OnMessage(std::string_view message);
@@ -83,9 +83,7 @@ class HandOver {
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr deadline_;
   EventLoop::HandlePtr resume_again_;
-  std::optional<ListeningSocket> listener_;
-  EventLoop::HandlePtr accept_watch_;
-  EventLoop::HandlePtr accept_pause_;
+  Acceptor acceptor_;
   OptionalListener served_;  // last, since it calls Serve
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -242,15 +243,32 @@ void ListeningSocket::Remove() {
   }
 }
 
-StatusOr<std::optional<UniqueFd>> ListeningSocket::Accept() {
+namespace {
+
+StatusOr<std::optional<UniqueFd>> AcceptOn(int listening, std::string_view name) {
   for (;;) {
-    UniqueFd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UniqueFd fd(::accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd.valid()) return std::optional<UniqueFd>(std::move(fd));
     if (errno == EAGAIN) return std::optional<UniqueFd>();
     // The peer may have gone again while it waited.
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    return ErrnoStatus(errno, fmt::format("cannot accept on {}", path_));
+    const int error = errno;
+    // Without an fd that is free, the kernel does not say whether a connection waits.
+    pollfd waiting{.fd = listening, .events = POLLIN, .revents = 0};
+    const bool no_fd = error == EMFILE || error == ENFILE;
+    if (no_fd && ::poll(&waiting, 1, 0) == 0) return std::optional<UniqueFd>();
+    return ErrnoStatus(error, fmt::format("cannot accept on {}", name));
   }
+}
+
+}  // namespace
+
+StatusOr<std::optional<UniqueFd>> AcceptOn(int fd) {
+  return AcceptOn(fd, "a socket");
+}
+
+StatusOr<std::optional<UniqueFd>> ListeningSocket::Accept() {
+  return AcceptOn(fd_.get(), path_);
 }
 
 }  // namespace resmgr

@@ -35,6 +35,11 @@ StatusOr<UniqueFd> ClaimPath(const std::string& path);
 // these are another one's: all but those at these paths.
 void DropInherited(const std::vector<std::string>& but);
 
+// The next connection of a listening socket of any kind, or nothing when none is waiting.
+// kResourceExhausted when this process or the machine has no fd left: the connection still waits
+// then.
+StatusOr<std::optional<UniqueFd>> AcceptOn(int fd);
+
 // A socket that we listen on, with a claim on its path: two instances of the daemon never share a
 // path, and the second never takes it from the first. The claim is a lock on `<path>.lock`, a file
 // that stays behind, because removing it would let two instances lock two different files.
@@ -62,8 +67,7 @@ class ListeningSocket {
   // process has the socket, too (open_sockets.h).
   ~ListeningSocket();
 
-  // The next connection, or nothing when none is waiting. kResourceExhausted when this process or
-  // the machine has no fd left: the connection still waits then.
+  // As AcceptOn.
   StatusOr<std::optional<UniqueFd>> Accept();
 
   int fd() const { return fd_.get(); }

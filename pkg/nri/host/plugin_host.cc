@@ -12,9 +12,6 @@ namespace {
 
 constexpr mode_t kSocketMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
-// Where no file descriptor is left for a connection, it waits.
-constexpr std::chrono::milliseconds kAcceptPause{100};
-constexpr int kAcceptAtOnce = 16;
 
 }  // namespace
 
@@ -25,6 +22,8 @@ PluginHost::PluginHost(EventLoop& loop, PluginListener& listener, HostOptions op
       log_(GetLogger("nri/host")),
       registry_(options_.metrics),
       refusals_(5, std::chrono::minutes(1)),
+      acceptor_(loop, {.take = [this](UniqueFd socket) { Attach(std::move(socket)); },
+                       .failed = [this](const Status& why) { Refuse(why); }}),
       turns_(loop, {}),
       finder_(loop, {}, [this](const PluginFinder::Found& found) { TakePlugins(found); }) {}
 
@@ -47,9 +46,9 @@ void PluginHost::Configure(const HostOptions& options) {
 
 Status PluginHost::Start() {
   if (options_.external_plugins) {
-    RESMGR_ASSIGN_OR_RETURN(socket_,
+    RESMGR_ASSIGN_OR_RETURN(ListeningSocket socket,
                             ListeningSocket::Create(options_.socket, kSocketMode, kDirectoryMode));
-    accepting_ = loop_.Watch(socket_->fd(), EventLoop::kReadable, [this](int) { Accept(); });
+    acceptor_.Listen(std::move(socket));
     log_.Info("serving NRI plugins on {}", options_.socket);
   }
   started_ = true;
@@ -119,21 +118,6 @@ PluginHost::Processes::iterator PluginHost::ProcessOf(const PluginSession& sessi
 void PluginHost::Refuse(const Status& why) {
   if (const auto more = refusals_.Pass(loop_.Now())) {
     log_.Warn("a plugin cannot connect: {} ({} more were not logged)", Message(why), *more);
-  }
-}
-
-void PluginHost::Accept() {
-  for (int i = 0; i < kAcceptAtOnce; ++i) {
-    StatusOr<std::optional<UniqueFd>> socket = socket_->Accept();
-    if (!socket.ok()) {
-      Refuse(socket.status());
-      EventLoop::SetEvents(*accepting_, 0);
-      accept_again_ = loop_.After(
-          kAcceptPause, [this] { EventLoop::SetEvents(*accepting_, EventLoop::kReadable); });
-      return;
-    }
-    if (!socket->has_value()) return;
-    Attach(**std::move(socket));
   }
 }
 
@@ -230,9 +214,7 @@ void PluginHost::UnshadowSuccessor(const std::string& full_name) {
 
 void PluginHost::Stop(std::function<void()> done) {
   over_ = true;
-  accepting_.reset();
-  accept_again_.reset();
-  socket_.reset();
+  acceptor_.Stop();
   stopped_ = std::move(done);
   stopping_ = loop_.After(options_.last_words, [this] { EndAll(); });
   to_answer_ = 1;  // this call itself

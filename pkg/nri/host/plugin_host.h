@@ -16,8 +16,8 @@
 #include "pkg/nri/host/plugin_process.h"
 #include "pkg/nri/host/plugin_registry.h"
 #include "pkg/nri/host/plugin_session.h"
+#include "pkg/sys/acceptor.h"
 #include "pkg/sys/event_loop.h"
-#include "pkg/sys/unix_socket.h"
 
 namespace resmgr::nri {
 
@@ -70,7 +70,6 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   void ReadPlugins();
   void TakePlugins(const PluginFinder::Found& found);
   bool IsServedOtherwise(const PluginFile& plugin);
-  void Accept();
   void Refuse(const Status& why);
   PluginSession& Add(UniqueFd socket, std::string peer,
                      std::optional<PluginSession::Launched> launched);
@@ -92,9 +91,7 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   RuntimeIdentity runtime_;
   PluginRegistry registry_;
   RateLimit refusals_;
-  std::optional<ListeningSocket> socket_;
-  EventLoop::HandlePtr accepting_;
-  EventLoop::HandlePtr accept_again_;
+  Acceptor acceptor_;
   FairTurns turns_;
   ttrpc::MemoryBudget requests_{kMostOfRequests};
   std::vector<std::unique_ptr<PluginSession>> sessions_;

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "pkg/sys/event_loop.h"
+
+namespace resmgr::test {
+
+// Longer than anything takes on a loaded machine.
+inline constexpr std::chrono::seconds kWaitPatience{20};
+
+// Runs the loop until the condition holds; false if it does not hold in time.
+inline bool RunUntil(EventLoop& loop, const std::function<bool()>& condition,
+                     std::chrono::milliseconds patience = kWaitPatience) {
+  bool held = condition();
+  const auto poll = loop.Every(std::chrono::milliseconds(1), [&] {
+    held = condition();
+    if (held) loop.Stop();
+  });
+  const auto limit = loop.After(patience, [&] { loop.Stop(); });
+  if (!held) loop.Run();
+  return held;
+}
+
+inline void RunFor(EventLoop& loop, std::chrono::milliseconds time) {
+  const auto end = loop.After(time, [&] { loop.Stop(); });
+  loop.Run();
+}
+
+// The same for a condition that other threads or processes bring about.
+inline bool Eventually(const std::function<bool()>& condition,
+                       std::chrono::milliseconds patience = kWaitPatience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+}  // namespace resmgr::test
