@@ -82,8 +82,7 @@ struct Auditor::Audit {
 Auditor::Auditor(Options options)
     : options_(std::move(options)),
       log_(GetLogger("audit")),
-      reading_(options_.loop, "audit", std::chrono::milliseconds(0)),
-      self_(std::make_shared<Auditor*>(this)) {}
+      reading_(options_.loop, "audit", std::chrono::milliseconds(0)) {}
 
 Auditor::~Auditor() = default;
 
@@ -312,9 +311,7 @@ void Auditor::Answer(StatusOr<AuditReport> result) {
 }
 
 void Auditor::Post(void (Auditor::*step)()) {
-  options_.loop.Post([weak = std::weak_ptr<Auditor*>(self_), step] {
-    if (const std::shared_ptr<Auditor*> self = weak.lock(); self != nullptr) ((*self)->*step)();
-  });
+  options_.loop.Post(lifetime_.Guard([this, step] { (this->*step)(); }));
 }
 
 }  // namespace resmgr

@@ -18,6 +18,7 @@
 #include "pkg/model/container.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/off_loop.h"
 
 namespace resmgr {
@@ -133,7 +134,7 @@ class Auditor {
   OffLoop reading_;
   std::map<ContainerKey, std::vector<Drift>> known_;  // of the last audit, for the log
   std::map<ContainerKey, Written> written_;
-  const std::shared_ptr<Auditor*> self_;  // for what runs later
+  Lifetime lifetime_;  // for what runs later
 };
 
 }  // namespace resmgr

@@ -13,6 +13,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/model/overlay.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr {
 namespace {
@@ -78,9 +79,8 @@ class CpuFileCall final : public StageCall {
     }
     name_ = name;
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
-    files_.Make(name, [this, alive = std::weak_ptr<char>(alive_), answer](const Status& made) {
-      if (!alive.expired()) Answer(*answer, made);
-    });
+    files_.Make(name,
+                lifetime_.Guard([this, answer](const Status& made) { Answer(*answer, made); }));
   }
   void RollBack() override { Abandon(); }
   void After(Request&, const Outcome& outcome) override {
@@ -117,7 +117,7 @@ class CpuFileCall final : public StageCall {
   CpuFileStage::Files& files_;
   std::string name_;  // of a file that ends with the creation unless that succeeds
   Mount mount_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace

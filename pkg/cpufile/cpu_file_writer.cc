@@ -16,7 +16,6 @@ CpuFileWriter::CpuFileWriter(EventLoop& loop, std::string directory, Options opt
       options_(options),
       log_(GetLogger("cpu-files")),
       directory_(std::make_shared<CpuFileDirectory>(std::move(directory))),
-      self_(std::make_shared<CpuFileWriter*>(this)),
       off_loop_(loop, "cpu-files", kLastPatience) {}
 
 void CpuFileWriter::Make(const std::string& name, std::string text, Done done) {
@@ -60,9 +59,7 @@ bool CpuFileWriter::hangs() const {
 // At the end of the loop's turn: one decision often moves many containers.
 void CpuFileWriter::Schedule() {
   if (begun_ || std::exchange(scheduled_, true)) return;
-  loop_.Post([weak = std::weak_ptr<CpuFileWriter*>(self_)] {
-    if (const auto self = weak.lock()) (*self)->Begin();
-  });
+  loop_.Post(lifetime_.Guard([this] { Begin(); }));
 }
 
 void CpuFileWriter::Begin() {

@@ -14,6 +14,7 @@
 #include "pkg/cpufile/cpu_file_directory.h"
 #include "pkg/log/log.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/off_loop.h"
 
 namespace resmgr {
@@ -87,7 +88,7 @@ class CpuFileWriter {
   EventLoop::HandlePtr retry_;
   // Shared with work, which may outlive this.
   const std::shared_ptr<CpuFileDirectory> directory_;
-  const std::shared_ptr<CpuFileWriter*> self_;
+  Lifetime lifetime_;
   OffLoop off_loop_;
 };
 

@@ -184,18 +184,17 @@ void CallRouting::Choose(std::string_view request, std::chrono::milliseconds pat
   backend_ = choice->backend;
   if (all_ && route_.spares_needed && !keys->image.empty()) {
     image_ = keys->image;
-    return router_.image_needs().Ask(image_, service_.substr(0, service_.rfind('.')), patience,
-                                     [this, alive = std::weak_ptr<void>(alive_),
-                                      done = std::move(done)](const ImageNeeds::Needs& needs) {
-                                       if (!alive.expired()) done(SpareThoseInNeed(needs));
-                                     });
+    return router_.image_needs().Ask(
+        image_, service_.substr(0, service_.rfind('.')), patience,
+        lifetime_.Guard([this, done = std::move(done)](const ImageNeeds::Needs& needs) {
+          done(SpareThoseInNeed(needs));
+        }));
   }
   if (choice->kind != Backends::Choice::Kind::kUnknownId) return done(OkStatus());
-  router_.Search(
-      {.kind = route_.id_kind, .id = id_, .service = service_, .patience = patience},
-      [this, alive = std::weak_ptr<void>(alive_), done = std::move(done)](const Status& listed) {
-        if (!alive.expired()) done(ChooseAgain(listed));
-      });
+  router_.Search({.kind = route_.id_kind, .id = id_, .service = service_, .patience = patience},
+                 lifetime_.Guard([this, done = std::move(done)](const Status& listed) {
+                   done(ChooseAgain(listed));
+                 }));
 }
 
 // Where all runtimes were listed and none has the id, the default one says so in its own words.

@@ -17,6 +17,7 @@
 #include "pkg/h2/bytes.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr {
 
@@ -134,7 +135,7 @@ class CallRouting {
   bool all_ = false;
   std::vector<std::optional<Status>> settled_;
   Status refusal_;
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr

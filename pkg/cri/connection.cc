@@ -56,7 +56,7 @@ class Connection::Upstream final : private h2::Session::Owner {
                                  [this](const auto& upstream) { return upstream.get() == this; });
     std::unique_ptr<Upstream> self = std::move(*it);
     all.erase(it);
-    connection_.DestroyLater(std::move(self));
+    connection_.lost_.Add(std::move(self));
   }
 
   Connection& connection_;
@@ -66,7 +66,7 @@ class Connection::Upstream final : private h2::Session::Owner {
 };
 
 Connection::Connection(Relay& relay, EventLoop& loop, UniqueFd socket)
-    : relay_(relay), loop_(loop), last_active_(relay.Tick()) {
+    : relay_(relay), loop_(loop), lost_(loop), last_active_(relay.Tick()) {
   h2::Session::Owner& owner = *this;
   session_ = std::make_unique<h2::Session>(loop, relay.flushes(), std::move(socket),
                                            h2::Session::Role::kServer, owner);
@@ -180,16 +180,6 @@ void Connection::Remove(Call& call) {
 
 void Connection::OnDisconnect(const Status& reason) {
   relay_.Remove(*this, Message(reason));
-}
-
-void Connection::DestroyLater(std::unique_ptr<Upstream> upstream) {
-  // Not in a task of the loop: that could be destroyed after this connection, which they use.
-  lost_.push_back(std::move(upstream));
-  if (destroying_ != nullptr) return;
-  destroying_ = loop_.After(std::chrono::milliseconds(0), [this] {
-    destroying_.reset();
-    lost_.clear();
-  });
 }
 
 void Connection::Drain() {

@@ -12,6 +12,7 @@
 #include "pkg/cri/call.h"
 #include "pkg/h2/session.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
@@ -82,7 +83,6 @@ class Connection final : private h2::Session::Owner {
   void OnDisconnect(const Status& reason) override;
   void EndEndlessCalls();
   void ForgetLarge(const Call& call) { std::erase(large_calls_, &call); }
-  void DestroyLater(std::unique_ptr<Upstream> upstream);
 
   Relay& relay_;
   EventLoop& loop_;
@@ -90,8 +90,7 @@ class Connection final : private h2::Session::Owner {
   EventLoop::HandlePtr handshake_timer_;
   // In this order: calls hold streams of the sessions, which outlive them.
   std::vector<std::unique_ptr<Upstream>> upstreams_;
-  std::vector<std::unique_ptr<Upstream>> lost_;  // until the next turn of the loop
-  EventLoop::HandlePtr destroying_;              // while there are such
+  DestroyLater<std::unique_ptr<Upstream>> lost_;
   std::unique_ptr<h2::Session> session_;
   std::vector<std::unique_ptr<Call>> calls_;
   std::vector<Call*> large_calls_;  // for which much is kept

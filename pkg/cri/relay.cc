@@ -197,17 +197,10 @@ void Relay::Remove(Connection& connection, std::string_view why) {
   if (!connection.Retire()) return;
   if (largest_ == &connection) largest_ = nullptr;
   log_.Debug("a client left: {}", why);
-  removed_.splice(removed_.end(), connections_, connection.position());
+  const Connection::Position position = connection.position();
+  removed_.Add(std::move(*position));
+  connections_.erase(position);
   NoteConnections();
-  // Not in a task of the loop: that could be destroyed after this relay, which they use.
-  if (destroying_ == nullptr) {
-    destroying_ = loop_.After(std::chrono::milliseconds(0), [this] {
-      destroying_.reset();
-      // The end of one may remove others.
-      const std::list<std::unique_ptr<Connection>> dead = std::move(removed_);
-      removed_.clear();
-    });
-  }
   if (!drained_ || !connections_.empty()) return;
   log_.Info("the last client left: {}", why);
   FinishDrain();

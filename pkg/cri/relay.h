@@ -25,6 +25,7 @@
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/sys/acceptor.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
@@ -203,8 +204,7 @@ class Relay {
   std::function<void()> on_unknown_method_;
   Acceptor acceptor_;
   std::list<std::unique_ptr<Connection>> connections_;
-  std::list<std::unique_ptr<Connection>> removed_;  // until the next turn of the loop
-  EventLoop::HandlePtr destroying_;                 // while there are such
+  DestroyLater<std::unique_ptr<Connection>> removed_{loop_};
   EventLoop::HandlePtr drain_timer_;
   std::function<void()> drained_;
 };

@@ -74,21 +74,19 @@ void DockerCall::Find() {
     return OnFound(target_.container, *kind);
   }
   const std::string path = fmt::format("/containers/{}/json", PercentEncoded(target_.container));
-  front_.engine().Call(
-      "GET", path, "", kInspectTimeout,
-      [this, alive = std::weak_ptr<char>(alive_)](const StatusOr<EngineClient::Reply>& reply) {
-        if (alive.expired()) return;
-        if (!reply.ok()) return client_.Reject(reply.status());
-        // dockerd says itself what is wrong with it.
-        if (!ReplyStatus(*reply).ok()) return client_.Forward(std::nullopt);
-        const auto told = ReadContainerDetails(reply->body);
-        if (!told.ok()) return client_.Reject(told.status());
-        const EngineContainer& container = told->container;
-        const Identity::Kind kind =
-            IdentityOf(container.labels, container.name, front_.others()).kind;
-        front_.Learn(container.id.value(), kind);
-        OnFound(container.id.value(), kind);
-      });
+  front_.engine().Call("GET", path, "", kInspectTimeout,
+                       lifetime_.Guard([this](const StatusOr<EngineClient::Reply>& reply) {
+                         if (!reply.ok()) return client_.Reject(reply.status());
+                         // dockerd says itself what is wrong with it.
+                         if (!ReplyStatus(*reply).ok()) return client_.Forward(std::nullopt);
+                         const auto told = ReadContainerDetails(reply->body);
+                         if (!told.ok()) return client_.Reject(told.status());
+                         const EngineContainer& container = told->container;
+                         const Identity::Kind kind =
+                             IdentityOf(container.labels, container.name, front_.others()).kind;
+                         front_.Learn(container.id.value(), kind);
+                         OnFound(container.id.value(), kind);
+                       }));
 }
 
 void DockerCall::OnFound(std::string_view id, Identity::Kind kind) {

@@ -11,6 +11,7 @@
 #include "pkg/docker/request_target.h"
 #include "pkg/model/request.h"
 #include "pkg/pipeline/pipeline_call.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::docker {
 
@@ -53,7 +54,7 @@ class DockerCall final : public Interception, private PipelineCall::Front, priva
   std::string made_id_;
   std::optional<Request> request_;
   std::optional<PipelineCall> call_;  // gone before the request
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::docker

@@ -35,10 +35,8 @@ void EngineClient::StartWaiting() {
     waiting_.pop_front();
     auto connection = ConnectEngine(socket_);
     if (!connection.ok()) {
-      loop_.Post([alive = std::weak_ptr<char>(alive_), done = std::move(next.done),
-                  why = connection.status()] {
-        if (!alive.expired()) done(why);
-      });
+      loop_.Post(
+          lifetime_.Guard([done = std::move(next.done), why = connection.status()] { done(why); }));
       continue;
     }
     running_.push_back(std::make_unique<Running>(Running{.done = std::move(next.done)}));

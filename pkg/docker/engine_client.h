@@ -13,6 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/docker/engine_request.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr::docker {
@@ -58,7 +59,7 @@ class EngineClient {
   std::deque<Waiting> waiting_;
   std::list<std::unique_ptr<Running>> running_;
   EventLoop::HandlePtr starting_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // gone with this
+  Lifetime lifetime_;
 };
 
 // Unavailable names the socket.

@@ -77,7 +77,7 @@ bool EngineRequest::Take(std::string_view bytes) {
     body_.Start(head->body);
     const std::string rest = head_.substr(*size);
     head_.clear();
-    const std::weak_ptr<char> alive = alive_;
+    const std::weak_ptr<void> alive = lifetime_.token();
     const auto on_head = events_.on_head;
     on_head(head->status);
     if (alive.expired()) return false;
@@ -87,7 +87,7 @@ bool EngineRequest::Take(std::string_view bytes) {
   if (!size.ok()) return End(size.status()), false;
   const bool done = body_.done();
   if (*size > 0) {
-    const std::weak_ptr<char> alive = alive_;
+    const std::weak_ptr<void> alive = lifetime_.token();
     const auto on_body = events_.on_body;
     on_body(bytes.substr(0, *size));
     if (alive.expired()) return false;

@@ -11,6 +11,7 @@
 #include "pkg/docker/body_scanner.h"
 #include "pkg/docker/http_head.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr::docker {
@@ -51,7 +52,7 @@ class EngineRequest {
   bool in_body_ = false;
   UniqueFd fd_;
   EventLoop::HandlePtr watch_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();  // gone with this
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::docker

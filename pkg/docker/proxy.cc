@@ -72,24 +72,14 @@ void Proxy::Remove(ProxyConnection& connection) {
   const auto it = std::ranges::find_if(
       connections_, [&connection](const auto& each) { return each.get() == &connection; });
   if (it == connections_.end()) return;
-  removed_.splice(removed_.end(), connections_, it);
+  removed_.Add(std::move(*it));
+  connections_.erase(it);
   NoteClients();
-  DestroyLater();
   if (draining()) CheckDrained();
 }
 
 void Proxy::Discard(std::unique_ptr<HeldExchange> exchange) {
-  discarded_.push_back(std::move(exchange));
-  DestroyLater();
-}
-
-void Proxy::DestroyLater() {
-  if (destroying_ != nullptr) return;
-  destroying_ = loop_.After(std::chrono::milliseconds(0), [this] {
-    destroying_.reset();
-    discarded_.clear();
-    removed_.clear();
-  });
+  removed_.Add(std::move(exchange));
 }
 
 bool Proxy::Hold(size_t bytes) {

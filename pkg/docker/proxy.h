@@ -15,6 +15,7 @@
 #include "pkg/log/rate_limit.h"
 #include "pkg/sys/acceptor.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr::docker {
@@ -88,7 +89,6 @@ class Proxy {
   void Accept(UniqueFd socket);
   void NoteClients();
   void EndLongestIdle();
-  void DestroyLater();
 
   EventLoop& loop_;
   const Options options_;
@@ -101,9 +101,7 @@ class Proxy {
   size_t held_ = 0;  // bytes
   Acceptor acceptor_;
   std::list<std::unique_ptr<ProxyConnection>> connections_;
-  std::list<std::unique_ptr<ProxyConnection>> removed_;  // until the next turn of the loop
-  std::list<std::unique_ptr<HeldExchange>> discarded_;   // the same
-  EventLoop::HandlePtr destroying_;                      // while there are such
+  DestroyLater<std::shared_ptr<void>> removed_{loop_};  // connections, and exchanges before theirs
   EventLoop::HandlePtr drain_timer_;
   std::function<void()> drained_;
 };

@@ -183,10 +183,9 @@ void UnaryClient::Finish(PendingCall& call, StatusOr<std::string> result) {
   const auto it = calls_.find(&call);
   const std::unique_ptr<PendingCall> ended = std::move(it->second);
   calls_.erase(it);
-  loop_.Post([alive = std::weak_ptr<void>(alive_), done = ended->TakeDone(),
-              result = std::move(result)]() mutable {
-    if (!alive.expired()) done(std::move(result));
-  });
+  loop_.Post(lifetime_.Guard([done = ended->TakeDone(), result = std::move(result)]() mutable {
+    done(std::move(result));
+  }));
 }
 
 void UnaryClient::OnGoAway() {
@@ -194,13 +193,10 @@ void UnaryClient::OnGoAway() {
 }
 
 void UnaryClient::OnDisconnect(const Status& reason) {
-  // Not in a task of the loop: that could be destroyed after the queue that the session uses.
-  lost_.push_back(std::move(session_));
-  destroying_ = loop_.After(std::chrono::milliseconds(0), [this] { lost_.clear(); });
-  loop_.Post([alive = std::weak_ptr<void>(alive_), reason,
-              on_disconnect = std::exchange(on_disconnect_, nullptr)] {
-    if (!alive.expired() && on_disconnect) on_disconnect(reason);
-  });
+  lost_.Add(std::move(session_));
+  loop_.Post(lifetime_.Guard([reason, on_disconnect = std::exchange(on_disconnect_, nullptr)] {
+    if (on_disconnect) on_disconnect(reason);
+  }));
 }
 
 }  // namespace resmgr

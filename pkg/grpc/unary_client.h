@@ -13,6 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/h2/session.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
@@ -64,12 +65,11 @@ class UnaryClient final : private h2::Session::Owner {
   std::string socket_path_;
   const size_t max_reply_;
   std::unique_ptr<h2::Session> session_;
-  std::vector<std::unique_ptr<h2::Session>> lost_;  // until the next turn of the loop
-  EventLoop::HandlePtr destroying_;
+  DestroyLater<std::unique_ptr<h2::Session>> lost_{loop_};
   std::unordered_map<PendingCall*, std::unique_ptr<PendingCall>> calls_;
   std::function<void(const Status&)> on_disconnect_;
   // Posted work of a client that is gone must not run.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr

@@ -9,6 +9,7 @@
 #include "pkg/grpc/grpc_message.h"
 #include "pkg/h2/session.h"
 #include "pkg/log/log.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr {
 namespace {
@@ -60,7 +61,7 @@ class UnaryServer::Call final : public h2::StreamHandler {
   int messages_ = 0;
   size_t held_ = 0;
   bool answered_ = false;
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 // One connection.
@@ -150,13 +151,11 @@ void UnaryServer::Call::Run() {
     }
     message = *std::move(plain);
   }
-  method->second(std::move(message),
-                 [this, alive = std::weak_ptr<void>(alive_),
-                  &flushes = client_.server().flushes_](const StatusOr<std::string>& reply) {
-                   if (alive.expired()) return;
-                   const h2::FlushQueue::Scope scope(flushes);
-                   Answer(reply);
-                 });
+  method->second(std::move(message), lifetime_.Guard([this, &flushes = client_.server().flushes_](
+                                                         const StatusOr<std::string>& reply) {
+    const h2::FlushQueue::Scope scope(flushes);
+    Answer(reply);
+  }));
 }
 
 void UnaryServer::Call::Answer(const StatusOr<std::string>& reply) {
@@ -213,7 +212,8 @@ UnaryServer::UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSock
                        .present = [this] { return clients_.size(); },
                        .most = kMaxClients,
                        .make_room = [this] { EndLongestIdle(); }}),
-      log_limit_(kLogBurst, kLogPeriod) {
+      log_limit_(kLogBurst, kLogPeriod),
+      removed_(loop) {
   acceptor_.Listen(std::move(listener));
 }
 
@@ -235,10 +235,8 @@ void UnaryServer::Remove(Client& client) {
   const auto found = std::find_if(clients_.begin(), clients_.end(),
                                   [&client](const auto& other) { return other.get() == &client; });
   if (found == clients_.end()) return;
-  std::shared_ptr<Client> dead(std::move(*found));
+  removed_.Add(std::move(*found));
   clients_.erase(found);
-  // Not from within its own session.
-  loop_.Post([dead] {});
 }
 
 }  // namespace resmgr

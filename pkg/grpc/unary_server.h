@@ -15,6 +15,7 @@
 #include "pkg/log/rate_limit.h"
 #include "pkg/sys/acceptor.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
@@ -66,6 +67,7 @@ class UnaryServer {
   uint64_t ticks_ = 0;  // an order of activities
   size_t held_ = 0;     // bytes, as kMaxHeld counts them
   std::list<std::unique_ptr<Client>> clients_;
+  DestroyLater<std::unique_ptr<Client>> removed_;
 };
 
 }  // namespace resmgr

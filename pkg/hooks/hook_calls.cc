@@ -25,9 +25,8 @@ Adjustment AdjustmentOf(HookChanges changes) {
 
 void AskingCall::Before(Request& request, const Adjustment& so_far) {
   if (stage_.knows_servers()) return Consider(request, so_far);
-  stage_.WhenServersKnown([this, &request, &so_far, waiting = std::weak_ptr<char>(waiting_)] {
-    if (!waiting.expired()) Consider(request, so_far);
-  });
+  stage_.WhenServersKnown(
+      lifetime_.Guard([this, &request, &so_far] { Consider(request, so_far); }));
 }
 
 bool AskingCall::FindServers() {
@@ -58,11 +57,11 @@ void AskingCall::PassUnasked(const Status& why) {
 
 void AskingCall::StopWaiting() {
   budget_.reset();
-  waiting_ = nullptr;
+  lifetime_.End();
 }
 
 void AskingCall::Expire() {
-  waiting_ = nullptr;
+  lifetime_.End();
   if (round_) return round_->Expire();
   PassUnasked(TooLate(stage_));
 }

@@ -15,6 +15,7 @@
 #include "pkg/hooks/hook_stage.h"
 #include "pkg/model/operation.h"
 #include "pkg/pipeline/stage.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::hooks {
 
@@ -59,10 +60,7 @@ class AskingCall : public StageCall {
   // For answers of others: nothing once this has ended, or its time is over.
   template <typename Result>
   std::function<void(StatusOr<Result>)> InTime(std::function<void(StatusOr<Result>)> done) {
-    return
-        [waiting = std::weak_ptr<char>(waiting_), done = std::move(done)](StatusOr<Result> result) {
-          if (!waiting.expired()) done(std::move(result));
-        };
+    return lifetime_.Guard(std::move(done));
   }
   PlacementOwner placement_owner() const {
     return PlacementIsOwned() ? PlacementOwner::kPolicy : PlacementOwner::kServers;
@@ -79,7 +77,7 @@ class AskingCall : public StageCall {
   HookStage::Servers servers_;
   std::optional<HookRound> round_;
   EventLoop::HandlePtr budget_;
-  std::shared_ptr<char> waiting_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 // The steps by which a merge, which outlives the round, takes answers of this type.

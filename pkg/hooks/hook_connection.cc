@@ -72,9 +72,7 @@ void HookConnection::Connect() {
     return [this, socket] { OnConnected(std::move(*socket)); };
   });
   if (begun.ok()) return;
-  loop_.Post([this, alive = std::weak_ptr<void>(alive_), begun] {
-    if (!alive.expired()) OnConnected(begun);
-  });
+  loop_.Post(lifetime_.Guard([this, begun] { OnConnected(begun); }));
 }
 
 void HookConnection::OnConnected(StatusOr<UniqueFd> socket) {
@@ -148,9 +146,7 @@ void HookConnection::Fail(Calls::iterator call, const Status& why) {
   const std::unique_ptr<Call> ended = std::move(*call);
   calls_.erase(call);
   stats_.NoteFailure(why);
-  loop_.Post([alive = std::weak_ptr<void>(alive_), done = std::move(ended->done), why] {
-    if (!alive.expired()) done(why);
-  });
+  loop_.Post(lifetime_.Guard([done = std::move(ended->done), why] { done(why); }));
 }
 
 }  // namespace resmgr::hooks

@@ -16,6 +16,7 @@
 #include "pkg/log/rate_limit.h"
 #include "pkg/metrics/plugin_stats.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/off_loop.h"
 #include "pkg/sys/unique_fd.h"
 
@@ -84,7 +85,7 @@ class HookConnection {
   std::chrono::milliseconds pause_;
   EventLoop::HandlePtr retry_;
   // Posted work of a connection that is gone must not run.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
   OffLoop connector_;  // gone first
 };
 

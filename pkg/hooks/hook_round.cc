@@ -17,9 +17,7 @@ HookRound::~HookRound() {
 void HookRound::Ask() {
   servers_[next_]->Ask(
       point_, steps_.request(),
-      [this, alive = std::weak_ptr<char>(alive_)](const StatusOr<std::string>& answer) {
-        if (!alive.expired()) OnAnswer(answer);
-      });
+      lifetime_.Guard([this](const StatusOr<std::string>& answer) { OnAnswer(answer); }));
 }
 
 void HookRound::OnAnswer(const StatusOr<std::string>& answer) {
@@ -36,7 +34,7 @@ void HookRound::OnAnswer(const StatusOr<std::string>& answer) {
 
 void HookRound::Expire() {
   // An answer that comes now is too late.
-  alive_ = nullptr;
+  lifetime_.End();
   for (; next_ < servers_.size(); ++next_) {
     const Status failure = FailureOf(point_, *servers_[next_], TooLate(stage_));
     if (servers_[next_]->settings().failure == FailurePolicy::kFail) return End(failure);
@@ -46,7 +44,7 @@ void HookRound::Expire() {
 }
 
 void HookRound::End(const Status& refusal) {
-  alive_ = nullptr;
+  lifetime_.End();
   const auto done = std::move(steps_.done);
   done(refusal);
 }

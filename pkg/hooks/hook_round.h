@@ -8,6 +8,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/hooks/hook_stage.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::hooks {
 
@@ -45,7 +46,7 @@ class HookRound {
   HookStage::Servers servers_;
   Steps steps_;
   size_t next_ = 0;
-  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::hooks

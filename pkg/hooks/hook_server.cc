@@ -4,11 +4,10 @@
 namespace resmgr::hooks {
 
 void HookServer::Ask(HookPoint point, std::string request, Done done) {
-  connection_->Ask(
-      point, std::move(request), settings_.timeout,
-      [alive = std::weak_ptr<void>(alive_), done = std::move(done)](StatusOr<std::string> answer) {
-        if (!alive.expired()) done(std::move(answer));
-      });
+  connection_->Ask(point, std::move(request), settings_.timeout,
+                   lifetime_.Guard([done = std::move(done)](StatusOr<std::string> answer) {
+                     done(std::move(answer));
+                   }));
 }
 
 }  // namespace resmgr::hooks

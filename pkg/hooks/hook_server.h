@@ -7,6 +7,7 @@
 
 #include "pkg/hooks/hook_connection.h"
 #include "pkg/hooks/hook_port.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::hooks {
 
@@ -27,7 +28,7 @@ class HookServer final : public HookServerPort {
   const HookServerSettings settings_;
   const std::shared_ptr<HookConnection> connection_;
   // An answer for a server that is gone meanwhile is dropped.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::hooks

@@ -128,9 +128,7 @@ std::shared_ptr<HookConnection> HookServers::ConnectionTo(const std::string& end
     }
   }
   auto connection = std::make_shared<HookConnection>(loop_, flushes_, endpoint,
-                                                     [this, alive = std::weak_ptr<char>(alive_)] {
-                                                       if (!alive.expired()) CountReady();
-                                                     });
+                                                     lifetime_.Guard([this] { CountReady(); }));
   if (metrics_ != nullptr) connection->CountBy(&metrics_->Plugin("hook", endpoint));
   return connection;
 }

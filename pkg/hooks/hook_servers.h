@@ -17,6 +17,7 @@
 #include "pkg/hooks/hook_server.h"
 #include "pkg/hooks/unusable_server.h"
 #include "pkg/metrics/metrics.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::hooks {
 
@@ -86,7 +87,7 @@ class HookServers final : public HookServersPort {
   std::function<void(size_t)> changed_;
   std::optional<size_t> ready_;  // that was told
   // A connection may outlive this, with a call that is under way.
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::hooks

@@ -71,14 +71,12 @@ void HookStage::Tell(HookPoint point, const std::string& request) {
   for (const std::shared_ptr<HookServerPort>& server : ServersOf(point)) {
     const auto kept = telling_.insert(telling_.end(), server);
     server->Ask(point, request,
-                [this, alive = std::weak_ptr<char>(alive_), kept,
-                 point](const StatusOr<std::string>& answer) {
-                  if (alive.expired()) return;
+                lifetime_.Guard([this, kept, point](const StatusOr<std::string>& answer) {
                   const std::shared_ptr<HookServerPort> told = std::move(*kept);
                   telling_.erase(kept);
                   if (!answer.ok()) NoteIgnored(FailureOf(point, *told, answer.status()));
                   KeepForNow({told});
-                });
+                }));
   }
 }
 

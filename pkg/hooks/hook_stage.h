@@ -24,6 +24,7 @@
 #include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::hooks {
 
@@ -118,7 +119,7 @@ class HookStage final : public Stage {
   bool knows_servers_ = false;
   std::vector<std::function<void()>> waiting_;          // for the servers to be known
   std::list<std::shared_ptr<HookServerPort>> telling_;  // servers of post hooks, until they answer
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::hooks

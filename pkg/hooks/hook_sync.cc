@@ -26,10 +26,8 @@ void HookSync::Ask() {
   asking_ = true;
   again_ = false;
   store_.BeginList();
-  runtime_.InspectAll([this, alive = std::weak_ptr<char>(alive_)](
-                          const StatusOr<RuntimeAccess::Everything>& everything) {
-    if (!alive.expired()) Take(everything);
-  });
+  runtime_.InspectAll(lifetime_.Guard(
+      [this](const StatusOr<RuntimeAccess::Everything>& everything) { Take(everything); }));
 }
 
 void HookSync::Take(const StatusOr<RuntimeAccess::Everything>& everything) {
@@ -43,7 +41,7 @@ void HookSync::Take(const StatusOr<RuntimeAccess::Everything>& everything) {
     log_.Debug("the runtime's containers are not known yet: {}", Describe(everything.status()));
     retry_ = clock_.After(kRetry, [this] { Ask(); });
   }
-  const std::weak_ptr<char> alive = alive_;
+  const std::weak_ptr<void> alive = lifetime_.token();
   for (const auto& then : std::exchange(waiting_, {})) {
     then();
     if (alive.expired()) return;
@@ -66,12 +64,11 @@ void HookSync::FindPod(const PodSandboxId& id, std::function<void(StatusOr<HookP
 }
 
 void HookSync::AskForPod(const PodSandboxId& id, std::function<void(StatusOr<HookPodPtr>)> done) {
-  runtime_.InspectSandbox(id, [this, alive = std::weak_ptr<char>(alive_),
-                               done = std::move(done)](const StatusOr<SandboxFacts>& facts) {
-    if (alive.expired()) return;
-    if (!facts.ok()) return done(facts.status());
-    done(store_.Learn(*facts));
-  });
+  runtime_.InspectSandbox(
+      id, lifetime_.Guard([this, done = std::move(done)](const StatusOr<SandboxFacts>& facts) {
+        if (!facts.ok()) return done(facts.status());
+        done(store_.Learn(*facts));
+      }));
 }
 
 void HookSync::FindContainer(const ContainerId& id,
@@ -87,19 +84,18 @@ void HookSync::FindContainer(const ContainerId& id,
 
 void HookSync::AskForContainer(const ContainerId& id,
                                std::function<void(StatusOr<HookContainerPtr>)> done) {
-  runtime_.InspectContainer(id, [this, alive = std::weak_ptr<char>(alive_),
-                                 done = std::move(done)](const StatusOr<ContainerFacts>& facts) {
-    if (alive.expired()) return;
-    if (!facts.ok()) return done(facts.status());
-    const PodSandboxId pod_id = facts->container.pod_id;
-    if (HookPodPtr pod = store_.FindPod(pod_id.value())) {
-      return done(store_.Learn(std::move(pod), *facts));
-    }
-    AskForPod(pod_id, [this, done, container = *facts](StatusOr<HookPodPtr> pod) {
-      if (!pod.ok()) return done(pod.status());
-      done(store_.Learn(*std::move(pod), container));
-    });
-  });
+  runtime_.InspectContainer(
+      id, lifetime_.Guard([this, done = std::move(done)](const StatusOr<ContainerFacts>& facts) {
+        if (!facts.ok()) return done(facts.status());
+        const PodSandboxId pod_id = facts->container.pod_id;
+        if (HookPodPtr pod = store_.FindPod(pod_id.value())) {
+          return done(store_.Learn(std::move(pod), *facts));
+        }
+        AskForPod(pod_id, [this, done, container = *facts](StatusOr<HookPodPtr> pod) {
+          if (!pod.ok()) return done(pod.status());
+          done(store_.Learn(*std::move(pod), container));
+        });
+      }));
 }
 
 }  // namespace resmgr::hooks

@@ -13,6 +13,7 @@
 #include "pkg/log/log.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/resmgr/clock.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::hooks {
 
@@ -58,7 +59,7 @@ class HookSync {
   size_t most_ = kLeastGrowth;  // until the next list
   std::vector<std::function<void()>> waiting_;
   EventLoop::HandlePtr retry_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::hooks

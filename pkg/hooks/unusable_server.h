@@ -8,6 +8,7 @@
 #include "pkg/base/status.h"
 #include "pkg/hooks/hook_port.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::hooks {
 
@@ -22,16 +23,14 @@ class UnusableServer final : public HookServerPort {
   const Status& why() const { return why_; }
 
   void Ask(HookPoint /*point*/, std::string /*request*/, Done done) override {
-    loop_.Post([alive = std::weak_ptr<char>(alive_), why = why_, done = std::move(done)] {
-      if (!alive.expired()) done(why);
-    });
+    loop_.Post(lifetime_.Guard([why = why_, done = std::move(done)] { done(why); }));
   }
 
  private:
   EventLoop& loop_;
   const HookServerSettings settings_;
   const Status why_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::hooks

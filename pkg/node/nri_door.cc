@@ -12,6 +12,7 @@
 
 #include "pkg/cri/runtime_inspector.h"
 #include "pkg/log/log.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
@@ -41,14 +42,12 @@ class NriLink final : public BrainLink, private RuntimeClient {
 
   template <typename Result>
   std::function<void(Result)> WhileHere(std::function<void(Result)> done) {
-    return [alive = std::weak_ptr<char>(alive_), done = std::move(done)](Result result) {
-      if (!alive.expired()) done(std::move(result));
-    };
+    return lifetime_.Guard(std::move(done));
   }
 
   NriDoor& door_;
   RuntimeEvents events_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 class NriDoor final : public FrontDoor {
@@ -132,9 +131,9 @@ void NriLink::Connect(RuntimeEvents events) {
   events_ = std::move(events);
   door_.Add(*this);
   if (!EnsureConnected().ok()) return;
-  door_.loop().Post([this, alive = std::weak_ptr<char>(alive_)] {
-    if (!alive.expired() && EnsureConnected().ok()) events_.connected();
-  });
+  door_.loop().Post(lifetime_.Guard([this] {
+    if (EnsureConnected().ok()) events_.connected();
+  }));
 }
 
 void NriLink::UpdateContainer(const ContainerId& id, const ResourceValues& values,
@@ -145,11 +144,7 @@ void NriLink::UpdateContainer(const ContainerId& id, const ResourceValues& value
 
 void NriLink::UpdateContainers(std::span<const Update> updates, UpdatesDone done) {
   if (door_.front() == nullptr) return;
-  door_.front()->UpdateContainers(
-      updates, [alive = std::weak_ptr<char>(alive_), done = std::move(done)](size_t index,
-                                                                             const Status& status) {
-        if (!alive.expired()) done(index, status);
-      });
+  door_.front()->UpdateContainers(updates, lifetime_.Guard(std::move(done)));
 }
 
 void NriLink::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {

@@ -110,12 +110,10 @@ void PluginConnection::OnLost(const Status& why) {
   }
   complained_ = !was_synchronized;
   runtime_->Lose(Unavailable("the runtime's NRI is lost: {}", Message(why)));
-  // It may be one of these that calls. Not in a task of the loop: that could be destroyed after
-  // this connection, whose budget they use.
-  lost_.push_back(std::shared_ptr<ttrpc::Server>(std::move(plugin_)));
-  lost_.push_back(std::shared_ptr<ttrpc::Client>(std::move(runtime_)));
-  lost_.push_back(std::shared_ptr<ttrpc::Multiplexer>(std::move(trunk_)));
-  destroying_ = loop_.After(std::chrono::milliseconds(0), [this] { lost_.clear(); });
+  // In this order.
+  lost_.Add(std::move(plugin_));
+  lost_.Add(std::move(runtime_));
+  lost_.Add(std::move(trunk_));
   ForgetInventory();
   if (std::exchange(told_, false)) handler_.OnDisconnected(why);
   if (again_) ConnectLater();

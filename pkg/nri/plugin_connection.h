@@ -13,6 +13,7 @@
 #include "pkg/nri/call_dump.h"
 #include "pkg/nri/plugin_handler.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/unique_fd.h"
 #include "pkg/ttrpc/client.h"
 #include "pkg/ttrpc/multiplexer.h"
@@ -115,9 +116,7 @@ class PluginConnection {
   std::chrono::milliseconds pause_;
   EventLoop::HandlePtr retry_;
   EventLoop::HandlePtr synchronization_;  // its deadline
-  // Of connections that were lost, until the next turn of the loop.
-  std::vector<std::shared_ptr<void>> lost_;
-  EventLoop::HandlePtr destroying_;
+  DestroyLater<std::shared_ptr<void>> lost_{loop_};
   // Destroyed in the reverse order.
   std::unique_ptr<ttrpc::Multiplexer> trunk_;
   std::unique_ptr<ttrpc::Client> runtime_;

@@ -63,10 +63,9 @@ void UpdateQueue::TakeForAnswer(const ContainerId& own, uint32_t field, std::str
   std::erase_if(taken, is_own);
   if (waiting_.empty()) flush_.reset();
   AddUpdates(taken, field, answer);
-  loop_.Post([weak = std::weak_ptr<UpdateQueue*>(self_), taken = std::move(taken)] {
-    for (const Waiting& each : taken) {
-      if (const auto self = weak.lock()) (*self)->Finish(each, OkStatus());
-    }
+  loop_.Post([this, alive = lifetime_.token(), taken = std::move(taken)] {
+    for (const Waiting& each : taken)
+      if (!alive.expired()) Finish(each, OkStatus());
   });
 }
 
@@ -113,11 +112,10 @@ void UpdateQueue::FlushByCri(std::vector<Waiting> updates) {
     asked_by_cri_.emplace(each.id.value(), Asked{.change = each.change});
     const ContainerId id = each.id;
     const std::shared_ptr<const Change> change = each.change;
-    by_cri_(
-        id, change->values,
-        [weak = std::weak_ptr<UpdateQueue*>(self_), each = std::move(each)](const Status& status) {
-          if (const auto self = weak.lock()) (*self)->OnCriAnswer(each, status);
-        });
+    by_cri_(id, change->values,
+            lifetime_.Guard([this, each = std::move(each)](const Status& status) {
+              OnCriAnswer(each, status);
+            }));
   }
 }
 
@@ -164,7 +162,7 @@ void UpdateQueue::FlushByNri(std::vector<Waiting> all) {
     *update.mutable_linux() = each.change->message;
   }
   connection_->UpdateContainers(
-      std::move(updates), [weak = std::weak_ptr<UpdateQueue*>(self_),
+      std::move(updates), [this, alive = lifetime_.token(),
                            waiting](const StatusOr<std::vector<api::ContainerUpdate>>& failed) {
         std::set<std::string, std::less<>> ids;
         if (failed.ok()) {
@@ -176,7 +174,7 @@ void UpdateQueue::FlushByNri(std::vector<Waiting> all) {
           if (failed.ok() && ids.contains(each.id.value())) {
             status = Internal("the runtime could not update container {}", each.id.value());
           }
-          if (const auto self = weak.lock()) (*self)->Finish(each, status);
+          if (!alive.expired()) Finish(each, status);
         }
       });
 }

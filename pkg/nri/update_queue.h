@@ -21,6 +21,7 @@
 #include "pkg/nri/host_version.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {
 
@@ -63,10 +64,7 @@ class UpdateQueue {
   using Has = std::function<bool(const ContainerId& id)>;
 
   UpdateQueue(EventLoop& loop, Applied applied, Has has)
-      : loop_(loop),
-        applied_(std::move(applied)),
-        has_(std::move(has)),
-        self_(std::make_shared<UpdateQueue*>(this)) {}
+      : loop_(loop), applied_(std::move(applied)), has_(std::move(has)) {}
   UpdateQueue(const UpdateQueue&) = delete;
   UpdateQueue& operator=(const UpdateQueue&) = delete;
 
@@ -134,8 +132,8 @@ class UpdateQueue {
   std::vector<Waiting> waiting_;
   std::shared_ptr<const Change> last_;
   EventLoop::HandlePtr flush_;
-  bool flushes_at_once_ = false;        // where it is set
-  std::shared_ptr<UpdateQueue*> self_;  // what is posted may come after the queue is gone
+  bool flushes_at_once_ = false;  // where it is set
+  Lifetime lifetime_;             // what is posted may come after the queue is gone
 };
 
 }  // namespace resmgr::nri

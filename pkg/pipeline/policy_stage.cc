@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/pipeline/locality_hints.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr {
 
@@ -47,22 +48,19 @@ class DecidedCall : public StageCall {
       Decide(*request_);
       return;
     }
-    manager_.WhenReady([this, alive = alive()](const Status& ready) {
-      if (alive.expired()) return;
+    manager_.WhenReady(lifetime_.Guard([this](const Status& ready) {
       if (ready.ok()) {
         Decide(*request_);
       } else {
         Refuse(ready);
       }
-    });
+    }));
   }
 
   // Lists everything, and then decides once more.
   void DecideAfterList() {
     listed_ = true;
-    manager_.Refresh([this, alive = alive()](const Status&) {
-      if (!alive.expired()) Enter();
-    });
+    manager_.Refresh(lifetime_.Guard([this](const Status&) { Enter(); }));
   }
   bool MayListMore() const { return !listed_ && manager_.RefreshTellsNews(); }
   // What is decided before and after that.
@@ -75,11 +73,7 @@ class DecidedCall : public StageCall {
     return MayListMore() && refusal.code() == StatusCode::kResourceExhausted;
   }
 
-  // Expires when this object is destroyed.
-  std::weak_ptr<void> alive() {
-    if (alive_ == nullptr) alive_ = std::make_shared<char>();
-    return alive_;
-  }
+  std::weak_ptr<void> alive() const { return lifetime_.token(); }
 
   ResourceManager& manager_;
   PolicyStage& policy_stage_;
@@ -87,7 +81,7 @@ class DecidedCall : public StageCall {
  private:
   Request* request_ = nullptr;
   bool listed_ = false;
-  std::shared_ptr<void> alive_;  // made when it is asked for
+  Lifetime lifetime_;
 };
 
 class CreateContainerCall final : public DecidedCall {

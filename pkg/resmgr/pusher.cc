@@ -25,8 +25,7 @@ Pusher::Pusher(EventLoop& loop, RuntimeClient& runtime, ContainerStore& store,
       listener_(listener),
       everywhere_(everywhere),
       options_(options),
-      refused_updates_(options.refused_updates),
-      self_(std::make_shared<Pusher*>(this)) {}
+      refused_updates_(options.refused_updates) {}
 
 void Pusher::Connected() {
   connected_ = true;
@@ -293,12 +292,11 @@ void Pusher::SettleAs(ContainerRecord& record, const AppliedResources& target) {
 
 void Pusher::Call(const Container& container, const ResourceValues& values) {
   ++unanswered_;
-  runtime_.UpdateContainer(container.id, values,
-                           [weak = std::weak_ptr<Pusher*>(self_), key = container.key,
-                            epoch = epoch_](const Status& status) {
-                             if (const auto self = weak.lock())
-                               (*self)->TakeAnswer(epoch, key, status);
-                           });
+  runtime_.UpdateContainer(
+      container.id, values,
+      lifetime_.Guard([this, key = container.key, epoch = epoch_](const Status& status) {
+        TakeAnswer(epoch, key, status);
+      }));
 }
 
 void Pusher::TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status) {
@@ -327,10 +325,10 @@ void Pusher::SendGathered() {
     updates.push_back({.id = each.container->id, .adjustment = *each.values});
     keys.push_back(each.container->key);
   }
-  runtime_.UpdateContainers(updates, [weak = std::weak_ptr<Pusher*>(self_), epoch = epoch_,
-                                      keys = std::move(keys)](size_t index, const Status& status) {
-    if (const auto self = weak.lock()) (*self)->TakeAnswer(epoch, keys[index], status);
-  });
+  runtime_.UpdateContainers(updates, lifetime_.Guard([this, epoch = epoch_, keys = std::move(keys)](
+                                                         size_t index, const Status& status) {
+    TakeAnswer(epoch, keys[index], status);
+  }));
   gathered_.clear();
   gathered_values_.clear();
 }
@@ -482,12 +480,10 @@ void Pusher::ResumeHeldBack() {
 void Pusher::ResumeAfterAnswers() {
   if (unanswered_ == 0) return ResumeHeldBack();
   if (held_back_.empty() || std::exchange(resume_posted_, true)) return;
-  loop_.Post([weak = std::weak_ptr<Pusher*>(self_)] {
-    const std::shared_ptr<Pusher*> self = weak.lock();
-    if (self == nullptr) return;
-    (*self)->resume_posted_ = false;
-    (*self)->ResumeHeldBack();
-  });
+  loop_.Post(lifetime_.Guard([this] {
+    resume_posted_ = false;
+    ResumeHeldBack();
+  }));
 }
 
 }  // namespace resmgr

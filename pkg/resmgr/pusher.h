@@ -20,6 +20,7 @@
 #include "pkg/resmgr/state_writer.h"
 #include "pkg/resmgr/values_of_others.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr {
 
@@ -269,7 +270,7 @@ class Pusher {
   std::vector<LookedUp> to_look_up_;
   bool gathering_ = false;
   EventLoop::HandlePtr circle_check_;
-  std::shared_ptr<Pusher*> self_;  // answers may come after the pusher is gone
+  Lifetime lifetime_;  // answers may come after the pusher is gone
 };
 
 }  // namespace resmgr

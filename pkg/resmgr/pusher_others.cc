@@ -89,12 +89,10 @@ void Pusher::LookUp() {
                         .memory_limit = record.container.requested.memory_limit});
   }
   options_.others->Look(std::move(subjects),
-                        [weak = std::weak_ptr<Pusher*>(self_), epoch = epoch_,
-                         updates = std::move(updates)](const ValuesOfOthers::Found& found) {
-                          const auto self = weak.lock();
-                          if (self != nullptr && (*self)->epoch_ == epoch)
-                            (*self)->CallLookedUp(updates, found);
-                        });
+                        lifetime_.Guard([this, epoch = epoch_, updates = std::move(updates)](
+                                            const ValuesOfOthers::Found& found) {
+                          if (epoch_ == epoch) CallLookedUp(updates, found);
+                        }));
 }
 
 void Pusher::CallLookedUp(const std::vector<LookedUp>& updates,
@@ -123,10 +121,10 @@ void Pusher::CallLookedUp(const std::vector<LookedUp>& updates,
   }
   if (calls.empty()) return;
   unanswered_ += calls.size();
-  runtime_.UpdateContainers(calls, [weak = std::weak_ptr<Pusher*>(self_), epoch = epoch_,
-                                    keys = std::move(keys)](size_t index, const Status& status) {
-    if (const auto self = weak.lock()) (*self)->TakeAnswer(epoch, keys[index], status);
-  });
+  runtime_.UpdateContainers(calls, lifetime_.Guard([this, epoch = epoch_, keys = std::move(keys)](
+                                                       size_t index, const Status& status) {
+    TakeAnswer(epoch, keys[index], status);
+  }));
 }
 
 AppliedResources Pusher::WithoutKept(const ContainerRecord& record, AppliedResources reported) {

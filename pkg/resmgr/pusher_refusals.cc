@@ -86,16 +86,12 @@ bool Pusher::TryWrite(ContainerRecord& record, const Status& why, const SharedRe
   state.in_flight = true;
   state.sent = sent;
   state.payload = carried;
-  const std::weak_ptr<Pusher*> weak = self_;
   const ContainerKey key = record.container.key;
-  const auto done = [weak, key, update = state.update, epoch = epoch_, why](const Status& status) {
-    const auto self = weak.lock();
-    if (self != nullptr && (*self)->epoch_ == epoch)
-      (*self)->OnWriteEnded(key, update, why, status);
-  };
-  const auto late = [weak, key] {
-    if (const auto self = weak.lock()) (*self)->MarkUncertain(key);
-  };
+  const auto done = lifetime_.Guard(
+      [this, key, update = state.update, epoch = epoch_, why](const Status& status) {
+        if (epoch_ == epoch) OnWriteEnded(key, update, why, status);
+      });
+  const auto late = lifetime_.Guard([this, key] { MarkUncertain(key); });
   options_.cpuset_writer->Write({.cgroup_parent = record.pod->pod.cgroup_parent,
                                  .id = record.container.id,
                                  .cpus = carried->cpus,

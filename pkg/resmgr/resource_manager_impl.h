@@ -30,6 +30,7 @@
 #include "pkg/resmgr/starts.h"
 #include "pkg/resmgr/state_writer.h"
 #include "pkg/resmgr/synchronizer.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr {
 
@@ -273,7 +274,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   std::set<ContainerKey> being_freed_;  // revivals.cc: have exited, and are told so
   EventLoop::HandlePtr free_timer_;     // revivals.cc
   const std::chrono::milliseconds free_pause_;
-  std::shared_ptr<char> alive_ = std::make_shared<char>();  // for answers that come later
+  Lifetime lifetime_;
   bool unclear_logged_ = false;
   bool unlisted_records_ = false;  // may be there, of containers that are not
   uint64_t listed_at_ = 0;         // the store's clock when the last list was asked for

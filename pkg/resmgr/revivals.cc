@@ -91,9 +91,7 @@ void ResourceManager::Impl::FreeExited() {
     decider_.LiftRestrictions(free, free.placement);
     runtime_.UpdateContainer(
         container.id, DesiredResources(free),
-        [this, alive = std::weak_ptr<char>(alive_), freed = key](const Status& status) {
-          if (!alive.expired()) OnFreed(freed, status);
-        });
+        lifetime_.Guard([this, freed = key](const Status& status) { OnFreed(freed, status); }));
   }
 }
 

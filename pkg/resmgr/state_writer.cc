@@ -58,8 +58,7 @@ StateWriter::StateWriter(EventLoop& loop, StateStore* state, ContainerStore& sto
       state_(state),
       store_(store),
       renames_(renames),
-      calls_(state == nullptr ? own_calls_ : state->open_calls()),
-      self_(std::make_shared<StateWriter*>(this)) {
+      calls_(state == nullptr ? own_calls_ : state->open_calls()) {
   if (state_ != nullptr) state_->BeforeFlush([this] { SaveAll(); });
 }
 
@@ -199,12 +198,10 @@ void StateWriter::EndUpdate(OpenCalls::Key key) {
 
 void StateWriter::WriteEndsSoon() {
   if (!calls_.unwritten() || std::exchange(ends_posted_, true)) return;
-  loop_.Post([weak = std::weak_ptr<StateWriter*>(self_)] {
-    const std::shared_ptr<StateWriter*> self = weak.lock();
-    if (self == nullptr) return;
-    (*self)->ends_posted_ = false;
-    (*self)->calls_.Write();
-  });
+  loop_.Post(lifetime_.Guard([this] {
+    ends_posted_ = false;
+    calls_.Write();
+  }));
 }
 
 void StateWriter::EndCalls(const ContainerId& id) {

@@ -12,6 +12,7 @@
 #include "pkg/state/open_calls.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr {
 
@@ -111,8 +112,8 @@ class StateWriter {
   EventLoop::HandlePtr timer_;
   OpenCalls own_calls_;  // without a state
   OpenCalls& calls_;
-  bool ends_posted_ = false;            // ended calls will be written
-  std::shared_ptr<StateWriter*> self_;  // posted tasks may come after the writer is gone
+  bool ends_posted_ = false;  // ended calls will be written
+  Lifetime lifetime_;         // posted tasks may come after the writer is gone
 };
 
 }  // namespace resmgr

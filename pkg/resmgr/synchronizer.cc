@@ -8,11 +8,7 @@
 namespace resmgr {
 
 Synchronizer::Synchronizer(EventLoop& loop, RuntimeClient& runtime, Owner& owner, Options options)
-    : loop_(loop),
-      runtime_(runtime),
-      owner_(owner),
-      options_(options),
-      self_(std::make_shared<Synchronizer*>(this)) {}
+    : loop_(loop), runtime_(runtime), owner_(owner), options_(options) {}
 
 void Synchronizer::Connected() {
   Disconnected();
@@ -118,20 +114,18 @@ void Synchronizer::List() {
   std::ranges::move(std::exchange(refresh_waiters_, {}), std::back_inserter(list_waiters_));
   listed_at_ = std::chrono::steady_clock::now();
   owner_.OnListing();
-  runtime_.ListAll(WhatIsKnown(), [weak = std::weak_ptr<Synchronizer*>(self_),
-                                   epoch = epoch_](const StatusOr<RuntimeInventory>& inventory) {
-    const std::shared_ptr<Synchronizer*> self = weak.lock();
-    if (self == nullptr || (*self)->epoch_ != epoch) return;
-    (*self)->OnList(inventory);
-  });
+  runtime_.ListAll(
+      WhatIsKnown(),
+      lifetime_.Guard([this, epoch = epoch_](const StatusOr<RuntimeInventory>& inventory) {
+        if (epoch_ == epoch) OnList(inventory);
+      }));
 }
 
 // The first list tells everything. What was told since then, or passed by, need not be told again.
 Known Synchronizer::WhatIsKnown() const {
   if (state_ != State::kReady) return {};
-  const auto knows = [weak = std::weak_ptr<Synchronizer*>(self_), epoch = epoch_](const auto& one) {
-    const std::shared_ptr<Synchronizer*> self = weak.lock();
-    return self != nullptr && (*self)->epoch_ == epoch && (*self)->owner_.Knows(one);
+  const auto knows = [this, alive = lifetime_.token(), epoch = epoch_](const auto& one) {
+    return !alive.expired() && epoch_ == epoch && owner_.Knows(one);
   };
   return {.pod = knows, .container = knows};
 }

@@ -12,6 +12,7 @@
 #include "pkg/base/status.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr {
 
@@ -114,7 +115,7 @@ class Synchronizer {
   std::chrono::milliseconds unclear_pause_{0};  // after the last list, where that was not clear
   EventLoop::HandlePtr unclear_timer_;
   EventLoop::HandlePtr resync_pause_;  // runs while no further resync may begin
-  std::shared_ptr<Synchronizer*> self_;
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr

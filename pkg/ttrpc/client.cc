@@ -87,7 +87,7 @@ void Client::Send(std::string body, SharedBytes rest, std::chrono::milliseconds 
 }
 
 void Client::OnBytes(std::string_view bytes) {
-  const std::weak_ptr<char> alive = alive_;
+  const std::weak_ptr<void> alive = lifetime_.token();
   while (!alive.expired()) {
     std::optional<Frame> frame = reader_.Next(bytes);
     if (!frame) return;
@@ -116,7 +116,7 @@ void Client::End(uint32_t stream, StatusOr<std::string> response) {
 }
 
 void Client::Lose(const Status& why) {
-  const std::weak_ptr<char> alive = alive_;
+  const std::weak_ptr<void> alive = lifetime_.token();
   while (!alive.expired() && !calls_.empty())
     End(calls_.begin()->first, why);
 }

@@ -12,6 +12,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/ttrpc/envelope.h"
 #include "pkg/ttrpc/frame.h"
 #include "pkg/ttrpc/multiplexer.h"
@@ -73,7 +74,7 @@ class Client final : private Multiplexer::Receiver {
   uint32_t next_stream_ = 1;
   std::map<uint32_t, Pending> calls_;  // by stream
   Status fault_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::ttrpc

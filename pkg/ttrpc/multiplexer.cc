@@ -30,7 +30,7 @@ Multiplexer::~Multiplexer() = default;
 
 // In a pause only the end of the connection is told as readable.
 void Multiplexer::OnEvents(int events) {
-  const std::weak_ptr<char> alive = alive_;
+  const std::weak_ptr<void> alive = lifetime_.token();
   if ((events & EventLoop::kWritable) != 0 && writing_) Write();
   if ((events & EventLoop::kReadable) != 0 && watch_ != nullptr) Read();
   if (!alive.expired()) Watch();
@@ -66,7 +66,7 @@ void Multiplexer::Read() {
 }
 
 bool Multiplexer::Take(std::string_view bytes) {
-  const std::weak_ptr<char> alive = alive_;
+  const std::weak_ptr<void> alive = lifetime_.token();
   while (!bytes.empty()) {
     if (left_ == 0 && !TakeHeader(bytes)) return watch_ != nullptr;
     const std::string_view piece = bytes.substr(0, left_);

@@ -15,6 +15,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr::ttrpc {
@@ -110,7 +111,7 @@ class Multiplexer {
   EventLoop::HandlePtr pause_;  // until it is read again
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr losing_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::ttrpc

@@ -36,7 +36,7 @@ Server::~Server() {
 }
 
 void Server::OnBytes(std::string_view bytes) {
-  const std::weak_ptr<char> alive = alive_;
+  const std::weak_ptr<void> alive = lifetime_.token();
   while (!alive.expired()) {
     std::optional<Frame> frame = reader_.Next(bytes);
     if (!frame) return;
@@ -82,11 +82,10 @@ void Server::Run(Frame frame) {
       Answer(stream, DeadlineExceeded("it was not answered in time"));
     });
   }
-  method->second(
-      std::string(request->payload), request->timeout,
-      [this, stream, alive = std::weak_ptr<char>(alive_)](StatusOr<std::string> response) {
-        if (!alive.expired() && calls_.contains(stream)) Answer(stream, std::move(response));
-      });
+  method->second(std::string(request->payload), request->timeout,
+                 lifetime_.Guard([this, stream](StatusOr<std::string> response) {
+                   if (calls_.contains(stream)) Answer(stream, std::move(response));
+                 }));
 }
 
 void Server::Answer(uint32_t stream, StatusOr<std::string> response) {

@@ -11,6 +11,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/ttrpc/frame.h"
 #include "pkg/ttrpc/multiplexer.h"
 
@@ -64,7 +65,7 @@ class Server final : private Multiplexer::Receiver {
   FrameReader reader_;
   uint32_t last_stream_ = 0;
   std::map<uint32_t, Pending> calls_;  // by stream
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::ttrpc

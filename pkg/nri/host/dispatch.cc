@@ -131,15 +131,14 @@ void Dispatcher::Continue(const std::shared_ptr<Round>& round) {
   }
   const std::shared_ptr<HostedPlugin> plugin = round->plugins[round->next++];
   AskOne(round->kind, *plugin, round->budget, round->ask,
-         [this, alive = std::weak_ptr<char>(alive_), plugin, round](const Status& answer) {
-           if (alive.expired()) return;
+         lifetime_.Guard([this, plugin, round](const Status& answer) {
            if (Status refusal = Judge(round->kind, *plugin, answer); !refusal.ok()) {
              round->spending = nullptr;
              round->done(refusal);
            } else {
              Continue(round);
            }
-         });
+         }));
 }
 
 void Dispatcher::Together(const HostedPlugins& plugins, Budget budget, const Ask& ask, Done done) {
@@ -157,15 +156,13 @@ void Dispatcher::Together(const HostedPlugins& plugins, Budget budget, const Ask
   for (const std::shared_ptr<HostedPlugin>& plugin : plugins) {
     // Else others have used up the time, and it is not to blame.
     const bool asked = budget.For(plugin->settings()).count() > 0;
-    const auto answered = [this, alive = std::weak_ptr<char>(alive_), plugin, asked,
-                           gathering](const Status& answer) {
-      if (alive.expired()) return;
+    const auto answered = lifetime_.Guard([this, plugin, asked, gathering](const Status& answer) {
       Status refusal = JudgeValidation(*plugin, asked, answer);
       if (gathering->refusal.ok()) gathering->refusal = std::move(refusal);
       if (--gathering->missing > 0) return;
       gathering->spending = nullptr;
       gathering->done(gathering->refusal);
-    };
+    });
     AskOne(Kind::kRequest, *plugin, budget, ask, answered);
   }
 }

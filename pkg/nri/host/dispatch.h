@@ -14,6 +14,7 @@
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/nri/host/plugin_port.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {
 
@@ -108,7 +109,7 @@ class Dispatcher {
   RateLimit limit_;
   HostedPlugins plugins_;
   uint64_t ignored_failures_ = 0;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::nri

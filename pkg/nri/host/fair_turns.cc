@@ -27,7 +27,7 @@ void FairTurns::Drop(const void* peer) {
 
 void FairTurns::Next() {
   if (std::exchange(beginning_, true)) return;
-  const std::weak_ptr<char> alive = alive_;
+  const std::weak_ptr<void> alive = lifetime_.token();
   while (!order_.empty() && running_ < options_.at_once && spent_ < options_.slice) {
     const void* const peer = order_.front();
     order_.pop_front();

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {
 
@@ -46,7 +47,7 @@ class FairTurns {
   bool beginning_ = false;
   std::chrono::steady_clock::duration spent_{0};  // in this turn of the loop
   EventLoop::HandlePtr next_turn_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::nri

@@ -18,14 +18,13 @@ void ImageCache::Find(std::string_view reference, Done done) {
   if (const auto known = known_.find(reference); known != known_.end()) {
     return done(&known->second);
   }
-  runtime_.InspectImage(reference,
-                        [this, alive = std::weak_ptr<char>(alive_), name = std::string(reference),
-                         done = std::move(done)](const StatusOr<ImageFacts>& facts) {
-                          if (alive.expired()) return;
-                          if (!facts.ok()) return done(nullptr);
-                          if (NeverChanges(name)) Remember(name, *facts);
-                          done(&*facts);
-                        });
+  runtime_.InspectImage(
+      reference, lifetime_.Guard([this, name = std::string(reference),
+                                  done = std::move(done)](const StatusOr<ImageFacts>& facts) {
+        if (!facts.ok()) return done(nullptr);
+        if (NeverChanges(name)) Remember(name, *facts);
+        done(&*facts);
+      }));
 }
 
 void ImageCache::Remember(const std::string& reference, const ImageFacts& facts) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "pkg/pipeline/runtime_access.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {
 
@@ -33,7 +34,7 @@ class ImageCache {
   RuntimeAccess& runtime_;
   std::map<std::string, ImageFacts, std::less<>> known_;
   std::list<std::string> order_;  // the one known for longest first
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::nri

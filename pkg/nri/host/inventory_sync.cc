@@ -42,10 +42,8 @@ void InventorySync::Ask() {
   containers_before_ = inventory_.Containers();
   std::erase_if(containers_before_,
                 [](const HostContainerPtr& container) { return container->creating(); });
-  runtime_.InspectAll([this, alive = std::weak_ptr<char>(alive_)](
-                          const StatusOr<RuntimeAccess::Everything>& everything) {
-    if (!alive.expired()) Take(everything);
-  });
+  runtime_.InspectAll(lifetime_.Guard(
+      [this](const StatusOr<RuntimeAccess::Everything>& everything) { Take(everything); }));
 }
 
 void InventorySync::Take(const StatusOr<RuntimeAccess::Everything>& everything) {
@@ -68,9 +66,8 @@ void InventorySync::Take(const StatusOr<RuntimeAccess::Everything>& everything) 
 }
 
 void InventorySync::InTurn(HostPod& pod, std::function<void(Turns::Turn)> begin) {
-  pod.turns.Take([alive = std::weak_ptr<char>(alive_), begin = std::move(begin)](Turns::Turn turn) {
-    if (!alive.expired()) begin(std::move(turn));
-  });
+  pod.turns.Take(
+      lifetime_.Guard([begin = std::move(begin)](Turns::Turn turn) { begin(std::move(turn)); }));
 }
 
 void InventorySync::TakePods(const std::vector<SandboxFacts>& sandboxes) {

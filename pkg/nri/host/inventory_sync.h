@@ -12,6 +12,7 @@
 #include "pkg/nri/host/host_inventory.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {
 
@@ -62,7 +63,7 @@ class InventorySync {
   Waiting waiting_;  // for the one that begins next
   Waiting served_;   // by the one that is under way
   EventLoop::HandlePtr retry_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::nri

@@ -6,6 +6,7 @@
 #include "pkg/nri/host/creation.h"
 #include "pkg/nri/host/nri_calls.h"
 #include "pkg/nri/host/nri_stage.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {
 
@@ -48,12 +49,10 @@ class CreateCall final : public StageCall {
  private:
   void DecideAfterRefresh(Request& request, const Adjustment& so_far) {
     refreshed_ = true;
-    stage_.sync().AfterRefresh(
-        [this, &request, &so_far, alive = std::weak_ptr<char>(alive_)](const Status& status) {
-          if (alive.expired()) return;
-          if (!status.ok()) return Refuse(Annotate(status, "the runtime's pods are not known"));
-          Decide(request, so_far);
-        });
+    stage_.sync().AfterRefresh(lifetime_.Guard([this, &request, &so_far](const Status& status) {
+      if (!status.ok()) return Refuse(Annotate(status, "the runtime's pods are not known"));
+      Decide(request, so_far);
+    }));
   }
 
   void Decide(Request& request, const Adjustment& so_far) {
@@ -87,7 +86,7 @@ class CreateCall final : public StageCall {
   NriStage& stage_;
   std::shared_ptr<Creation> creation_;
   bool refreshed_ = false;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace

@@ -102,11 +102,11 @@ void NriStage::WhenReady(std::function<void()> done) {
 }
 
 void NriStage::End() {
-  alive_.reset();
+  lifetime_.End();
 }
 
 std::unique_ptr<StageCall> NriStage::Begin(const Request& request) {
-  return alive_ == nullptr ? nullptr : MakeNriCall(*this, request.operation());
+  return lifetime_.ended() ? nullptr : MakeNriCall(*this, request.operation());
 }
 
 SharedSyncMessages NriStage::Inventory(PluginPort& plugin) {
@@ -124,7 +124,7 @@ void NriStage::OnReady(PluginPort& plugin, std::vector<api::ContainerUpdate> upd
 void NriStage::OnUpdateContainers(PluginPort& plugin, const api::UpdateContainersRequest& request,
                                   Updated done) {
   const std::shared_ptr<HostedPlugin> hosted = dispatcher_.Find(plugin);
-  if (alive_ == nullptr || hosted == nullptr) {
+  if (lifetime_.ended() || hosted == nullptr) {
     return done({request.update().begin(), request.update().end()});
   }
   if (request.evict_size() > 0) {
@@ -193,7 +193,7 @@ void NriStage::TellRemoval(const HostContainerPtr& container, const Budget& budg
 }
 
 void NriStage::OnContainerEvent(const ContainerEvent& event) {
-  if (alive_ == nullptr) return;
+  if (lifetime_.ended()) return;
   const HostContainerPtr container = inventory_.Find(event.id);
   if (container == nullptr || container->creating()) return;
   if (event.kind == ContainerEvent::Kind::kStopped) TellStop(container, NewBudget(), [] {});

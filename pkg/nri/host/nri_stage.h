@@ -27,6 +27,7 @@
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/pipeline/stage.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {
 
@@ -103,9 +104,7 @@ class NriStage final : public Stage, public PluginListener {
   // For answers of others: nothing once the stage has ended.
   template <typename Result>
   std::function<void(Result)> WhileHere(std::function<void(Result)> done) {
-    return [alive = std::weak_ptr<char>(alive_), done = std::move(done)](Result result) {
-      if (!alive.expired()) done(std::move(result));
-    };
+    return lifetime_.Guard(std::move(done));
   }
   // Lines about what plugins want and the container does not get.
   void NoteLeftOut(const HostContainer& container, const std::vector<std::string>& lines);
@@ -133,7 +132,7 @@ class NriStage final : public Stage, public PluginListener {
   InventorySync sync_;
   RateLimit evict_limit_;
   RateLimit warnings_limit_;
-  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::nri

@@ -9,6 +9,7 @@
 #include "pkg/nri/host/resource_mapping.h"
 #include "pkg/nri/host/update_merge.h"
 #include "pkg/nri/host/update_shortfalls.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {
 
@@ -55,10 +56,9 @@ class UpdateCall final : public StageCall {
     HostedPlugins plugins = stage_.dispatcher().Wanting(api::EVENT_UPDATE_CONTAINER);
     if (plugins.empty()) return Pass();
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
-    stage_.InTurn(*container_->pod, [this, alive = std::weak_ptr<char>(alive_), answer,
-                                     plugins = std::move(plugins)](const Turns::Turn& turn) {
-      if (!alive.expired()) Ask(plugins, answer, turn);
-    });
+    stage_.InTurn(*container_->pod,
+                  lifetime_.Guard([this, answer, plugins = std::move(plugins)](
+                                      const Turns::Turn& turn) { Ask(plugins, answer, turn); }));
   }
 
   void After(Request&, const Outcome& outcome) override {
@@ -84,23 +84,20 @@ class UpdateCall final : public StageCall {
     const auto consultation = std::make_shared<Consultation>(
         Consultation{.container = container_, .merge = UpdateMerge(std::move(request))});
     AskPlugins(stage_, std::move(plugins), budget_, consultation,
-               [this, alive = std::weak_ptr<char>(alive_), consultation, answer,
-                turn](const Status& refusal) {
-                 if (alive.expired()) return;
+               lifetime_.Guard([this, consultation, answer, turn](const Status& refusal) {
                  if (!refusal.ok()) return answer->Refuse(refusal);
                  UpdateOthers(consultation, answer, turn);
-               });
+               }));
   }
 
   // Before the container itself, as NRI has it. Failures are logged.
   void UpdateOthers(const std::shared_ptr<Consultation>& consultation,
                     const std::shared_ptr<LateAnswer>& answer, const Turns::Turn& turn) {
-    stage_.updates().Apply(consultation->merge.updates(),
-                           [this, alive = std::weak_ptr<char>(alive_), consultation, answer,
-                            turn](const PluginUpdates::List&) {
-                             if (alive.expired()) return;
-                             Finish(consultation->merge.target(), *answer);
-                           });
+    stage_.updates().Apply(
+        consultation->merge.updates(),
+        lifetime_.Guard([this, consultation, answer, turn](const PluginUpdates::List&) {
+          Finish(consultation->merge.target(), *answer);
+        }));
   }
 
   // With what the plugins want of the container itself.
@@ -123,7 +120,7 @@ class UpdateCall final : public StageCall {
   HostContainerPtr container_;
   const Budget budget_;
   api::LinuxResources wanted_;  // of the container, by the client, the policy and the plugins
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace

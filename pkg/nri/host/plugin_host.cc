@@ -39,7 +39,7 @@ void PluginHost::Configure(const HostOptions& options) {
   options_.plugins = options.plugins;
   for (const auto& session : sessions_)
     session->FindSettings();
-  for (const auto& session : ended_)
+  for (const auto& session : ended_.objects())
     session->FindSettings();
   if (started_) ReadPlugins();
 }
@@ -186,9 +186,8 @@ void PluginHost::OnUpdateContainers(PluginSession& session,
 void PluginHost::OnEnded(PluginSession& session, const Status& why) {
   const auto at = std::find_if(sessions_.begin(), sessions_.end(),
                                [&](const auto& each) { return each.get() == &session; });
-  ended_.push_back(std::move(*at));
+  ended_.Add(std::move(*at));
   sessions_.erase(at);
-  destroying_ = loop_.After(std::chrono::milliseconds(0), [this] { ended_.clear(); });
   log_.Text(stopped_ ? LogLevel::kInfo : LogLevel::kWarn,
             fmt::format("plugin {} is lost: {}", session.Label(), Message(why)));
   if (const auto process = ProcessOf(session); process != processes_.end()) {

@@ -18,6 +18,7 @@
 #include "pkg/nri/host/plugin_session.h"
 #include "pkg/sys/acceptor.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {
 
@@ -95,9 +96,7 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   FairTurns turns_;
   ttrpc::MemoryBudget requests_{kMostOfRequests};
   std::vector<std::unique_ptr<PluginSession>> sessions_;
-  // Until the next turn of the loop: it may be one of these that calls.
-  std::vector<std::unique_ptr<PluginSession>> ended_;
-  EventLoop::HandlePtr destroying_;
+  DestroyLater<std::unique_ptr<PluginSession>> ended_{loop_};
   PluginFinder finder_;
   Processes processes_;
   bool started_ = false;  // plugins may be

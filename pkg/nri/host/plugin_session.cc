@@ -165,10 +165,10 @@ void PluginSession::OnUpdateContainers(const std::string& payload,
     return Refuse(refusal, payload.size(), reply);
   }
   ++update_requests_;
-  context_.turns.Add(this, [this, payload, reply, alive = std::weak_ptr<char>(alive_)](
-                               const FairTurns::Running& running) {
-    if (!alive.expired()) TakeUpdates(payload, reply, running);
-  });
+  context_.turns.Add(this,
+                     lifetime_.Guard([this, payload, reply](const FairTurns::Running& running) {
+                       TakeUpdates(payload, reply, running);
+                     }));
 }
 
 void PluginSession::TakeUpdates(const std::string& payload, const ttrpc::Server::Reply& reply,
@@ -182,17 +182,17 @@ void PluginSession::TakeUpdates(const std::string& payload, const ttrpc::Server:
   // The owner may keep the reply function for longer than the request lasts, so the turn is let go
   // explicitly.
   const auto ends = std::make_shared<FairTurns::Running>(running);
-  context_.owner.OnUpdateContainers(*this, request,
-                                    [this, reply, ends, alive = std::weak_ptr<char>(alive_)](
-                                        std::vector<api::ContainerUpdate> failed) {
-                                      const FairTurns::Running over = std::move(*ends);
-                                      if (alive.expired()) return;
-                                      --update_requests_;
-                                      api::UpdateContainersResponse response;
-                                      for (api::ContainerUpdate& update : failed)
-                                        *response.add_failed() = std::move(update);
-                                      reply(response.SerializeAsString());
-                                    });
+  context_.owner.OnUpdateContainers(
+      *this, request,
+      [this, reply, ends, alive = lifetime_.token()](std::vector<api::ContainerUpdate> failed) {
+        const FairTurns::Running over = std::move(*ends);
+        if (alive.expired()) return;
+        --update_requests_;
+        api::UpdateContainersResponse response;
+        for (api::ContainerUpdate& update : failed)
+          *response.add_failed() = std::move(update);
+        reply(response.SerializeAsString());
+      });
 }
 
 void PluginSession::NoteRefusal() {

@@ -19,6 +19,7 @@
 #include "pkg/nri/host/question_queue.h"
 #include "pkg/nri/host/sync_messages.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 #include "pkg/sys/unique_fd.h"
 #include "pkg/ttrpc/client.h"
 #include "pkg/ttrpc/multiplexer.h"
@@ -176,7 +177,7 @@ class PluginSession final : public PluginPort {
   ttrpc::Client plugin_;
   ttrpc::Server runtime_;
   std::unique_ptr<QuestionQueue> queue_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::nri

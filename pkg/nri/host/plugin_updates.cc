@@ -88,17 +88,16 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
   const ResourceChange change = ToResourceChange(whole, traits_);
   const ResourceValues numbers = NumbersOf(change.resources);
   Tell(container->id, numbers, false);
-  const auto done = [this, alive = std::weak_ptr<char>(alive_), container, wanted, update, numbers,
-                     batch](const Status& status) {
-    if (alive.expired()) return;
-    if (status.ok()) {
-      Tell(container->id, numbers, true);
-      OverlayResources(wanted, *container->message.Edit().mutable_linux()->mutable_resources());
-    } else {
-      NoteFailure(*container, status);
-    }
-    batch->End(update, !status.ok());
-  };
+  const auto done =
+      lifetime_.Guard([this, container, wanted, update, numbers, batch](const Status& status) {
+        if (status.ok()) {
+          Tell(container->id, numbers, true);
+          OverlayResources(wanted, *container->message.Edit().mutable_linux()->mutable_resources());
+        } else {
+          NoteFailure(*container, status);
+        }
+        batch->End(update, !status.ok());
+      });
   runtime_.UpdateContainer(container->id, change, done);
 }
 

@@ -17,6 +17,7 @@
 #include "pkg/nri/host/runtime_traits.h"
 #include "pkg/nri/host/unsupported_policy.h"
 #include "pkg/pipeline/runtime_access.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::nri {
 
@@ -69,7 +70,7 @@ class PluginUpdates {
   RuntimeTraits traits_;
   Logger& log_;
   RateLimit limit_;
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr::nri
