@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "agent/jitter.h"
+#include "pkg/sys/backoff.h"
 
 namespace resmgr::agent {
 
@@ -21,17 +22,16 @@ class Backoff {
   };
 
   // The seed makes the waits of two agents differ.
-  Backoff(Options options, uint64_t seed) : options_(options), jitter_(seed) {}
+  Backoff(Options options, uint64_t seed) : pauses_(options.first, options.limit), jitter_(seed) {}
 
   // The wait after another failure: between nothing and the full wait.
-  Duration Next();
+  Duration Next() { return jitter_.UpTo(pauses_.Next()); }
   // Something went well: the next failure is the first again.
-  void Reset() { failures_ = 0; }
+  void Reset() { pauses_.Reset(); }
 
  private:
-  const Options options_;
+  resmgr::Backoff pauses_;
   Jitter jitter_;
-  int failures_ = 0;
 };
 
 }  // namespace resmgr::agent

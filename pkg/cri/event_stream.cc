@@ -26,7 +26,7 @@ EventStream::~EventStream() = default;
 void EventStream::Connected() {
   connected_ = true;
   unsupported_ = false;
-  pause_ = std::chrono::milliseconds(0);
+  pauses_.Reset();
   Open();
 }
 
@@ -49,7 +49,7 @@ void EventStream::Open() {
   if (!connected_ || client_listens_ || unsupported_ || stream_ != nullptr) return;
   retry_.reset();
   reader_ = std::make_unique<EventReader>([this](const ContainerEvent& event) {
-    pause_ = std::chrono::milliseconds(0);
+    pauses_.Reset();
     on_event_(event);
   });
   stream_ = client_.OpenStream(kPath, "", *this);
@@ -85,10 +85,10 @@ void EventStream::OnEnded(const GrpcStatus& status) {
     return;
   }
   if (!connected_) return;
-  pause_ = pause_.count() == 0 ? options_.first_pause : std::min(pause_ * 2, options_.last_pause);
+  const std::chrono::milliseconds pause = pauses_.Next();
   log_.Debug("the runtime ended its container events with status {}: opened again in {} ms",
-             status.code, pause_.count());
-  OpenAfter(pause_);
+             status.code, pause.count());
+  OpenAfter(pause);
 }
 
 void EventStream::OpenAfter(std::chrono::milliseconds pause) {

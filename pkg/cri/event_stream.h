@@ -11,6 +11,7 @@
 #include "pkg/grpc/unary_client.h"
 #include "pkg/log/log.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/sys/backoff.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
@@ -64,7 +65,7 @@ class EventStream final : private h2::StreamHandler {
   bool connected_ = false;
   bool client_listens_ = false;
   bool unsupported_ = false;
-  std::chrono::milliseconds pause_{0};
+  Backoff pauses_{options_.first_pause, options_.last_pause};
   EventLoop::HandlePtr retry_;
   std::unique_ptr<EventReader> reader_;
   std::unique_ptr<h2::Stream> stream_;

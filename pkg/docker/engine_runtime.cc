@@ -155,7 +155,7 @@ EngineRuntime::EngineRuntime(EventLoop& loop, const std::string& socket, Others 
       others_(others),
       log_(GetLogger("docker/engine")),
       client_(loop, socket),
-      pause_(kFirstPause) {}
+      pauses_(kFirstPause, kLastPause) {}
 
 void EngineRuntime::Start(Events events) {
   events_ = std::move(events);
@@ -172,8 +172,7 @@ Status EngineRuntime::TryConnect() {
     if (!std::exchange(complained_, true)) {
       log_.Warn("{}; retrying", Message(connection.status()));
     }
-    retry_ = loop_.After(pause_, [this] { (void)TryConnect(); });
-    pause_ = std::min(2 * pause_, kLastPause);
+    retry_ = loop_.After(pauses_.Next(), [this] { (void)TryConnect(); });
     return connection.status();
   }
   retry_.reset();
@@ -224,7 +223,7 @@ void EngineRuntime::OnEventBytes(std::string_view bytes) {
 void EngineRuntime::BeStableSoon() {
   stable_ = loop_.After(kStable, [this] {
     complained_ = false;
-    pause_ = kFirstPause;
+    pauses_.Reset();
   });
 }
 
@@ -236,8 +235,7 @@ void EngineRuntime::OnLost(const Status& why) {
   }
   stable_.reset();
   stream_.reset();
-  retry_ = loop_.After(pause_, [this] { (void)TryConnect(); });
-  pause_ = std::min(2 * pause_, kLastPause);
+  retry_ = loop_.After(pauses_.Next(), [this] { (void)TryConnect(); });
   events_.disconnected();
 }
 

@@ -13,6 +13,7 @@
 #include "pkg/docker/engine_inventory.h"
 #include "pkg/log/log.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/sys/backoff.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr::docker {
@@ -62,7 +63,7 @@ class EngineRuntime final : public RuntimeClient {
   Events events_;
   std::string line_;  // of the events, as far as it came
   EventLoop::HandlePtr retry_;
-  std::chrono::milliseconds pause_;
+  Backoff pauses_;
   bool complained_ = false;  // since the last stream that lived for a while
   EventLoop::HandlePtr stable_;
   // Our own updates of which the stream has not told yet, by container.

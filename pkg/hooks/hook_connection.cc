@@ -39,7 +39,7 @@ HookConnection::HookConnection(EventLoop& loop, h2::FlushQueue& flushes, std::st
       changed_(std::move(changed)),
       client_(loop, flushes, endpoint_, kMaxAnswer),
       complaints_(kLogBurst, kLogPeriod),
-      pause_(kFirstPause),
+      pauses_(kFirstPause, kLongestPause),
       connector_(loop, "hook-connect", milliseconds(0)) {
   Connect();
 }
@@ -105,8 +105,7 @@ void HookConnection::OnLost(const Status& reason) {
 }
 
 void HookConnection::ConnectLater() {
-  retry_ = loop_.After(pause_, [this] { Connect(); });
-  pause_ = std::min(pause_ * 2, kLongestPause);
+  retry_ = loop_.After(pauses_.Next(), [this] { Connect(); });
 }
 
 void HookConnection::Complain(const Status& why) {
@@ -133,7 +132,7 @@ void HookConnection::OnAnswer(Calls::iterator call, StatusOr<std::string> answer
   const std::unique_ptr<Call> ended = std::move(*call);
   calls_.erase(call);
   // Before it answers, it may be one that takes each connection and ends it.
-  if (answer.ok()) pause_ = kFirstPause;
+  if (answer.ok()) pauses_.Reset();
   if (answer.status().code() == StatusCode::kDeadlineExceeded) {
     stats_.NoteFailure(answer.status());
   } else {

@@ -15,6 +15,7 @@
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/metrics/plugin_stats.h"
+#include "pkg/sys/backoff.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
 #include "pkg/sys/off_loop.h"
@@ -82,7 +83,7 @@ class HookConnection {
   bool complained_ = false;  // since it was connected last
   bool told_found_ = false;  // since a loss was logged last
   RateLimit complaints_;
-  std::chrono::milliseconds pause_;
+  Backoff pauses_;
   EventLoop::HandlePtr retry_;
   // Posted work of a connection that is gone must not run.
   Lifetime lifetime_;

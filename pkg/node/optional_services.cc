@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/optional_services.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "pkg/log/log.h"
@@ -9,15 +8,10 @@
 namespace resmgr {
 namespace {
 
-constexpr std::chrono::seconds kLongestPause{10};
 // For a try that is under way when the daemon ends.
 constexpr std::chrono::milliseconds kRetryPatience{100};
 
 }  // namespace
-
-std::chrono::milliseconds TryPause::Next() {
-  return std::exchange(next_, std::min<std::chrono::milliseconds>(2 * next_, kLongestPause));
-}
 
 OptionalListener::OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make)
     : loop_(loop),
@@ -38,7 +32,7 @@ void OptionalListener::Take(Listener listener) {
   if (!std::exchange(warned_, true)) {
     log.Warn("cannot serve {}, retrying: {}", path_, Message(listener.status()));
   }
-  retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });
+  retry_ = loop_.After(pauses_.Next(), [this] { TryAgain(); });
 }
 
 void OptionalListener::TryAgain() {
@@ -47,7 +41,7 @@ void OptionalListener::TryAgain() {
     auto listener = std::make_shared<Listener>(make(path));
     return [this, listener] { Take(std::move(*listener)); };
   });
-  if (!begun.ok()) retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });
+  if (!begun.ok()) retry_ = loop_.After(pauses_.Next(), [this] { TryAgain(); });
 }
 
 OptionalSocket::OptionalSocket(EventLoop& loop, h2::FlushQueue& flushes, std::string path,
@@ -75,7 +69,7 @@ void OptionalMetrics::Take(Server server) {
     return;
   }
   if (!std::exchange(warned_, true)) log.Warn("{}; retrying", Message(server.status()));
-  retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });
+  retry_ = loop_.After(pauses_.Next(), [this] { TryAgain(); });
 }
 
 void OptionalMetrics::TryAgain() {
@@ -85,7 +79,7 @@ void OptionalMetrics::TryAgain() {
         auto server = std::make_shared<Server>(MetricsServer::Create(address, served));
         return [this, server] { Take(std::move(*server)); };
       });
-  if (!begun.ok()) retry_ = loop_.After(pause_.Next(), [this] { TryAgain(); });
+  if (!begun.ok()) retry_ = loop_.After(pauses_.Next(), [this] { TryAgain(); });
 }
 
 }  // namespace resmgr

@@ -10,6 +10,7 @@
 #include "pkg/h2/flush_queue.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/metrics/metrics_server.h"
+#include "pkg/sys/backoff.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/off_loop.h"
 #include "pkg/sys/unix_socket.h"
@@ -20,14 +21,8 @@ namespace resmgr {
 // port is in use), that is a warning, and it is tried again, after 100 ms first and every ten
 // seconds at last. Loop's thread only.
 
-// How long to wait until the next try.
-class TryPause {
- public:
-  std::chrono::milliseconds Next();
-
- private:
-  std::chrono::milliseconds next_{100};
-};
+inline constexpr std::chrono::milliseconds kFirstTryPause{100};
+inline constexpr std::chrono::milliseconds kLastTryPause{10'000};
 
 // A socket of the node's own, beside the front door. Where it is has a file system that may hang,
 // so all tries but the first, before the loop runs, are made off the loop.
@@ -51,7 +46,7 @@ class OptionalListener {
   const Serve serve_;
   const Make make_;
   bool warned_ = false;
-  TryPause pause_;
+  Backoff pauses_{kFirstTryPause, kLastTryPause};
   EventLoop::HandlePtr retry_;
   OffLoop off_loop_;
 };
@@ -87,7 +82,7 @@ class OptionalMetrics {
   const std::string address_;
   const ServedMetrics served_;
   bool warned_ = false;
-  TryPause pause_;
+  Backoff pauses_{kFirstTryPause, kLastTryPause};
   EventLoop::HandlePtr retry_;
   std::unique_ptr<MetricsServer> server_;
   OffLoop off_loop_;

@@ -21,15 +21,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(TryPauseTest, GrowsToTenSeconds) {
-  TryPause pause;
-  EXPECT_EQ(pause.Next(), milliseconds(100));
-  EXPECT_EQ(pause.Next(), milliseconds(200));
-  for (int i = 0; i < 20; ++i)
-    pause.Next();
-  EXPECT_EQ(pause.Next(), milliseconds(10'000));
-}
-
 class OptionalSocketTest : public testing::Test {
  protected:
   bool Serves() { return ConnectUnix(path_).ok(); }

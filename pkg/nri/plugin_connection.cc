@@ -31,7 +31,7 @@ PluginConnection::PluginConnection(EventLoop& loop, PluginHandler& handler, Opti
       options_(std::move(options)),
       log_(GetLogger("nri/plugin")),
       dump_(options_.dumper),
-      pause_(options_.first_pause) {}
+      pauses_(options_.first_pause, options_.last_pause) {}
 
 PluginConnection::~PluginConnection() = default;
 
@@ -61,8 +61,7 @@ void PluginConnection::Connect() {
 }
 
 void PluginConnection::ConnectLater() {
-  retry_ = loop_.After(pause_, [this] { Connect(); });
-  pause_ = std::min(2 * pause_, options_.last_pause);
+  retry_ = loop_.After(pauses_.Next(), [this] { Connect(); });
 }
 
 // The plugin serves before it registers: the runtime may configure it before it answers.
@@ -149,7 +148,7 @@ void PluginConnection::Refuse(const Status& why) {
   if (refusal_ != why) log_.Error("{}", Message(why));
   refusal_ = why;
   complained_ = true;
-  pause_ = options_.last_pause;
+  pauses_.SkipToLast();
   synchronization_ = loop_.After(kForTheAnswer, [this, why] { OnLost(why); });
 }
 
@@ -212,7 +211,7 @@ PluginConnection::Answer PluginConnection::Synchronize(const std::string& payloa
   ForgetInventory();
   phase_ = Phase::kSynchronized;
   synchronization_.reset();
-  pause_ = options_.first_pause;
+  pauses_.Reset();
   complained_ = false;
   log_.Info("synchronized: {}, {}", CountText(all.pods_size(), "pod"),
             CountText(all.containers_size(), "container"));

@@ -12,6 +12,7 @@
 #include "pkg/log/log.h"
 #include "pkg/nri/call_dump.h"
 #include "pkg/nri/plugin_handler.h"
+#include "pkg/sys/backoff.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
 #include "pkg/sys/unique_fd.h"
@@ -113,7 +114,7 @@ class PluginConnection {
   bool complained_ = false;
   bool told_ = false;  // the handler of this connection
   Status refusal_;
-  std::chrono::milliseconds pause_;
+  Backoff pauses_;
   EventLoop::HandlePtr retry_;
   EventLoop::HandlePtr synchronization_;  // its deadline
   DestroyLater<std::shared_ptr<void>> lost_{loop_};

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/sys/backoff.h"
+
 namespace resmgr {
 namespace {
 
@@ -395,8 +397,7 @@ void Pusher::EndOverlap(ContainerRecord& record) {
 }
 
 void Pusher::Retry(ContainerKey key, PushState& state) {
-  state.delay = state.delay.count() == 0 ? options_.first_retry
-                                         : std::min(state.delay * 2, options_.last_retry);
+  state.delay = Backoff::After(state.delay, options_.first_retry, options_.last_retry);
   RetryAfter(state.delay, key, state);
 }
 

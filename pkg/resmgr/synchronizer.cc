@@ -23,10 +23,10 @@ void Synchronizer::Disconnected() {
   resync_wanted_ = false;
   failed_ = false;
   removed_ = {};
-  delay_ = std::chrono::milliseconds(0);
+  delays_.Reset();
   retry_.reset();
   resync_pause_.reset();
-  unclear_pause_ = std::chrono::milliseconds(0);
+  unclear_pauses_.Reset();
   unclear_timer_.reset();
   refresh_timer_.reset();
   period_timer_.reset();
@@ -144,7 +144,7 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
     return;
   }
   state_ = State::kReady;
-  delay_ = std::chrono::milliseconds(0);
+  delays_.Reset();
   // Lists for other reasons do not delay the resync that is wanted.
   if (resync_pause_ == nullptr)
     resync_pause_ = loop_.After(options_.last_retry, [this] { OnResyncPauseOver(); });
@@ -165,23 +165,18 @@ void Synchronizer::ListPeriodically() {
 // What a runtime does not tell now it may not tell for long, and asking is work for it.
 void Synchronizer::ScheduleUnclearResync(const RuntimeInventory::Unclear& unclear) {
   if (unclear.why.ok()) {
-    unclear_pause_ = std::chrono::milliseconds(0);
+    unclear_pauses_.Reset();
     unclear_timer_.reset();
     return;
   }
-  constexpr int kMost = 12;
-  unclear_pause_ = unclear_pause_.count() == 0
-                       ? options_.last_retry
-                       : std::min(unclear_pause_ * 2, options_.last_retry * kMost);
-  unclear_timer_ = loop_.After(unclear_pause_, [this] {
+  unclear_timer_ = loop_.After(unclear_pauses_.Next(), [this] {
     unclear_timer_.reset();
     ResyncSoon();
   });
 }
 
 void Synchronizer::OnFailure(const Status& status) {
-  delay_ = delay_.count() == 0 ? options_.first_retry : std::min(delay_ * 2, options_.last_retry);
-  retry_ = loop_.After(delay_, [this] {
+  retry_ = loop_.After(delays_.Next(), [this] {
     retry_.reset();
     List();
   });

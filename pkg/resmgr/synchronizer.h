@@ -11,6 +11,7 @@
 #include "pkg/base/ids.h"
 #include "pkg/base/status.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/sys/backoff.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
 
@@ -110,9 +111,10 @@ class Synchronizer {
   std::chrono::steady_clock::time_point listed_at_;  // when the last list was asked for
   EventLoop::HandlePtr refresh_timer_;
   EventLoop::HandlePtr period_timer_;
-  std::chrono::milliseconds delay_{0};
+  Backoff delays_{options_.first_retry, options_.last_retry};
   EventLoop::HandlePtr retry_;
-  std::chrono::milliseconds unclear_pause_{0};  // after the last list, where that was not clear
+  // After lists that were not clear.
+  Backoff unclear_pauses_{options_.last_retry, options_.last_retry * 12};
   EventLoop::HandlePtr unclear_timer_;
   EventLoop::HandlePtr resync_pause_;  // runs while no further resync may begin
   Lifetime lifetime_;

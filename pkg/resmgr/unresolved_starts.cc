@@ -17,7 +17,7 @@ UnresolvedStarts::UnresolvedStarts(EventLoop& loop, ContainerStore& store, Look 
 
 void UnresolvedStarts::Add(ContainerKey key) {
   doubts_[key] = {.deadline = Clock::now() + options_.limit};
-  pause_ = options_.first_look;
+  pauses_.Reset();
   timer_.reset();
   Schedule();
 }
@@ -49,12 +49,11 @@ void UnresolvedStarts::Schedule() {
     timer_.reset();
     return;
   }
-  if (timer_ == nullptr) timer_ = loop_.After(pause_, [this] { OnTimer(); });
+  if (timer_ == nullptr) timer_ = loop_.After(pauses_.Next(), [this] { OnTimer(); });
 }
 
 void UnresolvedStarts::OnTimer() {
   timer_.reset();
-  pause_ = std::min(pause_ * 2, options_.last_look);
   Schedule();
   look_([this, asked = Clock::now()](const Status& status) {
     if (status.ok()) OnLooked(asked);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "pkg/resmgr/container_store.h"
+#include "pkg/sys/backoff.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
@@ -56,7 +57,7 @@ class UnresolvedStarts {
   };
 
   std::map<ContainerKey, Doubt> doubts_;
-  std::chrono::milliseconds pause_{0};
+  Backoff pauses_{options_.first_look, options_.last_look};
   EventLoop::HandlePtr timer_;
 };
 

@@ -23,7 +23,7 @@ PluginProcess::PluginProcess(EventLoop& loop, Owner& owner, const HostOptions& o
       full_name_(FullPluginName(plugin_.index, plugin_.name)),
       log_(GetLogger("nri/host")),
       off_loop_(loop, "nri-launch", kPatience),
-      pause_(options.first_restart) {}
+      pauses_(options.first_restart, options.last_restart) {}
 
 PluginProcess::~PluginProcess() = default;
 
@@ -60,7 +60,7 @@ void PluginProcess::OnExit() {
   session_ = nullptr;
   exit_.reset();
   child_.reset();
-  if (loop_.Now() - started_ > options_.last_restart) pause_ = options_.first_restart;
+  if (loop_.Now() - started_ > options_.last_restart) pauses_.Reset();
   const std::string again = StartLater();
   owner_.OnExited(plugin_, Unavailable("it has ended: {}{}; {}", how,
                                        last.empty() ? "" : fmt::format(", \"{}\"", last), again));
@@ -72,10 +72,10 @@ void PluginProcess::Restart() {
 }
 
 std::string PluginProcess::StartLater() {
-  std::string again = fmt::format("is started again in {} ms", pause_.count());
+  const std::chrono::milliseconds pause = pauses_.Next();
+  std::string again = fmt::format("is started again in {} ms", pause.count());
   log_.Info("plugin {} {}", full_name_, again);
-  restart_ = loop_.After(pause_, [this] { Start(); });
-  pause_ = std::min(2 * pause_, options_.last_restart);
+  restart_ = loop_.After(pause, [this] { Start(); });
   return "it " + again;
 }
 

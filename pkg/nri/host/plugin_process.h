@@ -13,6 +13,7 @@
 #include "pkg/nri/host/host_options.h"
 #include "pkg/nri/host/plugin_directory.h"
 #include "pkg/nri/host/plugin_output.h"
+#include "pkg/sys/backoff.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/off_loop.h"
 
@@ -67,7 +68,7 @@ class PluginProcess {
   Logger& log_;
   OffLoop off_loop_;
   const PluginSession* session_ = nullptr;
-  std::chrono::milliseconds pause_;
+  Backoff pauses_;
   EventLoop::Clock::time_point started_;
   std::unique_ptr<ChildProcess> child_;
   std::unique_ptr<PluginOutput> output_;
