@@ -32,7 +32,7 @@ KeyRules Rules(const AgentOptions& options) {
 
 }  // namespace
 
-Agent::Agent(const AgentOptions& options, HttpTransport& transport, Timers& timers,
+Agent::Agent(const AgentOptions& options, HttpTransport& transport, Clock& timers,
              ConfigClient& client)
     : own_map_(NodeMapName(options.map_name, options.node)),
       rules_(Rules(options)),
@@ -142,7 +142,7 @@ StatusOr<uint64_t> Agent::AddPodEvents(const std::vector<PodEvent>& events) {
   uint64_t dropped = 0;
   for (const PodEvent& event : events) {
     const Status status = CheckPodEvent(event);
-    if (!status.ok() && bad_events_.Pass(timers_.Now())) {
+    if (!status.ok() && bad_events_.Pass(timers_.Steady())) {
       GetLogger("agent").Warn("an event of a pod is dropped: {}", Message(status));
     }
     if (!status.ok() || !pod_events_->Add(event)) ++dropped;

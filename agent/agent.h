@@ -18,8 +18,8 @@
 #include "agent/node_view.h"
 #include "agent/pod_events.h"
 #include "agent/status_reporter.h"
-#include "agent/timers.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 
@@ -49,8 +49,7 @@ struct AgentOptions {
 class Agent : public AgentHandler {
  public:
   // All must outlive this object.
-  Agent(const AgentOptions& options, HttpTransport& transport, Timers& timers,
-        ConfigClient& client);
+  Agent(const AgentOptions& options, HttpTransport& transport, Clock& timers, ConfigClient& client);
 
   void Start();
 
@@ -75,13 +74,13 @@ class Agent : public AgentHandler {
   const std::string own_map_;
   const KeyRules rules_;
   const std::chrono::milliseconds start_spread_;
-  Timers& timers_;
+  Clock& timers_;
   NodeView view_;
   // Patches that wait until the node has been seen.
   bool holds_patches_ = true;
   std::vector<HeldPatch> held_patches_;
   size_t held_bytes_ = 0;
-  Timers::HandlePtr first_view_;
+  EventLoop::HandlePtr first_view_;
   StatusReporter reporter_;
   std::optional<CpusAnnotation> cpus_;  // nothing: it is not shown
   ConfigPusher pusher_;

@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::agent {
 namespace {
@@ -72,7 +72,7 @@ class AgentTest : public testing::Test {
 
   int refused_ = 0;  // patches, as too many
   FakeTransport transport_;
-  FakeTimers timers_;
+  ManualClock timers_;
   SilentDaemon daemon_;
   Agent agent_{{.node = "n1"}, transport_, timers_, daemon_};
 };

@@ -32,7 +32,7 @@ bool IsTransient(const Status& status) {
 
 }  // namespace
 
-ConfigPusher::ConfigPusher(ConfigClient& client, Timers& timers, Backoff::Options backoff,
+ConfigPusher::ConfigPusher(ConfigClient& client, Clock& timers, Backoff::Options backoff,
                            uint64_t seed, Report report)
     : client_(client), timers_(timers), report_(std::move(report)), backoff_(backoff, seed) {
   client_.SetCallbacks({.lost = [this] { Lost(); },

@@ -8,8 +8,8 @@
 #include "agent/backoff.h"
 #include "agent/config_client.h"
 #include "agent/selection.h"
-#include "agent/timers.h"
 #include "agent/verdict.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 
@@ -22,7 +22,7 @@ class ConfigPusher {
   // Each change of the verdict.
   using Report = std::function<void(const Verdict& verdict)>;
 
-  ConfigPusher(ConfigClient& client, Timers& timers, Backoff::Options backoff, uint64_t seed,
+  ConfigPusher(ConfigClient& client, Clock& timers, Backoff::Options backoff, uint64_t seed,
                Report report);
 
   // What is to run from now on; nothing: nothing is delivered, and the daemon keeps what it has.
@@ -38,7 +38,7 @@ class ConfigPusher {
     std::string why{};  // there is none yet
     bool failed = false;
     bool told = false;  // that the configuration is pending
-    Timers::HandlePtr patience{};
+    EventLoop::HandlePtr patience{};
   };
 
   bool Delivers() const { return wanted_ && wanted_->problem.empty(); }
@@ -55,7 +55,7 @@ class ConfigPusher {
   void Tell(Verdict::State state, std::string reason);
 
   ConfigClient& client_;
-  Timers& timers_;
+  Clock& timers_;
   const Report report_;
   Backoff backoff_;
   std::optional<ConfigMap> wanted_;
@@ -63,7 +63,7 @@ class ConfigPusher {
   std::optional<ConfigMap> pushing_;  // under way
   bool settled_ = true;               // the daemon has given its verdict on `wanted_`
   std::optional<Wait> wait_;
-  Timers::HandlePtr retry_;
+  EventLoop::HandlePtr retry_;
   Verdict verdict_;
   Verdict answer_;  // the last one that was not kPending
 };

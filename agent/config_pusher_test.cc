@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/testing/fake_timers.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::agent {
 namespace {
@@ -44,7 +44,7 @@ class ConfigPusherTest : public testing::Test {
   }
 
   FakeClient client_;
-  FakeTimers timers_;
+  ManualClock timers_;
   std::vector<std::string> verdicts_;
   ConfigPusher pusher_{client_,
                        timers_,
@@ -64,7 +64,7 @@ TEST_F(ConfigPusherTest, TellsWhatTheDaemonSays) {
   EXPECT_THAT(client_.pushed, ElementsAre("a", "b"));
   EXPECT_THAT(verdicts_, ElementsAre("accepted", "rejected: no such policy"));
   EXPECT_EQ(Complaint(pusher_.verdict()), "ConfigMap m is rejected: no such policy");
-  EXPECT_EQ(timers_.waiting(), 0u) << "a rejection is not retried";
+  EXPECT_EQ(timers_.timers(), 0u) << "a rejection is not retried";
 }
 
 TEST_F(ConfigPusherTest, PushesNothingWhereNoMapApplies) {
@@ -88,8 +88,8 @@ TEST_F(ConfigPusherTest, TriesUntilTheDaemonIsThere) {
 
 TEST_F(ConfigPusherTest, SaysThatTheDaemonIsMissing) {
   pusher_.Set(Map("a"));
-  const auto start = timers_.Now();
-  while (timers_.Now() - start < seconds(10)) {
+  const auto start = timers_.Steady();
+  while (timers_.Steady() - start < seconds(10)) {
     if (client_.busy()) client_.Answer(Unavailable("no daemon"));
     timers_.RunNext();
   }
@@ -121,7 +121,7 @@ TEST_F(ConfigPusherTest, ADaemonThatFallsSilentIsPendingUntilItAnswers) {
   EXPECT_THAT(verdicts_,
               ElementsAre("rejected: bad", "pending: cri-resmgr does not answer", "rejected: bad"));
   EXPECT_THAT(client_.pushed, ElementsAre("a")) << "it has it still";
-  EXPECT_EQ(timers_.waiting(), 0u);
+  EXPECT_EQ(timers_.timers(), 0u);
 }
 
 TEST_F(ConfigPusherTest, AShortSilenceIsNotTold) {
@@ -150,7 +150,7 @@ TEST_F(ConfigPusherTest, TakesARefusedCallForARejection) {
   pusher_.Set(Map("a"));
   client_.Answer(FailedPrecondition("-force-config"));
   EXPECT_THAT(verdicts_, ElementsAre("rejected: failed precondition: -force-config"));
-  EXPECT_EQ(timers_.waiting(), 0u);
+  EXPECT_EQ(timers_.timers(), 0u);
 }
 
 TEST_F(ConfigPusherTest, LatestWinsWhileAPushIsUnderWay) {
@@ -189,7 +189,7 @@ TEST_F(ConfigPusherTest, ForgetsAMapThatDoesNotApplyAnyMore) {
   pusher_.Set(std::nullopt);
   client_.Answer(Unavailable("no daemon"));
   client_.Lose();
-  EXPECT_EQ(timers_.waiting(), 0u);
+  EXPECT_EQ(timers_.timers(), 0u);
   EXPECT_FALSE(client_.busy());
   EXPECT_THAT(verdicts_, ElementsAre("none"));
 }

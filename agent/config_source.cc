@@ -33,7 +33,7 @@ ConfigMap ReadMap(const Json& object) {
 
 }  // namespace
 
-ConfigSource::ConfigSource(HttpTransport& transport, Timers& timers, Options options,
+ConfigSource::ConfigSource(HttpTransport& transport, Clock& timers, Options options,
                            Changed changed, NodeSeen node_seen)
     : transport_(transport),
       timers_(timers),
@@ -94,7 +94,7 @@ void ConfigSource::TakeGroup() {
     return;
   }
   if (!group_.empty()) {
-    const auto now = timers_.Now();
+    const auto now = timers_.Steady();
     if (const auto wait = group_limit_.Wait(now); wait.count() > 0) {
       if (!group_timer_) {
         group_timer_ = timers_.After(wait, [this] {

@@ -10,8 +10,8 @@
 #include "agent/object_watch.h"
 #include "agent/retry_gate.h"
 #include "agent/selection.h"
-#include "agent/timers.h"
 #include "agent/token_bucket.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 
@@ -36,7 +36,7 @@ class ConfigSource {
   // metadata is there, perhaps nothing else.
   using NodeSeen = std::function<void(const Json& node)>;
 
-  ConfigSource(HttpTransport& transport, Timers& timers, Options options, Changed changed,
+  ConfigSource(HttpTransport& transport, Clock& timers, Options options, Changed changed,
                NodeSeen node_seen = nullptr);
 
   void Start();
@@ -51,7 +51,7 @@ class ConfigSource {
   void Decide();
 
   HttpTransport& transport_;
-  Timers& timers_;
+  Clock& timers_;
   const Options options_;
   const Changed changed_;
   const NodeSeen node_seen_;
@@ -60,7 +60,7 @@ class ConfigSource {
   ClusterView view_;
   std::string group_;  // of the label; view_.group follows
   TokenBucket group_limit_;
-  Timers::HandlePtr group_timer_;
+  EventLoop::HandlePtr group_timer_;
   bool decided_ = false;
   std::optional<ConfigMap> decision_;
   std::unique_ptr<ObjectWatch> node_watch_;

@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::agent {
 namespace {
@@ -59,7 +59,7 @@ class ConfigSourceTest : public testing::Test {
   }
 
   FakeTransport transport_;
-  FakeTimers timers_;
+  ManualClock timers_;
   std::vector<std::string> decisions_;
   int nodes_seen_ = 0;
   ConfigSource source_{

@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::agent {
 namespace {
@@ -38,7 +38,7 @@ class CpusAnnotationTest : public testing::Test {
   static constexpr milliseconds kSpread{5000};
 
   FakeTransport transport_;
-  FakeTimers timers_;
+  ManualClock timers_;
   StatusReporter reporter_{transport_, timers_, "n1", "m.node.n1", {.spread = kSpread}, 1};
   CpusAnnotation cpus_{reporter_};
 };

@@ -11,8 +11,8 @@
 #include "agent/cluster_access.h"
 #include "agent/credentials.h"
 #include "agent/http.h"
-#include "agent/timers.h"
 #include "pkg/base/status.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 
@@ -31,7 +31,7 @@ class CurlCall {
   CURL* easy() const { return easy_; }
 
   // The reply did not begin in time, when this fires.
-  Timers::HandlePtr first_byte_timer{};
+  EventLoop::HandlePtr first_byte_timer{};
   std::chrono::milliseconds first_byte_timeout() const { return request_.first_byte_timeout; }
 
   // libcurl has finished with it.

@@ -12,7 +12,7 @@ constexpr std::chrono::seconds kLogPeriod{60};
 
 }  // namespace
 
-Delivery::Delivery(HttpTransport& transport, Timers& timers, std::string what,
+Delivery::Delivery(HttpTransport& transport, Clock& timers, std::string what,
                    Backoff::Options backoff, uint64_t seed, int max_tries)
     : transport_(transport),
       timers_(timers),
@@ -55,7 +55,7 @@ void Delivery::Replied(const StatusOr<HttpReply>& reply) {
     log.Warn("{}: given up: {}", what_, Message(status));
     return End(reply);
   }
-  if (log_limit_.Pass(timers_.Now())) log.Warn("{}: {}; trying again", what_, Message(status));
+  if (log_limit_.Pass(timers_.Steady())) log.Warn("{}: {}; trying again", what_, Message(status));
   TryAfter(backoff_.Next() + asked);
 }
 

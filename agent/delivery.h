@@ -7,8 +7,8 @@
 
 #include "agent/backoff.h"
 #include "agent/http.h"
-#include "agent/timers.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 
@@ -25,7 +25,7 @@ class Delivery {
 
   // `what` names it in the log. `max_tries` 0: as many as it takes; else
   // what is missing (404) or in conflict (409) ends it at once.
-  Delivery(HttpTransport& transport, Timers& timers, std::string what, Backoff::Options backoff,
+  Delivery(HttpTransport& transport, Clock& timers, std::string what, Backoff::Options backoff,
            uint64_t seed, int max_tries);
 
   // `done` comes once, and not for a request that was replaced.
@@ -41,7 +41,7 @@ class Delivery {
   void End(const StatusOr<HttpReply>& reply);
 
   HttpTransport& transport_;
-  Timers& timers_;
+  Clock& timers_;
   const std::string what_;
   const int max_tries_;
   Backoff backoff_;
@@ -53,7 +53,7 @@ class Delivery {
   bool replaced_ = false;  // request_ is another one than that of call_
   int tries_ = 0;
   std::unique_ptr<HttpTransport::Call> call_;
-  Timers::HandlePtr timer_;
+  EventLoop::HandlePtr timer_;
 };
 
 }  // namespace resmgr::agent

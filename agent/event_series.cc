@@ -25,7 +25,7 @@ EventObject WarningOf(const std::string& node, std::string_view reason) {
 
 }  // namespace
 
-EventSeries::EventSeries(HttpTransport& transport, Timers& timers, const std::string& node,
+EventSeries::EventSeries(HttpTransport& transport, Clock& timers, const std::string& node,
                          std::string_view reason, Backoff::Options backoff, uint64_t seed,
                          WallClock now)
     : now_(std::move(now)),

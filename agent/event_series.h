@@ -10,7 +10,7 @@
 #include "agent/delivery.h"
 #include "agent/event_object.h"
 #include "agent/http.h"
-#include "agent/timers.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 
@@ -22,7 +22,7 @@ class EventSeries {
  public:
   using WallClock = std::function<std::chrono::system_clock::time_point()>;
 
-  EventSeries(HttpTransport& transport, Timers& timers, const std::string& node,
+  EventSeries(HttpTransport& transport, Clock& timers, const std::string& node,
               std::string_view reason, Backoff::Options backoff, uint64_t seed, WallClock now);
 
   // It happened so many times more; the message is of the last time.

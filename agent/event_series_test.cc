@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "agent/json_path.h"
-#include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::agent {
 namespace {
@@ -29,7 +29,7 @@ class EventSeriesTest : public testing::Test {
   }
 
   FakeTransport transport_;
-  FakeTimers timers_;
+  ManualClock timers_;
   EventSeries series_{transport_,
                       timers_,
                       "n1",

@@ -32,7 +32,7 @@ bool IsOverloaded(int code) {
 
 }  // namespace
 
-ObjectWatch::ObjectWatch(HttpTransport& transport, Timers& timers, RetryGate& gate, Target target,
+ObjectWatch::ObjectWatch(HttpTransport& transport, Clock& timers, RetryGate& gate, Target target,
                          const RetryOptions& options, Changed changed)
     : transport_(transport),
       timers_(timers),
@@ -71,7 +71,7 @@ void ObjectWatch::List() {
 
 void ObjectWatch::Listed(const StatusOr<HttpReply>& reply) {
   call_.reset();
-  if (!reply.ok()) return Retry(reply.status(), gate_.Failed(timers_.Now()));
+  if (!reply.ok()) return Retry(reply.status(), gate_.Failed(timers_.Steady()));
   const Status status = ReadList(*reply);
   if (status.ok()) {
     gate_.Succeeded();
@@ -107,7 +107,7 @@ void ObjectWatch::Watch() {
   request.accept = Accepted("PartialObjectMetadata");
   request.timeout = timeout + kGrace;
   decoder_ = WatchDecoder();
-  watch_began_ = timers_.Now();
+  watch_began_ = timers_.Steady();
   call_ = transport_.Send(
       std::move(request), [this](std::string_view piece) { Data(piece); },
       [this](const StatusOr<HttpReply>& reply) { Ended(reply); });
@@ -142,26 +142,26 @@ bool ObjectWatch::Event(const WatchEvent& event) {
 
 void ObjectWatch::Ended(const StatusOr<HttpReply>& reply) {
   call_.reset();
-  if (timers_.Now() - watch_began_ >= kGoodWatch) {
+  if (timers_.Steady() - watch_began_ >= kGoodWatch) {
     backoff_.Reset();
     gate_.Succeeded();
     refusals_ = 0;
   }
-  if (!reply.ok()) return Retry(reply.status(), gate_.Failed(timers_.Now()));
+  if (!reply.ok()) return Retry(reply.status(), gate_.Failed(timers_.Steady()));
   const Status status = StatusOfReply(*reply);
   // That a watch ends is nothing unusual.
   Retry(status, status.ok() ? backoff_.Next() : Refused(reply->status), WaitAskedFor(*reply));
 }
 
 std::chrono::milliseconds ObjectWatch::Refused(int code) {
-  if (IsOverloaded(code)) return gate_.Failed(timers_.Now());
+  if (IsOverloaded(code)) return gate_.Failed(timers_.Steady());
   if (code == kNotAcceptable) target_.metadata_only = false;
   if (code == kVersionGone || ++refusals_ >= kRefusalsBeforeList) version_.clear();
   return backoff_.Next();
 }
 
 void ObjectWatch::LogTrouble(const Status& why) {
-  const auto more = log_limit_.Pass(timers_.Now());
+  const auto more = log_limit_.Pass(timers_.Steady());
   // Another kind of trouble is news, as of a token that is refused once the server is back.
   if (!more && why.code() == logged_) return;
   logged_ = why.code();
@@ -178,7 +178,7 @@ void ObjectWatch::Retry(const Status& why, std::chrono::milliseconds wait,
 }
 
 void ObjectWatch::Ask() {
-  if (const auto wait = gate_.Postponed(timers_.Now()); wait.count() > 0) {
+  if (const auto wait = gate_.Postponed(timers_.Steady()); wait.count() > 0) {
     timer_ = timers_.After(wait, [this] { Ask(); });
     return;
   }

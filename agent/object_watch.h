@@ -12,9 +12,9 @@
 #include "agent/jitter.h"
 #include "agent/json_path.h"
 #include "agent/retry_gate.h"
-#include "agent/timers.h"
 #include "agent/watch_decoder.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 
@@ -55,7 +55,7 @@ class ObjectWatch {
   using Changed = std::function<void(const Json* object)>;
 
   // `gate` is shared by all watches of one server, and outlives them.
-  ObjectWatch(HttpTransport& transport, Timers& timers, RetryGate& gate, Target target,
+  ObjectWatch(HttpTransport& transport, Clock& timers, RetryGate& gate, Target target,
               const RetryOptions& options, Changed changed);
 
   void Start();
@@ -81,7 +81,7 @@ class ObjectWatch {
   bool IsTarget(const Json& object) const;
 
   HttpTransport& transport_;
-  Timers& timers_;
+  Clock& timers_;
   RetryGate& gate_;
   Target target_;
   const RetryOptions options_;
@@ -94,9 +94,9 @@ class ObjectWatch {
   std::string version_;  // the last one seen; empty: list
   int refusals_ = 0;     // since something went well
   WatchDecoder decoder_;
-  Timers::Clock::time_point watch_began_{};
+  Clock::SteadyTime watch_began_{};
   std::unique_ptr<HttpTransport::Call> call_;
-  Timers::HandlePtr timer_;
+  EventLoop::HandlePtr timer_;
 };
 
 }  // namespace resmgr::agent

@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::agent {
 namespace {
@@ -54,7 +54,7 @@ class ObjectWatchTest : public testing::Test {
   }
 
   FakeTransport transport_;
-  FakeTimers timers_;
+  ManualClock timers_;
   std::vector<std::string> seen_;  // versions, "-" for absent
   RetryGate gate_{{.first = milliseconds(100), .limit = milliseconds(1000)}, 1};
   ObjectWatch watch_{
@@ -187,7 +187,7 @@ TEST_F(ObjectWatchTest, BeginsAtSomeTimeOfTheStart) {
   constexpr int kWatches = 300;
   for (uint64_t seed = 0; seed < kWatches; ++seed) {
     FakeTransport transport;
-    FakeTimers timers;
+    ManualClock timers;
     RetryGate gate({}, seed);
     ObjectWatch watch(transport, timers, gate, {.collection = kAny, .name = "n1"},
                       {.start_spread = seconds(60), .seed = seed}, [](const Json*) {});
@@ -252,7 +252,7 @@ TEST_F(ObjectWatchTest, ConvergesWhateverHappens) {
   std::string truth = "-";
   for (int step = 0; step < 3000; ++step) {
     if (transport_.open() == 0) {
-      ASSERT_GT(timers_.waiting(), 0u) << "step " << step << ", seed " << kSeed;
+      ASSERT_GT(timers_.timers(), 0u) << "step " << step << ", seed " << kSeed;
       timers_.RunNext();
       continue;
     }

@@ -68,7 +68,7 @@ Status CheckPodEvent(const PodEvent& event) {
   return OkStatus();
 }
 
-PodEvents::PodEvents(HttpTransport& transport, Timers& timers, std::string node, Options options,
+PodEvents::PodEvents(HttpTransport& transport, Clock& timers, std::string node, Options options,
                      uint64_t seed, WallClock now)
     : node_(std::move(node)),
       options_(options),
@@ -94,7 +94,7 @@ bool PodEvents::Add(const PodEvent& event) {
   known.object.last = event.last;
   if (known.waiting) return true;
   if (waiting_.size() >= options_.most_waiting) return false;
-  const auto now = timers_.Now();
+  const auto now = timers_.Steady();
   if (record.bucket.Wait(now).count() > 0) return false;
   record.bucket.Take(now);
   known.waiting = true;
@@ -113,13 +113,13 @@ PodEvents::PodRecord& PodEvents::RecordOf(const PodEvent& event) {
     }
     found = pods_.emplace(key, PodRecord{.bucket = TokenBucket(options_.per_pod)}).first;
   }
-  found->second.last = timers_.Now();
+  found->second.last = timers_.Steady();
   return found->second;
 }
 
 bool PodEvents::IsOneOfMany(PodRecord& record, const PodEvent& event) {
   const std::string kind = KindKey(event);
-  const auto now = timers_.Now();
+  const auto now = timers_.Steady();
   if (!record.similar.contains(kind) && record.similar.size() >= kMaxReasons) {
     record.similar.clear();
   }

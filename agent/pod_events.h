@@ -14,9 +14,9 @@
 #include "agent/event_object.h"
 #include "agent/http.h"
 #include "agent/jitter.h"
-#include "agent/timers.h"
 #include "agent/token_bucket.h"
 #include "pkg/base/status.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 
@@ -60,7 +60,7 @@ class PodEvents {
     Backoff::Options backoff{.limit = std::chrono::milliseconds(200'000)};
   };
 
-  PodEvents(HttpTransport& transport, Timers& timers, std::string node, Options options,
+  PodEvents(HttpTransport& transport, Clock& timers, std::string node, Options options,
             uint64_t seed, WallClock now = std::chrono::system_clock::now);
 
   // False: there is no room for it, or its pod has had too many. What CheckPodEvent passes.
@@ -77,12 +77,12 @@ class PodEvents {
   };
   struct Similar {
     std::set<size_t> messages{};  // hashes
-    Timers::Clock::time_point last{};
+    Clock::SteadyTime last{};
   };
   struct PodRecord {
     TokenBucket bucket;
     std::map<std::string, Similar> similar{};  // by type and reason
-    Timers::Clock::time_point last{};
+    Clock::SteadyTime last{};
   };
 
   PodRecord& RecordOf(const PodEvent& event);
@@ -96,7 +96,7 @@ class PodEvents {
 
   const std::string node_;
   const Options options_;
-  Timers& timers_;
+  Clock& timers_;
   const WallClock now_;
   Jitter jitter_;
   std::map<std::string, PodRecord> pods_;  // by namespace, name and UID
@@ -105,7 +105,7 @@ class PodEvents {
   std::list<std::string> waiting_;         // keys of known_
   std::string under_way_;                  // a key of known_
   EventObject::Time last_name_{};
-  Timers::HandlePtr timer_;  // the next request
+  EventLoop::HandlePtr timer_;  // the next request
   bool refusal_told_ = false;
   Delivery delivery_;
 };

@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "agent/json_path.h"
-#include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::agent {
 namespace {
@@ -54,7 +54,7 @@ class PodEventsTest : public testing::Test {
   static constexpr milliseconds kSpread{1000};
 
   FakeTransport transport_;
-  FakeTimers timers_;
+  ManualClock timers_;
   const PodEvents::Options options_{
       .spread = kSpread,
       .most_waiting = 40,
@@ -140,14 +140,14 @@ TEST_F(PodEventsTest, MoreThanTenMessagesOfOneKindBecomeOneEvent) {
 }
 
 TEST_F(PodEventsTest, APodHasTwentyFiveThenOneInFiveMinutes) {
-  const auto start = timers_.Now();
+  const auto start = timers_.Steady();
   int written = 0;
   for (int i = 0; i < 100; ++i) {
     if (!events_.Add(Refusal("a", "no room"))) break;
     ASSERT_TRUE(Sends());
     ASSERT_TRUE(Answer(written++ == 0 ? 201 : 200));
   }
-  const auto refilled = (timers_.Now() - start) / minutes(5);
+  const auto refilled = (timers_.Steady() - start) / minutes(5);
   EXPECT_EQ(written, 25 + refilled);
   EXPECT_TRUE(events_.Add(Refusal("b", "no room"))) << "another one has its own";
   ASSERT_TRUE(Sends());
@@ -160,14 +160,14 @@ TEST_F(PodEventsTest, APodHasTwentyFiveThenOneInFiveMinutes) {
 
 // What makes n nodes ask n / (2 * spread) times a second, however many refusals there are.
 TEST_F(PodEventsTest, RequestsAreSpread) {
-  const auto start = timers_.Now();
+  const auto start = timers_.Steady();
   for (int i = 0; i < 40; ++i)
     ASSERT_TRUE(events_.Add(Refusal(fmt::format("p{}", i), "no room")));
-  std::vector<Timers::Clock::time_point> times;
+  std::vector<Clock::SteadyTime> times;
   while (times.size() < 40) {
     timers_.RunNext();
     if (!Answer(201)) continue;
-    times.push_back(timers_.Now());
+    times.push_back(timers_.Steady());
   }
   EXPECT_GE(times[0] - start, kSpread);
   EXPECT_LE(times[0] - start, 3 * kSpread);

@@ -17,10 +17,10 @@
 #include <gtest/gtest.h>
 
 #include "agent/status_reporter.h"
-#include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
 #include "pkg/log/log.h"
+#include "pkg/sys/manual_clock.h"
 #include "test/support/seed.h"
 
 namespace resmgr::agent {
@@ -78,7 +78,7 @@ class ReportRacesTest : public testing::Test {
   const Verdict pending_ = VerdictOf(Verdict::State::kPending, 1);
   const Verdict accepted_again_ = VerdictOf(Verdict::State::kAccepted, 2);
   FakeTransport transport_;
-  FakeTimers timers_;
+  ManualClock timers_;
   StatusReporter reporter_{transport_, timers_, "n1", kOwnMap, kReportOptions, 1};
 };
 
@@ -257,7 +257,7 @@ bool EndsWithTheLastReport(uint32_t seed) {
   Verdict verdict = VerdictOf(Verdict::State::kAccepted, 1);
   std::string policy;
   RacingServer server(random, AnnotationsOf(verdict));
-  FakeTimers timers;
+  ManualClock timers;
   StatusReporter reporter(server, timers, "n1", kOwnMap, kReportOptions, seed);
   reporter.NodeSeen(NodeWith(server.annotations()));
   const auto step = [&](uint32_t kind) {
@@ -281,7 +281,7 @@ bool EndsWithTheLastReport(uint32_t seed) {
       reporter.TakeAlong({{kPolicyKey, policy}});
     }
   }
-  for (int i = 0; i < 1000 && (!server.idle() || timers.waiting() > 0); ++i) {
+  for (int i = 0; i < 1000 && (!server.idle() || timers.timers() > 0); ++i) {
     for (const uint32_t kind : {0U, 1U, 3U})
       step(kind);
     timers.Advance(seconds(1));
@@ -292,7 +292,7 @@ bool EndsWithTheLastReport(uint32_t seed) {
   const bool reported = verdict.version == shown(kVersionAnnotation) &&
                         ToString(verdict.state) == shown(kStatusAnnotation) &&
                         verdict.reason == shown(kErrorAnnotation);
-  return server.idle() && timers.waiting() == 0 && reported && shown(kPolicyKey) == policy;
+  return server.idle() && timers.timers() == 0 && reported && shown(kPolicyKey) == policy;
 }
 
 TEST(ReportRacesModelTest, TheNodeShowsTheLastReportInTheEnd) {

@@ -55,7 +55,7 @@ std::string DescribeLosses(const std::string& losses) {
 
 }  // namespace
 
-StatusReporter::StatusReporter(HttpTransport& transport, Timers& timers, std::string node,
+StatusReporter::StatusReporter(HttpTransport& transport, Clock& timers, std::string node,
                                std::string own_map, const ReportOptions& options, uint64_t seed,
                                const EventSeries::WallClock& now)
     : node_(std::move(node)),
@@ -136,7 +136,7 @@ void StatusReporter::Plan() {
     timer_.reset();
     return;
   }
-  const auto now = timers_.Now();
+  const auto now = timers_.Steady();
   // With an Event these are two requests.
   const bool event = verdict_.state == Verdict::State::kRejected || told_losses_ != losses_;
   const int requests = event ? 2 : 1;
@@ -155,7 +155,7 @@ void StatusReporter::Plan() {
 
 void StatusReporter::Fire() {
   timer_.reset();
-  limit_.Take(timers_.Now());
+  limit_.Take(timers_.Steady());
   WriteEvents();
   Write();
 }
@@ -201,7 +201,7 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
     if (!seen_) shown_ = sent;
     return Plan();
   }
-  if (refusals_.Pass(timers_.Now())) {
+  if (refusals_.Pass(timers_.Steady())) {
     GetLogger("status").Warn("annotations for the node are dropped ({}): {}",
                              Utf8Cut(KeysOf(others), kMaxKeys), Message(StatusOfReply(*reply)));
   }

@@ -14,10 +14,10 @@
 #include "agent/http.h"
 #include "agent/jitter.h"
 #include "agent/json_path.h"
-#include "agent/timers.h"
 #include "agent/token_bucket.h"
 #include "agent/verdict.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr::agent {
 
@@ -59,7 +59,7 @@ struct ReportOptions {
 class StatusReporter {
  public:
   // `own_map` is the name of the one ConfigMap that is for this node alone.
-  StatusReporter(HttpTransport& transport, Timers& timers, std::string node, std::string own_map,
+  StatusReporter(HttpTransport& transport, Clock& timers, std::string node, std::string own_map,
                  const ReportOptions& options, uint64_t seed,
                  const EventSeries::WallClock& now = std::chrono::system_clock::now);
 
@@ -101,7 +101,7 @@ class StatusReporter {
   const std::string node_;
   const std::string own_map_;
   const ReportOptions options_;
-  Timers& timers_;
+  Clock& timers_;
   Jitter jitter_;
   TokenBucket limit_;
   Verdict verdict_;                      // the last one
@@ -118,10 +118,10 @@ class StatusReporter {
   std::string losses_;                      // what the node shows of them
   std::optional<std::string> told_losses_;  // by an Event, or before the agent's start
   int rejections_ = 0;                      // since the last Event
-  Timers::Clock::time_point due_{};
-  bool spread_ = false;      // due_ is some time within the spread
-  Timers::HandlePtr timer_;  // the next report
-  RateLimit refusals_;       // in the log
+  Clock::SteadyTime due_{};
+  bool spread_ = false;         // due_ is some time within the spread
+  EventLoop::HandlePtr timer_;  // the next report
+  RateLimit refusals_;          // in the log
   Delivery annotations_;
   EventSeries rejected_;
   EventSeries lost_;

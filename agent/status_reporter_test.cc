@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "agent/json_path.h"
-#include "agent/testing/fake_timers.h"
 #include "agent/testing/fake_transport.h"
 #include "pkg/base/json.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::agent {
 namespace {
@@ -59,7 +59,7 @@ class StatusReporterTest : public testing::Test {
   static constexpr milliseconds kSoon{200};
 
   FakeTransport transport_;
-  FakeTimers timers_;
+  ManualClock timers_;
   StatusReporter reporter_{transport_,
                            timers_,
                            "n1",
@@ -80,7 +80,7 @@ int AgentsThatReport(const Verdict& verdict, milliseconds time) {
   int reported = 0;
   for (uint64_t seed = 0; seed < kAgents; ++seed) {
     FakeTransport transport;
-    FakeTimers timers;
+    ManualClock timers;
     StatusReporter reporter(transport, timers, "n1", kOwnMap, {.spread = seconds(60)}, seed);
     reporter.NodeSeen(
         {{"metadata",
@@ -236,7 +236,7 @@ TEST_F(StatusReporterTest, TriesUntilTheAnnotationsAreWritten) {
     timers_.RunNext();
   }
   EXPECT_TRUE(Patched());
-  EXPECT_EQ(timers_.waiting(), 0u);
+  EXPECT_EQ(timers_.timers(), 0u);
 }
 
 TEST_F(StatusReporterTest, LatestVerdictReplacesOneThatWaits) {

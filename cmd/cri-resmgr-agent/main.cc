@@ -14,12 +14,12 @@
 #include "agent/grpc_config_client.h"
 #include "agent/grpc_log.h"
 #include "agent/probe_agent.h"
-#include "agent/timers.h"
 #include "cmd/cri-resmgr-agent/flags.h"
 #include "pkg/api/protobuf_log.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/notify.h"
 
@@ -78,7 +78,7 @@ Status Run(const AgentFlags& flags) {
   const std::string server = access.server;
 
   EventLoop loop;
-  agent::LoopTimers timers(loop);
+  LoopClock timers(loop);
   RESMGR_ASSIGN_OR_RETURN(const auto transport,
                           agent::CurlTransport::Create(loop, std::move(access)));
   agent::GrpcConfigClient client(loop,

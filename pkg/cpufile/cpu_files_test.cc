@@ -17,10 +17,10 @@
 #include <gtest/gtest.h>
 
 #include "pkg/pipeline/pipeline_call.h"
-#include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/machines/machines.h"

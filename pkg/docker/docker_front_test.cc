@@ -20,7 +20,7 @@
 #include "pkg/docker/proxy.h"
 #include "pkg/docker/testing/fake_engine.h"
 #include "pkg/pipeline/testing/function_stage.h"
-#include "pkg/resmgr/clock.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/temp_dir.h"
 
 namespace resmgr::docker {

@@ -21,8 +21,8 @@
 #include "pkg/model/resource_values.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/pipeline/stage.h"
-#include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
 

@@ -12,7 +12,7 @@
 #include "pkg/hooks/hook_store.h"
 #include "pkg/log/log.h"
 #include "pkg/pipeline/runtime_access.h"
-#include "pkg/resmgr/clock.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/lifetime.h"
 
 namespace resmgr::hooks {

@@ -10,8 +10,8 @@
 
 #include "pkg/node/brain_host.h"
 #include "pkg/node/testing/fake_door.h"
-#include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/sys/clock.h"
 #include "pkg/topology/machine_source.h"
 
 namespace resmgr {

@@ -16,8 +16,8 @@
 #include "pkg/node/plugin_view.h"
 #include "pkg/node/seen_container.h"
 #include "pkg/pipeline/runtime_access.h"
-#include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr {
 

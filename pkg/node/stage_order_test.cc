@@ -15,7 +15,7 @@
 #include "pkg/h2/flush_queue.h"
 #include "pkg/node/relay_door.h"
 #include "pkg/pipeline/testing/function_stage.h"
-#include "pkg/resmgr/clock.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/seed.h"

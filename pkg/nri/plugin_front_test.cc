@@ -19,10 +19,10 @@
 #include "pkg/nri/testing/fake_host.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/policy_stage.h"
-#include "pkg/resmgr/clock.h"
-#include "pkg/resmgr/manual_clock.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
+#include "pkg/sys/clock.h"
+#include "pkg/sys/manual_clock.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr::nri {

@@ -17,7 +17,7 @@
 #include "pkg/model/operation.h"
 #include "pkg/pipeline/field_owners.h"
 #include "pkg/pipeline/stage.h"
-#include "pkg/resmgr/clock.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr {
 

@@ -19,7 +19,7 @@
 
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/pipeline/pipeline_call.h"
-#include "pkg/resmgr/manual_clock.h"
+#include "pkg/sys/manual_clock.h"
 #include "test/support/seed.h"
 
 namespace resmgr {

@@ -14,7 +14,7 @@
 
 #include "pkg/pipeline/pipeline_call.h"
 #include "pkg/pipeline/testing/function_stage.h"
-#include "pkg/resmgr/manual_clock.h"
+#include "pkg/sys/manual_clock.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr {

@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/container_store.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr {
 

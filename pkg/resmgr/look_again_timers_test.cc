@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "pkg/resmgr/manual_clock.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr {
 namespace {

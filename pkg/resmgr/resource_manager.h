@@ -21,12 +21,12 @@
 #include "pkg/model/pod.h"
 #include "pkg/model/resource_values.h"
 #include "pkg/policy/policy.h"
-#include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/cpuset_writer.h"
 #include "pkg/resmgr/observer.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/values_of_others.h"
 #include "pkg/state/state_store.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
 

@@ -16,7 +16,6 @@
 #include "pkg/model/pod_division.h"
 #include "pkg/resmgr/adoption.h"
 #include "pkg/resmgr/annotation_warnings.h"
-#include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/cpuset_overrides.h"
 #include "pkg/resmgr/decider.h"
@@ -30,6 +29,7 @@
 #include "pkg/resmgr/starts.h"
 #include "pkg/resmgr/state_writer.h"
 #include "pkg/resmgr/synchronizer.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/lifetime.h"
 
 namespace resmgr {

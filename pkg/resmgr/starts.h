@@ -11,7 +11,6 @@
 #include "pkg/base/ids.h"
 #include "pkg/base/status.h"
 #include "pkg/log/log.h"
-#include "pkg/resmgr/clock.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/observer.h"
 #include "pkg/resmgr/pusher.h"
@@ -20,6 +19,7 @@
 #include "pkg/resmgr/state_writer.h"
 #include "pkg/resmgr/synchronizer.h"
 #include "pkg/resmgr/unresolved_starts.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr {
 

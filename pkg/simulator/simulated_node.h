@@ -15,13 +15,13 @@
 #include "pkg/config/runtimes_config.h"
 #include "pkg/model/overhead.h"
 #include "pkg/policy/policy.h"
-#include "pkg/resmgr/manual_clock.h"
 #include "pkg/resmgr/observer.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/simulator/memory_file_system.h"
 #include "pkg/simulator/memory_runtime.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/manual_clock.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {

@@ -16,7 +16,7 @@
 #include "pkg/node/node_view.h"
 #include "pkg/node/testing/fake_policy_host.h"
 #include "pkg/node/testing/test_policies.h"
-#include "pkg/resmgr/clock.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine_source.h"
 

@@ -15,8 +15,8 @@
 #include "pkg/hooks/hook_stage.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/pipeline/pipeline_call.h"
-#include "pkg/resmgr/manual_clock.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::hooks {
 

@@ -18,9 +18,9 @@
 #include <gtest/gtest.h>
 
 #include "agent/agent.h"
-#include "agent/testing/fake_timers.h"
 #include "pkg/base/json.h"
 #include "pkg/sys/files.h"
+#include "pkg/sys/manual_clock.h"
 #include "test/support/sanitizer.h"
 #include "test/support/status_matchers.h"
 
@@ -41,7 +41,7 @@ constexpr char kDefaultMap[] = "cri-resmgr-config.default";
 // Requests by the second in which they came.
 class Load {
  public:
-  void Count(agent::Timers::Clock::time_point now) {
+  void Count(Clock::SteadyTime now) {
     ++by_second_[std::chrono::floor<seconds>(now.time_since_epoch()).count()];
   }
   void Clear() { by_second_.clear(); }
@@ -52,7 +52,7 @@ class Load {
     return peak;
   }
   // Of the first seconds from that time on.
-  int Within(agent::Timers::Clock::time_point from, seconds length) const {
+  int Within(Clock::SteadyTime from, seconds length) const {
     const int64_t first = std::chrono::floor<seconds>(from.time_since_epoch()).count();
     int sum = 0;
     for (auto at = by_second_.lower_bound(first);
@@ -68,7 +68,7 @@ class Load {
 // An API server with a default ConfigMap and as many nodes as agents, or one that is away.
 class CountingServer {
  public:
-  explicit CountingServer(agent::Timers& timers) : timers_(timers) {}
+  explicit CountingServer(Clock& timers) : timers_(timers) {}
 
   struct Stream {
     agent::HttpTransport::Data data;
@@ -76,8 +76,8 @@ class CountingServer {
   };
 
   void Count(const std::string& method) {
-    (away_ ? refused : served).Count(timers_.Now());
-    if (!away_ && method != "GET") writes.Count(timers_.Now());
+    (away_ ? refused : served).Count(timers_.Steady());
+    if (!away_ && method != "GET") writes.Count(timers_.Steady());
   }
   void SetMap(const std::string& policy) {
     map_ = {{"metadata", {{"name", kDefaultMap}, {"resourceVersion", std::to_string(++version_)}}},
@@ -104,14 +104,14 @@ class CountingServer {
   const Json& map() const { return map_; }
   std::map<int, Stream>& WatchesOf(bool of_map) { return of_map ? map_watches_ : other_watches_; }
   int NextId() { return ++last_id_; }
-  agent::Timers& timers() { return timers_; }
+  Clock& timers() { return timers_; }
 
   Load served;
   Load refused;
   Load writes;
 
  private:
-  agent::Timers& timers_;
+  Clock& timers_;
   bool away_ = false;
   int version_ = 1;
   int last_id_ = 0;
@@ -145,7 +145,7 @@ class FleetTransport : public agent::HttpTransport {
 
  private:
   struct Handle : Call {
-    agent::Timers::HandlePtr timer;
+    EventLoop::HandlePtr timer;
   };
   class WatchHandle : public Call {
    public:
@@ -191,7 +191,7 @@ class FleetTransport : public agent::HttpTransport {
 // A daemon that takes everything except what is bad, and shows on the node what is in force.
 class FleetDaemon : public agent::ConfigClient {
  public:
-  explicit FleetDaemon(agent::Timers& timers) : timers_(timers) {}
+  explicit FleetDaemon(Clock& timers) : timers_(timers) {}
 
   // As when its connection to the agent has come about.
   void Found(agent::Agent& found) {
@@ -242,8 +242,8 @@ class FleetDaemon : public agent::ConfigClient {
   agent::Agent* agent_ = nullptr;
   int pods_ = 0;
   std::string policy_;
-  agent::Timers& timers_;
-  agent::Timers::HandlePtr timer_;
+  Clock& timers_;
+  EventLoop::HandlePtr timer_;
 };
 
 class FleetTest : public testing::Test {
@@ -293,7 +293,7 @@ class FleetTest : public testing::Test {
     for (Load* load : {&server_.served, &server_.refused, &server_.writes})
       load->Clear();
   }
-  void Tell(const char* what, agent::Timers::Clock::time_point from) const {
+  void Tell(const char* what, Clock::SteadyTime from) const {
     fmt::print(
         "{} agents, {}: {} requests in the first minute, peak {}/s; writes {}, peak {}/s; "
         "refused, peak {}/s\n",
@@ -322,14 +322,14 @@ class FleetTest : public testing::Test {
     EXPECT_NEAR(std::stoi(cells[4]), server_.served.Peak(), server_.served.Peak() / 10) << what;
   }
 
-  agent::FakeTimers timers_;
+  ManualClock timers_;
   CountingServer server_{timers_};
   std::vector<Node> nodes_;
   uint64_t seed_ = 4711;
 };
 
 TEST_F(FleetTest, AllStartAtTheSameTime) {
-  const auto start = timers_.Now();
+  const auto start = timers_.Steady();
   StartAgents();
   Run(kStartSpread + seconds(10));
   Tell("first start", start);
@@ -337,7 +337,7 @@ TEST_F(FleetTest, AllStartAtTheSameTime) {
   EXPECT_EQ(server_.watches(), size_t{3} * kAgents);
   Forget();
 
-  const auto again = timers_.Now();
+  const auto again = timers_.Steady();
   StartAgents();
   Run(kStartSpread + seconds(10));
   Tell("later start", again);
@@ -347,7 +347,7 @@ TEST_F(FleetTest, AllStartAtTheSameTime) {
 
 TEST_F(FleetTest, TheDefaultMapChanges) {
   StartAndSettle();
-  const auto change = timers_.Now();
+  const auto change = timers_.Steady();
   server_.SetMap("second");
   Run(seconds(76));
   Tell("another default map", change);
@@ -355,7 +355,7 @@ TEST_F(FleetTest, TheDefaultMapChanges) {
   EXPECT_GE(server_.writes.Within(change, seconds(76)), kAgents);
   Forget();
 
-  const auto rejection = timers_.Now();
+  const auto rejection = timers_.Steady();
   server_.SetMap("bad");
   Run(seconds(151));
   Tell("a default map that is rejected", rejection);
@@ -365,7 +365,7 @@ TEST_F(FleetTest, TheDefaultMapChanges) {
 
 TEST_F(FleetTest, ContainersWithExclusiveCpusComeAndGo) {
   StartAndSettle();
-  const auto start = timers_.Now();
+  const auto start = timers_.Steady();
   size_t node = 0;
   for (int second = 0; second < 180; ++second) {
     for (int i = 0; i < kAgents / 100; ++i)
@@ -379,7 +379,7 @@ TEST_F(FleetTest, ContainersWithExclusiveCpusComeAndGo) {
 
 TEST_F(FleetTest, PodsOfAllNodesAreRefusedAgainAndAgain) {
   StartAndSettle();
-  const auto start = timers_.Now();
+  const auto start = timers_.Steady();
   for (int second = 0; second < 300; ++second) {
     for (const Node& node : nodes_)
       node.daemon->Refuse(second % 10);
@@ -394,7 +394,7 @@ TEST_F(FleetTest, ADefaultMapMovesContainers) {
   StartAndSettle();
   for (const Node& node : nodes_)
     node.daemon->HavePods(5);
-  const auto change = timers_.Now();
+  const auto change = timers_.Steady();
   server_.SetMap("second");
   Run(seconds(300));
   Tell("another default map, by which containers move", change);
@@ -407,7 +407,7 @@ TEST_F(FleetTest, TheServerIsAwayForFiveMinutes) {
   server_.GoAway();
   Run(std::chrono::minutes(5));
   server_.ComeBack();
-  const auto back = timers_.Now();
+  const auto back = timers_.Steady();
   Run(std::chrono::minutes(8));
   Tell("an outage of five minutes", back);
   EXPECT_LE(server_.served.Peak(), kMost);

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "pkg/policy/registry.h"
-#include "pkg/resmgr/manual_clock.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/crashing_file_system.h"
 #include "pkg/state/testing/stopping_file_system.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::test {
 

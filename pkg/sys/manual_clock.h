@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "pkg/resmgr/clock.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr {
 
@@ -17,10 +17,15 @@ class ManualClock : public Clock {
   ManualClock() : timers_(std::make_shared<Timers>()) {}
 
   Time Now() const override { return now_; }
+  SteadyTime Steady() const override { return SteadyTime(now_.time_since_epoch()); }
   EventLoop::HandlePtr After(std::chrono::milliseconds delay, EventLoop::Task task) override;
 
   // Runs what is due meanwhile, in the order of time and then of its setting.
   void Advance(std::chrono::milliseconds time);
+  // Until the next timer; zero where there is none.
+  std::chrono::milliseconds NextWait() const;
+  // Runs the next timer at its time.
+  void RunNext() { Advance(NextWait()); }
   size_t timers() const { return timers_->size(); }
 
  private:

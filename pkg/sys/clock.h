@@ -13,10 +13,13 @@ namespace resmgr {
 class Clock {
  public:
   using Time = std::chrono::system_clock::time_point;
+  using SteadyTime = std::chrono::steady_clock::time_point;
 
   virtual ~Clock() = default;
   // Comparable with what runtimes report; may be set anew by people at any moment.
   virtual Time Now() const = 0;
+  // For the measure of how long something lasts.
+  virtual SteadyTime Steady() const = 0;
   // As EventLoop::After.
   virtual EventLoop::HandlePtr After(std::chrono::milliseconds delay, EventLoop::Task task) = 0;
 };
@@ -28,6 +31,7 @@ class LoopClock : public Clock {
   explicit LoopClock(EventLoop& loop) : loop_(loop) {}
 
   Time Now() const override { return std::chrono::system_clock::now(); }
+  SteadyTime Steady() const override { return loop_.Now(); }
   EventLoop::HandlePtr After(std::chrono::milliseconds delay, EventLoop::Task task) override {
     return loop_.After(delay, std::move(task));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/resmgr/manual_clock.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr {
 
@@ -21,6 +21,12 @@ EventLoop::HandlePtr ManualClock::After(std::chrono::milliseconds delay, EventLo
   const When when{now_ + delay, ++last_};
   timers_->emplace(when, std::move(task));
   return std::make_unique<Handle>(timers_, when);
+}
+
+std::chrono::milliseconds ManualClock::NextWait() const {
+  if (timers_->empty()) return {};
+  return std::chrono::duration_cast<std::chrono::milliseconds>(timers_->begin()->first.first -
+                                                               now_);
 }
 
 void ManualClock::Advance(std::chrono::milliseconds time) {
