@@ -105,7 +105,7 @@ struct Include {
 };
 
 bool IsMadeForTests(const std::string& path) {
-  return path.find("/testing/") != std::string::npos;
+  return path.find("/testing/") != std::string::npos || path.ends_with("_fixture.h");
 }
 
 struct Source {

@@ -14,6 +14,7 @@
 
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/wait.h"
 #include "webhook/testing/https_client.h"
 #include "webhook/testing/reviews.h"
 #include "webhook/testing/test_certificate.h"
@@ -22,19 +23,11 @@ namespace resmgr::webhook {
 namespace {
 
 using nlohmann::json;
+using resmgr::test::Eventually;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
 constexpr std::chrono::seconds kDeadline{20};
-
-bool Eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + kDeadline;
-  while (std::chrono::steady_clock::now() < end) {
-    if (condition()) return true;
-    std::this_thread::yield();
-  }
-  return false;
-}
 
 class ServerTest : public testing::Test {
  protected:

@@ -13,11 +13,13 @@
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/status_matchers.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
 
 namespace fs = std::filesystem;
+using resmgr::test::RunUntil;
 using std::chrono::milliseconds;
 using test::HasCode;
 using test::IsOk;
@@ -29,21 +31,10 @@ class CpuFileWriterTest : public testing::Test {
   std::string Read(const std::string& name) const {
     return ReadFile(path_ + "/" + name + "/cpus.env", 1000).value_or("no file");
   }
-  // False after some seconds.
-  bool RunUntil(const std::function<bool()>& condition) {
-    bool met = false;
-    const auto look = loop_.Every(milliseconds(1), [&] {
-      met = condition();
-      if (met) loop_.Stop();
-    });
-    const auto end = loop_.After(milliseconds(5'000), [this] { loop_.Stop(); });
-    loop_.Run();
-    return met;
-  }
   Status Make(const std::string& name, const std::string& text) {
     std::optional<Status> made;
     writer_.Make(name, text, [&made](const Status& status) { made = status; });
-    RunUntil([&made] { return made.has_value(); });
+    RunUntil(loop_, [&made] { return made.has_value(); });
     return made.value_or(Internal("no answer"));
   }
 
@@ -58,10 +49,10 @@ TEST_F(CpuFileWriterTest, MakesReplacesAndRemoves) {
   EXPECT_EQ(Read("a"), "1");
   writer_.Replace("a", "2");
   EXPECT_EQ(writer_.behind(), 1U);
-  EXPECT_TRUE(RunUntil([this] { return writer_.behind() == 0; }));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return writer_.behind() == 0; }));
   EXPECT_EQ(Read("a"), "2");
   writer_.Remove("a");
-  EXPECT_TRUE(RunUntil([this] { return !fs::exists(path_ + "/a"); }));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return !fs::exists(path_ + "/a"); }));
 }
 
 TEST_F(CpuFileWriterTest, OnlyWhatIsWantedLastIsWritten) {
@@ -69,25 +60,25 @@ TEST_F(CpuFileWriterTest, OnlyWhatIsWantedLastIsWritten) {
   writer_.Replace("a", "2");
   writer_.Remove("a");
   writer_.Replace("a", "3");
-  EXPECT_TRUE(RunUntil([this] { return writer_.behind() == 0; }));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return writer_.behind() == 0; }));
   EXPECT_EQ(Read("a"), "3");
 
   bool told = false;
   writer_.Make("b", "1", [&told](const Status&) { told = true; });
   writer_.Replace("b", "2");
-  EXPECT_TRUE(RunUntil([&told] { return told; }));
+  EXPECT_TRUE(RunUntil(loop_, [&told] { return told; }));
   EXPECT_EQ(Read("b"), "2") << "it is made with what is wanted then";
 
   writer_.Make("c", "1", [](const Status&) { FAIL() << "it was given up"; });
   writer_.Remove("c");
   writer_.Replace("a", "4");
-  EXPECT_TRUE(RunUntil([this] { return writer_.behind() == 0; }));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return writer_.behind() == 0; }));
   EXPECT_FALSE(fs::exists(path_ + "/c"));
 }
 
 TEST_F(CpuFileWriterTest, WhatHasNoDirectoryIsNotBehind) {
   writer_.Replace("gone", "1");
-  EXPECT_TRUE(RunUntil([this] { return writer_.behind() == 0; }));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return writer_.behind() == 0; }));
   EXPECT_FALSE(fs::exists(path_ + "/gone"));
 }
 
@@ -96,11 +87,11 @@ TEST_F(CpuFileWriterTest, AFileThatCannotBeWrittenIsTriedAgain) {
   const std::string in_the_way = path_ + "/a/.cpus.env.tmp";
   fs::create_directory(in_the_way);
   writer_.Replace("a", "2");
-  RunUntil([tries = 0]() mutable { return ++tries > 30; });
+  RunUntil(loop_, [tries = 0]() mutable { return ++tries > 30; });
   EXPECT_EQ(Read("a"), "1");
   EXPECT_EQ(writer_.behind(), 1U);
   fs::remove(in_the_way);
-  EXPECT_TRUE(RunUntil([this] { return writer_.behind() == 0; }));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return writer_.behind() == 0; }));
   EXPECT_EQ(Read("a"), "2");
 }
 
@@ -118,14 +109,14 @@ TEST_F(CpuFileWriterTest, ListsWhatThereIsOnceItCan) {
   std::optional<std::vector<std::string>> names;
   const auto listed = [&names](const std::vector<std::string>& found) { names = found; };
   writer_.List(listed);
-  EXPECT_TRUE(RunUntil([&names] { return names.has_value(); }));
+  EXPECT_TRUE(RunUntil(loop_, [&names] { return names.has_value(); }));
   EXPECT_THAT(*names, ElementsAre("a"));
 
   // Another process, whose end is awaited.
   CpuFileWriter next(loop_, path_, {.retry = milliseconds(5)});
   names.reset();
   next.List(listed);
-  RunUntil([tries = 0]() mutable { return ++tries > 20; });
+  RunUntil(loop_, [tries = 0]() mutable { return ++tries > 20; });
   EXPECT_EQ(names, std::nullopt);
 }
 
@@ -135,14 +126,14 @@ TEST_F(CpuFileWriterTest, NothingIsToldAfterItsEnd) {
     CpuFileWriter other(loop_, temp_.File("other"), {});
     other.Make("a", "1", [&told](const Status&) { told = true; });
   }
-  RunUntil([tries = 0]() mutable { return ++tries > 5; });
+  RunUntil(loop_, [tries = 0]() mutable { return ++tries > 5; });
   EXPECT_FALSE(told);
 }
 
 TEST_F(CpuFileWriterTest, WithoutADirectoryThereIsNothing) {
   std::optional<std::vector<std::string>> names;
   writer_.List([&names](const std::vector<std::string>& found) { names = found; });
-  EXPECT_TRUE(RunUntil([&names] { return names.has_value(); }));
+  EXPECT_TRUE(RunUntil(loop_, [&names] { return names.has_value(); }));
   EXPECT_THAT(*names, IsEmpty());
 }
 

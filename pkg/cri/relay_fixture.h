@@ -16,6 +16,7 @@
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 
@@ -84,12 +85,8 @@ class RelayTest : public testing::Test {
   }
   // Looks at the relay on its own thread until the condition holds.
   bool Eventually(const std::function<bool(Relay&)>& condition) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (!thread_.Do([&] { return condition(*relay_); })) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
+    return test::Eventually([&] { return thread_.Do([&] { return condition(*relay_); }); },
+                            kPatience);
   }
 
   const TempDir directory_;

@@ -15,10 +15,12 @@
 #include "test/support/cri_client/specs.h"
 #include "test/support/fake_runtime/fake_runtime.h"
 #include "test/support/status_matchers.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::RunUntil;
 using test::FakeRuntime;
 using test::IsOk;
 using testing::HasSubstr;
@@ -32,26 +34,17 @@ class RuntimeConnectionTest : public testing::Test {
                        .happened = [this](const ContainerEvent& event) { event_ = event; }});
   }
   void StartRuntime() { ASSERT_THAT(runtime_.Start(socket_), IsOk()); }
-  // Runs the loop until the condition holds.
-  bool RunUntil(const std::function<bool()>& condition) {
-    const auto deadline = loop_.After(std::chrono::seconds(20), [this] { loop_.Stop(); });
-    const auto look = loop_.Every(std::chrono::milliseconds(1), [&] {
-      if (condition()) loop_.Stop();
-    });
-    if (!condition()) loop_.Run();
-    return condition();
-  }
   StatusOr<RuntimeInventory> List() {
     std::optional<StatusOr<RuntimeInventory>> result;
     connection_.ListAll({}, [&](StatusOr<RuntimeInventory> list) { result = std::move(list); });
-    EXPECT_TRUE(RunUntil([&] { return result.has_value(); }));
+    EXPECT_TRUE(RunUntil(loop_, [&] { return result.has_value(); }));
     return *std::move(result);
   }
   Status Update(const ContainerId& id) {
     std::optional<Status> result;
     connection_.UpdateContainer(id, {.cpus = CpuSet{1}},
                                 [&](const Status& status) { result = status; });
-    EXPECT_TRUE(RunUntil([&] { return result.has_value(); }));
+    EXPECT_TRUE(RunUntil(loop_, [&] { return result.has_value(); }));
     return *result;
   }
   // A container at the runtime.
@@ -83,7 +76,7 @@ TEST_F(RuntimeConnectionTest, ConnectsWhenTheRuntimeAppears) {
   EXPECT_THAT(Message(status), HasSubstr(socket_));
   EXPECT_EQ(connects_, 0);
   StartRuntime();
-  EXPECT_TRUE(RunUntil([this] { return connects_ == 1; })) << "by itself";
+  EXPECT_TRUE(RunUntil(loop_, [this] { return connects_ == 1; })) << "by itself";
   EXPECT_THAT(connection_.EnsureConnected(), IsOk());
 }
 
@@ -100,7 +93,7 @@ TEST_F(RuntimeConnectionTest, ReconnectsAfterALoss) {
   ASSERT_EQ(connects_, 1);
   ASSERT_THAT(List(), IsOk());
   runtime_.CutConnections();
-  EXPECT_TRUE(RunUntil([this] { return disconnects_ == 1 && connects_ == 2; }));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return disconnects_ == 1 && connects_ == 2; }));
   EXPECT_THAT(List(), IsOk());
 }
 
@@ -151,14 +144,14 @@ TEST_F(RuntimeConnectionTest, UpdatesTellHowTheyEnded) {
 TEST_F(RuntimeConnectionTest, TellsEventsUnlessAClientListens) {
   StartRuntime();
   Start();
-  ASSERT_TRUE(RunUntil([this] {
+  ASSERT_TRUE(RunUntil(loop_, [this] {
     return runtime_.WaitForCalls("GetContainerEvents", 1, std::chrono::milliseconds(0));
   }));
   const ContainerId container = Create();
-  EXPECT_TRUE(RunUntil([this] { return event_.has_value(); }));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return event_.has_value(); }));
   EXPECT_EQ(event_->id, container.value());
   connection_.LeaveEventsToClient(true);
-  EXPECT_TRUE(RunUntil([this] {
+  EXPECT_TRUE(RunUntil(loop_, [this] {
     return runtime_.WaitForCancelled("GetContainerEvents", 1, std::chrono::milliseconds(0));
   }));
 }

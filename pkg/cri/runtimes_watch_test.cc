@@ -12,6 +12,7 @@
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/fake_runtime/fake_runtime.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
@@ -129,8 +130,7 @@ TEST_F(RuntimesWatchTest, EndsWhileAQuestionIsOpen) {
   auto watch = std::make_unique<RuntimesWatch>(loop_, flushes_, backends_, nullptr);
   watch->Describe([](const std::vector<RuntimeView>&) { FAIL() << "it is gone"; });
   watch.reset();
-  const auto end = loop_.After(std::chrono::milliseconds(50), [this] { loop_.Stop(); });
-  loop_.Run();
+  test::RunFor(loop_, std::chrono::milliseconds(50));
 }
 
 }  // namespace

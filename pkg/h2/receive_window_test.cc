@@ -9,10 +9,12 @@
 #include <gtest/gtest.h>
 
 #include "test/support/status_matchers.h"
+#include "test/support/wait.h"
 
 namespace resmgr::h2 {
 namespace {
 
+using resmgr::test::RunFor;
 using std::chrono::milliseconds;
 using test::IsOk;
 using testing::ElementsAre;
@@ -44,10 +46,6 @@ class ReceiveWindowTest : public testing::Test, public ReceiveWindow::Teller {
   void TakeAll() {
     while (allowed_ > 0)
       Take(std::min(allowed_, kStream));
-  }
-  void RunFor(milliseconds time) {
-    const auto end = loop_.After(time, [this] { loop_.Stop(); });
-    loop_.Run();
   }
 
   EventLoop loop_;
@@ -98,7 +96,7 @@ TEST_F(ReceiveWindowTest, BytesConsumedBeforeAreGivenBackWhenLittleIsLeft) {
 TEST_F(ReceiveWindowTest, AStallMakesRoomOnceStreamsHaveSmallWindows) {
   ASSERT_NO_FATAL_FAILURE(TakeAll());
   EXPECT_THAT(stream_windows_, IsEmpty());
-  RunFor(milliseconds(60));
+  RunFor(loop_, milliseconds(60));
   EXPECT_THAT(stream_windows_, ElementsAre(kCrowdedStreamWindow));
   EXPECT_THAT(told_, IsEmpty()) << "the peer may still fill the large windows";
   window_.OnSettingsConfirmed();
@@ -113,13 +111,13 @@ TEST_F(ReceiveWindowTest, HandlersThatConsumeAreNoStall) {
     window_.Consume(kStream / 2);
     Take(allowed_);
   });
-  RunFor(milliseconds(100));
+  RunFor(loop_, milliseconds(100));
   EXPECT_THAT(stream_windows_, IsEmpty());
 }
 
 TEST_F(ReceiveWindowTest, UnreadBytesAreBounded) {
   ASSERT_NO_FATAL_FAILURE(TakeAll());
-  RunFor(milliseconds(60));
+  RunFor(loop_, milliseconds(60));
   window_.OnSettingsConfirmed();
   ASSERT_NO_FATAL_FAILURE(TakeAll());
   EXPECT_LE(window_.unread(), kMostUnread);
@@ -128,7 +126,7 @@ TEST_F(ReceiveWindowTest, UnreadBytesAreBounded) {
 
 TEST_F(ReceiveWindowTest, WhatWasGrantedForACrowdIsTakenBackAfterIt) {
   ASSERT_NO_FATAL_FAILURE(TakeAll());
-  RunFor(milliseconds(60));
+  RunFor(loop_, milliseconds(60));
   window_.OnSettingsConfirmed();
   ASSERT_NO_FATAL_FAILURE(TakeAll());
   const auto unread = static_cast<size_t>(window_.unread());
@@ -141,7 +139,7 @@ TEST_F(ReceiveWindowTest, WhatWasGrantedForACrowdIsTakenBackAfterIt) {
 TEST_F(ReceiveWindowTest, TellsNothingOnceClosed) {
   ASSERT_NO_FATAL_FAILURE(TakeAll());
   window_.Close();
-  RunFor(milliseconds(60));
+  RunFor(loop_, milliseconds(60));
   EXPECT_THAT(stream_windows_, IsEmpty());
 }
 

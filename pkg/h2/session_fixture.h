@@ -19,6 +19,7 @@
 #include "pkg/h2/hpack.h"
 #include "pkg/h2/limits.h"
 #include "pkg/h2/session.h"
+#include "test/support/wait.h"
 
 // What tests of sessions share: two ends of a connection in one process, or one end and frames.
 namespace resmgr::h2 {
@@ -102,16 +103,7 @@ class SessionTest : public testing::Test {
 
   // Runs the loop until the condition holds; fails the test after a while.
   void RunUntil(const std::function<bool()>& condition) {
-    bool timed_out = false;
-    const auto check = loop_.Every(std::chrono::milliseconds(1), [&] {
-      if (condition()) loop_.Stop();
-    });
-    const auto limit = loop_.After(std::chrono::seconds(20), [&] {
-      timed_out = true;
-      loop_.Stop();
-    });
-    loop_.Run();
-    ASSERT_FALSE(timed_out);
+    ASSERT_TRUE(resmgr::test::RunUntil(loop_, condition));
   }
 
   static HeaderBlock Request(std::string_view path) {

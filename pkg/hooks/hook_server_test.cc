@@ -16,10 +16,13 @@
 #include "pkg/sys/unix_socket.h"
 #include "test/support/fake_hook_server/fake_hook_server.h"
 #include "test/support/status_matchers.h"
+#include "test/support/wait.h"
 
 namespace resmgr::hooks {
 namespace {
 
+using resmgr::test::RunFor;
+using resmgr::test::RunUntil;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using test::Fails;
@@ -49,19 +52,9 @@ class HookServerTest : public testing::Test {
     return answer;
   }
 
-  // False where it does not become true.
-  bool RunUntil(const std::function<bool()>& condition, milliseconds patience = seconds(20)) {
-    const auto end = loop_.After(patience, [this] { loop_.Stop(); });
-    const auto check = loop_.Every(milliseconds(1), [&] {
-      if (condition()) loop_.Stop();
-    });
-    loop_.Run();
-    return condition();
-  }
-
   StatusOr<std::string> AskAndWait(HookServer& server, HookPoint point, std::string request) {
     const auto answer = Ask(server, point, std::move(request));
-    EXPECT_TRUE(RunUntil([&] { return answer->has_value(); }));
+    EXPECT_TRUE(RunUntil(loop_, [&] { return answer->has_value(); }));
     return answer->value_or(Internal("no answer"));
   }
 
@@ -102,7 +95,7 @@ TEST_F(HookServerTest, AHangDelaysNoOtherCall) {
   const auto hanging = Ask(*server, kCreate, "");
   EXPECT_THAT(AskAndWait(*server, kStop, ""), IsOk());
   EXPECT_FALSE(hanging->has_value());
-  ASSERT_TRUE(RunUntil([&] { return hanging->has_value(); }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return hanging->has_value(); }));
   EXPECT_THAT(**hanging, HasCode(StatusCode::kDeadlineExceeded));
   EXPECT_EQ(server->connection().stats().failures(), 1u);
 }
@@ -112,7 +105,7 @@ TEST_F(HookServerTest, ACallHasItsWholeTimeout) {
   fake.Hang(kCreate);
   const milliseconds timeout(3);
   const auto server = NewServer(timeout);
-  ASSERT_TRUE(RunUntil([&] { return server->connection().connected(); }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return server->connection().connected(); }));
   for (int round = 0; round < 5; ++round) {
     const auto begin = EventLoop::Clock::now();
     server->Ask(kCreate, "", [&](const StatusOr<std::string>& answer) {
@@ -135,12 +128,13 @@ TEST_F(HookServerTest, ARestartedServerIsConnectedWithinASecond) {
   const auto server = NewServer();
   ASSERT_THAT(AskAndWait(*server, kCreate, ""), IsOk());
   fake.reset();
-  ASSERT_TRUE(RunUntil([&] { return !server->connection().connected(); }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return !server->connection().connected(); }));
   // Long enough for the longest pause.
-  RunUntil([] { return false; }, seconds(3));
+  RunFor(loop_, seconds(3));
   fake = std::make_unique<FakeHookServer>(socket_);
-  EXPECT_TRUE(RunUntil([&] { return server->connection().connected(); },
-                       HookConnection::kLongestPause + milliseconds(500)));
+  EXPECT_TRUE(RunUntil(
+      loop_, [&] { return server->connection().connected(); },
+      HookConnection::kLongestPause + milliseconds(500)));
 }
 
 TEST_F(HookServerTest, ACallDoesNotWaitForTheNextTry) {
@@ -148,7 +142,7 @@ TEST_F(HookServerTest, ACallDoesNotWaitForTheNextTry) {
   const auto server = NewServer();
   ASSERT_THAT(AskAndWait(*server, kCreate, ""), IsOk());
   fake.reset();
-  RunUntil([] { return false; }, milliseconds(500));
+  RunFor(loop_, milliseconds(500));
   fake = std::make_unique<FakeHookServer>(socket_);
   EXPECT_THAT(AskAndWait(*server, kCreate, ""), IsOk());
 }
@@ -160,7 +154,7 @@ TEST_F(HookServerTest, AnAnswerThatIsTooLongFailsOnlyItsCall) {
   const auto server = NewServer();
   const auto other = Ask(*server, kStop, "");
   EXPECT_THAT(AskAndWait(*server, kCreate, ""), HasCode(StatusCode::kResourceExhausted));
-  ASSERT_TRUE(RunUntil([&] { return other->has_value(); }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return other->has_value(); }));
   EXPECT_THAT(**other, IsOk());
   fake.Answer(kCreate,
               [](const std::string&) { return std::string(HookConnection::kMaxAnswer, 'x'); });
@@ -174,7 +168,7 @@ TEST_F(HookServerTest, AnswersOfServersThatAreGoneAreDropped) {
   server = std::make_unique<HookServer>(server->settings(), connection);
   const auto answer = Ask(*server, kCreate, "");
   server.reset();
-  ASSERT_TRUE(RunUntil([&] { return connection->stats().calls() == 1; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return connection->stats().calls() == 1; }));
   EXPECT_FALSE(answer->has_value());
 }
 
@@ -205,7 +199,7 @@ TEST_F(HookServerPeerTest, GarbageFailsTheCallsOfItsConnection) {
   EXPECT_THAT(AskAndWait(*server, kCreate, ""), Not(IsOk()));
   // Every connection ends so; it is not tried without a pause.
   const size_t before = clients_.size();
-  RunUntil([] { return false; }, milliseconds(500));
+  RunFor(loop_, milliseconds(500));
   EXPECT_LE(clients_.size(), before + 6);
 }
 

@@ -17,9 +17,12 @@
 
 #include "pkg/hooks/hook_servers.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/wait.h"
 
 namespace resmgr::hooks {
 namespace {
+
+using resmgr::test::RunUntil;
 
 class HookWatchTest : public testing::Test {
  protected:
@@ -51,17 +54,8 @@ class HookWatchTest : public testing::Test {
     EXPECT_EQ(updates_, 0);
     EXPECT_FALSE(watch_->known());
   }
-  bool RunUntil(const std::function<bool()>& condition,
-                Milliseconds patience = std::chrono::seconds(20)) {
-    const auto end = loop_.After(patience, [this] { loop_.Stop(); });
-    const auto check = loop_.Every(Milliseconds(1), [&] {
-      if (condition()) loop_.Stop();
-    });
-    loop_.Run();
-    return condition();
-  }
   bool Sees(const std::string& expected) {
-    const bool seen = RunUntil([&] { return seen_ == expected; });
+    const bool seen = RunUntil(loop_, [&] { return seen_ == expected; });
     EXPECT_EQ(seen_, expected);
     return seen;
   }
@@ -98,7 +92,8 @@ TEST_F(HookWatchTest, ADeletionCountsWithinASecond) {
   Start();
   ASSERT_TRUE(Sees("a.json=1;"));
   std::filesystem::remove(Path("a.json"));
-  EXPECT_TRUE(RunUntil([&] { return seen_.empty(); }, std::chrono::seconds(1)));
+  EXPECT_TRUE(RunUntil(
+      loop_, [&] { return seen_.empty(); }, std::chrono::seconds(1)));
 }
 
 TEST_F(HookWatchTest, SeesAConfigMapsLinkMove) {
@@ -130,7 +125,7 @@ TEST_F(HookWatchTest, SeesADirectoryComeGoAndComeAgain) {
   // Another directory takes its place, and only inotify tells of changes in it.
   std::filesystem::create_directory(place_.File("other"));
   std::filesystem::rename(place_.File("other"), directory_);
-  ASSERT_TRUE(RunUntil([&, before = updates_] { return updates_ > before + 2; }));
+  ASSERT_TRUE(RunUntil(loop_, [&, before = updates_] { return updates_ > before + 2; }));
   Write("a.json", "4");
   ASSERT_TRUE(Sees("a.json=4;"));
 }
@@ -175,14 +170,14 @@ TEST_F(HookWatchTest, AFileThatIsReplacedAThousandTimesIsAlwaysWhole) {
     count();
   };
   Start(Milliseconds(1));
-  ASSERT_TRUE(RunUntil([&] { return updates_ > 0; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return updates_ > 0; }));
   std::atomic<bool> done{false};
   std::thread writer([&] {
     for (int i = 1; i <= 1000; ++i)
       Replace("a.json", text(i));
     done = true;
   });
-  EXPECT_TRUE(RunUntil([&] {
+  EXPECT_TRUE(RunUntil(loop_, [&] {
     count();
     return done &&
            servers.ServersOf(HookPoint::kPreCreateContainer)[0]->settings().endpoint == "/run/1000";
@@ -209,7 +204,8 @@ TEST_F(HookWatchTest, AFileThatAListingLeavesOutIsNotGone) {
   *leave_out = 1000;
   const int before = updates_;
   Write("b.json", "3");
-  EXPECT_FALSE(RunUntil([&] { return updates_ != before; }, Milliseconds(200)));
+  EXPECT_FALSE(RunUntil(
+      loop_, [&] { return updates_ != before; }, Milliseconds(200)));
 }
 
 TEST_F(HookWatchTest, AReadThatFailsLeavesEverythingInForce) {
@@ -225,12 +221,12 @@ TEST_F(HookWatchTest, AReadThatFailsLeavesEverythingInForce) {
   ASSERT_TRUE(Sees("a.json=1;"));
   *fail = true;
   const int failing = *reads + 2;
-  ASSERT_TRUE(RunUntil([&] { return *reads >= failing; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return *reads >= failing; }));
   const int before = updates_;
   Write("a.json", "2");
   testing::internal::CaptureStderr();
   const int more = *reads + 10;
-  ASSERT_TRUE(RunUntil([&] { return *reads >= more; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return *reads >= more; }));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "the failure is told once";
   EXPECT_EQ(updates_, before);
   *fail = false;
@@ -250,10 +246,11 @@ TEST_F(HookWatchTest, AReadThatHangsIsTheOnlyOneAndIsToldOnce) {
   Start(Milliseconds(5));
   ASSERT_TRUE(Sees("a.json=1;"));
   testing::internal::CaptureStderr();
-  ASSERT_TRUE(RunUntil([&] { return *reads == 2; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return *reads == 2; }));
   const int before = updates_;
   Write("a.json", "2");
-  EXPECT_FALSE(RunUntil([&] { return *reads > 2 || updates_ != before; }, Milliseconds(200)));
+  EXPECT_FALSE(RunUntil(
+      loop_, [&] { return *reads > 2 || updates_ != before; }, Milliseconds(200)));
   const std::string log = testing::internal::GetCapturedStderr();
   const size_t told = log.find("does not answer");
   EXPECT_NE(told, std::string::npos) << log;
@@ -276,9 +273,9 @@ TEST_F(HookWatchTest, ADiskThatIsAlwaysSlowIsToldOnce) {
   Write("a.json", "1");
   testing::internal::CaptureStderr();
   Start(Milliseconds(5));
-  ASSERT_TRUE(RunUntil([&] { return *reads >= 4; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return *reads >= 4; }));
   *slow = false;
-  ASSERT_TRUE(RunUntil([&] { return *reads >= 8; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return *reads >= 8; }));
   const std::string log = testing::internal::GetCapturedStderr();
   const auto times = [&log](const std::string& text) {
     int count = 0;
@@ -300,12 +297,13 @@ TEST_F(HookWatchTest, ItsEndDoesNotWaitForAReadThatHangs) {
     return StatusOr<Files>(Files());
   };
   Start();
-  ASSERT_TRUE(RunUntil([&] { return *reads == 1; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return *reads == 1; }));
   const auto begin = EventLoop::Clock::now();
   watch_.reset();
   EXPECT_LT(EventLoop::Clock::now() - begin, std::chrono::seconds(5));
   hang->set_value();
-  EXPECT_FALSE(RunUntil([&] { return updates_ != 0; }, Milliseconds(50)));
+  EXPECT_FALSE(RunUntil(
+      loop_, [&] { return updates_ != 0; }, Milliseconds(50)));
 }
 
 }  // namespace

@@ -13,10 +13,13 @@
 #include "pkg/api/node_reports.pb.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::RunFor;
+using resmgr::test::RunUntil;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
@@ -71,26 +74,11 @@ class AgentReportsTest : public testing::Test {
                   .last = std::chrono::system_clock::now() - ago});
   }
   bool Told(size_t events) {
-    return Eventually([this, events] { return events_.size() >= events; });
+    return RunUntil(loop_, [this, events] { return events_.size() >= events; });
   }
   std::string Socket() const { return directory_.File("agent.sock"); }
-  // Runs the loop until the condition holds.
-  bool Eventually(const std::function<bool()>& condition) {
-    bool met = false;
-    const auto deadline = loop_.After(seconds(20), [this] { loop_.Stop(); });
-    const auto check = loop_.Every(milliseconds(1), [&] {
-      met = condition();
-      if (met) loop_.Stop();
-    });
-    loop_.Run();
-    return met;
-  }
   bool Shown(size_t times) {
-    return Eventually([this, times] { return shown_.size() >= times; });
-  }
-  void RunFor(milliseconds time) {
-    const auto end = loop_.After(time, [this] { loop_.Stop(); });
-    loop_.Run();
+    return RunUntil(loop_, [this, times] { return shown_.size() >= times; });
   }
 
   TempDir directory_;
@@ -123,7 +111,7 @@ TEST_F(AgentReportsTest, TellsTheAgentWhatHasChanged) {
   reports_.ShowCpus("one");
   ASSERT_TRUE(Shown(1));
   reports_.ShowCpus("one");
-  RunFor(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   reports_.ShowCpus("two");
   ASSERT_TRUE(Shown(2));
   EXPECT_THAT(shown_, ElementsAre("one", "two"));
@@ -131,7 +119,7 @@ TEST_F(AgentReportsTest, TellsTheAgentWhatHasChanged) {
 
 TEST_F(AgentReportsTest, WaitsForAnAgentAndTellsItTheLatest) {
   reports_.ShowCpus("one");
-  RunFor(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   reports_.ShowCpus("two");
   StartAgent();
   ASSERT_TRUE(Shown(1));
@@ -162,7 +150,7 @@ TEST_F(AgentReportsTest, LeavesAnAgentThatHangs) {
   ASSERT_TRUE(Shown(2)) << "by another connection";
   hangs_ = false;
   reports_.ShowCpus("two");
-  EXPECT_TRUE(Eventually([this] { return shown_.back() == "two"; }));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return shown_.back() == "two"; }));
 }
 
 TEST_F(AgentReportsTest, TakesARefusalForAnAnswer) {
@@ -170,7 +158,7 @@ TEST_F(AgentReportsTest, TakesARefusalForAnAnswer) {
   answers_ = {FailedPrecondition("-node-reports does not name cpus")};
   reports_.ShowCpus("one");
   ASSERT_TRUE(Shown(1));
-  RunFor(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   EXPECT_THAT(shown_, SizeIs(1));
 }
 
@@ -178,7 +166,7 @@ TEST_F(AgentReportsTest, TakesARefusalForAnAnswer) {
 TEST_F(AgentReportsTest, AnAgentThatDoesNotKnowTheServiceIsAskedOnce) {
   Serve({});
   reports_.ShowCpus("one");
-  RunFor(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   StartAgent();
   ASSERT_TRUE(Shown(1));
   EXPECT_THAT(shown_, ElementsAre("one"));
@@ -194,7 +182,7 @@ TEST_F(AgentReportsTest, EventsOfOneTurnAreOneCall) {
   EXPECT_THAT(events_, ElementsAre("a 2", "b 1"));
   EXPECT_THAT(shown_, ElementsAre("one"));
   EXPECT_THAT(calls_, ElementsAre(2));
-  RunFor(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   EXPECT_EQ(taken_, 2U);
   EXPECT_EQ(lost_, 0U);
 }
@@ -225,7 +213,7 @@ TEST_F(AgentReportsTest, WhatTheAgentDropsIsCounted) {
   Refuse("a");
   Refuse("b");
   ASSERT_TRUE(Told(2));
-  EXPECT_TRUE(Eventually([this] { return taken_ == 1 && lost_ == 1; }));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return taken_ == 1 && lost_ == 1; }));
 }
 
 TEST_F(AgentReportsTest, EventsOutliveACallWithoutAnAnswer) {
@@ -244,11 +232,11 @@ TEST_F(AgentReportsTest, AnAgentThatTakesNoEventsIsAskedOnce) {
   answers_ = {FailedPrecondition("-node-reports does not name pod-events")};
   Refuse("a");
   ASSERT_TRUE(Told(1));
-  RunFor(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   Refuse("b");
   reports_.ShowCpus("one");
   ASSERT_TRUE(Shown(1)) << "the CPUs are shown all the same";
-  RunFor(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   EXPECT_THAT(events_, SizeIs(1));
   EXPECT_EQ(lost_, 0U);
   // Another agent may want them.

@@ -14,10 +14,12 @@
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/sys/clock.h"
 #include "pkg/topology/machine_source.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::RunUntil;
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -64,16 +66,6 @@ class BrainHostTest : public testing::Test {
     result_.reset();
     host_->SetPolicy(std::move(policy), [this](const Status& status) { result_ = status; });
   }
-  void RunUntil(const std::function<bool()>& condition) {
-    const auto poll = loop_.Every(milliseconds(1), [&] {
-      if (condition()) loop_.Stop();
-    });
-    const auto late = loop_.After(std::chrono::seconds(60), [this] {
-      ADD_FAILURE() << "it takes too long";
-      loop_.Stop();
-    });
-    loop_.Run();
-  }
 
   const Machine machine_ = *LoadMachine("synthetic:core:4 pu:1");
   EventLoop loop_;
@@ -118,17 +110,17 @@ TEST_F(BrainHostTest, AChangeToNullDestroysTheBrainOnceItsRequestsAreOver) {
   ASSERT_TRUE(request.forwarded());
   SetPolicy(nullptr);
   EXPECT_FALSE(pipeline_.LooksAt(Operation::kCreateContainer));
-  RunUntil([this] { return result_.has_value(); });
+  EXPECT_TRUE(RunUntil(loop_, [this] { return result_.has_value(); }));
   EXPECT_EQ(*result_, OkStatus());
   EXPECT_EQ(host_->manager(), nullptr);
-  RunUntil([this] { return history().back() == "retire 1"; });
+  EXPECT_TRUE(RunUntil(loop_, [this] { return history().back() == "retire 1"; }));
   EXPECT_THAT(history(), ElementsAre("active 1", "connect 1", "active none", "retire 1"));
   bool checked = false;
   const auto later = loop_.After(milliseconds(50), [&checked] { checked = true; });
-  RunUntil([&checked] { return checked; });
+  EXPECT_TRUE(RunUntil(loop_, [&checked] { return checked; }));
   ASSERT_EQ(door_.links().size(), 1u) << "a request is under way";
   request.Answer();
-  RunUntil([this] { return door_.links().empty(); });
+  EXPECT_TRUE(RunUntil(loop_, [this] { return door_.links().empty(); }));
   EXPECT_EQ(history().back(), "end 1");
 }
 
@@ -139,7 +131,7 @@ TEST_F(BrainHostTest, AChangeFromNullTakesOverWhatRunsFirst) {
   EXPECT_THAT(history(), ElementsAre("active 1", "connect 1"));
   EXPECT_FALSE(result_.has_value()) << "what runs is not known yet";
   link().client.AnswerList();
-  RunUntil([this] { return result_.has_value(); });
+  EXPECT_TRUE(RunUntil(loop_, [this] { return result_.has_value(); }));
   EXPECT_EQ(*result_, OkStatus());
   EXPECT_EQ(host_->manager()->policy().name(), "first-fit");
 }
@@ -155,7 +147,7 @@ TEST_F(BrainHostTest, ANewBrainStopsOneThatIsRetired) {
   link().Synchronize();
   RequestUnderWay request(pipeline_);
   SetPolicy(nullptr);
-  RunUntil([this] { return history().back() == "retire 1"; });
+  EXPECT_TRUE(RunUntil(loop_, [this] { return history().back() == "retire 1"; }));
   test::FakeDoor::Link& former = link();
   SetPolicy(FirstFit());
   EXPECT_EQ(history().back(), "connect 2");
@@ -164,7 +156,7 @@ TEST_F(BrainHostTest, ANewBrainStopsOneThatIsRetired) {
   former.events.connected();
   EXPECT_EQ(former.client.lists.size(), lists) << "it asks the runtime for nothing";
   request.Answer();
-  RunUntil([this] { return history().back() == "end 1"; });
+  EXPECT_TRUE(RunUntil(loop_, [this] { return history().back() == "end 1"; }));
 }
 
 // A front door that ends later takes its own stages out.

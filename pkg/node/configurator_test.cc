@@ -19,10 +19,12 @@
 #include "pkg/node/testing/test_policies.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/topology/machine_source.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::RunUntil;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
@@ -75,21 +77,10 @@ class ConfiguratorTest : public testing::Test {
     };
   }
 
-  // Runs the loop until what was begun has answered.
-  void RunUntil(const std::function<bool()>& condition) {
-    const auto poll = loop_.Every(milliseconds(1), [&] {
-      if (condition()) loop_.Stop();
-    });
-    const auto late = loop_.After(kPatience, [this] {
-      ADD_FAILURE() << "it takes too long";
-      loop_.Stop();
-    });
-    loop_.Run();
-  }
   Status Wait(const std::function<void(Configurator::Done)>& begin) {
     std::optional<Status> result;
     begin([&result](const Status& status) { result = status; });
-    RunUntil([&result] { return result.has_value(); });
+    EXPECT_TRUE(RunUntil(loop_, [&result] { return result.has_value(); }));
     return result.value_or(Unavailable("no answer"));
   }
   // On the dump's thread.
@@ -145,7 +136,7 @@ class ConfiguratorTest : public testing::Test {
 
 TEST_F(ConfiguratorTest, WhatComesLateIsInForceAndKept) {
   configurator().Restore({.name = "agent", .data = {}, .text = "logger: {Level: warn}"});
-  RunUntil([this] { return configurator().source() == "agent"; });
+  EXPECT_TRUE(RunUntil(loop_, [this] { return configurator().source() == "agent"; }));
   EXPECT_EQ(configurator().current().logger.level, "warn");
 }
 
@@ -162,7 +153,7 @@ TEST_F(ConfiguratorTest, WhatComesLateDoesNotReplaceWhatWasDelivered) {
       [&delivered](const Status& status) { delivered = status.ok(); });
   configurator().Restore({.name = "agent", .data = {}, .text = "logger: {Level: warn}"});
   gate.promise.set_value();
-  RunUntil([&] { return delivered; });
+  EXPECT_TRUE(RunUntil(loop_, [&] { return delivered; }));
   EXPECT_EQ(Deliver("logger: {Level: error}"), OkStatus()) << "after both";
   EXPECT_EQ(configurator().current().logger.level, "error");
   configurator_.reset();
@@ -173,7 +164,7 @@ TEST_F(ConfiguratorTest, WhatComesLateDoesNotReplaceWhatWasDelivered) {
 TEST_F(ConfiguratorTest, WhatComesLateReplacesWhatWasRefused) {
   EXPECT_NE(Deliver("logger: ["), OkStatus());
   configurator().Restore({.name = "agent", .data = {}, .text = "logger: {Level: warn}"});
-  RunUntil([this] { return configurator().source() == "agent"; });
+  EXPECT_TRUE(RunUntil(loop_, [this] { return configurator().source() == "agent"; }));
 }
 
 // What changes outside, and when
@@ -332,10 +323,10 @@ TEST_F(ConfiguratorTest, ReadsOffTheLoopAndInOrder) {
       answer("slow"));
   configurator().Deliver("fast", Text("logger: {Level: info}"), answer("fast"));
   int turns = 0;
-  RunUntil([&] { return ++turns > 20; });
+  EXPECT_TRUE(RunUntil(loop_, [&] { return ++turns > 20; }));
   EXPECT_THAT(answered, IsEmpty());
   gate.promise.set_value();
-  RunUntil([&] { return answered.size() == 2; });
+  EXPECT_TRUE(RunUntil(loop_, [&] { return answered.size() == 2; }));
   EXPECT_THAT(answered, ElementsAre("slow", "fast"));
   EXPECT_EQ(configurator().current().logger.level, "info");
 }
@@ -412,7 +403,7 @@ TEST_F(ConfiguratorTest, HoldsOnlySoManyAtOnce) {
   }
   EXPECT_GE(refused, 90);
   gate.promise.set_value();
-  RunUntil([&] { return answers == 100; });
+  EXPECT_TRUE(RunUntil(loop_, [&] { return answers == 100; }));
 }
 
 TEST_F(ConfiguratorTest, LettingGoLeavesNothingToOthers) {

@@ -13,10 +13,12 @@
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/sys/clock.h"
 #include "pkg/topology/machine_source.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::RunFor;
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -24,10 +26,6 @@ using testing::SizeIs;
 
 class CpusWatchTest : public testing::Test {
  protected:
-  void RunFor(milliseconds time) {
-    const auto end = loop_.After(time, [this] { loop_.Stop(); });
-    loop_.Run();
-  }
   void StartFirstFit() {
     host_.Start(std::make_unique<test::FirstFitPolicy>(machine_));
     watch_.Follow(host_);
@@ -66,10 +64,10 @@ TEST_F(CpusWatchTest, UnderNullThereIsNothingToShow) {
 TEST_F(CpusWatchTest, NothingIsToldBeforeTheRuntimeIsListed) {
   StartFirstFit();
   watch_.NoteConfiguration();
-  RunFor(3 * kPeriod);
+  RunFor(loop_, 3 * kPeriod);
   EXPECT_THAT(told_, IsEmpty());
   ListTheRuntime();
-  RunFor(2 * kPeriod);
+  RunFor(loop_, 2 * kPeriod);
   EXPECT_THAT(told_, ElementsAre(kAllFree));
 }
 
@@ -85,7 +83,7 @@ TEST_F(CpusWatchTest, ManyChangesAreToldOnceAPeriodLater) {
     watch_.OnReleased(act);
   }
   EXPECT_THAT(told_, IsEmpty());
-  RunFor(3 * kPeriod);
+  RunFor(loop_, 3 * kPeriod);
   EXPECT_THAT(told_, SizeIs(1));
 }
 
@@ -95,7 +93,7 @@ TEST_F(CpusWatchTest, AnotherConfigurationIsToldAtOnce) {
   watch_.NoteConfiguration();
   EXPECT_THAT(told_, ElementsAre(kAllFree));
   host_.SetPolicy(nullptr, [](const Status&) {});
-  RunFor(milliseconds(1));
+  RunFor(loop_, milliseconds(1));
   watch_.NoteConfiguration();
   EXPECT_THAT(told_, ElementsAre(kAllFree, ""));
 }

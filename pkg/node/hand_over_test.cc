@@ -14,10 +14,12 @@
 #include "pkg/node/testing/fake_door.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::RunFor;
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -66,10 +68,6 @@ class HandOverTest : public testing::Test {
     }
     ASSERT_EQ(Hear(), "all 1.0");
   }
-  void Run(milliseconds time) {
-    const auto end = loop_.After(time, [this] { loop_.Stop(); });
-    loop_.Run();
-  }
 
   TempDir directory_;
   EventLoop loop_;
@@ -90,14 +88,14 @@ TEST_F(HandOverTest, EndsOnceTheOtherOneIsReadyAndNothingIsInFlight) {
   Ask();
   EXPECT_THAT(*door_.history(), IsEmpty()) << "it serves until the other one is ready";
   Say("drain");
-  Run(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   EXPECT_THAT(*door_.history(), ElementsAre("pause"));
   EXPECT_EQ(*other_->Next(), std::nullopt);
   door_.paused();
   EXPECT_EQ(Hear(), "drained");
   EXPECT_FALSE(ended_);
   Say("end");
-  Run(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   EXPECT_TRUE(ended_);
   EXPECT_EQ(*other_->Next(), std::nullopt) << "the connection is open until the end";
   hand_over_.reset();
@@ -114,10 +112,10 @@ TEST_F(HandOverTest, ServesOnWhenTheOtherOneDiesAtAnyStep) {
     if (step == 2 || step == 4) {
       EXPECT_EQ(Hear(), "drained");
     }
-    Run(milliseconds(20));
+    RunFor(loop_, milliseconds(20));
     const auto before = door_.history()->size();
     other_.reset();
-    Run(milliseconds(20));
+    RunFor(loop_, milliseconds(20));
     EXPECT_EQ(door_.history()->size(), before + (step >= 2 ? 1 : 0)) << step;
     if (step >= 2) {
       EXPECT_EQ(door_.history()->back(), "resume");
@@ -138,7 +136,7 @@ TEST_F(HandOverTest, ASocketThatThePauseClosedIsTheDoorsAgain) {
   const auto waits = ConnectUnix(directory_.File("admin.sock"));
   ASSERT_TRUE(waits.ok()) << waits.status();
   other_.reset();
-  Run(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   own_ = ListeningSocket::Create(directory_.File("admin.sock"));
   ASSERT_TRUE(own_.ok()) << own_.status();
   EXPECT_TRUE(own_->Accept()->has_value());
@@ -151,7 +149,7 @@ TEST_F(HandOverTest, ADoorThatCannotServeAgainTriesAgain) {
   EXPECT_EQ(Hear(), "drained");
   door_.resume_failure = Unavailable("no file");
   other_.reset();
-  Run(milliseconds(1'500));
+  RunFor(loop_, milliseconds(1'500));
   EXPECT_THAT(*door_.history(), ElementsAre("pause", "resume", "resume"));
 }
 
@@ -219,7 +217,7 @@ TEST_F(HandOverTest, AfterTheBeginOfAnEndNothingIsHandedOver) {
   Ask();
   hand_over_->Stop();
   Say("drain");
-  Run(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   EXPECT_THAT(*door_.history(), IsEmpty());
   EXPECT_FALSE(OpenSockets::Instance().Has(options_.socket));
   hand_over_.reset();

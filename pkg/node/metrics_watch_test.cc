@@ -16,10 +16,12 @@
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/sys/clock.h"
 #include "pkg/topology/machine_source.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::RunFor;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing::Not;
@@ -52,10 +54,6 @@ class MetricsWatchTest : public testing::Test {
   }
   std::string Text() const {
     return prometheus::TextSerializer().Serialize(metrics_.collectable()->Collect());
-  }
-  void RunFor(milliseconds time) {
-    const auto end = loop_.After(time, [this] { loop_.Stop(); });
-    loop_.Run();
   }
   MetricsWatch::Sources Sources(BrainHost& host) {
     return {.host = host,
@@ -118,7 +116,7 @@ TEST_F(MetricsWatchTest, ShowsHowManyContainersTheRuntimeDoesNotUpdate) {
   const Snapshot& snapshot = host.manager()->snapshot();
   const Policy& policy = host.manager()->policy();
   const auto shows = [this](std::string_view number) {
-    RunFor(milliseconds(20));
+    RunFor(loop_, milliseconds(20));
     return Text().find(fmt::format("not_updated_containers {}\n", number)) != std::string::npos;
   };
   EXPECT_TRUE(shows("0"));
@@ -144,7 +142,7 @@ TEST_F(MetricsWatchTest, ShowsThePoolsOfTheActivePolicyAlone) {
   EXPECT_THAT(Text(), HasSubstr("configurations_total{result=\"refused\"} 1"));
   const auto watching = watch_.Follow(Sources(host), milliseconds(1));
   EXPECT_EQ(health_.WhyNotReady(), "what the runtime holds is not known yet");
-  RunFor(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_pool_cpus{class=\"shared\",pool=\"shared\"} 2"));
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_pool_containers{pool=\"shared\"} 5"));
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpus{class=\"reserved\"} 1"));
@@ -153,7 +151,7 @@ TEST_F(MetricsWatchTest, ShowsThePoolsOfTheActivePolicyAlone) {
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_configuration_generation 1"));
   EXPECT_THAT(Text(), Not(HasSubstr("cri_resmgr_event_loop_lag_seconds_count 0\n")));
   host.SetPolicy(nullptr, [](const Status&) {});
-  RunFor(milliseconds(20));
+  RunFor(loop_, milliseconds(20));
   EXPECT_THAT(Text(), Not(HasSubstr("cri_resmgr_pool_cpus{")));
 }
 

@@ -11,10 +11,12 @@
 #include "pkg/api/agent.pb.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::RunUntil;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
@@ -79,19 +81,8 @@ class NodePublisherTest : public testing::Test {
 
   std::string Socket() const { return directory_.File("agent.sock"); }
 
-  // Runs the loop until the condition holds.
-  bool Eventually(const std::function<bool()>& condition) {
-    bool met = false;
-    const auto deadline = loop_.After(seconds(20), [this] { loop_.Stop(); });
-    const auto check = loop_.Every(milliseconds(1), [&] {
-      met = condition();
-      if (met) loop_.Stop();
-    });
-    loop_.Run();
-    return met;
-  }
   bool Patched(size_t times) {
-    return Eventually([this, times] { return patches_.size() >= times; });
+    return RunUntil(loop_, [this, times] { return patches_.size() >= times; });
   }
 
   TempDir directory_;
@@ -181,7 +172,7 @@ TEST_F(NodePublisherTest, TakesARefusalForAnAnswer) {
   publisher_.Show(kStatic);
   // It would come again after 1 ms.
   ASSERT_TRUE(
-      Eventually([this, turns = 0]() mutable { return !patches_.empty() && ++turns > 20; }));
+      RunUntil(loop_, [this, turns = 0]() mutable { return !patches_.empty() && ++turns > 20; }));
   publisher_.Show(kStatic);
   publisher_.Show(kOther);
   ASSERT_TRUE(Patched(2));
@@ -202,7 +193,7 @@ TEST_F(NodePublisherTest, GivesNothingToAnAgentThatIsNotWell) {
   StartAgent();
   health_ = "out of order";
   publisher_.Show(kStatic);
-  ASSERT_TRUE(Eventually([this] { return asked_ >= 3; }));
+  ASSERT_TRUE(RunUntil(loop_, [this] { return asked_ >= 3; }));
   EXPECT_TRUE(patches_.empty());
   health_ = "";
   EXPECT_TRUE(Patched(1));
@@ -215,7 +206,7 @@ TEST_F(NodePublisherTest, LeavesAnAgentThatHangs) {
   // The loop goes on meanwhile.
   int turns = 0;
   const auto count = loop_.Every(milliseconds(1), [&turns] { ++turns; });
-  ASSERT_TRUE(Eventually([this] { return asked_ >= 2; }));
+  ASSERT_TRUE(RunUntil(loop_, [this] { return asked_ >= 2; }));
   EXPECT_GT(turns, 20);
   hangs_ = false;
   EXPECT_TRUE(Patched(1));

@@ -15,25 +15,17 @@
 
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::RunUntil;
 using std::chrono::milliseconds;
 
 class OptionalSocketTest : public testing::Test {
  protected:
   bool Serves() { return ConnectUnix(path_).ok(); }
-  void RunUntil(const std::function<bool()>& condition) {
-    const auto poll = loop_.Every(milliseconds(1), [&] {
-      if (condition()) loop_.Stop();
-    });
-    const auto late = loop_.After(std::chrono::seconds(60), [this] {
-      ADD_FAILURE() << "it takes too long";
-      loop_.Stop();
-    });
-    loop_.Run();
-  }
 
   TempDir directory_;
   const std::string path_ = directory_.File("admin.sock");
@@ -59,7 +51,7 @@ TEST_F(OptionalSocketTest, IsServedOnceAnotherInstanceHasEnded) {
     tried_again = true;
     other.reset();
   });
-  RunUntil([&] { return tried_again && Serves(); });
+  EXPECT_TRUE(RunUntil(loop_, [&] { return tried_again && Serves(); }));
 }
 
 // Where the socket is has a file system, which may hang.
@@ -73,7 +65,7 @@ TEST_F(OptionalSocketTest, IsTriedAgainOnAnotherThread) {
                                 if (threads.size() == 1) return Unavailable("no such directory");
                                 return ListeningSocket::Create(path);
                               });
-  RunUntil([this] { return Serves(); });
+  EXPECT_TRUE(RunUntil(loop_, [this] { return Serves(); }));
   const std::lock_guard lock(mutex);
   ASSERT_EQ(threads.size(), 2u);
   EXPECT_EQ(threads[0], std::this_thread::get_id()) << "before the loop runs";

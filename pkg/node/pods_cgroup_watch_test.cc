@@ -11,10 +11,12 @@
 
 #include "pkg/sys/temp_dir.h"
 #include "test/support/machines/machines.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
 
+using resmgr::test::RunUntil;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -36,15 +38,6 @@ class PodsCgroupWatchTest : public testing::Test {
             .places = {.root = directory_.File("root")},
             .period = std::chrono::milliseconds(1)};
   }
-  // False when it does not become so.
-  bool RunUntil(const std::function<bool()>& so) {
-    const auto ask = loop_.Every(std::chrono::milliseconds(1), [&] {
-      if (so()) loop_.Stop();
-    });
-    const auto end = loop_.After(std::chrono::seconds(20), [&] { loop_.Stop(); });
-    loop_.Run();
-    return so();
-  }
 
   TempDir directory_;
   EventLoop loop_;
@@ -54,11 +47,11 @@ TEST_F(PodsCgroupWatchTest, TellsWhatPodsMayNoLongerUse) {
   PodsCgroupWatch watch(Options());
   EXPECT_THAT(watch.problems(), IsEmpty());
   Allow("0-3", "0");
-  EXPECT_TRUE(RunUntil([&] { return !watch.problems().empty(); }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return !watch.problems().empty(); }));
   EXPECT_THAT(watch.problems(),
               ElementsAre(HasSubstr("(/kubepods) may no longer use CPUs 4-7, so the runtime")));
   Allow("0-7", "0");
-  EXPECT_TRUE(RunUntil([&] { return watch.problems().empty(); }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return watch.problems().empty(); }));
 }
 
 TEST_F(PodsCgroupWatchTest, WhatWasWrongAtTheStartStays) {
@@ -67,7 +60,7 @@ TEST_F(PodsCgroupWatchTest, WhatWasWrongAtTheStartStays) {
   PodsCgroupWatch watch(std::move(options));
   EXPECT_THAT(watch.problems(), ElementsAre("a difference"));
   Allow("0-6", "1");
-  EXPECT_TRUE(RunUntil([&] { return watch.problems().size() == 2; }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return watch.problems().size() == 2; }));
   EXPECT_THAT(watch.problems()[1], HasSubstr("may no longer use CPUs 7 and memory nodes 0"));
 }
 

@@ -19,6 +19,7 @@
 #include "pkg/nri/testing/fake_host.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/policy_stage.h"
+#include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/clock.h"
@@ -29,6 +30,7 @@ namespace resmgr::nri {
 namespace {
 
 using resmgr::test::FirstFitPolicy;
+using resmgr::test::FunctionStage;
 using resmgr::test::TestNode;
 using test::FakeHost;
 using testing::ElementsAre;
@@ -37,56 +39,16 @@ using testing::IsEmpty;
 using testing::Pair;
 using ttrpc::test::RunUntil;
 
-// Runs until the runtime has waited for long enough.
-class NeverStage final : public Stage {
- public:
-  NeverStage() : Stage({.name = "never", .operations = {Operation::kCreateContainer}}) {}
-  std::unique_ptr<StageCall> Begin(const Request&) override {
-    class Call final : public StageCall {
-     public:
-      using StageCall::StageCall;
-      void Before(Request&, const Adjustment&) override {}
-    };
-    return std::make_unique<Call>(*this);
-  }
-};
-
-// Sets a variable.
-class VariableStage final : public Stage {
- public:
-  VariableStage() : Stage({.name = "variable", .operations = {Operation::kCreateContainer}}) {}
-  std::unique_ptr<StageCall> Begin(const Request&) override {
-    class Call final : public StageCall {
-     public:
-      using StageCall::StageCall;
-      void Before(Request&, const Adjustment&) override {
-        Adjustment adjustment;
-        adjustment.Wide().environment.Set("REGION", "north");
-        adjustment.Wide().environment.Remove("ZONE");
-        Adjust(std::move(adjustment));
-      }
-    };
-    return std::make_unique<Call>(*this);
-  }
-};
-
-// Takes the list of CPUs out of a creation.
-class ClearingStage final : public Stage {
- public:
-  ClearingStage() : Stage({.name = "clearing", .operations = {Operation::kCreateContainer}}) {}
-  std::unique_ptr<StageCall> Begin(const Request&) override {
-    class Call final : public StageCall {
-     public:
-      using StageCall::StageCall;
-      void Before(Request&, const Adjustment&) override {
-        Adjustment adjustment;
-        adjustment.Wide().clear_cpus = true;
-        Adjust(std::move(adjustment));
-      }
-    };
-    return std::make_unique<Call>(*this);
-  }
-};
+// A stage that makes this change of a creation; without it, it never answers.
+FunctionStage CreationStage(std::function<void(Adjustment&)> change = nullptr) {
+  return FunctionStage({.name = "stage", .operations = {Operation::kCreateContainer}},
+                       [change = std::move(change)](auto& call, Request&, const Adjustment&) {
+                         if (!change) return;
+                         Adjustment adjustment;
+                         change(adjustment);
+                         call.Adjust(std::move(adjustment));
+                       });
+}
 
 api::PodSandbox PodOf(const std::string& name, bool guaranteed) {
   api::PodSandbox pod;
@@ -355,7 +317,7 @@ TEST_F(PluginFrontTest, CallsInBothDirectionsAreDumped) {
 
 // What is being created is nothing that the runtime holds, as long as that is not decided.
 TEST_F(PluginFrontTest, AListDuringACreationDoesNotShowIt) {
-  NeverStage never;
+  FunctionStage never = CreationStage();
   pipeline_.Add(never);
   Synchronize(false);
   size_t listed = 99;
@@ -488,7 +450,10 @@ TEST_F(PluginFrontTest, ARemovalReleasesTheCpus) {
 }
 
 TEST_F(PluginFrontTest, WhatOtherStagesChangeIsInTheAnswer) {
-  VariableStage variable;
+  FunctionStage variable = CreationStage([](Adjustment& adjustment) {
+    adjustment.Wide().environment.Set("REGION", "north");
+    adjustment.Wide().environment.Remove("ZONE");
+  });
   pipeline_.Add(variable);
   Synchronize(false);
   const auto created = Create("dsp", true, 1000);
@@ -525,7 +490,8 @@ TEST_F(PluginFrontTest, CpusetFilesInARequestAreRefused) {
 TEST(EventCallTest, AStageThatClearsAListHasFailed) {
   ManualClock clock;
   Pipeline pipeline(clock);
-  ClearingStage clearing;
+  FunctionStage clearing =
+      CreationStage([](Adjustment& adjustment) { adjustment.Wide().clear_cpus = true; });
   pipeline.Add(clearing);
   EventCall call(pipeline, Operation::kCreateContainer);
   call.request().body = CreateRequest();
@@ -597,7 +563,7 @@ TEST_F(PluginFrontTest, AContainerThatRunsAsItWasCreatedIsSentNothing) {
 
 // A runtime drops a plugin that does not answer.
 TEST_F(PluginFrontTest, AnEventIsAnsweredInTime) {
-  NeverStage never;
+  FunctionStage never = CreationStage();
   pipeline_.Add(never);
   Synchronize();
   const auto created = Create("dsp", true, 1000);

@@ -13,9 +13,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/support/wait.h"
+
 namespace resmgr {
 namespace {
 
+using resmgr::test::RunFor;
+using resmgr::test::RunUntil;
 using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using testing::ElementsAre;
@@ -85,16 +89,6 @@ class HintFinderTest : public testing::Test {
     if (question != nullptr) loop_.Run();
     return sources;
   }
-  bool Eventually(const std::function<bool()>& condition) {
-    const auto until = SteadyClock::now() + kPatience;
-    while (!condition() && SteadyClock::now() < until)
-      RunFor(milliseconds(2));
-    return condition();
-  }
-  void RunFor(milliseconds time) {
-    const auto timer = loop_.After(time, [this] { loop_.Stop(); });
-    loop_.Run();
-  }
 
   const std::shared_ptr<Disks> disks_ = std::make_shared<Disks>();
   EventLoop loop_;
@@ -117,7 +111,7 @@ TEST_F(HintFinderTest, GoesOnWithoutHintsAfterTheDeadline) {
 TEST_F(HintFinderTest, OneDeadDiskKeepsNobodyElseFromHints) {
   HintFinder finder(loop_, Options(milliseconds(2'000)));
   const auto hung = finder.Ask(Paths("dead"), [](const HintFinder::Hints&) {});
-  ASSERT_TRUE(Eventually([this] { return disks_->hanging() == 1; }));
+  ASSERT_TRUE(RunUntil(loop_, [this] { return disks_->hanging() == 1; }));
   EXPECT_THAT(Answer(finder, "disk"), ElementsAre("mount disk"));
 }
 
@@ -126,13 +120,14 @@ TEST_F(HintFinderTest, AsksNothingWhileAllThreadsHang) {
   EXPECT_THAT(Answer(finder, "dead"), IsEmpty());
   EXPECT_THAT(Answer(finder, "dead"), IsEmpty());
   EXPECT_EQ(disks_->hanging(), 2);
-  ASSERT_TRUE(Eventually(
-      [&] { return finder.Ask(Paths("disk"), [](const HintFinder::Hints&) {}) == nullptr; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] {
+    return finder.Ask(Paths("disk"), [](const HintFinder::Hints&) {}) == nullptr;
+  }));
   EXPECT_EQ(disks_->hanging(), 2) << "no more threads than that";
 
   disks_->ComeBack();
-  ASSERT_TRUE(Eventually([this] { return disks_->hanging() == 0; }));
-  ASSERT_TRUE(Eventually([&] {
+  ASSERT_TRUE(RunUntil(loop_, [this] { return disks_->hanging() == 0; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] {
     const auto again = finder.Ask(Paths("disk"), [](const HintFinder::Hints&) {});
     return again != nullptr;
   }));
@@ -146,7 +141,7 @@ TEST_F(HintFinderTest, WaitsWithABoundedNumberOfQuestions) {
   for (int i = 0; i < 2; ++i) {
     questions.push_back(finder.Ask(Paths("dead"), [](const HintFinder::Hints&) {}));
   }
-  ASSERT_TRUE(Eventually([this] { return disks_->hanging() == 2; }));
+  ASSERT_TRUE(RunUntil(loop_, [this] { return disks_->hanging() == 2; }));
   for (int i = 0; i < 3; ++i) {
     questions.push_back(finder.Ask(Paths("disk"), [](const HintFinder::Hints&) {}));
     EXPECT_THAT(questions.back(), NotNull());
@@ -161,7 +156,7 @@ TEST_F(HintFinderTest, GivesNoAnswerToAQuestionThatWasTakenBack) {
   bool answered = false;
   finder.Ask(Paths("disk"), [&](const HintFinder::Hints&) { answered = true; }).reset();
   finder.Ask(Paths("dead"), [&](const HintFinder::Hints&) { answered = true; }).reset();
-  RunFor(milliseconds(60));
+  RunFor(loop_, milliseconds(60));
   EXPECT_FALSE(answered);
 }
 
@@ -182,7 +177,7 @@ TEST_F(HintFinderTest, ThreadThatHangsMayOutliveTheFinder) {
     EXPECT_THAT(Answer(finder, "dead"), IsEmpty());
   }
   disks_->ComeBack();
-  EXPECT_TRUE(Eventually([this] { return disks_->hanging() == 0; }));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return disks_->hanging() == 0; }));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/pipeline/pipeline_call.h"
+#include "pkg/pipeline/testing/function_stage.h"
 #include "pkg/sys/manual_clock.h"
 #include "test/support/seed.h"
 
@@ -379,30 +380,13 @@ struct Said {
   }
 };
 
-class PlacingStage final : public Stage {
- public:
-  PlacingStage(const Said& said, bool owns)
-      : Stage({.name = "placing", .operations = {Operation::kCreateContainer}}),
-        said_(said),
-        owns_(owns) {}
-  std::unique_ptr<StageCall> Begin(const Request&) override {
-    return std::make_unique<PlacingCall>(*this);
-  }
-  bool OwnsPlacement() const override { return owns_; }
-
- private:
-  class PlacingCall final : public StageCall {
-   public:
-    explicit PlacingCall(PlacingStage& stage) : StageCall(stage), said_(stage.said_) {}
-    void Before(Request&, const Adjustment&) override { Adjust(said_.AsAdjustment()); }
-
-   private:
-    const Said said_;
-  };
-
-  const Said said_;
-  const bool owns_;
-};
+std::unique_ptr<Stage> PlacingStage(const Said& said, bool owns) {
+  auto stage = std::make_unique<test::FunctionStage>(
+      Stage::Options{.name = "placing", .operations = {Operation::kCreateContainer}},
+      [said](auto& call, Request&, const Adjustment&) { call.Adjust(said.AsAdjustment()); });
+  stage->owns_placement = owns;
+  return stage;
+}
 
 // The front hears what the stages said in sum.
 class SumFront final : public PipelineCall::Front {
@@ -433,7 +417,7 @@ TEST(PipelinePropertyTest, OfListsAndTheirClearingsTheLastCountsUnlessThePolicyO
     ManualClock clock;
     Pipeline pipeline(clock);
     const bool owned = any(random) > 0;
-    std::vector<std::unique_ptr<PlacingStage>> stages;
+    std::vector<std::unique_ptr<Stage>> stages;
     Said expected;
     uint64_t dropped = 0;
     for (int left = std::abs(any(random)) + 1; left > 0; --left) {
@@ -448,7 +432,7 @@ TEST(PipelinePropertyTest, OfListsAndTheirClearingsTheLastCountsUnlessThePolicyO
       } else if (said.anything()) {
         ++dropped;
       }
-      stages.push_back(std::make_unique<PlacingStage>(said, owns));
+      stages.push_back(PlacingStage(said, owns));
       pipeline.Add(*stages.back());
     }
     NoSource source;

@@ -402,36 +402,29 @@ TEST_F(PipelineTest, RemembersWhoChangedWhatOfAContainer) {
   EXPECT_TRUE(pipeline_.owners().empty());
 }
 
-// Of its two changes one is a plugin's.
-class PluginCall final : public StageCall {
- public:
-  using StageCall::StageCall;
-  void Before(Request&, const Adjustment&) override {
-    Adjustment adjustment;
-    adjustment.Wide().environment.Set("A", "1");
-    adjustment.Wide().environment.Set("B", "1");
-    adjustment.values.cpus = CpuSet{3};
-    Adjust(std::move(adjustment));
-  }
-  std::string PluginOf(const FieldChange& change) const override {
-    if (change.field == Field::kCpusetCpus) return "20-cpus";
-    return change.key == "A" ? "10-env" : "";
-  }
-  std::vector<std::string> LeftOut() const override { return {"10-env wants hooks"}; }
-};
-
-class PluginStage final : public Stage {
- public:
-  using Stage::Stage;
-  std::unique_ptr<StageCall> Begin(const Request&) override {
-    return std::make_unique<PluginCall>(*this);
+// Two of its three changes are of plugins.
+struct PluginStage : FunctionStage {
+  PluginStage()
+      : FunctionStage({.name = "nri", .operations = kCreate},
+                      [](auto& call, Request&, const Adjustment&) {
+                        Adjustment adjustment;
+                        adjustment.Wide().environment.Set("A", "1");
+                        adjustment.Wide().environment.Set("B", "1");
+                        adjustment.values.cpus = CpuSet{3};
+                        call.Adjust(std::move(adjustment));
+                      }) {
+    left_out = {"10-env wants hooks"};
+    plugin_of = [](const FieldChange& change) {
+      if (change.field == Field::kCpusetCpus) return "20-cpus";
+      return change.key == "A" ? "10-env" : "";
+    };
   }
 };
 
 TEST_F(PipelineTest, NamesThePluginWhosePlacementIsDropped) {
   FunctionStage policy({.name = "policy", .operations = kCreate});
   policy.owns_placement = true;
-  PluginStage stage({.name = "nri", .operations = kCreate});
+  PluginStage stage;
   pipeline_.SetPolicyStage(&policy);
   pipeline_.Add(stage);
   std::string log;
@@ -465,7 +458,7 @@ TEST_F(PipelineTest, ARefusalOfALaterStageIsToldCountedAndLogged) {
 }
 
 TEST_F(PipelineTest, RemembersWhichPluginOfAStageChangedWhat) {
-  PluginStage stage({.name = "nri", .operations = kCreate});
+  PluginStage stage;
   pipeline_.Add(stage);
   TestFront created(pipeline_);
   created.call.Start(created.request);
@@ -485,28 +478,15 @@ TEST_F(PipelineTest, RemembersWhichPluginOfAStageChangedWhat) {
 }
 
 // Scales a quota, as a plugin of this name.
-class ScalingStage final : public Stage {
- public:
+struct ScalingStage : FunctionStage {
   ScalingStage(std::string name, std::string plugin)
-      : Stage({.name = std::move(name), .operations = kCreate}), plugin_(std::move(plugin)) {}
-  std::unique_ptr<StageCall> Begin(const Request&) override {
-    return std::make_unique<Call>(*this);
+      : FunctionStage(
+            {.name = std::move(name), .operations = kCreate},
+            [](auto& call, Request&, const Adjustment& so_far) {
+              call.Adjust(ResourceValues{.cpu_quota = so_far.values.cpu_quota.value_or(1000) / 2});
+            }) {
+    plugin_of = [plugin = std::move(plugin)](const FieldChange&) { return plugin; };
   }
-
- private:
-  class Call final : public StageCall {
-   public:
-    explicit Call(ScalingStage& stage) : StageCall(stage), plugin_(stage.plugin_) {}
-    void Before(Request&, const Adjustment& so_far) override {
-      Adjust(ResourceValues{.cpu_quota = so_far.values.cpu_quota.value_or(1000) / 2});
-    }
-    std::string PluginOf(const FieldChange&) const override { return plugin_; }
-
-   private:
-    const std::string plugin_;
-  };
-
-  const std::string plugin_;
 };
 
 TEST_F(PipelineTest, WarnsOnceOfOneProgramThatIsAskedTwice) {

@@ -14,6 +14,7 @@
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "test/support/machines/machines.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
@@ -309,8 +310,7 @@ TEST(EventFilterTest, AFloodOfEventsCausesOneList) {
   for (int i = 0; i < 100'000; ++i)
     filter.Add({Kind::kCreated, fmt::format("{}", i)});
   EXPECT_EQ(filter.waiting(), 100u);
-  const auto end = loop.After(milliseconds(50), [&loop] { loop.Stop(); });
-  loop.Run();
+  test::RunFor(loop, milliseconds(50));
   EXPECT_EQ(looks, 1);
   EXPECT_EQ(filter.waiting(), 0u);
 }

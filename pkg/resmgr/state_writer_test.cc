@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/sys/temp_dir.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
@@ -55,10 +56,7 @@ TEST_F(StateWriterTest, SavesTheLastValueByItself) {
   record.container.requested.cpu_shares = 1024;
   state_writer_.MarkChanged(record);
   EXPECT_EQ(state_.size(), 0u) << "it may change again";
-  const auto stop = loop_.Every(std::chrono::milliseconds(1), [this] {
-    if (state_.size() > 0) loop_.Stop();
-  });
-  loop_.Run();
+  EXPECT_TRUE(test::RunUntil(loop_, [this] { return state_.size() > 0; }));
   ASSERT_TRUE(state_.Flush(kSoon));
   EXPECT_EQ(SavedShares("a"), 1024);
 }

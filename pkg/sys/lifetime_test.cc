@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/support/wait.h"
+
 namespace resmgr {
 namespace {
 
@@ -67,10 +69,7 @@ class DestroyLaterTest : public testing::Test {
   std::unique_ptr<Object> Make(std::string name, std::function<void()> then = nullptr) {
     return std::unique_ptr<Object>(new Object{ended_, std::move(name), std::move(then)});
   }
-  void Turn() {
-    const auto end = loop_.After(std::chrono::milliseconds(1), [this] { loop_.Stop(); });
-    loop_.Run();
-  }
+  void Turn() { test::RunFor(loop_, std::chrono::milliseconds(1)); }
 
   EventLoop loop_;
   std::vector<std::string> ended_;

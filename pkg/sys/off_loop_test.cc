@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/support/wait.h"
+
 namespace resmgr {
 namespace {
 
@@ -109,8 +111,7 @@ TEST(OffLoopTest, TheEndDoesNotWaitForWorkThatHangs) {
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10));
   hang.promise.set_value();
-  const auto end = loop.After(milliseconds(50), [&loop] { loop.Stop(); });
-  loop.Run();
+  test::RunFor(loop, milliseconds(50));
   EXPECT_FALSE(*ran) << "neither what follows nor what waited";
 }
 

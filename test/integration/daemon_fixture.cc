@@ -115,8 +115,4 @@ CpuSet DaemonTest::CpusAtRuntime(const std::string& container) {
   return CpuSet::Parse(found->resources.cpuset_cpus()).value_or(CpuSet());
 }
 
-bool DaemonTest::Eventually(const std::function<bool()>& condition, milliseconds timeout) {
-  return WaitUntil("the condition", timeout, condition).ok();
-}
-
 }  // namespace resmgr::test

@@ -19,6 +19,7 @@
 #include "test/support/cri_client/specs.h"
 #include "test/support/fake_runtime/fake_runtime.h"
 #include "test/support/status_matchers.h"
+#include "test/support/wait.h"
 
 namespace resmgr::test {
 
@@ -82,8 +83,6 @@ class DaemonTest : public testing::Test {
 
   // The container's CPUs at the runtime; empty where nothing was set.
   CpuSet CpusAtRuntime(const std::string& container);
-  // Waits until the condition holds.
-  static bool Eventually(const std::function<bool()>& condition, milliseconds timeout = kPatience);
 
   TempDir directory_;
   FakeRuntime runtime_;

@@ -12,10 +12,12 @@
 #include <gtest/gtest.h>
 
 #include "pkg/log/log.h"
+#include "test/support/wait.h"
 
 namespace resmgr::nri {
 namespace {
 
+using resmgr::test::RunUntil;
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -49,18 +51,6 @@ class PluginFinderTest : public testing::Test {
                               }},
         [this](const PluginFinder::Found& found) { told_.push_back(found); });
   }
-  bool RunUntil(const std::function<bool()>& condition) {
-    const auto check = loop_.Every(milliseconds(1), [&] {
-      if (condition()) loop_.Stop();
-    });
-    bool over = false;
-    const auto end = loop_.After(milliseconds(10'000), [&] {
-      over = true;
-      loop_.Stop();
-    });
-    loop_.Run();
-    return !over;
-  }
   static std::vector<std::string> Names(const PluginFinder::Found& found) {
     std::vector<std::string> names;
     for (const PluginFile& plugin : found.plugins)
@@ -81,7 +71,7 @@ TEST_F(PluginFinderTest, TellsAllOnceTheyAreRead) {
   names_.files = {"10-a", "15-bad", "20-b"};
   Make();
   finder_->Look("/plugins", "/conf");
-  ASSERT_TRUE(RunUntil([&] { return !told_.empty(); }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return !told_.empty(); }));
   EXPECT_THAT(Names(told_[0]), ElementsAre("a", "b"));
   EXPECT_THAT(told_[0].late, IsEmpty());
   EXPECT_TRUE(Logged("plugin /plugins/15-bad is not started: /conf/bad.conf is bad")) << log_;
@@ -91,7 +81,7 @@ TEST_F(PluginFinderTest, AFileThatHangsKeepsAwayItsPluginAlone) {
   names_.files = {"10-hangs", "20-b"};
   Make();
   finder_->Look("/plugins", "/conf");
-  ASSERT_TRUE(RunUntil([&] { return !told_.empty(); }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return !told_.empty(); }));
   EXPECT_THAT(Names(told_[0]), ElementsAre("b"));
   EXPECT_THAT(told_[0].late, ElementsAre("/plugins/10-hangs"));
   EXPECT_TRUE(
@@ -100,10 +90,10 @@ TEST_F(PluginFinderTest, AFileThatHangsKeepsAwayItsPluginAlone) {
       << log_;
   // Another look has no second thread for it.
   finder_->Look("/plugins", "/conf");
-  ASSERT_TRUE(RunUntil([&] { return told_.size() == 2; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return told_.size() == 2; }));
   EXPECT_THAT(told_[1].late, ElementsAre("/plugins/10-hangs"));
   hang_.set_value();
-  ASSERT_TRUE(RunUntil([&] { return told_.size() == 3; }));
+  ASSERT_TRUE(RunUntil(loop_, [&] { return told_.size() == 3; }));
   hang_ = std::promise<void>();
   EXPECT_THAT(Names(told_[2]), ElementsAre("hangs", "b"));
   EXPECT_THAT(told_[2].late, IsEmpty());

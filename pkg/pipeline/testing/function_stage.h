@@ -3,14 +3,16 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "pkg/pipeline/stage.h"
 
 namespace resmgr::test {
 
 // A stage of which each test says what it does.
-class FunctionStage final : public Stage {
+class FunctionStage : public Stage {
  public:
   class TestCall;
   using BeforeFunction = std::function<void(TestCall& call, Request& request, const Adjustment&)>;
@@ -24,6 +26,8 @@ class FunctionStage final : public Stage {
   bool owns_placement = false;
   int rolled_back = 0;
   std::function<void(const Status& why)> refused{};
+  std::function<std::string(const FieldChange& change)> plugin_of{};
+  std::vector<std::string> left_out{};
 
   std::unique_ptr<StageCall> Begin(const Request&) override;
   bool OwnsPlacement() const override { return owns_placement; }
@@ -47,6 +51,10 @@ class FunctionStage::TestCall final : public StageCall {
   void Refused(const Status& why) override {
     if (owner_.refused) owner_.refused(why);
   }
+  std::string PluginOf(const FieldChange& change) const override {
+    return owner_.plugin_of ? owner_.plugin_of(change) : std::string();
+  }
+  std::vector<std::string> LeftOut() const override { return owner_.left_out; }
   void RollBack() override { ++owner_.rolled_back; }
   void After(Request&, const Outcome& outcome) override {
     if (owner_.after != nullptr) owner_.after(*this, outcome);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/kube/cpu_arithmetic.h"
+#include "test/support/wait.h"
 
 namespace resmgr::test {
 
@@ -187,13 +188,7 @@ size_t TestNode::KnownContainers() const {
 }
 
 bool TestNode::RunUntil(const std::function<bool()>& condition) {
-  if (condition()) return true;
-  const auto deadline = loop_.After(std::chrono::seconds(10), [this] { loop_.Stop(); });
-  const auto check = loop_.Every(std::chrono::milliseconds(1), [this, &condition] {
-    if (condition()) loop_.Stop();
-  });
-  loop_.Run();
-  return condition();
+  return test::RunUntil(loop_, condition);
 }
 
 }  // namespace resmgr::test

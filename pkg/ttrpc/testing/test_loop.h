@@ -13,6 +13,7 @@
 
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/unique_fd.h"
+#include "test/support/wait.h"
 
 namespace resmgr::ttrpc::test {
 
@@ -30,18 +31,7 @@ struct SocketPair {
   UniqueFd theirs;
 };
 
-// Runs the loop until the condition holds; false after ten seconds.
-inline bool RunUntil(EventLoop& loop, const std::function<bool()>& condition,
-                     std::chrono::milliseconds patience = std::chrono::seconds(10)) {
-  bool held = condition();
-  const auto poll = loop.Every(std::chrono::milliseconds(1), [&] {
-    held = condition();
-    if (held) loop.Stop();
-  });
-  const auto limit = loop.After(patience, [&] { loop.Stop(); });
-  if (!held) loop.Run();
-  return held;
-}
+using resmgr::test::RunUntil;
 
 // All that waits in the socket.
 inline std::string ReadNow(const UniqueFd& socket) {

@@ -62,11 +62,6 @@ void AgentTest::SetPolicy(const std::string& map, const std::string& policy) {
   api_.SetConfigMap(map, {{"policy", policy}});
 }
 
-bool AgentTest::Eventually(const std::function<bool()>& condition,
-                           std::chrono::milliseconds timeout) {
-  return WaitUntil("a condition of the test", timeout, condition).ok();
-}
-
 int AgentTest::Probe(const std::string& query) {
   auto probe = ChildProcess::Start(
       {Program("cri-resmgr-agent"), "-agent-socket", Path("agent.sock"), "-probe", query},

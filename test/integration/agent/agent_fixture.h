@@ -15,6 +15,7 @@
 #include "test/integration/agent/fake_config_service.h"
 #include "test/support/api_server/api_server.h"
 #include "test/support/containerd/child_process.h"
+#include "test/support/wait.h"
 
 namespace resmgr::test {
 
@@ -46,8 +47,6 @@ class AgentTest : public testing::Test {
   void StartAll(int watches = 3);
 
   void SetPolicy(const std::string& map, const std::string& policy);
-  static bool Eventually(const std::function<bool()>& condition,
-                         std::chrono::milliseconds timeout = std::chrono::seconds(20));
   bool DaemonGets(const std::string& policy) {
     return Eventually([&] { return daemon_.policy() == policy; });
   }

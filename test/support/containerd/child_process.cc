@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "pkg/sys/files.h"
+#include "test/support/wait.h"
 
 namespace resmgr::test {
 namespace {
@@ -96,15 +97,8 @@ Status RunProgram(const std::vector<std::string>& argv, const std::filesystem::p
 
 Status WaitUntil(std::string_view what, std::chrono::milliseconds timeout,
                  const std::function<bool()>& condition) {
-  constexpr std::chrono::milliseconds kInterval{5};
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() >= deadline) {
-      return DeadlineExceeded("{}: not within {} ms", what, timeout.count());
-    }
-    std::this_thread::sleep_for(kInterval);
-  }
-  return OkStatus();
+  if (Eventually(condition, timeout)) return OkStatus();
+  return DeadlineExceeded("{}: not within {} ms", what, timeout.count());
 }
 
 std::string TextOf(const std::filesystem::path& file) {

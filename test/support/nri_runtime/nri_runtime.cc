@@ -7,6 +7,7 @@
 #include "pkg/ttrpc/client.h"
 #include "pkg/ttrpc/multiplexer.h"
 #include "pkg/ttrpc/server.h"
+#include "test/support/wait.h"
 
 namespace resmgr::test {
 namespace {
@@ -110,14 +111,7 @@ void NriRuntime::Accept() {
 }
 
 bool NriRuntime::Await(const std::function<bool()>& condition, milliseconds patience) {
-  bool held = condition();
-  const auto poll = loop_.Every(milliseconds(1), [&] {
-    held = condition();
-    if (held) loop_.Stop();
-  });
-  const auto limit = loop_.After(patience, [this] { loop_.Stop(); });
-  if (!held) loop_.Run();
-  return held;
+  return RunUntil(loop_, condition, patience);
 }
 
 bool NriRuntime::AwaitSynchronized(int plugins) {
