@@ -31,16 +31,22 @@ bool IsFinal(const Status& status) {
 AgentReports::AgentReports(EventLoop& loop, h2::FlushQueue& flushes, std::string socket,
                            Options options)
     : loop_(loop),
-      flushes_(flushes),
       log_(GetLogger("node")),
       socket_(std::move(socket)),
       options_(std::move(options)),
-      pause_(options_.first_pause),
-      losses_(1, kLossPeriod) {}
+      losses_(1, kLossPeriod),
+      calls_(loop, flushes,
+             {.socket = socket_,
+              .times = options_.times,
+              .complaint = fmt::format(
+                  "reports about this node are held until the agent at {} is available", socket_),
+              .begin = [this] { Send(); },
+              .lost = [this] { OnLost(); }}) {}
 
 void AgentReports::ShowCpus(std::string cpus) {
   cpus_ = std::move(cpus);
-  Soon();
+  // What else happens in this turn of the loop goes along.
+  calls_.BeginSoon();
 }
 
 void AgentReports::Add(PodEvent event) {
@@ -54,52 +60,32 @@ void AgentReports::Add(PodEvent event) {
   }
   events_.push_back(std::move(event));
   LoseOldest();
-  Soon();
+  calls_.BeginSoon();
 }
 
-// What else happens in this turn of the loop goes along.
-void AgentReports::Soon() {
-  if (timer_ == nullptr) timer_ = loop_.After(std::chrono::milliseconds(0), [this] { Try(); });
-}
-
-void AgentReports::Try() {
-  timer_.reset();
+void AgentReports::Send() {
   LoseStale();
-  if (calling_ || (!CpusPending() && events_.empty())) return;
-  if (const Status connected = Connect(); !connected.ok()) return TryLater(connected);
-  CpusPending() ? SendCpus() : SendEvents();
-}
-
-Status AgentReports::Connect() {
-  if (client_ != nullptr) return OkStatus();
-  client_ = std::make_unique<UnaryClient>(loop_, flushes_, socket_);
-  return client_->Connect([this](const Status& reason) { TryLater(reason); });
+  if (CpusPending()) return SendCpus();
+  if (!events_.empty()) SendEvents();
 }
 
 void AgentReports::SendCpus() {
-  calling_ = true;
   cri_resmgr::v1::ShowCpusRequest request;
   request.set_cpus(*cpus_);
-  client_->Call(
-      "/cri_resmgr.v1.NodeReports/ShowCpus", request.SerializeAsString(), options_.timeout,
+  calls_.Call(
+      "/cri_resmgr.v1.NodeReports/ShowCpus", request.SerializeAsString(),
       [this, cpus = *cpus_](const StatusOr<std::string>& reply) { OnShown(cpus, reply.status()); });
 }
 
 void AgentReports::OnShown(const std::string& cpus, const Status& status) {
-  if (!status.ok() && !IsFinal(status)) return TryLater(status);
-  calling_ = false;
-  if (status.ok()) {
-    complained_ = false;
-  } else if (!std::exchange(refusal_told_, true)) {
+  if (!status.ok() && !IsFinal(status)) return calls_.Failed(status);
+  if (!status.ok() && !std::exchange(refusal_told_, true))
     TellRefusal("the node does not show which CPUs are allocated", status);
-  }
-  pause_ = options_.first_pause;
   settled_ = cpus;
-  Try();
+  calls_.Done(status.ok());
 }
 
 void AgentReports::SendEvents() {
-  calling_ = true;
   cri_resmgr::v1::AddPodEventsRequest request;
   while (!events_.empty() && sending_.size() < options_.most_at_once) {
     const PodEvent& event = sending_.emplace_back(std::move(events_.front()));
@@ -116,28 +102,27 @@ void AgentReports::SendEvents() {
         std::chrono::duration_cast<std::chrono::milliseconds>(event.last.time_since_epoch())
             .count());
   }
-  client_->Call("/cri_resmgr.v1.NodeReports/AddPodEvents", request.SerializeAsString(),
-                options_.timeout, [this](const StatusOr<std::string>& reply) { OnTaken(reply); });
+  calls_.Call("/cri_resmgr.v1.NodeReports/AddPodEvents", request.SerializeAsString(),
+              [this](const StatusOr<std::string>& reply) { OnTaken(reply); });
 }
 
 void AgentReports::OnTaken(const StatusOr<std::string>& reply) {
-  if (!reply.ok() && !IsFinal(reply.status())) return TryLater(reply.status());
-  calling_ = false;
+  if (!reply.ok() && !IsFinal(reply.status())) return calls_.Failed(reply.status());
   const size_t told = std::exchange(sending_, {}).size();
-  pause_ = options_.first_pause;
   cri_resmgr::v1::AddPodEventsReply answer;
+  bool well = false;
   if (!reply.ok()) {
     takes_no_events_ = true;
     events_.clear();
     if (!std::exchange(events_refusal_told_, true))
       TellRefusal("pods get no Events of refusals and moves", reply.status());
   } else if (answer.ParseFromString(*reply)) {
-    complained_ = false;
+    well = true;
     const size_t dropped = std::min<size_t>(told, answer.dropped());
     if (options_.on_events) options_.on_events(told - dropped, 0);
     Lost(dropped);
   }
-  Try();
+  calls_.Done(well);
 }
 
 void AgentReports::LoseStale() {
@@ -168,21 +153,13 @@ void AgentReports::TellRefusal(std::string_view what, const Status& why) const {
   wanted ? log_.Info("{}", text) : log_.Warn("{}", text);
 }
 
-void AgentReports::TryLater(const Status& why) {
-  if (!std::exchange(complained_, true)) {
-    log_.Info("reports about this node are held until the agent at {} is available: {}", socket_,
-              Printable(Message(why)));
-  }
-  client_.reset();
+void AgentReports::OnLost() {
   settled_.reset();
-  calling_ = false;
   takes_no_events_ = false;
   events_.insert(events_.begin(), std::make_move_iterator(sending_.begin()),
                  std::make_move_iterator(sending_.end()));
   sending_.clear();
   LoseOldest();
-  timer_ = loop_.After(pause_, [this] { Try(); });
-  pause_ = std::min(pause_ * 2, options_.longest_pause);
 }
 
 }  // namespace resmgr

@@ -12,25 +12,22 @@
 #include <utility>
 
 #include "pkg/base/status.h"
-#include "pkg/grpc/unary_client.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
+#include "pkg/node/agent_calls.h"
 #include "pkg/node/pod_event.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
 
-// Tells the agent what is to be shown of the node and its pods (cri_resmgr.v1.NodeReports, ADR 9),
-// one call at a time over a connection of its own. An agent that is not there, hangs or fails is
-// tried again, with growing pauses and over a new connection each time; nothing waits for it. An
-// agent that refuses, or is too old to know the service, is a warning once. Loop's thread only.
+// Tells the agent what is to be shown of the node and its pods (cri_resmgr.v1.NodeReports, ADR 9);
+// nothing waits for it. An agent that refuses, or is too old to know the service, is a warning
+// once. Loop's thread only.
 class AgentReports {
  public:
   struct Options {
-    std::chrono::milliseconds first_pause{250};
-    std::chrono::milliseconds longest_pause{30'000};
-    std::chrono::milliseconds timeout{10'000};
+    AgentCalls::Times times{};
     size_t most_events = 256;  // that wait for an agent; then the oldest one is lost
     size_t most_at_once = 32;  // in one call
     // What happened longer ago is lost, too: as news it would mislead.
@@ -52,9 +49,7 @@ class AgentReports {
 
  private:
   bool CpusPending() const { return cpus_ && cpus_ != settled_; }
-  void Soon();
-  void Try();
-  Status Connect();
+  void Send();
   void SendCpus();
   void OnShown(const std::string& cpus, const Status& status);
   void SendEvents();
@@ -63,26 +58,21 @@ class AgentReports {
   void LoseOldest();
   void Lost(size_t events);
   void TellRefusal(std::string_view what, const Status& why) const;
-  void TryLater(const Status& why);
+  void OnLost();
 
   EventLoop& loop_;
-  h2::FlushQueue& flushes_;
   Logger& log_;
   const std::string socket_;
   const Options options_;
-  std::optional<std::string> cpus_;      // nothing: not known yet
-  std::optional<std::string> settled_;   // what this agent has taken, or refused
-  std::unique_ptr<UnaryClient> client_;  // until the agent goes
-  bool calling_ = false;
-  std::chrono::milliseconds pause_;
-  EventLoop::HandlePtr timer_;  // the next try
-  bool complained_ = false;     // of an agent that cannot be reached
-  bool refusal_told_ = false;   // of the CPUs
+  std::optional<std::string> cpus_;     // nothing: not known yet
+  std::optional<std::string> settled_;  // what this agent has taken, or refused
+  bool refusal_told_ = false;           // of the CPUs
   std::deque<PodEvent> events_;
   std::deque<PodEvent> sending_;
   bool takes_no_events_ = false;  // this agent
   bool events_refusal_told_ = false;
   RateLimit losses_;  // in the log
+  AgentCalls calls_;
 };
 
 }  // namespace resmgr

@@ -96,9 +96,9 @@ class AgentReportsTest : public testing::Test {
   AgentReports reports_{loop_,
                         flushes_,
                         Socket(),
-                        {.first_pause = milliseconds(1),
-                         .longest_pause = milliseconds(4),
-                         .timeout = milliseconds(200),
+                        {.times = {.first_pause = milliseconds(1),
+                                   .longest_pause = milliseconds(4),
+                                   .timeout = milliseconds(200)},
                          .most_events = 100,
                          .on_events = [this](size_t taken, size_t lost) {
                            taken_ += taken;

@@ -57,46 +57,39 @@ bool IsRefusal(const Status& status) {
 
 }  // namespace
 
-NodePublisher::NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, std::string socket,
-                             Options options)
-    : loop_(loop),
-      flushes_(flushes),
-      log_(GetLogger("node")),
-      socket_(std::move(socket)),
-      options_(options),
-      pause_(options.first_pause) {}
+NodePublisher::NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
+                             const AgentCalls::Times& times)
+    : log_(GetLogger("node")),
+      calls_(
+          loop, flushes,
+          {.socket = socket,
+           .times = times,
+           .complaint = fmt::format(
+               "cannot report the policy on the node yet, retrying with the agent at {}", socket),
+           .begin = [this] { Send(); },
+           .lost = [this] { settled_.reset(); }}) {}
 
 void NodePublisher::Show(NodeReport report) {
   wanted_ = std::move(report);
   // The agent may have come this moment, and brought what changed.
-  pause_ = options_.first_pause;
-  if (!trying_) Try();
+  calls_.ForgetFailures();
+  calls_.Begin();
 }
 
-void NodePublisher::Try() {
-  timer_.reset();
-  if (client_ != nullptr && settled_ == wanted_) return;
-  trying_ = true;
-  if (client_ == nullptr) {
-    client_ = std::make_unique<UnaryClient>(loop_, flushes_, socket_);
-    const Status connected = client_->Connect([this](const Status& reason) { TryLater(reason); });
-    if (!connected.ok()) {
-      TryLater(connected);
-      return;
-    }
-  }
-  client_->Call("/v1.Agent/HealthCheck", v1::HealthCheckRequest().SerializeAsString(),
-                options_.timeout, [this](const StatusOr<std::string>& reply) { OnHealth(reply); });
+void NodePublisher::Send() {
+  if (settled_ == wanted_) return;
+  calls_.Call("/v1.Agent/HealthCheck", v1::HealthCheckRequest().SerializeAsString(),
+              [this](const StatusOr<std::string>& reply) { OnHealth(reply); });
 }
 
 void NodePublisher::OnHealth(const StatusOr<std::string>& reply) {
   v1::HealthCheckReply health;
   if (!reply.ok()) {
-    TryLater(reply.status());
+    calls_.Failed(reply.status());
   } else if (!health.ParseFromString(*reply)) {
-    TryLater(Unavailable("the answer is not a v1.HealthCheckReply"));
+    calls_.Failed(Unavailable("the answer is not a v1.HealthCheckReply"));
   } else if (!health.error().empty()) {
-    TryLater(FailedPrecondition("the agent is not well: {}", Printable(health.error())));
+    calls_.Failed(FailedPrecondition("the agent is not well: {}", Printable(health.error())));
   } else {
     Patch(Way::kEachKey);
   }
@@ -111,10 +104,10 @@ void NodePublisher::Patch(Way way) {
     for (const auto& [key, value] : annotations.items())
       Add(request, fmt::format("{}/{}", kAnnotations, Escape(key)), value);
   }
-  client_->Call("/v1.Agent/PatchNode", request.SerializeAsString(), options_.timeout,
-                [this, report = wanted_, way](const StatusOr<std::string>& reply) {
-                  OnPatched(report, way, reply.status());
-                });
+  calls_.Call("/v1.Agent/PatchNode", request.SerializeAsString(),
+              [this, report = wanted_, way](const StatusOr<std::string>& reply) {
+                OnPatched(report, way, reply.status());
+              });
 }
 
 void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& status) {
@@ -126,7 +119,7 @@ void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& s
   // All at once would remove what the node got meanwhile, which the agent does not allow.
   const bool overtaken = status.code() == StatusCode::kPermissionDenied && way == Way::kAllAtOnce;
   if (overtaken || (!status.ok() && !IsRefusal(status))) {
-    TryLater(status);
+    calls_.Failed(status);
     return;
   }
   if (status.ok()) {
@@ -134,23 +127,8 @@ void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& s
   } else {
     log_.Warn("the agent refuses to report the policy on the node: {}", Printable(Message(status)));
   }
-  trying_ = false;
-  complained_ = false;
-  pause_ = options_.first_pause;
   settled_ = report;
-  Try();
-}
-
-void NodePublisher::TryLater(const Status& why) {
-  if (!std::exchange(complained_, true)) {
-    log_.Info("cannot report the policy on the node yet, retrying with the agent at {}: {}",
-              socket_, Printable(Message(why)));
-  }
-  client_.reset();
-  settled_.reset();
-  trying_ = false;
-  timer_ = loop_.After(pause_, [this] { Try(); });
-  pause_ = std::min(pause_ * 2, options_.longest_pause);
+  calls_.Done(true);
 }
 
 }  // namespace resmgr

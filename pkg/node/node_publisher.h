@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "pkg/base/status.h"
-#include "pkg/grpc/unary_client.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
+#include "pkg/node/agent_calls.h"
 #include "pkg/sys/event_loop.h"
 
 namespace resmgr {
@@ -36,21 +36,13 @@ inline constexpr std::string_view kLossesAnnotation =
     "cri-resource-manager.intel.com/policy-losses";
 
 // Shows a report on the node's object by way of the agent (v1.Agent), and again when the agent
-// comes back. An agent that is not there, hangs or fails is tried again, with growing pauses and
-// over a new connection each time, so that nothing piles up; nothing ever waits for it. What it
-// refuses is not tried again before the report changes. Loop's thread only.
+// comes back; nothing ever waits for it. What it refuses is not tried again before the report
+// changes. Loop's thread only.
 class NodePublisher {
  public:
-  struct Options {
-    std::chrono::milliseconds first_pause{250};
-    std::chrono::milliseconds longest_pause{30'000};
-    // The agent gives the API server less.
-    std::chrono::milliseconds timeout{30'000};
-  };
-
-  NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, std::string socket, Options options);
-  NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, std::string socket)
-      : NodePublisher(loop, flushes, std::move(socket), Options()) {}
+  // The agent gives the API server less than this timeout.
+  NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
+                const AgentCalls::Times& times = {.timeout = std::chrono::seconds(30)});
 
   // From now on this is to be shown.
   void Show(NodeReport report);
@@ -58,25 +50,16 @@ class NodePublisher {
  private:
   enum class Way { kEachKey, kAllAtOnce };
 
-  // One try: connect, ask whether the agent is well, patch.
-  void Try();
+  // Asks whether the agent is well, and patches.
+  void Send();
   void OnHealth(const StatusOr<std::string>& reply);
   void Patch(Way way);
   void OnPatched(const NodeReport& report, Way way, const Status& status);
-  void TryLater(const Status& why);
 
-  EventLoop& loop_;
-  h2::FlushQueue& flushes_;
   Logger& log_;
-  const std::string socket_;
-  const Options options_;
   NodeReport wanted_;
-  std::optional<NodeReport> settled_;    // what this agent has taken, or refused
-  std::unique_ptr<UnaryClient> client_;  // from the first step of a try until the agent goes
-  bool trying_ = false;
-  std::chrono::milliseconds pause_;
-  EventLoop::HandlePtr timer_;
-  bool complained_ = false;
+  std::optional<NodeReport> settled_;  // what this agent has taken, or refused
+  AgentCalls calls_;
 };
 
 }  // namespace resmgr
