@@ -15,8 +15,8 @@ CpuLedger::CpuLedger(const Machine& machine, const PoolTree& tree, const CpuSet&
       reserved_(reserved),
       unreserved_(unreserved),
       states_(tree.size()) {
-  UpdateFree(machine.online());
-  UpdateNeeds();
+  UpdateFree(tree.root(), machine.online());
+  UpdateRooms(tree.root(), machine.online());
 }
 
 void CpuLedger::Give(const Share& share) {
@@ -31,8 +31,11 @@ void CpuLedger::Take(const Share& share) {
 
 void CpuLedger::Count(const Share& share, int sign) {
   CountOwn(share, share.pool, sign);
-  if (!share.exclusive.empty()) UpdateFree(share.exclusive);
-  UpdateNeeds();
+  CountNeed(share, share.pool, -1, sign);
+  if (!share.exclusive.empty()) UpdateFree(tree_.root(), share.exclusive);
+  UpdateSpareAround(share.pool);
+  UpdateRoomsAround(share.pool, -1);
+  if (!share.exclusive.empty()) UpdateRooms(tree_.root(), share.exclusive);
 }
 
 void CpuLedger::CountOwn(const Share& share, int pool, int sign) {
@@ -42,51 +45,50 @@ void CpuLedger::CountOwn(const Share& share, int pool, int sign) {
   if (share.shares) state.users += sign;
 }
 
-void CpuLedger::Move(const Share& share, int to) {
-  CountOwn(share, share.pool, -1);
-  CountOwn(share, to, 1);
-  // Children come before their parents. For what lies around both pools nothing but the whole CPUs
-  // that can be spared may change, and rooms are bounded from above.
-  const auto [lower, upper] = std::minmax(share.pool, to);
-  const int sign = to < share.pool ? 1 : -1;
-  int highest = lower;
-  for (int id = lower; id != upper; id = tree_.at(id).parent) {
+// In this pool and those around it, but for `end` and those around that.
+void CpuLedger::CountNeed(const Share& share, int pool, int end, int sign) {
+  for (int id = pool; id != end; id = tree_.at(id).parent) {
     State& state = states_[IndexOf(id)];
     state.need += sign * share.shared;
     if (share.shares) state.users_below += sign;
-    highest = id;
   }
-  for (int id = lower; id >= 0; id = tree_.at(id).parent)
+}
+
+void CpuLedger::Move(const Share& share, int to) {
+  CountOwn(share, share.pool, -1);
+  CountOwn(share, to, 1);
+  // Children come before their parents. What lies around both pools needs what it needed before.
+  const auto [lower, upper] = std::minmax(share.pool, to);
+  CountNeed(share, lower, upper, to < share.pool ? 1 : -1);
+  UpdateSpareAround(lower);
+  UpdateRoomsAround(lower, upper);
+}
+
+// Of the pool and those below it, when these CPUs changed hands.
+void CpuLedger::UpdateFree(int pool, const CpuSet& changed) {
+  const Pool& place = tree_.at(pool);
+  if (!place.sharable.Intersects(changed)) return;
+  for (const int child : place.children)
+    UpdateFree(child, changed);
+  State& state = states_[IndexOf(pool)];
+  state.free = place.sharable - exclusive_;
+  state.free_count = state.free.size();
+  state.direct_free = place.direct.CountCommon(state.free);
+  UpdateSpare(pool);
+}
+
+// The same of their rooms.
+void CpuLedger::UpdateRooms(int pool, const CpuSet& changed) {
+  const Pool& place = tree_.at(pool);
+  if (!place.sharable.Intersects(changed)) return;
+  UpdateRoomsBelow(pool);
+  for (const int child : place.children)
+    UpdateRooms(child, changed);
+}
+
+void CpuLedger::UpdateSpareAround(int pool) {
+  for (int id = pool; id >= 0; id = tree_.at(id).parent)
     UpdateSpare(id);
-  for (int id = highest; id >= tree_.FirstBelow(highest); --id)
-    UpdateRoom(id);
-}
-
-void CpuLedger::UpdateFree(const CpuSet& changed) {
-  for (const Pool& pool : tree_.pools()) {
-    if (!pool.sharable.Intersects(changed)) continue;
-    State& state = states_[static_cast<size_t>(pool.id)];
-    state.free = pool.sharable - exclusive_;
-    state.free_count = state.free.size();
-    state.direct_free = pool.direct.CountCommon(state.free);
-  }
-}
-
-void CpuLedger::UpdateNeeds() {
-  // Children come before their parents.
-  for (State& state : states_) {
-    state.need = state.own_shared;
-    state.users_below = state.users;
-  }
-  for (const Pool& pool : tree_.pools()) {
-    UpdateSpare(pool.id);
-    if (pool.parent < 0) continue;
-    State& parent = states_[IndexOf(pool.parent)];
-    parent.need += Of(pool.id).need;
-    parent.users_below += Of(pool.id).users_below;
-  }
-  for (int id = tree_.root(); id >= 0; --id)
-    UpdateRoom(id);
 }
 
 // When it is known of its children, and what the pool needs.
@@ -106,6 +108,22 @@ void CpuLedger::UpdateRoom(int pool) {
   if (const int parent = tree_.at(pool).parent; parent >= 0) {
     state.room = std::min(state.room, Of(parent).room);
   }
+}
+
+// When the needs of this pool and those around it changed, but for `end` and those around that.
+void CpuLedger::UpdateRoomsAround(int pool, int end) {
+  if (pool == end) return;
+  UpdateRoomsAround(tree_.at(pool).parent, end);
+  UpdateRoomsBelow(pool);
+}
+
+// Most pools below one have less room than it has, whatever that is.
+void CpuLedger::UpdateRoomsBelow(int pool) {
+  const int64_t before = Room(pool);
+  UpdateRoom(pool);
+  if (Room(pool) == before) return;
+  for (const int child : tree_.at(pool).children)
+    UpdateRoomsBelow(child);
 }
 
 // What is beyond the needs of the pool, `extra` included; below 0 where they are not met.

@@ -49,7 +49,9 @@ class CpuLedger {
   int FreeCpus(int pool) const { return Of(pool).free_count; }
   // Where containers of the pool share; empty when they cannot.
   const CpuSet& SharedSet(int pool) const { return Lends(pool) ? reserved_ : Of(pool).free; }
-  bool CanShare(int pool) const { return !SharedSet(pool).empty(); }
+  bool CanShare(int pool) const {
+    return FreeCpus(pool) > 0 || (Lends(pool) && !reserved_.empty());
+  }
   // The root's sharing containers are on reserved CPUs.
   bool Lends(int pool) const { return pool == tree_.root() && Of(pool).free_count == 0; }
   CpuSet FreeIsolated(int pool) const { return tree_.at(pool).isolated - exclusive_; }
@@ -100,9 +102,13 @@ class CpuLedger {
   const State& Of(int pool) const { return states_[static_cast<size_t>(pool)]; }
   void Count(const Share& share, int sign);
   void CountOwn(const Share& share, int pool, int sign);
-  void UpdateFree(const CpuSet& changed);
-  void UpdateNeeds();
+  void CountNeed(const Share& share, int pool, int end, int sign);
+  void UpdateFree(int pool, const CpuSet& changed);
+  void UpdateRooms(int pool, const CpuSet& changed);
+  void UpdateSpareAround(int pool);
   void UpdateSpare(int pool);
+  void UpdateRoomsAround(int pool, int end);
+  void UpdateRoomsBelow(int pool);
   void UpdateRoom(int pool);
   int64_t Unneeded(int pool, int64_t extra) const;
   // What containers of the pool may ask for beside what is exclusive.

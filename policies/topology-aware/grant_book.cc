@@ -227,7 +227,7 @@ void GrantBook::AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys,
                              std::vector<SharedChange>& shared) const {
   const CpuSet changed = (before | cpus_.exclusive()) - (before & cpus_.exclusive());
   if (changed.empty()) return;
-  const std::set<ContainerKey> known = keys;
+  std::vector<ContainerKey> parts;
   for (const Pool& pool : tree_.pools()) {
     const std::vector<Sharer>& sharers = sharers_[static_cast<size_t>(pool.id)];
     if (sharers.empty() || !pool.sharable.Intersects(changed)) continue;
@@ -235,13 +235,14 @@ void GrantBook::AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys,
     change.containers.reserve(sharers.size());
     for (const auto& [key, fraction] : sharers) {
       if (part_sharers_.contains(key)) {
-        keys.insert(key);
-      } else if (!known.contains(key)) {
+        parts.push_back(key);
+      } else if (!keys.contains(key)) {
         change.containers.push_back(key);
       }
     }
     if (!change.containers.empty()) shared.push_back(std::move(change));
   }
+  keys.insert(parts.begin(), parts.end());
 }
 
 int64_t GrantBook::ReservedRoom() const {

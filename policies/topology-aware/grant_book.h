@@ -143,7 +143,7 @@ class GrantBook {
   // Adds those of all pools below this one.
   void AddSharersBelow(int pool, std::vector<Sharer>& sharers) const;
   std::vector<ContainerKey> NextToMakeRoom(int pool) const;
-  void MoveTo(ContainerKey key, int pool);
+  void MoveTo(ContainerKey key, Grant& grant, int pool);
   void ForgetOldMoves();
   void Count(ContainerKey key, const Grant& grant, bool give);
   void CountHugeOf(Grant& grant);

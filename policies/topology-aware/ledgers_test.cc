@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <random>
 #include <utility>
 #include <vector>
@@ -125,6 +126,57 @@ TEST_F(CpuLedgerTest, AfterMovesItIsAsIfEachHadBeenThereFromTheStart) {
       ASSERT_EQ(ledger_.Sliceable(pool.id, 100), fresh.Sliceable(pool.id, 100)) << pool.name;
       ASSERT_EQ(ledger_.Members(pool.id), fresh.Members(pool.id)) << pool.name;
       ASSERT_EQ(ledger_.OwnShared(pool.id), fresh.OwnShared(pool.id)) << pool.name;
+    }
+  }
+}
+
+// By the definitions, from all that is given.
+void ExpectRooms(const PoolTree& tree, const CpuLedger& ledger,
+                 const std::vector<CpuLedger::Share>& shares) {
+  std::vector<int64_t> rooms(tree.size());
+  for (int id = tree.root(); id >= 0; --id) {
+    const Pool& pool = tree.at(id);
+    CpuSet free = pool.sharable;
+    int64_t need = 0;
+    for (const CpuLedger::Share& share : shares) {
+      free -= share.exclusive;
+      if (tree.IsAncestorOrSelf(id, share.pool)) need += share.shared;
+    }
+    int64_t& room = rooms[IndexOf(id)];
+    room = int64_t{1000} * free.size() - need;
+    if (pool.parent >= 0) room = std::min(room, rooms[IndexOf(pool.parent)]);
+    ASSERT_EQ(ledger.Free(id), free) << pool.name;
+    ASSERT_EQ(ledger.Room(id), room) << pool.name;
+  }
+}
+
+// Nothing but what a change touches is counted anew.
+TEST_F(CpuLedgerTest, AfterAnyChangesItIsAsIfTheRestHadComeInAnotherOrder) {
+  std::mt19937_64 random(2);
+  std::vector<CpuLedger::Share> shares;
+  for (int step = 0; step < 1000; ++step) {
+    if (!shares.empty() && (random() % 2 == 0 || shares.size() > 12)) {
+      const size_t index = random() % shares.size();
+      ledger_.Take(shares[index]);
+      shares.erase(shares.begin() + static_cast<std::ptrdiff_t>(index));
+    } else {
+      CpuLedger::Share share = {.pool = static_cast<int>(random() % tree_.size())};
+      for (const int cpu : ledger_.Free(share.pool)) {
+        if (step % 3 == 0 && random() % 3 == 0) share.exclusive.Add(cpu);
+      }
+      share.shared = static_cast<int64_t>(random() % 3) * 700;
+      share.shares = share.exclusive.empty() || share.shared > 0;
+      ledger_.Give(share);
+      shares.push_back(share);
+    }
+    ExpectRooms(tree_, ledger_, shares);
+    CpuLedger fresh(machine_, tree_, test::Cpus("0"));
+    for (auto share = shares.rbegin(); share != shares.rend(); ++share)
+      fresh.Give(*share);
+    for (const auto& pool : tree_.pools()) {
+      ASSERT_EQ(ledger_.Excess(pool.id), fresh.Excess(pool.id)) << pool.name;
+      ASSERT_EQ(ledger_.Sliceable(pool.id, 100), fresh.Sliceable(pool.id, 100)) << pool.name;
+      ASSERT_EQ(ledger_.CanShare(pool.id), !ledger_.SharedSet(pool.id).empty()) << pool.name;
     }
   }
 }

@@ -73,26 +73,35 @@ bool IsPacked(const GrantBook& book, const Need& need) {
   return 2 * book.cpus().Room(root) < int64_t{1000} * book.tree().at(root).sharable.size();
 }
 
-int64_t PackingScore(const GrantBook& book, const Need& need, int count, int pool) {
-  const CpuLedger& cpus = book.cpus();
-  if (need.cpu_class != CpuClass::kExclusive) {
-    // One that asks for nothing runs all the same.
-    const int64_t asked = cpus.OwnShared(pool) + kAskedForAtLeast * cpus.Members(pool);
-    return static_cast<int64_t>(1e6 * cpus.FreeCpus(pool) / static_cast<double>(asked + 1000));
-  }
-  const PoolTree& tree = book.tree();
-  const Pool& place = tree.at(pool);
+int64_t Packer::Score(int pool) {
+  if (!packed_) return 0;
+  if (need_.cpu_class == CpuClass::kExclusive) return ScoreExclusive(pool);
+  const CpuLedger& cpus = book_.cpus();
+  // One that asks for nothing runs all the same.
+  const int64_t asked = cpus.OwnShared(pool) + kAskedForAtLeast * cpus.Members(pool);
+  return static_cast<int64_t>(1e6 * cpus.FreeCpus(pool) / static_cast<double>(asked + 1000));
+}
+
+int64_t Packer::ScoreExclusive(int pool) {
+  const CpuLedger& cpus = book_.cpus();
   // Rule kClassRoom chooses among those that have enough isolated ones.
-  if (need.isolated && cpus.FreeIsolated(pool).size() >= count) return 1;
-  // Containers that move inside of the pool of their memory lose nothing of it.
-  const int around = place.near_memory ? place.memory_pool : pool;
-  const int spare = cpus.Sliceable(around, need.fraction);
-  const int64_t lost = std::max(count - spare, 0);
+  if (need_.isolated && cpus.FreeIsolated(pool).size() >= count_) return 1;
   int64_t left = 0;
-  for (int id = pool; id >= 0; id = tree.at(id).parent)
-    left += std::max(cpus.FreeCpus(id) - count, 0);
+  for (int id = pool; id >= 0; id = book_.tree().at(id).parent)
+    left += std::max(cpus.FreeCpus(id) - count_, 0);
   constexpr int64_t kMostLeft = int64_t{1} << 32;
-  return -(lost * kMostLeft + left);
+  return -(Lost(pool) * kMostLeft + left);
+}
+
+// By sharing containers. Those that move inside of the pool of their memory lose nothing of it.
+int64_t Packer::Lost(int pool) {
+  const Pool& place = book_.tree().at(pool);
+  const int around = place.near_memory ? place.memory_pool : pool;
+  if (around != around_) {
+    around_ = around;
+    lost_ = std::max(count_ - book_.cpus().Sliceable(around, need_.fraction), 0);
+  }
+  return lost_;
 }
 
 std::vector<CpuSet> FewestParts(const PoolTree& tree, const CpuSet& from, int pool, int count) {

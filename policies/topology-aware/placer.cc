@@ -8,17 +8,13 @@
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/bytes_text.h"
 #include "pkg/base/count_text.h"
-#include "policies/topology-aware/packing.h"
+#include "policies/topology-aware/best_pools.h"
 
 namespace resmgr {
 namespace {
 
-// Candidates that are remembered for explain, and pools that a refusal names.
-constexpr size_t kKeptCandidates = 8;
-
-bool BetterFirst(const PoolScore& a, const PoolScore& b) {
-  return Compare(a, b).order > 0;
-}
+// Pools that a refusal names.
+constexpr size_t kNamedPools = 8;
 
 }  // namespace
 
@@ -200,9 +196,8 @@ void Placer::KeepMemory(const Grant& held, Grant& grant) const {
 }
 
 std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
-  std::vector<PoolScore> best;
-  best.reserve(kKeptCandidates + 1);
-  const bool packed = IsPacked(book_, demand.need);
+  BestPools best;
+  Packer packer(book_, demand.need, ExclusiveCount(demand.need));
   // Children come before their parents, so pools that have the same memory follow each other.
   PoolScore memory;
   const Pool* scored = nullptr;
@@ -213,38 +208,49 @@ std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
       memory = ScoreMemory(demand.need, pool.id);
       scored = &pool;
     }
-    const PoolScore score = ScoreBeside(memory, demand, pool.id, packed);
-    if (best.size() == kKeptCandidates && !BetterFirst(score, best.back())) continue;
-    best.insert(std::ranges::upper_bound(best, score, BetterFirst), score);
-    if (best.size() > kKeptCandidates) best.pop_back();
+    PoolScore& score = best.Next() = memory;
+    ScoreBeside(demand, pool.id, score);
+    if (ScoreRoom(demand.need, packer, best.Worst(), score)) best.KeepNext();
   }
-  return best;
+  return best.Get();
 }
 
 PoolScore Placer::Score(const Demand& demand, int pool) const {
-  return ScoreBeside(ScoreMemory(demand.need, pool), demand, pool, IsPacked(book_, demand.need));
+  PoolScore score = ScoreMemory(demand.need, pool);
+  ScoreBeside(demand, pool, score);
+  Packer packer(book_, demand.need, ExclusiveCount(demand.need));
+  ScoreRoom(demand.need, packer, nullptr, score);
+  return score;
 }
 
-// All rules but those of its memory, whose numbers are there already.
-PoolScore Placer::ScoreBeside(const PoolScore& memory, const Demand& demand, int pool,
-                              bool packed) const {
-  PoolScore score = memory;
+// Rules before kPacking but for those of its memory, whose numbers are there already.
+void Placer::ScoreBeside(const Demand& demand, int pool, PoolScore& score) const {
   score.pool = pool;
   ScoreHints(demand, score);
-  const bool memory_fits = memory[PoolRule::kFits] > 0;
+  const bool memory_fits = score[PoolRule::kFits] > 0;
   const bool hints_fit = !demand.strict_hints || score[PoolRule::kHints] > 0;
-  score[PoolRule::kFits] = CpusFit(demand, pool) && memory_fits && hints_fit ? 1 : 0;
+  score[PoolRule::kFits] = memory_fits && hints_fit && CpusFit(demand, pool) ? 1 : 0;
   if (!demand.affinities.empty()) {
     score[PoolRule::kAffinity] = demand.affinities[static_cast<size_t>(pool)];
   }
   ScoreBurst(demand.need, score);
-  ScoreClass(demand.need, score);
-  if (packed && score[PoolRule::kFits] > 0) {
-    score[PoolRule::kPacking] = PackingScore(book_, demand.need, ExclusiveCount(demand.need), pool);
-  }
+  ScoreKind(demand.need, score);
   score[PoolRule::kDeeper] = book_.tree().at(pool).depth;
-  score[PoolRule::kFirst] = -pool;
-  return score;
+}
+
+// Rules from kPacking on. Where there is another pool, they are counted no further than shows that
+// this one is not better: then false.
+bool Placer::ScoreRoom(const Need& need, Packer& packer, const PoolScore* other,
+                       PoolScore& score) const {
+  const std::strong_ordering stronger =
+      other == nullptr ? std::strong_ordering::greater
+                       : Compare(score, *other, PoolRule::kFits, PoolRule::kDeeper).order;
+  if (stronger < 0) return false;
+  if (score[PoolRule::kFits] > 0) score[PoolRule::kPacking] = packer.Score(score.pool);
+  if (stronger == 0 && score[PoolRule::kPacking] < (*other)[PoolRule::kPacking]) return false;
+  ScoreClass(need, score);
+  score[PoolRule::kFirst] = -score.pool;
+  return stronger > 0 || Compare(score, *other, PoolRule::kPacking).order > 0;
 }
 
 // As Score, by what it needs beyond what it has: nothing but room up to its limits.
@@ -347,6 +353,16 @@ void Placer::ScoreBurst(const Need& need, PoolScore& score) const {
   score[PoolRule::kUnlimitedLevel] = pool.level <= need.unlimited_level && finer_below ? 1 : 0;
 }
 
+// Of exclusive CPUs.
+void Placer::ScoreKind(const Need& need, PoolScore& score) const {
+  if (need.cpu_class != CpuClass::kExclusive) return;
+  const CpuLedger& cpus = book_.cpus();
+  if (need.isolated_explicit) {
+    score[PoolRule::kIsolated] = cpus.FreeIsolated(score.pool).size() >= need.full ? 1 : 0;
+  }
+  score[PoolRule::kPriority] = finder_.PriorityScore(need, cpus.Free(score.pool));
+}
+
 void Placer::ScoreClass(const Need& need, PoolScore& score) const {
   const CpuLedger& cpus = book_.cpus();
   if (need.cpu_class != CpuClass::kExclusive) {
@@ -355,12 +371,10 @@ void Placer::ScoreClass(const Need& need, PoolScore& score) const {
     return;
   }
   const int isolated = need.isolated ? cpus.FreeIsolated(score.pool).size() : 0;
-  const bool enough = isolated >= need.full;
-  score[PoolRule::kIsolated] = need.isolated_explicit && enough ? 1 : 0;
-  score[PoolRule::kPriority] = finder_.PriorityScore(need, cpus.Free(score.pool));
   // Enough isolated CPUs are better than any number of ordinary ones.
-  score[PoolRule::kClassRoom] =
-      isolated > 0 && enough ? CpuSet::kBits + isolated : cpus.Sliceable(score.pool, need.fraction);
+  score[PoolRule::kClassRoom] = isolated > 0 && isolated >= need.full
+                                    ? CpuSet::kBits + isolated
+                                    : cpus.Sliceable(score.pool, need.fraction);
 }
 
 bool Placer::CpusFit(const Demand& demand, int pool) const {
@@ -417,7 +431,7 @@ Status Placer::Shortage(const Demand& demand) const {
   const std::string levels = Levels(need, asked);
   asked.clear();
   for (const Pool& pool : tree.pools()) {
-    if (asked.size() < kKeptCandidates && IsNear(demand, pool.id)) asked.push_back(pool.id);
+    if (asked.size() < kNamedPools && IsNear(demand, pool.id)) asked.push_back(pool.id);
   }
   if (asked.empty()) {
     return ResourceExhausted("{}, but no pool is near to all its devices and volumes ({})", what,

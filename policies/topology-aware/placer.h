@@ -14,6 +14,7 @@
 #include "policies/topology-aware/exclusive_finder.h"
 #include "policies/topology-aware/grant_book.h"
 #include "policies/topology-aware/need.h"
+#include "policies/topology-aware/packing.h"
 #include "policies/topology-aware/pool_score.h"
 
 namespace resmgr {
@@ -73,9 +74,11 @@ class Placer {
   int PoolForFraction(const Need& need, int pool, const CpuSet& exclusive) const;
   std::vector<PoolScore> Candidates(const Demand& demand) const;
   void ScoreHints(const Demand& demand, PoolScore& score) const;
-  PoolScore ScoreBeside(const PoolScore& memory, const Demand& demand, int pool, bool packed) const;
+  void ScoreBeside(const Demand& demand, int pool, PoolScore& score) const;
+  bool ScoreRoom(const Need& need, Packer& packer, const PoolScore* other, PoolScore& score) const;
   PoolScore ScoreMemory(const Need& need, int pool) const;
   void ScoreBurst(const Need& need, PoolScore& score) const;
+  void ScoreKind(const Need& need, PoolScore& score) const;
   void ScoreClass(const Need& need, PoolScore& score) const;
   bool CpusFit(const Demand& demand, int pool) const;
   StatusOr<Grant> PlaceUnpooled(const Demand& demand) const;

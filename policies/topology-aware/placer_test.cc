@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/topology-aware/placer.h"
 
+#include <algorithm>
+#include <random>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,6 +76,54 @@ TEST_F(PlacerTest, StrictHintsRefuseNoSharingContainerForCpuTime) {
   }
   EXPECT_THAT(Refusal(Strict(demand, test::Cpus("500"))),
               HasSubstr("needs 20000m of shared CPUs, but no pool is near"));
+}
+
+Demand SomeDemand(std::mt19937_64& random) {
+  Demand demand;
+  Need& need = demand.need;
+  need.packing = random() % 2 == 0 ? Packing::kAuto : Packing::kTight;
+  if (random() % 2 == 0) {
+    need.cpu_class = CpuClass::kExclusive;
+    need.full = 1 + static_cast<int>(random() % 6);
+    if (random() % 4 == 0) need.fraction = 500;
+    return demand;
+  }
+  need.fraction = static_cast<int64_t>(random() % 4) * 600;
+  if (random() % 2 == 0) need.cpu_limit = 2 * need.fraction;
+  need.unlimited = random() % 4 == 0;
+  return demand;
+}
+
+// Of most pools no more is counted than shows that they are not among the best.
+TEST(PlacerCandidatesTest, AreTheBestOfAllPoolsByAllRules) {
+  const Machine machine = test::MakeMachine({.packages = 2, .nodes = 2, .l3s = 4, .cores = 16});
+  std::mt19937_64 random(1);
+  for (int run = 0; run < 5; ++run) {
+    GrantBook book(machine, machine.online(), test::Cpus("0"), true);
+    const Placer placer(book);
+    for (uint64_t step = 0; step < 200; ++step) {
+      const Demand demand = SomeDemand(random);
+      std::vector<PoolScore> all;
+      for (const Pool& pool : book.tree().pools())
+        all.push_back(placer.Score(demand, pool.id));
+      std::ranges::sort(
+          all, [](const PoolScore& a, const PoolScore& b) { return Compare(a, b).order > 0; });
+      const StatusOr<Grant> grant = placer.Place(demand);
+      if (step % 3 == 2) book.Take(static_cast<ContainerKey>(random() % step));
+      if (!grant.ok()) continue;
+      ASSERT_EQ(grant->candidates.size(), 8U);
+      for (size_t i = 0; i < grant->candidates.size(); ++i) {
+        ASSERT_EQ(grant->candidates[i].pool, all[i].pool) << i;
+        ASSERT_EQ(Compare(grant->candidates[0], grant->candidates[i]).rule,
+                  Compare(all[0], all[i]).rule);
+      }
+      if (step % 3 == 2) continue;
+      const CpuSet granted = grant->exclusive;
+      book.Give(static_cast<ContainerKey>(step), *grant);
+      book.MakeRoom(granted);
+      book.MoveBack();
+    }
+  }
 }
 
 }  // namespace

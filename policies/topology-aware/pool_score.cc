@@ -43,13 +43,6 @@ std::string_view ToString(PoolRule rule) {
   return "";
 }
 
-PoolComparison Compare(const PoolScore& a, const PoolScore& b) {
-  for (size_t i = 0; i < kPoolRules; ++i) {
-    if (a.keys[i] != b.keys[i]) return {a.keys[i] <=> b.keys[i], static_cast<PoolRule>(i)};
-  }
-  return {std::strong_ordering::equal, PoolRule::kFirst};
-}
-
 std::vector<int64_t> AffinityScores(const PoolTree& tree, const std::vector<int64_t>& weights) {
   // With 4^depth as the unit, no step of three quarters ever has a rest.
   int64_t unit = 1;

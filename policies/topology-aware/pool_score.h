@@ -52,7 +52,15 @@ struct PoolComparison {
   std::strong_ordering order;  // greater: the first pool is better
   PoolRule rule;               // that decided
 };
-PoolComparison Compare(const PoolScore& a, const PoolScore& b);
+// By the rules from `first` to `last`. Here, where pools are compared most of the time spent on a
+// decision, the compiler knows which rules these are.
+inline PoolComparison Compare(const PoolScore& a, const PoolScore& b,
+                              PoolRule first = PoolRule::kFits, PoolRule last = PoolRule::kFirst) {
+  for (auto i = static_cast<size_t>(first); i <= static_cast<size_t>(last); ++i) {
+    if (a.keys[i] != b.keys[i]) return {a.keys[i] <=> b.keys[i], static_cast<PoolRule>(i)};
+  }
+  return {std::strong_ordering::equal, last};
+}
 
 // For each pool the sum over all pools above and below of weight x 0.75^distance, from one weight
 // for each pool; in a unit in which all of these are whole numbers.

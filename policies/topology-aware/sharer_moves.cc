@@ -19,9 +19,9 @@ std::vector<ContainerKey> GrantBook::MakeRoom(const CpuSet& granted) {
       const std::vector<ContainerKey> keys = NextToMakeRoom(pool.id);
       if (keys.empty()) break;
       for (const ContainerKey key : keys) {
-        const Grant& grant = grants_.at(key);
+        Grant& grant = grants_.at(key);
         moves_.push_back({key, grant.pool, pool.parent, grant.need.fraction});
-        MoveTo(key, pool.parent);
+        MoveTo(key, grant, pool.parent);
         moved.push_back(key);
       }
     }
@@ -73,8 +73,7 @@ std::vector<ContainerKey> GrantBook::NextToMakeRoom(int pool) const {
   return keys;
 }
 
-void GrantBook::MoveTo(ContainerKey key, int pool) {
-  Grant& grant = grants_.at(key);
+void GrantBook::MoveTo(ContainerKey key, Grant& grant, int pool) {
   cpus_.Move(ShareOf(grant), pool);
   RemoveSharer(key, grant.pool);
   AddSharer(key, grant.need.fraction, pool);
@@ -90,12 +89,14 @@ std::vector<ContainerKey> GrantBook::MoveBack() {
     const Move move = moves_[i];
     // Asked first, since hardly any finds its room again.
     if (!cpus_.HasRoomBelow(move.to, move.from, move.fraction)) continue;
-    const Grant* const grant = Find(move.key);
-    if (grant != nullptr && grant->pool != move.to) continue;
+    const auto found = grants_.find(move.key);
+    const bool gone = found == grants_.end();
+    if (!gone && found->second.pool != move.to) continue;
     moves_.erase(moves_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (grant == nullptr || grant->need.fraction != move.fraction || !grant->need.Shares())
-      continue;
-    MoveTo(move.key, move.from);
+    if (gone) continue;
+    Grant& grant = found->second;
+    if (grant.need.fraction != move.fraction || !grant.need.Shares()) continue;
+    MoveTo(move.key, grant, move.from);
     moved.push_back(move.key);
   }
   return moved;
