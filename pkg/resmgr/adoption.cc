@@ -395,7 +395,9 @@ class Adopter {
 
   // The list shows the outcome of a creation whose answer is still to come.
   bool BeingCreated(const PodRecord& pod, const RuntimeContainer& reported) const {
-    return std::any_of(pod.containers.begin(), pod.containers.end(), [&](ContainerKey key) {
+    const auto attempts = pod.attempts.find(PodRecord::NameHash(reported.name));
+    if (attempts == pod.attempts.end()) return false;
+    return std::ranges::any_of(attempts->second, [&](ContainerKey key) {
       const Container& other = store_.Find(key)->container;
       return other.state == ContainerState::kCreating && other.name == reported.name &&
              other.attempt == reported.attempt;
