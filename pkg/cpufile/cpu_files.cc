@@ -220,10 +220,12 @@ void CpuFiles::Write(const std::string& name, Entry& entry) {
 
 void CpuFiles::OnRemoved(const Act& act) {
   none_.erase(act.container.id);
-  const std::string name = DirectoryOf(act.container);
+  if (entries_.empty()) {
+    renamed_.erase(act.container.id);
+    return;
+  }
+  const auto entry = entries_.find(DirectoryOf(act.container));
   renamed_.erase(act.container.id);
-  if (entries_.empty()) return;
-  const auto entry = entries_.find(name);
   if (entry == entries_.end()) return;
   // Another one has its name.
   const ContainerId& holder = entry->second.holder;
