@@ -2,6 +2,7 @@
 #include "pkg/audit/creation_watch.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 

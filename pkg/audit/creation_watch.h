@@ -4,11 +4,12 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
+
+#include <absl/container/flat_hash_map.h>
 
 #include "pkg/audit/cgroup_reader.h"
 #include "pkg/model/container.h"
@@ -62,7 +63,7 @@ class CreationWatch final : public Observer {
 
   const Options options_;
   bool on_ = true;
-  std::map<ContainerKey, int> created_;  // how often they were not started yet
+  absl::flat_hash_map<ContainerKey, int> created_;  // how often they were not started yet
   EventLoop::HandlePtr timer_;
   std::shared_ptr<Look> look_;  // under way
   OffLoop reading_;

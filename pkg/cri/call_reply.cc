@@ -145,8 +145,8 @@ bool Call::Settle(const GrpcStatus& status) {
   if (aliased_ != nullptr && code == 0) aliased_->OnReply(message);
   if (!LookedAt()) return true;
   Outcome outcome = ReadOutcome(method_.operation, code, message);
-  outcome.message = status.message;
-  return reading_->stages->call.OnReply(outcome);
+  if (code != 0) outcome.message = status.message;
+  return reading_->stages->call.OnReply(std::move(outcome));
 }
 
 void Call::OnReplySeen() {

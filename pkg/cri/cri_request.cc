@@ -12,7 +12,7 @@ bool CriRequest::Read(std::string_view message) {
   switch (request_.operation()) {
     case Operation::kCreateContainer:
       if (!ReadCreate(request_.body.emplace<CreateRequest>())) return false;
-      request_.files = parts_.files;
+      request_.files = std::move(parts_.files);
       return true;
     case Operation::kUpdateContainerResources:
       return ReadUpdate(message);

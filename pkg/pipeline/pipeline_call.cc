@@ -267,9 +267,9 @@ void PipelineCall::Fail(Status status) {
   TakeAnswer(Answer::kFailed);
 }
 
-bool PipelineCall::OnReply(const Outcome& outcome) {
+bool PipelineCall::OnReply(Outcome outcome) {
   phase_ = Phase::kReplying;
-  outcome_ = outcome;
+  outcome_ = std::move(outcome);
   outcome_.sent = &adjustment_;
   return PassReply();
 }
@@ -362,7 +362,7 @@ void PipelineCall::KeepOwners() {
   if (operation == Operation::kRemoveContainer && outcome_.ok() && !pipeline_.owners_.empty()) {
     pipeline_.owners_.Forget(request_->container_id.value());
   }
-  if (!outcome_.ok()) return;
+  if ((owners_.empty() && left_out_.empty()) || !outcome_.ok()) return;
   const bool creates = operation == Operation::kCreateContainer;
   const std::string_view id = creates ? outcome_.id : request_->container_id.value();
   pipeline_.owners_.Add(id, std::move(owners_));

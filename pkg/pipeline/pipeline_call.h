@@ -63,7 +63,7 @@ class PipelineCall {
   // Asks the stages that the pipeline has now. The request outlives the call.
   void Start(Request& request);
   // The reply is here, once after the request was forwarded. True: the client may get it now.
-  bool OnReply(const Outcome& outcome);
+  bool OnReply(Outcome outcome);
   // After a decision that was no refusal: the request cannot be forwarded after all. All stages
   // roll back.
   void RollBack();

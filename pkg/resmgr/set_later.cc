@@ -44,8 +44,10 @@ void ResourceManager::Impl::CreationSent(ContainerKey key, const Adjustment& sen
 void ResourceManager::Impl::TakeSentCreation(ContainerRecord& record, const Adjustment& sent) {
   NoteCalled(record);
   if (record.push) TakeSent(sent.values, *record.push->applied, record.container.set_later);
-  AskedTexts texts = TextsBefore(sent, record.container.labels, record.container.annotations);
-  if (!texts.empty()) record.texts = std::make_unique<AskedTexts>(std::move(texts));
+  if (sent.wide() != nullptr) {
+    AskedTexts texts = TextsBefore(sent, record.container.labels, record.container.annotations);
+    if (!texts.empty()) record.texts = std::make_unique<AskedTexts>(std::move(texts));
+  }
   pusher_.TakeSetLater(record);
 }
 

@@ -28,6 +28,12 @@ void AddNonEmpty(uint32_t field, std::string_view text, FieldWriter& out) {
   if (!text.empty()) out.Bytes(field, text);
 }
 
+// Mostly empty: a text is made of the others only.
+template <typename Tag>
+void AddNonEmpty(uint32_t field, const IdSet<Tag>& set, FieldWriter& out) {
+  if (!set.empty()) out.Bytes(field, set.ToString());
+}
+
 void AddResources(uint32_t field, const LinuxResources& resources, FieldWriter& out) {
   const size_t begin = out.Begin(field);
   Add(1, resources.cpu_period, out);
@@ -61,8 +67,8 @@ void AddRequirements(uint32_t field, const Requirements& requirements, FieldWrit
 void AddHint(uint32_t field, const LocalityHint& hint, FieldWriter& out) {
   const size_t begin = out.Begin(field);
   AddNonEmpty(1, hint.source, out);
-  AddNonEmpty(2, hint.cpus.ToString(), out);
-  AddNonEmpty(3, hint.nodes.ToString(), out);
+  AddNonEmpty(2, hint.cpus, out);
+  AddNonEmpty(3, hint.nodes, out);
   out.End(begin);
 }
 
@@ -188,11 +194,12 @@ Requirements Decode(const state::Requirements& in) {
           .memory_of_pod = in.memory_of_pod()};
 }
 
-CpuSet SharedOfItsSize(const Container& container) {
+bool SharesOfItsSize(const Container& container) {
   const MilliCpu request = container.requirements.cpu_request;
-  const CpuSet cpus = container.placement.cpus.value_or(CpuSet());
-  const bool own = container.placement.exclusive.size() == cpus.size();
-  return request.IsWhole() && cpus.size() == request.Whole() && !own ? cpus : CpuSet();
+  const Placement& placement = container.placement;
+  if (!request.IsWhole() || !placement.cpus) return false;
+  const int size = placement.cpus->size();
+  return size == request.Whole() && placement.exclusive.size() != size;
 }
 
 NumbersSetLater Decode(const state::SetLater& in) {
@@ -245,7 +252,7 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out,
   FieldWriter fields(out);
   AddResources(1, container.requested, fields);
   AddRequirements(2, container.requirements, fields);
-  if (!placement.exclusive.empty()) fields.Bytes(3, placement.exclusive.ToString());
+  AddNonEmpty(3, placement.exclusive, fields);
   Add(4, placement.cpu_shares, fields);
   Add(5, placement.cpu_quota, fields);
   Add(6, placement.cpu_period, fields);
@@ -258,12 +265,13 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out,
   AddNonZero(12, container.cpus_bound ? 1 : 0, fields);
   AddNonZero(13, container.mems_bound ? 1 : 0, fields);
   if (extras.origin != nullptr) AddOrigin(14, *extras.origin, container, fields);
+  // Also where nothing is set: daemons that did not know of it wrote none.
   AddSetLater(15, container.set_later, fields);
   if (extras.asked != nullptr) AddAsked(16, *extras.asked, fields);
   if (extras.texts != nullptr && !extras.texts->empty()) AddTexts(17, *extras.texts, fields);
   AddNonZero(18, extras.qos_derived ? 1 : 0, fields);
-  AddNonEmpty(19, placement.counted_mems.ToString(), fields);
-  AddNonEmpty(20, SharedOfItsSize(container).ToString(), fields);
+  AddNonEmpty(19, placement.counted_mems, fields);
+  if (SharesOfItsSize(container)) AddNonEmpty(20, *placement.cpus, fields);
   AddNonEmpty(21, extras.created_name, fields);
 }
 

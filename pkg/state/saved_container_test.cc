@@ -172,6 +172,13 @@ TEST(SavedContainerTest, KeepsWhatTheClientAskedForOfAPod) {
   EXPECT_FALSE(RestoreAsked("no message", reported).ok());
 }
 
+// Adoption tells notes of today, without such numbers, from older ones.
+TEST(SavedContainerTest, TellsThatNothingWasSetLater) {
+  const StatusOr<SavedContainer> read = DecodeSaved(Encoded(Container()));
+  ASSERT_TRUE(read.ok()) << Describe(read.status());
+  EXPECT_EQ(read->set_later, NumbersSetLater{});
+}
+
 // Notes of a version that did not have these.
 TEST(SavedContainerTest, OlderNotesDoNotTellWhatWasSetLater) {
   const std::string old("\x0a\x00\x12\x00", 4);
