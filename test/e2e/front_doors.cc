@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/e2e/front_doors.h"
 
+#include <fmt/format.h>
+
 namespace resmgr::test {
 
-void FrontDoorsTest::OpenDoor(const std::string& policy, const std::string& config) {
-  Open({.relayed = !IsPlugin(), .nri_plugin = IsPlugin(), .policy = policy, .config = config});
+void DoorTest::OpenDoor(const std::string& policy, const std::string& config) {
+  OpenDoorWith({.policy = policy, .config = config});
+}
+
+void DoorTest::OpenDoorWith(Node::Options options) {
+  options.relayed = !IsPlugin();
+  options.nri_plugin = IsPlugin();
+  Open(options);
   if (HasFatalFailure() || !IsPlugin()) return;
   cri::VersionResponse version;
   ASSERT_TRUE(node().runtime().Unary("Version", cri::VersionRequest(), &version).ok());
@@ -16,7 +24,7 @@ void FrontDoorsTest::OpenDoor(const std::string& policy, const std::string& conf
   ExpectServing();
 }
 
-void FrontDoorsTest::ExpectServing() {
+void DoorTest::ExpectServing() {
   ++lives_;
   cri::VersionResponse version;
   const Status serving = WaitUntil("the daemon serves", kPatience, [&] {
@@ -26,32 +34,48 @@ void FrontDoorsTest::ExpectServing() {
   EXPECT_TRUE(serving.ok()) << Describe(serving) << node().RelayLog();
 }
 
-CpuSet FrontDoorsTest::Inside(const RunningPod& pod) {
+CpuSet DoorTest::Inside(const RunningPod& pod) {
   const auto cpus = node().CpusInside(pod);
   EXPECT_TRUE(cpus.ok()) << Describe(cpus.status());
   return cpus.value_or(CpuSet());
 }
 
-void FrontDoorsTest::EndDaemon(int signal_number) {
+std::string DoorTest::CpuFile(const RunningPod& pod) {
+  const auto read = node().runtime().Exec(
+      pod.container_id, {"sh", "-c",
+                         "cd /run/cri-resmgr && ls && cat cpus.env && . ./cpus.env && "
+                         "echo $CPUS && ! touch other 2>/dev/null"});
+  if (!read.ok()) return Describe(read.status());
+  return read->stdout() + read->stderr();
+}
+
+std::string DoorTest::CpuFileOf(const CpuSet& cpus, const CpuSet& exclusive,
+                                const std::string& mems) {
+  return fmt::format(
+      "cpus.env\nCPUS={0}\nEXCLUSIVE_CPUS={1}\nSHARED_CPUS={2}\nMEMORY_NODES={3}\n{0}\n",
+      cpus.ToString(), exclusive.ToString(), (cpus - exclusive).ToString(), mems);
+}
+
+void DoorTest::EndDaemon(int signal_number) {
   node().relay().process().Signal(signal_number);
   ASSERT_TRUE(node().relay().process().Wait(kPatience).ok());
 }
 
-void FrontDoorsTest::StartDaemon() {
+void DoorTest::StartDaemon() {
   ASSERT_TRUE(node().StartRelay().ok()) << node().RelayLog();
 }
 
-void FrontDoorsTest::RestartDaemon(int signal_number) {
+void DoorTest::RestartDaemon(int signal_number) {
   EndDaemon(signal_number);
   StartDaemon();
   ExpectServing();
 }
 
-void FrontDoorsTest::RestartContainerd() {
+void DoorTest::RestartContainerd() {
   ASSERT_TRUE(node().RestartContainerd().ok()) << containerd().Log();
 }
 
-size_t FrontDoorsTest::Synchronizations() {
+size_t DoorTest::Synchronizations() {
   return TimesIn(node().WholeRelayLog(), "synchronized: ");
 }
 

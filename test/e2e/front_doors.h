@@ -12,13 +12,15 @@ namespace resmgr::test {
 // with the client speaking to containerd itself.
 enum class Door { kRelay, kNriPlugin };
 
-// A node that is entered by one of the doors.
-class FrontDoorsTest : public NodeTest, public ::testing::WithParamInterface<Door> {
+// A node that is entered by one of the doors, which derived fixtures choose.
+class DoorTest : public NodeTest {
  protected:
-  static bool IsPlugin() { return GetParam() == Door::kNriPlugin; }
+  virtual bool IsPlugin() const = 0;
 
   // With this policy, or none until one is delivered. Skips the test where containerd has no NRI.
   void OpenDoor(const std::string& policy = "static", const std::string& config = "");
+  // The same with more options than those of the door.
+  void OpenDoorWith(Node::Options options);
 
   // The daemon serves, for the first time or again. A plugin does when containerd has told it its
   // inventory once more, which no call shows.
@@ -26,6 +28,13 @@ class FrontDoorsTest : public NodeTest, public ::testing::WithParamInterface<Doo
 
   // Cpus_allowed_list, read inside the container.
   CpuSet Inside(const RunningPod& pod);
+
+  // What a program in the container reads of its CPUs; nothing else is in that directory, and it
+  // may not write there.
+  std::string CpuFile(const RunningPod& pod);
+  // What it should read there.
+  static std::string CpuFileOf(const CpuSet& cpus, const CpuSet& exclusive,
+                               const std::string& mems);
 
   // Ends the daemon by this signal, and with StartDaemon starts it again.
   void EndDaemon(int signal_number);
@@ -38,6 +47,12 @@ class FrontDoorsTest : public NodeTest, public ::testing::WithParamInterface<Doo
   size_t Synchronizations();
 
   size_t lives_ = 0;
+};
+
+// The same test by each door.
+class FrontDoorsTest : public DoorTest, public ::testing::WithParamInterface<Door> {
+ protected:
+  bool IsPlugin() const override { return GetParam() == Door::kNriPlugin; }
 };
 
 std::string NameOf(const ::testing::TestParamInfo<Door>& door);

@@ -16,21 +16,8 @@ using ::testing::HasSubstr;
 
 class CpuFileTest : public FrontDoorsTest {
  protected:
-  // What a program in the container reads of its CPUs; nothing else is in that directory, and it
-  // may not write there.
-  std::string CpuFile(const RunningPod& pod) {
-    const auto read = node().runtime().Exec(
-        pod.container_id, {"sh", "-c",
-                           "cd /run/cri-resmgr && ls && cat cpus.env && . ./cpus.env && "
-                           "echo $CPUS && ! touch other 2>/dev/null"});
-    if (!read.ok()) return Describe(read.status());
-    return read->stdout() + read->stderr();
-  }
-  std::string ExpectedCpuFile(const CpuSet& cpus, const CpuSet& exclusive) const {
-    return fmt::format(
-        "cpus.env\nCPUS={0}\nEXCLUSIVE_CPUS={1}\nSHARED_CPUS={2}\nMEMORY_NODES={3}\n{0}\n",
-        cpus.ToString(), exclusive.ToString(), (cpus - exclusive).ToString(),
-        TheMachine().node_ids().ToString());
+  static std::string ExpectedCpuFile(const CpuSet& cpus, const CpuSet& exclusive) {
+    return CpuFileOf(cpus, exclusive, TheMachine().node_ids().ToString());
   }
   void ExpectCpuFile(const RunningPod& pod, const CpuSet& cpus, const CpuSet& exclusive) {
     const std::string expected = ExpectedCpuFile(cpus, exclusive);
@@ -95,7 +82,7 @@ TEST_P(FrontDoorsTest, AResizeIsDecided) {
   EXPECT_EQ(Inside(pod).size(), 1);
   Resize(Sized("pod", MilliCpu{500}), &pod);
   ExpectOn(pod, All());
-  EXPECT_EQ(containerd().CgroupShares(pod.container_id), 512);
+  EXPECT_TRUE(HasShares(pod, 512));
 }
 
 TEST_P(FrontDoorsTest, AContainerThatDoesNotFitIsRefusedAndChangesNothing) {

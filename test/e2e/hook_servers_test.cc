@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -95,19 +94,11 @@ class KoordletTest : public NodeTest {
     EXPECT_TRUE(node().client().StartContainer(pod.container_id).ok());
   }
 
-  int64_t FileOf(const RunningPod& pod, const char* v1, const char* v2) const {
-    std::string text = containerd().CgroupFile(pod.container_id, v1);
-    if (text.empty()) text = containerd().CgroupFile(pod.container_id, v2);
-    if (text.starts_with("max")) return -1;
-    int64_t number = 0;
-    std::istringstream(text) >> number;
-    return number;
-  }
   int64_t QuotaOf(const RunningPod& pod) const {
-    return FileOf(pod, "cpu.cfs_quota_us", "cpu.max");
+    return containerd().CgroupQuota(pod.container_id);
   }
   int64_t MemoryOf(const RunningPod& pod) const {
-    return FileOf(pod, "memory.limit_in_bytes", "memory.max");
+    return containerd().CgroupMemoryLimit(pod.container_id);
   }
 
   std::unique_ptr<StandInKoordlet> koordlet_;
@@ -124,14 +115,14 @@ TEST_F(KoordletTest, PodsOfEachQosClassGetWhatItDecidesBeforeAndAfterARestart) {
   const auto expect_all = [&](const char* when) {
     EXPECT_EQ(CpusOf(lsr), one) << when;
     EXPECT_EQ(QuotaOf(lsr), -1) << when;
-    EXPECT_EQ(containerd().CgroupShares(lsr.container_id), 1024) << when;
+    EXPECT_TRUE(HasShares(lsr, 1024)) << when;
     EXPECT_EQ(MemoryOf(lsr), kMemory) << when;
     EXPECT_EQ(CpuSetOf(ls), SharedPool()) << when;
     EXPECT_EQ(QuotaOf(ls), 40'000) << when;
-    EXPECT_EQ(containerd().CgroupShares(ls.container_id), 512) << when;
+    EXPECT_TRUE(HasShares(ls, 512)) << when;
     EXPECT_EQ(MemoryOf(ls), kMemory) << when;
     EXPECT_EQ(CpuSetOf(be), All()) << when;
-    EXPECT_EQ(containerd().CgroupShares(be.container_id), 512) << when;
+    EXPECT_TRUE(HasShares(be, 512)) << when;
     EXPECT_EQ(QuotaOf(be), 50'000) << when;
     EXPECT_EQ(MemoryOf(be), kBatchMemory) << when;
   };
@@ -222,7 +213,7 @@ TEST_F(KoordletUnderPolicyTest, ThePolicyPlacesAndTheServerDecidesTheRest) {
     EXPECT_EQ(MemsOf(lsr), MemsOf(be)) << when;
     EXPECT_EQ(QuotaOf(lsr), -1) << when;
     ExpectOn(be, All() - own);
-    EXPECT_EQ(containerd().CgroupShares(be.container_id), 512) << when;
+    EXPECT_TRUE(HasShares(be, 512)) << when;
     EXPECT_EQ(QuotaOf(be), 50'000) << when;
     EXPECT_EQ(MemoryOf(be), kBatchMemory) << when;
   };

@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kMilli = 1000;
 // For what certainly ends, on a busy machine too.
 constexpr std::chrono::seconds kCtlTimeout{60};
+constexpr std::chrono::seconds kEndTimeout{60};
 constexpr std::string_view kCtl = RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl";
 
 }  // namespace
@@ -84,7 +85,7 @@ Status Node::Open(PlacementWatch::Reader cpus) {
   return OkStatus();
 }
 
-Status Node::StartRelay() {
+std::vector<std::string> Node::Flags() const {
   std::vector<std::string> flags = {
       "-topology",     topology_,     "-runtime-socket", RuntimeSocket(),  "-relay-socket",
       RelaySocket(),   "-relay-dir",  StateDirectory(),  "-config-socket", ConfigSocket(),
@@ -94,7 +95,6 @@ Status Node::StartRelay() {
     flags.insert(flags.end(), {"-reserved-resources", "CPU=" + options_.reserved});
   }
   if (!options_.config.empty()) {
-    std::ofstream(directory_ / "node.yaml") << options_.config;
     flags.insert(flags.end(), {"-config", directory_ / "node.yaml"});
   }
   if (options_.nri_plugin) {
@@ -102,9 +102,30 @@ Status Node::StartRelay() {
   }
   if (options_.hook_servers) flags.insert(flags.end(), {"-hook-dir", HookDirectory()});
   if (options_.nri_host) flags.insert(flags.end(), {"-nri-host", HostSocket()});
-  RESMGR_ASSIGN_OR_RETURN(relay_, DaemonProcess::Start(flags, directory_ / "relay.log"));
+  return flags;
+}
+
+void Node::ConnectClient() {
   client_ = std::make_unique<CriClient>(options_.nri_plugin ? RuntimeSocket() : RelaySocket(),
                                         options_.version);
+}
+
+Status Node::StartRelay() {
+  if (!options_.config.empty()) std::ofstream(directory_ / "node.yaml") << options_.config;
+  RESMGR_ASSIGN_OR_RETURN(relay_, DaemonProcess::Start(Flags(), directory_ / "relay.log"));
+  ConnectClient();
+  return OkStatus();
+}
+
+Status Node::TakeOver() {
+  std::vector<std::string> flags = Flags();
+  flags.emplace_back("-take-over");
+  RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<DaemonProcess> successor,
+                          DaemonProcess::Start(flags, directory_ / "relay.log"));
+  RESMGR_ASSIGN_OR_RETURN(const int exit_code, relay_->process().Wait(kEndTimeout));
+  if (exit_code != 0) return Internal("the daemon before ended with {}", exit_code);
+  relay_ = std::move(successor);
+  ConnectClient();
   return OkStatus();
 }
 
@@ -148,8 +169,11 @@ cri::PodSandboxConfig Node::PodConfig(const Workload& workload) const {
   const std::string cgroup_parent =
       containerd_ == nullptr ? ""
                              : containerd_->CgroupParent(workload.qos, uid, options_.cgroup_names);
-  cri::PodSandboxConfig config = MakePod(
-      {.name = workload.name, .uid = uid, .qos = workload.qos, .cgroup_parent = cgroup_parent});
+  cri::PodSandboxConfig config = MakePod({.name = workload.name,
+                                          .namespace_name = workload.namespace_name,
+                                          .uid = uid,
+                                          .qos = workload.qos,
+                                          .cgroup_parent = cgroup_parent});
   config.clear_hostname();  // the pod has the host's
   config.set_log_directory(PodLogs());
   return config;

@@ -30,6 +30,7 @@ struct Workload {
   Bytes memory_limit{};                // 0: none
   uint32_t attempt = 0;                // of the container
   std::vector<std::string> command{};  // empty: it sleeps
+  std::string namespace_name = "default";
 
   // What the static policy gives CPUs of its own.
   bool Exclusive() const { return qos == QosClass::kGuaranteed && cpu_request.IsWhole(); }
@@ -88,6 +89,8 @@ class Node {
 
   // Starts cri-resmgr with the same flags as the first time, and connects the client anew.
   Status StartRelay();
+  // Starts another cri-resmgr that takes the sockets of the one that serves, which ends.
+  Status TakeOver();
   // After containerd().Kill(): starts it again, and connects the client that asks it directly anew.
   Status RestartContainerd();
 
@@ -147,6 +150,8 @@ class Node {
   std::filesystem::path RelaySocket() const { return directory_ / "relay.sock"; }
   std::filesystem::path AdminSocket() const { return directory_ / "admin.sock"; }
   Status Open(PlacementWatch::Reader cpus);
+  std::vector<std::string> Flags() const;
+  void ConnectClient();
   std::optional<CpuSet> FakeCpus(const std::string& container_id);
 
   const Options options_;

@@ -69,6 +69,18 @@ CpuSet NodeTest::CpuSetOf(const RunningPod& pod) const {
   return cpus.value_or(CpuSet());
 }
 
+::testing::AssertionResult NodeTest::HasShares(const RunningPod& pod, int64_t shares) const {
+  const int64_t actual = containerd().CgroupShares(pod.container_id, shares);
+  if (actual == shares) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << pod.workload.name << " has CPU shares " << actual;
+}
+
+::testing::AssertionResult NodeTest::HasQuota(const RunningPod& pod, int64_t microseconds) const {
+  const int64_t actual = containerd().CgroupQuota(pod.container_id);
+  if (actual == microseconds) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << pod.workload.name << " has quota " << actual;
+}
+
 CpuSet NodeTest::CpuSetToBe(const RunningPod& pod) const {
   cri::ContainerStatusRequest request;
   request.set_container_id(pod.container_id);

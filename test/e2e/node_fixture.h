@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -39,6 +40,9 @@ class NodeTest : public ::testing::Test {
   std::string CpusOf(const RunningPod& pod) const;
   std::string MemsOf(const RunningPod& pod) const;
   CpuSet CpuSetOf(const RunningPod& pod) const;
+  // What its cgroup says of these, whichever version it is of; a quota of -1 is none.
+  ::testing::AssertionResult HasShares(const RunningPod& pod, int64_t shares) const;
+  ::testing::AssertionResult HasQuota(const RunningPod& pod, int64_t microseconds) const;
   // Of a container that is created but not started, which has no cgroup: those that it will have,
   // by the runtime's word; none when it is gone.
   CpuSet CpuSetToBe(const RunningPod& pod) const;

@@ -39,14 +39,14 @@ TEST_P(ResizeTest, ASharedContainerGetsCpusOfItsOwnAndGivesThemBack) {
     });
     ASSERT_TRUE(alone.ok()) << CpusOf(pod) << " beside " << CpusOf(neighbour);
     EXPECT_FALSE(CpuSetOf(pod).Contains(0)) << "which is reserved";
-    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1");
+    EXPECT_TRUE(HasQuota(pod, -1));
     node().Watch(pod);
 
     Resize(Sized("pod", {500}), &pod);
     ExpectOn(pod, SharedBeside({}));
     ExpectOn(neighbour, SharedBeside({}));
-    EXPECT_EQ(containerd().CgroupShares(pod.container_id), 512);
-    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "50000");
+    EXPECT_TRUE(HasShares(pod, 512));
+    EXPECT_TRUE(HasQuota(pod, 50000));
   }
 }
 
@@ -64,7 +64,7 @@ TEST_P(ResizeTest, AnExclusiveContainerGrowsAsFarAsThereIsRoomAndKeepsItsCpus) {
     EXPECT_TRUE(own.IsSubsetOf(CpuSetOf(pod))) << own.ToString() << " to " << CpusOf(pod);
     own = CpuSetOf(pod);
     ExpectOn(neighbour, SharedBeside(own));
-    EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1024 * cpus);
+    EXPECT_TRUE(HasShares(pod, 1024 * cpus));
   }
   node().Watch(pod);
 
@@ -86,8 +86,8 @@ TEST_P(ResizeTest, AResizeThatFitsNowhereIsRefusedAndChangesNothing) {
   node().Watch(pod);
   EXPECT_EQ(PlacesOf(pod, neighbour), places);
   EXPECT_EQ(containerd().Updates(), updates);
-  EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1024);
-  EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1");
+  EXPECT_TRUE(HasShares(pod, 1024));
+  EXPECT_TRUE(HasQuota(pod, -1));
 }
 
 // A kubelet says again all that it said before when it changes the memory.
@@ -100,12 +100,10 @@ TEST_P(ResizeTest, OnlyMoreMemoryLeavesTheCpusAlone) {
     resized.memory_limit = Bytes{mebibytes << 20};
     Resize(resized, &pod);
     node().Watch(pod);
-    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "memory.limit_in_bytes"),
-              std::to_string(resized.memory_limit.value));
+    EXPECT_EQ(containerd().CgroupMemoryLimit(pod.container_id), resized.memory_limit.value);
     EXPECT_EQ(PlacesOf(pod, neighbour), places);
-    EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1024);
-    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1")
-        << "the kubelet's quota is not taken over";
+    EXPECT_TRUE(HasShares(pod, 1024));
+    EXPECT_TRUE(HasQuota(pod, -1)) << "the kubelet's quota is not taken over";
   }
 }
 
@@ -117,7 +115,7 @@ TEST_P(ResizeTest, ASharedContainerThatIsResizedStaysWhereItIs) {
   for (const int64_t milli : {750, 125}) {
     Resize(Burstable("pod", MilliCpu{milli}), &pod);
     EXPECT_EQ(CpuSetOf(pod), SharedBeside(own));
-    EXPECT_EQ(containerd().CgroupShares(pod.container_id), milli * 1024 / 1000);
+    EXPECT_TRUE(HasShares(pod, milli * 1024 / 1000));
   }
   EXPECT_EQ(CpuSetOf(exclusive), own);
 }
@@ -130,14 +128,14 @@ TEST_P(ResizeTest, AFractionComesFromTheSharedCpus) {
   Resize(Sized("pod", {1500}), &pod);
   ExpectOn(pod, own | SharedBeside(own));
   EXPECT_EQ(CpuSetOf(neighbour), SharedBeside(own)) << "not on the CPU that is the other's own";
-  EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "150000");
+  EXPECT_TRUE(HasQuota(pod, 150000));
   Resize(Sized("pod", {1250}), &pod);
   EXPECT_EQ(CpuSetOf(pod), own | SharedBeside(own)) << "another fraction of the same CPUs";
-  EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "125000");
-  EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1280);
+  EXPECT_TRUE(HasQuota(pod, 125000));
+  EXPECT_TRUE(HasShares(pod, 1280));
   Resize(Guaranteed("pod", 1), &pod);
   ExpectOn(pod, own);
-  EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1");
+  EXPECT_TRUE(HasQuota(pod, -1));
   EXPECT_EQ(CpuSetOf(neighbour), SharedBeside(own));
 }
 

@@ -80,7 +80,7 @@ TEST_F(TopologyAwareTest, AnExclusiveContainerIsAlone) {
   const CpuSet own = ExpectInItsPool(exclusive);
   EXPECT_EQ(own.size(), 1);
   EXPECT_EQ(CpuSetOf(exclusive), own);
-  EXPECT_EQ(containerd().CgroupFile(exclusive.container_id, "cpu.cfs_quota_us"), "-1");
+  EXPECT_TRUE(HasQuota(exclusive, -1));
   EXPECT_TRUE(ExpectInItsPool(shared).empty());
   EXPECT_FALSE(CpuSetOf(shared).Intersects(own));
   const bool one_pool = Ctl("pools").size() == 1;
@@ -98,8 +98,8 @@ TEST_F(TopologyAwareTest, AMixedContainerHasCpusOfItsOwnAndThoseThatItsPoolShare
   const CpuSet own = ExpectInItsPool(mixed);
   EXPECT_EQ(own.size(), 1);
   EXPECT_GT(CpuSetOf(mixed).size(), 1);
-  EXPECT_EQ(containerd().CgroupShares(mixed.container_id), 512) << "for its fraction alone";
-  EXPECT_EQ(containerd().CgroupFile(mixed.container_id, "cpu.cfs_quota_us"), "150000");
+  EXPECT_TRUE(HasShares(mixed, 512)) << "for its fraction alone";
+  EXPECT_TRUE(HasQuota(mixed, 150000));
   EXPECT_TRUE(ExpectInItsPool(shared).empty());
   EXPECT_FALSE(CpuSetOf(shared).Intersects(own));
 }
@@ -115,16 +115,16 @@ TEST_F(TopologyAwareTest, AResizeGivesASharedContainerCpusOfItsOwnAndTakesThemBa
     });
     ASSERT_TRUE(alone.ok()) << CpusOf(pod) << " beside " << CpusOf(neighbour);
     EXPECT_EQ(ExpectInItsPool(pod), CpuSetOf(pod));
-    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1");
-    EXPECT_EQ(containerd().CgroupShares(pod.container_id), 1024);
+    EXPECT_TRUE(HasQuota(pod, -1));
+    EXPECT_TRUE(HasShares(pod, 1024));
     node().Watch(pod);
 
     Resize(Sized("pod", {500}), &pod);
     const CpuSet whole = Set(Find(Ctl("containers"), "id", neighbour.container_id), "cpus");
     ExpectOn(neighbour, whole);
     EXPECT_TRUE(ExpectInItsPool(pod).empty());
-    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "50000");
-    EXPECT_EQ(containerd().CgroupShares(pod.container_id), 512);
+    EXPECT_TRUE(HasQuota(pod, 50000));
+    EXPECT_TRUE(HasShares(pod, 512));
   }
 }
 
@@ -137,14 +137,13 @@ TEST_F(TopologyAwareTest, AResizeKeepsTheCpusThatItMayKeep) {
     Resize(Sized("pod", {1000 + fraction}), &pod);
     EXPECT_EQ(ExpectInItsPool(pod), own);
     EXPECT_GT(CpuSetOf(pod).size(), 1) << "those that its pool shares";
-    EXPECT_EQ(containerd().CgroupShares(pod.container_id), fraction * 1024 / 1000);
-    EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"),
-              std::to_string(100 * (1000 + fraction)));
+    EXPECT_TRUE(HasShares(pod, fraction * 1024 / 1000));
+    EXPECT_TRUE(HasQuota(pod, 100 * (1000 + fraction)));
   }
   Resize(Guaranteed("pod", 1), &pod);
   EXPECT_EQ(ExpectInItsPool(pod), own);
   EXPECT_EQ(CpuSetOf(pod), own);
-  EXPECT_EQ(containerd().CgroupFile(pod.container_id, "cpu.cfs_quota_us"), "-1");
+  EXPECT_TRUE(HasQuota(pod, -1));
   EXPECT_FALSE(CpuSetOf(neighbour).Intersects(own));
   node().Watch(pod);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -33,10 +34,13 @@ inline void RunFor(EventLoop& loop, std::chrono::milliseconds time) {
 // The same for a condition that other threads or processes bring about.
 inline bool Eventually(const std::function<bool()>& condition,
                        std::chrono::milliseconds patience = kWaitPatience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  using std::chrono::steady_clock;
+  constexpr steady_clock::duration kInterval = std::chrono::milliseconds(5);
+  const auto end = steady_clock::now() + patience;
+  for (auto begin = steady_clock::now(); !condition(); begin = steady_clock::now()) {
+    if (steady_clock::now() >= end) return false;
+    // A question that takes long, as in an emulated machine, does not delay what it waits for.
+    std::this_thread::sleep_for(std::max(kInterval, steady_clock::now() - begin));
   }
   return true;
 }

@@ -38,7 +38,7 @@ TEST_P(HostedPluginTest, WhatItSetsIsInTheContainer) {
   ASSERT_TRUE(written.ok());
   EXPECT_NE(written->exit_code(), 0) << "the mount is read-only";
   EXPECT_THAT(Inside(pod, {"ls", "-l", "/dev/full"}), AllOf(HasSubstr("c"), HasSubstr("1,   7")));
-  EXPECT_EQ(containerd().CgroupShares(pod.container_id), 345);
+  EXPECT_TRUE(HasShares(pod, 345));
   for (const char* const event : {"RunPodSandbox", "CreateContainer", "PostCreateContainer",
                                   "StartContainer", "PostStartContainer"})
     ExpectEvent(event);
@@ -77,13 +77,12 @@ TEST_P(HostedPluginTest, OtherContainersAreUpdatedWithACreation) {
   const RunningPod before = Run(Burstable("before", MilliCpu{300}));
   StartPlugin({"-others", "456"});
   if (HasFatalFailure()) return;
-  EXPECT_NE(containerd().CgroupShares(before.container_id), 456);
+  EXPECT_FALSE(HasShares(before, 456));
   const RunningPod created = Run(Burstable("created", MilliCpu{300}));
-  const Status updated = WaitUntil("the other is updated", kPatience, [&] {
-    return containerd().CgroupShares(before.container_id) == 456;
-  });
-  EXPECT_TRUE(updated.ok()) << containerd().CgroupShares(before.container_id) << node().RelayLog();
-  EXPECT_EQ(containerd().CgroupShares(created.container_id), 307);
+  const Status updated =
+      WaitUntil("the other is updated", kPatience, [&] { return bool{HasShares(before, 456)}; });
+  EXPECT_TRUE(updated.ok()) << HasShares(before, 456).message() << node().RelayLog();
+  EXPECT_TRUE(HasShares(created, 307));
 }
 
 // It costs the first pod the time in which an answer is awaited, two seconds.

@@ -21,6 +21,17 @@ std::string_view After(std::string_view text, std::string_view key, char stop) {
   return text.substr(0, text.find(stop));
 }
 
+// As runc converts shares for cgroup v2.
+int64_t WeightOf(int64_t shares) {
+  return 1 + ((shares - 2) * 9'999) / 262'142;
+}
+
+// Of a file of cgroup v2: "max", "max 100000", "50000 100000"; 0 when there is none.
+int64_t NumberOrMax(const std::string& text) {
+  if (text.starts_with("max")) return -1;
+  return ParseInt(text.substr(0, text.find(' '))).value_or(0);
+}
+
 }  // namespace
 
 std::string Containerd::ProcessOf(const std::string& container_id) const {
@@ -92,8 +103,25 @@ std::string Containerd::CgroupMems(const std::string& container_id) const {
   return own.empty() ? CgroupFile(container_id, "cpuset.mems.effective") : own;
 }
 
-int64_t Containerd::CgroupShares(const std::string& container_id) const {
-  return ParseInt(CgroupFile(container_id, "cpu.shares")).value_or(0);
+int64_t Containerd::CgroupShares(const std::string& container_id, int64_t expected) const {
+  const auto shares = ParseInt(CgroupFile(container_id, "cpu.shares"));
+  if (shares) return *shares;
+  const auto weight = ParseInt(CgroupFile(container_id, "cpu.weight"));
+  if (!weight) return 0;
+  if (WeightOf(expected) == *weight) return expected;
+  return 2 + ((*weight - 1) * 262'142 + 9'998) / 9'999;
+}
+
+int64_t Containerd::CgroupQuota(const std::string& container_id) const {
+  const auto quota = ParseInt(CgroupFile(container_id, "cpu.cfs_quota_us"));
+  return quota ? *quota : NumberOrMax(CgroupFile(container_id, "cpu.max"));
+}
+
+int64_t Containerd::CgroupMemoryLimit(const std::string& container_id) const {
+  constexpr int64_t kNoMachine = int64_t{1} << 60;
+  const auto limit = ParseInt(CgroupFile(container_id, "memory.limit_in_bytes"));
+  if (limit) return *limit < kNoMachine ? *limit : -1;
+  return NumberOrMax(CgroupFile(container_id, "memory.max"));
 }
 
 size_t Containerd::Updates(std::string_view container_id) const {

@@ -76,8 +76,13 @@ class Containerd {
   // The cpuset of its cgroup: CPUs and memory nodes as kernel lists. "" when there is no cgroup.
   std::string CgroupCpus(const std::string& container_id) const;
   std::string CgroupMems(const std::string& container_id) const;
-  // The CPU shares of its cgroup, by the kernel's conversion where it has weights; 0 when unknown.
-  int64_t CgroupShares(const std::string& container_id) const;
+  // The CPU shares of its cgroup; where it has a weight, `expected` if runc makes this weight of
+  // them, else the least shares that it makes it of. 0 when unknown.
+  int64_t CgroupShares(const std::string& container_id, int64_t expected) const;
+  // Its CFS quota in microseconds; -1: none. 0 when unknown.
+  int64_t CgroupQuota(const std::string& container_id) const;
+  // Its limit of memory in bytes; -1: none, also where v1 writes a number that no machine has.
+  int64_t CgroupMemoryLimit(const std::string& container_id) const;
 
   // How many updates it was asked for so far, of this container or of all.
   size_t Updates(std::string_view container_id = "") const;
