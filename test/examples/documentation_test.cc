@@ -140,6 +140,16 @@ TEST(DocumentationTest, HasEveryCommandOfTheControlProgram) {
   }
 }
 
+TEST(DocumentationTest, HasEveryMachineThatIsTested) {
+  const std::string page = Read(kSource / "docs/versions.md");
+  int machines = 0;
+  for (const auto& file : fs::directory_iterator(kSource / "test/machines/shapes")) {
+    EXPECT_THAT(page, testing::HasSubstr(fmt::format("| `{}` |", file.path().filename().string())));
+    ++machines;
+  }
+  EXPECT_GE(machines, 8);
+}
+
 TEST(DocumentationTest, HasEveryConfigurationKey) {
   std::string pages = Read(kSource / "docs/configuration.md");
   for (const char* const policy : {"static", "static-plus", "topology-aware"})
