@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/topology/machine_source.h"
 #include "test/e2e/demo_scene.h"
 #include "test/e2e/node.h"
 
@@ -35,6 +36,19 @@ Status Play(Node& node, int cpus) {
   return played.ok() ? played : resmgr::Annotate(played, node.RelayLog());
 }
 
+// What one node shows of memory is always the same.
+Status PlayOnNodes() {
+  RESMGR_ASSIGN_OR_RETURN(const resmgr::Machine machine, resmgr::LoadMachine("live"));
+  if (machine.nodes().size() < 2) return OkStatus();
+  RESMGR_ASSIGN_OR_RETURN(const std::unique_ptr<Node> node,
+                          Node::OnContainerd({.policy = "topology-aware"}));
+  fmt::print(
+      "\nThe same machine has {} NUMA nodes, for which there is the policy topology-aware:\n",
+      machine.nodes().size());
+  const Status played = DemoScene(*node).PlayOnNodes(machine);
+  return played.ok() ? played : resmgr::Annotate(played, node->RelayLog());
+}
+
 Status PlayOnFakeRuntime() {
   fmt::print("\nThe FAKE runtime on a synthetic machine of {} CPUs (no real containers):\n\n",
              kSyntheticCpus);
@@ -53,6 +67,7 @@ Status PlayEverything() {
   const int cpus = static_cast<int>(std::thread::hardware_concurrency());
   RESMGR_RETURN_IF_ERROR(Play(**node, cpus));
   node->reset();
+  RESMGR_RETURN_IF_ERROR(PlayOnNodes());
   if (cpus >= kCpusForTwoAtOnce) return OkStatus();
   fmt::print(
       "\nWith {} CPUs, one of them reserved, only one exclusive container fits at a time."

@@ -11,8 +11,8 @@
 namespace resmgr::test {
 namespace {
 
-// How long a container may take to grow after another one has left.
-constexpr std::chrono::seconds kGrowTimeout{5};
+// How long a container may take to grow after another one has left, in an emulated machine too.
+constexpr std::chrono::seconds kGrowTimeout{30};
 
 constexpr std::string_view kRow = "    {:<10} {:<11} {:>7}   {:<12} {}\n";
 
@@ -43,6 +43,33 @@ Status DemoScene::Play(bool at_once) {
       "\n  Checked {} times meanwhile: no shared container was ever on a CPU of a running\n"
       "  exclusive container.\n",
       node_.watch().looks());
+  return OkStatus();
+}
+
+Status DemoScene::PlayOnNodes(const Machine& machine) {
+  for (const Workload& workload : {Burstable("web", MilliCpu{500}), Guaranteed("dsp-a", 2),
+                                   Guaranteed("dsp-b", 4), Guaranteed("dsp-c", 2)}) {
+    RESMGR_ASSIGN_OR_RETURN(RunningPod pod, node_.Run(workload));
+    pods_.push_back(std::move(pod));
+  }
+  return ShowNodes(machine, "a shared container and three exclusive ones, with their memory");
+}
+
+Status DemoScene::ShowNodes(const Machine& machine, std::string_view what_happens) {
+  RESMGR_RETURN_IF_ERROR(ExclusiveCpus().status());
+  fmt::print("\n  {}. {}\n", ++step_, what_happens);
+  fmt::print(kRow, "container", "QoS", "request", "CPUs inside", "memory nodes inside");
+  for (const RunningPod& pod : pods_) {
+    RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus, node_.CpusInside(pod));
+    RESMGR_ASSIGN_OR_RETURN(const std::string mems, node_.client().AllowedMems(pod.container_id));
+    const bool exclusive = pod.workload.Exclusive();
+    fmt::print(kRow, pod.workload.name, ToString(pod.workload.qos),
+               FormatMilliCpu(pod.workload.cpu_request), cpus.ToString(),
+               mems + (exclusive ? " (exclusive)" : " (shared)"));
+    if (exclusive && mems != machine.NodesOf(cpus).ToString()) {
+      return Internal("exclusive container {} with memory of nodes {}", pod.workload.name, mems);
+    }
+  }
   return OkStatus();
 }
 

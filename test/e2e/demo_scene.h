@@ -7,6 +7,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/topology/cpu_set.h"
+#include "pkg/topology/machine.h"
 #include "test/e2e/node.h"
 
 namespace resmgr::test {
@@ -21,7 +22,11 @@ class DemoScene {
   // else one after the other.
   Status Play(bool at_once);
 
+  // On several NUMA nodes, with topology-aware: exclusive containers with their memory beside them.
+  Status PlayOnNodes(const Machine& machine);
+
  private:
+  Status ShowNodes(const Machine& machine, std::string_view what_happens);
   Status Start(const Workload& workload, std::string_view what_happens);
   Status Remove(const std::string& name, std::string_view what_happens);
   Status Show(std::string_view what_happens);

@@ -177,13 +177,20 @@ StatusOr<cri::ExecSyncResponse> CriClient::Exec(const std::string& id,
 }
 
 StatusOr<std::string> CriClient::AllowedCpus(const std::string& id) {
-  constexpr std::string_view kKey = "Cpus_allowed_list:";
+  return StatusLine(id, "Cpus_allowed_list:");
+}
+
+StatusOr<std::string> CriClient::AllowedMems(const std::string& id) {
+  return StatusLine(id, "Mems_allowed_list:");
+}
+
+StatusOr<std::string> CriClient::StatusLine(const std::string& id, std::string_view key) {
   RESMGR_ASSIGN_OR_RETURN(const cri::ExecSyncResponse response,
                           Exec(id, {"cat", "/proc/self/status"}));
   for (const std::string_view line : Split(response.stdout(), '\n')) {
-    if (line.starts_with(kKey)) return std::string(Trim(line.substr(kKey.size())));
+    if (line.starts_with(key)) return std::string(Trim(line.substr(key.size())));
   }
-  return NotFound("no {} in the output of container {}", kKey, id);
+  return NotFound("no {} in the output of container {}", key, id);
 }
 
 }  // namespace resmgr::test

@@ -66,10 +66,14 @@ class CriClient {
   StatusOr<cri::ContainerStatus> ContainerStatus(const std::string& id);
   StatusOr<cri::ExecSyncResponse> Exec(const std::string& id,
                                        const std::vector<std::string>& command);
-  // "Cpus_allowed_list" of /proc/self/status, read inside the running container.
+  // "Cpus_allowed_list" and "Mems_allowed_list" of /proc/self/status, read inside the running
+  // container.
   StatusOr<std::string> AllowedCpus(const std::string& id);
+  StatusOr<std::string> AllowedMems(const std::string& id);
 
  private:
+  // What the line of /proc/self/status with this key says inside the running container.
+  StatusOr<std::string> StatusLine(const std::string& id, std::string_view key);
   Status Do(std::string_view method, const google::protobuf::MessageLite& request,
             google::protobuf::MessageLite* response);
 
