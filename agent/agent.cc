@@ -11,15 +11,15 @@
 namespace resmgr::agent {
 namespace {
 
-// How long the API server may take to show the node to an agent that has asked for it. Until then
-// patches wait, which may turn out to change nothing.
+// How long the API server may take to show the node to an agent that has asked for it. Patches wait
+// until then, since the node's state may show that they change nothing.
 constexpr std::chrono::seconds kFirstViewPatience{5};
-// Of patches that wait, each as long as a message of gRPC at most. More of them are carried out at
-// once.
+// Limit of waiting patches; each is at most as long as a gRPC message. With more of them all are
+// carried out at once.
 constexpr size_t kMostHeldPatches = 256;
 constexpr size_t kMostHeldBytes = size_t{4} << 20;
 constexpr std::chrono::seconds kBadEventsPeriod{60};
-// Apart from the seeds of the reporter's parts.
+// The reporter's parts have seeds of their own.
 constexpr uint64_t kPodEventsSeed = 100;
 
 KeyRules Rules(const AgentOptions& options) {
@@ -85,7 +85,7 @@ void Agent::NodeSeen(const Json& node) {
 
 bool Agent::FollowsSharedMap() const {
   const std::optional<ConfigMap>& pushing = pusher_.pushing();
-  // What waits already must not be overtaken.
+  // A waiting annotation must not be overtaken by a later one.
   if (!reporter_.taken_along().empty() || reporter_.WaitsWithSharedNews()) return true;
   return pushing && pushing->name != own_map_;
 }
@@ -94,8 +94,8 @@ void Agent::GetNode(TextDone done) {
   access_.Get(std::move(done));
 }
 
-// What the node shows already costs no request, and what thousands of daemons have to show because
-// of the same map goes along with the agent's own report of it.
+// A value that the node shows already costs no request. An annotation that follows from a map that
+// thousands of nodes share is sent with the agent's own report about that map.
 void Agent::PatchNode(std::vector<PatchOperation> operations, Done done) {
   const size_t bytes = SizeOf(operations);
   if (holds_patches_ && held_patches_.size() < kMostHeldPatches &&
@@ -106,7 +106,7 @@ void Agent::PatchNode(std::vector<PatchOperation> operations, Done done) {
   }
   const std::optional<Json> annotations =
       view_.ChangedAnnotations(operations, reporter_.taken_along());
-  // None overtakes those that are under way.
+  // A shared annotation must not overtake patches that are under way.
   if (annotations && !access_.patching()) {
     if (annotations->empty()) return done(OkStatus());
     if (FollowsSharedMap() && reporter_.TakeAlong(*annotations)) return done(OkStatus());

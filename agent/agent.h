@@ -32,10 +32,10 @@ struct AgentOptions {
   std::string map_namespace = "kube-system";
   std::string map_name = "cri-resmgr-config";
   std::string group_label = "cri-resource-manager.intel.com/group";
-  // For what the daemon may change of the node.
+  // Label, annotation and taint domains that the daemon may change on the node.
   std::vector<std::string> allowed_domains = {"cri-resource-manager.intel.com",
                                               "resource-policy.nri.io"};
-  // What the daemon may report of the node beside its policy.
+  // Reports about the node, besides its policy, that the daemon may send.
   bool show_cpus = true;
   bool pod_events = true;
   RetryOptions retry{.start_spread = std::chrono::seconds(1)};
@@ -43,7 +43,7 @@ struct AgentOptions {
   Backoff::Options push_backoff{.first = Backoff::Duration(100), .limit = Backoff::Duration(2000)};
 };
 
-// The agent of one node: cluster ──▶ ConfigSource ──▶ ConfigPusher ──▶ daemon, what the daemon says
+// The agent of one node: cluster ──▶ ConfigSource ──▶ ConfigPusher ──▶ daemon, the daemon's verdict
 // ──▶ StatusReporter ──▶ cluster, and the daemon's own access to its node. Everything happens on
 // the loop's thread. Thread-compatible.
 class Agent : public AgentHandler {
@@ -68,7 +68,7 @@ class Agent : public AgentHandler {
 
   void NodeSeen(const Json& node);
   void ReleasePatches();
-  // Whether what the daemon does now follows from a map that other nodes have, too.
+  // Whether the daemon's present changes follow from a map that other nodes use, too.
   bool FollowsSharedMap() const;
 
   const std::string own_map_;
@@ -76,18 +76,18 @@ class Agent : public AgentHandler {
   const std::chrono::milliseconds start_spread_;
   Clock& timers_;
   NodeView view_;
-  // Patches that wait until the node has been seen.
+  // True until the node has been seen: patches wait.
   bool holds_patches_ = true;
   std::vector<HeldPatch> held_patches_;
   size_t held_bytes_ = 0;
   EventLoop::HandlePtr first_view_;
   StatusReporter reporter_;
-  std::optional<CpusAnnotation> cpus_;  // nothing: it is not shown
+  std::optional<CpusAnnotation> cpus_;  // nullopt: not shown
   ConfigPusher pusher_;
   ConfigSource source_;
   NodeAccess access_;
-  std::optional<PodEvents> pod_events_;  // nothing: there are none
-  RateLimit bad_events_;                 // in the log
+  std::optional<PodEvents> pod_events_;  // nullopt: not reported
+  RateLimit bad_events_;                 // limits their log lines
 };
 
 }  // namespace resmgr::agent

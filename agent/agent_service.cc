@@ -9,7 +9,7 @@
 namespace resmgr::agent {
 namespace {
 
-// A method that reads its request, or says that it is none.
+// A method that parses its request and answers INVALID_ARGUMENT when it cannot.
 template <typename Request>
 UnaryServer::Method Reads(std::function<void(const Request&, const UnaryServer::Reply&)> method) {
   return [method = std::move(method)](const std::string& message, const UnaryServer::Reply& reply) {
@@ -21,7 +21,7 @@ UnaryServer::Method Reads(std::function<void(const Request&, const UnaryServer::
   };
 }
 
-// What answers with nothing but the status.
+// Sends an empty answer, or the status of the failure.
 template <typename Answer>
 AgentHandler::Done WithStatus(const UnaryServer::Reply& reply) {
   return [reply](const Status& status) {

@@ -14,8 +14,8 @@
 
 namespace resmgr::agent {
 
-// What v1.Agent and cri_resmgr.v1.NodeReports are asked for, on the loop's thread. Each callback is
-// called once, then or later on the same thread, or never where this object ends before.
+// Handles the calls of v1.Agent and cri_resmgr.v1.NodeReports on the loop's thread. Each callback
+// is called at most once, at once or later on the same thread; never after this object's end.
 class AgentHandler {
  public:
   using TextDone = std::function<void(StatusOr<std::string> text)>;
@@ -25,12 +25,13 @@ class AgentHandler {
   virtual void GetNode(TextDone done) = 0;
   virtual void PatchNode(std::vector<PatchOperation> operations, Done done) = 0;
   virtual void UpdateNodeCapacity(std::map<std::string, std::string> capacities, Done done) = 0;
-  // The text says what is not well, or nothing.
+  // The text describes the problem; it is empty when there is none.
   virtual void HealthCheck(std::string query, TextDone done) = 0;
-  // OK: taken; it is written later. kFailedPrecondition, kInvalidArgument: never.
+  // OK: accepted and written later. kFailedPrecondition, kInvalidArgument: it will never be
+  // written.
   virtual Status ShowCpus(std::string cpus) = 0;
-  // How many of them are dropped; the others are taken, and written later. kFailedPrecondition:
-  // none is, ever.
+  // Returns the number of dropped events; the others are written later. kFailedPrecondition: none
+  // will ever be written.
   virtual StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& events) = 0;
 };
 

@@ -30,7 +30,7 @@ class AgentTest : public testing::Test {
  protected:
   AgentTest() { agent_.Start(); }
 
-  // What the daemon wants on the node.
+  // Sends a patch of an annotation as the daemon does.
   void Annotate(const std::string& key, const std::string& value) {
     agent_.PatchNode({{.op = "add",
                        .path = "/metadata/annotations/cri-resource-manager.intel.com~1" + key,
@@ -39,7 +39,7 @@ class AgentTest : public testing::Test {
                        if (status.code() == StatusCode::kResourceExhausted) ++refused_;
                      });
   }
-  // Requests about the node's object, which are then answered by an outage.
+  // Counts requests about the node's object and answers them by an outage.
   int RequestsOfTheNode() {
     int requests = 0;
     while (transport_.Answer(kNodeObject, 503, Json::object()))
@@ -111,8 +111,7 @@ TEST_F(AgentTest, PatchesInTheLineAreBoundedInNumberAndBytes) {
   EXPECT_EQ(RequestsOfTheNode(), 15);
 }
 
-// A value that the node already shows costs no request. A value that was overwritten since then
-// does.
+// A value that the node shows costs no request, unless it was overwritten since.
 TEST_F(AgentTest, WhatTheNodeWasSeenToShowIsWrittenAgainAfterAnotherPatch) {
   ListNode("static");
   Annotate("policy", "static");
@@ -128,7 +127,7 @@ TEST_F(AgentTest, WhatTheNodeWasSeenToShowIsWrittenAgainAfterAnotherPatch) {
   EXPECT_FALSE(transport_.Has(kNodeObject));
 }
 
-// Each of them reads the node first, so that one which meets a conflict would come after the next.
+// Each patch reads the node first, so one that meets a conflict could come after the next.
 TEST_F(AgentTest, PatchesAreCarriedOutOneAfterTheOther) {
   ListNode("static");
   Annotate("policy", "null");
@@ -142,7 +141,7 @@ TEST_F(AgentTest, PatchesAreCarriedOutOneAfterTheOther) {
   EXPECT_NE(transport_.Request(kNodeObject).body.find("topology-aware"), std::string::npos);
 }
 
-// The daemon is told that it is done, so it does not ask again.
+// The daemon is told that the patch is done, so it does not ask again.
 TEST_F(AgentTest, WhatTheNodeWasSeenToShowIsWrittenAgainWhileAnotherPatchIsUnderWay) {
   ListNode("static");
   Annotate("policy", "null");

@@ -9,8 +9,8 @@
 
 namespace resmgr::agent {
 
-// How long to wait before the next try: up to twice as long after each failure, up to a limit, and
-// any part of that ("full jitter"), so that the agents of a cluster do not come back all at once.
+// The wait before the next try: a random part ("full jitter") of a wait that doubles after each
+// failure up to a limit, so that the agents of a cluster do not come back all at once.
 // Thread-compatible.
 class Backoff {
  public:

@@ -7,8 +7,8 @@
 
 namespace resmgr::agent {
 
-// The bytes of a base64 text (RFC 4648, section 4), as kubeconfig files hold PEM texts. White space
-// is skipped; nullopt for anything else that does not belong there.
+// Decodes a base64 text (RFC 4648, section 4), as kubeconfig files hold PEM texts. White space is
+// skipped; nullopt for any other character outside the alphabet.
 std::optional<std::string> DecodeBase64(std::string_view text);
 std::string EncodeBase64(std::string_view bytes);
 

@@ -77,14 +77,15 @@ class Reader {
   Status status_;
 };
 
-// A scheme, a host and maybe a port: requests could not even begin without. The rest is curl's.
+// Checks that the URL has a scheme, a host and maybe a port, without which no request could begin.
+// libcurl checks the rest.
 bool IsServerUrl(std::string_view url) {
   constexpr uint64_t kHighestPort = 65535;
   const size_t scheme = url.find("://");
   if (scheme == std::string_view::npos) return false;
   if (url.substr(0, scheme) != "https" && url.substr(0, scheme) != "http") return false;
   const std::string_view behind = url.substr(scheme + 3);
-  // Paths of requests are put behind the URL. Names and passwords have places of their own; here
+  // Request paths are appended to the URL. Names and passwords belong into other keys; in the URL
   // they would be logged.
   if (behind.find_first_of("?#@") != std::string_view::npos) return false;
   const std::string_view authority = behind.substr(0, behind.find('/'));
@@ -96,7 +97,7 @@ bool IsServerUrl(std::string_view url) {
   return port.has_value() && *port <= kHighestPort;
 }
 
-// The map `member` of the entry with that name in the list `list`.
+// Finds the entry with this name in root[list] and returns its member `member`.
 StatusOr<const ConfigNode*> Named(const ConfigNode& root, std::string_view list,
                                   std::string_view name, std::string_view member) {
   const ConfigNode* entries = Member(root, list);
@@ -176,7 +177,7 @@ StatusOr<UserAuth> ReadUser(const ConfigNode& node, std::string_view directory) 
   user.password = reader.Text("password");
   if (const ConfigNode* exec = reader.Get("exec", Kind::kMap)) {
     RESMGR_ASSIGN_OR_RETURN(user.exec, ReadExec(*exec));
-    // As kubectl has it: a plugin named by a path lies beside the kubeconfig.
+    // As in kubectl, a plugin with a relative path is below the kubeconfig's directory.
     if (user.exec->command.find('/') != std::string::npos) {
       user.exec->command =
           (std::filesystem::path(directory) / user.exec->command).lexically_normal();

@@ -11,8 +11,8 @@
 
 namespace resmgr::agent {
 
-// A certificate or a key: its PEM text, or else the file that holds it, which is read again for
-// each connection.
+// A certificate or a key: its PEM text, or else the path of a file, which is read again for each
+// connection.
 struct Pem {
   std::string data{};
   std::string file{};
@@ -52,17 +52,17 @@ struct ClusterAccess {
   UserAuth user{};
 };
 
-// Reads a kubeconfig and takes its current context. `source` names it in messages; relative paths
-// in it are below `directory`. Unknown keys are fine, as they are for kubectl. InvalidArgument with
-// the place, and never with a value that could be secret; kUnimplemented for what would change who
-// we are and is not supported (auth-provider, impersonation).
+// Parses a kubeconfig and takes its current context. `source` names it in messages; relative paths
+// in it are below `directory`. Unknown keys are ignored, as kubectl does. kInvalidArgument with the
+// place, and never with a value that could be secret; kUnimplemented for a key that would change
+// the user's identity and is not supported (auth-provider, impersonation).
 StatusOr<ClusterAccess> ParseKubeconfig(std::string_view text, std::string_view source,
                                         std::string_view directory);
 
 StatusOr<ClusterAccess> LoadKubeconfig(const std::string& file);
 
-// The service account of the pod that we run in: `host` and `port` are of the API server (the
-// variables KUBERNETES_SERVICE_HOST and _PORT), token and CA lie in `directory`.
+// The service account of the pod that this process runs in. `host` and `port` name the API server
+// (the variables KUBERNETES_SERVICE_HOST and _PORT); token and CA are files in `directory`.
 inline constexpr std::string_view kServiceAccountDirectory =
     "/var/run/secrets/kubernetes.io/serviceaccount";
 StatusOr<ClusterAccess> InClusterAccess(std::string_view host, std::string_view port,

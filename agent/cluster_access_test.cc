@@ -53,8 +53,8 @@ TEST(KubeconfigTest, ServersMayBeAddressesWithAndWithoutAPort) {
   }
 }
 
-// What is put behind a query or a fragment is not a path any more, and a password would be logged
-// with the server's name.
+// Text behind a query or a fragment is not part of the path, and a password would be logged with
+// the server's name.
 TEST(KubeconfigTest, ServersHaveNoUserQueryOrFragment) {
   for (const char* server : {"https://u:p@api:6443", "https://api:6443?x=1", "https://api/#x"}) {
     const Status status = Parse(fmt::format("{{server: '{}'}}", server), "{}").status();

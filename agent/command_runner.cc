@@ -30,7 +30,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Ours, with the command's variables in place of those of the same name.
+// This process's environment, with the command's variables in place of those of the same name.
 std::vector<std::string> Environment(const Command& command) {
   std::vector<std::string> merged;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -46,7 +46,8 @@ std::vector<std::string> Environment(const Command& command) {
   return merged;
 }
 
-// Its process id; the write end of the pipe becomes its standard output.
+// Starts the program and returns its process id; `output`, a pipe's write end, is its standard
+// output.
 StatusOr<pid_t> Spawn(const Command& command, int output) {
   std::vector<std::string> arguments = command.argv;
   std::vector<std::string> environment = Environment(command);
@@ -60,7 +61,7 @@ StatusOr<pid_t> Spawn(const Command& command, int output) {
   sigset_t none{};
   ::sigemptyset(&none);
   ::posix_spawnattr_setsigmask(&attributes, &none);
-  // A group of its own, so that what it started ends with it.
+  // A process group of its own, so that processes that it starts are killed with it.
   ::posix_spawnattr_setpgroup(&attributes, 0);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
@@ -79,7 +80,7 @@ class Running : public RunningCommand {
   static std::unique_ptr<Running> Start(EventLoop& loop, const Command& command, CommandDone done) {
     auto running = std::unique_ptr<Running>(new Running(command.argv.front(), std::move(done)));
     if (const Status status = running->Open(loop, command); !status.ok()) {
-      // Later, as with everything else that happens to a command.
+      // The failure is reported later, like every other result of a command.
       running->timer_ = loop.After(std::chrono::milliseconds(0),
                                    [self = running.get(), status] { self->End(status); });
     }
@@ -116,7 +117,7 @@ class Running : public RunningCommand {
     return OkStatus();
   }
 
-  // False at the end of the output.
+  // Reads what is available; false at the end of the output.
   bool Drain() {
     std::array<char, 4096> buffer{};
     while (text_.size() <= kMaxOutput) {

@@ -15,20 +15,20 @@ namespace resmgr::agent {
 
 struct Command {
   std::vector<std::string> argv{};  // argv[0] a path, or a name to look up in PATH
-  // In addition to our own environment.
+  // Added to this process's environment.
   std::vector<std::pair<std::string, std::string>> environment{};
   std::chrono::milliseconds timeout{60'000};
 };
 
-// A program whose output is wanted. Killed, with all that it started, where it still runs when this
-// object ends.
+// A running program whose output is collected. This object's end kills it with all processes that
+// it started.
 class RunningCommand {
  public:
   virtual ~RunningCommand() = default;
 };
 
-// What the program printed, once it has ended with status 0. kFailedPrecondition names the program
-// where it could not be started, failed, took too long or printed more than a MiB.
+// Gets the program's output once it has ended with status 0. kFailedPrecondition names the program
+// that could not be started, failed, took too long or printed more than a MiB.
 using CommandDone = std::function<void(StatusOr<std::string> output)>;
 
 // Starts programs; an interface so that tests need none. The callback comes later, on the loop.
@@ -38,7 +38,7 @@ class CommandRunner {
   virtual std::unique_ptr<RunningCommand> Run(Command command, CommandDone done) = 0;
 };
 
-// The programs' standard error is ours, their standard input is empty.
+// The programs inherit standard error; their standard input is empty.
 class LoopCommandRunner : public CommandRunner {
  public:
   explicit LoopCommandRunner(EventLoop& loop) : loop_(loop) {}

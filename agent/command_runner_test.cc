@@ -20,7 +20,7 @@ using test::Fails;
 using test::IsOk;
 using testing::HasSubstr;
 
-// The end of the command, on a loop of its own.
+// Runs the command on a loop of its own and returns its result.
 StatusOr<std::string> OutputOf(Command command) {
   EventLoop loop;
   LoopCommandRunner runner(loop);

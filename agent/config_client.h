@@ -14,21 +14,22 @@ namespace resmgr::agent {
 // never from within a call, and none after the end of the object.
 class ConfigClient {
  public:
-  // What the daemon says: "" accepted, else why not. An error: it was not reached, or gave up.
+  // The verdict: "" when the daemon accepted, else its reason. An error: it was not reached, or
+  // gave up.
   using Done = std::function<void(StatusOr<std::string> verdict)>;
-  // What becomes of the daemon that gave the last verdict. All are set.
+  // State changes of the daemon that gave the last verdict. All callbacks are set.
   struct Callbacks {
-    // It is gone; another one, which may know nothing, may come.
+    // The daemon is gone; the next one may have no configuration.
     std::function<void()> lost{};
-    // It is connected, but has answered nothing for so long.
+    // The daemon is connected but has not answered for this long.
     std::function<void(std::chrono::milliseconds since)> silent{};
-    // It was silent and answers again: it is the same one.
+    // The daemon was silent and answers again; it is the same process.
     std::function<void()> answers{};
   };
 
   virtual ~ConfigClient() = default;
   virtual void SetCallbacks(Callbacks callbacks) = 0;
-  // One at a time.
+  // Sends the configuration. At most one call at a time.
   virtual void SetConfig(const std::map<std::string, std::string>& config, Done done) = 0;
 };
 

@@ -10,11 +10,11 @@
 namespace resmgr::agent {
 namespace {
 
-// A daemon that restarts is back before it is worth a report.
+// A daemon that restarts within this time is not reported.
 constexpr std::chrono::milliseconds kPatience{5000};
 constexpr char kSilent[] = "cri-resmgr does not answer";
 
-// Whether asking again could give another answer.
+// Whether the same request could get another answer later.
 bool IsTransient(const Status& status) {
   switch (status.code()) {
     case StatusCode::kUnavailable:

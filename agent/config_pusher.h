@@ -14,28 +14,28 @@
 namespace resmgr::agent {
 
 // Brings the configuration that applies to the daemon, and again to each daemon that takes its
-// place: it may have come up without. A verdict is final until the configuration or the daemon
-// changes; where none can be had, it tries until it gets one. While the daemon is away, or silent,
-// for longer than five seconds the configuration is pending. Thread-compatible.
+// place, since it may have started without. A verdict is final until the configuration or the
+// daemon changes; without a verdict it tries again until it gets one. The configuration is pending
+// while the daemon is away, or silent, for longer than five seconds. Thread-compatible.
 class ConfigPusher {
  public:
-  // Each change of the verdict.
+  // Called at each change of the verdict.
   using Report = std::function<void(const Verdict& verdict)>;
 
   ConfigPusher(ConfigClient& client, Clock& timers, Backoff::Options backoff, uint64_t seed,
                Report report);
 
-  // What is to run from now on; nothing: nothing is delivered, and the daemon keeps what it has.
+  // Sets the map to deliver; nullopt delivers nothing, and the daemon keeps its configuration.
   void Set(const std::optional<ConfigMap>& map);
 
   const Verdict& verdict() const { return verdict_; }
-  // What the daemon was sent and has not answered yet.
+  // The map that was sent and is not answered yet.
   const std::optional<ConfigMap>& pushing() const { return pushing_; }
 
  private:
-  // From when an answer is due until it comes.
+  // The time from when an answer is due until it comes.
   struct Wait {
-    std::string why{};  // there is none yet
+    std::string why{};  // empty: no reason is known yet
     bool failed = false;
     bool told = false;  // that the configuration is pending
     EventLoop::HandlePtr patience{};
@@ -49,7 +49,7 @@ class ConfigPusher {
   void Lost();
   void Silent(std::chrono::milliseconds since);
   void Answers();
-  // Begins to wait, unless it waits already. `since` has passed.
+  // Begins to wait, unless it waits already. `since` is the time that has passed.
   void Await(std::chrono::milliseconds since);
   void TellPending();
   void Tell(Verdict::State state, std::string reason);

@@ -113,7 +113,7 @@ void ConfigSource::TakeGroup() {
   view_.group_map = {};
   group_map_watch_.reset();
   if (view_.group.empty()) return;
-  // The node has just been seen, so the agent's start is spread already.
+  // The agents' starts are spread already when the node is seen.
   RetryOptions retry = options_.retry;
   retry.start_spread = {};
   group_map_watch_ =

@@ -27,13 +27,13 @@ class ConfigSource {
     RetryOptions retry{};
     TokenBucket::Options group_limit{.burst = 5, .period = std::chrono::seconds(10)};
   };
-  // The map that applies now; nothing: no map does. First when all is known, then with each other
-  // version. While something is not known (again, after a change of the group), the last word
-  // counts.
+  // Called with the map that applies now, nullopt for none: first when all objects are known, then
+  // at each new version. While an object is unknown again (after a change of the group) the last
+  // call counts.
   using Changed = std::function<void(const std::optional<ConfigMap>& map)>;
 
-  // The node's object, each time that it is seen, and before what follows from it is told. Its
-  // metadata is there, perhaps nothing else.
+  // Called with the node's object each time that it is seen, before the calls that follow from it.
+  // Only its metadata is certain to be present.
   using NodeSeen = std::function<void(const Json& node)>;
 
   ConfigSource(HttpTransport& transport, Clock& timers, Options options, Changed changed,
@@ -45,8 +45,8 @@ class ConfigSource {
   std::unique_ptr<ObjectWatch> FollowMap(const std::string& name, Seen<ConfigMap>& seen,
                                          const RetryOptions& retry);
   void NodeChanged(const Json* node);
-  // Each group that is new costs a list and a watch, so changes are taken no more often than
-  // `group_limit_` says; the last one counts.
+  // Each new group costs a list and a watch, so `group_limit_` bounds how often a change is taken;
+  // the last one counts.
   void TakeGroup();
   void Decide();
 
@@ -58,7 +58,7 @@ class ConfigSource {
 
   RetryGate gate_;
   ClusterView view_;
-  std::string group_;  // of the label; view_.group follows
+  std::string group_;  // the label's value; view_.group follows it
   TokenBucket group_limit_;
   EventLoop::HandlePtr group_timer_;
   bool decided_ = false;

@@ -44,7 +44,7 @@ class ConfigSourceTest : public testing::Test {
     transport_.Stream(Target("n1"),
                       JsonText({{"type", "MODIFIED"}, {"object", NodeObject(group)}}) + "\n");
   }
-  // "" : there is none.
+  // "": an absent map.
   void ListMap(const std::string& suffix, const std::string& value) {
     const std::string name = "cfg." + suffix;
     std::vector<Json> items;

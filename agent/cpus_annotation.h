@@ -14,28 +14,29 @@ namespace resmgr::agent {
 // The annotation of the node that tells which of its CPUs are allocated (docs/annotations.md).
 inline constexpr std::string_view kCpusAnnotation = "cri-resource-manager.intel.com/cpus";
 
-// Keeps the annotation what the daemon said last. It goes along with the reporter's PATCHes: at
+// Keeps the annotation equal to the daemon's last value. It is sent with the reporter's PATCHes: at
 // some time within the spread, without reading the node before, and not at all where the node shows
-// it already. A node that shows something else, as one that was made anew, gets it again.
+// it already. A node that shows another value, like one that was made anew, gets it again.
 // Thread-compatible.
 class CpusAnnotation {
  public:
-  // Of a value: some hundred NUMA nodes. All annotations of an object together may have 256 KiB.
+  // Bytes of a value: enough for some hundred NUMA nodes. All annotations of an object together may
+  // have 256 KiB.
   static constexpr size_t kMaxValue = 8192;
 
-  // It must outlive this object.
+  // The reporter must outlive this object.
   explicit CpusAnnotation(StatusReporter& reporter) : reporter_(reporter) {}
 
-  // "": the node is to have no such annotation. kInvalidArgument: longer than kMaxValue.
+  // "" removes the annotation. kInvalidArgument: longer than kMaxValue.
   Status Show(std::string value);
-  // The node's object as it is now. Nothing is written before the first one.
+  // Takes the node's object as it is now. Nothing is written before the first one.
   void NodeSeen(const Json& node);
 
  private:
   void Write();
 
   StatusReporter& reporter_;
-  std::optional<std::string> wanted_;  // nothing: the daemon has not said
+  std::optional<std::string> wanted_;  // nullopt: the daemon has set none
   std::optional<std::string> shown_;   // as seen last; "" where there is none
 };
 

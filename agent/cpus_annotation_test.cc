@@ -26,7 +26,7 @@ class CpusAnnotationTest : public testing::Test {
     cpus_.NodeSeen(node);
   }
   void SeeValue(const std::string& value) { See({{kCpusAnnotation, value}}); }
-  // What the next request would write, when its time has come.
+  // The annotations that the next request would write, once it is due.
   Json Written() {
     timers_.Advance(kSpread);
     if (!transport_.Has(kNode)) return "no request";
@@ -94,7 +94,7 @@ TEST_F(CpusAnnotationTest, ANodeThatWasMadeAnewGetsItAgain) {
   EXPECT_EQ(Written(), "one");
 }
 
-// A right that is missing does not make it ask for ever.
+// A missing right does not make it ask for ever.
 TEST_F(CpusAnnotationTest, ARefusalIsTriedAgainWhenTheNodeChanges) {
   See(Json::object());
   EXPECT_EQ(cpus_.Show("one"), OkStatus());

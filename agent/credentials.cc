@@ -17,10 +17,10 @@ namespace {
 using SystemTime = std::chrono::system_clock::time_point;
 
 constexpr size_t kMaxToken = 1 << 20;
-// A token that ends while the request is on its way is no use.
+// Tokens that expire within this time are not used: they could end while the request is under way.
 constexpr std::chrono::seconds kSafety{10};
 
-// "Z", "+02:00" or "-07:30" as the distance from UTC.
+// Parses "Z", "+02:00" or "-07:30" into the distance from UTC.
 std::optional<std::chrono::minutes> ParseOffset(std::string_view text) {
   if (text == "Z" || text == "z") return std::chrono::minutes(0);
   if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':') return std::nullopt;
@@ -31,8 +31,8 @@ std::optional<std::chrono::minutes> ParseOffset(std::string_view text) {
   return text[0] == '-' ? -offset : offset;
 }
 
-// "2026-01-02T03:04:05Z", "2026-01-02T05:04:05.678+02:00" (RFC 3339). Parts of a second are left
-// out.
+// Parses RFC 3339 times like "2026-01-02T03:04:05Z" or "2026-01-02T05:04:05.678+02:00"; fractions
+// of a second are ignored.
 std::optional<SystemTime> ParseTime(const std::string& text) {
   std::tm time{};
   const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
@@ -81,7 +81,7 @@ StatusOr<PluginCredential> ParsePluginCredential(std::string_view text) {
     result.expires = ParseTime(expires);
     if (!result.expires) {
       return FailedPrecondition(
-          "the credential plugin gave an expirationTimestamp that is no time");
+          "the credential plugin gave an expirationTimestamp that is not RFC 3339");
     }
   }
   return result;

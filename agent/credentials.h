@@ -15,23 +15,23 @@
 
 namespace resmgr::agent {
 
-// What one request proves itself with.
+// The credentials of one request.
 struct Credential {
   std::string token{};  // bearer; empty: none
   Pem certificate{};
   Pem key{};
 };
 
-// What an exec plugin printed: an ExecCredential.
+// The output of an exec plugin: an ExecCredential.
 struct PluginCredential {
   Credential credential{};
   std::optional<std::chrono::system_clock::time_point> expires{};
 };
 StatusOr<PluginCredential> ParsePluginCredential(std::string_view text);
 
-// The credentials of one user, always fresh: token files are read for each request, since whoever
-// rotates them does not tell; a plugin is run again when what it gave has expired or the server did
-// not like it. Thread-compatible.
+// The credentials of one user, always fresh: token files are read for each request, since their
+// rotation is not announced; a plugin runs again when its credential has expired or the server
+// refused it. Thread-compatible.
 class Credentials {
  public:
   using Done = std::function<void(StatusOr<Credential> credential)>;
@@ -41,11 +41,11 @@ class Credentials {
   Credentials(ClusterAccess access, CommandRunner& runner,
               WallClock now = std::chrono::system_clock::now);
 
-  // Calls back at once, or, where a plugin must run, later and never after this object's end.
-  // kFailedPrecondition: there are none, with the file or the plugin that is to blame.
+  // Calls back at once, or later if a plugin must run; never after this object's end.
+  // kFailedPrecondition names the file or the plugin that gave none.
   void Get(Done done);
 
-  // The server answered 401: nothing that was kept is used again.
+  // Drops kept credentials after the server answered 401.
   void Reject() { kept_.reset(); }
 
  private:

@@ -55,7 +55,7 @@ class CredentialsTest : public testing::Test {
                            .provide_cluster_info = cluster_info};
     return Make(user);
   }
-  // What Get calls back with; nothing: not yet.
+  // The result of Get; nullopt: not yet called back.
   static std::optional<StatusOr<Credential>> Get(Credentials& credentials) {
     const auto result = std::make_shared<std::optional<StatusOr<Credential>>>();
     credentials.Get([result](StatusOr<Credential> credential) { *result = std::move(credential); });

@@ -18,7 +18,7 @@ constexpr long kKeepAliveInterval = 10;  // seconds
 constexpr unsigned kUserTimeout = 30'000;
 constexpr int kOk = 200;
 
-// What was sent and is not acknowledged for so long makes the connection a lost one.
+// The connection counts as lost when sent bytes are not acknowledged for this long.
 int OnSocket(void* /*unused*/, curl_socket_t fd, curlsocktype /*purpose*/) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeout, sizeof(kUserTimeout));
   return CURL_SOCKOPT_OK;
@@ -112,7 +112,7 @@ void CurlCall::PrepareTls(const ClusterAccess& access, const Credential& credent
     SetPem(easy_, access.ca, CURLOPT_CAINFO, CURLOPT_CAINFO_BLOB);
     // libcurl trusts the certificates of its built-in directory as well, unless it is told not to.
     curl_easy_setopt(easy_, CURLOPT_CAPATH, nullptr);
-    // A CA file that was replaced counts from the next connection on.
+    // A replaced CA file is used from the next connection on.
     curl_easy_setopt(easy_, CURLOPT_CA_CACHE_TIMEOUT, 0L);
   }
   SetPem(easy_, credential.certificate, CURLOPT_SSLCERT, CURLOPT_SSLCERT_BLOB);
@@ -124,8 +124,8 @@ void CurlCall::PrepareTls(const ClusterAccess& access, const Credential& credent
   }
 }
 
-// The certificate is checked against the host of the URL. Where another name is wanted, that one
-// stands in the URL, and the connection goes where it should all the same.
+// libcurl checks the certificate against the host of the URL. If tls_server_name is another one,
+// the URL has that name and the connection is directed to the real address.
 std::string CurlCall::Url(const ClusterAccess& access) {
   if (access.tls_server_name.empty()) return access.server + request_.target;
   CURLU* url = curl_url();

@@ -16,9 +16,9 @@
 
 namespace resmgr::agent {
 
-// One request as libcurl knows it: its options, and what has arrived of the reply. What libcurl
-// hands over is kept here until it may be passed on, since from within libcurl's callbacks nothing
-// of libcurl may be called. Thread-compatible.
+// One request as libcurl knows it: its options, and the received part of the reply. Data from
+// libcurl is kept here until it may be passed on, since libcurl's callbacks may not call libcurl.
+// Thread-compatible.
 class CurlCall {
  public:
   CurlCall(HttpRequest request, HttpTransport::Data data, HttpTransport::Done done);
@@ -26,7 +26,7 @@ class CurlCall {
   CurlCall& operator=(const CurlCall&) = delete;
   ~CurlCall();
 
-  // Sets everything up; nothing is sent yet. kFailedPrecondition: a token that is no token.
+  // Sets all options; sends nothing yet. kFailedPrecondition: a malformed token.
   Status Prepare(const ClusterAccess& access, const Credential& credential);
   CURL* easy() const { return easy_; }
 
@@ -34,16 +34,16 @@ class CurlCall {
   EventLoop::HandlePtr first_byte_timer{};
   std::chrono::milliseconds first_byte_timeout() const { return request_.first_byte_timeout; }
 
-  // libcurl has finished with it.
+  // Called when libcurl has finished the request.
   void Finish(CURLcode code);
   void Fail(const Status& status) { result_ = status; }
   bool finished() const { return result_.has_value(); }
   bool has_news() const { return !pieces_.empty() || finished(); }
 
-  // Pieces that have not been passed on.
+  // Takes the pieces that have not been passed on.
   std::string TakePieces() { return std::exchange(pieces_, {}); }
   StatusOr<HttpReply> TakeResult() { return *std::move(result_); }
-  // Copies, so that the receiver may end this object.
+  // A copy, so that the receiver may destroy this object.
   HttpTransport::Data data() const { return data_; }
   HttpTransport::Done done() const { return done_; }
 

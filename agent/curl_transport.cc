@@ -17,7 +17,7 @@
 namespace resmgr::agent {
 namespace {
 
-// Once per process; libcurl is left as it is at the end, since others may use it too.
+// Once per process; libcurl is never cleaned up, since others may use it too.
 bool InitializeCurl() {
   static const bool kInitialized = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
   return kInitialized;
@@ -54,7 +54,7 @@ class CurlTransport::Impl {
   }
 
  private:
-  // What a caller of Send holds.
+  // The caller's end of a Send.
   class Handle : public Call {
    public:
     Handle(Impl& impl, uint64_t id) : impl_(impl), id_(id) {}
@@ -148,7 +148,7 @@ class CurlTransport::Impl {
     deliver_timer_ = loop_.After(std::chrono::milliseconds(0), [this] { Deliver(); });
   }
 
-  // Receivers may end their own call, others, or begin new ones; not this object.
+  // Receivers may end their own call or others and begin new ones, but may not destroy this object.
   void Deliver() {
     std::vector<uint64_t> news;
     for (const auto& [id, call] : calls_) {

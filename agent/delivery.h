@@ -12,15 +12,15 @@
 
 namespace resmgr::agent {
 
-// One request at a time that is repeated until the API server takes it. A new one replaces the one
-// before, but is not sent while that one is under way: the server may carry out a request that was
-// given up, and then it would do so after the new one. Thread-compatible.
+// Repeats one request until the API server takes it. A new request replaces the former one, but is
+// not sent while the former one is under way: the server could carry out a request that was given
+// up after the new one. Thread-compatible.
 class Delivery {
  public:
-  // The reply that ended it: the one of success, or the last one.
+  // Gets the reply of the success, or the last one.
   using Done = std::function<void(const StatusOr<HttpReply>& reply)>;
 
-  // What becomes of a request whose content the API server refuses (see RefusesContent).
+  // The reaction to a refusal of the request's content (see RefusesContent).
   enum class Refusal { kTryAgain, kEnd };
 
   // `what` names it in the log. `max_tries` 0: as many as it takes; else
@@ -28,7 +28,7 @@ class Delivery {
   Delivery(HttpTransport& transport, Clock& timers, std::string what, Backoff::Options backoff,
            uint64_t seed, int max_tries);
 
-  // `done` comes once, and not for a request that was replaced.
+  // Calls `done` once, but not for a request that was replaced.
   void Send(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain);
   bool under_way() const { return under_way_; }
   // Whether the server has a request that it has not answered.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kEventTries = 5;
 
-// A node's events bear its name as UID, since that is what `kubectl describe node` looks for.
+// A node's events have its name as UID, since `kubectl describe node` looks for that.
 EventObject WarningOf(const std::string& node, std::string_view reason) {
   return {
       .event_namespace = "default",
@@ -56,7 +56,7 @@ void EventSeries::Send() {
 
 void EventSeries::Sent(const StatusOr<HttpReply>& reply) {
   const StatusCode code = reply.ok() ? StatusOfReply(*reply).code() : reply.status().code();
-  // A creation whose reply was lost is in conflict with itself at the next try.
+  // A repeated creation conflicts with its first try if only the reply was lost.
   exists_ = code == StatusCode::kOk || (!updating_ && code == StatusCode::kAborted);
   if (updating_ && !exists_) {
     event_.count = 1;

@@ -14,10 +14,10 @@
 
 namespace resmgr::agent {
 
-// Warnings of one kind about the node, as one Event in the namespace "default", where those of
-// nodes are: the first occurrence makes it, later ones change its count, time and message. One that
-// the API server has forgotten (after an hour) is made anew. How often Add is called is how often
-// the API server is asked, at most. Thread-compatible.
+// Warnings of one kind about the node, as one Event in the namespace "default", where nodes' events
+// are kept: the first occurrence creates it, later ones change its count, time and message. After
+// the API server has dropped it (after an hour) a new one is created. Each Add makes at most one
+// request. Thread-compatible.
 class EventSeries {
  public:
   using WallClock = std::function<std::chrono::system_clock::time_point()>;
@@ -25,7 +25,7 @@ class EventSeries {
   EventSeries(HttpTransport& transport, Clock& timers, const std::string& node,
               std::string_view reason, Backoff::Options backoff, uint64_t seed, WallClock now);
 
-  // It happened so many times more; the message is of the last time.
+  // Counts `times` more occurrences; the message describes the last one.
   void Add(const std::string& message, int times);
 
  private:
@@ -35,8 +35,8 @@ class EventSeries {
   const WallClock now_;
   EventObject event_;
   bool exists_ = false;    // as far as known
-  bool updating_ = false;  // what is under way is no creation
-  bool more_ = false;      // came while something was under way
+  bool updating_ = false;  // the request under way is not a creation
+  bool more_ = false;      // occurrences arrived while a request was under way
   Delivery delivery_;
 };
 

@@ -16,13 +16,13 @@
 namespace resmgr::agent {
 namespace {
 
-// gRPC's health checking protocol: cheap for a daemon that has it, and for one that has not.
+// gRPC's health checking protocol: a cheap call, whether or not the daemon implements it.
 constexpr char kHealthCheck[] = "/grpc.health.v1.Health/Check";
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& socket) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A probe must not pass from a daemon that ended to the next one.
+  // Without retries a probe cannot pass from a daemon that ended to the next one.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // A daemon that restarts should not have to wait for its configuration.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -31,7 +31,8 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& socket) {
   return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
 }
 
-// A call under way. gRPC holds it by `self`, which the thread takes back; `ended` runs on the loop.
+// A call under way. gRPC holds it by `self`, which the waiting thread takes back; `ended` runs on
+// the loop.
 struct Call {
   virtual ~Call() = default;
 
@@ -39,8 +40,8 @@ struct Call {
   grpc::Status status;
   std::function<void()> ended;
   std::shared_ptr<Call> self;
-  // Set by the loop before gRPC gets the call, and read by the thread first: gRPC hands it over in
-  // order, but ThreadSanitizer does not see into its library.
+  // Set by the loop before the call is passed to gRPC, and read by the thread first: gRPC orders
+  // the two, but ThreadSanitizer does not see into its library.
   std::atomic<bool> begun{false};
 };
 
@@ -59,7 +60,7 @@ struct CallFor : Call {
 
 }  // namespace
 
-// On the loop's thread, apart from Wait.
+// Used on the loop's thread, except Wait.
 class GrpcConfigClient::Impl {
  public:
   Impl(EventLoop& loop, Options options)
@@ -96,7 +97,7 @@ class GrpcConfigClient::Impl {
   }
 
  private:
-  // The thread.
+  // The body of the thread.
   void Wait(const std::weak_ptr<bool>& alive) {
     void* tag = nullptr;
     bool ok = false;
@@ -123,7 +124,7 @@ class GrpcConfigClient::Impl {
   void Delivered(const grpc::Status& status, const v1::SetConfigReply& reply) {
     delivery_.reset();
     heard_ = loop_.Now();
-    // In any case: what the channel's state is now may be that of after the daemon's end.
+    // Looks in any case: the channel's state may already be that of a later daemon.
     looks_ = loop_.Every(options_.look_interval, [this] { Look(); });
     StatusOr<std::string> verdict = reply.error();
     if (!status.ok()) {
@@ -131,7 +132,7 @@ class GrpcConfigClient::Impl {
                            "cri-resmgr: " + status.error_message());
     }
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      silent_ = true;  // until it has answered something smaller
+      silent_ = true;  // until it has answered a probe
       Probe();
     }
     std::exchange(done_, nullptr)(verdict);
@@ -148,7 +149,7 @@ class GrpcConfigClient::Impl {
     }
   }
 
-  // Without a deadline: while a daemon hangs there is this one call and not one more each time.
+  // The probe has no deadline: a hanging daemon gets one call, not one more at each interval.
   void Probe() {
     auto call = std::make_shared<CallFor<grpc::ByteBuffer>>();
     probe_ = call;
@@ -194,14 +195,14 @@ class GrpcConfigClient::Impl {
 
   Done done_;
   std::shared_ptr<Call> delivery_;
-  std::optional<v1::SetConfigRequest> waiting_;  // for a daemon that is silent
+  std::optional<v1::SetConfigRequest> waiting_;  // held back for a silent daemon
   std::shared_ptr<Call> probe_;
-  EventLoop::Clock::time_point probed_;  // when that was sent
+  EventLoop::Clock::time_point probed_;  // when probe_ was sent
   EventLoop::Clock::time_point heard_;   // when the daemon answered last
   bool silent_ = false;
   EventLoop::HandlePtr looks_;  // from a verdict on, while its connection is there
 
-  // Tasks on the loop may come later than our end.
+  // Tasks on the loop may run after this object's end.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>();
   std::thread thread_;  // last, since it uses the rest
 };

@@ -11,10 +11,10 @@
 
 namespace resmgr::agent {
 
-// v1.Config of the daemon, over its unix socket. After a verdict it looks now and then whether the
-// connection is still there, and asks for the daemon's health: any answer, UNIMPLEMENTED too, shows
-// that it lives. HTTP/2 keep-alive would not do: gRPC's servers end connections for it that have no
-// calls. Calls are begun on the loop; one thread of its own waits for their ends.
+// v1.Config of the daemon, over its unix socket. After a verdict it checks at intervals that the
+// connection still exists, and asks for the daemon's health: any answer, also UNIMPLEMENTED, shows
+// that it lives. HTTP/2 keep-alive would not do: gRPC's servers close idle connections that use it.
+// Calls are begun on the loop; a thread waits for their ends.
 class GrpcConfigClient : public ConfigClient {
  public:
   struct Options {
@@ -28,12 +28,12 @@ class GrpcConfigClient : public ConfigClient {
     std::chrono::milliseconds silence{2000};
   };
 
-  // To be ended on the loop's thread, or after the loop.
+  // Must be destroyed on the loop's thread, or after the loop.
   GrpcConfigClient(EventLoop& loop, Options options);
   ~GrpcConfigClient() override;
 
   void SetCallbacks(Callbacks callbacks) override;
-  // Waits while the daemon is silent, so that one that hangs does not find a heap of deliveries.
+  // Waits while the daemon is silent, so that deliveries do not pile up at a daemon that hangs.
   void SetConfig(const std::map<std::string, std::string>& config, Done done) override;
 
  private:

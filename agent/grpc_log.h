@@ -3,8 +3,8 @@
 
 namespace resmgr::agent {
 
-// Sends what gRPC has to say to our log as source "grpc": by itself it writes to stderr, where it
-// waits for a reader. A minute has ten lines of it at most. For `main`, before gRPC is used.
+// Sends gRPC's messages to our log as source "grpc", at most ten lines a minute; gRPC's default
+// would write to stderr and block there. Called by `main` before gRPC is used.
 void SendGrpcLogToOurs();
 
 }  // namespace resmgr::agent

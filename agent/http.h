@@ -22,35 +22,35 @@ struct HttpRequest {
   std::string content_type{};
   std::string accept{kJsonType};  // the type of the reply's body
   std::string body{};
-  // Until the reply begins.
+  // Time limit until the reply begins.
   std::chrono::milliseconds first_byte_timeout{30'000};
-  // Until the reply has ended.
+  // Time limit until the reply has ended.
   std::chrono::milliseconds timeout{30'000};
 };
 
 struct HttpReply {
   int status = 0;
   std::string body{};  // empty where the pieces went to `data`
-  // What the server asked for before the next try.
+  // The wait that the server asked for (Retry-After).
   std::optional<std::chrono::seconds> retry_after{};
 };
 
-// The way to one API server: address, TLS and credentials are the implementation's. To be used on
-// one thread, which also gets the callbacks, never from within Send.
+// The transport to one API server: address, TLS and credentials belong to the implementation. Used
+// on one thread, which also gets the callbacks, never from within Send.
 class HttpTransport {
  public:
-  // No callback runs after its end, and the request is given up where it is still under way.
-  // May end within its own callbacks.
+  // A request under way. Destroying it gives the request up and prevents further callbacks; its own
+  // callbacks may destroy it.
   class Call {
    public:
     virtual ~Call() = default;
   };
 
-  // The body of a reply with status 200, in pieces as they come.
+  // Gets the body of a reply with status 200, in pieces.
   using Data = std::function<void(std::string_view piece)>;
-  // Once, at the end. An error: the server was not reached or the reply broke off. kUnavailable,
-  // kDeadlineExceeded, kResourceExhausted for a body of more than kMaxBody, kFailedPrecondition
-  // where the credentials cannot be had.
+  // Called once, at the end. An error: the server was not reached or the reply broke off.
+  // kUnavailable, kDeadlineExceeded, kResourceExhausted for a body of more than kMaxBody,
+  // kFailedPrecondition without credentials.
   using Done = std::function<void(StatusOr<HttpReply> reply)>;
 
   static constexpr size_t kMaxBody = 16 << 20;
@@ -61,11 +61,11 @@ class HttpTransport {
   virtual std::unique_ptr<Call> Send(HttpRequest request, Data data, Done done) = 0;
 };
 
-// For HttpRequest::accept: objects with their metadata alone, or all of them from a server that
-// does not know that. `kind` is PartialObjectMetadata, or PartialObjectMetadataList for a list.
+// A value of HttpRequest::accept that asks for objects' metadata alone; an older server sends whole
+// objects. `kind` is PartialObjectMetadata, or PartialObjectMetadataList for a list.
 std::string MetadataOnly(std::string_view kind);
 
-// For paths and queries.
+// Escapes a text for paths and queries.
 std::string UrlEncode(std::string_view text);
 
 // OK for 2xx, else an error with the server's own words (the message of a Kubernetes Status):
@@ -73,12 +73,12 @@ std::string UrlEncode(std::string_view text);
 // other 4xx, kUnavailable all else.
 Status StatusOfReply(const HttpReply& reply);
 
-// Whether the request itself is refused, so that it would be again: 400, 403 (which is also what an
-// admission policy says), 413 and 422.
+// Whether the server would refuse the same request again: 400, 403 (which is also the code of an
+// admission policy), 413 and 422.
 bool RefusesContent(const HttpReply& reply);
 
-// How long to wait before the next try: what the server asked for, but at most a minute, so that no
-// server can silence the agent.
+// The wait before the next try that the server asked for, at most a minute, so that no server can
+// silence the agent.
 std::chrono::seconds WaitAskedFor(const HttpReply& reply);
 
 }  // namespace resmgr::agent

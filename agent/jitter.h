@@ -8,8 +8,8 @@
 
 namespace resmgr::agent {
 
-// Random waits, so that what thousands of agents see at the same moment does not make them ask at
-// the same moment. Thread-compatible.
+// Random waits, so that an event that thousands of agents see at the same moment does not make them
+// send requests at the same moment. Thread-compatible.
 class Jitter {
  public:
   using Duration = std::chrono::milliseconds;
@@ -17,7 +17,7 @@ class Jitter {
   // The seed makes the waits of two agents differ.
   explicit Jitter(uint64_t seed) : random_(Spread(seed)) {}
 
-  // From nothing to all of it, evenly.
+  // A random wait between zero and `limit`, evenly distributed.
   Duration UpTo(Duration limit) { return Between(Duration(0), limit); }
   Duration Between(Duration from, Duration to) {
     return Duration(std::uniform_int_distribution<Duration::rep>(
@@ -25,7 +25,7 @@ class Jitter {
   }
 
  private:
-  // Seeds that follow each other would give first waits that follow each other.
+  // Similar seeds would give similar first waits.
   static std::minstd_rand::result_type Spread(uint64_t seed) {
     std::seed_seq sequence{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32U)};
     uint32_t spread = 0;

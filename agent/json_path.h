@@ -14,13 +14,13 @@ using Json = nlohmann::json;
 // Reading JSON from untrusted sources: a value that is absent or of another type is nothing,
 // and nothing throws.
 
-// The value below nested objects; nullptr where there is none.
+// The value at a path of nested objects; nullptr if absent.
 const Json* Find(const Json& value, std::initializer_list<std::string_view> path);
 
-// A string there, or "".
+// The string at the path, or "".
 std::string TextAt(const Json& value, std::initializer_list<std::string_view> path);
 
-// A number there that is an int, or 0.
+// The number at the path if it is an int, else 0.
 int IntAt(const Json& value, std::initializer_list<std::string_view> path);
 
 }  // namespace resmgr::agent

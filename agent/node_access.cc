@@ -12,11 +12,11 @@ namespace {
 // Nodes change often (their heartbeat is in their status), but not several times in a row just
 // between our reading and writing.
 constexpr int kPatchTries = 5;
-// Limits of the patches that wait in the line; the daemon itself waits for one at a time.
+// Limits of the queue of patches; the daemon itself waits for one at a time.
 constexpr size_t kMostPatches = 512;
 constexpr size_t kMostPatchBytes = size_t{16} << 20;
 
-// Below the time that callers are given.
+// Less than the callers' own time limit.
 constexpr std::chrono::seconds kTimeout{10};
 
 // The body, or why there is none.

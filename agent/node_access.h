@@ -16,28 +16,29 @@
 
 namespace resmgr::agent {
 
-// Reads and changes the node's object on behalf of the daemon. Each operation ends by itself: it
-// is tried once, except that a patch is planned anew when the node changed meanwhile. Patches are
-// carried out one after the other: the last one is what the node shows.
-// Thread-compatible; no callback comes after the end of this object.
+// Reads and changes the node's object on behalf of the daemon. Each operation ends by itself: it is
+// tried once, except that a patch is planned anew when the node changed meanwhile. Patches are
+// carried out one after the other, so the node shows the last one. Thread-compatible; no callback
+// comes after the end of this object.
 class NodeAccess {
  public:
-  // The node as JSON.
+  // Gets the node as JSON.
   using GetDone = std::function<void(StatusOr<std::string> node)>;
   using Done = std::function<void(Status status)>;
 
-  // Annotations that are sent to the API server, null for one to be removed.
+  // Gets the annotations that are sent to the API server, null for one to be removed.
   using Written = std::function<void(const Json& annotations)>;
 
   NodeAccess(HttpTransport& transport, std::string_view node, KeyRules rules, Written written);
   ~NodeAccess();
 
   void Get(GetDone done);
-  // Codes as of PlanNodePatch and StatusOfReply; kResourceExhausted where too many wait.
+  // Status codes as from PlanNodePatch and StatusOfReply; kResourceExhausted if too many patches
+  // wait.
   void Patch(std::vector<PatchOperation> operations, Done done);
   // Whether a patch is under way.
   bool patching() const { return !patches_.empty(); }
-  // As PlanCapacityPatch.
+  // See PlanCapacityPatch.
   void SetCapacity(const std::map<std::string, std::string>& capacities, const Done& done);
 
  private:
@@ -50,7 +51,7 @@ class NodeAccess {
   };
 
   void Send(HttpRequest request, Reply reply);
-  // Carries out the first patch in the line.
+  // Carries out the first patch of the queue.
   void PatchOnce(int tries_left);
   void WritePatch(const StatusOr<std::string>& text, int tries_left);
   void EndPatch(const Status& status);

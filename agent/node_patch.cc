@@ -50,7 +50,7 @@ StatusOr<Json> ToJsonPatch(const std::vector<PatchOperation>& operations) {
   return patch;
 }
 
-// The library throws where the patch does not fit, but for what would be put into a scalar.
+// The library throws if the patch does not fit, except for a child of a scalar.
 StatusOr<Json> Apply(Json node, const Json& patch) {
   try {
     for (const Json& operation : patch) {
@@ -73,7 +73,7 @@ const Json& ObjectAt(const Json& value, std::initializer_list<std::string_view> 
   return found != nullptr && found->is_object() ? *found : *kEmpty;
 }
 
-// What a merge patch makes of `before` to get `after`, both maps of strings.
+// The merge patch that turns `before` into `after`, both maps of strings.
 StatusOr<Json> MapChanges(std::string_view what, const Json& before, const Json& after,
                           const KeyRules& rules) {
   Json changes = Json::object();
@@ -98,7 +98,7 @@ Json TaintsOf(const Json& node) {
   return taints != nullptr && taints->is_array() ? *taints : Json::array();
 }
 
-// Every taint that is in one list and not in the other.
+// Checks every taint that is in only one of the lists.
 Status CheckTaints(const Json& before, const Json& after, const KeyRules& rules) {
   for (const auto& [one, other] : {std::pair(&before, &after), std::pair(&after, &before)}) {
     for (const Json& taint : *one) {
@@ -109,7 +109,7 @@ Status CheckTaints(const Json& before, const Json& after, const KeyRules& rules)
   return OkStatus();
 }
 
-// The node without what may be patched.
+// The node without the fields that may be patched.
 Json Rest(Json node) {
   for (const auto& [parent, key] :
        {std::pair("metadata", "labels"), std::pair("metadata", "annotations"),
@@ -126,7 +126,8 @@ Json Rest(Json node) {
 
 Status KeyRules::Check(std::string_view what, std::string_view key) const {
   const std::string name = Printable(key);
-  // Names of labels and annotations differ in case; to those who read them they do not.
+  // Label and annotation keys are case-sensitive, but a reader may confuse keys that differ in case
+  // only.
   const auto is_key = [key](const std::string& one) { return EqualsIgnoreCase(one, key); };
   if (std::any_of(reserved.begin(), reserved.end(), is_key)) {
     return Denied(fmt::format("{} {} is not the daemon's to change", what, name));

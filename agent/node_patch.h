@@ -13,15 +13,15 @@
 
 namespace resmgr::agent {
 
-// Which labels, annotations, taints and extended resources of the node the daemon may set. An
+// The labels, annotations, taints and extended resources of the node that the daemon may set. An
 // immutable value.
 struct KeyRules {
-  // Of "DOMAIN/name"; each stands for its subdomains too.
+  // The DOMAIN of "DOMAIN/name"; each includes its subdomains.
   std::vector<std::string> domains{};
   // Keys that only the agent itself, or the cluster's administrators, may change.
   std::set<std::string, std::less<>> reserved{};
 
-  // kPermissionDenied names `what`, the key, and what is allowed.
+  // kPermissionDenied names `what`, the key, and the allowed ones.
   Status Check(std::string_view what, std::string_view key) const;
 };
 
@@ -35,12 +35,12 @@ struct PatchOperation {
 // About how many bytes the operations take in memory.
 size_t SizeOf(const std::vector<PatchOperation>& operations);
 
-// The merge patch (RFC 7386) that does to `node` what the operations would do, good for just this
-// version of it; nothing when they change nothing. The operations are carried out on a copy and
-// what they changed is compared with the rules: so it does not matter by which paths and indices a
-// change would be made.
-//   kInvalidArgument   not a JSON patch, or one that does not fit the node
-//   kPermissionDenied  a change that the rules do not allow
+// The merge patch (RFC 7386) that changes `node` as the operations would, valid only for this
+// version of it; nullopt when they change nothing. The operations are applied to a copy and the
+// changes are compared with the rules, so it does not matter by which paths and indices a change is
+// made.
+// kInvalidArgument   not a JSON patch, or one that does not fit the node
+// kPermissionDenied  a change that the rules do not allow
 StatusOr<std::optional<Json>> PlanNodePatch(const Json& node,
                                             const std::vector<PatchOperation>& operations,
                                             const KeyRules& rules);

@@ -157,8 +157,8 @@ TEST(NodePatchTest, RefusesToPutSomethingIntoAScalar) {
               Fails(StatusCode::kInvalidArgument, HasSubstr("neither object nor list")));
 }
 
-// Whatever operations come: what the merge patch makes of the node differs from it only in what is
-// ours, and is what the operations make of it.
+// For any operations: the merge patch changes only our keys of the node, and has the same result as
+// the operations.
 TEST(NodePatchTest, NeverTouchesWhatIsNotOurs) {
   constexpr unsigned kSeed = 99;
   std::mt19937 random(kSeed);

@@ -8,7 +8,7 @@
 namespace resmgr::agent {
 namespace {
 
-// As all annotations of an object together may have.
+// The limit of all annotations of an object together.
 constexpr size_t kMostUnseen = size_t{256} << 10;
 
 }  // namespace
@@ -27,7 +27,7 @@ void NodeView::Seen(const Json& node) {
 void NodeView::Written(const Json& annotations) {
   unseen_.update(annotations);
   if (JsonText(unseen_).size() <= kMostUnseen) return;
-  // The watch is too far behind to judge anything by it.
+  // The watch is too far behind: forget the view until it shows the node again.
   unseen_ = Json::object();
   seen_.reset();
 }

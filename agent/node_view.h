@@ -9,20 +9,20 @@
 
 namespace resmgr::agent {
 
-// Tells what a patch of the node would change, as far as the watch has told what the node shows. An
-// annotation that was written since and is not seen yet may be there or not, so a value that
-// differs from the seen or from the written one is a change. Thread-compatible.
+// Tells what a patch of the node would change, as far as the watch has shown the node. An
+// annotation that was written but is not seen yet may be present or not, so a value that differs
+// from the seen or from the written one is a change. Thread-compatible.
 class NodeView {
  public:
   explicit NodeView(KeyRules rules) : rules_(std::move(rules)) {}
 
-  // The node's object as the watch tells it.
+  // Takes the node's object from the watch.
   void Seen(const Json& node);
-  // These annotations are sent to the API server, null for one to be removed.
+  // Takes annotations that are sent to the API server, null for one to be removed.
   void Written(const Json& annotations);
-  // The annotations that the operations change, null for one to be removed, if `waiting` are
-  // written before; nullopt where the operations change something else, or cannot be judged by what
-  // is known.
+  // The annotations that the operations change if `waiting` are written before, null for one to be
+  // removed; nullopt if the operations change anything else, or cannot be judged by the known
+  // state.
   std::optional<Json> ChangedAnnotations(const std::vector<PatchOperation>& operations,
                                          const Json& waiting) const;
 
@@ -32,7 +32,7 @@ class NodeView {
 
   const KeyRules rules_;
   std::optional<Json> seen_;      // the annotations
-  Json unseen_ = Json::object();  // of those that were written
+  Json unseen_ = Json::object();  // annotations that were written and are not seen yet
 };
 
 }  // namespace resmgr::agent

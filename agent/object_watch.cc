@@ -16,16 +16,16 @@ constexpr int kNotAcceptable = 406;
 constexpr int kVersionGone = 410;
 constexpr int kTooManyAtOnce = 429;
 constexpr int kServiceUnavailable = 503;
-// After so many refusals the last version is not trusted any more: the server may have lost its
-// data, so that the version is of a future that never comes.
+// After this many refusals the last version is not trusted any more: the server may have lost its
+// data, so that this version lies in its future.
 constexpr int kRefusalsBeforeList = 3;
-// A watch that lived so long was a good one.
+// A watch that lived this long was a success.
 constexpr std::chrono::seconds kGoodWatch{5};
-// For a server that does not end its watches itself.
+// Extra time before a watch that the server does not end is given up.
 constexpr std::chrono::seconds kGrace{30};
 constexpr std::chrono::seconds kTroubleLogPeriod{60};
 
-// The server is there, but not able to serve; what was asked is not to blame.
+// The server runs but cannot serve; the request is not to blame.
 bool IsOverloaded(int code) {
   return code == kTooManyAtOnce || code == kServiceUnavailable;
 }
@@ -85,7 +85,7 @@ Status ObjectWatch::ReadList(const HttpReply& reply) {
   const std::optional<Json> list = ParseJson(reply.body);
   const Json* items = list ? Find(*list, {"items"}) : nullptr;
   std::string version = list ? TextAt(*list, {"metadata", "resourceVersion"}) : "";
-  // An empty list of Go is null.
+  // Go encodes an empty list as null.
   if (items == nullptr || !(items->is_array() || items->is_null()) || version.empty()) {
     return Unavailable("the API server's list is not one");
   }
@@ -149,7 +149,7 @@ void ObjectWatch::Ended(const StatusOr<HttpReply>& reply) {
   }
   if (!reply.ok()) return Retry(reply.status(), gate_.Failed(timers_.Steady()));
   const Status status = StatusOfReply(*reply);
-  // That a watch ends is nothing unusual.
+  // The end of a watch is normal.
   Retry(status, status.ok() ? backoff_.Next() : Refused(reply->status), WaitAskedFor(*reply));
 }
 

@@ -18,15 +18,16 @@
 
 namespace resmgr::agent {
 
-// How requests to the API server are repeated.
+// The timing of repeated requests to the API server.
 struct RetryOptions {
-  // After an answer that refuses the request.
+  // Waits after an answer that refuses the request.
   Backoff::Options backoff{};
-  // While the server does not answer.
+  // Waits while the server does not answer.
   RetryGate::Options outage{};
-  // The first request of each watch comes at some time within this one.
+  // The first request of each watch is sent at a random time within this one.
   std::chrono::milliseconds start_spread{0};
-  // How long the server should let one watch live; each time between once and twice of it.
+  // How long the server should let one watch live; each asks for a random time from once to twice
+  // of it.
   std::chrono::seconds watch_timeout{300};
   uint64_t seed = 0;
 };
@@ -39,19 +40,19 @@ struct RetryOptions {
 //             ▲                 410 Gone, or another refusal for the third time ──▶ wait ──▶ list
 //             └───────────────────────────────────────────────────────────────────────────────┘
 //
-// A server that does not answer is no reason to list: what a list costs is what a server that comes
-// back can do without. Lists are served from the server's cache (`resourceVersion=0`), which may
-// lag behind; the watch from there on catches up.
+// A server that does not answer causes no list: a server that comes back should be spared its cost.
+// Lists are served from the server's cache (`resourceVersion=0`), which may lag behind; the watch
+// from there on catches up.
 class ObjectWatch {
  public:
   struct Target {
     std::string collection{};  // path, "/api/v1/nodes"
     std::string name{};
-    // Asks for `metadata` alone, where the server can do that; else everything comes.
+    // Asks for `metadata` alone if the server supports that; otherwise it sends whole objects.
     bool metadata_only = false;
   };
-  // The object as it is now; nullptr: there is none. The first call is the first complete view.
-  // Calls may repeat what is known. The receiver may not end this object from within.
+  // Called with the object as it is now, nullptr if absent. The first call is the first complete
+  // view. Calls may repeat a known state. The receiver may not destroy this object in the call.
   using Changed = std::function<void(const Json* object)>;
 
   // `gate` is shared by all watches of one server, and outlives them.
@@ -68,10 +69,10 @@ class ObjectWatch {
   void Data(std::string_view piece);
   bool Event(const WatchEvent& event);
   void Ended(const StatusOr<HttpReply>& reply);
-  // An answer with an error: in the body of a watch, or instead of it. What the server is asked
-  // next depends on it. Returns how long to wait.
+  // Handles an error answer, in the body of a watch or instead of it, which decides the next
+  // request. Returns how long to wait.
   std::chrono::milliseconds Refused(int code);
-  // `at_least` is what the server wants; the random `wait` comes on top of it.
+  // `at_least` is the server's own wait; the random `wait` is added to it.
   void Retry(const Status& why, std::chrono::milliseconds wait,
              std::chrono::milliseconds at_least = {});
   void Ask();
@@ -91,8 +92,8 @@ class ObjectWatch {
   RateLimit log_limit_;
   StatusCode logged_ = StatusCode::kOk;
 
-  std::string version_;  // the last one seen; empty: list
-  int refusals_ = 0;     // since something went well
+  std::string version_;  // resourceVersion seen last; "": list first
+  int refusals_ = 0;     // since the last success
   WatchDecoder decoder_;
   Clock::SteadyTime watch_began_{};
   std::unique_ptr<HttpTransport::Call> call_;

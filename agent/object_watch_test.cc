@@ -243,8 +243,8 @@ TEST_F(ObjectWatchTest, AsksForWatchesOfDifferentLength) {
   EXPECT_GT(transport_.Request(kAny).timeout, seconds(300));
 }
 
-// Whatever the server does in whatever order: what was told last is what the server had last, once
-// it works again.
+// Whatever the server does in whatever order: once it works again, the last call has the server's
+// last state.
 TEST_F(ObjectWatchTest, ConvergesWhateverHappens) {
   constexpr unsigned kSeed = 4711;
   std::mt19937 random(kSeed);

@@ -12,12 +12,12 @@
 namespace resmgr::agent {
 namespace {
 
-// As client-go.
+// The number that client-go uses.
 constexpr int kTries = 12;
 constexpr std::string_view kCombined = "(combined from similar events): ";
 constexpr size_t kMaxUid = 128;
 constexpr size_t kMaxReason = 64;
-// Of one pod: the daemon has a handful.
+// Limit per pod; the daemon uses a handful.
 constexpr size_t kMaxReasons = 16;
 
 bool IsLetterOrDigit(char c) {
@@ -53,18 +53,19 @@ Status CheckPodEvent(const PodEvent& event) {
   if (!IsSubdomain(event.pod)) {
     return InvalidArgument("\"{}\" is not the name of a pod", Printable(event.pod, 64));
   }
-  if (!IsUid(event.uid)) return InvalidArgument("\"{}\" is no UID", Printable(event.uid, 64));
+  if (!IsUid(event.uid))
+    return InvalidArgument("\"{}\" is not a valid UID", Printable(event.uid, 64));
   if (!IsReason(event.reason)) {
-    return InvalidArgument("\"{}\" is no reason: one is a word in CamelCase",
+    return InvalidArgument("\"{}\" is not a valid reason: a reason is one word in CamelCase",
                            Printable(event.reason, 64));
   }
-  // A text that is fit for a terminal is what is made fit for one.
+  // The text must be free of control characters, so that printing it does not change it.
   const std::string& text = event.message;
   if (text.empty() || text.size() > kMaxEventMessage || Printable(text, text.size()) != text) {
     return InvalidArgument("a message has 1 to {} bytes of text without control characters",
                            kMaxEventMessage);
   }
-  if (event.count < 1) return InvalidArgument("count {}: it happened once at least", event.count);
+  if (event.count < 1) return InvalidArgument("count {}: must be at least 1", event.count);
   return OkStatus();
 }
 
@@ -157,7 +158,7 @@ PodEvents::Known& PodEvents::KnownAs(const std::string& key, const PodEvent& eve
   return known;
 }
 
-// Those that wait are fewer than those that are known.
+// Waiting events are fewer than known ones, so one can be forgotten.
 void PodEvents::ForgetSome() {
   for (auto at = used_.begin(); known_.size() >= options_.most_known && at != used_.end();) {
     const auto found = known_.find(*at);
@@ -199,12 +200,12 @@ void PodEvents::Sent(const std::string& key, bool updated, const StatusOr<HttpRe
   under_way_.clear();
   const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
   Known& known = known_.at(key);
-  // A creation whose reply was lost is in conflict with itself at the next try.
+  // A repeated creation conflicts with its first try if only the reply was lost.
   known.exists = status.ok() || (updated && status.code() != StatusCode::kNotFound) ||
                  (!updated && status.code() == StatusCode::kAborted);
   if (status.ok()) refusal_told_ = false;
   if (updated && !known.exists) {
-    // The API server has forgotten it, after an hour.
+    // The API server drops an Event after an hour.
     known.object.count = std::max<int64_t>(1, known.unwritten);
     known.object.first = known.object.last;
     if (!std::exchange(known.waiting, true)) waiting_.push_front(key);

@@ -20,7 +20,7 @@
 
 namespace resmgr::agent {
 
-// Something that happened to a pod of this node, so many times by now.
+// Something that happened to a pod of this node `times` times.
 struct PodEvent {
   std::string pod_namespace{};
   std::string pod{};  // its name
@@ -32,18 +32,18 @@ struct PodEvent {
   EventObject::Time last{};
 };
 
-// Whether the API server could take it: kInvalidArgument names what is wrong. Pods' names and
-// namespaces are DNS names, a UID has letters, digits and dashes, a reason is a word in CamelCase,
-// a message is 1 to 1024 bytes of text without control characters.
+// Whether the API server would take it; kInvalidArgument names the bad field. Names and namespaces
+// of pods are DNS names, a UID has letters, digits and dashes, a reason is a word in CamelCase, a
+// message has 1 to 1024 bytes of text without control characters.
 Status CheckPodEvent(const PodEvent& event);
 
-// Writes Events of pods, as client-go does: what is the same again changes count and time of the
-// Event that there is; of more than ten different messages about one pod and reason in ten minutes
-// the further ones become one Event ("combined from similar events"); and one pod gets 25 at once,
-// then one in five minutes. Beyond that, requests are spread: each is made one to three spreads
-// after the one before, or after it happened. So a cluster of n nodes makes n / (2 * spread) a
-// second whatever happens, and not while all of them report what became of a map that moved
-// containers. All that is kept is bounded. Thread-compatible.
+// Writes Events of pods with client-go's rules: a repeated event changes count and time of the
+// existing Event; if one pod and reason has more than ten different messages within ten minutes,
+// further ones become one Event ("combined from similar events"); and one pod gets 25 at once, then
+// one in five minutes. Beyond that, requests are spread: each is made one to three spreads after
+// the one before, or after the event. So a cluster of n nodes makes at most n / (2 * spread)
+// requests a second, and not while all of them report the effects of a map that moved containers.
+// All memory is bounded. Thread-compatible.
 class PodEvents {
  public:
   using WallClock = std::function<std::chrono::system_clock::time_point()>;
@@ -52,9 +52,9 @@ class PodEvents {
     std::chrono::milliseconds spread{75'000};
     size_t most_waiting = 100;  // Events to be written
     size_t most_known = 512;    // Events that may happen again
-    size_t most_pods = 256;     // that are counted
+    size_t most_pods = 256;     // pods whose events are counted
     TokenBucket::Options per_pod{.burst = 25, .period = std::chrono::minutes(5)};
-    // Of different messages, before they become one.
+    // Different messages, before they are combined.
     size_t similar = 10;
     std::chrono::minutes similar_within{10};
     Backoff::Options backoff{.limit = std::chrono::milliseconds(200'000)};
@@ -63,11 +63,11 @@ class PodEvents {
   PodEvents(HttpTransport& transport, Clock& timers, std::string node, Options options,
             uint64_t seed, WallClock now = std::chrono::system_clock::now);
 
-  // False: there is no room for it, or its pod has had too many. What CheckPodEvent passes.
+  // False if there is no room, or the pod has had too many. The event must pass CheckPodEvent.
   bool Add(const PodEvent& event);
 
  private:
-  // One Event at the API server, or to be.
+  // One Event that exists at the API server or is to be created.
   struct Known {
     EventObject object{};
     bool exists = false;   // as far as known
@@ -100,7 +100,7 @@ class PodEvents {
   const WallClock now_;
   Jitter jitter_;
   std::map<std::string, PodRecord> pods_;  // by namespace, name and UID
-  std::map<std::string, Known> known_;     // by all that makes an Event the same
+  std::map<std::string, Known> known_;     // by all fields that make two Events equal
   std::list<std::string> used_;            // keys of known_, the last used one at the end
   std::list<std::string> waiting_;         // keys of known_
   std::string under_way_;                  // a key of known_

@@ -40,7 +40,7 @@ class PodEventsTest : public testing::Test {
   Json Body() { return ParseJson(transport_.Request(kEvents).body).value_or(Json()); }
   std::string Method() { return transport_.Request(kEvents).method; }
   bool Answer(int status = 200) { return transport_.Answer(kEvents, status, Json::object()); }
-  // The next request, when its time has come; false: there is none.
+  // Sends the next request, once it is due; false if there is none.
   bool Sends() {
     timers_.Advance(4 * kSpread);
     return transport_.Has(kEvents);
@@ -127,7 +127,8 @@ TEST_F(PodEventsTest, MoreThanTenMessagesOfOneKindBecomeOneEvent) {
   EXPECT_EQ(Body()["message"], "(combined from similar events): 11 CPUs are free");
   EXPECT_EQ(Body()["count"], 2);
   ASSERT_TRUE(Answer());
-  // Those that there were before go on by themselves, and after ten quiet minutes there is room.
+  // The ten former messages still have Events of their own, and after ten quiet minutes there is
+  // room.
   ASSERT_TRUE(events_.Add(Refusal("a", "3 CPUs are free")));
   ASSERT_TRUE(Sends());
   EXPECT_EQ(Body()["message"], "3 CPUs are free");
@@ -158,7 +159,7 @@ TEST_F(PodEventsTest, APodHasTwentyFiveThenOneInFiveMinutes) {
   EXPECT_EQ(Body()["count"], written + 2) << "what was not written is counted";
 }
 
-// What makes n nodes ask n / (2 * spread) times a second, however many refusals there are.
+// Therefore n nodes make n / (2 * spread) requests a second, however many refusals there are.
 TEST_F(PodEventsTest, RequestsAreSpread) {
   const auto start = timers_.Steady();
   for (int i = 0; i < 40; ++i)
@@ -194,7 +195,7 @@ TEST_F(PodEventsTest, WhatWaitsIsBounded) {
   EXPECT_FALSE(Sends());
 }
 
-// An event that was forgotten is made anew.
+// A forgotten event is created anew.
 TEST_F(PodEventsTest, WhatIsKnownIsBounded) {
   for (int i = 0; i < 200; ++i)
     Make(Refusal(fmt::format("p{}", i), "no room"));
@@ -254,7 +255,7 @@ TEST_F(PodEventsTest, WaitsAsLongAsTheServerAsksFor) {
   EXPECT_TRUE(transport_.Has(kEvents));
 }
 
-// A server that is away for long costs the one that is under way, and not those that wait.
+// A long outage costs the event under way, and not those that wait.
 TEST_F(PodEventsTest, AnOutageEndsNothing) {
   ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
   ASSERT_TRUE(events_.Add(Refusal("b", "no room")));

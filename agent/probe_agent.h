@@ -8,8 +8,8 @@
 
 namespace resmgr::agent {
 
-// Asks an agent's HealthCheck and waits for its answer. OK: it is well. kFailedPrecondition: what
-// is not, in its words. kUnavailable: no agent answers there.
+// Asks an agent's HealthCheck and waits for its answer. kFailedPrecondition: the problem, in its
+// words. kUnavailable: no agent answers there.
 Status ProbeAgent(std::string_view socket, std::string_view query,
                   std::chrono::milliseconds timeout);
 

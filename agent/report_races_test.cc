@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server takes requests, answers them and tells changes in whatever order it likes. However these
-// meet, the node shows the last report in the end.
+// A server takes requests, answers them and tells changes in any order. In every case the node
+// shows the last report in the end.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -82,8 +82,8 @@ class ReportRacesTest : public testing::Test {
   StatusReporter reporter_{transport_, timers_, "n1", kOwnMap, kReportOptions, 1};
 };
 
-// The server may carry out a request that was given up, and after the next one: then the node would
-// be pending for ever.
+// The server may carry out a request that was given up after the next one: then the node would stay
+// pending for ever.
 TEST_F(ReportRacesTest, NoReportIsSentWhileTheServerHasOneBeforeIt) {
   ReportSoon(pending_);
   ReportSoon(accepted_again_);
@@ -124,7 +124,7 @@ TEST_F(ReportRacesTest, AServerThatAsksForTimeGetsItBeforeTheNewerReport) {
   EXPECT_EQ(StatusUnderWay(), "accepted");
 }
 
-// The watch has a connection of its own, so what it tells may be of after a reply that comes later.
+// The watch has its own connection, so it may show a state after a reply that arrives later.
 TEST_F(ReportRacesTest, WhatTheWatchShowsBeforeTheReplyIsNotForgotten) {
   ReportSoon(accepted_again_);
   reporter_.NodeSeen(NodeWith(AnnotationsOf(accepted_again_)));
@@ -134,7 +134,7 @@ TEST_F(ReportRacesTest, WhatTheWatchShowsBeforeTheReplyIsNotForgotten) {
   EXPECT_EQ(StatusUnderWay(), "accepted") << "the node shows that it is pending";
 }
 
-// It may be of before the patch as well: then what follows from the watch comes soon.
+// It may also show a state before the patch; its effects are corrected soon.
 TEST_F(ReportRacesTest, WhatTheWatchShowsOfBeforeThePatchCausesNoOther) {
   ReportSoon(accepted_again_);
   reporter_.NodeSeen(NodeWith(AnnotationsOf(accepted_)));
@@ -164,7 +164,7 @@ TEST_F(ReportRacesTest, NorDoesItWhereReportsAreNotSpread) {
   EXPECT_EQ(transport_.sent(), 1);
 }
 
-// Annotations of the daemon that go out before there is a verdict tell nothing of the report.
+// Annotations of the daemon that are sent before there is a verdict tell nothing about the report.
 TEST_F(ReportRacesTest, ThePatchOfOthersAnnotationsTellsNothingOfTheReport) {
   reporter_.TakeAlong({{kPolicyKey, "static"}});
   timers_.Advance(kReportOptions.spread);
@@ -174,8 +174,8 @@ TEST_F(ReportRacesTest, ThePatchOfOthersAnnotationsTellsNothingOfTheReport) {
   EXPECT_EQ(StatusUnderWay(), "accepted") << "the node shows that it is pending";
 }
 
-// An API server with many threads: it carries out requests in any order, those that were given up
-// too, loses replies, and is behind with its watch.
+// An API server with many threads: it carries out requests in any order, also those that were given
+// up, loses replies, and is behind with its watch.
 class RacingServer : public HttpTransport {
  public:
   RacingServer(std::mt19937& random, Json annotations)
@@ -248,10 +248,10 @@ class RacingServer : public HttpTransport {
   std::mt19937& random_;
   Json annotations_;
   std::list<std::shared_ptr<One>> open_;
-  std::deque<Json> changes_;  // that the watch has not told
+  std::deque<Json> changes_;  // not shown by the watch yet
 };
 
-// One life of a reporter: true where the node shows the last report and the last annotation.
+// One life of a reporter: true if the node shows the last report and the last annotation.
 bool EndsWithTheLastReport(uint32_t seed) {
   std::mt19937 random(seed);
   Verdict verdict = VerdictOf(Verdict::State::kAccepted, 1);

@@ -17,7 +17,7 @@ RetryGate::Duration RetryGate::Failed(TimePoint now) {
 
 RetryGate::Duration RetryGate::Postponed(TimePoint now) {
   if (now >= next_try_) return {};
-  // Two watches and more share what one of them has for its tries.
+  // The watches share the time of one try; this allows for two watches and more.
   constexpr double kFollowers = 1.2;
   const auto spread = std::chrono::duration_cast<Duration>(longest_wait_ * kFollowers);
   return std::chrono::ceil<Duration>(next_try_ - now) + jitter_.UpTo(spread);

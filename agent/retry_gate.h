@@ -9,18 +9,17 @@
 
 namespace resmgr::agent {
 
-// When the watches of one agent ask a server again that does not answer. One of them tries, after
-// any time up to two thirds as long as the outage has lasted; the others come after it, each at a
-// time of its own, and wait on where it tried in vain. So an outage costs the server one request of
-// each agent at a time, and an agent is back within one and a half times as long as the outage
-// lasted. Pure;
+// Decides when the watches of one agent ask a server again that does not answer. One of them tries,
+// after a random wait of up to two thirds of the outage's length; the others follow it, each at its
+// own time, and wait on if it failed. So an outage costs the server one request per agent at a
+// time, and an agent is back within one and a half times the outage's length. Pure;
 // thread-compatible.
 class RetryGate {
  public:
   using Duration = std::chrono::milliseconds;
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // How long a try may wait at most: at the beginning, and however long it takes. These keep 10,000
+  // Limits of the wait for a try: at first, and for the longest outage. The defaults keep 10,000
   // agents with three watches each below 200 requests a second after an outage of five minutes and
   // more (test/integration/agent/fleet_test.cc).
   struct Options {
@@ -30,12 +29,12 @@ class RetryGate {
 
   RetryGate(Options options, uint64_t seed) : options_(options), jitter_(seed) {}
 
-  // A request got no answer, or one that says that the server is in trouble: how long its sender
-  // waits before it asks Postponed.
+  // Notes a request without an answer, or with one that says that the server is in trouble. Returns
+  // how long its sender waits before it asks Postponed.
   Duration Failed(TimePoint now);
-  // Zero: the request may be sent. Else another watch has the next try: ask again after so long.
+  // Zero: the request may be sent. Else another watch has the next try; ask again after this time.
   Duration Postponed(TimePoint now);
-  // The server serves: the next failure begins another outage.
+  // The server answered: the next failure begins another outage.
   void Succeeded() { outage_began_.reset(); }
 
  private:

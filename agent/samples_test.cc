@@ -69,7 +69,7 @@ TEST(SampleConfigMapsTest, AreConfigurationsOfTheDaemon) {
   }
 }
 
-// What tests can tell of the policy without an API server that knows it (Kubernetes 1.30).
+// Checks the policy as far as possible without an API server that knows it (Kubernetes 1.30).
 class SampleAdmissionPolicyTest : public testing::Test {
  protected:
   const std::vector<ConfigNode> rbac_ = SampleDocuments("rbac-agent.yaml");
@@ -99,7 +99,7 @@ TEST_F(SampleAdmissionPolicyTest, IsAboutTheAgentsAccount) {
       At(account, "metadata/name").text);
 }
 
-// Whatever of a node an agent may write, and nothing else that it does.
+// Covers every write of an agent to nodes, and nothing else.
 TEST_F(SampleAdmissionPolicyTest, CoversWhatTheAgentMayWriteOfNodes) {
   std::vector<std::string> written;
   for (const ConfigNode& rule : At(OfKind(rbac_, "ClusterRole"), "rules").items) {

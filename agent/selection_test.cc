@@ -75,8 +75,8 @@ TEST(SelectionTest, ConcludesNothingFromAnIncompleteView) {
   EXPECT_GT(complete, 10);
 }
 
-// What wins is one map as it is, there is a winner wherever there is a candidate, and taking the
-// winner away never brings up anything of higher rank.
+// The winner is one unchanged map, there is a winner if there is a candidate, and taking the winner
+// away never brings up one of higher rank.
 TEST(SelectionTest, WinnerIsOneWholeMapAndDeletionFallsBack) {
   const auto rank = [](const ConfigMap* map) {
     if (map == nullptr) return 3;

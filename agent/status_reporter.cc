@@ -14,13 +14,13 @@
 namespace resmgr::agent {
 namespace {
 
-// All annotations of an object together may have 256 KiB.
+// Bytes; all annotations of an object together may have 256 KiB.
 constexpr size_t kMaxError = 8192;
 
-// What is taken along may be so much of these, keys included, beside the report itself.
+// Limit in bytes, keys included, of the annotations that are taken along beside the report itself.
 constexpr size_t kMaxTakenAlong = (size_t{256} << 10) - 2 * kMaxError;
 constexpr std::chrono::seconds kRefusalLogPeriod{60};
-constexpr size_t kMaxKeys = 512;  // in a line of the log
+constexpr size_t kMaxKeys = 512;  // bytes of keys in a log line
 
 size_t SizeOf(const Json& annotations) {
   size_t size = 0;
@@ -40,10 +40,10 @@ std::string KeysOf(const Json& annotations) {
   return keys;
 }
 
-// Of kStatusAnnotations.
+// Indices of kStatusAnnotations.
 enum Text : size_t { kStatus, kMap, kVersion, kError };
 
-// As it comes back from the API server.
+// The text as the API server returns it.
 std::string AsStored(const std::string& text) {
   const std::optional<Json> stored = ParseJson(JsonText(text));
   return stored ? stored->get<std::string>() : "";
@@ -99,8 +99,8 @@ void StatusReporter::NodeSeen(const Json& node) {
   Plan();
 }
 
-// Whether other nodes have the same to tell at the same time: another map than the one shown, or
-// another version of it, and neither is the node's own.
+// Whether other nodes report the same at the same time: a new ConfigMap, or a new version of it,
+// where neither the new nor the reported ConfigMap is for this node alone.
 bool StatusReporter::IsSharedNews() const {
   if (shown_[kStatus].empty()) return false;  // a new node
   if (wanted_[kMap] == shown_[kMap] && wanted_[kVersion] == shown_[kVersion]) return false;
@@ -122,7 +122,7 @@ bool StatusReporter::LeaveOut(const Json& annotations) {
     others_.erase(key);
     under_way = under_way || others_sent_.contains(key);
   }
-  // Without them, in place of what is repeated until it succeeds.
+  // Replace the retried patch by one without these annotations.
   if (under_way) Write();
   return std::ranges::none_of(annotations.items(), [this](const auto& entry) {
     return others_before_.contains(entry.key());
@@ -141,11 +141,11 @@ void StatusReporter::Plan() {
   const bool event = verdict_.state == Verdict::State::kRejected || told_losses_ != losses_;
   const int requests = event ? 2 : 1;
   const bool spread = !news || IsSharedNews();
-  // The earlier one of two random times is not spread evenly.
+  // The earlier of two random times would not be evenly distributed.
   if (timer_ && spread && spread_) return;
   const auto delay = spread ? jitter_.UpTo(requests * options_.spread) : options_.debounce;
   const auto due = now + std::max({delay, options_.debounce, limit_.Wait(now)});
-  // A report that is planned tells what counts then, so later news do not put it off.
+  // A planned report tells the state at its time, so later news do not delay it.
   if (timer_ && due_ <= due) return;
   due_ = due;
   spread_ = spread;
@@ -189,7 +189,7 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
   const Json others = std::exchange(others_sent_, Json::object());
   others_before_ = Json::object();
   const bool refused = reply.ok() && RefusesContent(*reply);
-  // The object was made anew meanwhile: what it shows is known from the watch alone.
+  // The node's object was made anew meanwhile; only the watch knows its annotations.
   if (!refused && sent_uid_ != uid_) return Plan();
   for (const auto& [key, value] : others.items()) {
     const auto waiting = others_.find(key);
@@ -211,7 +211,7 @@ void StatusReporter::Written(const StatusOr<HttpReply>& reply) {
 }
 
 // The node may show the same rejection since before the agent's start, with another version of a
-// map whose metadata changed: that is no news.
+// map whose metadata changed: that is not news.
 void StatusReporter::TellRejection() {
   const int times = std::exchange(rejections_, 0);
   if (verdict_.state != Verdict::State::kRejected || times == 0) return;

@@ -21,8 +21,8 @@
 
 namespace resmgr::agent {
 
-// The annotations of the node that tell what became of its configuration. Absent where there is
-// nothing to say.
+// The annotations of the node that show the state of its configuration. Absent if there is nothing
+// to say.
 inline constexpr std::string_view kStatusAnnotation =
     "cri-resource-manager.intel.com/config-status";  // accepted, rejected, pending or none
 inline constexpr std::string_view kMapAnnotation = "cri-resource-manager.intel.com/config-map";
@@ -32,29 +32,28 @@ inline constexpr std::string_view kErrorAnnotation = "cri-resource-manager.intel
 inline constexpr std::array kStatusAnnotations = {kStatusAnnotation, kMapAnnotation,
                                                   kVersionAnnotation, kErrorAnnotation};
 
-// Where cri-resmgr shows which containers lost exclusive CPUs by what is in force now.
+// Set by cri-resmgr: the containers that lost exclusive CPUs under the present configuration.
 inline constexpr std::string_view kPolicyLossesAnnotation =
     "cri-resource-manager.intel.com/policy-losses";
 
 struct ReportOptions {
-  // What thousands of nodes have to tell of a ConfigMap that they share comes at some time within
-  // this one: 10,000 reports are 133 a second. Twice as long for a rejection, which is
-  // an Event too.
+  // Thousands of nodes report about a ConfigMap that they share at random times within this period:
+  // 10,000 reports are 133 a second. Twice as long for a rejection, which also makes an Event.
   std::chrono::milliseconds spread{75'000};
-  // Changes that follow each other so closely are one report.
+  // Changes within this time are one report.
   std::chrono::milliseconds debounce{200};
   TokenBucket::Options limit{};
-  // While the API server does not take it.
+  // Waits while the API server does not take the report.
   Backoff::Options backoff{.limit = std::chrono::milliseconds(200'000)};
 };
 
-// Keeps the node's annotations what the last verdict says, and makes an Event of the node for a
-// rejection (ConfigRejected) and for containers that lost exclusive CPUs (ExclusiveCpusLost). What
-// the node shows already is not written again, so the restart of an agent or of the API server
-// causes no report. Otherwise it is
-//   - one PATCH, and one Event at most, of the verdict that counts when its time has come;
-//   - at some time within `spread` where the reason is a map that other nodes share, else soon;
-//   - never more often than `limit`.
+// Keeps the node's annotations equal to the last verdict, and makes an Event of the node for a
+// rejection (ConfigRejected) and for containers that lost exclusive CPUs (ExclusiveCpusLost).
+// Values that the node shows already are not written again, so the restart of an agent or of the
+// API server causes no report. Otherwise a report is
+// - one PATCH, and at most one Event, of the verdict at the time of sending;
+// - sent at a random time within `spread` if it is about a map that other nodes share, else soon;
+// - never more often than `limit`.
 // Thread-compatible.
 class StatusReporter {
  public:
@@ -64,28 +63,28 @@ class StatusReporter {
                  const EventSeries::WallClock& now = std::chrono::system_clock::now);
 
   void Report(const Verdict& verdict);
-  // The node's object as it is now; to be told before the first verdict, and at each change.
+  // Takes the node's object as it is now; called before the first verdict, and at each change.
   void NodeSeen(const Json& node);
-  // Other annotations of the node, null for one to be removed, that follow from a map which nodes
-  // share. They are part of the next report, within `spread` at the latest. False, and not taken,
-  // where too many wait already. An API server that refuses a report with them gets it without
-  // them, and they are dropped.
+  // Adds other annotations of the node, null for one to be removed, that follow from a map that
+  // nodes share. They become part of the next report, within `spread` at the latest. False, and not
+  // taken, if too many wait already. If the API server refuses a report with them, they are dropped
+  // and the report is sent without them.
   bool TakeAlong(const Json& annotations);
-  // `written` gets the annotations taken along each time that they are sent to the API server.
+  // `written` gets the taken annotations each time that they are sent to the API server.
   void TellOthersWritten(std::function<void(const Json& annotations)> written) {
     others_written_ = std::move(written);
   }
-  // These annotations are to be written by other means, so values of the same keys that were taken
-  // along are out of date. False: the server has a request with some of these keys, and may carry
-  // it out after a request that is sent now.
+  // Drops these keys from the taken annotations, since they are written by other means. False if
+  // the server has a request with some of these keys, which it may carry out after a request that
+  // is sent now.
   bool LeaveOut(const Json& annotations);
-  // Those that are not written yet.
+  // The taken annotations that are not written yet.
   const Json& taken_along() const { return others_; }
-  // Whether the next report waits for its time within `spread`.
+  // Whether the next report waits for its random time within `spread`.
   bool WaitsWithSharedNews() const { return timer_ != nullptr && spread_; }
 
  private:
-  // Values of kStatusAnnotations; empty: absent.
+  // Values of kStatusAnnotations; an empty one is absent.
   using Texts = std::array<std::string, kStatusAnnotations.size()>;
 
   static Texts TextsOf(const Verdict& verdict, const std::string& losses);
@@ -104,16 +103,16 @@ class StatusReporter {
   Clock& timers_;
   Jitter jitter_;
   TokenBucket limit_;
-  Verdict verdict_;                      // the last one
-  Texts wanted_{};                       // what it says
-  Texts shown_{};                        // on the node, as far as known
-  std::optional<Texts> sent_;            // what is under way
-  bool seen_ = false;                    // the node, since that was sent
-  std::string uid_;                      // of the node's object
-  std::string sent_uid_;                 // of the one that what is under way was meant for
-  Json others_ = Json::object();         // of TakeAlong, until they are written
-  Json others_sent_ = Json::object();    // those of them that are under way
-  Json others_before_ = Json::object();  // those of requests that it replaced before a reply
+  Verdict verdict_;                      // the last one set
+  Texts wanted_{};                       // the texts of verdict_
+  Texts shown_{};                        // shown by the node, as far as known
+  std::optional<Texts> sent_;            // the report under way
+  bool seen_ = false;                    // the node was seen since sent_ was sent
+  std::string uid_;                      // the node object's
+  std::string sent_uid_;                 // the UID when sent_ was sent
+  Json others_ = Json::object();         // from TakeAlong, until they are written
+  Json others_sent_ = Json::object();    // those of others_ that are under way
+  Json others_before_ = Json::object();  // those of requests that were replaced before a reply
   std::function<void(const Json& annotations)> others_written_ = [](const Json&) {};
   std::string losses_;                      // what the node shows of them
   std::optional<std::string> told_losses_;  // by an Event, or before the agent's start

@@ -74,8 +74,8 @@ class StatusReporterTest : public testing::Test {
 
 constexpr int kAgents = 600;
 
-// How many of kAgents, whose spread is a minute, have reported the verdict of a shared map within
-// `time`.
+// The number of the kAgents, with a spread of a minute, that have reported the verdict of a shared
+// map within `time`.
 int AgentsThatReport(const Verdict& verdict, milliseconds time) {
   int reported = 0;
   for (uint64_t seed = 0; seed < kAgents; ++seed) {
@@ -243,7 +243,7 @@ TEST_F(StatusReporterTest, LatestVerdictReplacesOneThatWaits) {
   ReportSoon(kAccepted);
   transport_.Answer("/nodes/", Unavailable("down"));
   ReportSoon(OfOwnMap(kRejected));
-  // The next try of the former one may have begun before.
+  // The former report's next try may have begun before.
   if (Annotations()[std::string(kStatusAnnotation)] == "accepted") {
     ASSERT_TRUE(transport_.Answer("/nodes/", Unavailable("down")));
   }
@@ -276,7 +276,7 @@ TEST_F(StatusReporterTest, OtherAnnotationsAreOnePatchWithTheReport) {
   EXPECT_EQ(annotations["a.io/policy"], "null");
   EXPECT_TRUE(annotations.contains("a.io/old") && annotations["a.io/old"].is_null());
   EXPECT_EQ(annotations[std::string(kVersionAnnotation)], "9");
-  // What comes while that is under way is not lost.
+  // A change that comes while a request is under way is not lost.
   reporter_.TakeAlong({{"a.io/policy", "topology-aware"}});
   ASSERT_TRUE(Patched());
   EXPECT_EQ(reporter_.taken_along(), Json({{"a.io/policy", "topology-aware"}}));
@@ -329,7 +329,7 @@ TEST_F(StatusReporterTest, AnOutageDropsNoAnnotations) {
   EXPECT_TRUE(Patched());
 }
 
-// More than an object may have would be refused anyway.
+// The API server would refuse more than an object may have.
 TEST_F(StatusReporterTest, HoldsNoMoreAnnotationsThanAnObjectMayHave) {
   const std::string half(size_t{150} << 10, 'x');
   EXPECT_TRUE(reporter_.TakeAlong({{"a.io/one", half}}));
@@ -343,7 +343,7 @@ TEST_F(StatusReporterTest, WhatIsWrittenByOtherMeansIsNotOverwritten) {
   EXPECT_TRUE(reporter_.LeaveOut({{"a.io/policy", "null"}}));
   timers_.Advance(seconds(60));
   EXPECT_EQ(Annotations(), Json({{"a.io/source", "agent"}}));
-  // Under way already.
+  // The same annotation is under way already.
   reporter_.TakeAlong({{"a.io/policy", "null"}});
   timers_.Advance(seconds(60));
   EXPECT_TRUE(reporter_.LeaveOut({{"a.io/other", "x"}}));
@@ -387,7 +387,7 @@ TEST_F(StatusReporterTest, AnotherVersionOfTheSameRejectionIsNotAnEvent) {
   EXPECT_FALSE(transport_.Has("/events"));
 }
 
-// The answer to a patch of the former object says nothing of the new one.
+// The answer to a patch of the former object says nothing about the new one.
 TEST_F(StatusReporterTest, ANodeObjectThatIsMadeAnewDuringAPatchGetsTheAnnotationsToo) {
   ReportSoon(kAccepted);
   reporter_.TakeAlong({{"a.io/policy", "static"}});

@@ -6,7 +6,7 @@
 
 namespace resmgr::agent {
 
-// How often something may be done: so many times at once, then once in each period.
+// Limits how often something is done: `burst` times at once, then once in each period.
 // Thread-compatible.
 class TokenBucket {
  public:
@@ -19,12 +19,12 @@ class TokenBucket {
 
   explicit TokenBucket(Options options) : options_(options) {}
 
-  // Until it may be done; zero: now.
+  // Time until it may be done; zero: now.
   std::chrono::milliseconds Wait(Clock::time_point now) const {
     return std::max(std::chrono::milliseconds(0),
                     std::chrono::ceil<std::chrono::milliseconds>(Earliest() - now));
   }
-  // It is done. Where that is before its time, the next one has to wait longer.
+  // Notes that it was done. If that was too early, the next one has to wait longer.
   void Take(Clock::time_point now) { full_at_ = std::max(full_at_, now) + options_.period; }
 
  private:

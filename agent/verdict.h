@@ -6,7 +6,7 @@
 
 namespace resmgr::agent {
 
-// What became of the configuration that applies to the node.
+// The state of the configuration that applies to the node.
 struct Verdict {
   enum class State {
     kUnknown,   // not all of the cluster has been seen yet
@@ -21,7 +21,7 @@ struct Verdict {
   std::string version{};  // its resourceVersion
   // The version with which its content came; later ones differ in metadata only.
   std::string content_version{};
-  std::string reason{};  // of kPending and kRejected
+  std::string reason{};  // for kPending and kRejected
 
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
@@ -29,7 +29,7 @@ struct Verdict {
 // "accepted", for the annotation and logs.
 std::string_view ToString(Verdict::State state);
 
-// Empty where all is well, else one line that says what is not.
+// Empty if all is well, else one line that describes the problem.
 std::string Complaint(const Verdict& verdict);
 
 }  // namespace resmgr::agent

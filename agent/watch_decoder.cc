@@ -21,10 +21,10 @@ constexpr std::array<std::pair<std::string_view, Type>, 5> kTypes = {{
     {"ERROR", Type::kError},
 }};
 
-// Nothing for an event of an unknown type.
+// nullopt for an event of an unknown type.
 StatusOr<std::optional<WatchEvent>> Decode(std::string_view line) {
   std::optional<Json> json = ParseJson(line);
-  // The text itself stays out of the message: it could be a Secret's that a proxy sent astray.
+  // The message leaves out the text: it could be a Secret's that a proxy sent to the wrong client.
   if (!json || !json->is_object()) return InvalidArgument("a line of the watch is not JSON");
   const std::string type = TextAt(*json, {"type"});
   const Json* object = Find(*json, {"object"});

@@ -15,7 +15,7 @@ struct WatchEvent {
   enum class Type { kAdded, kModified, kDeleted, kBookmark, kError };
 
   Type type = Type::kBookmark;
-  Json object{};  // of kError a Status object
+  Json object{};  // for kError a Status object
 };
 
 // Reads the body of a watch: one JSON object per line, {"type": ..., "object": {...}}, in pieces of
@@ -31,8 +31,8 @@ class WatchDecoder {
 
   explicit WatchDecoder(size_t max_line = kMaxLine) : max_line_(max_line) {}
 
-  // Calls the sink for every line that has become complete. Types that are not known are left out:
-  // a newer server may have more. kInvalidArgument for a line that is no event or too long; nothing
+  // Calls the sink for every line that has become complete. Unknown types are left out: a newer
+  // server may have more. kInvalidArgument for a line that is too long or not an event; nothing
   // more can be read then.
   Status Feed(std::string_view bytes, const Sink& sink);
 

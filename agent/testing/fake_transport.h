@@ -14,7 +14,7 @@
 
 namespace resmgr::agent {
 
-// An API server that a test plays itself: it sees each request and answers when it wants.
+// An API server that a test plays itself: it sees each request and answers at any time.
 // Thread-compatible.
 class FakeTransport : public HttpTransport {
  public:
@@ -24,17 +24,17 @@ class FakeTransport : public HttpTransport {
     return std::make_unique<Handle>(open_, last_);
   }
 
-  // Requests that are neither answered nor given up.
+  // Number of requests that are neither answered nor given up.
   size_t open() const { return open_->size(); }
   int sent() const { return sent_; }
-  // The one whose target has `part` in it; empty request: there is none.
+  // The request whose target contains `part`; an empty request if there is none.
   HttpRequest Request(std::string_view part) const {
     const auto found = Find(part);
     return found == open_->end() ? HttpRequest{} : found->request;
   }
   bool Has(std::string_view part) const { return Find(part) != open_->end(); }
 
-  // Each is about the one request whose target has `part` in it; false: there is none.
+  // Each acts on the one request whose target contains `part`; false if there is none.
   bool Answer(std::string_view part, StatusOr<HttpReply> reply) {
     const auto found = Find(part);
     if (found == open_->end()) return false;
