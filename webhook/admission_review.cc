@@ -18,7 +18,7 @@ using nlohmann::json;
 
 // Go's []byte is base64 in JSON.
 std::string Base64(std::string_view text) {
-  std::string encoded((text.size() + 2) / 3 * 4 + 1, '\0');  // and the NUL that it writes
+  std::string encoded((text.size() + 2) / 3 * 4 + 1, '\0');  // plus the NUL that the encoder writes
   const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()),
                                    reinterpret_cast<const unsigned char*>(text.data()),
                                    static_cast<int>(text.size()));
@@ -80,7 +80,7 @@ std::string EncodeAdmissionReview(const AdmissionRequest& request,
   const json review = {{"apiVersion", request.api_version},
                        {"kind", "AdmissionReview"},
                        {"response", std::move(answer)}};
-  // A warning may quote half a character.
+  // JsonText replaces invalid UTF-8: a warning may have been cut within a character.
   return JsonText(review);
 }
 

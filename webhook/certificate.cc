@@ -16,10 +16,10 @@ namespace {
 namespace asio = boost::asio;
 namespace ssl = boost::asio::ssl;
 
-// Certificates with their chain have a few KiB.
+// Limit in bytes; certificates with their chain have a few KiB.
 constexpr size_t kMaxSize = size_t{1} << 20;
 
-// Codes are those of start-up problems, whatever the file system said.
+// Returns codes of start-up problems, whatever the file system's error was.
 StatusOr<std::string> ReadPem(const std::string& file) {
   auto text = ReadFile(file, kMaxSize);
   if (!text.ok()) return Unavailable("{}", Message(text.status()));
@@ -52,7 +52,7 @@ StatusOr<TlsContext> CertificateFiles::Load() {
   if (error || SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION) != 1) {
     return Internal("TLS cannot be limited to version 1.2 and later");
   }
-  // The key first: a certificate that does not fit is then ours to report.
+  // The key first, so that the check below reports a certificate that does not match it.
   context->use_private_key(asio::buffer(tried_.key), ssl::context::pem, error);
   if (error) return Unusable(key_file_, "private key", error);
   context->use_certificate_chain(asio::buffer(tried_.certificate), error);

@@ -10,23 +10,23 @@
 
 namespace resmgr::webhook {
 
-// New connections take the context there is at their time, and keep it.
+// New connections take the context of their time, and keep it.
 using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 
-// The certificate that the server shows, from two PEM files that whoever renews it may change at
-// any time, one after the other or by swapping links, as the kubelet does with secrets.
-// Thread-compatible. Both calls block on the disk.
+// The server's certificate, from two PEM files that may be renewed at any time, one after the other
+// or by swapping links, as the kubelet does with secrets. Thread-compatible. Both calls block on
+// the disk.
 class CertificateFiles {
  public:
-  // The first certificate in `certificate_file` is ours, those that issued it may follow. The key
-  // is not encrypted.
+  // The first certificate in `certificate_file` is the server's; those that issued it may follow.
+  // The key is not encrypted.
   CertificateFiles(std::string certificate_file, std::string key_file);
 
-  // TLS 1.2 or later with what the files hold now. Unavailable when they cannot be read, hold
-  // something else, or do not belong together; the message names the file.
+  // A context for TLS 1.2 or later with the files' present contents. kUnavailable when they cannot
+  // be read, are malformed, or do not belong together; the message names the file.
   StatusOr<TlsContext> Load();
 
-  // Whether the files hold something else than at the last Load, successful or not.
+  // Whether the files have changed since the last Load, successful or not.
   bool Changed() const;
 
  private:
@@ -40,7 +40,7 @@ class CertificateFiles {
 
   const std::string certificate_file_;
   const std::string key_file_;
-  // Empty where they could not be read.
+  // Empty if the files could not be read.
   Content tried_;
 };
 

@@ -17,7 +17,7 @@ using nlohmann::json;
 constexpr int kReviews = test::kSanitized ? 600 : 3000;
 constexpr uint32_t kSeed = 20'261'121;
 
-// Bytes that JSON gives a meaning come more often than chance would have them.
+// Bytes with a meaning in JSON are more frequent than at random.
 char AnyByte(std::mt19937& random) {
   constexpr std::string_view kTelling = "{}[],:\"\\0-9eE.nulltruefalse \n";
   if (random() % 2 == 0) return static_cast<char>(random());
@@ -69,7 +69,7 @@ void Disturb(json& value, std::mt19937& random) {
   value = others[random() % std::size(others)];
 }
 
-// A review that is allowed, or a refusal of the request: nothing else.
+// The reply allows the review or refuses the request.
 void ExpectValid(const HttpReply& reply, const std::string& text) {
   if (reply.status == 400) {
     ASSERT_FALSE(reply.body.empty());
@@ -83,7 +83,7 @@ void ExpectValid(const HttpReply& reply, const std::string& text) {
   ASSERT_FALSE(answer["response"]["uid"].get<std::string>().empty()) << text;
   const json patch = PatchIn(answer);
   if (patch.is_null()) return;
-  // It applies to the pod that was sent.
+  // The patch applies to the pod that was sent.
   const json object = json::parse(text)["request"]["object"];
   ASSERT_NO_THROW(object.patch(patch)) << text;
 }
@@ -102,7 +102,7 @@ TEST(HostileReviewsTest, MutatedAndTruncatedReviewsGetAValidAnswer) {
     if (HasFatalFailure()) FAIL() << "review " << i << " of seed " << kSeed;
     answered += reply.status == 200 ? 1 : 0;
   }
-  // Both ends of the scale were seen.
+  // Both outcomes were seen.
   EXPECT_GT(answered, kReviews / 10);
   EXPECT_LT(answered, kReviews);
 }

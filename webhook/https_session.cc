@@ -19,7 +19,7 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
-// For a client to notice that a connection ends.
+// Time for a client to notice that a connection ends.
 constexpr std::chrono::seconds kGoodbye{2};
 
 }  // namespace
@@ -29,7 +29,7 @@ Session::Session(Socket socket, TlsContext tls, const ServerLimits& limits, Owne
       limits_(limits),
       owner_(owner),
       stream_(std::move(socket), *tls_),
-      // A request's bytes are in the parser; here is only what came with its header.
+      // The parser holds a request's bytes; the buffer holds only what arrived with its header.
       buffer_(limits.header + 65536) {}
 
 Session::~Session() {
@@ -77,7 +77,7 @@ void Session::ReadBody() {
                    });
 }
 
-// A body without a length that was announced may become as long as the limit allows.
+// A body without an announced length may grow up to the limit.
 size_t Session::BodyRoom() const {
   const auto length = parser_->content_length_remaining();
   if (length) return std::min(static_cast<size_t>(*length), limits_.body);
@@ -92,7 +92,8 @@ void Session::Refuse(const Error& error) {
     return Write({431, "text/plain", "the header is too large\n"}, false);
   }
   if (error == beast::error::timeout) return;
-  // What remains of this category is a request that is not HTTP; the others are of the connection.
+  // This category remains for requests that are not HTTP; the other categories are errors of the
+  // connection.
   if (error.category() == make_error_code(http::error::bad_method).category() &&
       error != http::error::end_of_stream && error != http::error::partial_message) {
     return Write({400, "text/plain", "the request is not HTTP/1.1\n"}, false);
@@ -120,7 +121,7 @@ void Session::Write(HttpReply reply, bool keep_alive) {
   response_.body() = std::move(reply.body);
   response_.keep_alive(keep_alive);
   response_.prepare_payload();
-  // The request is not needed any more, and may be large.
+  // Frees the request, which may be large.
   parser_.reset();
   standing_.body_room = 0;
   beast::get_lowest_layer(stream_).expires_after(limits_.body_time);
@@ -139,7 +140,7 @@ void Session::Abort() {
 }
 
 void Session::Close() {
-  // The server ends: it does not wait for the client.
+  // A server that ends does not wait for the client.
   if (draining_) return;
   standing_.waiting = true;
   beast::get_lowest_layer(stream_).expires_after(kGoodbye);
@@ -147,7 +148,7 @@ void Session::Close() {
 }
 
 void Session::Discard() {
-  // Without a deadline of its own: that of Close counts.
+  // The read has no deadline of its own: Close has set one.
   beast::get_lowest_layer(stream_).async_read_some(asio::buffer(discarded_),
                                                    Then(&Session::Discard));
 }

@@ -20,20 +20,19 @@
 
 namespace resmgr::webhook {
 
-// One connection: handshake, then request after request until either side ends it. Every wait has a
-// deadline. Lives as long as an operation of it is under way, all on the server's thread.
+// One connection: a handshake, then requests until either side ends it. Every wait has a deadline.
+// Lives as long as one of its operations is under way, all on the server's thread.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   using Socket = boost::asio::ip::tcp::socket;
 
-  // What the server decides for all its sessions. Outlives them.
+  // The server's part that all sessions share. Outlives them.
   class Owner {
    public:
     virtual ~Owner() = default;
-    // Makes room for a body of up to `bytes`, at the cost of other sessions where there is none;
-    // they are closed.
+    // Makes room for a body of up to `bytes`; if there is none, closes other sessions.
     virtual void MakeRoomForBody(size_t bytes) = 0;
-    // From the destructor: the session holds no room any more.
+    // Called by the destructor: the session holds no room any more.
     virtual void Ended(Session& session) = 0;
   };
 
@@ -45,7 +44,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void Start();
 
-  // The server ends: closes the connection, after the answer if there is one to give.
+  // Closes the connection because the server ends, after the answer if one is under way.
   void Drain();
 
   // Closes the connection at once, without an answer.
@@ -62,16 +61,16 @@ class Session : public std::enable_shared_from_this<Session> {
   void ReadHeader();
   void ReadBody();
   size_t BodyRoom() const;
-  // Answers what could not be read as a request, where the client may still listen.
+  // Answers bytes that could not be read as a request, if the client may still listen.
   void Refuse(const Error& error);
   void Answer(const Request& request);
   void Write(HttpReply reply, bool keep_alive);
-  // Says goodbye, and takes what the client is still sending for a moment: a connection that is
-  // closed with unread bytes would take our answer away from it.
+  // Shuts the connection down and reads what the client still sends for a moment: closing with
+  // unread bytes would make the client lose the answer.
   void Close();
   void Discard();
 
-  // Calls `next` when the operation succeeded, else lets the session end.
+  // Wraps a handler: calls `next` if the operation succeeded, else lets the session end.
   template <typename Next>
   auto Then(Next next);
 
@@ -80,7 +79,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Owner& owner_;
   boost::beast::ssl_stream<boost::beast::tcp_stream> stream_;
   boost::beast::flat_buffer buffer_;
-  // Made anew for each request.
+  // Created anew for each request.
   std::optional<Parser> parser_;
   Response response_;
   std::array<char, 4096> discarded_{};

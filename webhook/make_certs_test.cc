@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripts/make-webhook-certs, as an operator calls it.
+// Runs scripts/make-webhook-certs as an operator does.
 #include <cstdlib>
 #include <string>
 

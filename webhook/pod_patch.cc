@@ -18,13 +18,13 @@ using nlohmann::json;
 // Keys and values of all annotations of an object together (TotalAnnotationSizeLimitB in
 // k8s.io/apimachinery).
 constexpr size_t kMaxAnnotations = size_t{256} * 1024;
-// On the API server's copy of a pod that a kubelet runs from a file.
+// Marks the API server's copy of a pod that a kubelet runs from a file.
 constexpr std::string_view kMirrorAnnotation = "kubernetes.io/config.mirror";
 constexpr std::string_view kAnnotationsPath = "/metadata/annotations";
-// The "/" of "intel.com/resources" is "~1" in a JSON pointer.
+// The path in a JSON pointer, where "~1" stands for the "/" of "intel.com/resources".
 constexpr std::string_view kResourcesPath = "/metadata/annotations/intel.com~1resources";
 
-// Whether the annotation says the same, whatever the order of its members.
+// Whether the annotation has this value, whatever the order of its members.
 bool Says(const json* annotations, const std::string& value) {
   if (annotations == nullptr) return false;
   const auto found = annotations->find(kResourcesAnnotation);
@@ -50,7 +50,7 @@ json AddOperation(std::string_view path, json value) {
   return {{"op", "add"}, {"path", path}, {"value", std::move(value)}};
 }
 
-// What the annotation has to say, or why it can say nothing.
+// The annotation's value, or the reason why there can be none.
 StatusOr<std::string> ValueFor(const json* annotations, const json& stored) {
   RESMGR_ASSIGN_OR_RETURN(std::string value, ResourcesOfPod(stored));
   const size_t size = SizeOfOthers(annotations) + kResourcesAnnotation.size() + value.size();

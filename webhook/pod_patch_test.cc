@@ -103,7 +103,7 @@ TEST(PodPatchTest, NeverMakesThePodTooLargeForKubernetes) {
   EXPECT_THAT(patch->warning, HasSubstr("262145 bytes, more than 262144"));
 }
 
-// Else it would be enough to keep the webhook from writing, and a pod could claim what it likes.
+// Otherwise preventing the webhook from writing would be enough to forge a value.
 TEST(PodPatchTest, RemovesAnAnnotationThatItCannotReplace) {
   json padded = SmallPod();
   padded["metadata"]["annotations"] = {

@@ -15,7 +15,7 @@ namespace resmgr::webhook {
 namespace {
 
 using nlohmann::json;
-// Keeps the order in which members are added: that of Kubernetes' own types.
+// Keeps the members in the order of their insertion, that of Kubernetes' own types.
 using nlohmann::ordered_json;
 
 StatusOr<std::string> Quantity(const json& value) {

@@ -15,12 +15,11 @@ namespace resmgr::webhook {
 // quantities in Kubernetes' canonical text. Both maps are always there; names are sorted, so equal
 // pods give equal text.
 //
-// Sidecars are init containers for Kubernetes, and so here. Ephemeral containers may not have
-// resources and are left out. Requirements of the pod as a whole (spec.resources) belong to no
-// container and are left out too: the kubelet puts what follows from them for a container into its
-// CRI requests.
+// Sidecars are init containers, as in Kubernetes. Ephemeral containers may not have resources and
+// are left out. Requirements of the pod as a whole (spec.resources) belong to no container and are
+// left out too: the kubelet puts their effect on a container into its CRI requests.
 //
-// InvalidArgument, naming the field, for a pod that is not one or a quantity that cannot be read.
+// kInvalidArgument, naming the field, when the value is not a pod or a quantity is malformed.
 StatusOr<std::string> ResourcesOfPod(const nlohmann::json& pod);
 
 }  // namespace resmgr::webhook

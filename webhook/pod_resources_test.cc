@@ -106,7 +106,7 @@ TEST(PodResourcesTest, ErrorsNameTheField) {
   }
 }
 
-// What the daemon reads is what the pod said, where the cgroup's shares alone cannot tell.
+// The daemon reads the pod's own values, which the cgroup's shares alone cannot tell.
 TEST(PodResourcesTest, TheDaemonReadsEveryMilliCpuValueBack) {
   constexpr int64_t kStep = test::kSanitized ? 17 : 1;
   for (int64_t milli = 1; milli <= 64'000; milli += kStep) {

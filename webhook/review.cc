@@ -11,15 +11,15 @@ namespace resmgr::webhook {
 
 namespace {
 
-// Writes of the subresource "status" may change annotations, too. Of "resize",
-// "ephemeralcontainers" and their like the API server keeps the annotations as they are stored.
+// A write of the subresource "status" may change annotations. For "resize", "ephemeralcontainers"
+// and similar ones the API server keeps the stored annotations.
 bool IsPodToAnnotate(const AdmissionRequest& request) {
   return request.kind == "Pod" && request.group.empty() &&
          (request.sub_resource.empty() || request.sub_resource == "status") &&
          (request.operation == "CREATE" || request.operation == "UPDATE");
 }
 
-// With a new status the API server keeps the stored spec, whatever the request says of it.
+// The API server keeps the stored spec at a write of "status", whatever spec the request has.
 const nlohmann::json& StoredPod(const AdmissionRequest& request) {
   return request.sub_resource == "status" ? request.old_object : request.object;
 }

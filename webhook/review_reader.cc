@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-// A member that is kept: with everything below it, or with the listed members only. The elements of
-// an array follow the rule of the array.
+// Which members are kept: a member with everything below it, or with the listed members only. The
+// rule of an array applies to its elements.
 struct Rule {
   std::string_view name;
   std::span<const Rule> members{};
@@ -31,9 +31,9 @@ constexpr Rule kRequest[] = {{"uid"},       {"kind", kKind},  {"subResource"},
 constexpr Rule kReviewMembers[] = {{"apiVersion"}, {"kind"}, {"request", kRequest}};
 constexpr Rule kReview = {"", kReviewMembers};
 
-// request.object.spec.containers[].resources.limits.cpu is the deepest that is needed: 8.
+// The deepest needed value, request.object.spec.containers[].resources.limits.cpu, has depth 8.
 constexpr size_t kMaxDepth = 16;
-// What a value takes in memory besides its text: itself, its allocation, its node in a map.
+// Estimated memory of a value besides its text: itself, its allocation, its node in a map.
 constexpr size_t kValueBytes = 48;
 constexpr size_t kMemberBytes = 96;
 
@@ -45,7 +45,7 @@ const Rule* FindMember(const Rule& rule, std::string_view name) {
   return nullptr;
 }
 
-// Builds the tree of what is kept while the parser goes through the text.
+// Builds the tree of kept values while the parser reads the text.
 class Keeper final : public nlohmann::json_sax<json> {
  public:
   json Take() { return std::move(root_); }
@@ -85,13 +85,13 @@ class Keeper final : public nlohmann::json_sax<json> {
   }
 
  private:
-  // Where a value goes, and what is kept of it.
+  // The place of a value in the tree, and its rule.
   struct Slot {
     json* value = nullptr;
     const Rule* rule = nullptr;
   };
 
-  // Of the value that comes now; nullptr when it is left out. Charges for it.
+  // The slot of the next value; nullptr when it is left out. Counts its memory.
   Slot* NextSlot() {
     if (skipped_ > 0) return nullptr;
     if (open_.empty()) {
@@ -130,8 +130,8 @@ class Keeper final : public nlohmann::json_sax<json> {
   }
 
   json root_;
-  // The objects and arrays that are kept and not closed yet. An array moves its elements when it
-  // grows, but none of them is open then.
+  // The kept objects and arrays that are not closed yet. An array moves its elements when it grows,
+  // but none of them is open then.
   std::vector<Slot> open_;
   Slot next_;
   json* member_ = nullptr;  // while member_rule_ is set

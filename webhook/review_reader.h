@@ -9,17 +9,16 @@
 
 namespace resmgr::webhook {
 
-// Reads an AdmissionReview and keeps only what this webhook looks at: the members that name the
-// question, and of the object and the stored object the annotations and each container's name and
-// resources. A review of 4 MiB can hold millions of values that nothing needs; as a tree they would
-// take a hundred times its size.
+// Reads an AdmissionReview and keeps only the members that this webhook needs: those that identify
+// the question, and for the object and the stored object the annotations and each container's name
+// and resources. A review of 4 MiB can hold millions of other values, which as a tree would take a
+// hundred times its size.
 //
-// The members that are kept have the values and types that the text gives them; where a name is
-// repeated, the last one counts. What is nested deeper than Kubernetes' own types below them is
-// left out.
+// Kept members have the values and types of the text; of a repeated name the last one counts.
+// Values that are nested deeper than Kubernetes' own types are left out.
 //
-// InvalidArgument: the text is not JSON, or what would be kept takes more than kMaxKeptBytes; a pod
-// as large as that exceeds other limits of Kubernetes. A pure function, thread-safe.
+// kInvalidArgument: the text is not JSON, or the kept members take more than kMaxKeptBytes; a pod
+// of that size exceeds other limits of Kubernetes. A pure function, thread-safe.
 StatusOr<nlohmann::json> ReadReview(std::string_view text);
 
 // An estimate of memory, not of text. etcd stores objects up to 1.5 MiB.

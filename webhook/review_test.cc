@@ -41,7 +41,7 @@ TEST(ReviewTest, AsksForNothingTheSecondTime) {
   EXPECT_TRUE(PatchIn(Answer(ReviewOf(patched, "UPDATE"))).is_null());
 }
 
-// The API server takes annotations over from a new status, but not the spec.
+// The API server takes annotations from a new status, but not the spec.
 TEST(ReviewTest, AnAnnotationCannotBeForgedByTheStatus) {
   const json pod = EverydayPod();
   const json stored = pod.patch(PatchIn(Answer(ReviewOf(pod))));

@@ -11,7 +11,7 @@ HttpReply TextReply(unsigned status, std::string_view text) {
   return {status, "text/plain", std::string(text)};
 }
 
-// "application/json; charset=utf-8" is JSON as well.
+// Parameters are ignored: "application/json; charset=utf-8" is JSON as well.
 bool IsJson(std::string_view content_type) {
   return EqualsIgnoreCase(Trim(content_type.substr(0, content_type.find(';'))), "application/json");
 }
@@ -19,7 +19,7 @@ bool IsJson(std::string_view content_type) {
 }  // namespace
 
 HttpReply Serve(const HttpRequest& request) {
-  // An API server adds "?timeout=5s".
+  // Without the query; an API server adds "?timeout=5s".
   const std::string_view path = request.target.substr(0, request.target.find('?'));
   if (path == "/healthz") {
     if (request.method == "HEAD") return TextReply(200, "");

@@ -9,13 +9,13 @@ namespace resmgr::webhook {
 
 struct HttpRequest {
   std::string_view method{};
-  std::string_view target{};  // with the query
+  std::string_view target{};  // path and query
   std::string_view content_type{};
   std::string_view body{};
 };
 
-// Which answer a request gets: POST of application/json to / or /mutate is a review, GET or HEAD of
-// /healthz says that we live. Everything else gets 404, 405 or 415. A pure function.
+// Answers one request: POST of application/json to / or /mutate is a review, GET or HEAD of
+// /healthz reports that the server lives. All others get 404, 405 or 415. A pure function.
 HttpReply Serve(const HttpRequest& request);
 
 }  // namespace resmgr::webhook

@@ -34,7 +34,7 @@ TEST(SamplesTest, TheConfigurationCannotLockAClusterOut) {
   EXPECT_THAT(Texts(At(webhook, "admissionReviewVersions")), ElementsAre("v1", "v1beta1"));
   EXPECT_THAT(Texts(At(webhook, "rules/0/operations")), ElementsAre("CREATE", "UPDATE"));
   EXPECT_THAT(Texts(At(webhook, "rules/0/resources")), ElementsAre("pods", "pods/status"));
-  // A label is the choice of who writes the pod, who could so keep the webhook away.
+  // The author of a pod chooses its labels and could use them to avoid the webhook.
   EXPECT_TRUE(At(webhook, "objectSelector").entries.empty());
   const ConfigNode selector = At(webhook, "namespaceSelector/matchExpressions/0");
   EXPECT_EQ(At(selector, "key").text, "kubernetes.io/metadata.name");

@@ -27,9 +27,9 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using Error = boost::system::error_code;
 
-// After a failed accept (no file descriptors, mostly).
+// Pause after a failed accept, mostly for want of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-// Log lines about connections that were closed for others.
+// Log lines at once about connections that were closed to make room for others.
 constexpr uint32_t kClosedBurst = 3;
 constexpr std::chrono::minutes kClosedPeriod{1};
 
@@ -117,7 +117,7 @@ class Server::Impl : private Session::Owner {
  private:
   void AwaitSignal() {
     signals_.async_wait([this](const Error& error, int signal) {
-      // Cancelling does not reach what has happened already.
+      // Cancelling does not reach a handler that is queued already.
       if (error || stopping_) return;
       if (signal != SIGHUP) return Drain();
       Reload();
@@ -173,7 +173,8 @@ class Server::Impl : private Session::Owner {
     session->Start();
   }
 
-  // Closes the first in this order of those that `eligible` admits; false when there is none.
+  // Closes the first session in the order of `before` among those that `eligible` admits; false if
+  // there is none.
   template <typename Before, typename Eligible>
   bool CloseOne(Before before, Eligible eligible) {
     Session* chosen = nullptr;
@@ -202,7 +203,7 @@ class Server::Impl : private Session::Owner {
     }
   }
 
-  // Set aside for all sessions.
+  // The bytes that are set aside for the bodies of all sessions.
   size_t BodyRoom() const {
     size_t sum = 0;
     for (const Session* const session : sessions_)
@@ -229,16 +230,16 @@ class Server::Impl : private Session::Owner {
     grace_timer_.async_wait([this](const Error& error) {
       if (!error) io_.stop();
     });
-    // Ending sessions leave the list.
+    // A copy: ending sessions leave the list.
     const auto sessions = sessions_;
     for (Session* const session : sessions)
       session->Drain();
   }
 
-  // Before io_, whose end ends the sessions.
+  // Declared before io_, whose destructor ends the sessions.
   const ServerOptions options_;
   std::set<Session*> sessions_;
-  size_t open_ = 0;  // of those, without the ones whose end is under way
+  size_t open_ = 0;  // sessions_ without those whose end is under way
   bool stopping_ = false;
   bool destroyed_ = false;
   asio::io_context io_{1};

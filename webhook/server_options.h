@@ -9,25 +9,26 @@
 namespace resmgr::webhook {
 
 struct ServerLimits {
-  // An API server takes objects up to 3 MiB, of which etcd stores 1.5, and an update has two.
+  // An API server takes objects up to 3 MiB, etcd stores up to 1.5 MiB of them, and an update has
+  // two.
   size_t body = size_t{4} << 20;
   size_t header = size_t{16} << 10;
-  // When one more comes, the one that has been of the least use is closed (standing.h).
+  // At this limit a new connection closes the least useful one (standing.h).
   size_t connections = 128;
-  // Of the bodies that are being read, together. When one more needs room, the one that has been
-  // read for the longest time is closed.
+  // Bytes of all bodies that are being read. A body that needs more room closes the session whose
+  // body has been read for the longest time.
   size_t bodies = size_t{24} << 20;
-  // From the connection, or from an answer, to the next request's header, until a review has been
-  // answered on the connection.
+  // Time from the connection, or from an answer, to the next request's header, before a review has
+  // been answered on the connection.
   std::chrono::milliseconds first_request{10'000};
-  // From an answer to the next request's header after that. Longer than API servers keep idle
-  // connections (90 s), so that they close them and never send into a connection that just went.
+  // The same after that. Longer than API servers keep idle connections (90 s), so that they close
+  // them and never send into a connection that was just closed.
   std::chrono::milliseconds idle{120'000};
-  // From the header to the last byte of the body, and for the answer to be taken.
+  // Time from the header to the body's last byte, and for the client to take the answer.
   std::chrono::milliseconds body_time{10'000};
-  // For the answers under way when the server ends.
+  // Time for the answers under way when the server ends.
   std::chrono::milliseconds grace{5'000};
-  // How often the certificate's files are looked at.
+  // The period at which the certificate's files are checked.
   std::chrono::milliseconds reload{2'000};
 };
 

@@ -66,10 +66,10 @@ class ServerTest : public testing::Test {
     return *std::move(client);
   }
 
-  // 0 when there was no answer.
+  // The status of the answer, 0 without one.
   unsigned StatusOf(const std::string& bytes) {
     HttpsClient client = Connect();
-    // The server may end the connection before it has taken everything.
+    // The server may end the connection before it has read all bytes.
     const Status ignored = client.Write(bytes);
     const auto response = client.ReadResponse();
     return response.ok() ? response->status : 0;
@@ -208,7 +208,7 @@ TEST_F(ServerTest, AboveTheLimitOfBodiesTheSlowestIsClosed) {
   for (int i = 0; i < 3; ++i) {
     slow.push_back(Connect());
     ASSERT_TRUE(slow.back().Write(part).ok());
-    // An answer on another connection tells that the part was read.
+    // An answer on another connection shows that the part was read.
     EXPECT_EQ(Connect().Send("GET", "/healthz", "", "")->status, 200u);
   }
   EXPECT_EQ(slow[0].ReadResponse().status().code(), StatusCode::kUnavailable);
@@ -249,7 +249,7 @@ TEST_F(ServerTest, EndsAtOnceWhenNobodyWaitsForAnAnswer) {
 }
 
 TEST_F(ServerTest, EndsWhileItLooksAtItsCertificate) {
-  options_.limits.reload = milliseconds(0);  // again and again
+  options_.limits.reload = milliseconds(0);  // reloads without a pause
   Start();
   EXPECT_EQ(Connect().CertificateName(), "one");
   End();

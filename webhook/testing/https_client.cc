@@ -38,7 +38,7 @@ UniqueFd ConnectTcp(uint16_t port, std::chrono::milliseconds timeout) {
   return connect(fd.get(), any, sizeof(address)) == 0 ? std::move(fd) : UniqueFd();
 }
 
-// 0 when the header names none.
+// The length in the header, 0 without one.
 size_t ContentLength(std::string_view header) {
   for (const std::string_view line : Split(header, '\n')) {
     const size_t colon = line.find(':');
@@ -57,7 +57,8 @@ void HttpsClient::FreeSsl::operator()(SSL* ssl) const {
 
 StatusOr<HttpsClient> HttpsClient::Connect(uint16_t port, std::chrono::milliseconds timeout,
                                            int max_version) {
-  // OpenSSL writes into connections that the server has closed without MSG_NOSIGNAL.
+  // Without this a write into a connection that the server has closed would end the process:
+  // OpenSSL does not use MSG_NOSIGNAL.
   signal(SIGPIPE, SIG_IGN);
   HttpsClient client;
   client.fd_ = ConnectTcp(port, timeout);
@@ -65,7 +66,7 @@ StatusOr<HttpsClient> HttpsClient::Connect(uint16_t port, std::chrono::milliseco
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
                                                                   &SSL_CTX_free);
   if (max_version != 0) {
-    // What the tests ask for may be below what the library likes.
+    // Tests may use versions below the library's default level.
     SSL_CTX_set_security_level(context.get(), 0);
     SSL_CTX_set_min_proto_version(context.get(), max_version);
     SSL_CTX_set_max_proto_version(context.get(), max_version);
@@ -88,7 +89,7 @@ Status HttpsClient::Write(std::string_view bytes) {
 }
 
 StatusOr<HttpsClient::Response> HttpsClient::ReadResponse() {
-  size_t size = std::string::npos;  // of the whole response, once it is known
+  size_t size = std::string::npos;  // size of the whole response, once it is known
   size_t body_at = 0;
   while (size == std::string::npos || unread_.size() < size) {
     std::array<char, 16384> bytes;
@@ -106,7 +107,7 @@ StatusOr<HttpsClient::Response> HttpsClient::ReadResponse() {
   response.header = unread_.substr(0, body_at);
   response.body = unread_.substr(body_at, size - body_at);
   unread_.erase(0, size);
-  // "HTTP/1.1 200 OK"
+  // The status follows "HTTP/1.1 ".
   response.status = static_cast<unsigned>(ParseUint(response.header.substr(9, 3)).value_or(0));
   return response;
 }

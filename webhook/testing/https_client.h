@@ -14,9 +14,9 @@
 
 namespace resmgr::webhook {
 
-// The other side of the server: one TLS connection to 127.0.0.1, plain enough to send what no
-// proper client would. Blocks, at most for the timeout with each system call. Does not check the
-// certificate, but tells whose it is. Thread-compatible.
+// One TLS connection to the server on 127.0.0.1, which can also send malformed requests. Blocks, at
+// most for the timeout with each system call. Does not verify the certificate, but tells its name.
+// Thread-compatible.
 class HttpsClient {
  public:
   struct Response {
@@ -25,19 +25,19 @@ class HttpsClient {
     std::string body{};
   };
 
-  // `max_version`: TLS1_2_VERSION and the like; 0 for the newest. Unavailable when there is no
-  // connection or no agreement.
+  // `max_version`: TLS1_2_VERSION and the like; 0 for the newest. kUnavailable when the connection
+  // or the handshake fails.
   static StatusOr<HttpsClient> Connect(uint16_t port,
                                        std::chrono::milliseconds timeout = std::chrono::seconds(10),
                                        int max_version = 0);
 
-  // One request and its answer, on this connection, which stays open when the server agrees.
+  // Sends a request and reads its answer; the connection stays open if the server agrees.
   StatusOr<Response> Send(std::string_view method, std::string_view target,
                           std::string_view content_type, std::string_view body);
   StatusOr<Response> PostReview(std::string_view review);
 
   Status Write(std::string_view bytes);
-  // Unavailable when the connection ends before the answer does.
+  // kUnavailable when the connection ends before the answer does.
   StatusOr<Response> ReadResponse();
 
   // The common name in the server's certificate.

@@ -122,7 +122,7 @@ json PatchIn(const json& review) {
   EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
                   reinterpret_cast<const unsigned char*>(text.data()),
                   static_cast<int>(text.size()));
-  // It decodes the padding to zero bytes.
+  // The decoder turns the padding into zero bytes.
   bytes.erase(bytes.find_last_not_of('\0') + 1);
   return json::parse(bytes);
 }

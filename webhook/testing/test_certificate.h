@@ -5,8 +5,8 @@
 
 namespace resmgr::webhook {
 
-// A self-signed certificate for 127.0.0.1 and its key, in PEM form, with an elliptic curve: made in
-// well under a millisecond.
+// A self-signed certificate for 127.0.0.1 and its key, in PEM form; with an elliptic curve, so that
+// it is made in well under a millisecond.
 struct TestCertificate {
   std::string certificate{};
   std::string key{};
