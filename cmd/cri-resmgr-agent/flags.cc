@@ -24,7 +24,7 @@ CommandLine::Setter TakeReports(agent::AgentOptions& options) {
       const std::string_view report = Trim(part);
       if (report.empty()) continue;
       if (report != "cpus" && report != "pod-events") {
-        return InvalidArgument("\"{}\" is no report: there are cpus and pod-events",
+        return InvalidArgument("\"{}\" is not a valid report: choose from cpus and pod-events",
                                Printable(report, 64));
       }
       (report == "cpus" ? options.show_cpus : options.pod_events) = true;
@@ -174,7 +174,7 @@ Status Check(AgentFlags& flags, std::string_view node_name) {
     return InvalidArgument("-agent-socket and -cri-resmgr-socket are both {}", flags.agent_socket);
   }
   RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(flags.cri_resmgr_socket), "-cri-resmgr-socket"));
-  // As the kubelet does with the host's name, which may come with capitals.
+  // The kubelet lower-cases the host's name, too.
   flags.agent.node = ToLower(node_name);
   return CheckNames(flags);
 }

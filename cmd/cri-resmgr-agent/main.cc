@@ -26,7 +26,7 @@
 namespace resmgr {
 namespace {
 
-// How the process ends; -probe ends with kExitUnwell where the agent is not well.
+// Exit codes of the process; -probe ends with kExitUnwell if the agent is not well.
 enum ExitCode : int {
   kExitOk = 0,
   kExitUsage = 1,
@@ -108,7 +108,7 @@ Status Run(const AgentFlags& flags) {
 }
 
 int Main(int argc, const char* const* argv) {
-  // A peer or a reader that went away is an error of a write, not the end of us.
+  // Writing to a closed peer or reader must be an error of the write, not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   SendProtobufLogToOurs();
   agent::SendGrpcLogToOurs();

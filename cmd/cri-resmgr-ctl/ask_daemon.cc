@@ -14,9 +14,9 @@
 namespace resmgr {
 namespace {
 
-// A new configuration waits until the runtime has moved every container.
+// The answer to a new configuration comes after the runtime has moved every container.
 constexpr std::chrono::seconds kTimeout{60};
-// To tell whether a daemon is there at all.
+// Time limit for finding out whether a daemon runs.
 constexpr std::chrono::seconds kProbeTimeout{5};
 
 struct Answer {
@@ -41,7 +41,8 @@ Answer Ask(const std::string& socket, std::string_view method, std::string_view 
   return answer;
 }
 
-// What others answer: a gRPC server that it has no such service, a proxy that what is behind it is
+// Whether another program than the daemon may have answered: a gRPC server without this service, a
+// proxy whose backend is away, or a server that does not speak HTTP/2, which breaks the connection.
 // away, anything else than HTTP/2 what breaks the connection.
 bool MayBeOfAnother(StatusCode code) {
   return code == StatusCode::kUnimplemented || code == StatusCode::kUnavailable ||

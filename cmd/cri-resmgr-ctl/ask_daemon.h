@@ -8,9 +8,9 @@
 
 namespace resmgr {
 
-// Asks the daemon on its admin socket; waits for the answer, at most a minute. `method` is that of
-// pkg/admin/admin_service.h. Errors are the daemon's, or Unavailable, which names the socket, where
-// nothing listens or something else than the daemon does.
+// Asks the daemon on its admin socket and waits for the answer, at most a minute. `method` is one
+// of pkg/admin/admin_service.h. Errors are the daemon's, or kUnavailable, which names the socket,
+// when no daemon listens there.
 StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
                                 std::string_view request);
 

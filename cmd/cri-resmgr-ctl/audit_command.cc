@@ -82,7 +82,7 @@ Then set the kubelet's endpoint to the runtime's own socket, and stop the daemon
   bool apply_ = false;
 };
 
-// A daemon of an older version does not say.
+// Daemons of older versions do not report this.
 std::string NotFoundText(const Reply& report) {
   const int64_t unread = report.value("unread", int64_t{0});
   return unread == 0 ? "" : fmt::format("{} not found, ", unread);

@@ -9,12 +9,12 @@
 
 namespace resmgr {
 
-// `audit`: what containers really have against what was decided.
+// `audit`: compares the containers' real resources with the decided ones.
 std::unique_ptr<Command> MakeAuditCommand();
-// `uninstall`: containers get back what their own requests ask for.
+// `uninstall`: gives containers back the resources of their own requests.
 std::unique_ptr<Command> MakeUninstallCommand();
 
-// What they show for people.
+// The output of both commands for people.
 std::string AuditText(const Reply& report);
 std::string UninstallText(const Reply& answer, bool applied);
 

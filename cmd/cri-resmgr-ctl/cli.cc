@@ -27,7 +27,7 @@ constexpr std::string_view kExitStatus =
     "be reached or the output cannot be written; 3 a bug.";
 constexpr std::string_view kSocketHelp = "The socket of the running daemon (its -admin-socket).";
 
-// A flag that its value may follow.
+// Whether the argument is a flag whose value may follow.
 bool WantsMore(std::string_view argument) {
   return argument.size() > 1 && argument[0] == '-' && argument.find('=') == std::string_view::npos;
 }
@@ -58,7 +58,7 @@ CommandDocument DocumentOf(Command& command) {
   return document;
 }
 
-// The command at `at`; its flags stand before and behind it.
+// The command at `at`; its flags precede and follow it.
 class Invocation {
  public:
   Invocation(Command& command, int argc, const char* const* argv, int at)
@@ -71,7 +71,7 @@ class Invocation {
     DeclareSocket(line_, socket_);
   }
 
-  // Not OK where what stands before it is not flags of this command.
+  // Not OK if the arguments before the command are not flags of it.
   Status ReadBefore() { return line_.Parse(at_, argv_); }
 
   Status Run(std::ostream& out, std::ostream& err) {
@@ -94,7 +94,7 @@ class Invocation {
   CommandLine line_;
 };
 
-// Without a command there may be -help or -version.
+// The remaining flags are -help and -version.
 Status RunWithoutCommand(int argc, const char* const* argv, std::string_view version,
                          const CommandList& commands, std::ostream& out) {
   bool print_version = false;
@@ -120,7 +120,8 @@ Status RunWithoutCommand(int argc, const char* const* argv, std::string_view ver
 
 Status Run(int argc, const char* const* argv, std::string_view version, const CommandList& commands,
            std::ostream& out, std::ostream& err) {
-  // The first name of a command is the command, unless it is the value of a flag before it.
+  // The first argument that names a command is the command, unless it is the value of a preceding
+  // flag.
   std::optional<Status> misread;
   for (int at = 1; at < argc; ++at) {
     const std::string_view argument = argv[at];
@@ -165,7 +166,7 @@ int RunCli(int argc, const char* const* argv, std::string_view version, const Co
            std::ostream& out, std::ostream& err) {
   Status status = Run(argc, argv, version, commands, out, err);
   out.flush();
-  // A full disk must not look like success to a script.
+  // A script must not take a full disk for success.
   if (status.ok() && !out) status = Unavailable("the output cannot be written");
   if (!status.ok()) err << kProgram << ": " << PrintableLines(Message(status)) << '\n';
   return ExitCodeOf(status);

@@ -9,8 +9,8 @@
 
 namespace resmgr {
 
-// 0 for success, 1 for usage and configuration, 2 for the environment (what should be there is
-// not), 3 for a bug of ours.
+// 0 for success, 1 for usage and configuration, 2 for the environment (something required is
+// missing), 3 for a bug.
 int ExitCodeOf(const Status& status);
 
 // Runs the command that the arguments name and returns the exit code. Results and help go to `out`,

@@ -9,27 +9,26 @@
 
 namespace resmgr {
 
-// One command of cri-resmgr-ctl. Lives for one run of the program: flags are kept in members that
-// Declare names as targets.
+// One command of cri-resmgr-ctl. Lives for one run of the program: Declare binds flags to members.
 class Command {
  public:
   virtual ~Command() = default;
 
-  // As it is typed: "topology".
+  // The word that users type: "topology".
   virtual std::string_view name() const = 0;
   // One line, for the list of commands.
   virtual std::string_view summary() const = 0;
-  // What stands at the top of `COMMAND -help`; several paragraphs are fine.
+  // The text at the top of `COMMAND -help`; it may have several paragraphs.
   virtual std::string_view description() const = 0;
 
   virtual void Declare(CommandLine& line) = 0;
-  // Where the running daemon is, and whether that was told with -socket; before Run. Commands that
-  // need no daemon do not care.
+  // Sets the running daemon's socket; `told`: by -socket. Called before Run; commands that need no
+  // daemon ignore it.
   virtual void UseSocket(std::string_view /*socket*/, bool /*told*/) {}
-  // Where notes beside the result go; before Run.
+  // Sets the stream for notes beside the result; called before Run.
   virtual void UseNotes(std::ostream& /*notes*/) {}
-  // After the flags were read. Writes its result to `out`; an error becomes one
-  // line and the exit code that ExitCodeOf gives.
+  // Called after the flags were read. Writes the result to `out`; an error becomes one line and the
+  // exit code of ExitCodeOf.
   virtual Status Run(std::ostream& out) = 0;
 };
 

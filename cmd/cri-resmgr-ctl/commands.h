@@ -10,7 +10,7 @@ namespace resmgr {
 
 using CommandList = std::vector<std::unique_ptr<Command>>;
 
-// Every command there is, in the order in which the help shows them.
+// All commands, in the order of the help.
 CommandList AllCommands();
 
 }  // namespace resmgr

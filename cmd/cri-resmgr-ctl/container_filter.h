@@ -7,12 +7,12 @@
 
 namespace resmgr {
 
-// The flags that choose containers by their pods: -n NAMESPACE and -l SELECTOR. The daemon, which
-// knows the labels, chooses.
+// The flags that choose containers by their pods: -n NAMESPACE and -l SELECTOR. The daemon applies
+// them, since it knows the labels.
 class ContainerFilter {
  public:
   void Declare(CommandLine& line);
-  // Whether any of them was given.
+  // Whether one of the flags was given.
   bool given() const { return !namespace_.empty() || !selector_.empty(); }
   void AddTo(Reply& request) const;
 

@@ -18,7 +18,7 @@ namespace {
 
 struct Column {
   std::string_view title;
-  const char* member;  // in the daemon's answer
+  const char* member;  // member of the daemon's answer
 };
 
 constexpr std::array<Column, 11> kColumns = {{{"NAMESPACE", "namespace"},
@@ -45,7 +45,7 @@ bool IsSet(std::string_view member) {
   return member == "cpus" || member == "exclusive" || member == "mems";
 }
 
-// Sets by the lowest of their CPUs or nodes, those that are empty last.
+// Orders sets by the lowest of their CPUs or nodes, empty ones last.
 bool ComesBefore(const Reply& a, const Reply& b, const char* member) {
   const Reply& x = a.at(member);
   const Reply& y = b.at(member);

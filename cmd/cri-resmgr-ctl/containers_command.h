@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// `containers`: which there are and where they run.
+// `containers`: lists the containers and where they run.
 std::unique_ptr<Command> MakeContainersCommand();
 
 }  // namespace resmgr

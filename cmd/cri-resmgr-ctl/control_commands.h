@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// What changes the running daemon.
+// Commands that change the running daemon.
 std::unique_ptr<Command> MakeConfigCommand();
 std::unique_ptr<Command> MakeRebalanceCommand();
 std::unique_ptr<Command> MakeLogCommand();

@@ -11,12 +11,12 @@
 
 namespace resmgr {
 
-// Keeps the order in which the daemon wrote the members.
+// Keeps the members in the daemon's order.
 using Reply = nlohmann::ordered_json;
 
 // A command that asks the running daemon on its admin socket (pkg/admin/admin_service.h). Shows the
-// reply as a table or, with `-o json` and `-o yaml`, whole; once, or with -w for as long as it
-// runs. Nothing that is in a reply can do more to a terminal than be shown there.
+// reply as a table or, with `-o json` and `-o yaml`, whole; once, or with -w until it is
+// interrupted. Control characters of a reply never reach a terminal.
 class DaemonCommand : public Command {
  public:
   void Declare(CommandLine& line) override;
@@ -24,20 +24,20 @@ class DaemonCommand : public Command {
   Status Run(std::ostream& out) override;
 
  protected:
-  // More flags and arguments.
+  // Declares further flags and arguments.
   virtual void DeclareMore(CommandLine& /*line*/) {}
-  // Whether the answer changes by itself, so that there is something to watch.
+  // Whether the answer changes with time, so that -w makes sense.
   virtual bool Watchable() const { return false; }
-  // The method's name, and the request, from the flags. InvalidArgument when they do not fit.
+  // The name of the method that is called.
   virtual std::string_view Method() const = 0;
   virtual StatusOr<Reply> Request() const { return Reply::object(); }
-  // What is shown of the reply, in every form.
+  // Arranges the reply before it is shown in any form.
   virtual Reply Arranged(Reply reply) const { return reply; }
-  // Members whose texts have several lines; of all others Table gets a single one.
+  // Whether the member's text has several lines; all others are reduced to one line for Table.
   virtual bool HasLines(std::string_view /*member*/) const { return false; }
   // The reply for people.
   virtual std::string Table(const Reply& reply) const = 0;
-  // Whether what was asked for was done; the error, behind the reply, is that of the command.
+  // Whether the request succeeded; the error, printed after the reply, is that of the command.
   virtual Status Outcome(const Reply& /*reply*/) const { return OkStatus(); }
 
  private:
@@ -57,7 +57,7 @@ class DaemonCommand : public Command {
 // The member as text, numbers too; "-" when it is absent or empty.
 std::string Cell(const Reply& object, const char* key);
 
-// From JSON's list of moves (pkg/admin/node_json.h).
+// A table of JSON's list of moves (pkg/admin/node_json.h).
 std::string MovesTable(const Reply& moves);
 
 }  // namespace resmgr

@@ -30,7 +30,7 @@ std::string LimitText(int64_t limit, const std::string& text) {
   return limit > 0 ? text : "none";
 }
 
-// "2 CPUs, limit 2; memory 32 MiB, limit none"
+// The container's own needs: "2 CPUs, limit 2; memory 32 MiB, limit none".
 std::string Asked(const Reply& container) {
   const int64_t cpu = Number(container, "request");
   const int64_t cpu_limit = Number(container, "limit");
@@ -41,7 +41,7 @@ std::string Asked(const Reply& container) {
                      LimitText(memory_limit, BytesText(memory_limit)));
 }
 
-// "CPUs 0-3: 1-2 of its own, 0,3 shared; memory node 0"
+// Its placement: "CPUs 0-3: 1-2 of its own, 0,3 shared; memory node 0".
 std::string RunsOn(const Reply& container) {
   const std::string cpus = container.value("cpus", "");
   const std::string own = container.value("exclusive", "");
@@ -59,7 +59,7 @@ std::string_view YesOrNotYet(const Reply& container) {
   return container.value("settled", false) ? "yes" : "not yet";
 }
 
-// "hugepages-2Mi 4 MiB, example.com/nic 2"
+// Extended resources: "hugepages-2Mi 4 MiB, example.com/nic 2".
 std::string Amounts(const Reply& object) {
   std::string text;
   for (const auto& [name, amount] : object.items()) {
@@ -70,7 +70,7 @@ std::string Amounts(const Reply& object) {
   return text;
 }
 
-// "CPU shares 256, quota 50000 of 100000 us, memory limit 120 MiB"
+// The pod's resources: "CPU shares 256, quota 50000 of 100000 us, memory limit 120 MiB".
 std::string PodAmounts(const Reply& object) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
@@ -87,7 +87,8 @@ std::string PodAmounts(const Reply& object) {
   return text;
 }
 
-// {"nri 10-logger", "cpu_shares = 512, environment HTTP_PROXY"}: what each stage or plugin changed.
+// {"nri 10-logger", "cpu_shares = 512, environment HTTP_PROXY"}: the changes by each stage or
+// plugin.
 std::vector<std::pair<std::string, std::string>> ChangesOf(const Reply& container) {
   std::vector<std::pair<std::string, std::string>> changes;
   for (const Reply& owner : container.value("owners", Reply::array())) {
@@ -115,7 +116,7 @@ void AddOwnerRows(const Reply& container, std::vector<TableRow>& rows) {
     rows.push_back({"  left out", line.is_string() ? line.get<std::string>() : ""});
 }
 
-// The null policy decides nothing: what it has is what the request and plugins say.
+// True under the null policy, which decides nothing: the request and plugins determine everything.
 bool IsUnplaced(const Reply& container) {
   return container.value("policy", "") == "null";
 }
@@ -129,7 +130,7 @@ std::string UnplacedExplained(const Reply& container) {
   return FullName(container) + '\n' + FormatTable(rows);
 }
 
-// One container in full.
+// Describes one container in full.
 std::string Explained(const Reply& container) {
   if (IsUnplaced(container)) return UnplacedExplained(container);
   if (container.value("state", "") == "refused") {
@@ -172,7 +173,7 @@ std::string Explained(const Reply& container) {
   return text;
 }
 
-// Under the null policy: containers and what was changed of them.
+// Under the null policy: the containers and their changed fields.
 std::string UnplacedOverview(const Reply& containers) {
   std::vector<TableRow> rows = {{"CONTAINER", "CPUS", "MEMS", "CHANGED"}};
   for (const Reply& container : containers) {
@@ -184,10 +185,10 @@ std::string UnplacedOverview(const Reply& containers) {
   return FormatTable(rows);
 }
 
-// The number of characters of an id that people copy.
+// Length of a short id, as people copy it.
 constexpr size_t kShortId = 13;
 
-// Two containers of one name: attempts, or those of pods of the same name.
+// Whether two containers have one name: several attempts, or pods of the same name.
 bool HaveOneName(const Reply& containers) {
   std::set<std::string> names;
   return !std::ranges::all_of(containers, [&names](const Reply& container) {
@@ -195,7 +196,7 @@ bool HaveOneName(const Reply& containers) {
   });
 }
 
-// Several, a line each.
+// Describes several containers, a line each.
 std::string Overview(const Reply& containers) {
   if (!containers.empty() && IsUnplaced(containers.front())) return UnplacedOverview(containers);
   std::vector<TableRow> rows = {{"CONTAINER", "ROLE", "STATE", "CPU", "LIMIT", "MEMORY", "CPUS",

@@ -9,10 +9,10 @@
 
 namespace resmgr {
 
-// `explain`: why a container runs where it runs.
+// `explain`: tells why a container runs where it runs.
 std::unique_ptr<Command> MakeExplainCommand();
 
-// What it shows for people, of one container in full, of several a line each.
+// The output for people: one container in full, several with a line each.
 std::string ExplanationText(const Reply& containers);
 
 }  // namespace resmgr

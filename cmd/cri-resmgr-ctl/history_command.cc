@@ -12,7 +12,7 @@
 namespace resmgr {
 namespace {
 
-// Of a reason or an error in the table; -o json has all of it.
+// Longest reason or error in the table, in bytes; -o json has all of it.
 constexpr size_t kLongestText = 160;
 
 class HistoryCommand final : public DaemonCommand {

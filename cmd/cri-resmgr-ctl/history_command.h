@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// What the running daemon did with containers lately, refusals included.
+// `history`: the running daemon's recent decisions, refusals included.
 std::unique_ptr<Command> MakeHistoryCommand();
 
 }  // namespace resmgr

@@ -9,7 +9,7 @@
 namespace resmgr {
 namespace {
 
-// "10-logger"
+// Index and name: "10-logger".
 std::string NameOf(const Reply& plugin) {
   const std::string index = plugin.value("index", "");
   return index.empty() ? Cell(plugin, "name") : fmt::format("{}-{}", index, Cell(plugin, "name"));
@@ -20,7 +20,7 @@ std::string Median(const Reply& plugin) {
   return micros == 0 ? "-" : fmt::format("{} us", micros);
 }
 
-// "CreateContainer, StopContainer"
+// The subscribed events: "CreateContainer, StopContainer".
 std::string Events(const Reply& plugin) {
   std::string text;
   for (const Reply& event : plugin.value("events", Reply::array()))

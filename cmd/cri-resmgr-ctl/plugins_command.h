@@ -9,10 +9,10 @@
 
 namespace resmgr {
 
-// `plugins`: those that the daemon serves.
+// `plugins`: lists the NRI plugins that the daemon serves.
 std::unique_ptr<Command> MakePluginsCommand();
 
-// What it shows for people.
+// The output for people.
 std::string PluginsText(const Reply& plugins);
 
 }  // namespace resmgr

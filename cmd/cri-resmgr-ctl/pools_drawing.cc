@@ -28,7 +28,7 @@ std::string Text(const Json& pool, const char* key) {
   return pool.at(key).get<std::string>();
 }
 
-// "0-3,8,10,... (17)" for lists that are too long.
+// The list, shortened if it is too long: "0-3,8,10,... (17)".
 std::string CpuList(const std::string& list) {
   if (list.empty()) return "-";
   if (list.size() <= kLongestList) return list;
@@ -38,7 +38,7 @@ std::string CpuList(const std::string& list) {
                      CpuSet::Parse(list).value_or(CpuSet()).size());
 }
 
-// What can still be asked for, of the CPUs that are shared.
+// The unrequested part of the shared CPUs.
 std::string Free(const Json& pool) {
   const int shared = CpuSet::Parse(Text(pool, "shared")).value_or(CpuSet()).size();
   return fmt::format("{} of {}", CpusText(pool.at("free").get<int64_t>()), shared);

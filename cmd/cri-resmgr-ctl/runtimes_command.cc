@@ -9,9 +9,9 @@
 namespace resmgr {
 namespace {
 
-// "kata, kata-qemu"
+// The handlers of a runtime: "kata, kata-qemu".
 std::string Handlers(const Reply& runtime, bool only) {
-  // Of kDefaultRuntime (pkg/config/runtimes_config.h).
+  // The runtime kDefaultRuntime (pkg/config/runtimes_config.h).
   if (!only && Cell(runtime, "name") == "default") return "all others";
   std::string text;
   for (const Reply& handler : runtime.value("handlers", Reply::array())) {

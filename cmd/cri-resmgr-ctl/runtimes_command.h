@@ -9,10 +9,10 @@
 
 namespace resmgr {
 
-// `runtimes`: those behind the relay.
+// `runtimes`: lists the runtimes behind the relay.
 std::unique_ptr<Command> MakeRuntimesCommand();
 
-// What it shows for people.
+// The output for people.
 std::string RuntimesText(const Reply& runtimes);
 
 }  // namespace resmgr

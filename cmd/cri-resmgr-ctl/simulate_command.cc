@@ -61,7 +61,7 @@ StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files,
   return all;
 }
 
-// The brain that simulates has the policy of that name where the daemon has none.
+// Without a policy in the configuration the simulation uses the null policy.
 StatusOr<std::unique_ptr<Policy>> PolicyFor(const Config& config, const Machine& machine,
                                             const PolicyRegistry& policies) {
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy,
@@ -118,8 +118,8 @@ void SimulateCommand::Declare(CommandLine& line) {
 }
 
 Status SimulateCommand::Run(std::ostream& out) {
-  if (scenarios_.empty()) return InvalidArgument("no scenario given; -help shows what it is");
-  // What happens is in the output.
+  if (scenarios_.empty()) return InvalidArgument("no scenario given; see -help");
+  // The output shows what happens.
   ConfigureLogging({.level = LogLevel::kError});
   auto machine = LoadMachine(topology_);
   if (!machine.ok()) return Annotate(machine.status(), "-topology " + topology_);

@@ -8,7 +8,7 @@
 
 namespace resmgr {
 
-// `simulate`: what the daemon would do with pods, on any machine. Needs no daemon and no runtime.
+// `simulate`: shows how the daemon would place pods on any machine. Needs no daemon and no runtime.
 class SimulateCommand : public Command {
  public:
   std::string_view name() const override { return "simulate"; }

@@ -51,8 +51,8 @@ class SimulateTest : public testing::Test {
   TempDir directory_;
 };
 
-// The output for the sample on machines of different kinds stands beside this file; with
-// RESMGR_UPDATE_GOLDEN set it is written anew.
+// The expected output for the sample on machines of different kinds is stored beside this file;
+// with RESMGR_UPDATE_GOLDEN set it is written anew.
 struct Golden {
   const char* name;
   const char* topology;
@@ -179,7 +179,8 @@ TEST_F(SimulateTest, TheSummaryTellsOfOverheads) {
               HasSubstr("pod overhead   250m CPU and 120 MiB of 1 pod, beside the containers"));
 }
 
-// Shown, as by the daemon, and still so after its restart; what the pod states comes first.
+// The overhead is shown as by the daemon, also after its restart; a value in the pod has
+// precedence.
 TEST_F(SimulateTest, TheConfigurationTellsTheOverheadOfPodsThatStateNone) {
   const std::string config = File("c.yaml", R"(policy: {Active: static, ReservedResources: {CPU: 1}}
 runtimeClasses: {kata: {Overhead: {cpu: 500m, memory: 64Mi}}}
@@ -221,7 +222,7 @@ spec: {containers: [{name: c, resources: {limits: {cpu: 1200m, memory: 1Gi}}}]}
   }
 }
 
-// By the annotation of the webhook.
+// The limits come from the webhook's annotation.
 TEST_F(SimulateTest, PodLevelResourcesMayExcludeExclusiveCpus) {
   const std::string pod = File("p.yaml", R"(kind: Pod
 metadata:
@@ -301,7 +302,7 @@ rebalance: apply
               "w.yaml:1: rebalance: must be preview or apply");
 }
 
-// The lines of the effects on these pods, on a machine of test/data/topology.
+// The effect lines for these pods, on a machine of test/data/topology.
 std::vector<json> Effects(const std::string& machine, const std::string& config,
                           const std::string& pods) {
   const Outcome outcome = Simulate({"-topology", RESMGR_SOURCE_DIR "/test/data/topology/" + machine,

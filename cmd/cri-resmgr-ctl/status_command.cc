@@ -13,7 +13,7 @@
 namespace resmgr {
 namespace {
 
-// "2 (0-1)"
+// Number and list of the CPUs: "2 (0-1)".
 std::string Cpus(const Reply& reply, const char* key) {
   const std::string list = reply.value(key, "");
   if (list.empty()) return "0";

@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// `status`: how the running daemon is, and what it holds.
+// `status`: the running daemon's state and what it holds.
 std::unique_ptr<Command> MakeStatusCommand();
 
 }  // namespace resmgr

@@ -10,7 +10,7 @@
 namespace resmgr {
 
 // `topology`: shows a machine as the policies see it: the one that -topology describes, else the
-// running daemon's, else, where no daemon is and -socket names none, this one.
+// running daemon's, else this one if -socket was not given and no daemon runs.
 class TopologyCommand : public Command {
  public:
   std::string_view name() const override { return "topology"; }

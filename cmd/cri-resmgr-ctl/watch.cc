@@ -10,7 +10,7 @@ namespace resmgr {
 namespace {
 
 constexpr std::chrono::seconds kPause{1};
-// To the upper left corner, and everything from there on is erased.
+// Moves to the upper left corner and erases everything from there on.
 constexpr std::string_view kClear = "\x1b[H\x1b[J";
 
 }  // namespace

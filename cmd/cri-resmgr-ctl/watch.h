@@ -9,9 +9,9 @@
 
 namespace resmgr {
 
-// Looks every second and shows what is seen whenever it is not what it was before: on a terminal in
-// place of the former text, elsewhere below it. Ends with the first look that fails, and when the
-// output cannot be written; by Ctrl-C the program ends.
+// Calls `look` every second and shows its text whenever it has changed: on a terminal in place of
+// the former text, elsewhere below it. Returns the first error of `look`, or when the output cannot
+// be written; Ctrl-C ends the program.
 Status Watch(const std::function<StatusOr<std::string>()>& look, std::ostream& out);
 
 }  // namespace resmgr

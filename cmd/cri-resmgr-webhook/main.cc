@@ -15,7 +15,7 @@
 namespace resmgr {
 namespace {
 
-// As those of cri-resmgr.
+// The same exit codes as cri-resmgr has.
 enum ExitCode : int { kExitOk = 0, kExitUsage = 1, kExitEnvironment = 2, kExitInternal = 3 };
 
 constexpr std::string_view kSummary =
@@ -83,7 +83,7 @@ int Serve(Flags flags) {
 }
 
 int Main(int argc, const char* const* argv) {
-  // A reader that went away is an error of a write, not the end of us.
+  // Writing to a closed reader must be an error of the write, not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   Flags flags;
   CommandLine line("cri-resmgr-webhook", kSummary);

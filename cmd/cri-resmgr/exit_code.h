@@ -5,7 +5,7 @@
 
 namespace resmgr {
 
-// How the process ends, for scripts and service managers.
+// Exit codes of the process, for scripts and service managers.
 enum ExitCode : int {
   kExitOk = 0,
   kExitUsage = 1,        // flags or configuration

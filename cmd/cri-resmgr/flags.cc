@@ -31,7 +31,7 @@ constexpr std::string_view kSummary =
     "which CPUs and memory nodes the containers run. Set the runtime endpoint of the kubelet (or\n"
     "of crictl) to the path of -relay-socket.";
 
-// For values that a file of the same kind must not set again.
+// Flags that name files; a file that one of them names must not set them.
 void DeclareConfigFiles(CommandLine& line, Flags& flags) {
   line.Group("Configuration");
   line.Flag(
@@ -185,7 +185,7 @@ CommandLine MakeCommandLine() {
   return line;
 }
 
-// Declares everything; the flags must stay where they are.
+// Declares all flags; `flags` must not move afterwards.
 void DeclareAll(CommandLine& line, Flags& flags, const ConfigChecks& checks) {
   DeclareConfigFiles(line, flags);
   flags.overrides.DeclareFlags(line, checks);
@@ -193,7 +193,7 @@ void DeclareAll(CommandLine& line, Flags& flags, const ConfigChecks& checks) {
   DeclareActions(line, flags);
 }
 
-// The file to read, or "".
+// The configuration file to read, or "".
 StatusOr<std::string> ChooseConfigFile(const Flags& flags) {
   std::string file;
   std::string_view chosen;
@@ -215,7 +215,7 @@ StatusOr<std::string> ChooseConfigFile(const Flags& flags) {
   return file;
 }
 
-// Fills flags and config from the file; options of an options file land in `flags`.
+// Fills flags and configuration from the file; options of an options file set `flags`.
 Status ReadConfigFile(const std::string& file, const ConfigChecks& checks, Flags& flags) {
   const StatusOr<std::string> content = ReadFile(file, kMaxConfigSize);
   if (!content.ok()) return InvalidArgument("{}", Message(content.status()));
@@ -271,7 +271,7 @@ Status CheckSockets(Flags& flags) {
     if (sockets[i].path.empty()) continue;
     RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(sockets[i].path), sockets[i].flag));
     for (size_t j = 0; j < i; ++j) {
-      // Runtime and images may share one.
+      // The runtime's and the images' sockets may be the same.
       if (!sockets[j].ours || sockets[j].path != sockets[i].path) continue;
       return InvalidArgument("{} and {} are both {}", sockets[j].flag, sockets[i].flag,
                              sockets[i].path);
@@ -306,14 +306,14 @@ Status CheckRuntimes(const Flags& flags) {
   return OkStatus();
 }
 
-// A server that is configured and never asked would protect nothing.
+// Refuses hook servers in a mode that would never ask them: they would protect nothing.
 Status CheckHooks(const Flags& flags) {
   if (flags.config.hooks.directory.empty() || flags.mode != Mode::kNriPlugin) return OkStatus();
   return InvalidArgument("{}: hook servers are asked with -mode relay or docker",
                          flags.overrides.hook_directory ? "-hook-dir" : "hooks.Directory");
 }
 
-// Of plugins that connect to us.
+// Checks the options of NRI plugins that connect to the daemon.
 Status CheckNriHost(const Flags& flags) {
   RESMGR_RETURN_IF_ERROR(nri::UnsupportedPolicyOf(flags.config.nri).status());
   const std::string& socket = flags.config.nri.socket;
@@ -400,7 +400,7 @@ StatusOr<Config> ReadConfigAgain(const Flags& flags, const ConfigChecks& checks)
 }
 
 StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks& checks) {
-  // Read twice: first to learn the file, then, over what the file says, for good.
+  // Parses twice: first to find the file, then over the file's values.
   Flags first;
   CommandLine first_line = MakeCommandLine();
   DeclareAll(first_line, first, checks);

@@ -10,24 +10,24 @@
 
 namespace resmgr {
 
-// How requests about containers come in (-mode).
+// The way by which requests about containers arrive (-mode).
 enum class Mode { kRelay, kNriPlugin, kDocker };
 
-// Everything that cri-resmgr was told at its start (DESIGN 7.1). Paths of sockets are without
-// "unix://".
+// The options of cri-resmgr (DESIGN 7.1). Paths of sockets are without "unix://".
 struct Flags {
   std::string config_file;           // read for `config`; at most one of these three
-  std::string force_config_file;     // likewise, and `forced`
-  std::string fallback_config_file;  // likewise, for as long as the agent has sent nothing
+  std::string force_config_file;     // likewise; sets `forced`
+  std::string fallback_config_file;  // likewise, in force until the agent has sent a configuration
 
-  bool forced = false;  // no agent may change the configuration; without a file that of config_file
+  bool forced = false;  // no agent may change the configuration; if no file is given, that of
+                        // config_file
 
   Mode mode = Mode::kRelay;
   std::string nri_socket = "/var/run/nri/nri.sock";
   std::string nri_plugin_name = "cri-resmgr";
   std::string nri_plugin_index = "90";
   std::string docker_socket = "/var/run/docker.sock";
-  bool docker_others_share = false;  // containers that are no pods' are placed, too
+  bool docker_others_share = false;  // containers outside pods are placed, too
 
   std::string relay_socket = "/var/run/cri-resmgr/cri-resmgr.sock";
   std::string runtime_socket = "/var/run/containerd/containerd.sock";
@@ -37,26 +37,26 @@ struct Flags {
   std::string admin_socket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";    // see AdminSocket
   std::string relay_dir = "/var/lib/cri-resmgr";
   std::string metrics_address = "off";  // see MetricsAddress
-  bool metrics_page = false;            // a page for browsers there
-  std::string topology = "live";        // as LoadMachine reads it
+  bool metrics_page = false;            // serve a page for browsers there
+  std::string topology = "live";        // a description for LoadMachine
   std::string pods_cgroup{};            // see CgroupPlaces::pods
   std::string dump_dir{};               // see DumpDirectory
   bool dump_secrets = false;
   std::string cpu_file_dir{};  // see CpuFileDirectory
-  bool take_over = false;      // from the daemon that serves relay_socket
+  bool take_over = false;      // take the sockets over from the daemon that serves relay_socket
 
-  // Do one thing and exit.
+  // Requests to do one thing and exit.
   bool list_policies = false;
   bool check_config = false;
   bool print_config = false;
   bool reset_policy = false;
   bool reset_config = false;
   bool version = false;
-  std::string help;  // the text to print, when it was asked for
+  std::string help;  // the text to print, if it was requested
 
-  // What stood on the command line alone: it also overrides what an agent sends.
+  // The values of the command line alone: they also override an agent's configuration.
   ConfigOptions overrides;
-  // In force at the start: the defaults, then the file, then `overrides`.
+  // The configuration at the start: the defaults, then the file, then `overrides`.
   Config config;
 
   // Empty: images are not served.
@@ -68,22 +68,22 @@ struct Flags {
   std::string AdminSocket() const;
   // HOST:PORT. Empty: no metrics are served.
   std::string MetricsAddress() const;
-  // Where a configuration that is delivered may have files written.
+  // The directory into which a delivered configuration may have files written.
   std::string DumpDirectory() const;
-  // The host's side of the files that tell containers their CPUs: absolute.
+  // The host directory of the files that tell containers their CPUs; an absolute path.
   std::string CpuFileDirectory() const;
-  // The one configuration file that was given; empty: none.
+  // The one given configuration file; empty: none.
   std::string ConfigFile() const;
 };
 
 // Reads the command line and then the configuration file that it names, if any, in either format
 // (pkg/config/config_format.h). An options file may set every flag except those that name files
 // like itself; flags on the command line win. With -help, -version or -list-policies no file is
-// read. InvalidArgument in one line: with the flag, or with file and line.
+// read. kInvalidArgument: one line with the flag, or with file and line.
 StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks& checks);
 
-// The configuration as the file says now, with the command line over it. What an options file says
-// beyond the configuration takes a restart.
+// Reads the file again, with the command line over it. Other options of an options file than the
+// configuration take a restart.
 StatusOr<Config> ReadConfigAgain(const Flags& flags, const ConfigChecks& checks);
 
 }  // namespace resmgr

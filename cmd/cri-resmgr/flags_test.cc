@@ -328,7 +328,7 @@ TEST_F(FlagsFileTest, AHookDirectoryIsForTheRelayAndDocker) {
   const std::string yaml = Write("hooks: {Directory: /etc/hooks, SkipValue: off}");
   EXPECT_EQ(Error({"-config", yaml, "-mode", "nri-plugin"}),
             "hooks.Directory: hook servers are asked with -mode relay or docker");
-  // The flag wins.
+  // The flag wins over the file.
   const StatusOr<Flags> off = Parse({"-config", yaml, "-hook-dir", "disabled"});
   ASSERT_TRUE(off.ok()) << Describe(off.status());
   EXPECT_EQ(off->config.hooks.directory, "");
@@ -435,7 +435,7 @@ TEST_F(FlagsFileTest, PrintedConfigurationReadsBackToTheSame) {
   EXPECT_EQ(PrintConfig(again->config), printed);
 }
 
-// Kubernetes manifests are read elsewhere.
+// Kubernetes manifests are tested elsewhere.
 bool IsManifest(const std::filesystem::path& path) {
   std::ifstream file(path);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -527,7 +527,8 @@ TEST(SampleConfigsTest, SayWhatTheyPromise) {
   EXPECT_THAT(fallback->config.dump.specs, IsEmpty());
 }
 
-// The words of the command lines in what is installed for plugin mode, program and files left out.
+// The arguments of the command lines in the files installed for plugin mode, without program and
+// files.
 std::vector<std::string> SampleCommand(const std::string& file) {
   std::ifstream text(RESMGR_SOURCE_DIR "/sample-configs/nri-plugin/" + file);
   std::vector<std::string> words;

@@ -17,30 +17,31 @@ constexpr const char* kUseLevel = "use -logger-level and -logger-debug";
 constexpr const char* kUseJournal =
     "the log goes to standard error, in lines as -logger-format says";
 
-// Values of -backend-runtime-mode.
+// The values of -backend-runtime-mode.
 struct Backend {
   std::string_view name;
-  const char* mode;      // of -mode
-  const char* endpoint;  // the flag that says where the runtime is
+  const char* mode;      // value of -mode
+  const char* endpoint;  // the flag for the runtime's socket
 };
 constexpr std::array<Backend, 2> kBackends = {
     {{"Containerd", "relay", "-runtime-socket"}, {"Docker", "docker", "-docker-socket"}}};
 
-// A flag that has the same value here, by the name that it has there.
+// A flag that exists here with the same value under another name.
 struct Renamed {
   std::string_view name;
   const char* ours;
 };
 constexpr std::array<Renamed, 4> kRenamed = {{{"koord-runtimeproxy-endpoint", "-relay-socket"},
-                                              // Up to version 1.3, and in all documents since.
+                                              // The name up to version 1.3, and in all documents
+                                              // since.
                                               {"remote-image-service-endpoint", "-image-socket"},
                                               {"runtime-hook-server-key", "-hook-skip-key"},
                                               {"runtime-hook-server-val", "-hook-skip-value"}}};
 
-// klog's.
+// A flag of klog, without a meaning here.
 struct Meaningless {
   std::string_view name;
-  bool is_switch;  // it may stand without a value
+  bool is_switch;  // may be given without a value
   const char* instead;
 };
 constexpr std::array<Meaningless, 13> kMeaningless = {{{"v", false, kUseLevel},
@@ -57,7 +58,7 @@ constexpr std::array<Meaningless, 13> kMeaningless = {{{"v", false, kUseLevel},
                                                        {"skip-log-headers", true, kUseJournal},
                                                        {"add-dir-header", true, kUseJournal}}};
 
-// Flags of ours that name a configuration file.
+// Flags of cri-resmgr that name a configuration file.
 constexpr std::array<std::string_view, 3> kConfigFlags = {"config", "force-config",
                                                           "fallback-config"};
 
@@ -67,9 +68,9 @@ auto Find(const Table& table, std::string_view name) {
   return found == table.end() ? nullptr : &*found;
 }
 
-// One argument: "--name=value", or what is no flag.
+// One argument: "--name=value", or one that is not a flag.
 struct Argument {
-  std::string name{};  // klog's names are written with _ and with -
+  std::string name{};  // klog's names may have _ or -
   std::optional<std::string> value{};
 };
 
@@ -95,11 +96,11 @@ class Translation {
     Say("-mode", backend_->mode);
     KoordCommandLine line{.arguments = {program, "-relay-socket", kEndpoint},
                           .warnings = std::move(warnings_)};
-    // Where there is a file of ours it says these.
+    // A configuration file of cri-resmgr sets these instead.
     if (!own_configuration_) {
       line.arguments.insert(line.arguments.end(), {"-policy", "null", "-hook-dir", kHookDirectory});
     }
-    // Of a flag that is given twice the last one counts.
+    // If a flag is given twice the last one counts.
     line.arguments.insert(line.arguments.end(), translated_.begin(), translated_.end());
     line.arguments.insert(line.arguments.end(), passed_.begin(), passed_.end());
     return line;

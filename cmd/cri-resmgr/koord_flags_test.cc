@@ -23,7 +23,7 @@ StatusOr<KoordCommandLine> Translate(const std::vector<std::string>& arguments) 
   return TranslateKoordFlags(static_cast<int>(argv.size()), argv.data());
 }
 
-// What cri-resmgr makes of it.
+// The flags of cri-resmgr that result.
 StatusOr<Flags> Parsed(const std::vector<std::string>& arguments) {
   RESMGR_ASSIGN_OR_RETURN(const KoordCommandLine line, Translate(arguments));
   std::vector<const char*> argv;
@@ -53,7 +53,7 @@ TEST(KoordFlagsTest, WithoutFlagsTheirDefaultsCount) {
   EXPECT_THAT(Translate({})->warnings, IsEmpty());
 }
 
-// Of Koordinator's installation page.
+// The command line of Koordinator's installation page.
 TEST(KoordFlagsTest, TakesADocumentedCommandLine) {
   const std::vector<std::string> documented = {
       "--remote-runtime-service-endpoint=/run/containerd/containerd.sock",
@@ -111,7 +111,7 @@ TEST(KoordFlagsTest, MistakesAreOneLine) {
   EXPECT_EQ(Parsed({"--unknown"}).status().code(), StatusCode::kInvalidArgument);
 }
 
-// It is a configuration of cri-resmgr's own.
+// With -config, cri-resmgr's configuration file sets policy and hook directory instead.
 TEST(KoordFlagsTest, AConfigurationFileSaysPolicyAndHookDirectory) {
   const auto line = Translate({"-config", "/etc/cri-resmgr.yaml"});
   ASSERT_EQ(line.status(), OkStatus());

@@ -34,7 +34,7 @@ int ListPolicies(const PolicyRegistry& policies) {
   return kExitOk;
 }
 
-// One that was delivered to an earlier run comes before the file's.
+// A configuration that was delivered to an earlier run has precedence over the file's.
 int PrintConfigInForce(const NodeOptions& options) {
   const std::optional<KeptConfig> kept = LoadKeptConfig(options);
   if (kept && kept->config.ok()) {
@@ -47,16 +47,16 @@ int PrintConfigInForce(const NodeOptions& options) {
   return kExitOk;
 }
 
-// What was given, in flags of cri-resmgr.
+// The arguments, translated into flags of cri-resmgr.
 StatusOr<KoordCommandLine> ArgumentsOf(int argc, const char* const* argv) {
   if (argc > 0 && IsKoordProgram(argv[0])) return TranslateKoordFlags(argc, argv);
   return KoordCommandLine{.arguments = {argv, argv + argc}, .warnings = {}};
 }
 
 int Main(int argc, const char* const* argv) {
-  // A peer or a reader that went away is an error of a write, not the end of us.
+  // Writing to a closed peer or reader must be an error of the write, not end the process.
   std::signal(SIGPIPE, SIG_IGN);
-  // First of all, since they are known by the numbers of their files.
+  // Before any file is opened, since inherited sockets are known by their descriptor numbers.
   InheritedSockets::Instance().AddFromEnvironment();
   SendProtobufLogToOurs();
   const PolicyRegistry policies = BuiltinPolicies();

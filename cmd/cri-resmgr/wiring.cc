@@ -20,7 +20,7 @@
 namespace resmgr {
 namespace {
 
-// nullopt: no NRI plugins are hosted.
+// nullopt: NRI plugins are not hosted.
 std::optional<NriHostingOptions> HostingOf(const Flags& flags) {
   const NriHostConfig& config = flags.config.nri;
   if (config.socket.empty()) return std::nullopt;
@@ -43,7 +43,7 @@ HookHostingOptions HooksOf(const Flags& flags) {
   return options;
 }
 
-// Those besides the one of -runtime-socket, with the handlers of the classes that name them.
+// The runtimes besides -runtime-socket's, with the handlers of the classes that name them.
 std::vector<Backends::Backend> RuntimesOf(const RuntimesConfig& config) {
   std::vector<Backends::Backend> runtimes;
   for (const auto& [name, runtime] : config.runtimes) {
@@ -90,7 +90,7 @@ FrontDoorFactory DoorOf(const Flags& flags) {
        .nri_host = HostingOf(flags)});
 }
 
-// Where the runtime is that the front door is connected to.
+// The socket of the runtime that the front door is connected to.
 const std::string& BackOf(const Flags& flags) {
   switch (flags.mode) {
     case Mode::kRelay:
@@ -103,7 +103,7 @@ const std::string& BackOf(const Flags& flags) {
   return flags.runtime_socket;
 }
 
-// nullptr: none is asked for.
+// nullptr: no page is served.
 std::shared_ptr<NodePage> PageOf(const Flags& flags) {
   if (!flags.metrics_page) return nullptr;
   return std::make_shared<Page>(
@@ -113,7 +113,7 @@ std::shared_ptr<NodePage> PageOf(const Flags& flags) {
 }  // namespace
 
 NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies) {
-  // A disk that hangs may hold it for longer than the daemon runs.
+  // A shared copy: a hanging disk may keep the task for longer than the daemon runs.
   const auto copy = std::make_shared<const std::pair<Flags, PolicyRegistry>>(flags, policies);
   return {.version = RESMGR_VERSION,
           .policies = policies,

@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// The node that the flags ask for: its front door, and the services on its other sockets.
+// The node's options from the flags: its front door, and the services on its other sockets.
 NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies);
 
 }  // namespace resmgr

@@ -9,14 +9,14 @@
 
 namespace resmgr::test {
 
-// What a run of cri-resmgr-ctl left.
+// The exit code and output of a run of cri-resmgr-ctl.
 struct Outcome {
   int exit_code = 0;
   std::string out;
   std::string err;
 };
 
-// Runs it within this process, as version 1.2.3. `arguments` are those behind the program's name.
+// Runs cri-resmgr-ctl 1.2.3 within this process. `arguments` follow the program's name.
 inline Outcome Ctl(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv = {"cri-resmgr-ctl"};
   for (const std::string& argument : arguments)
