@@ -22,13 +22,13 @@ namespace {
 constexpr std::string_view kPidsMax = "pids.max";
 constexpr std::string_view kMemoryLow = "memory.low";
 
-// The field of HostConfig that says what a file of cgroup v2 says; "": there is none.
+// The field of HostConfig with the meaning of a file of cgroup v2; "" if there is none.
 std::string_view FieldOfFile(std::string_view file) {
   if (file == kPidsMax) return "PidsLimit";
   return file == kMemoryLow ? "MemoryReservation" : "";
 }
 
-// Pieces of a text that others take the place of; they do not overlap.
+// Replacements of pieces of a text; the pieces do not overlap.
 class Splices {
  public:
   explicit Splices(std::string_view text) : text_(text) {}
@@ -37,7 +37,7 @@ class Splices {
   void Replace(std::string_view part, std::string with) {
     all_.push_back({OffsetOf(part), part.size(), std::move(with)});
   }
-  // Into the object, as its last members.
+  // Adds members at the end of the object.
   void Append(std::string_view object, std::string members) {
     const bool empty = TrimJson(object.substr(1, object.size() - 2)).empty();
     all_.push_back(
@@ -77,7 +77,7 @@ std::string AsMembers(const NewMembers& members) {
   return JoinJson(parts);
 }
 
-// The last member of a name wins, so that one is replaced, or a new one is appended.
+// The last member of a name wins, so that one is replaced; if there is none, one is appended.
 void SetMembers(std::string_view object, const NewMembers& members, Splices& splices,
                 NewMembers& added) {
   for (const auto& [name, value] : members) {
@@ -110,8 +110,8 @@ void AddNumber(std::string_view name, const std::optional<int64_t>& value, NewMe
   if (value) members.emplace_back(name, fmt::format("{}", *value));
 }
 
-// Turns the limit into NanoCpus. A quota that lifts the limit stays a quota, since dockerd takes it
-// for containers of both kinds; a period alone does not matter to NanoCpus.
+// Replaces a CPU limit by NanoCpus. A quota that lifts the limit stays a quota, since dockerd takes
+// it for containers of both kinds; a period alone is dropped.
 void UseNanoCpus(const std::optional<int64_t>& quota, const std::optional<int64_t>& period,
                  NewMembers& members) {
   const bool limits = quota.value_or(0) > 0;
@@ -124,15 +124,15 @@ void UseNanoCpus(const std::optional<int64_t>& quota, const std::optional<int64_
   members.emplace_back("NanoCpus", fmt::format("{}", std::llround(cpus * 1e9)));
 }
 
-// Those files of cgroup v2 for which Docker has a field; others are left out. kInvalidArgument: the
-// file cannot have this value.
+// Adds the file's value if Docker has a field for it; other files are left out. kInvalidArgument: a
+// malformed value.
 Status AddFile(std::string_view file, std::string_view value, NewMembers& members) {
   const std::string_view field = FieldOfFile(file);
   if (field.empty()) return OkStatus();
   const bool unlimited = value == "max" && file == kPidsMax;
   const auto number = ParseUint(value);
   if (!unlimited && !(number && std::in_range<int64_t>(*number))) {
-    return InvalidArgument("unified {}: \"{}\" is no number", file, Printable(value));
+    return InvalidArgument("unified {}: \"{}\" is not a number", file, Printable(value));
   }
   AddNumber(field, unlimited ? -1 : static_cast<int64_t>(*number), members);
   return OkStatus();
@@ -143,7 +143,7 @@ NewMembers ResourcesOf(const Adjustment& adjustment, bool has_cpus) {
   NewMembers members;
   AddValues(adjustment.values, members);
   const bool limits = adjustment.values.cpu_quota || adjustment.values.cpu_period;
-  // dockerd refuses both ways to limit CPUs together.
+  // dockerd refuses a request with both kinds of CPU limit.
   if (limits && has_cpus) members.emplace_back("NanoCpus", "0");
   if (adjustment.clears_cpus()) members.emplace_back("CpusetCpus", "\"\"");
   if (adjustment.clears_mems()) members.emplace_back("CpusetMems", "\"\"");
@@ -154,7 +154,7 @@ NewMembers ResourcesOf(const Adjustment& adjustment, bool has_cpus) {
   return members;
 }
 
-// What only a creation has in its HostConfig.
+// Adds the members that only a creation has in its HostConfig.
 Status AddOfCreation(std::string_view object, const WideAdjustment& wide, NewMembers& members) {
   AddNumber("OomScoreAdj", wide.oom_score_adj, members);
   if (wide.cgroup_parent) {
@@ -173,7 +173,7 @@ Status AddFiles(const WideAdjustment* wide, NewMembers& members) {
   return OkStatus();
 }
 
-// The program has to be set as entry point: without one dockerd takes the image's.
+// The program becomes the entry point: otherwise dockerd would use the image's.
 NewMembers CommandOf(const std::vector<std::string>& args) {
   std::vector<std::string> rest;
   for (size_t i = 1; i < args.size(); ++i)
@@ -182,8 +182,8 @@ NewMembers CommandOf(const std::vector<std::string>& args) {
           {"Cmd", "[" + JoinJson(rest) + "]"}};
 }
 
-// The list of "NAME=VALUE" with the edits; what they do not name stays as it was written. A name
-// alone unsets the variable, be it the image's.
+// The list of "NAME=VALUE" with the edits; other elements stay as they were written. A name alone
+// unsets the variable, also the image's.
 std::string EditEnvironment(std::string_view list, const KeyedEdits<std::string>& edits) {
   std::vector<std::string> parts;
   if (IsJsonList(list)) {
@@ -197,7 +197,7 @@ std::string EditEnvironment(std::string_view list, const KeyedEdits<std::string>
   return "[" + JoinJson(parts) + "]";
 }
 
-// The same of labels, as which Docker has annotations, too.
+// Edits of labels; Docker has annotations as labels, too.
 class LabelEdits {
  public:
   explicit LabelEdits(const WideAdjustment& wide) {
@@ -207,7 +207,7 @@ class LabelEdits {
       Add(std::string(kAnnotationPrefix) + edit.key, edit.value);
   }
   bool empty() const { return edits_.empty(); }
-  // `last`: what other objects do not follow.
+  // `last`: no other Labels object follows; the new labels go into that one.
   std::string Edit(std::string_view object, bool last) const {
     std::vector<std::string> parts;
     if (IsJsonObject(object)) {
@@ -242,7 +242,7 @@ void EditLabels(std::string_view object, const LabelEdits& edits, Splices& splic
     added.emplace_back("Labels", edits.Edit("", true));
     return;
   }
-  // Objects that come twice are merged, so all of them are edited.
+  // dockerd merges repeated objects, so all of them are edited.
   ForEachMember(object, [&](std::string_view name, std::string_view value) {
     if (!IsField(name, "Labels")) return;
     const bool is_last = value.data() == last.data();
@@ -250,8 +250,8 @@ void EditLabels(std::string_view object, const LabelEdits& edits, Splices& splic
   });
 }
 
-// The body with the HostConfig that dockerd makes of what stands beside it; a HostConfig with what
-// is decided alone would make it forget the rest. "": there is one, or nothing for it.
+// The body with a HostConfig of its members beside HostConfig, which dockerd would ignore once a
+// HostConfig is added. "": it has a HostConfig, or no such member.
 std::string WithHostConfig(std::string_view object) {
   if (IsJsonObject(LastMember(object, "HostConfig"))) return "";
   const std::vector<std::string> members = MembersBesideHostConfig(object);
@@ -261,7 +261,7 @@ std::string WithHostConfig(std::string_view object) {
   return splices.Apply();
 }
 
-// The list beside HostConfig, which dockerd takes where that has none.
+// Clears the lists beside HostConfig, which dockerd uses if HostConfig has none.
 void ClearCpusBeside(std::string_view object, Splices& splices) {
   ForEachMember(object, [&splices](std::string_view name, std::string_view value) {
     const bool list = IsField(name, "CpusetCpus") || IsField(name, "Cpuset");
@@ -274,7 +274,7 @@ StatusOr<std::string> EditCreate(std::string_view object, const Adjustment& adju
   NewMembers added;
   const std::string_view config = LastMember(object, "HostConfig");
   bool has_cpus = false;
-  // Objects that come twice are merged.
+  // dockerd merges repeated objects.
   ForEachMember(object, [&has_cpus](std::string_view name, std::string_view value) {
     if (!IsField(name, "HostConfig") || !IsJsonObject(value)) return;
     has_cpus = has_cpus || !LastMember(value, "NanoCpus").empty();
@@ -288,7 +288,7 @@ StatusOr<std::string> EditCreate(std::string_view object, const Adjustment& adju
     if (IsJsonObject(config)) {
       SetMembers(config, resources, splices);
     } else {
-      // Behind a null, which makes Go forget what came before.
+      // Appended after a null, which makes Go forget the former members.
       added.emplace_back("HostConfig", "{" + AsMembers(resources) + "}");
     }
   }
@@ -323,7 +323,7 @@ bool DockerHas(Operation operation, Field field) {
     case Field::kCpuPeriod:
     case Field::kMemoryLimit:
     case Field::kMemorySwapLimit:
-    case Field::kUnified:  // what DockerLeavesOut does not name
+    case Field::kUnified:  // files that DockerLeavesOut does not name
       return true;
     case Field::kOomScoreAdj:
     case Field::kEnvironment:

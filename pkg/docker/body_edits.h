@@ -12,28 +12,28 @@
 
 namespace resmgr::docker {
 
-// Whether the request of this operation has a place for the field.
+// Whether the operation's request has a place for the field.
 bool DockerHas(Operation operation, Field field);
 
-// Whether a container does as well without this change, for which Docker has no field: it is left
-// out with a warning. Everything else that Docker has no field for fails the stage that wants it.
+// Whether this change, for which Docker has no field, may be left out with a warning, since the
+// container works without it. Other changes without a field fail the stage that wants them.
 bool DockerLeavesOut(Operation operation, const FieldChange& change);
 
-// The body of a request with what the adjustment changes; every byte that it does not change stays.
-// `body` was read (container_body.h): CreateContainer, RunPodSandbox or UpdateContainerResources.
-// kInvalidArgument: a value that cannot be written so. Pure function.
+// The body of a request with the adjustment's changes; all other bytes stay. `body` was read before
+// (container_body.h) and belongs to CreateContainer, RunPodSandbox or UpdateContainerResources.
+// kInvalidArgument: a value that Docker cannot express. Pure function.
 StatusOr<std::string> EditBody(Operation operation, std::string_view body,
                                const Adjustment& adjustment);
 
-// The field that limits a container's CPU time. dockerd refuses an update that limits it by the
-// other field.
+// The field that limits a container's CPU time. dockerd refuses an update that uses the other
+// field.
 enum class LimitedBy : uint8_t { kQuota, kNanoCpus };
 
-// The bodies of updates of our own.
+// The body of an update that the daemon sends itself.
 std::string MakeUpdateBody(const ResourceValues& values, LimitedBy limited_by = LimitedBy::kQuota);
 StatusOr<std::string> MakeUpdateBody(const ResourceChange& change,
                                      LimitedBy limited_by = LimitedBy::kQuota);
-// dockerd refused an update because the container is LimitedBy::kNanoCpus.
+// Whether dockerd refused an update because the container is LimitedBy::kNanoCpus.
 bool WantsNanoCpus(const Status& refusal);
 
 }  // namespace resmgr::docker

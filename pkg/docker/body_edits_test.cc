@@ -40,7 +40,7 @@ TEST(BodyEditsTest, ReplacesAndAppendsInPlace) {
             R"({"CpuShares":7,"RestartPolicy":{},"CpusetCpus":"1"})");
 }
 
-// Alone, a HostConfig of ours would make dockerd forget what stands beside it.
+// A HostConfig with our members alone would make dockerd ignore the members beside it.
 TEST(BodyEditsTest, WhatStandsBesideHostConfigGoesIntoIt) {
   EXPECT_EQ(
       Edited(kCreate, R"({"Image":"i","CpuShares":512,"cpuquota":7,"Binds":["/a:/b"]})", Cpus("1")),
@@ -97,7 +97,7 @@ TEST(BodyEditsTest, MountsAndDevicesAreReplacedByPath) {
             R"({"PathOnHost":"/dev/a","PathInContainer":"/dev/b","CgroupPermissions":"rw"}]}})");
 }
 
-// "Binds" has recursive mounts only.
+// "Binds" can express recursive mounts only.
 TEST(BodyEditsTest, ANonRecursiveMountIsAnObject) {
   Adjustment wide;
   wide.Wide().mounts.Set(
@@ -170,7 +170,7 @@ TEST(BodyEditsTest, ASeccompProfileIsReplaced) {
       R"("seccomp:a=b","seccomp={\"defaultAction\":\"SCMP_ACT_ALLOW\"}"],"Y":{ }}})");
   EXPECT_EQ(Edited(kCreate, "{}", wide),
             R"({"HostConfig":{"SecurityOpt":["seccomp={\"defaultAction\":\"SCMP_ACT_ALLOW\"}"]}})");
-  // dockerd reads no file.
+  // dockerd does not read profile files.
   wide.Wide().seccomp_profile = "/run/profile.json";
   EXPECT_EQ(EditBody(kCreate, "{}", wide).status().code(), StatusCode::kInvalidArgument);
 }
@@ -265,7 +265,7 @@ TEST(BodyEditsTest, AFieldHasAPlaceInSomeRequestsOnly) {
   EXPECT_FALSE(DockerHas(kUpdate, Field::kSeccompProfile));
 }
 
-// Bodies with members in any order, case and number.
+// Random bodies: members in any order, case and number.
 class Bodies {
  public:
   explicit Bodies(uint32_t seed) : random_(seed) {}
@@ -325,7 +325,7 @@ class Bodies {
   std::mt19937 random_;
 };
 
-// What a body means, apart from what an adjustment sets.
+// Compares the bodies' meanings, apart from the adjustment's fields.
 void ExpectChanged(const std::string& before, const std::string& after, const Adjustment& change) {
   const auto was = ReadCreateBody(before);
   const auto is = ReadCreateBody(after);
@@ -333,7 +333,7 @@ void ExpectChanged(const std::string& before, const std::string& after, const Ad
   ASSERT_TRUE(is.ok()) << before << "\n" << after;
   LinuxResources expected = was->resources;
   const LinuxResources set = AsResources(change.values);
-  // These bodies have a period by NanoCpus alone, which a quota takes the place of.
+  // NanoCpus implies the period of these bodies; a quota replaces both.
   if (set.cpu_quota) expected.cpu_period.reset();
   expected = Merged(std::move(expected), set);
   if (change.wide() != nullptr && change.wide()->memory_limit) {
@@ -348,7 +348,7 @@ void ExpectChanged(const std::string& before, const std::string& after, const Ad
   if (change.wide() == nullptr || change.wide()->environment.empty()) {
     EXPECT_EQ(is->details.environment, was->details.environment) << after;
   }
-  // All that is unknown to us is there, byte for byte.
+  // Unknown members are unchanged, byte for byte.
   ForEachMember(before, [&after](std::string_view name, std::string_view value) {
     if (!name.starts_with("\"Other")) return;
     const std::string member = std::string(name) + ":" + std::string(value);

@@ -8,7 +8,7 @@
 namespace resmgr::docker {
 namespace {
 
-// Of a chunk's size: more than any, and no overflow.
+// Digits of a chunk's size: enough for any size, too few to overflow.
 constexpr size_t kMostDigits = 15;
 
 bool IsText(char c) {
@@ -115,7 +115,7 @@ Status BodyScanner::TakeOfTrailer(char c) {
     state_ = state_ == State::kTrailerStart ? State::kLastLf : State::kTrailerLf;
     return OkStatus();
   }
-  // A space at the begin would go on with the line before.
+  // A line that begins with white space would continue the former line.
   if (!IsText(c) || (state_ == State::kTrailerStart && (c == ' ' || c == '\t'))) {
     return InvalidArgument("a malformed trailer");
   }

@@ -10,19 +10,19 @@
 
 namespace resmgr::docker {
 
-// Finds the end of a body in bytes that pass, which it neither keeps nor changes: the sizes of
-// chunks, their extensions and trailers stay as they are. Thread-compatible.
+// Finds the end of a body in bytes that pass; it neither keeps nor changes them, so chunk sizes,
+// extensions and trailers stay unchanged. Thread-compatible.
 class BodyScanner {
  public:
-  // Of one chunk's size with its extension, and of all trailers.
+  // Limits in bytes of one chunk's size line with its extension, and of all trailers.
   static constexpr size_t kMaxLine = 1024;
   static constexpr size_t kMaxTrailers = size_t{8} * 1024;
 
   void Start(const BodyFraming& framing);
-  // How many of these, which follow those before, are of the body: all, unless it ends.
-  // kInvalidArgument: malformed chunks. Not to be called after an error.
+  // Returns how many of the next bytes belong to the body: all, unless it ends within them.
+  // kInvalidArgument: malformed chunks; Scan may not be called after that.
   StatusOr<size_t> Scan(std::string_view bytes);
-  // The connection ended. False: in the midst of the body.
+  // Tells that the connection ended; false if the body is incomplete.
   bool End();
   bool done() const { return state_ == State::kDone; }
 
@@ -32,12 +32,12 @@ class BodyScanner {
     kLength,
     kUntilClose,
     kSize,       // in the digits of a chunk's size
-    kExtension,  // behind them
+    kExtension,  // in the extension after them
     kSizeLf,
     kData,
     kDataCr,
     kDataLf,
-    kTrailerStart,  // at the begin of a trailer, or of the last line
+    kTrailerStart,  // at the beginning of a trailer, or of the last line
     kTrailer,
     kTrailerLf,
     kLastLf,
@@ -49,9 +49,9 @@ class BodyScanner {
   Status Expect(char c, char expected, State next);
 
   State state_ = State::kDone;
-  uint64_t left_ = 0;  // bytes: of the body or of the chunk
-  size_t digits_ = 0;  // of a chunk's size
-  size_t line_ = 0;    // bytes of a chunk's line, or of the trailers
+  uint64_t left_ = 0;  // bytes of the body or of the chunk
+  size_t digits_ = 0;  // read digits of a chunk's size
+  size_t line_ = 0;    // read bytes of a chunk's line, or of the trailers
 };
 
 }  // namespace resmgr::docker

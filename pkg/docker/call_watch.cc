@@ -18,16 +18,16 @@ constexpr std::string_view kOtherPath = "/docker/Other";
 constexpr std::array<std::string_view, 7> kActionPaths = {
     "/docker/ContainerCreate", "/docker/ContainerStart",   "/docker/ContainerStop",
     "/docker/ContainerKill",   "/docker/ContainerRestart", "/docker/ContainerUpdate",
-    "/docker/ContainerRemove"};  // as Action
+    "/docker/ContainerRemove"};  // in the order of Action
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kMethods = {
     {{"GET", "Get"}, {"HEAD", "Head"}, {"POST", "Post"}, {"PUT", "Put"}, {"DELETE", "Delete"}}};
-// First parts of paths, as dockerd has them.
+// First parts of dockerd's paths.
 constexpr std::array<std::string_view, 22> kParts = {
     "_ping",   "auth",   "build",  "commit",   "configs", "containers", "distribution", "events",
     "exec",    "images", "info",   "networks", "nodes",   "plugins",    "secrets",      "services",
     "session", "swarm",  "system", "tasks",    "version", "volumes"};
 
-// "/docker/GetImages", by method and part; made once.
+// All paths like "/docker/GetImages", by method and part; created once.
 const std::vector<std::string>& PassedPaths() {
   static const std::vector<std::string> paths = [] {
     std::vector<std::string> made;
@@ -48,7 +48,7 @@ std::string_view PathWithoutQuery(std::string_view target) {
   return target.substr(0, target.find('?'));
 }
 
-// "images" of "/v1.41/images/json".
+// The first part of a target: "images" for "/v1.41/images/json".
 std::string_view FirstPart(std::string_view target) {
   std::string_view path = PathWithoutQuery(target);
   if (path.starts_with("/v")) {

@@ -15,25 +15,26 @@
 
 namespace resmgr::docker {
 
-// gRPC's code for a status of HTTP, in which metrics, dumps and stages count outcomes.
+// The gRPC code for an HTTP status; metrics, dumps and stages count outcomes by it.
 int GrpcCodeOf(int http_status);
 
-// "/docker/ContainerCreate" for requests that are looked at, "/docker/GetImages" for others: the
-// method and the first part of the path. "/docker/Other": not one of a few. Never the request's
-// own text, of which there is no end. Pure function.
+// The path under which a request is counted: "/docker/ContainerCreate" for those that are
+// intercepted, "/docker/GetImages" (method and first part of the path) for others, "/docker/Other"
+// for unknown ones. Never the request's own text, so that the number of paths is bounded. Pure
+// function.
 std::string_view CallPathOf(std::string_view method, std::string_view target);
-// All that it returns.
+// All results of CallPathOf.
 std::vector<std::string> KnownCallPaths();
 
-// Counts the requests of clients and shows them to the dumper: of those that are held their bodies,
-// of others method and path. Header fields (X-Registry-Auth) and queries (build arguments) are
-// never shown. Loop's thread only.
+// Counts the requests of clients and shows them to the dumper: held ones with their bodies, others
+// with method and path. Header fields (X-Registry-Auth) and queries (build arguments) are never
+// shown. Loop's thread only.
 class CallWatch {
  public:
-  // Either may be null; both outlive this and its calls.
+  // Either may be null; both outlive this object and its calls.
   CallWatch(Metrics* metrics, dump::Dumper* dumper) : metrics_(metrics), dumper_(dumper) {}
 
-  // One request and its reply. One that is destroyed before End was given up.
+  // One request and its reply. Destroying it before End counts it as given up.
   class Call {
    public:
     Call(CallWatch& watch, std::string_view path, bool held);
@@ -41,15 +42,15 @@ class CallWatch {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
-    // Of one that is not held.
+    // Shows a request that is not held.
     void ShowTarget(std::string_view method, std::string_view target);
-    // Of one that is held, in this order.
+    // Show a held request and its reply, in this order.
     void ShowRequest(std::string_view body);
     void ShowForwarded(std::string_view before, const std::string* after);
     void ShowReply(std::string_view body);
-    // It has no end by itself: its time is not counted.
+    // The call lasts until its client ends it: its time is not counted.
     void NoteLasting() { lasting_ = true; }
-    // Once; what follows does nothing. `status`: of HTTP.
+    // Ends the call; later calls do nothing. `status` is HTTP's.
     void End(int status, std::string_view message = {});
 
    private:
@@ -59,7 +60,7 @@ class CallWatch {
     bool shows() const { return interest_ == dump::Interest::kMessages; }
 
     CallWatch& watch_;
-    const std::string_view path_;  // static
+    const std::string_view path_;  // refers to a static text
     CallCounter* const counter_;
     dump::Interest interest_ = dump::Interest::kNone;
     dump::CallRef ref_;
@@ -70,9 +71,9 @@ class CallWatch {
     bool ended_ = false;
   };
 
-  // Null where neither wants it.
+  // nullptr if neither the metrics nor the dumper are interested.
   std::unique_ptr<Call> Begin(std::string_view method, std::string_view target, bool held);
-  // Whether the dumper wants the bodies of such requests.
+  // Whether the dumper shows the bodies of such requests.
   bool WantsBodies(std::string_view method, std::string_view target) const;
   void SetClients(size_t count) {
     if (metrics_ != nullptr) metrics_->SetConnections(Metrics::Peer::kClient, count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What several readers of HTTP and JSON say of a character.
+// Classes of characters for the readers of HTTP and JSON.
 namespace resmgr::docker {
 
 constexpr bool IsDigit(char c) {

@@ -31,7 +31,7 @@ std::vector<std::string> TextsOf(std::string_view list) {
   return texts;
 }
 
-// The fields of an object that are looked at. Go leaves a field as it was where it meets null.
+// Reads the known fields of an object. As in Go, a null leaves a field unchanged.
 class BodyFields {
  public:
   explicit BodyFields(Status& status) : status_(status) {}
@@ -77,7 +77,7 @@ class BodyFields {
       Fail(field, "a list");
     }
   }
-  // Go's StrSlice: a text alone is a list of one.
+  // Go's StrSlice: a string instead of a list is a list of one element.
   void Texts(std::string_view name, std::string_view value, std::string_view field,
              std::vector<std::string>& into) {
     if (!Matches(name, field)) return;
@@ -99,7 +99,7 @@ class BodyFields {
   Status& status_;
 };
 
-// As HostConfig has them.
+// Resources in HostConfig's own form.
 struct RawResources {
   int64_t shares = 0;
   int64_t quota = 0;
@@ -122,7 +122,7 @@ struct RawResources {
     fields.Text(name, value, "CpusetCpus", cpus);
     fields.Text(name, value, "CpusetMems", mems);
   }
-  // Takes the fields that stand beside the HostConfig where that has 0 or "", as dockerd does.
+  // Replaces values 0 or "" by those of the fields beside HostConfig, as dockerd does.
   void FillFrom(const RawResources& beside, const std::string& cpuset) {
     if (shares == 0) shares = beside.shares;
     if (memory == 0) memory = beside.memory;
@@ -154,7 +154,7 @@ Mount::Propagation PropagationOf(std::string_view option) {
   return Mount::Propagation::kPrivate;
 }
 
-// "HOST:CONTAINER[:OPTIONS]"; a volume's name in place of the path is no path of the host.
+// Parses "HOST:CONTAINER[:OPTIONS]"; nullopt for a volume's name in place of the host's path.
 std::optional<Mount> MountOf(const std::string& bind) {
   const size_t colon = bind.find(':');
   if (!bind.starts_with('/') || colon == std::string::npos) return std::nullopt;
@@ -180,7 +180,7 @@ void ForEachObject(std::string_view list, const OnElement& on_object) {
   });
 }
 
-// "UID", "UID:GID"; names are the image's to resolve.
+// Parses "UID" or "UID:GID"; names are left for the image to resolve.
 void AddUser(std::string_view user, ContainerSecurity& security) {
   const size_t colon = user.find(':');
   const auto uid = ParseUint(user.substr(0, colon));
@@ -192,7 +192,7 @@ void AddUser(std::string_view user, ContainerSecurity& security) {
   }
 }
 
-// What of the details a HostConfig does not say.
+// The part of the details that does not come from HostConfig.
 ContainerDetails WithoutHostConfig(ContainerDetails details) {
   ContainerDetails kept;
   kept.environment = std::move(details.environment);
@@ -274,7 +274,7 @@ class CreateReader {
   }
   void ReadEnvironment(std::string_view list) {
     body_.details.environment = {};
-    // A name alone unsets what the image sets.
+    // A name alone unsets the image's variable.
     for (const std::string& text : TextsOf(list))
       if (text.find('=') != std::string::npos) body_.details.environment.AddText(text);
   }
@@ -283,7 +283,7 @@ class CreateReader {
     for (const std::string& bind : TextsOf(list))
       if (auto mount = MountOf(bind)) binds_.push_back(*std::move(mount));
   }
-  // Bind mounts among them; volumes have no path of the host.
+  // Reads the bind mounts of the list; volumes have no host path.
   void ReadMounts(std::string_view list) {
     mounts_.clear();
     ForEachObject(list, [this](std::string_view element) {
@@ -338,7 +338,7 @@ class CreateReader {
                                                .soft = static_cast<uint64_t>(soft)});
     });
   }
-  // Of profiles the last one counts; a profile is there as its text, so it has no file.
+  // The last seccomp profile counts; it is given as its text, so there is no file.
   void ReadOptions(std::string_view list) {
     using enum SeccompProfile::Kind;
     seccomp_ = {};
@@ -371,11 +371,11 @@ class CreateReader {
   BodyFields fields_{status_};
   CreateBody body_;
   RawResources raw_;
-  RawResources beside_;  // the HostConfig
-  std::string cpuset_;   // the same, by its oldest name
+  RawResources beside_;  // fields beside HostConfig
+  std::string cpuset_;   // beside HostConfig, under its oldest name
   std::vector<Mount> binds_;
   std::vector<Mount> mounts_;
-  SeccompProfile seccomp_;  // without an option dockerd's own
+  SeccompProfile seccomp_;  // dockerd's own without an option
   std::string user_;
   std::map<std::string, std::string> labels_;
 };
@@ -392,7 +392,7 @@ RawResources ReadRaw(std::string_view object, Status& status) {
 StatusOr<std::string_view> ObjectIn(std::string_view body) {
   RESMGR_RETURN_IF_ERROR(CheckJson(body));
   const std::string_view object = TrimJson(body);
-  if (!IsJsonObject(object)) return InvalidArgument("it is no JSON object");
+  if (!IsJsonObject(object)) return InvalidArgument("it is not a JSON object");
   return object;
 }
 

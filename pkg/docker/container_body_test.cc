@@ -54,7 +54,7 @@ TEST(ContainerBodyTest, ReadsEqualNamesAsGoDoes) {
   EXPECT_EQ(none->resources, LinuxResources());
 }
 
-// The expected values are those that dockerd 20.10 was seen to use for such bodies.
+// dockerd 20.10 was observed to use the expected values for such bodies.
 TEST(ContainerBodyTest, ReadsWhatStandsBesideHostConfigAsDockerdDoes) {
   const auto read = [](const char* text) {
     const auto body = ReadCreateBody(text);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kInspectTimeout{10'000};
 
-// Of the body of a start: dockerd takes no more for none.
+// dockerd ignores a start body of up to this many bytes.
 constexpr size_t kNoHostConfig = 7;
 
 std::string IdOf(std::string_view body) {
@@ -48,7 +48,7 @@ void DockerCall::Create() {
   identity_ = IdentityOf(create_.labels, target_.name, front_.others());
   if (identity_.kind == Identity::Kind::kOther) return client_.Forward(std::nullopt);
   if (identity_.pod_id == OthersPod().id) {
-    // Of two with one name in a pod the former one would count as dead.
+    // Names must be unique within a pod: an older container of the same name counts as dead.
     if (identity_.container.empty()) identity_.container = front_.MakeName();
   } else {
     AddCgroup(create_.cgroup_parent, identity_.pod);
@@ -68,7 +68,7 @@ void DockerCall::Create() {
   Start();
 }
 
-// Names and beginnings of ids mean what dockerd says.
+// Asks dockerd, which alone resolves names and abbreviated ids.
 void DockerCall::Find() {
   if (const auto kind = front_.KindOf(target_.container)) {
     return OnFound(target_.container, *kind);
@@ -102,14 +102,14 @@ void DockerCall::OnFound(std::string_view id, Identity::Kind kind) {
   } else if (target_.action == Action::kUpdate && !sandbox) {
     operation = Operation::kUpdateContainerResources;
   }
-  // A form in the body may name another signal, which dockerd then sends.
+  // A form in the body may name another signal, which overrides the query's.
   if (target_.action == Action::kKill && !body_.empty()) operation = Operation::kOther;
   if (kind == Identity::Kind::kOther || operation == Operation::kOther ||
       !front_.pipeline().LooksAt(operation)) {
     return client_.Forward(std::nullopt);
   }
   if (operation == Operation::kStartContainer && body_.size() > kNoHostConfig) {
-    // Before version 1.24 of the API it takes the place of that of the creation, CPUs and all.
+    // Before version 1.24 of the API it replaces the HostConfig of the creation, CPUs included.
     return client_.Reject(InvalidArgument(
         "container {}: the start of a pod's container may not bring another HostConfig", id));
   }
@@ -141,7 +141,7 @@ void DockerCall::Start() {
   call_->Start(*request_);
 }
 
-// dockerd does not look at what is newer than the version of the API that the request speaks.
+// dockerd ignores fields that are newer than the API version of the request.
 bool DockerCall::CanSay(const Adjustment& adjustment) const {
   constexpr uint64_t kNonRecursive = 40;
   if (target_.api_minor.value_or(kNonRecursive) >= kNonRecursive || adjustment.wide() == nullptr) {
@@ -158,12 +158,12 @@ void DockerCall::OnDecided(const Status& refusal, const Adjustment& adjustment) 
   if (!adjustment.empty()) {
     auto edited = CanSay(adjustment) ? EditBody(request_->operation(), body_, adjustment)
                                      : FailedPrecondition(
-                                           "version 1.{} of the API has no mounts "
-                                           "without those below them",
+                                           "version 1.{} of the API has no "
+                                           "non-recursive mounts",
                                            target_.api_minor.value_or(0));
     if (!edited.ok()) {
       call_->RollBack();
-      return client_.Reject(Annotate(edited.status(), "cannot write what is wanted"));
+      return client_.Reject(Annotate(edited.status(), "cannot write the changes into the request"));
     }
     body = *std::move(edited);
   }

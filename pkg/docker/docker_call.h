@@ -28,7 +28,7 @@ class DockerCall final : public Interception, private PipelineCall::Front, priva
  private:
   void Create();
   void Find();
-  // `id` is whole.
+  // `id` is the whole id.
   void OnFound(std::string_view id, Identity::Kind kind);
   Request& NewRequest(Operation operation);
   void Start();
@@ -48,9 +48,9 @@ class DockerCall final : public Interception, private PipelineCall::Front, priva
   Interception::Client& client_;
   const RequestTarget target_;
   std::string_view body_;
-  CreateBody create_;  // of kCreate; of an update its details
+  CreateBody create_;  // for kCreate; for an update only its details
   Identity identity_;
-  std::string id_;  // of an existing container
+  std::string id_;  // of the existing container
   std::string made_id_;
   std::optional<Request> request_;
   std::optional<PipelineCall> call_;  // gone before the request

@@ -9,7 +9,7 @@
 namespace resmgr::docker {
 namespace {
 
-// What such a request may be to the stages.
+// The operations that stages may see for such a request.
 OperationSet OperationsOf(const RequestTarget& target) {
   switch (target.action) {
     case Action::kCreate:

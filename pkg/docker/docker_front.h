@@ -20,15 +20,15 @@
 namespace resmgr::docker {
 
 // The Docker API as a front door: requests that create, start, update, stop, kill or remove pod
-// sandboxes and containers of pods are calls of the pipeline, and what is decided goes into their
-// bodies. Containers of others pass, or are placed as those of one pod (Others::kShare). Loop's
-// thread only.
+// sandboxes and containers of pods are calls of the pipeline, and its decisions are written into
+// their bodies. Containers outside pods pass, or are placed as those of one pod (Others::kShare).
+// Loop's thread only.
 //
-// What it does not look at: a kill by another signal than SIGKILL, a restart and the end of what
-// is waited for. The events of dockerd tell of these.
+// Not intercepted: a kill by another signal than SIGKILL, a restart and the end of a wait.
+// dockerd's events report these.
 class DockerFront final : public Interceptor {
  public:
-  // How many containers are known by what they are. A container that is not is inspected first.
+  // The number of containers whose kind is remembered. An unknown one is inspected first.
   static constexpr size_t kMaxKnown = 20'000;
 
   DockerFront(EventLoop& loop, Pipeline& pipeline, const std::string& engine_socket, Others others);
@@ -36,15 +36,15 @@ class DockerFront final : public Interceptor {
   std::unique_ptr<Interception> Begin(std::string_view method, std::string_view target,
                                       Interception::Client& client) override;
 
-  // For the calls:
+  // Used by the calls:
   Pipeline& pipeline() { return pipeline_; }
   EngineClient& engine() { return engine_; }
   Others others() const { return others_; }
   void Learn(std::string_view id, Identity::Kind kind);
   void Forget(std::string_view id) { known_.erase(std::string(id)); }
-  // For a container that is no pod's and is given no name: no other one has it.
+  // A unique name for an unnamed container outside pods.
   std::string MakeName() { return PlaceholderName(++names_); }
-  // By its whole id. nullopt: not known.
+  // Looks up a whole id. nullopt: not known.
   std::optional<Identity::Kind> KindOf(std::string_view id) const;
 
  private:

@@ -36,7 +36,7 @@ constexpr const char* kContainer =
     R"({"Labels":{"io.kubernetes.sandbox.id":"s1","io.kubernetes.container.name":"main"},)"
     R"("HostConfig":{"CpuShares":512}})";
 
-// A proxy with the front on a loop of its own, behind it a fake dockerd, and a stage that decides.
+// A proxy with the front on a loop of its own, a fake dockerd behind it, and a stage that decides.
 class DockerFrontTest : public testing::Test {
  protected:
   ~DockerFrontTest() override {
@@ -44,7 +44,7 @@ class DockerFrontTest : public testing::Test {
     thread_.join();
     proxy_.reset();
     front_.reset();
-    // Its thread writes into dumped_.
+    // The dumper's thread writes into dumped_.
     (void)dumper_->Close(std::chrono::seconds(10));
   }
 
@@ -70,7 +70,7 @@ class DockerFrontTest : public testing::Test {
     return outcomes_;
   }
 
-  // The reply, as far as it comes before the connection's end or that much time without a byte.
+  // The received part of the reply, until the connection ends or `patience` ms pass without a byte.
   std::string Ask(const std::string& request, int patience = 300) {
     const UniqueFd fd = *ConnectUnix(dir_.File("proxy.sock"));
     EXPECT_EQ(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL),
@@ -85,7 +85,7 @@ class DockerFrontTest : public testing::Test {
     }
     return reply;
   }
-  // How much of it was sent before there was an answer.
+  // The number of bytes that were sent before there was an answer.
   static size_t SendUntilAnswered(const UniqueFd& fd, std::string_view bytes) {
     size_t sent = 0;
     pollfd polled{.fd = fd.get(), .events = POLLOUT | POLLIN, .revents = 0};
@@ -97,7 +97,7 @@ class DockerFrontTest : public testing::Test {
     }
     return sent;
   }
-  // Until the other end has read all that was sent.
+  // Waits until the other end has read all bytes.
   static bool WaitUntilRead(const UniqueFd& fd) {
     int unread = 1;
     for (int i = 0; i < 1000 && ::ioctl(fd.get(), SIOCOUTQ, &unread) == 0 && unread > 0; ++i)
@@ -109,13 +109,13 @@ class DockerFrontTest : public testing::Test {
            " HTTP/1.1\r\nHost: d\r\nX-Keep: me\r\nContent-Length: " + std::to_string(body.size()) +
            "\r\n\r\n" + body;
   }
-  // What the dumper wrote, to its end.
+  // Closes the dumper and returns its output.
   std::string Dumped() {
     EXPECT_TRUE(dumper_->Close(std::chrono::seconds(10)));
     const std::lock_guard lock(log_mutex_);
     return dumped_;
   }
-  // Of calls_total, of this method with this code.
+  // The value of calls_total for this method and code.
   double Counted(const std::string& method, const std::string& code) {
     double count = 0;
     for (const auto& family : metrics_.collectable()->Collect()) {
@@ -301,8 +301,7 @@ TEST_F(DockerFrontTest, ARequestIsBounded) {
   EXPECT_TRUE(engine_->requests().empty());
 }
 
-// Clients that send most of a body and no more hold it, all together not more than there is room
-// for.
+// Clients that send most of a body and then stop cannot hold more than the limit together.
 TEST_F(DockerFrontTest, AllHeldRequestsTogetherAreBounded) {
   Start(Created());
   const std::string request =
@@ -313,8 +312,8 @@ TEST_F(DockerFrontTest, AllHeldRequestsTogetherAreBounded) {
   for (size_t i = 0; i < fit; ++i) {
     clients.push_back(*ConnectUnix(dir_.File("proxy.sock")));
     ASSERT_EQ(SendUntilAnswered(clients.back(), most), most.size());
-    // What of it is not read yet is not held yet: another client than the one that comes later
-    // could be the one that is too much.
+    // Bytes that are not read yet do not count yet: otherwise another client than the last one
+    // could exceed the limit.
     ASSERT_TRUE(WaitUntilRead(clients.back()));
   }
   const UniqueFd one_more = *ConnectUnix(dir_.File("proxy.sock"));
@@ -324,7 +323,7 @@ TEST_F(DockerFrontTest, AllHeldRequestsTogetherAreBounded) {
   std::array<char, 32> reply{};
   ASSERT_GT(::recv(one_more.get(), reply.data(), reply.size() - 1, 0), 0);
   EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 503 "));
-  // What one of them gives back another one can have.
+  // The room of a client that went is available for another one.
   EXPECT_THAT(Ask(Post("/containers/create", kContainer)), StartsWith("HTTP/1.1 201 "));
   clients.pop_back();
   const UniqueFd whole = *ConnectUnix(dir_.File("proxy.sock"));
@@ -332,7 +331,7 @@ TEST_F(DockerFrontTest, AllHeldRequestsTogetherAreBounded) {
   polled.fd = whole.get();
   ASSERT_EQ(::poll(&polled, 1, 10'000), 1);
   ASSERT_GT(::recv(whole.get(), reply.data(), reply.size() - 1, 0), 0);
-  EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 400 ")) << "it is no JSON";
+  EXPECT_THAT(std::string(reply.data()), StartsWith("HTTP/1.1 400 ")) << "it is not JSON";
 }
 
 TEST_F(DockerFrontTest, ABodyThatDoesNotArriveInTimeIsRefused) {
@@ -376,8 +375,7 @@ TEST_F(DockerFrontTest, AClientThatGoesAwayBeforeTheDecisionAsksNothing) {
   EXPECT_TRUE(engine_->requests().empty());
 }
 
-// A dockerd that hangs keeps nothing reserved for a client that is gone, and delays no other
-// client.
+// A hanging dockerd keeps nothing reserved for a client that is gone, and delays no other client.
 TEST_F(DockerFrontTest, ADockerdThatHangsIsNotAwaitedForEver) {
   Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
     return request.line.starts_with("GET") ? JsonReply(200, "{}") : "";
@@ -396,7 +394,7 @@ TEST_F(DockerFrontTest, ADockerdThatHangsIsNotAwaitedForEver) {
   EXPECT_THAT(outcomes(), ElementsAre("unknown"));
 }
 
-// As clients of an API before 1.24 may.
+// Clients of an API before 1.24 may send one.
 TEST_F(DockerFrontTest, AStartBringsNoOtherHostConfig) {
   Decide([](FunctionStage::TestCall& call, Request&, const Adjustment&) { call.Pass(); });
   Start([](const FakeEngine::Request& request) -> std::optional<std::string> {

@@ -11,36 +11,35 @@
 
 namespace resmgr::docker {
 
-// What dockershim and cri-dockerd write on the containers that they make: labels, and names
-// "k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT", with one part more where a name was taken.
+// The marks of dockershim and cri-dockerd on their containers: labels, and names
+// "k8s_CONTAINER_POD_NAMESPACE_UID_ATTEMPT", with one more part where a name was taken.
 
 // Labels with this prefix are annotations.
 inline constexpr std::string_view kAnnotationPrefix = "annotation.";
 
-// What a container of Docker is to the node.
+// The role of a Docker container on the node.
 struct Identity {
   enum class Kind : uint8_t { kOther, kSandbox, kContainer };
   Kind kind = Kind::kOther;
-  PodSandboxId pod_id;    // of a pod's container
-  std::string container;  // its name in the pod
+  PodSandboxId pod_id;    // for a pod's container
+  std::string container;  // container's name in the pod
   uint32_t attempt = 0;
-  StringMap labels;  // those that are no annotations
+  StringMap labels;  // without those that stand for annotations
   StringMap annotations;
-  // Name, namespace and uid of the pod; the labels and annotations of a sandbox.
+  // Name, namespace and uid of the pod; for a sandbox also labels and annotations.
   Pod pod;
 };
 
-// `name`: without the slash that Docker shows in front. Pure function.
+// `name` comes without the slash that Docker puts in front. Pure function.
 Identity ReadIdentity(const StringMap& labels, std::string_view name);
 
-// A slice of systemd, which dockerd takes by its name alone, with those that it is in, as a kubelet
-// names it to CRI runtimes: "/a.slice/a-b.slice". Other paths stay.
+// The full path of a systemd slice, which dockerd takes by its name alone, as a kubelet names it to
+// CRI runtimes: "/a.slice/a-b.slice". Other paths are returned unchanged.
 std::string WholeCgroup(std::string_view cgroup_parent);
-// The reverse, where dockerd was given a name alone before.
+// The reverse, if dockerd was given a slice's name alone before.
 std::string CgroupForEngine(std::string_view whole, std::string_view before);
 
-// The pod's class and uid as the cgroup says that dockerd is to make containers in: a path of
-// cgroupfs, or a slice of systemd.
+// Sets the pod's class and uid from its cgroup, a path of cgroupfs or a systemd slice.
 void AddCgroup(std::string_view cgroup_parent, Pod& pod);
 
 }  // namespace resmgr::docker

@@ -18,20 +18,20 @@
 
 namespace resmgr::docker {
 
-// Our own requests to dockerd: each has a connection of its own, and few are under way at a time.
-// Loop's thread only.
+// The daemon's own requests to dockerd: each has its own connection, and few are under way at a
+// time. Loop's thread only.
 class EngineClient {
  public:
   static constexpr size_t kParallel = 8;
-  // Of a reply. 10,000 containers take some 20 MiB in a list.
+  // Limit of a reply in bytes. A list of 10,000 containers has some 20 MiB.
   static constexpr size_t kMaxReply = size_t{64} * 1024 * 1024;
 
   struct Reply {
     int status = 0;
     std::string body;
   };
-  // Unavailable: no connection. DeadlineExceeded: no whole reply in time. Not run inside Call, nor
-  // after the end of this.
+  // kUnavailable: no connection. kDeadlineExceeded: no whole reply in time. Never called within
+  // Call, nor after this object's end.
   using Done = std::function<void(StatusOr<Reply>)>;
 
   EngineClient(EventLoop& loop, std::string socket);
@@ -39,7 +39,7 @@ class EngineClient {
   EngineClient(const EngineClient&) = delete;
   EngineClient& operator=(const EngineClient&) = delete;
 
-  // `body`: JSON; "": none. The time in the queue is not of the deadline.
+  // `body`: JSON; "": none. Time in the queue does not count against the deadline.
   void Call(std::string_view method, std::string_view target, std::string body,
             std::chrono::milliseconds deadline, Done done);
 
@@ -62,10 +62,10 @@ class EngineClient {
   Lifetime lifetime_;
 };
 
-// Unavailable names the socket.
+// kUnavailable names the socket.
 StatusOr<UniqueFd> ConnectEngine(const std::string& socket);
 
-// What dockerd says in an error's body, or the number of its status; OK for a success.
+// The message in an error's body, or else its status number; OK for a success.
 Status ReplyStatus(const EngineClient::Reply& reply);
 
 }  // namespace resmgr::docker

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kNanoseconds = 1'000'000'000;
 
-// The value that the names lead to; "": there is none. dockerd writes names as they are.
+// The value at a path of names, "" if absent. dockerd's own output has exact names.
 std::string_view FieldAt(std::string_view object, std::initializer_list<std::string_view> names) {
   std::string_view at = TrimJson(object);
   for (const std::string_view name : names) {
@@ -52,7 +52,7 @@ std::vector<std::string> TextsAt(std::string_view object,
   return texts;
 }
 
-// Of "2020-01-02T03:04:05.678Z"; the year 1 is never: 0.
+// Nanoseconds since 1970 of "2020-01-02T03:04:05.678Z"; 0 for the year 1, which means never.
 int64_t NanosecondsOf(const std::string& text) {
   std::tm time{};
   int length = 0;
@@ -73,7 +73,7 @@ int64_t NanosecondsOf(const std::string& text) {
   return ::timegm(&time) * kNanoseconds + fraction;
 }
 
-// Where dockerd puts a container, as runc is told. Without a parent that is dockerd's to say.
+// The cgroup path that dockerd passes to runc; "" without a parent, when dockerd chooses it.
 std::string CgroupsPath(const std::string& parent, std::string_view id) {
   if (parent.empty()) return "";
   const bool systemd = parent.ends_with(".slice");
@@ -107,7 +107,7 @@ StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view body) {
   const EngineContainer& container = read.engine.container;
   const Identity identity = ReadIdentity(container.labels, container.name);
   if (identity.kind != Identity::Kind::kSandbox) {
-    return NotFound("container {} is no pod sandbox", container.id.value());
+    return NotFound("container {} is not a pod sandbox", container.id.value());
   }
   SandboxFacts facts;
   facts.pod = ToPod(container, identity);
@@ -128,7 +128,7 @@ StatusOr<ContainerFacts> ReadContainerFacts(std::string_view body, Others others
   const EngineContainer& container = read.engine.container;
   const Identity identity = IdentityOf(container.labels, container.name, others);
   if (identity.kind != Identity::Kind::kContainer) {
-    return NotFound("container {} is no pod's", container.id.value());
+    return NotFound("container {} does not belong to a pod", container.id.value());
   }
   ContainerFacts facts;
   facts.container = ToContainer(container, identity);
@@ -149,7 +149,8 @@ StatusOr<ContainerFacts> ReadContainerFacts(std::string_view body, Others others
 
 StatusOr<ImageFacts> ReadImageFacts(std::string_view body) {
   RESMGR_RETURN_IF_ERROR(CheckJson(body));
-  if (!IsJsonObject(TrimJson(body))) return InvalidArgument("the image's inspection is no object");
+  if (!IsJsonObject(TrimJson(body)))
+    return InvalidArgument("the image's inspection is not a JSON object");
   ImageFacts facts;
   facts.entrypoint = TextsAt(body, {"Config", "Entrypoint"});
   facts.command = TextsAt(body, {"Config", "Cmd"});

@@ -9,23 +9,23 @@
 
 namespace resmgr::docker {
 
-// What dockerd tells of one thing, as stages take it (pkg/pipeline/runtime_access.h).
-// kInvalidArgument: the reply is none of its kind. Pure functions.
+// Converts dockerd's replies about single objects into the stages' form
+// (pkg/pipeline/runtime_access.h). kInvalidArgument: the reply is malformed. Pure functions.
 
-// GET /version.
+// Reads GET /version.
 StatusOr<RuntimeAccess::Version> ReadEngineVersion(std::string_view body);
 
-// GET /containers/ID/json. kNotFound: the container is no sandbox. One that was created and not
-// started yet counts as ready.
+// Reads GET /containers/ID/json. kNotFound: the container is not a sandbox. A sandbox that was
+// created and not started yet counts as ready.
 StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view body);
-// kNotFound: the container is no pod's. The environment has what the image sets in it: dockerd does
-// not tell the two apart.
+// kNotFound: the container does not belong to a pod. The environment includes the image's
+// variables, which dockerd does not list apart.
 StatusOr<ContainerFacts> ReadContainerFacts(std::string_view body, Others others);
 
-// GET /images/NAME/json.
+// Reads GET /images/NAME/json.
 StatusOr<ImageFacts> ReadImageFacts(std::string_view body);
 
-// The pod that those are in that are no pods' (Others::kShare).
+// The pod of the containers outside pods (Others::kShare).
 SandboxFacts OthersFacts();
 
 }  // namespace resmgr::docker

@@ -20,7 +20,7 @@ std::string PathOf(std::string_view id, std::string_view what) {
   return fmt::format("/containers/{}{}", PercentEncoded(id), what);
 }
 
-// Hands on what `read` makes of the body.
+// Passes the result of `read` for the body to `done`.
 template <typename Facts, typename Read>
 auto ReadInto(RuntimeAccess::Done<Facts> done, Read read) {
   return [done = std::move(done), read = std::move(read)](const StatusOr<std::string>& body) {
@@ -30,7 +30,8 @@ auto ReadInto(RuntimeAccess::Done<Facts> done, Read read) {
 
 }  // namespace
 
-// One run of InspectAll: the list, then an inspection of each. Keeps itself alive by its callbacks.
+// One run of InspectAll: the list, then an inspection of each container. Its callbacks keep it
+// alive.
 class EngineInspector::Inspection : public std::enable_shared_from_this<Inspection> {
  public:
   Inspection(EngineInspector& inspector, Done<Everything> done)
@@ -89,7 +90,7 @@ class EngineInspector::Inspection : public std::enable_shared_from_this<Inspecti
     inspector_.Get(inspector_.client_, PathOf(id, "/json"), take);
   }
 
-  // Once: dockerd may be lost in many of the inspections.
+  // Takes effect once: many inspections may lose dockerd.
   void Finish(const Status& status) {
     if (const auto done = std::exchange(done_, nullptr)) {
       done(status.ok() ? StatusOr<Everything>(std::move(everything_))
@@ -100,7 +101,7 @@ class EngineInspector::Inspection : public std::enable_shared_from_this<Inspecti
   EngineInspector& inspector_;
   Done<Everything> done_;
   Everything everything_;
-  size_t pending_ = 1;  // inspections, and the look at the list
+  size_t pending_ = 1;  // open inspections, plus one for the list
 };
 
 void EngineInspector::Get(EngineClient& client, const std::string& target, OnBody done) {
@@ -125,8 +126,8 @@ void EngineInspector::AskVersion(Done<Version> done) {
 }
 
 void EngineInspector::InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) {
-  // It is not dockerd's. The answer follows one of dockerd, so that it does not come inside this
-  // call.
+  // This pod does not exist in dockerd. Its answer follows a call to dockerd, so that it does not
+  // come inside this call.
   if (others_ == Others::kShare && id == OthersPod().id) {
     return Get(brief_client_, "/_ping",
                ReadInto<SandboxFacts>(std::move(done), [](std::string_view) {
@@ -157,13 +158,13 @@ void EngineInspector::UpdateContainer(const ContainerId& id, const ResourceChang
                                       std::function<void(Status)> done) {
   auto body = MakeUpdateBody(change);
   if (!body.ok()) {
-    // Not inside this call.
+    // Answers after a call, so not inside this one.
     return Get(brief_client_, "/_ping",
                [why = body.status(), done = std::move(done)](const auto&) { done(why); });
   }
   Do("POST", PathOf(id.value(), "/update"), *std::move(body), kCallTimeout,
      [this, id, change, done = std::move(done)](const Status& status) {
-       // The same change can be written so, too.
+       // The same change can be expressed by NanoCpus.
        if (!WantsNanoCpus(status)) return done(status);
        Do("POST", PathOf(id.value(), "/update"), *MakeUpdateBody(change, LimitedBy::kNanoCpus),
           kCallTimeout, done);

@@ -13,8 +13,8 @@
 
 namespace resmgr::docker {
 
-// What stages may ask of dockerd, by connections of their own: so what they wait for delays no
-// update of the resource manager. Loop's thread only.
+// The stages' questions to dockerd, on connections of their own, so that they delay no update of
+// the resource manager. Loop's thread only.
 class EngineInspector final : public RuntimeAccess {
  public:
   static constexpr std::chrono::milliseconds kCallTimeout{10'000};
@@ -26,11 +26,12 @@ class EngineInspector final : public RuntimeAccess {
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
   void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
-  // What was removed meanwhile is left out; what cannot be inspected is told as it is listed.
+  // Leaves out containers that were removed meanwhile; one that cannot be inspected has its listed
+  // facts only.
   void InspectAll(Done<Everything> done) override;
 
-  // What Docker has no field for (unified but for pids.max and memory.low, limits of huge pages,
-  // the OOM score) is not sent.
+  // Leaves out values that Docker has no field for (unified except pids.max and memory.low, limits
+  // of huge pages, the OOM score).
   void UpdateContainer(const ContainerId& id, const ResourceChange& change,
                        std::function<void(Status)> done) override;
   void StopContainer(const ContainerId& id, std::chrono::seconds grace,
@@ -42,14 +43,14 @@ class EngineInspector final : public RuntimeAccess {
   class Inspection;
   using OnBody = std::function<void(StatusOr<std::string>)>;
 
-  // A reply that is an error is its status.
+  // An error reply becomes a status.
   void Get(EngineClient& client, const std::string& target, OnBody done);
   void Do(std::string_view method, const std::string& target, std::string body,
           std::chrono::milliseconds deadline, std::function<void(Status)> done);
 
   const Others others_;
-  EngineClient client_;        // of InspectAll, which asks for many
-  EngineClient brief_client_;  // of all others, which do not wait for it
+  EngineClient client_;        // for InspectAll, which makes many calls
+  EngineClient brief_client_;  // for all other calls, which do not wait for it
 };
 
 }  // namespace resmgr::docker

@@ -62,7 +62,7 @@ class EngineInspectorTest : public testing::Test {
   void Start(FakeEngine::Answer answer = AnswerOf) {
     engine_.emplace(dir_.File("e.sock"), std::move(answer));
   }
-  // What `ask` is told.
+  // Runs `ask` and returns its result.
   template <typename Result>
   Result Told(const std::function<void(EngineInspector&, std::function<void(Result)>)>& ask,
               Others others = Others::kPass) {

@@ -17,7 +17,7 @@ std::string TextOf(std::string_view value) {
   return IsJsonText(value) ? DecodeJsonText(value) : "";
 }
 
-// Of an object that dockerd wrote: its fields have the names that they should have.
+// For objects that dockerd wrote: their field names are exact.
 void ForEachField(std::string_view object, const OnMember& on_field) {
   if (!IsJsonObject(object)) return;
   ForEachMember(object, [&on_field](std::string_view name, std::string_view value) {
@@ -41,7 +41,7 @@ std::string NameOf(std::string_view value) {
   return name;
 }
 
-// Links give a container more names, "/other/alias".
+// The first name without a second slash: links give a container further names, "/other/alias".
 std::string FirstName(std::string_view list) {
   std::string first;
   if (!IsJsonList(list)) return first;
@@ -58,12 +58,12 @@ void SetState(std::string_view state, EngineContainer& container) {
   if (container.ended) {
     container.state = ContainerState::kExited;
   } else {
-    // One that is paused, or about to be restarted, keeps its CPUs.
+    // A container that is paused, or about to be restarted, keeps its CPUs.
     container.state = state == "created" ? ContainerState::kCreated : ContainerState::kRunning;
   }
 }
 
-// "2020-01-02T03:04:05.678Z"; the year 1: never.
+// Parses "2020-01-02T03:04:05.678Z"; nullopt for the year 1, which means never.
 std::optional<std::chrono::system_clock::time_point> TimeOf(const std::string& text) {
   std::tm time{};
   if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d", &time.tm_year, &time.tm_mon,
@@ -81,7 +81,7 @@ std::optional<std::chrono::system_clock::time_point> TimeOf(const std::string& t
 StatusOr<std::vector<EngineContainer>> ReadContainerList(std::string_view body) {
   RESMGR_RETURN_IF_ERROR(CheckJson(body));
   const std::string_view list = TrimJson(body);
-  if (!IsJsonList(list)) return InvalidArgument("the list of containers is no list");
+  if (!IsJsonList(list)) return InvalidArgument("the list of containers is not a JSON list");
   std::vector<EngineContainer> containers;
   ForEachElement(list, [&containers](std::string_view element) {
     EngineContainer container;

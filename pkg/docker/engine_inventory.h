@@ -14,20 +14,20 @@
 
 namespace resmgr::docker {
 
-// What dockerd tells of a container.
+// A container as dockerd lists it.
 struct EngineContainer {
   ContainerId id;
-  std::string name;  // without the slash
+  std::string name;  // without the leading slash
   StringMap labels;
   ContainerState state = ContainerState::kCreated;
-  bool ended = false;  // it runs no more, and is not to be started for the first time
-  bool dead = false;   // nor ever again: it is being removed
+  bool ended = false;  // it does not run any more, and was started before
+  bool dead = false;   // it is being removed and will never run again
 };
 
-// GET /containers/json. kInvalidArgument: it is none.
+// Reads GET /containers/json. kInvalidArgument: malformed.
 StatusOr<std::vector<EngineContainer>> ReadContainerList(std::string_view body);
 
-// GET /containers/ID/json.
+// A reply to GET /containers/ID/json.
 struct EngineDetails {
   EngineContainer container;
   LinuxResources resources;
@@ -37,27 +37,26 @@ struct EngineDetails {
 };
 StatusOr<EngineDetails> ReadContainerDetails(std::string_view body);
 
-// One line of GET /events, of a container. kUnknown: of no interest.
+// One line of GET /events about a container. kUnknown: to be ignored.
 struct EngineEvent {
   ContainerEvent::Kind kind = ContainerEvent::Kind::kUnknown;
   std::string id{};
   std::string name{};
-  StringMap labels{};  // with what else dockerd tells of the container
+  StringMap labels{};  // with the other attributes of the container
 };
 StatusOr<EngineEvent> ReadEvent(std::string_view line);
 
-// Which containers of Docker that are no pods' are placed.
+// Which containers of Docker outside pods are placed.
 enum class Others : uint8_t {
   kPass,   // none
-  kShare,  // all, as those of one pod without requests: on the CPUs that are shared
+  kShare,  // all, as those of one pod without requests: on the shared CPUs
 };
 
-// What a container is to the node. With kShare those that are no pods' are the containers of the
-// pod OthersPod.
+// The role of a container. With kShare containers outside pods belong to the pod OthersPod.
 Identity IdentityOf(const StringMap& labels, std::string_view name, Others others);
 Pod OthersPod();
 
-// As the resource manager takes them, as far as a list tells.
+// The resource manager's form, as far as a list has the values.
 Pod ToPod(const EngineContainer& sandbox, const Identity& identity);
 RuntimeContainer ToContainer(const EngineContainer& container, const Identity& identity);
 

@@ -14,7 +14,7 @@ namespace resmgr::docker {
 namespace {
 
 constexpr size_t kReadStep = size_t{64} * 1024;
-// Of a large reply in one turn of the loop.
+// Reads of a large reply in one turn of the loop.
 constexpr int kReads = 4;
 
 }  // namespace
@@ -42,7 +42,7 @@ void EngineRequest::OnEvents(int events) {
 void EngineRequest::Write() {
   const ssize_t size = RawSend(fd_.get(), out_.data(), out_.size());
   if (size > 0) out_.erase(0, static_cast<size_t>(size));
-  // dockerd may have answered before it has read all of it: that is still to be read.
+  // dockerd may have answered before it has read the request: the answer is still to be read.
   if (size < 0 && !TryAgain()) out_.clear();
   if (out_.empty()) EventLoop::SetEvents(*watch_, EventLoop::kReadable);
 }

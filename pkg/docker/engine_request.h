@@ -16,22 +16,23 @@
 
 namespace resmgr::docker {
 
-// The bytes of a request of ours. It is one of HTTP/1.0, so that dockerd sends the body as it is,
-// up to the end of the connection. `body`: JSON; "": none.
+// The bytes of a request. It uses HTTP/1.0, so that dockerd sends the body unchunked, up to the end
+// of the connection. `body`: JSON; "": none.
 std::string MakeRequest(std::string_view method, std::string_view target, std::string_view body);
 
-// One request of ours on a connection of its own; the reply is told as it comes. Loop's thread
-// only.
+// One request of the daemon on its own connection; the reply is reported as it arrives. Loop's
+// thread only.
 class EngineRequest {
  public:
   struct Events {
     std::function<void(int status)> on_head;
     std::function<void(std::string_view bytes)> on_body;
-    // Once, the last one; OK: the reply is complete. Unavailable: it is not.
+    // Called once, as the last one. OK: the reply is complete; kUnavailable: it is not.
     std::function<void(const Status& status)> on_end;
   };
 
-  // `connection`: to dockerd. No event comes from within. Each event may destroy this.
+  // `connection` leads to dockerd. No event is called within the constructor. Each event may
+  // destroy this object.
   EngineRequest(EventLoop& loop, UniqueFd connection, std::string bytes, Events events);
   EngineRequest(const EngineRequest&) = delete;
   EngineRequest& operator=(const EngineRequest&) = delete;
@@ -40,13 +41,13 @@ class EngineRequest {
   void OnEvents(int events);
   void Write();
   void Read();
-  // False: this is destroyed.
+  // False: this object was destroyed.
   bool Take(std::string_view bytes);
   void End(const Status& status);
 
   const Events events_;
   std::string out_;
-  std::string head_;  // until it is complete
+  std::string head_;  // until the head is complete
   HeadFinder finder_;
   BodyScanner body_;
   bool in_body_ = false;

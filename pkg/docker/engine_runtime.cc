@@ -18,20 +18,21 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kLastPause{2'000};
 constexpr milliseconds kCallTimeout{10'000};
-// Of one event: labels are in it.
+// Limit of one event in bytes; an event includes the labels.
 constexpr size_t kMaxLine = size_t{4} * 1024 * 1024;
-// What an engine, which counts in seconds, may take from the connection until it listens.
+// Events from this long before the connection are requested: dockerd, which counts whole seconds,
+// may take a while until it listens.
 constexpr std::chrono::seconds kEventsSince{2};
-// {"type":["container"],"event":["create","start","die","destroy","update","rename"]}
+// The escaped {"type":["container"],"event":["create","start","die","destroy","update","rename"]}.
 constexpr std::string_view kFilters =
     "%7B%22type%22%3A%5B%22container%22%5D%2C%22event%22%3A%5B%22create%22%2C%22start%22%2C%22die%"
     "22%2C%22destroy%22%2C%22update%22%2C%22rename%22%5D%7D";
-// A stream that lives as long is no failure when it ends.
+// The end of a stream that lived this long does not count as a failure.
 constexpr std::chrono::seconds kStable{1};
 
 }  // namespace
 
-// One list, then inspections of what is not known yet.
+// One list, then inspections of the unknown containers.
 class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
  public:
   using Done = std::function<void(StatusOr<RuntimeInventory>)>;
@@ -48,7 +49,7 @@ class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
   }
 
  private:
-  // Goes on with the body of a success; a failure ends the list.
+  // Passes the body of a success to `then`; a failure ends the list.
   void Ask(const std::string& target, std::function<void(const std::string&)> then) {
     runtime_.client_.Call("GET", target, "", kCallTimeout,
                           [self = shared_from_this(),
@@ -87,7 +88,8 @@ class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
                 AddCgroup(told->cgroup_parent, pod);
                 pod.runtime_handler = told->runtime;
               } else if (told.status().code() == StatusCode::kNotFound) {
-                pod.qos_derived = true;  // what was kept of it holds for containers that are there
+                pod.qos_derived = true;  // removed; the stored values still hold for its existing
+                                         // containers
               } else {
                 inventory_.unclear.pods.insert(pod.id);
                 inventory_.unclear.why.Update(told.status());
@@ -119,7 +121,7 @@ class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
             });
   }
 
-  // Without a connection the list fails.
+  // If the connection is lost, the list fails.
   void Inspect(const ContainerId& id, std::function<void(const StatusOr<EngineDetails>&)> then) {
     ++pending_;
     runtime_.client_.Call(
@@ -146,7 +148,7 @@ class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
   const Known known_;
   Done done_;
   RuntimeInventory inventory_;
-  size_t pending_ = 1;  // inspections, and the look at the list
+  size_t pending_ = 1;  // open inspections, plus one for the list
 };
 
 EngineRuntime::EngineRuntime(EventLoop& loop, const std::string& socket, Others others)
@@ -159,7 +161,7 @@ EngineRuntime::EngineRuntime(EventLoop& loop, const std::string& socket, Others 
 
 void EngineRuntime::Start(Events events) {
   events_ = std::move(events);
-  (void)TryConnect();  // a failure is tried again
+  (void)TryConnect();  // TryConnect plans the next try itself
 }
 
 Status EngineRuntime::EnsureConnected() {
@@ -206,7 +208,7 @@ void EngineRuntime::OnEventBytes(std::string_view bytes) {
     if (!event.ok() || event->kind == ContainerEvent::Kind::kUnknown) continue;
     if (event->kind == ContainerEvent::Kind::kUpdated && IsOwnUpdate(event->id)) continue;
     if (event->kind == ContainerEvent::Kind::kDeleted) own_updates_.erase(event->id);
-    // Those of pods have their names from their creation.
+    // Containers of pods have their names from their creation.
     const bool others = others_ == Others::kShare &&
                         ReadIdentity(event->labels, event->name).kind == Identity::Kind::kOther;
     events_.happened(
@@ -218,8 +220,8 @@ void EngineRuntime::OnEventBytes(std::string_view bytes) {
   }
 }
 
-// A dockerd that starts or ends takes connections that it drops at once, and each call of a client
-// tries another one.
+// A dockerd that starts or ends accepts connections and drops them at once, and each client's call
+// makes another try.
 void EngineRuntime::BeStableSoon() {
   stable_ = loop_.After(kStable, [this] {
     complained_ = false;
@@ -227,7 +229,7 @@ void EngineRuntime::BeStableSoon() {
   });
 }
 
-// What was missed is listed with the next connection.
+// Missed events are made up for by the list after the next connection.
 void EngineRuntime::OnLost(const Status& why) {
   if (!std::exchange(complained_, true)) {
     log_.Warn("lost the Docker engine at {}: {}", socket_,
@@ -255,13 +257,13 @@ void EngineRuntime::Update(const ContainerId& id, std::string body,
                kCallTimeout,
                [this, id, done = std::move(done)](const StatusOr<EngineClient::Reply>& reply) {
                  const Status status = reply.ok() ? ReplyStatus(*reply) : reply.status();
-                 // No event will tell of it.
+                 // A failed update causes no event.
                  if (!status.ok()) IsOwnUpdate(std::string(id.value()));
                  done(status);
                });
 }
 
-// dockerd tells of each update once, before or after its answer.
+// dockerd reports each update once, before or after its answer.
 bool EngineRuntime::IsOwnUpdate(const std::string& id) {
   const auto own = own_updates_.find(id);
   if (own == own_updates_.end()) return false;

@@ -18,9 +18,9 @@
 
 namespace resmgr::docker {
 
-// dockerd as a resource manager sees it: pods and containers from its lists and inspections, its
-// events, updates. The connection on which events come is open while dockerd is there, so that its
-// start and end are noticed at once. Loop's thread only.
+// dockerd as the resource manager's runtime: lists and inspections, events, updates. The connection
+// for events is open while dockerd runs, so that its start and end are noticed at once. Loop's
+// thread only.
 class EngineRuntime final : public RuntimeClient {
  public:
   struct Events {
@@ -33,7 +33,7 @@ class EngineRuntime final : public RuntimeClient {
 
   // Connects now or as soon as dockerd appears, and again after each loss.
   void Start(Events events);
-  // Does not wait for the next try. Unavailable names the socket.
+  // Tries to connect at once if not connected. kUnavailable names the socket.
   Status EnsureConnected();
 
   void UpdateContainer(const ContainerId& id, const ResourceValues& values,
@@ -41,7 +41,7 @@ class EngineRuntime final : public RuntimeClient {
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
   bool WritesNotedValues() const override { return false; }
   bool StartsExited() const override { return true; }
-  // Those of pods keep theirs.
+  // Names of pods' containers never change.
   bool Renames() const override { return others_ == Others::kShare; }
 
  private:
@@ -52,7 +52,8 @@ class EngineRuntime final : public RuntimeClient {
   void OnEventBytes(std::string_view bytes);
   void OnLost(const Status& why);
   void BeStableSoon();
-  // One of those that dockerd has not told of yet, which it counts as told.
+  // Whether the event belongs to an update of our own that was not reported yet; counts it as
+  // reported.
   bool IsOwnUpdate(const std::string& id);
 
   EventLoop& loop_;
@@ -61,14 +62,14 @@ class EngineRuntime final : public RuntimeClient {
   Logger& log_;
   EngineClient client_;
   Events events_;
-  std::string line_;  // of the events, as far as it came
+  std::string line_;  // the incomplete last line of the events
   EventLoop::HandlePtr retry_;
   Backoff pauses_;
   bool complained_ = false;  // since the last stream that lived for a while
   EventLoop::HandlePtr stable_;
-  // Our own updates of which the stream has not told yet, by container.
+  // Number of our own updates that the stream has not reported yet, by container.
   std::map<std::string, size_t> own_updates_;
-  std::unique_ptr<EngineRequest> stream_;  // while it is connected; gone first
+  std::unique_ptr<EngineRequest> stream_;  // set while connected; destroyed first
 };
 
 }  // namespace resmgr::docker

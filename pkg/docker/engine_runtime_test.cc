@@ -139,7 +139,7 @@ TEST_F(EngineRuntimeTest, UpdatesSayWhatChanges) {
   EXPECT_EQ(request.body, R"({"CpusetCpus":"2"})");
 }
 
-// `docker run --cpus`: dockerd takes no other form for such a container.
+// Containers of `docker run --cpus` can only be updated in this form.
 TEST_F(EngineRuntimeTest, AContainerWithNanoCpusIsUpdatedByThem) {
   Start([](const FakeEngine::Request& request) {
     if (request.body.find("CpuPeriod") == std::string::npos) return JsonReply(200, "{}");
@@ -200,7 +200,7 @@ TEST_F(EngineRuntimeTest, EventsAreToldAndTheirEndIsTheEndOfDockerd) {
   EXPECT_THAT(told, ElementsAre("connected", "died c1", "deleted c1", "disconnected"));
 }
 
-// A stream with these events, which goes on; what else is asked for succeeds.
+// A stream with these events that stays open; other requests succeed.
 FakeEngine::Answer TellsEvents(const std::string& events) {
   return [events](const FakeEngine::Request& request) -> std::optional<std::string> {
     if (!request.line.starts_with("GET /events")) return JsonReply(200, "{}");
@@ -216,14 +216,14 @@ std::string EventLine(const std::string& action, const std::string& id, const st
       action, id, more);
 }
 
-// dockerd tells of each update, also of those that it was asked for here.
+// dockerd reports each update, also our own.
 TEST_F(EngineRuntimeTest, UpdatesOfOtherClientsAreTold) {
   Start([sent = 0](const FakeEngine::Request& request) mutable -> std::optional<std::string> {
     if (request.line.starts_with("POST")) return JsonReply(200, "{}");
     if (++sent > 1) return "";
     const std::string events = EventLine("update", "c1", "") + EventLine("update", "c1", "") +
                                EventLine("update", "c2", "") + EventLine("die", "c3", "");
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // after our own one
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // after our own update
     return fmt::format("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{}", events.size() + 1,
                        events);
   });
@@ -242,7 +242,7 @@ TEST_F(EngineRuntimeTest, UpdatesOfOtherClientsAreTold) {
   EXPECT_THAT(told, ElementsAre("c1", "c2"));
 }
 
-// dockerd names what `docker run` does not.
+// dockerd chooses a name if `docker run` gives none.
 TEST_F(EngineRuntimeTest, EventsTellTheNamesOfContainersThatAreNoPods) {
   const std::string pods = R"("io.kubernetes.sandbox.id":"s1","name":"k8s_main_web_shop_u1_0")";
   Start(TellsEvents(EventLine("create", "o1", R"("name":"festive_bose")") +
@@ -275,7 +275,7 @@ TEST_F(EngineRuntimeTest, ListsTellWhatIsNeitherStartedNorUpdatedAnyMore) {
   EXPECT_EQ(dead, "bc");
 }
 
-// A dockerd that starts or ends drops connections at once, and each call of a client makes one.
+// A dockerd that starts or ends drops connections at once, and each client's call makes one.
 TEST_F(EngineRuntimeTest, ALossThatRepeatsIsToldOnce) {
   std::string log;
   SetLogWriter([&log](std::string_view line) { log += line; });

@@ -73,9 +73,9 @@ StatusOr<size_t> Exchange::TakeReplyHead(std::string_view bytes) {
   RESMGR_ASSIGN_OR_RETURN(const ReplyHead head, ParseReplyHead(bytes.substr(0, size), method_));
   reply_finder_.Reset();
   if (head.status == kSwitchingProtocols && !upgrade_) {
-    return InvalidArgument("a change of the protocol that was not asked for");
+    return InvalidArgument("a change of the protocol without a request for it");
   }
-  // The final reply follows those like "100 Continue".
+  // The final reply follows interim ones like "100 Continue".
   if (head.status < 200 && head.status != kSwitchingProtocols) return size;
   reply_begun_ = true;
   last_ = head.last;

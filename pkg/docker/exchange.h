@@ -13,39 +13,39 @@
 namespace resmgr::docker {
 
 // Follows the requests and replies on one connection between a client and dockerd, and tells which
-// bytes may pass on: a head once it is complete and understood, what follows as it comes. A request
-// that is sent before the reply to the one before has ended waits. Once dockerd takes the
-// connection over (101, or the older reply without a length, as for attach and exec), it is a
-// tunnel: all bytes pass both ways. No I/O. Thread-compatible.
+// bytes may pass: a head once it is complete and understood, the following bytes as they come. A
+// pipelined request waits for the end of the reply before it. Once dockerd takes the connection
+// over (101, or the older reply without a length, as for attach and exec), it is a tunnel: all
+// bytes pass both ways. No I/O. Thread-compatible.
 class Exchange {
  public:
-  // How many of these bytes, which follow those that were told to pass, may pass now; 0: none
-  // before more bytes come or the other side does something. Once an error was returned, the
-  // connection must end.
-  //   kInvalidArgument    malformed
-  //   kResourceExhausted  a head longer than kMaxHead
-  //   kUnimplemented      see ParseRequestHead
+  // Returns how many of these bytes, which follow the ones that passed, may pass now; 0: none
+  // before more bytes come or the other side does something. After an error the connection must
+  // end.
+  // kInvalidArgument    malformed
+  // kResourceExhausted  a head longer than kMaxHead
+  // kUnimplemented      see ParseRequestHead
   StatusOr<size_t> FromClient(std::string_view bytes);
   StatusOr<size_t> FromEngine(std::string_view bytes);
-  // dockerd sends nothing more. kUnavailable: in the midst of a reply, or before it.
+  // dockerd has ended its side. kUnavailable: before or within a reply.
   Status EngineEnds();
 
-  // Between the end of one exchange and the next request's head.
+  // True between the end of one exchange and the next request's head.
   bool idle() const { return request_ == Side::kHead && reply_ == Side::kNone; }
-  // The client's bytes are the begin of a request.
+  // The client's next bytes begin a request.
   bool awaits_request() const { return request_ == Side::kHead && !over_; }
-  // dockerd has answered for the last time: what the client still sends belongs to no request.
+  // dockerd has sent its last reply: further bytes of the client belong to no request.
   bool over() const { return over_; }
   bool tunnel() const { return request_ == Side::kTunnel; }
-  // Bytes of the final reply have passed: no other reply can take its place.
+  // Bytes of the final reply have passed, so no other reply can replace it.
   bool reply_begun() const { return reply_begun_; }
-  // May last as long as its client wants: a tunnel, events, logs, waiting for an end.
+  // May last as long as its client wants: a tunnel, events, logs, a wait.
   bool lasting() const;
-  // Of the request under way, or the last one.
+  // The method of the request under way, or of the last one.
   std::string_view method() const { return method_; }
-  // All of the request has passed, and not all of the reply.
+  // All of the request has passed, but not all of the reply.
   bool request_done() const { return request_ == Side::kDone; }
-  // Of the last final reply.
+  // The status of the last final reply.
   int reply_status() const { return reply_status_; }
 
  private:
@@ -53,7 +53,7 @@ class Exchange {
 
   StatusOr<size_t> TakeRequestHead(std::string_view bytes);
   StatusOr<size_t> TakeReplyHead(std::string_view bytes);
-  // Of a request or a reply, whose side this is.
+  // `side` is the state of the request or of the reply to which the body belongs.
   StatusOr<size_t> TakeBody(std::string_view bytes, BodyScanner& body, Side& side);
   void FinishIfDone();
 
@@ -67,7 +67,7 @@ class Exchange {
   bool upgrade_ = false;
   bool waits_for_end_ = false;
   bool reply_begun_ = false;
-  bool last_ = false;  // this reply is
+  bool last_ = false;  // the current reply is the connection's last one
   bool over_ = false;
   int reply_status_ = 0;
 };

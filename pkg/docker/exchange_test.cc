@@ -56,7 +56,7 @@ TEST(ExchangeTest, RefusesBytesThatBelongToNoReply) {
   EXPECT_THAT(exchange.FromEngine(kOk), HasCode(StatusCode::kInvalidArgument));
 }
 
-// dockerd reads none after it, and closes.
+// dockerd reads no request after it, and closes.
 TEST(ExchangeTest, SendsNoRequestAfterTheLastReply) {
   for (const std::string reply :
        {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab",
@@ -115,7 +115,7 @@ TEST(ExchangeTest, IsATunnelForAnOldClientOfAttach) {
   ExpectFromClient(exchange, "POST /containers/a/attach?stdin=1 HTTP/1.1\r\n\r\n");
   ExpectFromEngine(exchange, reply);
   EXPECT_TRUE(exchange.tunnel());
-  // The same content for a request that cannot have a tunnel.
+  // The same reply to a request that cannot become a tunnel.
   Exchange get;
   ExpectFromClient(get, kGet);
   ExpectFromEngine(get, reply);

@@ -26,7 +26,7 @@ bool HasName(std::string_view line, std::string_view small) {
   return true;
 }
 
-// Each line of a head behind the first one, with its end; not the empty line.
+// Calls `on_line` for each header line, with its end; not for the empty line.
 template <typename OnLine>
 void ForEachLine(std::string_view head, OnLine on_line) {
   size_t begin = head.find(kLineEnd) + kLineEnd.size();
@@ -125,7 +125,7 @@ void HeldExchange::ShowReply(int status) {
 
 std::string HeldExchange::ReplyBody() const {
   std::string_view reply = reply_;
-  // Of "100 Continue" and its like only heads come before.
+  // Interim replies like "100 Continue" are heads only; skip them.
   std::string_view head = HeadOf(reply);
   while (head.size() > 9 && head[9] == '1' && head.size() < reply.size()) {
     reply.remove_prefix(head.size());

@@ -13,10 +13,10 @@
 
 namespace resmgr::docker {
 
-// The bytes of a request that is looked at, and of its reply. No I/O. Thread-compatible.
+// The bytes of an intercepted request and of its reply. No I/O. Thread-compatible.
 class HeldExchange {
  public:
-  // A container's environment and labels are most of a request.
+  // Bytes; a container's environment and labels are most of a request.
   static constexpr size_t kMaxRequest = size_t{4} * 1024 * 1024;
   static constexpr size_t kMaxReply = size_t{256} * 1024;
 
@@ -26,24 +26,24 @@ class HeldExchange {
       : interception_(std::move(interception)) {}
 
   Phase phase() const { return phase_; }
-  // The head, then pieces of the body. ResourceExhausted: longer than kMaxRequest.
+  // Adds the head, then pieces of the body. kResourceExhausted: longer than kMaxRequest.
   Status AddRequest(std::string_view bytes);
-  // The client waits for leave to send the body: what it is to be told, once, else "".
+  // The "100 Continue" for a client that waits for it, returned once; else "".
   std::string_view Leave();
-  // The request is complete: it is shown.
+  // Passes the complete request to the interception.
   void Show();
-  // Without chunks, from Show until Request.
+  // The body without chunk framing, valid from Show until Request.
   std::string_view body() const {
     return body_.empty() ? std::string_view(request_).substr(head_) : body_;
   }
-  // What dockerd gets: with another body, or as it came, but that it is not to give leave any more.
+  // The bytes for dockerd: the request with another body, or unchanged except for "Expect".
   std::string Request(const std::string* body);
   void OnForwarded() { phase_ = Phase::kForwarded; }
   void OnNotForwarded() { interception_->OnNotForwarded(); }
 
-  // False: the reply is too long to be held.
+  // False: the reply exceeds kMaxReply.
   bool AddReply(std::string_view bytes);
-  // The reply is complete: it is shown.
+  // Passes the complete reply to the interception.
   void ShowReply(int status);
   std::string ReplyBody() const;
   std::string TakeReply() { return std::move(reply_); }
@@ -52,14 +52,14 @@ class HeldExchange {
  private:
   std::string request_;  // head and body as they came
   size_t head_ = 0;      // the size of the head
-  std::string body_;     // without chunks
+  std::string body_;     // without chunk framing
   std::string reply_;
   Phase phase_ = Phase::kCollecting;
   bool leave_given_ = false;
   std::unique_ptr<Interception> interception_;
 };
 
-// The data of a body of chunks, which BodyScanner has seen complete.
+// The data of a complete chunked body, which BodyScanner has checked.
 std::string WithoutChunks(std::string_view chunks);
 
 }  // namespace resmgr::docker

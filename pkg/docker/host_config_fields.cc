@@ -11,7 +11,7 @@
 namespace resmgr::docker {
 namespace {
 
-// The fields of version 1.41 of the API.
+// The fields of API version 1.41.
 constexpr auto kHostConfigFields = std::to_array<std::string_view>({"AutoRemove",
                                                                     "Binds",
                                                                     "BlkioDeviceReadBps",

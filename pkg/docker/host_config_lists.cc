@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kLimitPrefix = "RLIMIT_";
 constexpr std::string_view kSeccomp = "seccomp";
 
-// "HOST:CONTAINER:OPTIONS".
+// Formats "HOST:CONTAINER:OPTIONS". kInvalidArgument: neither form can express the mount.
 StatusOr<std::string> BindOf(const Mount& mount) {
   if (!mount.image.empty()) return InvalidArgument("mount {}: an image", mount.container_path);
   if (mount.recursive_read_only) {
@@ -37,7 +37,8 @@ StatusOr<std::string> BindOf(const Mount& mount) {
   return bind;
 }
 
-// The form in which a mount can be non-recursive. dockerd refuses one whose path does not exist.
+// A member of Mounts, the form that allows non-recursive mounts. dockerd refuses it if the path
+// does not exist.
 std::string MountObject(const Mount& mount) {
   using enum Mount::Propagation;
   std::string_view propagation = "rprivate";
@@ -50,7 +51,7 @@ std::string MountObject(const Mount& mount) {
       propagation);
 }
 
-// A list without those elements that an edit takes away or replaces; `key` tells what has edits.
+// The list without the elements that an edit removes or replaces; `key` gives an element's key.
 template <typename Edits, typename Key>
 std::vector<std::string> KeptOf(std::string_view list, const Edits& edits, Key key) {
   std::vector<std::string> parts;
@@ -79,7 +80,7 @@ Status AddMounts(std::string_view object, const KeyedEdits<Mount>& edits, NewMem
   std::vector<std::string> objects;
   for (const auto& edit : edits) {
     if (!edit.value) continue;
-    // Also says what neither form can say.
+    // Also checks what neither form can express.
     RESMGR_ASSIGN_OR_RETURN(const std::string bind, BindOf(*edit.value));
     if (edit.value->non_recursive) {
       objects.push_back(MountObject(*edit.value));
@@ -111,14 +112,14 @@ void AddDevices(std::string_view object, const KeyedEdits<Device>& edits, NewMem
   members.emplace_back("Devices", "[" + JoinJson(devices) + "]");
 }
 
-// Docker names limits as the OCI does, without "RLIMIT_" and in any case.
+// The limit's type in the OCI's form; Docker's has no "RLIMIT_" and any case.
 std::string TypeOfLimit(std::string_view element) {
   std::string type = TextIn(element, "Name");
   std::ranges::transform(type, type.begin(), UpperCase);
   return std::string(kLimitPrefix) + type;
 }
 
-// kInvalidArgument: a type that is none of the OCI's.
+// kInvalidArgument: a type that the OCI does not know.
 Status AddLimits(std::string_view object, const KeyedEdits<ResourceLimit>& edits,
                  NewMembers& members) {
   if (edits.empty()) return OkStatus();
@@ -127,11 +128,11 @@ Status AddLimits(std::string_view object, const KeyedEdits<ResourceLimit>& edits
     if (!edit.value) continue;
     std::string name = edit.value->type;
     if (!name.starts_with(kLimitPrefix)) {
-      return InvalidArgument("the limit \"{}\" is none of the OCI's", Printable(name));
+      return InvalidArgument("the limit \"{}\" is not one of the OCI's types", Printable(name));
     }
     name.erase(0, kLimitPrefix.size());
     std::ranges::transform(name, name.begin(), LowerCase);
-    // dockerd takes 64 bits with a sign: unlimited is -1.
+    // dockerd takes signed 64-bit numbers; -1 is unlimited.
     limits.push_back(fmt::format("{{\"Name\":{},\"Soft\":{},\"Hard\":{}}}", EncodeJsonText(name),
                                  static_cast<int64_t>(edit.value->soft),
                                  static_cast<int64_t>(edit.value->hard)));
@@ -140,8 +141,7 @@ Status AddLimits(std::string_view object, const KeyedEdits<ResourceLimit>& edits
   return OkStatus();
 }
 
-// kInvalidArgument: the profile is not in the
-// adjustment but in a file, which dockerd does not read.
+// kInvalidArgument: the profile is a file, which dockerd does not read.
 Status AddSeccomp(std::string_view object, const std::string& profile, NewMembers& members) {
   if (!IsJsonObject(profile)) {
     return InvalidArgument("the seccomp profile {} is in a file", Printable(profile));
@@ -171,7 +171,7 @@ std::string_view HostConfigMember(std::string_view object, std::string_view fiel
   return member;
 }
 
-// The separator is a colon where there is no "=".
+// The separator is "=" or, without one, a colon.
 std::optional<std::string_view> SeccompOf(std::string_view option) {
   const size_t end = option.find(option.find('=') != std::string_view::npos ? '=' : ':');
   if (end == std::string_view::npos || option.substr(0, end) != kSeccomp) return std::nullopt;

@@ -11,7 +11,7 @@ namespace resmgr::docker {
 namespace {
 
 constexpr std::string_view kEndOfLine = "\r\n";
-// Longer lengths than any body has; short enough for sums without overflow.
+// More digits than any body's length has, few enough for sums without overflow.
 constexpr size_t kMostLengthDigits = 18;
 
 char Lower(char c) {
@@ -33,7 +33,7 @@ bool IsToken(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, IsTokenChar);
 }
 
-// Visible ASCII; a target has no other characters.
+// Whether the character is visible ASCII, as all characters of a target are.
 bool IsTargetChar(char c) {
   return c > ' ' && c < '\x7f';
 }
@@ -48,7 +48,7 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// Takes the next line, without its end, from `head`, where each line has one.
+// Takes the next line, without its end, from `head`, whose lines all have an end.
 std::string_view TakeLine(std::string_view& head) {
   const size_t end = head.find(kEndOfLine);
   const std::string_view line = head.substr(0, end);
@@ -78,7 +78,7 @@ struct Fields {
 Status ReadLength(std::string_view value, Fields& fields) {
   if (fields.length) return InvalidArgument("two Content-Length fields");
   if (value.empty() || value.size() > kMostLengthDigits || !std::ranges::all_of(value, IsDigit)) {
-    return InvalidArgument("Content-Length is no number");
+    return InvalidArgument("Content-Length is not a number");
   }
   uint64_t length = 0;
   for (const char c : value)
@@ -111,7 +111,7 @@ StatusOr<Fields> ReadFields(std::string_view lines) {
     const std::string_view line = TakeLine(lines);
     if (line.empty()) break;
     if (line.front() == ' ' || line.front() == '\t') {
-      return InvalidArgument("a header field that goes on in a second line");
+      return InvalidArgument("a header field continues in a second line");
     }
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos || !IsToken(line.substr(0, colon))) {
@@ -129,7 +129,7 @@ StatusOr<Fields> ReadFields(std::string_view lines) {
   return fields;
 }
 
-// Whether it is HTTP/1.0.
+// Returns true for HTTP/1.0.
 StatusOr<bool> ReadVersion(std::string_view version) {
   if (version == "HTTP/1.1") return false;
   if (version == "HTTP/1.0") return true;
@@ -192,7 +192,7 @@ StatusOr<RequestHead> ParseRequestHead(std::string_view head) {
 StatusOr<ReplyHead> ParseReplyHead(std::string_view head, std::string_view method) {
   const std::string_view line = TakeLine(head);
   RESMGR_ASSIGN_OR_RETURN(const bool old, ReadVersion(line.substr(0, line.find(' '))));
-  // "HTTP/1.1 200", and perhaps " OK".
+  // "HTTP/1.1 200", with or without " OK".
   const std::string_view code = line.size() < 12 ? std::string_view() : line.substr(9, 3);
   if (code.empty() || !std::ranges::all_of(code, IsDigit) || code.front() == '0' ||
       (line.size() > 12 && line[12] != ' ') || !std::ranges::all_of(line, IsValueChar)) {

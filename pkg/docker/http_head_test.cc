@@ -109,7 +109,7 @@ TEST(HttpHeadTest, KnowsWhichRepliesHaveABody) {
   }
 }
 
-// How many bytes of a chunked body belong to it, when they arrive in pieces of `step`.
+// The number of bytes that belong to a chunked body, when they arrive in pieces of `step`.
 StatusOr<size_t> ScanChunked(std::string_view bytes, size_t step) {
   BodyScanner scanner;
   scanner.Start({.kind = Kind::kChunked});

@@ -10,18 +10,18 @@
 
 namespace resmgr::docker {
 
-// A request that is looked at: the proxy holds all of it, and then its reply, until it is told what
-// to do with them. Destroyed without a reply where none comes or the client is gone. Loop's thread
-// only.
+// One intercepted request: the proxy holds all of it, and then all of its reply, until the
+// interception decides. Destroyed without a reply if none comes or the client is gone. Loop's
+// thread only.
 class Interception {
  public:
-  // The proxy. Each of the three may be called from within what they answer, or later.
+  // The proxy's side. Each function may be called from within the call that it answers, or later.
   class Client {
    public:
-    // Answers OnRequest. nullopt: the request passes as it came.
+    // Answers OnRequest. nullopt: the request passes unchanged.
     virtual void Forward(std::optional<std::string> body) = 0;
     virtual void Reject(const Status& why) = 0;
-    // Answers OnReply. Not OK: the client gets this error in place of the reply.
+    // Answers OnReply. Not OK: the client gets this error instead of the reply.
     virtual void PassReply(const Status& error) = 0;
 
    protected:
@@ -30,19 +30,19 @@ class Interception {
 
   virtual ~Interception() = default;
 
-  // The whole body, without chunks. A view that holds until the answer.
+  // The whole body, without chunk framing. The view is valid until the answer.
   virtual void OnRequest(std::string_view body) = 0;
-  // After Forward: dockerd cannot be reached.
+  // Follows Forward when dockerd cannot be reached.
   virtual void OnNotForwarded() = 0;
-  // dockerd's reply; the body is empty where it is larger than what is held.
+  // dockerd's reply; the body is empty if it is larger than the limit.
   virtual void OnReply(int status, std::string_view body) = 0;
 };
 
-// Chooses which requests are looked at.
+// Chooses which requests are intercepted.
 class Interceptor {
  public:
   virtual ~Interceptor() = default;
-  // nullptr: the request passes. The client outlives what is returned.
+  // nullptr: the request passes. The client outlives the result.
   virtual std::unique_ptr<Interception> Begin(std::string_view method, std::string_view target,
                                               Interception::Client& client) = 0;
 };

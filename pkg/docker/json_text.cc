@@ -28,7 +28,7 @@ class Scanner {
     while (at_ < text_.size() && IsSpace(text_[at_]))
       ++at_;
   }
-  // From its first byte to behind its last one.
+  // Moves from a value's first byte to behind its last one.
   bool SkipValue() {
     std::array<bool, kMaxJsonDepth> in_object{};
     size_t depth = 0;
@@ -51,7 +51,7 @@ class Scanner {
       } else if (depth == 0) {
         return true;
       }
-      // Behind a value, or before the end of what is empty.
+      // Behind a value, or before the end of an empty object or list.
       while (true) {
         SkipSpace();
         const char next = Peek();
@@ -69,7 +69,7 @@ class Scanner {
       }
     }
   }
-  // With the colon behind it.
+  // Skips a member's name and its colon.
   bool SkipName() {
     SkipSpace();
     if (Peek() != '"' || !SkipText()) return false;
@@ -102,7 +102,7 @@ class Scanner {
   }
 
  private:
-  // NUL, which no JSON has outside of texts: the end.
+  // The next byte; at the end NUL, which JSON has in no place outside of strings.
   char Peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
   bool SkipScalar() {
@@ -160,7 +160,7 @@ void AppendUtf8(uint32_t code, std::string& text) {
   }
 }
 
-// Of "\uXXXX" at `at`; nullopt: there is none.
+// The value of "\uXXXX" at `at`; nullopt if there is none.
 std::optional<uint32_t> HexAt(std::string_view text, size_t at) {
   if (!text.substr(at).starts_with("\\u")) return std::nullopt;
   uint32_t code = 0;
@@ -169,7 +169,7 @@ std::optional<uint32_t> HexAt(std::string_view text, size_t at) {
   return code;
 }
 
-// The escape at `at`, which is moved behind it.
+// Decodes the escape at `at` and moves `at` behind it.
 void DecodeEscape(std::string_view text, size_t& at, std::string& decoded) {
   const auto code = HexAt(text, at);
   if (!code) {
@@ -192,7 +192,7 @@ void DecodeEscape(std::string_view text, size_t& at, std::string& decoded) {
   }
 }
 
-// Small letters, in ASCII, with what Go takes for such.
+// Lower-cases ASCII, and the characters that Go folds to ASCII letters.
 std::string Folded(std::string_view text) {
   std::string folded;
   for (size_t at = 0; at < text.size();) {
@@ -218,7 +218,7 @@ Status CheckJson(std::string_view text) {
   const bool valid = scanner.SkipValue();
   scanner.SkipSpace();
   if (valid && scanner.at() == text.size()) return OkStatus();
-  return InvalidArgument("this is no JSON, or too deep, at byte {}", scanner.at());
+  return InvalidArgument("malformed or too deeply nested JSON at byte {}", scanner.at());
 }
 
 std::string_view TrimJson(std::string_view text) {

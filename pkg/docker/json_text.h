@@ -12,17 +12,17 @@
 
 namespace resmgr::docker {
 
-// JSON texts in place: where members and elements lie, so that one can be replaced and all other
-// bytes stay. Read as Go's encoding/json reads them, which dockerd is made with. Pure functions.
+// Finds members and elements of JSON texts in place, so that one can be replaced and all other
+// bytes stay. Texts are read as by Go's encoding/json, which dockerd uses. Pure functions.
 
-// Lists and objects within each other.
+// Depth of nested lists and objects.
 inline constexpr size_t kMaxJsonDepth = 100;
 
-// kInvalidArgument: not exactly one value of JSON, or deeper than kMaxJsonDepth. Texts need not be
-// UTF-8: Go reads what is not as U+FFFD.
+// kInvalidArgument: not exactly one JSON value, or nested deeper than kMaxJsonDepth. Texts need not
+// be UTF-8: Go reads invalid bytes as U+FFFD.
 Status CheckJson(std::string_view text);
 
-// What follows takes texts that have passed CheckJson, or parts of such.
+// The following functions take texts that have passed CheckJson, or parts of such texts.
 
 // The value without white space around it.
 std::string_view TrimJson(std::string_view text);
@@ -39,25 +39,26 @@ inline bool IsJsonNull(std::string_view value) {
   return value == "null";
 }
 
-// One after the other, in their order; views into `object` (`list`). `name` has its quotes.
+// Called for each member (element) in order, with views into `object` (`list`). `name` has its
+// quotes.
 using OnMember = std::function<void(std::string_view name, std::string_view value)>;
 void ForEachMember(std::string_view object, const OnMember& on_member);
 using OnElement = std::function<void(std::string_view value)>;
 void ForEachElement(std::string_view list, const OnElement& on_element);
 
-// The elements of a list, or members of an object, one behind the other.
+// Joins the elements of a list, or the members of an object.
 std::string JoinJson(const std::vector<std::string>& parts);
 
-// Of a text in quotes.
+// Decodes a quoted string.
 std::string DecodeJsonText(std::string_view quoted);
 std::string EncodeJsonText(std::string_view text);
-// nullopt: no integer of 64 bits.
+// nullopt: not an integer of 64 bits.
 std::optional<int64_t> DecodeJsonInteger(std::string_view value);
 
-// Whether Go reads a member with this name, in quotes, into the field `field`: small and capital
-// letters are the same, and so are "k" and "s" and what Unicode folds to these.
+// Whether Go reads a member with this quoted name into the field `field`: case is ignored, also for
+// the Unicode characters that fold to "k" and "s".
 bool IsField(std::string_view quoted, std::string_view field);
-// The last member of the object that Go reads into the field, which counts; "": there is none.
+// The last member of the object that Go reads into the field, the one that counts; "" if absent.
 std::string_view LastMember(std::string_view object, std::string_view field);
 
 }  // namespace resmgr::docker

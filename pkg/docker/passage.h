@@ -10,8 +10,8 @@
 
 namespace resmgr::docker {
 
-// The bytes that are on their way in one direction: first those that may leave, then those that
-// wait for leave. Takes memory only while there are such. Thread-compatible.
+// A buffer for one direction: first the bytes that may leave, then those that wait. Takes memory
+// only while it has bytes. Thread-compatible.
 class Passage {
  public:
   static constexpr size_t kCapacity = kMaxHead;
@@ -21,7 +21,7 @@ class Passage {
   std::string_view leaving() const { return View(begin_, leave_); }
   std::string_view waiting() const { return View(leave_, end_); }
 
-  // Where the next bytes are to be written: room() of them.
+  // Free space for the next room() bytes.
   char* Free() {
     if (data_ == nullptr) data_ = std::make_unique_for_overwrite<char[]>(kCapacity);
     if (begin_ > 0) {
@@ -33,9 +33,9 @@ class Passage {
     return data_.get() + end_;
   }
   void Added(size_t size) { end_ += size; }
-  // So many of those that wait may leave.
+  // Lets the next `size` waiting bytes leave.
   void Allow(size_t size) { leave_ += size; }
-  // So many have left; also gives memory back for which no bytes came.
+  // Removes `size` bytes that have left; also frees memory when the buffer is empty.
   void Left(size_t size) {
     begin_ += size;
     TrimIfEmpty();

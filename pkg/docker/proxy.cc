@@ -55,7 +55,7 @@ void Proxy::EndLongestIdle() {
   ProxyConnection& longest = LongestIdle(connections_);
   if (const auto suppressed = accept_limit_.Pass(loop_.Now())) {
     log_.Warn(
-        "{} clients are connected: the one that is idle for longest has to go{} ({} more "
+        "{} clients are connected: closing the one that is idle for longest{} ({} more "
         "were not logged)",
         connections_.size(), longest.busy() ? ", with its request" : "", *suppressed);
   }

@@ -26,62 +26,62 @@ class Interception;
 class Interceptor;
 class ProxyConnection;
 
-// Stands between clients of the Docker API and dockerd: each client's connection has one of its own
+// Connects clients of the Docker API with dockerd: each client's connection has its own connection
 // to dockerd, opened with its first request and closed with it, and all bytes of requests and
-// replies pass as they are. What is no clear HTTP/1.x is refused here (pkg/docker/http_head.h), in
-// the form of dockerd's own errors. Requests that an Interceptor wants are held as a whole, and so
-// are their replies (interception.h). Loop's thread only.
+// replies pass unchanged. Ambiguous or malformed HTTP/1.x is refused here (pkg/docker/http_head.h),
+// in the form of dockerd's own errors. Requests that an Interceptor wants are held as a whole, and
+// so are their replies (interception.h). Loop's thread only.
 class Proxy {
  public:
-  // Of all requests that are held.
+  // Limit in bytes of all held requests together.
   static constexpr size_t kMaxHeld = size_t{64} * 1024 * 1024;
 
   struct Options {
     std::string engine_socket{};
-    // Clients that may be connected at once; one more ends that which is idle for longest.
+    // Clients that may be connected at once; one more closes the connection that is idle for
+    // longest.
     size_t max_clients = 1024;
-    // From the first byte of a request until its head is complete.
+    // Time from the first byte of a request until its head is complete.
     std::chrono::milliseconds head_timeout{10'000};
-    // From the head of a request that is held until its body is complete: what it holds others
-    // cannot have. For one that passes dockerd waits.
+    // Time from the head of a held request until its body is complete, since it uses room that
+    // others need. dockerd itself waits for bodies that pass.
     std::chrono::milliseconds body_timeout{30'000};
-    // What a client that was refused may still send before the connection is closed under it.
+    // Time for a refused client to finish sending before its connection is closed.
     std::chrono::milliseconds linger{1'000};
-    // How long dockerd's reply to a request that was held is awaited once its client is gone.
+    // How long a forwarded request's reply is awaited once its client is gone.
     std::chrono::milliseconds orphan_timeout{30'000};
   };
 
-  // Clients connect to the listener. The others outlive this. No interceptor: everything passes. No
-  // watch: nothing is counted or shown.
+  // Clients connect to the listener. The others outlive this object. Without an interceptor all
+  // requests pass; without a watch nothing is counted or shown.
   Proxy(EventLoop& loop, ListeningSocket listener, Options options,
         Interceptor* interceptor = nullptr, CallWatch* watch = nullptr);
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  // Accepts no more clients, waits for the exchanges under way except those that may last for ever
-  // (Exchange::lasting), for `deadline` at most, then runs `done`, once. The rest ends with the
-  // proxy.
+  // Accepts no more clients, waits at most `deadline` for the exchanges under way except those that
+  // may last for ever (Exchange::lasting), then runs `done`, once. The others end with the proxy.
   void Drain(std::chrono::milliseconds deadline, std::function<void()> done);
-  // Accepts clients again, whether or not `done` of Drain ran; it does not run any more. What is
-  // under way goes on.
+  // Accepts clients again, whether or not Drain's `done` has run; after this it does not run any
+  // more. Exchanges under way go on.
   void Resume(ListeningSocket listener);
   size_t connections() const { return connections_.size(); }
 
-  // For connections:
+  // Used by the connections:
   const Options& options() const { return options_; }
   bool draining() const { return drained_ != nullptr; }
-  // How often something happened before: an order of activities.
+  // A counter that orders connections by their last activity.
   uint64_t Tick() { return ++ticks_; }
   void NoteRefusal(const Status& why);
-  // While it drains: an exchange has ended.
+  // Called while it drains, when an exchange has ended.
   void CheckDrained();
-  // Destroys these later.
+  // Destroys the object in a later turn of the loop.
   void Remove(ProxyConnection& connection);
   void Discard(std::unique_ptr<HeldExchange> exchange);
   Interceptor* interceptor() const { return interceptor_; }
   CallWatch* watch() const { return watch_; }
-  // Accounts for so many bytes more that are held; false: there are too many.
+  // Counts more held bytes; false: the limit is exceeded.
   bool Hold(size_t bytes);
   void Release(size_t bytes) { held_ -= bytes; }
 

@@ -47,7 +47,7 @@ std::string_view ReasonOf(int code) {
   }
 }
 
-// As dockerd's errors are, and the last on its connection.
+// An error in dockerd's form, the last reply on its connection.
 std::string ErrorReply(int code, std::string_view message, bool with_body) {
   const std::string body = JsonText({{"message", message}}) + "\n";
   return fmt::format(
@@ -99,7 +99,7 @@ void ProxyConnection::OnEvents(Peer& peer, Passage& from, int events) {
 bool ProxyConnection::Read(Peer& peer, Passage& passage) {
   if (peer.ended) return true;
   std::array<char, kDiscardStep> discarded;
-  // What a client sends after it was refused is of no use.
+  // Further bytes of a refused client are discarded.
   const bool discards = closing_;
   const size_t room = discards ? discarded.size() : passage.room();
   if (room == 0) return true;
@@ -135,7 +135,7 @@ void ProxyConnection::Step() {
     if (closed_) break;
     const bool waits = !own_reply_.empty();
     SendOwn();
-    // The next request waited until a reply that was held had left.
+    // The next request had to wait until the held reply was sent.
     again = waits && own_reply_.empty() && !requests_.waiting().empty() && !closing_;
   }
   if (!closed_) PassEnds();
@@ -147,7 +147,8 @@ void ProxyConnection::Step() {
   stepping_ = false;
 }
 
-// Lets all bytes go that may. An error is the client's fault; dockerd's are answered here.
+// Passes all bytes that may leave. Returns errors of the client; those of dockerd are answered
+// here.
 Status ProxyConnection::Pass() {
   const bool was_busy = !exchange_.idle();
   while (true) {
@@ -161,7 +162,7 @@ Status ProxyConnection::Pass() {
     TakeReply(*reply);
     if (closing_ || closed_) return OkStatus();
     if (held_ == nullptr && exchange_.idle()) EndCall();
-    // A reply that is held comes before the next request.
+    // A held reply is sent before the next request is read.
     const bool head = exchange_.awaits_request();
     if (head && (held_ != nullptr || !own_reply_.empty())) break;
     RESMGR_ASSIGN_OR_RETURN(const size_t request, exchange_.FromClient(requests_.waiting()));
@@ -213,7 +214,7 @@ void ProxyConnection::Write(Peer& peer, Passage& passage) {
       passage.Left(static_cast<size_t>(size));
       continue;
     }
-    // A client that reads nothing more is gone. dockerd may have a reply for us all the same.
+    // A client that does not read any more is gone. dockerd may still send a reply after its end.
     if (&peer == &client_) {
       Close();
       return;
@@ -250,7 +251,7 @@ void ProxyConnection::PassEnds() {
   }
   if (!PassEndsOfHeld()) return;
   if (client_.ended && exchange_.awaits_request()) {
-    // There is no more to come for a request, and the last reply has been read.
+    // No request follows, and the last reply has been sent.
     if (replies_.empty() && own_reply_.empty()) Close();
     return;
   }
@@ -269,19 +270,19 @@ void ProxyConnection::PassEnds() {
   if (!closed_) PassEnds();
 }
 
-// dockerd sends nothing more. It may still read, where it has closed one direction only.
+// Handles dockerd's end of a tunnel; it may have closed one direction only and still read.
 void ProxyConnection::PassEndOfTunnel() {
   client_.Tell();
   pollfd engine{.fd = engine_.fd.get(), .events = 0, .revents = 0};
   const bool gone = ::poll(&engine, 1, 0) == 1 && (engine.revents & (POLLHUP | POLLERR)) != 0;
   if (engine_.deaf || (client_.ended && requests_.empty())) return Close();
   if (!gone) return;
-  // What the client sends has no reader any more.
+  // Further bytes of the client have no reader.
   FinishSoon();
   linger_timer_ = loop_.After(proxy_.options().linger, [this] { Close(); });
 }
 
-// A head that is begun must be complete in time; what only waits for its turn need not.
+// A partial head must be complete in time; a request that waits for its turn has no limit.
 void ProxyConnection::WatchHead() {
   const bool begun = !closing_ && exchange_.awaits_request() && !requests_.waiting().empty();
   if (!begun) {
@@ -320,7 +321,7 @@ void ProxyConnection::RefuseRequest(const Status& why) {
 void ProxyConnection::Refuse(int code, const Status& why) {
   if (closing_ || closed_) return;
   proxy_.NoteRefusal(why);
-  // A request's head that is refused follows a reply that is complete.
+  // A refused head follows a complete reply.
   const bool next = exchange_.awaits_request() && held_ == nullptr;
   if (next || held_ != nullptr || !exchange_.reply_begun()) {
     Answer(code, why, next || exchange_.method() != "HEAD");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a request that is looked at, and of its reply.
+// The part of ProxyConnection for intercepted requests and their replies.
 #include <utility>
 
 #include "pkg/docker/proxy.h"
@@ -8,7 +8,7 @@
 namespace resmgr::docker {
 namespace {
 
-// As dockerd answers such errors.
+// The status with which dockerd answers such errors.
 int CodeOf(const Status& why) {
   switch (why.code()) {
     case StatusCode::kInvalidArgument:
@@ -27,7 +27,7 @@ int CodeOf(const Status& why) {
   }
 }
 
-// Shown to the dumper, and passes.
+// Lets the request pass; only the dumper sees it.
 class PassingInterception final : public Interception {
  public:
   explicit PassingInterception(Client& client) : client_(client) {}
@@ -68,7 +68,7 @@ void ProxyConnection::EndCall() {
   call_.reset();
 }
 
-// `bytes` wait in `requests_`.
+// `bytes` are the first ones that wait in `requests_`.
 Status ProxyConnection::Hold(std::string_view bytes) {
   const size_t size = bytes.size();
   const Status fits = held_->AddRequest(bytes);
@@ -88,13 +88,13 @@ Status ProxyConnection::Hold(std::string_view bytes) {
   return OkStatus();
 }
 
-// `bytes` wait in `replies_`.
+// `bytes` are the first ones that wait in `replies_`.
 void ProxyConnection::HoldReply(std::string_view bytes) {
   const bool fits = held_->AddReply(bytes);
   replies_.Allow(bytes.size());
   replies_.Left(bytes.size());
   if (!fits || exchange_.tunnel()) {
-    Refuse(502, Internal("the reply of the Docker engine is longer than such a reply can be"));
+    Refuse(502, Internal("the reply of the Docker engine is too long to be held"));
   } else if (exchange_.idle()) {
     if (call_ != nullptr) call_->ShowReply(held_->ReplyBody());
     held_->ShowReply(exchange_.reply_status());
@@ -118,19 +118,19 @@ bool ProxyConnection::PassEndsOfHeld() {
   if (held_ == nullptr) return true;
   using Phase = HeldExchange::Phase;
   const Phase phase = held_->phase();
-  // As dockerd does with a client that goes away before it has asked for anything.
+  // dockerd also drops a request whose client has gone before its end.
   if (client_.ended && (phase == Phase::kCollecting || phase == Phase::kDeciding)) {
     Close();
     return false;
   }
   if (phase == Phase::kReplying) return false;
   if (phase != Phase::kForwarded) {
-    // A connection of earlier requests that dockerd has closed: the next one is opened then.
+    // dockerd has closed the connection of earlier requests: Forward opens another one.
     if (engine_.ended) engine_ = {};
     return false;
   }
   if (!engine_.ended) {
-    // A dockerd that hangs would keep what stages reserved for it.
+    // A hanging dockerd would keep the stages' reservations for this request.
     if (client_.ended && orphan_timer_ == nullptr) {
       orphan_timer_ = loop_.After(proxy_.options().orphan_timeout, [this] { Close(); });
     }

@@ -47,7 +47,7 @@ class End {
       text.remove_prefix(static_cast<size_t>(sent));
     }
   }
-  // So many bytes, or all that come before the end.
+  // Receives `most` bytes, or all bytes before the end.
   std::string Receive(size_t most) const {
     std::string text;
     std::array<char, 65536> piece;
@@ -62,7 +62,7 @@ class End {
   std::string ReceiveAll() const { return Receive(std::string::npos); }
   void Expect(std::string_view text) const { EXPECT_EQ(Receive(text.size()), text); }
   bool Silent() const { return !Ready(fd_.get(), POLLIN, 50); }
-  // How much the other side takes before it makes us wait.
+  // The number of bytes that the other side takes before the sender has to wait.
   size_t Fill() const {
     const std::string piece(65536, 'x');
     size_t sent = 0;
@@ -79,7 +79,7 @@ class End {
   UniqueFd fd_;
 };
 
-// A proxy on a loop of its own; the test is its clients and its dockerd.
+// A proxy on a loop of its own; the test plays its clients and dockerd.
 class DockerProxyTest : public testing::Test {
  protected:
   ~DockerProxyTest() override { Stop(); }
@@ -120,7 +120,7 @@ class DockerProxyTest : public testing::Test {
     return count.get_future().get();
   }
   bool AllGone() {
-    // Each look waits for a turn of the proxy's loop.
+    // Each look takes a turn of the proxy's loop.
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
     bool gone = false;
     while (!gone && std::chrono::steady_clock::now() < end)
@@ -146,7 +146,7 @@ TEST_F(DockerProxyTest, PassesRequestsAndRepliesByteForByte) {
   engine.Expect(request);
   engine.Send(kPong);
   client.Expect(kPong);
-  // And again on the same two connections.
+  // The same again on the same two connections.
   client.Send(kPing);
   engine.Expect(kPing);
   engine.Send("HTTP/1.1 204 No Content\r\n\r\n");
@@ -277,7 +277,7 @@ TEST_F(DockerProxyTest, RefusesAHeadThatDoesNotArriveInTime) {
   const End slow = Client();
   slow.Send("GET /_ping HT");
   EXPECT_THAT(slow.ReceiveAll(), StartsWith("HTTP/1.1 408 Request Timeout\r\n"));
-  // One that has begun nothing may wait.
+  // A connection without a partial head may wait.
   idle.Send(kPing);
   Engine().Expect(kPing);
 }

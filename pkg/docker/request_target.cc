@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kContainers = "/containers/";
 
-// The first value of the parameter.
+// The first value of the query parameter.
 std::string Parameter(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
@@ -29,14 +29,14 @@ std::string Parameter(std::string_view query, std::string_view name) {
   return "";
 }
 
-// Without "/v1.41" in front.
+// The path without a leading "/v1.41".
 std::string_view WithoutVersion(std::string_view path) {
   if (!path.starts_with("/v")) return path;
   const size_t end = path.find_first_not_of("0123456789.", 2);
   return end == std::string_view::npos || end == 2 || path[end] != '/' ? path : path.substr(end);
 }
 
-// Behind "/v1.".
+// The minor version after "/v1.".
 std::optional<uint64_t> MinorOf(std::string_view path) {
   constexpr std::string_view kFirst = "/v1.";
   if (!path.starts_with(kFirst)) return std::nullopt;
@@ -44,15 +44,14 @@ std::optional<uint64_t> MinorOf(std::string_view path) {
   return ParseUint(path.substr(0, path.find('/')));
 }
 
-// dockerd redirects such paths and does nothing else.
+// Whether dockerd only redirects the path.
 bool IsUnclean(std::string_view path) {
   for (const std::string_view part : {"//", "/./", "/../"})
     if (path.find(part) != std::string_view::npos) return true;
   return path.ends_with("/.") || path.ends_with("/..");
 }
 
-// The path of an absolute URL, which may name a host: "http://host/path", "x:/path". dockerd looks
-// at neither scheme nor host.
+// The path of an absolute URL, "http://host/path" or "x:/path"; dockerd ignores scheme and host.
 std::string_view WithoutHost(std::string_view target) {
   const size_t colon = target.find(':');
   if (target.starts_with('/') || colon == std::string_view::npos) return target;

@@ -8,28 +8,27 @@
 
 namespace resmgr::docker {
 
-// What a request of the Docker API does to containers, as far as that is looked at.
+// The actions on containers that are intercepted.
 enum class Action : uint8_t { kCreate, kStart, kStop, kKill, kRestart, kUpdate, kRemove };
 
 struct RequestTarget {
   Action action = Action::kCreate;
-  // Of all but kCreate: a container's id, a beginning of it, or its name.
+  // For all but kCreate: a container's id, a beginning of it, or its name.
   std::string container{};
-  std::string name{};    // kCreate: of the container to be; "": dockerd chooses one
-  std::string signal{};  // kKill; "": the default one
+  std::string name{};    // kCreate: name of the new container; "": dockerd chooses one
+  std::string signal{};  // kKill; "": the default signal
   // The minor version of the request's API, 39 for "/v1.39/..."; nullopt: dockerd's newest.
   std::optional<uint64_t> api_minor{};
 };
 
-// Reads the target as dockerd routes it: percent-encoded or not, a path or an absolute URL, behind
-// any API version or none.
-// nullopt: it is none of these, and passes. Pure function.
+// Reads the target as dockerd routes it: percent-encoded or not, a path or an absolute URL, with or
+// without an API version. nullopt: another request, which passes. Pure function.
 std::optional<RequestTarget> ReadTarget(std::string_view method, std::string_view target);
 
-// For the path of a request of ours.
+// Escapes a text for a request's path.
 std::string PercentEncoded(std::string_view text);
 
-// Whether the signal ends every container.
+// Whether the signal is SIGKILL, the default for "".
 bool IsKill(std::string_view signal);
 
 }  // namespace resmgr::docker

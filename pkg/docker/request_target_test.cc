@@ -32,7 +32,7 @@ TEST(RequestTargetTest, ReadsPercentEncodedPathsAsDockerdDoes) {
   EXPECT_FALSE(ReadTarget("POST", "/containers/%zz/start").has_value());
 }
 
-// As dockerd 20.10 answers them: each creates a container.
+// dockerd 20.10 creates a container for each.
 TEST(RequestTargetTest, ReadsAbsoluteUrlsAsDockerdDoes) {
   for (const char* const target :
        {"x:/v1.41/containers/create", "http:/v1.41/containers/create", "X:/containers/create",
@@ -45,7 +45,7 @@ TEST(RequestTargetTest, ReadsAbsoluteUrlsAsDockerdDoes) {
     ASSERT_TRUE(read.has_value()) << target;
     EXPECT_EQ(read->action, Action::kCreate) << target;
   }
-  // A redirection, or the page is not found.
+  // dockerd redirects these or does not find the page.
   for (const char* const target :
        {"x:v1.41/containers/create", "http://host?/containers/create", "x://host",
         "x:", "x:/%2e/v1.41/containers/create", "x://host//containers/create",

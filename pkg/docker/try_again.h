@@ -5,7 +5,7 @@
 
 namespace resmgr::docker {
 
-// The read or write that has just failed has found no bytes or no room: later it may.
+// Whether the failed read or write only found no bytes or no room, so that it may succeed later.
 inline bool TryAgain() {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }

@@ -12,14 +12,14 @@
 namespace resmgr::docker {
 namespace {
 
-constexpr int kTick = 10;  // milliseconds between looks at the end
+constexpr int kTick = 10;  // milliseconds between checks for the end
 
 bool Readable(int fd) {
   pollfd polled{.fd = fd, .events = POLLIN, .revents = 0};
   return ::poll(&polled, 1, kTick) == 1;
 }
 
-// False: nobody reads it.
+// False: the peer does not read.
 bool SendAll(int fd, std::string_view bytes) {
   constexpr int kPatience = 10'000;  // milliseconds
   while (!bytes.empty()) {

@@ -14,7 +14,7 @@
 
 namespace resmgr::docker {
 
-// A dockerd of which a test says what it answers, on threads of its own. Thread-safe.
+// A dockerd whose answers the test gives, on threads of its own. Thread-safe.
 class FakeEngine {
  public:
   struct Request {
@@ -22,7 +22,7 @@ class FakeEngine {
     std::string head{};
     std::string body{};
   };
-  // The bytes of the reply. nullopt: the connection is closed without one; "": it hangs.
+  // The bytes of the reply. nullopt: closes the connection without one; "": hangs.
   using Answer = std::function<std::optional<std::string>(const Request&)>;
 
   FakeEngine(const std::string& path, Answer answer);
@@ -30,7 +30,7 @@ class FakeEngine {
   FakeEngine(const FakeEngine&) = delete;
   FakeEngine& operator=(const FakeEngine&) = delete;
 
-  // All so far.
+  // All requests so far.
   std::vector<Request> requests() const;
 
  private:
@@ -46,7 +46,7 @@ class FakeEngine {
   std::thread accepting_;
 };
 
-// With its length; a reply of HTTP/1.1.
+// An HTTP/1.1 reply with its length.
 std::string JsonReply(int status, const std::string& body);
 
 }  // namespace resmgr::docker
