@@ -16,8 +16,8 @@ namespace resmgr::h2 {
 
 namespace {
 
-// From here on memory is the kernel's and goes back to it at once: the general allocator would keep
-// what a few large requests once took.
+// Blocks of this size and more are mapped, so that their memory returns to the kernel at once: the
+// general allocator would keep the memory of a few large requests.
 constexpr size_t kMapped = size_t{1} << 20;
 
 void* Map(size_t size) {
@@ -29,7 +29,7 @@ void* Map(size_t size) {
 
 }  // namespace
 
-// Free blocks of one size, each thread's own.
+// Free blocks of one size; each thread has its own.
 class Block::Pool {
  public:
   Pool() = default;
@@ -40,7 +40,7 @@ class Block::Pool {
       Free(block);
   }
 
-  // The one for blocks of this size; nullptr where there is none.
+  // The pool for blocks of this size; nullptr if there is none.
   static Pool* Of(size_t capacity) {
     thread_local Pool reading;
     thread_local Pool scratch;
@@ -109,7 +109,7 @@ void SliceQueue::Append(Slice slice) {
   slices_.push_back(std::move(slice));
 }
 
-// Apart, since most frames lie behind the one before.
+// Not inlined: most frames extend the last slice instead.
 [[gnu::noinline]] void SliceQueue::AppendPiece(Block* block, const uint8_t* data, size_t size) {
   slices_.emplace_back(block, data, size);
 }

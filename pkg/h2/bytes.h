@@ -13,13 +13,13 @@
 
 namespace resmgr::h2 {
 
-// A reference-counted piece of memory, in the account (memory.h) while it is referred to. Not
-// thread-safe: everything here lives on the loop's thread, which makes the count a plain integer.
+// A reference-counted piece of memory, counted by Memory (memory.h) while it is referred to. Not
+// thread-safe: blocks live on the loop's thread, so the count is a plain integer.
 class Block {
  public:
-  // One reference, which belongs to the caller. Some of those of limits.h's kReadBlock and
-  // kScratchBlock are kept for reuse: fresh memory of that size costs more than filling it, and the
-  // general allocator tidies all its small pieces up with each of them.
+  // Returns one reference, which belongs to the caller. Some blocks of the sizes kReadBlock and
+  // kScratchBlock (limits.h) are kept for reuse: fresh memory of that size costs more than filling
+  // it, and each free of such a block makes the general allocator merge all its small pieces.
   static Block* New(size_t capacity);
   void Ref() { ++references_; }
   void Unref();
@@ -64,7 +64,7 @@ class Slice {
   size_t size() const { return size_; }
   std::string_view view() const { return {reinterpret_cast<const char*>(data_), size_}; }
 
-  // The first bytes in the block become these, for all slices that see them.
+  // Replaces the first bytes in the block, for all slices that share it.
   void Overwrite(std::string_view bytes) {
     std::memcpy(const_cast<uint8_t*>(data_), bytes.data(), bytes.size());
   }
@@ -74,7 +74,7 @@ class Slice {
   }
   // The first `count` bytes.
   Slice Prefix(size_t count) const { return Slice(block_, data_, count); }
-  // Whether `place`, in `block`, is where this slice ends.
+  // Whether this slice ends at `place` in `block`.
   bool EndsAt(const Block* block, const uint8_t* place) const {
     return block_ == block && data_ + size_ == place;
   }
@@ -87,8 +87,8 @@ class Slice {
   size_t size_ = 0;
 };
 
-// Cuts small pieces from larger blocks, so that frame headers and short messages end up side by
-// side and leave in one piece of one system call.
+// Cuts small pieces from larger blocks, so that frame headers and short messages are adjacent and
+// leave in one piece of one system call.
 class Scratch {
  public:
   Scratch() = default;
@@ -98,16 +98,16 @@ class Scratch {
     if (block_ != nullptr) block_->Unref();
   }
 
-  // Room for `size` bytes in block(), to be filled. Without a slice that refers to it, a later call
-  // gives it away again.
+  // Room for `size` bytes in block(), for the caller to fill. A later call reuses it unless a slice
+  // refers to it.
   uint8_t* Reserve(size_t size) {
     if (static_cast<size_t>(end_ - next_) < size) Renew(size);
     uint8_t* place = next_;
     next_ += size;
     return place;
   }
-  // When what was cut has probably left: starts again at the beginning, which is in the processor's
-  // cache, if nothing refers to any of it.
+  // Starts again at the beginning, which is in the processor's cache, if nothing refers to the
+  // block. Called when the pieces have probably left.
   void Rewind() {
     if (block_ != nullptr && !block_->shared()) next_ = block_->data();
   }
@@ -136,7 +136,7 @@ class SliceQueue {
   }
 
   void Append(Slice slice);
-  // Room for `size` bytes at the end, cut from `scratch`, which the caller fills at once.
+  // Adds `size` bytes at the end, cut from `scratch`; the caller fills them at once.
   uint8_t* Extend(size_t size, Scratch& scratch) {
     const bool was_empty = empty();
     uint8_t* place = scratch.Reserve(size);
@@ -164,7 +164,7 @@ class SliceQueue {
   void AppendPiece(Block* block, const uint8_t* data, size_t size);
   void PopFront();
 
-  absl::InlinedVector<Slice, 2> slices_;  // those before head_ are gone
+  absl::InlinedVector<Slice, 2> slices_;  // slices before head_ are gone
   size_t head_ = 0;
   size_t size_ = 0;
 };

@@ -7,7 +7,8 @@ namespace resmgr::h2 {
 
 namespace {
 
-// Memory is released in many places, none of which needs to know which sessions wait for it.
+// A timer polls for room: memory is released in many places, none of which knows the waiting
+// sessions.
 constexpr std::chrono::milliseconds kRoomPeriod{5};
 
 }  // namespace
@@ -41,7 +42,7 @@ void FlushQueue::Remove(Session& session) {
 }
 
 void FlushQueue::Run() {
-  // Flushing opens windows of other sessions and so adds them.
+  // Flushing opens windows of other sessions, which adds these.
   ++depth_;
   while (first_ != nullptr) {
     Session& session = *first_;

@@ -10,24 +10,24 @@ namespace resmgr::h2 {
 class Session;
 
 // The sessions that have something to send. They are flushed once per event, after everything that
-// the event caused has been queued: so the frames of one call leave in one system call. Loop's
+// the event caused has been queued, so that the frames of one call leave in one system call. Loop's
 // thread only; outlives its sessions.
 class FlushQueue {
  public:
   explicit FlushQueue(EventLoop& loop) : loop_(loop) {}
 
-  // Flushes at the end of the current scope, or soon when there is none. Not for a session that is
+  // Flushes the session at the end of the current scope, or soon if there is none. It must not be
   // marked already.
   void Add(Session& session);
-  // Out of everything here.
+  // Removes the session from all lists.
   void Remove(Session& session);
-  // After the current flush: its read block may be free then.
+  // Looks at the session after the current flush: its read block may be free then.
   void LookAgain(Session& session) { look_again_.push_back(&session); }
-  // Session::OnRoom soon after what it has unread, or what all have, is little again.
+  // Calls Session::OnRoom once the session, or all together, hold little again.
   void WaitForRoom(Session& session);
 
-  // Marks one event of a session: whatever is added within is flushed when the outermost scope
-  // ends.
+  // Marks one event of a session: sessions that are added within it are flushed when the outermost
+  // scope ends.
   class Scope {
    public:
     explicit Scope(FlushQueue& queue) : queue_(queue) { ++queue_.depth_; }
@@ -47,12 +47,12 @@ class FlushQueue {
   void TellOfRoom();
 
   EventLoop& loop_;
-  // In turn, each with the next one.
+  // A linked list of sessions, in turn.
   Session* first_ = nullptr;
   Session* last_ = nullptr;
   std::vector<Session*> look_again_;
   std::vector<Session*> without_room_;
-  EventLoop::HandlePtr room_timer_;  // while there are such
+  EventLoop::HandlePtr room_timer_;  // set while sessions are without room
   int depth_ = 0;
   bool posted_ = false;
 };

@@ -40,15 +40,15 @@ enum class Setting : uint16_t {
 };
 
 inline constexpr size_t kFrameHeaderSize = 9;
-inline constexpr size_t kFlagsAt = 4;  // in a frame's header
+inline constexpr size_t kFlagsAt = 4;  // offset of the flags in a frame's header
 inline constexpr int64_t kMaxWindow = 0x7fffffff;
 inline constexpr int32_t kDefaultWindow = 65535;
 inline constexpr uint32_t kDefaultMaxFrameSize = 16384;
-// What a client sends first.
+// The first bytes of a client.
 inline constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 struct FrameHeader {
-  uint32_t length = 0;  // of the payload
+  uint32_t length = 0;  // bytes of the payload
   FrameType type = FrameType::kData;
   uint8_t flags = 0;
   int32_t stream = 0;

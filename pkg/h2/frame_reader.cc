@@ -11,7 +11,7 @@ namespace resmgr::h2 {
 Status FrameReader::Feed(Block* block, std::string_view& bytes, int most) {
   if (in_preface_) RESMGR_RETURN_IF_ERROR(ReadPreface(bytes));
   for (; !bytes.empty() && most > 0; --most) {
-    // The usual case: the frame is here as a whole.
+    // The usual case: the frame is available as a whole.
     if (state_ == State::kHeader && header_read_ == 0 && bytes.size() >= kFrameHeaderSize) {
       const FrameHeader header = ReadFrameHeader(Octets(bytes));
       const bool data = header.type == FrameType::kData;
@@ -40,7 +40,7 @@ Status FrameReader::ReadPiece(Block* block, std::string_view& bytes) {
   return state_ == State::kHeader ? OkStatus() : ReadData(block, bytes);
 }
 
-// False when the rest of it is not here yet.
+// False if the header is incomplete.
 bool FrameReader::ReadHeader(std::string_view& bytes) {
   const size_t count = std::min(kFrameHeaderSize - header_read_, bytes.size());
   std::memcpy(header_bytes_.data() + header_read_, bytes.data(), count);

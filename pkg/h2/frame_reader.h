@@ -13,36 +13,36 @@
 
 namespace resmgr::h2 {
 
-// Cuts the bytes of a connection into frames, however they arrive. DATA payloads are handed on as
-// they come, all other frames whole. Knows no streams and no state beyond the frame at hand.
+// Cuts the bytes of a connection into frames, however they arrive. DATA payloads are passed on as
+// they come, all other frames whole. Keeps no state besides the current frame.
 class FrameReader {
  public:
-  // Any error ends the reading for good; it is returned by Feed.
+  // Any error ends the reading for good; Feed returns it.
   class Sink {
    public:
     virtual ~Sink() = default;
-    // A whole frame that is no DATA frame. The payload is valid during the call.
+    // A whole frame other than DATA. The payload is valid during the call.
     virtual Status OnFrame(const FrameHeader& header, std::string_view payload) = 0;
-    // Some bytes of a DATA frame, perhaps none, without its padding. Mostly the whole frame, which
+    // Some bytes of a DATA frame, perhaps none, without its padding; usually the whole frame, which
     // begins and ends here.
     virtual Status OnData(const FrameHeader& header, const Slice& bytes, bool begins,
                           bool ends) = 0;
   };
 
-  // `preface`: a client's first bytes are expected before the first frame.
+  // `preface`: the connection preface of a client is expected before the first frame.
   FrameReader(Sink& sink, bool preface) : sink_(sink), in_preface_(preface) {}
 
-  // `bytes` lie in `block`; slices of DATA refer to it. Takes about `most` frames of them; what is
-  // left in `bytes` is to be fed again, first. InvalidArgument: no HTTP/2.
+  // `bytes` are in `block`; slices of DATA refer to it. Takes about `most` frames; the bytes left
+  // in `bytes` must be fed again, first. kInvalidArgument: not HTTP/2.
   Status Feed(Block* block, std::string_view& bytes, int most);
-  // Bytes that are kept until their frame is whole.
+  // Number of bytes that are kept until their frame is whole.
   size_t held() const { return payload_.size(); }
 
  private:
   Status ReadPreface(std::string_view& bytes);
-  // Some of a frame that is not here as a whole.
+  // Reads a part of a frame that has not arrived as a whole.
   Status ReadPiece(Block* block, std::string_view& bytes);
-  // The header is complete in header_.
+  // Completes header_; false if bytes are missing.
   bool ReadHeader(std::string_view& bytes);
   Status StartFrame();
   Status ReadData(Block* block, std::string_view& bytes);
@@ -57,9 +57,9 @@ class FrameReader {
   std::array<uint8_t, kFrameHeaderSize> header_bytes_;
   size_t header_read_ = 0;
   FrameHeader header_;
-  uint32_t left_ = 0;  // of the payload, without padding
+  uint32_t left_ = 0;  // payload bytes to come, without padding
   uint32_t padding_ = 0;
-  HeldText payload_;  // of a frame that arrives in pieces
+  HeldText payload_;  // payload of a frame that arrives in pieces
 };
 
 }  // namespace resmgr::h2

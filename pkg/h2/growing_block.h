@@ -11,8 +11,8 @@
 
 namespace resmgr::h2 {
 
-// Bytes in one piece of memory, which becomes a larger one as they come: for what has to be read as
-// a whole. Loop's thread only.
+// Bytes in one block, which is replaced by a larger one as they grow: for content that has to be
+// read as a whole. Loop's thread only.
 class GrowingBlock {
  public:
   GrowingBlock() = default;
@@ -23,8 +23,8 @@ class GrowingBlock {
   size_t size() const { return size_; }
   size_t capacity() const { return block_ == nullptr ? 0 : block_->capacity(); }
 
-  // Makes room for so many bytes in all: twice what there was, but no more than `most` unless they
-  // need it.
+  // Makes room for `bytes` in total: doubles the capacity, but not beyond `most` unless they need
+  // it.
   void Reserve(size_t bytes, size_t most) {
     if (bytes <= capacity()) return;
     Block* larger = Block::New(std::max(bytes, std::min(std::max(2 * capacity(), kLeast), most)));
@@ -32,16 +32,17 @@ class GrowingBlock {
     if (block_ != nullptr) block_->Unref();
     block_ = larger;
   }
-  // Where the next bytes belong, capacity() - size() of them. Count those that were written there.
+  // Where the next bytes belong, capacity() - size() of them. Call Count for those that were
+  // written.
   uint8_t* end() { return block_->data() + size_; }
   void Count(size_t bytes) { size_ += bytes; }
 
-  // There is room for them.
+  // There must be room for them.
   void Append(std::string_view bytes) {
     if (!bytes.empty()) std::memcpy(end(), bytes.data(), bytes.size());
     size_ += bytes.size();
   }
-  // All of it. What grows later is not seen through it. Not when nothing was reserved.
+  // All bytes so far; later growth is not visible in the slice. Requires a former Reserve.
   Slice slice() const { return Slice(block_, block_->data(), size_); }
   void Clear() {
     if (block_ != nullptr) block_->Unref();

@@ -10,7 +10,7 @@ namespace resmgr::h2 {
 
 namespace {
 
-// What a gRPC request has.
+// The usual number of fields of a gRPC request.
 constexpr size_t kUsualFields = 12;
 constexpr size_t kUsualText = 384;
 

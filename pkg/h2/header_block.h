@@ -10,10 +10,9 @@
 
 namespace resmgr::h2 {
 
-// The header fields of one HEADERS frame (RFC 9113 section 6.2), in the order in which they came. A
-// value; copies share their memory until one of them is changed, because the same block passes the
-// relay again and again. Not thread-safe, not even for copies: they are counted by a plain integer,
-// since everything here lives on the loop's thread.
+// The header fields of one HEADERS frame (RFC 9113 section 6.2), in order. A value; copies share
+// their memory until one of them is changed, because the same block passes the relay again and
+// again. Not thread-safe, not even for copies: the reference count is a plain integer.
 class HeaderBlock {
  public:
   HeaderBlock() = default;
@@ -32,7 +31,7 @@ class HeaderBlock {
   struct Field {
     uint32_t name_at = 0;
     uint32_t name_size = 0;
-    uint32_t value_size = 0;   // the value stands behind the name
+    uint32_t value_size = 0;   // the value follows the name in memory
     bool never_index = false;  // never indexed by any hop (RFC 7541 section 6.2.3)
 
     friend bool operator==(const Field&, const Field&) = default;
@@ -43,7 +42,7 @@ class HeaderBlock {
   // Removes all fields of that name.
   void Remove(std::string_view name);
 
-  // The first value of that name; empty when there is none. A view, valid until the block is
+  // The first value of that name; empty if there is none. The view is valid until the block is
   // changed or destroyed.
   std::string_view Find(std::string_view name) const;
 
@@ -54,12 +53,12 @@ class HeaderBlock {
   std::string_view ValueOf(const Field& field) const {
     return {fields_->text.data() + field.name_at + field.name_size, field.value_size};
   }
-  // Copies of one another, without a look at the fields.
+  // Whether both are copies of one block, without comparing the fields.
   bool SameMemory(const HeaderBlock& other) const { return fields_ == other.fields_; }
-  // There are copies: what a connection remembers is shared, what it will not see again is not.
+  // Whether copies exist, as of a block that a connection remembers.
   bool shared() const { return fields_ != nullptr && fields_->references > 1; }
   bool empty() const { return fields_ == nullptr || fields_->fields.empty(); }
-  // Bytes that it takes, those that it shares with copies included.
+  // Bytes of memory, shared ones included.
   size_t memory() const { return fields_ == nullptr ? 0 : fields_->size(); }
 
   friend bool operator==(const HeaderBlock& a, const HeaderBlock& b);
@@ -67,7 +66,7 @@ class HeaderBlock {
  private:
   struct Fields {
     size_t references = 1;
-    size_t counted = 0;  // in Memory
+    size_t counted = 0;  // bytes counted in Memory
     std::string text;
     std::vector<Field> fields;
 
@@ -77,7 +76,7 @@ class HeaderBlock {
   };
   static void Free(Fields* fields);
   static void Count(Fields& fields);
-  // For changes: not shared with another block.
+  // The fields for a change: not shared with another block.
   Fields& Own();
 
   Fields* fields_ = nullptr;

@@ -15,7 +15,7 @@ namespace resmgr::h2 {
 namespace {
 
 constexpr size_t kDefaultTableSize = 4096;
-// What is remembered of one block, as it came and decoded: a short block may stand for many fields.
+// Remembered bytes per block, encoded and decoded: a short block may stand for many fields.
 constexpr size_t kMaxRemembered = 512;
 constexpr size_t kMaxRememberedFields = 8192;
 
@@ -23,8 +23,8 @@ std::string_view View(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Skips an integer of RFC 7541 section 5.1 whose first byte holds `prefix_bits` of it; false at the
-// end of the block.
+// Skips an integer of RFC 7541 section 5.1 whose first byte holds `prefix_bits` of it; false if the
+// block is too short.
 bool ReadInteger(std::string_view& block, int prefix_bits, uint64_t& value) {
   if (block.empty()) return false;
   const uint64_t mask = (uint64_t{1} << prefix_bits) - 1;
@@ -41,7 +41,7 @@ bool ReadInteger(std::string_view& block, int prefix_bits, uint64_t& value) {
   return false;
 }
 
-// The reverse of ReadInteger; `pattern` is what stands before the prefix in the first byte.
+// The reverse of ReadInteger; `pattern` are the bits before the prefix in the first byte.
 void AppendInteger(size_t value, int prefix_bits, uint8_t pattern, std::string& out) {
   const size_t mask = (size_t{1} << prefix_bits) - 1;
   if (value < mask) {
@@ -60,7 +60,7 @@ void AppendString(std::string_view text, std::string& out) {
   out.append(text);
 }
 
-// Of the static table (RFC 7541 appendix A) what gRPC uses.
+// The fields of the static table (RFC 7541 appendix A) that gRPC uses.
 struct StaticField {
   size_t index;
   std::string_view name;
@@ -92,11 +92,11 @@ bool LeavesTableAlone(std::string_view block) {
   while (!block.empty()) {
     const auto byte = static_cast<uint8_t>(block.front());
     uint64_t index = 0;
-    if ((byte & 0x80) != 0) {  // a reference
+    if ((byte & 0x80) != 0) {  // an indexed field
       if (!ReadInteger(block, 7, index)) return false;
       continue;
     }
-    if ((byte & 0x60) != 0) return false;  // a literal that is put into the table, or a new size
+    if ((byte & 0x60) != 0) return false;  // a literal that enters the table, or a new table size
     if (!ReadInteger(block, 4, index)) return false;
     if (index == 0 && !SkipString(block)) return false;
     if (!SkipString(block)) return false;
@@ -106,7 +106,7 @@ bool LeavesTableAlone(std::string_view block) {
 
 const HeaderBlock* HpackMemory::FindFields(std::string_view block) const {
   for (const Entry& entry : entries_) {
-    // Not by ==, which calls two functions for it.
+    // memcmp instead of ==, which calls two functions.
     if (entry.block.size() == block.size() && !block.empty() &&
         std::memcmp(entry.block.data(), block.data(), block.size()) == 0) {
       return &entry.headers;
@@ -116,7 +116,7 @@ const HeaderBlock* HpackMemory::FindFields(std::string_view block) const {
 }
 
 std::string_view HpackMemory::FindBlock(const HeaderBlock& headers) const {
-  // Mostly it is the very block that the other side's decoder remembered.
+  // Usually the other side's decoder has remembered this very block.
   for (const Entry& entry : entries_) {
     if (!entry.block.empty() && entry.headers.SameMemory(headers)) return entry.block;
   }
@@ -155,7 +155,8 @@ StatusOr<HeaderBlock> HpackDecoder::Decode(std::string_view block, size_t limit)
     const ssize_t used = nghttp2_hd_inflate_hd2(
         inflater_, &field, &flags, reinterpret_cast<const uint8_t*>(rest.data()), rest.size(), 1);
     if (used < 0) {
-      return InvalidArgument("broken header block: {}", nghttp2_strerror(static_cast<int>(used)));
+      return InvalidArgument("malformed header block: {}",
+                             nghttp2_strerror(static_cast<int>(used)));
     }
     rest.remove_prefix(static_cast<size_t>(used));
     if ((flags & NGHTTP2_HD_INFLATE_EMIT) != 0) {
@@ -172,7 +173,7 @@ StatusOr<HeaderBlock> HpackDecoder::Decode(std::string_view block, size_t limit)
   }
   nghttp2_hd_inflate_end_headers(inflater_);
   if (size > limit) {
-    memory_ = {};  // the block may have changed the table, and what was read of it is not all
+    memory_ = {};  // the block may have changed the table, and only a part of it was read
     return ResourceExhausted("{} bytes of header fields, at most {} are taken", size, limit);
   }
   memory_.Note(block, headers);
@@ -180,7 +181,7 @@ StatusOr<HeaderBlock> HpackDecoder::Decode(std::string_view block, size_t limit)
 }
 
 void HpackEncoder::SetTableSize(uint32_t size) {
-  // More than the default would only cost memory here.
+  // A table larger than the default would only cost memory.
   max_size_ = std::min<size_t>(size, kDefaultTableSize);
   smallest_size_ = announce_size_ ? std::min(smallest_size_, max_size_) : max_size_;
   announce_size_ = true;
@@ -192,7 +193,7 @@ std::string_view HpackEncoder::Encode(const HeaderBlock& headers) {
   if (const std::string_view known = memory_.FindBlock(headers); !known.empty()) return known;
   block_.clear();
   if (std::exchange(announce_size_, false)) {
-    // The peer emptied its table as far as that, and wants to hear that we did (RFC 7541 4.2).
+    // The peer shrank its table to this size and must see that the encoder did, too (RFC 7541 4.2).
     if (smallest_size_ < max_size_) AppendInteger(smallest_size_, 5, 0x20, block_);
     AppendInteger(max_size_, 5, 0x20, block_);
   }
@@ -210,7 +211,7 @@ void HpackEncoder::EncodeField(std::string_view name, std::string_view value, bo
     AppendInteger(match.index, 7, 0x80, out);
     return;
   }
-  // Deadlines differ from call to call: in the table they would push out what comes again.
+  // Deadlines differ from call to call and would push repeated fields out of the table.
   const bool insert = !never_index && name != "grpc-timeout" &&
                       name.size() + value.size() + kHeaderOverhead <= max_size_ / 4;
   if (insert) {

@@ -30,7 +30,7 @@ TEST(HpackTest, FieldsKeepTheirOrderAndRepetitions) {
 }
 
 TEST(HpackTest, RememberedBlocksNeverSurviveAChangeOfTheTable) {
-  // Few names and values, so that blocks repeat, and a table small enough to push entries out.
+  // Few names and values, so that blocks repeat, and a small table, so that entries are pushed out.
   HpackEncoder encoder;
   encoder.SetTableSize(200);
   HpackDecoder decoder;
@@ -62,7 +62,7 @@ TEST(HpackTest, TooManyFieldsAreRefusedAndTheTableStaysRight) {
 
 TEST(HpackTest, WhatWasTooMuchOnceIsTooMuchAgain) {
   HpackDecoder decoder;
-  std::string block("\x00\x04name\x64", 7);  // a literal that is not put into the table
+  std::string block("\x00\x04name\x64", 7);  // a literal that does not enter the table
   block.append(100, 'v');
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(decoder.Recall(block), nullptr);
@@ -112,7 +112,7 @@ TEST(HpackTest, TellsWhichBlocksChangeTheTable) {
   EXPECT_TRUE(LeavesTableAlone("\x10\x01n\x01v"sv));       // literal, never indexed
   EXPECT_FALSE(LeavesTableAlone("\x82\x40\x01n\x01v"sv));  // literal, indexed
   EXPECT_FALSE(LeavesTableAlone("\x20"sv));                // a new table size
-  EXPECT_FALSE(LeavesTableAlone("\x04\x05/a"sv));          // broken
+  EXPECT_FALSE(LeavesTableAlone("\x04\x05/a"sv));          // malformed
 }
 
 TEST(HeaderBlockTest, CopiesShareUntilOneChanges) {

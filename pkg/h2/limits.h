@@ -7,51 +7,51 @@
 
 namespace resmgr::h2 {
 
-// What bounds the memory of one connection. The windows are what a peer may send before we asked
-// for more. Smaller ones cost more: the peer waits for updates, and replies take turns in pieces
-// instead of passing one after the other; where the connection's is full, some wait long
-// (test/bench). It is several times a stream's, so that a client that does not read some of its
-// replies still gets the others.
+// The memory limits of one connection. The windows are the bytes that a peer may send without a
+// window update. Smaller ones cost more: the peer waits for updates, and replies take turns in
+// pieces instead of passing one after the other; when the connection's window is full, some wait
+// long (test/bench). It is several times a stream's, so that a client that does not read some of
+// its replies still gets the others.
 inline constexpr int32_t kConnectionWindow = 2048 * 1024;
 inline constexpr int32_t kStreamWindow = 256 * 1024;
-// A stream's window while so many streams are not read that nothing of the connection's window is
-// left for the others: small enough that each of kOurMaxConcurrentStreams may have one.
+// A stream's window while unread streams take nearly all of the connection's window: small enough
+// that each of kOurMaxConcurrentStreams may have one.
 inline constexpr int32_t kCrowdedStreamWindow = 16 * 1024;
-// No more DATA is encoded while so much waits for the socket.
+// No more DATA is encoded while this many bytes wait for the socket.
 inline constexpr size_t kOutputHighWater = size_t{256} * 1024;
-// A peer that lets so much wait, which then is answers to its control frames and header blocks, is
-// let go. A client that lets more than kOutputHighWater wait is not read meanwhile.
+// A peer for which more bytes wait (answers to its control frames and header blocks) is
+// disconnected. A client for which more than kOutputHighWater wait is not read meanwhile.
 inline constexpr size_t kOutputLimit = size_t{4} * 1024 * 1024;
 inline constexpr uint32_t kOurMaxFrameSize = 256 * 1024;
 inline constexpr uint32_t kOurMaxConcurrentStreams = 1024;
-// The most bytes of a connection's DATA that its handlers have not consumed.
+// Limit of a connection's DATA bytes that its handlers have not consumed.
 inline constexpr int64_t kMostUnread =
     2 * int64_t{kConnectionWindow} + int64_t{kCrowdedStreamWindow} * kOurMaxConcurrentStreams;
-// Of all that peers make the process hold (Memory). Above it, a connection is read in small pieces,
-// and one of which more than kKeptShare is kept not at all, until others or it have given some up.
+// Limit of all bytes that peers make the process hold (Memory). Above it, a connection is read in
+// small pieces, and one that holds more than kKeptShare is not read, until memory is released.
 inline constexpr size_t kMuchHeld = size_t{64} * 1024 * 1024;
 inline constexpr size_t kKeptShare = size_t{8} * 1024;
-// Frames that are taken from one connection before others get their turn: each may cost us far more
-// than its few bytes cost the peer.
+// Frames that are taken from one connection before others get their turn: each may cost the process
+// far more than its few bytes cost the peer.
 inline constexpr int kFramesPerTurn = 256;
-// Calls that a client may give up in a second, before its connection ends: each costs the runtime,
-// too, which may have started on it.
+// Calls that a client may give up in a second before its connection ends: each also costs the
+// runtime, which may have started on it.
 inline constexpr uint32_t kMostResets = 1000;
 // Settings in one frame; there are six to nine kinds of them.
 inline constexpr size_t kMostSettings = 64;
-// How long a client that is told to open no more streams may take to read that.
+// How long a client that was told to open no more streams may take to read that.
 inline constexpr std::chrono::seconds kDrainPingTimeout{1};
-// How long a client that was told all may take to close its connection.
+// How long a client with all its answers may take to close its connection.
 inline constexpr std::chrono::seconds kLastWordTimeout{1};
-// One header block: far above what gRPC stacks send (8 to 16 KiB by default).
+// Bytes of one header block: far above gRPC stacks' own limits (8 to 16 KiB by default).
 inline constexpr size_t kMaxHeaderBlock = size_t{256} * 1024;
 inline constexpr size_t kHeaderOverhead = 32;  // per field, RFC 9113 section 6.5.2
 inline constexpr size_t kReadBlock = size_t{256} * 1024;
 inline constexpr size_t kScratchBlock = size_t{16} * 1024;
-// A read block is used up to here before a fresh one is taken.
+// A read block with less free space than this is replaced by a fresh one.
 inline constexpr size_t kReadAtLeast = size_t{64} * 1024;
 // Pieces up to this size are copied instead of referenced: most requests then leave in one piece,
-// which the kernel takes for less than several.
+// which costs the kernel less than several.
 inline constexpr size_t kCopyBelow = 8192;
 
 }  // namespace resmgr::h2

@@ -7,9 +7,9 @@
 
 namespace resmgr::h2 {
 
-// The account of all that peers make this process hold: bytes that were read or are to be sent,
-// header fields, and what calls take by themselves. One for the process, since all of that lives on
-// the loop's thread; each thread has its own.
+// Counts all memory that peers make this process hold: bytes that were read or are to be sent,
+// header fields, and the calls' own state. One count per thread, hence one for the process, since
+// all of these live on the loop's thread.
 class Memory {
  public:
   static size_t held() { return held_; }
@@ -17,12 +17,12 @@ class Memory {
   static void Sub(size_t bytes) { held_ -= bytes; }
 
  private:
-  // The check takes a private member with constinit for no member.
+  // clang-tidy does not recognize a constinit variable as a private member.
   // NOLINTNEXTLINE(readability-identifier-naming)
   static inline constinit thread_local size_t held_ = 0;
 };
 
-// A text in that account, which takes no memory while it is empty.
+// A text that Memory counts; it takes no memory while it is empty.
 class HeldText {
  public:
   HeldText() = default;
@@ -43,7 +43,7 @@ class HeldText {
   size_t size() const { return text_.size(); }
 
  private:
-  // What fits into the object itself is part of that.
+  // A text that fits into the object itself takes no further memory.
   void Count() {
     const size_t now = text_.capacity() < sizeof(std::string) ? 0 : text_.capacity();
     Memory::Add(now);

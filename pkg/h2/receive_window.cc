@@ -8,10 +8,10 @@ namespace resmgr::h2 {
 
 namespace {
 
-// A handler that reads consumes something within this time.
+// A handler that is reading consumes something within this time.
 constexpr std::chrono::milliseconds kStallTime{20};
 constexpr size_t kGiveBack = static_cast<size_t>(kConnectionWindow) / 2;
-// While the window is nearly shut, so that what was taken is never what is missing.
+// The threshold while the window is nearly shut, so that it is not kept shut by consumed bytes.
 constexpr size_t kGiveBackEarly = static_cast<size_t>(kStreamWindow) / 2;
 constexpr int64_t kGrant = kConnectionWindow / 2;
 
@@ -32,7 +32,7 @@ void ReceiveWindow::GiveBack() {
   gave_back_ = true;
   if (crowded_ && unread() < kConnectionWindow / 4) SetCrowded(false);
   if (!crowded_ && granted_ > kConnectionWindow) {
-    // What was granted for a crowd is kept instead.
+    // Reduces the extra grant of a crowded time instead of giving these bytes back.
     const int64_t kept = std::min(granted_ - kConnectionWindow, static_cast<int64_t>(consumed_));
     granted_ -= kept;
     consumed_ -= static_cast<size_t>(kept);
@@ -45,8 +45,8 @@ void ReceiveWindow::GiveBack() {
 
 [[gnu::cold]] Status ReceiveWindow::OnLittleLeft() {
   if (left_ < 0) return InvalidArgument("more DATA than the connection's window");
-  // Consumed while the window was wide. If no handler consumes any more, nothing else gives it
-  // back.
+  // These bytes were consumed while the window was wide. If no handler consumes any more, no other
+  // call gives them back.
   if (consumed_ >= kGiveBackEarly) GiveBack();
   if (crowded_) {
     GrantMore();
@@ -62,7 +62,7 @@ void ReceiveWindow::WatchForStall() {
     const FlushQueue::Scope scope(flushes_);
     stall_watch_.reset();
     if (left_ >= kStreamWindow) return;
-    // Without more DATA nothing would look again.
+    // Without further DATA nothing else would check again.
     gave_back_ ? WatchForStall() : SetCrowded(true);
   });
 }

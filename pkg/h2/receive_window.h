@@ -12,48 +12,48 @@
 
 namespace resmgr::h2 {
 
-// What the peer of a connection may send on all of its streams together (flow control, RFC 9113
-// section 5.2). It grows by what the handlers give back. Streams that are not read keep their share
-// of it. When these shares take nearly all of it and nothing is given back for a while, the
-// connection is crowded: all streams get smaller windows by a SETTINGS frame, and once the peer has
-// confirmed them, the connection's grows as far as the unread streams need, so that the others go
-// on. What handlers have not consumed stays below kMostUnread. Loop's thread only.
+// The window for a peer's DATA on all of its streams together (flow control, RFC 9113 section 5.2).
+// It grows by the bytes that the handlers give back; streams that are not read keep their share of
+// it. When these shares take nearly all of it and nothing is given back for a while, the connection
+// is crowded: all streams get smaller windows by a SETTINGS frame, and once the peer has confirmed
+// them, the connection's window grows as far as the unread streams need, so that the others go on.
+// Unconsumed bytes stay below kMostUnread. Loop's thread only.
 class ReceiveWindow {
  public:
-  // How the peer is told.
+  // Sends the window's changes to the peer.
   class Teller {
    public:
-    // The connection's window grows by so many bytes.
+    // The connection's window grows by `count` bytes.
     virtual void TellWindow(size_t count) = 0;
-    // The window of each stream is of this size from now on; the peer's confirmation of this
-    // SETTINGS frame is to be told to OnSettingsConfirmed.
+    // Every stream's window has this size from now on; OnSettingsConfirmed must be called at the
+    // peer's confirmation of this SETTINGS frame.
     virtual void TellStreamWindow(int32_t size) = 0;
 
    protected:
     ~Teller() = default;
   };
 
-  // All outlive the window.
+  // All arguments outlive the window.
   ReceiveWindow(EventLoop& loop, FlushQueue& flushes, Teller& teller)
       : loop_(loop), flushes_(flushes), teller_(teller) {}
 
-  // After the first SETTINGS frame was sent: makes the window as large as kConnectionWindow.
+  // Called after the first SETTINGS frame was sent: raises the window to kConnectionWindow.
   void Open();
-  // A DATA frame of this length begins. InvalidArgument: the peer was not allowed so much.
+  // Takes a DATA frame of this length. kInvalidArgument: it exceeds the window.
   Status Take(uint32_t length) {
     left_ -= length;
     return left_ < kStreamWindow ? OnLittleLeft() : OkStatus();
   }
-  // So many bytes that were taken are not held any more.
+  // Notes that `count` of the taken bytes are not held any more.
   void Consume(size_t count);
-  // The peer has confirmed a SETTINGS frame.
+  // Called when the peer has confirmed a SETTINGS frame.
   void OnSettingsConfirmed();
-  // The connection is over: nothing is told any more.
+  // Called when the connection is over: nothing is sent any more.
   void Close() { stall_watch_.reset(); }
 
   // Bytes that were taken and not consumed.
   int64_t unread() const { return granted_ - left_ - static_cast<int64_t>(consumed_); }
-  // Of each stream, as the peer was told last.
+  // The window of each stream that the peer was told last.
   int32_t stream_window() const { return crowded_ ? kCrowdedStreamWindow : kStreamWindow; }
 
  private:
@@ -66,12 +66,12 @@ class ReceiveWindow {
   EventLoop& loop_;
   FlushQueue& flushes_;
   Teller& teller_;
-  int64_t left_ = kDefaultWindow;        // what the peer may send
-  int64_t granted_ = kConnectionWindow;  // of that, unread and consumed bytes together
-  size_t consumed_ = 0;                  // and not given back yet
+  int64_t left_ = kDefaultWindow;        // bytes that the peer may send
+  int64_t granted_ = kConnectionWindow;  // size of the window, unread and consumed bytes included
+  size_t consumed_ = 0;                  // consumed bytes that were not given back yet
   int unconfirmed_settings_ = 0;
   bool crowded_ = false;    // streams have small windows
-  bool gave_back_ = false;  // since the watch for a stall began
+  bool gave_back_ = false;  // something was given back since the watch for a stall began
   EventLoop::HandlePtr stall_watch_;
 };
 

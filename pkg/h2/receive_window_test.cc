@@ -37,7 +37,7 @@ class ReceiveWindowTest : public testing::Test, public ReceiveWindow::Teller {
   }
   void TellStreamWindow(int32_t size) override { stream_windows_.push_back(size); }
 
-  // As far as the window goes.
+  // Takes `count` bytes as the window allows them.
   void Take(size_t count) {
     ASSERT_LE(count, allowed_);
     allowed_ -= count;
@@ -50,7 +50,7 @@ class ReceiveWindowTest : public testing::Test, public ReceiveWindow::Teller {
 
   EventLoop loop_;
   FlushQueue flushes_{loop_};
-  size_t allowed_ = static_cast<size_t>(kDefaultWindow);  // what the peer may send
+  size_t allowed_ = static_cast<size_t>(kDefaultWindow);  // bytes that the peer may send
   std::vector<size_t> told_;
   std::vector<int32_t> stream_windows_;
   ReceiveWindow window_{loop_, flushes_, *this};
@@ -106,7 +106,7 @@ TEST_F(ReceiveWindowTest, AStallMakesRoomOnceStreamsHaveSmallWindows) {
 
 TEST_F(ReceiveWindowTest, HandlersThatConsumeAreNoStall) {
   ASSERT_NO_FATAL_FAILURE(TakeAll());
-  // More often than the watch for a stall looks.
+  // More frequent than the watch for a stall.
   const auto consumes = loop_.Every(milliseconds(2), [this] {
     window_.Consume(kStream / 2);
     Take(allowed_);

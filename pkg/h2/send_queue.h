@@ -5,7 +5,7 @@
 
 namespace resmgr::h2 {
 
-// The streams that have something to send, in turn. Each is in it at most once.
+// The streams that have something to send, in turn. Each is queued at most once.
 class SendQueue {
  public:
   bool empty() const { return first_ == nullptr; }
@@ -22,7 +22,7 @@ class SendQueue {
     last_ = &stream;
   }
 
-  // Not when empty.
+  // The queue must not be empty.
   Stream& Pop() {
     Stream& stream = *first_;
     first_ = stream.next_to_send_;

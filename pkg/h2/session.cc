@@ -24,7 +24,7 @@ Session::Session(EventLoop& loop, FlushQueue& flushes, UniqueFd socket, Role rol
       reader_(*this, server_),
       receive_window_(loop, flushes, *this),
       watched_(EventLoop::kReadable) {
-  if (!server_) last_id_ = -1;  // ours are 1, 3, 5, ...
+  if (!server_) last_id_ = -1;  // a client's streams are 1, 3, 5, ...
   watch_ = loop.Watch(socket_.get(), watched_, [this](int events) { OnSocket(events); });
   SendPreface(role);
 }
@@ -49,7 +49,7 @@ void Session::OnSocket(int events) {
   }
 }
 
-// While much is held, a read costs no more than a small block.
+// While much memory is held, a read takes a small block only.
 void Session::ChooseReadBlock() {
   const bool much = Memory::held() > kMuchHeld;
   const size_t least = much ? kScratchBlock / 4 : kReadAtLeast;
@@ -60,8 +60,8 @@ void Session::ChooseReadBlock() {
   read_block_ = Block::New(much ? kScratchBlock : kReadBlock);
 }
 
-// Back to the other sessions, unless something still lies in it: the next read takes the one that
-// was used last, which is in the processor's cache.
+// Returns the block to the other sessions unless it has unread input: the next read takes the block
+// that was used last, which is in the processor's cache.
 void Session::DropReadBlock() {
   if (read_block_ == nullptr || read_block_->shared() || !input_.empty()) return;
   read_block_->Unref();
@@ -113,14 +113,14 @@ void Session::TakeFrames() {
   if (!due_.empty() || AllDone()) MarkDirty();
 }
 
-// Bytes that this connection holds. What a runtime does not take is not among them: it may wait for
-// us to read before it reads.
+// Bytes that this connection holds. Bytes that a runtime does not take are left out, since it may
+// wait for a read here before it reads.
 size_t Session::kept() const {
   return static_cast<size_t>(std::max<int64_t>(unread(), 0)) + reader_.held() +
          header_block_.size() + (server_ ? out_.size() : 0);
 }
 
-// Whether the process has memory for more. Otherwise those are not read that have much of it.
+// Whether this session may read: when memory is short, sessions that hold much pause.
 bool Session::HasRoom() {
   if (Memory::held() <= kMuchHeld || kept() <= kKeptShare) [[likely]]
     return true;
@@ -155,7 +155,8 @@ void Session::Flush() {
 
 namespace {
 
-// Offers the bytes to the socket in one system call: its result, and how many bytes it was given.
+// Sends the slices in one system call; returns its result, and the number of bytes that it was
+// given.
 std::pair<ssize_t, size_t> Offer(int socket, std::span<const Slice> slices) {
   if (slices.size() == 1) {
     const Slice& only = slices.front();
@@ -204,8 +205,8 @@ void Session::Write() {
 
 void Session::WatchOutput() {
   const bool waits = !out_.empty();
-  // A client that does not take its answers gets no more of them by asking. A runtime is read on:
-  // it may wait for that before it reads us.
+  // A client that does not take its answers is not read. A runtime is read on, since it may wait
+  // for that before it reads.
   if (const bool throttled = server_ && out_.size() > kOutputHighWater; throttled != throttled_) {
     throttled_ = throttled;
     UpdateReading();
@@ -278,7 +279,7 @@ void Session::StartWaiting() {
   while (!waiting_.empty() && by_id_.size() < max_streams_ && !going_away_ && !failed_) {
     const auto [stream, headers] = std::move(waiting_.front());
     waiting_.pop_front();
-    // A caller that gave it up meanwhile has no use for it, and could not reset it any more.
+    // A stream that was given up meanwhile needs no start, and could not be reset any more.
     if (!stream->reset_) StartStream(*stream, headers);
   }
 }
@@ -345,7 +346,7 @@ void Session::CloseSoon(Stream& stream, uint32_t error_code) {
 }
 
 void Session::CloseDue() {
-  // By index, since closing one may make others due.
+  // By index, since closing a stream may add others.
   // NOLINTNEXTLINE(modernize-loop-convert)
   for (size_t i = 0; i < due_.size(); ++i) {
     const auto [stream, code] = due_[i];

@@ -27,32 +27,31 @@
 
 namespace resmgr::h2 {
 
-// One HTTP/2 connection (RFC 9113, with prior knowledge as in section 3.3, which is how gRPC
-// connects) over a connected socket, either side of it. Frames are ours, header blocks are decoded
-// by libnghttp2 (pkg/adr/0002-http2.md). Memory is bounded: a peer can make us hold at most
-// limits.h's kMostUnread plus kOutputLimit. So is the time that it takes before others get their
-// turn (kFramesPerTurn).
+// One HTTP/2 connection (RFC 9113, with prior knowledge as in section 3.3, as gRPC connects) over a
+// connected socket, either side of it. Frames are handled here, header blocks are decoded by
+// libnghttp2 (pkg/adr/0002-http2.md). Memory is bounded by kMostUnread plus kOutputLimit
+// (limits.h), and time before others get their turn by kFramesPerTurn.
 class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
  public:
   enum class Role { kServer, kClient };
 
-  // What happens to the connection as a whole.
+  // Gets the events of the connection as a whole.
   class Owner {
    public:
     virtual ~Owner() = default;
-    // A server's session: a new request. The callee keeps the stream and gives it a handler, or
+    // A new request at a server's session. The callee keeps the stream and gives it a handler, or
     // drops it to refuse.
     virtual void OnRequest(std::unique_ptr<Stream> stream, const HeaderBlock& headers,
                            bool end) = 0;
-    // The first bytes of the peer were valid HTTP/2.
+    // The peer's first bytes were valid HTTP/2.
     virtual void OnEstablished() {}
-    // The peer takes no new streams; those that it still serves go on.
+    // The peer takes no new streams; open ones go on.
     virtual void OnGoAway() {}
-    // The peer does not take what is sent, so that it waits here (`waits`), or takes it again.
-    // The owner should stop reading the source of this data meanwhile: that is the back-pressure.
+    // The peer does not take the sent bytes, so that they wait (`waits`), or takes them again. The
+    // owner should stop reading their source meanwhile, which is the back-pressure.
     virtual void OnOutputWaits(bool waits) { static_cast<void>(waits); }
     // The connection is over; every stream got its OnClose before. The session must be destroyed
-    // later, not in here.
+    // later, not within this call.
     virtual void OnDisconnect(const Status& reason) = 0;
   };
 
@@ -61,47 +60,48 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // A client's session: sends a request. Null when the session takes none any more.
+  // Sends a request over a client's session. Null when the session takes none any more.
   std::unique_ptr<Stream> OpenStream(const HeaderBlock& headers, bool end, StreamHandler& handler);
 
-  // Tells the peer to open no further streams; those that are open go on. After them the connection
-  // ends: that of a client when the client has closed it, at the latest after kLastWordTimeout.
-  // Requests that are on their way meanwhile are not looked at; the client may send them again.
+  // Tells the peer to open no further streams; open ones go on. After them the connection ends: a
+  // server's session waits for the client to close it, but at most kLastWordTimeout. Requests that
+  // arrive meanwhile are ignored; the client may send them again.
   void GoAway();
-  // The same without losing those (RFC 9113 section 6.8), for a server's session: tells the client
-  // to open no further streams, and serves what comes until it has read that, which its answer to a
-  // PING tells, or for kDrainPingTimeout. Then GoAway().
+  // GoAway for a server's session without losing requests on their way (RFC 9113 section 6.8):
+  // tells the client to open no further streams, and serves new ones until the client has read
+  // that, which its answer to a PING shows, or for kDrainPingTimeout. Then GoAway().
   void Drain();
-  // Streams that are not closed.
+  // Number of streams that are not closed.
   int open_streams() const { return open_streams_; }
   bool connected() const { return !failed_; }
-  // As OnOutputWaits told last.
+  // The last argument of OnOutputWaits.
   bool output_waits() const { return (watched_ & EventLoop::kWritable) != 0; }
 
-  // Whether what the peer sends is read or stays in the socket, which stops the peer before long.
+  // Whether the peer's bytes are read or stay in the socket, which stops the peer before long.
   void SetReading(bool reading);
   // Bytes of the peer's DATA that the handlers have not consumed yet.
   int64_t unread() const { return receive_window_.unread() - data_left_; }
 
-  // Counts the connection's bytes there from now on. It must outlive this.
+  // Counts the connection's bytes in `traffic` from now on, which must outlive this object.
   void CountBytes(Traffic& traffic) { traffic_ = &traffic; }
 
-  // Encodes and writes what is pending. FlushQueue calls it.
+  // Encodes and writes pending frames. FlushQueue calls it.
   void Flush();
 
  private:
   friend class Stream;
   friend class FlushQueue;
 
-  // session_end.cc: the end of a connection that is in use
+  // Functions in session_end.cc: the end of a connection that is in use.
   void SendGoAway(int32_t last_stream, ErrorCode code);
   void OnPingAck(std::string_view payload);
   void Abort(ErrorCode code, const Status& reason);
   bool AllDone() const;
-  // After all is done: a client's connection stays until the client closes it, for a short time.
+  // Ends the connection when all is done; a client's stays open for a short time until the client
+  // closes it.
   void End();
 
-  // session.cc: socket, life of the connection and of its streams
+  // Functions in session.cc: the socket, the life of the connection and of its streams.
   void OnSocket(int events);
   size_t kept() const;
   void ChooseReadBlock();
@@ -120,20 +120,19 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   }
   Stream* AnyOpen() const;
   void CloseAll();
-  // Takes an open stream out of everything that is for open ones. A request that waits for its
-  // place gets it.
+  // Removes an open stream from the lists of open ones. A waiting request gets its place.
   void Forget(Stream& stream);
   void LinkClosed(Stream& stream);
   void UnlinkClosed(Stream& stream);
   void CloseStream(Stream& stream, uint32_t error_code, bool connection_lost);
-  // Closes it after the current event, with OnClose.
+  // Closes the stream after the current event, with OnClose.
   void CloseSoon(Stream& stream, uint32_t error_code);
   void CloseDue();
   void StartStream(Stream& stream, const HeaderBlock& headers);
   void StartWaiting();
 
-  // session_send.cc: frames that leave
-  // Returns where its header lies until it has been written to the socket.
+  // Functions in session_send.cc: frames that leave. SendFrame returns the place of the frame's
+  // header, valid until it has been written to the socket.
   uint8_t* SendFrame(FrameType type, uint8_t flags, int32_t stream, std::string_view payload);
   void SendPreface(Role role);
   void SendHeaderBlock(const HeaderBlock& headers, int32_t stream, bool end);
@@ -147,19 +146,19 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   void OnEndSent(Stream& stream);
   void Ready(Stream& stream);
   void ReadyAll();
-  // What the peer lets us send on it.
+  // Bytes that the peer allows on the stream.
   int64_t WindowOf(const Stream& stream) const {
     return stream.send_window_ + initial_send_window_;
   }
 
-  // session_windows.cc: what the peer may send
+  // Functions in session_windows.cc: the windows for the peer's DATA.
   void Consume(Stream& stream, size_t count);
   void ConsumeStream(Stream& stream, size_t count);
   void GiveBack(Stream& stream);
   void TellWindow(size_t count) override;
   void TellStreamWindow(int32_t size) override;
 
-  // session_receive.cc: frames that arrive
+  // Functions in session_receive.cc: frames that arrive.
   Status OnFrame(const FrameHeader& header, std::string_view payload) override;
   Status OnData(const FrameHeader& header, const Slice& bytes, bool begins, bool ends) override;
   Status BeginData(const FrameHeader& header);
@@ -178,7 +177,7 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   Status OnWindowUpdate(const FrameHeader& header, std::string_view payload);
   void OnGoAwayFrame(std::string_view payload);
   void OnPeerEnd(Stream& stream, const HeaderBlock& trailers);
-  // An open stream that was not reset.
+  // An open stream that was not reset, else null.
   Stream* Find(int32_t id) const {
     Stream* stream = by_id_.Find(id);
     return stream == nullptr || stream->reset_ ? nullptr : stream;
@@ -192,43 +191,44 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   const bool server_;
   bool established_ = false;
   bool failed_ = false;
-  // Nothing more is sent: the peer reads no more, or all was said. What it sends is still read.
+  // Nothing more is sent: the peer does not read any more, or the last frame was sent. Its bytes
+  // are still read.
   bool write_broken_ = false;
-  bool blocked_ = false;  // the socket is full until it becomes writable
-  bool dirty_ = false;    // in flushes_
+  bool blocked_ = false;  // the socket is full, until it becomes writable
+  bool dirty_ = false;    // this session is in flushes_
   bool going_away_ = false;
-  EventLoop::HandlePtr drain_limit_;  // while Drain waits for the answer to its PING
-  EventLoop::HandlePtr last_word_;    // since all was said to a client
-  // Why the socket is not read: the owner wants it so; the peer does not take our answers; the
+  EventLoop::HandlePtr drain_limit_;  // set while Drain waits for the answer to its PING
+  EventLoop::HandlePtr last_word_;    // set once a client has all its answers
+  // Reasons for not reading the socket: the owner's wish; the peer does not take its answers; the
   // process has no room.
   bool reading_off_ = false;
   bool throttled_ = false;
   bool no_room_ = false;
   Session* next_dirty_ = nullptr;
 
-  // The open streams but for those in waiting_.
+  // The open streams except those in waiting_.
   StreamTable by_id_;
-  Stream* closed_ = nullptr;  // but with bytes that their handlers still owe Consume
+  Stream* closed_ = nullptr;  // closed streams whose handlers still owe Consume
   int open_streams_ = 0;
-  std::vector<std::pair<Stream*, uint32_t>> due_;  // to be closed after this event
-  int32_t last_id_ = 0;  // the highest that the peer opened, or the last that we did
+  std::vector<std::pair<Stream*, uint32_t>> due_;  // streams to be closed after this event
+  int32_t last_id_ = 0;  // the highest id that the peer opened, or this side's last one
 
-  // Receiving.
+  // State of receiving.
   FrameReader reader_;
   HpackDecoder decoder_;
-  Block* read_block_ = nullptr;  // none while nothing of it is used
+  Block* read_block_ = nullptr;  // null while none of its bytes are used
   size_t read_used_ = 0;
-  std::string_view input_;      // of it: read, but not looked at
-  EventLoop::HandlePtr go_on_;  // while there is such input
+  std::string_view input_;      // bytes in it that were read but not processed
+  EventLoop::HandlePtr go_on_;  // set while there is such input
   ReceiveWindow receive_window_;
-  Stream* data_stream_ = nullptr;  // of the DATA frame that is arriving
-  uint32_t data_left_ = 0;         // of its length, still to come
-  HeldText header_block_;          // until its last CONTINUATION
+  Stream* data_stream_ = nullptr;  // the stream of the arriving DATA frame
+  uint32_t data_left_ = 0;         // bytes of that frame still to come
+  HeldText header_block_;          // kept until the last CONTINUATION
   FrameHeader header_frame_;
   bool in_headers_ = false;
   RateLimit resets_{kMostResets, std::chrono::seconds(1)};
 
-  // Sending.
+  // State of sending.
   HpackEncoder encoder_;
   SendQueue ready_;
   std::deque<std::pair<Stream*, HeaderBlock>>
@@ -239,13 +239,13 @@ class Session final : private FrameReader::Sink, private ReceiveWindow::Teller {
   uint32_t max_frame_size_ = kDefaultMaxFrameSize;
   uint32_t max_streams_ = 0x7fffffff;
   SliceQueue out_;
-  // The last frame in out_, while it is a stream's DATA: where its flags are.
+  // The stream of the last frame in out_ while that is DATA, and the place of the frame's flags.
   const Stream* last_data_ = nullptr;
   uint8_t* last_flags_ = nullptr;
   Scratch scratch_;
   int watched_ = 0;
   EventLoop::HandlePtr watch_;
-  Traffic* traffic_ = nullptr;  // where bytes are counted
+  Traffic* traffic_ = nullptr;  // counts the connection's bytes
 };
 
 }  // namespace resmgr::h2

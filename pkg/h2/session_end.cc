@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a connection ends while its peer still uses it.
+// The end of a connection that its peer still uses.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,9 +12,9 @@
 namespace resmgr::h2 {
 namespace {
 
-// Tells our PING from those of others.
+// Distinguishes this PING from others.
 constexpr std::string_view kDrainPing = "draining";
-// "Open no more streams; which of them are served is told later" (RFC 9113 section 6.8).
+// Allows every stream for now; a second GOAWAY names the last one served (RFC 9113 section 6.8).
 constexpr int32_t kAnyStream = 0x7fffffff;
 
 }  // namespace
@@ -44,8 +44,8 @@ void Session::Drain() {
   });
 }
 
-// Frames come in order: a peer that answers has read the first GOAWAY, and what it opened before
-// that is here.
+// Frames come in order: a peer that answers has read the first GOAWAY, and the streams that it
+// opened before have arrived.
 void Session::OnPingAck(std::string_view payload) {
   if (drain_limit_ != nullptr && payload == kDrainPing) GoAway();
 }
@@ -62,7 +62,7 @@ bool Session::AllDone() const {
 }
 
 // A peer that writes to a closed socket drops the answers that it has not read yet (gRPC C++ ends
-// the calls with "Broken pipe"): a client closes first, when it has read to the end.
+// the calls with "Broken pipe"), so a client closes first, when it has read to the end.
 void Session::End() {
   if (last_word_ != nullptr) return;
   if (!server_ || write_broken_ || ::shutdown(socket_.get(), SHUT_WR) != 0) {

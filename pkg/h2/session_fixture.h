@@ -21,10 +21,11 @@
 #include "pkg/h2/session.h"
 #include "test/support/wait.h"
 
-// What tests of sessions share: two ends of a connection in one process, or one end and frames.
+// Helpers for tests of sessions: two ends of a connection in one process, or one end and raw
+// frames.
 namespace resmgr::h2 {
 
-// Collects what happens on a stream; consumes data unless told otherwise.
+// Collects the events of a stream; consumes data unless told otherwise.
 class Recorder : public StreamHandler {
  public:
   void OnHeaders(Stream&, const HeaderBlock& headers, bool end) override {
@@ -88,7 +89,7 @@ class End : public Session::Owner {
   std::function<void(Recorder&)> on_request;
   Status disconnect;
   bool going_away = false;
-  std::vector<bool> output_waits;  // as it was told
+  std::vector<bool> output_waits;  // arguments of OnOutputWaits
   std::unique_ptr<Session> session;
 };
 
@@ -141,7 +142,7 @@ class SessionTest : public testing::Test {
   std::unique_ptr<End> client_;
 };
 
-// A session and, at its other end, frames.
+// A session; the test writes and reads frames at its other end.
 class FramesTest : public SessionTest {
  protected:
   explicit FramesTest(Session::Role role = Session::Role::kClient) {
@@ -163,13 +164,13 @@ class FramesTest : public SessionTest {
     ASSERT_EQ(::send(peer_.get(), frame.data(), frame.size(), 0),
               static_cast<ssize_t>(frame.size()));
   }
-  // Streams beyond one have to wait.
+  // Further streams have to wait.
   void AllowOneStream() {
     Send(FrameType::kSettings, 0, 0, std::string_view("\0\3\0\0\0\1", 6));
-    RunUntil([&] { return Count(FrameType::kSettings) == 2; });  // its own and an acknowledgement
+    RunUntil([&] { return Count(FrameType::kSettings) == 2; });  // its own and an ACK
   }
 
-  // All that came so far; of one type.
+  // All frames so far; the second form filters by type.
   std::vector<FrameHeader> Frames() {
     char bytes[4096];
     ssize_t count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one peer may cost others: streams that it does not read, and frames by the thousand.
+// The cost of one peer for others: streams that it does not read, and floods of frames.
 #include <cstdint>
 #include <list>
 #include <random>
@@ -17,13 +17,13 @@
 namespace resmgr::h2 {
 namespace {
 
-// A server that answers each request with this many bytes.
+// A server that answers each request with `size` bytes.
 class UnreadTest : public SessionTest {
  protected:
   static constexpr size_t kReply = size_t{1} << 20;
 
   void AnswerWith(size_t size) {
-    // Of the same memory for all, which is not what is tested here.
+    // All answers share their memory, which is not under test here.
     server_->on_request = [size,
                            piece = Slice::Copy(std::string(kPiece, 'x'))](Recorder& recorder) {
       recorder.stream->SendHeaders(Answer(), false);
@@ -32,7 +32,7 @@ class UnreadTest : public SessionTest {
       recorder.stream->SendEnd(Trailers());
     };
   }
-  // The client does not take its reply.
+  // Opens a stream whose reply the client does not read.
   Recorder& OpenUnread() {
     Recorder& call = OpenRead();
     call.consume = false;
@@ -43,7 +43,7 @@ class UnreadTest : public SessionTest {
     call.stream = client_->session->OpenStream(Request("/a/b"), true, call);
     return call;
   }
-  // The client takes what it had left unread, and the rest of these replies.
+  // Reads all unread replies to their end.
   void ReadAll() {
     loop_.Post([this] {
       const FlushQueue::Scope scope(flushes_);
@@ -72,7 +72,7 @@ TEST_F(UnreadTest, UnreadStreamsDoNotStopOthers) {
     RunUntil([&] { return ninth.closed; });
     EXPECT_EQ(ninth.received, kReply);
   }
-  // And these are complete as soon as they are read.
+  // The unread replies are complete once they are read.
   ReadAll();
   for (const Recorder& call : calls_)
     EXPECT_EQ(call.received, kReply);
@@ -87,7 +87,8 @@ TEST_F(UnreadTest, ConsumedBytesAreGivenBackWhenTheWindowShuts) {
   for (int i = 0; i < 4; ++i)
     OpenUnread();
   RunUntil([&] { return Unread() >= kWindow / 2; });
-  // Less than half of the connection's window, and its end leaves more than a stream's.
+  // Less than half of the connection's window, so nothing is given back yet; more than a stream's
+  // window is left after it.
   AnswerWith(11 * kPiece);
   Recorder& read = OpenRead();
   RunUntil([&] { return read.closed; });
@@ -134,7 +135,7 @@ TEST_F(UnreadTest, AThousandOfThemAreBounded) {
   EXPECT_GT(Unread(), kStreams * 1024);
 }
 
-// What was taken of a stream is given back before its window becomes a small one.
+// A stream's consumed bytes are given back before its window becomes a small one.
 TEST_F(UnreadTest, StreamsThatAreReadSlowlyGoOnWhenOthersAreNot) {
   AnswerWith(kReply);
   Recorder& slow = OpenUnread();
@@ -155,7 +156,7 @@ TEST_F(UnreadTest, SessionsWithMuchUnreadWaitWhileTheProcessHasNoRoom) {
   AnswerWith(kReply);
   Recorder& unread = OpenUnread();
   RunUntil([&] { return unread.received == static_cast<size_t>(kStreamWindow); });
-  // It is not used, so it costs nothing.
+  // The block is never filled, so it costs nothing.
   Block* const others = Block::New(kMuchHeld);
   Recorder& late = OpenRead();
   RunUntil([&] { return server_->recorders.size() == 2 && server_->session->output_waits(); });
@@ -182,7 +183,7 @@ TEST_F(UnreadTest, SessionsThatConsumeGoOnWithoutRoom) {
   others->Unref();
 }
 
-// Turns that the loop takes until all is answered.
+// Counts the turns that the loop takes until all frames are answered.
 class FloodTest : public FramesTest {
  protected:
   int TurnsUntil(const std::function<bool()>& condition) {
@@ -243,7 +244,7 @@ TEST_F(FloodTest, TheInitialWindowCountsForOpenStreams) {
   call.stream = end_->session->OpenStream(Request("/a/b"), false, call);
   call.stream->SendData(Slice::Copy(std::string(100, 'x')));
   RunUntil([&] { return call.sent == 10; });
-  // Less than it has sent already, then as much again, then a little more.
+  // Windows of less than was sent, and of as much; larger ones follow.
   for (const char window : {'\x05', '\x0a'}) {
     Send(FrameType::kSettings, 0, 0, std::string("\0\4\0\0\0", 5) + window);
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames that arrive. An error that is returned here ends the connection; an error of one
-// stream resets it.
+// The frames that arrive. A returned error ends the connection; an error of one stream resets it.
 #include <algorithm>
 #include <utility>
 
@@ -8,8 +7,8 @@
 
 namespace resmgr::h2 {
 
-// It was not opened yet (idle, RFC 9113 section 5.1). Frames on such streams are errors; on closed
-// ones they are late and ignored.
+// Whether the stream was not opened yet (idle, RFC 9113 section 5.1). Frames on such streams are
+// errors; on closed ones they are late and ignored.
 bool Session::IsIdle(int32_t id) const {
   const bool of_the_client = id % 2 == 1;
   return !of_the_client || id > last_id_;
@@ -18,7 +17,7 @@ bool Session::IsIdle(int32_t id) const {
 Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
   if (failed_) return OkStatus();
   if (in_headers_ != (header.type == FrameType::kContinuation)) {
-    return InvalidArgument("a header block that is not in one piece");
+    return InvalidArgument("another frame within a header block");
   }
   if (!established_ && header.type != FrameType::kSettings) {
     return InvalidArgument("the peer's first frame is not SETTINGS");
@@ -28,7 +27,7 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
   return OnRareFrame(header, payload);
 }
 
-// Apart, so that the frames of every call need not jump over it.
+// Not inlined, so that the frames of every call need not jump over it.
 [[gnu::noinline]] Status Session::OnRareFrame(const FrameHeader& header, std::string_view payload) {
   switch (header.type) {
     case FrameType::kContinuation:
@@ -38,7 +37,7 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
     case FrameType::kRstStream:
       return OnReset(header, payload);
     case FrameType::kPing:
-      if (payload.size() != 8 || header.stream != 0) return InvalidArgument("bad PING");
+      if (payload.size() != 8 || header.stream != 0) return InvalidArgument("malformed PING frame");
       if (header.Has(kFlagAck)) {
         OnPingAck(payload);
       } else {
@@ -46,11 +45,12 @@ Status Session::OnFrame(const FrameHeader& header, std::string_view payload) {
       }
       return OkStatus();
     case FrameType::kGoAway:
-      if (payload.size() < 8 || header.stream != 0) return InvalidArgument("bad GOAWAY");
+      if (payload.size() < 8 || header.stream != 0)
+        return InvalidArgument("malformed GOAWAY frame");
       OnGoAwayFrame(payload);
       return OkStatus();
     case FrameType::kPushPromise:
-      return InvalidArgument("PUSH_PROMISE is off");
+      return InvalidArgument("PUSH_PROMISE is not enabled");
     case FrameType::kHeaders:
     case FrameType::kWindowUpdate:
     case FrameType::kPriority:
@@ -75,7 +75,7 @@ Status Session::OnData(const FrameHeader& header, const Slice& bytes, bool begin
   }
   if (!ends || failed_) return OkStatus();
   Stream* stream = std::exchange(data_stream_, nullptr);
-  // What is left of the length is padding.
+  // The rest of the length is padding.
   if (data_left_ > 0) {
     const uint32_t padding = std::exchange(data_left_, 0);
     receive_window_.Consume(padding);
@@ -89,7 +89,7 @@ Status Session::OnData(const FrameHeader& header, const Slice& bytes, bool begin
 
 inline Status Session::BeginData(const FrameHeader& header) {
   if (in_headers_ || !established_ || header.stream == 0 || IsIdle(header.stream)) {
-    return InvalidArgument("DATA where it cannot be");
+    return InvalidArgument("unexpected DATA frame");
   }
   RESMGR_RETURN_IF_ERROR(receive_window_.Take(header.length));
   data_left_ = header.length;
@@ -112,16 +112,17 @@ void Session::OnPeerEnd(Stream& stream, const HeaderBlock& trailers) {
 Status Session::OnHeadersFrame(const FrameHeader& header, std::string_view payload) {
   size_t padding = 0;
   if (header.Has(kFlagPadded)) {
-    if (payload.empty()) return InvalidArgument("bad HEADERS");
+    if (payload.empty()) return InvalidArgument("malformed HEADERS frame");
     padding = Octets(payload)[0];
     payload.remove_prefix(1);
   }
   if (header.Has(kFlagPriority)) {
     constexpr size_t kPrioritySize = 5;
-    if (payload.size() < kPrioritySize) return InvalidArgument("bad HEADERS");
+    if (payload.size() < kPrioritySize) return InvalidArgument("malformed HEADERS frame");
     payload.remove_prefix(kPrioritySize);
   }
-  if (padding > payload.size() || header.stream == 0) return InvalidArgument("bad HEADERS");
+  if (padding > payload.size() || header.stream == 0)
+    return InvalidArgument("malformed HEADERS frame");
   payload.remove_suffix(padding);
   if (header.Has(kFlagEndHeaders)) {
     return OnHeaderBlock(header.stream, header.Has(kFlagEndStream), payload);
@@ -133,13 +134,15 @@ Status Session::OnHeadersFrame(const FrameHeader& header, std::string_view paylo
 }
 
 Status Session::OnContinuation(const FrameHeader& header, std::string_view payload) {
-  if (header.stream != header_frame_.stream) return InvalidArgument("bad CONTINUATION");
-  // Compressed, a block of the largest size is smaller than this.
+  if (header.stream != header_frame_.stream)
+    return InvalidArgument("CONTINUATION frame of another stream");
+  // A block of the largest size is smaller than this when compressed.
   if (header_block_.size() + payload.size() > kMaxHeaderBlock) {
     return InvalidArgument("a header block of more than {} bytes", kMaxHeaderBlock);
   }
-  // An endless row of empty frames must not keep us busy.
-  if (payload.empty() && !header.Has(kFlagEndHeaders)) return InvalidArgument("empty CONTINUATION");
+  // An endless row of empty frames must not keep the process busy.
+  if (payload.empty() && !header.Has(kFlagEndHeaders))
+    return InvalidArgument("empty CONTINUATION frame");
   header_block_.Append(payload);
   if (!header.Has(kFlagEndHeaders)) return OkStatus();
   in_headers_ = false;
@@ -176,7 +179,7 @@ Status Session::OnTooManyHeaders(int32_t id) {
 
 Status Session::CheckNewRequest(int32_t id) const {
   if (server_ && id % 2 == 1) return OkStatus();
-  return InvalidArgument("HEADERS on a stream that cannot be");
+  return InvalidArgument("HEADERS frame with an invalid stream number");
 }
 
 Status Session::OnHeaders(int32_t id, bool end, const HeaderBlock& headers) {
@@ -205,8 +208,8 @@ Status Session::OnHeaders(int32_t id, bool end, const HeaderBlock& headers) {
 
 void Session::OnNewRequest(int32_t id, bool end, const HeaderBlock& headers) {
   last_id_ = id;
-  // Above the last stream that GOAWAY named: the client tries it elsewhere. What follows on it is
-  // late, not wrong.
+  // The stream is above the last one in GOAWAY: the client tries it elsewhere. Later frames on it
+  // are late, not wrong.
   if (going_away_) return;
   if (open_streams_ >= static_cast<int>(kOurMaxConcurrentStreams)) {
     SendReset(id, static_cast<uint32_t>(ErrorCode::kRefusedStream));
@@ -222,7 +225,8 @@ void Session::OnNewRequest(int32_t id, bool end, const HeaderBlock& headers) {
 }
 
 Status Session::OnReset(const FrameHeader& header, std::string_view payload) {
-  if (payload.size() != 4 || IsIdle(header.stream)) return InvalidArgument("bad RST_STREAM");
+  if (payload.size() != 4 || IsIdle(header.stream))
+    return InvalidArgument("malformed RST_STREAM frame");
   if (server_ && !resets_.Pass(loop_.Now())) {
     return ResourceExhausted("more than {} calls are given up in a second", kMostResets);
   }
@@ -236,14 +240,14 @@ Status Session::OnReset(const FrameHeader& header, std::string_view payload) {
 Status Session::OnSettings(const FrameHeader& header, std::string_view payload) {
   constexpr size_t kEntrySize = 6;
   if (header.stream != 0 || payload.size() % kEntrySize != 0)
-    return InvalidArgument("bad SETTINGS");
+    return InvalidArgument("malformed SETTINGS frame");
   if (header.Has(kFlagAck)) {
-    if (!payload.empty()) return InvalidArgument("bad SETTINGS");
+    if (!payload.empty()) return InvalidArgument("malformed SETTINGS frame");
     receive_window_.OnSettingsConfirmed();
     return OkStatus();
   }
   if (payload.size() > kMostSettings * kEntrySize) {
-    return InvalidArgument("{} settings in a frame", payload.size() / kEntrySize);
+    return InvalidArgument("{} settings in a frame are too many", payload.size() / kEntrySize);
   }
   for (; !payload.empty(); payload.remove_prefix(kEntrySize)) {
     const uint8_t* entry = Octets(payload);
@@ -268,9 +272,9 @@ Status Session::OnSetting(uint16_t id, uint32_t value) {
       StartWaiting();
       break;
     case Setting::kInitialWindowSize:
-      if (value > kMaxWindow) return InvalidArgument("a window of {} bytes", value);
-      // The streams are looked at once, when all that came is taken: the peer may change its mind
-      // in every few bytes.
+      if (value > kMaxWindow) return InvalidArgument("invalid initial window of {} bytes", value);
+      // The streams are updated once, after all read bytes: the peer may change the value every few
+      // bytes.
       if (value > initial_send_window_) {
         initial_window_grew_ = true;
         MarkDirty();
@@ -279,7 +283,7 @@ Status Session::OnSetting(uint16_t id, uint32_t value) {
       break;
     case Setting::kMaxFrameSize:
       if (value < kDefaultMaxFrameSize || value > 0xffffff) {
-        return InvalidArgument("frames of {} bytes", value);
+        return InvalidArgument("invalid maximum frame size of {} bytes", value);
       }
       max_frame_size_ = value;
       break;
@@ -291,15 +295,17 @@ Status Session::OnSetting(uint16_t id, uint32_t value) {
 }
 
 Status Session::OnWindowUpdate(const FrameHeader& header, std::string_view payload) {
-  if (payload.size() != 4) return InvalidArgument("bad WINDOW_UPDATE");
+  if (payload.size() != 4) return InvalidArgument("malformed WINDOW_UPDATE frame");
   const int64_t count = ReadUint32(Octets(payload)) & 0x7fffffff;
   if (header.stream == 0) {
     send_window_ += count;
-    if (count == 0 || send_window_ > kMaxWindow) return InvalidArgument("bad WINDOW_UPDATE");
+    if (count == 0 || send_window_ > kMaxWindow)
+      return InvalidArgument("malformed WINDOW_UPDATE frame");
     if (!ready_.empty()) MarkDirty();
     return OkStatus();
   }
-  if (IsIdle(header.stream)) return InvalidArgument("WINDOW_UPDATE on a stream that cannot be");
+  if (IsIdle(header.stream))
+    return InvalidArgument("WINDOW_UPDATE frame for a stream that was never opened");
   Stream* stream = Find(header.stream);
   if (stream == nullptr) return OkStatus();
   stream->send_window_ += count;
@@ -312,11 +318,11 @@ Status Session::OnWindowUpdate(const FrameHeader& header, std::string_view paylo
 }
 
 void Session::OnGoAwayFrame(std::string_view payload) {
-  if (server_) return;  // a client that leaves: its open calls go on
+  if (server_) return;  // a leaving client: its open calls go on
   const auto last = static_cast<int32_t>(ReadUint32(Octets(payload)) & 0x7fffffff);
   const bool first = !going_away_;
   going_away_ = true;
-  // What the peer never looked at may be tried again elsewhere.
+  // Requests that the peer never processed may be tried again elsewhere.
   const auto refused = static_cast<uint32_t>(ErrorCode::kRefusedStream);
   by_id_.ForEach([&](Stream& stream) {
     if (stream.id_ > last) CloseSoon(stream, refused);

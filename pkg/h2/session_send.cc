@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames that leave: control frames at once, in the order of the calls, and DATA too where it
-// is little and nothing is in its way. Other DATA leaves when the session is flushed, in turn
-// between the streams and as far as the peer's windows allow.
+// The frames that leave: control frames at once, in the order of the calls, and little DATA too if
+// no other bytes wait. Other DATA leaves when the session is flushed, in turn between the streams
+// and as far as the peer's windows allow.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -81,12 +81,12 @@ void Session::SendWindowUpdate(int32_t stream, size_t count) {
 }
 
 void Session::Ready(Stream& stream) {
-  if (stream.id_ == 0) return;  // StartWaiting looks at it
+  if (stream.id_ == 0) return;  // StartWaiting starts it
   ready_.Push(stream);
   MarkDirty();
 }
 
-// The streams may send more than they knew.
+// Marks all streams that have data: their windows may have grown.
 [[gnu::cold]] void Session::ReadyAll() {
   initial_window_grew_ = false;
   by_id_.ForEach([this](Stream& stream) {
@@ -94,7 +94,7 @@ void Session::Ready(Stream& stream) {
   });
 }
 
-// Whether a little of this stream's can be sent before the next flush.
+// Whether a small piece of this stream can be sent before the next flush.
 bool Session::MaySendNow(const Stream& stream) const {
   return stream.id_ > 0 && stream.queue_.empty() && ready_.empty() &&
          out_.size() < kOutputHighWater;
@@ -142,7 +142,7 @@ void Session::EncodeData() {
   while (!ready_.empty() && out_.size() < kOutputHighWater) {
     Stream& stream = ready_.Pop();
     if (EncodeOne(stream)) continue;
-    // Only the connection's window is in the way: its turn comes again first.
+    // Only the connection's window stopped it: it comes first the next time.
     ready_.Push(stream);
     return;
   }
@@ -150,11 +150,11 @@ void Session::EncodeData() {
 
 // Sends one frame of the stream. False: the connection's window is shut.
 bool Session::EncodeOne(Stream& stream) {
-  if (stream.reset_) return true;  // whatever was left to send: nothing follows a reset
+  if (stream.reset_) return true;  // nothing follows a reset
   const size_t queued = stream.queue_.size();
   if (queued > 0 && send_window_ <= 0) return false;
   const int64_t stream_window = WindowOf(stream);
-  if (queued > 0 && stream_window <= 0) return true;  // WINDOW_UPDATE makes it ready again
+  if (queued > 0 && stream_window <= 0) return true;  // a WINDOW_UPDATE makes it ready again
   const auto window = static_cast<size_t>(
       std::max<int64_t>(0, std::min({send_window_, stream_window, int64_t{max_frame_size_}})));
   const size_t count = std::min(queued, std::min<size_t>(window, kOurMaxFrameSize));

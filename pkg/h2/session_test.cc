@@ -75,7 +75,7 @@ TEST_F(SessionTest, APeerThatDoesNotReadStopsTheSenderAtTheSocket) {
   call.stream = client_->session->OpenStream(Request("/a/b"), false, call);
   RunUntil([&] { return !server_->recorders.empty(); });
   server_->session->SetReading(false);
-  // Within the window, but more than a socket holds.
+  // Fits the window, but not the socket's buffer.
   const std::string body(static_cast<size_t>(kStreamWindow), 'x');
   call.stream->SendData(Slice::Copy(body));
   call.stream->SendEnd();
@@ -94,7 +94,7 @@ TEST_F(SessionTest, APeerThatDoesNotReadStopsTheSenderAtTheSocket) {
 TEST_F(SessionTest, AStreamThatIsDroppedUnreadDoesNotEatTheConnectionsWindow) {
   Echo();
   const std::string chunk(static_cast<size_t>(kStreamWindow) / 2, 'x');
-  // More in sum than the connection's window, none of it consumed by hand.
+  // Together more than the connection's window, none of it consumed explicitly.
   for (int i = 0; i < 8; ++i) {
     Recorder call;
     call.stream = client_->session->OpenStream(Request("/drop"), false, call);
@@ -190,8 +190,8 @@ TEST_F(SessionTest, GoAwayLetsOpenStreamsEndAndThenCloses) {
   EXPECT_EQ(call.grpc_status, "0");
 }
 
-// Writes like a client that has not read its answer yet: gRPC C++ drops that answer where it
-// cannot.
+// Writes like a client that has not read its answer yet: gRPC C++ drops the answer if the write
+// fails.
 TEST_F(ServerFramesTest, AClientMayWriteUntilItHasReadTheLastAnswer) {
   end_->on_request = [](Recorder& recorder) {
     recorder.stream->SendHeaders(Answer(), false);
@@ -271,7 +271,7 @@ class DrainTest : public ServerFramesTest {
     Send(FrameType::kHeaders, kFlagEndHeaders | kFlagEndStream, stream,
          HpackEncoder().Encode(Request("/a/b")));
   }
-  // The last streams that the GOAWAY frames so far named.
+  // The last stream of each GOAWAY frame so far.
   std::vector<uint32_t> GoneAfter() {
     Frames();
     std::vector<uint32_t> last;
@@ -294,10 +294,10 @@ TEST_F(DrainTest, TheLastStreamIsToldWhenTheClientHasReadTheFirstGoAway) {
   Ask(1);
   RunUntil([&] { return Count(FrameType::kHeaders) == 2; });
   end_->session->Drain();
-  end_->session->Drain();  // no more than once
+  end_->session->Drain();  // a second call changes nothing
   RunUntil([&] { return Count(FrameType::kPing) == 1; });
   EXPECT_THAT(GoneAfter(), testing::ElementsAre(kAny));
-  // Before it reads that.
+  // A request from before the client reads that.
   Ask(3);
   RunUntil([&] { return Count(FrameType::kHeaders) == 4; });
   Send(FrameType::kPing, kFlagAck, 0, "another1");
@@ -307,7 +307,7 @@ TEST_F(DrainTest, TheLastStreamIsToldWhenTheClientHasReadTheFirstGoAway) {
   Send(FrameType::kPing, kFlagAck, 0, "draining");
   RunUntil([&] { return GoneAfter().size() == 2; });
   EXPECT_THAT(GoneAfter(), testing::ElementsAre(kAny, 3U));
-  // A client that opens one all the same is wrong.
+  // A request after that is an error.
   Ask(5);
   RunUntil([&] { return !end_->disconnect.ok(); });
   EXPECT_EQ(end_->recorders.size(), 2U);
@@ -380,7 +380,7 @@ TEST_F(FramesTest, ARequestThatWasGivenUpWhileItWaitedIsNeverSent) {
   Recorder second;
   first.stream = end_->session->OpenStream(Request("/a/first"), true, first);
   second.stream = end_->session->OpenStream(Request("/a/second"), true, second);
-  // In one event, as when a client with two calls goes.
+  // A client with two calls that leaves resets both streams in one event.
   first.stream->Reset(static_cast<uint32_t>(ErrorCode::kCancel));
   second.stream->Reset(static_cast<uint32_t>(ErrorCode::kCancel));
   RunUntil([&] { return first.closed && second.closed; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the peer may send: the windows of the streams, which grow by what their handlers give back.
-// The connection's is ReceiveWindow's.
+// The windows of the streams for the peer's DATA, which grow by the bytes that their handlers give
+// back. ReceiveWindow has the connection's.
 #include <array>
 
 #include "pkg/h2/session.h"
@@ -34,7 +34,7 @@ void Session::TellStreamWindow(int32_t size) {
   WriteUint32(static_cast<uint32_t>(size), entry.data() + 2);
   SendFrame(FrameType::kSettings, 0, 0,
             {reinterpret_cast<const char*>(entry.data()), entry.size()});
-  // What streams had not been given back yet may be more than all of a window that is smaller now.
+  // Bytes that are not given back yet may exceed a window that has become smaller.
   by_id_.ForEach([this, size](Stream& stream) {
     const bool receives = !stream.end_received_ && !stream.reset_;
     if (receives && stream.consumed_ >= static_cast<size_t>(size) / 2) GiveBack(stream);

@@ -12,19 +12,19 @@
 
 namespace resmgr::h2 {
 
-// The open streams of a session by their ids. Those open at the same time mostly have ids close to
-// one another, so that a small table indexed by an id's low bits serves nearly all of them at the
-// cost of one comparison; a hash map has the others.
+// The open streams of a session by their ids. Streams that are open at the same time mostly have
+// ids close to one another, so a small table indexed by an id's low bits finds nearly all of them
+// with one comparison; a hash map has the others.
 class StreamTable {
  public:
-  // Null when there is none of this id.
+  // Null if there is no stream of this id.
   Stream* Find(int32_t id) const {
     Stream* stream = near_[Slot(id)];
     if (stream != nullptr && stream->id() == id) return stream;
     return far_.empty() ? nullptr : FindFar(id);
   }
 
-  // Under its id, which no other stream in here has.
+  // The table must not have a stream of this id.
   void Insert(Stream& stream) {
     ++size_;
     Stream*& slot = near_[Slot(stream.id())];
@@ -35,7 +35,7 @@ class StreamTable {
     }
   }
 
-  // A stream that was inserted.
+  // The stream must be in the table.
   void Erase(const Stream& stream) {
     --size_;
     Stream*& slot = near_[Slot(stream.id())];
@@ -48,7 +48,7 @@ class StreamTable {
 
   size_t size() const { return size_; }
 
-  // One of them, null when there is none.
+  // One of the streams, null if there is none.
   Stream* Any() const {
     if (size_ == 0) return nullptr;
     if (!far_.empty()) return far_.begin()->second;
@@ -70,7 +70,7 @@ class StreamTable {
   // A peer's ids are all odd.
   static size_t Slot(int32_t id) { return static_cast<size_t>(id) / 2 % kSlots; }
 
-  // Apart, to keep the usual case short.
+  // Not inlined, to keep the usual case short.
   [[gnu::noinline]] Stream* FindFar(int32_t id) const {
     const auto found = far_.find(id);
     return found == far_.end() ? nullptr : found->second;
