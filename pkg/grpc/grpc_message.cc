@@ -92,7 +92,7 @@ std::string EncodeGrpcPrefix(bool compressed, size_t size) {
 
 Status CheckGrpcEncoding(std::string_view encoding) {
   if (encoding.empty() || encoding == "identity" || encoding == "gzip") return OkStatus();
-  return Unimplemented("messages compressed with {} are not understood", Printable(encoding, 32));
+  return Unimplemented("messages compressed with {} are not supported", Printable(encoding, 32));
 }
 
 StatusOr<std::string> DecompressGrpc(std::string_view payload, std::string_view encoding,
@@ -107,7 +107,7 @@ StatusOr<std::string> DecompressGrpc(std::string_view payload, std::string_view 
   return std::string(inflater.output().view());
 }
 
-// "TimeoutValue TimeoutUnit" of gRPC over HTTP/2: up to eight digits.
+// Parses gRPC's "TimeoutValue TimeoutUnit": up to eight digits and a unit.
 std::optional<std::chrono::milliseconds> ReadGrpcTimeout(const h2::HeaderBlock& headers) {
   constexpr size_t kMostDigits = 8;
   const std::string_view text = headers.Find("grpc-timeout");

@@ -21,8 +21,8 @@ inline constexpr size_t kGrpcPrefixSize = 5;
 // One message of a body.
 struct GrpcMessage {
   bool compressed = false;
-  size_t size = 0;      // of the payload
-  std::string payload;  // at most the reader's limit of it
+  size_t size = 0;      // bytes of the payload
+  std::string payload;  // at most the reader's limit of bytes
   bool truncated() const { return payload.size() < size; }
 };
 
@@ -35,7 +35,7 @@ class GrpcMessageReader {
   void Feed(std::string_view bytes);
   // Whether the body so far ends with a whole message.
   bool complete() const { return prefix_.empty(); }
-  // The memory that the message takes of which more is to come.
+  // Bytes of memory of an incomplete message.
   size_t held() const { return message_.payload.empty() ? 0 : message_.payload.capacity(); }
 
  private:
@@ -46,36 +46,35 @@ class GrpcMessageReader {
   size_t received_ = 0;
 };
 
-// How long a body is, prefix included, that consists of one message and begins with these bytes,
-// which are kGrpcPrefixSize at least.
+// The length, prefix included, of a body of one message that begins with these bytes, at least
+// kGrpcPrefixSize.
 size_t GrpcBodySize(std::string_view begin);
 
 std::string EncodeGrpcPrefix(bool compressed, size_t size);
 
 // Whether messages with this header grpc-encoding (PROTOCOL-HTTP2.md, "Message-Encoding") can be
-// read: identity, gzip, or none. Otherwise Unimplemented.
+// read: identity, gzip, or none. Otherwise kUnimplemented.
 Status CheckGrpcEncoding(std::string_view encoding);
 
-// The payload as the sender wrote it, at once: only for small limits where others wait for the loop
-// (inflater.h). `encoding` is the header grpc-encoding. Unimplemented as above, InvalidArgument for
-// broken data, ResourceExhausted above `limit` bytes.
+// The decompressed payload, in one step: only for small limits if others wait for the loop
+// (inflater.h). `encoding` is the header grpc-encoding. kUnimplemented as above, kInvalidArgument
+// for malformed data, kResourceExhausted above `limit` bytes.
 StatusOr<std::string> DecompressGrpc(std::string_view payload, std::string_view encoding,
                                      size_t limit);
 
 // The outcome of a call.
 struct GrpcStatus {
-  int code = 0;  // as on the wire: may be one that no version of gRPC knows
+  int code = 0;  // as received: may be unknown to gRPC
   std::string message;
   bool ok() const { return code == 0; }
 };
 
-// From trailers (or the only header block). A missing grpc-status counts as UNKNOWN.
+// Reads trailers (or the only header block). A missing grpc-status counts as UNKNOWN.
 GrpcStatus ReadGrpcStatus(const h2::HeaderBlock& trailers);
 
-// The time that the client gives its call (grpc-timeout). nullopt: there is none, or it cannot be
-// read.
+// The timeout of the client's call (grpc-timeout). nullopt: absent or malformed.
 std::optional<std::chrono::milliseconds> ReadGrpcTimeout(const h2::HeaderBlock& headers);
-// grpc-status and grpc-message, percent-encoded (PROTOCOL-HTTP2.md, "Responses").
+// Adds grpc-status and percent-encoded grpc-message (PROTOCOL-HTTP2.md, "Responses").
 void AddGrpcStatus(const Status& status, h2::HeaderBlock& trailers);
 
 }  // namespace resmgr

@@ -12,7 +12,7 @@ namespace resmgr {
 namespace {
 
 constexpr size_t kFirstPiece = size_t{16} * 1024;
-// A member costs time also when nothing is in it.
+// An empty member costs as much time as this many bytes.
 constexpr size_t kMemberCost = 4096;
 
 }  // namespace
@@ -35,7 +35,7 @@ Inflater::~Inflater() {
 StatusOr<bool> Inflater::Step(size_t most) {
   if (!started_) return Internal("zlib cannot start");
   for (size_t left = most; left > 0;) {
-    // One byte beyond the limit tells that there is more.
+    // One byte beyond the limit shows that there is more.
     output_.Reserve(output_.size() + 1, most_ + 1);
     const size_t room = std::min(output_.capacity() - output_.size(), left);
     const size_t offered = std::min(input_.size(), left);
@@ -54,10 +54,10 @@ StatusOr<bool> Inflater::Step(size_t most) {
     size_t cost = std::max(taken, made);
     if (code == Z_STREAM_END) {
       if (input_.empty()) return true;
-      if (inflateReset(stream_.get()) != Z_OK) return Internal("zlib cannot go on");
+      if (inflateReset(stream_.get()) != Z_OK) return Internal("zlib failed");
       cost += kMemberCost;
     } else if (code != Z_OK || cost == 0) {
-      return InvalidArgument("the message is no valid gzip data");
+      return InvalidArgument("the message is not valid gzip data");
     }
     left -= std::min(left, cost);
   }

@@ -53,7 +53,7 @@ TEST(InflaterTest, ABombTakesManySteps) {
   EXPECT_LT(inflater.memory(), 2 * kMostBytes);
 }
 
-// Bytes that become nothing cost time, too.
+// Input without output costs time, too.
 TEST(InflaterTest, EmptyMembersTakeStepsOfTheirOwn) {
   std::string data;
   for (int i = 0; i < 100; ++i)

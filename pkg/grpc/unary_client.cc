@@ -12,10 +12,11 @@ namespace resmgr {
 
 namespace {
 
-// What a compressed one may become: the client did not ask for compression, and each is copied
-// once more.
+// Limit of a decompressed reply: the client did not ask for compression, and each is copied once
+// more.
 constexpr size_t kMaxUnpackedReply = size_t{16} * 1024 * 1024;
-// Of one, in one turn of the loop: well below a millisecond, where all of it takes 40.
+// Bytes of a reply decompressed in one turn of the loop: well below a millisecond, while all of a
+// reply takes 40.
 constexpr size_t kUnpackReplyStep = size_t{256} * 1024;
 
 StatusCode CodeOf(int grpc_code) {
@@ -74,7 +75,7 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
     if (!status.ok()) {
       client_.Finish(*this, MakeStatus(CodeOf(status.code), status.message));
     } else if (messages_ != 1 || !reader_.complete()) {
-      // As if it were empty, a list would say that nothing is there.
+      // Without this check an empty answer would count as an empty list.
       client_.Finish(*this, Internal("the peer's answer is not one message"));
     } else if (reply_.truncated()) {
       client_.Finish(*this, ResourceExhausted("an answer of {} bytes is too long", reply_.size));
@@ -92,7 +93,7 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
     }
     inflater_ = std::make_unique<Inflater>(reply_.payload, 0,
                                            std::min(kMaxUnpackedReply, client_.max_reply_));
-    // No longer a matter of the connection.
+    // The connection is not needed any more.
     stream_.reset();
     UnpackNext();
   }
@@ -115,7 +116,7 @@ class UnaryClient::PendingCall final : public h2::StreamHandler {
   bool answered_ = false;
   std::string encoding_;
   EventLoop::HandlePtr timer_;
-  std::unique_ptr<Inflater> inflater_;  // while a compressed reply is unpacked
+  std::unique_ptr<Inflater> inflater_;  // set while a compressed reply is decompressed
   EventLoop::HandlePtr unpack_turn_;
   std::unique_ptr<h2::Stream> stream_;
 };
@@ -189,7 +190,7 @@ void UnaryClient::Finish(PendingCall& call, StatusOr<std::string> result) {
 }
 
 void UnaryClient::OnGoAway() {
-  // The runtime is leaving; what is in flight still ends, and the connection closes by itself.
+  // The runtime ends; calls under way go on, and the connection closes by itself.
 }
 
 void UnaryClient::OnDisconnect(const Status& reason) {

@@ -18,34 +18,32 @@
 
 namespace resmgr {
 
-// Makes unary gRPC calls of our own over one connection. Loop's thread only. Callbacks never run
-// inside the function that was given them.
+// Makes the daemon's own unary gRPC calls over one connection. Loop's thread only. Callbacks never
+// run inside the function that was given them.
 class UnaryClient final : private h2::Session::Owner {
  public:
-  // A longer answer fails its call. The default: a runtime's lists of a full node are around a
-  // megabyte.
+  // Bytes; a longer answer fails its call. A runtime's lists of a full node have about a megabyte.
   static constexpr size_t kMaxReply = size_t{64} * 1024 * 1024;
 
   UnaryClient(EventLoop& loop, h2::FlushQueue& flushes, std::string socket_path,
               size_t max_reply = kMaxReply);
   ~UnaryClient() override;
 
-  // Unavailable names the socket. `on_disconnect` runs once when the connection ends, after all
+  // kUnavailable names the socket. `on_disconnect` runs once when the connection ends, after all
   // calls on it failed.
   Status Connect(std::function<void(const Status&)> on_disconnect);
-  // The same over a socket that was connected elsewhere, as on a thread that may wait for a file
-  // system.
+  // The same over a socket that was connected elsewhere, for example on a thread that may wait for
+  // a file system.
   void Connect(UniqueFd socket, std::function<void(const Status&)> on_disconnect);
   bool connected() const { return session_ != nullptr; }
 
   using Done = std::function<void(StatusOr<std::string>)>;
-  // `path` is "/package.Service/Method", `message` the request's bytes. The reply's bytes, or the
-  // status that the server gave, Unavailable without a connection, DeadlineExceeded after the
-  // timeout.
+  // `path` is "/package.Service/Method", `message` the request's bytes. Yields the reply's bytes,
+  // or the server's status, kUnavailable without a connection, kDeadlineExceeded after the timeout.
   void Call(std::string_view path, std::string_view message, std::chrono::milliseconds timeout,
             Done done);
-  // A call whose answers `handler` takes as they come, without a deadline: `message` and our end
-  // are sent. nullptr without a connection, or when the peer takes no more calls.
+  // Begins a call without a deadline whose answers go to `handler`: sends `message` and the end.
+  // nullptr without a connection, or when the peer takes no more calls.
   std::unique_ptr<h2::Stream> OpenStream(std::string_view path, std::string_view message,
                                          h2::StreamHandler& handler);
 

@@ -39,7 +39,7 @@ class UnaryClientTest : public testing::Test {
     server_ = *std::move(server);
     ASSERT_TRUE(client_.Connect([](const Status&) {}).ok());
   }
-  // Body ends the stream; here the trailers do.
+  // Body() ends the stream; here the trailers do.
   static std::string WithoutEnd(std::string body) {
     for (size_t at = 0; at < body.size();) {
       const auto byte = [&](size_t i) {
@@ -52,7 +52,7 @@ class UnaryClientTest : public testing::Test {
     return body;
   }
 
-  // The result of one call, and how many turns of the loop others had meanwhile.
+  // The result of one call; counts the turns of the loop meanwhile.
   StatusOr<std::string> Call() {
     std::optional<StatusOr<std::string>> result;
     client_.Call("/test/Method", "", seconds(60), [&](StatusOr<std::string> reply) {
@@ -79,7 +79,7 @@ class UnaryClientTest : public testing::Test {
   int turns_ = 0;
 };
 
-// All at once it takes the loop 40 ms.
+// Decompression in one step would take the loop 40 ms.
 TEST_F(UnaryClientTest, UnpacksReplyInTurnsOfTheLoop) {
   const std::string text(15 * kMebi, 'x');
   Answer(test::Gzip(text));

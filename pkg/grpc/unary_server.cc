@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t kLogBurst = 10;
 constexpr std::chrono::minutes kLogPeriod{1};
-// Requests that are being read or answered, per client.
+// Requests per client that are read or answered at a time.
 constexpr size_t kMaxCalls = 16;
 
 }  // namespace
@@ -37,7 +37,7 @@ class UnaryServer::Call final : public h2::StreamHandler {
   }
   ~Call() override;
 
-  // May end the call, never destroys it.
+  // May end the call; never destroys it.
   void Finish(const Status& status);
 
   void OnHeaders(h2::Stream&, const h2::HeaderBlock&, bool) override {}
@@ -47,7 +47,7 @@ class UnaryServer::Call final : public h2::StreamHandler {
   void OnClose(h2::Stream&, uint32_t) override;
 
  private:
-  // Counts them until the call ends; false where there is no room.
+  // Counts `bytes` until the call ends; false if there is no room.
   bool Hold(size_t bytes);
   void Run();
   void Answer(const StatusOr<std::string>& reply);
@@ -98,7 +98,7 @@ class UnaryServer::Client final : private h2::Session::Owner {
 
   UnaryServer& server_;
   uint64_t last_active_;
-  // In this order: calls hold streams of the session, which outlives them.
+  // Order matters: calls hold streams of the session, which outlives them.
   h2::Session session_;
   std::list<std::unique_ptr<Call>> calls_;
 };

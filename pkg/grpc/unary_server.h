@@ -20,31 +20,31 @@
 
 namespace resmgr {
 
-// Serves unary gRPC methods (PROTOCOL-HTTP2.md of gRPC) on a unix socket (0660), on the loop: for
-// the few calls of an agent or of cri-resmgr-ctl a gRPC library with threads of its own would cost
-// more memory than the rest of the daemon, and its server bounds neither connections nor what they
-// hold. Loop's thread only.
+// Serves unary gRPC methods (PROTOCOL-HTTP2.md of gRPC) on a unix socket (0660), on the loop. For
+// the few calls of an agent or of cri-resmgr-ctl a gRPC library with its threads would cost more
+// memory than the rest of the daemon, and its server bounds neither connections nor their memory.
+// Loop's thread only.
 class UnaryServer {
  public:
-  // To be called once, at once or later, on the loop; after the client went away it does nothing.
+  // Called once, at once or later, on the loop; has no effect after the client has left.
   using Reply = std::function<void(StatusOr<std::string>)>;
   using Method = std::function<void(std::string message, Reply reply)>;
-  // By path: "/v1.Config/SetConfig". Others are UNIMPLEMENTED.
+  // Methods by path, "/v1.Config/SetConfig". Calls of others get UNIMPLEMENTED.
   using Methods = std::map<std::string, Method, std::less<>>;
 
-  // The longest request, and what a compressed one may become: none of ours is, so they get no more
-  // of the loop's time than a ConfigMap is worth.
+  // Bytes of the longest request, also when decompressed: our clients do not compress, so
+  // compressed requests get no more of the loop's time than a ConfigMap needs.
   static constexpr size_t kMaxRequest = size_t{8} << 20;
   static constexpr size_t kMaxDecompressed = size_t{1} << 20;
-  // Of all requests, and of answers that are not read. RESOURCE_EXHAUSTED above it.
+  // Bytes of all requests, and of unread answers. RESOURCE_EXHAUSTED above it.
   static constexpr size_t kMaxHeld = size_t{32} << 20;
-  // Connections at once. One more ends that which is idle for longest.
+  // Connections at a time. One more disconnects the client that is idle for longest.
   static constexpr size_t kMaxClients = 64;
 
-  // Touches the file system. AlreadyExists: another instance serves the socket.
+  // Accesses the file system. kAlreadyExists: another instance serves the socket.
   static StatusOr<std::unique_ptr<UnaryServer>> Create(EventLoop& loop, h2::FlushQueue& flushes,
                                                        const std::string& socket, Methods methods);
-  // On a socket that was made before, perhaps on another thread.
+  // Uses a socket that was created before, perhaps on another thread.
   UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener, Methods methods);
   ~UnaryServer();
   UnaryServer(const UnaryServer&) = delete;
@@ -64,8 +64,8 @@ class UnaryServer {
   const Methods methods_;
   Acceptor acceptor_;
   RateLimit log_limit_;
-  uint64_t ticks_ = 0;  // an order of activities
-  size_t held_ = 0;     // bytes, as kMaxHeld counts them
+  uint64_t ticks_ = 0;  // orders clients by last activity
+  size_t held_ = 0;     // bytes, counted for kMaxHeld
   std::list<std::unique_ptr<Client>> clients_;
   DestroyLater<std::unique_ptr<Client>> removed_;
 };

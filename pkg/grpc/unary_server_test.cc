@@ -37,7 +37,7 @@ class RawClient {
     EXPECT_EQ(::send(connection_.get(), bytes.data(), bytes.size(), 0),
               static_cast<ssize_t>(bytes.size()));
   }
-  // Answers that are no more than a status, and those of which more is to come.
+  // Answers that are a status only, and answers that are incomplete.
   int refused() const { return refused_; }
   int answered() const { return answered_; }
 
@@ -64,7 +64,7 @@ class RawClient {
   int answered_ = 0;
 };
 
-// Clients that open no window, so that every answer stays with us.
+// The clients open no window, so that the server has to hold every answer.
 TEST(UnaryServerTest, UnreadAnswersAreBounded) {
   constexpr size_t kAnswer = size_t{4} << 20;
   constexpr int kClients = 3;
