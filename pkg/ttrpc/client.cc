@@ -17,7 +17,7 @@ bool IsProtobuf(std::string_view bytes) {
   return !reader.failed();
 }
 
-// Leaves of the text what is a part of it.
+// Reduces the text to a part of itself.
 void CutTo(std::string_view part, std::string& text) {
   if (part.empty()) return text.clear();
   const auto begin = static_cast<size_t>(part.data() - text.data());
@@ -109,7 +109,7 @@ void Client::OnBytes(std::string_view bytes) {
   }
 }
 
-// A response to a call that is over, or that never was, is dropped.
+// Drops a response to a call that is over or never existed.
 void Client::End(uint32_t stream, StatusOr<std::string> response) {
   auto call = calls_.extract(stream);
   if (!call.empty()) call.mapped().done(std::move(response));

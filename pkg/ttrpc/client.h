@@ -19,38 +19,38 @@
 
 namespace resmgr::ttrpc {
 
-// Calls of one connection to a peer that serves. Go peers run calls that are under way at the same
-// time in any order: where the order counts, wait for one before the next. Loop's thread only.
+// Calls on one connection to a serving peer. Go peers run concurrent calls in any order: if the
+// order matters, wait for one before the next. Loop's thread only.
 class Client final : private Multiplexer::Receiver {
  public:
-  // Told once, later or at once but never within Call: the encoded response; what the peer
-  // answered; DeadlineExceeded, by our clock or the peer's;
-  // ResourceExhausted, a message is longer than kLongestMessage; Internal, the response is not
-  // protobuf; or why the connection was lost. May destroy the client.
+  // Called once, never within Call, with the encoded response, or the peer's error;
+  // kDeadlineExceeded by this side's clock or the peer's; kResourceExhausted if a message is longer
+  // than kLongestMessage; kInternal if the response is not protobuf; or the reason for the loss of
+  // the connection. May destroy the client.
   using Done = std::function<void(StatusOr<std::string>)>;
 
-  // All outlive the client. The connection is opened here and closed by the destructor, which
-  // forgets all calls.
+  // All arguments outlive the client. The connection is opened here and closed by the destructor,
+  // which forgets all calls.
   Client(EventLoop& loop, Multiplexer& multiplexer, uint32_t connection, MemoryBudget& budget);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // `timeout` goes to the peer, too; 0: the call may take for ever.
+  // The peer is told `timeout`, too; 0: no limit.
   void Call(std::string_view service, std::string_view method, std::string_view payload,
             std::chrono::milliseconds timeout, Done done);
-  // The same with a payload that several peers are sent.
+  // The same with a payload that is sent to several peers.
   void Call(std::string_view service, std::string_view method, SharedBytes payload,
             std::chrono::milliseconds timeout, Done done);
-  // The same, but only the peer is told of the timeout: an answer that comes late is told, too.
+  // The same, but only the peer knows the timeout: a late answer is reported, too.
   void CallUntilAnswered(std::string_view service, std::string_view method, SharedBytes payload,
                          std::chrono::milliseconds timeout, Done done);
-  // Ends all calls with this status. To be called when the multiplexer has lost the trunk.
+  // Ends all calls with this status. Must be called when the multiplexer has lost the trunk.
   void Lose(const Status& why);
 
   size_t calls() const { return calls_.size(); }
-  // Not OK once the peer has sent a response that is too long or no protobuf, which is told as the
-  // end of its call as well: a peer that does so is better left.
+  // Not OK once the peer has sent a response that is too long or not protobuf, which also ends its
+  // call: such a peer should be disconnected.
   const Status& fault() const { return fault_; }
 
  private:
@@ -59,7 +59,7 @@ class Client final : private Multiplexer::Receiver {
     EventLoop::HandlePtr timer;
   };
 
-  // `patience`: after this we do not wait any more; 0: for ever.
+  // After `patience` the call is given up; 0: never.
   void SendShared(std::string_view service, std::string_view method, SharedBytes payload,
                   std::chrono::milliseconds timeout, std::chrono::milliseconds patience, Done done);
   // `rest`: the end of the body.

@@ -149,7 +149,7 @@ TEST_F(ClientServerTest, ACallHasATimeByBothClocks) {
   ASSERT_TRUE(RunUntil(loop_, [&] { return response.has_value(); }));
   EXPECT_EQ(response->status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(waited_, milliseconds(20));
-  // The server has given it up, too: nothing is held for it.
+  // The server has given the call up, too, and holds no memory for it.
   ASSERT_TRUE(RunUntil(loop_, [&] { return budget_.held() == 0; }));
   held_[0](std::string("too late"));
   EXPECT_TRUE(Call("Echo", "").ok());
@@ -162,7 +162,7 @@ TEST_F(ClientServerTest, ALateAnswerIsToldToThoseWhoWaitForIt) {
   EXPECT_EQ(response->value_or(""), "now");
   response.reset();
   client_->CallUntilAnswered("Test", "Hang", Share(""), milliseconds(1), Into(response));
-  // The server's clock, which is told to it, ends the call; ours does not.
+  // The server's deadline ends the call; the client has none.
   ASSERT_TRUE(RunUntil(loop_, [&] { return response.has_value(); }));
   EXPECT_EQ(response->status(), DeadlineExceeded("it was not answered in time"));
   EXPECT_TRUE(client_->fault().ok());
@@ -222,7 +222,7 @@ TEST_F(ClientServerTest, DestroyedClientsForgetTheirCalls) {
   EXPECT_FALSE(told);
 }
 
-// A peer of our own making, which is wrong in every way that the server looks for.
+// A test peer that sends everything that the server must refuse.
 class ServerTest : public testing::Test {
  protected:
   struct Collector final : Multiplexer::Receiver {
@@ -267,12 +267,12 @@ class ServerTest : public testing::Test {
 TEST_F(ServerTest, AnswersWhatIsNoRequest) {
   near_.Open(kConnection, peer_);
   Send(3, Echo("first"));
-  Send(3, Echo("again"));  // was used before
+  Send(3, Echo("again"));  // the stream number was used before
   Send(1, Echo("backwards"));
   Send(4, Echo("even"));
   Send(0, Echo("zero"));
   Send(5, "\xff\xff");
-  Send(7, Echo("data"), 3);  // no request: skipped
+  Send(7, Echo("data"), 3);  // not a request: skipped
   Send(9, std::string(kLongestMessage + 1, 'x'));
   Send(11, Echo("last"));
   ASSERT_TRUE(RunUntil(loop_, [&] { return peer_.told.size() == 8; }));

@@ -12,23 +12,23 @@
 namespace resmgr::ttrpc {
 namespace {
 
-// Request
+// Fields of Request.
 constexpr uint32_t kService = 1;
 constexpr uint32_t kMethod = 2;
 constexpr uint32_t kPayload = 3;
 constexpr uint32_t kTimeoutNano = 4;
 constexpr uint32_t kMetadata = 5;
-// KeyValue
+// Fields of KeyValue.
 constexpr uint32_t kKey = 1;
 constexpr uint32_t kValue = 2;
-// Response
+// Fields of Response.
 constexpr uint32_t kStatus = 1;
 constexpr uint32_t kResponsePayload = 2;
-// google.rpc.Status
+// Fields of google.rpc.Status.
 constexpr uint32_t kCode = 1;
 constexpr uint32_t kMessage = 2;
 
-// Of an error that a peer answers: it goes into logs and to people.
+// Bytes of a peer's error text that are kept for logs and users.
 constexpr size_t kLongestMessageText = 1024;
 constexpr uint64_t kHighestCode = 16;
 
@@ -41,7 +41,7 @@ bool DecodePair(std::string_view bytes, std::pair<std::string_view, std::string_
   return !reader.failed();
 }
 
-// What the peer says went wrong. gRPC has no code above 16, and code 0 is none.
+// The peer's error. gRPC has no code above 16, and code 0 is not an error.
 Status DecodeStatus(std::string_view bytes) {
   uint64_t code = 0;
   std::string_view message;
@@ -56,7 +56,7 @@ Status DecodeStatus(std::string_view bytes) {
   return MakeStatus(known, Printable(message, kLongestMessageText));
 }
 
-// A writer's message is whole when the writer has ended.
+// The writer's destructor completes the message.
 void AddRequest(const Request& request, FieldWriter&& writer) {
   writer.Reserve(request.service.size() + request.method.size() + request.payload.size() +
                  8 * FieldWriter::kMaxVarint);
@@ -112,7 +112,7 @@ StatusOr<Request> DecodeRequest(std::string_view bytes) {
         request.payload = reader.bytes();
         break;
       case kTimeoutNano:
-        // A caller whose time is over may send a negative rest.
+        // A caller whose time has run out may send a negative timeout.
         request.timeout =
             std::chrono::nanoseconds(std::max(static_cast<int64_t>(reader.number()), int64_t{0}));
         break;

@@ -11,29 +11,29 @@
 
 namespace resmgr::ttrpc {
 
-// The two messages that ttrpc's frames carry (package ttrpc: Request, Response). Views are into the
-// bytes that they were decoded from.
+// The two messages in ttrpc's frames (package ttrpc: Request, Response). Views refer to the decoded
+// bytes.
 
 struct Request {
   std::string_view service;             // "nri.pkg.api.v1alpha1.Plugin"
   std::string_view method;              // "CreateContainer"
   std::string_view payload;             // the encoded request of the method
-  std::chrono::nanoseconds timeout{0};  // what the caller still waits; 0: for ever
-  // The first kMostMetadata, such as "traceparent".
+  std::chrono::nanoseconds timeout{0};  // remaining time of the caller; 0: no limit
+  // At most kMostMetadata entries, such as "traceparent".
   std::vector<std::pair<std::string_view, std::string_view>> metadata{};
 };
 
 std::string Encode(const Request& request);
-// The same with the payload last, of which the bytes, so many, are still to follow.
+// The same up to the payload, which comes last: its `payload_size` bytes follow.
 std::string EncodeUpToPayload(const Request& request, size_t payload_size);
-// InvalidArgument: it is no Request.
+// kInvalidArgument: not a Request.
 StatusOr<Request> DecodeRequest(std::string_view bytes);
 
-// OK with the encoded response of the method, or what went wrong, with a code of gRPC.
+// Encodes the method's response, or an error with its gRPC code.
 std::string EncodeResponse(const StatusOr<std::string>& response);
-// One that is OK, up to the payload, of which the bytes, so many, are still to follow.
+// Encodes a response up to the payload, whose `payload_size` bytes follow.
 std::string EncodeResponseUpToPayload(size_t payload_size);
-// The payload, or the status that the peer answered. Internal: it is no Response.
+// The payload, or the peer's error. kInternal: not a Response.
 StatusOr<std::string_view> DecodeResponse(std::string_view bytes);
 
 }  // namespace resmgr::ttrpc

@@ -21,7 +21,7 @@ std::string FromHex(std::string_view hex) {
   return bytes;
 }
 
-// As a Go plugin's library sends it: RegisterPlugin, name "logger", index "10", five seconds.
+// The bytes of a Go plugin's library: RegisterPlugin, name "logger", index "10", five seconds.
 const std::string& RegisterPlugin() {
   static const std::string* const kBytes = new std::string(FromHex(
       "0a1c6e72692e706b672e6170692e7631616c706861312e52756e74696d65120e5265676973746572506c7567696e"

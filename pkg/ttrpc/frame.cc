@@ -52,7 +52,7 @@ bool FrameReader::ReadHeader(std::string_view& bytes) {
 bool FrameReader::ReadBody(std::string_view& bytes) {
   const size_t part = std::min(bytes.size(), frame_.header.length - body_read_);
   if (!frame_.skipped) {
-    // The budget has it, and what was not received yet is not touched.
+    // The budget counts it already; memory that was not received yet is not touched.
     if (frame_.body.empty() && part > 0) frame_.body.reserve(frame_.header.length);
     frame_.body.append(bytes.substr(0, part));
   }

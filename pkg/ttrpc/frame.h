@@ -20,8 +20,8 @@ enum class FrameType : uint8_t { kRequest = 1, kResponse = 2, kData = 3 };
 struct FrameHeader {
   static constexpr size_t kSize = 10;
 
-  uint32_t length = 0;  // of what follows the header, in bytes
-  uint32_t stream = 0;  // odd; each request of a connection has a higher one than those before it
+  uint32_t length = 0;  // bytes after the header
+  uint32_t stream = 0;  // odd; ascending within a connection
   uint8_t type = 0;     // a FrameType; others are to be skipped
   uint8_t flags = 0;    // 0 for calls with one request and one response
 
@@ -30,25 +30,25 @@ struct FrameHeader {
 };
 
 std::array<char, FrameHeader::kSize> Encode(const FrameHeader& header);
-// Of exactly FrameHeader::kSize bytes.
+// Decodes exactly FrameHeader::kSize bytes.
 FrameHeader DecodeHeader(std::string_view bytes);
 
 struct Frame {
   FrameHeader header;
   std::string body;
-  // Its body was longer than kLongestMessage, or the budget had no room for it, and was skipped.
+  // The body was longer than kLongestMessage, or the budget had no room for it, so it was skipped.
   bool skipped = false;
-  MemoryBudget::Share share{};  // of the body
+  MemoryBudget::Share share{};  // the body's share
 };
 
-// Cuts a stream of bytes into frames. Holds one body at most. Loop's thread only.
+// Cuts a stream of bytes into frames. Holds at most one body. Loop's thread only.
 class FrameReader {
  public:
   // The budget outlives the reader.
   explicit FrameReader(MemoryBudget& budget) : budget_(budget) {}
 
-  // Takes bytes from the front of `bytes` up to the end of a frame; nullopt: it took all, and more
-  // are needed. Frames of unknown types are skipped by themselves.
+  // Takes bytes from the front of `bytes` up to the end of a frame; nullopt: all bytes were taken,
+  // and more are needed. Frames of unknown types are skipped.
   std::optional<Frame> Next(std::string_view& bytes);
 
  private:

@@ -22,7 +22,7 @@ FrameHeader RequestOf(uint32_t stream, size_t length) {
   return {.length = static_cast<uint32_t>(length), .stream = stream, .type = 1, .flags = 0};
 }
 
-// "stream:body", or "stream skipped", of all frames in the pieces.
+// "stream:body", or "stream skipped", for each frame in the pieces.
 std::vector<std::string> ReadAll(FrameReader& reader, const std::vector<std::string_view>& pieces) {
   std::vector<std::string> frames;
   for (std::string_view piece : pieces) {

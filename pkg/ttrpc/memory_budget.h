@@ -6,17 +6,16 @@
 
 namespace resmgr::ttrpc {
 
-// How much all connections that share it may hold of what their peers sent: messages that are not
-// complete, and requests that are not answered. Outlives its shares. Loop's thread only.
+// Limits the memory of received bytes for all connections that share it: incomplete messages and
+// unanswered requests. Outlives its shares. Loop's thread only.
 class MemoryBudget {
  public:
   static constexpr size_t kDefault = size_t{64} << 20;
 
-  // Shares up to this size do not count for the whole, so there is room for them however much
-  // others hold.
+  // Shares up to this size in bytes do not count for `whole`, so they always find room there.
   static constexpr size_t kSmall = size_t{16} << 10;
 
-  // `whole`, which may be null and outlives this, is what several budgets have together.
+  // `whole`, which may be null and outlives this object, is a further budget that several share.
   explicit MemoryBudget(size_t most = kDefault, MemoryBudget* whole = nullptr)
       : most_(most), whole_(whole) {}
   MemoryBudget(const MemoryBudget&) = delete;
@@ -24,7 +23,7 @@ class MemoryBudget {
 
   size_t held() const { return held_; }
 
-  // A part of it, given back with the object.
+  // A reserved number of bytes; the destructor releases them.
   class Share {
    public:
     Share() = default;
@@ -39,7 +38,7 @@ class MemoryBudget {
       if (budget_ != nullptr) budget_->GiveBack(bytes_);
     }
 
-    // Whether it is part of a budget.
+    // False for an empty share.
     explicit operator bool() const { return budget_ != nullptr; }
 
    private:
@@ -50,7 +49,7 @@ class MemoryBudget {
     size_t bytes_ = 0;
   };
 
-  // An empty share: there is no room.
+  // Reserves `bytes`; an empty share if there is no room.
   Share Take(size_t bytes) {
     if (bytes > most_ - held_) return {};
     if (IsOfWhole(bytes)) {

@@ -16,7 +16,7 @@
 namespace resmgr::ttrpc {
 namespace {
 
-constexpr size_t kMostPieces = 16;  // of one write
+constexpr size_t kMostPieces = 16;  // pieces in one write
 
 }  // namespace
 
@@ -28,7 +28,7 @@ Multiplexer::Multiplexer(EventLoop& loop, UniqueFd socket, std::function<void(co
 
 Multiplexer::~Multiplexer() = default;
 
-// In a pause only the end of the connection is told as readable.
+// During a pause only the end of the connection is reported as readable.
 void Multiplexer::OnEvents(int events) {
   const std::weak_ptr<void> alive = lifetime_.token();
   if ((events & EventLoop::kWritable) != 0 && writing_) Write();
@@ -153,7 +153,7 @@ void Multiplexer::Lose(Status why) {
   queue_.clear();
   unsent_ = 0;
   writing_ = false;
-  // A caller of Send is not called back from within.
+  // Reported later, so that a caller of Send is not called back from within.
   losing_ = loop_.After(std::chrono::milliseconds(0), [this, why = std::move(why)] {
     socket_.Reset();
     if (const auto lost = std::exchange(lost_, nullptr)) lost(why);

@@ -12,10 +12,10 @@
 namespace resmgr::ttrpc {
 namespace {
 
-// Shorter payloads are copied into the message; others are sent from where they are.
+// Bytes; shorter payloads are copied into the message, longer ones are sent from their own memory.
 constexpr size_t kCopied = 4096;
-constexpr size_t kLongestName = 128;  // of a service or a method, in an error
-// A caller that waits longer, which no runtime or plugin does, is answered after this.
+constexpr size_t kLongestName = 128;  // bytes of a service's or method's name in an error
+// Limit of a caller's timeout; no runtime or plugin uses a longer one.
 constexpr std::chrono::nanoseconds kLongestTimeout = std::chrono::hours(1);
 
 }  // namespace

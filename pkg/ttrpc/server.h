@@ -17,28 +17,27 @@
 
 namespace resmgr::ttrpc {
 
-// Answers the calls of one connection's peer. A request longer than kLongestMessage, one for which
-// the budget has no room, and one beyond kMostRequests that are not answered get
-// RESOURCE_EXHAUSTED; a stream id that is even or not higher than those before, or bytes that are
-// no request, INVALID_ARGUMENT; an unknown service or method UNIMPLEMENTED; one that is not
-// answered in the time that its caller waits, DEADLINE_EXCEEDED. Loop's thread only.
+// Answers the calls of one connection's peer. RESOURCE_EXHAUSTED: a request longer than
+// kLongestMessage, one without room in the budget, or more than kMostRequests unanswered ones;
+// INVALID_ARGUMENT: a stream id that is even or not ascending, or a malformed request;
+// UNIMPLEMENTED: an unknown service or method; DEADLINE_EXCEEDED: no answer within the caller's
+// timeout. Loop's thread only.
 class Server final : private Multiplexer::Receiver {
  public:
-  // To be called once, at once or later; does nothing when the call or the server is over.
+  // Called once, at once or later; has no effect when the call or the server is over.
   using Reply = std::function<void(StatusOr<std::string>)>;
-  // The encoded request, and what the caller waits for the answer (0: for ever). May destroy the
-  // server.
+  // Gets the encoded request, and the caller's timeout (0: no limit). May destroy the server.
   using Method =
       std::function<void(std::string payload, std::chrono::nanoseconds timeout, Reply reply)>;
   using Methods = std::map<std::string, Method, std::less<>>;
 
-  // All but `methods` outlive the server. The connection is opened here and closed by the
+  // All arguments but `methods` outlive the server. The connection is opened here and closed by the
   // destructor.
   Server(EventLoop& loop, Multiplexer& multiplexer, uint32_t connection, MemoryBudget& budget,
          std::string service, Methods methods);
   ~Server();
 
-  // `overrun` runs after each request that is refused since it is one too many, or too long. It
+  // `overrun` runs after each request that is refused because it is too long or one too many. It
   // must not destroy the server.
   void OnOverrun(std::function<void()> overrun) { overrun_ = std::move(overrun); }
 

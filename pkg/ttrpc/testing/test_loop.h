@@ -17,7 +17,7 @@
 
 namespace resmgr::ttrpc::test {
 
-// Two ends of a stream socket that does not block.
+// Two ends of a non-blocking stream socket.
 struct SocketPair {
   SocketPair() {
     std::array<int, 2> fds{-1, -1};
@@ -33,7 +33,7 @@ struct SocketPair {
 
 using resmgr::test::RunUntil;
 
-// All that waits in the socket.
+// Reads all bytes that wait in the socket.
 inline std::string ReadNow(const UniqueFd& socket) {
   std::string bytes;
   std::array<char, 65536> buffer{};
@@ -44,7 +44,7 @@ inline std::string ReadNow(const UniqueFd& socket) {
   }
 }
 
-// Bytes of a few hundred KiB at most.
+// Writes at most a few hundred KiB.
 inline bool WriteNow(const UniqueFd& socket, std::string_view bytes) {
   return ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
          static_cast<ssize_t>(bytes.size());
