@@ -12,7 +12,7 @@ namespace {
 using HookResponse = ::runtime::v1alpha1::ContainerResourceHookResponse;
 using Variable = std::pair<std::string_view, std::string_view>;
 
-// An entry of a map of texts. nullopt: there is more in it than that.
+// Parses an entry of a map of strings. nullopt: it has further fields.
 std::optional<Variable> ReadEntry(std::string_view entry) {
   Variable variable;
   WireReader reader(entry);
@@ -42,7 +42,7 @@ std::optional<std::string> WithoutRepeatedEnvironment(std::string_view answer, S
     if (!variable) return std::nullopt;
     const auto found = sent.find(variable->first);
     if (found == sent.end() || found->second != variable->second) return std::nullopt;
-    // One that is there twice can stand for another one that is missing.
+    // Removed, so that a repeated variable cannot stand for a missing one.
     sent.erase(found);
   }
   if (reader.failed() || !sent.empty()) return std::nullopt;

@@ -22,7 +22,7 @@ Variables Sent() {
 SentVariables Views(const Variables& variables) {
   return SentVariables(variables.begin(), variables.end());
 }
-// Of what lives as long as the test.
+// Views of variables that live as long as the test.
 SentVariables SentViews() {
   static const auto* const kSent = new Variables(Sent());
   return Views(*kSent);

@@ -19,45 +19,46 @@
 
 namespace resmgr::hooks {
 
-// For HookStage alone: its part in calls, by their operation.
+// HookStage's calls, by their operations. Only for HookStage.
 
-// nullptr: hook servers have nothing to do with it.
+// nullptr: the operation has no hook.
 std::unique_ptr<StageCall> MakeHookCall(HookStage& stage, Operation operation);
 
-// RunPodSandbox, StopPodSandbox, RemovePodSandbox, UpdatePodSandboxResources.
+// Handles RunPodSandbox, StopPodSandbox, RemovePodSandbox, UpdatePodSandboxResources.
 std::unique_ptr<StageCall> MakePodCall(HookStage& stage, Operation operation);
 std::unique_ptr<StageCall> MakeCreateCall(HookStage& stage);
-// StartContainer, StopContainer, RemoveContainer, UpdateContainerResources.
+// Handles StartContainer, StopContainer, RemoveContainer, UpdateContainerResources.
 std::unique_ptr<StageCall> MakeContainerCall(HookStage& stage, Operation operation);
 
 // "hook PreCreateContainer of koordlet.json: ...", with the code of `why`.
 Status FailureOf(HookPoint point, const HookServerPort& server, const Status& why);
 Status TooLate(const HookStage& stage);
-// What the request is changed by.
+// The changes of the request.
 Adjustment AdjustmentOf(HookChanges changes);
 
-// What calls that ask something before the runtime does have in common: the servers, and the time
-// that is left for them. Nothing runs after its end.
+// The common part of calls that ask servers before the runtime: the servers, and the remaining
+// time. No callback runs after its end.
 class AskingCall : public StageCall {
  public:
   AskingCall(HookStage& stage, HookPoint point) : StageCall(stage), stage_(stage), point_(point) {}
 
-  // Consider, once it is known which servers there are.
+  // Calls Consider once the servers are known.
   void Before(Request& request, const Adjustment& so_far) final;
 
  protected:
-  // As Before.
+  // Has the arguments of Before.
   virtual void Consider(Request& request, const Adjustment& so_far) = 0;
 
   HookStage& hooks() const { return stage_; }
   HookPoint point() const { return point_; }
-  // Takes those that are configured now, and counts their time. False: there is none.
+  // Takes the servers configured now, and starts their time limit. False: there are none.
   bool FindServers();
-  // Asks them; `done` of the steps answers.
+  // Asks the servers; `done` of the steps gets the result.
   void Ask(HookRound::Steps steps);
-  // What the servers are to be told cannot be found out: refused, where one of them may not fail.
+  // Ends the call without asking, since the request cannot be built: refuses it if a server's
+  // policy is Fail.
   void PassUnasked(const Status& why);
-  // For answers of others: nothing once this has ended, or its time is over.
+  // Wraps a callback, so that it does nothing once this call has ended or its time is over.
   template <typename Result>
   std::function<void(StatusOr<Result>)> InTime(std::function<void(StatusOr<Result>)> done) {
     return lifetime_.Guard(std::move(done));
@@ -66,7 +67,7 @@ class AskingCall : public StageCall {
     return PlacementIsOwned() ? PlacementOwner::kPolicy : PlacementOwner::kServers;
   }
   void LogConflicts(const HookOwners& owners) const;
-  // The call is decided: nothing that is under way for it matters any more.
+  // The call is decided: pending answers are dropped.
   void StopWaiting();
 
  private:
@@ -80,12 +81,12 @@ class AskingCall : public StageCall {
   Lifetime lifetime_;
 };
 
-// The steps by which a merge, which outlives the round, takes answers of this type.
+// The steps of a round that adds answers of this type to `merge`, which outlives the round.
 template <typename Answer, typename Merge>
 HookRound::Steps StepsOf(Merge& merge, std::function<void(const Status& refusal)> done) {
   return {.request = [&merge] { return merge.Encoded(); },
           .take = [&merge](const HookServerSettings& server, const std::string& bytes) -> Status {
-            // Gone at once, with its dozens of variables.
+            // An arena frees the answer with its dozens of variables at once.
             google::protobuf::Arena arena;
             Answer& answer = *google::protobuf::Arena::CreateMessage<Answer>(&arena);
             std::optional<std::string> rest;
@@ -93,7 +94,7 @@ HookRound::Steps StepsOf(Merge& merge, std::function<void(const Status& refusal)
               rest = merge.WithoutRepeatedEnvironment(bytes);
             }
             if (!answer.ParseFromString(rest ? *rest : bytes)) {
-              return Internal("its answer is no such message");
+              return Internal("its answer is malformed");
             }
             if constexpr (std::is_same_v<Merge, PodHookMerge>) {
               return merge.Add(server.file, answer);

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kFirstPause{50};
-// A server that comes and goes all the time.
+// Limits the log for a server that comes and goes all the time.
 constexpr uint32_t kLogBurst = 5;
 constexpr std::chrono::minutes kLogPeriod{1};
 
@@ -27,7 +27,7 @@ struct HookConnection::Call {
   Done done;
   Clock::time_point begin;
   Clock::time_point deadline;
-  EventLoop::HandlePtr timer{};  // while it waits for the connection
+  EventLoop::HandlePtr timer{};  // set while the call waits for the connection
   bool sent = false;
 };
 
@@ -68,7 +68,7 @@ void HookConnection::Connect() {
   retry_.reset();
   const Status begun = connector_.Run([this, endpoint = endpoint_]() -> EventLoop::Task {
     auto socket = std::make_shared<StatusOr<UniqueFd>>(ConnectUnix(endpoint));
-    // Runs only while this exists.
+    // The task runs only while this object exists.
     return [this, socket] { OnConnected(std::move(*socket)); };
   });
   if (begun.ok()) return;
@@ -100,7 +100,7 @@ void HookConnection::OnConnected(StatusOr<UniqueFd> socket) {
 void HookConnection::OnLost(const Status& reason) {
   Complain(reason);
   TellChanged();
-  // Not at once: a server may take each connection and end it.
+  // Not at once: a server may accept each connection and close it.
   if (!connecting_) ConnectLater();
 }
 

@@ -24,31 +24,32 @@
 namespace resmgr::hooks {
 
 // The one connection to the hook server at a socket. It is made at once, and again after each loss:
-// when a call needs it, and until it is there at growing pauses up to a second. Connecting looks up
-// a path, which may be on a disk that hangs, so it happens on a thread of its own. A loss and a
-// return are logged once each. Loop's thread only.
+// when a call needs it, and at pauses that grow up to a second. Connecting looks up a path, which
+// may be on a hanging disk, so it uses a thread of its own. A loss and a return are logged once
+// each. Loop's thread only.
 class HookConnection {
  public:
   using Done = std::function<void(StatusOr<std::string>)>;
 
   static constexpr std::chrono::milliseconds kLongestPause{1'000};
-  // Longer answers fail their call.
+  // Bytes; a longer answer fails its call.
   static constexpr size_t kMaxAnswer = size_t{4} << 20;
-  // Calls that wait for the connection or an answer; one more is Unavailable.
+  // Calls that wait for the connection or an answer; one more fails with kUnavailable.
   static constexpr size_t kMostCalls = 1024;
 
-  // `changed`, which may be null, runs after each connection and each loss; it must not end this.
+  // `changed`, which may be null, runs after each connection and each loss; it must not destroy
+  // this object.
   HookConnection(EventLoop& loop, h2::FlushQueue& flushes, std::string endpoint,
                  std::function<void()> changed = nullptr);
   ~HookConnection();
   HookConnection(const HookConnection&) = delete;
   HookConnection& operator=(const HookConnection&) = delete;
 
-  // HookServerPort::Ask. `timeout` includes the time that the connection takes. `done` never runs
-  // inside this, and not after the end of this object.
+  // See HookServerPort::Ask. `timeout` includes the time to connect. `done` never runs inside this
+  // call, and not after the end of this object.
   void Ask(HookPoint point, std::string request, std::chrono::milliseconds timeout, Done done);
 
-  // As PluginStats::CountBy.
+  // See PluginStats::CountBy.
   void CountBy(PluginCounter* counter) { stats_.CountBy(counter); }
 
   const std::string& endpoint() const { return endpoint_; }
@@ -78,10 +79,10 @@ class HookConnection {
   const std::function<void()> changed_;
   UnaryClient client_;
   PluginStats stats_;
-  Calls calls_;  // in the order in which they came
+  Calls calls_;  // in the order of their begin
   bool connecting_ = false;
-  bool complained_ = false;  // since it was connected last
-  bool told_found_ = false;  // since a loss was logged last
+  bool complained_ = false;  // a loss was logged since the last connection
+  bool told_found_ = false;  // a connection was logged since the last logged loss
   RateLimit complaints_;
   Backoff pauses_;
   EventLoop::HandlePtr retry_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hook servers have to do with the calls about containers that exist.
+// The hooks of calls about existing containers.
 #include <utility>
 #include <variant>
 
@@ -10,7 +10,7 @@
 namespace resmgr::hooks {
 namespace {
 
-// Asks about a container that exists, once it is known.
+// Asks about an existing container, once its record is found.
 class KnownContainerCall : public AskingCall {
  public:
   using AskingCall::AskingCall;
@@ -32,9 +32,9 @@ class KnownContainerCall : public AskingCall {
   }
 
  protected:
-  // False: servers have nothing to do with it.
+  // Reads the request; false: the call has no hook.
   virtual bool Read(Request&, const Adjustment&) { return true; }
-  // What the request changes of the container.
+  // Adds the request's changes to the message.
   virtual void Show(api::ContainerResourceHookRequest&) {}
 
   const HookContainerPtr& container() const { return container_; }
@@ -47,7 +47,7 @@ class KnownContainerCall : public AskingCall {
       return Consult(true);
     }
     if (found.status().code() != StatusCode::kNotFound) return PassUnasked(found.status());
-    // The runtime refuses it in words of its own.
+    // The call passes: the runtime itself answers that the container does not exist.
     StopWaiting();
     Pass();
   }
@@ -129,7 +129,7 @@ class UpdateCall final : public KnownContainerCall {
   }
 
  private:
-  // What the client and earlier stages set.
+  // The changes by the client and earlier stages.
   CreateRequest update_;
   ContainerDetails details_;
 };

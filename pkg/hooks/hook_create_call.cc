@@ -51,7 +51,7 @@ class CreateCall final : public AskingCall {
     if (found.ok()) {
       pod_ = *std::move(found);
     } else if (found.status().code() == StatusCode::kNotFound) {
-      // The runtime refuses it in words of its own.
+      // The call passes: the runtime itself answers that the pod does not exist.
       StopWaiting();
       return Pass();
     } else if (shown_.pod) {
@@ -63,7 +63,7 @@ class CreateCall final : public AskingCall {
   }
 
   void Consult(bool asks) {
-    // Else those that the pod has.
+    // Without resources in the request the pod's stored ones are used.
     if (!shown_.pod_resources) message_.clear_pod_resources();
     if (message_.pod_cgroup_parent().empty())
       message_.set_pod_cgroup_parent(pod_->request.cgroup_parent());
@@ -83,7 +83,7 @@ class CreateCall final : public AskingCall {
   }
 
   CreateRequest shown_;
-  api::ContainerResourceHookRequest message_;  // the container's part
+  api::ContainerResourceHookRequest message_;  // without the pod's part
   HookEnvironment environment_;
   HookPodPtr pod_;
   std::optional<ContainerHookMerge> merge_;

@@ -28,7 +28,7 @@ StatusOr<std::vector<std::string>> NamesIn(const std::string& path) {
        each.increment(error)) {
     std::string name = each->path().filename().string();
     if (!IsHookFileName(name)) continue;
-    // The first ones by name, whatever the order in which the directory lists them.
+    // Keeps the first ones by name, whatever the order of the directory's listing.
     names.insert(std::upper_bound(names.begin(), names.end(), name), name);
     if (names.size() > kMostHookFilesRead + 1) names.pop_back();
   }

@@ -66,7 +66,7 @@ TEST_F(HookDirectoryTest, FollowsTheLinksOfAConfigMap) {
   EXPECT_EQ(files[0].text, StatusOr<std::string>("text"));
 }
 
-// A FIFO without a writer would hang, and one with a writer never ends.
+// Reading a FIFO without a writer would hang; with a writer it might never end.
 TEST_F(HookDirectoryTest, WhatIsNoRegularFileIsNotRead) {
   ASSERT_EQ(::mkfifo(directory_.File("fifo.json").c_str(), 0600), 0);
   fs::create_directory(directory_.File("folder.json"));
@@ -74,7 +74,7 @@ TEST_F(HookDirectoryTest, WhatIsNoRegularFileIsNotRead) {
   ASSERT_THAT(Names(files), ElementsAre("fifo.json", "folder.json"));
   for (const HookFileText& file : files)
     EXPECT_THAT(file.text, test::Fails(StatusCode::kInvalidArgument,
-                                       testing::HasSubstr("is no regular file")));
+                                       testing::HasSubstr("is not a regular file")));
 }
 
 TEST_F(HookDirectoryTest, FilesAreBoundedInLengthAndNumber) {

@@ -27,14 +27,14 @@ constexpr std::string_view kHooks = "runtime-hooks";
 constexpr std::string_view kMode = "mode";
 constexpr std::string_view kTimeout = "timeout";
 
-// Of a name or value of the file, in a message.
+// Bytes of a name or value of the file that a message shows.
 constexpr size_t kShown = 64;
 
 std::string Shown(std::string_view text) {
   return Printable(text, kShown);
 }
 
-// "/var/run/koordlet//koordlet.sock" and the same with one slash are one server.
+// Paths with and without doubled slashes name one server: "/var/run/koordlet//koordlet.sock".
 std::string WithoutDoubleSlashes(std::string_view path) {
   std::string result;
   for (const char c : path) {
@@ -66,7 +66,7 @@ class Reader {
   }
 
  private:
-  // null is as good as absent, but for the endpoint, as it is for Go's parser.
+  // Except for the endpoint, null counts as absent, as in Go's parser.
   Status ReadKey(const std::string& key, const Json& value) {
     if (key == kHooks) return ReadHooks(value);
     if (key == kEndpoint) return ReadText(key, value, &Reader::TakeEndpoint);
@@ -88,7 +88,7 @@ class Reader {
   Status TakeEndpoint(const std::string& text) {
     const std::string path = WithoutDoubleSlashes(StripUnixPrefix(text));
     if (!path.starts_with('/')) {
-      return InvalidArgument("\"{}\" is no absolute path of a socket", Shown(text));
+      return InvalidArgument("\"{}\" is not the absolute path of a socket", Shown(text));
     }
     RESMGR_RETURN_IF_ERROR(CheckUnixPath(path));
     result_.settings.endpoint = path;
@@ -112,7 +112,7 @@ class Reader {
   Status TakeTimeout(const std::string& text) {
     const std::optional<milliseconds> timeout = ParseDuration(text, kLongestHookTimeout);
     if (!timeout || *timeout <= milliseconds(0)) {
-      return InvalidArgument("\"{}\" is no time from 1ms to {}, as in 500ms or 2s", Shown(text),
+      return InvalidArgument("\"{}\" is not a time from 1ms to {}, as in 500ms or 2s", Shown(text),
                              DurationText(kLongestHookTimeout));
     }
     result_.settings.timeout = *timeout;

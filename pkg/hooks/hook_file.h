@@ -12,34 +12,34 @@
 
 namespace resmgr::hooks {
 
-// What one file of the hook directory says: a JSON object, as koordlet writes it for
-// koord-runtime-proxy.
+// The contents of one file of the hook directory, a JSON object as koordlet writes it for
+// koord-runtime-proxy:
 //
-//   remote-endpoint  path of the server's unix socket, absolute; "unix://" before it is left out
+//   remote-endpoint  absolute path of the server's unix socket; a leading "unix://" is removed
 //   failure-policy   "Fail" or "Ignore", in any case; absent or "": Ignore
-//   runtime-hooks    names of HookPoint; what is unknown is left out with a warning
+//   runtime-hooks    names of HookPoint; unknown ones are left out with a warning
 //   mode             "echo" (the default) or "sparse": AnswerStyle; koord-runtime-proxy ignores it
-//   timeout          "2s", "500ms"; likewise
+//   timeout          "2s", "500ms"; koord-runtime-proxy ignores it
 struct HookFile {
   HookServerSettings settings;
-  std::vector<std::string> warnings;  // fit for a log; kMostHookWarnings at most
+  std::vector<std::string> warnings;  // printable; at most kMostHookWarnings
 };
 
 inline constexpr size_t kLongestHookFile = size_t{64} << 10;
-// A hook file has a list in an object; what is deeper is not read.
+// Limit of nesting; a hook file has a list in an object.
 inline constexpr size_t kDeepestHookFile = 8;
 inline constexpr size_t kMostHookWarnings = 9;
 // The kubelet gives up most calls after two minutes.
 inline constexpr std::chrono::milliseconds kLongestHookTimeout = std::chrono::minutes(2);
 
-// `file` is the file's name in its directory, `timeout` what counts where it has none.
-// InvalidArgument: it is empty, no such JSON, too long or too deep, or one of these keys has a
-// value that is none of the above; the message does not name the file. Any thread.
+// `file` is the file's name in its directory, `timeout` the default. kInvalidArgument: it is empty,
+// not a JSON object, too long or too deep, or a key above has an invalid value; the message does
+// not name the file. Any thread.
 StatusOr<HookFile> ParseHookFile(std::string_view file, std::string_view text,
                                  std::chrono::milliseconds timeout);
 
-// The settings that count in a file that cannot be used, as far as it is JSON: which calls its
-// server would be asked about, and whether they are refused without it. Any thread.
+// The settings that still count in a file that cannot be used, as far as it is JSON: the calls that
+// its server would be asked about, and whether they are refused without it. Any thread.
 struct UnusableHookFile {
   FailurePolicy failure = FailurePolicy::kIgnore;
   HookPointSet points{};

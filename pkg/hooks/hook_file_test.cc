@@ -29,7 +29,7 @@ std::string FileWith(const std::string& members) {
   return R"({"remote-endpoint": "/run/k.sock", )" + members + "}";
 }
 
-// K01: tabs, a double slash, hooks in any order.
+// Input K01: tabs, a double slash, hooks in any order.
 constexpr const char* kOfKoordlet =
     "{\n\t\"remote-endpoint\": \"/var/run/koordlet//koordlet.sock\",\n"
     "\t\"failure-policy\": \"Ignore\",\n\t\"runtime-hooks\": [\n"
@@ -49,7 +49,7 @@ TEST(HookFileTest, ReadsWhatKoordletWrites) {
   EXPECT_THAT(file->warnings, IsEmpty());
 }
 
-// K02.
+// Input K02.
 TEST(HookFileTest, TheInertHookIsAWarning) {
   const auto file =
       ParseFile(FileWith(R"("runtime-hooks": ["PreRemoveRunPodSandbox", "PreStartContainer"])"));
@@ -105,10 +105,10 @@ TEST(HookFileTest, SaysWhatIsWrong) {
       {"{}", "no remote-endpoint"},
       {R"({"remote-endpoint": null})", "remote-endpoint is not a string"},
       {R"({"remote-endpoint": 7})", "remote-endpoint is not a string"},
-      {R"({"remote-endpoint": ""})", "no absolute path"},
-      {R"({"remote-endpoint": "run/k.sock"})", "no absolute path"},
-      {R"({"remote-endpoint": "unix://k.sock"})", "no absolute path"},
-      {R"({"remote-endpoint": "tcp://1.2.3.4:5"})", "no absolute path"},
+      {R"({"remote-endpoint": ""})", "not the absolute path"},
+      {R"({"remote-endpoint": "run/k.sock"})", "not the absolute path"},
+      {R"({"remote-endpoint": "unix://k.sock"})", "not the absolute path"},
+      {R"({"remote-endpoint": "tcp://1.2.3.4:5"})", "not the absolute path"},
       {R"({"remote-endpoint": "/)" + std::string(200, 'a') + R"("})", "remote-endpoint: "},
       {FileWith(R"("failure-policy": "Faill")"), "failure-policy: \"Faill\" is not one of"},
       {FileWith(R"("failure-policy": true)"), "failure-policy is not a string"},

@@ -17,7 +17,7 @@ using HookMap = google::protobuf::Map<std::string, std::string>;
 constexpr int64_t kLowestOomScoreAdj = -1000;
 constexpr int64_t kHighestOomScoreAdj = 1000;
 
-// One answer's part in the changes.
+// The server of one answer, and the owners of changed fields.
 struct Answer {
   const std::string& server;
   HookOwners& owners;
@@ -30,7 +30,7 @@ bool Same(const HookMap& map, const std::string& key, const std::string& value) 
   return found != map.end() && found->second == value;
 }
 
-// What is new or different in the answer, by key: a map has no order of its own.
+// New or different entries of the answer, sorted by key, since a protobuf map has no order.
 std::map<std::string_view, std::string_view> Different(const HookMap& sent, const HookMap& answer) {
   std::map<std::string_view, std::string_view> different;
   for (const auto& [key, value] : answer)
@@ -38,8 +38,8 @@ std::map<std::string_view, std::string_view> Different(const HookMap& sent, cons
   return different;
 }
 
-// `dropped`: what the pipeline counts and drops. It is among the changes for that, but not in what
-// the next server is told.
+// `dropped` selects keys that the pipeline counts and drops: they are added to the changes, but the
+// next server does not see them.
 void AddMap(
     const Answer& from, Field field, const HookMap& answer, HookMap& sent,
     KeyedEdits<std::string> WideAdjustment::*edits, Adjustment& adjustment,
@@ -62,7 +62,7 @@ void AddCgroupParent(const Answer& from, const std::string& answer, std::string&
 
 template <typename Set>
 Status CheckList(std::string_view what, const std::string& list, const std::string& sent) {
-  // What the client wrote itself is the runtime's business.
+  // The runtime checks the client's own value.
   if (list.empty() || list == sent) return OkStatus();
   const auto set = Set::Parse(list);
   if (!set.ok()) return Annotate(set.status(), what);
@@ -85,7 +85,7 @@ void HookOwners::Forget(Field field, std::string_view key) {
 }
 
 std::string HookOwners::Of(const FieldChange& change) const {
-  // The field may have been made of a file.
+  // The field may result from a file in `unified`.
   auto found = owners_.find({Field::kUnified, FileOf(change)});
   if (found == owners_.end()) found = owners_.find({change.field, change.key});
   return found == owners_.end() ? std::string() : found->second;
@@ -141,7 +141,7 @@ std::optional<std::string> ContainerHookMerge::WithoutRepeatedEnvironment(
   SentVariables sent(request_.container_envs().begin(), request_.container_envs().end());
   if (beside_.environment != nullptr) {
     sent.reserve(beside_.environment->size());
-    // Of several with one name servers see the last one.
+    // If several have one name, servers see the last one.
     for (const auto& [name, value] : *beside_.environment)
       sent.insert_or_assign(name, value);
   }
@@ -184,7 +184,8 @@ Status ContainerHookMerge::Check(const api::ContainerResourceHookResponse& answe
   for (const auto& [name, value] : answer.container_envs()) {
     const bool good = !name.empty() && name.find('=') == std::string::npos;
     if (!good && !Same(request_.container_envs(), name, value)) {
-      return InvalidArgument("\"{}\" is no name of an environment variable", Printable(name));
+      return InvalidArgument("\"{}\" is not a valid name of an environment variable",
+                             Printable(name));
     }
   }
   return OkStatus();
@@ -238,7 +239,7 @@ void ContainerHookMerge::AddResources(const std::string& server, AnswerStyle sty
     RemoveFilesOf(field, server);
 }
 
-// Those that servers before this one set: they would win over its number.
+// Removes files that former servers set: they would override this server's number.
 void ContainerHookMerge::RemoveFilesOf(Field field, const std::string& server) {
   if (changes_.adjustment.wide() == nullptr) return;
   std::vector<std::string> files;
@@ -277,7 +278,7 @@ void ContainerHookMerge::AddSets(const std::string& server, AnswerStyle style,
     from.Note(field);
     had = wanted;
   };
-  // Check has parsed them.
+  // Check has parsed the lists.
   if (const std::string& cpus = answer.cpuset_cpus(); changed(cpus, sent.cpuset_cpus())) {
     values.cpus.reset();
     if (!cpus.empty()) values.cpus = *CpuSet::Parse(cpus);
@@ -299,7 +300,7 @@ void ContainerHookMerge::AddHugepages(const std::string& server,
   std::map<std::string, api::HugepageLimit*> by_size;
   for (api::HugepageLimit& limit : sent)
     by_size[limit.page_size()] = &limit;
-  std::map<std::string, uint64_t> wanted;  // of several for one size the last counts
+  std::map<std::string, uint64_t> wanted;  // the last limit for a size counts
   for (const api::HugepageLimit& limit : answer.hugepage_limits())
     wanted[limit.page_size()] = limit.limit();
   for (const auto& [size, bytes] : wanted) {

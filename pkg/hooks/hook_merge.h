@@ -19,7 +19,7 @@ namespace resmgr::hooks {
 
 namespace api = ::runtime::v1alpha1;
 
-// What the hook servers of one call change of its request. `adjustment` cannot say that a set is
+// The changes that the hook servers of one call make. `adjustment` cannot express that a set is
 // emptied, since a policy never does that; a server may, for a container that is not to be bound.
 struct HookChanges {
   Adjustment adjustment{};
@@ -29,14 +29,14 @@ struct HookChanges {
   bool empty() const { return adjustment.empty() && !clears_cpus && !clears_mems; }
 };
 
-// Two servers want different things of one field; the later one has its way.
+// Two servers want different values of one field; the later one wins.
 struct HookConflict {
   FieldChange change;
-  std::string former;  // servers by their files
+  std::string former;  // the servers' files
   std::string later;
 };
 
-// Which server changed which field last, and where servers disagreed.
+// The server that changed each field last, and the servers' conflicts.
 class HookOwners {
  public:
   void Note(Field field, std::string_view key, const std::string& server);
@@ -50,8 +50,22 @@ class HookOwners {
   std::vector<HookConflict> conflicts_;
 };
 
-// Puts the answers of several servers to one hook together, in the order in which they are asked.
-// What equals what was sent to the server is no change. Otherwise, field by field:
+// Who decides about the container's CPUs and memory nodes.
+enum class PlacementOwner {
+  kServers,
+  // The servers' values are among the changes, for the pipeline to count and to drop, but the next
+  // server and the store do not get them.
+  kPolicy,
+};
+
+// The parts of a request to a server that are stored beside the message.
+struct BesideRequest {
+  std::string pod{};              // see EncodedPodPart
+  HookEnvironment environment{};  // variables that are not in the message
+};
+
+// Merges the answers of several servers to one hook, in the order in which they are asked. A value
+// that equals the one sent to the server is no change. Otherwise, field by field:
 //
 //   cpu_period, cpu_shares, memory_limit, memory_swap_limit
 //                            0 and less is no change: runtimes refuse a negative limit of memory
@@ -59,47 +73,33 @@ class HookOwners {
 //   oom_score_adj            echo: also 0 counts; beyond -1000 to 1000 is no change
 //   cpuset_cpus, cpuset_mems echo: empty clears; sparse: empty is no change
 //   hugepage_limits, unified, labels, annotations
-//                            entry by entry; what is missing stays. A file in unified that says
-//                            what a number does goes where a later server changes the number
+//                            entry by entry; missing entries stay. A file in unified with the
+//                            meaning of a number is removed if a later server changes the number
 //   cgroup parent            empty is no change
 //   envs                     entry by entry; echo: a variable that is missing in an answer with
 //                            some is removed; none at all is no change
 //
 // An answer without resources changes none. Resources in the answer of a pod sandbox's hook count
-// where the request that makes the sandbox has a place for them (Docker); for them all answers are
+// if the request that creates the sandbox has a place for them (Docker); for them all answers are
 // sparse. A value type that can only be moved.
-// Whose CPUs and memory nodes the container gets.
-enum class PlacementOwner {
-  kServers,
-  // What servers want of them is among the changes, for the pipeline to count and to drop, but not
-  // in what the next server is told and the container is known to have.
-  kPolicy,
-};
-
-// What servers are sent of a container in addition to its request.
-struct BesideRequest {
-  std::string pod{};              // EncodedPodPart
-  HookEnvironment environment{};  // as far as it is not in the request
-};
-
 class ContainerHookMerge {
  public:
   // Only PreCreateContainer and PreUpdateContainerResources change anything. An update has no place
-  // for environment variables and the cgroup parent: what answers say of them is passed over.
+  // for environment variables and the cgroup parent: these parts of answers are ignored.
   ContainerHookMerge(HookPoint point, api::ContainerResourceHookRequest request,
                      PlacementOwner owner = PlacementOwner::kServers, BesideRequest beside = {})
       : point_(point), request_(std::move(request)), owner_(owner), beside_(std::move(beside)) {}
 
   const api::ContainerResourceHookRequest& request() const { return request_; }
-  // All that the next server is sent.
+  // The complete request for the next server.
   std::string Encoded() const;
-  // As the function of this name in hook_answer.h.
+  // Calls the function of this name in hook_answer.h.
   std::optional<std::string> WithoutRepeatedEnvironment(std::string_view answer) const;
-  // At the end.
+  // Called last.
   api::ContainerResourceHookRequest TakeRequest() { return std::move(request_); }
   const HookEnvironment& environment() const { return beside_.environment; }
-  // InvalidArgument: a CPU or memory node list that is none, or the name of an environment variable
-  // that cannot be one; nothing of the answer is taken.
+  // kInvalidArgument: a malformed list of CPUs or memory nodes, or an invalid name of an
+  // environment variable; nothing of the answer is taken.
   Status Add(const std::string& server, AnswerStyle style,
              const api::ContainerResourceHookResponse& answer);
   const HookChanges& changes() const { return changes_; }
@@ -127,8 +127,8 @@ class ContainerHookMerge {
   HookOwners owners_;
 };
 
-// As koord-runtime-proxy does it: what servers want of a pod sandbox's resources becomes the pause
-// container's.
+// Whether changes of a pod sandbox's resources are taken; they become the pause container's, as in
+// koord-runtime-proxy.
 enum class PodResources { kPassedOver, kTaken };
 
 class PodHookMerge {
@@ -136,14 +136,14 @@ class PodHookMerge {
   explicit PodHookMerge(api::PodSandboxHookRequest request,
                         PodResources resources = PodResources::kPassedOver);
 
-  // For the next server: what those before it changed is in it.
+  // The request for the next server; it includes the former servers' changes.
   const api::PodSandboxHookRequest& request() const { return request_; }
   std::string Encoded() const { return request_.SerializeAsString(); }
-  // InvalidArgument: as of ContainerHookMerge.
+  // kInvalidArgument: see ContainerHookMerge::Add.
   Status Add(const std::string& server, const api::PodSandboxHookResponse& answer);
-  // Without resources.
+  // The changes without resources.
   const HookChanges& changes() const { return changes_; }
-  // At the end, all of them.
+  // All changes; called last.
   HookChanges TakeChanges();
   const HookOwners& owners() const { return owners_; }
 
@@ -153,7 +153,7 @@ class PodHookMerge {
   api::PodSandboxHookRequest request_;
   HookChanges changes_;
   HookOwners owners_;
-  std::optional<ContainerHookMerge> resources_;  // where they are taken
+  std::optional<ContainerHookMerge> resources_;  // set if resources are taken
 };
 
 }  // namespace resmgr::hooks

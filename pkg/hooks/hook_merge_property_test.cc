@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random answers of several servers, against rules that are written out once more, value by value.
+// Compares random answers of several servers with a second, simple implementation of the rules,
+// value by value.
 #include <array>
 #include <map>
 #include <optional>
@@ -49,7 +50,7 @@ class RandomAnswers {
   std::mt19937 random_;
 };
 
-// All that a container has, under one name each.
+// All values of a container by unique names.
 Values ValuesOf(const api::LinuxContainerResources& resources) {
   return {{"period", std::to_string(resources.cpu_period())},
           {"quota", std::to_string(resources.cpu_quota())},
@@ -77,7 +78,7 @@ Values Reference(Values had, const api::LinuxContainerResources& answer, AnswerS
   return had;
 }
 
-// What the request says once the changes are in it.
+// The request's values with the changes applied.
 Values Applied(Values values, const HookChanges& changes) {
   const auto number = [&values](const char* name, const std::optional<int64_t>& value) {
     if (value) values[name] = std::to_string(*value);
@@ -142,7 +143,7 @@ TEST(HookMergeProperty, AnyAnswersGiveWhatTheRulesSay) {
       JoinInto(answer.container_envs(), envs);
       JoinInto(answer.container_annotations(), annotations);
       ASSERT_TRUE(merge.Add(std::to_string(server), style, answer).ok()) << "seed " << seed;
-      // The next server is shown the result.
+      // The next server sees the result.
       ASSERT_EQ(ValuesOf(merge.request().container_resources()), resources) << "seed " << seed;
       ASSERT_EQ(Copied(merge.request().container_envs()), envs) << "seed " << seed;
     }

@@ -33,7 +33,7 @@ api::ContainerResourceHookRequest SentToMerge() {
   return request;
 }
 
-// As koordlet answers where it changes nothing.
+// koordlet's answer when it changes nothing.
 api::ContainerResourceHookResponse Echo(const api::ContainerResourceHookRequest& request) {
   api::ContainerResourceHookResponse answer;
   *answer.mutable_container_annotations() = request.container_annotations();
@@ -75,8 +75,8 @@ TEST(HookMerge, K11EmptyCpusetClearsAndQuotaIsLifted) {
   EXPECT_EQ(adjustment.wide(), nullptr);
 }
 
-// koordlet says so of each best effort container without a limit of batch memory. CRI-O and dockerd
-// refuse a request with it.
+// koordlet sends this for each best effort container without a limit of batch memory. CRI-O and
+// dockerd refuse a request with it.
 TEST(HookMerge, NumbersThatAreNegativeAreNoChange) {
   for (const HookPoint point :
        {HookPoint::kPreCreateContainer, HookPoint::kPreUpdateContainerResources}) {
@@ -155,7 +155,7 @@ TEST(HookMerge, K13OnlyTheVariableThatTheServerChangedIsEdited) {
   EXPECT_EQ(environment.Find("NVIDIA_VISIBLE_DEVICES")->value, "0,1");
 }
 
-// As nearly all calls have them: what is dozens of texts is not in a message of our own.
+// The usual case in calls: dozens of variables are kept beside the message.
 TEST(HookMerge, WhatIsBesideTheRequestCountsAsInIt) {
   api::PodSandboxHookRequest pod;
   pod.mutable_pod_meta()->set_name("p");
@@ -199,7 +199,7 @@ TEST(HookMerge, WhatIsBesideTheRequestCountsAsInIt) {
   EXPECT_EQ(std::distance(environment.begin(), environment.end()), 1);
   ASSERT_NE(environment.Find("B"), nullptr);
   EXPECT_FALSE(environment.Find("B")->value);
-  // And the next server is told so.
+  // The next server sees that, too.
   ASSERT_TRUE(sent.ParseFromString(merge.Encoded()));
   EXPECT_EQ(sent.container_envs_size(), 1);
 }
@@ -235,7 +235,7 @@ TEST(HookMerge, WhereThePolicyOwnsThePlacementItIsShownAndKept) {
   EXPECT_EQ(merge.request().container_resources().cpuset_cpus(), "0-3");
   EXPECT_EQ(merge.request().container_resources().cpuset_mems(), "0");
   EXPECT_EQ(merge.request().container_resources().cpu_shares(), 77);
-  // The pipeline counts and drops it.
+  // The pipeline counts and drops this change.
   EXPECT_EQ(merge.changes().adjustment.values.cpus, CpuSet{7});
   EXPECT_TRUE(merge.changes().clears_mems);
   answer = Echo(merge.request());
@@ -298,7 +298,7 @@ TEST(HookMerge, KeysOfTheKubeletAreNotShownToTheNextServer) {
   (*answer.mutable_container_annotations())["io.kubernetes.container.hash"] = "0";
   ASSERT_TRUE(merge.Add(kKoordlet, AnswerStyle::kSparse, answer).ok());
   EXPECT_FALSE(merge.request().container_annotations().contains("io.kubernetes.container.hash"));
-  // The pipeline counts and drops it.
+  // The pipeline counts and drops this change.
   EXPECT_FALSE(merge.changes().empty());
   PodHookMerge pod({});
   api::PodSandboxHookResponse of_pod;
@@ -371,7 +371,7 @@ TEST(HookMerge, APodTakesLabelsAnnotationsAndCgroupParent) {
   EXPECT_EQ(merge.request().labels().at("l"), "2");
 }
 
-// Docker has a place for them in the request that creates the pause container.
+// In Docker the request that creates the pause container has a place for them.
 TEST(HookMerge, ResourcesOfAPodAreThoseOfItsPauseContainer) {
   api::PodSandboxHookRequest request;
   request.set_cgroup_parent("/kubepods/pod1");

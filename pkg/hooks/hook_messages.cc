@@ -55,7 +55,7 @@ void Overlay(const LinuxResources& from, api::LinuxContainerResources& to) {
   SetHugepageLimits(from.hugepage_limits, to);
 }
 
-// What the CRI has of resources that LinuxResources does not.
+// Adds the CRI's resources that LinuxResources does not have.
 void OverlayDetails(const ContainerDetails& from, api::LinuxContainerResources& to) {
   if (from.memory_swap_limit) to.set_memory_swap_limit_in_bytes(*from.memory_swap_limit);
   Fill(from.unified, *to.mutable_unified());
@@ -63,7 +63,7 @@ void OverlayDetails(const ContainerDetails& from, api::LinuxContainerResources& 
 
 using HookRequest = api::ContainerResourceHookRequest;
 
-// An entry of a map of texts, as protobuf itself writes it. That would check the text again.
+// Writes an entry of a map of strings as protobuf does, without its repeated check of the text.
 void AddEntry(uint32_t field, std::string_view key, std::string_view value, FieldWriter& fields) {
   const size_t begin = fields.Begin(field);
   fields.Bytes(1, key);

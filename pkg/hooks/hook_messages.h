@@ -17,35 +17,36 @@ namespace resmgr::hooks {
 
 namespace api = ::runtime::v1alpha1;
 
-// What hook servers are asked. Protobuf has no place for text that is no UTF-8: servers get the
-// replacement character (U+FFFD) for each byte that is none. Pure functions.
+// Builds the requests to hook servers. Protobuf strings must be UTF-8: each invalid byte is
+// replaced by U+FFFD. Pure functions.
 
-// What is not set is 0 or empty, as the CRI has it.
+// Unset values become 0 or empty, as in the CRI.
 api::LinuxContainerResources ToHookResources(const LinuxResources& resources);
-// The other way: 0 and empty are not set.
+// The reverse: 0 and empty become unset.
 LinuxResources FromHookResources(const api::LinuxContainerResources& message);
 
-// Of hooks about a pod sandbox. `attempt` is that of its metadata.
+// The request of hooks about a pod sandbox. `attempt` is that of its metadata.
 api::PodSandboxHookRequest ToPodRequest(const Pod& pod, uint32_t attempt);
 
-// A container's variables beside its request: dozens of them, which hardly ever change. nullptr:
-// the request has all that there are. Text is UTF-8.
+// A container's variables beside its message: dozens of them, which hardly ever change. nullptr:
+// the message has all variables. Text is UTF-8.
 using HookEnvironment = std::shared_ptr<const Environment>;
 HookEnvironment ToHookEnvironment(Environment environment);
 
-// Parts of an encoded ContainerResourceHookRequest, which is these parts and the rest behind each
-// other: what is the pod's, and variables. `resources`: also those of the pod.
+// Parts of an encoded ContainerResourceHookRequest, which is a concatenation of the pod's part, the
+// variables and the rest. `resources`: include the pod's resources.
 std::string EncodedPodPart(const api::PodSandboxHookRequest& pod, bool resources);
 void AppendEnvironment(const HookEnvironment& environment, std::string& encoded);
 
-// Of PreCreateContainer: the container has no id yet. Of several environment variables with one
-// name the server gets the last one. The cgroup parent is the pod's, else that in `details`.
+// The request of PreCreateContainer: the container has no id yet. If several environment variables
+// have one name, the server gets the last one. The cgroup parent is the pod's, else that in
+// `details`.
 api::ContainerResourceHookRequest ToCreateRequest(const Pod& pod, uint32_t pod_attempt,
                                                   const CreateRequest& create,
                                                   ContainerDetails details);
 
-// Of PreUpdateContainerResources: what the container has, `held`, with what the update sets. Of
-// `details`, the memory and swap limit and `unified`.
+// Completes the request of PreUpdateContainerResources: the container's values in `held` and those
+// of the update; from `details` the memory and swap limit and `unified`.
 void SetUpdate(const LinuxResources& update, const StringMap& annotations,
                const ContainerDetails& details, api::ContainerResourceHookRequest& held);
 

@@ -10,16 +10,16 @@
 
 namespace resmgr::hooks {
 
-// As hook files name it: "PreCreateContainer".
+// The name in hook files: "PreCreateContainer".
 std::string_view NameOf(HookPoint point);
-// Nothing for an unknown name, and for kInertPoint. Case counts.
+// nullopt for an unknown name, and for kInertPoint. Case-sensitive.
 std::optional<HookPoint> HookPointOf(std::string_view name);
 
-// A name that koordlet may list, and for which RuntimeHookService has no method: nothing is ever
+// A name that koordlet may list although RuntimeHookService has no method for it: no server is ever
 // asked there.
 inline constexpr std::string_view kInertPoint = "PreRemoveRunPodSandbox";
 
-// The names of those in the set, in the order of HookPoint.
+// The names of the set's hook points, in the order of HookPoint.
 std::vector<std::string> NamesOf(HookPointSet points);
 
 // The path of its gRPC method: "/runtime.v1alpha1.RuntimeHookService/PreCreateContainerHook".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hook servers have to do with the calls about pod sandboxes.
+// The hooks of calls about pod sandboxes.
 #include <utility>
 #include <variant>
 
@@ -21,7 +21,7 @@ void Apply(const KeyedEdits<std::string>& edits, HookMap& map) {
   }
 }
 
-// What earlier stages change of the sandbox.
+// Applies earlier stages' changes of the sandbox to the request.
 void Apply(const Adjustment& so_far, api::PodSandboxHookRequest& request) {
   if (so_far.wide() == nullptr) return;
   Apply(so_far.wide()->labels, *request.mutable_labels());

@@ -7,8 +7,8 @@
 
 namespace resmgr::hooks {
 
-// When a hook server is asked (Koordinator's RuntimeHookService v1alpha1). Pre...: before the
-// runtime gets the call, and the answer may change it; Post...: after it.
+// The points at which hook servers are asked (Koordinator's RuntimeHookService v1alpha1). Pre...:
+// before the runtime gets the call, and the answer may change it; Post...: after it.
 enum class HookPoint : uint8_t {
   kPreRunPodSandbox,
   kPostStopPodSandbox,

@@ -13,32 +13,32 @@
 
 namespace resmgr::hooks {
 
-// What a field of a server's answer means that is not set there (empty or 0 in proto3).
+// The meaning of an unset field (empty or 0 in proto3) in a server's answer.
 enum class AnswerStyle {
-  kEcho,    // koordlet's: the server repeats all that it does not change, so "not set" clears
-  kSparse,  // "not set" means no change
+  kEcho,    // koordlet's style: the server repeats unchanged fields, so an unset field clears
+  kSparse,  // an unset field means no change
 };
 
 // One hook server, as its file in the hook directory describes it. A value.
 struct HookServerSettings {
-  std::string file{};      // "koordlet.json": its name in logs, and its place in the order
+  std::string file{};  // "koordlet.json": its name in logs; files are asked in the order of names
   std::string endpoint{};  // path of its unix socket
-  // What follows where it does not answer: a request goes on without it, or is refused. A server
-  // refuses by an error too, so with kIgnore it cannot refuse anything.
+  // Whether a request goes on or is refused if the server does not answer. A server can only refuse
+  // by an error, so with kIgnore it cannot refuse anything.
   FailurePolicy failure = FailurePolicy::kIgnore;
   HookPointSet points{};
-  std::chrono::milliseconds timeout{2'000};  // for one answer, time to connect included
+  std::chrono::milliseconds timeout{2'000};  // for one answer, including the time to connect
   AnswerStyle style = AnswerStyle::kEcho;
 
   friend bool operator==(const HookServerSettings&, const HookServerSettings&) = default;
 };
 
-// A hook server, as the stage that asks it sees it. Loop's thread only.
+// A hook server as the stage sees it. Loop's thread only.
 class HookServerPort {
  public:
   // `request` and the answer are serialized messages of RuntimeHookService. Runs once, never inside
-  // Ask, and not after the end of this object. DeadlineExceeded: no answer within the timeout.
-  // Unavailable: not connected. Any other status: what the server itself answered.
+  // Ask, and not after the end of this object. kDeadlineExceeded: no answer within the timeout.
+  // kUnavailable: not connected. Any other status: the server's own answer.
   using Done = std::function<void(StatusOr<std::string>)>;
 
   virtual ~HookServerPort() = default;
@@ -47,13 +47,13 @@ class HookServerPort {
   virtual void Ask(HookPoint point, std::string request, Done done) = 0;
 };
 
-// The hook servers that are configured at this moment. Loop's thread only.
+// The currently configured hook servers. Loop's thread only.
 class HookServersPort {
  public:
   virtual ~HookServersPort() = default;
 
-  // Those that want to be asked at this point, in the order of their files' names. Each can be
-  // asked as long as the caller holds it, also when its file is gone meanwhile.
+  // The servers to be asked at this point, in the order of their files' names. The caller may ask
+  // them as long as it holds them, even when their files are gone meanwhile.
   virtual std::vector<std::shared_ptr<HookServerPort>> ServersOf(HookPoint point) const = 0;
 };
 

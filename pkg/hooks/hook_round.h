@@ -12,28 +12,28 @@
 
 namespace resmgr::hooks {
 
-// One hook of one call: asks the servers one after the other. Ends without another word where it is
-// destroyed. Loop's thread only.
+// One hook of one call: asks the servers one after the other. Destroying it ends the round without
+// a result. Loop's thread only.
 class HookRound {
  public:
   struct Steps {
-    // What the next server is asked, serialized.
+    // Returns the serialized request for the next server.
     std::function<std::string()> request;
-    // A server's answer; an error is a failure of the server.
+    // Takes a server's answer; an error is a failure of the server.
     std::function<Status(const HookServerSettings& server, const std::string& answer)> take;
-    // OK: what they want so far counts. An error refuses the call. Runs once, never inside Start,
-    // and may destroy the round.
+    // OK: the changes so far count. An error refuses the call. Runs once, never inside Start, and
+    // may destroy the round.
     std::function<void(const Status& refusal)> done;
   };
 
-  // The stage outlives it. There is at least one server.
+  // The stage outlives this object. There must be at least one server.
   HookRound(HookStage& stage, HookPoint point, HookStage::Servers servers, Steps steps);
   ~HookRound();
   HookRound(const HookRound&) = delete;
   HookRound& operator=(const HookRound&) = delete;
 
   void Start() { Ask(); }
-  // No time is left: the server that is asked has failed, and those behind it are not asked.
+  // No time is left: the server that is asked has failed, and the remaining ones are not asked.
   void Expire();
 
  private:

@@ -11,8 +11,8 @@
 
 namespace resmgr::hooks {
 
-// What one file says, and the connection that it shares with other files of the same endpoint, its
-// own later versions included. Loop's thread only.
+// One file's settings, and the connection that it shares with other files of the same endpoint and
+// with its own later versions. Loop's thread only.
 class HookServer final : public HookServerPort {
  public:
   HookServer(HookServerSettings settings, std::shared_ptr<HookConnection> connection)

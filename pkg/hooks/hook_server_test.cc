@@ -122,7 +122,7 @@ TEST_F(HookServerTest, WithoutAServerCallsFailBeforeTheirDeadline) {
   EXPECT_THAT(AskAndWait(*server, kCreate, ""), HasCode(StatusCode::kUnavailable));
 }
 
-// K10. Nothing is asked meanwhile, so that only the connection itself can bring it back.
+// Input K10. No call is made meanwhile, so that only the connection itself can come back.
 TEST_F(HookServerTest, ARestartedServerIsConnectedWithinASecond) {
   auto fake = std::make_unique<FakeHookServer>(socket_);
   const auto server = NewServer();
@@ -197,7 +197,7 @@ TEST_F(HookServerPeerTest, GarbageFailsTheCallsOfItsConnection) {
   Listen("HTTP/1.1 400 Bad Request\r\n\r\n");
   const auto server = NewServer(milliseconds(500));
   EXPECT_THAT(AskAndWait(*server, kCreate, ""), Not(IsOk()));
-  // Every connection ends so; it is not tried without a pause.
+  // Every connection ends like this; the next try comes after a pause.
   const size_t before = clients_.size();
   RunFor(loop_, milliseconds(500));
   EXPECT_LE(clients_.size(), before + 6);

@@ -21,54 +21,53 @@
 
 namespace resmgr::hooks {
 
-// The hook servers that the files of the directory describe, as far as they were read. Loop's
-// thread only.
+// The hook servers of the directory's files, as last read. Loop's thread only.
 class HookServers final : public HookServersPort {
  public:
-  // `timeout` counts where a file has none. `metrics`, which may be null, counts the calls of each
-  // endpoint and outlives this.
+  // `timeout` is the default for files without one. `metrics`, which may be null, counts the calls
+  // of each endpoint and outlives this object.
   HookServers(EventLoop& loop, h2::FlushQueue& flushes, std::chrono::milliseconds timeout,
               Metrics* metrics = nullptr);
 
-  // As the constructor's; counts from the next Update on, which reads all files anew.
+  // Sets the default timeout; takes effect at the next Update, which parses all files anew.
   void SetTimeout(std::chrono::milliseconds timeout);
 
-  // All files of the directory at one moment. A version of a file that cannot be used is reported
-  // once, however often it comes back within seconds, and leaves the one before in force: koordlet
-  // writes in place, so that half a file can be read. A file without such a version, and one beyond
-  // the limit, has no server: calls that it would be asked about are refused where it says Fail.
-  // Files that are gone have no server any more. A server whose endpoint stays the same keeps its
+  // Takes all files of the directory at one moment. A bad version of a file is reported once,
+  // however often it comes back within seconds, and leaves the former version in force: koordlet
+  // writes in place, so a partial file may be read. A file without a good version, and one beyond
+  // the limit, has no server: calls that it would be asked about are refused if it says Fail. Files
+  // that are gone have no server any more. A server whose endpoint stays the same keeps its
   // connection.
   void Update(const std::vector<HookFileText>& files);
 
   std::vector<std::shared_ptr<HookServerPort>> ServersOf(HookPoint point) const override;
-  // `changed` is told how many are connected, after each change of that.
+  // `changed` gets the number of connected servers after each change of it.
   void OnReadyChanged(std::function<void(size_t ready)> changed) { changed_ = std::move(changed); }
-  // In the order of their files' names.
+  // In the order of the files' names.
   std::vector<std::shared_ptr<const HookServer>> All() const;
-  // Those of files that cannot be used, in the same order.
+  // The replacements of files that cannot be used, in the same order.
   std::vector<std::shared_ptr<const UnusableServer>> Unusable() const;
 
  private:
   struct File {
-    std::optional<StatusOr<std::string>> seen{};  // the version that was looked at last
-    bool beyond_limit = false;                    // that version
-    std::shared_ptr<HookServer> server{};         // of the last version that could be used
-    std::shared_ptr<UnusableServer> unusable{};   // where there is none
+    std::optional<StatusOr<std::string>> seen{};  // the version that was read last
+    bool beyond_limit = false;                    // whether seen is such a version
+    std::shared_ptr<HookServer> server{};         // of the last usable version
+    std::shared_ptr<UnusableServer> unusable{};   // set if there is no server
   };
 
-  // What was logged of a file. It outlives the file: a server that writes its file anew, or
-  // replaces it, shows it empty or broken for a moment each time.
+  // Logged warnings of a file. They outlive the file: a server that writes its file anew, or
+  // replaces it, shows it empty or partial for a moment each time.
   struct Told {
     std::vector<std::string> texts{};
-    // The time since which nothing was wrong with it, or it was gone; reset while it is wrong.
+    // Since when the file was good, or gone; reset while it is bad.
     std::optional<EventLoop::Clock::time_point> well_since{};
   };
   static constexpr std::chrono::seconds kSteady{10};
   static constexpr size_t kMostTold = 8;
 
-  // Logs it, unless that was said of the file before, or much else, and it was not well for kSteady
-  // since.
+  // Logs the text unless it, or many others, were logged for the file before and the file was not
+  // good for kSteady since.
   void Warn(const std::string& name, std::string text);
   void NoteWell(const std::string& name);
   void ForgetTold();
@@ -83,7 +82,7 @@ class HookServers final : public HookServersPort {
   std::chrono::milliseconds timeout_;
   Metrics* const metrics_;
   std::map<std::string, File> files_;  // by name
-  std::map<std::string, Told> told_;   // likewise
+  std::map<std::string, Told> told_;   // by name
   std::function<void(size_t)> changed_;
   std::optional<size_t> ready_;  // that was told
   // A connection may outlive this, with a call that is under way.

@@ -41,7 +41,7 @@ TEST_F(HookServersTest, AreAskedInTheOrderOfTheirFiles) {
   EXPECT_THAT(Asked(HookPoint::kPreRunPodSandbox), IsEmpty());
 }
 
-// K03, and what koordlet's writing in place looks like half-way.
+// Input K03, and the partial file while koordlet writes it in place.
 TEST_F(HookServersTest, ABadVersionLeavesTheOneBeforeInForce) {
   servers_.Update({{"a.json", Text("/run/a")}, {"new.json", ""}});
   EXPECT_THAT(Asked(kUpdate), ElementsAre("a.json"));
@@ -65,7 +65,7 @@ TEST_F(HookServersTest, ABadVersionThatComesBackIsToldOnce) {
     return found;
   };
   testing::internal::CaptureStderr();
-  // koordlet writes its file in place, and does so at each start.
+  // koordlet writes its file in place at each start.
   for (size_t i = 0; i < 20; ++i) {
     servers_.Update({{"a.json", Text("/run/a", R"(, "unknown": 1)")}});
     servers_.Update({{"a.json", Text("/run/a").substr(0, 20 + i)}});
@@ -103,7 +103,7 @@ TEST_F(HookServersTest, AFileThatIsGoneHasNoServer) {
   const auto held = servers_.ServersOf(kUpdate);
   servers_.Update({});
   EXPECT_THAT(Asked(kUpdate), IsEmpty());
-  // A call that has begun may still ask it.
+  // A call that has begun may still ask the former server.
   EXPECT_EQ(held.front()->settings().endpoint, "/run/a");
 }
 
@@ -112,7 +112,7 @@ TEST_F(HookServersTest, AFileBeyondTheLimitRefusesWhereItSaysFail) {
   servers_.Update({{"a.json", Text("/run/a")}, {"z.json", fails}});
   ASSERT_THAT(Asked(kUpdate), ElementsAre("a.json", "z.json"));
   EXPECT_THAT(servers_.Unusable(), IsEmpty());
-  // Another file has come before it.
+  // Another file precedes it now.
   servers_.Update({{"a.json", Text("/run/a")},
                    {"y.json", Text("/run/y"), /*beyond_limit=*/true},
                    {"z.json", fails, /*beyond_limit=*/true}});
@@ -131,7 +131,7 @@ TEST_F(HookServersTest, AFileBeyondTheLimitRefusesWhereItSaysFail) {
   loop_.Run();
   EXPECT_EQ(answer.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(std::string(Message(answer.status())), testing::HasSubstr("more than 64 hook files"));
-  // The limit lets it in again.
+  // The limit includes it again.
   servers_.Update({{"z.json", fails}});
   EXPECT_THAT(servers_.Unusable(), IsEmpty());
   EXPECT_EQ(servers_.All().size(), 1U);
@@ -144,7 +144,7 @@ TEST_F(HookServersTest, AFileThatCannotBeUsedRefusesWhereItSaysFail) {
        {"bad-endpoint.json", R"({"remote-endpoint": 1, "failure-policy": "fail", )" + hooks + "}"},
        {"ignores.json", "{" + hooks + "}"},
        {"half.json", R"({"failure-policy": "Fail", "runtime-ho)"},
-       {"unread.json", InvalidArgument("it is no regular file")}});
+       {"unread.json", InvalidArgument("it is not a regular file")}});
   EXPECT_THAT(Asked(kUpdate), ElementsAre("bad-endpoint.json", "no-endpoint.json"));
   EXPECT_EQ(servers_.Unusable().size(), 5U);
   for (const auto& unusable : servers_.Unusable()) {
@@ -163,7 +163,7 @@ TEST_F(HookServersTest, ConnectionsBelongToEndpoints) {
   servers_.Update({{"a.json", Text("/run/a", R"(, "timeout": "1s")")}});
   EXPECT_EQ(servers_.All().front()->settings().timeout, seconds(1));
   EXPECT_EQ(&servers_.All().front()->connection(), &first[0]->connection());
-  // The last file that names it is renamed.
+  // The last file with this endpoint is renamed.
   servers_.Update({{"z.json", Text("/run/a")}});
   EXPECT_EQ(&servers_.All().front()->connection(), &first[0]->connection());
   servers_.Update({{"z.json", Text("/run/other")}});

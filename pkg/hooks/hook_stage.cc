@@ -30,7 +30,8 @@ bool Has(const HookMap& map, const std::string& key, const std::string& value) {
 
 }  // namespace
 
-// The stage's calls keep their time themselves: what was wanted until then counts.
+// No time limit in the stage's options: the calls have their own, after which the changes so far
+// count.
 HookStage::HookStage(const Context& context, HookStageOptions options)
     : Stage({.name = "hooks",
              .rank = StageRank::kHookServers,

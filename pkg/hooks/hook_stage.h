@@ -29,15 +29,16 @@
 namespace resmgr::hooks {
 
 struct HookStageOptions {
-  // For all servers of one call together, the search for what they are told included: a kubelet
-  // gives a call two minutes.
+  // Time limit for all servers of one call together, including the search for the request's
+  // contents: a kubelet gives a call two minutes.
   std::chrono::milliseconds budget{20'000};
-  // Nothing is asked about pods that have this label or annotation with this value. "": all.
+  // Servers are not asked about pods with a label or annotation of this name and value. "": about
+  // all.
   std::string skip_key = "runtimeproxy.koordinator.sh/skip-hookserver";
   std::string skip_value = "true";
-  // Nothing is asked about pods of these runtime handlers.
+  // Servers are not asked about pods of these runtime handlers.
   std::set<std::string> skip_handlers{};
-  // The request that makes a pod sandbox has a place for resources: they are the pause container's.
+  // The request that creates a pod sandbox has a place for the pause container's resources.
   bool pods_have_resources = false;
 };
 
@@ -45,41 +46,41 @@ struct HookStageOptions {
 // behind the policy.
 //
 //   before the runtime  PreRunPodSandbox, PreCreateContainer, PreStartContainer,
-//                       PreUpdateContainerResources: the servers that want this hook are asked one
-//                       after the other, and each sees what those before it changed. One that fails
-//                       or is late refuses the call or is passed over, as its file says.
-//   after it            PostStartContainer, PostStopContainer, PostStopPodSandbox: once, where the
-//                       runtime has done it; the client does not wait, and failures are logged
+//                       PreUpdateContainerResources: the servers with this hook are asked one
+//                       after the other, and each sees the former ones' changes. One that fails
+//                       or is late refuses the call or is ignored, as its file says.
+//   after it            PostStartContainer, PostStopContainer, PostStopPodSandbox: called once, if
+//                       the runtime succeeded; the client does not wait, and failures are logged
 //
-// When the budget is spent, what the servers wanted so far counts; the call is refused where one
-// that may not fail was not heard. Loop's thread only.
+// When the budget is spent, the changes so far count; the call is refused if a server whose policy
+// is Fail was not heard. Loop's thread only.
 class HookStage final : public Stage {
  public:
   using Servers = std::vector<std::shared_ptr<HookServerPort>>;
 
-  // All outlive it.
+  // All outlive the stage.
   struct Context {
     EventLoop& loop;
     resmgr::Clock& clock;
     RuntimeAccess& runtime;
     const HookServersPort& servers;
-    Metrics* metrics = nullptr;  // null: nothing is counted
+    Metrics* metrics = nullptr;  // null: no counting
   };
 
   HookStage(const Context& context, HookStageOptions options);
   ~HookStage() override;
 
-  // The servers are known from now on; until then calls that they may be asked about wait.
+  // Marks the servers as known; until then calls that they may be asked about wait.
   void OpenServers();
-  // Learns what the runtime has; again when the runtime was away.
+  // Reads the runtime's pods and containers; called again when the runtime was away.
   void Start() { sync_.Refresh(); }
-  // For calls that begin from now on.
+  // Applies to calls that begin from now on.
   void SetSkip(std::string key, std::string value);
-  // Forgets what it knows of the runtime: it was not in the pipeline for a while.
+  // Forgets the runtime's pods and containers: the stage was out of the pipeline for a while.
   void Forget() { store_.Clear(); }
-  // The runtime, or a client to whom it told it, says that something happened.
+  // Takes an event of the runtime, directly or from a client's stream.
   void OnContainerEvent(const ContainerEvent& event);
-  // The container has these values now, by an update that was no call of a client.
+  // The container has these values now, by an update that no client called.
   void OnUpdated(const ContainerId& id, const ResourceValues& values) {
     store_.SetValues(id, values);
   }
@@ -89,7 +90,7 @@ class HookStage final : public Stage {
   // How often a call went on without a server that failed.
   uint64_t ignored_failures() const { return ignored_failures_; }
 
-  // For its calls.
+  // Used by the calls.
   bool knows_servers() const { return knows_servers_; }
   void WhenServersKnown(std::function<void()> then) { waiting_.push_back(std::move(then)); }
   const HookStageOptions& hook_options() const { return hook_options_; }
@@ -99,12 +100,12 @@ class HookStage final : public Stage {
   resmgr::Clock& clock() { return context_.clock; }
   Servers ServersOf(HookPoint point) const { return context_.servers.ServersOf(point); }
   bool Skips(const api::PodSandboxHookRequest& pod) const;
-  // A post hook.
+  // Calls a post hook.
   void Tell(HookPoint point, const std::string& request);
-  // A call went on without a server's answer.
+  // Counts a call that went on without a server's answer.
   void NoteIgnored(const Status& why);
   void NoteConflict(HookPoint point, const std::string& conflict);
-  // A server's answer may be what ends the last use of the server: it stays a moment longer.
+  // Keeps servers until the next turn of the loop: an answer may end the last use of its server.
   void KeepForNow(Servers servers);
 
  private:
@@ -117,7 +118,7 @@ class HookStage final : public Stage {
   RateLimit conflicts_limit_;
   uint64_t ignored_failures_ = 0;
   bool knows_servers_ = false;
-  std::vector<std::function<void()>> waiting_;          // for the servers to be known
+  std::vector<std::function<void()>> waiting_;  // calls that wait for the servers to be known
   std::list<std::shared_ptr<HookServerPort>> telling_;  // servers of post hooks, until they answer
   Lifetime lifetime_;
 };

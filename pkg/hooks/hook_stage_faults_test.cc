@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hook servers that fail, hang or end, clients that go away, and requests about what is not known.
+// Hook servers that fail, hang or end, clients that go away, and requests about unknown objects.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -79,7 +79,7 @@ TEST_F(HookFaultsTest, WhenTheTimeIsOverWhatWasDecidedSoFarCounts) {
   EXPECT_EQ(create->values.cpu_shares, 9);
   EXPECT_TRUE(last.questions.empty());
   EXPECT_EQ(stage_.ignored_failures(), 2u);
-  // Its late answer changes nothing.
+  // The late answer changes nothing.
   hung.Answer(Shares(1));
   EXPECT_EQ(create->values.cpu_shares, 9);
   EXPECT_TRUE(last.questions.empty());
@@ -140,7 +140,7 @@ TEST_F(HookFaultsTest, NothingIsToldWhereTheOutcomeIsNotKnown) {
   EXPECT_EQ(runtime_.lists.size(), 1u);
 }
 
-// CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE.
+// The codes CANCELLED, DEADLINE_EXCEEDED, UNAVAILABLE.
 TEST_F(HookFaultsTest, NothingIsToldWhereACallMayHaveTakenEffect) {
   HeldServer& server =
       AddServer("k.json", {HookPoint::kPostStartContainer, HookPoint::kPostStopContainer});

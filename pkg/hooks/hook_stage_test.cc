@@ -135,7 +135,7 @@ TEST_F(HookStageTest, AnUpdateSendsOnlyWhatServersChanged) {
   ASSERT_TRUE(update->passed());
   EXPECT_EQ(update->values, (ResourceValues{.cpu_quota = 70'000}));
   EXPECT_FALSE(update->wide);
-  // Only a success changes what is known.
+  // Only a success changes the store.
   const HookContainerPtr container = stage_.store().FindContainer("c1");
   EXPECT_EQ(container->request.container_resources().cpuset_cpus(), "0-3");
   update->Reply(0);
@@ -159,7 +159,7 @@ TEST_F(HookStageTest, ServersAreAskedBeforeAndToldAfterAStart) {
   EXPECT_TRUE(start->Reply(0));
   ASSERT_EQ(server.questions.size(), 1u);
   EXPECT_EQ(server.questions[0].point, HookPoint::kPostStartContainer);
-  // What a server wants before a start has no place in the request, and leaks into no later one.
+  // A request to start has no place for changes, and a later request does not get them either.
   EXPECT_EQ(server.Asked<api::ContainerResourceHookRequest>().container_resources().cpu_shares(),
             512);
 }
@@ -200,7 +200,7 @@ TEST_F(HookStageTest, APodsNewResourcesAreToldFromThenOn) {
   update->Start();
   update->Reply(0);
   EXPECT_EQ(stage_.store().FindPod("p1")->request.resources().cpu_shares(), 77);
-  // A runtime without this call answers so.
+  // The answer of a runtime without this call.
   update = Make(Operation::kUpdatePodSandboxResources, "p1");
   changes.resources.cpu_shares = 88;
   update->request.body = changes;

@@ -10,7 +10,7 @@
 namespace resmgr::hooks {
 namespace {
 
-// The container's own part.
+// The container's part of the request.
 api::ContainerResourceHookRequest RequestOf(const ContainerFacts& facts) {
   const RuntimeContainer& listed = facts.container;
   CreateRequest create;
@@ -50,7 +50,7 @@ HookPodPtr HookStore::AddPod(const PodSandboxId& id, api::PodSandboxHookRequest 
 HookContainerPtr HookStore::AddContainer(HookPodPtr pod, const ContainerId& id,
                                          api::ContainerResourceHookRequest request,
                                          HookEnvironment environment) {
-  // Newer than what the sandbox was made with.
+  // These are newer than the values at the sandbox's creation.
   if (request.has_pod_resources() && request.pod_resources().ByteSizeLong() > 0) {
     *pod->request.mutable_resources() = request.pod_resources();
   }
@@ -85,7 +85,7 @@ void HookStore::SetValues(const ContainerId& id, const ResourceValues& values) {
   if (known != containers_.end()) {
     known->second->request.mutable_container_resources()->MergeFrom(resources);
   } else if (listing_) {
-    // What is listed may be of before.
+    // The list under way may have older values.
     updated_[std::string(id.value())].MergeFrom(resources);
   }
 }
@@ -114,7 +114,7 @@ void HookStore::Remove(const HookPod& pod) {
     if (container->pod->id == pod.id) own.push_back(container);
   for (const HookContainerPtr& container : own)
     Remove(*container);
-  // The record may go with this, and the id with the record.
+  // Removing the containers may free `pod` and its id.
   if (const auto found = pods_.find(pod.id.value()); found != pods_.end()) pods_.erase(found);
 }
 

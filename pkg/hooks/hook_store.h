@@ -20,62 +20,61 @@ namespace resmgr::hooks {
 
 namespace api = ::runtime::v1alpha1;
 
-// A pod sandbox, as hook servers are told of it.
+// The data about a pod sandbox that hook servers get.
 struct HookPod {
   PodSandboxId id{};
   api::PodSandboxHookRequest request;
-  bool stop_told = false;  // servers heard that it is stopped
+  bool stop_told = false;  // servers were told that it is stopped
 };
 
-// A container, as hook servers are told of it.
+// The data about a container that hook servers get.
 struct HookContainer {
   std::shared_ptr<HookPod> pod;
   ContainerId id{};
-  api::ContainerResourceHookRequest request;  // without what is the pod's
-  HookEnvironment environment{};              // as far as it is not in the request
+  api::ContainerResourceHookRequest request;  // without the pod's part
+  HookEnvironment environment{};              // variables that are not in the request
   bool stop_told = false;
 };
 
 using HookPodPtr = std::shared_ptr<HookPod>;
 using HookContainerPtr = std::shared_ptr<HookContainer>;
 
-// Its part of what servers are sent, with the pod's cgroup parent, and all of that.
+// The container's part of a request, with the pod's cgroup parent; and the complete request.
 api::ContainerResourceHookRequest OwnRequestOf(const HookContainer& container);
 std::string EncodedRequestOf(const HookContainer& container);
 
-// The pod sandboxes and containers that exist at the runtime: requests about them name only an id,
-// and hook servers want to know more. Bounded by what the runtime has. A record that is removed
-// lives on with the calls that use it. Loop's thread only.
+// The pod sandboxes and containers of the runtime: requests about them name only an id, and hook
+// servers need more. Bounded by the runtime's number of them. A removed record lives on with the
+// calls that use it. Loop's thread only.
 class HookStore {
  public:
-  // The runtime has created it, as the request said that it got. Takes the place of what is known
-  // under this id.
+  // Adds one that the runtime has created by this request. Replaces a record of the same id.
   HookPodPtr AddPod(const PodSandboxId& id, api::PodSandboxHookRequest request);
   HookContainerPtr AddContainer(HookPodPtr pod, const ContainerId& id,
                                 api::ContainerResourceHookRequest request,
                                 HookEnvironment environment = nullptr);
-  // What the runtime tells of one that is not known yet; what is known already stays as it is.
+  // Adds one that the runtime has reported; a known record stays unchanged.
   HookPodPtr Learn(const SandboxFacts& facts);
   HookContainerPtr Learn(HookPodPtr pod, const ContainerFacts& facts);
 
-  // What is in force of one that exists has changed. What is empty stays.
+  // Sets new values of an existing container. Empty values change nothing.
   void SetValues(const ContainerId& id, const ResourceValues& values);
 
-  // By the runtime's id or an unambiguous beginning of it. nullptr: not known.
+  // Finds by the runtime's id or an unambiguous beginning of it. nullptr: unknown.
   HookPodPtr FindPod(std::string_view id) const;
   HookContainerPtr FindContainer(std::string_view id) const;
 
   void ForEachContainer(const std::function<void(const HookContainer&)>& visit) const;
 
-  // It does not exist any more; with the pod go its containers.
+  // Removes one that does not exist any more; a pod with its containers.
   void Remove(const HookPod& pod);
   void Remove(const HookContainer& container);
 
-  // Everything. Records live on with the calls that use them.
+  // Removes all. Records live on with the calls that use them.
   void Clear();
 
-  // A list of all that the runtime has: what was known when it was begun and is not in it is gone.
-  // What is created or removed meanwhile is not changed by it. One list at a time.
+  // Begins a list of all that the runtime has: records that were known now and are not in the list
+  // are removed. The list does not change what is created or removed meanwhile. One list at a time.
   void BeginList();
   void TakeList(const RuntimeAccess::Everything& everything);
   void GiveUpList();
@@ -93,9 +92,9 @@ class HookStore {
   ById<HookPodPtr> pods_;
   ById<HookContainerPtr> containers_;
   bool listing_ = false;
-  Ids before_;                                  // known when the list was begun
-  Ids removed_;                                 // since then
-  ById<api::LinuxContainerResources> updated_;  // since then, of those that were not known
+  Ids before_;                                  // ids that were known when the list was begun
+  Ids removed_;                                 // ids removed since then
+  ById<api::LinuxContainerResources> updated_;  // updates since then of ids that were not known
 };
 
 }  // namespace resmgr::hooks

@@ -43,7 +43,7 @@ TEST(HookStoreTest, AContainersRequestHasWhatIsItsPods) {
   EXPECT_EQ(request.container_meta().attempt(), 3u);
   EXPECT_EQ(request.container_resources().cpu_shares(), 512);
   EXPECT_EQ(request.container_envs().at("A"), "1");
-  // Held once, with the pod.
+  // Only the pod's record has them.
   EXPECT_TRUE(container->request.pod_labels().empty());
 }
 
@@ -134,7 +134,7 @@ TEST(HookStoreTest, WhatHappensDuringAListIsNotUndoneByIt) {
   store.TakeList({.sandboxes = {SandboxOf("removed")}, .containers = {}});
   EXPECT_NE(store.FindPod("created"), nullptr);
   EXPECT_EQ(store.FindPod("removed"), nullptr);
-  // The next list knows nothing of the removals during the one before.
+  // The next list ignores removals during the former one.
   store.BeginList();
   store.TakeList({.sandboxes = {SandboxOf("removed")}, .containers = {}});
   EXPECT_NE(store.FindPod("removed"), nullptr);

@@ -17,27 +17,28 @@
 
 namespace resmgr::hooks {
 
-// Fills the store with what the runtime has: at the start, after a reconnect, whenever a call ended
-// without an outcome, and where the store has grown to twice its size. Loop's thread only.
+// Fills the store from the runtime: at the start, after a reconnect, whenever a call ended without
+// an outcome, and when the store has grown to twice its size. Loop's thread only.
 class HookSync {
  public:
-  static constexpr std::chrono::milliseconds kRetry{1'000};  // after the runtime did not answer
+  static constexpr std::chrono::milliseconds kRetry{1'000};  // pause after the runtime did not
+                                                             // answer
   static constexpr size_t kLeastGrowth = 64;
 
-  // All outlive it.
+  // All outlive this object.
   HookSync(resmgr::Clock& clock, RuntimeAccess& runtime, HookStore& store);
 
-  // Asks the runtime, again and again until it answers. What is under way may miss what has just
-  // happened: then it is asked once more.
+  // Asks the runtime until it answers. A list under way may miss recent events, so another one
+  // follows it.
   void Refresh();
-  // Objects were added: those that went without a call would pile up.
+  // Called after objects were added: records whose removal was not noticed would pile up.
   void NoteGrowth();
-  // Everything was learned at least once.
+  // True once a list has succeeded.
   bool ready() const { return ready_; }
 
-  // One that the store does not have: while the store is being filled for the first time this waits
-  // for it, then the runtime is asked for this one. NotFound: it does not exist. `done` never runs
-  // inside this, and not after the end of this object.
+  // Finds one that the store does not have: waits for the first list if that is under way, then
+  // asks the runtime for this one. kNotFound: it does not exist. `done` never runs inside this
+  // call, and not after the end of this object.
   void FindPod(const PodSandboxId& id, std::function<void(StatusOr<HookPodPtr>)> done);
   void FindContainer(const ContainerId& id, std::function<void(StatusOr<HookContainerPtr>)> done);
 
@@ -46,7 +47,7 @@ class HookSync {
   void Take(const StatusOr<RuntimeAccess::Everything>& everything);
   void AskForPod(const PodSandboxId& id, std::function<void(StatusOr<HookPodPtr>)> done);
   void AskForContainer(const ContainerId& id, std::function<void(StatusOr<HookContainerPtr>)> done);
-  // Whether `then` waits for the first list.
+  // Queues `then` if the first list is under way; false otherwise.
   bool Wait(std::function<void()> then);
 
   resmgr::Clock& clock_;
@@ -56,7 +57,7 @@ class HookSync {
   bool ready_ = false;
   bool asking_ = false;
   bool again_ = false;
-  size_t most_ = kLeastGrowth;  // until the next list
+  size_t most_ = kLeastGrowth;  // size of the store that causes the next list
   std::vector<std::function<void()>> waiting_;
   EventLoop::HandlePtr retry_;
   Lifetime lifetime_;

@@ -17,15 +17,15 @@ namespace resmgr::hooks {
 
 namespace {
 
-// A ConfigMap's link ..data is replaced by a rename, which these tell as any other.
+// These include the rename that replaces a ConfigMap's link ..data.
 constexpr uint32_t kChanges = IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_DELETE_SELF |
                               IN_MODIFY | IN_MOVE | IN_MOVE_SELF | IN_ONLYDIR;
 constexpr int kMostReadsOfEvents = 64;
 constexpr int kMostListings = 8;
 constexpr size_t kMostComplaints = 8;
 
-// The directory has this file, and the listing has not: on tmpfs a listing may leave out a file
-// that is replaced by a rename meanwhile. Without this its server would be gone for a moment.
+// Whether the directory has this file although the listing left it out: on tmpfs a listing may miss
+// a file that a rename replaces meanwhile. Without this its server would be gone for a moment.
 bool LeftOut(const std::string& name, const std::string& directory,
              const HookDirectoryWatch::Files& files) {
   if (std::ranges::any_of(files, [&](const HookFileText& file) { return file.name == name; })) {
@@ -44,16 +44,16 @@ struct HookDirectoryWatch::Found {
   int watch_error = 0;
 };
 
-// An inotify instance; without one (the user has too many) the directory is only polled. Watching
-// looks up a path, so it may hang; everything else does not touch the disk. Thread-safe.
+// An inotify instance; without one (the user's limit is reached) the directory is only polled.
+// Watch looks up a path, so it may hang; the other functions do not touch the disk. Thread-safe.
 class HookDirectoryWatch::Inotify {
  public:
   Inotify() : fd_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)), error_(fd_.valid() ? 0 : errno) {}
 
   int fd() const { return fd_.get(); }
 
-  // Watches what the path leads to now, in place of `before`. Returns inotify's number, or -1 with
-  // the error.
+  // Watches the directory that the path leads to now, instead of `before`. Returns inotify's
+  // number, or -1 and the error.
   int Watch(const std::string& path, int before, int& error) const {
     error = error_;
     if (!fd_.valid()) return -1;
@@ -63,7 +63,7 @@ class HookDirectoryWatch::Inotify {
     return watch;
   }
 
-  // Takes the events that wait, as many as a turn of the loop has time for.
+  // Reads the waiting events, as many as one turn of the loop has time for.
   void Drain() const {
     alignas(inotify_event) std::array<char, 4096> events;
     for (int i = 0; i < kMostReadsOfEvents; ++i) {
@@ -91,7 +91,8 @@ HookDirectoryWatch::HookDirectoryWatch(EventLoop& loop, Options options,
   Read();
 }
 
-// The events stay in the kernel until the time is over: a busy writer wakes the loop no more often.
+// The events stay in the kernel until the time is over, so that a busy writer wakes the loop no
+// more often.
 void HookDirectoryWatch::OnChange() {
   EventLoop::SetEvents(*events_, 0);
   settled_ = loop_.After(options_.settle, [this] { OnSettled(); });
@@ -124,7 +125,8 @@ void HookDirectoryWatch::Read() {
   });
 }
 
-// On the thread. The watch comes first, so that no change falls between the two.
+// Runs on the reader's thread. The watch comes first, so that no change is lost between it and the
+// read.
 HookDirectoryWatch::Found HookDirectoryWatch::Look(const Options& options, const Inotify& inotify,
                                                    int watch,
                                                    const std::vector<std::string>& names) {
@@ -145,7 +147,7 @@ HookDirectoryWatch::Found HookDirectoryWatch::Look(const Options& options, const
 void HookDirectoryWatch::OnRead(Found found) {
   deadline_.reset();
   reading_ = false;
-  // What a read found that took so long may be old.
+  // The result of a late read may be out of date.
   const bool late = std::exchange(late_, false);
   if (late) again_ = true;
   watch_ = found.watch;

@@ -16,9 +16,9 @@
 
 namespace resmgr::hooks {
 
-// Reads the hook directory at once, when inotify tells a change, and every few seconds for what
-// inotify does not tell: a directory that is made or mounted, and what a link leads to. The disk is
-// touched on a thread of its own, by one read at a time. A read that hangs or fails changes
+// Reads the hook directory at once, after each change that inotify reports, and every few seconds
+// for changes that inotify misses: a directory that is created or mounted, and a link's target. The
+// disk is touched on a thread of its own, by one read at a time. A read that hangs or fails changes
 // nothing; each reason is logged once, until a read succeeds in time. Loop's thread only.
 class HookDirectoryWatch {
  public:
@@ -26,22 +26,22 @@ class HookDirectoryWatch {
 
   struct Options {
     std::string directory;
-    // From a change until it is read, so that many changes are one read.
+    // Time from a change until it is read, so that many changes cause one read.
     std::chrono::milliseconds settle{50};
     std::chrono::milliseconds poll{2'000};
-    std::chrono::milliseconds deadline{5'000};  // until a read counts as hanging
-    // Called on the thread, and may outlive the watch.
+    std::chrono::milliseconds deadline{5'000};  // after which a read counts as hanging
+    // Called on the reader's thread; may outlive the watch.
     std::function<StatusOr<Files>(const std::string& directory)> read = ReadHookDirectory;
   };
 
-  // `update` runs after each read that has succeeded, never inside the constructor and not after
-  // the end of this object; it must not end it. The loop must outlive this.
+  // `update` runs after each successful read, never inside the constructor and not after the end of
+  // this object, which it must not destroy. The loop must outlive this object.
   HookDirectoryWatch(EventLoop& loop, Options options, std::function<void(const Files&)> update);
   ~HookDirectoryWatch() = default;
   HookDirectoryWatch(const HookDirectoryWatch&) = delete;
   HookDirectoryWatch& operator=(const HookDirectoryWatch&) = delete;
 
-  // A read has succeeded: until then it is not known which hook servers there are.
+  // True once a read has succeeded: until then the hook servers are unknown.
   bool known() const { return known_; }
 
  private:
@@ -62,20 +62,20 @@ class HookDirectoryWatch {
   Logger& log_;
   const Options options_;
   const std::function<void(const Files&)> update_;
-  const std::shared_ptr<Inotify> inotify_;  // shared with the thread, which may outlive this
+  const std::shared_ptr<Inotify> inotify_;  // shared with the thread, which may outlive this object
   int watch_ = -1;                          // inotify's number of the directory
-  std::vector<std::string> names_;          // of the last read that has succeeded
+  std::vector<std::string> names_;          // of the last successful read
   bool known_ = false;
   bool reading_ = false;
-  bool again_ = false;  // something has changed since the read began
-  bool late_ = false;   // the read is over its deadline
+  bool again_ = false;  // a change came after the read began
+  bool late_ = false;   // the read has exceeded its deadline
   int watch_error_ = 0;
-  std::vector<std::string> complaints_;  // since a read has succeeded in time
+  std::vector<std::string> complaints_;  // logged since the last read that succeeded in time
   EventLoop::HandlePtr events_;
   EventLoop::HandlePtr settled_;
   EventLoop::HandlePtr deadline_;
   EventLoop::HandlePtr poll_;
-  OffLoop reader_;  // gone first
+  OffLoop reader_;  // destroyed first
 };
 
 }  // namespace resmgr::hooks

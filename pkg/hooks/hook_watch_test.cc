@@ -41,7 +41,7 @@ class HookWatchTest : public testing::Test {
     Write(name + ".tmp", text);
     std::filesystem::rename(Path(name + ".tmp"), Path(name));
   }
-  // Only inotify tells of changes, unless the test sets `poll`.
+  // Without `poll` only inotify reports changes.
   void Start(Milliseconds poll = kNever) {
     options_.poll = poll;
     watch_ = std::make_unique<HookDirectoryWatch>(loop_, options_, [this](const Files& files) {
@@ -85,7 +85,7 @@ TEST_F(HookWatchTest, SeesWhatIsWrittenInPlaceReplacedAndDeleted) {
   ASSERT_TRUE(Sees("b.json=3;x.json=(none);"));
 }
 
-// K05.
+// Input K05.
 TEST_F(HookWatchTest, ADeletionCountsWithinASecond) {
   options_.settle = HookDirectoryWatch::Options{.directory = ""}.settle;
   Write("a.json", "1");
@@ -122,7 +122,7 @@ TEST_F(HookWatchTest, SeesADirectoryComeGoAndComeAgain) {
     std::filesystem::remove_all(directory_);
     ASSERT_TRUE(Sees(""));
   }
-  // Another directory takes its place, and only inotify tells of changes in it.
+  // Another directory replaces it, and only inotify reports changes in it.
   std::filesystem::create_directory(place_.File("other"));
   std::filesystem::rename(place_.File("other"), directory_);
   ASSERT_TRUE(RunUntil(loop_, [&, before = updates_] { return updates_ > before + 2; }));
@@ -149,7 +149,7 @@ TEST_F(HookWatchTest, ManyChangesAreOneRead) {
   EXPECT_LE(updates_, 4);
 }
 
-// K04: calls always find the old server or the new one.
+// Input K04: calls always find the old server or the new one.
 TEST_F(HookWatchTest, AFileThatIsReplacedAThousandTimesIsAlwaysWhole) {
   const auto text = [](int endpoint) {
     return fmt::format(
@@ -187,7 +187,7 @@ TEST_F(HookWatchTest, AFileThatIsReplacedAThousandTimesIsAlwaysWhole) {
   EXPECT_GT(updates_, 2);
 }
 
-// As tmpfs does while a rename replaces the file.
+// tmpfs does this while a rename replaces the file.
 TEST_F(HookWatchTest, AFileThatAListingLeavesOutIsNotGone) {
   Write("a.json", "1");
   const auto leave_out = std::make_shared<std::atomic<int>>(0);
@@ -264,11 +264,11 @@ TEST_F(HookWatchTest, ADiskThatIsAlwaysSlowIsToldOnce) {
   const auto slow = std::make_shared<std::atomic<bool>>(true);
   options_.read = [reads, slow](const std::string& directory) -> StatusOr<Files> {
     if (*slow) std::this_thread::sleep_for(Milliseconds(300));
-    // Some of them fail at the end.
+    // Some reads fail at their end.
     if (++*reads % 2 == 0 && *slow) return Unavailable("input/output error");
     return ReadHookDirectory(directory);
   };
-  // Long enough for a busy machine to read a file in.
+  // Long enough for reading a file on a busy machine.
   options_.deadline = Milliseconds(250);
   Write("a.json", "1");
   testing::internal::CaptureStderr();

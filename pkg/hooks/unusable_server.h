@@ -12,8 +12,8 @@
 
 namespace resmgr::hooks {
 
-// In the place of a server whose file cannot be used: it fails, and the file's failure policy says
-// what follows. Loop's thread only.
+// Replaces the server of a file that cannot be used: it always fails, and the file's failure policy
+// decides the rest. Loop's thread only.
 class UnusableServer final : public HookServerPort {
  public:
   UnusableServer(EventLoop& loop, HookServerSettings settings, Status why)

@@ -292,7 +292,7 @@ TEST(RecordLogOnDiskTest, AStateThatCannotBeReadIsPutAside) {
     // The records of state.previous are found.
     EXPECT_THAT(found.records, ElementsAre(Pair("a", "1")));
     ASSERT_THAT(found.complaints, SizeIs(1));
-    EXPECT_THAT(found.complaints[0], HasSubstr(how == 0 ? "more than" : "no regular file"));
+    EXPECT_THAT(found.complaints[0], HasSubstr(how == 0 ? "more than" : "not a regular file"));
     EXPECT_THAT(found.complaints[0], HasSubstr("it is now " + state + ".unusable"));
     EXPECT_TRUE(fs::exists(state + ".unusable"));
     EXPECT_TRUE(log.Rewrite(PutOf("a", "3")).ok());

@@ -85,7 +85,7 @@ StatusOr<std::string> ReadFile(const std::string& path, size_t limit) {
   if (::fstat(fd.get(), &found) != 0) {
     return ErrnoStatus(errno, fmt::format("cannot look at {}", path));
   }
-  if (!S_ISREG(found.st_mode)) return InvalidArgument("{} is no regular file", path);
+  if (!S_ISREG(found.st_mode)) return InvalidArgument("{} is not a regular file", path);
   // The kernel's own files say that they are empty, or as long as a page.
   const auto size = static_cast<size_t>(std::max<off_t>(found.st_size, 0));
   if (size > limit) return TooLong(path, limit);

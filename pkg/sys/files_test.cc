@@ -57,7 +57,7 @@ TEST_F(FilesTest, WhatIsNoRegularFileIsNotRead) {
   for (const std::string& path : {path_, directory_.path(), std::string("/dev/null")}) {
     const auto read = ReadFile(path, kLimit);
     EXPECT_EQ(read.status().code(), StatusCode::kInvalidArgument) << path;
-    EXPECT_EQ(Message(read.status()), path + " is no regular file");
+    EXPECT_EQ(Message(read.status()), path + " is not a regular file");
   }
   ASSERT_EQ(::unlink(path_.c_str()), 0);
   std::filesystem::create_symlink("target", path_);

@@ -404,7 +404,7 @@ TEST(MachineSourceTest, SaysWhatIsWrongWithAFile) {
   EXPECT_THAT(LoadError("sinthetic:pu:4", StatusCode::kNotFound),
               HasSubstr("known forms: live, synthetic:DESCRIPTION"));
   for (const char* const path : {RESMGR_SOURCE_DIR, "/dev/null", "/dev/zero"}) {
-    EXPECT_THAT(LoadError(path, StatusCode::kInvalidArgument), HasSubstr("is no regular file"));
+    EXPECT_THAT(LoadError(path, StatusCode::kInvalidArgument), HasSubstr("is not a regular file"));
   }
   EXPECT_THAT(LoadError(DataFile("../topology/README.md"), StatusCode::kInvalidArgument),
               HasSubstr("not a topology"));

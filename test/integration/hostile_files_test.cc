@@ -54,8 +54,8 @@ TEST_F(HostileFilesTest, FilesOfTheCommandLineAreFiles) {
   ASSERT_EQ(::mkfifo(Path("fifo").c_str(), 0600), 0);
   fs::create_directory(Path("directory"));
   for (const std::string& path : {Path("fifo"), Path("directory"), std::string("/dev/zero")}) {
-    EXPECT_THAT(WhyNot(Flags({"-config", path})), HasSubstr(path + " is no regular file"));
-    EXPECT_THAT(WhyNot(Flags({"-topology", path})), HasSubstr(path + " is no regular file"));
+    EXPECT_THAT(WhyNot(Flags({"-config", path})), HasSubstr(path + " is not a regular file"));
+    EXPECT_THAT(WhyNot(Flags({"-topology", path})), HasSubstr(path + " is not a regular file"));
   }
 }
 

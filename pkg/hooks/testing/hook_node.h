@@ -20,7 +20,7 @@
 
 namespace resmgr::hooks {
 
-// A hook server that keeps what it is asked until the test answers.
+// A hook server that keeps each request until the test answers.
 class HeldServer final : public HookServerPort {
  public:
   HeldServer(std::string file, HookPointSet points, FailurePolicy failure, AnswerStyle style)
@@ -37,7 +37,7 @@ class HeldServer final : public HookServerPort {
     questions.push_back({point, std::move(request), std::move(done)});
   }
 
-  // The oldest question that has no answer.
+  // The oldest unanswered request.
   template <typename Message>
   Message Asked() const {
     Message message;
@@ -92,7 +92,7 @@ class HeldRuntime final : public RuntimeAccess {
   void StopSandbox(const PodSandboxId&, std::function<void(Status)>) override {}
   void RemoveSandbox(const PodSandboxId&, std::function<void(Status)>) override {}
 
-  // Answers the oldest one.
+  // Answers the oldest question.
   template <typename Held, typename Result>
   static void Answer(Held& held, Result result) {
     ASSERT_FALSE(held.empty());
@@ -110,10 +110,10 @@ class HeldRuntime final : public RuntimeAccess {
   std::vector<Done<Everything>> lists;
 };
 
-// The stage in a pipeline, with servers, a runtime and a clock of the test.
+// The stage in a pipeline, with the test's servers, runtime and clock.
 class HookStageTest : public testing::Test {
  protected:
-  // A call and what its front hears.
+  // A call and the results that its front gets.
   class Front final : public PipelineCall::Front, private Request::Source {
    public:
     Front(Pipeline& pipeline, Operation operation)
@@ -204,7 +204,7 @@ class HookStageTest : public testing::Test {
     front->Start();
     return front;
   }
-  // The runtime has them, and no server is asked.
+  // Adds a pod to the runtime without asking a server.
   void HavePod(const Pod& pod, const std::string& id) {
     stage_.store().Learn([&] {
       SandboxFacts facts;

@@ -97,7 +97,7 @@ TEST_F(PluginDirectoryTest, AConfigurationThatIsNoFileCostsTheOthersNothing) {
   ASSERT_EQ(::mkfifo((plugins_ + "/60-fifo").c_str(), 0700), 0);
   EXPECT_THAT(Read(), ElementsAre("50-good: "));
   ASSERT_THAT(warnings_, SizeIs(4));
-  EXPECT_EQ(warnings_[0], fmt::format("10-fifo: {}/10-fifo.conf is no regular file", configs_));
+  EXPECT_EQ(warnings_[0], fmt::format("10-fifo: {}/10-fifo.conf is not a regular file", configs_));
 }
 
 TEST_F(PluginDirectoryTest, ThereMayBeNone) {
