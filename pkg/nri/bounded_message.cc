@@ -14,16 +14,18 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// No field is shorter: a tag and a length or a number.
+// Bytes of the shortest field: a tag and a length or a number.
 constexpr size_t kShortestField = 2;
-// Nor longer, but for bytes and groups. NRI has no groups; protobuf would keep what is in them.
+// Bytes of the longest field other than bytes and groups. NRI has no groups; protobuf would keep
+// their contents.
 constexpr size_t kLongestNumber = 5 + 10;
 
 class Counter {
  public:
   explicit Counter(size_t most) : most_(most) {}
 
-  // NRI's types are not recursive, so the depth is that of the longest chain of types.
+  // Counts recursively; NRI's types are not recursive, so the depth is that of the longest chain of
+  // types.
   void Add(std::string_view bytes, const Descriptor& type) {
     WireReader reader(bytes);
     for (size_t left = bytes.size(); count_ <= most_ && reader.Next();) {
@@ -59,7 +61,7 @@ size_t CountFields(std::string_view bytes, const Descriptor& type, size_t most) 
 }
 
 Status DecodeMessage(std::string_view bytes, google::protobuf::Message& message, size_t most) {
-  // Nearly all messages are too short to have so many.
+  // Nearly all messages are too short to have that many fields.
   const bool maybe_many = bytes.size() / kShortestField > most;
   if (maybe_many && CountFields(bytes, *message.GetDescriptor(), most) > most) {
     return ResourceExhausted("it has more than {} fields, or is not protobuf", most);

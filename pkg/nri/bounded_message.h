@@ -10,23 +10,24 @@
 
 namespace resmgr::nri {
 
-// A message of 4 MiB may have two million empty mounts in it, which are hundreds of megabytes once
-// they are decoded. So fields are counted on the wire, at any depth, before a peer's message is
-// decoded: each occurrence of a field is one, and so is each byte of a packed list.
+// Limits the fields of peers' messages. A message of 4 MiB may have two million empty mounts in it,
+// which take hundreds of megabytes once they are decoded. Therefore fields are counted in the
+// encoded message, at any depth, before it is decoded: each occurrence of a field is one, and so is
+// each byte of a packed list.
 
-// Of an answer, or of a request about one pod or container.
+// Fields of an answer, or of a request about one pod or container.
 inline constexpr size_t kMostFields = size_t{1} << 16;
-// Of one piece of all pods and containers. One that is full has a field for each 16 bytes then;
-// those of containers that exist are longer.
+// Fields of one piece of all pods and containers. A full piece then has a field for each 16 bytes;
+// real containers have longer fields.
 inline constexpr size_t kMostPieceFields = size_t{1} << 18;
-// Of all pieces together.
+// Fields of all pieces together.
 inline constexpr size_t kMostInventoryFields = size_t{1} << 20;
 
-// How many fields the message of this type has; `most + 1` where it has more or is not protobuf.
-// Takes no memory, and no time for what is behind the first `most` fields.
+// The number of fields of a message of this type; `most + 1` if it has more or is not protobuf.
+// Takes no memory, and no time for the fields after the first `most`.
 size_t CountFields(std::string_view bytes, const google::protobuf::Descriptor& type, size_t most);
 
-// Decodes what a peer has sent. ResourceExhausted: it has more than `most` fields. InvalidArgument:
+// Decodes a peer's message. kResourceExhausted: it has more than `most` fields. kInvalidArgument:
 // it is not protobuf.
 Status DecodeMessage(std::string_view bytes, google::protobuf::Message& message,
                      size_t most = kMostFields);

@@ -17,7 +17,7 @@ size_t CountOf(const google::protobuf::Message& message, size_t most = kMostFiel
   return CountFields(message.SerializeAsString(), *message.GetDescriptor(), most);
 }
 
-// So many messages of the field 2, empty, as the wire has them.
+// `count` empty messages in field 2, encoded.
 std::string Empty(size_t count) {
   std::string bytes;
   for (size_t i = 0; i < count; ++i)
@@ -44,7 +44,7 @@ TEST(BoundedMessageTest, EachByteOfAPackedListCounts) {
 TEST(BoundedMessageTest, WhatIsNotKnownCounts) {
   const api::Empty empty;
   EXPECT_EQ(CountFields(Empty(5), *empty.GetDescriptor(), kMostFields), 5U);
-  // Groups, which protobuf keeps with all that is in them.
+  // Groups, whose contents protobuf keeps.
   std::string group = "\x0b";
   for (int i = 0; i < 100; ++i)
     group.append("\x10\x01", 2);

@@ -22,7 +22,7 @@ class CallDump::Shown {
   }
   Shown(const Shown&) = delete;
   Shown& operator=(const Shown&) = delete;
-  // The caller was gone before there was an answer, or the connection was.
+  // The caller, or the connection, was gone before there was an answer.
   ~Shown() {
     if (!answered_) End(Unavailable("the connection was lost"));
   }

@@ -13,18 +13,20 @@
 
 namespace resmgr::nri {
 
-// Shows a plugin's calls to the dumper, in the form that CRI calls have there. Costs a look at the
-// rules for a call that they do not want. Loop's thread only.
+// Shows a plugin's calls to the dumper, in the same form as CRI calls. A call that the rules
+// exclude costs only a look at them. Loop's thread only.
 class CallDump {
  public:
   using Answer = StatusOr<std::string>;
 
-  // The dumper outlives it; nullptr: nothing is shown.
+  // The dumper outlives this object; nullptr: nothing is shown.
   explicit CallDump(dump::Dumper* dumper) : dumper_(dumper) {}
 
-  // The same method, its calls shown under this path: "/nri.pkg.api.v1alpha1.Plugin/Configure".
+  // Wraps a method, so that its calls are shown under `path`:
+  // "/nri.pkg.api.v1alpha1.Plugin/Configure".
   ttrpc::Server::Method Show(std::string path, ttrpc::Server::Method method);
-  // A call of ours that begins now: the same `done`, which shows the answer as well.
+  // Wraps the `done` of an outgoing call that begins now, so that the call and its answer are
+  // shown.
   std::function<void(Answer)> Show(std::string path, const std::string& payload,
                                    std::function<void(Answer)> done);
 
@@ -32,7 +34,7 @@ class CallDump {
   // A call that is shown.
   class Shown;
 
-  // Shows the request; nullptr where the rules do not want the call.
+  // Shows the request; nullptr if the rules exclude the call.
   std::shared_ptr<Shown> Begin(std::string path, const std::string& payload, bool intercepted);
 
   dump::Dumper* const dumper_;

@@ -12,7 +12,7 @@
 namespace resmgr::nri {
 namespace {
 
-// Kubelets count attempts in this annotation of a container.
+// The annotation in which kubelets count a container's attempts.
 constexpr std::string_view kRestarts = "io.kubernetes.container.restartCount";
 
 StringMap ToStringMap(const google::protobuf::Map<std::string, std::string>& map) {
@@ -29,7 +29,7 @@ std::optional<std::string> NotEmpty(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-// A marker of NRI: what has the key is removed.
+// NRI's mark for the removal of a key.
 std::string Removed(std::string_view key) {
   return "-" + std::string(key);
 }
@@ -108,7 +108,7 @@ void AddWideResources(const WideAdjustment& wide, api::LinuxResources& resources
     added.set_page_size(size);
     added.set_limit(*limit);
   }
-  // A removed file has nothing that could be written to it.
+  // A removed file has no value to write.
   for (const auto& [file, value] : wide.unified)
     if (value) (*resources.mutable_unified())[file] = *value;
   if (wide.blockio_class) resources.mutable_blockio_class()->set_value(*wide.blockio_class);
@@ -205,7 +205,7 @@ CreateRequest ToCreateRequest(const api::Container& container) {
   out.attempt = AttemptOf(container);
   out.labels = ToStringMap(container.labels());
   out.annotations = ToStringMap(container.annotations());
-  out.has_resources = true;  // the runtime merges what we set, and adds nothing for it
+  out.has_resources = true;  // the runtime merges the set values and adds nothing for this
   out.resources = ResourcesOf(container);
   if (out.name.empty()) out.name = ContainerNameOf(out.labels);
   return out;
@@ -269,7 +269,7 @@ void AddTo(const Adjustment& adjustment, api::ContainerAdjustment& out) {
   }
   AddKeyed(wide, out);
   if (wide.args) {
-    // An empty one in front says that it is known to take the place of the others.
+    // An empty first argument tells that replacing others' arguments is intended.
     out.add_args("");
     out.mutable_args()->Add(wide.args->begin(), wide.args->end());
   }

@@ -18,35 +18,36 @@ namespace resmgr::nri {
 
 namespace api = ::nri::pkg::api::v1alpha1;
 
-// Between NRI's messages and our values. In NRI a value that is set has a message of its own, which
-// may hold 0; in the CRI, 0 is not set. So zeros of a runtime, which copies a CRI request, are not
-// set here either.
+// Converts between NRI's messages and model values. In NRI a set value has a message of its own,
+// which may hold 0; in the CRI, 0 means unset. Zeros of a runtime, which copies a CRI request,
+// therefore stay unset here.
 
 LinuxResources ToResources(const api::LinuxResources& resources);
-// As Request::files.
+// See Request::files.
 std::vector<std::string> FilesOf(const api::LinuxResources& resources);
 
-// QoS class from the cgroup parent; what is left out, from labels.
+// Takes the QoS class from the cgroup parent; missing fields from labels.
 Pod ToPod(const api::PodSandbox& pod);
 
-// Of a container that exists. UNKNOWN counts as created: so containerd has one that is being made.
+// Converts an existing container. UNKNOWN counts as created: containerd uses it while it creates
+// one.
 RuntimeContainer ToRuntimeContainer(const api::Container& container);
 
-// What a container that is to be created asks for; without hints.
+// The request of a container that is to be created; without hints.
 CreateRequest ToCreateRequest(const api::Container& container);
 
-// At the point that it is for.
+// Adds the hook at its hook point.
 void AddHook(const OciHook& hook, api::Hooks& hooks);
 
-// What the resource manager decides, as a change of a container.
+// Adds the resource manager's decision as a change of a container.
 void AddTo(const ResourceValues& values, api::LinuxResources& resources);
 
 // Whether the answer to an event has a place for the field. NRI cannot change labels and the cgroup
-// parent of a pod, devices need numbers that only the runtime's /dev tells, and seccomp filters are
-// given as such and not by a file.
+// parent of a pod; devices need numbers that only the runtime's /dev knows; seccomp filters are
+// given as objects, not as files.
 bool NriHas(Operation operation, Field field);
 
-// All that stages change of a container that is created.
+// Adds all changes that stages make at a creation.
 void AddTo(const Adjustment& adjustment, api::ContainerAdjustment& out);
 
 }  // namespace resmgr::nri

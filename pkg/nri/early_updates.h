@@ -8,23 +8,23 @@
 
 namespace resmgr::nri {
 
-// Which containers were sent updates before they were known to run. Runtimes report such an update
-// as done although it may have no effect: containerd has not heard of a container as long as it
-// creates it, and changes only its notes of one for which it has made the process already. A plugin
-// is told of a start only after that. Loop's thread only.
+// The containers that were sent updates before they were known to run. Runtimes report such an
+// update as done although it may have no effect: containerd does not know a container while
+// creating it, and changes only its record of one whose process it has made already. A plugin hears
+// of a start only afterwards. Loop's thread only.
 class EarlyUpdates {
  public:
   void Clear() { sent_.clear(); }
-  // It does not run yet.
+  // The container does not run yet.
   void Add(const ContainerId& id) { sent_.insert_or_assign(std::string(id.value()), false); }
-  // It runs, or will not any more.
+  // The container runs, or never will.
   void Remove(const ContainerId& id) { sent_.erase(std::string(id.value())); }
-  // Keeps those for which this is true.
+  // Keeps the containers for which the predicate is true.
   template <typename Predicate>
   void Keep(const Predicate& predicate) {
     std::erase_if(sent_, [&](const auto& each) { return !predicate(ContainerId(each.first)); });
   }
-  // It is sent an update.
+  // The container is sent an update.
   void Sent(const ContainerId& id) {
     if (const auto found = sent_.find(id.value()); found != sent_.end()) found->second = true;
   }

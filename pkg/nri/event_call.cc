@@ -28,7 +28,7 @@ void EventCall::OnDecided(const Status& refusal, const Adjustment& adjustment) {
     End();
     return;
   }
-  // What the stages do at its success may move others, too: so that comes before the answer.
+  // The stages may move other containers at its success, so this precedes the answer.
   const bool over = call_.OnReply({.known = true, .code = 0, .id = id_});
   decided({.refusal = OkStatus(), .adjustment = adjustment});
   if (over) End();

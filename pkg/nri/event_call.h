@@ -13,39 +13,39 @@
 
 namespace resmgr::nri {
 
-// One event of a runtime on its way through the pipeline. The runtime carries out what it is
-// answered and tells of a failure by later events, so the stages are told of success as soon as the
-// answer is given. Loop's thread only.
+// One event of a runtime on its way through the pipeline. The runtime carries out the answer and
+// reports a failure by later events, so the stages are told of success as soon as the answer is
+// given. Loop's thread only.
 class EventCall final : private PipelineCall::Front, private Request::Source {
  public:
-  // What is to be answered: a refusal, or changes of the event's container.
+  // The answer: a refusal, or changes of the event's container.
   struct Decision {
     Status refusal;
     const Adjustment& adjustment;
   };
   using Decided = std::function<void(const Decision&)>;
 
-  // The pipeline outlives the call. `details` are those of a container that is to be created.
+  // The pipeline outlives the call. `details` belong to a container that is to be created.
   EventCall(Pipeline& pipeline, Operation operation, ContainerDetails details = {});
   ~EventCall() { Abandon(); }
   EventCall(const EventCall&) = delete;
   EventCall& operator=(const EventCall&) = delete;
 
-  // To be filled in before Start.
+  // Must be filled in before Start.
   Request& request() { return request_; }
-  // The id that the pod sandbox or container of the event has.
+  // Sets the id of the event's pod sandbox or container.
   void SetId(std::string id) { id_ = std::move(id); }
 
-  // `decided` and then `over` are run, each once, at once or later; `over` may destroy this.
+  // Calls `decided` and then `over`, each once, at once or later; `over` may destroy this object.
   void Start(Decided decided, std::function<void()> over);
-  // The decision is not needed any more; neither function runs after that.
+  // Gives the decision up; neither function runs after that.
   void Abandon();
 
  private:
   void OnDecided(const Status& refusal, const Adjustment& adjustment) override;
   void OnReplySeen() override { End(); }
   bool Has(Operation operation, Field field) const override { return NriHas(operation, field); }
-  // In an adjustment of NRI no list means that the runtime keeps its own.
+  // An adjustment of NRI without a list leaves the runtime's own list in place.
   bool ClearsPlacement() const override { return false; }
   bool RemovesFiles() const override { return false; }
   void End();
@@ -55,7 +55,7 @@ class EventCall final : private PipelineCall::Front, private Request::Source {
   bool ReadDetails(DetailSet parts, ContainerDetails& details) override;
 
   const ContainerDetails details_;
-  CreateRequest create_;  // a stage may move the request's away
+  CreateRequest create_;  // a stage may move the request's own away
   std::string id_;
   Decided decided_;
   std::function<void()> over_;

@@ -12,20 +12,20 @@ namespace resmgr::nri {
 namespace {
 
 constexpr ApiVersion kOldest{0, 6, 1};
-// CRI-O 1.33 has a version on the way to 0.10, with UpdatePodSandbox and PostUpdatePodSandbox, but
-// without validation.
+// CRI-O 1.33 has a version between 0.9 and 0.10, with UpdatePodSandbox and PostUpdatePodSandbox,
+// but without validation.
 constexpr ApiVersion kWithPodUpdates{0, 9, 1};
 
 constexpr uint32_t kEvents = 0x7ff;
 constexpr uint32_t kEventsWithPodUpdates = 0x1fff;
 
-// From this release of the runtime on it has this version of the API.
+// The first release of a runtime with this version of the API.
 struct Release {
   ApiVersion runtime;
   ApiVersion api;
 };
 
-// In each list the newest first.
+// Each list begins with the newest release.
 constexpr std::array kContainerd{
     Release{{2, 3, 0}, {0, 12, 0}},  //
     Release{{2, 2, 1}, {0, 11, 0}},  //

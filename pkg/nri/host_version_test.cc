@@ -48,7 +48,7 @@ TEST(HostVersionTest, RuntimesThatEndByOurUpdatesAreNotServed) {
   EXPECT_TRUE(CheckRuntime("containerd", "1.26.0").ok());
 }
 
-// A host refuses a plugin that asks for an event that it does not know.
+// A host refuses a plugin that asks for an unknown event.
 TEST(HostVersionTest, AHostIsAskedForTheEventsThatItKnows) {
   EXPECT_EQ(EventsOfHost({0, 6, 1}), 0x7ffU);
   EXPECT_EQ(EventsOfHost({0, 9, 0}), 0x7ffU);

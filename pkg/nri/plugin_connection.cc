@@ -14,9 +14,9 @@
 namespace resmgr::nri {
 namespace {
 
-// Until a runtime has carried updates out, each of which is a call of an OCI runtime.
+// Time for a runtime to carry out updates, each of which is a call of an OCI runtime.
 constexpr std::chrono::milliseconds kUpdateTimeout{30'000};
-// Of what a runtime says of itself.
+// Bytes of a runtime's name and version.
 constexpr size_t kLongestRuntimeName = 64;
 
 }  // namespace
@@ -99,7 +99,7 @@ void PluginConnection::CallRuntime(std::string_view method,
 }
 
 void PluginConnection::OnLost(const Status& why) {
-  // Its calls end with the connection, and each may tell so.
+  // Its calls end with the connection, and each may report that.
   if (phase_ == Phase::kDisconnected) return;
   const bool was_synchronized = phase_ == Phase::kSynchronized;
   phase_ = Phase::kDisconnected;
@@ -180,7 +180,7 @@ void PluginConnection::ForgetInventory() {
   inventory_fields_ = 0;
 }
 
-// The pieces are counted before they are decoded: what is refused takes no memory.
+// Pieces are counted before they are decoded, so that a refused one takes no memory.
 Status PluginConnection::TakePiece(const std::string& payload, api::SynchronizeRequest& piece) {
   inventory_bytes_ += payload.size();
   if (inventory_bytes_ > kLongestInventory) {

@@ -30,47 +30,47 @@ class PluginConnection {
   struct Options {
     std::string socket = "/var/run/nri/nri.sock";
     std::string name = "cri-resmgr";
-    std::string index = "90";  // two digits: plugins with lower ones are asked before
+    std::string index = "90";  // two digits; plugins with lower ones are asked first
     std::chrono::milliseconds registration_timeout{5'000};
-    // From the connection until the runtime has told its inventory. A runtime that takes the plugin
-    // and then forgets it, as one does that fails in between, is connected to anew.
+    // Time from the connection until the runtime has sent its inventory. A runtime that accepts the
+    // plugin and then forgets it, for example after an error, is connected again.
     std::chrono::milliseconds synchronization_timeout{60'000};
-    // What is shown the calls in both directions, and outlives the connection. May be null.
+    // Gets the calls in both directions; outlives the connection. May be null.
     dump::Dumper* dumper = nullptr;
     // Pauses between two tries: doubled from the first to the last.
     std::chrono::milliseconds first_pause{500};
     std::chrono::milliseconds last_pause{30'000};
   };
 
-  // What a runtime may send as its inventory, in all pieces together: bytes of messages. The fields
-  // in them are bounded, too (bounded_message.h).
+  // Bytes of a runtime's inventory, all pieces together. The number of fields is bounded, too
+  // (bounded_message.h).
   static constexpr size_t kLongestInventory = size_t{64} << 20;
 
-  // InvalidArgument: a name is not of [A-Za-z0-9_.+-], which hosts since 0.12 want, or an index is
-  // not two digits.
+  // kInvalidArgument: a name is not of [A-Za-z0-9_.+-], which hosts require since 0.12, or an index
+  // is not two digits.
   static Status Check(const Options& options);
 
-  // All outlive it. `options` have passed Check.
+  // All outlive this object. `options` have passed Check.
   PluginConnection(EventLoop& loop, PluginHandler& handler, Options options);
   ~PluginConnection();
   PluginConnection(const PluginConnection&) = delete;
   PluginConnection& operator=(const PluginConnection&) = delete;
 
-  // Connects now or as soon as there is a runtime.
+  // Connects now or as soon as a runtime serves the socket.
   void Start();
-  // The same over a socket that is connected, with no other try after it: for plugins that a
-  // runtime has started, and for tests.
+  // Uses a connected socket, without another try after it: for plugins that a runtime has started,
+  // and for tests.
   void StartOn(UniqueFd socket);
 
-  // The runtime's pods and containers are known: events come from here on.
+  // True once the runtime's pods and containers are known: events follow.
   bool synchronized() const { return phase_ == Phase::kSynchronized; }
 
-  // Why the runtime that was there last is not served (CheckRuntime). It is asked again after the
-  // longest pause: another version may be there then.
+  // The reason why the last runtime is not served (CheckRuntime). It is connected again after the
+  // longest pause, since another version may run then.
   const Status& refusal() const { return refusal_; }
 
-  // Asks the runtime to change containers; `failed` are those that it could not change. Unavailable
-  // while it is not synchronized or when the connection is lost meanwhile.
+  // Asks the runtime to change containers; `failed` are those that it could not change.
+  // kUnavailable while it is not synchronized or when the connection is lost meanwhile.
   using Updated = std::function<void(StatusOr<std::vector<api::ContainerUpdate>> failed)>;
   void UpdateContainers(std::vector<api::ContainerUpdate> updates, Updated done);
 
@@ -81,19 +81,19 @@ class PluginConnection {
   void Connect();
   void ConnectLater();
   void Register();
-  // `done` runs once, with the answer or the reason why there is none.
+  // `done` runs once, with the answer or the error.
   void CallRuntime(std::string_view method, const google::protobuf::MessageLite& request,
                    std::chrono::milliseconds timeout, std::function<void(Answer)> done);
   void OnLost(const Status& why);
   ttrpc::Server::Methods Methods();
-  // A method whose request is of this type.
+  // A method with a request of this type.
   template <typename Request>
   ttrpc::Server::Method Serve(std::function<void(Request, const ttrpc::Server::Reply&)> method);
   // A method that the handler answers.
   template <typename Response, typename Request>
   ttrpc::Server::Method ServeDecision(
       void (PluginHandler::*decide)(const Request&, PluginHandler::Reply<Response>));
-  // The method of an event that before 0.12 came by StateChange.
+  // The method of an event that was sent by StateChange before 0.12.
   template <typename Request>
   ttrpc::Server::Method ServeEvent(api::Event event);
   Answer Configure(const api::ConfigureRequest& request);
@@ -110,9 +110,9 @@ class PluginConnection {
   ttrpc::MemoryBudget budget_;
   CallDump dump_;
   Phase phase_ = Phase::kDisconnected;
-  bool again_ = true;  // connects again after a loss
+  bool again_ = true;  // connect again after a loss
   bool complained_ = false;
-  bool told_ = false;  // the handler of this connection
+  bool told_ = false;  // the handler knows of this connection
   Status refusal_;
   Backoff pauses_;
   EventLoop::HandlePtr retry_;
@@ -122,7 +122,7 @@ class PluginConnection {
   std::unique_ptr<ttrpc::Multiplexer> trunk_;
   std::unique_ptr<ttrpc::Client> runtime_;
   std::unique_ptr<ttrpc::Server> plugin_;
-  // Of an inventory in pieces, as far as it is here.
+  // The received pieces of an inventory.
   api::SynchronizeRequest inventory_;
   size_t inventory_bytes_ = 0;
   size_t inventory_fields_ = 0;

@@ -28,7 +28,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using ttrpc::test::RunUntil;
 
-// Tells what it is asked, as "create web".
+// Records requests, as "create web".
 class TellingHandler final : public PluginHandler {
  public:
   void OnConfigured(const HostInfo& host) override {
@@ -140,11 +140,11 @@ TEST_F(PluginConnectionTest, AnInventoryIsBounded) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
 }
 
-// What its bytes do not bound: empty containers take two of them each, and a hundred times that
-// once they are decoded.
+// The limit of bytes does not bound these: empty containers take two bytes each, and a hundred
+// times that once they are decoded.
 TEST_F(PluginConnectionTest, TheFieldsOfAnInventoryAreBounded) {
   ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", Containerd("2.1.0")).ok());
-  // One field again and again, which costs nothing to decode.
+  // One repeated field, which costs nothing to decode.
   api::SynchronizeRequest more;
   more.set_more(true);
   const auto synchronize = [this, field = more.SerializeAsString()](size_t fields) {
@@ -277,7 +277,7 @@ TEST(PluginConnectionNamesTest, AreThoseThatHostsTake) {
     EXPECT_EQ(check("a", index).code(), StatusCode::kInvalidArgument) << index;
 }
 
-// One that has failed after the registration would leave the plugin waiting for ever.
+// A runtime that fails after the registration would leave the plugin waiting for ever.
 TEST(PluginDeadlineTest, ARuntimeThatDoesNotSynchronizeIsConnectedToAnew) {
   EventLoop loop;
   const TempDir directory;
@@ -310,7 +310,7 @@ TEST(PluginDeadlineTest, ARuntimeThatDoesNotSynchronizeIsConnectedToAnew) {
       loop, [&] { return !connection.synchronized(); }, milliseconds(600)));
 }
 
-// A runtime that comes, goes and comes again.
+// A runtime that starts, ends and starts again.
 TEST(PluginReconnectTest, FollowsTheRuntime) {
   EventLoop loop;
   const TempDir directory;

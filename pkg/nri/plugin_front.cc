@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kNone{0};
 
-// What policies that want hints look at.
+// The details that policies with hints need.
 ContainerDetails DetailsOf(const api::Container& container) {
   ContainerDetails details;
   for (const api::Mount& mount : container.mounts())
@@ -71,7 +71,7 @@ void PluginFront::UpdateContainers(std::span<const Update> updates, UpdatesDone 
     const ContainerId& id = updates[i].id;
     if (mirror_.Has(id)) {
       early_.Sent(id);
-      // Those of containers that move alike are one object.
+      // Containers with equal changes share one object.
       if (values != &updates[i].adjustment) change = updates_.ChangeOf(updates[i].adjustment);
       values = &updates[i].adjustment;
       updates_.Add(id, change, {shared, i});
@@ -102,7 +102,8 @@ api::SynchronizeResponse PluginFront::OnSynchronize(const api::SynchronizeReques
   }
   mirror_.GuessStopped();
   connected_ = true;
-  // What has to change follows in a call of ours: the runtime has many of these at once to answer.
+  // Changes follow in a call of our own, since the runtime may have many of these to answer at
+  // once.
   events_.connected();
   return {};
 }
@@ -120,8 +121,8 @@ PluginFront::Running& PluginFront::Begin(Operation operation, ContainerDetails d
 }
 
 void PluginFront::Start(Running& running, Decided decided, std::function<void()> too_late) {
-  // Only the policy is asked about a start here. What it would wait for, updates of others, the
-  // runtime carries out when it has the answer.
+  // A start waits for the policy's decision only. The updates of others that it would wait for are
+  // carried out after the answer.
   const bool is_start = running.call.request().operation() == Operation::kStartContainer;
   const std::chrono::milliseconds patience = is_start ? kNone : options_.patience;
   running.deadline = loop_.After(patience, [this, &running, too_late = std::move(too_late)] {
@@ -137,7 +138,7 @@ void PluginFront::Start(Running& running, Decided decided, std::function<void()>
       [this, &running] { Forget(running); });
 }
 
-// Later, since it may be the one that calls.
+// Destroyed later, since it may be the caller.
 void PluginFront::Forget(Running& running) {
   std::shared_ptr<Running> over = std::move(*running.position);
   calls_.erase(running.position);
@@ -162,7 +163,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
   running.call.request().files = FilesOf(container.linux().resources());
   running.call.request().body = std::move(create);
   running.call.SetId(container.id());
-  // The resource manager may update it as soon as it knows the id.
+  // Added now, since the resource manager may update it as soon as it knows the id.
   RuntimeContainer made = ToRuntimeContainer(container);
   made.state = ContainerState::kCreated;
   made.told = false;
@@ -182,7 +183,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
         mirror_.Apply(id, decision.adjustment.values);
         reply(WithOthers(id, response));
       },
-      // Created as it was requested, it could run on the exclusive CPUs of others.
+      // Created as requested, it could run on the exclusive CPUs of others.
       [this, id, reply] {
         mirror_.Remove(id);
         reply(Unavailable("cri-resmgr: the container was not placed in time; try again"));
@@ -294,7 +295,7 @@ void PluginFront::SendAgain(const ContainerId& id) {
   if (early_.WasSent(id)) events_.doubtful(id);
 }
 
-// Takes the values of the request after the changes of all plugins.
+// Takes the request's values after the changes of all plugins.
 void PluginFront::TakeTold(const api::Container& container) {
   if (!container.linux().has_resources()) return;
   mirror_.SetTold(ContainerId(container.id()), ToResources(container.linux().resources()));

@@ -82,7 +82,7 @@ Request About(const std::string& name, bool guaranteed, int64_t milli_cpu) {
   return request;
 }
 
-// "id-web 0,2-7", ... of an answer's updates.
+// The updates of an answer as "id-web 0,2-7".
 template <typename Updates>
 std::vector<std::string> Told(const Updates& updates) {
   std::vector<std::string> told;
@@ -139,7 +139,7 @@ class PluginFrontTest : public testing::Test {
        .doubtful = [this](const ContainerId& id) { manager_.SendAgain(id); }}};
   static ResourceManager::Options Options() {
     ResourceManager::Options options = TestNode::FastOptions();
-    // The runtime tells of everything: no refusal waits for a list.
+    // The runtime reports everything: no refusal waits for a list.
     options.refresh_pause = std::chrono::minutes(1);
     return options;
   }
@@ -166,7 +166,7 @@ TEST_F(PluginFrontTest, OthersLeaveTheCpusInTheSameAnswer) {
   EXPECT_THAT(Told(stopped->update()), ElementsAre("id-web 0-7"));
 }
 
-// The runtime has a CRI, which the test answers.
+// The test answers the calls of the runtime's CRI.
 class PluginFrontWithCriTest : public PluginFrontTest {
  protected:
   struct Asked {
@@ -179,7 +179,7 @@ class PluginFrontWithCriTest : public PluginFrontTest {
                                std::function<void(Status)> done) {
           asked_.push_back({std::string(id.value()), values, std::move(done)});
         }) {}
-  // Synchronized with the container "web", for which the runtime is asked to share all CPUs.
+  // Synchronizes with the container "web", for which the runtime is asked to share all CPUs.
   void SynchronizeWith(const std::string& version, const std::string& nri_version = "") {
     ASSERT_TRUE(
         host_.Call<api::ConfigureResponse>("Configure", test::Containerd(version, nri_version))
@@ -192,7 +192,7 @@ class PluginFrontWithCriTest : public PluginFrontTest {
     ASSERT_TRUE(host_.Call<api::SynchronizeResponse>("Synchronize", all).ok());
     ASSERT_TRUE(RunUntil(loop_, [&] { return !asked_.empty() || !host_.updates.empty(); }));
   }
-  // As the runtime shows the first update that its CRI was asked for.
+  // The event by which the runtime shows the first update that its CRI was asked for.
   api::UpdateContainerRequest Shown() {
     auto shown = About<api::UpdateContainerRequest>("web", false, 0);
     shown.clear_linux_resources();
@@ -208,7 +208,7 @@ TEST_F(PluginFrontWithCriTest, RuntimesWithAnOldNriAreAskedByTheirCri) {
   ASSERT_EQ(asked_.size(), 1u);
   EXPECT_EQ(asked_[0].id, "id-web");
   EXPECT_EQ(asked_[0].values.cpus, (CpuSet{0, 1, 2, 3, 4, 5, 6, 7}));
-  // The runtime shows it to its plugins before it answers. It is no wish of the kubelet.
+  // The runtime shows it to its plugins before it answers. It does not count as the kubelet's wish.
   const auto shown = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
   ASSERT_TRUE(shown.ok()) << shown.status();
   EXPECT_EQ(shown->update_size(), 0);
@@ -217,7 +217,7 @@ TEST_F(PluginFrontWithCriTest, RuntimesWithAnOldNriAreAskedByTheirCri) {
   EXPECT_THAT(Told(wish->update()), ElementsAre("id-web 0-7")) << "the second one is";
   asked_[0].done(OkStatus());
   EXPECT_THAT(host_.updates, IsEmpty());
-  // The kubelet, which asks for the same now, is answered.
+  // The kubelet, which asks for the same update now, gets an answer.
   const auto resized = host_.Call<api::UpdateContainerResponse>("UpdateContainer", Shown());
   ASSERT_TRUE(resized.ok()) << resized.status();
   EXPECT_THAT(Told(resized->update()), ElementsAre("id-web 0-7"));
@@ -229,7 +229,7 @@ TEST_F(PluginFrontWithCriTest, RuntimesWithAMendedNriAreAskedByIt) {
   EXPECT_THAT(asked_, IsEmpty());
 }
 
-// Another runtime's, or nothing: the containers have to move all the same.
+// The CRI belongs to another runtime, or does not answer: containers must be moved anyway.
 TEST_F(PluginFrontWithCriTest, WithoutTheCriOfTheRuntimeItIsAskedByNri) {
   SynchronizeWith("1.7.24");
   ASSERT_EQ(asked_.size(), 1u);
@@ -246,7 +246,7 @@ TEST_F(PluginFrontWithCriTest, WithoutTheCriOfTheRuntimeItIsAskedByNri) {
   EXPECT_THAT(host_.updates, IsEmpty());
 }
 
-// As while it starts: its NRI is served a little before.
+// A starting runtime serves its NRI slightly before its CRI.
 TEST_F(PluginFrontWithCriTest, ACriThatIsNotThereYetIsWaitedFor) {
   SynchronizeWith("1.7.24");
   ASSERT_EQ(asked_.size(), 1u);
@@ -315,7 +315,7 @@ TEST_F(PluginFrontTest, CallsInBothDirectionsAreDumped) {
   EXPECT_THAT(lines, testing::Contains(HasSubstr("(intercepted) FAILED Configure")));
 }
 
-// What is being created is nothing that the runtime holds, as long as that is not decided.
+// A container is not in the list while its creation is undecided.
 TEST_F(PluginFrontTest, AListDuringACreationDoesNotShowIt) {
   FunctionStage never = CreationStage();
   pipeline_.Add(never);
@@ -340,7 +340,7 @@ TEST_F(PluginFrontTest, AResizeIsTheAnswersUpdate) {
   EXPECT_THAT(Told(resized->update()), ElementsAre("id-app 1-2"));
 }
 
-// Plugins after this one may change what it has answered.
+// Plugins after this one may change its answer.
 TEST_F(PluginFrontTest, TheRuntimeTellsWhatAllPluginsMadeOfARequest) {
   Synchronize(false);
   ASSERT_TRUE(Create("app", true, 1000).ok());
@@ -387,7 +387,7 @@ TEST_F(PluginFrontTest, AStartIsKnown) {
   EXPECT_TRUE(running);
 }
 
-// NRI does not tell which sandboxes are ready.
+// NRI does not report which sandboxes are ready.
 TEST_F(PluginFrontTest, TheOverheadOfPodsWithoutContainersThatMayRunIsNotPromised) {
   RuntimeMirror mirror;
   for (const char* const id : {"live", "over", "empty"}) {
@@ -438,7 +438,7 @@ TEST_F(PluginFrontTest, AnInventoryIsInTheOrderOfIds) {
   EXPECT_EQ(containers, expected);
 }
 
-// The runtime tells of a failed creation by the removal of what there is of it.
+// The runtime reports a failed creation by the removal of its remains.
 TEST_F(PluginFrontTest, ARemovalReleasesTheCpus) {
   Synchronize();
   ASSERT_TRUE(Create("dsp", true, 1000).ok());
@@ -465,7 +465,7 @@ TEST_F(PluginFrontTest, WhatOtherStagesChangeIsInTheAnswer) {
   EXPECT_EQ(created->adjust().linux().resources().cpu().cpus(), "1");
 }
 
-// They would win over the policy's CPUs, also over those of later updates.
+// They would override the policy's CPUs, also those of later updates.
 TEST_F(PluginFrontTest, CpusetFilesInARequestAreRefused) {
   Synchronize(false);
   auto create = About<api::CreateContainerRequest>("dsp", true, 1000);
@@ -486,7 +486,7 @@ TEST_F(PluginFrontTest, CpusetFilesInARequestAreRefused) {
   EXPECT_FALSE(host_.Call<api::UpdateContainerResponse>("UpdateContainer", update).ok());
 }
 
-// The runtime would keep its list, and the stage would take the container for unrestricted.
+// The runtime would keep its list, but the stage would consider the container unrestricted.
 TEST(EventCallTest, AStageThatClearsAListHasFailed) {
   ManualClock clock;
   Pipeline pipeline(clock);
@@ -503,8 +503,8 @@ TEST(EventCallTest, AStageThatClearsAListHasFailed) {
   EXPECT_TRUE(over);
 }
 
-// The runtime does nothing for a container that it is still creating, and changes only its notes of
-// one that it is starting.
+// The runtime ignores updates of a container that it is still creating, and changes only its record
+// of one that it is starting.
 TEST_F(PluginFrontTest, WhatAContainerWasSentBeforeItRanIsSentAgain) {
   Synchronize(false);
   ASSERT_TRUE(Create("app", false, 100).ok());
@@ -522,7 +522,7 @@ TEST_F(PluginFrontTest, WhatAContainerWasSentBeforeItRanIsSentAgain) {
   }
 }
 
-// Others cannot leave meanwhile: the runtime moves them when it has the answer.
+// Others cannot leave meanwhile: the runtime moves them after the answer.
 TEST_F(PluginFrontTest, AStartIsNotHeld) {
   Synchronize(false);
   ASSERT_TRUE(Create("app", false, 100).ok());
@@ -553,7 +553,7 @@ TEST_F(PluginFrontTest, AContainerThatRunsAsItWasCreatedIsSentNothing) {
     event.set_event(each);
     ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
   }
-  // One that runs is updated in an answer, which counts.
+  // A running container is updated in an answer, which takes effect.
   ASSERT_TRUE(Create("dsp", true, 1000).ok());
   event.set_event(api::EVENT_POST_START_CONTAINER);
   ASSERT_TRUE(host_.Call<api::Empty>("StateChange", event).ok());
@@ -569,7 +569,7 @@ TEST_F(PluginFrontTest, AnEventIsAnsweredInTime) {
   const auto created = Create("dsp", true, 1000);
   EXPECT_EQ(created.status().code(), StatusCode::kUnavailable);
   EXPECT_EQ(front_.pending(), 0U);
-  // What was reserved for it is given back.
+  // Its reservation is released.
   ASSERT_TRUE(RunUntil(loop_, [&] { return never.calls() == 0; }));
   pipeline_.Remove(never);
   EXPECT_EQ(Create("next", true, 1000)->adjust().linux().resources().cpu().cpus(), "1");

@@ -13,41 +13,41 @@ namespace resmgr::nri {
 
 namespace api = ::nri::pkg::api::v1alpha1;
 
-// What a runtime says of itself when it configures a plugin.
+// The runtime's description of itself when it configures a plugin.
 struct HostInfo {
   std::string runtime_name;     // "containerd"
   std::string runtime_version;  // "1.7.24"
   ApiVersion version;           // of its NRI
 };
 
-// A response with changes of containers, encoded. A decision can change hundreds of containers,
-// which are not made as messages for that.
+// An encoded response with changes of containers. A decision can change hundreds of containers,
+// which are encoded without building messages.
 template <typename Response>
 struct WithUpdates {
   // NOLINTNEXTLINE(google-explicit-constructor): a response alone is one without changes.
   WithUpdates(const Response& alone) : encoded(alone.SerializeAsString()) {}
 
-  std::string encoded;  // of a Response; changes are added as fields of it
+  std::string encoded;  // an encoded Response; changes are appended as fields
 };
 
-// Answers a runtime for a plugin, on the loop's thread. A runtime waits for two seconds by default
-// and then drops the plugin: what is answered later has to be answered well before. It must not
-// destroy the connection.
+// Answers a runtime for a plugin, on the loop's thread. A runtime waits two seconds by default and
+// then drops the plugin, so later answers must come well before. It must not destroy the
+// connection.
 class PluginHandler {
  public:
   virtual ~PluginHandler() = default;
 
-  // The answer to an event, to be given once, at once or later; an error status is the answer's
-  // error. Does nothing once the connection is lost.
+  // The answer to an event, given once, at once or later; an error status becomes the answer's
+  // error. Has no effect once the connection is lost.
   template <typename Response>
   using Reply = std::function<void(StatusOr<Response>)>;
 
-  // A runtime has taken the plugin. Its pods and containers follow in OnSynchronize.
+  // A runtime has accepted the plugin. Its pods and containers follow in OnSynchronize.
   virtual void OnConfigured(const HostInfo& host) = 0;
-  // All pods and containers (created or running) that there are; the changes of containers that
-  // the response has are carried out by the runtime. Called once for each connection.
+  // All existing pods and containers (created or running); the runtime carries out the changes in
+  // the response. Called once for each connection.
   virtual api::SynchronizeResponse OnSynchronize(const api::SynchronizeRequest& all) = 0;
-  // An error refuses the creation; people read it in the events of the pod.
+  // An error refuses the creation; users read it in the events of the pod.
   virtual void OnCreateContainer(const api::CreateContainerRequest& request,
                                  Reply<WithUpdates<api::CreateContainerResponse>> reply) = 0;
   // An error refuses the update.
@@ -62,7 +62,7 @@ class PluginHandler {
   // The other events. `event.container` is empty for those of pods. An error refuses RunPodSandbox
   // and StartContainer.
   virtual void OnEvent(const api::StateChangeEvent& event, Reply<api::Empty> reply) = 0;
-  // The connection of which OnConfigured was told is lost.
+  // The connection announced by OnConfigured is lost.
   virtual void OnDisconnected(const Status& why) = 0;
 };
 

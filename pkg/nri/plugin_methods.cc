@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a runtime may call.
+// The methods that a runtime may call.
 #include <functional>
 #include <utility>
 
@@ -19,7 +19,7 @@ std::string Encode(WithUpdates<Response> answer) {
   return std::move(answer.encoded);
 }
 
-// A handler's reply as that of a method.
+// Turns a method's reply into a handler's.
 template <typename Response>
 PluginHandler::Reply<Response> Encoded(const ttrpc::Server::Reply& reply) {
   return [reply](StatusOr<Response> response) {
@@ -31,7 +31,7 @@ PluginHandler::Reply<Response> Encoded(const ttrpc::Server::Reply& reply) {
   };
 }
 
-// Events without a container have none to be moved.
+// Events without a container cannot have changes of others.
 template <typename Request>
 void TakeContainer(Request& request, api::StateChangeEvent& event) {
   if constexpr (requires { request.mutable_container(); }) {
@@ -92,7 +92,7 @@ ttrpc::Server::Methods PluginConnection::Methods() {
   methods["UpdateContainer"] = ServeDecision(&PluginHandler::OnUpdateContainer);
   methods["StopContainer"] = ServeDecision(&PluginHandler::OnStopContainer);
   methods["UpdatePodSandbox"] = ServeDecision(&PluginHandler::OnUpdatePodSandbox);
-  // Hosts before 0.12 tell these by StateChange, newer ones by methods of their own.
+  // Hosts before 0.12 send these events by StateChange, newer ones by methods of their own.
   methods["StateChange"] = ServeDecision(&PluginHandler::OnEvent);
   methods["RunPodSandbox"] = ServeEvent<api::RunPodSandboxRequest>(api::EVENT_RUN_POD_SANDBOX);
   methods["PostUpdatePodSandbox"] =

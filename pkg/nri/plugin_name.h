@@ -8,11 +8,11 @@
 
 namespace resmgr::nri {
 
-// What hosts take as the name of a plugin (NRI 0.12: letters, digits and _.+-) and as its index
-// (two digits). InvalidArgument tells which of the two is wrong.
+// Checks a plugin's name (NRI 0.12: letters, digits and _.+-) and index (two digits).
+// kInvalidArgument tells which of the two is wrong.
 Status CheckPluginName(std::string_view index, std::string_view name);
 
-// "10-logger": the order of plugins, and what they are called everywhere.
+// "10-logger", the name in logs and commands, and the order of plugins.
 std::string FullPluginName(std::string_view index, std::string_view name);
 
 }  // namespace resmgr::nri

@@ -14,37 +14,36 @@
 
 namespace resmgr::nri {
 
-// What a runtime holds, as far as it has told by its inventory and its events: NRI has no call that
-// lists. Loop's thread only.
+// The runtime's pods and containers, from its inventory and its events: NRI has no call that lists.
+// Loop's thread only.
 class RuntimeMirror {
  public:
   void Clear();
   void Add(Pod pod);
-  // With its containers.
+  // Also removes its containers.
   void Remove(const PodSandboxId& id);
   void SetPodResources(const PodSandboxId& id, const LinuxResources& overhead,
                        const LinuxResources& resources);
   void Add(RuntimeContainer container);
-  // One that the runtime may not come to have: no part of the inventory until it is confirmed.
+  // Adds a container whose creation may fail: it is not in the inventory until it is confirmed.
   void AddPlanned(RuntimeContainer container);
   void Confirm(const ContainerId& id) { planned_.erase(id); }
   void Remove(const ContainerId& id);
-  // It is not ready any more.
+  // The pod is not ready any more.
   void SetStopped(const PodSandboxId& id) { stopped_.insert(id); }
-  // The runtime does not say which of its pods are ready: those without a container that may run
-  // are taken for stopped.
+  // The runtime does not report which pods are ready: those without a container that may run count
+  // as stopped.
   void GuessStopped();
   void SetState(const ContainerId& id, ContainerState state);
-  // What the runtime was told to set, or what it says that is in force.
+  // Applies values that the runtime was told to set, or reports as in force.
   void Apply(const ContainerId& id, const ResourceValues& values);
   void Merge(const ContainerId& id, const LinuxResources& resources);
-  // The runtime is being sent values that other plugins may change, so they are not known until the
-  // runtime says what is in force.
+  // The runtime gets values that other plugins may change, so they are unknown until the runtime
+  // reports those in force.
   void SetUntold(const ContainerId& id);
-  // The runtime says that these CPU numbers are in force.
+  // The runtime reports that these CPU numbers are in force.
   void SetTold(const ContainerId& id, const LinuxResources& in_force);
-  // Notes the CPUs and memory nodes of a new container as the runtime tells them; empty: it does
-  // not.
+  // Notes the reported CPUs and memory nodes of a new container; empty if there are none.
   void SetToldSets(const ContainerId& id, const LinuxResources& in_force);
 
   bool Has(const ContainerId& id) const { return containers_.contains(id); }
@@ -58,7 +57,7 @@ class RuntimeMirror {
   absl::node_hash_map<PodSandboxId, Pod, TextHash> pods_;
   std::set<PodSandboxId> stopped_;
   absl::node_hash_map<ContainerId, RuntimeContainer, TextHash> containers_;
-  absl::flat_hash_set<ContainerId, TextHash> planned_;  // of the containers
+  absl::flat_hash_set<ContainerId, TextHash> planned_;  // planned containers
 };
 
 }  // namespace resmgr::nri

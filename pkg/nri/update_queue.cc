@@ -18,10 +18,10 @@
 namespace resmgr::nri {
 namespace {
 
-// The first that carries out updates without its lock.
+// The first version that carries out updates without its lock.
 constexpr ApiVersion kSafe{.major = 0, .minor = 12, .patch = 1};
 constexpr std::chrono::milliseconds kAtOnce{0};
-// A runtime that starts serves its CRI a little later than its NRI.
+// A starting runtime serves its CRI slightly later than its NRI.
 constexpr std::chrono::seconds kCriPatience{2};
 constexpr std::chrono::milliseconds kCriPause{100};
 
@@ -77,7 +77,7 @@ void UpdateQueue::AddUpdates(std::span<const Waiting> updates, uint32_t field,
            FieldWriter::SizeOf(Update::kLinuxFieldNumber, each.change->encoded.size()) +
            FieldWriter::SizeOf(Update::kIgnoreFailureFieldNumber, 0);
   };
-  size_t all = 2 * FieldWriter::kMaxVarint;  // what the writer wants to be free before a field
+  size_t all = 2 * FieldWriter::kMaxVarint;  // room that the writer requires before a field
   for (const Waiting& each : updates)
     all += FieldWriter::SizeOf(field, size_of(each));
   FieldWriter fields(answer);
@@ -86,7 +86,7 @@ void UpdateQueue::AddUpdates(std::span<const Waiting> updates, uint32_t field,
     fields.Header(field, size_of(each));
     fields.Bytes(Update::kContainerIdFieldNumber, each.id.value());
     fields.Bytes(Update::kLinuxFieldNumber, each.change->encoded);
-    // One that has ended meanwhile must not fail the event.
+    // A container that has ended meanwhile must not fail the event.
     fields.Number(Update::kIgnoreFailureFieldNumber, 1);
   }
 }

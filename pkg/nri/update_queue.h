@@ -30,18 +30,18 @@ namespace api = ::nri::pkg::api::v1alpha1;
 class PluginConnection;
 
 // Changes of containers on their way to the runtime: in the answer to the event that is being
-// decided, which the runtime carries out before it goes on with that event; else in calls of ours,
-// of NRI for those of one turn of the loop together, or of the runtime's CRI one by one.
+// decided, which the runtime carries out before it goes on with that event; else in calls of our
+// own, of NRI for all changes of one turn of the loop together, or of the runtime's CRI one by one.
 //
 // NRI before 0.12.1 can lock a runtime up, for good, when a plugin calls UpdateContainers beside
 // CRI calls: each of the two takes the locks of the runtime and of its NRI in another order
-// (containerd issue 13733). Such a runtime is asked by its CRI. Where that has never worked,
-// because nothing answers there within two seconds or what does has other containers, an update
-// goes by NRI after all, and the log says so once. Loop's thread only.
+// (containerd issue 13733). Such a runtime is asked by its CRI. If that has never worked, because
+// nothing answers there within two seconds or the server has other containers, an update goes by
+// NRI after all, and the log says so once. Loop's thread only.
 class UpdateQueue {
  public:
-  // Several updates that were asked for together have one function, which is told the index of the
-  // one that is done.
+  // Updates that were added together share one function, which gets the index of the one that is
+  // done.
   class Done {
    public:
     Done(std::shared_ptr<const RuntimeClient::UpdatesDone> shared, size_t index)
@@ -52,15 +52,15 @@ class UpdateQueue {
     std::shared_ptr<const RuntimeClient::UpdatesDone> shared_;
     size_t index_;
   };
-  // Updates a container by the runtime's CRI: `done` is run later. NotFound: it has no such
-  // container. Unavailable: it cannot be reached.
+  // Updates a container by the runtime's CRI: `done` is run later. kNotFound: it has no such
+  // container. kUnavailable: it cannot be reached.
   using ByCri = std::function<void(const ContainerId& id, const ResourceValues& values,
                                    std::function<void(Status)> done)>;
 
-  // What the runtime has done or is told to do, before the change's `done`.
+  // Gets values that the runtime has set or is told to set, before the change's `done`.
   using Applied = std::function<void(const ContainerId& id, const LinuxResources& resources)>;
 
-  // Whether the runtime still has the container, by what it has told.
+  // Whether the runtime still has the container, as far as it has reported.
   using Has = std::function<bool(const ContainerId& id)>;
 
   UpdateQueue(EventLoop& loop, Applied applied, Has has)
@@ -68,34 +68,35 @@ class UpdateQueue {
   UpdateQueue(const UpdateQueue&) = delete;
   UpdateQueue& operator=(const UpdateQueue&) = delete;
 
-  // Where calls of NRI go; it outlives this.
+  // Sets the connection for calls of NRI; it outlives this object.
   void SetConnection(PluginConnection& connection) { connection_ = &connection; }
-  // The runtime has told its NRI's version. An empty function: there is no other way than NRI.
+  // Called when the runtime's NRI version is known. An empty function: there is no CRI to use.
   void SetHost(ApiVersion version, ByCri by_cri);
-  // Whether updates go there first.
+  // Whether updates go to the CRI first.
   bool asks_cri() const { return by_cri_ != nullptr; }
 
-  // The values that a container gets, in each form that is needed. Containers that share CPUs get
-  // the same values one after the other: then ChangeOf returns the same object.
+  // A container's values in each needed form. Containers that share CPUs get equal values one after
+  // the other: then ChangeOf returns the same object.
   struct Change {
     ResourceValues values;
-    LinuxResources resources;  // the same, as runtimes read them
+    LinuxResources resources;  // the values in the CRI's form
     api::LinuxContainerUpdate message;
     std::string encoded;
   };
   std::shared_ptr<const Change> ChangeOf(const ResourceValues& values);
 
   // `done` is run later: OK, the runtime has done it or is told to (an answer's updates have no
-  // reply); Internal, it could not; or why it cannot be asked.
+  // reply); kInternal, it could not; or the reason why it cannot be asked.
   void Add(const ContainerId& id, std::shared_ptr<const Change> change, Done done);
-  // So many are about to be added.
+  // Reserves room for `more` updates.
   void Reserve(size_t more) { waiting_.reserve(waiting_.size() + more); }
 
-  // Adds those of this turn of the loop to the encoded answer to an event, which has updates as
-  // its field `field`. What is for the event's own container stays: an answer does not update that.
+  // Adds the updates of this turn of the loop to the encoded answer to an event, which has updates
+  // as its field `field`. Those of the event's own container are left waiting: an answer cannot
+  // update it.
   void TakeForAnswer(const ContainerId& own, uint32_t field, std::string& answer);
 
-  // Whether the runtime shows this update of a container because it was asked for by its CRI. True
+  // Whether the runtime shows this update of a container because its CRI was asked for it. True
   // once for each: the next one with the same values is the kubelet's.
   bool TakeOwn(const ContainerId& id, const LinuxResources& resources);
 
@@ -106,7 +107,7 @@ class UpdateQueue {
     Done done;
     bool by_nri = false;  // the CRI cannot do it
   };
-  // Asked for by the CRI and not answered.
+  // An unanswered request to the CRI.
   struct Asked {
     std::shared_ptr<const Change> change;
     bool shown = false;
@@ -125,7 +126,7 @@ class UpdateQueue {
   const Has has_;
   PluginConnection* connection_ = nullptr;
   ByCri by_cri_;
-  bool cri_works_ = false;  // it has carried out an update, ever
+  bool cri_works_ = false;  // the CRI has carried out an update before
   bool warned_ = false;
   std::optional<EventLoop::Clock::time_point> cri_away_since_;
   std::multimap<std::string, Asked, std::less<>> asked_by_cri_;

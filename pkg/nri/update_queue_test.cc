@@ -27,7 +27,7 @@ class UpdateQueueTest : public testing::Test {
         });
     queue_->Add(ContainerId(id), queue_->ChangeOf({.cpus = cpus, .cpu_shares = 2}), {done, 0});
   }
-  // The answer to an event of that container.
+  // Takes the updates for the answer to an event of that container.
   api::CreateContainerResponse Answer(const std::string& own) {
     std::string encoded =
         Make<api::CreateContainerResponse>("adjust { args: '/bin/app' }").SerializeAsString();

@@ -15,19 +15,19 @@
 namespace resmgr::nri {
 namespace {
 
-// What Kubernetes allows a pod's annotations (apimachinery, TotalAnnotationSizeLimitB).
+// Kubernetes' limit of a pod's annotations in bytes (apimachinery, TotalAnnotationSizeLimitB).
 constexpr size_t kMostAnnotationBytes = 256UL << 10;
 constexpr std::string_view kKubeletsOwn = "io.kubernetes.";
 constexpr std::string_view kCdiAnnotation = "cdi.k8s.io/nri-plugins";
 
 using KeySet = std::unordered_set<std::string_view, TextHash, std::equal_to<>>;
 
-// NRI's mark of a removal: what has the rest of the key as its key goes.
+// Whether the key has NRI's mark of a removal; the rest of it is the removed key.
 bool IsRemoval(std::string_view key) {
   return key.size() > 1 && key.starts_with('-');
 }
 
-// Whose word it is, for messages.
+// The owner of a field, for messages.
 std::string OwnerOf(const std::vector<OwnedField>& owners, api::Field field, std::string_view key) {
   const auto found = std::ranges::find_if(owners, [&](const OwnedField& owned) {
     return owned.field == field && (owned.key == key || owned.key.empty());
@@ -35,7 +35,8 @@ std::string OwnerOf(const std::vector<OwnedField>& owners, api::Field field, std
   return found == owners.end() ? "a plugin" : "plugin \"" + Printable(found->plugin) + "\"";
 }
 
-// Of the CPUs, which only plugins can have set wrongly: `plugin "10-a" wants CPU resources`.
+// The owners of the CPUs, which only plugins can have set wrongly: `plugin "10-a" wants CPU
+// resources`.
 std::string CpuOwners(const std::vector<OwnedField>& owners) {
   std::string names;
   for (const OwnedField& owned : owners) {
@@ -69,7 +70,7 @@ Status ReportShortfall(const Shortfall& shortfall, const MappingContext& context
   return OkStatus();
 }
 
-// What a runtime makes of the file that it copies the device from.
+// The differences between the wanted device and the file that a runtime would copy.
 std::string DifferenceOf(const WantedDevice& wanted, const FoundDevice& found) {
   constexpr uint32_t kPermissions = 07777;
   std::string text;
@@ -113,7 +114,7 @@ Status AddDevices(const HostFiles& files, const FoundFiles& found, const Mapping
   return OkStatus();
 }
 
-// What a plugin meant to be read-only is never writable further below.
+// A mount that a plugin wants read-only must not be writable further below.
 Status AddMounts(const HostFiles& files, const FoundFiles& found, const MappingContext& context,
                  MappedAdjustment& mapped) {
   for (size_t i = 0; i < files.mounts.size(); ++i) {
@@ -144,7 +145,7 @@ Status AddMounts(const HostFiles& files, const FoundFiles& found, const MappingC
   return OkStatus();
 }
 
-// The field is the one that the class came from.
+// Reports the field from which the class was taken.
 Status LeaveOutRdt(std::string why, const MappingContext& context, MappedAdjustment& mapped) {
   mapped.adjustment.Wide().rdt_class.reset();
   return ReportShortfall({.field = mapped.rdt_field, .why = std::move(why)}, context, mapped);
@@ -241,8 +242,7 @@ Status AdjustmentMapper::MapEnvironment() {
   return removes ? UnsetEnvironment() : OkStatus();
 }
 
-// What the image sets and the request does not the CRI cannot unset: an empty value is not the
-// same.
+// The CRI cannot unset a variable that only the image sets: an empty value is not the same.
 Status AdjustmentMapper::UnsetEnvironment() {
   const api::Container pristine = context_.pristine.Make();
   KeySet requested;
@@ -399,7 +399,7 @@ Status AdjustmentMapper::MapSeccomp() {
   return OkStatus();
 }
 
-// A class of service is all that requests know of RDT.
+// Requests know only the class of service.
 Status AdjustmentMapper::MapRdt() {
   const api::LinuxRdt& rdt = linux_.rdt();
   const bool of_resources = linux_.resources().has_rdt_class();

@@ -17,41 +17,42 @@
 
 namespace resmgr::nri {
 
-// From what NRI plugins want of a container that is created to edits of the request that creates
+// Maps the changes that NRI plugins want of a new container to edits of the request that creates
 // it, by the rule that docs/nri-plugins.md and docs/docker-mode.md have for each field: exactly;
-// nearly, under the condition that is said there; or not, which refuses the creation or is a
+// approximately, under the documented condition; or not at all, which refuses the creation or is a
 // warning.
 
 struct MappingContext {
-  const ContainerDetails& details;        // of the request, with what earlier stages changed
-  const PristineContainer& pristine;      // as the first plugin saw it
-  const std::vector<OwnedField>& owners;  // of the container (AdjustmentMerge::owned)
+  const ContainerDetails& details;        // of the request, with earlier stages' changes
+  const PristineContainer& pristine;      // as the first plugin sees it
+  const std::vector<OwnedField>& owners;  // of the container's fields (AdjustmentMerge::owned)
   const UnsupportedPolicy& policy;
   const RuntimeTraits& traits;
 };
 
 struct MappedAdjustment {
-  // The most warnings that are told; further ones are counted.
+  // Limit of reported warnings; further ones are counted.
   static constexpr size_t kMostWarnings = 16;
 
   Adjustment adjustment;
-  // Lines for the log, fit for it: what is left out.
+  // Printable lines for the log about changes that are left out.
   std::vector<std::string> warnings;
   size_t more_warnings = 0;
-  // Where there are any: what has to be asked of the file system, off the loop, before the
-  // adjustment is whole (FindOnHost, AddHostFiles).
+  // If not empty, these must be looked up in the file system, off the loop (FindHostFiles), before
+  // AddHostFiles completes the adjustment.
   HostFiles host_files;
-  api::Field rdt_field = api::FIELD_RDT_CLASS;  // where the adjustment has its class from
+  api::Field rdt_field = api::FIELD_RDT_CLASS;  // the source of the RDT class
+                                                // taken
 };
 
-// `wanted` is AdjustmentMerge::adjustment. InvalidArgument: a plugin wants what makes no sense, or
-// may not be touched: the kubelet's own annotations (io.kubernetes.*), which it compares with what
-// it wants and would create the container anew for. FailedPrecondition: something that the
-// request cannot express, and the policy refuses. The message names plugin and field.
+// `wanted` is AdjustmentMerge::adjustment. kInvalidArgument: a plugin wants an invalid value, or
+// changes a protected one: the kubelet compares its own annotations (io.kubernetes.*) with its wish
+// and would create the container anew. kFailedPrecondition: the request cannot express a change,
+// and the policy refuses. The message names plugin and field.
 StatusOr<MappedAdjustment> MapAdjustment(const api::ContainerAdjustment& wanted,
                                          const MappingContext& context);
 
-// The second half, where there are host_files: `found` is the answer to them. FailedPrecondition:
+// The second half, if there are host_files: `found` is the result for them. kFailedPrecondition:
 // the node does not have a device, or has it with another mode or owner; a read-only mount would be
 // writable further below; the policy refuses.
 Status AddHostFiles(const FoundFiles& found, const MappingContext& context,

@@ -21,7 +21,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-// A container that is created, and what is asked of its adjustment.
+// A container that is created, and a mapping of adjustments of it.
 class AdjustmentMappingTest : public testing::Test {
  protected:
   AdjustmentMappingTest() {
@@ -46,7 +46,7 @@ class AdjustmentMappingTest : public testing::Test {
   StatusOr<MappedAdjustment> Map(std::string_view text) const {
     return MapAdjustment(Make<api::ContainerAdjustment>(text), context());
   }
-  // "" where it is not refused.
+  // The refusal's message, "" if it is not refused.
   std::string Refusal(std::string_view text) const {
     const auto mapped = Map(text);
     return mapped.ok() ? "" : Describe(mapped.status());
@@ -248,7 +248,7 @@ TEST_F(AdjustmentMappingTest, ADeviceThatTheNodeLacksIsRefusedOrLeftOut) {
 constexpr const char* kBindAlone =
     "mounts { destination: '/m' source: '/h' options: 'bind' options: 'ro' }";
 
-// The CRI has recursive mounts only: what is mounted below the path would be writable.
+// The CRI has recursive mounts only: further mounts below the path would be writable.
 TEST_F(AdjustmentMappingTest, AReadOnlyMountIsNotWritableFurtherBelow) {
   owners_ = {{.field = api::FIELD_MOUNTS, .key = "/m", .plugin = "10-a"}};
   auto mapped = Map(kBindAlone);
@@ -313,7 +313,7 @@ TEST_F(AdjustmentMappingTest, TheDockerApiHasNonRecursiveMounts) {
   ASSERT_TRUE(mapped.ok());
   EXPECT_TRUE(mapped->host_files.empty());
   EXPECT_TRUE(mapped->adjustment.wide()->mounts.Find("/m")->value->non_recursive);
-  // With a label, or before 19.03, it has not.
+  // With a label, or before 19.03, Docker has no such mount.
   for (const char* const version : {"20.10.24", "18.09.1"}) {
     traits_ = TraitsOf("docker", version, false);
     mapped = Map("mounts { destination: '/m' source: '/h' options: ['bind', 'ro', 'relabel'] }");
@@ -388,7 +388,7 @@ TEST_F(AdjustmentMappingTest, ByTheDockerApiASeccompPolicyIsInTheRequest) {
   ASSERT_TRUE(mapped.ok());
   EXPECT_TRUE(mapped->host_files.empty());
   EXPECT_EQ(mapped->adjustment.wide()->seccomp_profile, R"({"defaultAction":"SCMP_ACT_ALLOW"})");
-  // What it would not read is not dropped in silence.
+  // Parts that the runtime ignores are not dropped in silence.
   for (const char* const member : {"flags: 'SECCOMP_FILTER_FLAG_LOG'", "default_errno { value: 1 }",
                                    "listener_path: '/l'", "listener_metadata: 'm'"}) {
     const std::string text = "linux { seccomp_policy { " + std::string(member) + " } }";
@@ -428,7 +428,7 @@ TEST_F(AdjustmentMappingTest, TheDockerApiHasLimitsAndUnsetsVariables) {
   }
 }
 
-// A message about a request of the Docker API says so.
+// A message about the Docker API names it.
 TEST_F(AdjustmentMappingTest, MessagesNameTheApi) {
   policy_.Set(api::FIELD_MOUNTS, FailurePolicy::kIgnore);
   policy_.Set(api::FIELD_DEVICES, FailurePolicy::kIgnore);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random replies of random plugins against a model that knows fields, keys and owners, but no
-// messages: the same replies are refused, and the result, the container that the next plugin sees,
-// the updates of others and the owners are the same.
+// Compares random replies of random plugins with a model that knows fields, keys and owners, but no
+// messages: both refuse the same replies and have the same result, the same container for the next
+// plugin, the same updates of others and the same owners.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -27,21 +27,21 @@ namespace resmgr::nri {
 namespace {
 
 using Adjust = api::ContainerAdjustment;
-using Entries = std::map<std::string, std::string>;  // by key; "" of what has none
+using Entries = std::map<std::string, std::string>;  // by key; "" for fields without keys
 
-// How a field stands in messages. Values are decimal numbers.
+// The form of a field in messages. Values are decimal numbers.
 struct FieldForm {
   api::Field field = api::FIELD_NONE;
   bool removable = false;
-  // A removal brings back what the container had, and is not in the result.
+  // A removal restores the container's original value, and is not in the result.
   bool restores = false;
-  // `key` with "-" in front: removed.
+  // A `key` with "-" in front is removed.
   std::function<void(Adjust&, const std::string& key, const std::string& value)> write;
   std::function<Entries(const Adjust&)> read;
   std::function<Entries(const api::Container&)> shown;
 };
 
-// The same of fields that updates have, too.
+// The same for fields that updates have, too.
 struct ResourceForm {
   api::Field field = api::FIELD_NONE;
   std::function<void(api::LinuxResources&, const std::string& key, const std::string& value)> write;
@@ -295,7 +295,8 @@ class Draw {
     PluginReply reply{.plugin = std::move(plugin), .hook = OneIn(4)};
     for (size_t i = Below(6); i > 0; --i) {
       Edit edit = OfForm(Forms()[Below(Forms().size())].field);
-      // Mostly it removes what it sets, so that later plugins are not always in conflict.
+      // Mostly it removes the values that it sets, so that later plugins are not always in
+      // conflict.
       if (FormOf(edit.field).removable && !OneIn(3)) {
         reply.edits.insert({edit.field, edit.key, std::nullopt});
         if (OneIn(3)) continue;
@@ -347,10 +348,10 @@ api::CreateContainerResponse ToMessage(const PluginReply& reply) {
   return message;
 }
 
-// What is known of one field or entry of one container.
+// The model's state of one field or entry of one container.
 struct Slot {
   std::string owner{};
-  bool owner_removed = false;  // and has set nothing since
+  bool owner_removed = false;  // and has not set it since
   bool removed = false;
   std::optional<std::string> value{};
 };
@@ -442,7 +443,7 @@ class Model {
   std::map<std::string, bool> may_fail_;
 };
 
-// With entry "k" of all that has keys.
+// A container with an entry "k" in each keyed field.
 api::Container Pristine() {
   return Make<api::Container>(R"(
     id: "ctr" annotations { key: "k" value: "1000" } args: "1000" env: ["k=1000", "HOME=/"]
@@ -455,7 +456,7 @@ api::Container Pristine() {
                         unified { key: "k" value: "1000" } } })");
 }
 
-// Without what the model leaves to other tests: hooks, and what else goes with a clos id.
+// Without fields that other tests cover: hooks, and those that accompany a clos id.
 std::vector<OwnedField> OfForms(std::vector<OwnedField> owned) {
   std::erase_if(owned, [](const OwnedField& field) {
     return std::ranges::find(Forms(), field.field, &FieldForm::field) == Forms().end();
@@ -513,7 +514,7 @@ TEST(AdjustmentMergePropertyTest, MergesAsTheModelDoes) {
   EXPECT_GT(taken, 300);
 }
 
-// Plugins that touch nothing in common.
+// Plugins whose changes are disjoint.
 TEST(AdjustmentMergePropertyTest, WithoutConflictsOrderDoesNotMatter) {
   const uint64_t seed = resmgr::test::SeedOr(2);
   SCOPED_TRACE(resmgr::test::Repeat(seed));

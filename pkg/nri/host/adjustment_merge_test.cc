@@ -53,7 +53,7 @@ api::CreateContainerResponse Reply(std::string_view adjust) {
 
 class AdjustmentMergeTest : public testing::Test {
  protected:
-  // Adds what follows for plugins "10-a", "20-b" and so on; all are taken.
+  // Adds the replies for plugins "10-a", "20-b" and so on; all are taken.
   template <typename... Texts>
   void Add(const Texts&... adjusts) {
     (TakeNext(adjusts), ...);
@@ -63,7 +63,7 @@ class AdjustmentMergeTest : public testing::Test {
     return merge_.Add(plugin, Reply(adjust));
   }
 
-  // Why the second of these is not taken after the first.
+  // The reason why the second is refused after the first.
   std::string Conflict(std::string_view first, std::string_view second) {
     AdjustmentMerge merge(Given(Make<api::Container>(kPristine)));
     EXPECT_THAT(merge.Add("10-a", Reply(first)), IsOk());
@@ -93,10 +93,10 @@ api::ContainerUpdate& AddUpdate(std::string_view id, api::CreateContainerRespons
   return update;
 }
 
-// One plugin's adjustment of each kind and the conflict that it makes where it comes twice.
+// A plugin's adjustment of each kind, and the conflict that it makes when it comes twice.
 struct Kind {
   std::string_view adjust;
-  std::string_view field;  // "": it makes none
+  std::string_view field;  // "": no conflict
 };
 
 constexpr Kind kKinds[] = {
@@ -177,7 +177,7 @@ TEST_F(AdjustmentMergeTest, ReplacingIsRemovingAndSetting) {
       "env { key: 'K' value: 'a' } args: 'a' linux { devices { path: '/dev/x' type: 'c' } "
       "namespaces { type: 'pid' } sysctl { key: 's' value: 'a' } "
       "net_devices { key: 'n' value { name: 'a' } } rdt { clos_id { value: 'a' } } }",
-      // The removal may stand before or behind the value.
+      // The removal may precede or follow the value.
       "annotations { key: 'k' value: 'b' } annotations { key: '-k' } "
       "mounts { destination: '/x' source: '/b' } mounts { destination: '-/x' } "
       "env { key: '-K' } env { key: 'K' value: 'b' } args: ['', 'b', 'c'] linux { "
@@ -331,7 +331,7 @@ TEST_F(AdjustmentMergeTest, AnErrorChangesNothing) {
       "env { key: '-A' } env { key: 'B' } hooks { poststop { path: '/h' } } "
       "args: ['', 'x'] linux { oom_score_adj {} } mounts { destination: '/x' }");
   EXPECT_FALSE(merge_.Add("20-b", reply).ok());
-  // Refused by its last part.
+  // The last part of the reply is refused.
   reply.mutable_adjust()->clear_mounts();
   *reply.add_update() =
       Make<api::ContainerUpdate>("container_id: 'other' linux { resources { cpu { cpus: '1' } } }");
@@ -391,7 +391,7 @@ TEST_F(AdjustmentMergeTest, UpdatesOfOneFieldAreInConflict) {
                     "plugins \"20-b\" and \"10-a\" both tried to set CPUSetCPUs"));
 }
 
-// Of `count` entries each, as many as 4 MiB hold or more.
+// A reply with `count` entries in each list, up to 4 MiB or more.
 api::CreateContainerResponse LongReply(int count, std::string_view prefix) {
   api::CreateContainerResponse reply;
   api::ContainerAdjustment& adjust = *reply.mutable_adjust();
@@ -403,7 +403,7 @@ api::CreateContainerResponse LongReply(int count, std::string_view prefix) {
     adjust.add_rlimits()->set_type(key);
     adjust.mutable_linux()->add_devices()->set_path(key);
     adjust.mutable_linux()->mutable_resources()->add_hugepage_limits()->set_page_size(key);
-    // Many small updates of one container, and one of each of many.
+    // Many small updates of one container, and one update of each of many containers.
     api::LinuxResources& small = *AddUpdate("other", reply).mutable_linux()->mutable_resources();
     small.add_hugepage_limits()->set_page_size(key);
     AddUpdate(key, reply).mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus("1");
@@ -411,7 +411,7 @@ api::CreateContainerResponse LongReply(int count, std::string_view prefix) {
   return reply;
 }
 
-// Processor time for two plugins that are merged and one that is refused.
+// Processor time in seconds for two plugins that are merged and one that is refused.
 double SecondsToMerge(int count) {
   AdjustmentMerge merge(Given(Make<api::Container>(kPristine)));
   const api::CreateContainerResponse first = LongReply(count, "a");
@@ -428,13 +428,13 @@ double SecondsToMerge(int count) {
   return seconds;
 }
 
-// Eight times as many take 64 times as long where entries are looked for one by one.
+// Eight times the entries would take 64 times as long if entries were searched one by one.
 TEST(AdjustmentMergeTimeTest, LongRepliesTakeTimeInProportion) {
   const double few = SecondsToMerge(250);
   EXPECT_LT(SecondsToMerge(2'000), 24 * few);
 }
 
-// What is left out of it changes no verdict.
+// Parts that it does not have never change the verdict.
 TEST_F(AdjustmentMergeTest, TheHostsOwnValidatorNeedsOnlyAPart) {
   const DefaultValidator validator({.reject_oci_hook_adjustment = true,
                                     .reject_unconfined_seccomp_adjustment = true,

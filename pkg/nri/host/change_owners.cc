@@ -9,7 +9,7 @@ namespace resmgr::nri {
 
 namespace {
 
-// What a cgroup v2 file stands for where a plugin has set a field rather than the file itself.
+// The NRI field that may have been set instead of a cgroup v2 file.
 api::Field FieldBehind(std::string_view file) {
   if (file == "memory.low") return api::FIELD_MEM_RESERVATION;
   if (file == "pids.max") return api::FIELD_PIDS_LIMIT;
@@ -62,7 +62,7 @@ api::Field FieldOf(Field field) {
       return api::FIELD_SECCOMP_POLICY;
     case Field::kLabels:
     case Field::kCgroupParent:
-      break;  // plugins have no say in them
+      break;  // plugins cannot change them
   }
   return api::FIELD_NONE;
 }
@@ -79,7 +79,7 @@ std::string ChangeOwners::PluginOf(const FieldChange& change) const {
     const auto found = plugins_.find(std::pair(field, key));
     return found == plugins_.end() ? "" : found->second;
   };
-  // A field may have been made of a file.
+  // A field may result from a file in `unified`.
   if (const std::string file = FileOf(change); !file.empty()) {
     std::string plugin = look(api::FIELD_CGROUPS_UNIFIED, file);
     if (!plugin.empty()) return plugin;
@@ -89,7 +89,7 @@ std::string ChangeOwners::PluginOf(const FieldChange& change) const {
   std::string plugin = look(field, IsKeyed(field) ? change.key : "");
   if (!plugin.empty()) return plugin;
   if (change.field == Field::kUnified) return look(FieldBehind(change.key), "");
-  // The class is the name of a closid (NRI 0.11).
+  // The class may be a closid's name (NRI 0.11).
   if (change.field == Field::kRdtClass) return look(api::FIELD_RDT_CLOS_ID, "");
   return plugin;
 }

@@ -11,15 +11,15 @@
 
 namespace resmgr::nri {
 
-// Which plugin made which change of a container's request: the owners of NRI's fields, by the
-// fields that they become. A value.
+// The plugin behind each change of a container's request, from the owners of the NRI fields that
+// the change comes from. A value.
 class ChangeOwners {
  public:
   ChangeOwners() = default;
-  // Of one container.
+  // Takes the owned fields of one container.
   explicit ChangeOwners(std::span<const OwnedField> owned);
 
-  // Its full name, of hooks "10-a,20-b"; "": none.
+  // The plugin's full name, for hooks "10-a,20-b"; "": no plugin.
   std::string PluginOf(const FieldChange& change) const;
 
  private:

@@ -21,7 +21,7 @@
 namespace resmgr::nri {
 namespace {
 
-constexpr int kPluginSocket = 3;  // NRI_PLUGIN_SOCKET
+constexpr int kPluginSocket = 3;  // the value of NRI_PLUGIN_SOCKET
 
 // The file actions and attributes of one posix_spawn.
 class Spawning {
@@ -31,14 +31,14 @@ class Spawning {
     ::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
     ::posix_spawn_file_actions_adddup2(&actions_, output, 1);
     ::posix_spawn_file_actions_adddup2(&actions_, output, 2);
-    // The last one: either of the two may be fd 3 here.
+    // The last action, since either of the two may be fd 3 here.
     ::posix_spawn_file_actions_adddup2(&actions_, socket, kPluginSocket);
     ::posix_spawn_file_actions_addclosefrom_np(&actions_, kPluginSocket + 1);
     ::posix_spawnattr_init(&attributes_);
     sigset_t signals;
     ::sigemptyset(&signals);
     ::posix_spawnattr_setsigmask(&attributes_, &signals);
-    // A daemon ignores SIGPIPE, and what is ignored would stay so.
+    // The daemon ignores SIGPIPE, and the child would inherit that.
     ::sigfillset(&signals);
     ::posix_spawnattr_setsigdefault(&attributes_, &signals);
     ::posix_spawnattr_setpgroup(&attributes_, 0);
@@ -52,7 +52,7 @@ class Spawning {
   Spawning(const Spawning&) = delete;
   Spawning& operator=(const Spawning&) = delete;
 
-  // 0 or an errno.
+  // Returns 0 or an errno.
   int Run(const PluginFile& plugin, pid_t& pid) const {
     std::string path = plugin.path;
     std::array<std::string, 3> variables{"NRI_PLUGIN_NAME=" + plugin.name,
@@ -70,8 +70,7 @@ class Spawning {
   posix_spawnattr_t attributes_;
 };
 
-// A process that was killed ends when its system calls let it, which a dead disk may not do for
-// long.
+// Reaps a killed process once it ends: its system calls may delay that, on a dead disk for long.
 void ReapLater(pid_t pid) {
   try {
     StartThread("nri-reap", [pid] { ::waitpid(pid, nullptr, 0); }).detach();
@@ -94,7 +93,7 @@ StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const PluginFile& pl
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot make a pipe");
   child->output_.Reset(pipe[0]);
   const UniqueFd its_output(pipe[1]);
-  // Ours alone: the plugin's ends block, as programs expect.
+  // Only this end does not block: the plugin's end blocks, as programs expect.
   ::fcntl(child->socket_.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(child->output_.get(), F_SETFL, O_NONBLOCK);
   const int error = Spawning(its_socket.get(), its_output.get()).Run(plugin, child->pid_);
@@ -120,7 +119,7 @@ ChildProcess::~ChildProcess() {
 
 std::string ChildProcess::Reap() {
   siginfo_t info{};
-  // It stays a zombie first, so that its group's number cannot be that of another one.
+  // Not reaped yet, so that its group's number cannot be reused before the group is killed.
   if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
       info.si_pid == 0) {
     return "";

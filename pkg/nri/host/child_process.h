@@ -12,13 +12,13 @@
 
 namespace resmgr::nri {
 
-// A plugin's process, in a process group of its own. It is killed with the object, together with
-// what it has started, and reaped without waiting for it. Thread-compatible.
+// A plugin's process, in a process group of its own. The destructor kills the whole group and reaps
+// the process without waiting for it. Thread-compatible.
 class ChildProcess {
  public:
-  // NRI 0.6: its socket is fd 3, it has no arguments, and exactly these variables: NRI_PLUGIN_NAME,
-  // NRI_PLUGIN_IDX, NRI_PLUGIN_SOCKET. Executing a file may block. FailedPrecondition: it cannot be
-  // executed; ResourceExhausted: the machine has no room for it.
+  // NRI 0.6: the process gets its socket as fd 3, no arguments, and exactly these variables:
+  // NRI_PLUGIN_NAME, NRI_PLUGIN_IDX, NRI_PLUGIN_SOCKET. Executing a file may block.
+  // kFailedPrecondition: it cannot be executed; kResourceExhausted: the machine has no room for it.
   static StatusOr<std::unique_ptr<ChildProcess>> Start(const PluginFile& plugin);
 
   ~ChildProcess();
@@ -26,16 +26,16 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Readable when the process has ended.
+  // Becomes readable when the process has ended.
   int pidfd() const { return pidfd_.get(); }
-  // Our ends, which the caller takes over: its socket, and a pipe with what it prints. Both do not
-  // block.
+  // This side's ends, which the caller takes over: the plugin's socket, and a pipe with its output.
+  // Neither blocks.
   UniqueFd TakeSocket() { return std::move(socket_); }
   UniqueFd TakeOutput() { return std::move(output_); }
 
-  // It and what it has started. To be reaped later.
+  // Kills the process group; it must be reaped later.
   void Kill() const;
-  // When it has ended: "exit status 1", "signal 9". Ends what it has started, too. "": it runs.
+  // Reaps it after its end: "exit status 1", "signal 9"; also kills its group. "": it still runs.
   std::string Reap();
 
  private:

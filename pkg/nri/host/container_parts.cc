@@ -44,7 +44,7 @@ void AddNamespace(std::string_view type, NamespaceMode mode, const api::PodSandb
 
 void AddEnvironment(const Environment& environment,
                     google::protobuf::RepeatedPtrField<std::string>& env) {
-  // By name, which lies in the entry itself: entries stay where they are.
+  // By name, a view into the entry itself: entries do not move.
   absl::flat_hash_map<std::string_view, int> places;
   places.reserve(static_cast<size_t>(env.size()) + environment.size());
   const auto name_of = [&env](int i) {
@@ -58,7 +58,7 @@ void AddEnvironment(const Environment& environment,
     const int last = env.size() - 1;
     const auto [place, is_new] = places.emplace(name_of(last), last);
     if (is_new) continue;
-    // A later value of a name takes the place of the former one.
+    // A later value of a name replaces the former one.
     const int former = place->second;
     places.erase(place);
     env.SwapElements(former, last);
@@ -105,7 +105,7 @@ void AddNamespaces(const ContainerSecurity& security, const api::PodSandbox& pod
   AddNamespace("network", security.network, pod, linux);
   AddNamespace("pid", security.pid, pod, linux);
   AddNamespace("ipc", security.ipc, pod, linux);
-  // The name of the host goes with the network.
+  // The host's name belongs to the network namespace.
   AddNamespace("uts", security.network, pod, linux);
   AddNamespace("mount", NamespaceMode::kContainer, pod, linux);
 }

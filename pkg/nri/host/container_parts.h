@@ -14,24 +14,23 @@ namespace resmgr::nri {
 
 namespace api = ::nri::pkg::api::v1alpha1;
 
-// Parts of the view of a container (container_view.h): what is in lists.
+// Converts the lists in the view of a container (container_view.h).
 
-// "NAME=value". A variable that is there already gets the value in its place.
+// Adds "NAME=value"; a variable that exists gets the new value in its place.
 void AddEnvironment(const Environment& environment,
                     google::protobuf::RepeatedPtrField<std::string>& env);
 
-// The same as encoded fields of an api::Container, without a text for each. False, and nothing is
-// added: a variable is there twice, or not in ASCII, which needs AddEnvironment.
+// The same as encoded fields of an api::Container, without a string for each. False, with nothing
+// added, if a variable is repeated or is not ASCII, which requires AddEnvironment.
 bool AppendPlainEnvironment(const Environment& image, const Environment& own,
                             FieldWriter& container);
 
-// As OCI's mount options. An image that is mounted has the type "image" and its reference as
-// source.
+// Adds mounts with OCI's options. A mounted image has the type "image" and its reference as source.
 void AddMounts(const std::vector<Mount>& mounts,
                google::protobuf::RepeatedPtrField<api::Mount>& to);
 
-// Those that a runtime will give the container: its own ones without a path, those of the pod with
-// the path that is known of the pod, and none where it uses the node's.
+// Adds the namespaces that a runtime will give the container: its own ones without a path, those of
+// the pod with the path known from the pod, and none if it uses the node's.
 void AddNamespaces(const ContainerSecurity& security, const api::PodSandbox& pod,
                    api::LinuxContainer& linux);
 

@@ -15,24 +15,25 @@ namespace resmgr::nri {
 
 using ContainerUpdateList = google::protobuf::RepeatedPtrField<api::ContainerUpdate>;
 
-// What one plugin's reply wants of containers that exist: the updates that set something, in the
+// Claims a plugin's updates of existing containers and returns those that set something, in the
 // reply's order. Left out are those without an id (some plugins send them for the container that
-// they were asked about), and those that may fail and are in conflict. FailedPrecondition: a
-// conflict. InvalidArgument: a key that nothing can have, or an update of `created`, the container
-// that is being created ("": none). After an error some is claimed; the ledger is to be undone.
+// they were asked about), and conflicting ones that may fail. kFailedPrecondition: a conflict.
+// kInvalidArgument: an impossible key, or an update of `created`, the container that is being
+// created ("": none). After an error some fields are claimed; the caller must undo the ledger.
 StatusOr<std::vector<const api::ContainerUpdate*>> ClaimUpdates(const ContainerUpdateList& updates,
                                                                 std::string_view plugin,
                                                                 std::string_view created,
                                                                 FieldLedger& ledger);
 
-// What all plugins want of containers that exist, one update for each, with the fields that plugins
-// set and no others. Thread-compatible.
+// The sum of all plugins' updates of existing containers, one update for each, with exactly the
+// fields that plugins set. Thread-compatible.
 class ContainerUpdates {
  public:
-  // The claims were granted. It may fail if all say so (NRI 0.6).
+  // Adds an update whose claims were granted. The result may fail if all of its updates may (NRI
+  // 0.6).
   void Add(const api::ContainerUpdate& update);
 
-  // In the order in which containers were named first.
+  // In the order of the containers' first updates.
   const std::vector<api::ContainerUpdate>& all() const { return all_; }
 
  private:

@@ -17,7 +17,7 @@ namespace resmgr::nri {
 namespace {
 
 constexpr std::string_view kSha256 = "sha256:";
-// The container annotations that containerd and CRI-O read classes and CDI devices from.
+// The container annotations from which containerd and CRI-O read classes and CDI devices.
 constexpr std::string_view kBlockioAnnotation = "io.kubernetes.cri.blockio-class";
 constexpr std::string_view kRdtAnnotation = "io.kubernetes.cri.rdt-class";
 constexpr std::string_view kCdiAnnotations = "cdi.k8s.io/";
@@ -144,7 +144,7 @@ void EncodeContainer(const CreateRequest& create, const ContainerDetails& detail
                      const ImageFacts* image, const api::PodSandbox& pod, std::string_view id,
                      FieldWriter& container) {
   static const Environment kNone;
-  // Most of its dozens of small parts then need no memory of their own.
+  // A block on the stack, so that most of its dozens of small parts need no allocation.
   std::array<char, 4096> block;
   google::protobuf::Arena arena(block.data(), block.size());
   auto& message = *google::protobuf::Arena::CreateMessage<api::Container>(&arena);

@@ -148,7 +148,7 @@ TEST(ContainerViewTest, ShowsACreationInFull) {
     })"));
 }
 
-// The message is what the bytes of the other way must mean.
+// The message and the encoded form must be equal.
 TEST(ContainerViewTest, EncodedItIsTheSame) {
   const ImageFacts image{.entrypoint = {"/entry"},
                          .command = {"cmd"},
@@ -201,7 +201,7 @@ TEST(ContainerViewTest, APlainEnvironmentIsEncodedVariableByVariable) {
     EXPECT_FALSE(Append(image, other, untouched)) << other[0].name;
     EXPECT_EQ(untouched, "before");
   }
-  // Wherever the byte stands.
+  // The byte may be anywhere.
   for (size_t at = 0; at < 40; ++at) {
     std::string value(40, 'x');
     value[at] = '\x80';
@@ -252,7 +252,7 @@ TEST(ContainerViewTest, TextsAreUtf8) {
 
   const api::Container container = ToContainer(create, details, nullptr, {});
 
-  // A parser of proto3 takes nothing else.
+  // A parser of proto3 refuses invalid UTF-8.
   EXPECT_TRUE(api::Container().ParseFromString(container.SerializeAsString()));
   EXPECT_THAT(container.env(), ElementsAre("A=\xef\xbf\xbd"));
 }

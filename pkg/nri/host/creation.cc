@@ -62,7 +62,7 @@ void Creation::AskPlugins(const Turns::Turn& turn) {
 
 void Creation::AskPlugin(HostedPlugin& plugin, std::chrono::milliseconds timeout,
                          Dispatcher::Answered answered) {
-  // The client does not wait for it any more.
+  // The client has gone away, so no further plugin is asked.
   if (abandoned_) return answered(MakeStatus(StatusCode::kCancelled, "the client went away"));
   container_->told = true;
   plugin.port->Create(
@@ -99,7 +99,7 @@ void Creation::Validate(const Turns::Turn& turn) {
     plugin.set_index(name.substr(0, name.find('-')));
     plugin.set_name(name.substr(name.find('-') + 1));
   }
-  // It is not the plugin's fault that it cannot be asked, so it stays connected.
+  // The plugin is not at fault, so it stays connected.
   if (request->ByteSizeLong() > QuestionQueue::kLongestQuestion) {
     return Answer(ResourceExhausted(
         "NRI plugin {} cannot validate the container: what describes it has more bytes than NRI "
@@ -168,7 +168,7 @@ void Creation::UpdateOthers(MappedAdjustment mapped, const Turns::Turn& turn) {
     sent_class_ = wide->rdt_class.value_or("");
   }
   const auto whole = std::make_shared<Adjustment>(std::move(mapped.adjustment));
-  // Failures are logged: the runtimes' own hosts of NRI go on as well.
+  // Failures are logged only: the runtimes' own NRI hosts go on as well.
   stage_.updates().Apply(merge_->updates(),
                          [self = shared_from_this(), whole, turn](const PluginUpdates::List&) {
                            self->Answer(std::move(*whole));
@@ -230,7 +230,7 @@ void Creation::Clarify() {
   Adopt();
   stage_.sync().AfterRefresh([self = shared_from_this()](const Status& status) {
     self->abandoned_ = false;
-    // A list that was under way may have missed it; found, it has taken the record's place.
+    // A list that was under way may have missed the container; a list that has it has set its id.
     if (!status.ok()) return self->Clarify();
     if (self->container_->creating()) self->Undo();
   });

@@ -24,11 +24,11 @@ namespace resmgr::nri {
 
 class NriStage;
 
-// One container's creation, as plugins take part in it: they are asked one after the other and each
-// sees what those before it want, then validators look at the result, then other containers are
-// changed as plugins want it, and the request is changed. It ends after the call that it belongs to
-// where the client goes away: plugins that have heard of the container must hear of its end. Held
-// by what it waits for. Loop's thread only.
+// One container's creation and its plugins: they are asked one after the other and each sees the
+// former ones' changes, then validators see the result, then updates of other containers are
+// carried out, and the request is changed. If the client goes away it outlives the call: plugins
+// that have heard of the container must hear of its end. Kept alive by its pending callbacks.
+// Loop's thread only.
 class Creation final : public std::enable_shared_from_this<Creation> {
  public:
   Creation(NriStage& stage, std::shared_ptr<PlannedContainer> planned, const HostPodPtr& pod);
@@ -38,15 +38,15 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   void Begin(Done done);
   // The runtime has created it. The client waits until the plugins have heard of it.
   void Succeed(const ContainerId& id, const SharedHold& hold);
-  // It was refused, or the client went away before the runtime was asked.
+  // Called when it was refused, or the client went away before the runtime was asked.
   void Undo();
-  // Whether the runtime, which refused it so, has no RDT for the class that it was sent.
+  // Whether the runtime refused the container because it has no RDT for the class in the request.
   bool RefusedWithoutRdt(std::string_view message) const;
-  // Which plugin made which change of the request.
+  // The plugin behind each change of the request.
   ChangeOwners Owners() const { return ChangeOwners(owners_); }
-  // What plugins wanted and the request cannot say.
+  // Lines about changes that the request cannot express.
   const std::vector<std::string>& left_out() const { return left_out_; }
-  // It is not known whether the runtime has created it: asks the runtime.
+  // Asks the runtime whether it has created the container.
   void Clarify();
 
  private:
@@ -63,7 +63,7 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   Status RunDefaultValidator() const;
   MappingContext Context() const;
   void Answer(StatusOr<Adjustment> answer);
-  // What the container became: the state that plugins see from now on.
+  // Replaces the container's view by the created one, which plugins see from now on.
   void Adopt();
 
   NriStage& stage_;
@@ -75,7 +75,7 @@ class Creation final : public std::enable_shared_from_this<Creation> {
   Done done_;
   std::vector<OwnedField> owners_;
   std::vector<std::string> left_out_;
-  std::string sent_class_;  // of RDT; empty: none
+  std::string sent_class_;  // RDT class in the request; empty: none
   std::optional<FoundFiles> files_;
   const Budget budget_;
   bool abandoned_ = false;

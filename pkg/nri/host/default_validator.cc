@@ -19,12 +19,12 @@ namespace {
 
 using Annotations = google::protobuf::Map<std::string, std::string>;
 
-// An owner that removed has "-" before its name, which begins with digits.
+// The owner's name without the "-" that marks a removal; names begin with digits.
 std::string_view PluginOf(std::string_view owner) {
   return owner.starts_with('-') ? owner.substr(1) : owner;
 }
 
-// The plugins that changed the field of the container, for messages.
+// The plugins that changed the container's field, for messages.
 std::string PluginsThatChanged(api::Field field, const Proposal& proposal) {
   std::set<std::string_view> plugins;
   const api::OwningPlugins all = proposal.owners();
@@ -51,10 +51,10 @@ struct Annotation {
   std::string_view value;
 };
 
-// What is said of the container, else of the pod.
+// The annotation for the container, else the one for the pod.
 std::optional<Annotation> FindAnnotation(const Proposal& proposal, std::string_view name) {
   const Annotations& annotations = proposal.pod.annotations();
-  // As in most pods.
+  // The usual case: a pod without the annotation.
   if (std::ranges::none_of(annotations,
                            [name](const auto& each) { return each.first.starts_with(name); })) {
     return std::nullopt;
@@ -86,7 +86,7 @@ StatusOr<std::vector<std::string>> ReadNames(const Annotation& annotation) {
   return names;
 }
 
-// By full name and without the index.
+// Plugins' full names, and their names without the index.
 std::unordered_set<std::string_view> NamesOf(std::span<const std::string> plugins) {
   std::unordered_set<std::string_view> names;
   for (const std::string_view plugin : plugins) {

@@ -129,7 +129,7 @@ TEST(DefaultValidatorTest, APodMayRequireMore) {
   EXPECT_THAT(Required({}, key + "' value: '' }", {}), IsOk());
   EXPECT_THAT(Required({}, key + "' value: '- a\\n- b' }", {"00-a"}),
               Fails(StatusCode::kFailedPrecondition, HasSubstr("missing: b")));
-  // The closest counts.
+  // The most specific suffix counts.
   const std::string of_all = key + "' value: '[a]' } " + key + "/pod' value: '[b]' } ";
   EXPECT_THAT(Required({}, of_all, {"10-b"}), IsOk());
   EXPECT_THAT(Required({}, of_all + key + "/container.web' value: '[c]' }", {"10-c"}), IsOk());
@@ -159,7 +159,7 @@ TEST(DefaultValidatorTest, ThatPluginsAreMissingMayBeTolerated) {
       Required(options, says("tolerate", "true") + says("tolerate/pod", "false"), {}).ok());
   EXPECT_THAT(Required(options, says("tolerate", "maybe"), {"10-a"}),
               Fails(StatusCode::kInvalidArgument, HasSubstr("\"maybe\"")));
-  // Where the node has none, a pod cannot ask for it.
+  // Without the node's option a pod cannot use it.
   EXPECT_FALSE(Required({.required_plugins = {"a"}}, says("", "true"), {}).ok());
 }
 

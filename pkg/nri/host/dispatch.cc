@@ -31,7 +31,7 @@ void AskOne(Dispatcher::Kind kind, HostedPlugin& plugin, const Budget& budget,
   if (plugin.port == nullptr) return answered(Lost(plugin));
   const std::chrono::milliseconds timeout = budget.For(plugin.settings());
   if (timeout.count() == 0) {
-    // Plugins must learn what has happened, even when no time is left to wait for their answers.
+    // Plugins must learn of events even when no time is left to wait for their answers.
     if (kind == Dispatcher::Kind::kNotice) {
       ask(plugin, plugin.settings().request_timeout, [](const Status&) {});
     }
@@ -44,7 +44,7 @@ void AskOne(Dispatcher::Kind kind, HostedPlugin& plugin, const Budget& budget,
 
 PluginSettings HostedPlugin::settings() const {
   PluginSettings settings = port == nullptr ? last_settings : port->settings();
-  // A required plugin that is slow is no better than one that is missing (nri#316).
+  // A required plugin that is slow counts like a missing one (nri#316).
   if (settings.required) settings.failure = FailurePolicy::kFail;
   return settings;
 }
@@ -73,7 +73,7 @@ Dispatcher::Dispatcher()
 void Dispatcher::Add(PluginPort& port) {
   auto plugin = std::make_shared<HostedPlugin>(
       HostedPlugin{.name = port.full_name(), .port = &port, .last_settings = port.settings()});
-  // Behind those of the same name: NRI leaves their order open.
+  // After others of the same name: NRI leaves their order open.
   const auto at = std::ranges::upper_bound(plugins_, plugin->name, {},
                                            [](const auto& other) { return other->name; });
   plugins_.insert(at, std::move(plugin));
@@ -154,7 +154,7 @@ void Dispatcher::Together(const HostedPlugins& plugins, Budget budget, const Ask
                                                                .done = std::move(done),
                                                                .spending = budget.Spend()});
   for (const std::shared_ptr<HostedPlugin>& plugin : plugins) {
-    // Else others have used up the time, and it is not to blame.
+    // Otherwise other plugins have used up the time, and this one is not to blame.
     const bool asked = budget.For(plugin->settings()).count() > 0;
     const auto answered = lifetime_.Guard([this, plugin, asked, gathering](const Status& answer) {
       Status refusal = JudgeValidation(*plugin, asked, answer);

@@ -24,7 +24,7 @@ using testing::Optional;
 
 class DispatchTest : public testing::Test {
  protected:
-  // Asks those that want StartContainer about it.
+  // Asks the subscribers of StartContainer about it.
   void Ask(Dispatcher::Kind kind = Dispatcher::Kind::kRequest,
            milliseconds budget = milliseconds(10'000)) {
     ended_.reset();
@@ -134,8 +134,8 @@ TEST_F(DispatchTest, ThePluginsShareTheBudget) {
   EXPECT_TRUE(told_.empty());
 }
 
-// A creation has a phase before the runtime and one after it. The runtime's own time is not the
-// plugins'.
+// A creation has a phase before the runtime and one after it. The runtime's own time does not count
+// against the plugins.
 TEST_F(DispatchTest, ThePhasesOfACallShareTheBudget) {
   FunctionPort plugin("10-a", told_, {.request_timeout = milliseconds(2'000)});
   dispatcher_.Add(plugin);
@@ -160,7 +160,7 @@ TEST_F(DispatchTest, ThePhasesOfACallShareTheBudget) {
   std::this_thread::sleep_for(left);
   held(DeadlineExceeded("late"));
   EXPECT_EQ(budget.For(plugin.settings()), milliseconds(0));
-  // The call does not wait for plugins any more, but they are told what has happened.
+  // The call does not wait for plugins any more, but they are told of the event.
   told_.clear();
   ask_all(Dispatcher::Kind::kRequest, Start);
   EXPECT_TRUE(told_.empty());
@@ -173,7 +173,7 @@ TEST_F(DispatchTest, ThePhasesOfACallShareTheBudget) {
 TEST_F(DispatchTest, APluginThatIsAskedAtOnceHasTheWholeBudget) {
   FunctionPort plugin("10-a", told_, {.request_timeout = milliseconds(2'000)});
   dispatcher_.Add(plugin);
-  // Between the budget's begin and the question this thread may have to wait for a processor.
+  // This thread may have to wait for a processor between the budget's begin and the question.
   int whole = 0;
   for (int round = 0; round < 100; ++round) {
     Ask(Dispatcher::Kind::kRequest, milliseconds(1'000));
@@ -200,7 +200,7 @@ TEST_F(DispatchTest, AllAreAskedTogetherAndEachMustAgree) {
                                      "NRI plugin 20-b: it has not validated a container: late")));
 }
 
-// Nothing is valid without the answer of a validator; but one that hangs costs one request.
+// A creation needs every validator's answer, but a hanging one costs one request only.
 TEST_F(DispatchTest, AValidatorThatDoesNotAnswerRefusesOnce) {
   FunctionPort hung("10-a", told_, {.failure = FailurePolicy::kIgnore});
   Answering(hung, DeadlineExceeded("late"));
@@ -213,7 +213,7 @@ TEST_F(DispatchTest, AValidatorThatDoesNotAnswerRefusesOnce) {
   EXPECT_EQ(ended_->code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(Message(*ended_), testing::HasSubstr("validat"));
   EXPECT_THAT(told_.back(), testing::StartsWith("10-a End it has not validated a container"));
-  // Others that wait for it then, as long as it is not lost yet.
+  // Further requests wait for it then, as long as it is not lost yet.
   validate();
   EXPECT_THAT(ended_, Optional(OkStatus()));
   dispatcher_.Remove(hung);

@@ -18,7 +18,7 @@ constexpr std::array<const char*, 14> kMethods{
     "RemoveContainer",      "UpdatePodSandbox",
     "PostUpdatePodSandbox", "ValidateContainerAdjustment"};
 
-// All methods of events take a pod as field 1, and those of containers a container as field 2.
+// All methods of events have the pod as field 1, and those of containers the container as field 2.
 std::string OwnRequest(const api::StateChangeEvent& event) {
   api::PostCreateContainerRequest request;
   *request.mutable_pod() = event.pod();
@@ -65,8 +65,8 @@ Question EventForms::Make(const api::StateChangeEvent& event) {
           .otherwise = [this, kind](Question& question) { return Change(question, kind); }};
 }
 
-// The plugin has no method by which it was asked. A question that was made before the other way was
-// found is changed, too; one that has been asked in both ways is not asked again.
+// The plugin does not have the method by which it was asked. A question that was built before the
+// other form was found is changed, too; a question that has tried both forms is given up.
 bool EventForms::Change(Question& question, api::Event event) {
   const uint32_t bit = BitOf(event);
   const bool was_own = question.method != kStateChange;

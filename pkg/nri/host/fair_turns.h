@@ -13,16 +13,15 @@
 
 namespace resmgr::nri {
 
-// Carries out what several peers want, a few things at a time and each peer in turn, so that a peer
-// with many wishes does not delay another peer, and all of them do not delay the loop. Loop's
-// thread only.
+// Carries out the requests of several peers, a few at a time and each peer in turn, so that a peer
+// with many requests delays neither the others nor the loop. Loop's thread only.
 class FairTurns {
  public:
   struct Options {
-    size_t at_once = 16;                     // that have begun and not ended
-    std::chrono::microseconds slice{3'000};  // for what begins in one turn of the loop
+    size_t at_once = 16;                     // tasks under way
+    std::chrono::microseconds slice{3'000};  // for tasks that begin in one turn of the loop
   };
-  // Held while a thing is under way; the thing ends when this is let go. May outlive the turns.
+  // Held while a task is under way; letting it go ends the task. May outlive this object.
   using Running = std::shared_ptr<void>;
   using Begin = std::function<void(Running running)>;
 
@@ -31,9 +30,9 @@ class FairTurns {
   FairTurns(const FairTurns&) = delete;
   FairTurns& operator=(const FairTurns&) = delete;
 
-  // Runs `begin` at once where there is room, else in the peer's turn.
+  // Runs `begin` at once if there is room, else in the peer's turn.
   void Add(const void* peer, Begin begin);
-  // Drops all that waits of the peer.
+  // Drops all waiting tasks of the peer.
   void Drop(const void* peer);
 
  private:
@@ -42,7 +41,7 @@ class FairTurns {
   EventLoop& loop_;
   const Options options_;
   std::map<const void*, std::deque<Begin>> waiting_;
-  std::deque<const void*> order_;  // of those that wait, each once
+  std::deque<const void*> order_;  // peers with waiting tasks, each once
   size_t running_ = 0;
   bool beginning_ = false;
   std::chrono::steady_clock::duration spent_{0};  // in this turn of the loop

@@ -11,7 +11,7 @@
 namespace resmgr::nri {
 namespace {
 
-// By number (NRI 0.12: enum Field).
+// Indexed by number (NRI 0.12: enum Field).
 constexpr std::array<std::string_view, 41> kNames{
     "None",
     "Annotations",
@@ -57,7 +57,7 @@ constexpr std::array<std::string_view, 41> kNames{
 };
 static_assert(kNames.size() == api::Field_ARRAYSIZE);
 
-// Container and field in front, so that one text is the key of the map: what follows is the key.
+// Bytes of container and field in front of the key, so that one string is the key of the map.
 constexpr size_t kPrefix = sizeof(uint32_t) + 1;
 
 std::string SlotOf(uint32_t container, api::Field field, std::string_view key) {

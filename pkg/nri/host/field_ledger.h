@@ -18,39 +18,38 @@ namespace resmgr::nri {
 
 namespace api = ::nri::pkg::api::v1alpha1;
 
-// "CPUShares", "Mounts": the names that NRI's own messages have for the fields (NRI 0.12: enum
-// Field). Empty for a number that it does not have.
+// NRI's own names of the fields, "CPUShares", "Mounts" (NRI 0.12: enum Field). Empty for an unknown
+// number.
 std::string_view FieldName(api::Field field);
-// Whether each entry of the field has an owner of its own.
+// Whether each entry of the field has its own owner.
 bool IsKeyed(api::Field field);
 
-// One field of a container, or one entry of it, and the plugin whose word counts there.
+// One field of a container, or one entry of it, and the plugin that owns it.
 struct OwnedField {
   api::Field field = api::FIELD_NONE;
-  std::string key{};     // of what has keys
-  std::string plugin{};  // "10-logger"; of hooks, which add up, "10-logger,20-other"
-  bool removed = false;  // the plugin removed what was there and set nothing
+  std::string key{};     // for fields with keys
+  std::string plugin{};  // "10-logger"; for hooks, which add up, "10-logger,20-other"
+  bool removed = false;  // the plugin removed the value and set none
 
   friend bool operator==(const OwnedField&, const OwnedField&) = default;
 };
 
-// Which plugin has set what of which container, in the course of one call. A field, or an entry of
-// it, has one owner: a second claim is in conflict with the first, also where both are of the same
-// plugin (NRI 0.12). A plugin that removes it becomes its owner, whichever was, and is the only one
-// that may set it from then on (NRI 0.10).
+// The owner of each field of each container, in the course of one call. A field, or an entry of it,
+// has one owner: a second claim conflicts with the first, even by the same plugin (NRI 0.12). A
+// plugin that removes a value becomes its owner, whichever it was, and is the only one that may set
+// it from then on (NRI 0.10).
 //
-// Changes are undone to a mark, until they are kept. A claim takes the same time however many there
-// are. Containers and keys are compared as they are written. Thread-compatible.
+// Claims can be undone to a mark, until they are kept. A claim takes constant time. Containers and
+// keys are compared byte by byte. Thread-compatible.
 class FieldLedger {
  public:
-  // What one plugin claims of one container. Not to be used after the end of the ledger, nor after
-  // it has moved.
+  // One plugin's claims on one container. Invalid after the end or a move of the ledger.
   class Claimant {
    public:
-    // FailedPrecondition: taken; the message names both plugins and the field.
+    // kFailedPrecondition: another plugin owns it; the message names both plugins and the field.
     Status Claim(api::Field field, std::string_view key = {}) const;
     void Clear(api::Field field, std::string_view key = {}) const;
-    // Of what adds up: it is one of the owners now.
+    // For fields that add up: makes the plugin one of the owners.
     void Join(api::Field field) const;
 
     const std::string& plugin() const { return ledger_.names_[plugin_]; }
@@ -79,18 +78,18 @@ class FieldLedger {
   void UndoTo(Mark mark);
   void Keep() { undo_.clear(); }
 
-  // As validators get it (NRI 0.10): an owner that removed has "-" before its name.
+  // The validators' form (NRI 0.10): an owner that removed has "-" before its name.
   api::OwningPlugins Report() const;
-  // Of one container, by field and key.
+  // The owned fields of one container, ordered by field and key.
   std::vector<OwnedField> Of(std::string_view container) const;
 
  private:
   struct Owner {
-    uint32_t plugin = 0;  // index of its name
+    uint32_t plugin = 0;  // index in names_
     bool removed = false;
   };
   using Owners = std::unordered_map<std::string, Owner, TextHash, std::equal_to<>>;
-  // Entries of the map stay where they are. nullopt: it is new.
+  // Entries of the map do not move. nullopt: the entry is new.
   using Change = std::pair<const Owners::value_type*, std::optional<Owner>>;
   using Indices = std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>>;
 
@@ -99,7 +98,7 @@ class FieldLedger {
 
   Owners owners_;                   // by container, field and key (field_ledger.cc)
   std::vector<Change> undo_;        // newest last
-  std::vector<std::string> names_;  // of plugins, or several of them
+  std::vector<std::string> names_;  // of plugins, or combinations of several
   Indices name_indices_;
   std::vector<std::string> containers_;
   Indices container_indices_;

@@ -13,22 +13,22 @@
 
 namespace resmgr::nri {
 
-// What the configuration `nri.Host` says to each part of the host.
+// Converts the configuration `nri.Host` to the options of the host's parts.
 
-// How plugins are served, all but the metrics.
+// Options for serving plugins, without the metrics.
 HostOptions HostOptionsOf(const NriHostConfig& config);
 
-// What they may not do, and which of them must have taken part.
+// Forbidden changes and required plugins.
 DefaultValidatorOptions ValidatorOptionsOf(const NriHostConfig& config);
 
-// What follows where they want what the CRI cannot express. InvalidArgument: there is no such
-// field. "DeviceRules" are the rules for devices, which have no name in NRI.
+// The policy for changes that the CRI cannot express. kInvalidArgument: an unknown field.
+// "DeviceRules" are the rules for devices, which have no name in NRI.
 StatusOr<UnsupportedPolicy> UnsupportedPolicyOf(const NriHostConfig& config);
 
-// Those without which no container is created: "10-logger".
+// The plugins without which no container is created: "10-logger".
 std::vector<std::string> RequiredPluginsOf(const NriHostConfig& config);
 
-// All that the stage does by it. The names of fields were checked, by UnsupportedPolicyOf.
+// The stage's options. UnsupportedPolicyOf has checked the names of fields before.
 NriStageOptions StageOptionsOf(const NriHostConfig& config);
 
 }  // namespace resmgr::nri

@@ -13,39 +13,39 @@
 
 namespace resmgr::nri {
 
-// Whether the plugin is told the runtime's id of a container that has one. A plugin that is not
-// asked about creations never knows another one.
+// Whether the plugin is told a container's real id. A plugin that does not see creations never gets
+// another one.
 bool WantsRealIds(const HostedPlugin& plugin);
 
-// Tells plugins what happened to pods and containers, each thing once: stops only of what was not
-// told to have stopped, and removals only after the stop (NRI as containerd has it). All of it
-// belongs into a turn of the pod (HostPod::turns), which the callers take. `done` runs when all
-// have answered, at once where no plugin has subscribed. Loop's thread only.
+// Tells plugins the events of pods and containers, each once: a stop only if no stop was told
+// before, and a removal only after the stop (as containerd's NRI does). The caller must hold a turn
+// of the pod (HostPod::turns). `done` runs when all have answered, at once if no plugin has
+// subscribed. Loop's thread only.
 class HostEvents {
  public:
   using Done = std::function<void(const Status&)>;
 
-  // All outlive it. `budget`: for all plugins together, in all phases of one call.
+  // All outlive this object. `budget`: for all plugins together, in all phases of one call.
   HostEvents(Dispatcher& dispatcher, HostInventory& inventory, PluginUpdates& updates,
              std::chrono::milliseconds budget)
       : dispatcher_(dispatcher), inventory_(inventory), updates_(updates), budget_(budget) {}
 
   void SetBudget(std::chrono::milliseconds budget) { budget_ = budget; }
-  // For one call of a client, or for what happens without one.
+  // A budget for one call of a client, or for an event without a call.
   Budget NewBudget() const { return Budget(budget_); }
 
-  // A request: a plugin may refuse it. RUN_POD_SANDBOX, START_CONTAINER.
+  // Sends a request, which a plugin may refuse: RUN_POD_SANDBOX, START_CONTAINER.
   void Ask(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container,
            const Budget& budget, Done done);
-  // Refusals are logged.
+  // Sends a notice; refusals are logged.
   void Tell(api::Event event, const HostPodPtr& pod, const HostContainerPtr& container,
             const Budget& budget, Done done);
 
-  // And carries out what plugins want of others then.
+  // Tells a stop, and carries out the updates of other containers in the answers.
   void Stop(const HostContainerPtr& container, const Budget& budget, Done done);
-  // Forgets it, too.
+  // Tells a removal, and forgets the container.
   void Remove(const HostContainerPtr& container, const Budget& budget, Done done);
-  // With its containers.
+  // Also stops its containers.
   void StopPod(const HostPodPtr& pod, const Budget& budget, Done done);
   void RemovePod(const HostPodPtr& pod, const Budget& budget, Done done);
 

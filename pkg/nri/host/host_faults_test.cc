@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that are slow, broken or too many, and what the others have of that.
+// Plugins that are slow, broken or too many, and their effect on others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST_F(HostFaultsTest, AHangCostsOneTimeout) {
   Create(port, waiting);
   ASSERT_TRUE(RunUntil([&] { return first.has_value(); }));
   EXPECT_EQ(first->status().code(), StatusCode::kDeadlineExceeded);
-  // What waits behind it does not wait for its own time, nor does what comes now.
+  // Waiting and new questions fail at once, without their own time-outs.
   EXPECT_EQ(waiting->status().code(), StatusCode::kDeadlineExceeded);
   Created next;
   Create(port, next);
@@ -39,7 +39,7 @@ TEST_F(HostFaultsTest, AHangCostsOneTimeout) {
   EXPECT_EQ(stopped->status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(plugin->told, SizeIs(3));
 
-  // The late answer frees it. It hears what has happened, and is not asked what was decided.
+  // The late answer frees the plugin. It gets the notices, but not the requests that were decided.
   plugin->Release();
   ASSERT_TRUE(RunUntil([&] { return plugin->told.size() == 4; }));
   EXPECT_EQ(plugin->told.back(), "StopContainer p/old");
@@ -60,7 +60,7 @@ TEST_F(HostFaultsTest, OneThatNeverAnswersEnds) {
   Create(port, answer, milliseconds(20));
   ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
   EXPECT_EQ(answer->status().code(), StatusCode::kDeadlineExceeded);
-  // These are answered at once, and late as well once their own time is over.
+  // These fail at once, and also count as late once their own time is over.
   const auto begin = EventLoop::Clock::now();
   Created second;
   Created third;
@@ -84,7 +84,7 @@ TEST_F(HostFaultsTest, OneLateAnswerIsOneStrike) {
   EXPECT_FALSE(plugin->lost);
 }
 
-// The plugin's own clock may be the first to tell that it is late.
+// The plugin's own clock may be the first to report the time-out.
 TEST_F(HostFaultsTest, LateAnswersInARowEndIt) {
   options.strikes = 2;
   const auto plugin = Ready();
@@ -103,7 +103,7 @@ TEST_F(HostFaultsTest, LateAnswersInARowEndIt) {
     EXPECT_EQ(answer->status(), answered);
   };
   const Status late = DeadlineExceeded("mine");
-  // An answer in time makes up for it, be it a refusal.
+  // An answer in time resets the count, even a refusal.
   ask(late);
   ask(OkStatus());
   ask(late);
@@ -192,7 +192,7 @@ TEST_F(HostFaultsTest, GarbageEndsOnlyTheOneThatTalksIt) {
 TEST_F(HostFaultsTest, AnAnswerThatIsTooLongEndsIt) {
   const auto healthy = Ready({.name = "healthy"});
   const auto plugin = Ready();
-  // It is no answer of a Go plugin, whose library ends the connection instead.
+  // A Go plugin cannot send this: its library ends the connection instead.
   plugin->SendLongAnswers();
   Created answer;
   Create(*listener.ready[1], answer);
@@ -254,16 +254,16 @@ TEST_F(HostFaultsTest, AFloodOfChangesIsRefusedAndAQuestionAnsweredAllTheSame) {
   EXPECT_TRUE(answer->ok());
   ASSERT_TRUE(RunUntil(
       [&] { return plugin->update_answers.size() == 2 * PluginSession::kMostUpdateRequests; }));
-  // A plugin that asks again when it is refused does so ten times in a second.
+  // A plugin that asks again when it is refused does so ten times a second.
   EXPECT_GE(std::chrono::steady_clock::now() - begin, PluginSession::kRefusalDelay);
   for (const auto& refused : plugin->update_answers)
     EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
   ASSERT_THAT(listener.waiting, SizeIs(PluginSession::kMostUpdateRequests));
-  // Which is told.
+  // The refusals are counted as failures.
   EXPECT_EQ(host().plugins()[0].failures, 2 * PluginSession::kMostUpdateRequests);
   EXPECT_THAT(host().plugins()[0].last_error, HasSubstr("8 requests are not answered yet"));
 
-  // The answers have what failed, and make room.
+  // The answers list the failed updates, and make room.
   api::ContainerUpdate failed;
   failed.set_container_id("gone");
   plugin->update_answers.clear();
@@ -274,13 +274,13 @@ TEST_F(HostFaultsTest, AFloodOfChangesIsRefusedAndAQuestionAnsweredAllTheSame) {
   plugin->UpdateContainers({});
   ASSERT_TRUE(
       RunUntil([&] { return listener.waiting.size() == PluginSession::kMostUpdateRequests + 1; }));
-  // One that is lost meanwhile hears nothing.
+  // A plugin that is lost meanwhile gets no answer.
   plugin->Die();
   ASSERT_TRUE(RunUntil([&] { return listener.ready.empty(); }));
   listener.waiting.back()({});
 }
 
-// What is refused does not take the room that the plugin's answers need.
+// Refused requests do not take the room for the plugin's answers.
 TEST_F(HostFaultsTest, AFloodOfLongChangesIsRefusedAndAQuestionAnsweredAllTheSame) {
   const auto plugin = Ready();
   plugin->UpdateContainers({}, PluginSession::kMostUpdateRequests);
@@ -316,7 +316,7 @@ TEST_F(HostFaultsTest, TheNewerOfTwoOfOneNameCounts) {
   PluginPort& old_port = *listener.ready[0];
   const auto young = Connect({.hangs_at_inventory = true});
   ASSERT_TRUE(RunUntil([&] { return young->synchronized; }));
-  // Until it is ready the older one decides, and the newer one is told of it later.
+  // Until the newer one is ready the older one decides, and the newer one is told later.
   PluginPort& port = *listener.synchronizing;
   ASSERT_NE(&port, &old_port);
   young->create = [](const api::CreateContainerRequest&) { return Internal("does not count"); };

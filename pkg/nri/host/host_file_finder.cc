@@ -49,7 +49,7 @@ void HostFileFinder::Ask(HostFiles files, std::string_view container, Done done)
       Unavailable("all {} threads that look at the node's files are busy", threads_.size());
   if (thread != nullptr) {
     std::string path = fmt::format("{}/{}{}.json", options_.profile_directory, prefix_, container);
-    // The thread's result is forgotten where the finder has ended, so it is there below.
+    // The result is dropped if the finder has ended, so `this` is valid in the returned task.
     started = thread->Run([this, number, files = std::move(files), path = std::move(path),
                            find = options_.find]() -> EventLoop::Task {
       return [this, number, found = find(files, path)] { Answer(number, found); };
@@ -64,7 +64,7 @@ void HostFileFinder::Ask(HostFiles files, std::string_view container, Done done)
 void HostFileFinder::Answer(uint64_t number, StatusOr<FoundFiles> found) {
   const auto question = questions_.extract(number);
   if (!question.empty()) return question.mapped().done(std::move(found));
-  // Too late: the call that asked for these files has ended, and does not know of what was written.
+  // Too late: the call for these files has ended, and nobody else would remove a written profile.
   if (found.ok()) Forget(*found);
 }
 

@@ -18,16 +18,16 @@
 
 namespace resmgr::nri {
 
-// Asks the node's file system for what adjustments need, on threads of its own: /dev and the disk
-// with the seccomp profiles may hang. A thread that hangs is left to itself and counts as one of
-// the few until it comes back. Loop's thread only.
+// Looks up files of the node for adjustments, on threads of its own: /dev and the disk with the
+// seccomp profiles may hang. A hanging thread is abandoned and counts against the limit until it
+// returns. Loop's thread only.
 class HostFileFinder {
  public:
   using Find =
       std::function<StatusOr<FoundFiles>(const HostFiles& files, const std::string& profile_path)>;
   struct Options {
-    // Of the seccomp profiles; it is made when the first is written. Only the daemon's user may
-    // write there.
+    // Directory of the seccomp profiles, created when the first is written. Only the daemon's user
+    // may write there.
     std::string profile_directory;
     std::chrono::milliseconds deadline{2'000};
     size_t most_at_once = 8;
@@ -40,14 +40,14 @@ class HostFileFinder {
   HostFileFinder(const HostFileFinder&) = delete;
   HostFileFinder& operator=(const HostFileFinder&) = delete;
 
-  // Removes what finders before this one have left, as of a daemon that was killed.
+  // Removes profiles that former finders have left, for example of a killed daemon.
   void RemoveLeft();
 
-  // `container` names the profile: the id that plugins know, nothing but letters and digits. `done`
-  // runs later, once, unless the finder ends before. DeadlineExceeded: no answer in time.
-  // Unavailable: too many are asked already.
+  // `container` names the profile: the id that plugins know, which has letters and digits only.
+  // `done` runs later, once, unless the finder ends before. kDeadlineExceeded: no result in time.
+  // kUnavailable: too many requests are under way.
   void Ask(HostFiles files, std::string_view container, Done done);
-  // The runtime has read the profile, which it does while it creates the container, or will not.
+  // Removes the profile: the runtime has read it while creating the container, or never will.
   void Forget(const FoundFiles& found);
 
  private:
@@ -62,7 +62,7 @@ class HostFileFinder {
 
   EventLoop& loop_;
   const Options options_;
-  // Of the names of its profiles: no other finder has it.
+  // Prefix of its profiles' names, unique among finders.
   const std::string prefix_;
   std::vector<std::unique_ptr<OffLoop>> threads_;
   std::map<uint64_t, Question> questions_;

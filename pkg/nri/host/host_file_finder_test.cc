@@ -23,7 +23,7 @@ namespace {
 
 using ttrpc::test::RunUntil;
 
-// What the finder is told from its thread.
+// A finder whose results the test collects.
 class HostFileFinderTest : public testing::Test {
  protected:
   using Answer = std::optional<StatusOr<FoundFiles>>;
@@ -54,7 +54,7 @@ TEST_F(HostFileFinderTest, AnswersWithWhatItsThreadFinds) {
 }
 
 TEST_F(HostFileFinderTest, AHangDelaysNoQuestionForLong) {
-  // The threads outlive the finder.
+  // A shared promise, since the threads outlive the finder.
   const auto hang = std::make_shared<std::promise<void>>();
   const auto end = std::make_shared<std::shared_future<void>>(hang->get_future());
   HostFileFinder finder(loop_, {.profile_directory = "/profiles",
@@ -119,7 +119,7 @@ TEST_F(HostFileFinderTest, ForgetsAProfile) {
   EXPECT_TRUE(RunUntil(loop_, [&path] { return ::access(path.c_str(), F_OK) != 0; }));
 }
 
-// As after kill -9 between the writing and the runtime's answer.
+// As after kill -9 between writing the profile and the runtime's answer.
 TEST_F(HostFileFinderTest, WhatAnEarlierOneHasLeftIsRemoved) {
   const TempDir directory;
   const HostFileFinder::Options options{.profile_directory = directory.path()};

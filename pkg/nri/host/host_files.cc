@@ -18,7 +18,7 @@
 #include "pkg/sys/files.h"
 #include "pkg/topology/mount_table.h"
 
-// glibc makes macros of these names, which others use, too.
+// glibc defines macros of these names, which also occur as members.
 #undef major
 #undef minor
 
@@ -26,7 +26,7 @@ namespace resmgr::nri {
 namespace {
 
 constexpr size_t kMostMountBytes = size_t{16} << 20;
-constexpr size_t kMostEntries = 16'384;  // of /dev
+constexpr size_t kMostEntries = 16'384;  // entries of /dev
 constexpr int kDeepest = 4;
 
 bool IsDevice(const struct stat& status, const WantedDevice& device) {
@@ -46,7 +46,7 @@ bool TakeIfDevice(const std::string& path, const WantedDevice& device, FoundDevi
   return true;
 }
 
-// By kind and numbers the first path below /dev.
+// The first path below /dev, by kind and numbers.
 using DevicePaths = std::map<std::tuple<bool, int64_t, int64_t>, std::string>;
 
 DevicePaths WalkDev() {
@@ -77,7 +77,7 @@ DevicePaths WalkDev() {
 
 Status LookAtMounts(const HostFiles& files, FoundFiles& found) {
   if (files.mounts.empty() && !files.rdt) return OkStatus();
-  // A unit of systemd may have mounts of its own, which hide the node's.
+  // A systemd unit may have mounts of its own, which hide the node's.
   auto text = ReadFile("/proc/1/mountinfo", kMostMountBytes);
   const bool of_node = text.ok();
   const auto own_text = ReadFile("/proc/self/mountinfo", kMostMountBytes);
@@ -105,7 +105,7 @@ StatusOr<FoundFiles> FindHostFiles(const HostFiles& files, const std::string& pr
   found.devices = FindDevices(files.devices);
   if (files.seccomp_policy.empty()) return found;
   const std::string directory = profile_path.substr(0, profile_path.rfind('/'));
-  (void)::mkdir(directory.c_str(), kOnlyOurs);  // where it fails, writing tells why
+  (void)::mkdir(directory.c_str(), kOnlyOurs);  // if this fails, the write reports why
   RESMGR_RETURN_IF_ERROR(AtomicWriteFile(profile_path, files.seccomp_policy, 0600));
   found.seccomp_profile = profile_path;
   return found;
@@ -133,7 +133,7 @@ std::vector<FoundDevice> FindDevices(const std::vector<WantedDevice>& devices) {
     }
     if (!paths) paths = WalkDev();
     const auto found = paths->find({device.block, device.major, device.minor});
-    // It may have changed since.
+    // The device file may have changed since.
     if (found != paths->end()) (void)TakeIfDevice(found->second, device, all[i]);
   }
   return all;

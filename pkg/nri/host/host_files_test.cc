@@ -52,7 +52,7 @@ TEST(HostFilesTest, FindsWhatIsMountedBelowAPath) {
   EXPECT_EQ(found->below[3], "");
 }
 
-// Runtimes resolve them in another way than the kernel, or not at all.
+// Runtimes resolve these in another way than the kernel, or not at all.
 TEST(HostFilesTest, WhereAPathLeadsIsNotKnownOfThese) {
   const TempDir directory;
   ASSERT_EQ(::symlink(directory.File("loop").c_str(), directory.File("loop").c_str()), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How plugins come to be ready, or do not.
+// The handshake of plugins, in good order and not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -19,7 +19,7 @@ using testing::SizeIs;
 
 class HostHandshakeTest : public test::HostFixture {
  protected:
-  // Pods and containers of about `bytes` together.
+  // Adds pods and containers of about `bytes` bytes together.
   void Fill(size_t pods, size_t containers, size_t bytes) {
     for (size_t i = 0; i < pods; ++i) {
       api::PodSandbox& pod = *listener.inventory.add_pods();
@@ -119,7 +119,7 @@ TEST_F(HostHandshakeTest, OneThatTakesNoPiecesEnds) {
   Fill(100, 300, size_t{4} << 20);
   const auto old = Connect({.dialect = Dialect::k061});
   ASSERT_TRUE(RunUntil([&] { return old->lost.has_value(); }));
-  // A second call would be a second view of the node.
+  // A second call would give a second view of the node.
   EXPECT_EQ(old->pieces, 1U);
   EXPECT_THAT(listener.told, ElementsAre("inventory 10-fake", HasSubstr("older than NRI 0.7")));
 }
@@ -149,7 +149,7 @@ TEST_F(HostHandshakeTest, WhatIsAskedDuringTheInventoryFollowsBehind) {
   Created created;
   Answer<api::Empty> started;
   Create(*listener.synchronizing, created);
-  // Nothing waits for this any more when it is told.
+  // No caller waits for this any more when it is sent.
   Notify(*listener.synchronizing, api::EVENT_START_CONTAINER, started, milliseconds(1));
   ASSERT_TRUE(RunUntil([&] { return started.has_value(); }));
   EXPECT_EQ(started->status().code(), StatusCode::kDeadlineExceeded);

@@ -88,7 +88,7 @@ void HostInventory::Remove(const HostContainer& container) {
     if (found != records.end() && found->second.get() == &container) records.erase(found);
   };
   ++*edits_;
-  // The record may go with its last entry.
+  // A copy: the record may be freed with its last entry.
   const std::string alias = container.alias;
   erase(by_id_, container.id.value());
   erase(by_alias_, alias);
@@ -132,7 +132,7 @@ SharedSyncMessages HostInventory::Encode(bool real_ids) {
       continue;
     }
     api::Container view = ViewOf(*container, real_ids);
-    // NRI has no state for one that is being created, and plugins expect it among the others.
+    // NRI has no state for a container that is being created, and plugins expect it in the list.
     if (container->creating()) view.set_state(api::CONTAINER_CREATED);
     writer.Add(view);
   }

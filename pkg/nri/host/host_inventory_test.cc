@@ -103,9 +103,9 @@ TEST(HostInventoryTest, FindsContainersByIdItsBeginningAndAlias) {
   inventory.SetId(b, ContainerId("c02"));
   EXPECT_EQ(inventory.Find("c01"), a);
   EXPECT_EQ(inventory.Find("c02"), b);
-  EXPECT_EQ(inventory.Find("c0"), nullptr);  // both
+  EXPECT_EQ(inventory.Find("c0"), nullptr);  // the beginning of both
   EXPECT_EQ(inventory.Find(""), nullptr);
-  // Not a beginning of an alias: clients do not know these.
+  // The beginning of an alias finds nothing: clients do not know aliases.
   EXPECT_EQ(inventory.Find(a->alias.substr(0, 12)), nullptr);
   EXPECT_EQ(inventory.FindPod("po"), pod);
   inventory.Remove(*a);
@@ -132,7 +132,7 @@ TEST(HostInventoryTest, TwoCreationsOfOneNameAreTwoContainers) {
   const HostContainerPtr first = inventory.Begin(pod, Named("a"), 0);
   const HostContainerPtr second = inventory.Begin(pod, Named("a"), 0);
   EXPECT_NE(first->alias, second->alias);
-  // The first one's end leaves the second where it is.
+  // The end of the first one leaves the second in place.
   inventory.Remove(*first);
   EXPECT_EQ(inventory.Find(second->alias), second);
 }
@@ -173,7 +173,7 @@ TEST(HostInventoryTest, IsEncodedOnceForAllThatComeWhileNothingChanges) {
   inventory.SetId(container, ContainerId("real"));
   const SharedSyncMessages first = inventory.All(false);
   EXPECT_EQ(inventory.All(false), first);
-  // Of another dialect.
+  // The state for a plugin that uses real ids.
   const SharedSyncMessages real = inventory.All(true);
   EXPECT_EQ(Decoded(*real).containers(0).id(), "real");
   EXPECT_EQ(Decoded(*first).containers(0).id(), container->alias);

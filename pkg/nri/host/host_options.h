@@ -13,40 +13,40 @@
 
 namespace resmgr::nri {
 
-// How plugins are served (configuration `nri.Host`). The defaults are those of containerd and
-// CRI-O, but for `strikes` and `sync_timeout`: one late answer, or a node of many containers,
-// does not cost a plugin here (containerd/nri#114, containerd#13901).
+// The way plugins are served (configuration `nri.Host`). The defaults are those of containerd and
+// CRI-O, except for `strikes` and `sync_timeout`: one late answer, or a node with many containers,
+// does not disconnect a plugin here (containerd/nri#114, containerd#13901).
 struct HostOptions {
   std::string socket = "/var/run/nri/nri.sock";
-  // Plugins may connect to the socket; else it is not made.
+  // Whether plugins may connect to the socket; otherwise it is not created.
   bool external_plugins = true;
-  // Executables "NN-name" in it are started as plugins. "": none are.
+  // Executables "NN-name" in this directory are started as plugins. "": none.
   std::string plugin_path = "/opt/nri/plugins";
-  // "NN-name.conf" or "name.conf" in it is what such a plugin is configured with. "": nothing is.
+  // "NN-name.conf" or "name.conf" in this directory is such a plugin's configuration. "": none.
   std::string plugin_config_path = "/etc/nri/conf.d";
 
-  // From the connection until a plugin has registered.
+  // Time from the connection until a plugin has registered.
   std::chrono::milliseconds registration_timeout{5'000};
-  // For all pieces of all pods and containers together.
+  // Time for all pieces of all pods and containers together.
   std::chrono::milliseconds sync_timeout{30'000};
-  // So many answers in a row that are too late end a plugin. A question that is not asked since
-  // another one is overdue counts once its own time is over. 0: none ever does.
+  // Number of late answers in a row that disconnect a plugin. A question that is not asked because
+  // another answer is overdue counts once its own time is over. 0: no limit.
   uint32_t strikes = 3;
-  // Until plugins have answered that they shut down, when the host stops.
+  // Time for plugins to answer that they shut down, when the host stops.
   std::chrono::milliseconds last_words{500};
-  // Plugins that are connected at the same time.
+  // Number of plugins that are connected at the same time.
   size_t most_plugins = 64;
 
-  // Of plugins that have no settings of their own.
+  // For plugins without settings of their own.
   PluginSettings settings{};
   std::map<std::string, PluginSettings, std::less<>> plugins{};  // by "10-logger"
 
-  // A plugin that was started and has ended is started again after a pause, doubled each time from
-  // the first to the last until one has lived for longer than the last.
+  // Pauses before a started plugin that has ended is started again: doubled each time from the
+  // first to the last, until one has lived for longer than the last.
   std::chrono::milliseconds first_restart{1'000};
   std::chrono::milliseconds last_restart{60'000};
 
-  // Outlives the host; null: nothing is counted.
+  // Outlives the host; null: no counting.
   Metrics* metrics = nullptr;
 
   const PluginSettings& SettingsOf(std::string_view full_name) const {
@@ -55,7 +55,7 @@ struct HostOptions {
   }
 };
 
-// What plugins are told of the runtime behind us, by which some tell containerd from CRI-O.
+// The runtime's name and version for plugins; some tell containerd from CRI-O by them.
 struct RuntimeIdentity {
   std::string name;     // "containerd"
   std::string version;  // "1.7.24"

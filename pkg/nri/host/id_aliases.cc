@@ -10,7 +10,7 @@
 namespace resmgr::nri {
 
 std::string AliasOf(const PodSandboxId& pod, std::string_view name, uint32_t attempt) {
-  constexpr int kParts = 4;  // of 64 bits
+  constexpr int kParts = 4;  // parts of 64 bits
   std::string text = fmt::format("{}/{}/{}/{}", 0, pod.value(), attempt, name);
   std::array<size_t, kParts> parts;
   for (size_t& part : parts) {

@@ -13,19 +13,19 @@
 
 namespace resmgr::nri {
 
-// What images say of containers, for those that plugins are asked about. Images that are named by
-// their digest never change: these are remembered, kMost of them. Loop's thread only.
+// Facts about the images of containers that plugins are asked about. Images that are named by their
+// digest never change; kMost of these are remembered. Loop's thread only.
 class ImageCache {
  public:
   static constexpr size_t kMost = 256;
 
-  // nullptr: it is not known.
+  // nullptr: unknown.
   using Done = std::function<void(const ImageFacts*)>;
 
   // The runtime outlives it.
   explicit ImageCache(RuntimeAccess& runtime) : runtime_(runtime) {}
 
-  // Runs `done` at once where the image is remembered, or has no name.
+  // Runs `done` at once if the image is remembered, or has no name.
   void Find(std::string_view reference, Done done);
 
  private:

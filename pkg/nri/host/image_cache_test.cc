@@ -19,7 +19,7 @@ using testing::SizeIs;
 
 class ImageCacheTest : public testing::Test {
  protected:
-  // The entry point, "" for an image without one; nullopt: it is not known.
+  // The image's entry point, "" for none; nullopt: unknown image.
   std::optional<std::string> Find(const std::string& reference) {
     std::optional<std::string> found;
     int answers = 0;
@@ -79,7 +79,7 @@ TEST_F(ImageCacheTest, TheOldestAreForgotten) {
   EXPECT_THAT(runtime_.asked, ElementsAre("image sha256:0"));
 }
 
-// Two that ask at the same time are both answered, and it is known once.
+// Two that ask at the same time both get the facts, which are stored once.
 TEST_F(ImageCacheTest, SeveralMayAskAtTheSameTime) {
   runtime_.images["sha256:aa"].entrypoint = {"/entry"};
   int known = 0;

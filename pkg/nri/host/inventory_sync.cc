@@ -105,7 +105,7 @@ void InventorySync::Add(const ContainerFacts& facts) {
   const RuntimeContainer& listed = facts.container;
   const HostPodPtr pod = inventory_.FindPod(listed.pod_id.value());
   if (pod == nullptr) return;
-  // The runtime has created it, and the answer to that is under way or lost.
+  // Found by its alias: the runtime has created it, and the reply is under way or lost.
   HostContainerPtr container = inventory_.Find(AliasOf(listed.pod_id, listed.name, listed.attempt));
   if (container != nullptr && container->creating()) {
     AddFacts(facts, container->message.Edit());

@@ -16,36 +16,36 @@
 
 namespace resmgr::nri {
 
-// Brings the inventory in line with what the runtime has: at the start, and again whenever a call
-// ended without an outcome. Plugins are told of what stopped and what went meanwhile. Loop's thread
+// Updates the inventory from the runtime: at the start, and again whenever a call ended without an
+// outcome. Plugins are told of containers that were stopped or removed meanwhile. Loop's thread
 // only.
 class InventorySync {
  public:
   struct Options {
-    std::chrono::milliseconds retry{1'000};  // after the runtime could not be asked
+    std::chrono::milliseconds retry{1'000};  // pause after the runtime did not answer
   };
 
-  // All outlive it.
+  // All outlive this object.
   InventorySync(EventLoop& loop, RuntimeAccess& runtime, HostInventory& inventory,
                 HostEvents& events, Options options);
 
-  // Asks the runtime, again and again until it answers. What is under way may miss what has just
-  // happened: then it is asked once more.
+  // Asks the runtime until it answers. A list under way may miss recent events, so another one
+  // follows it.
   void Refresh();
-  // As Refresh; `done` runs when that has ended, or failed for the first time.
+  // Calls Refresh; `done` runs when that has ended, or failed for the first time.
   void AfterRefresh(std::function<void(const Status&)> done);
-  // Everything was learned at least once.
+  // True once a list has succeeded.
   bool ready() const { return ready_; }
 
  private:
   void Ask();
-  // Unless this has ended.
+  // Takes a turn of the pod; nothing runs after the end of this object.
   void InTurn(HostPod& pod, std::function<void(Turns::Turn)> begin);
   void Take(const StatusOr<RuntimeAccess::Everything>& everything);
   void TakePods(const std::vector<SandboxFacts>& sandboxes);
   void TakeContainers(const std::vector<ContainerFacts>& containers);
   void Add(const ContainerFacts& facts);
-  // What was there before the runtime was asked, and is not in its answer.
+  // Removes records from before the list that are not in it.
   void DropMissing(const RuntimeAccess::Everything& everything);
 
   EventLoop& loop_;
@@ -60,8 +60,8 @@ class InventorySync {
   std::vector<HostPodPtr> pods_before_;
   std::vector<HostContainerPtr> containers_before_;
   using Waiting = std::vector<std::function<void(const Status&)>>;
-  Waiting waiting_;  // for the one that begins next
-  Waiting served_;   // by the one that is under way
+  Waiting waiting_;  // for the next list
+  Waiting served_;   // by the list under way
   EventLoop::HandlePtr retry_;
   Lifetime lifetime_;
 };

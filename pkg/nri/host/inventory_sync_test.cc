@@ -59,7 +59,7 @@ class InventorySyncTest : public testing::Test {
       names.push_back(container->message->name());
     return names;
   }
-  // As plugins that are connected have it.
+  // Marks all containers as told, as connected plugins do.
   void TellAll() { inventory_.All(/*real_ids=*/false); }
 
   EventLoop loop_;
@@ -102,7 +102,7 @@ TEST_F(InventorySyncTest, AsksAgainUntilTheRuntimeAnswers) {
   ASSERT_THAT(ended, SizeIs(1)) << "the first failure is told";
   EXPECT_EQ(ended[0].code(), StatusCode::kUnavailable);
   runtime_.everything = RuntimeAccess::Everything();
-  // One that wants to know meanwhile waits for the next try.
+  // A caller that comes meanwhile waits for the next try.
   sync_.AfterRefresh([&](const Status& status) { ended.push_back(status); });
   EXPECT_THAT(runtime_.asked, SizeIs(1));
   ASSERT_TRUE(ttrpc::test::RunUntil(loop_, [&] {
@@ -113,7 +113,7 @@ TEST_F(InventorySyncTest, AsksAgainUntilTheRuntimeAnswers) {
   EXPECT_TRUE(ended[1].ok());
 }
 
-// The answer that is under way may be older than what has just happened.
+// The answer under way may be older than recent events.
 TEST_F(InventorySyncTest, IsAskedOnceMoreWhereItIsAskedAlready) {
   sync_.Refresh();
   sync_.Refresh();
@@ -140,7 +140,7 @@ TEST_F(InventorySyncTest, PluginsAreToldWhatEndedMeanwhile) {
   EXPECT_THAT(told_, UnorderedElementsAre("10-a Stop ends", "10-a Stop goes",
                                           "10-a REMOVE_CONTAINER goes"));
   EXPECT_THAT(Containers(), UnorderedElementsAre("ends", "stays"));
-  // Once each.
+  // Each is told once.
   told_.clear();
   Refresh();
   EXPECT_THAT(told_, IsEmpty());
@@ -154,7 +154,7 @@ TEST_F(InventorySyncTest, PluginsAreToldWhatEndedMeanwhile) {
   EXPECT_THAT(Containers(), IsEmpty());
 }
 
-// What comes while the runtime is asked is not in its answer, and stays.
+// Records that are added while the runtime is asked are not in its answer, and stay.
 TEST_F(InventorySyncTest, WhatComesWhileItAsksStays) {
   HavePod("p");
   Refresh();
@@ -170,7 +170,7 @@ TEST_F(InventorySyncTest, WhatComesWhileItAsksStays) {
   EXPECT_EQ(inventory_.Find("id-new"), container);
 }
 
-// Its reply is lost or under way: the runtime has it.
+// The reply is lost or under way, but the runtime has the container.
 TEST_F(InventorySyncTest, ACreationThatTheRuntimeHasEndedIsKnownByItsId) {
   HavePod("p");
   Refresh();
@@ -184,7 +184,7 @@ TEST_F(InventorySyncTest, ACreationThatTheRuntimeHasEndedIsKnownByItsId) {
   EXPECT_THAT(Containers(), ElementsAre("main"));
 }
 
-// A plugin that comes then hears nothing of it, so it is not shown it.
+// A plugin that connects then does not hear of the removal, so it is not shown the container.
 TEST_F(InventorySyncTest, WhatIsBeingRemovedIsNotShown) {
   HavePod("p");
   HavePod("q");

@@ -10,15 +10,15 @@
 
 namespace resmgr::nri {
 
-// A key of an entry that a plugin removes is written with "-" in front (NRI 0.6): of annotations,
+// The key of an entry that a plugin removes has "-" in front (NRI 0.6). This concerns annotations,
 // mounts, environment variables, devices, namespaces, sysctls and network devices.
 
-// The key that is removed; nullopt: the entry is set.
+// The removed key; nullopt: the entry is set.
 std::optional<std::string_view> RemovedKey(std::string_view written);
 std::string Removal(std::string_view key);
 
-// Claims of one entry, by its key without the mark. InvalidArgument: no entry can have such a key:
-// an empty one, and of an environment variable one with "=" or NUL, which would pass for another.
+// Claims one entry by its key without the mark. kInvalidArgument: an impossible key: an empty one,
+// or a variable's name with "=" or NUL, which could pass for another name.
 Status ClaimEntry(const FieldLedger::Claimant& claimant, api::Field field, std::string_view key);
 Status ClearEntry(const FieldLedger::Claimant& claimant, api::Field field, std::string_view key);
 

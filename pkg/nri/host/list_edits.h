@@ -14,14 +14,16 @@
 
 namespace resmgr::nri {
 
-// What one plugin's reply says of a list whose entries have keys, such as mounts. All removals of a
-// reply count before all that it sets, in whatever order they stand (NRI 0.6): what it both removes
-// and sets is replaced. Refers to the reply. Takes time in proportion to the lists. Immutable.
+// One plugin's edits of a list whose entries have keys, such as mounts. All removals of a reply
+// precede the values that it sets, in whatever order they are (NRI 0.6): an entry that is both
+// removed and set is replaced. Refers to the reply. Takes time in proportion to the lists.
+// Immutable.
 //
-// Kind tells of the entries:
-//   Entry, kField      their type, and whose they are
+// Kind describes the entries:
+//   Entry, kField      their type and their field
 //   kRemovable         whether a key may have the mark of removal
 //   KeyOf, SetKey      the key as it is written
+//   ShownKeyOf, Show   the key of an entry as containers have it, and an entry in that form
 //   ShownKeyOf, Show   the key of an entry as containers have it, and an entry in that form
 template <typename Kind>
 class ListEdits {
@@ -49,8 +51,8 @@ class ListEdits {
     return OkStatus();
   }
 
-  // In what all plugins want so far: removals stay in it, each before what was set in its place.
-  // Call it only where the claims were granted, which makes keys unique.
+  // Adds the edits to the sum of all plugins' edits: removals stay in it, each before the value
+  // that replaces the removed one. The claims must have been granted, which makes keys unique.
   void AddTo(Entries& merged) const {
     if (!removed_.empty()) {
       Compact(merged, [this](const Entry& entry) {
@@ -64,7 +66,7 @@ class ListEdits {
       *merged.Add() = *entry;
   }
 
-  // In a container as the next plugin sees it. What is replaced keeps its place.
+  // Applies the edits to a container as the next plugin sees it. A replaced entry keeps its place.
   template <typename Shown>
   void ShowIn(google::protobuf::RepeatedPtrField<Shown>& shown) const {
     if (empty()) return;
@@ -90,7 +92,7 @@ class ListEdits {
     return std::nullopt;
   }
 
-  // Only what is to stay, in its order.
+  // Keeps only the entries for which `stays` is true, in their order.
   template <typename Any, typename Stays>
   static void Compact(google::protobuf::RepeatedPtrField<Any>& list, const Stays& stays) {
     int kept = 0;
@@ -100,7 +102,7 @@ class ListEdits {
   }
 
   std::vector<const Entry*> set_;
-  std::vector<std::string_view> removals_;  // once each, in the reply's order
+  std::vector<std::string_view> removals_;  // keys, each once, in the reply's order
   std::unordered_set<std::string_view, TextHash> removed_;
 };
 

@@ -9,8 +9,8 @@
 
 namespace resmgr::nri {
 
-// What one plugin's reply says of a map, such as annotations; all else as of ListEdits. Maps have
-// no order: in what all plugins want, the removals are to be read first.
+// One plugin's edits of a map, such as annotations, otherwise like ListEdits. Maps have no order:
+// in the sum of all plugins' edits, apply removals first.
 template <typename Value>
 class MapEdits {
  public:

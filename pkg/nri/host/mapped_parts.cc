@@ -16,12 +16,12 @@ namespace {
 
 constexpr size_t kShownOption = 64;
 
-// Those of Linux, as the OCI names them behind "RLIMIT_".
+// Linux' limits, as OCI names them after "RLIMIT_".
 constexpr std::array<std::string_view, 16> kLimits{
     "AS",   "CORE",   "CPU",   "DATA", "FSIZE",  "LOCKS",  "MEMLOCK",    "MSGQUEUE",
     "NICE", "NOFILE", "NPROC", "RSS",  "RTPRIO", "RTTIME", "SIGPENDING", "STACK"};
 
-// One of OCI's mount options. False: requests cannot say it.
+// Takes one of OCI's mount options. False: requests cannot express it.
 bool TakeOption(std::string_view option, Mount& mount) {
   using enum Mount::Propagation;
   if (option == "bind" || option == "rbind" || option == "rw" || option == "defaults") return true;
@@ -50,7 +50,7 @@ bool IsBindMount(const api::Mount& mount) {
   return false;
 }
 
-// Device numbers of Linux: 12 and 20 bits.
+// Whether the device's numbers fit Linux' 12 and 20 bits.
 bool HasNumbers(const api::LinuxDevice& device) {
   constexpr int64_t kMostMajor = (1 << 12) - 1;
   constexpr int64_t kMostMinor = (1 << 20) - 1;
@@ -91,7 +91,7 @@ StatusOr<Mount> MapMount(const api::Mount& mount, const RuntimeTraits& traits) {
   }
   Mount mapped{.container_path = mount.destination(), .host_path = mount.source()};
   if (!mapped.host_path.starts_with('/')) {
-    return InvalidArgument("its source is no absolute path of the node");
+    return InvalidArgument("its source is not an absolute path of the node");
   }
   for (const std::string& option : mount.options()) {
     if (TakeOption(option, mapped)) continue;

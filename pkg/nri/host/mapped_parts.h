@@ -14,29 +14,29 @@ namespace resmgr::nri {
 
 namespace api = ::nri::pkg::api::v1alpha1;
 
-// Single values of an adjustment (adjustment_mapping.h). An error says what the runtime's API
-// cannot express, or what makes no sense. Pure functions.
+// Maps single values of an adjustment (adjustment_mapping.h). An error names a value that the
+// runtime's API cannot express, or that is invalid. Pure functions.
 
-// Bind mounts of a path of the node. They are recursive only with the option "rbind", as in OCI;
-// MakeRecursive is for APIs that have no others. There is no "noexec", for instance. The option
-// "relabel", which OCI does not have, is SELinux's relabelling.
+// Maps bind mounts of a path of the node. They are recursive only with the option "rbind", as in
+// OCI; MakeRecursive is for APIs that have only recursive ones. Options like "noexec" are not
+// supported. The option "relabel", which OCI does not have, is SELinux's relabelling.
 StatusOr<Mount> MapMount(const api::Mount& mount, const RuntimeTraits& traits);
 
-// Whether requests can say that the mount has nothing of what is mounted below its path.
+// Whether requests can express that the mount excludes mounts below its path.
 bool CanBeNonRecursive(const Mount& mount, const RuntimeTraits& traits);
 
-// Makes it a recursive mount, which is read-only as a whole if it was to be read-only and the
-// runtime has announced that it can do so.
+// Makes the mount recursive; a read-only one becomes read-only as a whole if the runtime has
+// announced that it supports this.
 void MakeRecursive(const RuntimeTraits& traits, Mount& mount);
 
-// Which file of the node it is remains to be found. Permissions are those of the file mode, where
-// one is set, and of block devices also making nodes, as in other hosts (NRI 0.12).
+// Maps a device; its file on the node is to be found later. Permissions are those of the file mode,
+// if one is set, and for block devices include mknod, as in other hosts (NRI 0.12).
 StatusOr<WantedDevice> MapDevice(const api::LinuxDevice& device, const RuntimeTraits& traits);
 
-// A limit that Linux has, its soft value not above the hard one.
+// Checks that Linux has the limit, and that its soft value does not exceed the hard one.
 StatusOr<ResourceLimit> MapLimit(const api::POSIXRlimit& limit);
 
-// As a runtime reads it: an OCI linux.seccomp object.
+// The policy as runtimes read it: an OCI linux.seccomp object.
 std::string SeccompJson(const api::LinuxSeccomp& policy);
 
 }  // namespace resmgr::nri

@@ -14,9 +14,9 @@
 namespace resmgr::nri {
 namespace {
 
-constexpr int kMostLinks = 40;  // as the kernel follows
+constexpr int kMostLinks = 40;  // the kernel's limit
 
-// The first part of the path, which is cut off; "" at its end.
+// Cuts off and returns the first part of the path; "" at its end.
 std::string TakePart(std::string& path) {
   const size_t begin = std::min(path.find_first_not_of('/'), path.size());
   const size_t end = std::min(path.find('/', begin), path.size());
@@ -38,7 +38,7 @@ std::optional<std::string> ReadLink(const std::string& path) {
   return std::string(target.data(), static_cast<size_t>(size));
 }
 
-// The path of what is mounted there, in the file system itself.
+// The path within the mounted file system.
 std::string InFileSystem(const MountTable::Mount& mount, std::string_view path) {
   const size_t above = mount.point == "/" ? 0 : mount.point.size();
   const std::string_view below = path == "/" ? std::string_view() : path.substr(above);
@@ -61,7 +61,7 @@ bool NodePaths::IsNodes(std::string_view path) const {
          own->minor == node->minor && InFileSystem(*own, path) == InFileSystem(*node, path);
 }
 
-// Part by part, so that no link is followed from a root that is not the node's.
+// Part by part, so that no link is followed from another root than the node's.
 std::optional<std::string> NodePaths::Walk(std::string path) const {
   std::string done;  // "" is the root
   int links = 0;
@@ -74,7 +74,7 @@ std::optional<std::string> NodePaths::Walk(std::string path) const {
     const std::string next = done + "/" + part;
     struct stat status = {};
     if (::lstat((options_.root + next).c_str(), &status) != 0) {
-      // The kernel goes nowhere from there, runtimes that clean paths do.
+      // The kernel fails here, while runtimes that clean paths textually go on.
       if (errno != ENOENT || HasParent(path) || !IsNodes(done.empty() ? "/" : done)) {
         return std::nullopt;
       }
@@ -100,7 +100,7 @@ std::optional<std::string> NodePaths::Resolve(std::string_view path) const {
   if (!path.starts_with('/') || path.size() > PATH_MAX) return std::nullopt;
   const std::string text(path);
   std::optional<std::string> real = Walk(text);
-  // CRI-O takes ".." out by the text, before it looks for links; containerd follows the kernel.
+  // CRI-O removes ".." textually, before it looks for links; containerd follows the kernel.
   if (real && HasParent(text) &&
       Walk(std::filesystem::path(text).lexically_normal().native()) != real) {
     return std::nullopt;

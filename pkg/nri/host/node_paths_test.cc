@@ -21,7 +21,7 @@ class NodePathsTest : public testing::Test {
   void Link(const std::string& target, const std::string& name) const {
     ASSERT_EQ(::symlink(target.c_str(), directory_.File(name).c_str()), 0);
   }
-  // What the process' own mounts say besides the node's.
+  // Resolves with `mine` as the process' own mounts besides the node's.
   std::optional<std::string> Resolve(const std::string& path, const std::string& mine = "") const {
     const MountTable node(kNode);
     const MountTable own(kNode + mine);
@@ -49,14 +49,14 @@ TEST_F(NodePathsTest, FollowsLinks) {
       << "a runtime makes it";
 }
 
-// As PrivateTmp=yes does.
+// PrivateTmp=yes makes such a mount.
 TEST_F(NodePathsTest, WhatTheNodeHasElsewhereIsNotKnown) {
   Link("/", "link");
   for (const std::string& path :
        {directory_.File("link"), directory_.File("none"), directory_.path()})
     EXPECT_EQ(Resolve(path, Hidden("/private")), std::nullopt) << path;
   EXPECT_EQ(Resolve("/", Hidden("/private")), "/");
-  // ProtectSystem=strict mounts the same again.
+  // ProtectSystem=strict mounts the same file system again.
   EXPECT_EQ(Resolve(directory_.File("link"), Hidden(directory_.path())), "/");
 }
 

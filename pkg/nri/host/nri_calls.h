@@ -11,23 +11,23 @@ namespace resmgr::nri {
 
 class NriStage;
 
-// For NriStage alone: its part in calls, by their operation.
+// NriStage's calls, by their operations. Only for NriStage.
 
-// nullptr: plugins have nothing to do with it.
+// nullptr: the operation does not concern plugins.
 std::unique_ptr<StageCall> MakeNriCall(NriStage& stage, Operation operation);
 
 std::unique_ptr<StageCall> MakeCreateCall(NriStage& stage);
 std::unique_ptr<StageCall> MakeUpdateCall(NriStage& stage);
-// RunPodSandbox, StopPodSandbox, RemovePodSandbox, UpdatePodSandboxResources.
+// Handles RunPodSandbox, StopPodSandbox, RemovePodSandbox, UpdatePodSandboxResources.
 std::unique_ptr<StageCall> MakePodCall(NriStage& stage, Operation operation);
-// StartContainer, StopContainer, RemoveContainer, ContainerStatus.
+// Handles StartContainer, StopContainer, RemoveContainer, ContainerStatus.
 std::unique_ptr<StageCall> MakeContainerCall(NriStage& stage, Operation operation);
 
 // A hold of a reply for functions that are copied: the client gets the reply when the last copy is
-// gone, or its status at once when it is told to fail.
+// gone, or an error at once when the hold fails.
 using SharedHold = std::shared_ptr<ReplyHold>;
 
-// One that runs `then` and lets the hold go when it is called, or dropped.
+// A function that lets the hold go when it is called or dropped.
 inline std::function<void()> LetGo(SharedHold hold) {
   return [hold = std::move(hold)] {
     if (hold != nullptr) hold->Release();

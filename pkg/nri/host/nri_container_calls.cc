@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins have to do with the calls about containers that exist, but for updates.
+// Plugins' part in calls about existing containers, except updates.
 #include <chrono>
 #include <utility>
 
@@ -50,7 +50,7 @@ class StartCall final : public StageCall {
   }
 
  private:
-  // Plugins want the process and the cgroup, which only the runtime knows.
+  // Plugins need the process and the cgroup, which only the runtime knows.
   static void Inspect(NriStage& stage, const HostContainerPtr& container, const Budget& budget,
                       const SharedHold& hold, const Turns::Turn& turn) {
     const auto inspected = [&stage, container, budget, hold,
@@ -76,7 +76,7 @@ class StartCall final : public StageCall {
                         [hold, turn](const Status&) { hold->Release(); });
   }
 
-  // It runs, and a plugin does not want that.
+  // Stops the running container because a plugin refused its start.
   static void Undo(NriStage& stage, const HostContainerPtr& container, const Budget& budget,
                    const Status& why, const SharedHold& hold, const Turns::Turn& turn) {
     const auto stopped = [&stage, container, budget, why, hold, turn](const Status&) {
@@ -114,7 +114,7 @@ class StopCall final : public StageCall {
   NriStage& stage_;
 };
 
-// The plugins hear of a removal before the container is gone, as in other hosts of NRI.
+// Plugins hear of a removal before the container is gone, as from other NRI hosts.
 class RemoveCall final : public StageCall {
  public:
   explicit RemoveCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
@@ -132,7 +132,7 @@ class RemoveCall final : public StageCall {
   }
 
   void After(Request&, const Outcome& outcome) override {
-    // What could not be removed exists, and a plugin that comes new is to be told of it.
+    // The container still exists, and new plugins must be shown it.
     if (!outcome.ok() && !outcome.gone()) stage_.sync().Refresh();
   }
 
@@ -141,7 +141,7 @@ class RemoveCall final : public StageCall {
   HostContainerPtr container_;
 };
 
-// A kubelet asks for the status of a container when its list shows that it has ended.
+// A kubelet asks for a container's status when its list shows that it has ended.
 class StatusCall final : public StageCall {
  public:
   explicit StatusCall(NriStage& stage) : StageCall(stage), stage_(stage) {}

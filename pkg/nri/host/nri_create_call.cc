@@ -34,7 +34,7 @@ class CreateCall final : public StageCall {
     const std::shared_ptr<Creation> creation = std::exchange(creation_, nullptr);
     const bool unclear = outcome.unclear() || (outcome.ok() && outcome.id.empty());
     if (creation == nullptr) {
-      // Of a sandbox that was not known: others made it.
+      // Others created the unknown sandbox; a list finds it.
       if (unclear || outcome.ok()) stage_.sync().Refresh();
     } else if (unclear) {
       creation->Clarify();
@@ -61,7 +61,7 @@ class CreateCall final : public StageCall {
     if (create == nullptr) return Pass();
     const HostPodPtr pod = stage_.inventory().FindPod(create->pod_id.value());
     if (pod == nullptr && !refreshed_) return DecideAfterRefresh(request, so_far);
-    // The runtime refuses it with words of its own.
+    // The call passes: the runtime itself refuses it.
     if (pod == nullptr || !pod->ready) return Pass();
     CreateRequest shown = *create;
     shown.pod_id = PodSandboxId(pod->message->id());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins have to do with the calls about pod sandboxes.
+// Plugins' part in calls about pod sandboxes.
 #include <utility>
 #include <variant>
 
@@ -12,8 +12,8 @@ namespace resmgr::nri {
 
 namespace {
 
-// A sandbox that a plugin refuses is stopped and removed; the client hears of it afterwards, so
-// that it may use the name again.
+// Stops and removes a sandbox that a plugin refused; the client is answered afterwards, so that it
+// may use the name again.
 void UndoSandbox(NriStage& stage, const HostPodPtr& pod, const Budget& budget, const Status& why,
                  const SharedHold& hold, const Turns::Turn& turn) {
   const PodSandboxId id(pod->message->id());
@@ -37,8 +37,8 @@ class RunPodCall final : public StageCall {
     pod.id = PodSandboxId(outcome.id);
     const HostPodPtr added = stage_.inventory().AddPod(ToPodSandbox(pod), true);
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
-    // What is left to be learned of the sandbox is asked for in any case: a plugin that comes later
-    // wants it, too.
+    // The sandbox's other facts are requested in any case, since plugins that connect later need
+    // them, too.
     if (!stage_.dispatcher().AnyWants(api::EVENT_RUN_POD_SANDBOX)) hold->Release();
     stage_.InTurn(*added, [&stage = stage_, added, hold](const Turns::Turn& turn) {
       Inspect(stage, added, stage.NewBudget(), hold, turn);
@@ -63,7 +63,7 @@ class RunPodCall final : public StageCall {
   NriStage& stage_;
 };
 
-// StopPodSandbox and RemovePodSandbox.
+// Handles StopPodSandbox and RemovePodSandbox.
 class EndPodCall final : public StageCall {
  public:
   explicit EndPodCall(NriStage& stage) : StageCall(stage), stage_(stage) {}

@@ -19,7 +19,7 @@ bool IsCalled(const HostedPlugin& plugin, std::string_view name) {
   return full == name || (full.size() == name.size() + 3 && full.ends_with(name) && full[2] == '-');
 }
 
-// In the ids that the plugin knows.
+// Replaces containers' ids by those that the plugin knows.
 void TranslateIds(const HostInventory& inventory, std::vector<api::ContainerUpdate>& updates) {
   for (api::ContainerUpdate& update : updates) {
     const HostContainerPtr container = inventory.Find(update.container_id());
@@ -149,7 +149,7 @@ void NriStage::OnUpdateContainers(PluginPort& plugin, const api::UpdateContainer
                  });
 }
 
-// PluginHost has logged why.
+// PluginHost has logged the reason.
 void NriStage::OnLost(PluginPort& plugin, const Status& /*why*/) {
   const std::shared_ptr<HostedPlugin> hosted = dispatcher_.Find(plugin);
   if (hosted == nullptr) return;

@@ -31,8 +31,8 @@
 
 namespace resmgr::nri {
 
-// Shows calls to NRI plugins and changes them as these want: the stage behind the policy. Plugins
-// see the policy's decisions in what they are asked.
+// Shows calls to NRI plugins and changes them as these want: the stage behind the policy. The
+// policy's decisions are included in the plugins' requests.
 //
 //   before the runtime  CreateContainer, UpdateContainerResources, UpdatePodSandboxResources,
 //                       RemoveContainer
@@ -43,31 +43,31 @@ namespace resmgr::nri {
 // Loop's thread only. The host of the plugins, whose listener it is, ends first.
 class NriStage final : public Stage, public PluginListener {
  public:
-  // All outlive it; its own calls to the runtime end with `runtime` or with End.
+  // All outlive the stage; its own calls to the runtime end with `runtime` or with End.
   struct Context {
     EventLoop& loop;
     RuntimeAccess& runtime;
-    Pipeline& pipeline;  // of which it is a stage
+    Pipeline& pipeline;  // of which this is a stage
   };
 
   NriStage(Context context, NriStageOptions options);
   ~NriStage() override;
 
-  // Learns what the runtime has, and removes what an earlier run has left.
+  // Lists the runtime's objects, and removes files that a former run has left.
   void Start();
-  // For calls that come from now on, and for what the others ask next: all but `start_before`,
+  // Applies options to later calls and to the next questions, except `start_before`,
   // `profile_directory` and `find_files`.
   void Configure(NriStageOptions options);
-  // What is known of the runtime by its version, and what it announces of its handlers of pods.
+  // Sets the properties known from the runtime's version, and its announced handlers of pods.
   void SetTraits(const RuntimeTraits& traits, std::vector<HandlerFeatures> handlers);
-  // The runtime has refused a container since it has no RDT: until the next configuration none gets
-  // a class of it.
+  // The runtime has refused a container because it has no RDT: until the next configuration no
+  // container gets a class.
   void NoteWithoutRdt();
-  // Runs `done` once that is learned.
+  // Runs `done` once the runtime's objects are known.
   void WhenReady(std::function<void()> done);
-  // Nothing more is asked of plugins and runtime.
+  // Asks neither plugins nor runtime any more.
   void End();
-  // The runtime, or a client to whom it told it, says that something happened.
+  // Takes an event of the runtime, directly or from a client's stream.
   void OnContainerEvent(const ContainerEvent& event);
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;
@@ -78,7 +78,7 @@ class NriStage final : public Stage, public PluginListener {
                           Updated done) override;
   void OnLost(PluginPort& plugin, const Status& why) override;
 
-  // For its calls.
+  // Used by its calls.
   const NriStageOptions& nri_options() const { return nri_options_; }
   Budget NewBudget() const { return events_.NewBudget(); }
   Dispatcher& dispatcher() { return dispatcher_; }
@@ -99,20 +99,20 @@ class NriStage final : public Stage, public PluginListener {
   // OK: all required plugins are connected.
   Status CheckRequired() const;
 
-  // Runs it in a turn of the pod, unless the stage has ended.
+  // Runs `begin` in a turn of the pod, unless the stage has ended.
   void InTurn(HostPod& pod, std::function<void(Turns::Turn)> begin);
-  // For answers of others: nothing once the stage has ended.
+  // Wraps a callback, so that it does nothing once the stage has ended.
   template <typename Result>
   std::function<void(Result)> WhileHere(std::function<void(Result)> done) {
     return lifetime_.Guard(std::move(done));
   }
-  // Lines about what plugins want and the container does not get.
+  // Logs the lines about changes that the container does not get.
   void NoteLeftOut(const HostContainer& container, const std::vector<std::string>& lines);
-  // The container has ended, by a call or by itself: asks how and tells the plugins. `done` runs
-  // when they have answered.
+  // Handles the end of a container, by a call or by itself: asks the runtime for details and tells
+  // the plugins. `done` runs when they have answered.
   void TellStop(const HostContainerPtr& container, const Budget& budget,
                 std::function<void()> done);
-  // It does not exist any more.
+  // Tells plugins that the container does not exist any more.
   void TellRemoval(const HostContainerPtr& container, const Budget& budget,
                    std::function<void()> done);
 

@@ -15,7 +15,7 @@ namespace resmgr::nri {
 
 namespace {
 
-// An update of a container, as plugins take part in it.
+// The state of asking plugins about an update of a container.
 struct Consultation {
   HostContainerPtr container;
   UpdateMerge merge;
@@ -90,7 +90,7 @@ class UpdateCall final : public StageCall {
                }));
   }
 
-  // Before the container itself, as NRI has it. Failures are logged.
+  // Updates other containers before the container itself, as NRI does. Failures are logged.
   void UpdateOthers(const std::shared_ptr<Consultation>& consultation,
                     const std::shared_ptr<LateAnswer>& answer, const Turns::Turn& turn) {
     stage_.updates().Apply(
@@ -100,7 +100,7 @@ class UpdateCall final : public StageCall {
         }));
   }
 
-  // With what the plugins want of the container itself.
+  // Answers with the plugins' changes of the container itself.
   void Finish(api::LinuxResources target, LateAnswer& answer) {
     const auto left_out =
         LeaveOutShortfalls(stage_.traits(), stage_.nri_options().unsupported, target);
@@ -110,7 +110,7 @@ class UpdateCall final : public StageCall {
     if (Status added = MapResources(target, stage_.traits(), adjustment); !added.ok()) {
       return answer.Refuse(std::move(added));
     }
-    // The pipeline drops and counts it.
+    // The pipeline drops and counts such changes.
     if (stage_.PlacementIsOwned()) LeaveOutPlacement(target);
     OverlayResources(target, wanted_);
     answer.Adjust(std::move(adjustment));

@@ -7,7 +7,7 @@
 
 namespace resmgr::nri {
 
-// The process that has connected to a unix socket of ours, or that made a pair of them.
+// The process at the other end of a unix socket: the one that connected, or that created the pair.
 struct Peer {
   pid_t pid = 0;
   uid_t uid = 0;
@@ -15,8 +15,8 @@ struct Peer {
 
 StatusOr<Peer> PeerOf(int socket);
 
-// What a plugin says of containers is carried out with our rights, so it has to have them already:
-// it is root, or the user that runs this daemon.
+// Plugins' updates are carried out with the daemon's rights, so a plugin must have these rights
+// itself: it runs as root, or as the daemon's user.
 bool MayBePlugin(const Peer& peer);
 
 }  // namespace resmgr::nri

@@ -26,7 +26,7 @@ std::string PlannedContainer::Question() const {
   using Request = api::CreateContainerRequest;
   std::string request;
   {
-    // Of the container's parts beside its environment.
+    // Bytes of the container's parts besides its environment, in most cases.
     constexpr size_t kMostly = 2048;
     FieldWriter fields(request);
     fields.Reserve(pod_->message.Encoded().size() + details_->environment.texts().size() + kMostly);

@@ -14,16 +14,15 @@
 
 namespace resmgr::nri {
 
-// A container that a CreateContainer request asks for, as the first plugin sees it. Loop's thread
-// only.
+// A container of a CreateContainer request, as the first plugin sees it. Loop's thread only.
 class PlannedContainer final : public PristineContainer {
  public:
-  // What the request says, with what earlier stages change of it.
+  // Takes the request with earlier stages' changes.
   PlannedContainer(HostPodPtr pod, CreateRequest create,
                    std::shared_ptr<const ContainerDetails> details)
       : pod_(std::move(pod)), create_(std::move(create)), details_(std::move(details)) {}
 
-  // Both before it is shown.
+  // Both are called before it is shown.
   void SetId(std::string alias) { id_ = std::move(alias); }
   void SetImage(const ImageFacts& image) { image_ = image; }
 

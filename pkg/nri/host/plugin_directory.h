@@ -9,7 +9,7 @@
 
 namespace resmgr::nri {
 
-// An executable that is a plugin, and what it is configured with.
+// An executable plugin and its configuration.
 struct PluginFile {
   std::string path;
   std::string index;
@@ -24,11 +24,11 @@ inline constexpr size_t kLongestPluginConfig = size_t{1} << 20;
 
 struct PluginNames {
   std::vector<std::string> files;     // names in the directory, by index and name
-  std::vector<std::string> warnings;  // why others are left out, fit for a log
+  std::vector<std::string> warnings;  // printable reasons why others are left out
 };
 
-// The executables in the directory, at most kMostPluginFiles. There may be no such directory. May
-// block on the disk.
+// Lists the executables in the directory, at most kMostPluginFiles. A missing directory has none.
+// May block on the disk.
 PluginNames ListPluginFiles(const std::string& plugin_path);
 
 // The plugin of an executable "NN-name", configured with "NN-name.conf" or else "name.conf" of

@@ -32,7 +32,7 @@ class PluginDirectoryTest : public testing::Test {
     Write(plugins_ + "/" + name, text);
     std::filesystem::permissions(plugins_ + "/" + name, std::filesystem::perms::owner_all);
   }
-  // "10-a: its configuration"
+  // All plugins as "10-a: its configuration".
   std::vector<std::string> Read() {
     PluginNames names = ListPluginFiles(plugins_);
     warnings_ = names.warnings;
@@ -85,7 +85,7 @@ TEST_F(PluginDirectoryTest, WhatCannotBeAPluginCostsTheOthersNothing) {
   EXPECT_THAT(warnings_, testing::Contains(HasSubstr("its file is not called NN-name")).Times(3));
 }
 
-// A FIFO would hang, and a device never end.
+// Reading a FIFO would hang, and a device might have no end.
 TEST_F(PluginDirectoryTest, AConfigurationThatIsNoFileCostsTheOthersNothing) {
   for (const char* name : {"10-fifo", "20-socket", "30-endless", "40-long", "50-good"})
     Plugin(name);

@@ -17,9 +17,9 @@
 
 namespace resmgr::nri {
 
-// Finds the plugins that are to be started, away from the loop: one thread lists the directory, and
-// each plugin's files are read on a thread of their own, so that a file that hangs keeps only its
-// own plugin from being started. Loop's thread only.
+// Finds the plugins to be started, off the loop: one thread lists the directory, and each plugin's
+// files are read on a thread of their own, so that a hanging file prevents only its own plugin's
+// start. Loop's thread only.
 class PluginFinder {
  public:
   struct Found {
@@ -27,23 +27,23 @@ class PluginFinder {
     std::vector<std::string> late;    // paths of plugins whose files do not answer
   };
   struct Options {
-    std::chrono::milliseconds deadline{5'000};  // until a file counts as hanging
-    // Called on the threads, and may outlive the finder.
+    std::chrono::milliseconds deadline{5'000};  // after which a file counts as hanging
+    // Called on the threads; may outlive the finder.
     std::function<PluginNames(const std::string& plugin_path)> list = ListPluginFiles;
     std::function<StatusOr<PluginFile>(const std::string& plugin_path, const std::string& file,
                                        const std::string& config_path)>
         read = ReadPluginFile;
   };
 
-  // `found` gets all plugins when their files were read or are late, and again whenever a late one
-  // answers. It is not called after the end of this object, and must not destroy it. This class
-  // logs why plugins are left out.
+  // `found` gets all plugins once their files were read or are late, and again whenever a late one
+  // becomes available. It is not called after the end of this object, and must not destroy it. This
+  // class logs the reasons why plugins are left out.
   PluginFinder(EventLoop& loop, Options options, std::function<void(const Found&)> found);
   ~PluginFinder();
   PluginFinder(const PluginFinder&) = delete;
   PluginFinder& operator=(const PluginFinder&) = delete;
 
-  // Forgets the results of looks at other directories that are still under way.
+  // Drops the results of looks at other directories that are still under way.
   void Look(const std::string& plugin_path, const std::string& config_path);
 
  private:
@@ -64,14 +64,14 @@ class PluginFinder {
   const std::function<void(const Found&)> found_;
   std::string plugin_path_;
   std::string config_path_;
-  uint64_t look_ = 0;    // counts them
-  bool listed_ = false;  // in this one
+  uint64_t look_ = 0;    // counts the looks
+  bool listed_ = false;  // in the present look
   bool told_ = false;
   OffLoop lister_;
-  // By the path, in the order of index and name. Those that hang stay, so that there is never more
-  // than one thread for a file.
+  // By path, in the order of index and name. Hanging ones stay, so that a file never has more than
+  // one thread.
   std::map<std::string, Reading> readings_;
-  std::vector<std::string> paths_;  // that this look is about
+  std::vector<std::string> paths_;  // the paths of the present look
   EventLoop::HandlePtr deadline_;
 };
 

@@ -88,7 +88,7 @@ TEST_F(PluginFinderTest, AFileThatHangsKeepsAwayItsPluginAlone) {
       Logged("plugin /plugins/10-hangs is not started: the disk of it or of its "
              "configuration in /conf does not answer"))
       << log_;
-  // Another look has no second thread for it.
+  // Another look does not start a second thread for it.
   finder_->Look("/plugins", "/conf");
   ASSERT_TRUE(RunUntil(loop_, [&] { return told_.size() == 2; }));
   EXPECT_THAT(told_[1].late, ElementsAre("/plugins/10-hangs"));

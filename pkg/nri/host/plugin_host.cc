@@ -69,7 +69,7 @@ void PluginHost::TakePlugins(const PluginFinder::Found& found) {
     if (!runs && !IsServedOtherwise(plugin)) fresh.push_back(plugin);
   }
   std::erase_if(processes_, [&found](const auto& each) {
-    // It may be what it was.
+    // Its unread files may be unchanged.
     if (std::ranges::find(found.late, each->plugin().path) != found.late.end()) return false;
     return std::ranges::find(found.plugins, each->plugin()) == found.plugins.end();
   });
@@ -81,7 +81,7 @@ void PluginHost::TakePlugins(const PluginFinder::Found& found) {
   }
 }
 
-// One of this name that has connected by itself has come in its place.
+// Whether a plugin of this name that connected by itself has replaced it.
 bool PluginHost::IsServedOtherwise(const PluginFile& plugin) {
   const std::string full_name = FullPluginName(plugin.index, plugin.name);
   return std::ranges::any_of(sessions_, [&](const auto& session) {
@@ -169,7 +169,7 @@ void PluginHost::OnReady(PluginSession& session, std::vector<api::ContainerUpdat
             fmt::join(EventNames(session.events()), " "));
   listener_.OnReady(session, std::move(updates));
   if (former != nullptr && !former->ended()) {
-    // One that we have started is not started again: it would take the place back.
+    // A plugin that the host has started is not started again: it would replace its successor.
     if (const auto process = ProcessOf(*former); process != processes_.end()) {
       processes_.erase(process);
     }
@@ -202,7 +202,7 @@ void PluginHost::OnEnded(PluginSession& session, const Status& why) {
   if (session.has_inventory()) listener_.OnLost(session, why);
 }
 
-// One that comes in the place of a plugin that is lost before it is ready decides from now on.
+// If a plugin is lost before it is ready, the one that replaced it decides from now on.
 void PluginHost::UnshadowSuccessor(const std::string& full_name) {
   for (const auto& each : sessions_) {
     if (each->full_name() == full_name && !each->ready()) {
@@ -216,7 +216,7 @@ void PluginHost::Stop(std::function<void()> done) {
   acceptor_.Stop();
   stopped_ = std::move(done);
   stopping_ = loop_.After(options_.last_words, [this] { EndAll(); });
-  to_answer_ = 1;  // this call itself
+  to_answer_ = 1;  // counts this call itself
   const auto answered = [this] {
     if (--to_answer_ == 0)
       stopping_ = loop_.After(std::chrono::milliseconds(0), [this] { EndAll(); });

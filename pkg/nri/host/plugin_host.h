@@ -23,38 +23,38 @@
 namespace resmgr::nri {
 
 // Serves NRI plugins: those that connect to its socket, and those that it starts itself. Each is
-// registered, configured and synchronized beside the others, and then given to the listener. Of two
-// of the same name the one that has become ready last counts: the listener is told of it, and then
+// registered, configured and synchronized independently, and then given to the listener. If two
+// have the same name, the one that became ready last counts: the listener is told of it, and then
 // that the other is lost. Loop's thread only.
 class PluginHost final : private PluginSession::Owner, private PluginProcess::Owner {
  public:
-  // Both outlive the host; the listener is told of each plugin that is lost, also by Stop, but not
-  // by the destructor.
+  // Both outlive the host; the listener is told of each lost plugin, also by Stop, but not by the
+  // destructor.
   PluginHost(EventLoop& loop, PluginListener& listener, HostOptions options);
   ~PluginHost();
   PluginHost(const PluginHost&) = delete;
   PluginHost& operator=(const PluginHost&) = delete;
 
-  // What plugins that come from now on are told of the runtime.
+  // Sets the runtime's name and version for plugins that connect from now on.
   void SetRuntime(RuntimeIdentity runtime) { runtime_ = std::move(runtime); }
 
-  // How plugins are served from now on, those that are connected, too: settings, strikes, time-outs
-  // and directories of HostOptions. A plugin is told of its timeout when it connects. Once the host
-  // has started, the directories are read again: a plugin whose file is gone or whose configuration
-  // is another one is ended, what is new is started, and the others go on.
+  // Changes settings, strikes, time-outs and directories of HostOptions, also for connected
+  // plugins, although a plugin learns its timeout only when it connects. After Start the
+  // directories are read again: a plugin whose file is gone or whose configuration has changed is
+  // ended, new ones are started, and the others go on.
   void Configure(const HostOptions& options);
 
-  // Makes the socket, for us alone, and starts the plugins that there are files of. AlreadyExists:
-  // another process serves it, as containerd does by default since 2.0; nothing is started then.
-  // Other errors are those of ListeningSocket.
+  // Creates the socket, accessible to the daemon's user only, and starts the plugins of the
+  // directory. kAlreadyExists: another process serves the socket, as containerd does by default
+  // since 2.0; nothing is started then. Other errors are those of ListeningSocket.
   Status Start();
-  // A plugin that has connected in another way.
+  // Serves a plugin that has connected in another way.
   void Attach(UniqueFd socket);
-  // No plugin may connect any more; those that are here are told, and left. `done` is called once,
-  // after HostOptions::last_words at the latest.
+  // Refuses further connections, tells the connected plugins and disconnects them. `done` is called
+  // once, after at most HostOptions::last_words.
   void Stop(std::function<void()> done);
 
-  // Those that are or were connected, by index and name.
+  // The plugins that are or were connected, by index and name.
   std::vector<PluginStatus> plugins() const { return registry_.List(); }
 
  private:
@@ -74,10 +74,10 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   void Refuse(const Status& why);
   PluginSession& Add(UniqueFd socket, std::string peer,
                      std::optional<PluginSession::Launched> launched);
-  // The process that the session is of; else the end.
+  // The process of the session; end() if there is none.
   using Processes = std::vector<std::unique_ptr<PluginProcess>>;
   Processes::iterator ProcessOf(const PluginSession& session);
-  // The ready session of the same plugin, if there is one.
+  // The ready session of the same plugin, or nullptr.
   PluginSession* Former(const PluginSession& session) const;
   void UnshadowSuccessor(const std::string& full_name);
   void EndAll();
@@ -99,7 +99,7 @@ class PluginHost final : private PluginSession::Owner, private PluginProcess::Ow
   DestroyLater<std::unique_ptr<PluginSession>> ended_{loop_};
   PluginFinder finder_;
   Processes processes_;
-  bool started_ = false;  // plugins may be
+  bool started_ = false;  // plugins may be started
   bool over_ = false;     // Stop was called
   size_t to_answer_ = 0;  // plugins that were told that the host stops
   std::function<void()> stopped_;

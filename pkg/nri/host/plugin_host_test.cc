@@ -47,7 +47,7 @@ TEST_F(PluginHostTest, APluginIsConfiguredSynchronizedAndAsked) {
 TEST_F(PluginHostTest, EventsComeByTheMethodThatThePluginHas) {
   const auto old = Ready({.dialect = Dialect::k061, .index = "10"});
   const auto young = Ready({.dialect = Dialect::k012, .index = "20"});
-  // It says a version and has none of the new methods all the same.
+  // It sends a version but has none of the new methods.
   const auto odd = Ready({.dialect = Dialect::k061, .index = "30", .says_version = true});
   size_t answers = 0;
   for (int i = 0; i < 2; ++i) {
@@ -107,7 +107,7 @@ TEST_F(PluginHostTest, AnEventWithoutAMethodIsNotAskedForAgain) {
   ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
   EXPECT_TRUE(answer->ok()) << answer->status();
   EXPECT_FALSE(port.Wants(api::EVENT_UPDATE_POD_SANDBOX));
-  // Without its validator nothing is valid.
+  // A creation needs the validator's answer.
   Answer<api::ValidateContainerAdjustmentResponse> validation;
   port.Validate({}, kPatience, Into(validation));
   ASSERT_TRUE(RunUntil([&] { return validation.has_value(); }));

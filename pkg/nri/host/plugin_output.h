@@ -12,17 +12,17 @@
 
 namespace resmgr::nri {
 
-// What a plugin prints becomes lines of our log. A plugin that prints more than kMostBytes a second
-// waits for the next one, as it would for a slow terminal; of many lines some are logged. Loop's
+// Writes a plugin's output as lines to the log. A plugin that prints more than kMostBytes in a
+// second waits for the next one, as for a slow terminal; only some of many lines are logged. Loop's
 // thread only.
 class PluginOutput {
  public:
   static constexpr size_t kMostBytes = size_t{64} << 10;
   static constexpr size_t kLongestLine = 1024;  // longer ones are cut
 
-  // `pipe` does not block. The loop outlives this.
+  // `pipe` must be non-blocking. The loop outlives this object.
   PluginOutput(EventLoop& loop, UniqueFd pipe, std::string plugin);
-  // Reads what is there, within bounds: the last line that it has printed; "": none.
+  // Reads the available output, within limits, and returns its last line; "": none.
   const std::string& LastLine();
   PluginOutput(const PluginOutput&) = delete;
   PluginOutput& operator=(const PluginOutput&) = delete;
@@ -39,7 +39,7 @@ class PluginOutput {
   RateLimit limit_;
   std::string line_;
   std::string last_line_;
-  size_t read_ = 0;  // in this second
+  size_t read_ = 0;  // bytes in this second
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr second_;
 };

@@ -13,26 +13,26 @@
 
 namespace resmgr::nri {
 
-// How one plugin is treated (configuration `nri.Host.Plugins`).
+// The settings of one plugin (configuration `nri.Host.Plugins`).
 struct PluginSettings {
-  // What follows where it does not answer in time or is lost: a request goes on without it, or is
-  // refused. Its own refusals always count.
+  // Whether a request goes on or is refused if the plugin does not answer in time or is lost. Its
+  // own refusals always count.
   FailurePolicy failure = FailurePolicy::kIgnore;
   std::chrono::milliseconds request_timeout{2'000};
-  // Containers are created only while it is connected, and when it has answered.
+  // Containers are created only while it is connected, and after it has answered.
   bool required = false;
-  // It gets the runtime's ids of containers as soon as there are any, for those that look into
-  // cgroups. A container then changes its id after its creation; else it never does.
+  // It gets containers' real ids as soon as they exist, for plugins that look into cgroups. A
+  // container's id then changes after its creation; otherwise it never does.
   bool real_ids = false;
 };
 
-// A plugin that is connected to our host, as its callers see it. Each question is answered
-// once, later or at once; questions to one plugin are asked one after the other, in their order:
-// plugins of the field know no other order, and most are not made for two at a time. Answers:
-//   OK, with what the plugin wants;
-//   DeadlineExceeded: none within `timeout`, counted from here (time in the queue included);
-//   Unavailable: the plugin is lost, or the question is longer than NRI can carry;
-//   any other status: what the plugin itself answered; it refuses.
+// A connected plugin, as its callers see it. Each question is answered once, later or at once;
+// questions to one plugin are asked one after the other, in their order: existing plugins know no
+// other order, and most cannot handle two at a time. Answers:
+// OK, with the plugin's changes;
+// kDeadlineExceeded: none within `timeout`, counted from here (time in the queue included);
+// kUnavailable: the plugin is lost, or the question is longer than NRI can carry;
+// any other status: the plugin's own answer; it refuses.
 // Loop's thread only.
 class PluginPort {
  public:
@@ -44,7 +44,7 @@ class PluginPort {
   // Index and name, by which plugins are ordered: "10-logger".
   virtual const std::string& full_name() const = 0;
   virtual const PluginSettings& settings() const = 0;
-  // It has subscribed to the event.
+  // Whether it has subscribed to the event.
   virtual bool Wants(api::Event event) const = 0;
 
   // `request` is an encoded CreateContainerRequest.
@@ -60,30 +60,29 @@ class PluginPort {
   virtual void Validate(const api::ValidateContainerAdjustmentRequest& request,
                         std::chrono::milliseconds timeout,
                         Done<api::ValidateContainerAdjustmentResponse> done) = 0;
-  // Ends the connection: what is asked and not answered yet is Unavailable, as is what is asked
-  // later.
+  // Ends the connection: unanswered and later questions get kUnavailable.
   virtual void End(const Status& why) = 0;
-  // All other events, by the method that the plugin has for it, or by StateChange.
+  // Sends any other event, by the plugin's own method for it, or by StateChange.
   virtual void Notify(const api::StateChangeEvent& event, std::chrono::milliseconds timeout,
                       Done<api::Empty> done) = 0;
 };
 
-// The owner of pods and containers, towards the host of the connections. Loop's thread only.
+// The owner of pods and containers for the host of the connections. Loop's thread only.
 class PluginListener {
  public:
   virtual ~PluginListener() = default;
 
-  // All pods and containers that there are, for a plugin that has just been configured. Events that
-  // come from now on are to be asked of its port: they follow behind this one.
+  // All existing pods and containers, for a plugin that was just configured. Events from now on
+  // must be sent to its port, where they follow these.
   virtual SharedSyncMessages Inventory(PluginPort& plugin) = 0;
-  // It has taken them and may be asked; it wants these changes.
+  // The plugin has taken them and may be asked; it wants these updates.
   virtual void OnReady(PluginPort& plugin, std::vector<api::ContainerUpdate> updates) = 0;
-  // A plugin that is ready asks for changes of its own accord. `done` gets those that failed.
+  // A ready plugin asks for updates of its own accord. `done` gets those that failed.
   using Updated = std::function<void(std::vector<api::ContainerUpdate> failed)>;
   virtual void OnUpdateContainers(PluginPort& plugin, const api::UpdateContainersRequest& request,
                                   Updated done) = 0;
-  // A plugin of which Inventory was told is lost. Its port answers Unavailable from now on, and is
-  // gone with the end of the loop's turn.
+  // A plugin that has got Inventory is lost. Its port answers kUnavailable from now on, and is
+  // destroyed after this turn of the loop.
   virtual void OnLost(PluginPort& plugin, const Status& why) = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace resmgr::nri {
 namespace {
 
-// A file that cannot be executed because of its disk is left to its thread.
+// Executing a file whose disk hangs is left to the thread.
 constexpr std::chrono::milliseconds kPatience{0};
 
 }  // namespace
@@ -50,7 +50,7 @@ void PluginProcess::OnStarted(StatusOr<std::unique_ptr<ChildProcess>> child) {
   if (session_ == nullptr) Restart();
 }
 
-// The session of a process that has ended ends by itself, when it has read what was sent before.
+// Its session ends by itself, after it has read the remaining bytes.
 void PluginProcess::OnExit() {
   const pid_t pid = child_->pid();
   const std::string how = child_->Reap();

@@ -21,43 +21,43 @@ namespace resmgr::nri {
 
 class PluginSession;
 
-// Keeps one plugin running: starts it away from the loop, and again with growing pauses when it has
+// Keeps one plugin running: starts it off the loop, and again with growing pauses when it has
 // ended. Loop's thread only.
 class PluginProcess {
  public:
   class Owner {
    public:
-    // It runs, and this is its connection. nullptr: it cannot be served now.
+    // The plugin runs and is connected. Returns its session; nullptr: it cannot be served now.
     virtual const PluginSession* OnStarted(const PluginFile& plugin, UniqueFd socket,
                                            pid_t pid) = 0;
-    // `why` also tells when it is started again.
+    // The plugin was not started; `why` includes the time of the next start.
     virtual void OnNotStarted(const PluginFile& plugin, const Status& why) = 0;
-    // It ran, and has ended; the end of its session may be told before or after.
+    // The plugin has ended; the end of its session may be reported before or after.
     virtual void OnExited(const PluginFile& plugin, const Status& why) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // All but `plugin` outlive this.
+  // All but `plugin` outlive this object.
   PluginProcess(EventLoop& loop, Owner& owner, const HostOptions& options, PluginFile plugin);
-  // Kills it.
+  // Kills the process.
   ~PluginProcess();
   PluginProcess(const PluginProcess&) = delete;
   PluginProcess& operator=(const PluginProcess&) = delete;
 
   void Start();
-  // Its session has ended: it is killed, and started again later.
+  // Its session has ended: kills the process and starts it again later.
   void Restart();
 
   const PluginFile& plugin() const { return plugin_; }
-  // Of the process that runs; nullptr: there is none.
+  // The session of the running process; nullptr: there is none.
   const PluginSession* session() const { return session_; }
 
  private:
   void OnStarted(StatusOr<std::unique_ptr<ChildProcess>> child);
   void OnExit();
-  // "it is started again in 1000 ms"
+  // Plans the next start and returns a text: "it is started again in 1000 ms".
   std::string StartLater();
 
   EventLoop& loop_;

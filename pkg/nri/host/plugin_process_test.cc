@@ -52,7 +52,7 @@ class PluginProcessTest : public test::HostFixture {
       return line.find(text) != std::string::npos;
     });
   }
-  // From the line that tells that it is ready.
+  // Parsed from the log line that tells that it is ready.
   pid_t Pid(const std::string& name) const {
     const std::string begin = "plugin " + name + " (pid ";
     for (auto line = lines_.rbegin(); line != lines_.rend(); ++line) {
@@ -73,7 +73,7 @@ TEST_F(PluginProcessTest, APluginHasItsSocketItsVariablesAndNothingElse) {
   ASSERT_TRUE(host().Start().ok());
   ASSERT_TRUE(RunUntil([&] { return !listener.ready.empty() && Logged("variables"); }));
   EXPECT_EQ(listener.ready[0]->full_name(), "07-started");
-  // The fourth file is the directory that it reads.
+  // The fourth open file is the directory that it lists.
   EXPECT_THAT(lines_, Contains(HasSubstr("plugin 07-started says: variables "
                                          "NRI_PLUGIN_NAME=started NRI_PLUGIN_IDX=07 "
                                          "NRI_PLUGIN_SOCKET=3; files 0 1 2 3 4")));
@@ -93,7 +93,7 @@ TEST_F(PluginProcessTest, ItEndsWithTheHost) {
   ASSERT_EQ(::kill(pid, 0), 0);
   bool stopped = false;
   host().Stop([&] { stopped = true; });
-  // Reaped, too: no zombie stays.
+  // Reaped, too: no zombie remains.
   ASSERT_TRUE(RunUntil([&] { return stopped && ::kill(pid, 0) != 0; }));
 }
 
@@ -126,7 +126,7 @@ TEST_F(PluginProcessTest, OneThatDiesIsStartedAgain) {
                           "inventory 07-started", "ready 07-started"));
 }
 
-// As with a configuration that it does not understand.
+// As with an invalid configuration.
 TEST_F(PluginProcessTest, OneThatEndsAtOnceShowsWhatItSaidAndWhenItStartsAgain) {
   const std::string path = options.plugin_path + "/07-started";
   std::ofstream(path) << "#!/bin/sh\necho 'bad configuration: line 3'\nexit 4\n";
@@ -164,7 +164,7 @@ TEST_F(PluginProcessTest, OneThatCannotBeStartedIsTriedAgainBesideOthers) {
   EXPECT_EQ(plugins[0].state, PluginState::kFailed);
   EXPECT_THAT(plugins[0].last_error, HasSubstr("cannot execute"));
   EXPECT_EQ(plugins[1].state, PluginState::kReady);
-  // Until there is a program.
+  // An executable in its place is started at the next try.
   std::filesystem::remove(options.plugin_path + "/10-bad");
   Plugin("10-bad");
   ASSERT_TRUE(RunUntil([&] { return listener.ready.size() == 2; }));
@@ -202,7 +202,7 @@ TEST_F(PluginProcessTest, DirectoriesAreReadAgainWithAnotherConfiguration) {
   EXPECT_EQ(Pid("07-stays"), stays);
   EXPECT_EQ(::kill(stays, 0), 0);
 
-  // Of another directory those of the one before end.
+  // Plugins of the former directory are ended.
   options.plugin_path = directory.File("elsewhere");
   host().Configure(options);
   ASSERT_TRUE(RunUntil([&] { return listener.ready.empty(); }));

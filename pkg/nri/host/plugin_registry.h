@@ -18,11 +18,11 @@ namespace resmgr::nri {
 enum class PluginState {
   kDisconnected,  // it closed the connection, or is not ready yet
   kReady,
-  kFailed,  // it was left: for what it did, or since it could not be started
+  kFailed,  // disconnected because of an error, or never started
 };
 std::string_view ToString(PluginState state);
 
-// A plugin as people see it (`cri-resmgr-ctl plugins`).
+// A plugin's state for `cri-resmgr-ctl plugins`.
 struct PluginStatus {
   std::string index;  // "10"
   std::string name;   // "logger"
@@ -35,24 +35,23 @@ struct PluginStatus {
   std::chrono::nanoseconds busy{0};  // all answered calls together
 };
 
-// The plugins that are or were connected. Of those that are gone the last ones are known. Loop's
-// thread only.
+// The plugins that are or were connected; only the last ones that are gone are kept. Loop's thread
+// only.
 class PluginRegistry {
  public:
   static constexpr size_t kMostKnown = 128;
 
-  // The metrics outlive it; null: nothing is counted there.
+  // The metrics outlive this object; null: no counting.
   explicit PluginRegistry(Metrics* metrics = nullptr) : metrics_(metrics) {}
 
-  // A session of the plugin begins. The figures are those of all its sessions, and are valid until
+  // Adds a session of the plugin. The figures are shared by all its sessions, and are valid until
   // the matching Remove.
   PluginStats& Add(std::string_view index, std::string_view name);
   void SetReady(std::string_view full_name, uint32_t events);
-  // A session of it has ended; another one may be ready.
+  // A session of the plugin has ended; another one may be ready.
   void Remove(std::string_view full_name, bool was_ready, PluginState state, const Status& why);
 
-  // The process of a plugin that was started has ended, which says more than the end of its
-  // session.
+  // The process of a started plugin has ended, which explains more than the end of its session.
   void NoteExit(std::string_view index, std::string_view name, const Status& why);
 
   // By index and name.
@@ -63,13 +62,13 @@ class PluginRegistry {
     std::string index;
     std::string name;
     size_t sessions = 0;
-    size_t ready = 0;  // of these
+    size_t ready = 0;  // ready sessions
     PluginState state = PluginState::kDisconnected;
     uint32_t events = 0;
-    std::string exit;        // of its process, until it is ready again
-    std::string last_error;  // of the connection, newer than that of the figures
+    std::string exit;        // end of its process, until it is ready again
+    std::string last_error;  // error of the connection, newer than that of the figures
     PluginStats stats;
-    uint64_t ended = 0;  // the order in which the last sessions ended
+    uint64_t ended = 0;  // orders plugins by the end of their last sessions
   };
 
   void ForgetOldest();

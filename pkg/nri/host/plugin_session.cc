@@ -53,8 +53,8 @@ ttrpc::Server::Methods PluginSession::Methods() {
   return methods;
 }
 
-// A plugin is known by its name only after it was checked; those that we have started have theirs
-// from us (NRI 0.6: what they say of it does not count).
+// A plugin's name counts only after it was checked; plugins that the host has started have theirs
+// from the host (NRI 0.6: the name in their registration is ignored).
 Status PluginSession::TakeName(const api::RegisterPluginRequest& request) {
   if (!launched_) {
     RESMGR_RETURN_IF_ERROR(CheckPluginName(request.plugin_idx(), request.plugin_name()));
@@ -81,7 +81,7 @@ void PluginSession::OnRegister(const std::string& payload, const ttrpc::Server::
   queue_ = std::make_unique<QuestionQueue>(context_.loop, plugin_, context_.owner.StatsOf(*this),
                                            context_.options.strikes,
                                            [this](const Status& why) { End(why); });
-  // At once: plugins up to NRI 0.6 wait for two seconds.
+  // Answers at once, since plugins up to NRI 0.6 wait for two seconds only.
   reply(std::string());
   Configure();
 }
@@ -139,7 +139,7 @@ void PluginSession::OnSynchronized(const Answer& answer) {
   }
   const bool more = taken_ < inventory_->messages.size();
   if (more && (!response.more() || response.update_size() > 0)) {
-    // It has taken a part for all, and would take the next one for all again.
+    // It took a piece for the whole, and would do so again with the next one.
     return End(FailedPrecondition(
         "it is older than NRI 0.7, and takes no more than one message of pods and containers"));
   }
@@ -179,8 +179,7 @@ void PluginSession::TakeUpdates(const std::string& payload, const ttrpc::Server:
     --update_requests_;
     return Refuse(Annotate(decoded, "the request"), payload.size(), reply);
   }
-  // The owner may keep the reply function for longer than the request lasts, so the turn is let go
-  // explicitly.
+  // The turn is ended explicitly, since the owner may keep the reply function for longer.
   const auto ends = std::make_shared<FairTurns::Running>(running);
   context_.owner.OnUpdateContainers(
       *this, request,
@@ -213,8 +212,9 @@ void PluginSession::NoteRefusal() {
   trunk_.Slow(kFloodPause);
 }
 
-// At most ttrpc::kMostRequests wait here. Until it is answered, a request takes of the room that
-// the plugin's answers need, too: long ones are answered at once, and cost the plugin as much as
+// At most ttrpc::kMostRequests wait here. Until it is answered, a request takes memory that the
+// plugin's answers need, too: long ones are answered at once, since they cost the plugin as much as
+// the daemon.
 // us.
 void PluginSession::Refuse(const Status& why, size_t request_size,
                            const ttrpc::Server::Reply& reply) {

@@ -28,12 +28,12 @@
 namespace resmgr::nri {
 
 // One connection of one plugin: it registers, is configured, takes all pods and containers in as
-// many pieces as that needs, and is then asked. What is asked between its taking them and its being
-// ready follows behind. What is no answer, or comes too late too often, ends the session; a lost
-// connection does, too. Loop's thread only.
+// many pieces as needed, and is then asked. Questions before it is ready follow the pieces. The
+// session ends on a malformed answer, on repeated late answers, or when the connection is lost.
+// Loop's thread only.
 class PluginSession final : public PluginPort {
  public:
-  // What a plugin that we have started is called and configured with.
+  // Name and configuration of a plugin that the host has started.
   struct Launched {
     std::string index;
     std::string name;
@@ -42,44 +42,44 @@ class PluginSession final : public PluginPort {
 
   class Owner {
    public:
-    // It has registered. Outlives the session.
+    // The plugin has registered. The figures outlive the session.
     virtual PluginStats& StatsOf(const PluginSession& session) = 0;
-    // It is configured, and gets these.
+    // The plugin is configured, and gets these messages.
     virtual SharedSyncMessages Inventory(PluginSession& session) = 0;
-    // It has taken them.
+    // The plugin has taken them.
     virtual void OnReady(PluginSession& session, std::vector<api::ContainerUpdate> updates) = 0;
     virtual void OnUpdateContainers(PluginSession& session,
                                     const api::UpdateContainersRequest& request,
                                     PluginListener::Updated done) = 0;
-    // Once. The session is to be destroyed later, not from within.
+    // Called once. The session must be destroyed later, not within the call.
     virtual void OnEnded(PluginSession& session, const Status& why) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // Outlives the session.
+  // Shared by all sessions; outlives them.
   struct Context {
     EventLoop& loop;
     const HostOptions& options;
     const RuntimeIdentity& runtime;
     Owner& owner;
-    FairTurns& turns;               // for changes that plugins ask for
+    FairTurns& turns;               // for updates that plugins ask for
     ttrpc::MemoryBudget& requests;  // of all plugins together
   };
 
-  // Requests of a plugin for changes that are not answered yet. More are refused.
+  // Unanswered requests of a plugin for updates. More are refused.
   static constexpr size_t kMostUpdateRequests = 8;
-  // A refusal is told so late: a plugin that asks again as soon as it is refused costs little then.
+  // Delay of a refusal, so that a plugin that asks again at once costs little.
   static constexpr std::chrono::milliseconds kRefusalDelay{100};
   // Bytes of a plugin's answers, and of its requests, that are held at a time.
   static constexpr size_t kMostHeld = size_t{16} << 20;
-  // A plugin with more refused requests in a second floods us: until it stops, little of its data
-  // is read, and it counts as late wherever it would be asked.
+  // A plugin with more refused requests in a second floods the daemon: until it stops, little of
+  // its data is read, and its answers count as late.
   static constexpr uint32_t kMostRefusals = 128;
   static constexpr std::chrono::milliseconds kFloodPause{100};
 
-  // `peer` says for logs which process it is: "pid 17".
+  // `peer` describes its process for logs: "pid 17".
   PluginSession(const Context& context, UniqueFd socket, std::string peer,
                 std::optional<Launched> launched = std::nullopt);
   ~PluginSession() override;
@@ -95,15 +95,15 @@ class PluginSession final : public PluginPort {
   const std::string& index() const { return index_; }
   const std::string& name() const { return name_; }
   uint32_t events() const { return events_; }
-  // "10-logger (pid 17)"
+  // Name and process for logs: "10-logger (pid 17)".
   std::string Label() const;
 
-  // A ready session of the same plugin answers in its place for as long as it is not ready itself:
-  // it is told of everything, but what it would decide does not count.
+  // While shadowed, a ready session of the same plugin answers instead: this one gets all events,
+  // but its decisions do not count.
   void SetShadow(bool shadow) { shadow_ = shadow; }
-  // The context's options have changed.
+  // Called when the context's options have changed.
   void FindSettings();
-  // Tells the plugin that it is left, and calls `done` when it has answered or the time is over.
+  // Tells the plugin that the host ends, and calls `done` at its answer or after `timeout`.
   void Shutdown(std::chrono::milliseconds timeout, std::function<void()> done);
 
   const std::string& full_name() const override { return full_name_; }
@@ -161,16 +161,16 @@ class PluginSession final : public PluginPort {
   const PluginSettings* settings_;
   uint32_t events_ = 0;
   size_t update_requests_ = 0;
-  std::list<EventLoop::HandlePtr> refusals_;  // that are still to be told
-  uint32_t refused_ = 0;                      // since
+  std::list<EventLoop::HandlePtr> refusals_;  // refusals that are still delayed
+  uint32_t refused_ = 0;                      // in the present period
   EventLoop::Clock::time_point refused_since_{};
   EventLoop::Clock::time_point floods_until_{};
   std::optional<EventForms> forms_;
-  SharedSyncMessages inventory_;  // while it takes them,
-  size_t taken_ = 0;              // so many of the messages
+  SharedSyncMessages inventory_;  // while the plugin takes them
+  size_t taken_ = 0;              // number of taken messages
   EventLoop::Clock::time_point sync_end_;
   EventLoop::HandlePtr registration_;
-  // Destroyed in the reverse order.
+  // Members are destroyed in the reverse order.
   ttrpc::MemoryBudget budget_{kMostHeld};
   ttrpc::MemoryBudget requests_;
   ttrpc::Multiplexer trunk_;

@@ -20,7 +20,7 @@ ResourceValues NumbersOf(const LinuxResources& resources) {
 
 }  // namespace
 
-// The updates that were asked for together.
+// The updates of one Apply.
 struct PluginUpdates::Batch {
   void End(const api::ContainerUpdate& update, bool failure) {
     if (failure && !update.ignore_failure()) failed.push_back(update);
@@ -78,7 +78,7 @@ void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
   }
   hooks_.left_out(*container, *left_out);
   if (!AnySet(wanted)) return batch->End(update, false);
-  // Runtimes take an update as all that is wanted, as a kubelet sends it.
+  // Sent complete, as a kubelet does, since runtimes take an update for all wanted values.
   api::LinuxResources whole = container->message->linux().resources();
   if (owned) {
     LeaveOutPlacement(whole);

@@ -21,7 +21,7 @@
 
 namespace resmgr::nri {
 
-// Carries out what plugins want of containers that exist, by requests of our own to the runtime.
+// Carries out plugins' updates of existing containers, by the daemon's own requests to the runtime.
 // CPUs and memory nodes are left out while the active policy decides about them. Loop's thread
 // only.
 class PluginUpdates {
@@ -31,29 +31,28 @@ class PluginUpdates {
   struct Hooks {
     // Whether the active policy decides about CPUs and memory nodes.
     std::function<bool()> placement_is_owned{};
-    // What a plugin wanted of these was left out.
+    // Called when a plugin's CPUs or memory nodes were left out.
     std::function<void()> dropped_placement{};
-    // What a plugin wants and the CRI cannot express is left out, for the reasons in these lines.
+    // Called with lines about changes that were left out because the CRI cannot express them.
     std::function<void(const HostContainer&, const std::vector<std::string>&)> left_out{};
     // Called before these values are set, and again when the runtime has accepted them. May be
     // empty.
     std::function<void(const ContainerId&, const ResourceValues&, bool accepted)> set{};
   };
 
-  // All three outlive it.
+  // All three outlive this object.
   PluginUpdates(RuntimeAccess& runtime, HostInventory& inventory,
                 const UnsupportedPolicy& unsupported, Hooks hooks);
 
-  // What is known of the runtime.
+  // Sets the runtime's known properties.
   void SetTraits(const RuntimeTraits& traits) { traits_ = traits; }
 
-  // Gives the containers the ids by which the inventory has them, so that plugins that use
-  // different ids for one container are seen to be in conflict; those that are not known go, as
-  // NRI has it.
+  // Replaces containers' ids by those of the inventory, so that plugins that use different ids for
+  // one container conflict; unknown containers are removed, as in NRI.
   void Normalize(google::protobuf::RepeatedPtrField<api::ContainerUpdate>& updates) const;
 
-  // One update for each container. `done` gets those that failed, except where failure is to be
-  // ignored. Runs at once where there is nothing to ask of the runtime.
+  // Carries out one update for each container. `done` gets those that failed, except those whose
+  // failure is to be ignored. It runs at once if no request is needed.
   void Apply(const List& updates, std::function<void(const List& failed)> done);
 
  private:

@@ -15,19 +15,19 @@ namespace resmgr::nri {
 
 namespace api = ::nri::pkg::api::v1alpha1;
 
-// Pod sandboxes as NRI plugins see them. Texts are UTF-8 whatever the CRI's are: Go's protobuf
-// refuses a message for one byte that is none (Utf8Repaired). `linux` is always there, since
-// plugins of the field read it without asking. Pure functions.
+// Converts pod sandboxes to NRI's messages. All strings are made UTF-8, since Go's protobuf refuses
+// a message for one invalid byte (Utf8Repaired). `linux` is always present, since existing plugins
+// read it without a check. Pure functions.
 
-// What the request says; of sandboxes that are being made the id is empty.
+// The view from a request; the id of a new sandbox is empty.
 api::PodSandbox ToPodSandbox(const Pod& pod);
-// The same of one that exists.
+// The view of an existing sandbox.
 api::PodSandbox ToPodSandbox(const Pod& pod, const SandboxFacts& facts);
-// Adds what only the runtime knows: pid, addresses, cgroup, namespaces. What it does not tell stays
-// as it was.
+// Adds the runtime's own facts: pid, addresses, cgroup, namespaces. Fields that it does not report
+// stay unchanged.
 void AddFacts(const SandboxFacts& facts, api::PodSandbox& pod);
 
-// For the views of containers, too.
+// Also used by the views of containers.
 using NriStrings = google::protobuf::Map<std::string, std::string>;
 void CopyStrings(const StringMap& from, NriStrings& to);
 void CopyNamespaces(const std::vector<LinuxNamespace>& from,

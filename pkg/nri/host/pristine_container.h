@@ -9,19 +9,19 @@ namespace resmgr::nri {
 
 namespace api = ::nri::pkg::api::v1alpha1;
 
-// A container that is created, as no plugin has changed it. It may have hundreds of variables, and
-// its message is seldom needed: so it is made anew for each use.
+// A new container without plugins' changes. It may have hundreds of variables, and its message is
+// seldom needed, so that is built anew for each use.
 class PristineContainer {
  public:
   virtual ~PristineContainer() = default;
 
   virtual const api::PodSandbox& pod() const = 0;
-  // By which plugins know it.
+  // The id by which plugins know it.
   virtual const std::string& id() const = 0;
   virtual api::Container Make() const = 0;
-  // Of it, id, name and seccomp profile alone.
+  // A message with id, name and seccomp profile only.
   virtual api::Container MakeOutline() const = 0;
-  // CreateContainerRequest with the pod and this container, encoded.
+  // An encoded CreateContainerRequest with the pod and this container.
   virtual std::string Question() const = 0;
 };
 

@@ -10,9 +10,8 @@
 namespace resmgr::nri {
 namespace {
 
-// A plugin's library cancels a handler when the time that it was told is over, and answers with
-// whatever the handler makes of that; as an answer that would be a refusal. So it is told a little
-// more than we wait.
+// A plugin's library cancels a handler at its deadline, and answers with the handler's error, which
+// would count as a refusal. So it is given slightly more time than the host waits.
 constexpr std::chrono::milliseconds kGrace{100};
 
 }  // namespace
@@ -80,7 +79,7 @@ void QuestionQueue::Next() {
   asked_ = std::move(waiting_.front());
   waiting_.pop_front();
   bytes_ -= asked_->question.payload->size();
-  // One whose asker waits no more has the time that it was given when it was asked.
+  // The asker does not wait any more: the time limit begins now.
   if (!asked_->done) asked_->deadline = loop_.Now() + asked_->timeout;
   asked_->timer =
       loop_.After(std::chrono::ceil<std::chrono::milliseconds>(asked_->deadline - loop_.Now()),
@@ -105,13 +104,13 @@ void QuestionQueue::OnAnswer(StatusOr<std::string> answer) {
   }
   const EntryPtr entry = std::move(asked_);
   const Status status = answer.status();
-  // Else it has been noted as a failure.
+  // A question that timed out has no `done`, and was already counted as a failure.
   if (entry->done) stats_.NoteAnswer(EventLoop::Clock::now() - entry->sent, status);
   const bool on_time = !std::exchange(late_, false);
   late_at_.clear();
   Answer(*entry, std::move(answer));
   if (!ended_.ok()) return;
-  // The plugin's own clock may be the first to tell.
+  // The plugin's own clock may be the first to report the time-out.
   if (on_time && status.code() == StatusCode::kDeadlineExceeded) {
     if (!Strike(status)) return;
   } else if (on_time) {
@@ -120,7 +119,7 @@ void QuestionQueue::OnAnswer(StatusOr<std::string> answer) {
   Next();
 }
 
-// The one that is asked has had its time, or one has that was not asked because of it.
+// Runs when the time of the asked question, or of one that waited for its answer, is over.
 void QuestionQueue::OnLate() {
   const Status why = DeadlineExceeded("no answer to {} within {} ms", asked_->question.method,
                                       asked_->timeout.count());
@@ -156,7 +155,7 @@ bool QuestionQueue::Strike(const Status& why) {
   return false;
 }
 
-// One that waits has had its time: it is not asked, unless it is to be told all the same.
+// The time of a waiting question is over: it is not asked any more, unless it tells of an event.
 void QuestionQueue::OnOverdue(Entry& entry) {
   const Status why = DeadlineExceeded("{} was not asked within {} ms", entry.question.method,
                                       entry.timeout.count());

@@ -21,30 +21,31 @@ namespace resmgr::nri {
 // One call of a plugin's method.
 struct Question {
   std::string method;          // "CreateContainer"
-  ttrpc::SharedBytes payload;  // encoded, never null
-  // Tells of what has happened, so the plugin should hear of it even where its answer comes too
-  // late. Not so where it would decide: what it decides late would not come true.
+  ttrpc::SharedBytes payload;  // encoded; never null
+  // The question tells of an event, so the plugin should get it even if its answer is late. False
+  // if it asks for a decision: a late one would not be applied.
   bool tells = false;
-  // Where the plugin has no such method: changes this into another way to ask, and returns true.
+  // Called if the plugin has no such method: changes the question into another form, and returns
+  // true.
   std::function<bool(Question& question)> otherwise{};
 };
 
-// Asks a plugin one question after the other. One that is not answered in time has been answered
-// for its asker, but the next is asked only when its answer has come after all: until then
-// further questions are DeadlineExceeded at once, so that a plugin that hangs costs one time-out
-// and not one for each pod. Each question whose own time is over by then is one more late answer.
-// Answers are those of PluginPort. Loop's thread only.
+// Asks a plugin one question after the other. A late question fails for its asker, but the next one
+// is asked only after the late answer has come: until then further questions fail with
+// kDeadlineExceeded at once, so that a hanging plugin costs one time-out and not one for each pod.
+// Each of these counts as one more late answer once its own time is over. Answers are those of
+// PluginPort. Loop's thread only.
 class QuestionQueue {
  public:
-  // What waits for a plugin.
+  // Limit of waiting questions.
   static constexpr size_t kMostQuestions = 256;
   static constexpr size_t kMostBytes = size_t{16} << 20;
-  // The payload of one question.
-  static constexpr size_t kLongestQuestion = ttrpc::kLongestMessage - 256;  // for the envelope
+  // Bytes of one question's payload.
+  static constexpr size_t kLongestQuestion = ttrpc::kLongestMessage - 256;  // less the envelope
 
   using Done = std::function<void(StatusOr<std::string>)>;
-  // The plugin is not to be asked any more: it was late too often, or what it answers is no answer.
-  // Called last; the queue may be ended by it, not destroyed.
+  // Called last, when the plugin must not be asked any more: it was late too often, or an answer
+  // was malformed. May call End, but not destroy the queue.
   using GiveUp = std::function<void(const Status& why)>;
 
   // All outlive the queue. `strikes`: see HostOptions.
@@ -55,15 +56,15 @@ class QuestionQueue {
 
   void SetStrikes(uint32_t strikes) { most_strikes_ = strikes; }
 
-  // `timeout` counts from here. `done` is called once, later or, where it will not be asked, at
-  // once.
+  // `timeout` counts from here. `done` is called once, later or, if the question will not be asked,
+  // at once.
   void Ask(Question question, std::chrono::milliseconds timeout, Done done);
-  // Asks what waits; before, everything does.
+  // Begins to ask; until then all questions wait.
   void Open();
-  // Unavailable for everything, now and from now on.
+  // Answers all questions, now and later, with kUnavailable.
   void End(const Status& why);
 
-  // The plugin has asked for something itself, and more often than is served.
+  // Counts a refused request of the plugin, which has asked too often.
   void NoteRefused(const Status& why) { stats_.NoteFailure(why); }
 
   // Questions that wait or are asked.
@@ -86,7 +87,8 @@ class QuestionQueue {
   void Send();
   void OnAnswer(StatusOr<std::string> answer);
   void OnLate();
-  // A question that is not asked since an answer is overdue: from `deadline` on it is late, too.
+  // Counts a question that is not asked because an answer is overdue: it is late, too, at
+  // `deadline`.
   void CountLateAt(EventLoop::Clock::time_point deadline);
   void WaitForNextLate();
   void OnOverdue(Entry& entry);
@@ -101,12 +103,12 @@ class QuestionQueue {
   uint32_t most_strikes_;
   const GiveUp give_up_;
   bool open_ = false;
-  bool late_ = false;  // the answer to what is asked is overdue
+  bool late_ = false;  // the answer to asked_ is overdue
   uint32_t strikes_ = 0;
   std::multiset<EventLoop::Clock::time_point> late_at_;  // see CountLateAt
   EntryPtr asked_;
   std::deque<EntryPtr> waiting_;
-  size_t bytes_ = 0;  // of those that wait
+  size_t bytes_ = 0;  // payload bytes of waiting questions
   Status ended_;
 };
 

@@ -44,7 +44,7 @@ struct NamespaceKind {
   static void Show(const Entry& from, Entry& to) { to = from; }
 };
 
-// Containers have it as "NAME=VALUE".
+// Containers have variables as "NAME=VALUE".
 struct EnvironmentKind {
   using Entry = api::KeyValue;
   static constexpr api::Field kField = api::FIELD_ENV;
@@ -99,7 +99,7 @@ bool AnyHook(const api::Hooks& hooks) {
          !hooks.poststart().empty() || !hooks.poststop().empty();
 }
 
-// An empty argument in front says that the plugin knows that others have set them (NRI 0.10).
+// An empty first argument tells that the plugin means to override others (NRI 0.10).
 bool Overrides(const Strings& args) {
   return !args.empty() && args[0].empty();
 }
@@ -108,7 +108,7 @@ bool HasArgs(const Strings& args) {
   return args.size() > (Overrides(args) ? 1 : 0);
 }
 
-// With nothing behind the mark, the arguments are those that the container had before.
+// The mark alone restores the container's original arguments.
 void SetArgs(const Strings& wanted, const Strings& before, Strings& args) {
   if (wanted.empty()) return;
   args.CopyFrom(HasArgs(wanted) ? wanted : before);

@@ -10,8 +10,8 @@
 
 namespace resmgr::nri {
 
-// What one plugin's reply changes of a container that is created: claimed first, as a whole, then
-// added to what all plugins want, and shown to the next one. Refers to the reply. Immutable.
+// One plugin's edits of a new container: claimed first, as a whole, then added to the sum of all
+// plugins' edits, and shown to the next one. Refers to the reply. Immutable.
 class ReplyEdits {
  public:
   explicit ReplyEdits(const api::ContainerAdjustment& reply);
@@ -19,11 +19,11 @@ class ReplyEdits {
   ReplyEdits(const ReplyEdits&) = delete;
   ReplyEdits& operator=(const ReplyEdits&) = delete;
 
-  // FailedPrecondition: another plugin has set it. InvalidArgument: a key that nothing can have.
-  // Some is claimed then; the ledger is to be undone.
+  // kFailedPrecondition: another plugin has set a field. kInvalidArgument: an impossible key. After
+  // an error some fields are claimed; the caller must undo the ledger.
   Status Claim(const FieldLedger::Claimant& claimant) const;
 
-  // Only where the claims were granted. `args_before` are those that no plugin has changed.
+  // The claims must have been granted. `args_before` are those that no plugin has changed.
   void AddTo(api::ContainerAdjustment& merged) const;
   void ShowIn(const google::protobuf::RepeatedPtrField<std::string>& args_before,
               api::Container& container) const;

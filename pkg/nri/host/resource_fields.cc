@@ -58,7 +58,7 @@ bool IsSet(const Message& message, const SimpleField& field) {
   return message.GetReflection()->HasField(message, &DescriptorOf(message, field));
 }
 
-// All but the sizes of huge pages.
+// Copies all fields but the sizes of huge pages.
 void CopyMost(const api::LinuxResources& from, api::LinuxResources& to) {
   if (AnySet(from.memory(), kMemoryFields)) {
     CopySet(from.memory(), kMemoryFields, *to.mutable_memory());

@@ -9,9 +9,8 @@
 
 namespace resmgr::nri {
 
-// A field of a message that has one owner: a message of its own, which says by being there that a
-// value is set, also where it is 0 (protobuf's own merge would let such a 0 fall), or a text that
-// is not empty.
+// A field of a message that has one owner: a message of its own, whose presence tells that a value
+// is set, even if it is 0 (protobuf's own merge would lose such a 0), or a non-empty string.
 struct SimpleField {
   int number = 0;
   api::Field field = api::FIELD_NONE;
@@ -20,17 +19,18 @@ struct SimpleField {
 bool AnySet(const google::protobuf::Message& message, std::span<const SimpleField> fields);
 Status ClaimSet(const google::protobuf::Message& message, std::span<const SimpleField> fields,
                 const FieldLedger::Claimant& claimant);
-// Takes what is set as a whole; both messages are of one type.
+// Copies the set fields as a whole; both messages are of one type.
 void CopySet(const google::protobuf::Message& from, std::span<const SimpleField> fields,
              google::protobuf::Message& to);
 
-// Resources of Linux. Rules for devices have no owners: they add up.
+// Whether any Linux resource is set. Rules for devices have no owners: they add up.
 bool AnySet(const api::LinuxResources& resources);
 Status ClaimResources(const api::LinuxResources& resources, const FieldLedger::Claimant& claimant);
-// To what plugins want so far. The claims were granted, which makes pages' sizes unique. Takes time
-// in proportion to `wanted` alone, so that many small updates of one container cost no more.
+// Adds resources to the sum of all plugins' wishes. The claims were granted, which makes page sizes
+// unique. Takes time in proportion to `wanted` alone, so that many small updates of one container
+// cost no more.
 void AddResources(const api::LinuxResources& wanted, api::LinuxResources& merged);
-// Over resources that a container has.
+// Sets the wanted resources in those of a container.
 void OverlayResources(const api::LinuxResources& wanted, api::LinuxResources& resources);
 
 }  // namespace resmgr::nri

@@ -31,7 +31,7 @@ void SetCpu(const LinuxResources& from, api::LinuxCPU& cpu) {
   if (from.cpuset_mems) cpu.set_mems(Utf8Repaired(*from.cpuset_mems));
 }
 
-// The files of cgroup v2 that say what the CRI has no field for.
+// The cgroup v2 files for values without a field in the CRI.
 std::vector<std::pair<std::string_view, std::string>> FilesFor(const api::LinuxResources& resources,
                                                                const RuntimeTraits& traits) {
   std::vector<std::pair<std::string_view, std::string>> files;
@@ -42,7 +42,7 @@ std::vector<std::pair<std::string_view, std::string>> FilesFor(const api::LinuxR
   };
   const api::LinuxMemory& memory = resources.memory();
   if (memory.has_reservation()) add(kMemoryLow, memory.reservation().value());
-  // 0 is not set (OCI runtimes).
+  // 0 means unset (OCI runtimes).
   if (resources.pids().limit() != 0) add(kPidsMax, resources.pids().limit());
   return files;
 }
@@ -77,8 +77,8 @@ Status ReadCpu(const api::LinuxCPU& cpu, ResourceValues& values) {
   return ReadNumber(cpu.has_period(), cpu.period(), "CPU period", values.cpu_period);
 }
 
-// Puts the file's word into the field that says the same, or unsets the field. False: the file is
-// to be sent.
+// Writes the file's value into the field of the same meaning, or unsets the field. False: the file
+// must be sent.
 bool SetField(std::string_view file, std::string_view value, ResourceChange& change) {
   Adjustment field;
   if (AddAsField(file, value, field)) {
@@ -161,7 +161,7 @@ Status MapResources(const api::LinuxResources& resources, const RuntimeTraits& t
                             !resources.has_blockio_class() && !resources.has_rdt_class();
   if (nothing_else) return OkStatus();
   WideAdjustment& wide = adjustment.Wide();
-  // No limit is 0 in the CRI.
+  // In the CRI 0 means no limit.
   const auto limit_of = [](const api::OptionalInt64& limit) {
     return std::max<int64_t>(limit.value(), 0);
   };

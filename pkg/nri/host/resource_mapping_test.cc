@@ -75,7 +75,7 @@ TEST(ResourceMappingTest, AFileTakesThePlaceOfItsField) {
             (StringMap{{"cpu.weight", "3"}, {"memory.max", "max"}, {"memory.swap.max", "0"}}));
 }
 
-// CRI-O refuses a memory limit of -1; at a creation, none says the same.
+// CRI-O refuses a memory limit of -1; at a creation, no limit means the same.
 TEST(ResourceMappingTest, ALiftedMemoryLimitIsNoneAtACreationAndCannotBeSaidLater) {
   const auto lifted =
       Make<api::LinuxResources>("memory { limit { value: -1 } swap { value: -1 } }");

@@ -13,7 +13,7 @@
 namespace resmgr::nri {
 namespace {
 
-// HostConfig has KernelMemory, KernelMemoryTCP, MemorySwappiness, OomKillDisable,
+// Fields of HostConfig alone: KernelMemory, KernelMemoryTCP, MemorySwappiness, OomKillDisable,
 // CpuRealtimeRuntime, CpuRealtimePeriod, Sysctls and DeviceCgroupRules.
 constexpr api::Field kOfDockerAlone[] = {api::FIELD_MEM_KERNEL_LIMIT,
                                          api::FIELD_MEM_TCPLIMIT,
@@ -30,7 +30,7 @@ struct Release {
   friend auto operator<=>(const Release&, const Release&) = default;
 };
 
-// "v1.6.20~ds1", "1.30.0".
+// Parses "v1.6.20~ds1" or "1.30.0".
 std::optional<Release> ReleaseOf(std::string_view version) {
   if (version.starts_with('v')) version.remove_prefix(1);
   const auto parts = Split(version, '.');
@@ -50,7 +50,7 @@ RuntimeTraits TraitsOfDocker(std::optional<Release> release) {
           .seccomp = old ? Seccomp::kPlainText : Seccomp::kText,
           .recursive_read_only = false,
           .non_recursive_mounts = !release || *release >= Release{19, 3},
-          // It has fields of its own for what unified is taken for.
+          // It has fields for the files that need `unified` elsewhere.
           .cgroup_v2 = true,
           .resource_limits = true,
           .unsets_variables = true,
@@ -85,7 +85,7 @@ RuntimeTraits TraitsFor(const RuntimeTraits& traits, std::span<const HandlerFeat
   return of_handler;
 }
 
-// The whole message is compared: pods have strings that runtimes quote in other errors.
+// The whole message is compared: pods contain strings that runtimes quote in other errors.
 bool SaysWithoutRdt(std::string_view message, std::string_view container,
                     std::string_view rdt_class) {
   constexpr std::string_view kBeforeId = "failed to generate container \"";
@@ -94,7 +94,7 @@ bool SaysWithoutRdt(std::string_view message, std::string_view container,
       R"(RDT disabled, refusing to set RDT class of container "{}" to "{}")", container, rdt_class);
   if (!message.ends_with(refusal)) return false;
   message.remove_suffix(refusal.size());
-  // CRI-O writes nothing else, containerd what it was about to do.
+  // CRI-O adds no text, containerd adds what it was about to do.
   if (message.empty()) return true;
   if (!message.starts_with(kBeforeId)) return false;
   message.remove_prefix(kBeforeId.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plugin is asked once it is connected.
+// The questions to a connected plugin.
 #include <utility>
 
 #include "pkg/nri/bounded_message.h"
@@ -7,9 +7,8 @@
 
 namespace resmgr::nri {
 
-// What of a plugin's answer is said of a method that it does not have, though it has subscribed to
-// the event: it does not want to change anything. Not so of a validator, without which nothing is
-// valid.
+// Treats a missing method, despite a subscription to its event, as an answer without changes,
+// except for a validator, whose answer is required.
 template <typename Response>
 StatusOr<Response> PluginSession::Decode(api::Event event, const Answer& answer) {
   Response response;
@@ -33,12 +32,12 @@ void PluginSession::Ask(api::Event event, Question question, std::chrono::millis
                         Done<Response> done) {
   if (queue_ == nullptr) return done(Unavailable("it has not registered"));
   if (shadow_ && !ended()) {
-    // It hears of this, and the plugin in whose place it comes is the one that answers.
+    // It is told only, since the plugin that it will replace still decides.
     question.tells = true;
     queue_->Ask(std::move(question), context_.options.sync_timeout, [](const Answer&) {});
     return done(Response());
   }
-  // Its answer would be behind all that it sends, and calls would wait for that.
+  // Its answer would come after all its other data, and calls would wait for that.
   if (Floods()) timeout = std::chrono::milliseconds(0);
   queue_->Ask(std::move(question), timeout,
               [this, event, done = std::move(done)](const Answer& answer) {

@@ -6,7 +6,8 @@
 namespace resmgr::nri {
 namespace {
 
-// Longer changes are applied at once: kept, they would keep what they remove or replace, too.
+// Bytes; longer changes are applied at once, since otherwise the parts that they remove or replace
+// would be kept, too.
 constexpr size_t kMostToKeep = 16 << 10;
 
 }  // namespace

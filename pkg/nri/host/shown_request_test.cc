@@ -18,7 +18,7 @@ using testing::ElementsAre;
 
 constexpr std::string_view kAsRequested = "id: 'c' args: '/bin/app' env: 'A=1'";
 
-// Counts how often its message is made.
+// Counts how often its message is built.
 class CountedContainer final : public PristineContainer {
  public:
   const api::PodSandbox& pod() const override { return given_.pod(); }
@@ -60,7 +60,7 @@ TEST_F(ShownRequestTest, ChangesAreShownWhenSomebodyLooks) {
   EXPECT_EQ(container_->made, 0);
   EXPECT_THAT(Asked(), Is("pod { id: 'p' } container { id: 'c' args: '/wrap' args: '/bin/app' "
                           "env: 'A=1' env: 'B=2' }"));
-  // Those that come after that, too, and each once.
+  // Later changes are included, too, each once.
   shown_.Add(Make<api::ContainerAdjustment>("env { key: '-A' } env { key: 'C' value: '3' }"));
   EXPECT_THAT(shown_.Message().container().env(), ElementsAre("B=2", "C=3"));
   EXPECT_THAT(Asked().container().env(), ElementsAre("B=2", "C=3"));

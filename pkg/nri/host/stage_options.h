@@ -14,23 +14,22 @@
 
 namespace resmgr::nri {
 
-// What the stage of the plugins does (nri_stage.h).
+// Options of the plugins' stage (nri_stage.h).
 struct NriStageOptions {
-  // For all plugins together, for each thing that they are asked in a call: a kubelet gives a call
-  // two minutes.
+  // Time for all plugins together, for each question in a call: a kubelet gives a call two minutes.
   std::chrono::milliseconds budget{20'000};
-  // Plugins hear of StartContainer before the runtime does and may refuse it; the container has no
-  // process and no cgroup then, which many plugins count on.
+  // Plugins get StartContainer before the runtime and may refuse it; the container has no process
+  // and no cgroup at this time, which many plugins expect.
   bool start_before = false;
   // Index and name, or the name alone: no container is created while one of them is away.
   std::vector<std::string> required{};
-  // What plugins may not do; nullopt: everything may be done.
+  // Forbidden changes; nullopt: all are allowed.
   std::optional<DefaultValidatorOptions> validator{};
-  // What happens where a plugin wants what the CRI cannot express.
+  // The policy for changes that the CRI cannot express.
   UnsupportedPolicy unsupported{};
-  // Where seccomp profiles are written that plugins make.
+  // Directory of the seccomp profiles that plugins make.
   std::string profile_directory = "/run/cri-resmgr/nri-seccomp";
-  // What looks at the node's files, on threads of its own.
+  // Looks up the node's files, on threads of its own.
   std::function<StatusOr<FoundFiles>(const HostFiles& files, const std::string& profile_path)>
       find_files = FindHostFiles;
 };

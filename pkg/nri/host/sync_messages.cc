@@ -8,11 +8,11 @@
 namespace resmgr::nri {
 namespace {
 
-// The fields of SynchronizeRequest, as protobuf's wire has them.
+// Tags of the fields of SynchronizeRequest.
 constexpr char kPods = 1 << 3 | 2;
 constexpr char kContainers = 2 << 3 | 2;
 constexpr std::string_view kMore{"\x18\x01", 2};
-// Of one object in its list: field and length. And of `more`.
+// Bytes of an object's tag and length in its list; also bytes of the field `more`.
 constexpr size_t kFrame = 8;
 
 void AppendTo(std::string& bytes, char field, const google::protobuf::MessageLite& object,

@@ -13,11 +13,10 @@ namespace resmgr::nri {
 
 namespace api = ::nri::pkg::api::v1alpha1;
 
-// All pods and containers of a node at one time, encoded as a plugin takes them: requests of
-// Synchronize, all but the last with `more` (NRI 0.7). Made once and shared by all plugins that
-// come while nothing changes.
+// All pods and containers of a node at one time, encoded as Synchronize requests, all but the last
+// with `more` (NRI 0.7). Made once and shared by all plugins that connect while nothing changes.
 struct SyncMessages {
-  // A pod or container that fits in no message and is left out.
+  // A pod or container that exceeds a message and is left out.
   struct TooLong {
     std::string id;
     size_t bytes = 0;
@@ -28,19 +27,19 @@ struct SyncMessages {
 };
 using SharedSyncMessages = std::shared_ptr<const SyncMessages>;
 
-// Makes them: each message has as many objects as fit. Objects are encoded where they go, once.
+// Builds the messages: each has as many objects as fit. Objects are encoded once, in place.
 // Thread-compatible.
 class SyncWriter {
  public:
-  // Bytes of one message: below what ttrpc takes, with room for what libraries add.
+  // Bytes of one message: less than ttrpc's limit, with room for additions by libraries.
   static constexpr size_t kMostBytes = size_t{3584} << 10;
 
   explicit SyncWriter(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
 
-  // Pods come before containers.
+  // Pods must be added before containers.
   void Add(const api::PodSandbox& pod);
   void Add(const api::Container& container);
-  // To be called once, last.
+  // Called once, last.
   SharedSyncMessages Finish();
 
  private:
@@ -50,7 +49,7 @@ class SyncWriter {
 
   const size_t most_bytes_;
   SyncMessages all_;
-  std::string bytes_;  // of the message that is being filled
+  std::string bytes_;  // the message that is being filled
 };
 
 }  // namespace resmgr::nri

@@ -50,7 +50,7 @@ TEST(SyncMessagesTest, AllPiecesTogetherAreTheNode) {
       all.MergeFrom(part);
     }
     EXPECT_TRUE(all.SerializeAsString() == node.SerializeAsString());
-    // Greedily: no two neighbours would fit into one.
+    // Filled greedily: no two neighbours would fit into one.
     EXPECT_LE(encoded->messages.size(), 2 * node.ByteSizeLong() / 1000 + 1);
   }
 }

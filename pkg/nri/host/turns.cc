@@ -8,13 +8,13 @@ namespace resmgr::nri {
 struct Turns::State {
   std::deque<std::function<void(Turn)>> waiting;
   bool busy = false;
-  bool running = false;  // Next is at work
+  bool running = false;  // Next is running
 };
 
 Turns::Turns() : state_(std::make_shared<State>()) {}
 
 Turns::~Turns() {
-  // What is dropped may let go of anything.
+  // The dropped functions may own anything.
   const auto dropped = std::exchange(state_->waiting, {});
 }
 
@@ -27,7 +27,7 @@ size_t Turns::waiting() const {
   return state_->waiting.size();
 }
 
-// A loop: many short turns in a row must not grow the stack.
+// A loop, so that many short turns in a row do not grow the stack.
 void Turns::Next(const std::shared_ptr<State>& state) {
   if (std::exchange(state->running, true)) return;
   while (!state->busy && !state->waiting.empty()) {

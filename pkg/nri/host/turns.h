@@ -8,21 +8,21 @@
 
 namespace resmgr::nri {
 
-// Lets one thing after the other happen, as the events of one pod: a plugin that is slow to hear of
-// a stop must not hear of the removal first. Each waits for the turns before it; those of other
-// pods do not wait. Loop's thread only.
+// Runs tasks one after the other, for example the events of one pod: a plugin that is slow to take
+// a stop must not get the removal first. Each waits for the former turns; other pods do not wait.
+// Loop's thread only.
 class Turns {
  public:
-  // A turn is over when this is let go.
+  // A turn ends when this is let go.
   using Turn = std::shared_ptr<void>;
 
   Turns();
-  // What still waits is dropped.
+  // Drops waiting tasks.
   ~Turns();
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // Runs `begin` at once where no turn is under way, else when it is its turn.
+  // Runs `begin` at once if no turn is under way, else when its turn comes.
   void Take(std::function<void(Turn)> begin);
   size_t waiting() const;
 

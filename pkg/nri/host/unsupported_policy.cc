@@ -4,7 +4,7 @@
 namespace resmgr::nri {
 namespace {
 
-// Without these a container may not work, or be less secure than it is meant to be.
+// Without these a container may not work, or may be less secure than intended.
 constexpr std::array kRefused{
     api::FIELD_MOUNTS,
     api::FIELD_OCI_HOOKS,
@@ -21,7 +21,7 @@ constexpr std::array kRefused{
 
 }  // namespace
 
-// What is to be removed and cannot be is in every container anyway, or of its image.
+// Entries that cannot be removed are in every container anyway, or come from its image.
 UnsupportedPolicy::UnsupportedPolicy() {
   additions_.fill(FailurePolicy::kIgnore);
   removals_.fill(FailurePolicy::kIgnore);

@@ -9,15 +9,15 @@
 
 namespace resmgr::nri {
 
-// What happens where a plugin wants of a container what the CRI cannot express: the creation is
-// refused (kFail), or goes on without it, with a warning (kIgnore). docs/nri-plugins.md has the
-// defaults and their reasons. A value type.
+// The policy for a plugin's changes that the CRI cannot express: the creation is refused (kFail),
+// or goes on without them, with a warning (kIgnore). docs/nri-plugins.md has the defaults and their
+// reasons. A value type.
 class UnsupportedPolicy {
  public:
   UnsupportedPolicy();
 
   FailurePolicy Of(const Shortfall& shortfall) const;
-  // For all of a field; NONE stands for rules for devices.
+  // Applies to a whole field; NONE stands for rules for devices.
   void Set(api::Field field, FailurePolicy policy);
 
  private:

@@ -14,7 +14,7 @@ Status UpdateMerge::Add(std::string_view plugin, const ContainerUpdateList& upda
   }
   ledger_.Keep();
   const std::string& target_id = request_.container().id();
-  api::LinuxResources wanted;  // of the target, in sum: it is overlaid once
+  api::LinuxResources wanted;  // of the target, in total: it is applied once
   for (const api::ContainerUpdate* const update : *granted) {
     if (update->container_id() == target_id) {
       AddResources(update->linux().resources(), wanted);

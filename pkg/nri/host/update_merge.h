@@ -12,29 +12,29 @@
 
 namespace resmgr::nri {
 
-// What the plugins want of containers that exist, merged in the order in which they are asked:
+// Merges plugins' updates of existing containers, in the order in which the plugins are asked:
 // while one of them, the target, is updated, or while one is stopped. A field is set by one plugin.
 // Takes time in proportion to the replies. Thread-compatible.
 class UpdateMerge {
  public:
-  // While a container is stopped: without a target.
+  // For a stop: without a target.
   UpdateMerge() = default;
-  // The target and what is wanted of it so far; its id is the one that plugins know.
+  // The target with its requested resources; its id is the one that plugins know.
   explicit UpdateMerge(api::UpdateContainerRequest request) : request_(std::move(request)) {}
 
-  // Takes a plugin's reply; `plugin` is its full name. Errors as of AdjustmentMerge; they change
-  // nothing.
+  // Takes a plugin's reply; `plugin` is its full name. Errors are those of AdjustmentMerge::Add;
+  // they change nothing.
   Status Add(std::string_view plugin, const ContainerUpdateList& updates);
 
-  // What the next plugin is asked: the target's resources as wanted first, overlaid with what
-  // plugins have set (NRI 0.6).
+  // The request to the next plugin: the target's requested resources, overlaid with the plugins'
+  // values (NRI 0.6).
   const api::UpdateContainerRequest& request() const { return request_; }
-  // Of the target, what plugins have set, and no more.
+  // The plugins' values for the target, and no others.
   const api::LinuxResources& target() const { return target_; }
-  // Of other containers.
+  // The updates of other containers.
   const std::vector<api::ContainerUpdate>& updates() const { return updates_.all(); }
 
-  // Of one container, which plugins know by this id.
+  // The owned fields of one container, which plugins know by this id.
   std::vector<OwnedField> owned(std::string_view container_id) const {
     return ledger_.Of(container_id);
   }

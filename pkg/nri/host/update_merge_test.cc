@@ -75,7 +75,7 @@ TEST(UpdateMergeTest, AFieldOfAContainerHasOneOwner) {
               Fails(StatusCode::kFailedPrecondition, HasSubstr("CPUSetCPUs")));
   EXPECT_EQ(merge.updates().size(), 1U);
   EXPECT_THAT(merge.owned("y"), IsEmpty());
-  // Twice in one reply.
+  // The field is set twice in one reply.
   EXPECT_THAT(merge.Add("20-b", Updates("update { container_id: 'y' linux { resources { "
                                         "pids { limit: 1 } } } } update { container_id: 'y' "
                                         "linux { resources { pids { limit: 1 } } } }")),
@@ -93,7 +93,7 @@ TEST(UpdateMergeTest, WhatMayFailIsLeftOutWhereItIsInConflict) {
     update { container_id: "x" ignore_failure: true
              linux { resources { cpu { mems: "1" } } } })")),
               IsOk());
-  // All of the first is left out, and what the second sets is free.
+  // The first update is left out as a whole, so the second may set the same field.
   EXPECT_THAT(merge.updates(), ElementsAre(Is("container_id: 'x' linux { resources { "
                                               "cpu { cpus: '3' mems: '1' } } }")));
   EXPECT_THAT(merge.Add("30-c", Updates("update { container_id: 'x' linux { resources { "

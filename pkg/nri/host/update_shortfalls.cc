@@ -31,7 +31,7 @@ void ClearMemory(api::Field field, api::LinuxMemory& memory) {
   }
 }
 
-// Every field that ShortfallsOf can name.
+// Clears any field that ShortfallsOf can name.
 void Clear(api::Field field, api::LinuxResources& resources) {
   switch (field) {
     case api::FIELD_CPUREALTIME_RUNTIME:

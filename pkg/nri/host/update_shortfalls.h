@@ -12,10 +12,10 @@
 
 namespace resmgr::nri {
 
-// Takes out of an update of a container that exists what the CRI cannot express (ShortfallsOf), so
-// that the rest can be sent and plugins are never shown what the runtime did not get. Returns one
-// line for each field that is left out, fit for the log. FailedPrecondition: the policy refuses a
-// field; the resources stay as they are then. Pure function.
+// Removes values that the CRI cannot express (ShortfallsOf) from an update of an existing
+// container, so that the rest can be sent and plugins never see values that the runtime did not
+// get. Returns one printable line for each removed field. kFailedPrecondition: the policy refuses a
+// field; the resources stay unchanged then. Pure function.
 StatusOr<std::vector<std::string>> LeaveOutShortfalls(const RuntimeTraits& traits,
                                                       const UnsupportedPolicy& policy,
                                                       api::LinuxResources& resources);

@@ -13,15 +13,15 @@
 
 namespace resmgr::nri::test {
 
-// A runtime that tells what the test says. `asked` has what it was asked, as "image NAME"; answers
-// wait until Answer.
+// A runtime with the test's answers. `asked` records questions, as "image NAME"; answers wait until
+// Answer.
 class FakeAccess final : public RuntimeAccess {
  public:
   StatusOr<Everything> everything = Everything();
   std::map<std::string, ImageFacts, std::less<>> images;
   std::vector<std::string> asked;
 
-  // Gives the answers to all that was asked before.
+  // Gives the answers to all former questions.
   void Answer() {
     for (const auto& answer : std::exchange(waiting_, {}))
       answer();
@@ -44,7 +44,7 @@ class FakeAccess final : public RuntimeAccess {
             done(found->second);
           });
   }
-  // What it has at the time of the answer.
+  // Answers with the state at the time of the answer.
   void InspectAll(Done<Everything> done) override {
     Later("everything", [this, done = std::move(done)] { done(everything); });
   }

@@ -49,12 +49,12 @@ class FakeHost {
     const StatusOr<std::string> answer = Call(method, request.SerializeAsString());
     if (!answer.ok()) return answer.status();
     Response response;
-    if (!response.ParseFromString(*answer)) return Internal("no protobuf");
+    if (!response.ParseFromString(*answer)) return Internal("malformed protobuf");
     return response;
   }
 
-  // From now on what the plugin asks for waits for Release, as in containerd while an
-  // event is not answered.
+  // From now on the plugin's requests wait for Release, as in containerd while an event is
+  // unanswered.
   void Hold() { holds_ = true; }
   void Release() {
     holds_ = false;

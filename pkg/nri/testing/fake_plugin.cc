@@ -68,7 +68,7 @@ void FakePlugin::Answer(const Reply& reply, StatusOr<std::string> answer) {
   }
 }
 
-// Beside the server, which would not send it. The stream is the one of the first question after
+// Written past the server, which would refuse it. The stream is the one of the first question after
 // Configure and Synchronize.
 void FakePlugin::SendLongAnswer() {
   constexpr uint32_t kStream = 5;

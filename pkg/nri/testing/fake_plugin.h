@@ -22,29 +22,29 @@ namespace resmgr::nri::test {
 
 namespace api = ::nri::pkg::api::v1alpha1;
 
-// What a plugin of the field speaks, by the release of NRI that it is built with.
+// The protocol variant of a plugin, by the release of NRI that it is built with.
 enum class Dialect {
-  k061,  // StateChange, all pods and containers in one message, says no version
+  k061,  // StateChange, all pods and containers in one message, no version
   k08,   // the same, but takes pods and containers in pieces
-  k012,  // methods of their own for all events besides StateChange, says its version
+  k012,  // own methods for all events besides StateChange, sends its version
 };
 
 struct FakePluginOptions {
   Dialect dialect = Dialect::k012;
   std::string index = "10";
   std::string name = "fake";
-  // What it subscribes to. Default: all but validation, as far as the dialect has it.
+  // Its subscription. Default: all but validation, as far as the dialect has it.
   std::optional<int32_t> events{};
   bool registers = true;
   // It hangs when it gets all pods and containers, until Release.
   bool hangs_at_inventory = false;
-  // Says a version though its dialect does not.
+  // Sends a version although its dialect does not.
   bool says_version = false;
 };
 
-// A plugin that connects over `socket` and answers as its functions say; one that is not set
-// changes nothing. Whatever it is asked is told in `told`, as "CreateContainer pod/container";
-// what came by StateChange as "StateChange StartContainer pod/container". Loop's thread only.
+// A plugin that connects over `socket` and answers by its functions; an unset one changes nothing.
+// All requests are recorded in `told`, as "CreateContainer pod/container", those by StateChange as
+// "StateChange StartContainer pod/container". Loop's thread only.
 class FakePlugin {
  public:
   FakePlugin(EventLoop& loop, UniqueFd socket, FakePluginOptions options = {});
@@ -52,7 +52,7 @@ class FakePlugin {
   FakePlugin(const FakePlugin&) = delete;
   FakePlugin& operator=(const FakePlugin&) = delete;
 
-  // What it answers.
+  // The functions that answer.
   std::function<StatusOr<api::CreateContainerResponse>(const api::CreateContainerRequest&)> create;
   std::function<StatusOr<api::UpdateContainerResponse>(const api::UpdateContainerRequest&)> update;
   std::function<StatusOr<api::StopContainerResponse>(const api::StopContainerRequest&)> stop;
@@ -62,21 +62,21 @@ class FakePlugin {
       const api::ValidateContainerAdjustmentRequest&)>
       validate;
   std::function<Status(const api::StateChangeEvent&)> event;
-  // Changes that it wants when it has taken all pods and containers.
+  // Changes that it wants after it has taken all pods and containers.
   std::vector<api::ContainerUpdate> sync_updates;
 
-  // From now on answers wait until Release; what was asked is in `told` all the same.
+  // From now on answers wait until Release; requests are still recorded in `told`.
   void Hang() { hangs_ = true; }
   void Release();
-  // Answers, and everything else, are no protobuf.
+  // From now on it sends no valid protobuf.
   void TalkGarbage() { garbage_ = true; }
-  // The next question is answered with a message that is longer than ttrpc allows.
+  // The next answer is longer than ttrpc allows.
   void SendLongAnswers() { long_ = true; }
-  // Bytes that are no frame of a trunk.
+  // Sends bytes that do not form a frame of the trunk.
   void BreakTrunk();
   void Die();
-  // Asks for changes of containers, so many times without waiting for an answer. `update_answers`
-  // are told the answers, in the order in which they come.
+  // Asks for changes of containers `times` times without waiting for an answer. `update_answers`
+  // gets the answers in their order.
   void UpdateContainers(const std::vector<api::ContainerUpdate>& updates, size_t times = 1);
   std::vector<StatusOr<api::UpdateContainersResponse>> update_answers;
   // The answer to its registration.
@@ -87,7 +87,7 @@ class FakePlugin {
   api::SynchronizeRequest inventory;  // all pieces together
   size_t pieces = 0;
   bool synchronized = false;
-  bool shut_down = false;  // the host has said that it ends
+  bool shut_down = false;  // the host has announced its end
   std::optional<Status> lost;
   std::vector<std::string> told;
 
@@ -95,11 +95,11 @@ class FakePlugin {
   using Reply = ttrpc::Server::Reply;
 
   ttrpc::Server::Methods Methods();
-  // Of a method with a function that answers it.
+  // Serves a method by the function that answers it.
   template <typename Request, typename Response>
   ttrpc::Server::Method Serve(const char* name,
                               std::function<StatusOr<Response>(const Request&)>& answer);
-  // Of an event; its request has a pod and maybe a container.
+  // Serves an event; its request has a pod and maybe a container.
   ttrpc::Server::Method ServeEvent(const char* name, api::Event event);
   void Synchronize(const std::string& payload, const Reply& reply);
   void SendLongAnswer();
@@ -118,7 +118,7 @@ class FakePlugin {
   std::optional<ttrpc::Server> plugin_;
 };
 
-// A pod and a container, as far as events need them.
+// Builds a request with a pod and a container, as far as events need them.
 template <typename Request>
 Request About(std::string_view pod, std::string_view container) {
   Request request;

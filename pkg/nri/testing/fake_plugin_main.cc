@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin as a host starts it. Prints its variables and open files, answers everything, and ends
-// itself over a container that is called "die".
+// A plugin process that a host starts. Prints its variables and open files, answers everything, and
+// ends itself at a container that is called "die".
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

@@ -12,8 +12,8 @@
 
 namespace resmgr::nri::test {
 
-// A plugin without a connection, that answers as the functions of the test say; one that is not set
-// agrees. `told` has what it was asked, as "10-a Create main".
+// A plugin without a connection, which answers by the test's functions; an unset one agrees. `told`
+// records requests, as "10-a Create main".
 class FunctionPort final : public PluginPort {
  public:
   explicit FunctionPort(std::string name, std::vector<std::string>& told, PluginSettings how = {})

@@ -9,7 +9,7 @@
 
 namespace resmgr::nri {
 
-// A container that is created, from its message.
+// A new container from a given message.
 class GivenContainer final : public PristineContainer {
  public:
   explicit GivenContainer(api::Container container, api::PodSandbox pod = {})

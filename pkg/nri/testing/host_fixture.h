@@ -17,8 +17,8 @@
 
 namespace resmgr::nri::test {
 
-// A host of plugins, with fake ones that are connected over pairs of sockets. `options` count until
-// the first call of `host`.
+// A host of plugins, with fake ones that are connected over pairs of sockets. `options` take effect
+// at the first call of `host`.
 class HostFixture : public testing::Test {
  protected:
   static constexpr std::chrono::milliseconds kPatience{5'000};
@@ -42,7 +42,7 @@ class HostFixture : public testing::Test {
     host().Attach(std::move(pair.ours));
     return std::make_unique<FakePlugin>(loop, std::move(pair.theirs), std::move(plugin));
   }
-  // The same, and waits until the host takes it for ready: listener.ready.back().
+  // The same, and waits until the plugin is ready: listener.ready.back().
   std::unique_ptr<FakePlugin> Ready(FakePluginOptions plugin = {}) {
     const size_t before = listener.told.size();
     const std::string wanted = "ready " + plugin.index + "-" + plugin.name;

@@ -10,7 +10,7 @@
 
 namespace resmgr::nri {
 
-// A message from protobuf's text form; a text that cannot be read fails the test.
+// Parses protobuf's text form; a malformed text fails the test.
 template <typename Message>
 Message Make(std::string_view text) {
   Message message;
@@ -18,7 +18,7 @@ Message Make(std::string_view text) {
   return message;
 }
 
-// The message of the text, no field more or less.
+// Matches a message that equals the text exactly.
 MATCHER_P(Is, text, "is " + std::string(text)) {
   using Message = std::decay_t<decltype(arg)>;
   std::string differences;

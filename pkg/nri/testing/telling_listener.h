@@ -10,8 +10,8 @@
 
 namespace resmgr::nri::test {
 
-// Listens to a host of plugins, gives each the same inventory, and tells what happens, as
-// "ready 10-fake".
+// Listens to a host of plugins, gives each the same inventory, and records events, as "ready
+// 10-fake".
 class TellingListener final : public PluginListener {
  public:
   SharedSyncMessages Inventory(PluginPort& plugin) override {
@@ -43,7 +43,7 @@ class TellingListener final : public PluginListener {
 
   api::SynchronizeRequest inventory;
   std::vector<std::string> told;
-  PluginPort* synchronizing = nullptr;  // the one that was given the inventory last
+  PluginPort* synchronizing = nullptr;  // the last one that got the inventory
   std::vector<PluginPort*> ready;
   std::vector<api::UpdateContainersRequest> requests;
   std::vector<Updated> waiting;
