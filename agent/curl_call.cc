@@ -99,7 +99,7 @@ Status CurlCall::PrepareHeaders(const Credential& credential) {
   }
   if (!credential.token.empty()) {
     if (!IsHeaderValue(credential.token)) {
-      return FailedPrecondition("the bearer token has characters that no token has");
+      return FailedPrecondition("the bearer token has invalid characters");
     }
     headers_ = curl_slist_append(headers_, ("Authorization: Bearer " + credential.token).c_str());
   }

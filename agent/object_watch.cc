@@ -87,7 +87,7 @@ Status ObjectWatch::ReadList(const HttpReply& reply) {
   std::string version = list ? TextAt(*list, {"metadata", "resourceVersion"}) : "";
   // Go encodes an empty list as null.
   if (items == nullptr || !(items->is_array() || items->is_null()) || version.empty()) {
-    return Unavailable("the API server's list is not one");
+    return Unavailable("the API server's list is malformed");
   }
   version_ = std::move(version);
   refusals_ = 0;

@@ -113,7 +113,7 @@ Status RunWithoutCommand(int argc, const char* const* argv, std::string_view ver
     out << Render(document, line.help_format());
     return OkStatus();
   }
-  if (!print_version) return InvalidArgument("no command given; -help lists what there is");
+  if (!print_version) return InvalidArgument("no command given; -help lists the commands");
   out << kProgram << ' ' << version << '\n';
   return OkStatus();
 }

@@ -142,7 +142,7 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
             "--cgroup-root. \"\": kubepods.slice or kubepods.",
             "", [&flags](std::string_view cgroup) -> Status {
               if (fmt::format("/{}/", cgroup).find("/../") != std::string::npos) {
-                return InvalidArgument("\"{}\" can be no cgroup", Printable(cgroup));
+                return InvalidArgument("\"{}\" is not a valid cgroup", Printable(cgroup));
               }
               flags.pods_cgroup = cgroup;
               return OkStatus();

@@ -334,7 +334,7 @@ TEST_F(FlagsFileTest, AHookDirectoryIsForTheRelayAndDocker) {
   EXPECT_EQ(off->config.hooks.directory, "");
   EXPECT_EQ(off->config.hooks.skip_value, "off");
   EXPECT_EQ(Error({"-hook-dir", "hooks"}),
-            "-hook-dir: \"hooks\" is no absolute path and not \"disabled\"");
+            "-hook-dir: \"hooks\" is neither an absolute path nor \"disabled\"");
 }
 
 TEST(FlagsTest, AddressesAndDirectoriesAreCheckedAtOnce) {
@@ -414,8 +414,7 @@ TEST_F(FlagsFileTest, MistakesInFilesAreOneLineWithFileAndLine) {
   EXPECT_EQ(Error({"-config", options}),
             options + ":2: unknown option relay-sock; did you mean relay-socket?");
   const std::string twice = Write("policy null\ndump a\ndump b\npolicy static\n");
-  EXPECT_EQ(Error({"-config", twice}),
-            twice + ":4: policy: stands here twice, first at " + twice + ":1");
+  EXPECT_EQ(Error({"-config", twice}), twice + ":4: policy: given twice, first at " + twice + ":1");
   const std::string tab = Write("policy:\n\tActive: static\n");
   EXPECT_EQ(Error({"-config", tab}), tab + ":2: illegal map value; tabs do not indent in YAML");
   const std::string nested = Write("\nconfig /x\n");
