@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::string_view kNoAudits = "disabled";
-// An audit asks the runtime for the status of each container.
+// Not shorter, since an audit asks the runtime for the status of each container.
 constexpr milliseconds kShortestInterval = std::chrono::seconds(1);
 constexpr milliseconds kLongestInterval = std::chrono::hours(24);
 

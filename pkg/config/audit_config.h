@@ -8,11 +8,11 @@
 
 namespace resmgr {
 
-// The comparison of what containers really have with what was decided (pkg/audit).
+// Configures the comparison of containers' real resources with the decided ones (pkg/audit).
 struct AuditConfig {
-  // From one audit to the next; 0: only when it is asked for.
+  // Time from one audit to the next; 0: only on request.
   std::chrono::milliseconds interval = std::chrono::minutes(1);
-  // Whether a periodic audit sends what was decided again to a container that has drifted.
+  // Whether a periodic audit sends the decided values again to a container that differs.
   bool repair = false;
 
   friend bool operator==(const AuditConfig&, const AuditConfig&) = default;
@@ -20,7 +20,7 @@ struct AuditConfig {
 
 // Reads the module `audit`.
 void ReadAudit(MapReader& audit, AuditConfig& config);
-// The same, for printing: with every option.
+// The configuration for printing, with every option.
 ConfigNode AuditNode(const AuditConfig& config);
 
 }  // namespace resmgr

@@ -46,7 +46,7 @@ CommandDocument Sample() {
   return document;
 }
 
-// What bash offers for the words of a command line, the last of which is being typed.
+// The words that bash offers for the last, partial word of a command line.
 std::vector<std::string> Completed(const std::string& words) {
   const std::string file = ::testing::TempDir() + "/completion.bash";
   std::ofstream(file) << BashCompletion(Sample()) << "COMP_WORDS=(" << words
@@ -83,7 +83,7 @@ TEST(CommandDocumentTest, ManPageEscapesWhatTroffWouldTake) {
   EXPECT_THAT(page, HasSubstr(".TP\n\\fB\\-config\\fR \\fIFILE\\fR\nWhere [it] is: here.\n"));
   EXPECT_THAT(page, HasSubstr(".SS \"config show|set FILE\"\n"));
   EXPECT_THAT(page, HasSubstr(".SH \"EXIT STATUS\"\n0 success\n"));
-  // A flag that all commands have is told once.
+  // A flag that all commands have is described once.
   EXPECT_THAT(page, Not(HasSubstr("Said before")));
 }
 

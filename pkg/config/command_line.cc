@@ -11,7 +11,7 @@ namespace resmgr {
 
 namespace {
 
-// The name in "-name", "--name", "-name=value"; empty when the argument is not a flag.
+// The name in "-name", "--name", "-name=value"; empty if the argument is not a flag.
 std::string_view FlagName(std::string_view argument) {
   if (argument.size() < 2 || argument[0] != '-') return "";
   argument.remove_prefix(argument[1] == '-' ? 2 : 1);
@@ -177,7 +177,7 @@ Status CommandLine::ParseFlag(const std::vector<std::string_view>& arguments, si
       index + 1 == arguments.size()) {
     return Apply("-", name, std::nullopt);
   }
-  // A forgotten value would otherwise swallow the next flag without a word.
+  // Without this check a forgotten value would silently consume the next flag.
   const std::string_view next = arguments[index + 1];
   if (IsFlag(next) && Find(FlagName(next)) != nullptr) {
     if (declaration->bare) return Apply("-", name, std::nullopt);

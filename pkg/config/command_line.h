@@ -25,22 +25,22 @@ namespace resmgr {
 //   RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
 //   if (line.help_requested()) fmt::print("{}", line.Help());
 //
-// Syntax: one or two dashes; `-flag value` or `-flag=value`; a bool is `-flag` or `-flag=false`; of
-// a flag given twice the last one counts, except for lists, which collect; `--` ends the flags; a
-// lone `-` is a value or an argument, never a flag.
+// Syntax: one or two dashes; `-flag value` or `-flag=value`; a bool is `-flag` or `-flag=false`;
+// the last of repeated flags counts, except for lists, which collect; `--` ends the flags; a lone
+// `-` is a value or an argument, never a flag.
 class CommandLine {
  public:
-  // Takes one value; its error message says what is wrong with it, the flag's name is put before.
+  // Takes one value; the flag's name is put before its error message, which describes the problem.
   using Setter = std::function<Status(std::string_view value)>;
 
-  // `summary` stands at the top of the help: what the program is for.
+  // `summary`, the program's purpose, is the beginning of the help.
   CommandLine(std::string_view program, std::string_view summary);
 
-  // Flags declared from here on stand under this title in the help.
+  // Sets the title under which the help shows the flags that are declared next.
   void Group(std::string_view title);
 
-  // Declares a flag. The target must outlive Parse; what it holds at declaration is the default
-  // that the help shows. `value_name` names the value in the help ("FILE").
+  // Declares a flag. The target must outlive Parse; its value at declaration is the default that
+  // the help shows. `value_name` names the value in the help ("FILE").
   void Flag(std::string_view name, std::string_view help, bool* target);
   void Flag(std::string_view name, std::string_view value_name, std::string_view help,
             std::string* target);
@@ -48,41 +48,42 @@ class CommandLine {
             std::optional<std::string>* target);
   void Flag(std::string_view name, std::string_view value_name, std::string_view help,
             int64_t* target);
-  // Repeatable: each occurrence adds one value, unsplit.
+  // A flag that may be repeated: each occurrence adds one value, unsplit.
   void Flag(std::string_view name, std::string_view value_name, std::string_view help,
             std::vector<std::string>* target);
-  // With a parser of its own, which may be called several times. `default_text` is for the help; ""
-  // shows none.
+  // A flag with its own parser, which may be called several times. `default_text` is for the help;
+  // "" shows none.
   void Flag(std::string_view name, std::string_view value_name, std::string_view help,
             std::string_view default_text, Setter setter);
-  // What `-flag` alone sets, where no value is behind it; of a flag that was declared before.
+  // Sets the value of `-flag` without a value, for a flag that was declared before.
   void Bare(std::string_view name, std::string_view value);
-  // One of `choices`.
+  // A flag with one of `choices` as value.
   void Choice(std::string_view name, std::vector<std::string> choices, std::string_view help,
               std::string* target);
 
-  // Accepts arguments that are not flags and collects them, in order, wherever they stand among the
-  // flags. Without this declaration they are errors. `usage` is how the help's first line shows
-  // them ("COMMAND [ARGUMENT…]").
+  // Accepts arguments that are not flags and collects them, in order, wherever they are among the
+  // flags. Without this declaration they are errors. `usage` is their form in the help's first line
+  // ("COMMAND [ARGUMENT…]").
   void Arguments(std::string_view usage, std::vector<std::string>* target);
 
-  // What else there is to know, behind the flags: exit codes, files. `text` as a summary's.
+  // Adds a section behind the flags, for example exit codes or files. `text` has the form of a
+  // summary.
   void Section(std::string_view title, std::string_view text);
 
-  // Reads argv[1] onwards. InvalidArgument names the flag, what is wrong, and the closest known
-  // name where there is one. -help (or -h, or -help=FORMAT) stops the reading without an error.
+  // Reads argv[1] onwards. kInvalidArgument names the flag, the problem, and the closest known
+  // name, if any. -help (or -h, or -help=FORMAT) stops the reading without an error.
   Status Parse(int argc, const char* const* argv);
   bool help_requested() const { return help_requested_; }
 
-  // Sets one flag by its name without dashes, as a line of an options file does; no value is "true"
-  // for a bool and an error for others.
+  // Sets one flag by its name without dashes, as a line of an options file does; a missing value is
+  // "true" for a bool and an error for others.
   Status SetOption(std::string_view name, std::optional<std::string_view> value);
 
-  // Usage, and every flag with its meaning and default, in groups, in the form that -help asked
-  // for; ends with a newline.
+  // Usage, and every flag with its meaning and default, in groups, in the format requested by
+  // -help; ends with a newline.
   std::string Help() const { return Render(Document(), help_format_); }
   HelpFormat help_format() const { return help_format_; }
-  // What the help is made of.
+  // The source of the help.
   CommandDocument Document() const;
 
  private:
@@ -94,7 +95,7 @@ class CommandLine {
 
   void Declare(Declaration declaration);
   const Declaration* Find(std::string_view name) const;
-  // `dash` is "-" or "", how names are written in messages.
+  // `dash` is "-" or "", the prefix of names in messages.
   Status Apply(std::string_view dash, std::string_view name, std::optional<std::string_view> value);
   Status ParseFlag(const std::vector<std::string_view>& arguments, size_t& index);
   Status TakeArgument(std::string_view argument, std::string_view before);

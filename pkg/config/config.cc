@@ -22,13 +22,14 @@ namespace {
 
 void ReadCpuDomain(MapReader& policy, std::string_view key, std::optional<CpuConstraint>& target) {
   policy.Map(key, [&target](MapReader& domains) {
-    // Taken for "not set", an unquoted #LIST, which is a comment in YAML, would reserve nothing.
+    // Treating null as unset would be wrong: an unquoted #LIST, which YAML takes for a comment,
+    // would reserve nothing.
     const ConfigNode* value = domains.Node("CPU");
     if (value != nullptr && value->kind == ConfigNode::Kind::kNull) {
-      domains.Fail(*value, "CPU", "has no value (what begins with # must be in quotes)");
+      domains.Fail(*value, "CPU", "has no value (a value that begins with # must be in quotes)");
       return;
     }
-    // [0, 1, 4-7]: the items are CPUs, where a lone number would be a quantity.
+    // In a list like [0, 1, 4-7] the items are CPUs; a single number would be a quantity.
     const bool is_list = value != nullptr && value->kind == ConfigNode::Kind::kList;
     domains.List("CPU",
                  [&](const std::vector<std::string>& texts, const std::string& origin) -> Status {
@@ -44,7 +45,7 @@ void ReadActive(MapReader& policy, const ConfigChecks& checks, PolicyConfig& con
   const ConfigNode* value = policy.Node("Active");
   if (value == nullptr) return;
   config.active_origin = fmt::format("{}: policy.Active", Where(*value));
-  // People write `Active: null` and mean the policy of that name.
+  // `Active: null` means the policy of that name.
   if (value->kind == ConfigNode::Kind::kNull) {
     config.active = kNullPolicy;
     return;
@@ -62,7 +63,7 @@ void ReadActive(MapReader& policy, const ConfigChecks& checks, PolicyConfig& con
   config.active = OwnPolicyName(value->text);
 }
 
-// Of a policy, under its own name or an alias.
+// Reads the section of a policy, under its own name or an alias.
 void ReadSection(MapReader& policy, std::string_view key, Config& config) {
   const ConfigNode* section = policy.Node(key);
   if (section == nullptr) return;
@@ -108,7 +109,7 @@ void ReadDump(MapReader& dump, const ConfigChecks& checks, Config& config) {
   dump.Text("File", config.dump.file);
 }
 
-// Each line of the log is compared with it.
+// Characters; each log line is compared with the list.
 constexpr size_t kMaxSources = 4096;
 
 void ReadSources(MapReader& logger, std::string_view key, std::string& target) {
@@ -163,7 +164,7 @@ struct ConfigModule {
   void (*read)(MapReader& section, const ConfigChecks& checks, Config& config);
 };
 
-// THE list of what may stand at the top of a configuration, in the order in which it is read.
+// THE list of the modules at the top of a configuration, in the order in which they are read.
 constexpr std::array kModules = {
     ConfigModule{"policy", &ReadPolicy},
     ConfigModule{"dump", &ReadDump},
@@ -176,7 +177,7 @@ constexpr std::array kModules = {
     ConfigModule{"runtimeClasses", &ReadRuntimeClassesModule},
 };
 
-// People give an object that has the configuration in it.
+// Explains a Kubernetes object that has the configuration in it, which is a common mistake.
 Status CheckNoKubeObject(const ConfigNode& document) {
   const auto find = [&document](std::string_view key) {
     const auto at = std::ranges::find(document.entries, key, &ConfigNode::Entry::key);
@@ -189,7 +190,7 @@ Status CheckNoKubeObject(const ConfigNode& document) {
           ? "data, each key of it as a key of the file and its text as YAML below that"
           : "spec";
   return InvalidArgument(
-      "{}: this is a {} of Kubernetes, and no configuration: give what is in its {}",
+      "{}: this is a Kubernetes {}, not a configuration: give the contents of its {}",
       Where(document), Printable(kind->text, 64), part);
 }
 

@@ -25,31 +25,32 @@ inline constexpr std::string_view kNullPolicy = "null";
 
 struct PolicyConfig {
   std::string active{kNullPolicy};
-  std::string active_origin;  // "FILE:LINE: policy.Active" or a flag; empty: not chosen
-  std::optional<CpuConstraint> available_cpus;  // all that the process may use when not set
+  std::string active_origin;  // "FILE:LINE: policy.Active" or a flag; empty: unset
+  std::optional<CpuConstraint> available_cpus;  // unset: all that the process may use
   std::optional<CpuConstraint> reserved_cpus;
-  // For a container that may start only when another one has left its CPUs, and that one does not.
+  // For a container that may start only after another one has left its CPUs, which that one does
+  // not.
   FailurePolicy start_failure = FailurePolicy::kFail;
-  // For a container that has to leave CPUs while the runtime refuses to update it.
+  // For a container that must leave CPUs while the runtime refuses to update it.
   RefusedUpdates refused_updates = RefusedUpdates::kWait;
-  // The sections of single policies as they were written, by the policy's name; each policy reads
-  // its own with a MapReader of path PolicySectionPath(name).
+  // The unparsed sections of single policies, by the policy's name; each policy reads its own with
+  // a MapReader of path PolicySectionPath(name).
   std::map<std::string, ConfigNode, std::less<>> sections;
 };
 
 struct DumpConfig {
-  std::vector<std::string> specs;  // in their order; the syntax is pkg/dump's
+  std::vector<std::string> specs;  // in their order, in pkg/dump's syntax
   std::string file;
 };
 
 struct LoggerConfig {
-  std::string level = "info";   // as ParseLogLevel reads it
-  std::string debug = "none";   // sources with debug messages, as SourceFilter::Parse reads them
-  std::string source = "all";   // sources that are on, likewise
-  std::string format = "text";  // as ParseLogFormat reads it
+  std::string level = "info";   // see ParseLogLevel
+  std::string debug = "none";   // sources with debug messages (SourceFilter::Parse)
+  std::string source = "all";   // sources that are on (SourceFilter::Parse)
+  std::string format = "text";  // see ParseLogFormat
 };
 
-// The whole configuration (DESIGN 7.2), checked as far as that is possible without the machine.
+// The whole configuration (DESIGN 7.2), checked as far as possible without the machine.
 struct Config {
   PolicyConfig policy;
   DumpConfig dump;
@@ -58,44 +59,44 @@ struct Config {
   CpuFilesConfig cpu_files;
   NriHostConfig nri;
   HooksConfig hooks;
-  RuntimesConfig runtimes;  // and runtimeClasses
+  RuntimesConfig runtimes;  // also the module runtimeClasses
 };
 
-// The keys at the top, one per module.
+// The keys at the top of a configuration, one per module.
 std::vector<std::string_view> ConfigModuleNames();
 
 // "policy.NAME".
 std::string PolicySectionPath(std::string_view policy);
 
-// What only modules above this one can tell. A check that is not set accepts everything.
+// Checks that need higher modules. An unset check accepts everything.
 struct ConfigChecks {
-  // Names that Active and the sections below `policy` may have, the null policy included. When
-  // empty, every Active is fine, and there are no sections.
+  // Names that Active and the sections below `policy` may have, the null policy included. If empty,
+  // every Active is accepted, and there are no sections.
   std::vector<std::string> policies;
-  // One rule list of the dump.
+  // Checks one rule list of the dump.
   std::function<Status(std::string_view spec)> dump_spec;
-  // The section of one policy, whether it is the active one or not; read with a MapReader, so that
-  // the message has its place.
+  // Checks the section of one policy, active or not, with a MapReader, so that the message has its
+  // place.
   std::function<Status(std::string_view policy, const ConfigNode& section)> policy_section;
 };
 
-// Reads the YAML form. Keys match without regard to case; unknown keys, wrong types and impossible
-// values are InvalidArgument "SOURCE:LINE: path: ...", all of them, one per line; a key at the top
-// may name its place with dots ("policy.Active: static"). An empty text is the defaults.
+// Reads the YAML form. Keys match without regard to case; unknown keys, wrong types and invalid
+// values are kInvalidArgument "SOURCE:LINE: path: ...", all of them, one per line; a key at the top
+// may name its place with dots ("policy.Active: static"). An empty text yields the defaults.
 StatusOr<Config> ParseConfig(std::string_view text, std::string_view source,
                              const ConfigChecks& checks);
-// The same for a configuration that stands within another text.
+// The same for a configuration within another text.
 StatusOr<Config> ParseConfig(const ConfigNode& document, const ConfigChecks& checks);
 
 // Reads a ConfigMap's data: each key is a module's name and its value the YAML below it; messages
-// say "SOURCE key NAME:LINE: ...". An empty map is the defaults.
+// begin with "SOURCE key NAME:LINE: ...". An empty map yields the defaults.
 StatusOr<Config> ParseConfigMap(const std::map<std::string, std::string>& data,
                                 std::string_view source, const ConfigChecks& checks);
 
-// InvalidArgument, with the closest name, when it is none of the known policies.
+// kInvalidArgument, with the closest name, for an unknown policy.
 Status CheckPolicyName(std::string_view name, const ConfigChecks& checks);
 
-// InvalidArgument when the dump's rules cannot be read.
+// kInvalidArgument if the dump's rules are malformed.
 Status CheckDumpSpec(std::string_view spec, const ConfigChecks& checks);
 
 }  // namespace resmgr

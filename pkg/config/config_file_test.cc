@@ -51,7 +51,7 @@ TEST(ConfigFileTest, NamesThePlaceOfAMistakeInBoth) {
   EXPECT_THAT(Message(ParseFile("policy static\npolcy static\n").status()), StartsWith("f:2: "));
 }
 
-// Repeats what `line` makes of a number until there are so many bytes.
+// Appends `line` of increasing numbers until the text has `bytes` bytes.
 std::string Repeat(const std::function<std::string(int)>& line, size_t bytes,
                    const std::string& head = "") {
   std::string text = head;
@@ -60,7 +60,7 @@ std::string Repeat(const std::function<std::string(int)>& line, size_t bytes,
   return text;
 }
 
-// Ten times the text takes some ten times as long, in each form that was ever found to be slow.
+// Ten times the text takes about ten times as long, for each form that was ever found to be slow.
 TEST(ConfigFileTest, TheTimeIsInProportionToTheText) {
   const std::string filling(60, 'x');
   const std::map<std::string, std::function<std::string(size_t)>> forms = {
@@ -93,7 +93,7 @@ TEST(ConfigFileTest, TheTimeIsInProportionToTheText) {
     for (const size_t bytes : {size_t{10'000}, size_t{100'000}, size_t{1'000'000}}) {
       const std::string text = form(bytes);
       milliseconds[bytes] = 1e9;
-      // The processor time of the best of some: what else the machine does only adds.
+      // The shortest processor time of some runs: other load only adds to it.
       for (int i = 0; i < 3; ++i) {
         const std::clock_t begin = std::clock();
         static_cast<void>(ParseFile(text));

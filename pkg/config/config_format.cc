@@ -16,7 +16,7 @@ std::string_view Unquote(std::string_view key) {
   return quoted ? key.substr(1, key.size() - 2) : key;
 }
 
-// `line` without white space at its ends.
+// `line` has no white space at its ends.
 bool OnlyYamlHas(std::string_view line) {
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos) return false;

@@ -7,14 +7,13 @@ namespace resmgr {
 
 enum class ConfigFormat { kYaml, kOptions };
 
-// Which of the two formats of a configuration file a text (as CheckConfigText returns it) is in.
-// Looked at are its lines with the
-// indentation of the first one, without blank lines and comments. It is YAML when
-//   - the first of them begins with "{", "---" or "%", or
-//   - one is "KEY:" and behind it stands nothing (a block follows), or one of { & ! ~, or
-//   - one is "MODULE.KEY:" with the name of a configuration module;
+// The format of a configuration file's text (as CheckConfigText returns it). Decided by the lines
+// with the indentation of the first one, without blank lines and comments. It is YAML when
+// - the first line begins with "{", "---" or "%", or
+// - a line is "KEY:" followed by nothing (a block follows), or by one of { & ! ~, or
+// - a line is "MODULE.KEY:" with the name of a configuration module;
 // else it holds options, one per line. So `policy: static` alone is an option, and a file with a
-// section is YAML even when a part of it is broken. A text without any such line is kOptions.
+// section is YAML even if a part of it is malformed. A text without such lines is kOptions.
 ConfigFormat DetectConfigFormat(std::string_view text);
 
 }  // namespace resmgr

@@ -10,18 +10,18 @@
 
 namespace resmgr {
 
-// One value of a configuration text, free of the library that read it. A plain value; small copies
-// share nothing but the name of the source.
+// One value of a configuration text, independent of the parsing library. A plain value; copies
+// share only the name of the source.
 struct ConfigNode {
   enum class Kind { kNull, kScalar, kList, kMap };
   struct Entry;
 
   Kind kind = Kind::kNull;
-  std::string text;               // of a scalar; numbers and bools as they were written
-  bool quoted = false;            // a scalar that stood in quotes
-  std::vector<ConfigNode> items;  // of a list
-  std::vector<Entry> entries;     // of a map, in the order of the text; no key stands twice
-  int line = 1;                   // where it begins, counted from 1
+  std::string text;               // for a scalar; numbers and bools as they were written
+  bool quoted = false;            // for a scalar: it was in quotes
+  std::vector<ConfigNode> items;  // for a list
+  std::vector<Entry> entries;     // for a map, in the order of the text; keys are unique
+  int line = 1;                   // first line, counted from 1
   int column = 1;
   std::shared_ptr<const std::string> source;  // file or ConfigMap key, for messages
 };
@@ -32,19 +32,19 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
-// Nodes that no text was read for.
+// Nodes without a source text.
 ConfigNode ScalarNode(std::string_view text);
 ConfigNode ListNode(const std::vector<std::string>& texts);
 ConfigNode MapNode(std::vector<ConfigNode::Entry> entries);
 
-// "FILE:LINE".
+// The place for messages: "FILE:LINE".
 std::string Where(const ConfigNode& node);
 
-// InvalidArgument "FILE:LINE: path: message", the one form of all configuration errors; `path` as
-// in "policy.ReservedResources.CPU", may be empty.
+// kInvalidArgument "FILE:LINE: path: message", the one form of all configuration errors; `path`,
+// for example "policy.ReservedResources.CPU", may be empty.
 Status ErrorAt(const ConfigNode& node, std::string_view path, std::string_view message);
 
-// "a map", ... for messages.
+// A noun for messages: "a map", ...
 std::string_view ToString(ConfigNode::Kind kind);
 
 }  // namespace resmgr

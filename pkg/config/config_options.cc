@@ -12,7 +12,7 @@ namespace resmgr {
 
 namespace {
 
-// The one list: what it says several times adds up.
+// The only option that may be repeated: its values add up.
 constexpr std::string_view kDump = "dump";
 
 CommandLine::Setter SourceSetter(std::optional<std::string>& target) {
@@ -199,8 +199,8 @@ Status ApplyOptionLines(const std::vector<OptionLine>& lines, CommandLine& line,
   for (const OptionLine& option : lines) {
     const auto [first, is_first] = seen.emplace(option.name, option.where);
     if (!is_first && option.name != kDump) {
-      problems.Add(InvalidArgument("{}: {}: stands here twice, first at {}", option.where,
-                                   option.name, first->second));
+      problems.Add(InvalidArgument("{}: {}: given twice, first at {}", option.where, option.name,
+                                   first->second));
       continue;
     }
     options.origin_prefix = fmt::format("{}: ", option.where);

@@ -11,11 +11,11 @@
 
 namespace resmgr {
 
-// The part of the configuration that flags and options files can say too. What is set replaces what
-// a configuration file says, lists included: rules of -dump do not mix with the file's.
+// The part of the configuration that flags and options files can set, too. A set value replaces the
+// one of a configuration file, also a whole list: rules of -dump do not mix with the file's.
 struct ConfigOptions {
   std::optional<std::string> policy;
-  std::string policy_origin;  // of `policy`, as PolicyConfig::active_origin
+  std::string policy_origin;  // of `policy`; see PolicyConfig::active_origin
   std::optional<CpuConstraint> available_cpus;
   std::optional<CpuConstraint> reserved_cpus;
   std::optional<FailurePolicy> start_failure;
@@ -30,15 +30,15 @@ struct ConfigOptions {
   std::optional<std::string> hook_skip_key;
   std::optional<std::string> hook_skip_value;
 
-  // Declares the flags, in groups, with this as their target; it must outlive the parsing.
+  // Declares the flags, in groups, with this object as their target; it must outlive the parsing.
   void DeclareFlags(CommandLine& line, const ConfigChecks& checks);
 
   void ApplyTo(Config& config) const;
-  // What ApplyTo would take away from a configuration that says otherwise than the defaults and
-  // than the flags: by its keys, for a warning. Active is not among them.
+  // The keys, for a warning, whose values ApplyTo would replace although they differ from the
+  // defaults and from the flags. Active is not among them.
   std::vector<std::string> Overridden(const Config& config) const;
 
-  // What stands before an option's name when a message tells where a value came from.
+  // The prefix of an option's name in messages that tell a value's origin.
   std::string origin_prefix = "-";
 
  private:
@@ -48,8 +48,8 @@ struct ConfigOptions {
   void DeclareHookFlags(CommandLine& line);
 };
 
-// Sets the options of a file in a command line, of which `options` declared its part. All errors
-// are returned, each with its place on a line of its own.
+// Sets a file's options in a command line in which `options` has declared its part. Returns all
+// errors, each with its place on a line of its own.
 Status ApplyOptionLines(const std::vector<OptionLine>& lines, CommandLine& line,
                         ConfigOptions& options);
 

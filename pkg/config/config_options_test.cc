@@ -76,8 +76,7 @@ TEST_F(ConfigOptionsTest, ErrorsTellFileLineAndOption) {
             "f:3: policy: there is no policy \"statik\"; did you mean static?");
   EXPECT_EQ(Message(Apply("reserved-resources 1")),
             "f:1: reserved-resources: \"1\" is not DOMAIN=VALUE; write CPU=1");
-  EXPECT_EQ(Message(Apply("policy null\npolicy null\n")),
-            "f:2: policy: stands here twice, first at f:1");
+  EXPECT_EQ(Message(Apply("policy null\npolicy null\n")), "f:2: policy: given twice, first at f:1");
   EXPECT_EQ(Message(Apply("dump a\nstart-failure-policy: perhaps\n")),
             "f:2: start-failure-policy: \"perhaps\" is not one of fail, ignore");
   EXPECT_EQ(Message(Apply("polcy null")), "f:1: unknown option polcy; did you mean policy?");

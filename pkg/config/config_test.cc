@@ -14,11 +14,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Stands for what the policies and the dump would check.
+// Replaces the checks of the policies and of the dump.
 ConfigChecks Checks() {
   return {.policies = {"null", "static", "static-plus"},
           .dump_spec = [](std::string_view spec) -> Status {
-            return spec == "bad" ? InvalidArgument("\"bad\" is no rule") : OkStatus();
+            return spec == "bad" ? InvalidArgument("\"bad\" is not a rule") : OkStatus();
           },
           .policy_section = [](std::string_view policy, const ConfigNode& section) -> Status {
             MapReader reader(section, PolicySectionPath(policy));
@@ -164,13 +164,12 @@ TEST(ConfigTest, ObjectsOfKubernetesAreErrorsThatNameTheirPart) {
   EXPECT_EQ(
       ParseError("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cri-resmgr-config.default}\n"
                  "data:\n  policy: |\n    Active: static\n"),
-      "cri.yaml:1: this is a ConfigMap of Kubernetes, and no configuration: give what is in "
+      "cri.yaml:1: this is a Kubernetes ConfigMap, not a configuration: give the contents of "
       "its data, each key of it as a key of the file and its text as YAML below that");
-  EXPECT_EQ(
-      ParseError("kind: BalloonsPolicy\napiVersion: config.nri/v1alpha1\n"
-                 "metadata: {name: default}\nspec: {reservedResources: {cpu: 750m}}\n"),
-      "cri.yaml:1: this is a BalloonsPolicy of Kubernetes, and no configuration: give what is "
-      "in its spec");
+  EXPECT_EQ(ParseError("kind: BalloonsPolicy\napiVersion: config.nri/v1alpha1\n"
+                       "metadata: {name: default}\nspec: {reservedResources: {cpu: 750m}}\n"),
+            "cri.yaml:1: this is a Kubernetes BalloonsPolicy, not a configuration: give the "
+            "contents of its spec");
   EXPECT_THAT(ParseError("kind: ConfigMap\n"), HasSubstr("kind: unknown key"))
       << "no object without its version";
 }
@@ -203,7 +202,8 @@ TEST(ConfigTest, WrongTypesAndImpossibleValuesNameTheirPlace) {
             "cri.yaml:2: policy.StartFailurePolicy: must be a single value, not a list");
   EXPECT_EQ(ParseError("policy: {static: {PinCPU: perhaps}}"),
             "cri.yaml:1: policy.static.PinCPU: \"perhaps\" is not true or false");
-  EXPECT_EQ(ParseError("dump: {Config: [x, bad]}"), "cri.yaml:1: dump.Config: \"bad\" is no rule");
+  EXPECT_EQ(ParseError("dump: {Config: [x, bad]}"),
+            "cri.yaml:1: dump.Config: \"bad\" is not a rule");
   EXPECT_THAT(ParseError("logger:\n  Level: loud\n"), HasSubstr("cri.yaml:2: logger.Level: "));
   EXPECT_THAT(ParseError("logger:\n  Format: xml\n"), HasSubstr("cri.yaml:2: logger.Format: "));
   EXPECT_THAT(ParseError("logger:\n  Debug: 'a:b:c'\n"), HasSubstr("cri.yaml:2: logger.Debug: "));
@@ -211,8 +211,8 @@ TEST(ConfigTest, WrongTypesAndImpossibleValuesNameTheirPlace) {
 
 TEST(ConfigTest, ACpuListThatBecameACommentIsNotTakenForNothing) {
   EXPECT_EQ(ParseError("policy:\n  ReservedResources:\n    CPU: #0-3\n"),
-            "cri.yaml:3: policy.ReservedResources.CPU: has no value (what begins with # must be in "
-            "quotes)");
+            "cri.yaml:3: policy.ReservedResources.CPU: has no value (a value that begins with # "
+            "must be in quotes)");
 }
 
 TEST(ConfigTest, AConfigMapsMistakeNamesItsKeyAndLine) {

@@ -11,7 +11,7 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool IsText(char c) {
   const auto byte = static_cast<unsigned char>(c);
-  // 0xfe and 0xff stand in no UTF-8 text, but begin texts in UTF-16.
+  // The bytes 0xfe and 0xff are invalid in UTF-8, but begin texts in UTF-16.
   return c == '\t' || c == '\n' || c == '\r' || (byte >= 0x20 && byte != 0x7f && byte < 0xfe);
 }
 
@@ -25,7 +25,7 @@ StatusOr<std::string_view> CheckConfigText(std::string_view text, std::string_vi
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const auto bad = std::find_if_not(text.begin(), text.end(), IsText);
   if (bad != text.end()) {
-    return InvalidArgument("{}:{}: byte 0x{:02x} does not belong into a text", source,
+    return InvalidArgument("{}:{}: byte 0x{:02x} is not allowed in a text", source,
                            std::count(text.begin(), bad, '\n') + 1,
                            static_cast<unsigned char>(*bad));
   }

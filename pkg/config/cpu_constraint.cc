@@ -106,7 +106,7 @@ StatusOr<CpuConstraint> ParseResourcesFlag(std::string_view text, std::string_vi
       return InvalidArgument("the resource \"{}\" is not known; only CPU is",
                              Printable(domain, 64));
     }
-    if (cpu) return InvalidArgument("CPU stands here twice");
+    if (cpu) return InvalidArgument("duplicate key CPU");
     cpu = piece.substr(equals + 1);
   }
   return ParseCpuConstraint(*cpu, origin);

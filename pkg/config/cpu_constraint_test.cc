@@ -85,7 +85,7 @@ TEST(ResourcesFlagTest, RefusesOtherDomainsAndNone) {
             "\"CPU\" is not DOMAIN=VALUE; write CPU=VALUE");
   EXPECT_EQ(ConstraintError(ParseResourcesFlag("CPU=1,Memory=1G", "")),
             "the resource \"Memory\" is not known; only CPU is");
-  EXPECT_EQ(ConstraintError(ParseResourcesFlag("CPU=1,CPU=2", "")), "CPU stands here twice");
+  EXPECT_EQ(ConstraintError(ParseResourcesFlag("CPU=1,CPU=2", "")), "duplicate key CPU");
   EXPECT_FALSE(ParseResourcesFlag("", "").ok());
   EXPECT_FALSE(ParseResourcesFlag("=1", "").ok());
   EXPECT_FALSE(ParseResourcesFlag("CPU=", "").ok());

@@ -20,7 +20,7 @@ constexpr std::array<std::pair<std::string_view, Containers>, 3> kContainers = {
     {"all", Containers::kAll},
 }};
 
-// That of a Linux path, with room for the file's name.
+// Bytes; the limit of a Linux path, with room for the file's name.
 constexpr size_t kLongestPath = 4000;
 
 bool IsBelow(std::string_view path, std::string_view directory) {

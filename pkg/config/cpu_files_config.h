@@ -10,14 +10,14 @@
 
 namespace resmgr {
 
-// The files that tell containers their CPUs (pkg/cpufile).
+// Configures the files that tell containers their CPUs (pkg/cpufile).
 struct CpuFilesConfig {
-  // Which containers get one when they are created: none; those whose annotation says so; all but
-  // those whose annotation says no.
+  // The containers that get a file when they are created: none; those with an annotation that says
+  // yes; all except those with an annotation that says no.
   enum class Containers { kNone, kAnnotated, kAll };
 
   Containers containers = Containers::kNone;
-  // The directory in the container where it is.
+  // The file's directory in the container.
   std::string mount_path = "/run/cri-resmgr";
 
   friend bool operator==(const CpuFilesConfig&, const CpuFilesConfig&) = default;
@@ -25,11 +25,11 @@ struct CpuFilesConfig {
 
 // Reads the module `cpuFiles`.
 void ReadCpuFiles(MapReader& files, CpuFilesConfig& config);
-// The same, for printing: with every option.
+// The configuration for printing, with every option.
 ConfigNode CpuFilesNode(const CpuFilesConfig& config);
 
-// InvalidArgument: not an absolute path without ".", ".." and empty names, one that a list of
-// Docker's mounts cannot hold, "/", or in a file system of the kernel's (/dev, /proc, /sys).
+// kInvalidArgument: not an absolute path without ".", ".." and empty names, one that a list of
+// Docker's mounts cannot hold, "/", or in a kernel file system (/dev, /proc, /sys).
 Status CheckMountPath(std::string_view path);
 
 }  // namespace resmgr

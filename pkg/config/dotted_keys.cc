@@ -15,22 +15,22 @@ namespace resmgr {
 
 namespace {
 
-// More names than any place has; keeps the tree within the depth that its readers expect.
+// More names than any key has; keeps the tree within the depth that its readers expect.
 constexpr size_t kMaxNames = 16;
-// Maps that dotted keys bring along: a few bytes of text are enough for one.
+// Limit of maps made by dotted keys: a few bytes of text are enough for one.
 constexpr size_t kMaxMade = 20'000;
 
-// An entry of the tree that is built. One below which something is put has its members apart, and
-// an index of them, since there can be many.
+// An entry of the tree under construction. If members are added below it, they are kept apart, with
+// an index, since there may be many.
 struct Place {
   explicit Place(ConfigNode::Entry own) : entry(std::move(own)) {}
 
   ConfigNode::Entry entry;
   bool opened = false;
   std::vector<std::unique_ptr<Place>> members{};
-  std::unordered_map<std::string, Place*> index{};  // by their names in lower case
+  std::unordered_map<std::string, Place*> index{};  // by names in lower case
 
-  // False when it is no map.
+  // False if the value is not a map.
   bool Open() {
     ConfigNode& value = entry.value;
     if (opened) return true;
@@ -43,7 +43,7 @@ struct Place {
     return true;
   }
 
-  // Of two that differ in case alone the first is found; its reader refuses the second.
+  // If two keys differ only in case the first is found; the reader refuses the second.
   Place& Add(ConfigNode::Entry member) {
     members.push_back(std::make_unique<Place>(std::move(member)));
     index.emplace(ToLower(members.back()->entry.key), members.back().get());
@@ -84,7 +84,7 @@ class Expansion {
         if (++made_ > kMaxMade) return ErrorAt(at, key, "too many values");
         next = &map->Add({.key = std::string(names[i]), .line = entry.line, .value = at});
       }
-      if (!next->Open()) return ErrorAt(at, key, "lies below a value that is not a map");
+      if (!next->Open()) return ErrorAt(at, key, "is below a value that is not a map");
       map = next;
     }
     if (map->Find(names.back()) != nullptr) return ErrorAt(at, key, "has two values");

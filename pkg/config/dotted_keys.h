@@ -6,11 +6,11 @@
 
 namespace resmgr {
 
-// The tree with every key of the root that has dots taken apart: {"policy.Active": x} becomes
-// {"policy": {"Active": x}}, joined with a "policy" that stands there already. Names match without
-// regard to case. A problem is a key whose place has a value already, or lies below something that
-// is no map, or that is one too many: they may make 20,000 maps. Such a key is left out. A root
-// that is no map stays as it is. Takes time in proportion to the tree.
+// Splits every key of the root that has dots: {"policy.Active": x} becomes {"policy": {"Active":
+// x}}, merged with an existing "policy". Names match without regard to case. A key is left out and
+// reported as a problem if its place has a value already, if it is below something that is not a
+// map, or if more than 20,000 maps would be made. A root that is not a map is returned unchanged.
+// Takes time in proportion to the tree.
 ConfigNode ExpandDottedKeys(ConfigNode root, Problems& problems);
 
 }  // namespace resmgr

@@ -70,7 +70,7 @@ TEST(DottedKeysTest, TheMapsThatTheyMakeAreBounded) {
 TEST(DottedKeysTest, ContradictionsAreErrors) {
   EXPECT_EQ(Message(Expand("a: {b: 1}\na.b: 2\n").status()), "f:2: a.b: has two values");
   EXPECT_EQ(Message(Expand("a: 1\na.b: 2\n").status()),
-            "f:2: a.b: lies below a value that is not a map");
+            "f:2: a.b: is below a value that is not a map");
   EXPECT_EQ(Message(Expand("a.: 2\n").status()), "f:1: a.: unknown key");
   EXPECT_THAT(std::string(Message(Expand(std::string(2000, '.') + "a: 2").status())),
               HasSubstr("f:1: "));

@@ -23,16 +23,16 @@ constexpr milliseconds kLongestWait = std::chrono::minutes(2);
 StatusOr<std::string> HookDirectoryOf(std::string_view text) {
   if (text.empty() || text == kNoDirectory) return std::string();
   if (text.front() != '/') {
-    return InvalidArgument("\"{}\" is no absolute path and not \"{}\"", Printable(text),
+    return InvalidArgument("\"{}\" is neither an absolute path nor \"{}\"", Printable(text),
                            kNoDirectory);
   }
   return std::string(text);
 }
 
 StatusOr<std::string> HookSkipKeyOf(std::string_view text) {
-  // One that no pod can have would never match.
+  // A key that no pod can have would never match.
   if (!text.empty() && !IsLabelKey(text)) {
-    return InvalidArgument("\"{}\" is no key of a label", Printable(text, 64));
+    return InvalidArgument("\"{}\" is not a valid label key", Printable(text, 64));
   }
   return std::string(text);
 }
@@ -52,7 +52,7 @@ void ReadHooks(MapReader& hooks, HooksConfig& config) {
 }
 
 ConfigNode HooksNode(const HooksConfig& config) {
-  // A value that looks like a boolean stays a text.
+  // Quoted, so that a value that looks like a boolean stays a text.
   ConfigNode skip_value = ScalarNode(config.skip_value);
   skip_value.quoted = true;
   return MapNode(

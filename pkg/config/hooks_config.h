@@ -11,15 +11,15 @@
 
 namespace resmgr {
 
-// Koordinator hook servers, which are asked about pods and containers.
+// Configures the use of Koordinator hook servers, which are asked about pods and containers.
 struct HooksConfig {
-  std::string directory{};                   // with a file for each server; "": none are asked
-  std::chrono::milliseconds timeout{2'000};  // for one answer, where a server's file has none
+  std::string directory{};                   // directory with a file for each server; "": none
+  std::chrono::milliseconds timeout{2'000};  // of one answer, unless a server's file has one
   // Servers are not asked about a pod with this label and value: a hook server that runs in a pod
-  // would have to answer for its own start. "": about every pod.
+  // would otherwise be asked about its own start. "": about every pod.
   std::string skip_key = "runtimeproxy.koordinator.sh/skip-hookserver";
   std::string skip_value = "true";
-  // A configuration said something of hook servers, if only {}: this is not compared.
+  // The configuration has the module `hooks`, even if it is {}. Ignored by comparisons.
   bool stated = false;
 
   friend bool operator==(const HooksConfig& a, const HooksConfig& b) {
@@ -30,12 +30,12 @@ struct HooksConfig {
 
 // Reads the module `hooks`.
 void ReadHooks(MapReader& hooks, HooksConfig& config);
-// The same, for printing: with every option.
+// The configuration for printing, with every option.
 ConfigNode HooksNode(const HooksConfig& config);
 
-// "disabled" is none, "". InvalidArgument: the path is not absolute.
+// "disabled" yields "". kInvalidArgument: the path is not absolute.
 StatusOr<std::string> HookDirectoryOf(std::string_view text);
-// "" is none. InvalidArgument: no label can have this key.
+// "" means no key. kInvalidArgument: not a valid label key.
 StatusOr<std::string> HookSkipKeyOf(std::string_view text);
 
 }  // namespace resmgr

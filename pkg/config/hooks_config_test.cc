@@ -45,12 +45,13 @@ TEST_F(HooksConfigTest, MistakesHaveTheirPlace) {
   EXPECT_EQ(Error("hooks:\n  Directry: /x"),
             "f:2: hooks.Directry: unknown key; did you mean Directory?");
   EXPECT_EQ(Error("hooks: {Directory: hookserver.d}"),
-            "f:1: hooks.Directory: \"hookserver.d\" is no absolute path and not \"disabled\"");
+            "f:1: hooks.Directory: \"hookserver.d\" is neither an absolute path nor \"disabled\"");
   EXPECT_EQ(Error("hooks: {Timeout: 2}"),
             "f:1: hooks.Timeout: \"2\" is not a time from 1ms to 2m, as in 1m30s");
   EXPECT_EQ(Error("hooks: {Timeout: 0ms}"),
             "f:1: hooks.Timeout: \"0ms\" is not a time from 1ms to 2m, as in 1m30s");
-  EXPECT_EQ(Error("hooks: {SkipKey: a/b/c}"), "f:1: hooks.SkipKey: \"a/b/c\" is no key of a label");
+  EXPECT_EQ(Error("hooks: {SkipKey: a/b/c}"),
+            "f:1: hooks.SkipKey: \"a/b/c\" is not a valid label key");
   EXPECT_EQ(Error("hooks: {SkipKey: [a]}"),
             "f:1: hooks.SkipKey: must be a single value, not a list");
 }

@@ -21,7 +21,7 @@ std::string Upper(std::string_view text) {
   return upper;
 }
 
-// As troff prints it: a hyphen that may be copied to a shell, and no line that is a request.
+// Escaped for troff: hyphens can be copied to a shell, and no line becomes a request.
 std::string Escaped(std::string_view text) {
   std::string escaped;
   if (text.starts_with('.') || text.starts_with('\'')) escaped += "\\&";
@@ -37,7 +37,7 @@ std::string Escaped(std::string_view text) {
   return escaped;
 }
 
-// Inside the quotes of a request's argument.
+// Escaped for the quotes of a request's argument.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : Escaped(text)) {
@@ -50,7 +50,7 @@ std::string Quoted(std::string_view text) {
   return quoted + '"';
 }
 
-// Empty lines divide paragraphs, indented lines are shown as they stand.
+// Appends paragraphs, which are separated by empty lines; indented lines are shown unchanged.
 void AppendText(std::string_view text, std::string& page) {
   bool verbatim = false;
   bool paragraph = false;
@@ -112,7 +112,7 @@ void AppendCommands(const CommandDocument& document, std::string& page) {
   }
 }
 
-// Its first sentence, for lists of pages.
+// The first sentence of the summary, for lists of pages.
 std::string_view Title(std::string_view summary) {
   for (size_t at = 0; at < summary.size(); ++at) {
     const bool end = at + 1 == summary.size() || summary[at + 1] == '\n' || summary[at + 1] == ' ';

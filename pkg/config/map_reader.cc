@@ -43,7 +43,7 @@ const ConfigNode* MapReader::Node(std::string_view key) {
     if (found == nullptr) {
       found = &entry.value;
     } else if (first) {
-      Fail(entry.value, key, "stands here twice");
+      Fail(entry.value, key, "is given twice");
     }
   }
   return found;
@@ -157,7 +157,7 @@ void MapReader::List(std::string_view key, const ListParser& parse) {
 void MapReader::Map(std::string_view key, const std::function<void(MapReader&)>& read) {
   static const ConfigNode kNothing;
   const ConfigNode* value = Find(key, ConfigNode::Kind::kMap);
-  // What is not there has no mistakes, but options.
+  // An absent map has no mistakes, but `complete` needs its options.
   if (value == nullptr && complete_ == nullptr) return;
   ConfigNode complete;
   MapReader reader(value == nullptr ? kNothing : *value, PathOf(key),
@@ -205,7 +205,7 @@ void MapReader::EachText(
 
 Status MapReader::Finish() {
   const std::vector<std::string_view> known(known_.begin(), known_.end());
-  // A value that is no map has no keys.
+  // Only a map has keys.
   for (const ConfigNode::Entry& entry : node_.entries) {
     const bool found = std::any_of(known.begin(), known.end(), [&entry](std::string_view key) {
       return EqualsIgnoreCase(key, entry.key);
@@ -214,7 +214,7 @@ Status MapReader::Finish() {
     ConfigNode place;
     place.line = entry.line;
     place.source = entry.value.source;
-    // The hint is expensive, so it is made only for problems that are reported.
+    // The hint is expensive, so it is computed only for problems that are reported.
     const bool told = problems_.open();
     std::string hint = told ? DidYouMean(entry.key, known) : "";
     if (hint.empty()) hint = fmt::format("; known here: {}", fmt::join(known, ", "));

@@ -146,7 +146,7 @@ TEST(MapReaderTest, ImpossibleValuesSayWhatIsPossible) {
 }
 
 TEST(MapReaderTest, TheSameKeyInAnotherCaseIsTwice) {
-  EXPECT_EQ(ValuesError("Flag: yes\nflag: no\n"), "f:2: top.Flag: stands here twice");
+  EXPECT_EQ(ValuesError("Flag: yes\nflag: no\n"), "f:2: top.Flag: is given twice");
 }
 
 TEST(MapReaderTest, AllErrorsAreTold) {

@@ -50,7 +50,7 @@ bool IsPluginName(std::string_view name) {
 void ReadPlugins(MapReader& host, NriHostConfig& config) {
   host.Each("Plugins", [&config](std::string_view name, MapReader& plugin) -> Status {
     if (!IsPluginName(name)) {
-      return InvalidArgument("\"{}\" is no plugin's index and name, as in 10-logger",
+      return InvalidArgument("\"{}\" is not a plugin's index and name, such as 10-logger",
                              Printable(name, 64));
     }
     NriPluginConfig& settings = config.plugins[std::string(name)];

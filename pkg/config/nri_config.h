@@ -15,7 +15,7 @@
 
 namespace resmgr {
 
-// How one NRI plugin is treated. What is not set is as for plugins without an entry of their own.
+// Settings of one NRI plugin. Unset ones are those of plugins without an entry.
 struct NriPluginConfig {
   FailurePolicy failure = FailurePolicy::kIgnore;
   std::optional<std::chrono::milliseconds> request_timeout{};
@@ -25,7 +25,7 @@ struct NriPluginConfig {
   friend bool operator==(const NriPluginConfig&, const NriPluginConfig&) = default;
 };
 
-// What no plugin may change (the default validator of NRI 0.10 and its names).
+// Changes that no plugin may make (the default validator of NRI 0.10 and its names).
 struct NriValidatorConfig {
   bool reject_oci_hooks = false;
   bool reject_runtime_default_seccomp = false;
@@ -33,26 +33,26 @@ struct NriValidatorConfig {
   bool reject_custom_seccomp = false;
   bool reject_namespaces = false;
   bool reject_sysctls = false;
-  // A pod whose annotation of this name is "true" may go without required plugins. "": none.
+  // A pod with this annotation set to "true" may be created without required plugins. "": none.
   std::string tolerate_missing_annotation{};
 
   friend bool operator==(const NriValidatorConfig&, const NriValidatorConfig&) = default;
 };
 
-// How NRI plugins are served.
+// Configures the host of NRI plugins.
 struct NriHostConfig {
-  std::string socket{};                                   // ""; no plugins are served
-  std::string plugin_path = "/opt/nri/plugins";           // "": none are launched
-  std::string plugin_config_path = "/etc/nri/conf.d";     // "": they are configured with nothing
-  bool external_plugins = true;                           // plugins may connect to the socket
-  std::chrono::milliseconds registration_timeout{5'000};  // from the connection on
-  std::chrono::milliseconds request_timeout{2'000};       // for the answer to one event
-  std::chrono::milliseconds sync_timeout{30'000};         // for the list of what runs
-  std::chrono::milliseconds call_timeout{20'000};         // all plugins together, for one CRI call
-  int64_t strikes = 3;  // late answers in a row that end a plugin; 0: none do
+  std::string socket{};                                // "": plugins are not served
+  std::string plugin_path = "/opt/nri/plugins";        // "": plugins are not launched
+  std::string plugin_config_path = "/etc/nri/conf.d";  // "": launched plugins have no configuration
+  bool external_plugins = true;                        // whether plugins may connect to the socket
+  std::chrono::milliseconds registration_timeout{5'000};  // since the connection
+  std::chrono::milliseconds request_timeout{2'000};       // of the answer to one event
+  std::chrono::milliseconds sync_timeout{30'000};         // of sending all pods and containers
+  std::chrono::milliseconds call_timeout{20'000};  // for all plugins together, in one CRI call
+  int64_t strikes = 3;  // late answers in a row that disconnect a plugin; 0: no limit
   NriValidatorConfig validator{};
-  // What follows where a plugin wants what the CRI cannot express, by NRI's name of the field; of
-  // others as by default. The names are checked where they are known (pkg/nri/host/host_config.h).
+  // The policies for changes that the CRI cannot express, by NRI's name of the field; other fields
+  // have the defaults. The names are checked in pkg/nri/host/host_config.h.
   std::map<std::string, FailurePolicy, std::less<>> unsupported{};
   std::map<std::string, NriPluginConfig, std::less<>> plugins{};  // by "10-logger"
 
@@ -61,10 +61,10 @@ struct NriHostConfig {
 
 // Reads the module `nri`.
 void ReadNri(MapReader& nri, NriHostConfig& host);
-// The same, for printing: with every option.
+// The configuration for printing, with every option.
 ConfigNode NriNode(const NriHostConfig& host);
 
-// A path or socket as people write it: "disabled" is none, "", and "unix://" before it is left out.
+// A path or socket without a leading "unix://"; "disabled" yields "".
 std::string_view PathOrNone(std::string_view text);
 
 }  // namespace resmgr

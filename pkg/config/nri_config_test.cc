@@ -108,7 +108,7 @@ TEST(NriConfigTest, PluginsHaveAnIndexAndAName) {
   for (const std::string_view name :
        {"logger", "1-logger", "100-logger", "10-", "10-a/b", "10-\u00e9", "a0-logger"}) {
     EXPECT_EQ(Error(fmt::format("nri: {{Host: {{Plugins: {{\"{}\": {{}}}}}}}}", name)),
-              fmt::format("f:1: nri.Host.Plugins: \"{}\" is no plugin's index and name, as in "
+              fmt::format("f:1: nri.Host.Plugins: \"{}\" is not a plugin's index and name, such as "
                           "10-logger",
                           Printable(name)));
   }

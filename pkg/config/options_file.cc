@@ -30,19 +30,19 @@ StatusOr<std::string> QuotedValue(std::string_view text) {
   if (end == std::string_view::npos) return InvalidArgument("the quote {} is not closed", text[0]);
   const std::string_view behind = Trim(text.substr(end + 1));
   if (!behind.empty() && behind[0] != '#') {
-    return InvalidArgument("\"{}\" stands behind the closing quote", Printable(behind, 64));
+    return InvalidArgument("\"{}\" follows the closing quote", Printable(behind, 64));
   }
   return std::string(text.substr(1, end - 1));
 }
 
-// A line that holds more than white space and comment.
+// Parses a line that has more than white space and comment.
 Status ParseLine(std::string_view line, OptionLine& option) {
   const auto name_end = std::find_if_not(line.begin(), line.end(), IsNameLetter);
   const auto name_size = static_cast<size_t>(name_end - line.begin());
   option.name = line.substr(0, name_size);
   if (option.name.starts_with('-')) {
     return InvalidArgument(
-        "options stand here without dashes: write {}",
+        "options have no dashes here: write {}",
         Printable(line.substr(std::min(line.find_first_not_of('-'), line.size())), 64));
   }
   std::string_view rest = line.substr(name_size);

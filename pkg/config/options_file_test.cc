@@ -60,12 +60,12 @@ TEST(OptionsFileTest, SkipsEmptyLinesAndCommentsAndCountsThem) {
 
 TEST(OptionsFileTest, OtherLinesAreErrorsWithTheirPlace) {
   EXPECT_EQ(LinesError("policy null\n--dump x\n"),
-            "f:2: options stand here without dashes: write dump x");
+            "f:2: options have no dashes here: write dump x");
   EXPECT_EQ(LinesError("{a}"), "f:1: \"{a}\" is not an option with its value");
   EXPECT_EQ(LinesError("= a"), "f:1: \"= a\" is not an option with its value");
   EXPECT_EQ(LinesError("pol{icy x"), "f:1: \"pol{icy x\" is not an option with its value");
   EXPECT_EQ(LinesError("dump 'a"), "f:1: the quote ' is not closed");
-  EXPECT_EQ(LinesError("dump 'a' b"), "f:1: \"b\" stands behind the closing quote");
+  EXPECT_EQ(LinesError("dump 'a' b"), "f:1: \"b\" follows the closing quote");
   EXPECT_THAT(LinesError(std::string_view("dump \0", 6)), HasSubstr("f:1: byte 0x00"));
 }
 

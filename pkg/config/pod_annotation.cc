@@ -10,7 +10,7 @@
 namespace resmgr {
 namespace {
 
-// Nothing in it means anything to YAML.
+// Whether the text has no characters with a meaning in YAML.
 bool IsPlainWord(std::string_view text) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   if (text.empty() || !is_letter(text.front()) || EqualsIgnoreCase(text, "null")) return false;
@@ -20,7 +20,7 @@ bool IsPlainWord(std::string_view text) {
 }
 
 StatusOr<ConfigNode> Parse(std::string_view text, std::string_view key) {
-  // Most are single words, for which nothing large is needed.
+  // Most values are single words, which need no YAML parser.
   if (!ParseBool(text) && !IsPlainWord(text)) return ParseYaml(text, key);
   ConfigNode scalar;
   scalar.kind = ConfigNode::Kind::kScalar;
@@ -52,7 +52,7 @@ std::optional<bool> ReadBoolAnnotation(const StringMap& annotations, std::string
                                        std::string_view container_name) {
   const auto found = FindAnnotation(annotations, key, container_name);
   if (!found) return std::nullopt;
-  // Policies ask on every decision, so only a map takes a YAML reader.
+  // Policies ask on every decision, so only a map is parsed as YAML.
   if (const auto plain = ParseBool(found->value); plain || !found->old_form) return plain;
   const StatusOr<ConfigNode> value = ValueOf(*found, key, container_name);
   if (!value.ok() || value->kind != ConfigNode::Kind::kScalar) return std::nullopt;

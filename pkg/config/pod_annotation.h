@@ -10,23 +10,22 @@
 
 namespace resmgr {
 
-// The longest text of YAML that is read: it happens on the event loop, and users who may create
-// pods write it.
+// Bytes of the longest YAML text that is parsed: this happens on the event loop, and users who may
+// create pods choose the text.
 inline constexpr size_t kMaxAnnotationText = size_t{16} << 10;
 
-// What a pod's annotations say under `key` ("prefer-isolated-cpus") about one of its containers, as
-// YAML. Which annotation it is, says FindAnnotation (pkg/kube/annotations.h); where it is one of
-// the old form and its value a map, that is one from containers to values. kNull when nothing is
-// said about this container; InvalidArgument when it cannot be read, or is longer than
-// kMaxAnnotationText.
+// The value of a pod's annotation `key` ("prefer-isolated-cpus") for one of its containers, as
+// YAML. FindAnnotation (pkg/kube/annotations.h) chooses the annotation; the value of one of the old
+// form may be a map from containers to values. kNull if there is no value for this container;
+// kInvalidArgument if it is malformed, or longer than kMaxAnnotationText.
 StatusOr<ConfigNode> ReadAnnotation(const StringMap& annotations, std::string_view key,
                                     std::string_view container_name);
 
-// The same where the value says yes or no (ParseBool); nullopt for any other value, too.
+// The same for a boolean value (ParseBool); nullopt also for any other value.
 std::optional<bool> ReadBoolAnnotation(const StringMap& annotations, std::string_view key,
                                        std::string_view container_name);
 
-// The value of a map's entry; nullptr when there is none, or it is no map.
+// The value of a map's entry; nullptr if there is none, or `node` is not a map.
 const ConfigNode* FindMember(const ConfigNode& node, std::string_view key);
 
 }  // namespace resmgr

@@ -6,7 +6,7 @@
 
 namespace resmgr {
 
-// Another name of a policy, from cri-resource-manager, that configurations may use.
+// An alias of a policy, from cri-resource-manager, that configurations may use.
 struct PolicyAlias {
   std::string_view alias;
   std::string_view policy;
@@ -17,7 +17,7 @@ inline constexpr std::array kPolicyAliases = {
     PolicyAlias{"memtier", "topology-aware"},
 };
 
-// The name that the policy itself has, and that is shown everywhere; `name` where it is no alias.
+// The policy's own name, which is shown everywhere; `name` itself if it is not an alias.
 constexpr std::string_view OwnPolicyName(std::string_view name) {
   for (const PolicyAlias& known : kPolicyAliases) {
     if (known.alias == name) return known.policy;

@@ -13,7 +13,8 @@ bool IsPlain(std::string_view text) {
   const auto is_word = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
-  // No sign at the front, so that no text looks like something else of YAML; "null" does.
+  // Plain words need no quotes; a leading sign could have another meaning in YAML, and so has
+  // "null".
   return !text.empty() && (is_word(text[0]) || text[0] == '/') && text != "null" &&
          text != "Null" && text != "NULL" &&
          std::all_of(text.begin(), text.end(), [&is_word](char c) {
@@ -40,7 +41,7 @@ std::string Scalar(std::string_view text, bool quoted) {
 
 void AppendNode(const ConfigNode& node, std::string_view indentation, std::string& out);
 
-// The value behind "KEY:" or "-", up to the end of its last line.
+// Appends the value after "KEY:" or "-", up to the end of its last line.
 void AppendValue(const ConfigNode& value, std::string_view indentation, std::string& out) {
   switch (value.kind) {
     case ConfigNode::Kind::kNull:
@@ -66,7 +67,7 @@ void AppendValue(const ConfigNode& value, std::string_view indentation, std::str
   AppendNode(value, fmt::format("{}  ", indentation), out);
 }
 
-// A list or map that is not empty, each element on a line of its own.
+// Appends a non-empty list or map, each element on a line of its own.
 void AppendNode(const ConfigNode& node, std::string_view indentation, std::string& out) {
   for (const ConfigNode& item : node.items) {
     out += fmt::format("{}-", indentation);

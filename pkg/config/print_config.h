@@ -7,9 +7,9 @@
 
 namespace resmgr {
 
-// The configuration in force as YAML, defaults included; ParseConfig reads it back to the same.
+// The configuration as YAML, defaults included; ParseConfig reads it back unchanged.
 std::string PrintConfig(const Config& config);
-// A part of it, or none of it, likewise.
+// A part of it, which may be empty, in the same form.
 std::string PrintNode(const ConfigNode& node);
 
 }  // namespace resmgr

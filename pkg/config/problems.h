@@ -10,19 +10,19 @@
 
 namespace resmgr {
 
-// The mistakes of a configuration, so that its author learns of all at once. A plain value.
+// Collects the mistakes of a configuration, so that its author sees all at once. A plain value.
 class Problems {
  public:
-  // More are not told: a text that is no configuration at all would bring thousands.
+  // Limit of reported problems: a text that is not a configuration at all would have thousands.
   static constexpr size_t kMost = 20;
 
-  // OK is none. The status of other Problems brings all of theirs. `origin` stands before each.
+  // Adds a status that is not OK. The status of other Problems adds all of theirs. `origin` is put
+  // before each.
   void Add(const Status& status, std::string_view origin = "");
-  // There is room for more to be told: else it need not be worked out what to say.
+  // False when further problems are not reported, so that their messages need not be computed.
   bool open() const { return lines_.size() < kMost; }
 
-  // OK when there are none; else InvalidArgument with one line for each, in the order in which they
-  // came.
+  // OK without problems; else kInvalidArgument with one line for each, in their order.
   Status ToStatus() const;
 
  private:
@@ -30,7 +30,7 @@ class Problems {
   bool more_ = false;
 };
 
-// What ToStatus says, for a line of the log.
+// The message of ToStatus as one line for the log.
 std::string OneLine(std::string_view message);
 
 }  // namespace resmgr

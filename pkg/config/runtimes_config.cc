@@ -17,7 +17,7 @@ namespace resmgr {
 
 namespace {
 
-// Of a Kubernetes object; a handler is a DNS label.
+// The limit of a Kubernetes object's name; a handler is a DNS label.
 constexpr size_t kLongestName = 63;
 
 struct NamedPinning {
@@ -30,7 +30,7 @@ constexpr std::array kPinnings = {
     NamedPinning{"none", Pinning::kNone},
 };
 
-// It stands in log lines, errors and labels of metrics.
+// Names occur in log lines, errors and labels of metrics.
 bool IsName(std::string_view name) {
   const auto is_of_name = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -41,12 +41,12 @@ bool IsName(std::string_view name) {
 
 Status CheckName(std::string_view name, std::string_view what) {
   if (IsName(name)) return OkStatus();
-  return InvalidArgument("\"{}\" is no {}: those are up to {} letters, digits and any of - _ .",
+  return InvalidArgument("\"{}\" is not a valid {}: use up to {} letters, digits and any of - _ .",
                          Printable(name, 64), what, kLongestName);
 }
 
 Status CheckSocket(const RuntimesConfig& config, std::string_view name, const std::string& socket) {
-  if (!socket.starts_with('/')) return InvalidArgument("is no absolute path");
+  if (!socket.starts_with('/')) return InvalidArgument("is not an absolute path");
   RESMGR_RETURN_IF_ERROR(CheckUnixPath(socket));
   for (const auto& [other, runtime] : config.runtimes) {
     if (other != name && runtime.socket == socket) {
@@ -138,7 +138,7 @@ Status ReadNamedClass(std::string_view handler, MapReader& reader, RuntimesConfi
   return OkStatus();
 }
 
-// An alias of an alias would have two treatments.
+// Refuses an alias of an alias, which would have two treatments.
 void CheckAliases(MapReader& classes, RuntimesConfig& config) {
   for (const auto& [handler, settings] : config.classes) {
     if (!settings.handler) continue;

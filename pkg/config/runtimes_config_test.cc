@@ -74,12 +74,12 @@ TEST(RuntimesConfigTest, MistakesAreToldWithTheirPlace) {
                     HasSubstr("there is no runtime \"katta\"; did you mean kata?")));
   EXPECT_THAT(ErrorOf("runtimeClasses: {vm: {Runtime: x}}"), HasSubstr("there are default"));
   EXPECT_THAT(ErrorOf("runtimes: {kata: }"), HasSubstr("kata needs a Socket"));
-  EXPECT_THAT(ErrorOf("runtimes: {kata: {Socket: run/a}}"), HasSubstr("no absolute path"));
+  EXPECT_THAT(ErrorOf("runtimes: {kata: {Socket: run/a}}"), HasSubstr("not an absolute path"));
   EXPECT_THAT(ErrorOf("runtimes: {a: {Socket: /x}, b: {Socket: /x}}"),
               HasSubstr("is the socket of a, too"));
   EXPECT_THAT(ErrorOf("runtimes: {default: {Socket: /x}}"), HasSubstr("-runtime-socket"));
   EXPECT_THAT(ErrorOf("runtimes: {'a b': {Socket: /x}}"),
-              HasSubstr("\"a b\" is no runtime's name"));
+              HasSubstr("\"a b\" is not a valid runtime's name"));
   EXPECT_THAT(ErrorOf("runtimes: {a: {Socket: /x, Sockets: /y}}"),
               AllOf(HasSubstr("runtimes.a.Sockets"), HasSubstr("unknown key")));
   EXPECT_THAT(ErrorOf("runtimes: {a: 1}"), HasSubstr("a needs a Socket"));
@@ -95,7 +95,7 @@ TEST(RuntimesConfigTest, ClassesAreStrict) {
   EXPECT_THAT(ErrorOf("runtimeClasses: {vm: {Overhead: {cpu: -1}}}"),
               HasSubstr("runtimeClasses.vm.Overhead.cpu"));
   EXPECT_THAT(ErrorOf("runtimeClasses: {vm: {Overhead: {disk: 1}}}"), HasSubstr("unknown key"));
-  EXPECT_THAT(ErrorOf("runtimeClasses: {'a/b': }"), HasSubstr("\"a/b\" is no handler"));
+  EXPECT_THAT(ErrorOf("runtimeClasses: {'a/b': }"), HasSubstr("\"a/b\" is not a valid handler"));
 }
 
 TEST(RuntimesConfigTest, AliasIsOfAHandler) {

@@ -19,7 +19,8 @@ bool IsWord(std::string_view text) {
                                       [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; });
 }
 
-// "show|check FILE|set FILE": show, check, set. Names of values, in capitals, are none.
+// The words of "show|check FILE|set FILE": show, check, set. Names of values, in capitals, are left
+// out.
 std::vector<std::string_view> Words(std::string_view usage) {
   std::vector<std::string_view> words;
   if (usage.find('|') == std::string_view::npos) return words;
@@ -45,7 +46,8 @@ std::string FunctionName(std::string_view program) {
   return name;
 }
 
-// The flags of one command, for bash: `flags`, `words`, and what completes the value of each flag.
+// The bash code for the flags of one command: `flags`, `words`, and the completion of each flag's
+// value.
 std::string BashCase(const CommandDocument& document, std::string_view indent) {
   std::vector<std::string> flags;
   std::string values;
@@ -83,7 +85,7 @@ std::string InQuotes(std::string_view text) {
   return quoted + "'";
 }
 
-// With what means something in a specification of zsh's _arguments behind a backslash.
+// Escapes characters with a meaning in a specification of zsh's _arguments.
 std::string ZshText(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -115,7 +117,7 @@ std::string ZshFlag(const FlagDocument& flag) {
   return InQuotes(text);
 }
 
-// _arguments with the flags of one command, and what else it takes.
+// A call of _arguments with the flags and arguments of one command.
 std::string ZshArguments(const CommandDocument& document, std::string_view indent,
                          std::string_view rest) {
   std::string text = fmt::format("{}_arguments -C", indent);

@@ -12,7 +12,7 @@ namespace resmgr {
 
 namespace {
 
-// Longer names are no typing mistakes; the bound keeps the table small for any input.
+// Longer names are not typing mistakes; the limit keeps the table small for any input.
 constexpr size_t kLongestGuess = 64;
 
 size_t EditDistance(std::string_view a, std::string_view b) {

@@ -7,8 +7,8 @@
 
 namespace resmgr {
 
-// The known name that `given` most probably meant: few letters away, without regard to case, or the
-// only one that it begins. Empty when nothing is near enough to be worth a hint.
+// The known name that `given` most probably means: a few letters away, without regard to case, or
+// the only one that begins with it. Empty if no name is close enough.
 std::string_view ClosestName(std::string_view given, const std::vector<std::string_view>& known);
 
 // `; did you mean PREFIXname?` for the end of a message, or "".

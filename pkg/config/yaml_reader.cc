@@ -19,12 +19,12 @@ namespace resmgr {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-// For all documents of one text.
+// The budget of all documents of one text.
 constexpr YamlBudget kManyDocuments{.values = 1'000'000, .text = kMaxYamlDocumentsSize};
 constexpr YAML::anchor_t kNoAnchor = 0;
 
 // Builds the tree from the parser's events. Reports errors by the library's own exception, which
-// carries the place and is caught where the library is called.
+// has the place and is caught where the library is called.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(std::string_view source, size_t max_documents, YamlBudget& budget)
@@ -83,12 +83,12 @@ class TreeBuilder : public YAML::EventHandler {
   void OnMapEnd() override { Close(); }
 
  private:
-  // A list or map whose end is not reached yet.
+  // A list or map whose end has not been reached yet.
   struct OpenNode {
     ConfigNode node;
     YAML::anchor_t anchor;
     YAML::Mark mark;
-    bool has_key = false;  // of a map: the next value belongs to the last entry
+    bool has_key = false;  // for a map: the next value belongs to the last entry
     std::set<std::string> keys{};
   };
 
@@ -108,7 +108,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void TakeKey(const YAML::Mark& mark, const std::string& key) {
     if (!open_.back().keys.insert(key).second) {
-      throw YAML::ParserException(mark, "the key \"" + Printable(key, 64) + "\" stands here twice");
+      throw YAML::ParserException(mark, "duplicate key \"" + Printable(key, 64) + "\"");
     }
     open_.back().node.entries.push_back({key, mark.line + 1, {}});
     open_.back().has_key = true;
@@ -140,7 +140,7 @@ class TreeBuilder : public YAML::EventHandler {
       open_.back().node.items.push_back(std::move(node));
     } else {
       ConfigNode::Entry& entry = open_.back().node.entries.back();
-      // A value that is not there has the place of what comes next, be it the end of the text.
+      // An absent value has the place of the next token, which may be the end of the text.
       if (node.kind == ConfigNode::Kind::kNull) node.line = entry.line;
       entry.value = std::move(node);
       open_.back().has_key = false;
@@ -158,7 +158,7 @@ class TreeBuilder : public YAML::EventHandler {
     budget_.text -= text.size();
   }
 
-  // What an alias repeats counts again: a few lines of nested aliases can stand for billions.
+  // Values repeated by an alias count again: a few lines of nested aliases can stand for billions.
   void SpendTree(const YAML::Mark& mark, const ConfigNode& node, size_t depth) {
     if (depth > kMaxDepth) throw YAML::ParserException(mark, "nested too deeply");
     Spend(mark, node);
@@ -178,7 +178,8 @@ class TreeBuilder : public YAML::EventHandler {
   std::map<YAML::anchor_t, ConfigNode> anchors_;
 };
 
-// What the library's message does not tell of a line (from 1) that editors show well indented.
+// A hint for a line (from 1) with tabs, which the library's message does not name and editors show
+// as indentation.
 std::string_view TabHint(std::string_view text, int line) {
   for (; line > 1; --line) {
     const size_t end = text.find('\n');
@@ -189,8 +190,8 @@ std::string_view TabHint(std::string_view text, int line) {
   return indent.find('\t') == std::string_view::npos ? "" : "; tabs do not indent in YAML";
 }
 
-// The library keeps all of a line that may turn out to be a key, in some 200 bytes for each of
-// these: a megabyte of brackets takes a quarter of a gigabyte.
+// The library keeps each token of a line that may turn out to be a key, in about 200 bytes: a
+// megabyte of brackets would take a quarter of a gigabyte.
 constexpr size_t kMaxSignsOfALine = 200'000;
 
 Status CheckLines(std::string_view text, std::string_view source, const YamlBudget& budget) {

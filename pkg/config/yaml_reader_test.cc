@@ -67,7 +67,7 @@ TEST(YamlReaderTest, SyntaxErrorsHaveTheirLine) {
 }
 
 TEST(YamlReaderTest, RefusesWhatIsAmbiguous) {
-  EXPECT_EQ(YamlError("a: 1\nb: 2\na: 3\n"), "test.yaml:3: the key \"a\" stands here twice");
+  EXPECT_EQ(YamlError("a: 1\nb: 2\na: 3\n"), "test.yaml:3: duplicate key \"a\"");
   EXPECT_THAT(YamlError("[a]: 1\n"), HasSubstr("a key must be a single value"));
   EXPECT_THAT(YamlError("~: 1\n"), HasSubstr("a key must be a single value"));
   EXPECT_EQ(YamlError("a: 1\n---\nb: 2\n"), "test.yaml:2: only one document is allowed");
@@ -104,7 +104,7 @@ TEST(YamlReaderTest, RefusesAliasBombs) {
 }
 
 TEST(YamlReaderTest, WhatHasAnAnchorCounts) {
-  // Each level is kept once more: 40 kB that would become 135 MB.
+  // Each level is kept again: 40 kB would become 135 MB.
   std::string text = "a: ";
   for (int i = 0; i < 60; ++i)
     text += fmt::format("&a{} [", i);
@@ -144,7 +144,7 @@ TEST(YamlReaderTest, RefusesAnAliasInsideItsOwnValue) {
 
 TEST(YamlReaderTest, RefusesWhatIsNoText) {
   EXPECT_EQ(YamlError(std::string_view("a: b\nc: \0d\n", 11)),
-            "test.yaml:2: byte 0x00 does not belong into a text");
+            "test.yaml:2: byte 0x00 is not allowed in a text");
   EXPECT_THAT(YamlError("a: b\x04 c"), HasSubstr("byte 0x04"));
   EXPECT_THAT(YamlError("\xff\xfe"
                         "a"),
