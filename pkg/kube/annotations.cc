@@ -14,7 +14,7 @@ constexpr std::string_view kContainerScope = "/container.";
 constexpr std::string_view kPodScope = "/pod";
 constexpr int kUnscoped = 2;
 
-// 0 for the narrowest scope; nullopt for one that does not apply to the container.
+// The rank of a scope, 0 for the narrowest; nullopt if it does not apply to the container.
 std::optional<int> ScopeRank(std::string_view scope, std::string_view container_name) {
   if (scope.empty()) return kUnscoped;
   if (scope == kPodScope) return 1;
@@ -23,7 +23,7 @@ std::optional<int> ScopeRank(std::string_view scope, std::string_view container_
   return scope == container_name ? std::optional(0) : std::nullopt;
 }
 
-// Smaller ones win: scopes first, then domains. `rest` stands behind "KEY.".
+// The rank of a key; smaller ones win: scopes first, then domains. `rest` follows "KEY.".
 std::optional<int> RankOf(std::string_view rest, std::string_view container_name) {
   for (size_t domain = 0; domain < kDomains.size(); ++domain) {
     if (!rest.starts_with(kDomains[domain])) continue;

@@ -8,7 +8,7 @@ namespace resmgr {
 
 namespace {
 
-// Values come from requests that any user may write, so products may exceed 64 bits.
+// Any user may write the values in requests, so products may exceed 64 bits.
 __extension__ using Wide = __int128;
 
 int64_t Saturate(Wide value) {

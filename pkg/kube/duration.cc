@@ -18,7 +18,7 @@ struct Unit {
   milliseconds length;
 };
 
-// "ms" before "m", which it begins with.
+// "ms" precedes "m", its prefix.
 constexpr std::array<Unit, 4> kUnits = {{{"h", std::chrono::hours(1)},
                                          {"ms", milliseconds(1)},
                                          {"m", std::chrono::minutes(1)},

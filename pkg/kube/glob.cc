@@ -5,12 +5,12 @@
 
 namespace resmgr {
 
-// Only the last star needs another try: whatever an earlier one took more, it could have taken.
+// Only the last star needs another try: a longer match of an earlier star could not help.
 bool MatchesGlob(std::string_view pattern, std::string_view text) {
   size_t p = 0;
   size_t t = 0;
   size_t star = std::string_view::npos;
-  size_t after_star = 0;  // of `text`, where the star's part ends
+  size_t after_star = 0;  // end of the star's match in `text`
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;

@@ -5,8 +5,8 @@
 
 namespace resmgr {
 
-// Whether all of `text` matches `pattern`: `*` stands for any characters, none included, `?` for
-// one; every other character for itself. For namespaces ("kube-*") and other Kubernetes names.
+// Whether all of `text` matches `pattern`: `*` matches any characters or none, `?` matches one;
+// every other character matches itself. For namespaces ("kube-*") and other Kubernetes names.
 bool MatchesGlob(std::string_view pattern, std::string_view text);
 
 }  // namespace resmgr

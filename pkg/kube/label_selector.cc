@@ -30,7 +30,7 @@ bool IsValue(std::string_view text) {
   return std::ranges::all_of(text, IsWordCharacter);
 }
 
-// At the commas that are not between parentheses.
+// Splits at the commas outside of parentheses.
 std::vector<std::string_view> SplitRequirements(std::string_view text) {
   std::vector<std::string_view> pieces;
   size_t begin = 0;
@@ -86,7 +86,7 @@ StatusOr<LabelSelector::Requirement> LabelSelector::ParseRequirement(std::string
                      .values = {std::string(value)}};
 }
 
-// KEY in (A,B) or KEY notin (A,B); the parenthesis stands at `open`.
+// Parses KEY in (A,B) or KEY notin (A,B); `open` is the position of the parenthesis.
 StatusOr<LabelSelector::Requirement> LabelSelector::ParseSet(std::string_view text, size_t open) {
   const std::string_view head = Trim(text.substr(0, open));
   const size_t blank = head.find_last_of(" \t");

@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// Chooses pods by their labels, as `kubectl get -l` does: requirements divided by commas, all of
+// Chooses pods by their labels, as `kubectl get -l` does: requirements separated by commas, all of
 // which must hold:
 //
 //   KEY=VALUE  KEY==VALUE     the label has the value
@@ -25,7 +25,7 @@ class LabelSelector {
  public:
   // Matches everything.
   LabelSelector() = default;
-  // "" matches everything. InvalidArgument quotes the requirement that is wrong.
+  // "" matches everything. kInvalidArgument quotes the malformed requirement.
   static StatusOr<LabelSelector> Parse(std::string_view text);
 
   bool Matches(const StringMap& labels) const;

@@ -5,13 +5,13 @@
 
 namespace resmgr {
 
-// Names as the API server takes them (apimachinery/pkg/util/validation in Kubernetes; RFC 1123).
+// Checks names as the API server does (apimachinery/pkg/util/validation in Kubernetes; RFC 1123).
 
-// A DNS subdomain: nodes, ConfigMaps, domains. Letters are small, parts between dots begin and end
-// with a letter or digit, 253 bytes at most.
+// Whether the name is a DNS subdomain (nodes, ConfigMaps, domains): lower-case letters, parts
+// between dots begin and end with a letter or digit, at most 253 bytes.
 bool IsSubdomain(std::string_view name);
 
-// A key of a label or annotation: NAME or SUBDOMAIN/NAME.
+// Whether the key is valid for a label or annotation: NAME or SUBDOMAIN/NAME.
 bool IsLabelKey(std::string_view key);
 
 }  // namespace resmgr

@@ -28,7 +28,7 @@ constexpr std::string_view kSystem = "system";
 constexpr std::string_view kPod = "pod";
 constexpr std::string_view kSlice = ".slice";
 
-// Removes and returns what stands behind the last separator (all of it when there is none).
+// Removes and returns the part after the last separator (all of it if there is none).
 std::string_view TakeLast(std::string_view& path, char separator) {
   const size_t at = path.rfind(separator);
   const std::string_view last = at == std::string_view::npos ? path : path.substr(at + 1);
@@ -43,8 +43,8 @@ bool IsUid(std::string_view text) {
   });
 }
 
-// `names`: kubepods, perhaps "system", perhaps the class, pod<UID>, divided by `separator`; more
-// may stand before.
+// Parses names separated by `separator`: kubepods, perhaps "system", perhaps the class, pod<UID>;
+// others may precede.
 std::optional<PodCgroup> ParseNames(std::string_view names, char separator) {
   std::string_view uid = TakeLast(names, separator);
   if (!uid.starts_with(kPod)) return std::nullopt;

@@ -13,7 +13,7 @@ enum class QosClass { kGuaranteed, kBurstable, kBestEffort };
 
 std::string_view ToString(QosClass qos);  // "Guaranteed", ...
 
-// What the name of a pod's cgroup says.
+// The parts of the name of a pod's cgroup.
 struct PodCgroup {
   QosClass qos = QosClass::kBestEffort;
   PodUid uid;
@@ -21,13 +21,13 @@ struct PodCgroup {
   friend bool operator==(const PodCgroup&, const PodCgroup&) = default;
 };
 
-// Reads the cgroup parent of a sandbox, the only place where a CRI request tells the pod's QoS
-// class. Both cgroup drivers of the kubelet, below any number of root directories, with or without
-// slashes at the ends:
+// Parses the cgroup parent of a sandbox, the only place of the pod's QoS class in a CRI request.
+// Supports both cgroup drivers of the kubelet, below any number of root directories, with or
+// without slashes at the ends:
 //   cgroupfs  [ROOT/...]kubepods/[system/][burstable/|besteffort/]pod<UID>
 //   systemd   [.../][ROOT-...]kubepods-[system-][burstable-|besteffort-]pod<UID with _ for ->.slice
-// Below "system" are the pods that the kubelet keeps apart as the system's (KEP-5894).
-// nullopt when the path is no pod's.
+// Pods below "system" are those that the kubelet separates as the system's (KEP-5894). nullopt if
+// the path does not belong to a pod.
 std::optional<PodCgroup> ParsePodCgroup(std::string_view cgroup_parent);
 
 }  // namespace resmgr

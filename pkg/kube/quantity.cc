@@ -14,7 +14,7 @@ namespace {
 
 __extension__ using UnsignedWide = unsigned __int128;
 
-// 10^38 < 2^127: no power of ten beyond it is ever needed, because no numerator is larger.
+// 10^38 < 2^127: larger powers of ten are never needed, because no numerator is larger.
 constexpr int kMaxPower = 38;
 
 UnsignedWide PowerOfTen(int exponent) {
@@ -48,7 +48,7 @@ StatusOr<int64_t> ParseScaled(std::string_view quantity, int shift) {
   return *value;
 }
 
-// Of powers of 1000, from 10^-9 on.
+// Suffixes for powers of 1000, from 10^-9 on.
 constexpr std::array<std::string_view, 10> kDecimalSuffixes = {"n", "u", "m", "",  "k",
                                                                "M", "G", "T", "P", "E"};
 constexpr std::array<std::string_view, 7> kBinarySuffixes = {"",   "Ki", "Mi", "Gi",
@@ -65,8 +65,8 @@ std::string ToDecimal(UnsignedWide value) {
   return digits;
 }
 
-// mantissa * 10^exponent with the largest exponent that is a multiple of 3 and leaves the mantissa
-// whole, within what suffixes there are. What lies below 10^-9 rounds up. nullopt beyond 128 bits.
+// mantissa * 10^exponent with the largest exponent that is a multiple of 3 and keeps the mantissa
+// an integer, within the available suffixes. A rest below 10^-9 rounds up. nullopt beyond 128 bits.
 std::optional<std::string> CanonicalDecimal(UnsignedWide mantissa, int exponent,
                                             QuantityForm form) {
   if (mantissa == 0) return "0";
@@ -88,7 +88,7 @@ std::optional<std::string> CanonicalDecimal(UnsignedWide mantissa, int exponent,
   return fmt::format("{}{}", ToDecimal(mantissa), kDecimalSuffixes[suffix]);
 }
 
-// Only what is 1024 or more keeps a binary suffix, as in Kubernetes, so that 0.5Ki does not round.
+// As in Kubernetes, only values of 1024 or more keep a binary suffix, so that 0.5Ki does not round.
 std::optional<std::string> CanonicalBinary(const QuantityNumber& number) {
   UnsignedWide value = UnsignedWide{number.digits} << number.binary_exponent;
   int exponent = number.decimal_exponent;

@@ -9,20 +9,20 @@
 
 namespace resmgr {
 
-// Kubernetes quantities (apimachinery/pkg/api/resource), as resource requests are written: a
+// Parses Kubernetes quantities (apimachinery/pkg/api/resource), the form of resource requests: a
 // decimal number ("2", ".5", "1.25") and at most one of
 //   n u m k M G T P E        powers of 1000, "m" being thousandths
 //   Ki Mi Gi Ti Pi Ei        powers of 1024
 //   e3, E-2, ...             a power of 10
-// Letters count: "M" is a million, "m" a thousandth. The value is computed exactly, and a rest
-// below the unit asked for rounds up, as Kubernetes does. InvalidArgument for any other text,
-// negative numbers, more than 19 significant digits, and values beyond 64 bits.
+// Suffixes are case-sensitive: "M" is a million, "m" a thousandth. The value is computed exactly,
+// and a rest below the result's unit rounds up, as in Kubernetes. kInvalidArgument for any other
+// text, negative numbers, more than 19 significant digits, and values beyond 64 bits.
 StatusOr<MilliCpu> ParseMilliCpu(std::string_view quantity);
 StatusOr<Bytes> ParseBytes(std::string_view quantity);
 
-// The same value as Kubernetes writes it: no fraction, the largest suffix that allows that, and the
+// The same value in Kubernetes' canonical form: no fraction, the largest possible suffix, and the
 // form of the input kept (decimal, binary or with an exponent): "1.50" is 1500m, "1024Mi" is 1Gi.
-// InvalidArgument as above.
+// kInvalidArgument as above.
 StatusOr<std::string> CanonicalQuantity(std::string_view quantity);
 
 // The shortest quantity of this value: "2" for 2000, "750m" for 750.

@@ -8,11 +8,11 @@
 
 namespace resmgr {
 
-// How a quantity is written, which its canonical text keeps.
+// The written form of a quantity, which its canonical text keeps.
 enum class QuantityForm { kDecimal, kBinary, kExponent };
 
-// A quantity taken apart, exactly: digits * 10^decimal_exponent * 2^binary_exponent. At most 19
-// digits, and a binary exponent of at most 60, so that digits * 2^binary_exponent has 128 bits.
+// An exactly parsed quantity: digits * 10^decimal_exponent * 2^binary_exponent. At most 19 digits,
+// and a binary exponent of at most 60, so that digits * 2^binary_exponent has 128 bits.
 struct QuantityNumber {
   uint64_t digits = 0;
   int decimal_exponent = 0;
@@ -20,10 +20,10 @@ struct QuantityNumber {
   QuantityForm form = QuantityForm::kDecimal;
 };
 
-// For the syntax and the errors see quantity.h.
+// See quantity.h for the syntax and the errors.
 StatusOr<QuantityNumber> ParseQuantityNumber(std::string_view text);
 
-// InvalidArgument that quotes the text.
+// kInvalidArgument that quotes the text.
 Status NotAQuantity(std::string_view text, std::string_view why);
 
 }  // namespace resmgr
