@@ -9,8 +9,8 @@
 
 namespace resmgr {
 
-// Logs what a library says of itself, which what others send may make it say at will: escaped, and
-// a minute has ten lines at most of all but debug messages. Thread-safe.
+// Logs a library's own messages, which peers may provoke at will: escaped, and at most ten lines a
+// minute except debug messages. Thread-safe.
 class LibraryLog {
  public:
   explicit LibraryLog(std::string_view source) : log_(GetLogger(source)) {}

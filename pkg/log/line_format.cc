@@ -18,7 +18,7 @@
 namespace resmgr {
 namespace {
 
-// Those of syslog(3).
+// The priorities of syslog(3).
 std::string_view PriorityOf(spdlog::level::level_enum level) {
   switch (level) {
     case spdlog::level::trace:
@@ -41,8 +41,8 @@ std::string_view View(spdlog::string_view_t text) {
   return {text.data(), text.size()};
 }
 
-// "2026-01-02T03:04:05.678+01:00", in local time. What is the same for a second is kept: a line of
-// the log costs a caller's CPU. Not thread-safe.
+// Formats "2026-01-02T03:04:05.678+01:00", in local time. The part that stays the same for a second
+// is kept, since a log line costs its caller CPU time. Not thread-safe.
 class Timestamp {
  public:
   std::string_view At(std::chrono::system_clock::time_point now) {
@@ -77,10 +77,10 @@ class Timestamp {
 
   Second second_ = Second::min();
   std::string text_;
-  size_t milliseconds_ = 0;  // where their digits begin
+  size_t milliseconds_ = 0;  // position of the milliseconds' digits
 };
 
-// "[state] the message", after the time and the level where the reader does not keep them.
+// Formats "[state] the message", after the time and the level if the reader does not keep them.
 class TextFormatter final : public spdlog::formatter {
  public:
   explicit TextFormatter(bool with_time) : with_time_(with_time) {}
@@ -89,7 +89,7 @@ class TextFormatter final : public spdlog::formatter {
     const std::string_view time = with_time_ ? time_.At(message.time) : std::string_view();
     const std::string_view origin = OriginOf(message);
     const size_t start = out.size();
-    // fmt's append is slow for so many short pieces.
+    // resize, since fmt's append is slow for that many short pieces.
     out.resize(start + time.size() + origin.size() + message.payload.size() + 1);
     char* at = std::copy(time.begin(), time.end(), out.data() + start);
     at = std::copy(origin.begin(), origin.end(), at);
@@ -102,7 +102,8 @@ class TextFormatter final : public spdlog::formatter {
   }
 
  private:
-  // " info [state] ", or "[state] " without a time. Most lines have the last one's.
+  // Level and source: " info [state] ", or "[state] " without a time. Most lines reuse the last
+  // one's.
   std::string_view OriginOf(const spdlog::details::log_msg& message) {
     if (origin_.empty() || message.level != level_ || View(message.logger_name) != source_) {
       level_ = message.level;

@@ -37,8 +37,8 @@ TEST(LineFormatTest, TextHasATimeAndNoPriority) {
               MatchesRegex("[0-9-]+T[0-9:.]+[+-][0-9:]+ warning \\[state\\] x\n"));
 }
 
-// The part that is kept for a second is made again for the next one, and for an earlier one when
-// the clock was set back.
+// The part that is kept for a second is formatted again for the next one, and for an earlier one
+// after the clock was set back.
 TEST(LineFormatTest, TheTimeIsThatOfTheMessage) {
   ::setenv("TZ", "IST-5:30", 1);
   ::tzset();

@@ -13,11 +13,11 @@ namespace resmgr {
 namespace {
 
 constexpr std::string_view kCut = "...";
-// Of a text that is longer than a line: more than what the first cut may break, a character of four
-// bytes that is escaped.
+// Bytes kept beyond a line of a longer text: more than the first cut may split, an escaped
+// character of four bytes.
 constexpr size_t kBeyond = 16;
 
-// In front of the source and the text of a record.
+// Precedes the source and the text of a record.
 struct Head {
   std::chrono::system_clock::time_point time;
   uint32_t text_size = 0;
@@ -41,8 +41,8 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
-// Without `excess` bytes of its end, and not in the middle of a character. The line of it is
-// shorter by at least as many.
+// The text without `excess` bytes of its end, not cut within a character. Its line is shorter by at
+// least as many.
 std::string Cut(std::string_view text, size_t excess) {
   size_t size = text.size() > excess ? text.size() - excess : 0;
   while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80)
@@ -79,7 +79,7 @@ void RecordLines::AppendTo(std::string& records, const LogRecord& record, size_t
   const std::string_view source = record.source.substr(0, kLongestSource);
   const std::string_view text = record.text.substr(0, most + kBeyond);
   Head head;
-  // All of its bytes, since they are copied as such.
+  // Clears the padding, too, since all bytes are copied.
   std::memset(static_cast<void*>(&head), 0, sizeof(head));
   head.time = record.time;
   head.text_size = static_cast<uint32_t>(text.size());

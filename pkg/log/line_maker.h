@@ -14,7 +14,7 @@
 
 namespace resmgr {
 
-// A message that becomes a line elsewhere or later. A value of views.
+// A message that is formatted elsewhere or later. A value of views.
 struct LogRecord {
   std::chrono::system_clock::time_point time{};
   LogLevel level = LogLevel::kInfo;
@@ -23,11 +23,11 @@ struct LogRecord {
   LineStyle style{};
 };
 
-// Makes lines of messages: escaped, so that each stays one line and a terminal only shows it,
+// Formats messages as lines: escaped, so that each stays one line and cannot control a terminal,
 // whatever its caller forgot. Thread-compatible.
 class LineMaker {
  public:
-  // Appends the line of the record, cut to `most` bytes.
+  // Appends the record's line, cut to `most` bytes.
   void Append(const LogRecord& record, size_t most, spdlog::memory_buf_t& lines);
 
  private:
@@ -35,16 +35,14 @@ class LineMaker {
   std::unique_ptr<spdlog::formatter> formatter_ = MakeLineFormatter(style_);
 };
 
-// How a record stands among others in a queue: AppendTo adds one, Lines makes all of them lines of
-// `most` bytes at most, in their order.
-//
-// Of a text no more is kept than a line of `most` bytes can have.
+// Serializes records for a queue: AppendTo adds one, Lines formats all of them as lines of at most
+// `most` bytes, in their order. A longer text is cut to the length that a line can have.
 class RecordLines {
  public:
   explicit RecordLines(size_t most) : most_(most) {}
 
   static void AppendTo(std::string& records, const LogRecord& record, size_t most);
-  // Valid until the next call.
+  // The result is valid until the next call.
   std::string_view Lines(std::string_view records);
 
  private:

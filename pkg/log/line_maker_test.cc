@@ -64,7 +64,7 @@ TEST(RecordLinesTest, MessageStaysOneLine) {
             "<6>[a] first\\x0asecond\\x1b[2J\n");
 }
 
-// Of a long text the queue keeps less than a caller gave, and the line is the same.
+// The queue keeps less of a long text than the caller gave, and the line is the same.
 TEST(RecordLinesTest, LineOfALongTextIsTheOneThatTheWholeTextHas) {
   for (const std::string character : {"x", "\xe2\x82\xac", "\xf0\x9f\x90\xa2", "\x1b", "\xff"}) {
     for (size_t before = 0; before < 8; ++before) {

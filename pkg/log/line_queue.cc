@@ -18,17 +18,17 @@
 namespace resmgr {
 namespace {
 
-// What one write gets at most, and the most that is on its way besides what waits.
+// Bytes of one write at most; also the limit of bytes being written besides the waiting ones.
 constexpr size_t kBlockBytes = size_t{64} << 10;
 
-// Waits for the reader. Returns what was not written: there is no reader any more, or no space.
+// Waits for the reader. Returns the unwritten rest: there is no reader any more, or no space.
 std::string_view WriteWhole(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written >= 0) {
       text.remove_prefix(static_cast<size_t>(written));
     } else if (errno == EAGAIN) {
-      // The fd is shared with a process that made it non-blocking.
+      // Another process made the shared fd non-blocking.
       pollfd writable{fd, POLLOUT, 0};
       ::poll(&writable, 1, -1);
       if (writable.revents != POLLOUT) break;
@@ -39,17 +39,17 @@ std::string_view WriteWhole(int fd, std::string_view text) {
   return text;
 }
 
-// Whole records, each for a line, and how many were lost before them.
+// Whole records, each for a line, and the number of lines that were lost before them.
 struct Block {
   std::string records;
   size_t lines = 0;
   size_t lost = 0;
 };
 
-// How many of the block's lines were lost when `rest` of what was written of it was not.
+// The number of the block's lines that are lost if `rest` remains unwritten.
 size_t LostOf(const Block& block, std::string_view rest) {
   const auto ends = static_cast<size_t>(std::count(rest.begin(), rest.end(), '\n'));
-  // The line of the lost ones stands first.
+  // The line about lost ones comes first.
   return block.lost > 0 && ends > block.lines ? block.lost + block.lines : ends;
 }
 
@@ -62,24 +62,24 @@ struct LineQueue::Shared {
   void Run();
   bool NothingWaits() const { return blocks.empty() && lost == 0; }
   Block TakeFirst();
-  // Returns what was not written. Without the lock.
+  // Returns the unwritten rest. Called without the lock.
   std::string_view Write(const Block& block, LineStyle now);
 
   const int fd;
   const size_t most_bytes;
   const MakeLines make_lines;
-  std::string with_lost;  // of a block that lines were lost before; the thread's
+  std::string with_lost;  // the line about lost ones and a block; used by the thread
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable written;
   std::deque<Block> blocks;
-  std::string spare;  // empty, with the memory of a block that was written
-  size_t bytes = 0;   // of the blocks
-  size_t lost = 0;    // behind all blocks
+  std::string spare;  // empty; has the memory of a written block
+  size_t bytes = 0;   // bytes of all blocks
+  size_t lost = 0;    // lines lost after all blocks
   LineStyle style;
   bool asleep = false;  // the thread waits for a line
   bool writing = false;
-  bool hurry = false;  // no pause: a flush waits
+  bool hurry = false;  // a flush waits, so write without a pause
   bool ending = false;
 };
 
@@ -104,7 +104,7 @@ void LineQueue::Shared::Run() {
   bool reader = true;
   for (;;) {
     asleep = true;
-    // Without a reader, the next try is for the next line.
+    // Without a reader, the next line causes the next try.
     wake.wait(lock, [&] { return ending || (reader ? !NothingWaits() : !blocks.empty()); });
     asleep = false;
     if (ending) return;
@@ -129,7 +129,7 @@ void LineQueue::Shared::Run() {
 
 LineQueue::LineQueue(int fd, size_t most_bytes, MakeLines make_lines)
     : shared_(std::make_shared<Shared>(fd, most_bytes, std::move(make_lines))) {
-  // It may hang in a write for ever, where nothing can wake it; so it is not joined.
+  // A write may hang for ever and cannot be interrupted, so the thread is not joined.
   StartThread("log", [shared = shared_] { shared->Run(); }).detach();
 }
 
@@ -152,7 +152,7 @@ void LineQueue::Push(std::string_view record, LineStyle style) {
   std::deque<Block>& blocks = shared_->blocks;
   if (blocks.empty() || shared_->lost > 0 ||
       blocks.back().records.size() + record.size() > kBlockBytes) {
-    // Memory that a block has grown to is kept: growing it anew costs as much as making the lines.
+    // The memory of a grown block is reused: growing it anew costs as much as formatting the lines.
     blocks.push_back({.records = std::exchange(shared_->spare, {}),
                       .lines = 0,
                       .lost = std::exchange(shared_->lost, 0)});

@@ -38,11 +38,11 @@ class LineQueueTest : public testing::Test {
     std::array<int, 2> fds{};
     ASSERT_EQ(::pipe2(fds.data(), O_CLOEXEC), 0);
     reader_.Reset(fds[0]);
-    // Kept for good: a thread that hung in a write of an earlier test may still use it.
+    // Never closed: a thread that hung in a write of an earlier test may still use it.
     writer_ = fds[1];
   }
 
-  // All that comes until the text does.
+  // Reads until the text arrives, and returns everything.
   std::string ReadUntil(const std::string& text) const {
     std::string all;
     std::array<char, 65536> buffer{};
@@ -68,9 +68,8 @@ TEST_F(LineQueueTest, WritesInOrder) {
   EXPECT_THAT(all, EndsWith("98\n99\n"));
 }
 
-// A pipe takes 64 KiB, and a block of as much may be on its way. What is not read is bounded,
-// costs no time, and is counted where it is missing once it is read again, with no further line
-// needed.
+// A pipe takes 64 KiB, and a block of as much may be in a write. Unread lines are bounded, cost no
+// time, and are counted in their place once they are read again, without a further line.
 TEST_F(LineQueueTest, NobodyWhoLogsWaitsForAReaderThatHangs) {
   constexpr size_t kLines = 10'000;
   LineQueue queue(writer_, size_t{128} << 10);
@@ -81,7 +80,7 @@ TEST_F(LineQueueTest, NobodyWhoLogsWaitsForAReaderThatHangs) {
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
   EXPECT_FALSE(queue.Flush(std::chrono::milliseconds(1)));
 
-  // A writer that gets on meanwhile reports more than once.
+  // A writer that makes progress meanwhile reports more than once.
   const std::regex report("([0-9]+) log messages were dropped: they were not read\n");
   std::string all;
   size_t read = 0;
@@ -109,7 +108,7 @@ TEST_F(LineQueueTest, CountsWhatIsLostWithoutAReader) {
     queue.Push("lost\n", {});
     EXPECT_TRUE(queue.Flush(kPatience));
   }
-  // It is read again, as when the journal was restarted.
+  // The pipe gets a reader again, as when the journal was restarted.
   const int old = writer_;
   MakePipe();
   ASSERT_EQ(::dup2(writer_, old), old);
@@ -119,7 +118,7 @@ TEST_F(LineQueueTest, CountsWhatIsLostWithoutAReader) {
   EXPECT_THAT(all, Not(HasSubstr("lost\n")));
 }
 
-// Each write and each waking of the thread costs a caller's CPU.
+// Each write and each wake-up of the thread costs a caller's CPU time.
 TEST_F(LineQueueTest, LinesThatFollowEachOtherAreWrittenTogether) {
   std::array<int, 2> fds{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds.data()), 0);

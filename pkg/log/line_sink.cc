@@ -34,7 +34,7 @@ void LineSink::StartThread() {
 
 void LineSink::EndThread() {
   std::unique_ptr<LineQueue> queue;
-  // What it still has to write is not waited for with the lock.
+  // Destroyed outside of the lock, since it may wait for its last lines.
   const std::lock_guard lock(mutex_);
   queue_.swap(queue);
 }
@@ -61,7 +61,7 @@ void LineSink::Write(const LogRecord& record) {
 
 bool LineSink::WriteToFd(std::string_view line) const {
   pollfd writable{fd_, POLLOUT, 0};
-  // Writable and broken is what a pipe without a reader is: writing would raise SIGPIPE.
+  // A pipe without a reader is writable and broken: writing would raise SIGPIPE.
   if (::poll(&writable, 1, 0) != 1 || writable.revents != POLLOUT) return false;
   ssize_t written = 0;
   do {

@@ -14,16 +14,16 @@
 
 namespace resmgr {
 
-// Where all messages end up as lines: a writer when one is set, or else an fd, stderr, to which a
-// thread may write them.
+// The destination of all lines: a writer if one is set, or else an fd, stderr, which a thread may
+// write.
 //
-// A reader of stderr that is slow or gone must not stop the thread that logs. Without a thread a
-// line that the fd cannot take at once is dropped, and the next one that fits is preceded by how
-// many were: with no thread and no buffer nothing is lost at exit, as short-lived tools want it.
-// Thread-safe.
+// A slow or missing reader of stderr must not stop the thread that logs. Without a writing thread a
+// line that the fd cannot take at once is dropped, and the next one that fits is preceded by the
+// number of dropped ones: with neither thread nor buffer nothing is lost at exit, which suits
+// short-lived tools. Thread-safe.
 class LineSink {
  public:
-  // A pipe that is writable at all takes this much (PIPE_BUF). Longer lines are cut.
+  // Bytes; a writable pipe takes this many at once (PIPE_BUF). Longer lines are cut.
   static constexpr size_t kLongestLine = 4096;
 
   // The fd stays the caller's.
@@ -31,19 +31,20 @@ class LineSink {
 
   void SetWriter(LogWriter writer);
   void SetStyle(LineStyle style);
-  // From now on a thread makes the lines and writes them to the fd (pkg/log/line_queue.h).
+  // From now on a thread formats the lines and writes them to the fd (pkg/log/line_queue.h).
   void StartThread();
-  // Waits for what waits there, for LineQueue::kLastWords at most; then as before StartThread.
+  // Waits at most LineQueue::kLastWords for the waiting lines; then lines are written as before
+  // StartThread.
   void EndThread();
 
-  // A message of now.
+  // Logs a message with the present time.
   void Log(LogLevel level, std::string_view source, std::string_view text);
 
   int fd() const { return fd_; }
 
  private:
   void Write(const LogRecord& record);
-  // False when the fd cannot take the line now.
+  // False if the fd cannot take the line now.
   bool WriteToFd(std::string_view line) const;
 
   const int fd_;
@@ -52,7 +53,7 @@ class LineSink {
   LineMaker maker_;
   LogWriter writer_;
   std::unique_ptr<LineQueue> queue_;
-  std::string record_;  // in memory that is kept
+  std::string record_;  // reused memory
   uint64_t dropped_ = 0;
 };
 

@@ -17,7 +17,7 @@
 namespace resmgr {
 namespace {
 
-// All sources and what they are set to. Never destroyed: code may log until the very end.
+// All sources and their levels. Never destroyed: code may log until the very end.
 class Registry {
  public:
   static Registry& Instance() {
@@ -79,7 +79,7 @@ class Registry {
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Logger>, std::less<>> loggers_;
   LogSettings settings_;
-  // SetLogLevel's: for all, and for single sources.
+  // Levels set by SetLogLevel, for all and for single sources.
   std::optional<LogLevel> level_;
   std::map<std::string, LogLevel, std::less<>> levels_;
 

@@ -13,11 +13,11 @@
 
 namespace resmgr {
 
-// Every part of the daemon logs under the name of its source ("cri/relay"), and each source can be
-// made more or less talkative while the daemon runs. Lines go to stderr, in the style of systemd's
-// journal when that is what reads it. Everything here is thread-safe.
+// Every part of the daemon logs under the name of its source ("cri/relay"), and the level of each
+// source can be changed while the daemon runs. Lines go to stderr, in the journal's style if
+// systemd's journal reads it. Everything here is thread-safe.
 //
-// Text that came from outside goes through Printable (pkg/base/parse.h) before it is logged.
+// Text from outside must pass Printable (pkg/base/parse.h) before it is logged.
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
@@ -35,8 +35,8 @@ class Logger {
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
-  // Arguments that are costly to compute are worth asking this first; formatting happens only for
-  // levels that are on.
+  // For arguments that are costly to compute, ask this first; formatting happens only for levels
+  // that are on.
   bool Enabled(LogLevel level) const { return level >= threshold_.load(std::memory_order_relaxed); }
 
   template <typename... Args>
@@ -56,7 +56,7 @@ class Logger {
     if (Enabled(LogLevel::kError)) Write(LogLevel::kError, format, fmt::make_format_args(args...));
   }
 
-  // A message that needs no formatting.
+  // Logs a message that needs no formatting.
   void Text(LogLevel level, std::string_view text) {
     if (Enabled(level)) WriteText(level, text);
   }
@@ -72,34 +72,33 @@ class Logger {
   std::atomic<LogLevel> threshold_{LogLevel::kInfo};
 };
 
-// The logger of that source: the same one each time, and it is never destroyed.
+// The logger of that source, the same one each time; never destroyed.
 Logger& GetLogger(std::string_view source);
 
-// What -logger-level, -logger-debug, -logger-source and -logger-format say.
+// The settings of -logger-level, -logger-debug, -logger-source and -logger-format.
 struct LogSettings {
   LogLevel level = LogLevel::kInfo;
   LogFormat format = LogFormat::kText;
-  // Sources whose debug messages are on whatever the level says.
+  // Sources whose debug messages are on whatever the level is.
   SourceFilter debug = SourceFilter::None();
-  // Sources that are on. The others still report warnings and errors.
+  // Sources that are on. The others still log warnings and errors.
   SourceFilter enabled = SourceFilter::All();
 };
 
-// Applies to the sources that exist and to those that come, and undoes all SetLogLevel.
+// Applies to existing and later sources, and undoes all SetLogLevel.
 void ConfigureLogging(LogSettings settings);
 
-// From now on, and in place of what the settings say: for one source, or for all of them when
-// `source` is empty.
+// Overrides the settings from now on, for one source, or for all of them if `source` is empty.
 void SetLogLevel(LogLevel level, std::string_view source = {});
 
-// Takes each line, with its line break. Calls of it never overlap.
+// Gets each line, with its line break. Its calls never overlap.
 using LogWriter = std::function<void(std::string_view line)>;
-// Sends the lines there in place of stderr; nullptr returns to stderr.
+// Sends the lines to `writer` instead of stderr; nullptr returns to stderr.
 void SetLogWriter(LogWriter writer);
 
-// For as long as it exists, lines for stderr are written by a thread, so that no caller waits
-// for what reads them (pkg/log/line_queue.h). For daemons, in `main`; one at a time. At its end
-// what still waits is written, for at most half a second. SIGPIPE has to be ignored.
+// While it exists, a thread writes the lines for stderr, so that no caller waits for their reader
+// (pkg/log/line_queue.h). For daemons, in `main`; one at a time. Its destructor writes the waiting
+// lines, for at most half a second. SIGPIPE must be ignored.
 class LogThread {
  public:
   LogThread();

@@ -203,7 +203,7 @@ class LineSinkTest : public testing::Test {
     EXPECT_EQ(::pipe2(fds.data(), O_CLOEXEC), 0);
     reader_ = fds[0];
     writer_ = fds[1];
-    // Only the reader: the sink must cope with a blocking fd.
+    // Only this end: the sink must cope with a blocking fd.
     ::fcntl(reader_, F_SETFL, O_NONBLOCK);
   }
   ~LineSinkTest() override {
@@ -247,7 +247,7 @@ TEST_F(LineSinkTest, SurvivesAReaderThatWentAway) {
   EXPECT_EQ(ReadAll(), "");
 }
 
-// The thread makes the same lines, each with the style and, in a queue, the time of its message.
+// The thread formats the same lines, each with the style and, in a queue, the time of its message.
 TEST_F(LineSinkTest, ThreadWritesLinesAsTheyWereLogged) {
   LineSink sink(writer_);
   sink.SetStyle({.format = LogFormat::kText, .journal = true});

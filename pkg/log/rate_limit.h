@@ -8,9 +8,9 @@
 
 namespace resmgr {
 
-// Keeps a message that outsiders can provoke from filling the log: the first `burst` ones of each
-// period pass, the rest are counted. A period starts with the first message after the one before
-// has ended. Thread-compatible.
+// Limits a message that outsiders can provoke: the first `burst` ones of each period pass, the rest
+// are counted. A period starts with the first message after the end of the former one.
+// Thread-compatible.
 //
 //   if (const auto suppressed = limit.Pass(loop.Now())) {
 //     log.Warn("... ({} more like this were not logged)", *suppressed);
@@ -21,7 +21,8 @@ class RateLimit {
 
   RateLimit(uint32_t burst, Clock::duration period) : burst_(burst), period_(period) {}
 
-  // nullopt: say nothing. Otherwise say it, and how many were suppressed since the last one.
+  // nullopt: do not log the message. Otherwise log it, with the number suppressed since the last
+  // one.
   std::optional<uint64_t> Pass(Clock::time_point now) {
     if (now >= end_) {
       end_ = now + period_;

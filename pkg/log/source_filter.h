@@ -10,20 +10,20 @@
 
 namespace resmgr {
 
-// Which sources of log messages are meant: all or none, with exceptions by name. A value.
+// A selection of log sources: all or none, with exceptions by name. A value.
 class SourceFilter {
  public:
   static SourceFilter All() { return SourceFilter(true); }
   static SourceFilter None() { return SourceFilter(false); }
 
-  // A comma-separated list, read from left to right, later items over earlier ones:
+  // Parses a comma-separated list, read from left to right; later items override earlier ones:
   //   NAME, on:NAME, NAME:on     this source
   //   off:NAME, NAME:off         not this source
   //   * or all                   every source; off:* is the same as none
   //   none                       no source
-  // on and off may be any boolean word (true, no, 1, ...). A state in front of a name also holds
-  // for the bare names that follow it: "off:a,b". Unknown sources are fine: they may come
-  // with another version. kInvalidArgument names the item that cannot be read.
+  // on and off may be any boolean word (true, no, 1, ...). A state in front of a name also applies
+  // to the bare names that follow it: "off:a,b". Unknown sources are accepted, since another
+  // version may have them. kInvalidArgument names the malformed item.
   static StatusOr<SourceFilter> Parse(std::string_view list);
 
   bool Contains(std::string_view source) const;

@@ -9,7 +9,7 @@
 namespace resmgr {
 namespace {
 
-// Which of a, b, c the list selects.
+// The sources among a, b and c that the list selects.
 std::string Selected(std::string_view list) {
   const auto filter = SourceFilter::Parse(list);
   if (!filter.ok()) return std::string(CodeName(filter.status().code()));
