@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kAround = "config.";
-// A list may be the whole environment.
+// Characters of a value; a list may be the whole environment.
 constexpr size_t kLongestValue = 256;
 
 json DefaultOf(const json& value) {

@@ -8,9 +8,9 @@
 
 namespace resmgr::dump {
 
-// What is different in the second tree (message_tree.h) of the same message, one line for each
-// value: `linux.resources.cpuset_cpus "" -> "1"`. What is not set is shown as protobuf's default.
-// The `config` that stands around all of a creation is left out of the names.
+// The differences of the second tree (message_tree.h) of the same message, one line for each value:
+// `linux.resources.cpuset_cpus "" -> "1"`. Unset values are shown as protobuf's default. The outer
+// `config` of a creation is left out of the names.
 std::vector<std::string> Differences(const nlohmann::json& before, const nlohmann::json& after);
 
 }  // namespace resmgr::dump

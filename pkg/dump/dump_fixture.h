@@ -17,7 +17,7 @@
 
 namespace resmgr::dump {
 
-// A dumper with a directory for its files; its log lines are kept, warnings with a '!' before them.
+// A dumper with a directory for its files; its log lines are kept, warnings with a leading '!'.
 class DumpFixture : public ::testing::Test {
  protected:
   ~DumpFixture() override { dumper_.reset(); }
@@ -52,7 +52,7 @@ class DumpFixture : public ::testing::Test {
     };
   }
 
-  // Everything written so far; the dumper ends with it.
+  // Ends the dumper and returns all its log lines.
   std::vector<std::string> Log() {
     EXPECT_TRUE(dumper_->Close(std::chrono::seconds(30)));
     return LogSoFar();
@@ -78,7 +78,7 @@ class DumpFixture : public ::testing::Test {
     return call;
   }
 
-  // A whole unary call.
+  // Reports a whole unary call.
   template <typename Request, typename Reply>
   void Call(std::string_view path, const Request& request, const Reply& reply,
             bool intercepted = false) {

@@ -9,28 +9,28 @@
 
 namespace resmgr::dump {
 
-// Names one call to the dumper. The views need to last only for the call that they are handed to.
+// Identifies one call for the dumper. The views must be valid only during the function called.
 struct CallRef {
-  uint64_t id = 0;        // never used twice in the life of a dumper
+  uint64_t id = 0;        // unique in the life of a dumper
   std::string_view path;  // "/runtime.v1.RuntimeService/Version"
   bool intercepted = false;
   std::chrono::steady_clock::time_point start{};
   std::chrono::system_clock::time_point wall_start{};
 };
 
-// One message as it was collected: protobuf bytes without gRPC's prefix of five.
+// One collected message: protobuf bytes without gRPC's prefix of five bytes.
 struct Payload {
   std::string bytes;
-  // How long the message was on the wire. More than bytes.size() when the relay kept only its
+  // Length of the message on the wire in bytes. More than bytes.size() if the relay kept only its
   // beginning.
   uint64_t total_size = 0;
-  // The bytes are compressed by the peer: they are counted, not shown, unless the dumper can
+  // The peer has compressed the bytes: they are counted, not shown, unless the dumper can
   // decompress them (Dumper::Options). `encoding` is the header grpc-encoding.
   bool compressed = false;
   std::string encoding{};
 
   Payload() = default;
-  // A message that was kept whole.
+  // Takes a whole message.
   explicit Payload(std::string message) : bytes(std::move(message)), total_size(bytes.size()) {}
   Payload(std::string beginning, uint64_t whole_size)
       : bytes(std::move(beginning)), total_size(whole_size) {}
@@ -38,9 +38,9 @@ struct Payload {
   bool truncated() const { return bytes.size() < total_size; }
 };
 
-// What the dumper wants to be told about the calls of one method.
+// The part of a method's calls that the dumper needs.
 enum class Interest {
-  kNone,      // nothing
+  kNone,      // neither events nor messages
   kCalls,     // OnRequest (with an empty payload) and OnEnd
   kMessages,  // everything
 };

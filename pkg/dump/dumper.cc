@@ -13,7 +13,7 @@ namespace resmgr::dump {
 
 namespace {
 
-// Paths come from clients: no more of them than this are remembered.
+// Limit of remembered methods, since paths come from clients.
 constexpr size_t kRememberedMethods = 1024;
 
 bool SameName(const std::string& a, const std::string& b) {
@@ -21,7 +21,7 @@ bool SameName(const std::string& a, const std::string& b) {
          std::filesystem::path(a).lexically_normal() == std::filesystem::path(b).lexically_normal();
 }
 
-// Looks at the disk: links on the way may lead to one file.
+// Whether both paths lead to one file; looks at the disk because of links on the way.
 bool SamePlace(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty()) return false;
   std::error_code ignored;
@@ -151,7 +151,7 @@ bool Dumper::Close(std::chrono::milliseconds deadline) {
     thread.join();
     return true;
   }
-  // Stuck in a write: nothing can wake it, and nothing waits for it.
+  // The thread is stuck in a write, from which nothing can wake it.
   writer_->queue().Abandon();
   thread.detach();
   return false;

@@ -169,8 +169,8 @@ TEST_F(DumperTest, AFileThatCannotBeOpenedIsAWarningAndTriedAgain) {
     return changed.wait_for(lock, std::chrono::seconds(60), condition);
   };
   Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
-  // Also without any call to write about: the thread wakes up for it. Between two tries it writes
-  // what there is.
+  // Without any call to write about, too: the thread wakes up for it. Between two tries it writes
+  // waiting events.
   int before = -1;
   ASSERT_TRUE(wait([&] {
     if (before < 0) before = tries;
@@ -188,7 +188,7 @@ TEST_F(DumperTest, AFileThatCannotBeOpenedIsAWarningAndTriedAgain) {
 }
 
 TEST_F(DumperTest, AHungDiskDelaysNoCall) {
-  // Outlives the test, as the thread that hangs in it does.
+  // Shared with the thread that hangs in it, which outlives the test.
   const auto gate = std::make_shared<Gate>();
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(Start({.specs = {"reset,name:.*"},
@@ -206,12 +206,12 @@ TEST_F(DumperTest, AHungDiskDelaysNoCall) {
   }
   EXPECT_FALSE(dumper_->Close(std::chrono::milliseconds(1)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
-  // The gate stays shut: the thread would tell the log of this test, which is gone by then.
+  // The gate stays shut: otherwise the thread would use this test's log after its end.
   dumper_.reset();
 }
 
 TEST_F(DumperTest, FullDiskIsReportedOnceAndTheLogGoesOn) {
-  // A file may grow to nothing: the kernel then answers as a full disk does.
+  // The file's size is limited to zero: the kernel then behaves as with a full disk.
   struct rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   ::signal(SIGXFSZ, SIG_IGN);
@@ -292,7 +292,7 @@ TEST_F(DumperTest, ManyUnheardOfPathsAreAnsweredAlike) {
   EXPECT_EQ(dumper_->WantsMethod("/s/X"), Interest::kNone);
 }
 
-// Each thread's calls come out whole and in its own order.
+// Each thread's calls are complete and in its own order.
 TEST_F(DumperTest, OrderHoldsWithManyThreads) {
   ASSERT_TRUE(Start({.specs = {"reset,full:.*"}}).ok());
   constexpr uint64_t kThreads = 8;
@@ -364,7 +364,7 @@ TEST_F(DumperTest, LossesAreNotedInTheFileAndTheRecording) {
 }
 
 TEST_F(DumperTest, CloseGivesUpOnALogThatHangs) {
-  // Outlives the test: the thread that hangs in it ends when it likes.
+  // Shared with the thread that hangs in it, which may outlive the test.
   const auto gate = std::make_shared<Gate>();
   auto dumper = Dumper::Create({.specs = {"reset,name:.*"}},
                                [gate](bool, std::string_view) { gate->Wait(); });

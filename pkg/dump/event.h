@@ -14,34 +14,34 @@
 
 namespace resmgr::dump {
 
-// What the rules in force say about one method.
+// The decision of the rules in force about one method.
 struct MethodPlan {
-  std::string name;  // last element of the path, fit for printing
+  std::string name;  // last element of the path, printable
   MethodTypes types;
   Target target = Target::kOff;
   bool record = false;
 };
 
-// How the writer goes on from here. All of it counts, so that only the latest does.
+// Complete new settings of the writer, so that only the latest ones matter.
 struct WriterSettings {
   bool show_secrets = false;
   std::chrono::steady_clock::duration count_period{};
-  // A file that is written already goes on.
+  // A file that is written already is continued.
   OutputPlace file{};
   OutputPlace recording{};
   std::chrono::steady_clock::time_point recording_start{};
   std::chrono::system_clock::time_point recording_wall_start{};
 };
 
-// One thing for the writer to do, in the order of the queue.
+// One task for the writer, in the order of the queue.
 struct Event {
   enum class Kind {
     kRequest,
-    kChanged,  // of the request, by us
+    kChanged,  // the relay changed the request
     kReply,
     kEnd,
     kLost,      // calls whose events found no room
-    kSettings,  // a change of configuration
+    kSettings,  // a change of settings
   };
 
   Kind kind = Kind::kRequest;
@@ -49,22 +49,22 @@ struct Event {
   bool intercepted = false;
   std::shared_ptr<const MethodPlan> plan;
   std::chrono::system_clock::time_point wall_start;
-  std::chrono::steady_clock::time_point start;  // of the call
-  std::chrono::steady_clock::time_point at;     // of this event
-  Payload payload;                              // kRequest, kReply; kChanged: as it came
-  std::string changed;                          // kChanged: as it goes to the runtime
+  std::chrono::steady_clock::time_point start;  // begin of the call
+  std::chrono::steady_clock::time_point at;     // time of this event
+  Payload payload;                              // kRequest, kReply; kChanged: the client's request
+  std::string changed;                          // kChanged: the request to the runtime
   int code = 0;                                 // kEnd: gRPC status code
   std::string message;                          // kEnd: gRPC status message
-  uint64_t lost_calls = 0;                      // kLost
-  std::vector<uint64_t> cut_calls;              // kLost: recorded ones whose request is known
+  uint64_t lost_calls = 0;                      // kLost: calls whose events were dropped
+  std::vector<uint64_t> cut_calls;              // kLost: recorded calls whose request was seen
   std::unique_ptr<WriterSettings> settings;     // kSettings
 
-  // What it takes of the queue's memory, in bytes.
+  // Bytes of the queue's memory that it takes.
   size_t Cost() const {
     return sizeof(Event) + payload.bytes.capacity() + payload.encoding.capacity() +
            changed.capacity() + message.capacity();
   }
-  // Whether nothing more is written of its call.
+  // Whether it is the last event of its call.
   bool Last() const {
     return kind == Kind::kEnd || (plan->target == Target::kCount && !plan->record);
   }

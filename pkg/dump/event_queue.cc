@@ -24,7 +24,7 @@ bool EventQueue::Push(Event event) {
 
 bool EventQueue::Reserve(size_t bytes) {
   const std::lock_guard lock(mutex_);
-  // The other half is for what is complete, so that the ends of calls are not lost for it.
+  // The other half is for complete events, so that the ends of calls are not lost.
   const bool fits = reserved_ + bytes <= limits_.bytes / 2;
   if (!fits || bytes_ + reserved_ + bytes > limits_.bytes) return false;
   reserved_ += bytes;
@@ -47,7 +47,7 @@ bool EventQueue::Lose(const Event& event) {
 void EventQueue::PushSettings(Event event) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  // Under other rules the end of a losing call may never be reported.
+  // Under new rules the end of a losing call may never be reported.
   losing_.clear();
   if (settings_ >= kMaxSettings) DropOldestSettingsLocked();
   ++settings_;
@@ -129,7 +129,7 @@ void EventQueue::AppendLocked(Event event) {
   if (waiting_) changed_.notify_one();
 }
 
-// Where the losses happened: behind all that was there, before what comes now.
+// Puts the losses where they happened: behind all queued events, before the next one.
 void EventQueue::AppendLostLocked() {
   if (lost_.lost_calls == 0) return;
   lost_.kind = Event::Kind::kLost;
@@ -139,8 +139,8 @@ void EventQueue::AppendLostLocked() {
 
 void EventQueue::LoseLocked(const Event& event) {
   ++lost_.lost_calls;
-  // What a recording knows of the call is to be forgotten. There is nothing to forget of a call
-  // that loses its request, so that these ids are never more than the requests that found room.
+  // A recording must forget the call. There is nothing to forget if the call loses its request, so
+  // these ids are never more than the requests that found room.
   if (event.kind != Event::Kind::kRequest && event.plan->record)
     lost_.cut_calls.push_back(event.call);
   if (!event.Last()) losing_.insert(event.call);

@@ -13,9 +13,9 @@
 
 namespace resmgr::dump {
 
-// From the threads that see calls to the one that writes about them, in order, bounded in events
-// and in bytes, with those of messages that are not complete yet. Never waits for room: a call one
-// of whose events found none loses all that follow, and an event kLost tells how many did.
+// Passes events from the threads that see calls to the one that writes about them, in order,
+// bounded in events and in bytes, incomplete messages included. Never waits for room: a call that
+// loses an event loses all later ones, and an event kLost has the number of such calls.
 // Thread-safe.
 class EventQueue {
  public:
@@ -26,33 +26,34 @@ class EventQueue {
 
   explicit EventQueue(Limits limits) : limits_(limits) {}
 
-  // An event of a call. After kEnd the queue knows nothing of the call any more. False when there
-  // is no room, once for each call that it happens to.
+  // Adds an event of a call. After kEnd the call is forgotten. False if there is no room, once for
+  // each call that loses an event.
   bool Push(Event event);
-  // Room for a message that is being collected, of half of the bytes; false when there is none.
-  // What was reserved is released before the event of the message is pushed.
+  // Reserves up to half of the bytes for messages that are being collected; false if there is no
+  // room. The reservation must be released before the message's event is pushed.
   bool Reserve(size_t bytes);
   void Release(size_t bytes);
-  // The call of this event, which found no room before it could be pushed, loses all that follows.
-  // False when it does so already.
+  // The call of this event loses all later events, since one found no room before it could be
+  // pushed. False if it does so already.
   bool Lose(const Event& event);
-  // A change of settings: always finds room. Of those that wait only the latest kMaxSettings stay.
+  // Adds a change of settings, which always finds room. Only the latest kMaxSettings waiting ones
+  // are kept.
   void PushSettings(Event event);
   static constexpr size_t kMaxSettings = 16;
 
-  // The next event, or nothing when there is none now.
+  // The next event, or nullopt if there is none now.
   std::optional<Event> TryPop();
-  // Waits for the next event; nothing once the queue is closed and empty, or at the deadline.
+  // Waits for the next event; nullopt once the queue is closed and empty, or at the deadline.
   using Deadline = std::optional<std::chrono::steady_clock::time_point>;
   std::optional<Event> Pop(const Deadline& deadline = std::nullopt);
-  // Closed and empty.
+  // Whether the queue is closed and empty.
   bool ended();
 
   // Takes no more events.
   void Close();
-  // Takes no more events and forgets those that it holds.
+  // Takes no more events and drops the queued ones.
   void Abandon();
-  // The consumer is done. WaitFinished returns false when that did not come true in time.
+  // Finish tells that the consumer is done. WaitFinished returns false if that was not in time.
   void Finish();
   bool WaitFinished(std::chrono::milliseconds timeout);
 
@@ -68,11 +69,11 @@ class EventQueue {
   std::condition_variable changed_;
   std::condition_variable finished_changed_;
   std::deque<Event> events_;
-  size_t bytes_ = 0;                     // of the events
+  size_t bytes_ = 0;                     // of queued events
   size_t reserved_ = 0;                  // for messages that are being collected
-  size_t settings_ = 0;                  // of events_
+  size_t settings_ = 0;                  // number of settings in events_
   std::unordered_set<uint64_t> losing_;  // calls in flight that lost an event
-  Event lost_;                           // of kind kLost, not yet in the queue
+  Event lost_;                           // the next kLost, not in the queue yet
   bool waiting_ = false;                 // the consumer sleeps
   bool closed_ = false;
   bool finished_ = false;

@@ -45,15 +45,15 @@ TEST(EventQueueTest, LosesTheWholeRestOfACall) {
   queue.Push(Make(Kind::kRequest, 2));
   queue.Push(Make(Kind::kReply, 1));  // lost
   EXPECT_EQ(queue.TryPop()->call, 1);
-  queue.Push(Make(Kind::kEnd, 1));      // of a call that lost something
-  queue.Push(Make(Kind::kRequest, 3));  // fits again, behind the note
+  queue.Push(Make(Kind::kEnd, 1));      // belongs to a call that lost something
+  queue.Push(Make(Kind::kRequest, 3));  // fits again, after kLost
   EXPECT_EQ(queue.TryPop()->call, 2);
   const auto lost = queue.TryPop();
   ASSERT_TRUE(lost.has_value());
   EXPECT_EQ(lost->kind, Kind::kLost);
   EXPECT_EQ(lost->lost_calls, 1);
   EXPECT_EQ(queue.TryPop()->call, 3);
-  queue.Push(Make(Kind::kRequest, 1));  // the id is free again
+  queue.Push(Make(Kind::kRequest, 1));  // a new call with the same id
   EXPECT_EQ(queue.TryPop()->call, 1);
 }
 
@@ -65,7 +65,7 @@ TEST(EventQueueTest, ForgetsALostCallOfWhichNothingFollows) {
   counted.plan = plan;
   EXPECT_FALSE(queue.Push(std::move(counted)));
   EXPECT_EQ(queue.TryPop()->kind, Kind::kLost);
-  // Its end is never reported, so the next event with this id is lost anew.
+  // Its end was never reported, so the next event with this id is lost anew.
   EXPECT_FALSE(queue.Push(Make(Kind::kRequest, 1)));
 }
 

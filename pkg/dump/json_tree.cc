@@ -17,22 +17,22 @@
 namespace resmgr::dump {
 namespace {
 
-// More than any body of the Docker API; each level takes stack.
+// More than any body of the Docker API has; each level takes stack.
 constexpr int kMostLevels = 100;
 constexpr std::string_view kAnnotation = "annotation.";
-// Members that are secrets, in small letters: credentials of registries, those of a swarm, and the
+// Names of secret members in lower case: credentials of registries, those of a swarm, and the
 // contents of its secrets and configurations.
 constexpr std::array<std::string_view, 13> kSecrets = {
     "auth",       "data",     "email",          "identitytoken", "jointoken",
     "jointokens", "password", "registrytoken",  "serveraddress", "signingcakey",
     "unlockkey",  "username", "x-registry-auth"};
-// Members whose values drivers and builds read, as passwords of network file systems among them.
+// Members with options for drivers and builds, which may include passwords of network file systems.
 constexpr std::array<std::string_view, 4> kOptions = {"buildargs", "driveropts", "options", "opts"};
-// The options of a log driver, as tokens of the service that it sends to.
+// The options of a log driver, which may include tokens of the service that it sends to.
 constexpr std::string_view kLogConfig = "logconfig";
 constexpr std::string_view kLogOptions = "config";
 
-// "NAME=<redacted>".
+// Replaces values by "NAME=<redacted>".
 void HideValues(nlohmann::json& list) {
   if (!list.is_array()) {
     list = kRedacted;
@@ -44,7 +44,7 @@ void HideValues(nlohmann::json& list) {
   }
 }
 
-// The names of options tell which ones there are.
+// Hides the values of options; their names are shown.
 void HideOptions(nlohmann::json& options) {
   if (options.is_null()) return;
   if (!options.is_object()) {
@@ -55,8 +55,8 @@ void HideOptions(nlohmann::json& options) {
     option = kRedacted;
 }
 
-// A member's name in small letters as Go, and so dockerd, compares it: two more characters are an
-// "s" and a "k".
+// A member's name in lower case as Go, and so dockerd, compares it: two further characters fold to
+// "s" and "k".
 std::string Folded(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOthers = {
       {{"\u017f", "s"}, {"\u212a", "k"}}};
@@ -73,7 +73,7 @@ bool IsSecretLabel(std::string_view name) {
   return IsSecretAnnotation(name);
 }
 
-// `parent` is the folded name of the member that has the value.
+// `parent` is the folded name of the member with this value.
 void Hide(nlohmann::json& value, std::string_view parent, int level) {
   if (!value.is_structured()) return;
   if (level == kMostLevels) {

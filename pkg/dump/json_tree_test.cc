@@ -32,7 +32,7 @@ TEST(JsonTreeTest, OptionsOfDriversAreHidden) {
             R"("splunk-url":"<redacted>"},"Type":"splunk"},"Mounts":[{"Target":"/d",)"
             R"("VolumeOptions":{"DriverConfig":{"Name":"local","Options":{"o":"<redacted>"}}}}]},)"
             R"("NetworkingConfig":{"EndpointsConfig":{"n":{"DriverOpts":{"k":"<redacted>"}}}}})");
-  // dockerd reads members' names without regard to case, as Go folds it.
+  // dockerd compares members' names without case, as Go folds it.
   EXPECT_EQ(Shown(R"({"hostconfig":{"LOGCONFIG":{"config":{"t":"s"}},"x":{"option\u017f":"s"}}})"),
             R"({"hostconfig":{"LOGCONFIG":{"config":{"t":"<redacted>"}},)"
             "\"x\":{\"option\u017f\":\"<redacted>\"}}}");

@@ -27,7 +27,7 @@ using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 using nlohmann::json;
 
-// Enough to recognize what it is.
+// Bytes shown of a value, enough to recognize it.
 constexpr size_t kShownBytes = 48;
 constexpr int kShownUnknownFields = 32;
 
@@ -37,7 +37,7 @@ std::string Base64(const std::string& bytes) {
   return absl::Base64Escape(bytes);
 }
 
-// Values of environment variables: they need not be text, and nearly always are.
+// Whether it is the value of an environment variable: bytes by type, but nearly always text.
 bool IsMostlyText(const FieldDescriptor& field) {
   return field.containing_type()->name() == "KeyValue";
 }
@@ -46,7 +46,7 @@ bool IsUtf8(const std::string& bytes) {
   return Utf8Repaired(bytes) == bytes;
 }
 
-// "12 bytes", and with secrets shown the beginning of them.
+// "12 bytes", followed by the first of them if secrets are shown.
 std::string DescribeBytes(const std::string& bytes, bool show_secrets) {
   if (!show_secrets || bytes.empty()) return fmt::format("{} bytes", bytes.size());
   return fmt::format("{} bytes {}{}", bytes.size(), Base64(bytes.substr(0, kShownBytes)),
@@ -140,7 +140,7 @@ class ValueReader {
   const bool show_secrets_;
 };
 
-// Every map of the CRI has text for keys and values.
+// Every map of the CRI has strings as keys and values.
 json MapToTree(const ProtoMessage& message, const FieldDescriptor& field, bool show_secrets) {
   const Reflection& reflection = *message.GetReflection();
   const bool secret = IsSecret(field);
@@ -167,7 +167,7 @@ json FieldToTree(const ProtoMessage& message, const FieldDescriptor& field, bool
   return list;
 }
 
-// A message of a call that we do not know: its fields without names.
+// A message of an unknown call: its fields without names.
 json UnknownToTree(const Payload& payload, bool show_secrets) {
   json tree = json::object();
   UnknownFieldSet fields;

@@ -12,14 +12,13 @@ class Message;
 namespace resmgr::dump {
 
 // A message as a JSON object: names as in the proto text, numbers for enums, base64 for bytes,
-// nothing for what is not set. Fields that our proto text does not know show up in a list
-// `unknown_fields`, by number and kind. Their contents, like every secret (secrets.h), only with
+// without unset fields. Fields that our proto text does not have are in a list `unknown_fields`, by
+// number and kind. Their contents, like every secret (secrets.h), are shown only with
 // `show_secrets`.
 nlohmann::json ToTree(const google::protobuf::Message& message, bool show_secrets);
 
-// The same for a payload as it came, decoded as a message of `type` (null: of no type that we
-// know). Of a payload that was cut short shows what could still be read; of one that does not
-// decode, its size.
+// The same for a payload, decoded as a message of `type` (null: unknown). Shows the readable part
+// of a truncated payload; for a malformed one, its size.
 nlohmann::json ToTree(const Payload& payload, const google::protobuf::Message* type,
                       bool show_secrets);
 

@@ -13,7 +13,7 @@ namespace resmgr::dump {
 
 namespace {
 
-// "RuntimeService/Version" of a path of either version of the API, else "".
+// "RuntimeService/Version" from a path of either version of the API, else "".
 std::string_view WithoutPackage(std::string_view path) {
   for (const std::string_view package : {"/runtime.v1.", "/runtime.v1alpha2."}) {
     if (path.substr(0, package.size()) == package) return path.substr(package.size());
@@ -21,8 +21,8 @@ std::string_view WithoutPackage(std::string_view path) {
   return {};
 }
 
-// NRI's messages are called after their method (its description has no services); a few methods
-// have others.
+// Finds NRI's message types by the method's name, since NRI's descriptors have no services; a few
+// methods have other names.
 MethodTypes FindNriTypes(std::string_view method) {
   using nri::pkg::api::v1alpha1::Empty;
   using nri::pkg::api::v1alpha1::StateChangeEvent;

@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kBufferSize = size_t{64} * 1024;
 constexpr mode_t kMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
-// Neither follows a link, nor waits for a pipe's reader, nor takes a terminal for the daemon's.
+// Follows no link, does not wait for a pipe's reader, and never makes a terminal the daemon's.
 constexpr int kOpenFlags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
 
 Status WriteAll(int fd, std::string_view text) {
@@ -43,7 +43,7 @@ Status CannotOpen(const std::string& path, int error) {
   return CannotOpen(path, std::strerror(error));
 }
 
-// What is there already may be emptied.
+// Checks that the existing file may be emptied.
 Status CheckOwn(const std::string& path, const struct stat& info) {
   if (S_ISLNK(info.st_mode)) return CannotOpen(path, "it is a symbolic link");
   if (S_ISDIR(info.st_mode)) return CannotOpen(path, "it is a directory");
@@ -53,7 +53,7 @@ Status CheckOwn(const std::string& path, const struct stat& info) {
   return OkStatus();
 }
 
-// OK also when there is none. Opening alone can have effects on a device, so it is asked first.
+// OK also if there is no file. Called before opening, which can have effects on a device.
 Status CheckExisting(const std::string& path) {
   struct stat info = {};
   if (::lstat(path.c_str(), &info) == 0) return CheckOwn(path, info);
@@ -76,7 +76,7 @@ Status CheckPlace(const OutputPlace& place) {
     return InvalidArgument("the path '{}' is too long", Printable(place.path, 64));
   }
   if (place.path.empty() || place.directory.empty()) return OkStatus();
-  // With a slash at the end, however the directory is written.
+  // With a trailing slash, however the directory is written.
   const std::filesystem::path directory =
       std::filesystem::path(place.directory + "/").lexically_normal();
   const std::filesystem::path path = std::filesystem::path(place.path).lexically_normal();
@@ -95,7 +95,7 @@ Status ProbePlace(const OutputPlace& place) {
   if (errno != ENOENT) return CannotOpen(place.path, errno);
   const std::string parent = ParentOf(place.path);
   if (MayAddTo(parent)) return OkStatus();
-  // Made on demand.
+  // The directory is created on demand.
   const bool makes = errno == ENOENT && !place.directory.empty();
   if (makes && MayAddTo(ParentOf(parent))) return OkStatus();
   return CannotOpen(place.path, errno);
@@ -111,7 +111,7 @@ StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const OutputPlace& plac
   if (!place.directory.empty()) ::mkdir(ParentOf(path).c_str(), kDirectoryMode);
   UniqueFd fd(::open(path.c_str(), kOpenFlags | O_CREAT, kMode));
   if (!fd.valid()) return CannotOpen(path, errno);
-  // Again, since it may have been replaced; and only then is it emptied.
+  // Checked again, since the file may have been replaced; only then is it emptied.
   struct stat info = {};
   if (::fstat(fd.get(), &info) != 0) return CannotOpen(path, errno);
   RESMGR_RETURN_IF_ERROR(CheckOwn(path, info));

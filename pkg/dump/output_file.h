@@ -13,40 +13,40 @@
 
 namespace resmgr::dump {
 
-// Which file is to be written. A path that comes from outside this node (an agent delivers it) must
-// not reach any file that the daemon, which is root, can write: such a file must lie directly in
-// `directory`. Where that is empty, any path will do.
+// The path of a file to be written. A path from outside this node (delivered by an agent) must not
+// reach any file that the daemon, which is root, can write: such a file must be directly in
+// `directory`. If that is empty, every path is allowed.
 struct OutputPlace {
   std::string path{};       // empty: no file
-  std::string directory{};  // made with mode 0700 when it is not there; those above it are not
+  std::string directory{};  // created with mode 0700 if missing; its parents are not created
 
   friend bool operator==(const OutputPlace&, const OutputPlace&) = default;
 };
 
-// InvalidArgument when the path does not lie directly in the place's directory, or is longer than a
-// path can be. Looks at the names alone.
+// kInvalidArgument if the path is not directly in the place's directory, or is too long. Checks
+// only the names.
 Status CheckPlace(const OutputPlace& place);
 
-// Whether OutputFile::Create would succeed now, without making or changing anything.
-// InvalidArgument says why not. Blocks on the disk.
+// Whether OutputFile::Create would succeed now, without changing anything. kInvalidArgument has the
+// reason. Blocks on the disk.
 Status ProbePlace(const OutputPlace& place);
 
-// A file that is written from its beginning, for its owner's eyes only (mode 0600). Buffers up to
-// 64 KiB. Used by one thread at a time. Everything may block on the disk.
+// A file that is written from its beginning, readable for its owner only (mode 0600). Buffers up to
+// 64 KiB. Used by one thread at a time. Every function may block on the disk.
 class OutputFile {
  public:
-  // Makes the file, or empties the one that is there. That must be a regular file of this process's
-  // user that has no other name: neither a symbolic link, a pipe, a device nor another user's file
-  // is touched. InvalidArgument says what is in the way.
+  // Creates the file, or empties an existing one. That must be a regular file of this process's
+  // user that has no other name: symbolic links, pipes, devices and other users' files are never
+  // touched. kInvalidArgument names the obstacle.
   static StatusOr<std::unique_ptr<OutputFile>> Create(const OutputPlace& place);
 
   void Append(std::string_view text);
-  // Hands what is buffered to the kernel. The first failure is returned once; what is written
-  // within the next kPause is lost, then it is tried again.
+  // Passes the buffered bytes to the kernel. The first failure is returned once; bytes of the next
+  // kPause are lost, then it is tried again.
   Status Flush();
 
   const std::string& path() const { return path_; }
-  // Both are one file, whatever their paths are.
+  // Whether both are one file, whatever their paths are.
   bool SameAs(const OutputFile& other) const {
     return device_ == other.device_ && inode_ == other.inode_;
   }
@@ -64,7 +64,7 @@ class OutputFile {
   std::string buffer_;
   bool failing_ = false;
   std::chrono::steady_clock::time_point retry_at_;
-  Status failure_;  // not yet returned
+  Status failure_;  // not returned yet
 };
 
 }  // namespace resmgr::dump

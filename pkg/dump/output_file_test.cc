@@ -33,7 +33,7 @@ class OutputFileTest : public testing::Test {
     return text.str();
   }
 
-  // What both say, which must be the same: callers that are told that it will work rely on it.
+  // The refusal, which must be the same from both: callers rely on the probe.
   static std::string Refusal(const OutputPlace& place) {
     const Status probed = ProbePlace(place);
     const Status created = OutputFile::Create(place).status();

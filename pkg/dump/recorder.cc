@@ -63,7 +63,7 @@ json ContainerOf(const runtime::v1::ContainerConfig& config) {
   return container;
 }
 
-// The message of the request if it is of this type and decodes.
+// The request as this type, if it has that type and decodes.
 template <typename Message>
 bool Decode(const Event& event, Message& message) {
   return event.plan->types.request == &Message::default_instance() && !event.payload.compressed &&

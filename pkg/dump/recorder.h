@@ -15,12 +15,12 @@
 
 namespace resmgr::dump {
 
-// Calls that change pods or containers: those that a recording holds.
+// Whether a recording has this call: one that changes pods or containers.
 bool IsRecorded(std::string_view path);
 
-// Writes what a simulator needs to replay such calls, as JSON lines: a header, then one line per
-// call when it ended (README.md has the fields). Environment, command lines, mounts and credentials
-// are never part of it. Used by one thread.
+// Writes the data that a simulator needs to replay such calls, as JSON lines: a header, then one
+// line per call at its end (README.md has the fields). Environment, command lines, mounts and
+// credentials are never included. Used by one thread.
 class Recorder {
  public:
   // Times in the recording count from `start`.
@@ -37,7 +37,7 @@ class Recorder {
  private:
   std::unique_ptr<OutputFile> file_;
   const std::chrono::steady_clock::time_point start_;
-  std::unordered_map<uint64_t, nlohmann::json> calls_;  // in flight: what is known of them
+  std::unordered_map<uint64_t, nlohmann::json> calls_;  // data of calls in flight
 };
 
 }  // namespace resmgr::dump

@@ -29,7 +29,7 @@ class RecorderTest : public DumpFixture {
     return LinesOf(PathOf("r.jsonl"));
   }
 
-  // The line of the only call, without its times, which must be there.
+  // The line of the only call, without its times, which must be present.
   json OnlyCall() {
     const auto lines = Lines();
     EXPECT_EQ(lines.size(), 2);

@@ -13,15 +13,15 @@ namespace resmgr::dump {
 
 namespace {
 
-// A method with any of these is a regular expression.
+// A method with one of these characters is a regular expression.
 constexpr std::string_view kPatternCharacters = ".*?+()[]|";
 constexpr std::string_view kWildcard = "*";
 constexpr std::string_view kRecord = "record";
-// Rules come with a configuration, from its author: what they cost in memory, and when a method is
-// looked up, has bounds. No use needs as many.
+// Limits of the rules, which come with a configuration, in memory and in time for looking a method
+// up. No use needs as many.
 constexpr size_t kMaxRules = 1000;
 constexpr size_t kMaxPatterns = 100;
-constexpr int64_t kMaxPatternMemory = int64_t{256} << 10;  // bytes, of each
+constexpr int64_t kMaxPatternMemory = int64_t{256} << 10;  // bytes, for each pattern
 
 constexpr std::array<std::pair<std::string_view, Target>, 7> kTargets = {{
     {"off", Target::kOff},
@@ -41,8 +41,8 @@ std::optional<Target> ParseTarget(std::string_view name) {
   return found->second;
 }
 
-// The original keeps a flag for these words but never looks at it: they are accepted, and nothing
-// follows from them. `reset` is how a dump is silenced.
+// cri-resource-manager stores a flag for these words but never reads it, so they are accepted and
+// have no effect. Users silence a dump by `reset`.
 bool IsIdleKeyword(std::string_view item) {
   return item == "enable" || item == "on" || item == "disable" || item == "off";
 }
@@ -124,7 +124,7 @@ Status Rules::AddItem(std::string_view item, Target& sticky) {
 
 Status Rules::AddRule(Target target, std::string_view method) {
   customized_ = true;
-  // Nothing is called "", so that such a rule could never match: `full:` just sets the target.
+  // No method is called "", so the rule could never match: `full:` only sets the target.
   if (method.empty()) return OkStatus();
   if (exact_.size() >= kMaxRules || patterns_.size() >= kMaxPatterns) {
     return InvalidArgument("the dump has more than {} rules or {} patterns", kMaxRules,

@@ -16,37 +16,38 @@ class RE2;
 
 namespace resmgr::dump {
 
-// What is written about a call.
+// The amount that is written about a call.
 enum class Target {
   kOff,    // nothing
-  kName,   // one line when it ended
+  kName,   // one line at its end
   kFull,   // request, replies and failure with their contents
-  kCount,  // how often it was called, once per period
+  kCount,  // number of calls, once per period
 };
 
 std::string_view ToString(Target target);
 
-// Which methods are dumped how: the rules that `-dump` builds up. The syntax and the lookup are
+// The rules that `-dump` builds: which methods are dumped to which amount. Syntax and lookup are
 // those of CRI Resource Manager's first release, on which users' scripts rely (README.md here).
 //
 // Immutable once built; copies are cheap enough for a change of configuration.
 class Rules {
  public:
-  // In force before anything that the user says.
+  // In force before any rule of the user.
   static constexpr std::string_view kBuiltIn =
       "full:.*,off:Version,.*List.*,.*Status.*,.*Info.*,.*Log.*,.*Reopen.*";
 
-  // The built-in rules, then those of each specification in turn. A target holds for the items that
-  // follow it within its own specification only. InvalidArgument quotes the item that is wrong.
+  // Parses the built-in rules, then those of each specification in turn. A target applies to the
+  // items that follow it within its own specification only. kInvalidArgument quotes the malformed
+  // item.
   static StatusOr<Rules> Parse(const std::vector<std::string>& specs);
 
   // `method` is the last element of the gRPC path. An exact rule wins, then `*`, then the last
-  // regular expression that matches anywhere in it; kOff when there is none.
+  // regular expression that matches anywhere in it; kOff without a match.
   Target Lookup(std::string_view method) const;
 
-  // Where `record:FILE` wants the recording; empty when there is none.
+  // The path of `record:FILE`; empty if there is none.
   const std::string& record_file() const { return record_file_; }
-  // The specifications say something about the dump itself, not only about the recording.
+  // The specifications have rules for the dump itself, not only the recording.
   bool customized() const { return customized_; }
 
  private:

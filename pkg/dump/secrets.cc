@@ -8,10 +8,10 @@ namespace resmgr::dump {
 bool IsSecret(const google::protobuf::FieldDescriptor& field) {
   const std::string_view message = field.containing_type()->name();
   const std::string_view name = field.name();
-  // All of it: a name is half of a credential, and an address tells whose it is.
+  // All fields: a name is half of a credential, and an address tells its owner.
   if (message == "AuthConfig") return true;
   if (message == "KeyValue") return name == "value";
-  // NRI has whole "NAME=VALUE" of containers and of hooks.
+  // NRI has "NAME=VALUE" texts for containers and for hooks.
   if (name == "env") return field.type() == google::protobuf::FieldDescriptor::TYPE_STRING;
   return name == "info" && field.is_map();
 }

@@ -9,14 +9,14 @@ class FieldDescriptor;
 
 namespace resmgr::dump {
 
-// What stands in place of a secret.
+// Replaces a secret.
 inline constexpr std::string_view kRedacted = "<redacted>";
 
-// The values of this field are not for other eyes: credentials of a registry, values of environment
+// Whether the field's values are secrets: credentials of a registry, values of environment
 // variables, and the free-form `info` of verbose replies, in which runtimes repeat both.
 bool IsSecret(const google::protobuf::FieldDescriptor& field);
 
-// The annotation of this key repeats the pod's manifest, environment included.
+// Whether the annotation of this key repeats the pod's manifest, environment included.
 bool IsSecretAnnotation(std::string_view key);
 
 }  // namespace resmgr::dump

@@ -37,7 +37,7 @@ std::string Stamp(std::chrono::system_clock::time_point time) {
                      local.tm_min, local.tm_sec, (milliseconds % 1000 + 1000) % 1000);
 }
 
-// "+1.234567" at the right end of the same 24 columns.
+// "+1.234567", right-aligned in the same 24 columns.
 std::string Latency(const Event& event) {
   const std::chrono::duration<double> seconds = event.at - event.start;
   return fmt::format("{:>24}", fmt::format("+{:.6f}", seconds.count()));
@@ -47,7 +47,7 @@ std::string_view KindOf(const Event& event) {
   return event.intercepted ? "intercepted" : "passthrough";
 }
 
-// As Go's gRPC words a status, which is what users and their scripts know.
+// Go's words for a gRPC status, which users and their scripts know.
 std::string_view CodeWord(int code) {
   static constexpr std::array<std::string_view, 17> kWords = {
       "OK",       "Canceled",       "Unknown",          "InvalidArgument",   "DeadlineExceeded",
@@ -125,7 +125,7 @@ void TextDump::Count(const Event& event) {
   if (event.at - counter.begin <= count_period_) return;
   const std::chrono::duration<double> period = count_period_;
   const uint64_t calls = counter.total - counter.at_begin;
-  // Unlike the dumps themselves, counts have always gone to the log alone.
+  // Counts go only to the log, unlike the dumps themselves.
   log_(false, fmt::format("({}) REQUEST: {} #{}, {} total, {:.2f}/s calls", KindOf(event), name,
                           counter.total, calls, static_cast<double>(calls) / period.count()));
   counter.at_begin = counter.total;

@@ -14,12 +14,12 @@
 
 namespace resmgr::dump {
 
-// Takes one line for the log, without a newline. `warning`: it tells of a failed call, or of a
-// failure to dump. Called on the writer's thread, which may be within such a call still after a
-// Dumper::Close that returned false.
+// Takes one line for the log, without a newline. `warning`: the line reports a failed call, or a
+// failure to dump. Called on the writer's thread, possibly even after a Dumper::Close that returned
+// false.
 using LogSink = std::function<void(bool warning, std::string_view line)>;
 
-// Turns events into the lines that users read (README.md), to the log and to a file, whose lines
+// Formats events as the lines that users read (README.md), for the log and for a file, whose lines
 // start with the time of the request or the latency of the reply. Used by one thread.
 class TextDump {
  public:
@@ -40,16 +40,16 @@ class TextDump {
   // Calls of one method.
   struct Counter {
     uint64_t total = 0;
-    uint64_t at_begin = 0;  // `total` when the period began
+    uint64_t at_begin = 0;  // `total` at the begin of the period
     std::chrono::steady_clock::time_point begin;
   };
 
   void Count(const Event& event);
-  // Which calls of how many methods are counted one by one; the rest are "other methods".
+  // Methods whose calls are counted by name; the rest are "other methods".
   static constexpr size_t kCounters = 1024;
 
-  // The header and, for more than one line, the body below it; else both on one line.
-  // `size_note` goes to the header's line in the file.
+  // Writes the header and, if it has more than one line, the body below it; else both on one line.
+  // `size_note` is added to the header's line in the file.
   void Body(std::string_view stamp, const std::string& header, std::string_view arrow,
             const Event& event, bool size_note);
   void Line(bool warning, std::string_view stamp, const Event& event, std::string_view line,

@@ -14,14 +14,14 @@
 
 namespace resmgr::dump {
 
-// What the dumper's thread does: takes events from the queue and writes them to the log, the file
+// The body of the dumper's thread: takes events from the queue and writes them to the log, the file
 // and the recording, which it opens itself. A file that cannot be opened is reported, and tried
 // again until it can; meanwhile its lines are lost.
 class Writer {
  public:
   using OpenFile = std::function<StatusOr<std::unique_ptr<OutputFile>>(const OutputPlace&)>;
 
-  // As of Dumper::Options.
+  // See Dumper::Options.
   struct Means {
     OpenFile open;
     std::function<StatusOr<std::string>(const Payload&)> decompress{};
@@ -33,17 +33,17 @@ class Writer {
   // Thread-safe.
   EventQueue& queue() { return queue_; }
 
-  // Until the queue is closed and empty. The rest is for the thread that is in here.
+  // Runs until the queue is closed and empty. The other members are used by the thread in here.
   void Run();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // A file and what is known about its opening.
+  // A file and the state of its opening.
   struct Wanted {
     OutputPlace place{};
     bool open = false;
-    bool reported = false;  // that it cannot be opened
+    bool reported = false;  // the failure was reported
 
     bool missing() const { return !place.path.empty() && !open; }
   };

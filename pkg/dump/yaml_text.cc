@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// What one character of UTF-8 text asks of the quoting.
+// Classes of UTF-8 characters with regard to quoting.
 enum class CharClass { kPlain, kNewline, kSpecial };
 
 struct Character {
@@ -51,7 +51,7 @@ TextTraits Examine(std::string_view text) {
   return traits;
 }
 
-// A reader would take the plain text for a number, a time, a truth value or nothing.
+// Whether a reader would take the plain text for a number, a time, a truth value or null.
 bool ReadsAsOtherType(std::string_view text) {
   static constexpr std::array<std::string_view, 16> kWords = {
       "null", "~", "true", "false", "yes",   "no",    "on", "off",
@@ -68,7 +68,7 @@ bool ReadsAsOtherType(std::string_view text) {
   return re2::RE2::FullMatch(re2::StringPiece(text.data(), text.size()), number);
 }
 
-// Text without special characters or newlines that YAML would read as structure.
+// Whether YAML would read plain text without special characters or newlines as structure.
 bool ReadsAsStructure(std::string_view text) {
   if (text.front() == ' ' || text.back() == ' ' || text.back() == ':') return true;
   if (text.substr(0, 3) == "---" || text.substr(0, 3) == "...") return true;
@@ -148,7 +148,8 @@ class YamlWriter {
   std::string Take() { return std::move(out_); }
 
  private:
-  // Behind a key or a dash whose column is `indent`; a block below it starts at `block_indent`.
+  // Writes a value after a key or a dash in column `indent`; a block below it starts at
+  // `block_indent`.
   void Value(const json& value, size_t indent, size_t block_indent) {
     if (value.is_object() && !value.empty()) {
       out_ += '\n';

@@ -84,7 +84,7 @@ TEST(YamlTextTest, WritesLinesAsLiteralBlock) {
   EXPECT_EQ(ToYaml({{"k", "\n"}}), "k: \"\\n\"\n");
 }
 
-// Text over an alphabet in which most characters mean something to YAML.
+// Random text of characters most of which have a meaning in YAML.
 std::string RandomText(std::mt19937& random) {
   static constexpr std::string_view kAlphabet = "ab01 \n\t-:#'\"\\[]{}&*!|>%@`,?~.=<+eExyn_";
   std::string text(std::uniform_int_distribution<size_t>(0, 12)(random), ' ');
