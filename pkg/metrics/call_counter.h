@@ -11,27 +11,27 @@
 
 namespace resmgr {
 
-// How long calls took: here, and at the runtime.
+// Durations of calls: within the daemon, and at the runtime.
 struct CallTimes {
   TimeHistogram ours;
   TimeHistogram runtime;
 };
 
-// Counts the finished calls of one method and kind. One thread counts, the event loop's; any may
-// read.
+// Counts the finished calls of one method and kind. Only the event loop's thread counts; any thread
+// may read.
 class CallCounter {
  public:
-  static constexpr size_t kCodes = 17;  // of gRPC: 0 to 16
+  static constexpr size_t kCodes = 17;  // gRPC codes 0 to 16
 
-  // `times` is that of the method, whatever the kind, and outlives the counter.
+  // `times` belongs to the method, whatever the kind, and outlives the counter.
   explicit CallCounter(CallTimes& times) : times_(times) {}
 
-  // What is no gRPC status code counts as UNKNOWN.
+  // An unknown gRPC status code counts as UNKNOWN.
   void Count(int grpc_code) {
     const auto code = static_cast<size_t>(grpc_code);
     counts_[code < kCodes ? code : static_cast<size_t>(StatusCode::kUnknown)].Add(1);
   }
-  // call_seconds{service,method,part}: how long one of them took here, and at the runtime.
+  // call_seconds{service,method,part}: the durations within the daemon, and at the runtime.
   void Took(std::chrono::nanoseconds ours, std::chrono::nanoseconds runtime) {
     times_.ours.Observe(ours);
     times_.runtime.Observe(runtime);

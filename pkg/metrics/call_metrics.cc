@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 constexpr std::string_view kOther = "other";
 
-// From what a small call takes here to what the kubelet waits for a runtime.
+// From a small call's time within the daemon to the kubelet's timeout.
 constexpr TimeHistogram::Bounds kBounds = {
     microseconds(10),  microseconds(25), microseconds(50), microseconds(100), microseconds(250),
     microseconds(500), milliseconds(1),  milliseconds(5),  milliseconds(25),  milliseconds(100),
@@ -29,7 +29,7 @@ CallMetrics::Method::Method(std::string_view of_service, std::string_view called
 
 CallMetrics::CallMetrics(const std::vector<std::string>& known_methods) : other_(kOther, kOther) {
   for (const std::string& path : known_methods) {
-    // "/package.Service/Method"
+    // The parts of "/package.Service/Method".
     const size_t slash = path.rfind('/');
     if (slash == std::string::npos || slash == 0) continue;
     const std::string_view all = path;

@@ -15,20 +15,19 @@
 
 namespace resmgr {
 
-// calls_total, call_seconds and calls_in_flight. One thread counts, the event loop's; any may
-// collect.
+// calls_total, call_seconds and calls_in_flight. Only the event loop's thread counts; any thread
+// may collect.
 class CallMetrics final : public prometheus::Collectable {
  public:
   // Paths of methods ("/runtime.v1.RuntimeService/Version"). All others count as one, "other".
   explicit CallMetrics(const std::vector<std::string>& known_methods);
   ~CallMetrics() override;
 
-  // The same object each time.
+  // Returns the same object for the same arguments.
   CallCounter& Of(std::string_view path, bool intercepted);
   Tally& in_flight() { return in_flight_; }
 
-  // A method's series appear with its first call, so that a scrape shows what happened and not
-  // everything that could.
+  // A method's series appear with its first call, so that a scrape has only those in use.
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
@@ -37,7 +36,7 @@ class CallMetrics final : public prometheus::Collectable {
 
     const std::string service;
     const std::string name;
-    CallTimes times;  // of both kinds
+    CallTimes times;  // of passthrough and intercepted calls
     CallCounter passthrough{times};
     CallCounter intercepted{times};
   };
@@ -47,7 +46,7 @@ class CallMetrics final : public prometheus::Collectable {
   static void AddTimes(const Method& method, const char* part, const TimeHistogram& times,
                        prometheus::MetricFamily* family);
 
-  // Never changed after construction, so no lock.
+  // Constant after construction, so no lock is needed.
   std::map<std::string, Method, std::less<>> methods_;
   Method other_;
   Tally in_flight_;

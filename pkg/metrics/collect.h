@@ -12,18 +12,17 @@
 
 namespace resmgr {
 
-// What a scrape reads of series that this module counts by itself, without prometheus-cpp's
-// counters.
+// Helpers for scrapes of series that this module counts itself, without prometheus-cpp's counters.
 
 // A family without series.
 prometheus::MetricFamily MakeFamily(const char* name, const char* help,
                                     prometheus::MetricType type);
 
-// A series of times in seconds. What is observed meanwhile is in it or not.
+// A series of times in seconds. Concurrent observations may be included or not.
 prometheus::ClientMetric CollectTimes(const TimeHistogram& times,
                                       std::vector<prometheus::ClientMetric::Label> labels);
 
-// Several as one, in this order.
+// Combines several collectables into one, in this order.
 std::shared_ptr<prometheus::Collectable> CollectTogether(
     std::vector<std::shared_ptr<prometheus::Collectable>> parts);
 

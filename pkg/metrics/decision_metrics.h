@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// policy_decision_seconds{operation}. One thread observes, the event loop's; any may collect.
+// policy_decision_seconds{operation}. Only the event loop's thread observes; any may collect.
 class DecisionMetrics final : public prometheus::Collectable {
  public:
   // Values of the label, in the order of NodeMetrics::Operation.
@@ -21,7 +21,7 @@ class DecisionMetrics final : public prometheus::Collectable {
 
   ~DecisionMetrics() override;
 
-  // The place of one of kOperations.
+  // `operation` is an index of kOperations.
   TimeHistogram& Of(size_t operation) { return times_[operation]; }
 
   std::vector<prometheus::MetricFamily> Collect() const override;

@@ -9,20 +9,20 @@
 namespace resmgr {
 
 // Whether the daemon is alive and at work, for /healthz and /readyz. Thread-safe: the event loop
-// tells, the threads of the HTTP server ask.
+// sets the state, the threads of the HTTP server read it.
 class Health {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The event loop is well for so long after each beat.
+  // The event loop counts as well for `patience` after each beat.
   explicit Health(Clock::duration patience = std::chrono::seconds(10)) : patience_(patience) {}
 
-  // The event loop is at work.
+  // Called by the event loop while it is at work.
   void Beat(Clock::time_point now = Clock::now()) { last_beat_.store(now); }
-  // Why the daemon is of no use at present; "" where it is.
+  // Sets the reason why the daemon cannot serve at present; "" if it can.
   void SetNotReady(std::string why);
 
-  // "", or what is wrong. Before the first beat nothing is.
+  // "", or the problem. There is none before the first beat.
   std::string Sickness(Clock::time_point now = Clock::now()) const;
   std::string WhyNotReady() const;
 

@@ -7,15 +7,14 @@
 
 namespace resmgr {
 
-// A request to the HTTP server of the metrics. The client may have written anything into it: the
-// server has bounded its length (16 KiB with all headers), and checked nothing else.
+// A request to the HTTP server of the metrics. Its contents are the client's: the server has only
+// limited its length (16 KiB with all headers).
 struct HttpRequest {
-  std::string method{};  // "GET"
-  std::string path{};    // decoded, without the query
-  std::string query{};   // as sent, without "?"
-  std::string host{};    // the header Host; "": none
-  std::string
-      fetch_site{};  // the header Sec-Fetch-Site; "": none, as of a client that is no browser
+  std::string method{};      // "GET"
+  std::string path{};        // decoded, without the query
+  std::string query{};       // as sent, without "?"
+  std::string host{};        // the header Host; "": none
+  std::string fetch_site{};  // the header Sec-Fetch-Site; "": none, usual outside of browsers
 };
 
 struct HttpAnswer {
@@ -25,8 +24,8 @@ struct HttpAnswer {
   std::string body{};
 };
 
-// Answers the requests for one path and all below it. Called on the threads of the server, several
-// at once; may block its thread for a second or so.
+// Answers the requests for one path and all paths below it. Called on the threads of the server,
+// several at once; may block its thread for about a second.
 class HttpHandler {
  public:
   virtual ~HttpHandler() = default;

@@ -34,7 +34,7 @@ bool IsSame(std::string_view a, std::string_view b) {
       a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
-// Up to the end of the line, which is taken off.
+// Removes and returns the next line, without its end.
 std::string_view TakeLine(std::string_view& rest) {
   const size_t end = std::min(rest.find("\r\n"), rest.size());
   const std::string_view line = rest.substr(0, end);
@@ -51,7 +51,7 @@ StatusOr<HttpRequest> ParseHttpHead(std::string_view head) {
   const size_t target = line.rfind(' ');
   if (method == std::string_view::npos || method == 0 || target <= method + 1 ||
       !line.substr(target + 1).starts_with("HTTP/1.") || line[method + 1] != '/') {
-    return InvalidArgument("it is no request of HTTP/1");
+    return InvalidArgument("it is not an HTTP/1 request");
   }
   request.method = line.substr(0, method);
   const std::string_view whole = line.substr(method + 1, target - method - 1);

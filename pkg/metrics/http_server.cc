@@ -35,14 +35,14 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMostClients = 256;
 constexpr size_t kLongestHead = size_t{16} << 10;
-// Bytes that wait for all clients together. Answers are some hundred KiB long on a large node.
+// Bytes that wait for all clients together. An answer has some hundred KiB on a large node.
 constexpr size_t kMostUnsent = size_t{16} << 20;
 constexpr milliseconds kReadDeadline{3'000};
 constexpr milliseconds kSendDeadline{5'000};
-// For the client to close, so that what it has sent beside its request does not cut the answer.
+// Time for the client to close, so that unread data does not make it lose the answer.
 constexpr milliseconds kCloseDeadline{1'000};
 constexpr milliseconds kEndDeadline{250};
-constexpr milliseconds kAcceptPause{100};  // where no descriptor is left
+constexpr milliseconds kAcceptPause{100};  // if no descriptor is left
 constexpr int kBacklog = 1024;
 
 std::string_view StatusLine(int code) {
@@ -120,7 +120,7 @@ struct Client {
   UniqueFd fd;
   Clock::time_point deadline;
   Phase phase = Phase::kReading;
-  std::string text{};  // of the request, then of the answer
+  std::string text{};  // the request, later the answer
   size_t sent = 0;
 
   size_t unsent() const { return phase == Phase::kSending ? text.size() - sent : 0; }
@@ -137,14 +137,14 @@ struct Queue {
 struct HttpServer::State {
   explicit State(Options how) : options(std::move(how)) {}
 
-  // The threads' bodies.
+  // The body of the threads that answer.
   void Serve();
   void Answer(Queue& queue);
 
-  // On the thread of the connections.
+  // These run on the thread of the connections.
   void Accept();
   void OnReady(uint64_t id);
-  bool Read(uint64_t id, Client& client);  // false: the client is to go
+  bool Read(uint64_t id, Client& client);  // false: close the client
   void Ask(uint64_t id, Client& client, std::string_view head);
   void Begin(Client& client, std::string text);
   bool Send(Client& client);
@@ -162,7 +162,7 @@ struct HttpServer::State {
   UniqueFd wake;
   std::vector<std::thread> threads;
 
-  std::mutex mutex;  // for what follows
+  std::mutex mutex;  // guards the following members
   std::condition_variable ended;
   bool over = false;
   size_t running = 0;
@@ -170,7 +170,7 @@ struct HttpServer::State {
   Queue slow;
   std::vector<std::pair<uint64_t, std::string>> answers;
 
-  // Used by the thread of the connections alone. The oldest client is first.
+  // Used only by the thread of the connections. The oldest client is first.
   std::map<uint64_t, Client> clients;
   uint64_t next_id = 1;
   Clock::time_point accept_from{};
@@ -219,7 +219,7 @@ void HttpServer::State::Serve() {
     DropLate();
     if (polled[1].revents != 0) Accept();
   }
-  // An answer that takes long may keep the rest of this for a while.
+  // An answer that takes long may keep the rest of this object for a while.
   clients.clear();
   listening.Reset();
 }
@@ -247,7 +247,7 @@ void HttpServer::State::Accept() {
   }
 }
 
-// The one that has said nothing for longest goes first, then the slowest reader.
+// Closes the client that has been silent for longest, else the slowest reader.
 void HttpServer::State::MakeRoom() {
   if (clients.size() < kMostClients) return;
   using enum Client::Phase;
@@ -304,7 +304,7 @@ void HttpServer::State::Ask(uint64_t id, Client& client, std::string_view head) 
   }
   Queue& queue = options.is_slow && options.is_slow(*request) ? slow : quick;
   const std::lock_guard lock(mutex);
-  // Those of clients that had to make room are among them.
+  // The queue may have requests of closed clients.
   if (queue.requests.size() >= kMostClients) {
     return Begin(client, TextOf({.code = 503, .body = "too many requests wait\n"}, true));
   }

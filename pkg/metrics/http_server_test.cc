@@ -80,7 +80,7 @@ TEST_F(HttpServerTest, AnswersAndRefuses) {
   EXPECT_EQ(Ask("GET /big HTTP/1.1\r\n\r\n").size() > big_.size(), true);
 }
 
-// An error that lasts does not make the server's thread spin.
+// A lasting error does not make the server's thread spin.
 TEST_F(HttpServerTest, ErrorsOfAcceptTakeNoProcessor) {
   const auto used = [] {
     rusage usage{};
@@ -90,7 +90,7 @@ TEST_F(HttpServerTest, ErrorsOfAcceptTakeNoProcessor) {
     };
     return of(usage.ru_utime) + of(usage.ru_stime);
   };
-  // Its listening socket, which takes no connections any more: each accept fails with EINVAL.
+  // Finds the listening socket and shuts it down, so that each accept fails with EINVAL.
   bool found = false;
   for (int fd = 3; fd < 1024 && !found; ++fd) {
     sockaddr_in address{};
@@ -108,7 +108,7 @@ TEST_F(HttpServerTest, ErrorsOfAcceptTakeNoProcessor) {
   EXPECT_LT(used() - before, std::chrono::milliseconds(200));
 }
 
-// Silent ones, more than there is room for, and some that do not read: the answer is there at once.
+// More silent clients than the limit, and some that do not read: an answer comes at once.
 TEST_F(HttpServerTest, ManyClientsDelayNoOther) {
   std::vector<UniqueFd> clients;
   for (int i = 0; i < 600; ++i)
@@ -116,7 +116,7 @@ TEST_F(HttpServerTest, ManyClientsDelayNoOther) {
   for (int i = 0; i < 5; ++i) {
     const auto start = std::chrono::steady_clock::now();
     EXPECT_THAT(Ask("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 200"));
-    // With room for a machine that is busy: each silent client that is waited for costs three.
+    // Generous for a busy machine: each wait for a silent client would cost three seconds.
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(2'900));
   }
 }

@@ -126,7 +126,7 @@ void Metrics::Impl::ShowRuntime(std::string_view name, const RuntimeFigures& fig
 
 Metrics::Metrics(std::string_view version, const std::vector<std::string>& known_methods)
     : impl_(std::make_shared<Impl>(version, known_methods)),
-      // A scrape may last longer than this object.
+      // Shared, since a scrape may last longer than this object.
       collected_(CollectTogether(
           {impl_->registry(), {impl_, &impl_->calls()}, {impl_, &impl_->traffic()}})) {}
 

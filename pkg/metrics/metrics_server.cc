@@ -14,9 +14,9 @@
 namespace resmgr {
 namespace {
 
-// One scrape at a time is what happens.
+// Usually there is one scrape at a time.
 constexpr size_t kThreads = 2;
-// The page's data may be waited for (LoopQuestions::Limits::waiting): scrapes go on beside them.
+// More than may wait for the page's data (LoopQuestions::Limits::waiting); scrapes have their own.
 constexpr size_t kThreadsOfPage = 10;
 constexpr uint64_t kHighestPort = 65535;
 
@@ -47,7 +47,7 @@ HttpAnswer Scrape(const ServedMetrics& served) {
   return answer;
 }
 
-// The answer of /healthz or /readyz.
+// The answer to /healthz or /readyz.
 HttpAnswer Told(const Health& health, bool ready) {
   std::string why = health.Sickness();
   if (why.empty() && ready) why = health.WhyNotReady();
@@ -55,7 +55,7 @@ HttpAnswer Told(const Health& health, bool ready) {
 }
 
 HttpAnswer Answer(const ServedMetrics& served, const HttpRequest& request) {
-  // Methods that the page does not have are its own to refuse.
+  // The page itself refuses methods that it does not have.
   if (served.page != nullptr && IsOfPage(request)) return served.page->Answer(request);
   const bool health = request.path == "/healthz" || request.path == "/readyz";
   if (request.path != "/metrics" && !(health && served.health != nullptr)) {

@@ -15,29 +15,29 @@ namespace resmgr {
 
 class HttpServer;
 
-// kInvalidArgument for what MetricsServer::Create takes for no address.
+// kInvalidArgument for an address that MetricsServer::Create would refuse.
 Status CheckMetricsAddress(std::string_view address);
 
-// What is served: a scrape gets all collectables, one after the other.
+// The served objects: a scrape gets all collectables, one after the other.
 struct ServedMetrics {
   std::vector<std::shared_ptr<prometheus::Collectable>> collectables{};
   std::shared_ptr<const Health> health{};  // nullptr: neither /healthz nor /readyz
-  std::shared_ptr<HttpHandler> page{};     // of /page and what is below it; nullptr: there is none
+  std::shared_ptr<HttpHandler> page{};     // for /page and all paths below it; nullptr: none
 };
 
-// Serves over HTTP while it exists: /metrics; /healthz, which is 200 where the event loop is at
-// work and otherwise 503 with the reason; /readyz likewise for a daemon that is of use. It brings
-// threads of its own; a daemon without -metrics-address has none of them.
+// Serves over HTTP while it exists: /metrics; /healthz, which is 200 if the event loop is at work
+// and otherwise 503 with the reason; /readyz, likewise for a daemon that can serve. It has its own
+// threads; a daemon without -metrics-address has none of them.
 class MetricsServer {
  public:
   // `address` is HOST:PORT or :PORT (every address of this machine); port 0 takes a free one.
-  //   kInvalidArgument  not an address
-  //   kUnavailable      another process has the port, or the host is not ours
+  // kInvalidArgument  not an address
+  // kUnavailable      another process has the port, or the host is not this machine
   static StatusOr<std::unique_ptr<MetricsServer>> Create(std::string_view address,
                                                          ServedMetrics served);
   static StatusOr<std::unique_ptr<MetricsServer>> Create(std::string_view address,
                                                          const Metrics& metrics);
-  // Takes a second at most: one that a client keeps busy is left behind.
+  // Takes at most a second: an answer that a client keeps busy is left behind.
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;

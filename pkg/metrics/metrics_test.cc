@@ -36,7 +36,7 @@ size_t Threads() {
 
 class MetricsTest : public testing::Test {
  protected:
-  // What a scrape would read.
+  // The text of a scrape.
   std::string Text() const {
     return prometheus::TextSerializer().Serialize(metrics_.collectable()->Collect());
   }
@@ -231,7 +231,7 @@ TEST_F(MetricsTest, EndsAtOnce) {
   for (const std::string_view address : {"127.0.0.1:0", ":0", "localhost:0"}) {
     auto server = MetricsServer::Create(address, metrics_);
     ASSERT_TRUE(server.ok()) << server.status();
-    // Its thread waits by now.
+    // After this answer the server's thread waits again.
     EXPECT_THAT(test::Scrape((*server)->port()), testing::StartsWith("HTTP/1.1 200"));
     const auto start = std::chrono::steady_clock::now();
     server->reset();
@@ -239,7 +239,7 @@ TEST_F(MetricsTest, EndsAtOnce) {
   }
 }
 
-// Half of them have begun a request.
+// Half of the clients have sent a part of a request.
 TEST_F(MetricsTest, SilentClientsDelayNoScrape) {
   const auto server = MetricsServer::Create("127.0.0.1:0", metrics_);
   ASSERT_TRUE(server.ok()) << server.status();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sample-configs/monitoring asks for is served. scripts/test-monitoring asks a real
+// The metrics in sample-configs/monitoring are served. scripts/test-monitoring asks a real
 // Prometheus.
 #include <algorithm>
 #include <chrono>
@@ -30,7 +30,7 @@ std::set<std::string> Names(const std::string& text, const char* pattern) {
   return names;
 }
 
-// All series of a daemon in whose life everything has happened once.
+// All series of a daemon in which each event has happened once.
 std::set<std::string> Served() {
   Metrics metrics("1.2.3", {"/runtime.v1.RuntimeService/Version"});
   metrics.Calls("/runtime.v1.RuntimeService/Version", Metrics::CallKind::kPassthrough).Count(0);

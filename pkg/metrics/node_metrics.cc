@@ -33,7 +33,7 @@ Histograms& AddHistogramFamily(prometheus::Registry& registry, const char* name,
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
 }
 
-// Counters grow alone, and are shown what was counted elsewhere.
+// Raises a counter to a sum that was counted elsewhere.
 void RaiseTo(prometheus::Counter& counter, uint64_t sum) {
   counter.Increment(static_cast<double>(sum) - counter.Value());
 }
@@ -128,7 +128,7 @@ class NodeMetrics::Impl {
   Gauges& policy = AddGaugeFamily(*registry, "cri_resmgr_policy_info",
                                   "Always 1; the label says which policy is active");
 
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // guards the following members
   struct PoolGauges {
     prometheus::Gauge* exclusive;
     prometheus::Gauge* shared;

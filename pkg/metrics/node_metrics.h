@@ -15,9 +15,9 @@ class Collectable;
 
 namespace resmgr {
 
-// What the node's brain decides and holds, under the prefix cri_resmgr_, beside Metrics, which
-// counts what every door does. Thread-safe, except that one thread tells decisions; counting never
-// allocates.
+// Metrics of the decisions and the state of the node's resource manager, with the prefix
+// cri_resmgr_; Metrics counts the events of every front door. Thread-safe, except that one thread
+// reports decisions; counting never allocates.
 class NodeMetrics {
  public:
   NodeMetrics();
@@ -26,45 +26,44 @@ class NodeMetrics {
   NodeMetrics& operator=(const NodeMetrics&) = delete;
 
   enum class Operation { kReconcile, kAllocate, kUpdate, kRelease, kRebalance };
-  // policy_decision_seconds{operation}: what the policy took. By the event loop's thread only.
+  // policy_decision_seconds{operation}: the time of the policy. Only on the event loop's thread.
   void Decided(Operation operation, std::chrono::nanoseconds took);
   // policy_refusals_total{reason}: by the name of the code, of which there are few.
   void Refused(std::string_view reason);
-  // container_moves_total: of containers that run.
+  // container_moves_total: moves of running containers.
   void Moved(size_t containers);
   // container_update_retries_total.
   void UpdateRetried();
-  // Of one audit: audits_total{result}, drifted_containers, drifts_total, drift_repairs_total.
+  // For one audit: audits_total{result}, drifted_containers, drifts_total, drift_repairs_total.
   struct Audit {
-    bool failed = false;  // the other figures say nothing then
-    size_t drifted = 0;   // containers that have something else than was decided
-    size_t drifts = 0;    // values of theirs
-    size_t repaired = 0;  // containers that were sent what was decided again
+    bool failed = false;  // the other figures have no meaning then
+    size_t drifted = 0;   // containers that differ from the decision
+    size_t drifts = 0;    // differing values
+    size_t repaired = 0;  // containers that were sent the decided values again
   };
   void Audited(const Audit& audit);
   // configurations_total{result}: one came into force, or was refused.
   void Configured(bool in_force);
-  // pod_events_total{result}: Events of pods that the agent took, and that are lost.
+  // pod_events_total{result}: Events of pods that the agent took, and that were lost.
   void PodEvents(size_t taken, size_t lost);
-  // event_loop_lag_seconds: how late a timer was.
+  // event_loop_lag_seconds: the delay of a timer.
   void Lagged(std::chrono::nanoseconds late);
 
   struct Pool {
     std::string name{};
-    int exclusive = 0;  // CPUs, as the next ones
+    int exclusive = 0;  // number of CPUs, as the next ones
     int shared = 0;
     int all = 0;
     int containers = 0;
   };
-  // pool_cpus{pool,class}, pool_containers{pool}. Pools that are not among them any more are
-  // forgotten.
+  // pool_cpus{pool,class}, pool_containers{pool}. Series of pools that are not listed are removed.
   void ShowPools(std::span<const Pool> pools);
 
-  // What was written of the state so far: state_writes_total{result}, state_written_bytes_total.
+  // Sums of written states: state_writes_total{result}, state_written_bytes_total.
   struct State {
-    uint64_t writes = 0;    // that succeeded
-    uint64_t failures = 0;  // that are tried again
-    uint64_t bytes = 0;     // of those that succeeded
+    uint64_t writes = 0;    // successful ones
+    uint64_t failures = 0;  // failed ones, which are tried again
+    uint64_t bytes = 0;     // of successful writes
   };
 
   // Each online CPU is in one class.
@@ -86,7 +85,7 @@ class NodeMetrics {
   };
   void Show(const Node& node);
 
-  // What a scrape reads.
+  // The collectable for a scrape.
   std::shared_ptr<prometheus::Collectable> collectable() const;
 
  private:

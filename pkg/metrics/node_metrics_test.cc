@@ -131,7 +131,7 @@ TEST(HealthTest, IsServedBesideTheMetrics) {
   EXPECT_THAT(test::Scrape(port, "/readyz"), StartsWith("HTTP/1.1 200"));
   health->Beat(Health::Clock::now() - seconds(20));
   EXPECT_THAT(test::Scrape(port, "/healthz"), StartsWith("HTTP/1.1 503"));
-  // Neither can one be ready that is not alive.
+  // A daemon that is not alive is not ready either.
   EXPECT_THAT(test::Scrape(port, "/readyz"), StartsWith("HTTP/1.1 503"));
   for (const char* const other : {"/", "/metrics/x", "/etc/passwd", "/healthzz"})
     EXPECT_THAT(test::Scrape(port, other), HasSubstr(" 404 Not Found\r\n")) << other;

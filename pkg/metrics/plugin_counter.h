@@ -5,13 +5,13 @@
 
 namespace resmgr {
 
-// Counts what one plugin was asked. Thread-safe.
+// Counts the calls of one plugin. Thread-safe.
 class PluginCounter {
  public:
   virtual ~PluginCounter() = default;
-  // plugin_call_seconds{kind,plugin}: it has answered, be it with a refusal.
+  // plugin_call_seconds{kind,plugin}: an answer, which may be a refusal.
   virtual void Answered(std::chrono::nanoseconds took) = 0;
-  // plugin_failures_total{kind,plugin}: it refused, was late, or was lost.
+  // plugin_failures_total{kind,plugin}: a refusal, a late answer, or a loss.
   virtual void Failed() = 0;
 };
 

@@ -13,27 +13,27 @@
 
 namespace resmgr {
 
-// What is kept of an error that may hold a plugin's own words: cut, and fit for a terminal.
+// The stored form of an error that may quote a plugin: shortened and printable.
 std::string ErrorText(std::string_view error);
 
-// What a plugin has been asked, for `cri-resmgr-ctl plugins` and the metrics. A value.
+// Figures about a plugin's calls, for `cri-resmgr-ctl plugins` and the metrics. A value.
 class PluginStats {
  public:
-  // Counts the same for the metrics, for as long as it is asked; may be null.
+  // Counts in `counter`, too, which must stay valid; may be null.
   void CountBy(PluginCounter* counter) { counter_ = counter; }
 
-  // It has answered, or the question was lost with it.
+  // The plugin has answered, or the question was lost with it.
   void NoteAnswer(std::chrono::nanoseconds took, const Status& status);
-  // It did not answer in time, or was not asked at all since it is late.
+  // The plugin did not answer in time, or was not asked at all because it is late.
   void NoteFailure(const Status& why);
 
   uint64_t calls() const { return calls_; }
   // Calls that were refused or not answered.
   uint64_t failures() const { return failures_; }
   const std::string& last_error() const { return last_error_; }
-  // All answered calls together.
+  // Sum of the times of all answered calls.
   std::chrono::nanoseconds busy() const { return busy_; }
-  // Of the last kMostSamples answers; 0: there are none.
+  // Median of the last kMostSamples answers; 0 without any.
   uint64_t MedianMicros() const;
 
  private:

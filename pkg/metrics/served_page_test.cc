@@ -20,7 +20,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Answers with what it was asked, or not before the test lets it go on.
+// Answers with a copy of the request, or waits until the test lets it go on.
 class FakePage final : public HttpHandler {
  public:
   HttpAnswer Answer(const HttpRequest& request) override {

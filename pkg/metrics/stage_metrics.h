@@ -21,8 +21,8 @@
 
 namespace resmgr {
 
-// The part of Metrics about the pipeline's stages and their plugins. Names of plugins come from
-// elsewhere: beyond kMostPlugins of them all others are counted as one, "other". Thread-safe.
+// The part of Metrics about the pipeline's stages and their plugins. Plugins choose their names, so
+// after kMostPlugins of them all others are counted as one, "other". Thread-safe.
 class StageMetrics {
  public:
   static constexpr size_t kMostPlugins = 256;

@@ -9,12 +9,12 @@
 
 namespace resmgr {
 
-// How often calls took how long. One thread observes, any may read; prometheus::Histogram takes a
-// lock and five locked instructions for each observation, which is too much for every call.
+// A histogram of durations. One thread observes, any may read; prometheus::Histogram takes a lock
+// and five locked instructions for each observation, which is too expensive for every call.
 class TimeHistogram {
  public:
   static constexpr size_t kBounds = 15;
-  // Upper bounds of the buckets, ascending; what takes as long as a bound is in its bucket.
+  // Upper bounds of the buckets, ascending; a duration equal to a bound is in its bucket.
   using Bounds = std::array<std::chrono::nanoseconds, kBounds>;
 
   // The bounds outlive the histogram.
@@ -24,8 +24,8 @@ class TimeHistogram {
   bool empty() const;
 
   const Bounds& bounds() const { return bounds_; }
-  // Of the times up to each bound, and above the one before it; the last one has all that took
-  // longer.
+  // Each bucket has the durations up to its bound, and above the one before it; the last one has
+  // all longer ones.
   const std::array<Tally, kBounds + 1>& buckets() const { return buckets_; }
   std::chrono::nanoseconds sum() const { return std::chrono::nanoseconds(nanoseconds_.value()); }
 

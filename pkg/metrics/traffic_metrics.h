@@ -12,14 +12,13 @@
 
 namespace resmgr {
 
-// connection_bytes_total{peer,direction}, read from the sums of each peer when a scrape asks.
-// Thread-safe.
+// connection_bytes_total{peer,direction}, read from the sums of each peer at a scrape. Thread-safe.
 class TrafficMetrics final : public prometheus::Collectable {
  public:
-  // A scrape may last longer than what is counted elsewhere: the sums are this object's.
+  // The sums belong to this object, since a scrape may outlive those who count.
   explicit TrafficMetrics(std::vector<std::string> peers);
 
-  // The sum of a peer, by its place among the names.
+  // The sum of a peer, by its index among the names.
   Traffic& of(size_t peer) { return *traffic_[peer]; }
 
   std::vector<prometheus::MetricFamily> Collect() const override;
