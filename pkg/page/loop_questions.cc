@@ -8,7 +8,7 @@ namespace resmgr {
 struct LoopQuestions::State {
   explicit State(Limits given) : limits(given) {}
 
-  // For a question without a recent answer. With the mutex held.
+  // Checks the limits for a question without a recent answer. The mutex must be held.
   Status Admit(Clock::time_point now) {
     if (loop == nullptr) return Unavailable("the daemon starts or ends");
     if (under_way >= limits.under_way) {
@@ -26,7 +26,7 @@ struct LoopQuestions::State {
     return OkStatus();
   }
 
-  // Answers that are not given again. With the mutex held.
+  // Drops answers that are too old to be given again. The mutex must be held.
   void Forget(Clock::time_point now) {
     std::erase_if(questions, [&](const auto& each) {
       return each.second->answered && now - each.second->asked >= limits.fresh;
@@ -42,7 +42,7 @@ struct LoopQuestions::State {
   size_t waiting = 0;
   Clock::time_point second_began{};
   size_t in_second = 0;
-  // Loop's thread only.
+  // Used on the loop's thread only.
   UnaryServer::Methods methods;
 };
 
@@ -73,7 +73,7 @@ void LoopQuestions::AskOnLoop(const std::shared_ptr<State>& state, const std::st
     const std::lock_guard lock(state->mutex);
     --state->under_way;
     question->answered = true;
-    // From now on, so that what was asked for while the loop was late is of use.
+    // The answer is fresh from now on, so that a late loop does not make it useless.
     question->asked = Clock::now();
     if (given.ok()) {
       question->answer = std::make_shared<const std::string>(*std::move(given));

@@ -16,33 +16,33 @@
 
 namespace resmgr {
 
-// Questions of other threads to what lives on the event loop. An answer is given again for a while,
-// and threads that ask the same meanwhile wait for the same answer, so that many readers cost the
-// loop no more than one. Thread-safe, but for Open and Close.
+// Asks objects on the event loop from other threads. An answer is reused for a while, and threads
+// with the same question wait for the same answer, so that many readers cost the loop no more than
+// one. Thread-safe, except Open and Close.
 class LoopQuestions {
  public:
   using Clock = std::chrono::steady_clock;
   struct Limits {
-    std::chrono::milliseconds deadline{1000};  // for the loop's answer
-    std::chrono::milliseconds fresh{500};      // how long an answer is given again
-    size_t kept = 32;                          // answers
-    size_t under_way = 8;  // questions that the loop has not answered, those given up included
-    size_t waiting = 8;    // threads
-    size_t a_second = 50;  // questions to the loop
+    std::chrono::milliseconds deadline{1000};  // of the loop's answer
+    std::chrono::milliseconds fresh{500};      // how long an answer is reused
+    size_t kept = 32;                          // kept answers
+    size_t under_way = 8;  // questions without an answer of the loop, those given up included
+    size_t waiting = 8;    // waiting threads
+    size_t a_second = 50;  // questions to the loop in a second
   };
   using Text = std::shared_ptr<const std::string>;
 
   explicit LoopQuestions(Limits limits);
 
-  // The loop has to exist until Close, which drops the methods and ends all waiting. Loop's thread
+  // The loop must exist until Close, which drops the methods and ends all waits. Loop's thread
   // only.
   void Open(EventLoop& loop, UnaryServer::Methods methods);
   void Close();
 
   // Calls the method with the message on the loop, and waits.
-  //   kUnavailable        before Open, after Close, and where the loop is late
-  //   kResourceExhausted  a limit is reached
-  //   other codes         the method's own
+  // kUnavailable        before Open, after Close, and when the loop is late
+  // kResourceExhausted  a limit is reached
+  // other codes         the method's own
   StatusOr<Text> Ask(const std::string& method, const std::string& message);
 
  private:

@@ -16,8 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using test::HasCode;
 
-// A loop on a thread of its own that answers "echo" with the message, and "silent" when the test
-// does.
+// A loop on a thread of its own; "echo" answers with the message, "silent" when the test says so.
 class LoopQuestionsTest : public testing::Test {
  protected:
   LoopQuestionsTest() {
@@ -29,7 +28,7 @@ class LoopQuestionsTest : public testing::Test {
     thread_.join();
   }
 
-  // On the loop's thread; returns when it is done.
+  // Runs a task on the loop's thread and waits for its end.
   void OnLoop(const EventLoop::Task& task) {
     std::atomic<bool> done = false;
     loop_.Post([&] {
@@ -42,7 +41,7 @@ class LoopQuestionsTest : public testing::Test {
   void Open(LoopQuestions& questions) {
     OnLoop([&] { questions.Open(loop_, Methods()); });
   }
-  // The loop stands still from now on, until go_on_ is true.
+  // Stops the loop until go_on_ is true.
   void HoldLoop() {
     std::atomic<bool> held = false;
     loop_.Post([this, &held] {
@@ -131,7 +130,7 @@ TEST_F(LoopQuestionsTest, ALoopThatStandsStillIsNotWaitedForLonger) {
   EXPECT_THAT(questions.Ask("echo", "a"), test::IsOk());
 }
 
-// Each question that is given up is on the loop's list still: there are so many at most.
+// Each question that was given up is still on the loop's list, which is bounded.
 TEST_F(LoopQuestionsTest, QuestionsOnAStandingLoopAreBounded) {
   LoopQuestions questions({.deadline = milliseconds(5), .under_way = 3});
   Open(questions);
@@ -186,7 +185,7 @@ TEST_F(LoopQuestionsTest, CloseEndsAllWaiting) {
     std::this_thread::sleep_for(milliseconds(1));
   OnLoop([&] { questions.Close(); });
   waits.join();
-  // An answer that comes later finds nothing to do.
+  // A later answer has no effect.
   OnLoop([this] { replies_.front()("late"); });
 }
 

@@ -20,10 +20,10 @@ constexpr std::string_view kRoot = "/page/";
 constexpr std::string_view kData = "data/";
 // Enough for a day of a quiet node, and little to send each second.
 constexpr int kHistoryEntries = 200;
-// Names of a namespace, a pod and a container are shorter together.
+// Longer than the names of a namespace, a pod and a container together.
 constexpr size_t kLongestWhat = 1024;
 
-// Of every answer.
+// Adds the headers of every answer.
 void AddHeaders(HttpAnswer& answer) {
   answer.headers.insert(
       answer.headers.end(),
@@ -74,7 +74,7 @@ bool IsNumber(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1;
 }
 
-// "node7" of "Node7:8891", "[::1]" of "[::1]:8891".
+// The host in lower case: "node7" for "Node7:8891", "[::1]" for "[::1]:8891".
 std::string HostOf(std::string_view host_and_port) {
   const size_t colon = host_and_port.rfind(':');
   const size_t bracket = host_and_port.rfind(']');
@@ -100,7 +100,7 @@ StatusOr<Question> ExplainQuestion(std::string_view query) {
   return Question{"Explain", JsonText(message)};
 }
 
-// NotFound: there is no such data.
+// kNotFound: unknown data.
 StatusOr<Question> QuestionOf(std::string_view name, std::string_view query) {
   if (name == "explain") return ExplainQuestion(query);
   if (name == "status") return Question{"Status", "{}"};

@@ -23,20 +23,20 @@ namespace resmgr {
 //             /history        the last acts of history,
 //             /explain?what=  and of explain, of the containers that `what` names
 //
-// GET and HEAD only. Data is 503 where the event loop is late, and where too much is asked for
+// GET and HEAD only. Data is 503 when the event loop is late, and when too many questions are asked
 // (LoopQuestions::Limits).
 //
-// There is no password: who reaches the port reads it. A web site that a reader's browser shows
-// meanwhile does not: nothing allows other origins, data is refused to requests that a browser
-// marks as another site's, and every request to a host name that is not this node's, so that the
-// name of such a site cannot be made to lead here (DNS rebinding). Scripts and styles are those of
-// the page alone, no request goes elsewhere, and nothing may frame it.
+// There is no password: everyone who can reach the port can read it. Web sites in a reader's
+// browser cannot: other origins are not allowed, data is refused to requests that a browser marks
+// as another site's, and so is every request to a host name that is not this node's, so that the
+// name of such a site cannot be pointed here (DNS rebinding). Only the page's own scripts and
+// styles run, no request goes elsewhere, and no other page may frame it.
 class Page final : public NodePage {
  public:
   struct Options {
-    // Of the admin socket; those that this page asks change nothing and answer at once.
+    // The methods of the admin socket; those used by this page change nothing and answer at once.
     std::function<UnaryServer::Methods(const NodeView& view)> methods{};
-    // Names by which this node may be asked, in small letters, besides numbers and "localhost".
+    // Names of this node in lower case that requests may use, besides addresses and "localhost".
     std::set<std::string, std::less<>> hosts{};
     LoopQuestions::Limits limits{};
   };
@@ -54,7 +54,7 @@ class Page final : public NodePage {
   LoopQuestions questions_;
 };
 
-// The name of this machine, and the host of "HOST:PORT" where that is a name.
+// The name of this machine, and the host of "HOST:PORT" if that is a name.
 std::set<std::string, std::less<>> OwnHosts(std::string_view address);
 
 }  // namespace resmgr

@@ -31,7 +31,7 @@ class PageTest : public test::ServedNode {
   static HttpRequest Get(const std::string& path, const std::string& query = "") {
     return {.method = "GET", .path = path, .query = query, .host = "127.0.0.1:8891"};
   }
-  // On a thread of its own, as the HTTP server asks, while the loop runs.
+  // Asks on a thread of its own, as the HTTP server does, while the loop runs.
   HttpAnswer Ask(const HttpRequest& request) {
     HttpAnswer answer;
     std::thread asks([&] {
@@ -85,8 +85,7 @@ TEST_F(PageTest, EveryAnswerHasTheHeadersThatKeepABrowserWithinThePage) {
   }
 }
 
-// What a pod is called becomes text; nothing is loaded from elsewhere; the policy allows nothing
-// inline.
+// Names of pods become text; nothing is loaded from elsewhere; the policy allows nothing inline.
 TEST_F(PageTest, FilesMakeNoMarkupOfTextAndNameNoOtherServer) {
   const std::regex markup(
       "innerHTML|outerHTML|insertAdjacentHTML|document\\.write|eval\\(|"
@@ -94,7 +93,7 @@ TEST_F(PageTest, FilesMakeNoMarkupOfTextAndNameNoOtherServer) {
   for (const WebFile& file : WebFiles()) {
     const std::string text(file.content);
     EXPECT_FALSE(std::regex_search(text, markup)) << file.name;
-    // The name of a format, which is no address.
+    // The name of a format, not an address.
     const std::string svg = "xmlns=\"http://www.w3.org/2000/svg\"";
     EXPECT_THAT(std::regex_replace(text, std::regex(svg), ""), Not(HasSubstr("://"))) << file.name;
   }
@@ -191,7 +190,7 @@ TEST_F(PageTest, OtherSitesGetNoData) {
   }
 }
 
-// A site whose name is made to lead here (DNS rebinding) would be the same origin to a browser.
+// To a browser, a site whose name is pointed here (DNS rebinding) would be the same origin.
 TEST_F(PageTest, IsAskedByItsOwnNameOnly) {
   HttpRequest request = Get("/page/");
   for (const char* const host : {"10.0.0.7", "10.0.0.7:8891", "[::1]:8891", "[fe80::1]",

@@ -6,7 +6,7 @@
 
 namespace resmgr {
 
-// A file of pkg/page/web as it was when the program was built (cmake/embed.cmake).
+// A file of pkg/page/web, compiled in (cmake/embed.cmake).
 struct WebFile {
   std::string_view name;  // "page.css"
   std::string_view content;
