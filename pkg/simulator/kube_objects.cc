@@ -16,7 +16,7 @@ namespace {
 
 using Kind = ConfigNode::Kind;
 
-// More kinds than Kubernetes has; kinds beyond that are counted as one.
+// More kinds than Kubernetes has; further kinds are counted together.
 constexpr size_t kNamedKinds = 100;
 
 constexpr std::array<std::string_view, 7> kWorkloads = {
@@ -30,7 +30,7 @@ std::string KindOf(const ConfigNode& object) {
   return "";
 }
 
-// FNV-1a over all that the template says, so that the same template gives the same names.
+// FNV-1a over the whole template, so that equal templates give equal names.
 void Hash(const ConfigNode& node, uint32_t& hash) {
   const auto add = [&hash](std::string_view text) {
     for (const char c : text)
@@ -46,7 +46,7 @@ void Hash(const ConfigNode& node, uint32_t& hash) {
   }
 }
 
-// In the letters of which Kubernetes makes its suffixes: they form no words.
+// Uses the letters of Kubernetes' suffixes, which form no words.
 std::string SafeText(uint32_t number) {
   constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
   std::string text;
@@ -55,7 +55,7 @@ std::string SafeText(uint32_t number) {
   return text;
 }
 
-// The pod that the template describes, in the namespace of its owner.
+// The template's pod, in the namespace of its owner.
 ConfigNode PodDocument(const ConfigNode& object, const ConfigNode& pod_template,
                        const std::string& name_space, const std::string& name) {
   ConfigNode document = pod_template;
@@ -92,7 +92,7 @@ StatusOr<size_t> NumberAt(const ConfigNode* map, std::string_view key, std::stri
                  fmt::format("must be a number up to {}", kMaxPods));
 }
 
-// Whether what made the object is a workload that stands for its pods.
+// Whether the object's owner is a workload that is simulated in its place.
 StatusOr<bool> HasOwnerThatCounts(const ConfigNode& object) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,
                           FindKey(&object, "metadata", Kind::kMap, ""));
@@ -105,7 +105,7 @@ StatusOr<bool> HasOwnerThatCounts(const ConfigNode& object) {
   });
 }
 
-// A Job or CronJob that is suspended, and a Job that is done.
+// Whether it is a suspended Job or CronJob, or a finished Job.
 StatusOr<bool> RunsNothing(const ConfigNode& object, const ConfigNode* spec,
                            std::string_view kind) {
   if (kind != "Job" && kind != "CronJob") return false;
@@ -126,7 +126,7 @@ StatusOr<bool> RunsNothing(const ConfigNode& object, const ConfigNode* spec,
   return false;
 }
 
-// How many of its pods run at a time; of a DaemonSet, on one node.
+// The number of its pods that run at a time; for a DaemonSet, on one node.
 StatusOr<size_t> ReplicasOf(std::string_view kind, const ConfigNode* spec, std::string_view path) {
   if (kind == "DaemonSet") return 1;
   if (kind != "Job" && kind != "CronJob") return NumberAt(spec, "replicas", path, 1);
@@ -166,7 +166,7 @@ Status KubeObjects::ReadKind(const ConfigNode& object, std::string_view kind) {
   return OkStatus();
 }
 
-// Items of a PodList need not say that they are pods.
+// Items of a PodList may lack their kind.
 Status KubeObjects::ReadItems(const ConfigNode& list, std::string_view kind) {
   const std::string_view of_items = kind.substr(0, kind.size() - std::string_view("List").size());
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const items, FindKey(&list, "items", Kind::kList, ""));
@@ -198,7 +198,7 @@ Status KubeObjects::ReadWorkload(const ConfigNode& object, std::string_view kind
   return AddReplicas(object, kind, spec, "spec.jobTemplate.spec.");
 }
 
-// `path`: of the spec, which has the template.
+// `path` is that of the spec with the template.
 Status KubeObjects::AddReplicas(const ConfigNode& object, std::string_view kind,
                                 const ConfigNode* spec, const std::string& path) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const metadata,

@@ -13,7 +13,7 @@
 
 namespace resmgr {
 
-// Whether the document is an object of Kubernetes: it has a kind.
+// Whether the document is a Kubernetes object: it has a kind.
 bool IsKubeObject(const ConfigNode& document);
 
 struct PodOfObject {
@@ -21,27 +21,27 @@ struct PodOfObject {
   Manifest manifest{};
 };
 
-// All pods of a scenario together: replicas are numbers that may be mistyped.
+// Limit of all pods of a scenario together, since a number of replicas may be mistyped.
 inline constexpr size_t kMaxPods = 10'000;
 
-// Finds the pods in objects of Kubernetes, as people write them and as kubectl prints them:
+// Finds the pods in Kubernetes objects, as users write them and as kubectl prints them:
 //
 //   Pod                      itself, unless its status says that it has ended
 //   Deployment, ReplicaSet,  its replicas: NAME-HASH-0 and on (the hash is of the template). A
-//   ReplicationController    ReplicaSet of a Deployment is left out: its owner counts
+//     ReplicationController  ReplicaSet of a Deployment is left out: its owner counts
 //   StatefulSet              its replicas: NAME-0 and on, or from spec.ordinals.start
 //   DaemonSet                its pod on this node: NAME-HASH
-//   Job                      the pods that run at a time: NAME-HASH-0 and on; none of a Job that is
+//   Job                      the pods that run at a time: NAME-HASH-0 and on; none if the Job is
 //                            suspended or has ended. A Job of a CronJob is left out, as above
-//   CronJob                  those of one run
-//   List, PodList, ...       what is in it
+//   CronJob                  the pods of one run
+//   List, PodList, ...       its items
 //
-// Everything else places no container and is counted for Notes.
+// Other kinds place no container and are counted for Notes.
 class KubeObjects {
  public:
-  // InvalidArgument "SOURCE:LINE: path: ...", as ReadManifest and for more than kMaxPods.
+  // kInvalidArgument "SOURCE:LINE: path: ...", as from ReadManifest, or for more than kMaxPods.
   Status Read(const ConfigNode& object);
-  // Of the objects that were read since the last call.
+  // The pods of the objects that were read since the last call.
   std::vector<PodOfObject> TakePods();
   // A sentence for each kind that was left out.
   std::vector<std::string> Notes() const;

@@ -39,7 +39,7 @@ class KubeObjectsTest : public testing::Test {
   Manifest last_;
 };
 
-// What kubectl prints of a pod that runs, shortened.
+// kubectl's output for a running pod, shortened.
 constexpr std::string_view kLivePod = R"(
 - apiVersion: v1
   kind: Pod

@@ -20,14 +20,14 @@ namespace {
 using Kind = ConfigNode::Kind;
 constexpr std::string_view kHugepages = "hugepages-";
 
-// Quantities of a container's limits or requests; what is not named is not set.
+// Quantities of a container's limits or requests; missing ones are unset.
 struct ResourceList {
   std::optional<MilliCpu> cpu{};
   std::optional<Bytes> memory{};
   std::map<std::string, uint64_t> hugepages{};
 };
 
-// "2Mi" is what manifests say, "2MB" what the CRI does.
+// Converts "2Mi" of manifests to "2MB" of the CRI.
 std::string CriPageSize(std::string_view size) {
   std::string text(size);
   if (text.ends_with('i')) text.back() = 'B';
@@ -41,7 +41,7 @@ Status ReadResource(const ConfigNode::Entry& entry, ResourceList& list) {
     RESMGR_ASSIGN_OR_RETURN(list.cpu, ParseMilliCpu(text));
     return OkStatus();
   }
-  // Other resources count bytes or pieces: whole numbers as well.
+  // Other resources are also whole numbers, of bytes or pieces.
   RESMGR_ASSIGN_OR_RETURN(const Bytes bytes, ParseBytes(text));
   if (entry.key == "memory") list.memory = bytes;
   if (entry.key.starts_with(kHugepages)) {
@@ -66,7 +66,7 @@ StatusOr<ResourceList> ReadList(const ConfigNode* resources, std::string_view ke
   return list;
 }
 
-// Of names in Kubernetes: lower-case letters, digits and `-`, for pods `.` as well.
+// Checks a Kubernetes name: lower-case letters, digits and `-`, for pods `.` as well.
 bool IsName(std::string_view text, bool dots, size_t longest) {
   const auto is_edge = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   if (text.empty() || text.size() > longest) return false;
@@ -92,7 +92,7 @@ Status ReadResources(const ConfigNode* resources, std::string_view path,
   needs.cpu_request = requests.cpu.value_or(needs.cpu_limit);
   needs.memory_request = requests.memory.value_or(needs.memory_limit);
   container.hugepage_limits = std::move(limits.hugepages);
-  const std::string_view whole = path.substr(0, path.size() - 1);  // without its dot
+  const std::string_view whole = path.substr(0, path.size() - 1);  // without its trailing dot
   if (limits.cpu && needs.cpu_request > needs.cpu_limit) {
     return ErrorAt(*resources, whole, "more CPU is requested than the limit allows");
   }
@@ -111,7 +111,8 @@ Status ReadContainer(const ConfigNode& node, const std::string& path,
   RESMGR_ASSIGN_OR_RETURN(container.name, FindText(&node, "name", path + "."));
   if (container.name.empty()) return ErrorAt(node, path, "has no name");
   if (!IsName(container.name, false, 63)) {
-    return ErrorAt(node, path, fmt::format("\"{}\" is no name", Printable(container.name, 64)));
+    return ErrorAt(node, path,
+                   fmt::format("\"{}\" is not a valid name", Printable(container.name, 64)));
   }
   RESMGR_ASSIGN_OR_RETURN(const std::string restart, FindText(&node, "restartPolicy", path + "."));
   container.sidecar = restart == "Always";
@@ -152,7 +153,8 @@ Status ReadMetadata(const ConfigNode& document, Manifest& pod) {
   if (pod.namespace_name.empty()) pod.namespace_name = "default";
   for (const std::string& name : {pod.name, pod.namespace_name}) {
     if (IsName(name, true, 253)) continue;
-    return ErrorAt(*metadata, "metadata", fmt::format("\"{}\" is no name", Printable(name, 64)));
+    return ErrorAt(*metadata, "metadata",
+                   fmt::format("\"{}\" is not a valid name", Printable(name, 64)));
   }
   RESMGR_ASSIGN_OR_RETURN(pod.uid, FindText(metadata, "uid", "metadata."));
   RESMGR_ASSIGN_OR_RETURN(pod.labels, FindTexts(metadata, "labels", "metadata."));
@@ -177,7 +179,7 @@ Manifest::Container* Manifest::Find(std::string_view container_name) {
 
 namespace {
 
-// The most that the containers have at a time.
+// The highest sum of requests that the containers have at a time.
 Requirements Together(const Manifest& pod) {
   const auto join = [](Requirements& a, const Requirements& b, const auto& joined) {
     a.cpu_request.value = joined(a.cpu_request.value, b.cpu_request.value);
@@ -227,9 +229,9 @@ QosClass Manifest::Qos() const {
 
 namespace {
 
-// As the API server defaults them (SetDefaults_Pod, KEP-2837): beside limits of the pod, a resource
-// for which it states no request, but some container does, is requested as by the containers
-// together; one that no container requests is requested up to the limit, which ReadResources does.
+// Applies the API server's defaults (SetDefaults_Pod, KEP-2837) to a pod with limits of its own: a
+// resource that the pod does not request, but some container does, gets the sum of the containers'
+// requests; one that no container requests gets the limit, which ReadResources does.
 Status AddPodRequests(const ConfigNode& resources, Manifest& pod) {
   const std::string path = "spec.resources";
   RESMGR_ASSIGN_OR_RETURN(const ResourceList stated, ReadList(&resources, "requests", path + "."));

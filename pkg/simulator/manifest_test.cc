@@ -91,8 +91,8 @@ TEST(ManifestTest, ThePodAsAWholeDecidesItsClass) {
   EXPECT_EQ(pod.Qos(), QosClass::kGuaranteed);
 }
 
-// As the API server defaults them: a resource that any container requests is requested of the pod
-// as its containers do together, another one as the pod is limited.
+// The API server's defaults: a resource that any container requests gets the sum of the containers'
+// requests, another one gets the pod's limit.
 TEST(ManifestTest, RequestsOfThePodComeFromItsContainers) {
   const auto with = [](const std::string& resources, const std::string& containers) {
     return Good("{kind: Pod, metadata: {name: p}, spec: {resources: {" + resources + "}, " +
@@ -178,7 +178,7 @@ TEST(ManifestTest, RefusesWhatWouldBeDoneWithoutUnseen) {
   for (const std::string& name : {std::string("Upper"), std::string("a_b"), std::string("-a"),
                                   std::string("a."), std::string(64, 'a')}) {
     EXPECT_THAT(ManifestError(with("", fmt::format("containers: [{{name: \"{}\"}}]", name))),
-                HasSubstr("is no name"))
+                HasSubstr("is not a valid name"))
         << name;
   }
 }
@@ -222,7 +222,7 @@ TEST(ManifestTest, ErrorsHaveTheirPlace) {
   EXPECT_EQ(ManifestError("kind: Pod\nmetadata: {name: p}\nspec: {a: b}\n"),
             "pod.yaml:3: spec.containers: is missing");
   EXPECT_EQ(ManifestError("kind: Pod\nmetadata: {name: a/b}\nspec: {}\n"),
-            "pod.yaml:2: metadata: \"a/b\" is no name");
+            "pod.yaml:2: metadata: \"a/b\" is not a valid name");
   EXPECT_EQ(ManifestError(with_container("image: x")),
             "pod.yaml:5: spec.containers[0]: has no name");
   EXPECT_EQ(ManifestError(with_container("3")), "pod.yaml:5: spec.containers[0]: must be a map");

@@ -5,7 +5,7 @@
 
 namespace resmgr {
 
-// A file that was renamed or replaced goes on being written where it is.
+// Writes go on to the same content after a rename or replacement.
 class MemoryFileSystem::OpenFile : public FileSystem::File {
  public:
   OpenFile(std::mutex& mutex, std::shared_ptr<std::string> content)

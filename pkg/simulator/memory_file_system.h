@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// Files that last as long as this object: what the daemon remembers over simulated restarts.
+// Files that live as long as this object: the daemon's saved state across simulated restarts.
 // Thread-safe.
 class MemoryFileSystem : public FileSystem {
  public:

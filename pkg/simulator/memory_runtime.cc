@@ -114,7 +114,7 @@ void MemoryRuntime::Apply(const ContainerId& id, const ResourceValues& adjustmen
 }
 
 std::vector<ContainerId> MemoryRuntime::TakeTouched() {
-  std::vector<std::pair<uint64_t, ContainerId>> numbered;  // 0: it is gone
+  std::vector<std::pair<uint64_t, ContainerId>> numbered;  // number 0: it is gone
   for (const ContainerId& id : std::exchange(touched_, {})) {
     const auto found = numbers_.find(id);
     numbered.emplace_back(found == numbers_.end() ? 0 : found->second, id);

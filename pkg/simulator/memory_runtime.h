@@ -19,8 +19,8 @@
 
 namespace resmgr {
 
-// A container runtime in memory: holds pods and containers, and does every update at once. What is
-// done to one of them costs the same however many there are. Loop's thread only.
+// A container runtime in memory: holds pods and containers, and carries out every update at once.
+// An operation on one of them takes the same time however many there are. Loop's thread only.
 class MemoryRuntime : public RuntimeClient {
  public:
   // By the number of their creation.
@@ -33,7 +33,7 @@ class MemoryRuntime : public RuntimeClient {
                        std::function<void(Status)> done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
 
-  // Some answers are still on their way.
+  // Whether answers are still pending.
   bool busy() const { return answers_ > 0; }
 
   const Containers& containers() const { return containers_; }
@@ -48,19 +48,19 @@ class MemoryRuntime : public RuntimeClient {
   void Remove(const ContainerId& id);
   void SetRunning(const ContainerId& id, std::chrono::system_clock::time_point now);
   void SetExited(const ContainerId& id);
-  // What an accepted request puts in force.
+  // Puts the values of an accepted request in force.
   void Apply(const ContainerId& id, const LinuxResources& resources);
   void Apply(const ContainerId& id, const ResourceValues& adjustment);
 
-  // Notes that something else of this container has changed.
+  // Notes another change of this container.
   void Touch(const ContainerId& id) { touched_.insert(id); }
-  // Containers of which something has changed since the last call of this, those that are gone
-  // included; the others in the order of their creation.
+  // Containers that have changed since the last call, removed ones included; the others in the
+  // order of their creation.
   std::vector<ContainerId> TakeTouched();
 
  private:
   RuntimeContainer* Change(const ContainerId& id);
-  // Runs it on the loop, after the present call.
+  // Runs the function on the loop, after the present call.
   void Answer(std::function<void()> answer);
 
   EventLoop& loop_;

@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 using Call = RecordedStep::Call;
 
-// Others that are recorded change no container.
+// Other recorded calls change no container.
 constexpr std::array<std::pair<std::string_view, Call>, 9> kCalls = {{
     {"RunPodSandbox", Call::kRunPod},
     {"UpdatePodSandboxResources", Call::kUpdatePod},
@@ -45,7 +45,7 @@ std::string Text(const json& object, std::string_view key) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
 }
 
-// The CRI's proto3 knows no difference between 0 and nothing. 64-bit numbers may be texts.
+// The CRI's proto3 does not distinguish 0 from unset. 64-bit numbers may be strings.
 std::optional<int64_t> Number(const json& object, std::string_view key) {
   const json* const value = Member(object, key);
   if (value == nullptr) return std::nullopt;
@@ -107,7 +107,7 @@ Pod ReadPod(const json& fields) {
 CreateRequest ReadCreate(const json& container, const Pod& pod) {
   CreateRequest request;
   request.pod_id = pod.id;
-  // What the relay would do, too: a sandbox that it does not know is what the request says.
+  // Like the relay: an unknown sandbox has the properties in the request.
   if (!pod.name.empty()) request.pod = pod;
   request.name = Text(container, "name");
   request.attempt = static_cast<uint32_t>(Number(container, "attempt").value_or(0));
@@ -131,7 +131,7 @@ bool NeedsContainer(Call call) {
          call != Call::kRemovePod;
 }
 
-// Nothing for a line that the simulation leaves out.
+// nullopt for a line that the simulation leaves out.
 StatusOr<std::optional<RecordedStep>> ReadLine(const json& line) {
   const std::optional<Call> call = CallOf(line);
   const json* const ok = Member(line, "ok");
@@ -173,7 +173,7 @@ StatusOr<Scenario> ReadRecording(std::string_view text, std::string_view source)
     const std::string where = fmt::format("{}:{}", source, ++number);
     if (line.empty()) continue;
     const std::optional<json> parsed = ParseJson(line);
-    // What a relay that was killed had not yet handed over.
+    // The last line of a relay that was killed may be incomplete.
     if (!parsed && text.empty() && !ends_well && number > 1) break;
     if (!parsed || !parsed->is_object())
       return InvalidArgument("{}: it is not a JSON object", where);

@@ -11,7 +11,7 @@ namespace resmgr {
 // Whether the text begins with the header of a recording.
 bool IsRecording(std::string_view text);
 
-// The calls of a recording, in the order of their ends. Errors as ReadScenario's.
+// The calls of a recording, in the order of their ends. Errors are those of ReadScenario.
 StatusOr<Scenario> ReadRecording(std::string_view text, std::string_view source);
 
 }  // namespace resmgr

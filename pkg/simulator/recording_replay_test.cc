@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A recording as the daemon's dump writes it is what the reader reads.
+// The reader reads recordings as the daemon's dump writes them.
 #include <string>
 
 #include <gmock/gmock.h>

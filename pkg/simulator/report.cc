@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 
 using Row = std::array<std::string, 9>;
 
-// How many containers are named that made the same change.
+// Number of named containers among those with the same change.
 constexpr size_t kNamedChanges = 3;
 constexpr size_t kErrorLength = 1024;
 
@@ -52,7 +52,7 @@ std::string Join(const Row& row, const std::array<size_t, 9>& widths) {
   return line + "\n";
 }
 
-// "0-3 -> 0-1", and what became of the memory nodes where that changed.
+// "0-3 -> 0-1", and the change of the memory nodes if there is one.
 std::string WhatChanged(const StepEffect::Change& change) {
   const auto move = [](const std::string& from, const std::string& to) {
     return fmt::format("{} -> {}", OrDash(from), OrDash(to));
@@ -63,7 +63,7 @@ std::string WhatChanged(const StepEffect::Change& change) {
   return move(change.old_cpus, change.cpus) + ", " + mems;
 }
 
-// One line for all that made the same change, in the order of their first ones.
+// One line for all containers with the same change, in the order of the first ones.
 std::vector<std::string> ChangeLines(const std::vector<StepEffect::Change>& changes) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;
   for (const StepEffect::Change& change : changes) {
@@ -82,7 +82,7 @@ std::vector<std::string> ChangeLines(const std::vector<StepEffect::Change>& chan
   return lines;
 }
 
-// "2 on node 0, 6 on node 1"
+// "2 on node 0, 6 on node 1".
 std::string ByNode(const CpuSet& cpus, const Machine& machine) {
   std::vector<std::string> parts;
   for (const NumaNode& node : machine.nodes()) {
@@ -92,7 +92,7 @@ std::string ByNode(const CpuSet& cpus, const Machine& machine) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// What pods need beside what was placed; nothing where no pod has any.
+// The overhead of pods besides the placed containers; empty if no pod has any.
 std::string OverheadLine(const SimulatedNode& node) {
   const std::vector<Overhead> overheads = node.Overheads();
   if (overheads.empty()) return "";
@@ -104,7 +104,7 @@ std::string OverheadLine(const SimulatedNode& node) {
                      CountText(std::ssize(overheads), "pod"));
 }
 
-// Why the container is where it is, and below that what else there was.
+// The reason of the container's place, and below that the alternatives.
 std::string Explanation(const StepEffect& effect, const std::string& indent) {
   std::string text;
   if (!effect.reason.empty()) {

@@ -11,17 +11,17 @@
 namespace resmgr {
 
 // One line of JSON, without a line break:
-//   {"step","op","pod","container","cpus","mems","exclusive","shares","quota","pool","reason",
-//    "error","changed":[{"pod","container","cpus","mems"}]}
-// All keys are always there; sets are kernel lists ("0-3,8").
+// {"step","op","pod","container","cpus","mems","exclusive","shares","quota","pool","reason",
+// "error","changed":[{"pod","container","cpus","mems"}]}
+// All keys are always present; sets are kernel lists ("0-3,8").
 std::string ToJson(const StepEffect& effect);
 
-// The same for people: a table, and below each effect where other containers went; with `explain`
-// also why the container is where it is.
+// The same for people: a table with the moves of other containers below each effect; with `explain`
+// also the reason of the container's place.
 std::string ToTable(const std::vector<StepEffect>& effects, bool explain = false);
 
-// How it ended: what was placed, refused and moved, and how scattered the CPUs are that no
-// container has for itself.
+// The final state: numbers of placed, refused and moved containers, and how scattered the CPUs are
+// that no container has exclusively.
 std::string Summary(const std::vector<StepEffect>& effects, const SimulatedNode& node);
 
 }  // namespace resmgr

@@ -20,7 +20,7 @@ constexpr std::string_view kKnown =
     "a document is a Pod or another object of Kubernetes, or one of delete, resize, restart, wait, "
     "config, rebalance";
 
-// `parts` is how many names there must be: 2 for NS/POD, 3 when a container may follow.
+// `parts` is the largest number of names: 2 for NS/POD, 3 if a container may follow.
 StatusOr<Target> ReadTarget(const ConfigNode& value, std::string_view path, size_t parts) {
   const std::vector<std::string_view> names = Split(value.text, '/');
   bool valid = value.kind == Kind::kScalar && names.size() >= 2 && names.size() <= parts;

@@ -15,7 +15,7 @@
 
 namespace resmgr {
 
-// "NS/POD[/CONTAINER]".
+// The target "NS/POD[/CONTAINER]".
 struct Target {
   std::string namespace_name{};
   std::string pod{};
@@ -41,17 +41,17 @@ struct WaitStep {
   std::chrono::milliseconds time{};
 };
 
-// Another configuration is delivered to the running daemon. It replaces the one before as a whole.
+// Another configuration is delivered to the running daemon. It replaces the former one as a whole.
 struct ConfigStep {
   ConfigNode config{};
 };
 
-// The active policy is asked for better places; `apply`: the containers move there.
+// Asks the active policy for better places; `apply`: the containers move there.
 struct RebalanceStep {
   bool apply = false;
 };
 
-// A call that the daemon recorded, with what it had of these.
+// A call that the daemon recorded; the fields of other calls stay empty.
 struct RecordedStep {
   enum class Call {
     kRunPod,
@@ -66,7 +66,7 @@ struct RecordedStep {
   };
 
   Call call{};
-  Pod pod{};                // kRunPod; kUpdatePod its id and resources; of the others only the id
+  Pod pod{};                // kRunPod; kUpdatePod its id and resources; for others only the id
   CreateRequest request{};  // kCreate
   ContainerId container{};
   LinuxResources resources{};  // kUpdate
@@ -82,21 +82,21 @@ struct Step {
 using Scenario = std::vector<Step>;
 
 // Reads one file of a scenario: YAML documents, or a recording (pkg/dump/README.md). `source` names
-// it. Bounded as ParseYamlDocuments is, recordings by kMaxRecordedCalls, pods by kMaxPods. Objects
-// of Kubernetes are read as kube_objects.h says; `notes`, which may be nullptr, gets a line for
-// what of them is left out. InvalidArgument "SOURCE:LINE: ..." for anything that is neither such an
-// object nor one of the control documents
+// it. Bounded like ParseYamlDocuments, recordings by kMaxRecordedCalls, pods by kMaxPods.
+// Kubernetes objects are read as in kube_objects.h; `notes`, which may be nullptr, gets a line for
+// each kind that is left out. kInvalidArgument "SOURCE:LINE: ..." for anything that is neither such
+// an object nor one of the control documents
 //   delete: NS/POD[/CONTAINER]
 //   resize: {pod: NS/POD, container: C, resources: {requests: {...}, limits: {...}}}
 //   restart: relay
 //   wait: DURATION, as "90s" or "1m30s", at most a day
 //   config: {...}
 //   rebalance: preview|apply
-// Recorded calls that failed are left out: what would have followed their success is unknown.
+// Recorded calls that failed are left out: the effects of a success are unknown.
 StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
                                 std::vector<std::string>* notes = nullptr);
 
-// What a file of a scenario may have, in bytes: a recording is longer than what people write.
+// Bytes of a scenario's file: a recording is longer than files that users write.
 inline constexpr size_t kMaxScenarioSize = size_t{64} << 20;
 inline constexpr size_t kMaxRecordedCalls = 100'000;
 

@@ -14,7 +14,8 @@ namespace {
 constexpr std::chrono::seconds kFlushTime{10};
 // Longer than starts wait for others (ResourceManager::Options).
 constexpr std::chrono::seconds kDeadline{20};
-// An answer may post something that makes a call.
+// Turns of the loop without activity that count as quiet: an answer may post a task that makes a
+// call.
 constexpr int kQuietTurns = 3;
 
 }  // namespace
@@ -64,7 +65,7 @@ void SimulatedNode::OnMoved(const Act& act, const Shift& shift) {
 void SimulatedNode::Settle(const std::function<bool()>& condition) {
   int quiet = 0;
   const auto alive = std::make_shared<char>();
-  // Each turn comes behind everything that was posted before it.
+  // Each turn runs after all tasks that were posted before it.
   const std::function<void()> look = [&, weak = std::weak_ptr(alive)] {
     if (weak.expired()) return;
     quiet = condition() && !runtime_.busy() ? quiet + 1 : 0;

@@ -26,25 +26,25 @@
 
 namespace resmgr {
 
-// Where a container runs, as far as the runtime was told.
+// A running container's resources, as far as the runtime was told.
 struct RunningContainer {
   ContainerId id{};
   std::string pod{};  // "namespace/name"
   std::string name{};
-  std::string cpus{};       // "" when not set
-  std::string mems{};       // likewise
-  std::string exclusive{};  // the part of `cpus` that is its own
-  int64_t shares = 0;       // 0 when not set
+  std::string cpus{};       // "" if unset
+  std::string mems{};       // "" if unset
+  std::string exclusive{};  // the exclusive part of `cpus`
+  int64_t shares = 0;       // 0 if unset
   int64_t quota = -1;       // microseconds per period; -1 without a limit
-  std::string pool{};       // of the policy; "" when it decided nothing
-  std::string reason{};     // why it is there, by the policy
+  std::string pool{};       // the policy's pool; "" if it decided nothing
+  std::string reason{};     // the policy's reason for the place
 };
 
-// The daemon's brain with a runtime in memory, for code that makes the calls that a relay would
-// see. Each call returns when everything that it causes has happened. One thread.
+// The daemon's resource manager with a runtime in memory, for callers that make the calls of a
+// relay. Each call returns when all its effects have happened. Used by one thread.
 class SimulatedNode : private Observer {
  public:
-  // The machine must outlive it. `runtimes` tells the overhead of pods that state none.
+  // The machine must outlive this object. `runtimes` has the overhead of pods that state none.
   SimulatedNode(const Machine& machine, std::unique_ptr<Policy> policy,
                 RuntimesConfig runtimes = {});
   ~SimulatedNode() override;
@@ -52,50 +52,50 @@ class SimulatedNode : private Observer {
   SimulatedNode& operator=(const SimulatedNode&) = delete;
 
   void RunPod(Pod pod);
-  // The sandbox has these values now, in place of those that it had before.
+  // Replaces the sandbox's former values.
   void UpdatePod(const PodSandboxId& id, const LinuxResources& overhead,
                  const LinuxResources& resources);
   void StopPod(const PodSandboxId& id);
   void RemovePod(const PodSandboxId& id);
 
-  // The policy's refusal, and nothing changed.
+  // Returns the policy's refusal, with nothing changed.
   Status Create(const CreateRequest& request, const ContainerId& id);
   Status Start(const ContainerId& id);
   Status Update(const ContainerId& id, const LinuxResources& resources);
-  // It ended, by itself or because it was stopped.
+  // The container has ended, by itself or because it was stopped.
   void Stop(const ContainerId& id);
   void Remove(const ContainerId& id);
 
-  // Time passes, for what waits for it (Placement::look_again_after); otherwise none does.
+  // Lets time pass, for policies that wait (Placement::look_again_after); otherwise no time passes.
   void Wait(std::chrono::milliseconds time);
 
   // The daemon ends, and starts again with this policy on the same runtime.
   void Restart(std::unique_ptr<Policy> policy, RuntimesConfig runtimes = {});
-  // The refusal of the policy, and everything is as before.
+  // Returns the policy's refusal, with everything unchanged.
   Status SetPolicy(std::unique_ptr<Policy> policy);
 
   using Moves = std::vector<ResourceManager::Move>;
-  // What the policy would improve on demand; with `apply`, it is done.
+  // The moves by which the policy would improve placements; with `apply`, they are carried out.
   StatusOr<Moves> Rebalance(bool apply);
-  // How the container's place came about, beyond its reason (Policy::Explain).
+  // The derivation of the container's place, beyond its reason (Policy::Explain).
   std::vector<std::string> Explain(const ContainerId& id) const;
 
-  // Those that did not end, in the order of their creation; of all pods, or of one.
+  // The containers that have not ended, in the order of their creation; of all pods, or of one.
   std::vector<RunningContainer> Running() const;
   std::vector<RunningContainer> Running(const PodSandboxId& pod) const;
-  // nullopt: it has ended, or there is none.
+  // nullopt: it has ended, or never existed.
   std::optional<RunningContainer> FindRunning(const ContainerId& id) const;
-  // Containers of which something may have changed since the last call of this: what they have, or
-  // that they are there. In the order of their creation.
+  // Containers that may have changed, or were created, since the last call, in the order of their
+  // creation.
   std::vector<ContainerId> TakeTouched() { return runtime_.TakeTouched(); }
-  // What the pods with such containers have for themselves beside them.
+  // The overheads of the pods that have such containers.
   std::vector<Overhead> Overheads() const;
   bool Exists(const ContainerId& id) const;
   const Policy& policy() const { return manager_->policy(); }
   const Machine& machine() const { return machine_; }
 
  private:
-  // An exclusive set can change and the CPUs stay the same, of which the runtime is not told.
+  // An exclusive set can change while the CPUs stay the same, and the runtime is not told then.
   void OnPlaced(const Act& act) override { NoteMoves(act); }
   void OnUpdated(const Act& act) override { NoteMoves(act); }
   void OnReleased(const Act& act) override { NoteMoves(act); }
@@ -105,8 +105,8 @@ class SimulatedNode : private Observer {
 
   RunningContainer AsRunning(const RuntimeContainer& held) const;
   void StartManager(std::unique_ptr<Policy> policy);
-  // Runs the loop until the condition holds and nothing is under way, or for a time in which that
-  // is long the case, unless there is a bug.
+  // Runs the loop until the condition holds and nothing is under way, or up to a deadline that only
+  // a bug exceeds.
   void Settle(const std::function<bool()>& condition = [] { return true; });
 
   const Machine& machine_;
@@ -115,7 +115,7 @@ class SimulatedNode : private Observer {
   MemoryRuntime runtime_;
   MemoryFileSystem files_;
   ManualClock clock_;
-  absl::flat_hash_map<ContainerId, ContainerKey, TextHash> keys_;  // of the present manager
+  absl::flat_hash_map<ContainerId, ContainerKey, TextHash> keys_;  // keys in the present manager
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<ResourceManager> manager_;
 };

@@ -24,7 +24,7 @@ Bytes LeastMemoryRequest(const std::vector<Manifest::Container>& containers) {
   return least;
 }
 
-// Of a pod as a whole, which has no OOM score.
+// The resources of a pod as a whole, which has no OOM score.
 LinuxResources PodResources(const Requirements& needs) {
   if (needs == Requirements()) return {};
   LinuxResources resources = KubeletResources(needs, QosClass::kBurstable, {}, {});
@@ -84,7 +84,7 @@ void Simulator::Add(std::string op, std::string pod, std::string container, cons
       effect.candidates = node_->Explain(id);
     }
   }
-  // Not all that runs: an effect would cost more with each container.
+  // Only changed containers, so that an effect does not cost more with each container.
   for (const ContainerId& touched : node_->TakeTouched()) {
     const auto now = node_->FindRunning(touched);
     if (!now) {
@@ -132,7 +132,7 @@ Pod Simulator::SandboxOf(const Manifest& manifest) {
 LinuxResources Simulator::ResourcesOf(const Manifest& manifest, const Requirements& requirements,
                                       bool sidecar) const {
   Requirements needs = requirements;
-  // The limits of the pod as a whole hold for a container that has none.
+  // The pod's own limits apply to a container without any.
   if (needs.cpu_limit.value == 0) needs.cpu_limit = manifest.pod_level.cpu_limit;
   if (needs.memory_limit.value == 0) needs.memory_limit = manifest.pod_level.memory_limit;
   Bytes oom_request = needs.memory_request;
@@ -207,7 +207,7 @@ void Simulator::Do(const DeleteStep& step) {
     }
     return DeleteContainer(pod, step.target.container);
   }
-  // Sidecars are the last to go, in the reverse order of their start.
+  // Sidecars end last, in the reverse order of their start.
   std::vector<std::string> order = pod.order;
   const auto sidecars = std::stable_partition(
       order.begin(), order.end(), [&](const auto& key) { return !pod.members[key].sidecar; });
@@ -226,7 +226,7 @@ void Simulator::DeleteContainer(RunningPod& pod, const std::string& name) {
   node_->Remove(id);
   pod.members.erase(name);
   std::erase(pod.order, name);
-  // An init container that was done had let everything go.
+  // A finished init container has released everything.
   if (!running) return;
   Add("delete", pod.manifest.FullName(), name, id, OkStatus());
 }
@@ -269,7 +269,7 @@ void Simulator::Do(const ResizeStep& step) {
 void Simulator::Do(const RestartStep&) {
   auto policy = options_.make_policy(config_);
   const Status status = policy.status();
-  // It was made from the same configuration before.
+  // It was created from the same configuration before.
   if (status.ok()) node_->Restart(*std::move(policy), config_.runtimes);
   Add("restart", "", "", {}, status);
 }
@@ -290,7 +290,7 @@ void Simulator::Do(const ConfigStep& step) {
   Add("config", "", "", {}, status);
 }
 
-// A preview tells what would change, and nothing has.
+// A preview reports moves without carrying them out.
 void Simulator::Do(const RebalanceStep& step) {
   const auto moves = node_->Rebalance(step.apply);
   Add("rebalance", "", "", {}, moves.status());
@@ -342,8 +342,7 @@ void Simulator::Do(const RecordedStep& step) {
     case Call::kUpdate:
       break;
   }
-  // Of a container that was refused here there is nothing to do, and of one that ended only to
-  // remove it.
+  // There is no step for a container that was refused here, and only a removal for one that ended.
   if (const auto container = node_->FindRunning(step.container)) return Replay(step, *container);
   if (step.call == Call::kRemove) node_->Remove(step.container);
 }

@@ -18,19 +18,18 @@
 
 namespace resmgr {
 
-// Plays the kubelet of a scenario for a SimulatedNode and tells what came of each step. What a
-// policy refuses stays refused: a kubelet would try it again later, a scenario says so by another
-// document of the pod, which creates what is missing of it. The same scenario has the same effects
-// each time.
+// Plays the kubelet of a scenario for a SimulatedNode and reports the effects of each step. A
+// refused pod stays refused: a kubelet would try again later; in a scenario another document of the
+// pod creates its missing containers. The same scenario always has the same effects.
 //
-// A pod's init containers run one after the other, each to its end, sidecars excepted, then its
-// containers start; an init container that is refused keeps the pod from going on.
+// A pod's init containers run one after the other, each to its end, except sidecars, then its
+// containers start; the pod does not go on after a refused init container.
 class Simulator {
  public:
   struct Options {
     const Machine& machine;  // must outlive the simulator
-    // Never nullptr, for the null policy neither. InvalidArgument when the configuration does not
-    // fit the machine.
+    // Never returns nullptr, also for the null policy. kInvalidArgument if the configuration does
+    // not fit the machine.
     std::function<StatusOr<std::unique_ptr<Policy>>(const Config&)> make_policy;
     Config config{};
     std::function<StatusOr<Config>(const ConfigNode&)> read_config;
@@ -39,17 +38,17 @@ class Simulator {
 
   static StatusOr<std::unique_ptr<Simulator>> Create(Options options);
 
-  // InvalidArgument "SOURCE:LINE: ..." when a configuration of the scenario cannot be read.
+  // kInvalidArgument "SOURCE:LINE: ..." for an invalid configuration in the scenario.
   Status Check(const Scenario& scenario) const;
 
-  // What the next step did, in the order in which it happened; nothing for steps that have no
-  // effect on containers.
+  // Runs the next step and returns its effects in their order; empty for steps without effect on
+  // containers.
   std::vector<StepEffect> Run(const Step& step);
 
   const SimulatedNode& node() const { return *node_; }
 
  private:
-  // One container of a pod that runs here.
+  // One container of a simulated pod.
   struct Member {
     ContainerId id{};
     bool sidecar = false;
@@ -58,7 +57,7 @@ class Simulator {
     PodSandboxId id{};
     Manifest manifest{};
     std::map<std::string, Member> members{};
-    std::vector<std::string> order{};            // of the members' creation
+    std::vector<std::string> order{};            // members in the order of their creation
     std::map<std::string, uint32_t> attempts{};  // how often each was created
   };
 
@@ -79,19 +78,19 @@ class Simulator {
   void Do(const RebalanceStep& step);
   void Do(const RecordedStep& step);
 
-  // Those of the manifest that do not exist, in the order of a kubelet.
+  // Launches the missing containers of the manifest, in a kubelet's order.
   void LaunchMissing(RunningPod& pod);
-  // False when it was refused.
+  // False if it was refused.
   bool Launch(RunningPod& pod, const Manifest::Container& container);
   void Replay(const RecordedStep& step, const RunningContainer& container);
   void DeleteContainer(RunningPod& pod, const std::string& name);
   Pod SandboxOf(const Manifest& manifest);
   LinuxResources ResourcesOf(const Manifest& manifest, const Requirements& requirements,
                              bool sidecar) const;
-  // The manifest as it is after the resize; the refusal of an API server.
+  // The manifest after the resize, or an API server's refusal.
   StatusOr<Manifest> Resized(const RunningPod& pod, const ResizeStep& step) const;
 
-  // Adds an effect: what changed since the one before, with where the container is now.
+  // Adds an effect: the changes since the former one, and the container's present place.
   void Add(std::string op, std::string pod, std::string container, const ContainerId& id,
            const Status& status);
 
@@ -100,8 +99,8 @@ class Simulator {
   Bytes memory_capacity_;
   std::unique_ptr<SimulatedNode> node_;
   std::map<std::string, RunningPod> pods_;  // by "namespace/name"
-  std::map<ContainerId, Before> before_;    // what runs, as it was at the last effect
-  std::vector<StepEffect> effects_;         // of this step
+  std::map<ContainerId, Before> before_;    // containers as at the last effect
+  std::vector<StepEffect> effects_;         // effects of this step
   size_t step_ = 0;
   uint64_t last_id_ = 0;
 };

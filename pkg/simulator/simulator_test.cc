@@ -69,7 +69,7 @@ class SimulatorTest : public testing::Test {
     return lines;
   }
 
-  // A pod whose containers are Guaranteed with so many CPUs, in flow style.
+  // A pod with Guaranteed containers of `cpus` CPUs each, in flow style.
   static std::string Pod(const std::string& name, const std::string& cpus,
                          const std::string& init = "") {
     const auto container = [](const std::string& container_name, const std::string& count) {
@@ -126,7 +126,7 @@ TEST_F(SimulatorTest, ARefusalSaysWhyAndChangesNothing) {
   EXPECT_THAT(last_.error, HasSubstr("default/huge/main"));
 }
 
-// As under a kubelet: three containers of a pod of 4 CPUs have these together, not each.
+// As with a kubelet, three containers of a pod of 4 CPUs share these.
 TEST_F(SimulatorTest, ContainersWithoutTheirOwnResourcesShareThoseOfTheirPod) {
   Run("kind: Pod\nmetadata: {name: p}\nspec:\n  resources: {limits: &l {cpu: 4, memory: 4Gi}, "
       "requests: *l}\n"
@@ -248,8 +248,8 @@ TEST_F(SimulatorTest, ReplaysARecording) {
                                      "exit shop/web/main ()"));
 }
 
-// In time of the processor, since the machine may be busy: four times the pods take some four times
-// as long. It was thirty times where each effect looked at all that runs.
+// Measured in processor time, since the machine may be busy: four times the pods take about four
+// times as long. It was thirty times when each effect looked at all running containers.
 TEST_F(SimulatorTest, APodCostsTheSameHoweverManyThereAre) {
   const auto seconds = [this](int pods) {
     simulator_.reset();

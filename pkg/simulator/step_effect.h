@@ -8,9 +8,9 @@
 
 namespace resmgr {
 
-// What one step of a scenario did to one container, or, with both names empty, to the node.
+// The effect of one step of a scenario on one container, or, with both names empty, on the node.
 struct StepEffect {
-  // Another container that runs elsewhere since then.
+  // Another container that this step moved.
   struct Change {
     std::string pod{};  // "namespace/name"
     std::string container{};
@@ -18,7 +18,7 @@ struct StepEffect {
     std::string old_mems{};
     std::string cpus{};
     std::string mems{};
-    bool had_own = false;  // it ran on CPUs of its own
+    bool had_own = false;  // it ran on exclusive CPUs
   };
 
   size_t step = 0;  // number of the document or call, from 1, over all files
@@ -27,16 +27,16 @@ struct StepEffect {
   std::string op{};
   std::string pod{};
   std::string container{};
-  // Where it runs now, as far as the runtime was told; of one that is gone, nothing.
+  // The present place, as far as the runtime was told; empty for a container that is gone.
   std::string cpus{};
   std::string mems{};
-  std::string exclusive{};  // the part of `cpus` that is its own
+  std::string exclusive{};  // the exclusive part of `cpus`
   int64_t shares = 0;
   int64_t quota = 0;                      // microseconds per period; -1 without a limit
-  std::string pool{};                     // of the policy
-  std::string reason{};                   // why it is there
-  std::vector<std::string> candidates{};  // how that came about; only when it is asked for
-  std::string error{};                    // why nothing happened; empty when it did
+  std::string pool{};                     // the policy's
+  std::string reason{};                   // for the place
+  std::vector<std::string> candidates{};  // derivation of the place, if requested
+  std::string error{};                    // the reason of a failure; empty for a success
   std::vector<Change> changed{};
 };
 

@@ -11,23 +11,23 @@
 
 namespace resmgr {
 
-// A look into documents of which only some keys matter; MapReader (pkg/config) is for those of
-// which every key must be known. Errors are InvalidArgument "SOURCE:LINE: path: ...".
+// Access to documents of which only some keys matter; MapReader (pkg/config) is for documents whose
+// keys must all be known. Errors are kInvalidArgument "SOURCE:LINE: path: ...".
 
-// The value of the key; nullptr when it is absent or null, or when `map` is nullptr. Keys match
+// The value of the key; nullptr if it is absent or null, or if `map` is nullptr. Keys match
 // exactly, as in Kubernetes.
 StatusOr<const ConfigNode*> FindKey(const ConfigNode* map, std::string_view key,
                                     ConfigNode::Kind kind, std::string_view path);
 
-// Refuses keys that look like one of these, misspelt: they would be ignored silently. Keys that
-// look like none of them are left to other readers.
+// Refuses keys that resemble a known one, since they would be ignored silently. Keys that resemble
+// none of them are left to other readers.
 Status CheckSpelling(const ConfigNode& map, const std::vector<std::string_view>& known,
                      std::string_view path);
 
-// The text of a key; empty when it is absent.
+// The text of a key; empty if absent.
 StatusOr<std::string> FindText(const ConfigNode* map, std::string_view key, std::string_view path);
 
-// A map of texts; empty when it is absent.
+// A map of texts; empty if absent.
 StatusOr<StringMap> FindTexts(const ConfigNode* map, std::string_view key, std::string_view path);
 
 }  // namespace resmgr
