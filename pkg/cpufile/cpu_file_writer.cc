@@ -99,7 +99,7 @@ void CpuFileWriter::Finish(Batch& batch) {
     FinishJob(name, job);
   if (batch.list) FinishList(batch.names);
   const bool all_done = behind_.empty() && listed_ == nullptr;
-  if (all_done && std::exchange(failure_told_, false)) log_.Info("all files are written");
+  if (all_done && std::exchange(failure_told_, false)) log_.Info("all CPU files are written again");
   if (!waiting_.empty() || list_now_) Schedule();
 }
 

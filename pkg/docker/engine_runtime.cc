@@ -88,8 +88,7 @@ class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
                 AddCgroup(told->cgroup_parent, pod);
                 pod.runtime_handler = told->runtime;
               } else if (told.status().code() == StatusCode::kNotFound) {
-                pod.qos_derived = true;  // removed; the stored values still hold for its existing
-                                         // containers
+                pod.qos_derived = true;  // removed; stored values still hold
               } else {
                 inventory_.unclear.pods.insert(pod.id);
                 inventory_.unclear.why.Update(told.status());

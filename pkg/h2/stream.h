@@ -115,8 +115,7 @@ class Stream : public Recycled<Stream> {
   bool reset_ = false;  // or ended on both sides; OnClose follows
   bool due_ = false;    // in the session's list of streams to be closed
   bool in_send_queue_ = false;
-  int64_t send_window_ = 0;  // relative to the initial window, which the peer may change for all
-                             // streams
+  int64_t send_window_ = 0;  // relative to the initial window
   int64_t receive_window_ = 0;
   size_t unconsumed_ = 0;  // bytes that the handler has not consumed
   size_t consumed_ = 0;    // consumed bytes that the peer was not told yet

@@ -21,8 +21,7 @@ namespace resmgr::hooks {
 // an outcome, and when the store has grown to twice its size. Loop's thread only.
 class HookSync {
  public:
-  static constexpr std::chrono::milliseconds kRetry{1'000};  // pause after the runtime did not
-                                                             // answer
+  static constexpr std::chrono::milliseconds kRetry{1'000};  // pause after a failure
   static constexpr size_t kLeastGrowth = 64;
 
   // All outlive this object.

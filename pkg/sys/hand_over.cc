@@ -122,7 +122,7 @@ StatusOr<std::string> HandOverChannel::Await(std::chrono::milliseconds timeout) 
 StatusOr<OpenSockets::Copy> HandOverChannel::ReadSocket(std::string_view message) {
   const bool kept = message.starts_with(kKept);
   if ((!kept && !message.starts_with(kOwn)) || received_files_.size() < kFilesOfSocket)
-    return InvalidArgument("\"{}\" is no socket", Printable(message));
+    return InvalidArgument("\"{}\" is not a socket", Printable(message));
   message.remove_prefix(kept ? kKept.size() : kOwn.size());
   OpenSockets::Copy copy{.path = std::string(message), .socket = {}};
   copy.socket.kept_by_other = kept;
