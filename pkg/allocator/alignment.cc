@@ -13,9 +13,9 @@ namespace resmgr {
 namespace {
 
 constexpr std::string_view kAnnotation = "alignment";
-constexpr size_t kNamedPlaces = 8;  // in a refusal
+constexpr size_t kNamedPlaces = 8;  // limit of places named in a refusal
 
-// A place for each of the groups, and for what lies in none of them one in each part of `around`.
+// Adds a place for each group, and for the CPUs in none of them one in each part of `around`.
 std::vector<AlignedPlace> PlacesIn(std::vector<AlignedPlace> groups, const CpuSet& online,
                                    const std::vector<AlignedPlace>& around,
                                    std::string_view without) {

@@ -14,10 +14,10 @@
 
 namespace resmgr {
 
-// Whether the exclusive CPUs of a container have to lie in one place, or it is refused: what the
-// kubelet's Topology Manager calls single-numa-node, for L3 caches and packages too.
+// Whether the exclusive CPUs of a container must be in one place, and it is refused otherwise: the
+// kubelet's Topology Manager calls this single-numa-node; L3 caches and packages are possible, too.
 enum class Alignment {
-  kPrefer,  // split where no place has enough
+  kPrefer,  // split if no place has enough
   kPackage,
   kNuma,
   kL3,
@@ -27,10 +27,10 @@ enum class Alignment {
 std::optional<Alignment> ParseAlignment(std::string_view text);
 std::string_view ToString(Alignment alignment);
 
-// The option `Alignment` of a policy's section.
+// Reads the option `Alignment` of a policy's section.
 void ReadAlignment(MapReader& reader, Alignment& alignment);
-// The annotation `alignment` of a container, which comes before the option. A value that cannot be
-// read has no effect; `note` then says so, as the end of a reason.
+// A container's annotation `alignment`, which has precedence over the option. An invalid value has
+// no effect; `note` then says so, as the end of a reason.
 struct AnnotatedAlignment {
   std::optional<Alignment> alignment{};
   std::string note{};
@@ -38,7 +38,7 @@ struct AnnotatedAlignment {
 AnnotatedAlignment ReadAlignmentAnnotation(const StringMap& annotations,
                                            std::string_view container_name);
 
-// A part of the machine that exclusive CPUs may have to lie in.
+// A part of the machine to which exclusive CPUs may be restricted.
 struct AlignedPlace {
   std::string name;  // "NUMA node 0"
   CpuSet cpus;
@@ -61,11 +61,11 @@ class AlignedPlaces {
   std::array<std::vector<AlignedPlace>, 4> places_;
 };
 
-// "in one NUMA node"; what a container needs, in a refusal.
+// The need of a container in a refusal: "in one NUMA node".
 std::string_view InOnePlace(Alignment alignment);
 
-// What each place lacks: "NUMA node 0: 3 of 4 CPUs free; NUMA node 1: ...". The first places alone
-// where there are many.
+// The shortage of each place: "NUMA node 0: 3 of 4 CPUs free; NUMA node 1: ...". Only the first
+// places if there are many.
 std::string DescribeLack(const std::vector<std::pair<std::string_view, int>>& free, int needed);
 
 }  // namespace resmgr

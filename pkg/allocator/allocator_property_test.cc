@@ -15,7 +15,7 @@
 namespace resmgr {
 namespace {
 
-// Draws machines and free sets; one seed gives one run.
+// Generates machines and free sets; a seed determines the run.
 class Generator {
  public:
   explicit Generator(uint64_t seed) : random_(seed) {}
@@ -203,7 +203,7 @@ TEST(AllocatorPropertyTest, KeepsCoresWholeWhereThatIsPossible) {
   }
 }
 
-// What does not fill a core is in one core wherever one had room for it.
+// The remainder that does not fill a core is in one core whenever one has room for it.
 TEST(AllocatorPropertyTest, SplitsNoRestThatACoreCanHold) {
   const uint64_t seed = test::SeedOr(1);
   SCOPED_TRACE(test::Repeat(seed));

@@ -8,8 +8,8 @@ namespace resmgr {
 
 namespace {
 
-// The free CPUs of the package that has the fewest of them and enough; of the packages that have
-// the most when none has enough.
+// The free CPUs of the package that has the fewest of them and still enough; if none has enough,
+// those of the packages with the most.
 CpuSet InFewestPackages(const Machine& machine, const CpuSet& free, int count) {
   struct Part {
     CpuSet cpus;
@@ -52,7 +52,7 @@ StatusOr<CpuSet> AllocateCpus(const Machine& machine, const CpuSet& available,
                               const CpuAllocatorOptions& options) {
   const CpuSet usable = available & machine.online();
   const CpuSet aligned = usable & preferred;
-  // Too large a count must be refused as a whole, with the numbers of the whole.
+  // An excessive count must be refused as a whole, with the numbers of the whole.
   if (aligned.empty() || count > usable.size()) return Take(machine, usable, count, options);
   const int from_aligned = std::min(count, aligned.size());
   RESMGR_ASSIGN_OR_RETURN(const CpuSet first, Take(machine, aligned, from_aligned, options));

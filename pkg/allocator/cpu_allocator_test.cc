@@ -14,7 +14,7 @@ namespace {
 using test::Cpus;
 using test::TextOf;
 
-// One request: what of the machine is free ("all" of it, or a list), and what is to be taken.
+// One request: the free part of the machine ("all" of it, or a list), and the expected result.
 struct Case {
   std::string_view free;
   int count = 0;
@@ -47,8 +47,8 @@ constexpr CpuAllocatorOptions kSpread = {.spread_across_cores = true};
 
 TEST(TakePackedTest, CoresOfFourThreadsAreNotDividedNeedlessly) {
   ExpectPacked(test::Q288(), {},
-               {{"2-7", 3, "4-6"},      // not 2-3 and 4, beside the idle core 4-7
-                {"2-7", 2, "2-3"},      // where the fewest are free
+               {{"2-7", 3, "4-6"},      // not 2-3 and 4; core 4-7 is idle
+                {"2-7", 2, "2-3"},      // from the core with the fewest free CPUs
                 {"1-3,4-7", 3, "1-3"},  // the tightest core
                 {"2-3,5-7,9-11", 5, "2-3,5-7"},
                 {"3,6-7,9-11,13-15", 6, "9-11,13-15"},

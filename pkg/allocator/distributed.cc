@@ -23,8 +23,8 @@ struct Node {
   int free = 0;
 };
 
-// How a count is split: `each` CPUs from every node, then one group after the other from the nodes
-// of `remainder_nodes` in turn.
+// A split of a count: `each` CPUs from every node, then one group after the other from the nodes of
+// `remainder_nodes` in turn.
 struct Split {
   std::vector<int> nodes;
   int each = 0;
@@ -35,7 +35,7 @@ double RoundTo3(double value) {
   return std::round(value * 1000) / 1000;
 }
 
-// Runs of equal values in a list in which equal ones are neighbours.
+// The lengths of runs of equal values; equal values are neighbours in the list.
 void ClassSizes(const std::vector<Node>& nodes, std::vector<int>& sizes) {
   sizes.clear();
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -79,7 +79,7 @@ class SplitSearch {
       if (node.free >= each_) eligible.push_back(node);
     }
     if (static_cast<int>(eligible.size()) < node_count) return std::nullopt;
-    // Every choice of nodes goes with at most 2^node_count choices for the remainder.
+    // Every choice of nodes has at most 2^node_count choices for the remainder.
     const int64_t per_choice = remainder_ == 0 ? 1 : int64_t{1} << std::min(node_count, 20);
     std::vector<int> classes;
     ClassSizes(eligible, classes);
@@ -99,7 +99,7 @@ class SplitSearch {
   }
 
  private:
-  // The `pick` nodes with the most free CPUs; of equals the first. Keeps the order.
+  // The `pick` nodes with the most free CPUs, the first ones among equals, in their order.
   static std::vector<Node> MostFree(const std::vector<Node>& nodes, size_t pick) {
     std::vector<size_t> places(nodes.size());
     std::iota(places.begin(), places.end(), size_t{0});
@@ -114,7 +114,7 @@ class SplitSearch {
     return most;
   }
 
-  // Standard deviation of free CPUs over all nodes when the sum of their squares is this.
+  // Standard deviation of free CPUs over all nodes, given the sum of their squares.
   double Balance(int64_t squares) const {
     const auto nodes = static_cast<double>(nodes_.size());
     const auto sum = static_cast<double>(free_sum_ - count_);
@@ -123,7 +123,7 @@ class SplitSearch {
     return RoundTo3(std::sqrt(std::max(variance, 0.0)));
   }
 
-  // Looks at chosen_, with every choice of nodes for the remainder.
+  // Compares chosen_, with every choice of nodes for the remainder, with the best split.
   void Consider() {
     int64_t squares = free_squares_;
     int groups = 0;
@@ -157,7 +157,7 @@ class SplitSearch {
     }
   }
 
-  // Gives the remainder to takers_, group by group in turn, as the allocation will.
+  // Gives the remainder to takers_, group by group in turn, as the allocation will do.
   void ConsiderRemainder(int64_t squares) {
     left_ = takers_;
     int groups = 0;
@@ -197,13 +197,13 @@ class SplitSearch {
   int64_t free_squares_ = 0;
   double mean_ = 0;  // of the free CPUs that will be left per node
 
-  // Of the search that runs:
+  // State of the running search:
   int each_ = 0;
   int remainder_ = 0;
   bool exhaustive_ = true;
   double best_balance_ = 0;
   std::optional<Split> best_;
-  // What is looked at just now. Kept, because there are thousands of them.
+  // The present choice. Members, because there are thousands of choices.
   std::vector<Node> chosen_;
   std::vector<Node> candidates_;
   std::vector<int> candidate_classes_;
@@ -211,7 +211,7 @@ class SplitSearch {
   std::vector<Node> left_;
 };
 
-// Carries a split out, packed inside every node.
+// Allocates a split, packed inside every node.
 StatusOr<CpuSet> TakeSplit(const Machine& machine, const CpuSet& usable, const Split& split,
                            int count, int group) {
   CpuSet taken;

@@ -7,24 +7,24 @@
 
 namespace resmgr {
 
-// How CPUs for exclusive use are chosen, as configurations say it. Names and meaning of the options
-// up to `prefer_align_cpus_by_uncorecache` are those of the kubelet's CPU Manager policy options
+// The configuration of how CPUs are chosen for exclusive use. Names and meaning of the options up
+// to `prefer_align_cpus_by_uncorecache` are those of the kubelet's CPU Manager policy options
 // (Kubernetes 1.33), except where noted.
 struct ExclusiveOptions {
-  // Only whole physical cores (KEP-2625).
+  // Grants whole physical cores only (KEP-2625).
   bool full_pcpus_only = false;
-  // The same number of CPUs from each of as few NUMA nodes as can hold them (KEP-2902).
+  // Takes the same number of CPUs from each of as few NUMA nodes as can hold them (KEP-2902).
   bool distribute_cpus_across_numa = false;
-  // Threads of different cores (KEP-4176).
+  // Takes threads of different cores (KEP-4176).
   bool distribute_cpus_across_cores = false;
-  // In one package wherever one can hold them all (KEP-3327). The kubelet widens the hints of its
-  // topology manager to packages; without one it means the choice itself.
+  // Takes CPUs of one package if one can hold them all (KEP-3327). The kubelet widens the hints of
+  // its topology manager to packages; here the option decides the choice itself.
   bool align_by_socket = false;
-  // Whole L3 groups first (KEP-4800).
+  // Takes whole L3 groups first (KEP-4800).
   bool prefer_align_cpus_by_uncorecache = false;
   // Exclusive containers run without CFS quota (kubelet: DisableCPUQuotaWithExclusiveCPUs).
   bool lift_quota = true;
-  // CPUs that the kernel isolates before ordinary ones, for every container. Not read by
+  // Takes CPUs that the kernel isolates before ordinary ones, for every container. Not read by
   // ReadExclusiveOptions.
   bool prefer_isolated = false;
 };
@@ -33,7 +33,7 @@ struct ExclusiveOptions {
 // each other are errors of the reader.
 void ReadExclusiveOptions(MapReader& reader, ExclusiveOptions& options);
 
-// InvalidArgument when the options make no sense on this machine.
+// kInvalidArgument if the options cannot be met on this machine.
 Status CheckExclusiveOptions(const Machine& machine, const ExclusiveOptions& options);
 
 }  // namespace resmgr

@@ -10,7 +10,7 @@
 namespace resmgr {
 namespace {
 
-// All CPUs of those groups that have one of `cpus`.
+// All CPUs of the groups that have at least one of `cpus`.
 CpuSet GroupsOf(const std::vector<CpuSet>& groups, const CpuSet& cpus) {
   CpuSet members;
   for (const CpuSet& group : groups) {
@@ -35,7 +35,7 @@ bool SplitsMore(const Machine& machine, const CpuSet& cpus, const CpuSet& than) 
       });
 }
 
-// How many of the CPUs are in each NUMA node that has some, ascending.
+// The number of the CPUs in each NUMA node that has some, ascending.
 std::vector<int> PartsByNode(const Machine& machine, const CpuSet& cpus) {
   std::vector<int> parts;
   for (const NumaNode& node : machine.nodes()) {
@@ -83,7 +83,7 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Take(const Need& need, const Cp
   std::optional<Pick> former = TakeFormer(need, usable);
   if (former && former->cpus == need.former) return *std::move(former);
   StatusOr<Pick> anew = TakeAnew(need, free_ordinary, free_isolated);
-  // A part of what it had is no reason to split it.
+  // Needing fewer CPUs than before does not justify a worse split.
   if (former && (!anew.ok() || !SplitsMore(machine_, former->cpus, anew->cpus))) {
     return *std::move(former);
   }
@@ -99,7 +99,7 @@ StatusOr<ExclusivePicker::Pick> ExclusivePicker::Take(const Need& need, const Cp
   return pick;
 }
 
-// Whatever is free of its former CPUs, and around them what is missing.
+// Takes the free ones of its former CPUs, and the missing ones around them.
 std::optional<ExclusivePicker::Pick> ExclusivePicker::TakeFormer(const Need& need,
                                                                  const CpuSet& usable) const {
   const CpuSet kept = Grantable(need.former & usable);
@@ -111,9 +111,9 @@ std::optional<ExclusivePicker::Pick> ExclusivePicker::TakeFormer(const Need& nee
   return Pick{*cpus, rule, {{"former attempt", rule, kept.size()}}};
 }
 
-// Returns former CPUs of the same kind as `anew` where these split the container no more than
-// `anew` does. A part of them, or more than them, would not be where the options that spread or
-// align want the container.
+// Returns former CPUs of the same kind as `anew` if these split the container no more than `anew`
+// does. A part of them, or more than them, would not be where options that spread or align place
+// the container.
 std::optional<CpuSet> ExclusivePicker::TakeLeft(const Need& need, const CpuSet& usable,
                                                 const CpuSet& anew) const {
   const CpuSet left = Grantable(need.left_by_pod & usable);
@@ -128,7 +128,7 @@ std::optional<CpuSet> ExclusivePicker::TakeLeft(const Need& need, const CpuSet& 
   return *cpus;
 }
 
-// What several containers left may be less spread together than the options want it.
+// CPUs left by several containers may be less spread than the options require.
 bool ExclusivePicker::SpreadAs(const CpuSet& cpus, const CpuSet& anew) const {
   if (options_.distribute_cpus_across_cores &&
       CountTouched(machine_.cores(), cpus) < CountTouched(machine_.cores(), anew)) {
@@ -281,8 +281,8 @@ StatusOr<CpuSet> ExclusivePicker::Allocate(const CpuSet& available, const CpuSet
       CountText(count, "exclusive CPU"), available.ToString());
 }
 
-// Where cores differ, the fullest place may begin with one that makes the count odd. Large cores
-// first make up any count that can be made up, as sizes are powers of two.
+// If cores differ in size, the fullest place may begin with a core that makes the count odd. Taking
+// large cores first finds any possible sum, as sizes are powers of two.
 CpuSet ExclusivePicker::AllocateBySize(const CpuSet& available, const CpuSet& preferred,
                                        int count) const {
   CpuSet taken;

@@ -13,27 +13,26 @@
 
 namespace resmgr {
 
-// Which of the free CPUs a container gets exclusively. Pure; the machine must
-// outlive it.
+// Chooses the free CPUs that a container gets exclusively. Pure; the machine must outlive it.
 class ExclusivePicker {
  public:
-  // `all` are the CPUs that its user has, the reserved ones included, for messages; those of the
-  // machine unless told.
+  // `all` are the CPUs of the policy, the reserved ones included, for messages; by default those of
+  // the machine.
   ExclusivePicker(const Machine& machine, const ExclusiveOptions& options, const CpuSet& all = {});
 
   struct Need {
     int count = 0;  // more than 0
-    // The CPUs of an earlier attempt of the container: all are taken again where all are free, else
-    // as many as are, unless that needs more cores, L3 caches, NUMA nodes or packages than other
+    // The CPUs of an earlier attempt of the container: all are taken again if all are free, else as
+    // many as are free, unless that needs more cores, L3 caches, NUMA nodes or packages than other
     // CPUs would.
     CpuSet former{};
-    // What containers of its pod left when they ended: taken before others, unless that needs more
+    // CPUs that ended containers of its pod have left: taken before others, unless that needs more
     // cores, L3 caches, NUMA nodes or packages.
     CpuSet left_by_pod{};
-    std::optional<bool> prefer_isolated{};  // what the pod's annotation says; false: none of them
+    std::optional<bool> prefer_isolated{};  // the pod's annotation; false: no isolated ones
     bool require_isolated = false;          // isolated ones or none at all
   };
-  // A set that was looked at, for explain.
+  // A considered set, for explain.
   struct Candidate {
     std::string_view name;     // string literals
     std::string_view verdict;  //
@@ -41,19 +40,20 @@ class ExclusivePicker {
   };
   struct Pick {
     CpuSet cpus;
-    std::string_view rule;  // how they were found; a string literal
+    std::string_view rule;  // the rule that chose the CPUs; a string literal
     std::vector<Candidate> considered;
   };
 
-  // InvalidArgument when such a number can never be granted, ResourceExhausted when it cannot now;
-  // the message tells the need and what is free.
+  // kInvalidArgument if such a number can never be granted, kResourceExhausted if it cannot now;
+  // the message tells the need and the free CPUs.
   StatusOr<Pick> Take(const Need& need, const CpuSet& ordinary, const CpuSet& isolated) const;
 
-  // Keeps `current` and adds what is nearest to it: the same cores, L3, NUMA nodes, packages.
+  // Keeps `current` and adds the nearest CPUs: of the same cores, L3, NUMA nodes, packages.
   StatusOr<Pick> Grow(const CpuSet& current, int count, const CpuSet& free) const;
   // Keeps `count` of `current`, those in `preferred` first.
   StatusOr<Pick> Shrink(const CpuSet& current, int count, const CpuSet& preferred = {}) const;
-  // What of `free` may be granted: with full-pcpus-only the cores that are free as a whole.
+  // The part of `free` that may be granted: with full-pcpus-only the cores that are free as a
+  // whole.
   CpuSet Grantable(const CpuSet& free) const;
 
  private:
@@ -65,7 +65,7 @@ class ExclusivePicker {
   std::optional<CpuSet> TakeLeft(const Need& need, const CpuSet& usable, const CpuSet& anew) const;
   bool SpreadAs(const CpuSet& cpus, const CpuSet& anew) const;
   StatusOr<Pick> TakeAnew(const Need& need, const CpuSet& ordinary, const CpuSet& isolated) const;
-  // At least part of `current`, at most `count`, all of `current` if it is smaller.
+  // Takes at least part of `current`, at most `count`, all of `current` if it is smaller.
   StatusOr<CpuSet> Around(const CpuSet& current, int count, const CpuSet& usable) const;
   StatusOr<CpuSet> Allocate(const CpuSet& available, const CpuSet& preferred, int count) const;
   CpuSet AllocateBySize(const CpuSet& available, const CpuSet& preferred, int count) const;

@@ -92,8 +92,8 @@ TEST(ExclusivePickerOptionsTest, FullCoresStayWholeInEveryCase) {
   EXPECT_EQ(Text(picker.Shrink(Cpus("0-2,4,40-42"), 4, Cpus("2,4"))), "0,2,40,42");
 }
 
-// A reservation leaves 2 and 10 of divided cores. The kubelet lets them count when it distributes,
-// and would make a grant of 12 from 6 of each node, these two among them.
+// A reservation leaves 2 and 10 of divided cores. The kubelet counts them when it distributes, and
+// would take 6 CPUs of each node for a grant of 12, these two among them.
 TEST(ExclusivePickerOptionsTest, FullCoresAreDistributedWithoutTheRestOfDividedOnes) {
   const Machine machine = test::MakeMachine({.packages = 2, .cores = 4, .threads = 2});
   ASSERT_EQ(machine.cores().front(), Cpus("0,8"));

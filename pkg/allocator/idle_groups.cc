@@ -11,7 +11,7 @@ namespace resmgr {
 
 namespace {
 
-// One part of a pick: `needed` CPUs out of `free`, beside those that were taken before.
+// One part of a pick: `needed` CPUs out of `free`, near to those that were taken before.
 class GroupPicker {
  public:
   GroupPicker(const Machine& machine, const CpuSet& free, int needed, const CpuSet& taken)
@@ -38,13 +38,14 @@ class GroupPicker {
     needed_ -= cpus.size();
   }
 
-  // Whole groups, then only the one group that can hold the rest: beside what is taken already, so
-  // that no further group is opened, and where it fits tightest.
+  // Takes whole groups, then restricts the search to the one group that can hold the rest:
+  // preferably with CPUs taken already, so that no further group is opened, and with the tightest
+  // fit.
   template <typename Groups, typename CpusOf>
   void Narrow(const Groups& groups, const CpusOf& cpus_of) {
     if (needed_ == 0) return;
-    // Inside one group there is nothing to choose. Searches in small pools, which are most of all,
-    // would spend nearly all their time here.
+    // All free CPUs in one group leave no choice. Without this shortcut searches in small pools,
+    // which are the most frequent, would spend nearly all their time here.
     const int first = free_.First();
     for (const auto& entry : groups) {
       const CpuSet& group = cpus_of(entry);
@@ -85,7 +86,7 @@ class GroupPicker {
     return idle;
   }
 
-  // Where cores lie together: their L3 cache, else their NUMA node.
+  // The group of cores around a CPU: its L3 cache, else its NUMA node.
   int NeighbourhoodOf(int cpu) const {
     const Cpu& place = *machine_.FindCpu(cpu);
     const auto l3s = static_cast<int>(machine_.l3_groups().size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of the kubelet's tests that need a machine or a view of their own, and packages as the
-// kubelet's align-by-socket means them.
+// Cases of the kubelet's tests that need a machine or a view of their own, and the kubelet's
+// meaning of align-by-socket.
 #include <array>
 #include <string>
 #include <string_view>
@@ -21,8 +21,8 @@ using test::Cpus;
 using test::TextOf;
 using ::testing::ElementsAre;
 
-// A Xeon Phi in four clusters as Linux numbers it: hwloc's picture KNL.SNC4.H50. First threads of
-// the cores of each package.
+// A Xeon Phi in four clusters with Linux' numbers, hwloc's example KNL.SNC4.H50: the first threads
+// of the cores of each package.
 constexpr std::array<std::string_view, 4> kPhiCores = {
     "0-2,9-10,50,57-58,71-72,79-80,87-88,95-96,103-104",
     "3-4,11-12,51-52,59-60,65-66,73-74,81-82,89-90,97-98",
@@ -74,10 +74,10 @@ TEST(KubeletVectorsTest, ThePhiSpreadsOverCores) {
 
 TEST(KubeletVectorsTest, ThePhiGivesWholePackagesFirst) {
   const Machine phi = Phi();
-  // Six CPUs of the others are busy: only package 0 is whole.
+  // Six CPUs of the other packages are busy: only package 0 is whole.
   const CpuSet one_whole = phi.online() - Cpus("3,11,4,5,6,7");
   EXPECT_EQ(TextOf(TakePacked(phi, one_whole, 72, {})), phi.packages()[0].ToString());
-  // A whole package, and a whole core of the fullest one of the others.
+  // A whole package, and a whole core of the fullest other one.
   const CpuSet busy_first = phi.online() - phi.packages()[0] - Cpus("7");
   const StatusOr<CpuSet> taken = TakePacked(phi, busy_first, 76, {});
   ASSERT_TRUE(taken.ok());

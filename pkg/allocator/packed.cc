@@ -9,8 +9,8 @@ namespace resmgr {
 
 namespace {
 
-// Takes CPUs step by step, from large elements to single CPUs. Every step looks at what the steps
-// before it left; within a step the order stands.
+// Takes CPUs step by step, from large elements to single CPUs. Every step sees the CPUs that former
+// steps left; within a step the order is fixed.
 class Packer {
  public:
   Packer(const Machine& machine, const CpuSet& available, int count)
@@ -54,9 +54,9 @@ class Packer {
   void TakeIfWhole(const CpuSet& element) {
     if (IsWhole(element)) Take(element);
   }
-  // Cheaper than putting them in order, and mostly there is none.
+  // Checked first, since it is cheaper than sorting, and usually there is none.
   bool AnyWholeNode() const {
-    CpuSet rest = machine_.online();  // belongs to no node, and counts as one
+    CpuSet rest = machine_.online();  // CPUs without a node count as one node
     for (const NumaNode& node : machine_.nodes()) {
       if (IsWhole(node.cpus)) return true;
       rest -= node.cpus;
@@ -72,7 +72,7 @@ class Packer {
   CpuSet PartOfUncore(const CpuSet& uncore) const;
 
   struct PartialCore {
-    CpuSet cpus;  // that are free
+    CpuSet cpus;  // free ones
     int free = 0;
     int package = 0;
     int numa = 0;
@@ -95,8 +95,8 @@ void Packer::TakeByUncore() {
   }
 }
 
-// The free threads of the first cores, in the order of their numbers, that would be enough if they
-// were idle. An odd need may leave one thread of the last core.
+// The free threads of the first cores, by number, that would be enough if they were idle. An odd
+// need may leave one thread of the last core.
 CpuSet Packer::PartOfUncore(const CpuSet& uncore) const {
   const CpuSet left = uncore & free_;
   CoreSet cores;
@@ -116,9 +116,9 @@ CpuSet Packer::PartOfUncore(const CpuSet& uncore) const {
   return part;
 }
 
-// What is left to take goes to one core where one can hold it: the first such, which of its place
-// (package and NUMA node) is the one with the fewest free CPUs. Where no core can, the core with
-// the most free CPUs of the first place is used up first.
+// The remaining CPUs come from one core if one can hold them: the first core whose place (package
+// and NUMA node) has the fewest free CPUs. If no core can, the core with the most free CPUs of the
+// first place is used up first.
 void Packer::TakeSinglesCoreByCore() {
   std::vector<PartialCore> cores;
   int largest = 0;

@@ -23,7 +23,7 @@ int PackageOf(const Cpu& cpu) {
 int CoreOf(const Cpu& cpu) {
   return cpu.core;
 }
-// CPUs without L3 are grouped by package, under numbers of their own.
+// CPUs without L3 are grouped by package, under separate numbers.
 int UncoreOf(const Cpu& cpu) {
   return cpu.l3 >= 0 ? cpu.l3 : 100'000 + cpu.package;
 }
@@ -43,7 +43,7 @@ class Reference {
     nodes_first = packages.size() >= nodes.size();
   }
 
-  // Free CPUs, or all, with this value of the field.
+  // Free CPUs, or all CPUs, with this value of the field.
   Ids With(const Field& field, int value, bool only_free) const {
     Ids ids;
     for (const Cpu& cpu : cpus) {
@@ -54,7 +54,7 @@ class Reference {
   const Cpu& Find(int id) const {
     return *std::find_if(cpus.begin(), cpus.end(), [id](const Cpu& cpu) { return cpu.id == id; });
   }
-  // The values of a field among some CPUs, fewest free CPUs first.
+  // The values of a field among some CPUs, those with the fewest free CPUs first.
   Ids Sorted(const Ids& among, const Field& field) const {
     std::set<int> values;
     for (const int id : among)
@@ -66,7 +66,7 @@ class Reference {
     return sorted;
   }
   Ids Free() const { return {left.begin(), left.end()}; }
-  // The inner field's values, outer element by outer element.
+  // The inner field's values, grouped by outer element.
   Ids Nested(const Ids& outers, const Field& outer, const Field& inner) const {
     Ids all;
     for (const int value : outers) {
@@ -110,7 +110,7 @@ class Reference {
       }
     }
   }
-  // In one core if the order has one that is large enough, else from the largest of the first
+  // Takes them from the first core that is large enough, else from the largest core of the first
   // place.
   void TakeSingles() {
     while (!done()) {
@@ -184,7 +184,7 @@ double Deviation(const std::map<int, int>& free) {
   return Round3(std::sqrt(squares / static_cast<double>(free.size())));
 }
 
-// All subsets of a size, in lexicographic order of places.
+// All subsets of a size, in lexicographic order of positions.
 std::vector<Ids> Subsets(const Ids& of, size_t size) {
   std::vector<Ids> all;
   std::vector<bool> mask(of.size(), false);

@@ -18,7 +18,7 @@ class Walker {
       behind_[i - 1] = behind_[i] + sizes_[i - 1];
   }
 
-  // Fills the classes from `index` on; false when the visitor had enough.
+  // Fills the classes from `index` on; false if the visitor has stopped.
   bool Walk(size_t index, int pick) {
     if (index == sizes_.size()) return visit_(counts_);
     const int most = std::min(sizes_[index], pick);
@@ -40,7 +40,7 @@ class Walker {
 }  // namespace
 
 int64_t CountSelections(const std::vector<int>& class_sizes, int pick, int64_t limit) {
-  // ways[p]: selections of p things out of the classes so far.
+  // ways[p]: selections of p elements out of the classes so far.
   std::vector<int64_t> ways(static_cast<size_t>(pick) + 1);
   ways[0] = 1;
   for (const int size : class_sizes) {

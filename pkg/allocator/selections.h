@@ -7,14 +7,14 @@
 
 namespace resmgr {
 
-// Choosing `pick` out of several classes of interchangeable things, element i of `class_sizes`
-// being how many there are in class i. Element i of a selection is how many come from class i.
+// Selections of `pick` elements out of several classes of interchangeable ones. class_sizes[i] is
+// the number of elements in class i; element i of a selection is the number taken from class i.
 
-// How many selections there are; stops counting at `limit`.
+// The number of selections; stops counting at `limit`.
 int64_t CountSelections(const std::vector<int>& class_sizes, int pick, int64_t limit);
 
-// Visits them in lexicographic order of the first members of each class: the most from the first
-// class first. `visit` returns false to stop.
+// Visits the selections in lexicographic order: those with the most elements of the first class
+// first. `visit` returns false to stop.
 void ForEachSelection(const std::vector<int>& class_sizes, int pick,
                       const std::function<bool(const std::vector<int>&)>& visit);
 

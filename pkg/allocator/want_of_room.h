@@ -5,9 +5,9 @@
 
 namespace resmgr {
 
-// In the reason of a placement: there was no room for all that the container is entitled to. Room
-// that comes later moves no container before a rebalance, so a policy that takes placements over
-// looks for these.
+// Part of the reason of a placement that gives a container less than it is entitled to. CPUs that
+// become free later move no container before a rebalance, so a policy that takes placements over
+// looks for this text.
 inline constexpr std::string_view kWantOfRoom = "shared for want of room: ";
 inline constexpr std::string_view kFewerCpus = "fewer than it asks for, and no more are free";
 

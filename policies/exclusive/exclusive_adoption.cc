@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ExclusivePools takes over containers that run already.
+// The part of ExclusivePools that takes over running containers.
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view kFound = "the CPUs that it was found on";
 
-// Decided when there was no room. CPUs that became free since are no reason to move by itself.
+// Whether the placement was decided when there was no room. CPUs that became free since do not by
+// themselves justify a move.
 bool SharesForWantOfRoom(const Placement& placement) {
   return placement.pool == kSharedPool && placement.reason.starts_with(kWantOfRoom);
 }
@@ -67,12 +68,12 @@ ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) {
   return members;
 }
 
-// A container keeps the CPUs that are known to be its exclusive ones, and so does one that is
-// entitled to exclusive CPUs only and runs on so many that no other container uses. One that runs
-// on fewer, as their only user, was about to get more: it keeps them, too (FinishGrowing).
-// Containers that are the only user of their CPUs come first (`alone`): `undisputed` are CPUs with
-// one user, in the second pass those that no two running containers use. Two containers on the same
-// CPUs may have as many as one of them claims by coincidence; where both run, they do.
+// Adopts exclusive CPUs of which all are known: those saved as exclusive, and those of a container
+// that is entitled to exclusive CPUs only and is the sole user of that many CPUs. One that is the
+// sole user of fewer was about to get more and keeps them, too (FinishGrowing). Sole users of their
+// CPUs come first (`alone`): `undisputed` are CPUs with one user, in the second pass those that no
+// two running containers use. Of two containers on the same CPUs one may claim exactly that many by
+// coincidence; if both run, it is a coincidence.
 void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed, bool alone) {
   for (const auto& [pod, container, claim] : members) {
     const Placement& present = container->placement;
@@ -82,7 +83,7 @@ void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed
     const bool own = decided || cpus.IsSubsetOf(undisputed);
     if (grants_.contains(container->key) || (alone && !own)) continue;
     if (!own && container->state == ContainerState::kRunning) continue;
-    // Saved as shared: being the sole user of these CPUs is a coincidence.
+    // Saved as shared: it is the sole user of these CPUs by coincidence.
     if (cpus.size() < claim.exclusive && !decided && present.pool == kSharedPool) continue;
     if (cpus.empty() || cpus.size() > claim.exclusive || !Legal(cpus)) continue;
     if (!alone && (cpus.size() < claim.exclusive || !cpus.IsSubsetOf(Ownable(claim)))) continue;
@@ -105,8 +106,8 @@ void ExclusivePools::AdoptMixed(const Members& members, const CpuSet& single_use
   }
 }
 
-// Where an earlier change had not reached all containers, others use its exclusive CPUs as well:
-// all but one of them do not run yet, so CPUs that no two running containers use come first.
+// If an earlier change did not reach all containers, others use its exclusive CPUs as well: at most
+// one of these runs already, so CPUs that no two running containers use come first.
 void ExclusivePools::AdoptUnclear(const Members& members, const CpuSet& undisputed) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member) || grants_.contains(member.container->key)) continue;
@@ -125,7 +126,7 @@ bool ExclusivePools::IsUnknownMix(const Member& member) {
 
 void ExclusivePools::AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred) {
   if (from.size() < member.claim.exclusive) return;
-  // No shared set has isolated CPUs: without one of them its cpuset would change.
+  // Isolated CPUs are never shared: the container must keep those that it has.
   const CpuSet isolated = from & cpus_.isolated;
   CpuSet place = PlaceToKeep(from & preferred, member.claim, isolated);
   if (place.empty()) place = PlaceToKeep(from, member.claim, isolated);
@@ -136,7 +137,7 @@ void ExclusivePools::AdoptSome(const Member& member, const CpuSet& from, const C
        {pick->cpus, fmt::format("{}: {}", member.claim.why, kFound), member.pod->id, {}});
 }
 
-// Containers for which fewer CPUs were decided stay as they are.
+// Containers with a decision for fewer CPUs stay unchanged.
 void ExclusivePools::FinishGrowing(const Members& members) {
   for (const auto& [pod, container, claim] : members) {
     const auto held = grants_.find(container->key);
@@ -155,7 +156,7 @@ void ExclusivePools::FinishGrowing(const Members& members) {
   }
 }
 
-// A container that exists cannot be refused: without room it shares. Returns those, with the
+// An existing container cannot be refused: without room it shares. Returns such containers with the
 // reason.
 std::map<ContainerKey, std::string> ExclusivePools::GrantTheRest(const Members& members) {
   std::map<ContainerKey, std::string> refused;
@@ -184,8 +185,8 @@ bool ExclusivePools::WasFoundSharing(const Placement& present, const CpuSet& sha
          present.cpus->IsSubsetOf(cpus_.shared | shared);
 }
 
-// Containers that share for want of room, or have fewer exclusive CPUs than they ask for, get what
-// they ask for where it is free now.
+// Containers that share for want of room, or have fewer exclusive CPUs than requested, get the
+// requested ones that are free now.
 Plan ExclusivePools::Rebalance(const Snapshot& snapshot) {
   const CpuSet shared_before = Shared();
   std::vector<std::pair<ContainerKey, CpuClaim>> granted;
@@ -202,7 +203,7 @@ Plan ExclusivePools::Rebalance(const Snapshot& snapshot) {
     granted.emplace_back(container.key, std::move(claim));
   });
   Plan plan;
-  // A container that gains CPUs is in the plan once.
+  // The plan must have each container only once.
   for (const auto& [key, claim] : granted)
     RemoveSharer(key);
   TellSharers(shared_before, {}, plan);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exclusive CPUs that have to lie in one place of the machine.
+// The part of ExclusivePools for exclusive CPUs that must be in one place of the machine.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -17,8 +17,8 @@ CpuSet ExclusivePools::Usable(const CpuClaim& claim, const CpuSet& free) const {
   return picker_.Grantable(usable);
 }
 
-// What the options choose, where that lies in one place; else from the place where it fits
-// tightest. A new attempt has the CPUs of the former one in any case: they were granted.
+// Takes the options' choice if that is in one place; else the place with the tightest fit. A new
+// attempt gets the CPUs of the former one in any case: they were granted.
 StatusOr<ExclusivePicker::Pick> ExclusivePools::TakeAligned(const CpuClaim& claim,
                                                             const ExclusivePicker::Need& need,
                                                             const CpuSet& granted) const {
@@ -73,7 +73,7 @@ CpuSet ExclusivePools::PlaceToKeep(const CpuSet& current, const CpuClaim& claim,
   return best == nullptr ? CpuSet() : best->cpus;
 }
 
-// What each place lacks; of a container that runs on `current` and stays there, its own.
+// The shortage of each place, or only of its own place for a container that stays on `current`.
 Status ExclusivePools::WantOfPlace(const CpuClaim& claim, const CpuSet& current,
                                    const CpuSet& granted) const {
   const std::string_view in_one = InOnePlace(claim.alignment);

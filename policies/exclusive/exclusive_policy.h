@@ -11,8 +11,8 @@
 namespace resmgr {
 
 // The base of policies that give some containers whole CPUs exclusively and let all others share
-// the rest. A policy that derives from it reads its options, says which CPUs are shared, isolated
-// and reserved, and has a rule that says what a container is entitled to; a copy is a full clone.
+// the rest. A derived policy reads its options, chooses the shared, isolated and reserved CPUs, and
+// has a rule for each container's entitlement; a copy is a full clone.
 class ExclusivePolicy : public Policy {
  public:
   StatusOr<Plan> Reconcile(const Snapshot& snapshot) final;
@@ -25,7 +25,7 @@ class ExclusivePolicy : public Policy {
   std::vector<Zone> Zones(const Snapshot& snapshot) const final;
 
  protected:
-  // As for ExclusivePools. The rule is not asked about containers that are not bound.
+  // See ExclusivePools. The rule is not called for containers that are not bound.
   ExclusivePolicy(const Machine& machine, const ExclusiveOptions& options,
                   const ExclusivePools::Cpus& cpus, ExclusivePools::ClaimRule rule,
                   PinningRule pinning);

@@ -13,7 +13,8 @@
 namespace resmgr {
 namespace {
 
-// Policies are not told when a pod ends; what it left is only a preference.
+// Limit of pods whose CPUs are remembered, since policies are not told when a pod ends; the memory
+// is only a preference.
 constexpr size_t kRememberedPods = 256;
 
 constexpr std::string_view kReservedPool = "reserved";
@@ -36,7 +37,7 @@ ExclusivePools::ExclusivePools(const Machine& machine, const ExclusiveOptions& o
       ordinary_(cpus.shared - cpus.reserved),
       rule_(std::move(rule)) {}
 
-// Adds the containers that hold the missing CPUs, and says whether their end would help.
+// Adds the containers that hold the missing CPUs, and whether their end would help.
 Status ExclusivePools::Refusal(const Status& shortage, const Snapshot& snapshot,
                                const CpuClaim& claim, ContainerKey key) const {
   if (shortage.code() != StatusCode::kResourceExhausted) return shortage;
@@ -99,7 +100,7 @@ StatusOr<Plan> ExclusivePools::Allocate(const Snapshot& snapshot, const Pod& pod
   return plan;
 }
 
-// For a container without exclusive CPUs, which changes nothing for other containers.
+// Places a container without exclusive CPUs, which changes nothing for other containers.
 Plan ExclusivePools::Join(const CpuClaim& claim, ContainerKey key) {
   if (Shares(claim, key)) AddSharer(key);
   Plan plan;
@@ -149,7 +150,7 @@ Status ExclusivePools::GiveOrSettle(const Snapshot& snapshot, const Pod& pod, Co
     Give(key, *std::move(grant));
     return OkStatus();
   }
-  // What options exclude is refused, since a new attempt of the container would be as well.
+  // A need that the options exclude is refused, since a new attempt of the container would be, too.
   const bool room = grant.status().code() != StatusCode::kResourceExhausted;
   if (room || claim.exclusive > AskedFor(key)) return grant.status();
   if (held != grants_.end() && held->second.cpus.size() < claim.exclusive) {
@@ -255,7 +256,7 @@ bool ExclusivePools::Legal(const CpuSet& cpus) const {
   return cpus.IsSubsetOf(Grantable() - granted_) && CheckShared(cpus, granted_).ok();
 }
 
-// CPUs for a new grant beside `granted`.
+// Finds CPUs for a new grant beside `granted`.
 StatusOr<ExclusivePools::Grant> ExclusivePools::Find(const CpuClaim& claim, const Pod& pod,
                                                      const CpuSet& former,
                                                      const CpuSet& granted) const {
@@ -286,8 +287,8 @@ StatusOr<ExclusivePools::Grant> ExclusivePools::Resize(const Grant& grant,
   return Grant{pick.cpus, Reason(claim, pick.rule), grant.pod, std::move(pick.considered)};
 }
 
-// Isolated CPUs count, and what is not reserved of the reserved ones: the scheduler does not tell
-// them from others.
+// Isolated CPUs count, and the unreserved part of the reserved ones, since the scheduler does not
+// distinguish them from others.
 Status ExclusivePools::CheckOverhead(const Snapshot& snapshot, int more) const {
   const int64_t promised = snapshot.Overheads().promised.value;
   const int free = (Grantable() - granted_).size();
@@ -297,7 +298,7 @@ Status ExclusivePools::CheckOverhead(const Snapshot& snapshot, int more) const {
                            CountText(more, "exclusive CPU"), free, promised);
 }
 
-// Shared containers, those to come included, need a CPU to run on.
+// Shared containers, future ones included, need a CPU to run on.
 Status ExclusivePools::CheckShared(const CpuSet& cpus, const CpuSet& granted) const {
   if (!SharedBeside(granted | cpus).empty()) return OkStatus();
   return ResourceExhausted(

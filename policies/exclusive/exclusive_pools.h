@@ -19,50 +19,51 @@
 
 namespace resmgr {
 
-// What a container is entitled to.
+// The entitlement of a container.
 struct CpuClaim {
   int exclusive = 0;      // whole CPUs that no other container uses
-  bool shared = true;     // runs on the shared CPUs as well; always where `exclusive` is 0
-  bool reserved = false;  // runs on the reserved CPUs instead, and the above does not count
+  bool shared = true;     // runs on the shared CPUs as well; always true if `exclusive` is 0
+  bool reserved = false;  // runs on the reserved CPUs instead; the fields above are ignored
   std::optional<bool> prefer_isolated;
   bool require_isolated = false;
-  Alignment alignment = Alignment::kPrefer;  // of the exclusive CPUs
-  // Bound to no CPUs at all, and the above does not count: its request weighs on the shared CPUs.
+  Alignment alignment = Alignment::kPrefer;  // for the exclusive CPUs
+  // Bound to no CPUs at all: the fields above are ignored, and its request counts against the
+  // shared CPUs.
   bool unbound = false;
-  std::string why;  // the rule that says so: "Burstable pod"
+  std::string why;  // the rule that applies: "Burstable pod"
 };
 
-// In a placement: without exclusive CPUs.
+// The pool of a placement without exclusive CPUs.
 inline constexpr std::string_view kSharedPool = "shared";
 
-// The exclusive and shared CPUs of a node, and which containers have them: the rule says what a
-// container is entitled to, this finds the CPUs, keeps track of them and makes the plans. The calls
-// are those of Policy (pkg/policy/policy.h), with the same promises. Loop's thread only; a copy is
-// independent of its original.
+// The exclusive and shared CPUs of a node, and the containers that have them: the rule decides a
+// container's entitlement, this class finds the CPUs, keeps track of them and makes the plans. The
+// calls are those of Policy (pkg/policy/policy.h), with the same guarantees. Loop's thread only; a
+// copy is independent of its original.
 //
-// Everything can be found again from the placements of the snapshot. Where those come from a
-// runtime, which knows nothing of exclusive CPUs, a container's exclusive CPUs are those of its
-// CPUs that no other container uses.
+// All state can be derived from the placements of the snapshot. If these come from a runtime, which
+// does not distinguish exclusive CPUs, a container's exclusive CPUs are those of its CPUs that no
+// other container uses.
 //
 // A container with exclusive CPUs only runs without CFS quota if the options say so and its CPU
-// shares tell how many these are (SharesTell of pkg/kube/cpu_arithmetic.h); one that runs on shared
-// CPUs, too, keeps its quota, which alone bounds what it takes there. CPU shares and memory nodes
-// stay as requested.
+// shares tell the number of these CPUs (SharesTell of pkg/kube/cpu_arithmetic.h); one that runs on
+// shared CPUs, too, keeps its quota, which alone limits its use of these. CPU shares and memory
+// nodes stay as requested.
 class ExclusivePools {
  public:
   struct Cpus {
     CpuSet shared;    // the shared set while nothing is granted
-    CpuSet isolated;  // may be granted, no part of the shared set
+    CpuSet isolated;  // may be granted; never part of the shared set
     CpuSet reserved;  // never granted; may be part of the shared set
     // The reserved CPUs are shared while all others are granted.
     bool lend_reserved = false;
     // The part of the reserved CPUs that pods may ask for (PolicyContext::unreserved).
     MilliCpu unreserved{};
   };
-  // What a container may have; pure.
+  // Decides a container's entitlement; pure.
   using ClaimRule = std::function<CpuClaim(const Pod&, const Container&)>;
 
-  // The machine must outlive this.
+  // The machine must outlive this object.
   ExclusivePools(const Machine& machine, const ExclusiveOptions& options, const Cpus& cpus,
                  ClaimRule rule);
 
@@ -73,7 +74,7 @@ class ExclusivePools {
   Plan Release(const Snapshot& snapshot, ContainerKey key);
   Plan Rebalance(const Snapshot& snapshot);
 
-  // The pools kSharedPool, "exclusive", and "isolated" and "reserved" where there are such CPUs.
+  // The pools kSharedPool, "exclusive", and "isolated" and "reserved" if there are such CPUs.
   std::vector<Zone> Zones(const Snapshot& snapshot) const;
   std::vector<std::string> Explain(ContainerKey key) const;
 
@@ -94,12 +95,12 @@ class ExclusivePools {
   Plan Join(const CpuClaim& claim, ContainerKey key);
 
   CpuSet Shared() const;
-  // Never empty for good: see CheckShared.
+  // Empty only temporarily: see CheckShared.
   CpuSet SharedBeside(const CpuSet& granted) const;
   // CPUs that may ever be granted.
   CpuSet Grantable() const { return ordinary_ | cpus_.isolated; }
-  // Those of them that count as exclusive CPUs of a container which is found together with others
-  // on them: one that requires isolated CPUs is on ordinary ones only because it got none.
+  // The grantable CPUs that count as a container's exclusive ones when it is found together with
+  // others on them: one that requires isolated CPUs is on ordinary ones only because it got none.
   CpuSet Ownable(const CpuClaim& claim) const {
     return claim.require_isolated ? cpus_.isolated : Grantable();
   }
@@ -110,7 +111,7 @@ class ExclusivePools {
   void AdoptExact(const Members& members, const CpuSet& undisputed, bool alone);
   void AdoptMixed(const Members& members, const CpuSet& single_user);
   void AdoptUnclear(const Members& members, const CpuSet& undisputed);
-  // Has exclusive and shared CPUs, and which are which is not known.
+  // Whether the container has exclusive and shared CPUs that cannot be told apart.
   static bool IsUnknownMix(const Member& member);
   void AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred);
   void FinishGrowing(const Members& members);
@@ -119,48 +120,48 @@ class ExclusivePools {
   StatusOr<Grant> Find(const CpuClaim& claim, const Pod& pod, const CpuSet& former,
                        const CpuSet& granted) const;
   StatusOr<Grant> Resize(const Grant& grant, const CpuClaim& claim) const;
-  // Where they have to lie in one place (CpuClaim::alignment), as pools of their own.
+  // For CPUs that must be in one place (CpuClaim::alignment): finds each place's CPUs like a pool.
   StatusOr<ExclusivePicker::Pick> TakeAligned(const CpuClaim& claim,
                                               const ExclusivePicker::Need& need,
                                               const CpuSet& granted) const;
   StatusOr<ExclusivePicker::Pick> GrowAligned(const CpuSet& current, const CpuClaim& claim) const;
-  // The CPUs of the smallest place with so many of `current`, `needed` among them; empty when there
+  // The CPUs of the smallest place that has enough of `current`, `needed` included; empty if there
   // is none.
   CpuSet PlaceToKeep(const CpuSet& current, const CpuClaim& claim, const CpuSet& needed = {}) const;
-  // What such a container may have of `free`.
+  // The part of `free` that a container with this claim may get.
   CpuSet Usable(const CpuClaim& claim, const CpuSet& free) const;
   Status WantOfPlace(const CpuClaim& claim, const CpuSet& current, const CpuSet& granted) const;
-  // Gives it what it claims; where that is not free, but it asks for no more than before, it keeps
-  // the exclusive CPUs that it has, or shares, and the claim says so.
+  // Grants the claim; if that is not possible, but the claim is not larger than before, the
+  // container keeps its exclusive CPUs, or shares, and the claim is changed accordingly.
   Status GiveOrSettle(const Snapshot& snapshot, const Pod& pod, ContainerKey key, CpuClaim& claim);
   int AskedFor(ContainerKey key) const;
-  // It runs on the shared CPUs, as a container that had no room when it was placed, and no decision
-  // about it is known.
+  // Whether the container runs on the shared CPUs, like one that had no room when it was placed,
+  // and no decision about it is known.
   bool WasFoundSharing(const Placement& present, const CpuSet& shared) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, const CpuClaim& claim,
                  ContainerKey key) const;
-  // Whether it would be granted its CPUs if no other container had any.
+  // Whether the claim could be granted if no other container had any exclusive CPUs.
   bool EverFits(const CpuClaim& claim) const;
-  // How many CPUs one container with such a claim can have at most.
+  // The highest number of CPUs that one container with such a claim can have.
   int Most(const CpuClaim& claim) const;
-  // With `more` exclusive CPUs than are granted: what kubelets promised pods as overhead stays
-  // free.
+  // Checks that the overhead that kubelets promised to pods stays free with `more` further
+  // exclusive CPUs.
   Status CheckOverhead(const Snapshot& snapshot, int more) const;
   Status CheckShared(const CpuSet& cpus, const CpuSet& granted) const;
   void Give(ContainerKey key, Grant grant);
   void Take(ContainerKey key);
-  // Remembers for later containers of its pod what one had that ends.
+  // Remembers the CPUs of an ending container for later containers of its pod.
   void Remember(const Grant& grant);
 
-  // Whether some of its CPUs are shared ones, or all are.
+  // Whether some or all of the container's CPUs are shared ones.
   bool Shares(const CpuClaim& claim, ContainerKey key) const;
   Placement PlacementOf(const CpuClaim& claim, ContainerKey key) const;
-  // The same where it is to stay: a placement is long to move.
+  // Writes the placement in place, since it is expensive to move.
   void Place(const CpuClaim& claim, ContainerKey key, Placement& empty) const;
   void PlaceShared(std::string_view reason, Placement& empty) const;
   void AddSharer(ContainerKey key);
   void RemoveSharer(ContainerKey key);
-  // Adds the sharing containers to the plan where the shared CPUs are others than before.
+  // Adds the sharing containers to the plan if the shared CPUs have changed.
   void TellSharers(const CpuSet& before, ContainerKey except, Plan& plan) const;
 
   const Machine& machine_;
@@ -168,15 +169,15 @@ class ExclusivePools {
   const AlignedPlaces places_;
   const bool lift_quota_;
   const Cpus cpus_;
-  const CpuSet ordinary_;  // shared ones that may be granted
+  const CpuSet ordinary_;  // shared CPUs that may be granted
   const ClaimRule rule_;
   std::map<ContainerKey, Grant> grants_;
-  CpuSet granted_;  // the union of them
-  // How many exclusive CPUs a container asked for that has fewer, or none.
+  CpuSet granted_;  // the union of grants_
+  // The requested number of exclusive CPUs of containers that have fewer, or none.
   std::map<ContainerKey, int> wanting_;
   std::map<PodSandboxId, CpuSet> left_by_pods_;
   std::deque<PodSandboxId> remembered_pods_;  // oldest first
-  std::vector<ContainerKey> sharers_;         // all with shared CPUs, ascending
+  std::vector<ContainerKey> sharers_;         // containers with shared CPUs, ascending
 };
 
 }  // namespace resmgr

@@ -14,18 +14,18 @@ namespace resmgr {
 
 // The section policy.static-plus; README.md beside this file explains each option.
 struct StaticPlusOptions {
-  // Which containers get the whole CPUs of their request exclusively, unless an annotation decides.
+  // Which containers get the whole CPUs of their request exclusively, without an annotation.
   enum class Grant { kAlways, kGuaranteed, kAnnotated };
   Grant grant = Grant::kAlways;
-  // Globs; "kube-system" is always one of them.
+  // Patterns with * and ?; "kube-system" is always included.
   std::vector<std::string> reserved_pool_namespaces = {"kube-system"};
   PrivilegedNamespaces privileged{};
   ExclusiveOptions exclusive = {.prefer_isolated = true};
   Alignment alignment = Alignment::kPrefer;
 };
 
-// `section` may be nullptr; `complete` gets it with every option (MapReader). InvalidArgument
-// "FILE:LINE: path: ..." for unknown keys, wrong values and options that exclude each other.
+// `section` may be nullptr; `complete` gets it with every option (MapReader). kInvalidArgument
+// "FILE:LINE: path: ..." for unknown keys, invalid values and options that exclude each other.
 StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section,
                                                   ConfigNode* complete = nullptr);
 

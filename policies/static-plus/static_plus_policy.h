@@ -17,11 +17,11 @@ namespace resmgr {
 // annotations and differences from the policy of that name in CRI Resource Manager: README.md
 // beside this file.
 //
-// The shared set is never empty: with all CPUs granted it is the reserved ones, and without those
-// an allocation that would take its last CPU is refused.
+// The shared set is never empty: when all CPUs are granted it is the reserved ones, and without
+// those an allocation that would take its last CPU is refused.
 class StaticPlusPolicy : public ExclusivePolicy {
  public:
-  // InvalidArgument when the section is wrong or the CPUs leave none to share.
+  // kInvalidArgument if the section is invalid or the CPUs leave none to share.
   static StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context);
 
   std::string_view name() const override { return "static-plus"; }

@@ -25,7 +25,7 @@ class Node : public test::PolicyNode {
   explicit Node(Machine machine, std::string_view reserved = "0", std::string_view section = "")
       : PolicyNode(StaticPlusPolicyFactory(), std::move(machine), reserved, section) {}
 
-  // One with annotations, or in another namespace.
+  // Creates a container with annotations, or in another namespace.
   StatusOr<ContainerKey> CreateAs(std::string_view name, QosClass qos, int64_t milli_cpu,
                                   const StringMap& annotations,
                                   std::string_view namespace_name = "ns") {
@@ -328,7 +328,7 @@ TEST(StaticPlusPolicyTest, AContainerWithFewerCpusThanItAsksForGetsMoreByARebala
 }
 
 TEST(StaticPlusPolicyTest, AChangeThatReachedOnlySomeContainersContinues) {
-  // The runtime still shows the first one on the CPUs that the second one was to get.
+  // The runtime still shows the first one on the CPUs that the second one should get.
   Node node(test::S1Ht());
   Container& first = node.snapshot().Add("first", kBurstable, 1500);
   first.placement.cpus = Cpus("1-7");
@@ -340,7 +340,7 @@ TEST(StaticPlusPolicyTest, AChangeThatReachedOnlySomeContainersContinues) {
   EXPECT_EQ(node.PlacementOf(second.key).exclusive.size(), 1);
 }
 
-// Taken for its own, the last shared CPU would cost another container one of its CPUs.
+// If it were taken for exclusive, the last shared CPU would cost another container one of its CPUs.
 TEST(StaticPlusPolicyTest, TheOnlyUserOfTheLastSharedCpuStillShares) {
   Node node(test::S1Ht());
   const ContainerKey lacking = node.snapshot().Add("lacking", kGuaranteed, 2000).key;
@@ -364,7 +364,7 @@ TEST(StaticPlusPolicyTest, AContainerThatSharesForWantOfIsolatedCpusTakesNoOrdin
   ASSERT_TRUE(node.Create("own", kGuaranteed, 2000).ok());
   const ContainerKey shared = *node.Create("shared", kBurstable, 500);
   ASSERT_EQ(node.CpusOf(shared), "3-4,7");
-  // It runs since another policy let it, and shares exactly as many CPUs as it asks for.
+  // It was started under another policy, and shares exactly as many CPUs as it requests.
   Container& lacking = node.snapshot().Add("lacking", kGuaranteed, 3000);
   node.snapshot().PodOf(lacking.key).annotations = required;
   lacking.placement.cpus = Cpus("3-4,7");
@@ -372,7 +372,7 @@ TEST(StaticPlusPolicyTest, AContainerThatSharesForWantOfIsolatedCpusTakesNoOrdin
   EXPECT_EQ(node.ExclusiveOf(lacking.key), "");
   EXPECT_EQ(node.CpusOf(lacking.key), "3-4,7");
   EXPECT_EQ(node.CpusOf(shared), "3-4,7") << "no container is moved";
-  // With a fraction, which comes from shared CPUs, too.
+  // The fraction comes from shared CPUs.
   lacking.requirements.cpu_request = MilliCpu{1500};
   node.Reconcile();
   EXPECT_EQ(node.ExclusiveOf(lacking.key), "");

@@ -20,7 +20,7 @@ bool InReservedNamespace(const StaticPlusOptions& options, const Pod& pod) {
   });
 }
 
-// Empty when it does not belong to the reserved pool, else why it does.
+// The reason why the container belongs to the reserved pool; empty if it does not.
 std::string WhyReserved(const StaticPlusOptions& options, const Pod& pod,
                         const Container& container) {
   const std::optional<bool> annotated =
@@ -33,7 +33,8 @@ std::string WhyReserved(const StaticPlusOptions& options, const Pod& pod,
   return fmt::format("namespace {}", pod.namespace_name);
 }
 
-// Empty when the whole CPUs of its request are exclusive, else why they are not.
+// The reason why the container gets no exclusive CPUs; empty if it gets the whole ones of its
+// request.
 std::string WhyShared(const StaticPlusOptions& options, const Pod& pod,
                       const Container& container) {
   const MilliCpu request = container.requirements.cpu_request;
@@ -87,7 +88,7 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
 
   const MilliCpu request = container.requirements.cpu_request;
   claim.exclusive = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
-  // What it asks for beyond what is told is not known, and comes from the shared CPUs.
+  // A need beyond the reported value is unknown, and comes from the shared CPUs.
   const bool more = MayAskForMore(container);
   claim.shared = request.Fraction() > 0 || more;
   claim.prefer_isolated =

@@ -8,8 +8,8 @@
 
 namespace resmgr {
 
-// What the policy static-plus entitles a container to. `has_reserved`: there are reserved CPUs;
-// without them the containers that belong there share. Pure.
+// The entitlement of a container under static-plus. `has_reserved`: there are reserved CPUs;
+// without them containers that belong there share. Pure.
 //
 // Annotations, in all forms of FindAnnotation (pkg/kube/annotations.h), true or false (others count
 // as absent):
@@ -21,8 +21,8 @@ namespace resmgr {
 CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, const Pod& pod,
                          const Container& container);
 
-// Says that the annotation prefer-reserved-cpus does not count in the pod's namespace; empty where
-// it does, or there is none, or the namespace is a reserved one.
+// The note that the annotation prefer-reserved-cpus does not count in the pod's namespace; empty if
+// it counts, is absent, or the namespace is a reserved one.
 std::string WhyNotHeeded(const StaticPlusOptions& options, const Pod& pod,
                          const Container& container);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet's suites for its static policy, as far as they have a meaning here.
+// The kubelet's test suites for its static policy, as far as they apply here.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +18,8 @@ using Node = test::StaticNode;
 
 using enum QosClass;
 
-// The kubelet's suite StaticPolicyAdd, as far as it does not say what the allocator's tests say. It
-// names what the default set holds; reserved is CPU 0 throughout.
+// The kubelet's suite StaticPolicyAdd, without cases that the allocator's tests cover. It names the
+// default set's CPUs; CPU 0 is always reserved.
 TEST(StaticPolicyAddTest, SingleCore) {
   Node node(test::S1Ht());
   ASSERT_TRUE(node.Create("seven", kGuaranteed, 7000).ok());
@@ -30,7 +30,7 @@ TEST(StaticPolicyAddTest, SingleCore) {
 }
 
 TEST(StaticPolicyAddTest, MultipleCores) {
-  // Where containers hold CPUs already, they are adopted from there.
+  // CPUs that containers hold already are adopted.
   const auto with = [](Node& node, std::string_view held) {
     Container& container = node.snapshot().Add("held", kGuaranteed, 1000 * Cpus(held).size());
     container.placement.cpus = Cpus(held);
@@ -65,12 +65,12 @@ TEST(StaticPolicyAddTest, TheSameContainerKeepsItsAllocation) {
   EXPECT_TRUE(node.Reconcile().changes.empty());
 }
 
-// StaticPolicyStart: what makes a kubelet refuse to start is put right here, or was never wrong.
+// StaticPolicyStart: states that make a kubelet refuse to start are corrected here, or are valid.
 TEST(StaticPolicyStartTest, NothingThatIsFoundKeepsItFromStarting) {
   struct Case {
     std::string_view what;
     std::string_view reserved;
-    std::string_view exclusive;  // of a container with 2 CPUs
+    std::string_view exclusive;  // CPUs of a container that requests 2
     std::string_view shared;
     std::string_view expected_exclusive;
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the static policy takes over containers that run already.
+// The static policy takes over running containers.
 #include <string>
 #include <string_view>
 
@@ -20,7 +20,7 @@ using enum QosClass;
 TEST(StaticAdoptionTest, AdoptsWhatRunsWhereItRuns) {
   Node node(test::S1Ht());
   Container& kept = node.snapshot().Add("kept", kGuaranteed, 2000);
-  kept.placement.cpus = Cpus("3,6");  // nothing that the policy would choose itself
+  kept.placement.cpus = Cpus("3,6");  // CPUs that the policy would not choose
   Container& shared = node.snapshot().Add("shared", kBurstable, 100);
   shared.placement.cpus = Cpus("0-2,4-5,7");
   const Plan plan = node.Reconcile();
@@ -60,7 +60,7 @@ TEST(StaticAdoptionTest, ARunningContainerWithoutRoomShares) {
   EXPECT_TRUE(node.Reconcile().changes.empty());
 }
 
-// A restart, a reconnect and the same configuration again are each a new policy that takes over.
+// A restart, a reconnect and the same configuration again each create a new policy that takes over.
 TEST(StaticAdoptionTest, CpusThatBecomeFreeMoveNoContainerUntilARebalance) {
   for (const std::string_view section : {"", "{Options: {strict-cpu-reservation: true}}"}) {
     Node node(test::S1Ht(), "0", section);
@@ -131,7 +131,7 @@ TEST(StaticAdoptionTest, AContainerWithFewerCpusThanItAsksForGetsMoreByARebalanc
   EXPECT_TRUE(node.Rebalance().empty());
 }
 
-// It is the sole user of as many CPUs as it asks for by coincidence; they are not exclusive.
+// It is the sole user of as many CPUs as it requests by coincidence; they are not exclusive.
 TEST(StaticAdoptionTest, AContainerThatSharesForWantOfRoomContinuesToShare) {
   Node node(test::S1Ht(), "0-4");
   Container& two = node.snapshot().Add("two", kGuaranteed, 2000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which containers get CPUs that the kernel isolates.
+// The containers that get CPUs that the kernel isolates.
 #include <string>
 #include <string_view>
 

@@ -10,7 +10,7 @@ namespace resmgr {
 
 // The section policy.static; README.md beside this file explains each option.
 struct StaticOptions {
-  // Shared containers stay off the reserved CPUs, too (the kubelet's option of that name,
+  // Keeps shared containers off the reserved CPUs, too (the kubelet's option of that name,
   // KEP-4540).
   bool strict_cpu_reservation = false;
   // Containers of pods with pod-level resources (KEP-2837) may get exclusive CPUs. The kubelet
@@ -20,8 +20,8 @@ struct StaticOptions {
   Alignment alignment = Alignment::kPrefer;
 };
 
-// `section` may be nullptr; `complete` gets it with every option (MapReader). InvalidArgument
-// "FILE:LINE: path: ..." for unknown keys, wrong values and options that exclude each other.
+// `section` may be nullptr; `complete` gets it with every option (MapReader). kInvalidArgument
+// "FILE:LINE: path: ..." for unknown keys, invalid values and options that exclude each other.
 StatusOr<StaticOptions> ReadStaticOptions(const ConfigNode* section,
                                           ConfigNode* complete = nullptr);
 

@@ -24,8 +24,7 @@ ExclusivePools::Cpus PoolCpus(const PolicyContext& context, const StaticOptions&
   };
 }
 
-// The oldest releases of cri-resource-manager knew a label of the pod, before there were
-// annotations.
+// A label of the pod, used by the oldest releases of cri-resource-manager before annotations.
 constexpr std::string_view kPreferIsolatedLabel = "cri.resource-manager.prefer-isolated-cpus";
 
 std::optional<bool> PrefersIsolated(const Pod& pod, const Container& container) {
@@ -36,8 +35,8 @@ std::optional<bool> PrefersIsolated(const Pod& pod, const Container& container) 
   return label == pod.labels.end() ? std::nullopt : ParseBool(label->second);
 }
 
-// Whether the webhook's annotation tells that a Guaranteed pod has resources of its own: its
-// containers alone would make it another class.
+// Whether the webhook's annotation shows that a Guaranteed pod has resources of its own: its
+// containers alone would put it into another class.
 bool HasPodLevelResources(const Pod& pod) {
   const auto annotation = pod.annotations.find(kResourcesAnnotation);
   if (annotation == pod.annotations.end()) return false;
@@ -45,7 +44,7 @@ bool HasPodLevelResources(const Pod& pod) {
   return alone.ok() && *alone && **alone != QosClass::kGuaranteed;
 }
 
-// What a container of a Guaranteed pod with whole CPUs is entitled to, and why others are not.
+// The entitlement of a container, with the reason if it gets no exclusive CPUs.
 CpuClaim StaticClaim(const StaticOptions& options, const Pod& pod, const Container& container) {
   CpuClaim claim;
   const MilliCpu request = container.requirements.cpu_request;

@@ -11,14 +11,14 @@
 namespace resmgr {
 
 // The kubelet's static CPU manager policy: a container of a Guaranteed pod that requests whole CPUs
-// gets so many exclusive ones; all other containers run on the shared set, which is the rest
-// (pkg/kubelet/cm/cpumanager in Kubernetes 1.33; KEP-3570).
-// Rules, options and differences from the kubelet: README.md beside this file.
+// gets that many exclusive ones; all other containers run on the shared set, which is the rest
+// (pkg/kubelet/cm/cpumanager in Kubernetes 1.33; KEP-3570). Rules, options and differences from the
+// kubelet: README.md beside this file.
 //
 // The shared set is never empty: an allocation that would take its last CPU is refused.
 class StaticPolicy : public ExclusivePolicy {
  public:
-  // InvalidArgument when the section is wrong or the CPUs leave none to share.
+  // kInvalidArgument if the section is invalid or the CPUs leave none to share.
   static StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context);
 
   std::string_view name() const override { return "static"; }

@@ -151,7 +151,7 @@ TEST(StaticPolicyTest, ARefusalNamesTheHoldersOfTheCpus) {
             "needs 1 exclusive CPU, 0 of 2 free: CPU 0 reserved, CPU 1 held by ns/dsp/dsp");
 }
 
-// Whatever ends, it never fits: so nobody is to wait for that.
+// It never fits, whatever ends, so it must not wait for room.
 TEST(StaticPolicyTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
   Node node(test::S1Ht());
   ASSERT_TRUE(node.Create("dsp", kGuaranteed, 1000).ok());
@@ -240,7 +240,7 @@ TEST(StaticPolicyTest, ALaterContainerMayNeedMoreThanTheInitContainerLeft) {
   EXPECT_EQ(node.machine().NodesOf(node.PlacementOf(main).exclusive).size(), 1);
 }
 
-// The other CPU of the core that the init container was on is reserved.
+// The other CPU of the init container's core is reserved.
 TEST(StaticPolicyTest, AnInitContainerDoesNotSplitTheCoresOfTheMainOne) {
   Node node(test::MakeMachine({.cores = 8, .threads = 2, .siblings_apart = false}));
   const ContainerKey init = *node.Create("init", kGuaranteed, 1000);

@@ -9,7 +9,7 @@
 
 namespace resmgr::test {
 
-// The static policy with what it decides about.
+// A node under the static policy, for tests.
 class StaticNode : public PolicyNode {
  public:
   explicit StaticNode(Machine machine, std::string_view reserved = "0",
