@@ -15,8 +15,8 @@
 namespace resmgr {
 namespace {
 
-// The former change may have said the number by a file, and this one by the field, or the other way
-// round. Few changes are numbers.
+// The former change may have set the number by a file, and this one by the field, or vice versa.
+// Few changes are numbers.
 void ForgetOtherForms(const FieldChange& change, std::vector<FieldOwner>& owners) {
   const FieldChange meaning = MeaningOf(change);
   if (meaning.field > Field::kMemorySwapLimit) return;
@@ -95,7 +95,7 @@ std::string ShownValue(const Adjustment& adjustment, const FieldChange& change) 
 bool LookLikeOneProgram(std::string_view a, std::string_view b) {
   const auto bare = [](std::string_view name) {
     constexpr std::string_view kEnding = ".json";
-    constexpr size_t kIndex = 3;  // "00-"
+    constexpr size_t kIndex = 3;  // "00-" in front of a name
     if (name.ends_with(kEnding)) name.remove_suffix(kEnding.size());
     if (name.size() > kIndex && name[kIndex - 1] == '-') name.remove_prefix(kIndex);
     return name;

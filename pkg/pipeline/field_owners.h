@@ -13,43 +13,45 @@
 
 namespace resmgr {
 
-// A change of a container's request and the stage that made it, or its plugin.
+// A change of a container's request and the stage, or its plugin, that made it.
 struct FieldOwner {
   FieldChange change;
   std::string stage;
   std::string plugin{};
-  std::string value{};  // ShownValue
+  std::string value{};  // see ShownValue
 
   friend bool operator==(const FieldOwner&, const FieldOwner&) = default;
 };
 
-// The value of a change, for people: of resources, block I/O and RDT classes and the cgroup parent.
-// Environment variables, labels, annotations and arguments may be secrets; of these, and of what
-// has no short value, it is "".
+// The printable value of a change of resources, block I/O and RDT classes or the cgroup parent; ""
+// for others. Environment variables, labels, annotations and arguments may be secrets; some others
+// have no short value.
 std::string ShownValue(const Adjustment& adjustment, const FieldChange& change);
 
-// Whether two names of plugins are those of one program, without the index and the ending that
-// names have: "koordlet.json", a hook server's file, and "00-koordlet_nri", an NRI plugin.
+// Whether two plugin names belong to one program, ignoring index and ending: "koordlet.json", a
+// hook server's file, and "00-koordlet_nri", an NRI plugin.
 bool LookLikeOneProgram(std::string_view a, std::string_view b);
 
-// Which stage changed which field of which container, for `explain`. What the stage that owns the
-// placement sets is not in it: that is what no other stage owns. Bounded: beyond kMostContainers
-// the one known for longest is forgotten, and of a container kMostOwners are kept. Does not
-// outlive the process. Loop's thread only.
+// The stage that changed each field of each container, for `explain`. Changes by the stage that
+// owns the placement are left out: they are all fields without another owner. Bounded: with more
+// than kMostContainers the oldest is forgotten, and a container keeps kMostOwners. Does not outlive
+// the process. Loop's thread only.
 class FieldOwners {
  public:
   static constexpr size_t kMostContainers = 4096;
   static constexpr size_t kMostOwners = 256;
   static constexpr size_t kMostLeftOut = 16;
 
-  // The runtime has carried the changes out. A later change of the same field of the container,
-  // also by a file of cgroup v2, replaces it. The id may be the beginning of one that is known.
+  // Adds changes that the runtime has carried out. A later change of the same field of the
+  // container, also by a file of cgroup v2, replaces a former one. The id may be the beginning of a
+  // known one.
   void Add(std::string_view id, std::vector<FieldOwner> owners);
-  // What plugins wanted of the container and it did not get: a line for each, kMostLeftOut at most.
+  // Adds lines about changes that plugins wanted and the container did not get, at most
+  // kMostLeftOut.
   void AddLeftOut(std::string_view id, std::vector<std::string> lines);
   void Forget(std::string_view id);
 
-  // Empty for a container of which nothing is known. Valid until the next change.
+  // Empty for an unknown container. Valid until the next change.
   const std::vector<FieldOwner>& Of(const ContainerId& id) const;
   const std::vector<std::string>& LeftOutOf(const ContainerId& id) const;
   bool empty() const { return owners_.empty(); }
@@ -66,7 +68,7 @@ class FieldOwners {
   Known& At(std::string_view id);
 
   Containers owners_;
-  std::list<std::string_view> order_;  // the same ids, the one known for longest first
+  std::list<std::string_view> order_;  // the ids of the map, oldest first
 };
 
 }  // namespace resmgr

@@ -15,11 +15,11 @@ namespace resmgr {
 
 struct HintFinder::Job {
   std::vector<HintPath> paths;
-  EventLoop::Clock::time_point started;  // by a thread
+  EventLoop::Clock::time_point started;  // when a thread took the job
   std::weak_ptr<Question::Ear> ear;
 };
 
-// What the loop and the threads share.
+// Shared by the loop and the threads.
 struct HintFinder::Shared {
   explicit Shared(const Options& options) : find(options.find) {}
 

@@ -12,14 +12,14 @@
 
 namespace resmgr {
 
-// Finds locality hints on threads of its own: a file system that is looked at may be dead, and a
-// thread that looks there may never come back. A container whose hints are not found within the
-// deadline is placed without them. The number of threads is bounded: while each of them has been
-// away for longer than the deadline, nothing is asked. Loop's thread only.
+// Finds locality hints on threads of its own: a file system may be dead, and a thread that accesses
+// it may never return. A container whose hints are not found before the deadline is placed without
+// them. The number of threads is bounded: while each of them is over its deadline, nothing is
+// asked. Loop's thread only.
 class HintFinder {
  public:
   using Hints = std::vector<LocalityHint>;
-  // Called on the finder's threads, at once on several; may outlive the finder.
+  // Called on the finder's threads, concurrently; may outlive the finder.
   using Find = std::function<Hints(const std::vector<HintPath>& paths)>;
   struct Options {
     Find find = FindOnThisMachine;
@@ -30,15 +30,15 @@ class HintFinder {
 
   // The loop must outlive the finder.
   HintFinder(EventLoop& loop, Options options);
-  // Leaves threads that hang to themselves.
+  // Leaves hanging threads behind.
   ~HintFinder();
   HintFinder(const HintFinder&) = delete;
   HintFinder& operator=(const HintFinder&) = delete;
 
-  // Destroying it takes the question back. May outlive the finder, and gets no answer then.
+  // Destroying it cancels the question. May outlive the finder, and gets no answer then.
   class Question;
-  // `answer` is called once, later, on the loop; with no hints where the deadline passes. It may
-  // destroy the question. nullptr: there is no thread to ask; go on without hints.
+  // `answer` is called once, later, on the loop; without hints if the deadline passes. It may
+  // destroy the question. nullptr: no thread is available; go on without hints.
   std::unique_ptr<Question> Ask(std::vector<HintPath> paths, std::function<void(Hints)> answer);
 
  private:
@@ -49,7 +49,7 @@ class HintFinder {
 
   EventLoop& loop_;
   const Options options_;
-  // The threads', too, which may outlive this.
+  // Shared with the threads, which may outlive this object.
   const std::shared_ptr<Shared> shared_;
 };
 
@@ -64,7 +64,7 @@ class HintFinder::Question {
   Question(std::shared_ptr<Shared> shared, std::shared_ptr<Job> job,
            std::function<void(Hints)> answer);
 
-  // The loop's part: gives the answer, once.
+  // The part used on the loop: gives the answer, once.
   struct Ear {
     std::function<void(Hints)> answer;
     EventLoop::HandlePtr deadline;

@@ -30,7 +30,7 @@ using testing::SizeIs;
 
 constexpr std::chrono::seconds kPatience{20};
 
-// Finds each path as a hint of that name; looking at "dead" ends when the disks come back. Shared
+// Finds each path as a hint of that name; access to "dead" blocks until the disks come back. Shared
 // with threads that outlive the finder.
 class Disks {
  public:
@@ -147,7 +147,7 @@ TEST_F(HintFinderTest, WaitsWithABoundedNumberOfQuestions) {
     EXPECT_THAT(questions.back(), NotNull());
   }
   EXPECT_THAT(finder.Ask(Paths("disk"), [](const HintFinder::Hints&) {}), IsNull());
-  questions.pop_back();  // taken back: there is room again
+  questions.pop_back();  // cancelled: there is room again
   EXPECT_THAT(finder.Ask(Paths("disk"), [](const HintFinder::Hints&) {}), NotNull());
 }
 

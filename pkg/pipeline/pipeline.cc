@@ -9,9 +9,9 @@
 namespace resmgr {
 namespace {
 
-// In place of a stage's name: what the request itself says.
+// Replaces a stage's name for the request's own values.
 constexpr std::string_view kClient = "client";
-// Warnings that are logged once for each stage or pair of plugins are bounded, since plugins choose
+// Limit of warnings that are logged once for each stage or pair of plugins, since plugins choose
 // their names.
 constexpr size_t kMostReported = 256;
 

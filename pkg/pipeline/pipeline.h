@@ -21,8 +21,8 @@
 
 namespace resmgr {
 
-// The stages that calls go through, in their order. Front doors make a PipelineCall of each call
-// that a stage looks at. Outlives these. Loop's thread only.
+// The stages that calls go through, in their order. Front doors create a PipelineCall for each call
+// that a stage needs. Outlives these calls. Loop's thread only.
 class Pipeline {
  public:
   // `clock`, for deadlines, and `metrics`, which may be null, outlive the pipeline.
@@ -30,28 +30,28 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // The resource manager's stage, before all others; nullptr: there is none. Stages are not owned:
-  // one that is taken out lives on until no call of it is left.
+  // Sets the resource manager's stage, which precedes all others; nullptr removes it. Stages are
+  // not owned: a removed stage must live on until it has no calls.
   void SetPolicyStage(Stage* stage);
   // At the place of its rank.
   void Add(Stage& stage);
   void Remove(Stage& stage);
 
-  // Whether a stage looks at such calls: all others may pass unread.
+  // Whether a stage needs such calls: all others may pass unread.
   bool LooksAt(Operation operation) const { return operations_.contains(operation); }
 
-  // Whether the policy that is active decides alone about CPUs and memory nodes.
+  // Whether the active policy alone decides about CPUs and memory nodes.
   bool PlacementIsOwned() const {
     return policy_stage_ != nullptr && policy_stage_->OwnsPlacement();
   }
-  // Whether a stage beside the resource manager's may change numbers of containers' cgroups.
+  // Whether another stage than the resource manager's may change numbers of containers' cgroups.
   bool OthersSetNumbers() const {
     return std::ranges::any_of(others_,
                                [](const Stage* stage) { return stage->options().sets_numbers; });
   }
-  // A stage wanted some that are the policy's to decide, and they were dropped: in what it changed
-  // of a call, or in a request of its own to the runtime.
-  // `plugin`: which of its plugins, where it has some.
+  // Counts CPUs or memory nodes that a stage wanted, in a call or in its own request to the
+  // runtime, and that were dropped because the policy decides. `plugin`: the stage's plugin, if
+  // any.
   void NoteDroppedPlacement(const Stage& stage, const std::string& plugin = {}) {
     NoteDroppedPlacement(stage.options().name, plugin);
   }
@@ -66,8 +66,8 @@ class Pipeline {
   std::vector<std::string> StageNames() const;
   // Who changed what, for `explain`.
   const FieldOwners& owners() const { return owners_; }
-  // How often a stage, or a client by files of cgroup v2, wanted to set CPUs or memory nodes, which
-  // the policy decides.
+  // How often a stage, or a client by files of cgroup v2, wanted to set CPUs or memory nodes, about
+  // which the policy decides.
   uint64_t dropped_placements() const { return dropped_placements_; }
   // How often a call went on without a stage that failed.
   uint64_t ignored_failures() const { return ignored_failures_; }
@@ -77,19 +77,19 @@ class Pipeline {
 
   void Change();
   void NoteDroppedPlacement(const std::string& stage, const std::string& plugin);
-  // The client's request names files of cgroup v2 that say where the container may run.
+  // Notes a client's request with files of cgroup v2 about CPUs or memory nodes.
   void NoteDroppedFiles();
-  // A stage wanted to change labels or annotations that are the kubelet's own, and they stay.
+  // Notes that a stage wanted to change labels or annotations of the kubelet, which stay unchanged.
   void NoteDroppedKeys(const Stage& stage);
-  // The protocol cannot carry what a stage wants, and the container gets all but that.
+  // Notes a stage's change that the protocol cannot carry and that is left out.
   void NoteLeftOut(const Stage& stage, const FieldChange& change);
-  // A stage other than the resource manager's refuses the request, which tells of its own refusals.
+  // Notes a refusal by another stage than the resource manager's, which reports its own.
   void NoteRefusal(const Stage& stage, Request& request, const Status& why);
   void NoteIgnoredFailure(const Stage& stage, const Status& why);
-  // Two stages changed one field of a request. Warns once where their plugins look like one program
-  // that is asked twice: it would scale a value twice.
+  // Notes that two stages changed one field of a request. Warns once if their plugins look like one
+  // program that is asked twice: it would scale a value twice.
   void NoteBoth(const FieldOwner& former, const FieldOwner& later);
-  // A call went on, or ended, that had waited for the stage since then.
+  // Notes that a call waited for the stage since then.
   void NoteWait(const Stage& stage, std::chrono::steady_clock::time_point since);
 
   Clock& clock_;
@@ -100,13 +100,13 @@ class Pipeline {
   RateLimit refusal_limit_;
   Stage* policy_stage_ = nullptr;
   std::vector<Stage*> others_;
-  std::vector<Stage*> stages_;  // all of them
+  std::vector<Stage*> stages_;  // all stages
   OperationSet operations_;
   FieldOwners owners_;
-  // Stages whose placements were dropped, with their plugins.
+  // Stages, with their plugins, whose dropped placements were logged.
   std::set<std::pair<std::string, std::string>> reported_;
-  std::set<std::string, std::less<>> reported_keys_;  // and those whose labels were
-  std::set<std::string, std::less<>> reported_both_;  // and names of one program
+  std::set<std::string, std::less<>> reported_keys_;  // the same for dropped labels
+  std::set<std::string, std::less<>> reported_both_;  // the same for names of one program
   uint64_t dropped_placements_ = 0;
   uint64_t ignored_failures_ = 0;
 };

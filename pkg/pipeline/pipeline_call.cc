@@ -11,7 +11,7 @@
 namespace resmgr {
 namespace {
 
-// Sets a flag for as long as a method of a stage runs.
+// Sets a flag while a method of a stage runs.
 class InStage {
  public:
   explicit InStage(bool& flag) : flag_(flag) { flag_ = true; }
@@ -119,7 +119,7 @@ void PipelineCall::Abandon() {
     return;
   }
   if (phase == Phase::kForwarded) outcome_ = {.known = false, .sent = &adjustment_};
-  // The stage that holds the reply has seen it.
+  // The stage that holds the reply has seen the outcome.
   if (phase == Phase::kReplying && held_) calls_.pop_back();
   while (!calls_.empty()) {
     calls_.back()->After(*request_, outcome_);
@@ -149,7 +149,7 @@ void PipelineCall::Forget(size_t from) {
 
 namespace {
 
-// One of the stage's plugins that want CPUs or memory nodes.
+// A plugin of the stage that wants CPUs or memory nodes.
 std::string PluginOfPlacement(const StageCall& call) {
   for (const FieldChange& change :
        {FieldChange{.field = Field::kCpusetCpus}, FieldChange{.field = Field::kCpusetMems},
@@ -234,7 +234,8 @@ Status PipelineCall::NoteChanges(const StageCall& call, const Adjustment& adjust
   for (FieldChange& change : changes) {
     std::string plugin = call.PluginOf(change);
     std::string value = ShownValue(adjustment, change);
-    // Numbers alone: of these a program makes others each time, and there are few.
+    // Only numbers are compared: a program that is asked twice would scale them twice, and they are
+    // few.
     const auto before = change.field > Field::kOomScoreAdj || plugin.empty()
                             ? owners_.end()
                             : std::ranges::find(owners_, change, &FieldOwner::change);
@@ -249,7 +250,7 @@ Status PipelineCall::NoteChanges(const StageCall& call, const Adjustment& adjust
   return OkStatus();
 }
 
-// By a stage before the one that is asked.
+// Whether an earlier stage than the asked one owns the placement.
 bool PipelineCall::PlacementIsOwned() const {
   for (size_t i = 0; i < asked_; ++i) {
     if (calls_[i]->stage().OwnsPlacement()) return true;

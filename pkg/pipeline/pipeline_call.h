@@ -23,31 +23,31 @@ namespace resmgr {
 //   Start -> each stage answers, in order -> Front::OnDecided
 //   OnReply -> each stage sees it, in reverse order -> returns true, or Front::OnReplySeen
 //
-// What a stage reserved is kept or given up exactly once: where a stage refuses or fails, or the
-// call is abandoned before it was forwarded, those before it roll back, the last one first; after
-// that each sees the outcome, which is unknown where no reply comes. Loop's thread only.
+// A stage's reservation is kept or given up exactly once: if a stage refuses or fails, or the call
+// is abandoned before it was forwarded, the former stages roll back, the last one first; after that
+// each sees the outcome, which is unknown if no reply comes. Loop's thread only.
 class PipelineCall {
  public:
   class Front {
    public:
-    // Once after Start, at once or later. A refusal that is not OK is the client's answer; else the
-    // adjusted request is to be forwarded. May destroy the call.
+    // Called once after Start, at once or later. A refusal that is not OK is the client's answer;
+    // else the adjusted request must be forwarded. May destroy the call.
     virtual void OnDecided(const Status& refusal, const Adjustment& adjustment) = 0;
-    // After OnReply returned false: the client may get the reply. May destroy the call.
+    // Called after OnReply returned false: the client may get the reply. May destroy the call.
     virtual void OnReplySeen() = 0;
-    // Whether the protocol has a place for the field in such a request. A stage that sets another
-    // one has failed.
+    // Whether the protocol has a place for the field in such a request. Setting another field is a
+    // failure of the stage.
     virtual bool Has(Operation operation, Field field) const = 0;
-    // Whether it is no failure of the stage that wants it that the protocol cannot carry this
-    // change: a warning tells of it.
+    // Whether a change that the protocol cannot carry is left out with a warning, instead of
+    // counting as a failure of the stage.
     virtual bool LeavesOut(Operation /*operation*/, const FieldChange& /*change*/) const {
       return false;
     }
-    // Whether the protocol can take a list of CPUs or memory nodes out of a request. A stage that
-    // does so where it cannot has failed.
+    // Whether the protocol can remove a list of CPUs or memory nodes from a request. Otherwise
+    // removing one is a failure of the stage.
     virtual bool ClearsPlacement() const { return true; }
     // The same for a file of cgroup v2 that the request names. If the protocol cannot remove it, a
-    // request with a file that says where the container may run is refused, and other files stay.
+    // request with a file about CPUs or memory nodes is refused, and other files stay.
     virtual bool RemovesFiles() const { return true; }
 
    protected:
@@ -60,22 +60,23 @@ class PipelineCall {
   PipelineCall(const PipelineCall&) = delete;
   PipelineCall& operator=(const PipelineCall&) = delete;
 
-  // Asks the stages that the pipeline has now. The request outlives the call.
+  // Asks the pipeline's present stages. The request outlives the call.
   void Start(Request& request);
   // The reply is here, once after the request was forwarded. True: the client may get it now.
   bool OnReply(Outcome outcome);
   // After a decision that was no refusal: the request cannot be forwarded after all. All stages
   // roll back.
   void RollBack();
-  // The client has gone away: the call ends, and the front is told nothing more about it.
+  // Ends the call because the client has gone away; the front gets no further calls.
   void Abandon();
-  // After the request was forwarded: whether numbers in the reply are to be replaced with those
-  // that the client asked for (StageCall::ShowsAsked), and doing it.
+  // After the request was forwarded: whether numbers in the reply are to be replaced by those that
+  // the client requested (StageCall::ShowsAsked), and the replacement.
   bool ShowsAsked() const;
   void ShowAsked(CpuNumbers& reported) const;
-  // Once the client may get the reply: not OK where it gets this error instead of a good one.
+  // The result when the client may get the reply: if it is not OK, the client gets this error
+  // instead of a successful reply.
   const Status& reply_error() const { return reply_error_; }
-  // A stage holds the reply.
+  // Whether a stage holds the reply.
   bool HoldsReply() const { return phase_ == Phase::kReplying; }
   bool over() const { return phase_ == Phase::kOver; }
 
@@ -84,14 +85,14 @@ class PipelineCall {
   friend class StageCall;
 
   enum class Phase { kIdle, kAsking, kForwarded, kReplying, kOver };
-  // What the stage that is asked has answered.
+  // The answer of the asked stage.
   enum class Answer { kNone, kAccepted, kRefused, kFailed };
 
-  // For StageCall:
+  // Used by StageCall:
   bool IsAsked(const StageCall& call) const {
     return phase_ == Phase::kAsking && answer_ == Answer::kNone && calls_[asked_].get() == &call;
   }
-  // The asked stage's answer.
+  // The asked stage's answers.
   void Adjust(Adjustment&& adjustment);
   void Accept() { TakeAnswer(Answer::kAccepted); }
   void Refuse(Status status);
@@ -102,18 +103,18 @@ class PipelineCall {
 
   void TakeAnswer(Answer answer);
   void Ask();
-  // What the answer means. False: the call is over.
+  // Acts on the answer. False: the call is over.
   bool Proceed();
   void EndWith(const Status& refusal);
   void Forget(size_t from);
   void RollBackAll();
-  // Takes what the stage changes into its account. An error: the protocol cannot carry it.
+  // Records the stage's changes. An error: the protocol cannot carry one.
   Status NoteChanges(const StageCall& call, const Adjustment& adjustment);
-  // Removes from the adjustment the files of cgroup v2 that the protocol cannot carry.
+  // Removes the cgroup v2 files that the protocol cannot carry from the adjustment.
   void LeaveOutFiles(const Stage& stage, Adjustment& adjustment);
   // Not OK: the request names files of cgroup v2 that could not be removed.
   Status CheckFiles() const;
-  // Removes from the request its own files of cgroup v2 about values that are decided here.
+  // Removes the request's own cgroup v2 files about values that are decided here.
   void DropFiles();
   bool PassReply();
   void WaitForRelease();
@@ -127,21 +128,21 @@ class PipelineCall {
   Front& front_;
   Request* request_ = nullptr;
   Adjustment adjustment_;
-  // Stages that have accepted, then the one that is asked, then the others.
+  // Stages that have accepted, then the asked one, then the others.
   absl::InlinedVector<std::unique_ptr<StageCall>, 2> calls_;
   size_t asked_ = 0;
   Phase phase_ = Phase::kIdle;
   Answer answer_ = Answer::kNone;
-  bool in_stage_ = false;  // a method of a stage runs: what it says is looked at when it returns
+  bool in_stage_ = false;  // a method of a stage runs: its answer is handled when it returns
   bool held_ = false;
-  bool dropped_files_ = false;  // counted
-  Status refusal_;              // of a stage that refused or failed
+  bool dropped_files_ = false;  // dropped files were counted
+  Status refusal_;              // by a stage that refused or failed
   Outcome outcome_;
   Status reply_error_;
-  std::chrono::steady_clock::time_point waiting_since_;  // for a stage
+  std::chrono::steady_clock::time_point waiting_since_;  // when the wait for a stage began
   EventLoop::HandlePtr deadline_;
   std::vector<std::string> left_out_;
-  std::vector<FieldOwner> owners_;  // of what stages other than the placement's owner change
+  std::vector<FieldOwner> owners_;  // changes by stages other than the placement's owner
 };
 
 }  // namespace resmgr

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random stages that answer at once, later, twice, too late or not at all, refuse, fail or die,
-// before random replies and clients that go away: what a stage reserved is kept or given up exactly
-// once, the last stage first. What has to happen, in which order, is told by a model that knows no
-// asynchrony.
+// with random replies and clients that go away: a stage's reservation is kept or given up exactly
+// once, the last stage first. A model without asynchrony computes the required events and their
+// order.
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -66,10 +66,10 @@ struct CallScript {
 
 using Log = std::vector<std::string>;
 
-// What the stages and the front of one call saw.
+// The events of the stages and the front of one call.
 struct Record {
   Log log;
-  int reserved = 0;  // now, in sum
+  int reserved = 0;  // present sum
 };
 
 class ScriptedCall final : public StageCall {
@@ -78,7 +78,7 @@ class ScriptedCall final : public StageCall {
       : StageCall(stage), script_(script), record_(record), clock_(clock) {}
   ~ScriptedCall() override {
     if (state_ != State::kReserved) return;
-    // What was not accepted needs no roll-back and no outcome.
+    // A call that did not accept needs neither a roll-back nor an outcome.
     EXPECT_FALSE(accepted_) << Name() << " was neither rolled back nor shown the outcome";
     --record_.reserved;
   }
@@ -149,7 +149,7 @@ class ScriptedCall final : public StageCall {
   void Later(milliseconds delay, EventLoop::Task task) {
     timer_ = clock_.After(delay, std::move(task));
   }
-  // Uses the answer then, and drops it.
+  // Keeps the answer for later use, and drops it then.
   void KeepForLater(milliseconds delay, std::function<void(LateAnswer&)> use) {
     auto answer = std::make_shared<std::optional<LateAnswer>>(AnswerLater());
     leftovers_->push_back(clock_.After(delay, [answer, use = std::move(use)] {
@@ -198,7 +198,7 @@ class NoSource final : public Request::Source {
   bool ReadDetails(DetailSet, ContainerDetails&) override { return false; }
 };
 
-// What happens, told without any of the code under test.
+// Computes the events without any of the code under test.
 class Model {
  public:
   explicit Model(const CallScript& script) : script_(script) {}
@@ -331,7 +331,7 @@ CallScript RandomScript(std::mt19937_64& random) {
     return std::uniform_int_distribution<int>(0, count - 1)(random);
   };
   CallScript script;
-  // Half of the calls get through to their end.
+  // Half of the calls get to their end.
   const int scripts = pick(2) == 0 ? static_cast<int>(BeforeScript::kRefuseNow) : kBeforeScripts;
   for (int left = pick(6); left > 0; --left) {
     script.stages.push_back(
@@ -361,7 +361,7 @@ TEST(PipelinePropertyTest, EveryReservationEndsOnceAndInReverseOrder) {
   }
 }
 
-// What one stage says of CPUs and of memory nodes: nothing, a list of this one, or no list.
+// One stage's wish for CPUs and for memory nodes: nothing, a list, or no list.
 struct Said {
   static constexpr int kNothing = -2;
   static constexpr int kNoList = -1;
@@ -388,7 +388,7 @@ std::unique_ptr<Stage> PlacingStage(const Said& said, bool owns) {
   return stage;
 }
 
-// The front hears what the stages said in sum.
+// Collects the sum of the stages' wishes.
 class SumFront final : public PipelineCall::Front {
  public:
   Said sum;

@@ -39,7 +39,7 @@ class TestSource final : public Request::Source {
   }
 };
 
-// A call and what its front hears.
+// A call and the results that its front gets.
 class TestFront final : public PipelineCall::Front {
  public:
   TestFront(Pipeline& pipeline, Operation operation = Operation::kCreateContainer)
@@ -206,7 +206,7 @@ class PipelineFilesTest : public PipelineTest {
   }
 
   ResourceValues decides_{.cpus = CpuSet{1}, .cpu_shares = 512, .cpu_quota = 10'000};
-  std::map<std::string, std::string> files_;  // that the hook sets
+  std::map<std::string, std::string> files_;  // files that the hook sets
   FunctionStage policy_{
       {.name = "policy", .operations = kCreate},
       [this](auto& call, Request&, const Adjustment&) { call.Adjust(ResourceValues(decides_)); }};
@@ -435,7 +435,7 @@ TEST_F(PipelineTest, NamesThePluginWhosePlacementIsDropped) {
   EXPECT_THAT(log, HasSubstr("stage nri (plugin 20-cpus) sets or clears CPUs"));
 }
 
-// The resource manager tells of its own refusals.
+// The resource manager reports its own refusals.
 TEST_F(PipelineTest, ARefusalOfALaterStageIsToldCountedAndLogged) {
   std::string told;
   FunctionStage policy({.name = "policy", .operations = kCreate});
@@ -577,7 +577,7 @@ TEST_F(PipelineTest, AStageThatHangsDelaysItsOwnCallOnlyAndUntilItsDeadline) {
   EXPECT_THAT(*hung.decided,
               Fails(StatusCode::kDeadlineExceeded, AllOf(HasSubstr("slow"), HasSubstr("100 ms"))));
   answers[0].Pass();
-  EXPECT_EQ(stage.calls(), 1u);  // of the other call
+  EXPECT_EQ(stage.calls(), 1u);  // the one of the other call
 }
 
 // A stage that answers at once is not waited for.
@@ -683,7 +683,7 @@ TEST_F(PipelineTest, AStageTurnsAGoodReplyIntoAnError) {
   front.call.Start(front.request);
   EXPECT_TRUE(front.OnReplyOf(0));
   EXPECT_THAT(front.call.reply_error(), Fails(StatusCode::kUnavailable, "undone"));
-  // What the runtime did is undone, or is about to be.
+  // The runtime's action is undone, or is about to be.
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_FALSE(seen[0].known);
 }

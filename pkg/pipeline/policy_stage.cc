@@ -12,7 +12,7 @@ namespace resmgr {
 
 namespace {
 
-// A stop or removal of what does not exist has come true: kubelet takes that for success, too.
+// A stop or removal of a missing object has succeeded, also for the kubelet.
 bool IsFound(const Outcome& outcome) {
   return outcome.ok() || outcome.gone();
 }
@@ -22,7 +22,7 @@ const Adjustment& SentBy(const Outcome& outcome) {
   return outcome.sent == nullptr ? kNothing : *outcome.sent;
 }
 
-// What the calls that are decided share: waiting for the resource manager to know the runtime's
+// The common part of calls with a decision: waiting until the resource manager knows the runtime's
 // state, and being destroyed meanwhile.
 class DecidedCall : public StageCall {
  public:
@@ -35,7 +35,7 @@ class DecidedCall : public StageCall {
   }
 
  protected:
-  // Answers, at once or later.
+  // Answers the call, at once or later.
   virtual void Decide(Request& request) = 0;
 
   // Decides when the resource manager knows the runtime's state.
@@ -57,13 +57,13 @@ class DecidedCall : public StageCall {
     }));
   }
 
-  // Lists everything, and then decides once more.
+  // Lists the runtime's state, and then decides once more.
   void DecideAfterList() {
     listed_ = true;
     manager_.Refresh(lifetime_.Guard([this](const Status&) { Enter(); }));
   }
   bool MayListMore() const { return !listed_ && manager_.RefreshTellsNews(); }
-  // What is decided before and after that.
+  // Whether a refusal may be revised by a list.
   ResourceManager::Refusal refusal() const {
     using enum ResourceManager::Refusal;
     return MayListMore() ? kTentative : kFinal;
@@ -101,7 +101,7 @@ class CreateContainerCall final : public DecidedCall {
       manager_.CreateSucceeded(*admitted_, ContainerId(outcome.id), SentBy(outcome));
       return;
     }
-    // Where it may exist all the same, only the runtime knows.
+    // The container may exist despite the error; only the runtime knows.
     if (outcome.ok() || outcome.unclear()) return manager_.CreateUnclear(*admitted_);
     manager_.CreateFailed(*admitted_);
   }
@@ -111,7 +111,7 @@ class CreateContainerCall final : public DecidedCall {
     if (!manager_.policy().WantsHints() || hinted_ || !AskForHints(request)) Place(request);
   }
 
-  // False: there is nothing to be waited for.
+  // False: there are no hints to wait for.
   bool AskForHints(Request& request) {
     hinted_ = true;
     std::vector<HintPath> paths = HintPaths(request.Details({Detail::kMounts, Detail::kDevices}));
@@ -119,7 +119,7 @@ class CreateContainerCall final : public DecidedCall {
     question_ =
         policy_stage_.hints().Ask(std::move(paths), [this, &request](HintFinder::Hints hints) {
           std::get<CreateRequest>(request.body).hints = std::move(hints);
-          // The connection may be another one by now.
+          // Checks the connection again, since it may be a new one.
           Enter();
         });
     return question_ != nullptr;
@@ -145,7 +145,7 @@ class CreateContainerCall final : public DecidedCall {
 
   std::optional<ContainerKey> admitted_;
   Status refusal_of_other_;
-  bool hinted_ = false;  // hints were asked for
+  bool hinted_ = false;  // hints were requested
   std::unique_ptr<HintFinder::Question> question_;
 };
 
@@ -216,7 +216,7 @@ class StartContainerCall final : public DecidedCall {
   std::unique_ptr<ResourceManager::StartWait> wait_;
 };
 
-// Tells the resource manager what the runtime did.
+// Reports the runtime's actions to the resource manager.
 class NoticeCall final : public StageCall {
  public:
   explicit NoticeCall(PolicyStage& stage) : StageCall(stage), manager_(stage.manager()) {}
@@ -261,11 +261,11 @@ class NoticeCall final : public StageCall {
     if (!outcome.ok() || outcome.id.empty()) return;
     auto& pod = std::get<Pod>(request.body);
     pod.id = PodSandboxId(outcome.id);
-    // This stage is the last one that sees it.
+    // This stage is the last one that sees the request, so the pod can be moved.
     manager_.PodCreated(std::move(pod), SentBy(outcome));
   }
-  // A kubelet asks when it sees that something changed: this is how we learn of a container that
-  // ended by itself, as init containers do.
+  // A kubelet asks when it notices a change; this reveals containers that ended by themselves, as
+  // init containers do.
   void NoteStatus(const ContainerId& id, const Outcome& outcome) {
     if (outcome.gone() && manager_.Knows(id)) manager_.ContainerRemoved(id);
     if (outcome.ok() && !outcome.id.empty()) manager_.ContainerExited(ContainerId(outcome.id));
@@ -294,7 +294,7 @@ std::unique_ptr<StageCall> PolicyStage::Begin(const Request& request) {
     case Operation::kStartContainer:
       return std::make_unique<StartContainerCall>(*this);
     case Operation::kUpdateContainerResources:
-      // Of another operating system, or empty: not the policy's business.
+      // A request for another operating system, or an empty one, does not concern the policy.
       if (!std::get<ContainerUpdate>(request.body).has_linux) return nullptr;
       return std::make_unique<UpdateContainerCall>(*this);
     case Operation::kOther:

@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// The first stage: asks the resource manager for decisions and tells it what the runtime did.
+// The first stage: asks the resource manager for decisions and reports the runtime's actions to it.
 //
 //   before and after  CreateContainer, StartContainer, UpdateContainerResources
 //   after only        RunPodSandbox, StopPodSandbox, RemovePodSandbox, StopContainer,
@@ -20,15 +20,15 @@ namespace resmgr {
 //
 // The reply to ContainerStatus shows the numbers that the client asked for.
 //
-// It has no deadline: the manager ends by itself what waits for too long. Loop's thread only.
+// It has no deadline: the manager itself ends long waits. Loop's thread only.
 class PolicyStage final : public Stage {
  public:
-  // `connect` makes sure that there is a connection to the runtime, now; its error refuses the
-  // call. `hints` is asked for policies that want hints. Both references outlive the stage.
+  // `connect` ensures that there is a connection to the runtime; its error refuses the call.
+  // `hints` is used for policies that need hints. Both references outlive the stage.
   PolicyStage(ResourceManager& manager, HintFinder& hints, std::function<Status()> connect);
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;
-  // Unless the policy is `null`, which places nothing.
+  // True unless the policy is `null`, which places nothing.
   bool OwnsPlacement() const override;
   void OnSetByStage(const ContainerId& id, const ResourceValues& values, bool accepted) override {
     manager_.SetByStage(id, values, accepted);

@@ -18,14 +18,14 @@
 
 namespace resmgr {
 
-// A Linux namespace of a pod sandbox or a container, as the OCI runtime specification names it
-// ("network"). No path: a new one.
+// A Linux namespace of a pod sandbox or a container, by its name in the OCI runtime specification
+// ("network"). Without a path: a new one.
 struct LinuxNamespace {
   std::string type;
   std::string path;
 };
 
-// What a runtime tells of a pod sandbox that exists. What it does not tell is empty or 0.
+// A runtime's facts about an existing pod sandbox. Unknown ones are empty or 0.
 struct SandboxFacts {
   Pod pod;
   uint32_t attempt = 0;
@@ -36,7 +36,7 @@ struct SandboxFacts {
   std::vector<LinuxNamespace> namespaces;
 };
 
-// What a runtime tells of a container that exists. Times are nanoseconds since 1970.
+// A runtime's facts about an existing container. Times are nanoseconds since 1970.
 struct ContainerFacts {
   RuntimeContainer container;
   uint32_t pid = 0;
@@ -46,40 +46,40 @@ struct ContainerFacts {
   int32_t exit_code = 0;
   std::string reason;
   std::string message;
-  std::string image;  // as the request named it
+  std::string image;  // as written in the request
   std::string cgroups_path;
   std::vector<LinuxNamespace> namespaces;
-  ContainerDetails details;  // of the OCI specification that is in force
-  // Of the request that made it, without what the image and the runtime add. Only containerd tells
-  // it.
+  ContainerDetails details;  // from the OCI specification in force
+  // The environment of the creating request, without additions by the image and the runtime. Only
+  // containerd reports it.
   std::optional<Environment> requested_environment{};
 };
 
-// What an image says of the containers that are made of it.
+// Facts about an image for containers that use it.
 struct ImageFacts {
   std::vector<std::string> entrypoint;
   std::vector<std::string> command;
   Environment environment;
-  std::string digest;  // "NAME@sha256:...", where it has one
+  std::string digest;  // "NAME@sha256:...", if it has one
 };
 
-// A change of a running container's resources. What is not set stays.
+// A change of a running container's resources. Unset values stay unchanged.
 struct ResourceChange {
   LinuxResources resources;
-  std::optional<int64_t> memory_swap_limit{};  // bytes, of memory and swap together
+  std::optional<int64_t> memory_swap_limit{};  // bytes, memory and swap together
   StringMap unified{};                         // cgroup v2 file to value
 };
 
-// What a runtime announces of one of its handlers of pods ("" is the default one).
+// The announced features of one of a runtime's pod handlers ("" is the default one).
 struct HandlerFeatures {
   std::string name;
-  bool recursive_read_only = false;  // mounts
+  bool recursive_read_only = false;  // supports such mounts
 };
 
-// What stages may ask of the runtime behind a front door, by a connection of their own.
-// Asynchronous: `done` runs on the loop's thread, never inside the call itself, and not after the
-// end of this object. Unavailable: no connection. DeadlineExceeded: no answer in time. NotFound: it
-// does not exist (any more). Loop's thread only.
+// Queries and updates that stages may send to the runtime behind a front door, over their own
+// connection. Asynchronous: `done` runs on the loop's thread, never inside the call itself, and not
+// after the end of this object. kUnavailable: no connection. kDeadlineExceeded: no answer in time.
+// kNotFound: the object does not exist (any more). Loop's thread only.
 class RuntimeAccess {
  public:
   template <typename Result>
@@ -88,13 +88,13 @@ class RuntimeAccess {
   struct Version {
     std::string name;                         // "containerd"
     std::string version;                      // "1.6.20~ds1"
-    std::vector<HandlerFeatures> handlers{};  // that it announces
+    std::vector<HandlerFeatures> handlers{};  // announced ones
   };
   struct Everything {
     std::vector<SandboxFacts> sandboxes;
     std::vector<ContainerFacts> containers;
     // With several runtimes: ids of pod sandboxes and containers whose runtime could not be asked.
-    // Earlier knowledge about them still holds.
+    // Earlier knowledge about them remains valid.
     std::vector<std::string> unlisted{};
   };
 
@@ -104,7 +104,8 @@ class RuntimeAccess {
   virtual void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) = 0;
   virtual void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) = 0;
   virtual void InspectImage(std::string_view reference, Done<ImageFacts> done) = 0;
-  // All sandboxes and containers with their verbose status; those that end meanwhile are left out.
+  // Returns all sandboxes and containers with their verbose status, except those that end
+  // meanwhile.
   virtual void InspectAll(Done<Everything> done) = 0;
 
   virtual void UpdateContainer(const ContainerId& id, const ResourceChange& change,
