@@ -43,7 +43,6 @@ Answer Ask(const std::string& socket, std::string_view method, std::string_view 
 
 // Whether another program than the daemon may have answered: a gRPC server without this service, a
 // proxy whose backend is away, or a server that does not speak HTTP/2, which breaks the connection.
-// away, anything else than HTTP/2 what breaks the connection.
 bool MayBeOfAnother(StatusCode code) {
   return code == StatusCode::kUnimplemented || code == StatusCode::kUnavailable ||
          code == StatusCode::kUnknown || code == StatusCode::kInternal;

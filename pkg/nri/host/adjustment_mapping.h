@@ -42,7 +42,6 @@ struct MappedAdjustment {
   // AddHostFiles completes the adjustment.
   HostFiles host_files;
   api::Field rdt_field = api::FIELD_RDT_CLASS;  // the source of the RDT class
-                                                // taken
 };
 
 // `wanted` is AdjustmentMerge::adjustment. kInvalidArgument: a plugin wants an invalid value, or

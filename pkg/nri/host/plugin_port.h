@@ -29,10 +29,10 @@ struct PluginSettings {
 // A connected plugin, as its callers see it. Each question is answered once, later or at once;
 // questions to one plugin are asked one after the other, in their order: existing plugins know no
 // other order, and most cannot handle two at a time. Answers:
-// OK, with the plugin's changes;
-// kDeadlineExceeded: none within `timeout`, counted from here (time in the queue included);
-// kUnavailable: the plugin is lost, or the question is longer than NRI can carry;
-// any other status: the plugin's own answer; it refuses.
+//   OK, with the plugin's changes;
+//   kDeadlineExceeded: none within `timeout`, counted from here (time in the queue included);
+//   kUnavailable: the plugin is lost, or the question is longer than NRI can carry;
+//   any other status: the plugin's own answer; it refuses.
 // Loop's thread only.
 class PluginPort {
  public:
