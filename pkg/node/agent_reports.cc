@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::seconds kLossPeriod{60};
 
-// The agent does not want this, however often it is asked.
+// Whether the agent will refuse this at every try.
 bool IsFinal(const Status& status) {
   switch (status.code()) {
     case StatusCode::kFailedPrecondition:
@@ -146,7 +146,7 @@ void AgentReports::Lost(size_t events) {
   }
 }
 
-// What an administrator wants is no warning.
+// A refusal that an administrator has configured is not logged as a warning.
 void AgentReports::TellRefusal(std::string_view what, const Status& why) const {
   const bool wanted = why.code() == StatusCode::kFailedPrecondition;
   const std::string text = fmt::format("{}: the agent refuses: {}", what, Printable(Message(why)));

@@ -30,9 +30,9 @@ class AgentReports {
     AgentCalls::Times times{};
     size_t most_events = 256;  // that wait for an agent; then the oldest one is lost
     size_t most_at_once = 32;  // in one call
-    // What happened longer ago is lost, too: as news it would mislead.
+    // Older events are lost, too: as news they would mislead.
     std::chrono::milliseconds stale{std::chrono::minutes(10)};
-    // How many events the agent took, and how many are lost.
+    // Gets the numbers of events that the agent took, and that were lost.
     std::function<void(size_t taken, size_t lost)> on_events{};
   };
 
@@ -40,11 +40,11 @@ class AgentReports {
   AgentReports(EventLoop& loop, h2::FlushQueue& flushes, std::string socket)
       : AgentReports(loop, flushes, std::move(socket), Options()) {}
 
-  // From now on the node's annotation is to say this (node_cpus.h), to each agent that comes; "":
-  // there is to be none.
+  // Sets the text of the node's annotation (node_cpus.h), for every agent that comes; "": no
+  // annotation.
   void ShowCpus(std::string cpus);
-  // There is to be an Event of it. It may become two where the agent's answer is lost. Returns
-  // before anything is sent.
+  // Requests an Event. It may become two if the agent's answer is lost. Returns before anything is
+  // sent.
   void Add(PodEvent event);
 
  private:
@@ -69,7 +69,7 @@ class AgentReports {
   bool refusal_told_ = false;           // of the CPUs
   std::deque<PodEvent> events_;
   std::deque<PodEvent> sending_;
-  bool takes_no_events_ = false;  // this agent
+  bool takes_no_events_ = false;  // this agent refuses events
   bool events_refusal_told_ = false;
   RateLimit losses_;  // in the log
   AgentCalls calls_;

@@ -27,7 +27,7 @@ using testing::SizeIs;
 
 class AgentReportsTest : public testing::Test {
  protected:
-  // An agent whose answers are `answers_` in turn; OK when there are no more.
+  // An agent with the answers of `answers_` in turn, then OK.
   void StartAgent() {
     Serve({{"/cri_resmgr.v1.NodeReports/ShowCpus",
             [this](const std::string& message, const UnaryServer::Reply& reply) {
@@ -63,7 +63,7 @@ class AgentReportsTest : public testing::Test {
     }
     reply(answer.ok() ? StatusOr<std::string>(message) : answer);
   }
-  // A refusal of that pod, just now or before.
+  // Adds a refusal of that pod, `ago` before now.
   void Refuse(const std::string& pod, seconds ago = seconds(0)) {
     reports_.Add({.pod_namespace = "team",
                   .pod = pod,
@@ -87,8 +87,8 @@ class AgentReportsTest : public testing::Test {
   bool hangs_ = false;
   std::vector<Status> answers_;
   std::vector<std::string> shown_;
-  std::vector<std::string> events_;  // "pod count", as the agent got them
-  std::vector<int> calls_;           // how many at once
+  std::vector<std::string> events_;  // received ones, as "pod count"
+  std::vector<int> calls_;           // number of events in each call
   uint64_t dropped_ = 0;
   size_t taken_ = 0;
   size_t lost_ = 0;
@@ -162,7 +162,7 @@ TEST_F(AgentReportsTest, TakesARefusalForAnAnswer) {
   EXPECT_THAT(shown_, SizeIs(1));
 }
 
-// Before an upgrade of the agent, which ends the connection.
+// An agent from before its upgrade, which ends the connection.
 TEST_F(AgentReportsTest, AnAgentThatDoesNotKnowTheServiceIsAskedOnce) {
   Serve({});
   reports_.ShowCpus("one");
@@ -239,7 +239,7 @@ TEST_F(AgentReportsTest, AnAgentThatTakesNoEventsIsAskedOnce) {
   RunFor(loop_, milliseconds(20));
   EXPECT_THAT(events_, SizeIs(1));
   EXPECT_EQ(lost_, 0U);
-  // Another agent may want them.
+  // Another agent may accept them.
   StartAgent();
   ASSERT_TRUE(Shown(2));
   Refuse("c");

@@ -43,7 +43,7 @@ void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
     Stop(*former);
   brain_ = std::make_unique<Brain>(options_, std::move(policy));
   Brain& brain = *brain_;
-  // In this order, so that no request passes unread after the list was made.
+  // Activated before it connects, so that no request passes unread after the list was made.
   SetActive(&brain);
   Connect(brain);
 }
@@ -101,8 +101,8 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
     brain_->manager.SetPolicy(std::move(policy), std::move(done));
     return;
   }
-  // Adopts all containers where they run, and then changes as from any other policy: as a whole or
-  // not at all. Without a runtime there are none to adopt.
+  // Adopts all containers in place, and then changes as from any other policy: as a whole or not at
+  // all. Without a runtime there are none to adopt.
   MakeBrain(std::make_unique<NullPolicy>());
   brain_->manager.WhenReady([this,
                              next = std::make_shared<std::unique_ptr<Policy>>(std::move(policy)),
@@ -150,7 +150,7 @@ std::string BrainHost::RuntimeState() const {
 
 void BrainHost::Retire() {
   SetActive(nullptr);
-  // Not from within one of its own calls.
+  // Destroyed later, since one of its own calls may be running.
   retiring_.push_back(std::move(brain_));
   options_.loop.Post([this] {
     for (std::unique_ptr<Brain>& brain : std::exchange(retiring_, {}))
@@ -176,7 +176,7 @@ void BrainHost::DestroyDrained() {
   });
   if (!retired_.empty()) return;
   drain_check_.reset();
-  // Until here the notes tell a next daemon which containers are still bound.
+  // Until now the notes tell a next daemon which containers are still bound.
   if (brain_ == nullptr && options_.state != nullptr) {
     options_.state->Retain([](std::string_view) { return false; });
     options_.state->Commit();

@@ -21,39 +21,38 @@
 
 namespace resmgr {
 
-// Makes the brain when a policy other than null becomes the active one, with a link of its own to
-// the front door, and lets it decide about requests; retires it when null becomes active. A retired
-// brain exists until its last requests have ended and no container is bound to the CPUs that it
-// chose. A brain is also made, and retired at once, under the null policy where an earlier daemon
-// left notes of containers that are bound. Loop's thread only.
+// Creates a brain (a resource manager with its policy) when a policy other than null becomes
+// active, with its own link to the front door, and lets it decide about requests; retires it when
+// null becomes active. A retired brain exists until its last requests have ended and no container
+// is bound to its CPUs. A brain is also created, and retired at once, under the null policy if a
+// former daemon left notes of bound containers. Loop's thread only.
 class BrainHost final : public PolicyHost {
  public:
   struct Options {
     EventLoop& loop;
     const Machine& machine;
-    FrontDoor& door;                     // stopped before the end of the host, which it outlives
-    Pipeline& pipeline;                  // of the door's requests
-    HintFinder& hints;                   // of all brains, so that its threads are few
-    StateStore* state = nullptr;         // may be null: nothing is remembered then
-    ResourceManager::Options manager{};  // its observer is told of what all brains do
-    // Makes the policies that decide out of those that are given: null is none of them. May be
-    // empty.
+    FrontDoor& door;                     // must be stopped before the host's end; outlives the host
+    Pipeline& pipeline;                  // the one of the door's requests
+    HintFinder& hints;                   // shared by all brains, so that its threads are few
+    StateStore* state = nullptr;         // may be null: nothing is saved then
+    ResourceManager::Options manager{};  // its observer sees the acts of all brains
+    // Wraps each active policy; not called for null. May be empty.
     std::function<std::unique_ptr<Policy>(std::unique_ptr<Policy>)> wrap{};
-    // Told where the runtime tells that another client has changed a container. May be empty.
+    // Called when the runtime reports that another client has changed a container. May be empty.
     std::function<void()> updated_outside{};
-    // How often to look whether a retired brain can be destroyed.
+    // How often a retired brain is checked for destruction.
     std::chrono::milliseconds drain_check{1000};
   };
 
   explicit BrainHost(Options options);
-  // Takes the brain's stage out of the pipeline, which lives on with the stages of the door.
+  // Removes the brain's stage from the pipeline, which lives on with the door's stages.
   ~BrainHost() override;
   BrainHost(const BrainHost&) = delete;
   BrainHost& operator=(const BrainHost&) = delete;
 
-  // Before Start: it is told of what all brains do, too. It must outlive this.
+  // Adds an observer of all brains, before Start. It must outlive this object.
   void Observe(Observer& observer) { observers_.Add(observer); }
-  // The policy at the start; nullptr is null. The door has started.
+  // Sets the policy at the start; nullptr is null. The door must have started.
   void Start(std::unique_ptr<Policy> policy);
 
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) override;
@@ -64,14 +63,14 @@ class BrainHost final : public PolicyHost {
   ResourceManager* manager() override { return brain_ == nullptr ? nullptr : &brain_->manager; }
   bool AllLetGo() const override;
 
-  // "connected", or why not; "not used" under the null policy.
+  // "connected", or the problem; "not used" under the null policy.
   std::string RuntimeState() const;
 
  private:
   struct Brain {
     Brain(const Options& options, std::unique_ptr<Policy> policy);
 
-    // Another brain decides, or none is needed any more: nothing is to be sent.
+    // Another brain decides, or none is needed any more: nothing is sent from here.
     bool stopped = false;
     std::unique_ptr<BrainLink> link;
     ResourceManager manager;
@@ -80,7 +79,7 @@ class BrainHost final : public PolicyHost {
 
   std::unique_ptr<Policy> Wrapped(std::unique_ptr<Policy> policy) const;
   void MakeBrain(std::unique_ptr<Policy> policy);
-  // The brain that decides about requests; nullptr: none does.
+  // Sets the brain that decides about requests; nullptr: none.
   void SetActive(Brain* brain);
   void Connect(Brain& brain);
   void Retire();
@@ -93,10 +92,9 @@ class BrainHost final : public PolicyHost {
   Observers observers_;
   bool overrides_warned_ = false;
   std::unique_ptr<Brain> brain_;
-  // Brains whose last requests are under way, or that still have containers to release from the
-  // CPUs that they chose.
+  // Brains with requests under way, or with containers that are still bound to their CPUs.
   std::list<std::unique_ptr<Brain>> retired_;
-  std::list<std::unique_ptr<Brain>> retiring_;  // in the next turn of the loop
+  std::list<std::unique_ptr<Brain>> retiring_;  // destroyed in the next turn of the loop
   EventLoop::HandlePtr drain_check_;
 };
 

@@ -89,7 +89,7 @@ TEST_F(BrainHostTest, UnderTheNullPolicyThereIsNoBrain) {
   EXPECT_THAT(history(), IsEmpty());
 }
 
-// The other way round the runtime could tell of something that the door let pass unread.
+// In the other order the list could have containers whose requests passed the door unread.
 TEST_F(BrainHostTest, RequestsAreDecidedBeforeTheRuntimeIsListed) {
   host_->Start(FirstFit());
   EXPECT_THAT(history(), ElementsAre("active 1", "connect 1"));
@@ -159,7 +159,7 @@ TEST_F(BrainHostTest, ANewBrainStopsOneThatIsRetired) {
   EXPECT_TRUE(RunUntil(loop_, [this] { return history().back() == "end 1"; }));
 }
 
-// A front door that ends later takes its own stages out.
+// A front door that ends later removes its own stages.
 TEST_F(BrainHostTest, ItsEndLeavesThePipelineWithoutItsStage) {
   host_->Start(FirstFit());
   ASSERT_TRUE(pipeline_.LooksAt(Operation::kCreateContainer));

@@ -12,8 +12,8 @@
 namespace resmgr {
 namespace {
 
-// A flag wins over what is delivered. Of the policy that would be a configuration that is in force
-// and has no effect, so it is refused.
+// A flag overrides a delivered policy, so a configuration with another policy is refused: it would
+// be in force without effect.
 Status CheckActive(const PolicyConfig& policy, const ConfigOptions& overrides) {
   if (!overrides.policy || policy.active_origin.empty() || policy.active == *overrides.policy) {
     return OkStatus();
@@ -57,10 +57,10 @@ Status ApplyLogging(const LoggerConfig& config) {
 std::string PolicyPart(const Config& config) {
   Config policy_only;
   policy_only.policy = config.policy;
-  // These move no container, and take effect without asking the policy.
+  // These options move no container, and take effect without the policy.
   policy_only.policy.start_failure = {};
   policy_only.policy.refused_updates = {};
-  // Sections of policies that are not active change nothing.
+  // Sections of inactive policies change nothing.
   std::erase_if(policy_only.policy.sections,
                 [&](const auto& section) { return section.first != config.policy.active; });
   return PrintConfig(policy_only);

@@ -18,35 +18,36 @@
 
 namespace resmgr {
 
-// A configuration that was read and checked, with all that it takes to put it in force. Only the
-// brain has not been asked yet.
+// A read and checked configuration, with all objects needed to put it in force. Only the brain has
+// not been asked yet.
 struct ConfigCandidate {
-  std::string name;  // where it comes from, for messages
+  std::string name;  // its origin, for messages
   Config config;
   std::unique_ptr<Policy> policy;  // null under the null policy
   LogSettings logging;
   dump::Dumper::Settings dump;
   std::string policy_part;  // see PolicyPart
   std::vector<std::string> warnings;
-  std::optional<DeliveredConfig> keep;  // what has to be known after a restart
+  std::optional<DeliveredConfig> keep;  // saved for a restart
 };
 
-// Reads and checks configurations against the machine. May take long and block on the disk, so not
-// on the loop; thread-safe, and owns what it uses.
+// Reads and checks configurations against the machine. May take long and block on the disk, so it
+// must not run on the loop; thread-safe, and owns all that it uses.
 class ConfigReader {
  public:
   struct Options {
     std::shared_ptr<const Machine> machine;
     PolicyRegistry policies;
-    ConfigOptions overrides{};  // of the command line
+    ConfigOptions overrides{};  // the command line's
     bool dump_secrets = false;
-    // The only directory where a configuration that is delivered may have a file written.
+    // The only directory where a delivered configuration may have a file written.
     std::string dump_directory{};
-    bool asks_hook_servers = false;  // as FrontDoorFactory has it
-    // As the daemon was started with, by its own file and the command line.
-    HooksConfig hooks{};  // counts where one that is delivered says nothing of hook servers
-    // These name programs to run and sockets to serve and to use: what is delivered has no part in
-    // them. The daemon's own file changes `nri`, but for the socket; all else needs a restart.
+    bool asks_hook_servers = false;  // see FrontDoorFactory
+    // The next fields are those of the daemon's start, from its own file and the command line.
+    HooksConfig hooks{};  // used if a delivered one has no module `hooks`
+    // These name programs to run and sockets to serve and to use, so a delivered configuration
+    // cannot set them. The daemon's own file can change `nri`, except the socket; the others need a
+    // restart.
     NriHostConfig nri{};
     RuntimesConfig runtimes{};
   };
@@ -55,33 +56,32 @@ class ConfigReader {
   ConfigReader(const ConfigReader&) = delete;
   ConfigReader& operator=(const ConfigReader&) = delete;
 
-  // A delivered one. InvalidArgument with the place of a mistake.
+  // Reads a delivered configuration. kInvalidArgument with the place of a mistake.
   StatusOr<ConfigCandidate> Read(DeliveredConfig source) const;
-  // One of the daemon's own, from file `name`, with the command line over it.
+  // Checks a configuration of the daemon's own file `name`, with the command line over it.
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name) const;
 
  private:
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name, bool delivered) const;
-  // Puts in what the daemon was started with of what counts until its end; a warning for each part
-  // that says otherwise.
+  // Restores parts that are fixed at the daemon's start; adds a warning for each part that differs.
   void KeepStarted(Config& config, bool delivered, std::vector<std::string>& warnings) const;
 
   const Options options_;
   const ConfigChecks checks_;
 };
 
-// What a dumper is to do. `delivered`: files that the command line does not name must be in
+// The dumper's options. `delivered`: files that the command line does not name must be in
 // `directory`.
 dump::Dumper::Options DumpOptions(const DumpConfig& config, const ConfigOptions& overrides,
                                   bool show_secrets, bool delivered, const std::string& directory);
 
-// InvalidArgument for what cannot be read.
+// kInvalidArgument for malformed values.
 StatusOr<LogSettings> ReadLogging(const LoggerConfig& config);
 
-// Puts the logger's part in force; InvalidArgument likewise.
+// Puts the logger's part in force. kInvalidArgument for malformed values.
 Status ApplyLogging(const LoggerConfig& config);
 
-// The part of the configuration that decides about placements, as a text that can be compared.
+// The part of the configuration that decides about placements, as a text for comparisons.
 std::string PolicyPart(const Config& config);
 
 }  // namespace resmgr

@@ -101,7 +101,7 @@ TEST_F(ConfigReaderTest, NriPluginsAreServedAsTheDaemonsOwnFileSays) {
   const auto reloaded = ConfigReader(options_).Prepare(changed, "/etc/node.yaml");
   EXPECT_EQ(reloaded->config.nri, changed.nri);
   EXPECT_THAT(reloaded->warnings, Not(Contains(HasSubstr("nri"))));
-  // Where plugins connect stays.
+  // The plugins' socket stays the same.
   changed.nri.socket = "/run/other.sock";
   changed.nri.external_plugins = false;
   const auto moved = ConfigReader(options_).Prepare(changed, "/etc/node.yaml");

@@ -9,10 +9,10 @@
 namespace resmgr {
 namespace {
 
-// Each holds what was received.
+// Limit of queued jobs, each of which holds a received configuration.
 constexpr size_t kMaxJobs = 8;
-// How long the end of the daemon waits for what is read, whose time is bounded by its size, and for
-// what is stored. A disk that hangs is left to itself.
+// How long the daemon's end waits for reading, whose time is bounded by the size, and for storing.
+// A hanging disk is left behind.
 constexpr std::chrono::seconds kStorePatience{1};
 
 constexpr std::string_view kLetGo = "cri-resmgr-ctl uninstall";
@@ -121,7 +121,7 @@ void Configurator::Enqueue(Job job) {
 }
 
 void Configurator::RunNext() {
-  // Not recursive: an answer may deliver the next one.
+  // A loop instead of recursion: an answer may deliver the next configuration.
   while (!busy_ && !jobs_.empty()) {
     busy_ = true;
     StartReading();
@@ -166,7 +166,7 @@ void Configurator::StartReading() {
 void Configurator::EndReading(StatusOr<ConfigCandidate> read) {
   reading_timer_.reset();
   const Job& job = jobs_.front();
-  // What is delivered has no part in these, and they may have changed since the start.
+  // A delivered configuration cannot set these, and they may have changed since the start.
   if (read.ok() && read->keep) read->config.nri = current_->nri;
   if (!read.ok()) {
     Finish(read.status());
@@ -201,7 +201,7 @@ void Configurator::Apply(std::shared_ptr<ConfigCandidate> candidate) {
     end(losses_, OkStatus());
     return;
   }
-  // Where the policy refuses, it does so again in a moment.
+  // If the policy refuses here, it would refuse again in a moment.
   const auto moves = options_.host.PreviewPolicy(candidate->policy.get());
   std::string losses = moves.ok() ? DescribeLosses(*moves) : "";
   if (!losses.empty()) {
@@ -230,7 +230,7 @@ void Configurator::Finish(StatusOr<Preview> result) {
   RunNext();
 }
 
-// The first effects outside: nothing can be refused any more.
+// Makes the first external changes: no refusal is possible any more.
 void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
   losses_ = std::move(losses);
   current_ = std::make_shared<const Config>(std::move(candidate.config));

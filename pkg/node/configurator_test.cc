@@ -34,7 +34,7 @@ using testing::IsEmpty;
 
 constexpr seconds kPatience{60};
 
-// Holds the work that waits at it until it is opened.
+// Blocks work until it is opened.
 struct Gate {
   Gate() : opened(promise.get_future().share()) {}
   std::promise<void> promise;
@@ -83,7 +83,7 @@ class ConfiguratorTest : public testing::Test {
     EXPECT_TRUE(RunUntil(loop_, [&result] { return result.has_value(); }));
     return result.value_or(Unavailable("no answer"));
   }
-  // On the dump's thread.
+  // Called on the dump's thread.
   void Note(int& count) {
     const std::lock_guard lock(mutex_);
     ++count;
@@ -101,7 +101,7 @@ class ConfiguratorTest : public testing::Test {
           [done](const StatusOr<Configurator::Preview>& preview) { done(preview.status()); });
     });
   }
-  // What both say, which must be the same.
+  // The refusal by a check and by a delivery, which must be equal.
   std::string Refusal(const std::string& text) {
     const Status checked = Check(text);
     const Status delivered = Deliver(text);
@@ -114,8 +114,8 @@ class ConfiguratorTest : public testing::Test {
   test::FakePolicyHost host_;
   std::mutex mutex_;
   std::condition_variable dumped_;
-  int opened_ = 0;  // files of the dump
-  int lines_ = 0;   // of the dump in the log
+  int opened_ = 0;  // files that the dump opened
+  int lines_ = 0;   // lines of the dump in the log
   std::unique_ptr<dump::Dumper> dumper_ =
       *dump::Dumper::Create({.open =
                                  [this](const dump::OutputPlace& place) {
@@ -132,7 +132,7 @@ class ConfiguratorTest : public testing::Test {
   std::unique_ptr<Configurator> configurator_;
 };
 
-// What an earlier run was delivered and this one could not read in time
+// Configurations of an earlier run that could not be read in time.
 
 TEST_F(ConfiguratorTest, WhatComesLateIsInForceAndKept) {
   configurator().Restore({.name = "agent", .data = {}, .text = "logger: {Level: warn}"});
@@ -160,14 +160,14 @@ TEST_F(ConfiguratorTest, WhatComesLateDoesNotReplaceWhatWasDelivered) {
   EXPECT_THAT(saved_, testing::Each(testing::HasSubstr("error")));
 }
 
-// A refusal leaves what came before.
+// A refusal leaves the former configuration in force.
 TEST_F(ConfiguratorTest, WhatComesLateReplacesWhatWasRefused) {
   EXPECT_NE(Deliver("logger: ["), OkStatus());
   configurator().Restore({.name = "agent", .data = {}, .text = "logger: {Level: warn}"});
   EXPECT_TRUE(RunUntil(loop_, [this] { return configurator().source() == "agent"; }));
 }
 
-// What changes outside, and when
+// External changes and their time.
 
 TEST_F(ConfiguratorTest, ARefusedConfigurationTouchesNoFile) {
   current_.dump.file = DumpFile("old");
@@ -196,13 +196,13 @@ TEST_F(ConfiguratorTest, TellsWhatCameIntoForceAndWhatWasRefused) {
   EXPECT_EQ(std::pair(changed, refused), std::pair(1, 0));
   EXPECT_FALSE(Deliver("policy: {Actve: first-fit}").ok());
   EXPECT_EQ(std::pair(changed, refused), std::pair(1, 1));
-  // A check changes nothing, so nothing is refused.
+  // A check changes nothing, so a refusal is not counted.
   EXPECT_FALSE(Check("policy: {Actve: first-fit}").ok());
   EXPECT_EQ(std::pair(changed, refused), std::pair(1, 1));
 }
 
 TEST_F(ConfiguratorTest, FilesAreOpenedOnceThePolicyHasChanged) {
-  // With a dump of calls there is a thread, and what is told to it is done in its order.
+  // A dump of calls starts a thread, which handles tasks in order.
   auto calls = dump::Dumper::Read({.specs = {"reset,name:.*"}});
   ASSERT_TRUE(calls.ok()) << calls.status();
   ASSERT_TRUE(dumper_->Reconfigure(*std::move(calls)).ok());
@@ -269,7 +269,7 @@ TEST_F(ConfiguratorTest, WhatIsDeliveredLeavesHowNriPluginsAreServed) {
   EXPECT_EQ(configurator().current().nri, own.nri);
 }
 
-// A check and a delivery
+// A check and a delivery.
 
 TEST_F(ConfiguratorTest, ACheckAndADeliveryAgree) {
   std::filesystem::create_directory(DumpDirectory());
@@ -303,7 +303,7 @@ TEST_F(ConfiguratorTest, AnotherPolicyThanTheFlagsIsRefused) {
   EXPECT_EQ(configurator().current().policy.active, "first-fit");
 }
 
-// What is slow
+// Slow readers and disks.
 
 TEST_F(ConfiguratorTest, ReadsOffTheLoopAndInOrder) {
   Gate gate;
@@ -461,11 +461,11 @@ TEST_F(ConfiguratorTest, OneBudgetForAllKeysOfADelivery) {
   EXPECT_EQ(deliver({{"logger", "Level: warn"}}), "");
 }
 
-// Exclusive CPUs
+// Exclusive CPUs.
 
 class LossesTest : public ConfiguratorTest {
  protected:
-  // Each of so many containers loses its one exclusive CPU.
+  // Places `containers` containers, each of which will lose its one exclusive CPU.
   void Lose(int containers) {
     for (int i = 0; i < containers; ++i) {
       ResourceManager::Move move;

@@ -15,7 +15,8 @@
 
 namespace resmgr {
 
-// What is counted where metrics are asked for, from before there is a loop until after its end.
+// The metrics objects, if metrics are requested; they exist from before the loop until after its
+// end.
 struct Counted {
   explicit Counted(const NodeOptions& options)
       : metrics(options.version, options.door.counted_methods), page(options.page) {}
@@ -31,15 +32,15 @@ struct Counted {
   std::unique_ptr<MetricsWatch> watch;
 };
 
-// nullptr where no metrics are asked for.
+// nullptr if no metrics are requested.
 std::unique_ptr<Counted> MakeCounted(const NodeOptions& options);
 
-// The same options with decisions and acts counted, where `counted` is not nullptr. It must outlive
+// The same options, with decisions and acts counted unless `counted` is nullptr. It must outlive
 // the brain host.
 BrainHost::Options WithCounts(BrainHost::Options options, Counted* counted);
 
-// Compares the containers of the host's active brain, and counts the results where `counted` is not
-// nullptr. All that it is given must outlive the auditor.
+// Options for comparing the containers of the host's active brain; results are counted unless
+// `counted` is nullptr. All arguments must outlive the auditor.
 Auditor::Options AuditorOptions(EventLoop& loop, BrainHost& host, const Pipeline& pipeline,
                                 Counted* counted);
 

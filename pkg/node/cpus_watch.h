@@ -14,10 +14,10 @@
 
 namespace resmgr {
 
-// Tells which CPUs are allocated, as JSON (node_cpus.h), "" under the null policy: at once when
-// another configuration is in force, and otherwise a period after a change, with all that has
-// changed by then. Nothing is told before the runtime has listed what it has: a daemon that starts
-// knows of no container. Loop's thread only.
+// Reports the allocated CPUs as JSON (node_cpus.h), "" under the null policy: at once when another
+// configuration is in force, and otherwise one period after a change, with all changes up to that
+// time. Nothing is reported before the runtime's first list, since a starting daemon knows no
+// containers. Loop's thread only.
 class CpusWatch final : public Observer {
  public:
   using Tell = std::function<void(std::string cpus)>;
@@ -27,9 +27,9 @@ class CpusWatch final : public Observer {
             std::chrono::milliseconds period = std::chrono::seconds(5))
       : loop_(loop), machine_(machine), tell_(std::move(tell)), period_(period) {}
 
-  // From now on the brain is looked at. It must live as long.
+  // Observes the host's brain from now on. It must live as long as this object.
   void Follow(PolicyHost& host) { host_ = &host; }
-  // Another configuration is in force, or the first one.
+  // Called when another configuration, or the first one, is in force.
   void NoteConfiguration() { Look(); }
 
   void OnPlaced(const Act&) override { Note(); }
@@ -48,7 +48,7 @@ class CpusWatch final : public Observer {
   const Tell tell_;
   const std::chrono::milliseconds period_;
   PolicyHost* host_ = nullptr;
-  EventLoop::HandlePtr timer_;  // when it is looked at next
+  EventLoop::HandlePtr timer_;  // fires for the next report
 };
 
 }  // namespace resmgr

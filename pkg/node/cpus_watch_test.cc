@@ -60,7 +60,7 @@ TEST_F(CpusWatchTest, UnderNullThereIsNothingToShow) {
   EXPECT_THAT(told_, ElementsAre(""));
 }
 
-// A restart would show a full node as an empty one.
+// Otherwise a restart would show a full node as an empty one.
 TEST_F(CpusWatchTest, NothingIsToldBeforeTheRuntimeIsListed) {
   StartFirstFit();
   watch_.NoteConfiguration();

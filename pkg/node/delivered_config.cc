@@ -15,14 +15,14 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxMessage = 2 * kMaxConfigSize + (size_t{64} << 10);
-// JSON may need six characters for one.
+// JSON may need six bytes for one.
 constexpr size_t kMaxFile = 6 * kMaxMessage + (size_t{64} << 10);
 
 std::string PathIn(const std::string& directory) {
   return directory + "/config";
 }
 
-// One budget for all keys together.
+// Limits the sum of all keys.
 Status CheckSize(const DeliveredConfig& source) {
   size_t bytes = 0;
   for (const auto& [key, text] : source.data)

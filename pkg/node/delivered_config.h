@@ -11,11 +11,11 @@
 
 namespace resmgr {
 
-// A configuration as it was delivered.
+// A delivered configuration.
 struct DeliveredConfig {
   // "agent", "cri-resmgr-ctl" or a file's path, for messages.
   std::string name;
-  // A ConfigMap's data; not used when `text` is set.
+  // A ConfigMap's data; unused if `text` is set.
   std::map<std::string, std::string> data;
   // A configuration file of either format.
   std::optional<std::string> text;
@@ -23,21 +23,22 @@ struct DeliveredConfig {
   friend bool operator==(const DeliveredConfig&, const DeliveredConfig&) = default;
 };
 
-// A message that brings a configuration holds kMaxConfigSize bytes of it, each perhaps escaped.
-// ResourceExhausted when it is too long for any.
+// Checks the size of a message with a configuration of up to kMaxConfigSize bytes, each of which
+// may be escaped. kResourceExhausted if it is too long.
 Status CheckMessageSize(std::string_view message);
 
-// InvalidArgument with the place of the mistake, or when there is more than kMaxConfigSize bytes,
-// or more than kMaxConfigKeys keys of a ConfigMap.
+// kInvalidArgument with the place of the mistake, or for more than kMaxConfigSize bytes, or more
+// than kMaxConfigKeys keys of a ConfigMap.
 inline constexpr size_t kMaxConfigKeys = 256;
 StatusOr<Config> Parse(const DeliveredConfig& source, const ConfigChecks& checks);
 
-// The last configuration that was delivered to a running daemon and worked, in `DIRECTORY/config`:
-// it is in force again after a restart. JSON with mode 0600. All of these block on the disk.
+// Stores the last configuration that was delivered to a running daemon and worked, in
+// `DIRECTORY/config`: it is put in force again after a restart. JSON with mode 0600. All of these
+// functions block on the disk.
 Status SaveDeliveredConfig(const std::string& directory, const DeliveredConfig& source);
-// Nothing when there is none. InvalidArgument when the file is none of ours.
+// nullopt if there is none. kInvalidArgument if the file is malformed.
 StatusOr<std::optional<DeliveredConfig>> LoadDeliveredConfig(const std::string& directory);
-// Fine when there is none.
+// OK also if there is none.
 Status ForgetDeliveredConfig(const std::string& directory);
 
 }  // namespace resmgr

@@ -20,14 +20,14 @@
 namespace resmgr {
 namespace {
 
-// What the door itself hears of dockerd by the links of brains.
+// Callbacks for events that brains' links get from dockerd.
 struct Told {
   std::function<void()> connected;
   std::function<void(const ContainerEvent&)> happened;
   UpdateTeller::Told updated;
 };
 
-// The pause container is made by a request as all others are.
+// In Docker a request creates the pause container like any other.
 HookHostingOptions WithPodResources(HookHostingOptions options) {
   options.stage.pods_have_resources = true;
   return options;
@@ -60,10 +60,10 @@ class DockerLink final : public BrainLink {
  private:
   const Told told_;
   docker::EngineRuntime runtime_;
-  UpdateTeller teller_;  // before it
+  UpdateTeller teller_;  // in front of it
 };
 
-// Each client takes two file descriptors; what else the daemon opens has the rest.
+// Clients' limit: each takes two file descriptors, and the rest of the daemon needs some.
 size_t ClientsWith(size_t file_limit) {
   constexpr size_t kOthers = 256;
   constexpr size_t kFewest = 16;
@@ -151,7 +151,7 @@ class DockerDoor final : public FrontDoor {
   }
 
  private:
-  // For one hosting alone, so that none waits for what another one asked.
+  // Access for one hosting alone, so that none waits for another one's calls.
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     return std::make_unique<docker::EngineInspector>(context_.loop, options_.engine_socket,
                                                      options_.others);
@@ -160,7 +160,7 @@ class DockerDoor final : public FrontDoor {
   const DoorContext context_;
   const DockerDoorOptions options_;
   std::optional<ListeningSocket> listener_;  // until the start
-  bool paused_ = false;                      // by Pause, which is over
+  bool paused_ = false;                      // the end of Pause
   docker::DockerFront front_;                // these outlive the proxy
   std::optional<NriHosting> nri_hosting_;
   std::optional<HookHosting> hook_hosting_;

@@ -12,16 +12,16 @@
 namespace resmgr {
 
 struct DockerDoorOptions {
-  std::string socket{};         // where clients of the Docker API connect
+  std::string socket{};         // for clients of the Docker API
   std::string engine_socket{};  // dockerd's
   docker::Others others = docker::Others::kPass;
-  // Hook servers are asked behind the policy, and NRI plugins, if they are hosted, behind these.
+  // Hook servers are asked behind the policy, and hosted NRI plugins behind these.
   HookHostingOptions hooks{};
   std::optional<NriHostingOptions> nri_host{};
 };
 
 // The Docker API (pkg/docker/docker_front.h) as a front door: clients connect to its socket, and
-// each brain has connections to dockerd of its own.
+// each brain has its own connections to dockerd.
 FrontDoorFactory DockerDoorFactory(DockerDoorOptions options);
 
 }  // namespace resmgr

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kAsk = "take-over 1 ";
 constexpr mode_t kTakeOverMode = 0600;
-// After running out of file descriptors, and until a door that cannot serve again tries once more.
+// Pause after running out of file descriptors, and between tries to serve again.
 constexpr std::chrono::milliseconds kTryAgain{1'000};
 
 }  // namespace
@@ -76,7 +76,7 @@ void HandOver::Expect(Step step, std::string_view what) {
 void HandOver::Read() {
   while (other_) {
     const auto message = other_->Next();
-    // Its successor is committed, or nothing is asked of it: only the end of this one counts.
+    // The successor is committed, or none asks any more: only this daemon's end matters.
     if (step_ == Step::kEnding) {
       if (!message.ok()) watch_.reset();
       if (!message.ok() || !message->has_value()) return;
@@ -100,7 +100,7 @@ Status HandOver::OnMessage(std::string_view message) {
     options_.end();
     return OkStatus();
   }
-  return InvalidArgument("it says \"{}\" where that cannot be", Printable(message));
+  return InvalidArgument("it sent \"{}\" out of turn", Printable(message));
 }
 
 Status HandOver::Offer(std::string_view version) {

@@ -22,39 +22,38 @@
 
 namespace resmgr {
 
-// Serves a socket at which a daemon that was started with -take-over asks for the sockets of this
-// one (pkg/sys/hand_over.h): they are copied to it, and when it is ready the front door pauses,
-// clients that come now wait in the sockets' queues, and this daemon ends. Whenever the other one
-// fails before that, this one serves on. One at a time, of our own user. Loop's thread only.
+// Serves a socket at which a daemon started with -take-over asks for this one's sockets
+// (pkg/sys/hand_over.h): they are copied to it, and when it is ready the front door pauses, new
+// clients wait in the sockets' queues, and this daemon ends. If the other daemon fails before that,
+// this one serves on. One at a time, of the same user. Loop's thread only.
 class HandOver {
  public:
-  // How long the other daemon may take: to say what it wants, to prepare, and for its last word.
+  // Time limit for the other daemon's first message, its preparations, and its last message.
   static constexpr std::chrono::seconds kPatience{10};
 
   struct Options {
     EventLoop& loop;
-    FrontDoor& door;  // started
+    FrontDoor& door;  // must be started
     std::string version{};
-    std::string socket{};  // "" serves nothing
-    // Why this daemon is not to be replaced so; "": it may be.
+    std::string socket{};  // "": not served
+    // The reason why this daemon refuses to be replaced; "": it does not.
     std::string refusal{};
-    // The door has paused, and the other daemon waits for the end of this one.
+    // Called when the door has paused, and the other daemon waits for this one's end.
     std::function<void()> end{};
     uid_t user = ::geteuid();
     std::chrono::milliseconds patience = kPatience;
   };
 
   explicit HandOver(Options options);
-  // Only now the other daemon goes on, so nothing may be written after it.
+  // The other daemon goes on only now, so nothing may be written afterwards.
   ~HandOver();
   HandOver(const HandOver&) = delete;
   HandOver& operator=(const HandOver&) = delete;
 
-  // This daemon ends anyway: nothing is asked for any more, and one that waits goes on when this
-  // has ended.
+  // This daemon ends: no other daemon may ask any more, and one that waits goes on after the end.
   void Stop();
 
-  // Where the daemon that serves this socket is asked.
+  // The path of this socket for the daemon with that relay socket.
   static std::string SocketOf(std::string_view relay_socket) {
     return std::string(relay_socket) + ".take-over";
   }
@@ -68,7 +67,7 @@ class HandOver {
   Status OnMessage(std::string_view message);
   Status Offer(std::string_view asked);
   void Pause();
-  // Serves on.
+  // Gives up and serves on.
   void Abandon(const Status& why);
   void Resume();
   void Expect(Step step, std::string_view what);
@@ -76,10 +75,10 @@ class HandOver {
   const Options options_;
   Logger& log_;
   Step step_ = Step::kServing;
-  // Of the daemon that asks, while there is one.
+  // The connection of the daemon that asks, if any.
   std::optional<HandOverChannel> other_;
   pid_t other_process_ = 0;
-  std::vector<OpenSockets::Copy> copies_;  // so that the queues of what the door closes go on
+  std::vector<OpenSockets::Copy> copies_;  // keep the queues of sockets that the door closes
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr deadline_;
   EventLoop::HandlePtr resume_again_;

@@ -25,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A daemon with a door and one socket more; the test says what the other daemon says.
+// A daemon with a door and one further socket; the test plays the other daemon.
 class HandOverTest : public testing::Test {
  protected:
   HandOverTest() {
@@ -42,7 +42,7 @@ class HandOverTest : public testing::Test {
     other_.emplace(*std::move(socket), HandOverChannel::Files::kTake);
   }
   void Say(const std::string& message) { ASSERT_EQ(other_->Send(message), OkStatus()); }
-  // What comes next; "" for the end of the connection.
+  // The next message; "" for the end of the connection.
   std::string Hear() {
     std::string heard;
     const auto poll = loop_.Every(milliseconds(1), [&] {
@@ -57,7 +57,7 @@ class HandOverTest : public testing::Test {
     loop_.Run();
     return heard;
   }
-  // Up to the sockets: two of them, that of the hand-over itself too.
+  // Asks up to the sockets: two of them, including that of the hand-over itself.
   void Ask() {
     Connect();
     Say("take-over 1 9.9");
@@ -120,7 +120,7 @@ TEST_F(HandOverTest, ServesOnWhenTheOtherOneDiesAtAnyStep) {
     if (step >= 2) {
       EXPECT_EQ(door_.history()->back(), "resume");
     }
-    // A late word of the door is not taken for one of the next time.
+    // A late callback of the door does not count for the next time.
     if (step == 3) door_.paused();
   }
   EXPECT_FALSE(ended_);
@@ -173,11 +173,11 @@ TEST_F(HandOverTest, NonsenseIsRefused) {
   for (const char* const word : {"take-over 2 x", "end", "drain"}) {
     Connect();
     Say(word);
-    EXPECT_THAT(Hear(), HasSubstr("where that cannot be"));
+    EXPECT_THAT(Hear(), HasSubstr("out of turn"));
   }
   Ask();
   Say("end");
-  EXPECT_THAT(Hear(), HasSubstr("where that cannot be"));
+  EXPECT_THAT(Hear(), HasSubstr("out of turn"));
   EXPECT_THAT(*door_.history(), IsEmpty());
   EXPECT_FALSE(ended_);
 }

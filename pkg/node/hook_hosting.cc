@@ -68,7 +68,7 @@ void HookHosting::Open() {
   Watch();
 }
 
-// Calls that are under way ask the servers that they have begun with.
+// Calls under way continue with their servers.
 void HookHosting::Close() {
   if (!std::exchange(serving_, false)) return;
   context_.pipeline.Remove(stage_);

@@ -22,18 +22,18 @@
 namespace resmgr {
 
 struct HookHostingOptions {
-  std::string directory{};                   // with a file for each hook server; "": none
-  std::chrono::milliseconds timeout{2'000};  // for one answer, where a server's file has none
+  std::string directory{};                   // directory with a file for each hook server; "": none
+  std::chrono::milliseconds timeout{2'000};  // of one answer, unless a server's file has one
   hooks::HookStageOptions stage{};
 };
 
-// Has hook servers asked about the calls to a CRI runtime: the servers that the directory's files
-// describe, their stage behind the policy, and the connection by which the runtime is asked for
-// what the servers want to know. Where there is no directory the stage is not in the pipeline, and
-// calls cost nothing. Loop's thread only.
+// Hook servers for the calls to a CRI runtime: the servers of the directory's files, their stage
+// behind the policy, and the connection by which the runtime is asked for data that the servers
+// need. Without a directory the stage is not in the pipeline, and calls cost nothing. Loop's thread
+// only.
 class HookHosting {
  public:
-  // A directory that hangs keeps calls waiting no longer at the start.
+  // How long a hanging directory keeps calls waiting at the start.
   static constexpr std::chrono::milliseconds kFirstRead{2'000};
 
   // All of the context outlives it; the calls that its stage looks at end first.
@@ -42,20 +42,20 @@ class HookHosting {
   ~HookHosting();
 
   void Start();
-  // For calls that come from now on. Of another directory the servers count once it was read; until
-  // then those of the one before do.
+  // Applies to later calls. Servers of another directory take effect once it was read; until then
+  // those of the former one do.
   void Configure(const HooksConfig& config);
-  // The runtime is there, maybe after it was away.
+  // Called when the runtime is connected, at first or again.
   void OnRuntimeConnected() {
     if (serving_) stage_.Start();
   }
   void OnContainerEvent(const ContainerEvent& event) { stage_.OnContainerEvent(event); }
-  // The runtime has done what the policy asked for.
+  // Called when the runtime has carried out the policy's update.
   void OnUpdated(const ContainerId& id, const ResourceValues& values) {
     if (serving_) stage_.OnUpdated(id, values);
   }
   std::vector<PluginView> plugins() const;
-  // What servers can be told of.
+  // The containers that servers can be asked about.
   std::vector<SeenContainer> seen() const;
 
  private:
@@ -75,7 +75,7 @@ class HookHosting {
   hooks::HookServers servers_;
   hooks::HookStage stage_;
   EventLoop::HandlePtr first_read_;
-  std::optional<hooks::HookDirectoryWatch> watch_;  // while it serves; gone first
+  std::optional<hooks::HookDirectoryWatch> watch_;  // set while it serves; destroyed first
 };
 
 }  // namespace resmgr

@@ -7,13 +7,13 @@
 
 namespace resmgr {
 
-// Configuration that a running daemon takes from its own disk, which is read off the loop.
+// Configurations that a running daemon reads from its own disk, off the loop.
 
-// Puts the configuration that was delivered to an earlier run in force when its disk answers,
-// unless a newer one was delivered until then. `off_loop` ends before the configurator does.
+// Puts the configuration of an earlier run in force when its disk answers, unless a newer one was
+// delivered before. `off_loop` ends before the configurator does.
 void RestoreLater(const NodeOptions& options, OffLoop& off_loop, Configurator& configurator);
 
-// Reads the configuration file again, as SIGHUP asks, unless another configuration is in force.
+// Reads the configuration file again, for SIGHUP, unless another configuration is in force.
 void Reload(const NodeOptions& options, Configurator& configurator);
 
 }  // namespace resmgr

@@ -10,7 +10,7 @@
 namespace resmgr {
 namespace {
 
-// It becomes an annotation of the node and a line of the log.
+// Limit of named containers: the text becomes an annotation of the node and a log line.
 constexpr size_t kNamed = 5;
 constexpr size_t kLongestPlace = 128;
 

@@ -8,12 +8,12 @@
 
 namespace resmgr {
 
-// The containers that a change leaves with fewer exclusive CPUs than they have, for people:
-// "default/dsp/main (CPU 1, exclusive -> CPUs 0-1, shared)". Of many, the first ones are named and
-// the others counted. Empty when no container loses any.
+// Describes the containers that a change leaves with fewer exclusive CPUs than they have:
+// "default/dsp/main (CPU 1, exclusive -> CPUs 0-1, shared)". If there are many, the first ones are
+// named and the others counted. Empty if no container loses any.
 std::string DescribeLosses(const std::vector<ResourceManager::Move>& moves);
 
-// Those moves alone.
+// The moves by which containers lose exclusive CPUs.
 std::vector<ResourceManager::Move> LossesAmong(const std::vector<ResourceManager::Move>& moves);
 
 }  // namespace resmgr

@@ -8,8 +8,8 @@
 
 namespace resmgr {
 
-// The policy, with what its decisions take told to the metrics, which must outlive it. nullptr for
-// nullptr.
+// Wraps the policy so that the metrics, which must outlive it, get the time of its decisions.
+// nullptr for nullptr.
 std::unique_ptr<Policy> Measured(std::unique_ptr<Policy> policy, NodeMetrics& metrics);
 
 }  // namespace resmgr

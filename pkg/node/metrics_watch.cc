@@ -104,7 +104,7 @@ void MetricsWatch::ShowHeld(const ResourceManager& manager, NodeMetrics::Node& n
   CpuSet shared;
   std::vector<NodeMetrics::Pool> pools;
   for (const Zone& zone : manager.policy().Zones(snapshot)) {
-    // All policies call it so.
+    // All policies name their reserved pool so.
     CpuSet& cpus = zone.name == "reserved" ? reserved : shared;
     cpus = cpus | zone.shared;
     pools.push_back({.name = zone.name,

@@ -18,8 +18,8 @@
 
 namespace resmgr {
 
-// Feeds NodeMetrics: counts what the resource manager does, and looks once a second how late the
-// loop is and, where anything happened, what the brain holds. Loop's thread only.
+// Feeds NodeMetrics: counts the resource manager's acts, and checks once a second how late the loop
+// is and, after any act, the brain's state. Loop's thread only.
 class MetricsWatch final : public Observer {
  public:
   MetricsWatch(EventLoop& loop, const Machine& machine, NodeMetrics& metrics, Health& health)
@@ -29,20 +29,19 @@ class MetricsWatch final : public Observer {
     PolicyHost& host;
     std::function<bool()> state_saved;
     std::function<StateStore::Written()> state_written;
-    std::function<std::string()> policy;  // the configuration's
-    // Files that tell containers their CPUs, and those of them that are behind. May be empty.
+    std::function<std::string()> policy;  // from the configuration
+    // Number of CPU files of containers, and of those that are out of date. May be empty.
     std::function<std::pair<size_t, size_t>()> cpu_files{};
   };
-  // The daemon is at work, and is looked at for as long as the handle exists. The sources must live
-  // as long.
+  // Observes the daemon as long as the handle exists. The sources must live as long.
   EventLoop::HandlePtr Follow(Sources sources,
                               std::chrono::milliseconds period = std::chrono::seconds(1));
-  // Another configuration is in force.
+  // Called when another configuration is in force.
   void NoteConfiguration() {
     ++configurations_;
     metrics_.Configured(true);
   }
-  // One was refused.
+  // Called when a configuration was refused.
   void NoteRefusedConfiguration() { metrics_.Configured(false); }
 
   void OnPlaced(const Act& act) override { NoteMoves(act); }
@@ -61,7 +60,7 @@ class MetricsWatch final : public Observer {
  private:
   void NoteMoves(const Act& act);
   void Show(const Sources& sources);
-  // What the brain holds, the containers' CPUs by class and the pools.
+  // Shows the brain's containers, their CPUs by class and the pools.
   void ShowHeld(const ResourceManager& manager, NodeMetrics::Node& node);
 
   EventLoop& loop_;
@@ -70,9 +69,9 @@ class MetricsWatch final : public Observer {
   Health& health_;
   uint64_t configurations_ = 0;
   bool changed_ = true;
-  const ResourceManager* shown_ = nullptr;  // whose pools are shown, for comparison alone
+  const ResourceManager* shown_ = nullptr;  // whose pools are shown; only compared
   NodeMetrics::Node node_;
-  std::set<ContainerKey> failed_;  // whose last update failed
+  std::set<ContainerKey> failed_;  // containers whose last update failed
 };
 
 }  // namespace resmgr

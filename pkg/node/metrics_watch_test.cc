@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 using testing::Not;
 
-// With two pools: the reserved CPU, and the others.
+// A policy with two pools: the reserved CPU, and the others.
 class TwoPools final : public test::FirstFitPolicy {
  public:
   using FirstFitPolicy::FirstFitPolicy;
@@ -61,7 +61,7 @@ class MetricsWatchTest : public testing::Test {
             .state_written = [] { return StateStore::Written{.writes = 3, .bytes = 700}; },
             .policy = [&host] { return host.manager() == nullptr ? "null" : "first-fit"; }};
   }
-  // Acts of a container for which the observer is called as the manager would.
+  // An act of a container, for calls of the observer as by the manager.
   Observer::Act ActOf(const Policy& policy, const Snapshot& snapshot,
                       std::span<const Shift> others = {}) {
     return {.policy = policy,
@@ -169,7 +169,7 @@ TEST_F(MetricsWatchTest, CountsRefusalsMovesAndRetries) {
   EXPECT_THAT(Text(), HasSubstr("policy_refusals_total{reason=\"RESOURCE_EXHAUSTED\"} 1"));
   EXPECT_THAT(Text(), HasSubstr("policy_refusals_total{reason=\"INVALID_ARGUMENT\"} 1"));
 
-  // The first try is none again; two more follow.
+  // The first try does not count as a retry; two more follow.
   watch_.OnFailed(ActOf(policy, snapshot), Unavailable("away"));
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_container_update_retries_total 0"));
   watch_.OnFailed(ActOf(policy, snapshot), Unavailable("away"));

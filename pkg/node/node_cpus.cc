@@ -14,7 +14,7 @@ std::vector<NumaCpus> CpusByNumaNode(const Machine& machine, const Policy& polic
   CpuSet allocatable;
   CpuSet reserved;
   for (const Zone& zone : policy.Zones(snapshot)) {
-    // All policies call it so.
+    // All policies name their reserved pool so.
     CpuSet& cpus = zone.name == "reserved" ? reserved : allocatable;
     cpus |= zone.cpus;
   }

@@ -10,23 +10,23 @@
 
 namespace resmgr {
 
-// How many CPUs of one NUMA node are allocated.
+// The numbers of CPUs of one NUMA node, by use.
 struct NumaCpus {
   int node = 0;  // operating-system number
-  // That containers may have for themselves: those of the policy without the reserved ones.
+  // CPUs that may be exclusive: the policy's without the reserved ones.
   int allocatable = 0;
-  int exclusive = 0;  // that single containers have for themselves
-  int free = 0;       // allocatable ones that no container has for itself
+  int exclusive = 0;  // exclusive CPUs of containers
+  int free = 0;       // allocatable ones that are not exclusive
 
   friend bool operator==(const NumaCpus&, const NumaCpus&) = default;
 };
 
-// Of each NUMA node with CPUs, in the order of their number. Containers that have exited have none.
+// The CPUs of each NUMA node that has some, by number. Exited containers have none.
 std::vector<NumaCpus> CpusByNumaNode(const Machine& machine, const Policy& policy,
                                      const Snapshot& snapshot);
 
-// As an annotation of the node, described in docs/annotations.md:
-//   {"version":1,"numa":[{"id":0,"allocatable":15,"exclusive":4,"free":11}]}
+// The value of an annotation of the node, described in docs/annotations.md:
+// {"version":1,"numa":[{"id":0,"allocatable":15,"exclusive":4,"free":11}]}
 std::string ToJson(const std::vector<NumaCpus>& cpus);
 
 }  // namespace resmgr

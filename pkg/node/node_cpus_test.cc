@@ -46,7 +46,7 @@ TEST_F(NodeCpusTest, CountsByNumaNode) {
                           NumaCpus{.node = 1, .allocatable = 3, .exclusive = 2, .free = 1}));
 }
 
-// A container that an earlier policy placed may have CPUs that this one has reserved.
+// A container that a former policy placed may have CPUs that this one has reserved.
 TEST_F(NodeCpusTest, ExclusiveCpusThatAreReservedAreNoFreeOnes) {
   Add(CpuSet{0, 1});
   EXPECT_THAT(CpusByNumaNode(machine_, policy_, snapshot_),

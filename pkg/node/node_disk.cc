@@ -14,9 +14,9 @@
 namespace resmgr {
 namespace {
 
-// Of the state. Never destroyed: a thread that hangs on its disk may use them until the process
-// ends, and until then no other daemon may change them. The node goes on without: what runs is
-// adopted from the runtime alone.
+// The files of the state. Never destroyed: a thread that hangs on their disk may use them until the
+// process ends, and no other daemon may change them before. Without them the node works from the
+// runtime's containers alone.
 FileSystem& StateFiles(const NodeOptions& options) {
   const auto on_refusal = [](const Status& status) {
     const bool other = status.code() == StatusCode::kAlreadyExists;
@@ -30,7 +30,7 @@ FileSystem& StateFiles(const NodeOptions& options) {
 }  // namespace
 
 StateStore OpenState(const NodeOptions& options, const Setup& setup) {
-  // A disk that does not answer is not waited for twice.
+  // Only the first wait for a disk that does not answer is granted.
   return {StateFiles(options),
           options.StateDirectory(),
           setup.machine->Fingerprint(),

@@ -10,21 +10,20 @@
 #include "pkg/node/startup.h"
 #include "pkg/state/state_store.h"
 
-// What a node's daemon has on its disk: the state and the dump.
+// The daemon's data on disk: the state and the dump.
 namespace resmgr {
 
-// The store of the daemon's state, in the directory that the options name. Where another daemon
-// holds that, or the disk does not answer, the store works without one: nothing is kept over
-// restarts, which it logs.
+// Opens the store of the daemon's state, in the directory of the options. If another daemon holds
+// that, or the disk does not answer, the store works without a directory: nothing is kept for
+// restarts, and a warning is logged.
 StateStore OpenState(const NodeOptions& options, const Setup& setup);
 
-// Whether MakeDumper will take the configuration: asked before anything is taken over, since it
-// fails for nothing else. kInvalidArgument for rules or files that cannot be.
+// Whether MakeDumper will accept the configuration, its only possible failure: asked before
+// anything is taken over. kInvalidArgument for malformed rules or impossible files.
 Status CheckDump(const NodeOptions& node, const Setup& setup);
 
-// The dump of the configuration. A file that a delivered configuration may not name is left out,
-// with a warning, and the rest holds. `metrics`, which counts what is lost, may be nullptr and must
-// outlive it otherwise.
+// Creates the configured dump. A file that a delivered configuration may not name is left out, with
+// a warning. `metrics`, which counts losses, may be nullptr and must otherwise outlive the dumper.
 StatusOr<std::unique_ptr<dump::Dumper>> MakeDumper(const NodeOptions& node, const Setup& setup,
                                                    Metrics* metrics);
 

@@ -17,44 +17,43 @@
 
 namespace resmgr {
 
-// What a daemon is told at its start, checked already. A value; where a text says where something
-// is, "" means that there is none.
+// The checked options of a daemon's start. A value; an empty path or address means none.
 struct NodeOptions {
   std::string version{};
   PolicyRegistry policies;
-  std::string topology = "live";  // as LoadMachine reads it
+  std::string topology = "live";  // see LoadMachine
   CgroupPlaces cgroups{};
   FrontDoorFactory door{};
-  std::vector<NodeService> services{};  // on sockets beside the front door
+  std::vector<NodeService> services{};  // on sockets besides the front door
 
-  // Paths.
-  std::string relay_socket{};    // where the front door serves
+  // The paths of the node's sockets and files.
+  std::string relay_socket{};    // served by the front door
   std::string runtime_socket{};  // of the runtime behind it
-  std::string directory{};       // what is kept over restarts: -relay-dir
+  std::string directory{};       // -relay-dir: data kept for restarts
   std::string agent_socket{};
   std::string metrics_address{};     // HOST:PORT
-  std::shared_ptr<NodePage> page{};  // on that address; nullptr: there is none
-  std::string dump_directory{};      // where a delivered configuration may have files written
+  std::shared_ptr<NodePage> page{};  // page on that address; nullptr: none
+  std::string dump_directory{};      // for files of a delivered configuration
   bool dump_secrets = false;
-  std::string cpu_file_directory{};  // the host's side of the files that tell containers their CPUs
-  // From the daemon that serves the same sockets, if one does.
+  std::string cpu_file_directory{};  // host directory of the files with containers' CPUs
+  // Whether to take over from the daemon that serves the same sockets, if any.
   bool take_over = false;
 
-  // In force at the start, where no other one was delivered to an earlier run: defaults, file and
-  // command line.
+  // The configuration at the start, unless another one was delivered to an earlier run: defaults,
+  // file and command line.
   Config config{};
-  ConfigOptions overrides{};  // of the command line: they win over what is delivered
-  bool forced = false;        // what is delivered is refused
+  ConfigOptions overrides{};  // of the command line: they override delivered ones
+  bool forced = false;        // delivered configurations are refused
   std::string config_file{};
-  // The configuration as the file says now, for SIGHUP. Called on another thread, at any time until
-  // the process ends: owns what it uses.
+  // Reads the configuration's file again, for SIGHUP. Called on another thread, at any time until
+  // the process ends: owns all that it uses.
   std::function<StatusOr<Config>()> read_again{};
 
-  // What was placed, below `directory`.
+  // Directory of the saved placements, below `directory`.
   std::string StateDirectory() const { return directory + "/state"; }
-  // Notes of calls under way: beside the socket, in memory, and there as long as calls can be.
+  // Notes of calls under way: in memory beside the socket, and as long-lived as calls.
   std::string CallsFile() const { return relay_socket + ".calls"; }
-  // Where `config` comes from, for messages.
+  // The origin of `config`, for messages.
   std::string ConfigName() const { return config_file.empty() ? "the command line" : config_file; }
 };
 

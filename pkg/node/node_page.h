@@ -6,13 +6,13 @@
 
 namespace resmgr {
 
-// The page about the node that the HTTP server of the metrics shows to browsers.
+// The page about the node that the metrics' HTTP server shows to browsers.
 class NodePage : public HttpHandler {
  public:
-  // From now on there is something to show. Loop's thread only, as Close.
+  // From now on there is data to show. Called on the loop's thread, like Close.
   virtual void Open(const NodeView& view) = 0;
-  // When this returns nothing that the view refers to is used any more, the loop included. Threads
-  // of the server may call Answer for longer.
+  // After this returns, objects that the view refers to are not used any more, also not on the
+  // loop. Threads of the server may still call Answer.
   virtual void Close() = 0;
 };
 

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kAnnotations = "/metadata/annotations";
 
-// As a part of a JSON pointer.
+// Escaped for a JSON pointer.
 std::string Escape(std::string_view key) {
   std::string escaped;
   for (const char c : key) {
@@ -36,7 +36,7 @@ Json AnnotationsOf(const NodeReport& report) {
   Json annotations;
   annotations[std::string(kPolicyAnnotation)] = report.policy;
   annotations[std::string(kSourceAnnotation)] = Printable(report.source);
-  // Empty too: what a former change cost is not true any more.
+  // Also if empty, which removes the losses of a former change.
   annotations[std::string(kLossesAnnotation)] = report.losses;
   return annotations;
 }
@@ -48,7 +48,7 @@ void Add(v1::PatchNodeRequest& request, std::string path, const Json& value) {
   patch.set_value(JsonText(value));
 }
 
-// The agent does not want this, however often it is asked.
+// Whether the agent will refuse this at every try.
 bool IsRefusal(const Status& status) {
   return status.code() == StatusCode::kPermissionDenied ||
          status.code() == StatusCode::kInvalidArgument ||
@@ -111,12 +111,12 @@ void NodePublisher::Patch(Way way) {
 }
 
 void NodePublisher::OnPatched(const NodeReport& report, Way way, const Status& status) {
-  // A key cannot be added where a node has no annotations yet.
+  // A key cannot be added if the node has no annotations yet.
   if (status.code() == StatusCode::kInvalidArgument && way == Way::kEachKey) {
     Patch(Way::kAllAtOnce);
     return;
   }
-  // All at once would remove what the node got meanwhile, which the agent does not allow.
+  // Writing all annotations would remove newer ones of the node, which the agent does not allow.
   const bool overtaken = status.code() == StatusCode::kPermissionDenied && way == Way::kAllAtOnce;
   if (overtaken || (!status.ok() && !IsRefusal(status))) {
     calls_.Failed(status);

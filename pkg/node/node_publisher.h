@@ -16,19 +16,20 @@
 
 namespace resmgr {
 
-// What is shown of this node on its object in the API server.
+// The report about this node on its object in the API server.
 struct NodeReport {
-  std::string policy{};  // the active one
-  std::string source{};  // where the configuration in force comes from: "agent", a file's path, ...
+  std::string policy{};  // the active policy
+  std::string source{};  // origin of the configuration: "agent", a file's path, ...
 
-  // Which containers lost exclusive CPUs when it was put in force; mostly empty.
+  // The containers that lost exclusive CPUs when it was put in force; usually empty.
   std::string losses{};
 
   friend bool operator==(const NodeReport&, const NodeReport&) = default;
 };
 
-// The annotations of the node that tell it. What the agent says of a ConfigMap (agent/README.md) is
-// not enough: cri-resmgr-ctl, SIGHUP and a restart change what is in force without one.
+// The annotations of the node for the report. The agent's annotations about a ConfigMap
+// (agent/README.md) are not enough: cri-resmgr-ctl, SIGHUP and a restart change the configuration
+// without one.
 inline constexpr std::string_view kPolicyAnnotation = "cri-resource-manager.intel.com/policy";
 inline constexpr std::string_view kSourceAnnotation =
     "cri-resource-manager.intel.com/policy-source";
@@ -44,7 +45,7 @@ class NodePublisher {
   NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
                 const AgentCalls::Times& times = {.timeout = std::chrono::seconds(30)});
 
-  // From now on this is to be shown.
+  // Sets the report to show from now on.
   void Show(NodeReport report);
 
  private:

@@ -37,7 +37,7 @@ Annotations ShownFor(const NodeReport& report) {
 
 class NodePublisherTest : public testing::Test {
  protected:
-  // What an agent was asked to patch: the values by path.
+  // The values of a patch sent to the agent, by path.
   static Annotations Read(const std::string& message) {
     v1::PatchNodeRequest request;
     EXPECT_TRUE(request.ParseFromString(message));
@@ -50,7 +50,7 @@ class NodePublisherTest : public testing::Test {
     return patches;
   }
 
-  // An agent whose answers are `health_` and, in turn, `answers_`; OK when there are no more.
+  // An agent with the answers of `health_` and, in turn, of `answers_`, then OK.
   void StartAgent() {
     auto server = UnaryServer::Create(
         loop_, flushes_, Socket(),
@@ -117,7 +117,7 @@ TEST_F(NodePublisherTest, TellsTheAgentWhatIsInForce) {
 
 TEST_F(NodePublisherTest, WaitsForAnAgent) {
   publisher_.Show(kStatic);
-  // Later than several tries.
+  // Starts after several tries.
   const auto start = loop_.After(milliseconds(20), [this] { StartAgent(); });
   ASSERT_TRUE(Patched(1));
   EXPECT_THAT(patches_, ElementsAre(ShownFor(kStatic)));
@@ -170,7 +170,7 @@ TEST_F(NodePublisherTest, TakesARefusalForAnAnswer) {
   StartAgent();
   answers_ = {MakeStatus(StatusCode::kPermissionDenied, "outside the allowed domains")};
   publisher_.Show(kStatic);
-  // It would come again after 1 ms.
+  // Another try would come after 1 ms.
   ASSERT_TRUE(
       RunUntil(loop_, [this, turns = 0]() mutable { return !patches_.empty() && ++turns > 20; }));
   publisher_.Show(kStatic);
@@ -179,7 +179,7 @@ TEST_F(NodePublisherTest, TakesARefusalForAnAnswer) {
   EXPECT_THAT(patches_, ElementsAre(ShownFor(kStatic), ShownFor(kOther)));
 }
 
-// The agent wrote the node's first annotation itself in between, and that must not be removed.
+// The agent itself wrote the node's first annotation in between, which must not be removed.
 TEST_F(NodePublisherTest, AsksAgainWhereAnnotationsHaveComeMeanwhile) {
   StartAgent();
   answers_ = {InvalidArgument("the patch does not fit the node"),
@@ -203,7 +203,7 @@ TEST_F(NodePublisherTest, LeavesAnAgentThatHangs) {
   StartAgent();
   hangs_ = true;
   publisher_.Show(kStatic);
-  // The loop goes on meanwhile.
+  // The loop runs on meanwhile.
   int turns = 0;
   const auto count = loop_.Every(milliseconds(1), [&turns] { ++turns; });
   ASSERT_TRUE(RunUntil(loop_, [this] { return asked_ >= 2; }));

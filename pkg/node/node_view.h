@@ -22,7 +22,7 @@
 
 namespace resmgr {
 
-// What services see of the node that they serve; all outlives them. Loop's thread only.
+// The part of the node that its services see; all members outlive them. Loop's thread only.
 struct NodeView {
   EventLoop& loop;
   std::string version{};
@@ -32,39 +32,39 @@ struct NodeView {
   Configurator& configurator;
   const Pipeline& pipeline;
   Auditor& auditor;
-  std::string relay_socket{};  // "": the front door serves none
+  std::string relay_socket{};  // "": the front door has none
   std::string runtime_socket{};
-  // "connected" or what is wrong.
+  // "connected", or the problem.
   std::function<std::string()> runtime_state{};
-  // Whether what is to be remembered over a restart is on the disk; true where nothing is.
+  // Whether all data for a restart is on the disk; true if there is none.
   std::function<bool()> state_saved = [] { return true; };
-  // Of the front door.
+  // The front door's plugins.
   std::function<std::vector<PluginView>()> plugins = [] { return std::vector<PluginView>(); };
-  // Of the front door (FrontDoor::DescribeRuntimes).
+  // The front door's runtimes (FrontDoor::DescribeRuntimes).
   std::function<void(std::function<void(std::vector<RuntimeView>)> done)> describe_runtimes =
       [](const std::function<void(std::vector<RuntimeView>)>& done) { done({}); };
-  // Of the front door.
+  // The front door's other socket.
   std::function<std::optional<FrontDoor::OtherSocket>()> other_socket = [] {
     return std::optional<FrontDoor::OtherSocket>();
   };
-  // The containers that the front door knows without a brain; empty where it knows none.
+  // The containers that the front door knows without a brain; empty without any.
   std::function<std::vector<SeenContainer>()> seen = [] { return std::vector<SeenContainer>(); };
-  // Why this container has no file with its CPUs although it was to have one; empty: no reason.
+  // The reason why this container lacks the CPU file that it should have; empty: none.
   std::function<std::string(const ContainerId& id)> why_no_cpu_file = [](const ContainerId&) {
     return std::string();
   };
-  // How many calls the dump lacks.
+  // The number of calls that the dump lacks.
   std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
-  // Problems of the machine that an operator should look after; each is a sentence.
+  // Problems of the machine for an operator; each is a sentence.
   std::function<std::vector<std::string>()> machine_problems = [] {
     return std::vector<std::string>();
   };
 };
 
-// Methods on a socket of the node's own, as cri-resmgr-ctl and the agent call them.
+// Methods on a socket of the node, called by cri-resmgr-ctl and the agent.
 struct NodeService {
-  std::string socket{};  // its path; "": it is not served
-  // The methods own what they use beside the view.
+  std::string socket{};  // its path; "": not served
+  // The methods own all that they use besides the view.
   std::function<UnaryServer::Methods(const NodeView& view)> methods{};
 };
 

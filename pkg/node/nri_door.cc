@@ -20,7 +20,7 @@ namespace {
 
 class NriDoor;
 
-// What is asked for one brain is answered no more once that is gone.
+// Calls of a brain are not answered any more after its end.
 class NriLink final : public BrainLink, private RuntimeClient {
  public:
   explicit NriLink(NriDoor& door) : door_(door) {}
@@ -52,7 +52,7 @@ class NriLink final : public BrainLink, private RuntimeClient {
 
 class NriDoor final : public FrontDoor {
  public:
-  // `claim` keeps other daemons from the runtime for the life of the door.
+  // `claim` keeps other daemons from the runtime while the door exists.
   NriDoor(const DoorContext& context, nri::PluginFront::Options options,
           const std::string& runtime_socket, UniqueFd claim)
       : context_(context),
@@ -84,10 +84,10 @@ class NriDoor final : public FrontDoor {
   }
   std::unique_ptr<BrainLink> MakeLink() override { return std::make_unique<NriLink>(*this); }
   void SetActive(BrainLink*) override {}
-  // Answers are a matter of microseconds, and the runtime asks nothing of a plugin that is gone.
+  // Answers take microseconds, and the runtime sends nothing to a plugin that is gone.
   void Drain(std::function<void()> done) override { context_.loop.Post(std::move(done)); }
   void Stop() override { front_.reset(); }
-  // A connection that is closed at once: the CRI's own one is made when it is needed.
+  // Tries a connection and closes it: the real one to the CRI is made when it is needed.
   std::optional<OtherSocket> other_socket() const override {
     return OtherSocket{.path = cri_socket_,
                        .used = front_ && front_->asks_cri(),
@@ -103,7 +103,7 @@ class NriDoor final : public FrontDoor {
  private:
   template <typename Event>
   void Tell(const Event& event) {
-    // What a link does then may make or end another one.
+    // A copy, since a callback may create or end a link.
     const std::set<NriLink*> links = connected_;
     for (NriLink* const link : links)
       if (connected_.contains(link)) event(link->events());
@@ -114,7 +114,7 @@ class NriDoor final : public FrontDoor {
   const UniqueFd claim_;
   const std::string cri_socket_;
   RuntimeInspector cri_;
-  std::set<NriLink*> connected_;  // those that are told of the runtime
+  std::set<NriLink*> connected_;  // links that get the runtime's events
   std::optional<nri::PluginFront> front_;
 };
 
@@ -152,10 +152,11 @@ void NriLink::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>
   door_.front()->ListAll(std::move(known), WhileHere(std::move(done)));
 }
 
-// Two daemons would place the same containers by turns. The runtime's folder is the one place that
-// all of them know, whatever their flags are; one that may not write there goes on without.
+// Two daemons would place the same containers in turn. The runtime's directory is the one place
+// that all of them know, whatever their flags are; a daemon without write access there goes on
+// without a claim.
 StatusOr<UniqueFd> ClaimRuntime(const std::string& socket) {
-  constexpr mode_t kMode = 0700;  // that of a runtime which makes it
+  constexpr mode_t kMode = 0700;  // the mode that a runtime uses for it
   if (const std::string parent = std::filesystem::path(socket).parent_path(); !parent.empty())
     ::mkdir(parent.c_str(), kMode);
   StatusOr<UniqueFd> claim = ClaimPath(socket + ".plugin");

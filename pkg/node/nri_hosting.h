@@ -22,29 +22,30 @@ namespace resmgr {
 struct NriHostingOptions {
   nri::HostOptions host{};
   nri::NriStageOptions stage{};
-  bool cgroup_v2 = true;  // of the node
+  bool cgroup_v2 = true;  // the node's version of cgroups
 };
 
-// Hosts NRI plugins before a CRI runtime that does not host any itself: their stage behind the
+// Hosts NRI plugins in front of a CRI runtime that does not host any itself: their stage behind the
 // policy, the socket that they connect to, and the connection by which the runtime is asked for
-// what they want to know. The socket is served once the runtime has told what it has: a plugin is
-// never shown less. Where it cannot be served that is logged, and tried again. Loop's thread only.
+// data that they need. The socket is served once the runtime's objects are known, so that plugins
+// never see a part of them only. If it cannot be served, that is logged and tried again. Loop's
+// thread only.
 class NriHosting {
  public:
-  // Its stage is in the context's pipeline as long as it lives. All of the context outlives it; the
-  // calls that the stage looks at end first.
+  // The stage is in the context's pipeline as long as this object lives. All of the context
+  // outlives it; the stage's calls end first.
   NriHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
              NriHostingOptions options);
   ~NriHosting();
 
   void Start();
-  // How plugins are served from now on. Its socket and whether plugins may connect there stay.
+  // Changes how plugins are served. The socket, and whether plugins may connect there, stay.
   void Configure(const NriHostConfig& config);
   void OnContainerEvent(const ContainerEvent& event) { stage_.OnContainerEvent(event); }
-  // Tells the plugins that the host ends; `done` runs once, half a second later at the latest.
+  // Tells the plugins that the host ends; `done` runs once, after at most half a second.
   void Stop(std::function<void()> done) { host_.Stop(std::move(done)); }
   std::vector<PluginView> plugins() const;
-  // The containers that plugins are told of.
+  // The containers that plugins are shown.
   std::vector<SeenContainer> seen() const;
 
  private:
@@ -58,7 +59,7 @@ class NriHosting {
   const std::unique_ptr<RuntimeAccess> runtime_;
   nri::NriStage stage_;
   nri::PluginHost host_;
-  bool told_ = false;  // of what keeps the socket from being served
+  bool told_ = false;  // a failure to serve the socket was logged
   EventLoop::HandlePtr retry_;
 };
 

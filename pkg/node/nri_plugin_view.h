@@ -8,7 +8,7 @@
 
 namespace resmgr {
 
-// NRI plugins among those of a front door.
+// The NRI plugins in the form of a front door's plugins.
 std::vector<PluginView> ViewsOf(const std::vector<nri::PluginStatus>& plugins);
 
 }  // namespace resmgr

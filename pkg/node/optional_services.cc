@@ -37,7 +37,7 @@ void OptionalListener::Take(Listener listener) {
 
 void OptionalListener::TryAgain() {
   const Status begun = off_loop_.Run([this, make = make_, path = path_]() -> EventLoop::Task {
-    // A task can be copied, a socket cannot.
+    // Shared, since a task must be copyable and a socket is not.
     auto listener = std::make_shared<Listener>(make(path));
     return [this, listener] { Take(std::move(*listener)); };
   });
@@ -75,7 +75,7 @@ void OptionalMetrics::Take(Server server) {
 void OptionalMetrics::TryAgain() {
   const Status begun =
       off_loop_.Run([this, address = address_, served = served_]() -> EventLoop::Task {
-        // A task can be copied, a server cannot.
+        // Shared, since a task must be copyable and a server is not.
         auto server = std::make_shared<Server>(MetricsServer::Create(address, served));
         return [this, server] { Take(std::move(*server)); };
       });

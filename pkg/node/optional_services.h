@@ -17,24 +17,24 @@
 
 namespace resmgr {
 
-// What the node can do without. Where it cannot be served (another instance has not ended yet, a
-// port is in use), that is a warning, and it is tried again, after 100 ms first and every ten
-// seconds at last. Loop's thread only.
+// Services without which the node still works. If one cannot be served (another instance has not
+// ended yet, a port is in use), that is a warning, and it is tried again, after 100 ms first and
+// finally every ten seconds. Loop's thread only.
 
 inline constexpr std::chrono::milliseconds kFirstTryPause{100};
 inline constexpr std::chrono::milliseconds kLastTryPause{10'000};
 
-// A socket of the node's own, beside the front door. Where it is has a file system that may hang,
-// so all tries but the first, before the loop runs, are made off the loop.
+// A socket of the node, besides the front door. Its file system may hang, so all tries but the
+// first, before the loop runs, are made off the loop.
 class OptionalListener {
  public:
   using Listener = StatusOr<ListeningSocket>;
-  // How the socket at a path is made; on any thread, until the process ends.
+  // Creates the socket at a path; called on any thread, until the process ends.
   using Make = std::function<Listener(const std::string& path)>;
   using Serve = std::function<void(ListeningSocket listener)>;
 
-  // Tries at once, and calls `serve`, once, when there is a socket. An empty path serves nothing.
-  // What is referred to must outlive this.
+  // Tries at once, and calls `serve`, once, when the socket exists. An empty path serves nothing.
+  // Objects passed by reference must outlive this one.
   OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make);
 
  private:
@@ -51,7 +51,7 @@ class OptionalListener {
   OffLoop off_loop_;
 };
 
-// One that serves gRPC methods.
+// A socket that serves gRPC methods.
 class OptionalSocket {
  public:
   OptionalSocket(
@@ -62,14 +62,14 @@ class OptionalSocket {
 
  private:
   std::unique_ptr<UnaryServer> server_;
-  OptionalListener listener_;  // last, since it makes the server
+  OptionalListener listener_;  // last, since it creates the server
 };
 
-// The HTTP server of the metrics. Names of hosts may have to be looked up, so all tries but the
-// first are made off the loop.
+// The HTTP server of the metrics. Host names may need a look-up, so all tries but the first are
+// made off the loop.
 class OptionalMetrics {
  public:
-  // Tries at once. An empty address serves nothing; `served` is not used then.
+  // Tries at once. An empty address serves nothing; `served` is unused then.
   OptionalMetrics(EventLoop& loop, std::string address, ServedMetrics served);
 
  private:

@@ -54,7 +54,7 @@ TEST_F(OptionalSocketTest, IsServedOnceAnotherInstanceHasEnded) {
   EXPECT_TRUE(RunUntil(loop_, [&] { return tried_again && Serves(); }));
 }
 
-// Where the socket is has a file system, which may hang.
+// The socket's file system may hang.
 TEST_F(OptionalSocketTest, IsTriedAgainOnAnotherThread) {
   std::mutex mutex;
   std::vector<std::thread::id> threads;

@@ -8,22 +8,22 @@
 
 namespace resmgr {
 
-// A plugin of a front door, as people see it: one of NRI, or a hook server. A value.
+// A plugin of a front door for display: an NRI plugin, or a hook server. A value.
 struct PluginView {
   enum class State { kReady, kDisconnected, kFailed };
 
   std::string kind{};   // "nri" or "hook"
   std::string name{};   // "logger"
-  std::string index{};  // "10"; "" where plugins have none
+  std::string index{};  // "10"; "" for plugins without
   State state = State::kDisconnected;
-  std::vector<std::string> events{};  // that it has subscribed to
+  std::vector<std::string> events{};  // subscribed ones
   uint64_t calls = 0;
-  uint64_t failures = 0;  // of these: refused, late, or lost
+  uint64_t failures = 0;  // refused, late, or lost calls
   std::string last_error{};
-  uint64_t p50_micros = 0;  // of its last answers; 0: there are none
+  uint64_t p50_micros = 0;  // median of the last answers; 0: none
 };
 
-// "ready", "disconnected", "failed".
+// The state for display.
 constexpr std::string_view ToString(PluginView::State state) {
   switch (state) {
     case PluginView::State::kReady:

@@ -7,16 +7,16 @@
 
 namespace resmgr {
 
-// What Kubernetes is to show as an Event of a pod. A value; texts are fit for a terminal.
+// The contents of a Kubernetes Event of a pod. A value; texts are printable.
 struct PodEvent {
   std::string pod_namespace{};
-  std::string pod{};  // its name
+  std::string pod{};  // pod's name
   std::string uid{};
   bool warning = false;
   std::string reason{};   // CPURefused, ...
-  std::string message{};  // 1024 bytes at most
+  std::string message{};  // at most 1024 bytes
   int64_t count = 1;
-  std::chrono::system_clock::time_point last{};  // when it happened last
+  std::chrono::system_clock::time_point last{};  // time of the last occurrence
 
   bool IsSame(const PodEvent& other) const {
     return uid == other.uid && pod == other.pod && pod_namespace == other.pod_namespace &&

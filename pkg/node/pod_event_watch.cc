@@ -10,9 +10,9 @@
 namespace resmgr {
 namespace {
 
-// What the API server accepts of a message.
+// The API server's limit of a message in bytes.
 constexpr size_t kLongestMessage = 1024;
-// A container's name has 63 bytes.
+// A container's name has at most 63 bytes.
 constexpr size_t kLongestName = 64;
 
 bool IsTold(const Shift& shift) {

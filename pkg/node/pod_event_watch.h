@@ -17,13 +17,13 @@ inline constexpr std::string_view kRefusedReason = "CPURefused";
 inline constexpr std::string_view kMovedReason = "CPUsMoved";
 inline constexpr std::string_view kLostReason = "ExclusiveCpusLost";
 
-// Makes Events of pods out of what the resource manager does:
+// Makes Events of pods from the resource manager's acts:
 //   CPURefused         Warning: a container or an update of it was refused, or a start
 //   CPUsMoved          Normal: a container got other exclusive CPUs without having asked for it
 //   ExclusiveCpusLost  Warning: it got fewer of them
-// Moves of containers that share CPUs are none: each grant of exclusive CPUs moves all of these. So
-// is what the kubelet asked for. Pods without name, namespace or UID, which no kubelet made, have
-// no Events. Loop's thread only.
+// Moves of containers that share CPUs make none, since each grant of exclusive CPUs moves all of
+// these; nor do changes that the kubelet requested. Pods without name, namespace or UID, which no
+// kubelet created, have no Events. Loop's thread only.
 class PodEventWatch final : public Observer {
  public:
   using Tell = std::function<void(PodEvent event)>;
@@ -40,8 +40,8 @@ class PodEventWatch final : public Observer {
   void OnStartRefused(const Act& act, const Status& why) override;
 
  private:
-  // Containers that move for the sake of the act's own, which may be of another tenant: it is not
-  // named.
+  // Reports containers that move because of the act's own container, which is not named, since it
+  // may belong to another tenant.
   void TellOthers(const Act& act);
   void TellMove(const Pod& pod, const Container& container, const Shift& shift,
                 std::string_view why);

@@ -110,7 +110,7 @@ TEST_F(PodEventWatchTest, MovesOfSharedContainersAreNone) {
   EXPECT_THAT(told_, IsEmpty());
 }
 
-// Who may read a pod's Events may have no right to see pods of other namespaces.
+// A reader of a pod's Events may have no right to see pods of other namespaces.
 TEST_F(PodEventWatchTest, WhatMovesForTheSakeOfAnotherIsToldWithoutItsName) {
   const std::vector<Shift> others = {Exclusively(container_->key, CpuSet{1}, CpuSet{1, 2}),
                                      Exclusively(other_->key, CpuSet{2, 3}, CpuSet{3, 0}),

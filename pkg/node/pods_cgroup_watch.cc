@@ -21,7 +21,7 @@ std::vector<std::string> PodsCgroupWatch::problems() const {
 
 void PodsCgroupWatch::Look() {
   if (off_loop_.busy()) return;
-  // Without a thread it is tried again after the next period.
+  // Without a thread the next period tries again.
   [[maybe_unused]] const Status begun =
       off_loop_.Run([this, places = options_.places]() -> EventLoop::Task {
         return [this, now = ReadPodsCgroup(places)] { Compare(now); };

@@ -13,9 +13,9 @@
 
 namespace resmgr {
 
-// Looks now and then, off the loop, whether the cgroup of pods may still use all CPUs and memory
-// nodes that containers are placed on. Where it may not, the runtime refuses containers there, and
-// nothing but a restart of the daemon lets policies know. Loop's thread only.
+// Checks periodically, off the loop, whether the cgroup of pods may still use all CPUs and memory
+// nodes for containers. If it may not, the runtime refuses containers there, and only a restart of
+// the daemon tells policies. Loop's thread only.
 class PodsCgroupWatch {
  public:
   static constexpr std::chrono::milliseconds kPeriod{60'000};
@@ -24,15 +24,15 @@ class PodsCgroupWatch {
     EventLoop& loop;
     std::shared_ptr<const Machine> machine;
     CgroupPlaces places{};
-    std::vector<std::string> known{};  // problems that were found at the start
+    std::vector<std::string> known{};  // problems found at the start
     std::chrono::milliseconds period = kPeriod;
   };
-  // The loop must outlive it.
+  // The loop must outlive this object.
   explicit PodsCgroupWatch(Options options);
   PodsCgroupWatch(const PodsCgroupWatch&) = delete;
   PodsCgroupWatch& operator=(const PodsCgroupWatch&) = delete;
 
-  // Problems that an operator should look after; each is a sentence.
+  // Problems for an operator; each is a sentence.
   std::vector<std::string> problems() const;
 
  private:
@@ -41,7 +41,7 @@ class PodsCgroupWatch {
 
   const Options options_;
   OffLoop off_loop_;
-  std::string lost_;  // the problem; empty: there is none
+  std::string lost_;  // the problem; empty: none
   EventLoop::HandlePtr timer_;
 };
 

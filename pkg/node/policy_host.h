@@ -14,29 +14,29 @@
 
 namespace resmgr {
 
-// Where the active policy lives. Under the null policy there is no brain, and calls are not even
-// looked at. Loop's thread only.
+// The owner of the active policy. Under the null policy there is no brain, and calls pass unread.
+// Loop's thread only.
 class PolicyHost {
  public:
   virtual ~PolicyHost() = default;
 
-  // As ResourceManager::SetPolicy. nullptr is the null policy: what was placed is given back to the
-  // containers' own requests, and from then on requests pass unread.
+  // See ResourceManager::SetPolicy. nullptr is the null policy: placed containers get the values of
+  // their own requests, and from then on requests pass unread.
   virtual void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) = 0;
-  // As ResourceManager::PreviewPolicy; nullptr is the null policy.
+  // See ResourceManager::PreviewPolicy; nullptr is the null policy.
   virtual StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(
       const Policy* policy) const = 0;
-  // As ResourceManager::SetStartFailurePolicy; holds for brains that come, too.
+  // See ResourceManager::SetStartFailurePolicy; applies to later brains, too.
   virtual void SetStartFailurePolicy(FailurePolicy policy) = 0;
-  // As ResourceManager::SetRefusedUpdates; applies to later brains, too, and to brains that are
+  // See ResourceManager::SetRefusedUpdates; applies to later brains, too, and to brains that are
   // releasing their containers.
   virtual void SetRefusedUpdates(RefusedUpdates choice) = 0;
-  // What the resource managers of this host did last; the former ones' too.
+  // The recent acts of this host's resource managers, former ones included.
   virtual const History& history() const = 0;
   // nullptr under the null policy.
   virtual ResourceManager* manager() = 0;
-  // Under the null policy: whether no container is bound any more to what an earlier policy chose,
-  // as far as that can be known.
+  // Under the null policy: whether no container is bound to a former policy's choice any more, as
+  // far as known.
   virtual bool AllLetGo() const = 0;
 };
 

@@ -13,7 +13,7 @@
 namespace resmgr {
 namespace {
 
-// Nothing where the policy has no options.
+// Empty if the policy has no options.
 ConfigNode CompleteSection(const PolicyFactory& factory, const ConfigNode& section) {
   ConfigNode complete;
   if (factory.read_section != nullptr && !factory.read_section(section, &complete).ok()) {

@@ -14,29 +14,29 @@
 
 namespace resmgr {
 
-// The CPUs that the configuration leaves to policies on this machine. InvalidArgument when it does
+// The CPUs that the configuration leaves to policies on this machine. kInvalidArgument if it does
 // not fit.
 StatusOr<PolicyCpus> CpusFor(const PolicyConfig& config, const Machine& machine);
 
-// The active policy of the configuration, nullptr for the null policy. The machine must outlive it.
-// `runtimes` says which pods' containers it binds.
-// InvalidArgument when options or CPU sets do not fit the machine.
+// Creates the configured policy, nullptr for the null policy. The machine must outlive it.
+// `runtimes` decides which pods' containers it binds. kInvalidArgument if options or CPU sets do
+// not fit the machine.
 StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config,
                                              const RuntimesConfig& runtimes, const Machine& machine,
                                              const PolicyRegistry& policies);
 
-// What the registry's policies add to the checks of a configuration's text, and the dump's rules.
+// The checks of a configuration's text that need the registry's policies and the dump's rules.
 ConfigChecks ChecksWith(const PolicyRegistry& policies);
 
-// The configuration with every option of its active policy, at its value or default.
+// The configuration with every option of its active policy, set or default.
 Config WithDefaults(Config config, const PolicyRegistry& policies);
 
-// As YAML in comments: the options of the policies that are not active, with their defaults; ""
-// where there are none.
+// The options of the inactive policies with their defaults, as YAML in comments; "" if there are
+// none.
 std::string OtherDefaults(const Config& config, const PolicyRegistry& policies);
 
-// What is valid and probably not intended: no policy is chosen, or no container can get exclusive
-// CPUs. One sentence each. May read the files of cgroups.
+// Warnings about a valid configuration that is probably a mistake: no policy is chosen, or no
+// container can get exclusive CPUs. One sentence each. May read the files of cgroups.
 std::vector<std::string> ConfigWarnings(const Config& config, const Machine& machine,
                                         const PolicyRegistry& policies);
 

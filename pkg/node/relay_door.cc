@@ -19,7 +19,7 @@
 namespace resmgr {
 namespace {
 
-// Of the default runtime and the further ones.
+// The default runtime and the further ones.
 std::vector<Backends::Backend> AllBackends(const RelayDoorOptions& options) {
   std::vector<Backends::Backend> all = {{.name = std::string(kDefaultRuntime),
                                          .socket = options.runtime_socket,
@@ -107,7 +107,7 @@ class RelayDoor final : public FrontDoor {
   }
 
  private:
-  // For one hosting alone, so that none waits for what another one asked.
+  // Access for one hosting alone, so that none waits for another one's calls.
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     if (backends_)
       return std::make_unique<RuntimeInspectors>(context_.loop, context_.flushes, *backends_);
@@ -115,8 +115,8 @@ class RelayDoor final : public FrontDoor {
         context_.loop, context_.flushes, options_.runtime_socket,
         options_.image_socket.value_or(options_.runtime_socket), aliases());
   }
-  // Restores which runtime had which id when the former daemon ended, so that another runtime does
-  // not get an id because it lists it first.
+  // Restores each id's runtime from the former daemon's end, so that another runtime does not get
+  // an id because it lists it first.
   void RememberOwners(const StateStore& state) {
     state.ForEach([this](std::string_view id, const SavedContainer& saved) {
       if (!saved.origin) return;
@@ -136,10 +136,10 @@ class RelayDoor final : public FrontDoor {
   const DoorContext context_;
   const RelayDoorOptions options_;
   std::optional<ListeningSocket> listener_;  // until the start
-  bool paused_ = false;                      // by Pause, which is over
+  bool paused_ = false;                      // the end of Pause
   RelayLink* active_ = nullptr;
-  std::optional<HandlerAliases> aliases_;  // where handlers have some
-  std::optional<Backends> backends_;       // where there are several runtimes
+  std::optional<HandlerAliases> aliases_;  // set if handlers have aliases
+  std::optional<Backends> backends_;       // set with several runtimes
   std::optional<BackendRouter> router_;
   std::optional<RuntimesWatch> watch_;     // from Start to Stop
   std::optional<NriHosting> nri_hosting_;  // these outlive the relay's calls
@@ -201,7 +201,7 @@ Status RelayDoor::Resume() {
 }
 
 void RelayDoor::SetActive(BrainLink* link) {
-  // All links of this door are of its own making.
+  // This door has created all its links.
   active_ = static_cast<RelayLink*>(link);
   if (active_ != nullptr) active_->LeaveEventsToClient(relay_->clients_listen());
 }

@@ -15,13 +15,13 @@
 namespace resmgr {
 
 struct RelayDoorOptions {
-  std::string relay_socket{};  // the kubelet's
+  std::string relay_socket{};  // for the kubelet
   std::string runtime_socket{};
-  // Where image calls go; nullopt: they are not served.
+  // The socket for image calls; nullopt: not served.
   std::optional<std::string> image_socket{};
-  // Further runtimes, by the handlers of their pods: that of runtime_socket is the default one.
+  // Further runtimes, by the handlers of their pods; runtime_socket is the default one.
   std::vector<Backends::Backend> runtimes{};
-  // Handlers of these runtimes by their aliases.
+  // The runtimes' handlers, by their aliases.
   HandlerAliases::Table aliases{};
   // At their ranks (StageRank), stages of one rank in this order; they outlive the door.
   std::vector<Stage*> stages{};
@@ -32,8 +32,8 @@ struct RelayDoorOptions {
   std::optional<NriHostingOptions> nri_host{};
 };
 
-// The CRI relay (pkg/cri/relay.h) as a front door: clients call on the relay's socket, and each
-// brain has CRI connections to the runtimes of its own.
+// The CRI relay (pkg/cri/relay.h) as a front door: clients connect to the relay's socket, and each
+// brain has its own CRI connections to the runtimes.
 FrontDoorFactory RelayDoorFactory(RelayDoorOptions options);
 
 }  // namespace resmgr

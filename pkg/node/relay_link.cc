@@ -28,7 +28,7 @@ RelayLink::RelayLink(const DoorContext& context, Backends& backends, Told told)
   teller_.emplace(*clients_, told_.updated);
 }
 
-// To connect to a unix socket succeeds or fails at once, so nothing is waited for here.
+// A connect to a unix socket succeeds or fails at once, so this does not wait.
 template <typename Attempt>
 void RelayLink::TryEach(const Attempt& attempt) {
   trying_ = true;

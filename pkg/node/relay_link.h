@@ -16,21 +16,22 @@
 namespace resmgr {
 
 // One brain's connections to the runtimes behind the relay: one to each, which the brain sees as
-// one. It counts as connected while one of them is. When one comes, all others that are not there
-// are tried at once, and only then it is told: so the first list lacks no runtime that is there.
-// Loop's thread only.
+// one. It counts as connected while one of them is. When one is connected, all unconnected others
+// are tried at once, and only then it is reported, so that the first list includes all running
+// runtimes. Loop's thread only.
 class RelayLink final : public BrainLink {
  public:
   struct Told {
-    std::function<void()> connected{};                      // for each connection to a runtime
-    std::function<void(const ContainerEvent&)> happened{};  // that came to the link itself
-    UpdateTeller::Told updated{};  // the runtime has done what the brain asked for
+    std::function<void()> connected{};  // called for each connection to a runtime
+    std::function<void(const ContainerEvent&)> happened{};  // for events of the link itself
+    UpdateTeller::Told updated{};  // the runtime has carried out the brain's update
   };
 
-  // To the only runtime. `aliases` of its handlers, which outlive this, may be null.
+  // Connects to the only runtime. `aliases` of its handlers, which outlive this object, may be
+  // null.
   RelayLink(const DoorContext& context, const std::string& runtime_socket,
             const HandlerAliases* aliases, Told told);
-  // To all of these, which outlive it.
+  // Connects to all of these, which outlive this object.
   RelayLink(const DoorContext& context, Backends& backends, Told told);
 
   RuntimeClient& runtime() override { return *teller_; }
@@ -38,32 +39,32 @@ class RelayLink final : public BrainLink {
   Status EnsureConnected() override;
   void Retire() override { LeaveEventsToClient(true); }
 
-  // Clients listen to the runtimes' events, and the relay tells them to us.
+  // Whether clients' event streams provide the events, so that this link needs none of its own.
   void LeaveEventsToClient(bool leave);
-  // A client got this event by the relay.
+  // Takes an event that a client got through the relay.
   void TellEvent(const ContainerEvent& event) {
     if (events_.happened) events_.happened(event);
   }
-  // Likewise by a call that the relay does not understand.
+  // Takes a change by a call that the relay does not understand.
   void TellChange() {
     if (events_.changed) events_.changed();
   }
 
  private:
-  // Runs attempt(runtime) for each connection, then tells which ones came.
+  // Runs attempt(runtime) for each connection, then reports the new ones.
   template <typename Attempt>
   void TryEach(const Attempt& attempt);
   void OnConnected(size_t runtime);
   void OnDisconnected(size_t runtime);
 
   const Told told_;
-  const Backends* const backends_ = nullptr;  // where there are several
-  RuntimeEvents events_{};                    // once it connects
+  const Backends* const backends_ = nullptr;  // set with several runtimes
+  RuntimeEvents events_{};                    // set by Connect
   std::vector<std::unique_ptr<RuntimeConnection>> connections_;
-  std::optional<RuntimeClients> clients_;  // where there are several
-  std::optional<UpdateTeller> teller_;     // before these
+  std::optional<RuntimeClients> clients_;  // set with several runtimes
+  std::optional<UpdateTeller> teller_;     // in front of these
   bool trying_ = false;
-  std::vector<size_t> came_;  // in this TryEach
+  std::vector<size_t> came_;  // new ones of this TryEach
 };
 
 }  // namespace resmgr

@@ -18,7 +18,7 @@
 
 namespace resmgr {
 
-// What the agent is told of the node: the policy, how many CPUs are allocated, and Events of pods.
+// The reports to the agent: the policy, the numbers of allocated CPUs, and Events of pods.
 struct Reported {
   Reported(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
            const Machine& machine, AgentReports::Options options)
@@ -29,7 +29,7 @@ struct Reported {
   Reported(const Reported&) = delete;
   Reported& operator=(const Reported&) = delete;
 
-  // Another configuration is in force.
+  // Called when another configuration is in force.
   void NoteConfiguration(const Configurator& configurator);
 
   NodePublisher publisher;
@@ -38,8 +38,8 @@ struct Reported {
   PodEventWatch events;
 };
 
-// nullptr where no agent is to be called. `counted`, which may be nullptr, counts Events; all that
-// it is given must outlive it.
+// nullptr if no agent is to be called. `counted`, which may be nullptr, counts Events; all
+// arguments must outlive the result.
 std::unique_ptr<Reported> MakeReported(const NodeOptions& options, EventLoop& loop,
                                        h2::FlushQueue& flushes, const Machine& machine,
                                        Counted* counted);

@@ -41,9 +41,8 @@
 namespace resmgr {
 namespace {
 
-// How long the end may take beyond kDrainDeadline: what is still in the dump's queue, then what
-// others wait for at most (the state a second, the log half of one, work off the loop and the
-// metrics the rest).
+// How long the end may take beyond kDrainDeadline: the queue of the dump, then the waits of others
+// (the state a second, the log half of one, work off the loop and the metrics the rest).
 constexpr std::chrono::seconds kDumpDeadline{4};
 constexpr std::chrono::seconds kOtherDeadlines{4};
 static_assert(kDrainDeadline + kDumpDeadline + kOtherDeadlines < std::chrono::seconds(30));
@@ -58,7 +57,7 @@ CpuFiles::Options CpuFilesOptions(const NodeOptions& options, EventLoop& loop, P
           .pinning = PinningRule(&setup.config.runtimes)};
 }
 
-// The service manager ends a daemon whose loop stands still. Nothing where it does not watch us.
+// The service manager ends a daemon whose loop hangs. nullptr if it does not watch this one.
 EventLoop::HandlePtr FeedWatchdog(EventLoop& loop) {
   const auto period = WatchdogPeriod();
   if (!period) return nullptr;
@@ -80,7 +79,7 @@ std::shared_ptr<const ConfigReader> MakeReader(const NodeOptions& options,
                             .runtimes = options.config.runtimes});
 }
 
-// Every debug message of every source, or again what the configuration says.
+// Switches every debug message of every source on, or returns to the configuration.
 void ToggleDebug(bool on, const Configurator& configurator) {
   if (on) {
     SetLogLevel(LogLevel::kDebug);
@@ -90,7 +89,7 @@ void ToggleDebug(bool on, const Configurator& configurator) {
   GetLogger("cri-resmgr").Info("SIGUSR1: debug messages are {}", on ? "on" : "as configured");
 }
 
-// The page has data while this exists.
+// The page has data while this object exists.
 class OpenPage {
  public:
   OpenPage(NodePage* page, const NodeView& view) : page_(page) {
@@ -106,15 +105,15 @@ class OpenPage {
   NodePage* const page_;
 };
 
-// The loop ends when the calls in flight are over.
+// Ends the loop when the calls in flight are over.
 void EndNode(EventLoop& loop, FrontDoor& door) {
   if (const Status status = NotifyStopping(); !status.ok())
     GetLogger("cri-resmgr").Warn("{}", Message(status));
   door.Drain([&loop] { loop.Stop(); });
 }
 
-// For as long as the handles are kept. SIGTERM and SIGINT end the daemon; SIGHUP and SIGUSR1 are
-// for the tasks.
+// Valid as long as the handles are kept. SIGTERM and SIGINT end the daemon; SIGHUP and SIGUSR1 run
+// the tasks.
 std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, FrontDoor& door,
                                                   HandOver& hand_over, EventLoop::Task reload,
                                                   EventLoop::Task debug) {
@@ -138,8 +137,8 @@ std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, FrontDoor& do
           loop.OnSignal(SIGUSR1, [debug = std::move(debug)](pid_t) { debug(); })};
 }
 
-// A daemon that asks for the sockets of this one is served as long as this exists. Where the door
-// has none there is nothing to hand over.
+// Options for serving a daemon that asks for this one's sockets. Without sockets of the door there
+// is nothing to hand over.
 HandOver::Options HandOverOptions(const NodeOptions& options, EventLoop& loop, FrontDoor& door) {
   HandOver::Options all{.loop = loop, .door = door, .version = options.version};
   if (!options.door.sockets.empty()) all.socket = HandOver::SocketOf(options.relay_socket);
@@ -152,8 +151,8 @@ HandOver::Options HandOverOptions(const NodeOptions& options, EventLoop& loop, F
   return all;
 }
 
-// The front door, with its sockets; where the options say so they are those of the daemon that
-// serves now, which has ended then. Otherwise that one goes on as if nothing had happened.
+// Opens the front door with its sockets; if requested, they are taken over from the daemon that
+// serves now and that has ended afterwards. On failure that one goes on unchanged.
 StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
                                               const DoorContext& context) {
   if (!options.take_over) return options.door.create(context);
@@ -171,8 +170,7 @@ StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
   return door;
 }
 
-// With a logger of its own, so that programs that wait for the line see it whatever -logger-level
-// says.
+// Uses a logger of its own, so that programs that wait for the line see it at any -logger-level.
 void AnnounceReady(const NodeOptions& options, const Setup& setup) {
   Logger log("cri-resmgr");
   log.Info("ready: policy {} on {}, {}", setup.config.policy.active,
@@ -180,7 +178,7 @@ void AnnounceReady(const NodeOptions& options, const Setup& setup) {
   if (const Status status = NotifyReady(); !status.ok()) log.Warn("{}", Message(status));
 }
 
-// Requests of the door hold on to the brain, and the brain to the state: so they end in this order.
+// Stops in this order, since requests of the door need the brain, and the brain needs the state.
 class StopAtEnd {
  public:
   explicit StopAtEnd(FrontDoor& door) : door_(door) {}
@@ -192,7 +190,7 @@ class StopAtEnd {
   FrontDoor& door_;
 };
 
-// All parts of a daemon. Those that end first stand last.
+// All parts of a daemon. The last members are destroyed first.
 class RunningNode {
  public:
   RunningNode(const NodeOptions& options, Setup setup)
@@ -200,10 +198,10 @@ class RunningNode {
   RunningNode(const RunningNode&) = delete;
   RunningNode& operator=(const RunningNode&) = delete;
 
-  // All that can fail, the front door's sockets first: these tell that no other daemon is at work
-  // on this disk.
+  // Does all that can fail, the front door's sockets first: they show that no other daemon uses
+  // this disk.
   Status Open();
-  // Until a signal, or a daemon that takes over, ends it.
+  // Runs until a signal, or a daemon that takes over, ends it.
   void Run();
 
  private:
@@ -223,7 +221,7 @@ class RunningNode {
   Pipeline pipeline_{clock_, metrics()};
   HintFinder hints_{loop_, {}};
   std::unique_ptr<FrontDoor> door_;
-  // Ends when all that is kept is written: a daemon that goes on in this one's place reads it then.
+  // Destroyed after everything is saved: the daemon that takes over reads it then.
   std::optional<HandOver> hand_over_;
   std::unique_ptr<dump::Dumper> dumper_;
   std::optional<OptionalMetrics> metrics_server_;
@@ -327,7 +325,7 @@ void RunningNode::StartConfiguration() {
   configurator_.emplace(std::move(options), setup_.config, setup_.config_source);
   NoteConfiguration(*configurator_);
   late_.emplace(loop_, "late-config", std::chrono::milliseconds(0));
-  // What was delivered to the daemon before while this one read what is kept.
+  // Reads again: a configuration may have been delivered to the other daemon meanwhile.
   const bool taken_over = options_.take_over && !options_.forced;
   if (!setup_.disk_answers || taken_over) RestoreLater(options_, *late_, *configurator_);
 }

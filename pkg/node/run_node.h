@@ -8,11 +8,11 @@
 namespace resmgr {
 
 // Runs one node's daemon: a front door, the brain behind it, its state, live configuration, dump,
-// metrics and the node's own sockets, on one event loop, until SIGTERM or SIGINT has ended it in
-// good order (a second one ends it at once). SIGHUP reads the configuration file again, SIGUSR1
-// switches debug messages. AlreadyExists: another instance serves the front door's socket; then
-// nothing on the disk was touched. What the node can do without (state, dump, metrics, agent,
-// other sockets) is tried again with a warning where it fails.
+// metrics and the node's own sockets, on one event loop, until SIGTERM or SIGINT ends it in good
+// order (a second one ends it at once). SIGHUP reads the configuration file again, SIGUSR1 switches
+// debug messages. kAlreadyExists: another instance serves the front door's socket; nothing on the
+// disk was touched then. Failures of optional parts (state, dump, metrics, agent, other sockets)
+// cause a warning and are tried again.
 Status RunNode(const NodeOptions& options, Setup setup);
 
 }  // namespace resmgr

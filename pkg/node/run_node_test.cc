@@ -23,7 +23,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// The daemon of a node without a runtime, which a signal ends as soon as it runs.
+// A node's daemon without a runtime, which a signal ends as soon as it runs.
 class RunNodeTest : public testing::Test {
  protected:
   RunNodeTest() {
@@ -51,7 +51,7 @@ class RunNodeTest : public testing::Test {
     if (!setup.ok()) return setup.status();
     return RunNode(options_, *std::move(setup));
   }
-  // Everything below the directory of the test.
+  // All files below the test's directory.
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(PathOf("")))

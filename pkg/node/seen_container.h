@@ -6,9 +6,9 @@
 
 namespace resmgr {
 
-// A container that calls have passed of, with its pod, as a front door knows it without a brain:
-// identities, labels and annotations, and in `requested` what it has now. Its state and what a
-// policy decides are not known. A value.
+// A container known from passing calls, with its pod, as a front door knows it without a brain:
+// identities, labels and annotations, and in `requested` its present resources. Its state and a
+// policy's decisions are unknown. A value.
 struct SeenContainer {
   Pod pod;
   Container container;

@@ -20,7 +20,7 @@
 namespace resmgr {
 namespace {
 
-// How long the start waits for what an earlier run kept.
+// How long the start waits for data that an earlier run kept.
 constexpr std::chrono::seconds kDiskPatience{5};
 
 StatusOr<FoundMachine> MachineOf(const NodeOptions& options) {
@@ -29,8 +29,8 @@ StatusOr<FoundMachine> MachineOf(const NodeOptions& options) {
   return found;
 }
 
-// Adds the problems of the machine that we run on. The policy null places nothing, so it does not
-// warn of them.
+// Adds the problems of the live machine. The policy null places nothing, so it does not cause
+// warnings about them.
 void AddMachineProblems(const NodeOptions& options, const std::optional<CgroupSets>& pods,
                         Setup& setup) {
   setup.live = pods.has_value();
@@ -41,7 +41,7 @@ void AddMachineProblems(const NodeOptions& options, const std::optional<CgroupSe
                         setup.machine_problems.end());
 }
 
-// With the configuration that was delivered to an earlier run, if it still fits.
+// Prepares with the configuration of an earlier run, if it still fits.
 std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const RuntimesConfig& runtimes,
                                  const PolicyRegistry& policies, const Machine& machine) {
   if (!kept) return std::nullopt;
@@ -143,7 +143,7 @@ Status Reset(const NodeOptions& options, Forget what) {
   if (ConnectUnix(options.relay_socket).ok()) {
     return FailedPrecondition("an instance serves {}: stop it first", options.relay_socket);
   }
-  // One that ends has closed its socket, and still writes.
+  // An ending daemon has closed its socket, but still writes.
   const auto claim = ClaimDirectory(options.StateDirectory());
   if (claim.status().code() == StatusCode::kAlreadyExists) {
     return FailedPrecondition("{}: wait until it has ended", Message(claim.status()));

@@ -14,47 +14,47 @@
 
 namespace resmgr {
 
-// What a daemon does before it runs, and in place of that. All of it may block on the disk.
+// The steps of a daemon before it runs, and actions instead of running. All may block on the disk.
 
-// What the options ask for, checked against the machine.
+// The options' configuration and objects, checked against the machine.
 struct Setup {
   std::shared_ptr<const Machine> machine;
-  Config config;                      // in force at the start
-  bool delivered = false;             // to an earlier run
-  bool disk_answers = true;           // that of what an earlier run kept
-  std::string config_source;          // where it comes from: a file, "agent", "the command line"
-  std::vector<std::string> warnings;  // ConfigWarnings; where a policy places, machine_problems
-  // CgroupDifferences, of a live machine.
+  Config config;                      // at the start
+  bool delivered = false;             // the configuration was delivered to an earlier run
+  bool disk_answers = true;           // the disk with an earlier run's configuration
+  std::string config_source;          // a file, "agent", "the command line"
+  std::vector<std::string> warnings;  // ConfigWarnings; also machine_problems if a policy places
+  // CgroupDifferences, for a live machine.
   std::vector<std::string> machine_problems;
-  bool live = false;               // the machine is the one that we run on
-  std::unique_ptr<Policy> policy;  // null under the null policy: calls are not even looked at
+  bool live = false;               // the machine is this one
+  std::unique_ptr<Policy> policy;  // null under the null policy: calls pass unread
 };
 
 // The configuration that was last delivered to a running daemon.
 struct KeptConfig {
   std::string source;
-  // With the command line's overrides. An error: it is not valid here; DeadlineExceeded: it cannot
-  // be read, since its disk does not answer.
+  // Includes the command line's overrides. An error: it is not valid here; kDeadlineExceeded: it
+  // cannot be read, since its disk does not answer.
   StatusOr<Config> config;
 };
-// Nothing where there is none, or where the options force another one.
+// nullopt if there is none, or if the options force another one.
 std::optional<KeptConfig> LoadKeptConfig(const NodeOptions& options);
 
-// With a configuration that was delivered to an earlier run and kept, unless the options force
-// another one; one that does not fit any more is reported and left aside. InvalidArgument: the
+// Uses a configuration that was delivered to an earlier run and kept, unless the options force
+// another one; one that does not fit any more is reported and ignored. kInvalidArgument: the
 // configuration does not fit the machine; others: the machine cannot be read.
 StatusOr<Setup> Prepare(const NodeOptions& options);
 
 // The same for the options' own configuration alone, with a warning for a dump file that cannot be
-// written: what -check-config tells.
+// written: the output of -check-config.
 StatusOr<Setup> CheckOnly(const NodeOptions& options);
 
-// What an earlier run kept and is to be forgotten.
+// The kept data of earlier runs to be removed.
 struct Forget {
   bool placements = false;
   bool delivered_config = false;
 };
-// FailedPrecondition while an instance runs.
+// kFailedPrecondition while an instance runs.
 Status Reset(const NodeOptions& options, Forget what);
 
 }  // namespace resmgr

@@ -26,7 +26,7 @@ class StartupTest : public testing::Test {
   StartupTest() { options_.config.policy.active = "first-fit"; }
 
   std::string PathOf(const std::string& name) const { return directory_.File(name); }
-  // As an earlier daemon does.
+  // Keeps a configuration as an earlier daemon does.
   void Keep(const std::string& text) {
     EXPECT_EQ(SaveDeliveredConfig(options_.directory, {.name = "agent", .data = {}, .text = text}),
               OkStatus());
@@ -72,7 +72,7 @@ TEST_F(StartupTest, ADifferenceBetweenTheDaemonAndPodsIsAProblem) {
   EXPECT_TRUE(setup.live);
   EXPECT_THAT(setup.machine_problems, testing::IsEmpty());
   EXPECT_EQ(setup.machine->allowed(), setup.machine->online());
-  // A CPU that no test machine has, as its only one.
+  // Its only CPU exists on no test machine.
   write(slice, "4001");
   setup = Prepared();
   EXPECT_EQ(setup.machine->allowed(), setup.machine->online());
@@ -164,7 +164,7 @@ TEST_F(StartupTest, NothingIsResetWhileAnInstanceRuns) {
     ASSERT_EQ(socket.status(), OkStatus());
     EXPECT_EQ(Reset(options_, {.delivered_config = true}).code(), StatusCode::kFailedPrecondition);
   }
-  // One that ends has closed its socket and still writes.
+  // An ending daemon has closed its socket, but still writes.
   std::filesystem::create_directories(options_.StateDirectory());
   const auto claim = ClaimDirectory(options_.StateDirectory());
   ASSERT_EQ(claim.status(), OkStatus());

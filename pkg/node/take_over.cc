@@ -24,8 +24,7 @@ Status Unexpected(std::string_view message) {
   if (message.starts_with(kNo))
     return FailedPrecondition("the daemon that serves keeps its sockets: {}",
                               Printable(message.substr(kNo.size())));
-  return InvalidArgument("the daemon that serves says \"{}\" where that cannot be",
-                         Printable(message));
+  return InvalidArgument("the serving daemon sent \"{}\" out of turn", Printable(message));
 }
 
 }  // namespace
@@ -50,7 +49,7 @@ StatusOr<std::unique_ptr<TakeOver>> TakeOver::Begin(Options options) {
 }
 
 Status TakeOver::ReceiveSockets() {
-  // Where it takes that no more, it may have said why.
+  // A failure is ignored, since the other daemon may have sent its reason.
   (void)channel_.Send("take-over 1 " + options_.version);
   std::vector<OpenSockets::Copy> sockets;
   for (;;) {
@@ -72,8 +71,8 @@ Status TakeOver::ReceiveSockets() {
 
 Status TakeOver::Finish(const std::vector<std::string>& paths) {
   Logger& log = GetLogger("take-over");
-  // Where it does not take that, it has left its last word or has died: then its sockets and claims
-  // are this daemon's alone.
+  // A failure is ignored: the other daemon has sent its last message or has died, and its sockets
+  // and claims belong to this daemon alone then.
   (void)channel_.Send("drain");
   const StatusOr<std::string> drained = channel_.Await(options_.drain);
   if (drained.ok() && *drained != "drained") return Unexpected(*drained);
@@ -93,7 +92,7 @@ Status TakeOver::Finish(const std::vector<std::string>& paths) {
 }
 
 // It has closed the connection, but the kernel drops its claim on the state with the last of its
-// files. That is a matter of milliseconds, and nothing is lost where it takes longer.
+// files. That takes milliseconds, and nothing is lost if it takes longer.
 void TakeOver::WaitForExit() const {
   if (!process_.valid()) return;
   pollfd ended{.fd = process_.get(), .events = POLLIN, .revents = 0};

@@ -11,26 +11,26 @@
 
 namespace resmgr {
 
-// The daemon's part of pkg/sys/hand_over.h that is to serve in the place of another one. Everything
-// waits, with a deadline; so it is for the time before the loop runs. While it is not finished the
-// other daemon serves on when this object, or this process, ends.
+// The side of pkg/sys/hand_over.h that takes over from another daemon. Every function waits, with a
+// deadline, so it is used before the loop runs. Until it is finished the other daemon serves on if
+// this object, or this process, ends.
 class TakeOver {
  public:
   struct Options {
-    std::string socket{};  // HandOver::SocketOf that of the other daemon
+    std::string socket{};  // HandOver::SocketOf for the other daemon
     std::string version{};
-    // For its sockets, and for its end once nothing is in flight.
+    // Time for its sockets, and for its end once no calls are in flight.
     std::chrono::milliseconds answer{10'000};
-    // For its calls in flight: longer than that daemon lets them take.
+    // Time for its calls in flight: longer than that daemon's own limit.
     std::chrono::milliseconds drain{30'000};
   };
 
-  // Asks for the sockets and puts them into InheritedSockets. Null: no daemon is there.
-  // FailedPrecondition with its reason: it refuses. DeadlineExceeded.
+  // Asks for the sockets and puts them into InheritedSockets. Null: no daemon is running.
+  // kFailedPrecondition with its reason: it refuses. kDeadlineExceeded.
   static StatusOr<std::unique_ptr<TakeOver>> Begin(Options options);
 
   // Waits until the other daemon has ended, or has died: from then on clients wait for this one.
-  // Sockets that it had and that are not served at `paths` are closed. On an error it serves on.
+  // Closes its sockets that are not served at `paths`. On an error it serves on.
   Status Finish(const std::vector<std::string>& paths);
 
  private:
@@ -42,7 +42,7 @@ class TakeOver {
 
   const Options options_;
   HandOverChannel channel_;
-  // Of the other daemon; none where it is in another PID namespace.
+  // A pidfd of the other daemon; none if it is in another PID namespace.
   const UniqueFd process_;
 };
 

@@ -8,13 +8,13 @@
 
 namespace resmgr {
 
-// Another client, of which others hear what the brain changed: each update of a container that the
-// runtime has accepted. Loop's thread only.
+// A runtime client that also reports the brain's updates of containers that the runtime has
+// accepted. Loop's thread only.
 class UpdateTeller final : public RuntimeClient {
  public:
   using Told = std::function<void(const ContainerId& id, const ResourceValues& values)>;
 
-  // `client` outlives it. What `told` uses outlives the answers of `client`.
+  // `client` outlives this object. Objects that `told` uses outlive the answers of `client`.
   UpdateTeller(RuntimeClient& client, Told told) : client_(client), told_(std::move(told)) {}
 
   void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,

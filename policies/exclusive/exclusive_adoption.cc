@@ -95,8 +95,8 @@ void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed
   }
 }
 
-// A container that has exclusive and shared CPUs and is known from the runtime alone: its exclusive
-// CPUs are those that no other container uses. Where it was the only user of the shared ones too,
+// Adopts a container with exclusive and shared CPUs that is known from the runtime alone: its
+// exclusive CPUs are those that no other container uses. If it is the sole user of shared ones, too,
 // these are more than it is entitled to, and any of them will do: its cpuset stays the same.
 void ExclusivePools::AdoptMixed(const Members& members, const CpuSet& single_user) {
   for (const Member& member : members) {

@@ -15,9 +15,9 @@
 
 namespace resmgr::test {
 
-// A front door without requests. It writes down what it is told, in order: "start", "active 1" (a
-// link by its number), "active none", "connect 1", "retire 1", "end 1" (of the link), "drain",
-// "pause", "resume", "stop".
+// A front door without requests. It records calls, in order: "start", "active 1" (a link by its
+// number), "active none", "connect 1", "retire 1", "end 1" (of the link), "drain", "pause",
+// "resume", "stop".
 class FakeDoor final : public FrontDoor {
  public:
   using History = std::vector<std::string>;
@@ -44,7 +44,7 @@ class FakeDoor final : public FrontDoor {
     Status EnsureConnected() override { return connection; }
     void Retire() override { Note("retire"); }
 
-    // The runtime appears and lists what the client holds.
+    // The runtime appears and lists the client's objects.
     void Synchronize() {
       events.connected();
       client.AnswerList();
@@ -91,16 +91,16 @@ class FakeDoor final : public FrontDoor {
   }
   void Stop() override { history_->emplace_back("stop"); }
 
-  // Those of brains that are left, the newest last.
+  // The links of existing brains, the newest last.
   const std::vector<Link*>& links() const { return *links_; }
-  // Lives on when the door has ended.
+  // Outlives the door.
   std::shared_ptr<const History> history() const { return history_; }
 
   std::function<void()> at_start;
-  std::function<void()> paused;  // of the last Pause
-  Status resume_failure;         // of the next Resume
-  bool drains = true;            // has no requests that go on for ever
-  bool runtime_is_up = false;    // so that links are connected at once
+  std::function<void()> paused;  // callback of the last Pause
+  Status resume_failure;         // result of the next Resume
+  bool drains = true;            // false: requests go on for ever
+  bool runtime_is_up = false;    // links are connected at once
 
  private:
   const std::shared_ptr<History> history_ = std::make_shared<History>();

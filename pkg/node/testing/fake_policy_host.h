@@ -9,7 +9,7 @@
 
 namespace resmgr::test {
 
-// A host without a brain that changes its policy, or refuses to, when the test says so.
+// A host without a brain that changes its policy, or refuses to, as the test says.
 class FakePolicyHost final : public PolicyHost {
  public:
   void SetPolicy(std::unique_ptr<Policy>, std::function<void(Status)> done) override {

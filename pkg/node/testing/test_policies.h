@@ -9,7 +9,7 @@
 
 namespace resmgr::test {
 
-// "null" and "first-fit".
+// A registry with "null" and "first-fit".
 inline PolicyRegistry NullAndFirstFit() {
   return PolicyRegistry(std::vector<PolicyFactory>{
       {.name = "null",
