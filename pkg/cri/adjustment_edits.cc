@@ -10,7 +10,7 @@
 namespace resmgr {
 namespace {
 
-// Paths and fields of runtime.v1, by the names that they have there.
+// Paths and fields of runtime.v1, with their names in the .proto file.
 constexpr FieldPath kConfig{2};                    // CreateContainerRequest.config
 constexpr FieldPath kCreateResources{2, 15, 1};    // .config.linux.resources
 constexpr FieldPath kCreateSecurity{2, 15, 2};     // .config.linux.security_context
@@ -24,7 +24,7 @@ constexpr uint32_t kUpdateAnnotations = 4;         // UpdateContainerResourcesRe
 constexpr uint32_t kSandboxLabels = 6;             // PodSandboxConfig
 constexpr uint32_t kSandboxAnnotations = 7;        // PodSandboxConfig
 constexpr uint32_t kCgroupParent = 1;              // LinuxPodSandboxConfig
-// ContainerConfig.
+// Fields of ContainerConfig.
 constexpr uint32_t kCommand = 3;
 constexpr uint32_t kArgs = 4;
 constexpr uint32_t kEnvs = 6;
@@ -33,12 +33,12 @@ constexpr KeyedField kDevices{.field = 8, .key = 1};  // by container_path
 constexpr uint32_t kLabels = 9;
 constexpr uint32_t kAnnotations = 10;
 constexpr uint32_t kCdiDevices = 17;
-// LinuxContainerSecurityContext.
+// Fields of LinuxContainerSecurityContext.
 constexpr uint32_t kSeccompProfilePath = 10;
-// SecurityProfile.
+// Fields of SecurityProfile.
 constexpr uint32_t kProfileType = 1;
 constexpr uint32_t kLocalhostRef = 2;
-// LinuxContainerResources.
+// Fields of LinuxContainerResources.
 constexpr uint32_t kCpuPeriod = 1;
 constexpr uint32_t kCpuQuota = 2;
 constexpr uint32_t kCpuShares = 3;
@@ -50,7 +50,7 @@ constexpr KeyedField kHugepageLimits{.field = 8, .key = 1};  // by page_size
 constexpr uint32_t kUnified = 9;
 constexpr uint32_t kMemorySwapLimit = 10;
 
-// containerd's internal/cri/annotations and CRI-O's pkg/annotations.
+// Annotations from containerd's internal/cri/annotations and CRI-O's pkg/annotations.
 constexpr std::string_view kBlockioClass = "io.kubernetes.cri.blockio-class";
 constexpr std::string_view kRdtClass = "io.kubernetes.cri.rdt-class";
 
@@ -115,7 +115,7 @@ class Editor {
   void Number(const FieldPath& path, uint32_t field, const std::optional<int64_t>& value) {
     if (value) splice_.SetNumber(path, field, static_cast<uint64_t>(*value));
   }
-  // Of a map, or of the CRI's KeyValue.
+  // Edits of a map, or of the CRI's repeated KeyValue.
   void Pairs(const FieldPath& path, uint32_t field, const KeyedEdits<std::string>& edits);
   template <typename Value, typename Encode>
   void Entries(const FieldPath& path, KeyedField field, const KeyedEdits<Value>& edits,
@@ -171,7 +171,7 @@ void Editor::EditResources(const FieldPath& path) {
   ClearWhatFilesSay(path);
 }
 
-// The request's own fields, which runtimes would set as well.
+// Removes the request's own fields with the meaning of files, which runtimes would set as well.
 void Editor::ClearWhatFilesSay(const FieldPath& path) {
   for (const auto& edit : wide_->unified) {
     const auto field = edit.value ? FieldOfFile(edit.key, *edit.value) : std::nullopt;
@@ -213,7 +213,7 @@ void Editor::EditSeccomp(const std::string& profile) {
   splice_.SetNumber(kCreateSeccomp, kProfileType,
                     static_cast<uint64_t>(SeccompProfile::Kind::kLocalhost));
   splice_.SetBytes(kCreateSeccomp, kLocalhostRef, profile);
-  // The older form, by which some runtimes go as well.
+  // The older form of the profile, which some runtimes still read.
   splice_.Clear(kCreateSecurity, kSeccompProfilePath);
 }
 
@@ -221,7 +221,7 @@ void Editor::EditCreate() {
   EditResources(kCreateResources);
   Pairs(kConfig, kEnvs, wide_->environment);
   if (wide_->args) {
-    // A command replaces the image's entry point, and with it the image's arguments go.
+    // A command replaces the image's entry point, and also drops the image's arguments.
     splice_.Clear(kConfig, kCommand);
     splice_.Clear(kConfig, kArgs);
     for (const std::string& arg : *wide_->args)

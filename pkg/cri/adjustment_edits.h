@@ -12,23 +12,23 @@
 
 namespace resmgr {
 
-// Which CRI fields (runtime.v1) an adjustment changes. All that CreateContainerRequest,
-// UpdateContainerResourcesRequest and RunPodSandboxRequest have; the classes of block I/O and RDT
-// go into the annotations that containerd and CRI-O read them from.
+// Maps an adjustment to CRI fields (runtime.v1) of CreateContainerRequest,
+// UpdateContainerResourcesRequest and RunPodSandboxRequest; the classes of block I/O and RDT become
+// the annotations that containerd and CRI-O read.
 
-// Whether a request of this operation has a place for the field.
+// Whether the operation's request has a place for the field.
 bool CriHas(Operation operation, Field field);
 
-// The message as adjusted: every byte that the adjustment is not about stays. InvalidArgument: the
-// message, or a part that is edited, is no protobuf. Must not outlive the message.
+// The adjusted message; all other bytes stay unchanged. kInvalidArgument: the message, or an edited
+// part, is malformed protobuf. The result must not outlive the message.
 StatusOr<SplicedMessage> SpliceAdjustment(Operation operation, std::string_view message,
                                           const Adjustment& adjustment);
 
-// For what is adjusted most, the few fields of the policy: bytes that are appended to the message,
-// since in protobuf a later value of a field wins and embedded messages merge.
+// The fast form for the policy's few fields: bytes that are appended to the message, since in
+// protobuf a later value of a field wins and embedded messages merge.
 class AdjustmentSuffix {
  public:
-  // Empty where nothing changes. Valid until the next call.
+  // Empty without changes. Valid until the next call.
   std::string_view For(Operation operation, const ResourceValues& values) {
     if (operation == Operation::kCreateContainer) return creation_.For(values);
     update_.clear();
@@ -38,7 +38,7 @@ class AdjustmentSuffix {
 
  private:
   CreationSuffix creation_;
-  std::string update_;  // kept for its room
+  std::string update_;  // reused memory
 };
 
 }  // namespace resmgr

@@ -243,8 +243,8 @@ TEST(AdjustmentEditsTest, AFileTakesThePlaceOfTheRequestsField) {
   EXPECT_TRUE(MessageDifferencer::Equals(edited, expected)) << edited.DebugString();
 }
 
-// The bytes of LinuxContainerResources with lists, and with a number that is longer than it need
-// be, a field of a later version and lists that come twice in between.
+// The bytes of LinuxContainerResources with lists, with a number in an overlong encoding, a field
+// of a later version and repeated lists in between.
 std::string RawResources(bool with_cpus, bool with_mems) {
   std::string bytes("\x18\x81\x00", 3);  // cpu_shares
   FieldWriter out(bytes);
@@ -357,7 +357,7 @@ TEST(AdjustmentEditsTest, KnowsWhatTheCriHasNoPlaceFor) {
 
 TEST(AdjustmentEditsTest, AnEditOfABrokenPartFails) {
   std::string config;
-  // A variable A whose value is cut off.
+  // A variable A whose value is truncated.
   FieldWriter(config).Bytes(6,
                             "\x0a\x01"
                             "A\x12\x7f");

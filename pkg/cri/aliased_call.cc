@@ -41,7 +41,7 @@ std::optional<std::string> AliasedCall::OnRequest(std::string_view request) {
   }
   if (use_ == HandlerUse::kRemovedSandbox)
     removed_ = PodSandboxId(DecodeId(request).value_or(std::string_view()));
-  // A filter, also an empty one, would make it longer.
+  // Any filter, also an empty one, makes the request longer.
   if (use_ == HandlerUse::kSandboxList) lists_all_ = request.empty();
   return WithRuntimesHandlers(use_, request, aliases_);
 }

@@ -14,31 +14,31 @@
 
 namespace resmgr {
 
-// One call whose messages name RuntimeClass handlers, where some of these are aliases: the runtime
-// gets its own handlers, the client those that it named. Loop's thread only.
+// One call whose messages name RuntimeClass handlers, some of which are aliases: the runtime gets
+// its own handlers, the client the ones that it named. Loop's thread only.
 class AliasedCall {
  public:
-  // nullptr: the call has nothing to do with handlers. `several`: there are several runtimes, whose
-  // Status is merged with the aliases in it (reply_merge.h).
+  // nullptr: the call does not concern handlers. `several`: there are several runtimes, whose
+  // Status is merged with the aliases (reply_merge.h).
   static std::unique_ptr<AliasedCall> Begin(HandlerAliases& aliases, const Method& method,
                                             bool several);
 
   AliasedCall(HandlerAliases& aliases, HandlerUse use)
       : aliases_(aliases), use_(use), begin_(aliases.Now()) {}
 
-  // The request has to be collected, and shown to OnRequest.
+  // Whether the request must be collected for OnRequest.
   bool ReadsRequest() const;
-  // What the runtime gets in its place; nullopt: the same.
+  // The request for the runtime; nullopt: unchanged.
   std::optional<std::string> OnRequest(std::string_view request);
 
-  // OnReply looks at the message.
+  // Whether OnReply needs the message.
   bool ReadsReply() const { return use_ == HandlerUse::kNewSandbox; }
-  // The call was carried out.
+  // Called when the call was carried out.
   void OnReply(std::string_view message);
 
-  // The messages of the reply become others.
+  // Whether the reply's messages are rewritten.
   bool RewritesReply() const;
-  // Each of them; nullopt: it stays.
+  // Called for each message of the reply; nullopt: unchanged.
   std::optional<std::string> Rewrite(std::string_view message);
 
  private:
@@ -47,7 +47,7 @@ class AliasedCall {
   HandlerAliases& aliases_;
   const HandlerUse use_;
   const HandlerAliases::Moment begin_;
-  std::string alias_;  // of the new sandbox
+  std::string alias_;  // alias of the new sandbox
   PodSandboxId removed_;
   bool lists_all_ = false;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients name aliases of handlers, and the runtime never hears of one.
+// Clients name aliases of handlers, and the runtime never gets one.
 #include "pkg/cri/aliased_call.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class AliasedCallTest : public RelayTest {
     });
   }
 
-  // To one runtime.
+  // Serves one runtime.
   void Serve() {
     StartRelay({.runtime_socket = Path("runtime.sock"), .image_socket = Path("runtime.sock")});
     thread_.Do([this] {
@@ -52,7 +52,7 @@ class AliasedCallTest : public RelayTest {
     });
     client_ = std::make_unique<CriClient>(RelaySocket());
   }
-  // To two: the second one has the alias "there" of its default handler.
+  // Serves two runtimes: the second one has the alias "there" of its default handler.
   void ServeTwo() {
     ASSERT_THAT(second_.Start(Path("second.sock")), IsOk());
     StartRelay({.runtime_socket = Path("runtime.sock"), .image_socket = Path("runtime.sock")});
@@ -288,19 +288,19 @@ TEST_F(AliasedCallTest, RepliesThatWaitForAClientAreBounded) {
     return result && result->status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
   };
   EXPECT_TRUE(runtime_.WaitForCancelled("StreamPodSandboxes", 1));
-  // Of 384 MB. Far from what stops the reading of all that their client asked for.
+  // The replies have 384 MB. Far below the limit at which their client is not read any more.
   EXPECT_LT(thread_.Do([] { return h2::Memory::held(); }), size_t{40} << 20);
-  // A client that has stopped reading behind a message does not see the end.
+  // A client that stopped reading after a message does not see the end.
   for (const auto& call : calls)
     call->ResumeReading();
   EXPECT_TRUE(Eventually([&](Relay&) { return std::ranges::any_of(calls, refused); }));
-  // With their client.
+  // Ends the calls with their client.
   calls.clear();
   client_.reset();
   EXPECT_TRUE(Eventually([](Relay&) { return h2::Memory::held() < size_t{4} << 20; }));
 }
 
-// As SlowPeersTest has it for bytes that pass as they are.
+// Like the test in SlowPeersTest for bytes that pass unchanged.
 TEST_F(AliasedCallTest, UnreadStreamsDoNotHoldOtherCalls) {
   Serve();
   RunPod("a", "pinned");
@@ -371,7 +371,7 @@ TEST_F(AliasedCallTest, StatusOfTwoTellsAnAliasAsItsRuntimeDoes) {
   EXPECT_THAT(names, UnorderedElementsAre("", "runc", "pinned", "there"));
 }
 
-// Random lives of pods of all handlers: each side only ever sees its own.
+// Random lives of pods of all handlers: each side only sees its own handlers.
 TEST_F(AliasedCallTest, RandomPodsKeepTheirHandlers) {
   ServeTwo();
   std::mt19937 random(11);  // NOLINT(cert-msc32-c,cert-msc51-cpp)

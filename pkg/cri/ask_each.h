@@ -8,18 +8,18 @@
 
 namespace resmgr {
 
-// Asks one question for each number below a count, a limited number of them at a time, and tells
-// when all are answered. For questions that are not answered inside the call that asks them. Lives
-// for as long as one of the `answered` that it gave away.
+// Asks one question for each number below a count, a limited number of them at a time, and reports
+// when all are answered. For questions that are never answered inside the call that asks them.
+// Lives as long as one of its `answered` functions.
 class AskEach : public std::enable_shared_from_this<AskEach> {
  public:
   using Answered = std::function<void()>;
   struct Questions {
     size_t count = 0;
-    size_t width = 1;  // in flight at once
-    // `answered` is to be called once, later.
+    size_t width = 1;  // questions in flight at once
+    // `answered` must be called once, later.
     std::function<void(size_t number, Answered answered)> ask;
-    // Not called inside Start, but for a count of 0.
+    // Not called inside Start, except for a count of 0.
     std::function<void()> all_answered;
   };
 

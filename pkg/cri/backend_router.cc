@@ -18,7 +18,7 @@ namespace {
 
 using Kind = IdOwners::Kind;
 
-// Pods and containers are the RuntimeService's, also where a call about an image asks for them.
+// Pods and containers belong to the RuntimeService, also for calls about an image.
 std::string RuntimeServiceOf(std::string_view service) {
   return fmt::format("{}.RuntimeService", service.substr(0, service.rfind('.')));
 }
@@ -29,20 +29,20 @@ std::string_view ListMethod(Kind kind) {
 
 }  // namespace
 
-// One of the runtimes.
+// The state of one runtime.
 struct BackendRouter::Peer {
   std::unique_ptr<UnaryClient> client;
-  uint64_t begun = 0;   // runs of its lists
-  size_t lists_left{};  // of the last one; 0: it has ended
-  Status failure{};     // of the last one
-  std::string next{};   // the service to ask in another run; empty: none is wanted
+  uint64_t begun = 0;   // number of runs of its lists
+  size_t lists_left{};  // lists left of the last run; 0: it has ended
+  Status failure{};     // failure of the last run
+  std::string next{};   // service for the next run; empty: none is wanted
 };
 
-// One Search.
+// The state of one Search.
 struct BackendRouter::Searching {
   Wanted wanted;
   std::function<void(Status)> done;
-  std::vector<std::optional<uint64_t>> runs;  // by runtime, that have to end
+  std::vector<std::optional<uint64_t>> runs;  // for each runtime the run to wait for
   Status failure{};
   EventLoop::HandlePtr patience{};
 };
@@ -69,7 +69,7 @@ void BackendRouter::Search(Wanted wanted, std::function<void(Status)> done) {
       peer.next = search.wanted.service;
     }
   }
-  // For hung ones, whose answers are welcome when they come.
+  // Gives hanging runtimes one turn of the loop, since a ready answer is welcome.
   search.patience = loop_.After(std::chrono::milliseconds(0), [this, &search] {
     for (size_t i = 0; i < peers_.size(); ++i) {
       if (!search.runs[i] || !backends_.Hangs(i)) continue;
@@ -95,10 +95,10 @@ void BackendRouter::Begin(size_t backend, std::string_view service) {
   peer.failure = OkStatus();
   peer.lists_left = 2;
   peer.next.clear();
-  // A failure is that of the calls.
+  // The calls report a failure.
   if (!peer.client->connected()) (void)peer.client->Connect([](const Status&) {});
   const IdOwners::ListBegin begin = backends_.owners().BeginList();
-  // Pods first: what is in a pod of another runtime is not this one's.
+  // Pods first: containers in a pod of another runtime are not this one's.
   List(backend, service, Kind::kPodSandbox, begin);
   List(backend, service, Kind::kContainer, begin);
 }
@@ -134,7 +134,7 @@ void BackendRouter::Tell(size_t backend, uint64_t run, const Status& status) {
   const bool hangs = backends_.Hangs(backend);
   for (const std::unique_ptr<Searching>& search : searches_) {
     std::optional<uint64_t>& wanted = search->runs[backend];
-    // Another run of one that hangs is not waited for.
+    // The next run of a hanging runtime is not awaited.
     if (!wanted || (*wanted > run && !hangs)) continue;
     wanted.reset();
     search->failure.Update(status);
@@ -197,8 +197,8 @@ void CallRouting::Choose(std::string_view request, std::chrono::milliseconds pat
                  }));
 }
 
-// Where all runtimes were listed and none has the id, the default one says so in its own words.
-// Where one could not be, the id may be of that one, and "not found" would be wrong.
+// If all runtimes were listed and none has the id, the default one reports that in its own words.
+// If one could not be listed, the id may be its own, and "not found" would be wrong.
 Status CallRouting::ChooseAgain(const Status& listed) {
   const auto owner = backends().owners().Find(route_.id_kind, id_);
   if (!owner.ok()) return owner.status();
@@ -206,7 +206,7 @@ Status CallRouting::ChooseAgain(const Status& listed) {
   return *owner ? OkStatus() : listed;
 }
 
-// What cannot be asked keeps its image, and the client learns of it.
+// A runtime that cannot be asked keeps its image, and the client gets an error.
 Status CallRouting::SpareThoseInNeed(const ImageNeeds::Needs& needs) {
   constexpr size_t kLongestImage = 256;
   std::vector<std::string_view> needing;
@@ -268,7 +268,7 @@ Status CallRouting::OnReply(std::string_view message) {
   return refusal_;
 }
 
-// With its id the client would go on to the other runtime's, and so would the stages.
+// With its id the client, and the stages, would act on the other runtime's object.
 Status CallRouting::Claim(Kind kind, std::string_view message) {
   const auto id = DecodeId(message);
   if (!id.ok() || router_.backends().owners().Add(kind, *id, backend_)) return OkStatus();
@@ -296,7 +296,7 @@ void CallRouting::OnReplies(std::vector<h2::SliceQueue>& messages) {
   }
 }
 
-// `own`: what is left of the message, nullopt: all.
+// `own`: the remaining part of the message, nullopt: all of it.
 std::optional<std::string> CallRouting::Shown(std::string_view message,
                                               std::optional<std::string> own) const {
   std::optional<std::string> shown =
@@ -314,7 +314,7 @@ std::optional<std::string> CallRouting::OwnPart(size_t runtime, std::string_view
   if (route_.tells == CallRoute::Tells::kPart) {
     return Shown(message, WithoutThoseOfOthers(backends(), route_.id_kind, runtime, message));
   }
-  constexpr uint32_t kContainerId = 1;  // of ContainerEventResponse; a pod sandbox's, too
+  constexpr uint32_t kContainerId = 1;  // of ContainerEventResponse; also for a pod sandbox
   if (route_.tells == CallRoute::Tells::kEvent &&
       backends().IsEventOfOther(runtime, TextOfField(message, kContainerId))) {
     return "";

@@ -71,7 +71,7 @@ StatusOr<Backends::Choice> Backends::Choose(const CallRoute& route, const RouteK
       break;
   }
   if (!keys.handler.empty()) return Choice{.backend = OfHandler(keys.handler)};
-  // What several runtimes may have, each of them filters itself.
+  // If several runtimes may match, each of them applies the filter itself.
   std::optional<size_t> owner =
       owners_.Find(Kind::kContainer, keys.container_id).value_or(std::nullopt);
   if (!owner) owner = owners_.Find(Kind::kPodSandbox, keys.pod_sandbox_id).value_or(std::nullopt);

@@ -20,38 +20,38 @@ namespace resmgr {
 
 class HandlerAliases;
 
-// The runtimes behind one relay, where there are several, and which of them a call is for. A pod
-// sandbox is made by the runtime of its RuntimeClass handler; its containers, and all calls about
-// one of these, are that runtime's. Loop's thread only.
+// The runtimes behind one relay that has several, and the choice of one for each call. The runtime
+// of a pod sandbox's RuntimeClass handler creates it; its containers, and all calls about one of
+// these, go to the same runtime. Loop's thread only.
 class Backends {
  public:
   struct Backend {
     std::string name;  // for errors and logs
     std::string socket;
-    std::vector<std::string> handlers{};  // as clients name them: aliases, too
-    std::string image_socket{};           // of its ImageService; empty: the same
+    std::vector<std::string> handlers{};  // clients' names of them, aliases included
+    std::string image_socket{};           // ImageService's socket; empty: the same
   };
 
-  // The first is the default: it gets the handlers that no other has, and the calls that are about
-  // no pod sandbox or container.
-  // `aliases` of their handlers, which outlive this; nullptr: there are none.
+  // The first is the default: it gets the handlers that no other has, and the calls that do not
+  // concern a pod sandbox or container. `aliases` of their handlers outlive this object; nullptr:
+  // there are none.
   explicit Backends(std::vector<Backend> backends, const HandlerAliases* aliases = nullptr);
   Backends(const Backends&) = delete;
   Backends& operator=(const Backends&) = delete;
 
-  // Their addresses stay the same.
+  // The addresses of the elements stay the same.
   const std::vector<Backend>& all() const { return backends_; }
   IdOwners& owners() { return owners_; }
   const IdOwners& owners() const { return owners_; }
   const HandlerAliases* aliases() const { return aliases_; }
-  // Learned from what runtimes reply, also by those who only read that.
+  // Learned from the runtimes' replies; const, since readers of replies learn, too.
   ImageIds& image_ids() const { return image_ids_; }
 
-  // Calls of clients at one of them, since our start.
+  // Calls of clients at one of them, since the daemon's start.
   struct Calls {
     uint64_t ended = 0;
-    uint64_t failed = 0;  // of these: with an error, or without reaching it
-    // Pod sandboxes and containers that this runtime claims and another runtime has.
+    uint64_t failed = 0;  // calls with an error, or that did not reach it
+    // Pod sandboxes and containers of another runtime that this one claims.
     uint64_t refused_claims = 0;
   };
   void Count(size_t backend, bool ok) {
@@ -64,38 +64,38 @@ class Backends {
     enum class Kind {
       kOne,
       kAll,
-      kUnknownId,  // of the runtimes that were listed, none had it
+      kUnknownId,  // none of the listed runtimes had it
     };
     Kind kind = Kind::kOne;
     size_t backend = 0;
   };
-  // InvalidArgument: the id is a beginning that several runtimes could mean.
+  // kInvalidArgument: the id is a beginning of ids of several runtimes.
   StatusOr<Choice> Choose(const CallRoute& route, const RouteKeys& keys) const;
 
-  // False: it is known to have no pod sandboxes. Kubelets ask for the image of a container when its
-  // sandbox is there.
+  // False: it is known to have no pod sandboxes. Kubelets ask for a container's image after its
+  // sandbox was created.
   bool MayHavePods(size_t backend) const {
     return !owners_.Listed(IdOwners::Kind::kPodSandbox, backend) ||
            owners_.Has(IdOwners::Kind::kPodSandbox, backend);
   }
 
-  // The one that gets the pod sandboxes of this handler.
+  // The runtime for pod sandboxes of this handler.
   size_t OfHandler(std::string_view handler) const;
-  // By its name.
+  // Finds a runtime by its name.
   std::optional<size_t> Find(std::string_view name) const;
 
-  // Whether a runtime takes calls and does not answer, as the last question to it showed. Work that
-  // does not concern it does not wait for it. A runtime that is away does not count as hanging.
+  // Whether a runtime accepted the last question but did not answer it in time. Work that does not
+  // concern it does not wait for it. A runtime that is away does not count as hanging.
   void NoteAnswer(size_t backend, bool in_time) { hangs_[backend] = !in_time; }
   bool Hangs(size_t backend) const { return hangs_[backend]; }
-  // Tells that a runtime is late with an answer, so that it is asked now whether it hangs.
+  // Tells that a runtime's answer is late, so that it is asked now whether it hangs.
   void NoteSilence(size_t backend) const {
     if (on_silence_) on_silence_(backend);
   }
   void OnSilence(std::function<void(size_t backend)> asks) { on_silence_ = std::move(asks); }
 
-  // Whether what a runtime lists belongs to another one, which has the same id: then it is left out
-  // of what is listed.
+  // Whether a listed object belongs to another runtime with the same id: it is left out of lists
+  // then.
   bool IsOfOther(size_t backend, std::string_view pod_id) const {
     return owners_.IsOfOther(IdOwners::Kind::kPodSandbox, pod_id, backend);
   }

@@ -12,22 +12,23 @@
 
 namespace resmgr {
 
-// A body of gRPC messages that passes, each of which may become another one. Compressed messages
-// stay as they are. Thread-compatible.
+// Rewrites the messages of a passing body of gRPC. Compressed messages stay unchanged.
+// Thread-compatible.
 class BodyRewriter {
  public:
-  // Of one message: the most that kubelets and runtimes take.
+  // Bytes of one message: the limit of kubelets and runtimes.
   static constexpr size_t kMostOfMessage = size_t{16} * 1024 * 1024;
-  // nullopt: the message stays.
+  // nullopt: the message stays unchanged.
   using Rewrite = std::function<std::optional<std::string>(std::string_view message)>;
 
   explicit BodyRewriter(Rewrite rewrite);
-  // What follows of the new body now that these bytes of the old one have come: whole messages.
-  // ResourceExhausted: a message is longer than kMostOfMessage; nothing may be fed after that.
+  // Takes bytes of the old body and returns those of the new one that follow from them: whole
+  // messages. kResourceExhausted: a message is longer than kMostOfMessage; nothing may be fed after
+  // that.
   StatusOr<std::string> Feed(std::string_view bytes);
   // Whether the body so far ends with a whole message.
   bool complete() const { return reader_.complete(); }
-  // The memory that the message takes of which more is to come.
+  // Bytes of memory of an incomplete message.
   size_t held() const { return reader_.held(); }
 
  private:

@@ -14,8 +14,8 @@ namespace resmgr {
 
 namespace {
 
-constexpr int kCancelled = 1;  // gRPC's status
-// What a call takes without its bytes and header fields, its part in tables included.
+constexpr int kCancelled = 1;  // gRPC's status code
+// Memory of a call without its bytes and header fields, its part in tables included.
 constexpr size_t kCallCost = sizeof(Call) + 2 * sizeof(h2::Stream) + 256;
 
 }  // namespace
@@ -28,7 +28,7 @@ Call::Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::Heade
   h2::Memory::Add(kCallCost);
   client_->set_handler(this);
   if (!method_.endless) return;
-  // Also where no policy looks at calls: one that comes later has to find the next message.
+  // Read also if no policy needs calls now: one that becomes active has to find the next message.
   Relay& relay = connection_.relay();
   events_ = std::make_unique<EventReader>(
       [&relay](const ContainerEvent& event) { relay.NoteEvent(event); });
@@ -94,7 +94,7 @@ h2::HeaderBlock Call::HeadersToSend(bool other_message) const {
   h2::HeaderBlock headers = headers_;
   if (other_message || (reading_ != nullptr && reading_->other_handlers))
     headers.Remove("content-length");
-  // What is compressed could not be rewritten.
+  // A compressed reply could not be rewritten.
   if (RewritesReply()) headers.Remove("grpc-accept-encoding");
   return headers;
 }
@@ -236,7 +236,7 @@ void Call::EndForMemory(std::string_view why) {
   if (!client_->headers_sent()) {
     Finish(status);
   } else {
-    // What the client has not taken so far is not kept for a status behind it.
+    // The bytes that the client has not taken are dropped instead of being kept for a later status.
     Report({.code = static_cast<int>(status.code()), .message = std::string(Message(status))});
     client_->Reset(static_cast<uint32_t>(h2::ErrorCode::kEnhanceYourCalm));
     GiveUp();
@@ -252,7 +252,7 @@ void Call::EndForMemory(std::string_view why) {
 void Call::OnSent(h2::Stream& stream, size_t count) {
   if (FromClient(stream)) {
     if (server_ != nullptr) {
-      // Which may be the end of all this.
+      // Consume() may end and destroy this call.
       if (rewriting_ != nullptr) return ConsumeRewritten();
       server_->Consume(count);
     }
@@ -288,13 +288,13 @@ void Call::OnClose(h2::Stream& stream, uint32_t error_code) {
 
 void Call::OnServerClosed(uint32_t error_code) {
   if (!client_->open()) return;
-  // What the stage that holds the reply lets go ends the call.
+  // The release by the stage that holds the reply ends the call.
   if (reading_ != nullptr && reading_->holds_reply()) return;
   if (client_->ended()) {
     client_->StopReceiving();
     return;
   }
-  // The stream ended without a status, so what became of the call is unknown.
+  // The stream ended without a status, so the call's outcome is unknown.
   EndPipeline();
   if (server_->connection_lost() || error_code == static_cast<uint32_t>(h2::ErrorCode::kNoError)) {
     Finish(Unavailable("the connection to the runtime broke during {}", method_.name));

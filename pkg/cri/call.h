@@ -24,10 +24,10 @@ namespace resmgr {
 
 class Connection;
 
-// One call from a client, joined to a stream towards a runtime. What arrives on one side is queued
-// on the other, and the receiving window is opened again only when the bytes have left: so memory
-// stays within the windows. A call that stages look at holds its (single) request message until
-// they have decided; its reply is read while it passes, and its end waits for them.
+// One call from a client, joined to a stream towards a runtime. Bytes from one side are queued on
+// the other, and the receiving window is opened again only when they have left, so memory stays
+// within the windows. A call that stages need holds its (single) request message until they have
+// decided; its reply is read while it passes, and its end waits for them.
 //
 // Ends, and is destroyed by its Connection, when the streams of both sides are closed.
 class Call final : public h2::StreamHandler,
@@ -38,22 +38,22 @@ class Call final : public h2::StreamHandler,
   Call(Connection& connection, std::unique_ptr<h2::Stream> client, h2::HeaderBlock headers);
   ~Call() override;
 
-  // Where the Connection keeps it.
+  // The call's position in its Connection.
   void set_position(size_t position) { position_ = position; }
   size_t position() const { return position_; }
 
   const Method& method() const { return method_; }
 
-  // Routes and forwards, or answers. `end`: the request has no body. May end the call and destroy
-  // it.
+  // Routes and forwards the request, or answers it. `end`: the request has no body. May end the
+  // call and destroy it.
   void Start(bool end);
-  // Answers the client from here and gives the runtime's stream up.
+  // Answers the client from here and gives up the runtime's stream.
   void Finish(const Status& status);
-  // Ends it in favour of others: RESOURCE_EXHAUSTED, and nothing of it is kept.
+  // Ends the call in favour of others: RESOURCE_EXHAUSTED, and its memory is released.
   void EndForMemory(std::string_view why);
-  // Bytes that are kept for it, header fields included.
+  // Bytes kept for the call, header fields included.
   size_t held() const { return held_; }
-  // Goes on to decompress its request. True: once more.
+  // Continues to decompress its request. True: call it again.
   bool Unpack(size_t most);
 
   void OnHeaders(h2::Stream& stream, const h2::HeaderBlock& headers, bool end) override;
@@ -63,49 +63,49 @@ class Call final : public h2::StreamHandler,
   void OnClose(h2::Stream& stream, uint32_t error_code) override;
 
  private:
-  // What only a call has that stages look at.
+  // Members that only calls with stages have.
   struct Reading;
-  // A reply of one runtime whose messages become others.
+  // A reply of one runtime whose messages are rewritten.
   struct Rewriting {
     explicit Rewriting(BodyRewriter::Rewrite rewrite) : body(std::move(rewrite)) {}
 
     BodyRewriter body;
-    // Bytes of the runtime whose window is to be opened, and what is accounted for: the message of
-    // which more is to come, and what waits for the client.
+    // `owed`: bytes for which the runtime's window is still to be opened. `held`: counted bytes of
+    // the incomplete message, and of those that wait for the client.
     size_t owed = 0;
     size_t held = 0;
   };
 
   bool FromClient(const h2::Stream& stream) const { return &stream == client_.get(); }
-  // Whether stages look at it now.
+  // Whether stages see the call at this time.
   bool LookedAt() const;
-  // From here on no stage looks at it.
+  // From here on no stage sees the call.
   void EndPipeline();
-  // Keeps nothing that is only for going on.
+  // Releases everything that is needed only to forward the call.
   void GiveUp();
-  // Its messages become others: handlers have aliases, or the client is shown what it asked for.
-  // Known from when it is forwarded.
+  // Whether the reply's messages are rewritten: handlers have aliases, or the client must see the
+  // numbers that it requested. Known once the call is forwarded.
   bool RewritesReply() const;
   std::optional<std::string> RewrittenReply(std::string_view message);
   void BeginRewriting();
-  // Opens the runtime's stream; false when the call was finished instead.
+  // Opens the runtime's stream; false if the call was finished instead.
   bool Forward(const h2::HeaderBlock& headers, bool end);
-  // The client's header fields, as they fit the request that the runtime gets and the reply that is
+  // The client's header fields, adapted to the request that the runtime gets and to a reply that is
   // read here.
   h2::HeaderBlock HeadersToSend(bool other_message) const;
-  // Accounts for what the request takes now. False: the call was ended for it.
+  // Counts the request's present memory. False: the call was ended because of it.
   bool HoldRequest();
   void ReleaseRequest();
   void HoldTrailers(const h2::HeaderBlock& trailers);
-  // Keeps a piece of the request that is not decided yet.
+  // Keeps a piece of the undecided request.
   void Keep(const h2::Slice& data);
-  // The whole request is here.
+  // Called when the request is complete.
   void Open();
-  // And is decompressed.
+  // Called when the request is decompressed.
   void Decide();
-  // And it is known which of several runtimes it goes to.
+  // Called when its runtime is chosen.
   void OnRouted(const Status& status);
-  // Sends it to all of them.
+  // Sends the request to all runtimes.
   void FanOut();
   bool HoldReply(size_t bytes) override;
   void OnReplies(std::vector<h2::SliceQueue>& messages) override;
@@ -114,44 +114,44 @@ class Call final : public h2::StreamHandler,
   std::chrono::milliseconds Patience() const;
   bool OnMessage(const h2::SliceQueue& message) override;
   void OnFanOutEnd(const Status& status) override;
-  // A message with its prefix, as the client gets it.
+  // The rewritten message with its prefix.
   h2::SliceQueue Rewritten(const h2::SliceQueue& message);
-  // Whether what the reply's message says is of interest.
+  // Whether the reply's message is read.
   bool ReadsReply() const;
-  // Shows the request to the stages.
+  // Passes the request to the stages.
   void StartPipeline();
   void OnDecided(const Status& refusal, const Adjustment& adjustment) override;
   void OnReplySeen() override;
   bool Has(Operation operation, Field field) const override;
-  // Puts the runtime's handlers in place of aliases in the request. False: the call is over.
+  // Replaces aliases in the request by the runtime's handlers. False: the call is over.
   bool NameRuntimesHandlers();
-  // Forwards the request with these bytes behind its message.
+  // Forwards the request with these bytes appended to its message.
   void SendWith(std::string_view suffix);
-  // Forwards the request with a message in which parts are replaced or removed.
+  // Forwards the request with parts of its message replaced or removed.
   void SendSpliced(const Adjustment& adjustment);
   void SendRequest(std::string_view suffix);
-  // Stages cannot read the request. It passes as it is where no runtime can read it either, or
-  // where no stage looks at it.
+  // Handles a request that stages cannot read. It passes unchanged if no runtime can read it
+  // either, or if no stage needs it.
   void PassUnread(const Status& why);
-  // Bytes of a reply whose messages become others.
+  // Takes bytes of a reply whose messages are rewritten.
   void PassRewritten(const h2::Slice& data);
-  // Accounts for what of those waits here, and opens the runtime's window unless it is much.
+  // Counts the waiting ones of these bytes, and opens the runtime's window unless they are many.
   void ConsumeRewritten();
-  // What the client gets in place of a good reply; OK: the reply.
+  // The error that the client gets instead of a successful reply; OK: none.
   Status ReplyError() const;
-  // Ends a reply whose header fields the client has.
+  // Ends a reply after the client has got its header fields.
   void EndReply(const h2::HeaderBlock& end);
-  // The runtime's outcome, before the client sees it. False: a stage holds it.
+  // Handles the runtime's outcome before the client gets it. False: a stage holds it.
   bool OnOutcome(const h2::HeaderBlock& trailers);
-  // Whether the dump or the metrics are told how the call ends.
+  // Whether the dump or the metrics need the call's end.
   bool Watched() const;
-  // Tells the dump and the metrics how the call ended, once.
+  // Reports the call's end to the dump and the metrics, once.
   void Report(const GrpcStatus& status);
-  // Counts the call for the runtime that it went to, where there are several.
+  // Counts the call for its runtime, if there are several.
   void CountAtRuntime(bool ok);
   bool Settle(const GrpcStatus& status);
   void OnServerClosed(uint32_t error_code);
-  // The runtime's answer is none that gRPC knows: what became of the call is unknown.
+  // The runtime's answer is malformed gRPC, so the call's outcome is unknown.
   void OnMalformed(std::string_view what);
   bool Over() const;
 
@@ -159,21 +159,21 @@ class Call final : public h2::StreamHandler,
   std::unique_ptr<h2::Stream> client_;
   std::unique_ptr<h2::Stream> server_;
   h2::HeaderBlock headers_;
-  Method method_;  // with views into headers_
+  Method method_;  // has views into headers_
   size_t position_ = 0;
   size_t held_ = 0;
-  CallClock clock_;    // begins where calls are counted
-  size_t ending_ = 0;  // what it still takes when it was ended for its memory
+  CallClock clock_;    // begun if calls are counted
+  size_t ending_ = 0;  // memory that it still takes after EndForMemory
   std::unique_ptr<CallTap> tap_;
   std::unique_ptr<Reading> reading_;
-  std::unique_ptr<CallRouting> routing_;  // where there are several runtimes
-  std::unique_ptr<FanOutCall> fan_out_;   // in place of server_, where it goes to all of them
-  std::unique_ptr<AliasedCall> aliased_;  // where handlers have aliases that it may name
-  std::unique_ptr<Rewriting> rewriting_;  // where the reply of one runtime is rewritten
-  std::unique_ptr<EventReader> events_;   // of GetContainerEvents
+  std::unique_ptr<CallRouting> routing_;  // set with several runtimes
+  std::unique_ptr<FanOutCall> fan_out_;   // instead of server_, for a call to all of them
+  std::unique_ptr<AliasedCall> aliased_;  // set if it may name aliases of handlers
+  std::unique_ptr<Rewriting> rewriting_;  // set if one runtime's reply is rewritten
+  std::unique_ptr<EventReader> events_;   // set for GetContainerEvents
   bool reported_ = false;
-  bool refused_ = false;    // by the runtime, where the method is unknown
-  bool unpacking_ = false;  // in the relay's queue
+  bool refused_ = false;    // an unknown method failed at the runtime
+  bool unpacking_ = false;  // it is in the relay's queue
   bool collecting_ = false;
   bool request_complete_ = false;
 };

@@ -5,18 +5,18 @@
 
 namespace resmgr {
 
-// How long one call took here and at the runtime, for the metrics. Reads no clock before Begin.
+// The time of one call here and at the runtime, for the metrics. Reads no clock before Begin.
 class CallClock {
  public:
   using Clock = std::chrono::steady_clock;
 
   void Begin() { began_ = Clock::now(); }
   bool begun() const { return began_ != Clock::time_point{}; }
-  // The runtime was asked: the first time counts.
+  // Called when the runtime is asked; the first call counts.
   void NoteForwarded() {
     if (begun() && forwarded_ == Clock::time_point{}) forwarded_ = Clock::now();
   }
-  // The runtime's answer is here: the last time counts.
+  // Called when the runtime has answered; the last call counts.
   void NoteAnswered() {
     if (forwarded_ != Clock::time_point{}) answered_ = Clock::now();
   }
@@ -25,7 +25,7 @@ class CallClock {
     Clock::duration ours;
     Clock::duration runtime;  // 0: it was not asked
   };
-  // Until now. A runtime that has not answered has the time until now.
+  // The times until now. A runtime that has not answered has the time until now.
   Spent Read() const {
     const Clock::time_point now = Clock::now();
     Clock::duration runtime{0};

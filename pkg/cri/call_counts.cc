@@ -6,7 +6,7 @@
 namespace resmgr {
 
 CallCounts::CallCounts(Metrics* metrics) : metrics_(metrics) {
-  // One more for the methods that are not known.
+  // The last one counts unknown methods.
   if (on()) counters_.resize(KnownMethodPaths().size() + 1);
 }
 
@@ -21,7 +21,7 @@ void CallCounts::End(const Method& method, bool intercepted, int grpc_code,
   counter->Count(grpc_code);
   if (!clock.begun()) return;
   metrics_->CountInFlight(-1);
-  // A call that lasts for as long as its client listens says nothing of how fast calls are.
+  // A call that lasts as long as its client listens does not measure speed.
   if (method.endless) return;
   const CallClock::Spent spent = clock.Read();
   counter->Took(spent.ours, spent.runtime);

@@ -10,21 +10,22 @@
 
 namespace resmgr {
 
-// The relay's calls, counted by method where metrics are asked for. Loop's thread only.
+// Counts the relay's calls by method, if metrics are requested. Loop's thread only.
 class CallCounts {
  public:
-  // nullptr: nothing is counted. Not owned; outlives the object.
+  // nullptr: no counting. Not owned; outlives this object.
   explicit CallCounts(Metrics* metrics);
 
   bool on() const { return metrics_ != nullptr; }
-  // A call whose clock began. Only where on().
+  // Counts a call whose clock began. Requires on().
   void Begin() { metrics_->CountInFlight(1); }
-  // A call ended, with this gRPC status. Its clock may not have begun. Does nothing unless on().
+  // Counts a call that ended with this gRPC status. Its clock may not have begun. No effect unless
+  // on().
   void End(const Method& method, bool intercepted, int grpc_code, const CallClock& clock);
 
  private:
   Metrics* const metrics_;
-  // By Method::place; passed on and intercepted. Null until the first call.
+  // By Method::place; passed and intercepted calls. Null until the first call.
   std::vector<std::array<CallCounter*, 2>> counters_;
 };
 

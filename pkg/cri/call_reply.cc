@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a call's reply: from one runtime, whose outcome the stages see before the client does,
-// or from all of them.
+// The reply of a call: from one runtime, whose outcome the stages see before the client does, or
+// from all runtimes.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -18,8 +18,8 @@ namespace resmgr {
 
 namespace {
 
-// In pieces, so that what has left is not kept for what still waits: memory of one piece is given
-// back when its last byte has left.
+// A copy in pieces: the memory of each is released when its last byte has left, while others still
+// wait.
 h2::SliceQueue CopyInPieces(std::string_view bytes) {
   h2::SliceQueue pieces;
   for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), h2::kScratchBlock)))
@@ -67,7 +67,7 @@ void Call::OnHeaders(h2::Stream&, const h2::HeaderBlock& headers, bool end) {
     }
   } else {
     if (reading_ != nullptr) {
-      // Not all of what may be a quarter of a megabyte.
+      // Truncated, since a header field may have a quarter of a megabyte.
       const std::string_view encoding = headers.Find("grpc-encoding");
       if (!encoding.empty()) reading_->reply_headers.Add("grpc-encoding", encoding.substr(0, 16));
     }
@@ -81,7 +81,7 @@ void Call::OnMalformed(std::string_view what) {
   Finish(Internal("the runtime {} in {}", what, method_.name));
 }
 
-// A client that does not read its replies keeps their trailers waiting, too.
+// The trailers wait, too, if a client does not read its replies.
 void Call::HoldTrailers(const h2::HeaderBlock& trailers) {
   const bool held = reading_ != nullptr && reading_->holds_reply();
   if (!client_->open() || !(held || client_->end_waits())) return;
@@ -139,7 +139,7 @@ bool Call::Settle(const GrpcStatus& status) {
   int code = status.code;
   if (routing_ != nullptr && status.ok()) {
     const Status learned = routing_->OnReply(message);
-    // For the stages it has failed, too: they must not take it for what the other runtime has.
+    // The stages see a failure, too: they must not take the id for the other runtime's object.
     if (!learned.ok()) code = static_cast<int>(learned.code());
   }
   if (aliased_ != nullptr && code == 0) aliased_->OnReply(message);
@@ -158,11 +158,11 @@ void Call::OnReplySeen() {
   } else {
     EndReply(reading_->reply_end);
   }
-  // Else OnServerClosed does it.
+  // Otherwise OnServerClosed does this.
   if (!server_->open()) client_->StopReceiving();
 }
 
-// A part of the client's time is left for the way back.
+// Leaves a part of the client's time for the answer.
 std::chrono::milliseconds Call::Patience() const {
   constexpr std::chrono::milliseconds kLongest = FanOutCall::kPatience;
   const auto timeout = ReadGrpcTimeout(headers_);
@@ -190,7 +190,7 @@ void Call::FanOut() {
       return routing_->OwnPart(runtime, message);
     };
   }
-  // Kubelets ask for the images of all pods, whichever runtime they are for.
+  // Kubelets ask for the images of all pods, whichever their runtime is.
   if (method_.service == Service::kImage) {
     options.hangs = [&backends = routing_->backends()](size_t runtime) {
       return backends.Hangs(runtime);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a call's request when it is read before it is forwarded: collect it, decompress it,
-// find its runtime, show it to the stages, send it as they want it.
+// The request of a call that is read before it is forwarded: it is collected, decompressed, routed,
+// shown to the stages, and sent with their changes.
 #include <optional>
 #include <string>
 #include <utility>
@@ -94,7 +94,7 @@ void Call::StartPipeline() {
   if (request.Read(message)) {
     reading_->stages->call.Start(request.request());
   } else if (!IsCutShort(message)) {
-    // A runtime may be less strict.
+    // A runtime's parser may be less strict.
     Finish(InvalidArgument("cannot tell what this {} is to do: its message is malformed",
                            method_.name));
   } else {
@@ -120,7 +120,7 @@ void Call::PassUnread(const Status& why) {
     return Finish(
         InvalidArgument("cannot tell which runtime {} is for: {}", method_.name, Message(why)));
   }
-  // If a runtime can read the request all the same, it would carry it out unseen by the policy.
+  // A runtime that can read the request would carry it out without the policy's decision.
   const bool readable = !request_complete_ || !reading_->request.cut_short();
   if (LookedAt() && readable) {
     return Finish(Annotate(why, fmt::format("cannot tell what this {} is to do", method_.name)));

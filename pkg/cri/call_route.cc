@@ -28,13 +28,13 @@ constexpr CallRoute OfContainer(Tells tells = Tells::kNothing, Ids image_ids = I
   return {.by = By::kId, .id_kind = Kind::kContainer, .image_ids = image_ids, .tells = tells};
 }
 
-// Of the RuntimeService. Filters: PodSandboxFilter.id = 1, PodSandboxStatsFilter.id = 1,
-// ContainerFilter.id = 1 and .pod_sandbox_id = 3, ContainerStatsFilter.id = 1 and
+// The methods of the RuntimeService. Filters: PodSandboxFilter.id = 1, PodSandboxStatsFilter.id =
+// 1, ContainerFilter.id = 1 and .pod_sandbox_id = 3, ContainerStatsFilter.id = 1 and
 // .pod_sandbox_id = 2.
 constexpr std::array kRoutes = {
     NamedRoute{"RunPodSandbox", {.by = By::kHandler, .handler = 2, .tells = Tells::kNewPodSandbox}},
-    // Of CRI 1.37, of whose messages only this is used here: RestorePodRequest.runtime_handler = 3,
-    // and the pod sandbox's id stands where all requests about one have it.
+    // A method of CRI 1.37; only RestorePodRequest.runtime_handler = 3 is used of its messages, and
+    // the pod sandbox's id has the same field as in all requests about one.
     NamedRoute{"RestorePod", {.by = By::kHandler, .handler = 3}},
     NamedRoute{"CheckpointPod", OfPod()},
     NamedRoute{"StopPodSandbox", OfPod()},
@@ -95,8 +95,8 @@ constexpr std::array kRoutes = {
                {.by = By::kEach, .image_ids = Ids::kEvent, .tells = Tells::kEvent}},
 };
 
-// Of the ImageService. StreamImages passes an image that several runtimes have as often as they
-// have it: that its ids are unique would take all of them to be kept.
+// The methods of the ImageService. StreamImages passes an image of several runtimes several times:
+// making it unique would require keeping all ids.
 constexpr std::array kImageRoutes = {
     NamedRoute{"PullImage",
                {.by = By::kImagePull, .id_kind = Kind::kPodUid, .image_ids = Ids::kPull}},
@@ -120,16 +120,16 @@ constexpr std::array kImageRoutes = {
     NamedRoute{"ImageFsInfo", {.by = By::kAll, .merge = MergeImageFsInfo}},
 };
 
-constexpr uint32_t kId = 1;              // of requests about one thing, and of a list's entries
-constexpr uint32_t kFilter = 1;          // of list requests
-constexpr uint32_t kEntries = 1;         // of list replies
-constexpr uint32_t kImage = 1;           // of requests about an image, and of an ImageFilter
+constexpr uint32_t kId = 1;              // in requests about one object, and in entries of lists
+constexpr uint32_t kFilter = 1;          // in list requests
+constexpr uint32_t kEntries = 1;         // in list replies
+constexpr uint32_t kImage = 1;           // in requests about an image, and in an ImageFilter
 constexpr uint32_t kImageName = 1;       // ImageSpec.image
 constexpr uint32_t kImageHandler = 19;   // ImageSpec.runtime_handler
 constexpr uint32_t kPodConfig = 1;       // RunPodSandboxRequest.config
 constexpr uint32_t kPullPodConfig = 3;   // PullImageRequest.sandbox_config
-constexpr uint32_t kConfigMetadata = 1;  // of PodSandboxConfig
-constexpr uint32_t kUid = 2;             // of PodSandboxMetadata
+constexpr uint32_t kConfigMetadata = 1;  // in PodSandboxConfig
+constexpr uint32_t kUid = 2;             // in PodSandboxMetadata
 
 // Paths of fields.
 constexpr std::array kHandlerOfImage = {kImageHandler};
@@ -138,10 +138,10 @@ constexpr std::array kHandlerOfFilter = {kImage, kImageHandler};
 constexpr std::array kUidOfConfig = {kConfigMetadata, kUid};
 
 Status NoProtobuf() {
-  return InvalidArgument("the request is no protobuf, so that its runtime is not known");
+  return InvalidArgument("the request is malformed protobuf, so its runtime is unknown");
 }
 
-// The text at the end of this path of fields, as the last occurrence says. Empty: there is none.
+// The text at the end of this path of fields, in its last occurrence. Empty if there is none.
 Status ReadText(std::string_view message, std::span<const uint32_t> path, std::string_view& text) {
   WireReader reader(message);
   while (reader.Next()) {
@@ -155,7 +155,7 @@ Status ReadText(std::string_view message, std::span<const uint32_t> path, std::s
   return reader.failed() ? NoProtobuf() : OkStatus();
 }
 
-// Occurrences of a filter merge.
+// Reads a filter; several occurrences merge.
 Status ReadFilter(const CallRoute& route, std::string_view filter, RouteKeys& keys) {
   WireReader reader(filter);
   while (reader.Next()) {
@@ -237,10 +237,10 @@ StatusOr<std::vector<std::string_view>> ReadListedIds(std::string_view reply) {
     while (entry.Next()) {
       if (entry.field() == kId && entry.is_bytes()) id = entry.bytes();
     }
-    if (entry.failed()) return InvalidArgument("an entry of the list is no protobuf");
+    if (entry.failed()) return InvalidArgument("an entry of the list is malformed protobuf");
     ids.push_back(id);
   }
-  if (reader.failed()) return InvalidArgument("the list is no protobuf");
+  if (reader.failed()) return InvalidArgument("the list is malformed protobuf");
   return ids;
 }
 

@@ -15,55 +15,56 @@
 
 namespace resmgr {
 
-// How the runtime of a call is found where there are several: what the messages of runtime.v1 and
-// runtime.v1alpha2 say about it. Field names are those of the CRI.
+// How the runtime of a call is found if there are several: the role of fields in messages of
+// runtime.v1 and runtime.v1alpha2. Field names are those of the CRI.
 struct CallRoute {
   enum class By {
-    kDefault,  // the first runtime: Version, and what is not known here
+    kDefault,  // the first runtime: Version, and unknown methods
     kHandler,  // RunPodSandboxRequest.runtime_handler, and RestorePod's
     kId,       // the owner of the id in field 1 of the request
     // PullImage: ImageSpec.runtime_handler, else the owner of the pod's uid in
     // PullImageRequest.sandbox_config, else the first runtime.
     kImagePull,
-    kAll,   // all of them, unless the request names a handler, or an id in its filter
+    kAll,   // all runtimes, unless the request names a handler, or an id in its filter
     kEach,  // the same, but the reply is a stream of messages
   };
   By by = By::kDefault;
-  // kHandler: its field.
+  // kHandler: the field's number.
   uint32_t handler = 0;
-  // kId: of what the id is.
+  // kId: the kind of the id.
   IdOwners::Kind id_kind = IdOwners::Kind::kContainer;
-  // kAll and kEach: where the ids are in the request's `filter`; 0: there is none.
+  // kAll and kEach: fields of ids in the request's `filter`; 0: there is none.
   uint32_t filter_container_id = 0;
   uint32_t filter_pod_sandbox_id = 0;
-  // kAll and kEach: where the ImageSpec is that may name a handler, in the request's field 1.
+  // kAll and kEach: the place of an ImageSpec that may name a handler, in the request's field 1.
   enum class Image { kNone, kItself, kInFilter };
   Image image = Image::kNone;
-  // Where replies have ids of images.
+  // The place of images' ids in replies.
   ImageIds::In image_ids = ImageIds::In::kNone;
-  // Runtimes that need the image are left out (image_needs.h).
+  // Whether runtimes that need the image are left out (image_needs.h).
   bool spares_needed = false;
-  // What an OK reply tells of ids: a new one (in its field 1), that the request's is gone, or all
-  // that the runtime has.
-  // Each message of a stream tells a part of that, or what happened to a container.
+  // The meaning of ids in an OK reply: a new one (in its field 1), the removal of the request's id,
+  // or all ids of the runtime. Each message of a stream has a part of these, or an event of a
+  // container.
   enum class Tells { kNothing, kNewPodSandbox, kNewContainer, kRemoved, kList, kPart, kEvent };
   Tells tells = Tells::kNothing;
-  // kAll: how the replies become one, also where some runtimes have failed. nullptr: they are
-  // concatenated, and the first failure is that of the call.
+  // kAll: merges the replies, also if some runtimes have failed. nullptr: they are concatenated,
+  // and the first failure is that of the call.
   MergeReplies merge = nullptr;
 };
 
 CallRoute RouteOf(const Method& method);
 
-// What a request says about its runtime; views into it. InvalidArgument: it is no protobuf.
+// The parts of a request that decide its runtime; views into it. kInvalidArgument: malformed
+// protobuf.
 struct RouteKeys {
   std::string_view handler;
-  std::string_view id;              // of kImagePull: the pod's uid
-  std::string_view pod_uid;         // of a new pod sandbox
-  std::string_view image;           // ImageSpec.image, of requests about one
-  std::string_view container_id;    // of the filter
-  std::string_view pod_sandbox_id;  // of the filter
-  bool filtered = false;            // something is filtered, by an id or otherwise
+  std::string_view id;              // for kImagePull: the pod's uid
+  std::string_view pod_uid;         // uid of a new pod sandbox
+  std::string_view image;           // ImageSpec.image, in requests about one
+  std::string_view container_id;    // in the filter
+  std::string_view pod_sandbox_id;  // in the filter
+  bool filtered = false;            // there is a filter, by an id or otherwise
 };
 StatusOr<RouteKeys> ReadRouteKeys(const CallRoute& route, std::string_view request);
 

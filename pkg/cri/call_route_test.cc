@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every method of the CRI as our .proto file has it: that none of them goes to the default runtime
-// by oversight.
+// Compares every method of the CRI in our .proto file with the routes, so that none of them goes to
+// the default runtime by oversight.
 #include "pkg/cri/call_route.h"
 
 #include <string>
@@ -25,7 +25,7 @@ CallRoute RouteTo(const MethodDescriptor& method) {
   return RouteOf(ClassifyMethod(path));
 }
 
-// The request's field 1 where it is the id of one thing.
+// The request's field 1 if it is the id of one object.
 std::string IdOf(const Descriptor& request) {
   const FieldDescriptor* const first = request.FindFieldByNumber(1);
   const bool is_id =
@@ -38,7 +38,7 @@ uint32_t NumberIn(const Descriptor& message, const char* name) {
   return field == nullptr ? 0 : static_cast<uint32_t>(field->number());
 }
 
-// `id` of a filter for containers is a container's, of one for pod sandboxes a sandbox's.
+// `id` in a filter for containers is a container's, in one for pod sandboxes a sandbox's.
 void ExpectFilter(const CallRoute& route, const Descriptor& filter) {
   const bool of_containers = filter.name().starts_with("Container");
   EXPECT_EQ(route.filter_container_id, of_containers ? NumberIn(filter, "id") : 0U);
@@ -80,7 +80,8 @@ TEST(CallRouteTest, EveryMethodGoesToTheRuntimeThatItIsAbout) {
   EXPECT_GE(about_an_id, 18);
 }
 
-// Of CRI 1.37, which the .proto file does not have; with a text where other requests have messages.
+// A method of CRI 1.37, which the .proto file lacks; it has a string where other requests have
+// messages.
 TEST(CallRouteTest, RestoredPodsGoToTheRuntimeOfTheirHandler) {
   const CallRoute route = RouteOf(ClassifyMethod("/runtime.v1.RuntimeService/RestorePod"));
   const auto keys = ReadRouteKeys(route, "\x0a\x05/path\x1a\x04kata");

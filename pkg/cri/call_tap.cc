@@ -8,7 +8,7 @@ namespace resmgr {
 
 namespace {
 
-// Of one message: enough for everything but the lists of a very full node.
+// Bytes of one message: enough for everything except the lists of a very full node.
 constexpr size_t kMaxCollected = size_t{4} * 1024 * 1024;
 
 }  // namespace

@@ -15,13 +15,13 @@
 
 namespace resmgr {
 
-// Copies one call's messages, as they pass, to the dumper. Never holds anything up.
+// Copies one call's messages, as they pass, to the dumper. Never delays the call.
 class CallTap {
  public:
-  // Null when the dumper does not want this method. `id` is never used twice.
+  // Null if the dumper excludes this method. `id` must be unique.
   static std::unique_ptr<CallTap> Create(dump::Dumper& dumper, uint64_t id, const Method& method,
                                          bool intercepted);
-  // For Dumper::Options::decompress, since none of that is to be done on the loop.
+  // For Dumper::Options::decompress, since decompression is too slow for the loop.
   static StatusOr<std::string> Decompress(const dump::Payload& payload);
   ~CallTap();
   CallTap(const CallTap&) = delete;
@@ -29,9 +29,9 @@ class CallTap {
 
   void OnRequestHeaders(const h2::HeaderBlock& headers);
   void OnRequestData(std::string_view data);
-  // The runtime gets the request, whose only message came as `before`, with `suffix` behind it.
+  // The runtime gets the request's only message, `before`, with `suffix` appended.
   void OnRequestChanged(std::string_view before, std::string_view suffix);
-  // The same, with another message in place of the one that came.
+  // The same with a different message.
   void OnRequestReplaced(std::string_view before, std::string after);
   void OnReplyHeaders(const h2::HeaderBlock& headers);
   void OnReplyData(std::string_view data);
@@ -39,11 +39,11 @@ class CallTap {
 
  private:
   CallTap(dump::Dumper& dumper, uint64_t id, const Method& method, bool intercepted, bool messages);
-  // Messages in one direction, as far as they came.
+  // The messages of one direction so far.
   struct Collection {
     Collection(size_t limit, GrpcMessageReader::Sink sink) : reader(limit, std::move(sink)) {}
     GrpcMessageReader reader;
-    size_t reserved = 0;  // of the dumper's room
+    size_t reserved = 0;  // bytes of the dumper's room
   };
 
   void Collect(Collection& collection, std::string_view data);
@@ -57,7 +57,7 @@ class CallTap {
   std::string request_encoding_;
   std::string reply_encoding_;
   bool request_reported_ = false;
-  // Empty where the dumper has no room for what is left of the call.
+  // Empty if the dumper has no room for the rest of the call.
   std::optional<Collection> requests_;
   std::optional<Collection> replies_;
 };

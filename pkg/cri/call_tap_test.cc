@@ -47,7 +47,7 @@ class CallTapTest : public testing::Test {
 
 TEST_F(CallTapTest, WhatIsCollectedAtOnceIsBoundedForAllCalls) {
   Start(8 * kMiB);
-  // Messages that never end, in both directions.
+  // Incomplete messages in both directions.
   const std::string beginning = EncodeGrpcPrefix(false, 4 * kMiB) + std::string(kMiB, 'x');
   std::vector<std::unique_ptr<CallTap>> taps;
   for (int i = 0; i < 50; ++i) {
@@ -60,7 +60,7 @@ TEST_F(CallTapTest, WhatIsCollectedAtOnceIsBoundedForAllCalls) {
   for (const auto& tap : taps)
     tap->OnEnd({.code = 0, .message = {}});
   taps.clear();
-  // All of the room is there again.
+  // All of the room is available again.
   const auto tap = NewTap();
   tap->OnRequestData(EncodeGrpcPrefix(false, 3 * kMiB) + std::string(3 * kMiB, '\1'));
   tap->OnEnd({.code = 0, .message = {}});
@@ -69,7 +69,7 @@ TEST_F(CallTapTest, WhatIsCollectedAtOnceIsBoundedForAllCalls) {
   EXPECT_THAT(lines_.back(), HasSubstr("#51 (passthrough) REQUEST Unary"));
 }
 
-// It takes several milliseconds, which the loop has not.
+// Decompression takes several milliseconds, too long for the loop.
 TEST_F(CallTapTest, CompressedMessagesAreDecompressedByTheDumper) {
   std::thread::id decompressed_by;
   Start(8 * kMiB, [&decompressed_by](const dump::Payload& payload) {

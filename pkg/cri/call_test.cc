@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call between gRPC's own client and server, or frames by hand, makes of what either does.
+// Calls between gRPC's own client and server, or raw frames, through the relay.
 #include <memory>
 #include <string>
 #include <thread>
@@ -24,7 +24,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::Pair;
 
-// Of the runtime; nothing else about it matters here.
+// A path of the runtime; no test depends on it.
 constexpr char kMethod[] = "/test.Service/Method";
 
 class CallTest : public RelayTest {
@@ -120,7 +120,7 @@ TEST_F(CallTest, CancellationReachesTheRuntime) {
                   .status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
-// gRPC over HTTP/2, "Errors": what its clients make of a reset.
+// gRPC over HTTP/2, section "Errors", defines the status that clients derive from a reset.
 TEST_F(CallTest, ResetOfTheRuntimeReachesTheClientWithItsCode) {
   uint32_t code = 0;
   Answer([&code](uint32_t stream) { return test::Frame(3, 0, stream, test::Number(code)); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the metrics say of how long calls took, and of how many are under way.
+// The metrics of calls' durations, and of calls under way.
 #include <chrono>
 #include <memory>
 #include <string>

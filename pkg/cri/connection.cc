@@ -12,18 +12,18 @@ namespace resmgr {
 
 namespace {
 
-// A client that connects and does not speak HTTP/2 within this time is let go.
+// A client that connects and does not speak HTTP/2 within this time is disconnected.
 constexpr std::chrono::seconds kHandshakeTimeout{10};
-// Of what is kept for its calls: two of the largest requests that a runtime takes, with something
-// to spare.
+// Bytes kept for the connection's calls: two of the largest requests that a runtime takes, with a
+// margin.
 constexpr size_t kMaxHeld = size_t{36} * 1024 * 1024;
 
-// A call for which more is kept is found without a look at all.
+// A call with more kept bytes is found without a search.
 constexpr size_t kLargeCall = size_t{128} * 1024;
-// Of the calls, where none is large.
+// Number of calls that are searched if none is large.
 constexpr size_t kLookedAt = 64;
 
-// Of a request's header fields, in bytes of memory.
+// Bytes of memory of a request's header fields.
 constexpr size_t kMaxRemembered = 8192;
 
 }  // namespace
@@ -40,10 +40,10 @@ class Connection::Upstream final : private h2::Session::Owner {
   }
   ~Upstream() override { connection_.relay_.CountUpstream(path_, -1); }
 
-  // `path` as Relay::SocketFor gave it.
+  // `path` must come from Relay::SocketFor.
   bool LeadsTo(std::string_view path) const { return path_.data() == path.data() || path_ == path; }
   h2::Session& session() { return session_; }
-  // Takes new calls.
+  // Whether it takes new calls.
   bool usable() const { return usable_; }
 
  private:
@@ -76,7 +76,7 @@ Connection::Connection(Relay& relay, EventLoop& loop, UniqueFd socket)
 }
 
 Connection::~Connection() {
-  // One by one: the end of a creation may let a start of this connection go.
+  // One by one: the end of a creation may release a start of this connection.
   while (!calls_.empty())
     Remove(*calls_.back());
   session_.reset();
@@ -110,8 +110,8 @@ StatusOr<h2::Session*> Connection::SessionTo(std::string_view path) {
   return &session;
 }
 
-// Replies that the client is too slow for stay with the runtime: what is read ahead leaves the
-// processor's cache before it leaves the process.
+// Replies to a slow client stay with the runtime: bytes read ahead would leave the processor's
+// cache before they leave the process.
 void Connection::OnOutputWaits(bool waits) {
   for (const auto& upstream : upstreams_)
     upstream->session().SetReading(!waits);
@@ -123,7 +123,7 @@ void Connection::OnRequest(std::unique_ptr<h2::Stream> stream, const h2::HeaderB
   calls_.push_back(std::make_unique<Call>(*this, std::move(stream), headers));
   Call& call = *calls_.back();
   call.set_position(calls_.size() - 1);
-  // While it drains the client may not have read that yet.
+  // The client may not have read the GOAWAY yet.
   if (retired_ || (draining_ && call.method().endless)) {
     call.Finish(Unavailable("cri-resmgr is shutting down"));
   } else {
@@ -194,7 +194,7 @@ void Connection::GoAway() {
 }
 
 void Connection::EndEndlessCalls() {
-  // From the end: one that goes makes room for the last.
+  // In reverse order: a removed call is replaced by the last one.
   for (size_t i = calls_.size(); i-- > 0;) {
     Call& call = *calls_[i];
     if (call.method().endless) call.Finish(Unavailable("cri-resmgr is shutting down"));

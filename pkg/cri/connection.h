@@ -19,9 +19,9 @@ namespace resmgr {
 
 class Relay;
 
-// One client's connection with its calls and with connections of its own to the runtimes, opened at
-// the first call that needs them. Sharing none of these with other clients keeps their windows and
-// their troubles apart: a client that does not read its replies delays no other.
+// One client's connection with its calls and with its own connections to the runtimes, opened at
+// the first call that needs them. They are not shared with other clients, so that windows and
+// failures are independent: a client that does not read its replies delays no other.
 class Connection final : private h2::Session::Owner {
  public:
   using Position = std::list<std::unique_ptr<Connection>>::iterator;
@@ -31,49 +31,49 @@ class Connection final : private h2::Session::Owner {
 
   void set_position(Position position) { position_ = position; }
   Position position() const { return position_; }
-  // Taken out of the relay, destroyed soon; true the first time.
+  // Marks it as removed from the relay and soon destroyed; true the first time.
   bool Retire() { return !std::exchange(retired_, true); }
   Relay& relay() { return relay_; }
   EventLoop& loop() { return loop_; }
 
-  // ClassifyMethod of a request's path, remembered for the requests that come again and again. The
-  // result has views into the headers.
+  // ClassifyMethod of a request's path, cached for repeated requests. The result has views into the
+  // headers.
   Method Classify(const h2::HeaderBlock& headers);
 
-  // A session to the runtime that serves the method. Connecting to a unix socket ends at once, one
-  // way or the other, so a runtime that came back is used by the very next call. Unavailable names
-  // the socket; Unimplemented: images are not served here.
+  // A session to the runtime that serves the method. A connect to a unix socket ends at once, so
+  // the very next call uses a runtime that came back. kUnavailable names the socket;
+  // kUnimplemented: images are not served here.
   StatusOr<h2::Session*> SessionFor(const Method& method);
-  // The same to this socket, whose memory the relay keeps.
+  // The same for this socket, whose path is in the relay's memory.
   StatusOr<h2::Session*> SessionTo(std::string_view path);
 
   // Destroys the call.
   void Remove(Call& call);
 
-  // Accounts for bytes that are kept for one of its calls, here and for the process. False: there
-  // is no room, and the call was ended (Call::EndForMemory).
+  // Counts bytes kept for one of its calls, here and for the process. False: there is no room, and
+  // the call was ended (Call::EndForMemory).
   bool Hold(Call& call, size_t bytes);
   void Release(size_t bytes);
   size_t held() const { return held_; }
-  // Ends the call for which most is kept, where all have little one of the last. False where
-  // nothing is kept for those.
+  // Ends the call with the most kept bytes, or one of the last if none has many. False if none has
+  // any.
   bool EndLargest(std::string_view why);
-  // For small pieces of them.
+  // For small pieces of kept bytes.
   h2::Scratch& scratch() { return scratch_; }
 
-  // Tells the client to send no new calls, and serves those that it sent before it knew. Those that
-  // never end by themselves are ended; the connection closes after the last one.
+  // Tells the client to send no new calls, and serves those that it sent before. Endless calls are
+  // ended; the connection closes after the last one.
   void Drain();
   // Tells the client which calls it may repeat elsewhere, before the connection is removed.
   void GoAway();
   size_t calls() const { return calls_.size(); }
 
-  // For LongestIdle.
+  // Used by LongestIdle.
   bool busy() const { return !calls_.empty(); }
   uint64_t last_active() const { return last_active_; }
 
  private:
-  // One connection to a runtime. Kept after its end until the last call let go of its streams.
+  // One connection to a runtime. Kept after its end until the last call releases its streams.
   class Upstream;
 
   void OnRequest(std::unique_ptr<h2::Stream> stream, const h2::HeaderBlock& headers,
@@ -88,12 +88,12 @@ class Connection final : private h2::Session::Owner {
   EventLoop& loop_;
   Position position_;
   EventLoop::HandlePtr handshake_timer_;
-  // In this order: calls hold streams of the sessions, which outlive them.
+  // Order matters: calls hold streams of the sessions, which outlive them.
   std::vector<std::unique_ptr<Upstream>> upstreams_;
   DestroyLater<std::unique_ptr<Upstream>> lost_;
   std::unique_ptr<h2::Session> session_;
   std::vector<std::unique_ptr<Call>> calls_;
-  std::vector<Call*> large_calls_;  // for which much is kept
+  std::vector<Call*> large_calls_;  // calls with many kept bytes
   std::array<std::pair<h2::HeaderBlock, Method>, 4> classified_;
   size_t next_classified_ = 0;
   size_t held_ = 0;

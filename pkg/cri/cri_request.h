@@ -17,8 +17,8 @@ class CriRequest final : private Request::Source {
   CriRequest(const CriRequest&) = delete;
   CriRequest& operator=(const CriRequest&) = delete;
 
-  // Reads what every stage gets. The message lives until request().Close. False: it is none of this
-  // operation, and what the client means by it is the runtime's business.
+  // Reads the parts that every stage gets. The message must live until request().Close. False: it
+  // is not a message of this operation, and only the runtime can judge it.
   bool Read(std::string_view message);
   Request& request() { return request_; }
 
@@ -37,10 +37,10 @@ class CriRequest final : private Request::Source {
   Request request_;
 };
 
-// Whether a reply to it tells stages more than its status.
+// Whether stages need more of its reply than the status.
 bool RepliesTell(Operation operation);
-// How the runtime answered; `message` is empty where the call failed or cannot be read, and lives
-// as long as the result.
+// The runtime's answer for stages; `message` is empty if the call failed or cannot be read, and
+// must live as long as the result.
 Outcome ReadOutcome(Operation operation, int code, std::string_view message);
 
 }  // namespace resmgr

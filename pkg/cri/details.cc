@@ -12,7 +12,7 @@ namespace resmgr {
 
 namespace {
 
-// KeyValue.
+// Reads a KeyValue.
 bool ReadVariable(std::string_view message, EnvironmentVariable& variable) {
   return ForEachField(message, [&variable](const WireReader& field) {
     if (field.field() == 1) variable.name = field.bytes();
@@ -62,7 +62,7 @@ bool ReadWholeDevice(std::string_view message, Device& device) {
   });
 }
 
-// LinuxContainerResources.
+// Reads a LinuxContainerResources.
 bool ReadMoreResources(std::string_view message, ContainerDetails& details) {
   std::vector<StringMap::value_type> unified;
   const bool ok = ForEachField(message, [&](const WireReader& field) {
@@ -79,7 +79,7 @@ bool ReadMoreResources(std::string_view message, ContainerDetails& details) {
   return ok;
 }
 
-// LinuxContainerConfig.
+// Reads a LinuxContainerConfig.
 bool ReadLinux(std::string_view message, DetailSet parts, ContainerDetails& details) {
   return ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1 && parts.contains(Detail::kResources)) {
@@ -92,7 +92,7 @@ bool ReadLinux(std::string_view message, DetailSet parts, ContainerDetails& deta
   });
 }
 
-// ImageSpec.
+// Reads an ImageSpec.
 bool ReadImage(std::string_view message, ContainerDetails& details) {
   return ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) details.image = field.bytes();
@@ -101,7 +101,7 @@ bool ReadImage(std::string_view message, ContainerDetails& details) {
   });
 }
 
-// Not the environment.
+// Reads any field but the environment.
 bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& details) {
   switch (field.field()) {
     case 2:
@@ -135,7 +135,7 @@ bool ReadField(const WireReader& field, DetailSet parts, ContainerDetails& detai
 
 bool DecodeDetails(std::string_view config, std::string_view sandbox_config, DetailSet parts,
                    ContainerDetails& details) {
-  // Creations have dozens of variables, which are added at once.
+  // Usual limit of variables; a creation has dozens, which are added at once.
   constexpr size_t kMostly = 64;
   std::vector<EnvironmentVariable> variables;
   if (parts.contains(Detail::kEnvironment)) variables.reserve(kMostly);

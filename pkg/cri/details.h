@@ -8,12 +8,12 @@
 namespace resmgr {
 
 // Adds these parts of a CreateContainerRequest (CRI runtime.v1) to `details`, in the order of the
-// message; `config` and `sandbox_config` are its fields 2 and 3. Resource limits and OCI hooks the
-// CRI does not have. False: the bytes are no such messages, and some of the parts are missing.
+// message; `config` and `sandbox_config` are its fields 2 and 3. The CRI has neither resource
+// limits nor OCI hooks. False: a message is malformed, and some of the parts are missing.
 bool DecodeDetails(std::string_view config, std::string_view sandbox_config, DetailSet parts,
                    ContainerDetails& details);
 
-// The same of an UpdateContainerResourcesRequest, which has of them only Detail::kResources.
+// The same for an UpdateContainerResourcesRequest, which has only Detail::kResources.
 bool DecodeUpdateDetails(std::string_view message, DetailSet parts, ContainerDetails& details);
 
 }  // namespace resmgr

@@ -51,7 +51,7 @@ TEST(DetailsTest, ReadsSecurity) {
   context.mutable_namespace_options()->set_network(v1::NODE);
   context.mutable_namespace_options()->set_pid(v1::CONTAINER);
   context.mutable_namespace_options()->set_ipc(v1::TARGET);
-  context.mutable_run_as_user();  // root: protobuf does not send the 0
+  context.mutable_run_as_user();  // root: protobuf omits the 0
   context.mutable_run_as_group()->set_value(70'000);
   context.add_supplemental_groups(1);
   context.add_supplemental_groups(300);

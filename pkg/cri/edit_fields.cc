@@ -12,7 +12,7 @@ std::optional<std::string> EditFields(std::string_view message, std::span<const 
                                       const FieldEdit& edit) {
   std::string out;
   bool changes = false;
-  std::string_view unchanged = message;  // from the last change on
+  std::string_view unchanged = message;  // since the last change
   std::string_view rest = message;
   WireReader reader(message);
   while (reader.Next()) {

@@ -10,19 +10,19 @@
 
 namespace resmgr {
 
-// What becomes of one field's bytes; nullopt: they stay.
+// The new bytes of a field; nullopt: unchanged.
 using FieldEdit = std::function<std::optional<std::string>(std::string_view bytes)>;
 
-// The protobuf message with other bytes in each field at this path, from the outermost message
-// inwards; fields on the way may be repeated. All other bytes stay as they are, and so do messages
-// that are no protobuf. nullopt: nothing changes.
+// Edits the bytes of each field at this path, which begins at the outermost message; fields on the
+// way may be repeated. All other bytes stay unchanged, and so do malformed messages. nullopt: no
+// change.
 std::optional<std::string> EditFields(std::string_view message, std::span<const uint32_t> path,
                                       const FieldEdit& edit);
 
-// The message with this text in each occurrence of a field, or behind all else where there is none.
+// The message with this text in each occurrence of a field, or appended if there is none.
 std::string WithText(std::string_view message, uint32_t field, std::string_view text);
 
-// The last occurrence of a text; "" where there is none, or the bytes are no protobuf.
+// The last occurrence of a string field; "" if there is none, or the message is malformed.
 std::string_view TextOfField(std::string_view message, uint32_t field);
 
 }  // namespace resmgr

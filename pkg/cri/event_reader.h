@@ -10,11 +10,11 @@
 
 namespace resmgr {
 
-// Reads the body of a GetContainerEvents answer while it passes. A message that is compressed, too
-// long or no event is one of an unknown kind: something happened.
+// Reads the body of a GetContainerEvents answer while it passes. A compressed, overlong or
+// malformed message becomes an event of unknown kind.
 class EventReader {
  public:
-  // The most that is kept of a message. An event carries the statuses of all containers of a pod.
+  // Kept bytes of a message at most. An event has the statuses of all containers of a pod.
   static constexpr size_t kMost = size_t{256} * 1024;
 
   explicit EventReader(std::function<void(const ContainerEvent&)> on_event);

@@ -7,7 +7,7 @@
 namespace resmgr {
 namespace {
 
-// Only this version of the API has it. A runtime of v1alpha2 says that it does not know it.
+// Only this version of the API has the method. A runtime of v1alpha2 answers that it is unknown.
 constexpr std::string_view kPath = "/runtime.v1.RuntimeService/GetContainerEvents";
 constexpr int kGrpcUnimplemented = 12;
 constexpr int kGrpcUnavailable = 14;
@@ -40,7 +40,7 @@ void EventStream::SetClientListens(bool listens) {
   if (listens) {
     Close();
   } else if (connected_) {
-    // It may come back at once.
+    // The runtime may be back at once.
     OpenAfter(options_.first_pause);
   }
 }

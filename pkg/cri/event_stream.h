@@ -16,13 +16,13 @@
 
 namespace resmgr {
 
-// GetContainerEvents on the resource manager's own connection, where the runtime has it: opened
-// again, with growing pauses, whenever it ends, and left alone for the rest of the connection where
-// the runtime has no such method. Loop's thread only.
+// GetContainerEvents on the resource manager's own connection, if the runtime has it: opened again,
+// with growing pauses, whenever it ends, and not tried again on this connection if the runtime
+// lacks the method. Loop's thread only.
 //
-// Runtimes may give each event to one listener only (containerd before 2.0; issue 7318 of its
-// project), so a kubelet that listens through the relay must be the only one: the stream is closed
-// as long as it does, and what it gets is read on its way (EventReader).
+// Runtimes may send each event to one listener only (containerd before 2.0; issue 7318 of its
+// project), so a kubelet that listens through the relay must be the only one: this stream is closed
+// meanwhile, and the kubelet's events are read on their way (EventReader).
 class EventStream final : private h2::StreamHandler {
  public:
   using OnEvent = std::function<void(const ContainerEvent&)>;
@@ -32,16 +32,16 @@ class EventStream final : private h2::StreamHandler {
     std::chrono::milliseconds last_pause{60'000};
   };
 
-  // Both must outlive it.
+  // Both must outlive this object.
   EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event, Options options);
   EventStream(EventLoop& loop, UnaryClient& client, OnEvent on_event)
       : EventStream(loop, client, std::move(on_event), Options()) {}
   ~EventStream() override;
 
-  // There is a new connection.
+  // Called for a new connection.
   void Connected();
   void Disconnected();
-  // A client listens through the relay, so that the stream is closed here; or none does any more.
+  // Tells whether a client listens through the relay, while this stream must be closed.
   void SetClientListens(bool listens);
   bool open() const { return stream_ != nullptr; }
 

@@ -15,7 +15,7 @@ StatusCode CodeOfRuntime(int grpc_code) {
                                                  : StatusCode::kUnknown;
 }
 
-// How often it is looked whether a runtime hangs.
+// The period for checking whether a runtime hangs.
 constexpr std::chrono::milliseconds kLook{100};
 
 }  // namespace
@@ -43,19 +43,18 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   size_t position() const { return position_; }
   const std::string& name() const { return name_; }
   bool done() const { return done_; }
-  // For a stream: nothing came since the last two times that this was asked, although there was
-  // room.
+  // For a stream: whether nothing came since the last two checks, although there was room.
   bool silent() {
     if (std::exchange(heard_, false) || done_ || owed_ > 0) return asked_ = false;
     return std::exchange(asked_, true);
   }
 
-  // Of a unary call that is over.
+  // The message of a finished unary call.
   const h2::SliceQueue& message() const { return body_; }
-  // And of one whose failures are merged, too.
+  // The same, or the failure, for a call whose failures are merged.
   RuntimeReply reply() const { return {.status = failure_, .message = body_.ToString()}; }
 
-  // Without a word to anyone. OK: with an empty reply.
+  // Ends the branch without reporting it. OK: its reply is empty.
   void SetFailed(const Status& why) {
     done_ = true;
     failure_ = why;
@@ -86,7 +85,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
     }
     stream.Consume(data.size());
     body_.Append(data);
-    // The last thing here, since it may be the end of all this.
+    // The last statement, since it may end and destroy the call.
     (void)call_.client_.HoldReply(data.size());
   }
   void OnEnd(h2::Stream&, const h2::HeaderBlock& trailers) override {
@@ -101,14 +100,14 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   void Feed(const h2::Slice& data) {
     owed_ += data.size();
     reader_.Feed(data.view());
-    // Each may be the last thing that happens here.
+    // Each Pass may end and destroy the call.
     for (const GrpcMessage& message : std::exchange(arrived_, {})) {
       if (!Pass(message)) return;
     }
     if (call_.waiting_ < kMostWaiting) GiveBack();
   }
 
-  // False: the call is over.
+  // Passes one message on; false: the call is over.
   bool Pass(const GrpcMessage& message) {
     if (message.compressed) return Fail(Compressed());
     if (message.truncated()) {
@@ -143,7 +142,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
     return reader_.complete() ? OkStatus() : Internal("ended its reply within a message");
   }
 
-  // Leaves the message in the body.
+  // Removes the prefix, so that the body is the message.
   Status TakePrefix() {
     std::string prefix;
     for (const h2::Slice& slice : body_.slices()) {
@@ -160,7 +159,7 @@ class FanOutCall::Branch final : public h2::StreamHandler {
 
   static Status Compressed() { return Internal("compressed its reply, which was not accepted"); }
 
-  // False, as Pass.
+  // Returns false, like Pass.
   bool Fail(const Status& why) {
     call_.NoteEnd(*this, false);
     if (call_.options_.merge) {
@@ -177,14 +176,14 @@ class FanOutCall::Branch final : public h2::StreamHandler {
   const size_t position_;
   const std::string name_;
   bool answered_ = false;
-  bool heard_ = false;  // of streams: since it was asked whether it is silent
-  bool asked_ = false;  // likewise: and it was
+  bool heard_ = false;  // for streams: something came since the last check
+  bool asked_ = false;  // for streams: the last check found nothing
   bool done_ = false;
-  Status failure_;            // where failures are merged
+  Status failure_;            // if failures are merged
   h2::SliceQueue body_;       // of a unary call
   GrpcMessageReader reader_;  // of a stream
   std::vector<GrpcMessage> arrived_;
-  size_t owed_ = 0;  // of Consume
+  size_t owed_ = 0;  // bytes for Consume
   std::unique_ptr<h2::Stream> stream_;
 };
 

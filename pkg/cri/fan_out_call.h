@@ -19,58 +19,59 @@
 
 namespace resmgr {
 
-// One client's call that goes to several runtimes, and whose replies become one: of a unary call
-// the concatenation of the replies' messages, which merges protobuf's repeated fields, once all are
-// here; of a stream the messages as they come. Complete or an error: where one runtime cannot be
-// asked or fails, the client gets that runtime's name and status and not the others' entries.
+// One client's call that goes to several runtimes, and whose replies become one: for a unary call
+// the concatenation of the replies' messages, which merges protobuf's repeated fields, once all
+// have arrived; for a stream the messages as they come. The result is complete or an error: if one
+// runtime cannot be asked or fails, the client gets that runtime's name and status instead of the
+// others' entries.
 //
-// A runtime that has not answered when the patience is over has failed, and the call with it:
-// Unavailable. In a stream, a runtime has to send something new within the patience, unless the
-// stream is an endless one.
+// A runtime that has not answered within the patience has failed, and so has the call:
+// kUnavailable. In a stream, each runtime has to send something within the patience, unless the
+// stream is endless.
 //
-// With a Merge function every runtime's outcome counts, also a failure, and the function says what
-// becomes of them; one that has not answered has failed with Unavailable. Loop's thread only.
+// With a Merge function every runtime's outcome counts, also a failure, and the function computes
+// the result; a runtime that has not answered counts as kUnavailable. Loop's thread only.
 class FanOutCall {
  public:
-  // Of one message of a reply that is a stream.
+  // Bytes of one message of a streamed reply.
   static constexpr size_t kMostOfMessage = size_t{16} * 1024 * 1024;
-  // Bytes that wait for the client; the runtimes stop at their windows then.
+  // Bytes that wait for the client; above this the runtimes stop at their windows.
   static constexpr size_t kMostWaiting = size_t{256} * 1024;
-  // Far less than the two minutes of the kubelet.
+  // Far less than the kubelet's two minutes.
   static constexpr std::chrono::seconds kPatience{10};
 
-  // The caller. Each of these may destroy the FanOutCall.
+  // The caller. Each function may destroy the FanOutCall.
   class Client {
    public:
-    // Accounts for bytes that are kept. False: the call is over.
+    // Counts kept bytes. False: the call is over.
     virtual bool HoldReply(size_t bytes) = 0;
-    // Of a unary call without a Merge function whose replies are all here: the message of each
-    // runtime alone, which may be made another one.
+    // For a unary call without a Merge function, when all replies have arrived: the messages of the
+    // runtimes, which may be changed.
     virtual void OnReplies(std::vector<h2::SliceQueue>& messages) = 0;
-    // One whole message for the client, gRPC's prefix included. False: the call is over.
+    // Passes one whole message for the client, gRPC's prefix included. False: the call is over.
     virtual bool OnMessage(const h2::SliceQueue& message) = 0;
-    // The last call; with the first error.
+    // Called last, with the first error.
     virtual void OnFanOutEnd(const Status& status) = 0;
 
    protected:
     ~Client() = default;
   };
 
-  // In the order of the runtimes.
+  // Gets the replies in the order of the runtimes.
   using Merge = std::function<StatusOr<std::string>(const std::vector<RuntimeReply>&)>;
   struct Options {
-    bool streams = false;  // the replies are streams of messages
-    bool endless = false;  // which have no end, and may be silent
-    Merge merge{};         // only where they are not
-    // The part of a stream's message that the client gets; nullopt: all, "": nothing. May be empty.
+    bool streams = false;  // replies are streams of messages
+    bool endless = false;  // streams have no end, and may be silent
+    Merge merge{};         // only for unary calls
+    // The part of a stream's message for the client; nullopt: all, "": nothing. May be empty.
     std::function<std::optional<std::string>(size_t runtime, std::string_view message)> edit{};
-    // Told of each runtime's end, by its position, but not of those that are given up.
+    // Called at each runtime's end, with its position, except for those that are given up.
     std::function<void(size_t runtime, bool ok)> ended{};
     // With a Merge function: whether the runtime hangs, so that the call does not wait for it. May
     // be empty.
     std::function<bool(size_t runtime)> hangs{};
-    // With `hangs`: told once of each runtime that has not answered after a tenth of a second. May
-    // be empty.
+    // With `hangs`: called once for each runtime that has not answered after a tenth of a second.
+    // May be empty.
     std::function<void(size_t runtime)> silent{};
     std::chrono::milliseconds patience = kPatience;
   };
@@ -80,14 +81,15 @@ class FanOutCall {
   FanOutCall(const FanOutCall&) = delete;
   FanOutCall& operator=(const FanOutCall&) = delete;
 
-  // Sends the request to one more runtime, whose session is no error where it can be reached. Its
-  // reply has to be uncompressed, so none other is asked for. Not OK: the call has failed, and the
-  // client is not told of it here.
+  // Sends the request to one more runtime; `session` is an error if it cannot be reached. Its reply
+  // must be uncompressed, so no compression is accepted. Not OK: the call has failed, which is not
+  // reported to the client here.
   Status Add(std::string_view name, const StatusOr<h2::Session*>& session,
              const h2::HeaderBlock& headers, const h2::SliceQueue& body);
-  // One more that is not asked: its reply is an empty one, or it has failed. With a Merge function.
+  // Adds a runtime that is not asked: its reply is empty, or it has failed. Requires a Merge
+  // function.
   void AddSettled(std::string_view name, const Status& status);
-  // The request was sent to all of them. May be the end of the call.
+  // Called when the request was sent to all of them. May end and destroy the call.
   void AllAdded();
   // `waiting` bytes for the client are left.
   void OnSent(size_t waiting);
@@ -113,7 +115,7 @@ class FanOutCall {
   const Options options_;
   bool all_added_ = false;
   EventLoop::HandlePtr patience_;
-  EventLoop::HandlePtr look_;  // now and then
+  EventLoop::HandlePtr look_;  // periodic check
   bool told_silent_ = false;
   size_t waiting_ = 0;
   std::vector<std::unique_ptr<Branch>> branches_;

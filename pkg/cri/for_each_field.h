@@ -8,8 +8,8 @@
 
 namespace resmgr {
 
-// Reads the message and calls visit(reader) for each field; visit returns false when a nested
-// message is broken. False: the bytes are no message.
+// Reads the message and calls visit(reader) for each field; visit returns false if a nested message
+// is malformed. False: the message is malformed.
 template <typename Visit>
 bool ForEachField(std::string_view message, Visit visit) {
   WireReader reader(message);
@@ -19,7 +19,7 @@ bool ForEachField(std::string_view message, Visit visit) {
   return !reader.failed();
 }
 
-// The same for these fields only: a bit for each.
+// The same for the fields whose bits are set.
 template <typename Visit>
 bool ForFields(std::string_view message, uint32_t wanted, Visit visit) {
   WireReader reader(message);

@@ -18,47 +18,47 @@
 namespace resmgr {
 
 // RuntimeClass handlers that clients name and the runtime does not have: an alias stands for one of
-// the runtime's. Which alias a pod sandbox was made with only we know, and the state over restarts:
-// without it, the sandbox has the runtime's handler. Loop's thread only.
+// the runtime's handlers. Only this object, and the saved state after a restart, knows a pod
+// sandbox's alias: without it the sandbox has the runtime's handler. Loop's thread only.
 class HandlerAliases {
  public:
-  // By alias: the runtime's handler, "" for its default one. No handler of a value is an alias.
+  // The runtime's handler by alias, "" for its default one. Values are never aliases.
   using Table = std::map<std::string, std::string, std::less<>>;
-  // More sandboxes than any node has; of more, those that were made first count as ones of the
+  // More sandboxes than any node has; above this limit the oldest ones count as sandboxes of the
   // runtime's handler.
   static constexpr size_t kMostSandboxes = 16'384;
 
-  // Not empty.
+  // `table` must not be empty.
   explicit HandlerAliases(Table table) : table_(std::move(table)) {}
   HandlerAliases(const HandlerAliases&) = delete;
   HandlerAliases& operator=(const HandlerAliases&) = delete;
 
   const Table& table() const { return table_; }
-  // nullptr: the handler is no alias.
+  // nullptr: the handler is not an alias.
   const std::string* RuntimesHandler(std::string_view handler) const;
 
-  // Keeps in the state, which may end only after a call with nullptr, what it learns from now on,
-  // and takes what an earlier run kept there. An alias that is not in the table any more is none.
+  // Saves new aliases in the state, which must not end before a call with nullptr, and loads those
+  // of an earlier run. An alias that is not in the table any more is ignored.
   void Remember(StateStore* state);
 
-  // The sandbox was made with this alias. Written at once, as the runtime's answer is to follow.
+  // Notes the alias of a new sandbox. Saved at once, since the runtime's answer follows.
   void Add(const PodSandboxId& id, std::string_view alias);
   void Remove(const PodSandboxId& id);
-  // nullptr: it was made with a handler of the runtime.
+  // nullptr: it was created with a handler of the runtime.
   const std::string* AliasOf(std::string_view id) const;
-  // What the client named; `handler` is what the runtime says of this sandbox.
+  // The handler that the client named; `handler` is the one that the runtime reports.
   std::string HandlerOf(std::string_view id, std::string_view handler) const;
   size_t sandboxes() const { return sandboxes_.size(); }
 
-  // A moment, to tell sandboxes from before it.
+  // A point in time, to distinguish older sandboxes.
   using Moment = uint64_t;
   Moment Now() const { return now_; }
-  // These are all sandboxes that there are, by a list begun at that moment: forgets others.
+  // Forgets sandboxes that are missing in `listed`, a complete list begun at `begin`.
   void RetainListed(const std::set<std::string, std::less<>>& listed, Moment begin);
 
  private:
   struct Sandbox {
-    const std::string* alias;  // a key of the table
+    const std::string* alias;  // points to a key of the table
     Moment added;
   };
 

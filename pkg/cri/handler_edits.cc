@@ -39,21 +39,21 @@ constexpr std::array<uint32_t, 2> kImagePath = {1, 19};
 constexpr std::array<uint32_t, 3> kImageFilterPath = {1, 1, 19};
 constexpr std::array<uint32_t, 3> kContainerImagePath = {2, 2, 19};      // config.image
 constexpr std::array<uint32_t, 4> kContainerMountsPath = {2, 7, 9, 19};  // config.mounts.image
-// And of messages in replies.
+// Paths of messages in replies.
 constexpr std::array<uint32_t, 1> kStatusPath = {1};  // PodSandboxStatusResponse
 constexpr std::array<uint32_t, 1> kInfoPath = {2};    // the same: entries of a map
-constexpr std::array<uint32_t, 1> kListedPath = {1};  // of lists
+constexpr std::array<uint32_t, 1> kListedPath = {1};  // entries of lists
 constexpr std::array<uint32_t, 1> kEventPath = {4};
 constexpr uint32_t kHandlersField = 3;  // StatusResponse
 
 constexpr uint32_t kIdField = 1;
 constexpr uint32_t kHandlerOfStatus = 9;
 constexpr uint32_t kHandlerOfListed = 7;
-constexpr uint32_t kNameField = 1;  // of RuntimeHandler
-constexpr uint32_t kKeyField = 1;   // of entries of maps
+constexpr uint32_t kNameField = 1;  // in RuntimeHandler
+constexpr uint32_t kKeyField = 1;   // in entries of maps
 constexpr std::array<uint32_t, 1> kValuePath = {2};
 
-// Of a PodSandbox or PodSandboxStatus, whose handler is in this field.
+// Edits a PodSandbox or PodSandboxStatus whose handler is in this field.
 FieldEdit OfSandboxes(const HandlerAliases& aliases, uint32_t field) {
   return [&aliases, field](std::string_view sandbox) -> std::optional<std::string> {
     const std::string* const alias = aliases.AliasOf(TextOfField(sandbox, kIdField));
@@ -81,7 +81,7 @@ std::optional<std::string> EditStatus(std::string_view reply, const HandlerAlias
   return both ? std::move(both) : std::move(edited);
 }
 
-// The reply without these handlers: each field that is left, byte by byte.
+// The reply without these handlers; all other fields stay byte by byte.
 std::string WithoutHandlers(std::string_view reply, const HandlerAliases& aliases) {
   std::string out;
   std::string_view rest = reply;
@@ -96,8 +96,8 @@ std::string WithoutHandlers(std::string_view reply, const HandlerAliases& aliase
   return out;
 }
 
-// An alias has the features of its handler. It hides a handler of the runtime with the same name,
-// which no pod gets.
+// An alias has the features of its handler. It hides a runtime's handler of the same name, which no
+// pod can get.
 std::optional<std::string> EditHandlers(std::string_view reply, const HandlerAliases& aliases) {
   std::map<std::string_view, std::string_view> handlers;
   WireReader reader(reply);

@@ -46,7 +46,7 @@ TEST_F(HandlerEditsTest, NewSandboxGetsTheHandlerBehindTheAliasInItsPlace) {
   v1::RunPodSandboxRequest request;
   request.mutable_config()->mutable_metadata()->set_name("runc-pinned");
   request.set_runtime_handler("runc-pinned");
-  // What no version of ours knows stays behind it.
+  // Unknown fields of later versions stay behind it.
   const std::string bytes = request.SerializeAsString() + "\x82\x7d\x03new";
   v1::RunPodSandboxRequest expected = request;
   expected.set_runtime_handler("runc");
@@ -144,7 +144,7 @@ TEST_F(HandlerEditsTest, AliasesAreToldWithTheFeaturesOfTheirHandlers) {
   v1::RuntimeHandler& runc = *reply.add_runtime_handlers();
   runc.set_name("runc");
   runc.mutable_features()->set_user_namespaces(true);
-  reply.add_runtime_handlers()->set_name("runc-pinned");  // which no pod gets
+  reply.add_runtime_handlers()->set_name("runc-pinned");  // no pod can get this one
   v1::StatusResponse shown;
   ASSERT_TRUE(shown.ParseFromString(ToClient(HandlerUse::kHandlers, reply)));
   std::vector<std::string> names;

@@ -9,7 +9,7 @@
 namespace resmgr {
 namespace {
 
-// What is larger costs less where it lies, also if the whole block is kept alive for it.
+// Larger pieces are referenced, not copied, even if that keeps the whole read block alive.
 constexpr size_t kSmall = 2048;
 
 }  // namespace
@@ -26,7 +26,7 @@ void HeldMessage::Add(const h2::Slice& data, h2::Scratch& scratch) {
   }
 }
 
-// Many small pieces must not keep as many blocks alive that they share with other calls.
+// Copies small pieces, which must not keep as many blocks alive that they share with other calls.
 [[gnu::noinline]] void HeldMessage::AddFurther(const h2::Slice& data) {
   const size_t size = body_.size() + data.size();
   const bool first = own_.size() == 0;

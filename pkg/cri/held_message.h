@@ -14,47 +14,44 @@
 
 namespace resmgr {
 
-// The body of a unary call in one direction, held while its one message is read: without a copy
-// when it came in one piece, else in one piece of its own.
+// The body of a unary call in one direction, held while its one message is read: without a copy if
+// it came in one piece, else copied into one piece.
 class HeldMessage {
  public:
-  // `limit`: of the message's bytes, as sent and when decompressed. gRPC's prefix is not one of
-  // them.
+  // `limit`: bytes of the message, as sent and when decompressed, without gRPC's prefix.
   explicit HeldMessage(size_t limit) : limit_(limit) {}
 
-  // `scratch` is for small pieces, which must not keep the whole block alive that they were read
-  // into.
+  // `scratch` is for small pieces, which must not keep their whole read block alive.
   void Add(const h2::Slice& data, h2::Scratch& scratch);
   size_t size() const { return body_.size(); }
-  // What has more bytes than the limit is not read any more.
+  // False if the body exceeds the limit; it cannot be read then.
   bool fits() const;
   const h2::SliceQueue& body() const { return body_; }
-  // Bytes of memory that are kept for it: where it came in one piece, all of the block that it was
-  // read into.
+  // Bytes of memory kept for it: if it came in one piece, the whole block that has it.
   size_t memory() const { return memory_ + (inflater_ == nullptr ? 0 : inflater_->memory()); }
   void Clear();
 
-  // The body is complete: finds the message in it. `headers` tell its compression. InvalidArgument,
-  // or Unimplemented for the compression: it cannot be read.
+  // Called when the body is complete: finds the message in it. `headers` have its compression.
+  // kInvalidArgument, or kUnimplemented for the compression: it cannot be read.
   Status Open(const h2::HeaderBlock& headers);
-  // The body ends before a message does: no runtime reads it either.
+  // Whether the body ends before a message does: no runtime can read it either.
   bool cut_short() const;
-  // After Open: it is compressed and not unpacked.
+  // After Open: whether the message is compressed and not decompressed yet.
   bool packed() const { return packed_; }
-  // Decompresses up to `most` bytes more; true when that was all. Errors of Inflater::Step: it
-  // cannot be read.
+  // Decompresses up to `most` bytes more; true at the end. The errors of Inflater::Step: it cannot
+  // be read.
   StatusOr<bool> Unpack(size_t most);
-  // Then: the message as the sender wrote it, valid until something is changed here.
+  // After that: the message as the sender wrote it, valid until a change of this object.
   std::string_view message() const { return message_; }
 
-  // All of that at once.
+  // Does all these steps at once.
   StatusOr<std::string_view> Read(const h2::HeaderBlock& headers);
-  // After all of that: the body becomes that of an uncompressed message which goes on with `count`
-  // further bytes, not added here.
+  // After these steps: changes the prefix to that of an uncompressed message with `count` further
+  // bytes, which are not added here.
   void MakeLonger(size_t count);
-  // The same: the body becomes that of this message, made of the one that is held.
+  // The same: replaces the body by this message, which was made from the held one.
   void Replace(const SplicedMessage& message);
-  // The same of any other one, which message() is then.
+  // The same for any other message, which message() returns then.
   void Replace(std::string_view message);
 
  private:
@@ -63,7 +60,7 @@ class HeldMessage {
 
   const size_t limit_;
   h2::SliceQueue body_;
-  h2::GrowingBlock own_;  // the body, where it came in several pieces
+  h2::GrowingBlock own_;  // the body, if it came in several pieces
   size_t memory_ = 0;
   std::unique_ptr<Inflater> inflater_;
   bool packed_ = false;

@@ -26,7 +26,7 @@ constexpr size_t kLimit = size_t{64} * 1024;
 
 class HeldMessageTest : public testing::Test {
  protected:
-  // As it comes from a socket, in pieces of this size.
+  // Adds a body as from a socket, in pieces of this size.
   void Add(std::string_view body, size_t piece) {
     for (; !body.empty(); body.remove_prefix(std::min(piece, body.size())))
       held_.Add(h2::Slice::Copy(body.substr(0, piece)), scratch_);
@@ -115,7 +115,7 @@ TEST_F(HeldMessageTest, AGrownOneThatWasCompressedIsAPlainOne) {
   }
 }
 
-// What it keeps alive is more than what came: the blocks that the pieces were read into.
+// It keeps more memory than its bytes: the blocks into which the pieces were read.
 TEST_F(HeldMessageTest, CountsAllTheMemoryThatItKeeps) {
   EXPECT_EQ(held_.memory(), 0U);
   const size_t before = h2::Memory::held();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A runtime that takes calls and does not answer: calls that concern it end in time with its name,
-// and all others do not wait for it.
+// and no others wait for it.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -24,7 +24,7 @@ namespace cri = ::runtime::v1;
 
 class HungRuntimeTest : public SeveralRuntimesTest {
  protected:
-  // With room for a machine that is busy; all that is wrong here takes seconds.
+  // Generous for a busy machine; failures take seconds.
   static constexpr milliseconds kAtOnce{1'000};
 
   void HangSecond() {
@@ -72,7 +72,7 @@ TEST_F(HungRuntimeTest, C12ListsFailAfterSomeSeconds) {
   EXPECT_TRUE(second_.WaitForCancelled("ListContainers", 1));
 }
 
-// Not known here, as after a start.
+// An unknown id, as after a start.
 TEST_F(HungRuntimeTest, C12UnknownIdOfAnotherRuntimeDoesNotWaitForIt) {
   const std::string here = RunPod("here", "");
   const std::string container = CreateContainer(here);
@@ -84,7 +84,7 @@ TEST_F(HungRuntimeTest, C12UnknownIdOfAnotherRuntimeDoesNotWaitForIt) {
     EXPECT_LT(steady_clock::now() - begin, kAtOnce);
   }
   EXPECT_THAT(second_.Calls("ListContainers"), SizeIs(1)) << "it is asked once until it answers";
-  // A container that no answering runtime has may belong to the runtime that hangs.
+  // A container that no answering runtime has may belong to the hanging one.
   cri::ContainerStatusRequest request;
   request.set_container_id("none");
   const auto result =
@@ -106,7 +106,7 @@ TEST_F(HungRuntimeTest, C12WhatIsKnownToHangIsNotWaitedFor) {
   EXPECT_LT(steady_clock::now() - begin, kAtOnce);
 }
 
-// The watch asks every five seconds; one that is late with an answer is asked at once.
+// The watch asks every five seconds, and at once if an answer is late.
 TEST_F(HungRuntimeTest, C12ASilentRuntimeIsKnownToHangAfterASecond) {
   std::unique_ptr<RuntimesWatch> watch;
   thread_.Do([&] {
@@ -121,7 +121,7 @@ TEST_F(HungRuntimeTest, C12ASilentRuntimeIsKnownToHangAfterASecond) {
   EXPECT_TRUE(next.status.ok()) << next.status.error_message();
   EXPECT_LT(next.after, kAtOnce);
   thread_.Do([&] { watch.reset(); });
-  // The watch is gone, so that no question follows.
+  // The watch is gone, so no question follows.
   thread_.Do([this] { backends_->NoteSilence(1); });
 }
 

@@ -76,16 +76,16 @@ TEST_F(IdOwnersTest, TheFirstClaimCountsUntilItsOwnerGivesItBack) {
   EXPECT_THAT(conflicts, ElementsAre("same 0 1")) << "told once";
   EXPECT_TRUE(owners_.IsOfOther(Kind::kContainer, "same", 1));
   EXPECT_FALSE(owners_.IsOfOther(Kind::kContainer, "same", 0));
-  // The claimant does not have it any more, and has it again.
+  // The claimant gives the id up, and claims it again.
   owners_.SetAll(Kind::kContainer, 1, {"own"}, owners_.BeginList());
   EXPECT_FALSE(owners_.Add(Kind::kContainer, "same", 1));
   EXPECT_THAT(conflicts, SizeIs(2));
-  // Its owner lists all that it has.
+  // The owner sends a complete list.
   owners_.SetAll(Kind::kContainer, 0, {}, owners_.BeginList());
   EXPECT_TRUE(owners_.Add(Kind::kContainer, "same", 1));
   EXPECT_THAT(Find("same"), Optional(1U));
   EXPECT_THAT(conflicts, SizeIs(2));
-  // A pod whose handler another runtime has now.
+  // Another runtime has the pod's handler now.
   EXPECT_TRUE(owners_.Add(Kind::kPodUid, "uid", 0));
   EXPECT_TRUE(owners_.Add(Kind::kPodUid, "uid", 1));
   EXPECT_THAT(Find("uid", Kind::kPodUid), Optional(1U));

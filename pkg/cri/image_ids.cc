@@ -15,9 +15,9 @@ constexpr std::string_view kDigestPrefix = "sha256:";
 
 using Path = std::span<const uint32_t>;
 
-// Where the ids are.
+// The paths of the ids.
 std::array<Path, 2> PathsOf(ImageIds::In in) {
-  constexpr uint32_t kListed = 1;  // entries of lists, and the image or status of a reply about one
+  constexpr uint32_t kListed = 1;  // entries of lists, and the image or status in a reply about one
   constexpr uint32_t kRefOfPull = 1;
   constexpr uint32_t kRefOfStatus = 9;
   constexpr uint32_t kImageIdOfStatus = 17;
@@ -53,7 +53,7 @@ std::array<Path, 2> PathsOf(ImageIds::In in) {
   return {};
 }
 
-// The reply with what `edit` makes of each id; nullopt: it stays.
+// The reply with each id edited; nullopt: unchanged.
 std::optional<std::string> EditIds(ImageIds::In in, std::string_view reply, const FieldEdit& edit) {
   std::optional<std::string> whole;
   for (const Path path : PathsOf(in)) {

@@ -21,7 +21,7 @@ std::string RequestOfImage(std::string_view image) {
   return request;
 }
 
-// Texts by which a container may name the image: id, tags, digests (fields 1 to 3 of Image).
+// The texts by which a container may name the image: id, tags, digests (fields 1 to 3 of Image).
 struct KnownImage {
   bool known = false;
   bool pinned = false;
@@ -50,7 +50,7 @@ KnownImage ReadKnownImage(std::string_view reply) {
   return image;
 }
 
-// A name may mean another image by now, so it counts only where the runtime tells no id.
+// A name may mean another image now, so it counts only if the runtime reports no id.
 bool HasImage(std::string_view container, const KnownImage& image) {
   constexpr uint32_t kSpecOfContainer = 4;
   const std::string_view id = TextOfField(container, kImageIdOfContainer);
@@ -83,14 +83,14 @@ struct ImageNeeds::Round {
     std::string list{};    // ListContainersResponse
   };
 
-  // One of the answers of a runtime, or why there is none.
+  // Takes one of a runtime's answers, or its failure.
   void Take(size_t backend, const std::string& name, std::string Told::*part,
             StatusOr<std::string> reply) {
     Told& runtime = told[backend];
     if (reply.ok()) {
       runtime.*part = *std::move(reply);
     } else if (reply.status().code() != StatusCode::kUnimplemented) {
-      // One without images or containers needs none.
+      // A runtime without the method has no images or containers, and needs none.
       runtime.failure.Update(Annotate(reply.status(), fmt::format("runtime {}", name)));
     }
     if (--runtime.left == 0) End();
@@ -109,7 +109,7 @@ struct ImageNeeds::Round {
   }
 
   std::vector<Told> told;
-  size_t left = 0;  // runtimes
+  size_t left = 0;  // runtimes that have not answered
   std::function<void(Needs)> done;
 };
 
@@ -128,7 +128,7 @@ ImageNeeds::~ImageNeeds() = default;
 
 void ImageNeeds::Call(UnaryClient& client, const std::string& path, const std::string& message,
                       std::chrono::milliseconds patience, UnaryClient::Done done) {
-  // A failure is that of the call.
+  // The calls report a failure.
   if (!client.connected()) (void)client.Connect([](const Status&) {});
   client.Call(path, message, patience, std::move(done));
 }

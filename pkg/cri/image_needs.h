@@ -17,19 +17,20 @@
 
 namespace resmgr {
 
-// Asks several runtimes whether they need an image, before it is removed at those that do not: one
-// that pins it, as the image of its pod sandboxes, or has a container of it. A client that removes
-// an image for the sake of one runtime may not know of the others' copies. Loop's thread only.
+// Asks several runtimes whether they need an image, before it is removed at those that do not: a
+// runtime needs it if it pins it, as the image of its pod sandboxes, or has a container of it. A
+// client that removes an image because of one runtime may not know the others' copies. Loop's
+// thread only.
 class ImageNeeds {
  public:
-  // Both must outlive it.
+  // Both must outlive this object.
   ImageNeeds(EventLoop& loop, h2::FlushQueue& flushes, const Backends& backends);
   ~ImageNeeds();
 
-  // By runtime, whether it needs the image; not OK: it could not be asked.
+  // Whether each runtime needs the image; not OK: it could not be asked.
   using Needs = std::vector<StatusOr<bool>>;
-  // Asks by services of this package ("/runtime.v1"). Runs `done` later, never inside this call. A
-  // runtime that hangs is not asked.
+  // Asks the services of this package ("/runtime.v1"). Runs `done` later, never inside this call. A
+  // hanging runtime is not asked.
   void Ask(std::string_view image, std::string_view package, std::chrono::milliseconds patience,
            std::function<void(Needs)> done);
 
@@ -37,7 +38,7 @@ class ImageNeeds {
   struct Round;
   struct Peer {
     std::unique_ptr<UnaryClient> runtime;
-    std::unique_ptr<UnaryClient> images;  // nullptr: the same
+    std::unique_ptr<UnaryClient> images;  // nullptr: the same as runtime's
   };
 
   static void Call(UnaryClient& client, const std::string& path, const std::string& message,

@@ -40,7 +40,7 @@ StatusOr<PodList> ReadPodList(std::string_view reply, const HandlerAliases* alia
                               : aliases->HandlerOf(item.id(), item.runtime_handler());
     pod.labels = ToStringMap(item.labels());
     pod.annotations = ToStringMap(item.annotations());
-    pod.qos_derived = true;  // until its status tells the class
+    pod.qos_derived = true;  // until its status has the class
     if (item.state() != v1::SANDBOX_READY) pods.stopped.insert(pod.id);
     pods.pods.push_back(std::move(pod));
   }

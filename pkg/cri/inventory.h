@@ -13,28 +13,26 @@ namespace resmgr {
 
 class HandlerAliases;
 
-// Reads what a runtime says about itself: replies of List and verbose Status calls. InvalidArgument
-// when the bytes are not what they should be. Used while synchronizing, so plainly with the full
-// protobuf library.
+// Reads a runtime's replies to List and verbose Status calls. kInvalidArgument for malformed bytes.
+// Used while synchronizing, so it uses the full protobuf library.
 
-// Pods as they are listed, those that are not ready included.
+// The listed pods, including those that are not ready.
 struct PodList {
   std::vector<Pod> pods;
-  std::set<PodSandboxId> stopped;  // which of them are not ready
+  std::set<PodSandboxId> stopped;  // those that are not ready
 };
-// ListPodSandboxResponse. Where the runtime's handlers have aliases, a pod has the one that was
-// named for it.
+// Reads ListPodSandboxResponse. If the runtime's handlers have aliases, a pod gets its alias.
 StatusOr<PodList> ReadPodList(std::string_view reply, const HandlerAliases* aliases = nullptr);
-// ListContainersResponse, without resources.
+// Reads ListContainersResponse, which has no resources.
 StatusOr<std::vector<RuntimeContainer>> ReadContainerList(std::string_view reply);
 
-// PodSandboxStatusResponse: adds the cgroup parent (and so the QoS class) to the pod, and what it
-// has as a whole. containerd tells them in info.config.linux (cgroup_parent, overhead, resources),
-// CRI-O in annotations of info.runtimeSpec (io.kubernetes.cri-o.CgroupParent, .PodLinuxOverhead,
-// .PodLinuxResources).
+// Reads PodSandboxStatusResponse: adds the cgroup parent (and so the QoS class) and the resources
+// of the pod as a whole. containerd has them in info.config.linux (cgroup_parent, overhead,
+// resources), CRI-O in annotations of info.runtimeSpec (io.kubernetes.cri-o.CgroupParent,
+// .PodLinuxOverhead, .PodLinuxResources).
 Status AddPodStatus(std::string_view reply, Pod& pod);
-// ContainerStatusResponse: adds when it was started and the resources in force, from
-// ContainerStatus.resources where the runtime fills it and else from the OCI specification in info.
+// Reads ContainerStatusResponse: adds the start time and the resources in force, from
+// ContainerStatus.resources if the runtime sets it and else from the OCI specification in info.
 Status AddContainerStatus(std::string_view reply, RuntimeContainer& container);
 
 std::string EncodeVerbosePodStatusRequest(const PodSandboxId& id);

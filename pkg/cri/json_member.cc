@@ -7,7 +7,7 @@ namespace resmgr {
 
 namespace {
 
-// Behind the text's closing quote, where the text begins at `at`; npos: it has none.
+// The position after the closing quote of a text that begins at `at`; npos: there is none.
 size_t EndOfText(std::string_view json, size_t at) {
   for (size_t i = at + 1; i < json.size(); ++i) {
     if (json[i] == '\\') {
@@ -42,7 +42,7 @@ std::optional<std::string> WithJsonText(std::string_view json, std::string_view 
     if (end == std::string_view::npos) return std::nullopt;
     const std::string_view text = json.substr(at + 1, end - at - 2);
     at = SkipSpace(json, end);
-    // Values are followed by something else.
+    // A value is not followed by a colon, unlike a key.
     if (depth != 1 || text != key || at >= json.size() || json[at] != ':') continue;
     const size_t begin = SkipSpace(json, at + 1);
     if (begin >= json.size() || json[begin] != '"') return std::nullopt;

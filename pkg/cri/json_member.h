@@ -7,9 +7,9 @@
 
 namespace resmgr {
 
-// The JSON text with another text as the value of this member of its outermost object; every other
-// byte stays. nullopt: it has no such member, or one that is no text. `key` and `value` need no
-// escapes. Takes time in proportion to the text. Pure function.
+// The JSON text with another string as the value of this member of its outermost object; every
+// other byte stays. nullopt: there is no such member, or its value is not a string. `key` and
+// `value` must not need escapes. Takes time in proportion to the text. Pure function.
 std::optional<std::string> WithJsonText(std::string_view json, std::string_view key,
                                         std::string_view value);
 

@@ -6,8 +6,8 @@
 
 namespace resmgr {
 
-// The paths of all methods of the CRI (runtime.v1 and runtime.v1alpha2) that this build knows: what
-// metrics count by name. A call of any other one passes as well.
+// The paths of all methods of the CRI (runtime.v1 and runtime.v1alpha2) that this build knows,
+// which metrics count by name. Calls of other methods pass as well.
 std::vector<std::string> KnownMethodPaths();
 
 }  // namespace resmgr

@@ -12,10 +12,10 @@ namespace {
 
 using Kind = IdOwners::Kind;
 
-constexpr uint32_t kListed = 1;          // of both replies
-constexpr uint32_t kId = 1;              // of both entries
-constexpr uint32_t kPodMetadata = 2;     // of PodSandbox
-constexpr uint32_t kUid = 2;             // of PodSandboxMetadata
+constexpr uint32_t kListed = 1;          // in both replies
+constexpr uint32_t kId = 1;              // in both entries
+constexpr uint32_t kPodMetadata = 2;     // in PodSandbox
+constexpr uint32_t kUid = 2;             // in PodSandboxMetadata
 constexpr uint32_t kPodOfContainer = 2;  // Container.pod_sandbox_id
 
 bool IsOfOther(const IdOwners& owners, Kind kind, size_t backend, std::string_view entry) {
@@ -34,7 +34,7 @@ Status LearnList(IdOwners& owners, Kind kind, size_t backend, std::string_view l
     entries.push_back(field.bytes());
     return ForEachField(field.bytes(), [](const WireReader&) { return true; });
   });
-  if (!read) return InvalidArgument("the list is no protobuf");
+  if (!read) return InvalidArgument("the list is malformed protobuf");
   std::vector<std::string_view> ids;
   for (const std::string_view entry : entries) {
     const bool in_others_pod =

@@ -12,15 +12,15 @@
 
 namespace resmgr {
 
-// Learns what a runtime has from the reply of ListPodSandbox or ListContainers without a filter.
-// Containers in a pod sandbox of another runtime are not taken. InvalidArgument: it is no protobuf,
+// Learns a runtime's ids from its reply of ListPodSandbox or ListContainers without a filter.
+// Containers in a pod sandbox of another runtime are ignored. kInvalidArgument: malformed protobuf,
 // and nothing is learned.
 Status LearnList(IdOwners& owners, IdOwners::Kind kind, size_t backend, std::string_view list,
                  IdOwners::ListBegin begin);
 
-// Such a reply, with a filter or without, but without entries whose id belongs to another runtime:
+// Such a reply, with or without a filter, without the entries whose id belongs to another runtime:
 // clients use the id alone, and would stop or remove the container of the other runtime. nullopt:
-// there is no such entry, or the reply is no protobuf.
+// there is no such entry, or the reply is malformed.
 std::optional<std::string> WithoutThoseOfOthers(const Backends& backends, IdOwners::Kind kind,
                                                 size_t backend, std::string_view list);
 

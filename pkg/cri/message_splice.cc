@@ -23,15 +23,15 @@ void AddVarint(uint64_t value, std::string& out) {
   out += static_cast<char>(value);
 }
 
-// The bytes of the tag in front of a field.
+// The bytes of a field's tag.
 std::string_view TagOf(std::string_view field) {
   const auto end =
       std::ranges::find_if(field, [](char c) { return (static_cast<uint8_t>(c) & 0x80) == 0; });
   return field.substr(0, static_cast<size_t>(end - field.begin()) + 1);
 }
 
-// A parser takes the last value of a singular field, and "" where there is none. False: the entry
-// is no protobuf.
+// The entry's key: a parser takes the last value of a singular field, and "" without any. False:
+// the entry is malformed.
 bool ReadKey(std::string_view entry, uint32_t key_field, std::string_view& key) {
   WireReader reader(entry);
   while (reader.Next()) {
@@ -59,15 +59,15 @@ class SpliceWriter {
   }
 
  private:
-  // Of the original message or of own_.
+  // A part of the original message or of own_.
   struct Piece {
     bool own = false;
     size_t begin = 0;
     size_t size = 0;
   };
 
-  // Whether entries of the message may have edited keys: a search for these spares a look into
-  // dozens of entries, which mostly have others.
+  // Whether entries of the message may have edited keys: this search avoids reading dozens of
+  // entries, most of which have other keys.
   static bool MayHaveKeys(const MessageSplice::Node& node, std::string_view message) {
     constexpr size_t kMostSearches = 4;
     size_t searches = 0;
@@ -87,7 +87,7 @@ class SpliceWriter {
     const bool has_keys = MayHaveKeys(node, message);
     const char* start = message.data();
     WireReader reader(message);
-    // Entries of a list mostly stand together.
+    // Entries of a list are usually adjacent.
     uint32_t looked_up = 0;
     auto it = node.fields.end();
     while (reader.Next()) {
@@ -113,7 +113,7 @@ class SpliceWriter {
         Keep(bytes);
       }
     }
-    return reader.failed() ? InvalidArgument("the message is no protobuf") : OkStatus();
+    return reader.failed() ? InvalidArgument("the message is malformed protobuf") : OkStatus();
   }
 
   // `field`: all bytes of it, `message`: without tag and length.
@@ -132,7 +132,7 @@ class SpliceWriter {
       own = own || pieces_[i].own;
     }
     if (!own && size == message.size()) {
-      // Nothing in it changed.
+      // Its content did not change.
       pieces_.resize(count);
       if (count > 0) pieces_.back().size = last_size;
       Keep(field);
@@ -151,7 +151,7 @@ class SpliceWriter {
                     std::string_view entry) {
     std::string_view key;
     if (!ReadKey(entry, field.key_field, key)) {
-      return InvalidArgument("an entry of a repeated field is no protobuf");
+      return InvalidArgument("an entry of a repeated field is malformed protobuf");
     }
     const auto it = field.entry_by_key.find(key);
     if (it == field.entry_by_key.end()) {
@@ -207,7 +207,7 @@ class SpliceWriter {
     return {.begin = static_cast<size_t>(bytes.data() - message_.data()), .size = bytes.size()};
   }
 
-  // Bytes of the original, which follow those that were kept or dropped before.
+  // Keeps bytes of the original, which follow those that were kept or dropped before.
   void Keep(std::string_view bytes) {
     const Piece piece = Original(bytes);
     if (!pieces_.empty()) {
@@ -243,7 +243,7 @@ class SpliceWriter {
   const std::string_view message_;
   std::string own_;
   std::vector<Piece> pieces_;
-  std::set<const MessageSplice::Entry*> placed_;  // that stand where they replaced another
+  std::set<const MessageSplice::Entry*> placed_;  // entries that replaced another
 };
 
 std::string SplicedMessage::ToString() const {

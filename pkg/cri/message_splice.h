@@ -16,8 +16,8 @@
 
 namespace resmgr {
 
-// The submessage that an edit is for: field numbers from the outermost message inwards, each of a
-// field that is a message and not repeated. {2, 15, 1} is config.linux.resources of a
+// The submessage for an edit: field numbers from the outermost message inwards, each of a field
+// that is a message and not repeated. {2, 15, 1} is config.linux.resources of a
 // CreateContainerRequest; {} is the outermost message itself.
 struct FieldPath {
   static constexpr size_t kDeepest = 8;
@@ -31,22 +31,22 @@ struct FieldPath {
   size_t depth = 0;
 };
 
-// A repeated field of messages, which are told apart by a string in them: ContainerConfig.mounts by
-// container_path is {.field = 7, .key = 1}. A map is such a field, with its keys in field 1.
+// A repeated field of messages with a string as key: ContainerConfig.mounts by container_path is
+// {.field = 7, .key = 1}. A map is such a field, with its keys in field 1.
 struct KeyedField {
   uint32_t field = 0;
   uint32_t key = 0;
 };
 
-// A message after its edits, as parts of the original and bytes of its own. Must not outlive the
-// bytes of the original.
+// An edited message as a sequence of parts of the original and own bytes. Must not outlive the
+// original's bytes.
 class SplicedMessage {
  public:
   size_t size() const { return size_; }
-  // Put together, they are the message.
+  // The message is the concatenation of the pieces.
   const std::vector<std::string_view>& pieces() const { return pieces_; }
   std::string ToString() const;
-  // Where the original is still there as a whole and in front: what follows it. Else nullopt.
+  // The bytes after the original if that is unchanged at the front; else nullopt.
   std::optional<std::string_view> suffix() const { return suffix_; }
 
  private:
@@ -58,43 +58,43 @@ class SplicedMessage {
   size_t size_ = 0;
 };
 
-// Collects edits of one protobuf message and carries them out in one pass over its bytes. All bytes
-// that no edit is for stay as they are: unknown fields, groups, the order of fields, numbers and
-// lengths that are encoded longer than they need to be. Nothing of the message is copied.
+// Collects edits of one protobuf message and carries them out in one pass over its bytes. All other
+// bytes stay unchanged: unknown fields, groups, the order of fields, overlong encodings of numbers
+// and lengths. The message is not copied.
 //
-// What is set, added or created is appended to the message, where a parser merges it into what
-// came before (protobuf encoding, "Last One Wins" and "Merge"). What is replaced or removed is
-// changed in place, in each of the occurrences of a submessage that comes several times.
+// Values that are set, added or created are appended to the message, where a parser merges them
+// into the former ones (protobuf encoding, "Last One Wins" and "Merge"). Values that are replaced
+// or removed are changed in place, in each occurrence of a repeated submessage.
 //
 // Edits of different fields and entries do not depend on each other's order; of several edits of
 // the same one the last counts.
 class MessageSplice {
  public:
-  // A singular number or string. Signed numbers are given as their two's complement, as protobuf
-  // encodes int32 and int64.
+  // Sets a singular number or string. Signed numbers are given as their two's complement, as
+  // protobuf encodes int32 and int64.
   void SetNumber(const FieldPath& path, uint32_t field, uint64_t value);
   void SetBytes(const FieldPath& path, uint32_t field, std::string_view value);
   // Removes all occurrences of a field, of whatever type.
   void Clear(const FieldPath& path, uint32_t field);
-  // Adds a value at the end of a repeated field of strings or messages. Not for fields that Put or
-  // Remove is used on.
+  // Adds a value at the end of a repeated field of strings or messages. Not for fields with Put or
+  // Remove.
   void Append(const FieldPath& path, uint32_t field, std::string_view value);
-  // Replaces the entry with this key where it stands, or adds it at the end. `entry` is the whole
-  // encoded message, with its key. Where several have the key, the first is replaced and the others
-  // go.
+  // Replaces the entry with this key in place, or adds it at the end. `entry` is the whole encoded
+  // message, with its key. If several have the key, the first is replaced and the others are
+  // removed.
   void Put(const FieldPath& path, KeyedField field, std::string_view key, std::string_view entry);
   // Removes all entries with this key.
   void Remove(const FieldPath& path, KeyedField field, std::string_view key);
-  // Put of an entry {1: key, 2: value}: of a map, and of the CRI's repeated KeyValue (envs). Their
+  // Puts an entry {1: key, 2: value} of a map, or of the CRI's repeated KeyValue (envs). Their
   // KeyedField is {field, 1}.
   void PutPair(const FieldPath& path, uint32_t field, std::string_view key, std::string_view value);
-  // Makes sure that there is a submessage at the path, though it may be empty.
+  // Ensures that there is a submessage at the path, which may be empty.
   void Create(const FieldPath& path);
 
   bool empty() const { return root_.fields.empty(); }
 
-  // InvalidArgument: the message, or a submessage or an entry that may have to be changed, is no
-  // protobuf.
+  // kInvalidArgument: the message, or a submessage or an entry that may have to be changed, is
+  // malformed protobuf.
   StatusOr<SplicedMessage> Apply(std::string_view message) const;
 
  private:
@@ -103,20 +103,20 @@ class MessageSplice {
   // nullopt: removed.
   using Entry = std::optional<std::string>;
   struct Node;
-  // What happens to one field of a message.
+  // The edits of one field of a message.
   struct Field {
     bool cleared = false;
     uint32_t key_field = 0;
     std::optional<uint64_t> number;
-    std::vector<std::string> values;  // to be appended
+    std::vector<std::string> values;  // values to be appended
     std::vector<Entry> entries;       // in the order of their first edit
     std::map<std::string, size_t, std::less<>> entry_by_key;
     std::unique_ptr<Node> message;  // the edits inside of it
   };
-  // What happens to one message.
+  // The edits of one message.
   struct Node {
     std::map<uint32_t, Field> fields;
-    bool removes = false;  // or replaces something, here or further inside
+    bool removes = false;  // it removes or replaces something, here or further inside
     bool created = false;
   };
 

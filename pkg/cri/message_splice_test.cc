@@ -18,7 +18,7 @@ using namespace std::string_literals;
 using ::runtime::v1::ContainerConfig;
 using ::runtime::v1::CreateContainerRequest;
 
-// Of CreateContainerRequest (runtime.v1).
+// Paths in CreateContainerRequest (runtime.v1).
 constexpr FieldPath kConfig{2};
 constexpr FieldPath kResources{2, 15, 1};
 constexpr uint32_t kArgs = 4;
@@ -64,7 +64,7 @@ std::string Apply(const MessageSplice& splice, std::string_view message) {
   return text;
 }
 
-// What the edits make of the sample is what protobuf's own parser and setters make of it.
+// The edits have the same result as protobuf's own parser and setters.
 void ExpectBecomes(const MessageSplice& splice, const CreateContainerRequest& expected) {
   CreateContainerRequest result;
   ASSERT_TRUE(result.ParseFromString(Apply(splice, SampleRequest().SerializeAsString())));
@@ -180,7 +180,7 @@ TEST(MessageSpliceTest, CreatesSubmessage) {
   CreateContainerRequest expected = SampleRequest();
   expected.mutable_config()->mutable_linux()->mutable_security_context();
   ExpectBecomes(splice, expected);
-  // Nothing becomes of one that is there.
+  // An existing one stays unchanged.
   MessageSplice again;
   again.Create({2, 15});
   ExpectBecomes(again, SampleRequest());
@@ -209,7 +209,7 @@ TEST(MessageSpliceTest, EqualEntryLeavesBytesAlone) {
   EXPECT_THAT(spliced->pieces(), testing::ElementsAre(message));
 }
 
-// Bytes that protobuf libraries may write, though not how ours does it.
+// Encodings that are valid, but that our protobuf library does not write.
 class MessageSpliceBytesTest : public testing::Test {
  protected:
   static std::string Env(std::string_view key, std::string_view value) {
@@ -233,7 +233,7 @@ TEST_F(MessageSpliceBytesTest, EditsEachOccurrenceOfSubmessage) {
   MessageSplice splice;
   splice.PutPair(kConfig, 6, "A", "new");
   splice.Remove(kConfig, kEnvs, "C");
-  // The first is replaced and the other one goes.
+  // The first is replaced and the other one is removed.
   EXPECT_EQ(Apply(splice, message), Field(2, Field(6, Env("A", "new")) + Field(6, Env("B", "1"))) +
                                         Field(1, "pod") + Field(2, ""));
 }
@@ -254,7 +254,7 @@ TEST_F(MessageSpliceBytesTest, KeyIsTheLastOneOfItsEntryOrEmpty) {
 }
 
 TEST_F(MessageSpliceBytesTest, KeepsUnknownFieldsGroupsAndLongVarints) {
-  // A group in a group, a fixed64, a tag of two bytes where one would do, and a length likewise.
+  // A group in a group, a fixed64, an overlong tag of two bytes, and an overlong length.
   const std::string group = "\xa3\x06\x08\x01\xab\x06\x10\x02\xac\x06\xa4\x06";
   const std::string fixed =
       "\xa1\x06"
@@ -270,7 +270,7 @@ TEST_F(MessageSpliceBytesTest, KeepsUnknownFieldsGroupsAndLongVarints) {
   splice.SetNumber({}, 77, 1);
   std::string number;
   FieldWriter(number).Number(77, 1);
-  // Field 2 of the long tag is a ContainerConfig, too; its bytes are none.
+  // Field 2 of the long tag is a ContainerConfig, too, but malformed.
   EXPECT_FALSE(splice.Apply(message).ok());
   const std::string other_tag =
       "\x8a\x00\x83\x00"
@@ -324,7 +324,7 @@ TEST_F(MessageSpliceBytesTest, MalformedMessageIsInvalidArgument) {
   const std::string cut_entry = Env("A", "1") + cut;
   EXPECT_EQ(splice.Apply(Field(2, Field(6, cut_entry))).status().code(),
             StatusCode::kInvalidArgument);
-  // What no edit can be for is not judged.
+  // A part that no edit can concern is not checked.
   EXPECT_TRUE(splice.Apply(Field(2, Field(7, cut_entry))).ok());
   EXPECT_TRUE(splice.Apply(Field(2, Field(6, cut))).ok());
 }

@@ -18,10 +18,10 @@ namespace resmgr {
 
 namespace {
 
-// Entries of a map, views into the message. A kubelet's fit in without memory of their own.
+// Entries of a map, views into the message. Inline room for a kubelet's usual number.
 using Entries = absl::InlinedVector<StringMap::value_type, 8>;
 
-// Of all occurrences of the message that has them.
+// Labels and annotations from all occurrences of their message.
 struct Texts {
   Entries labels;
   Entries annotations;
@@ -39,8 +39,8 @@ bool ReadMapEntry(std::string_view entry, Entries& entries) {
   return ok;
 }
 
-// Kubernetes allows an object's annotations no more in sum. What is beyond is not remembered: it
-// would stay for as long as the container.
+// Bytes; Kubernetes' limit of all annotations of an object. More is not remembered, since it would
+// stay as long as the container.
 constexpr size_t kMostText = size_t{256} * 1024;
 
 void Fill(StringMap& map, Entries& entries) {
@@ -67,17 +67,17 @@ bool ReadHugepageLimit(std::string_view message, LinuxResources& resources) {
   return ok;
 }
 
-// There are a dozen of them, and some sizes of huge pages.
+// There are a dozen files, and some sizes of huge pages.
 constexpr size_t kMostFiles = 64;
 
-// An entry of `unified`.
+// Reads an entry of `unified`.
 bool ReadFile(std::string_view entry, std::vector<std::string>& files) {
   std::string_view name;
   const bool ok = ForEachField(entry, [&name](const WireReader& field) {
     if (field.field() == 1) name = field.bytes();
     return true;
   });
-  // Whatever its value.
+  // Whatever its value is.
   const bool says = IsPlacementFile(name) || FieldOfFile(name, "").has_value();
   if (!ok || !says || std::ranges::find(files, name) != files.end()) return ok;
   files.emplace_back(name);
@@ -120,7 +120,7 @@ bool ReadLinuxResources(std::string_view message, LinuxResources& resources,
   });
 }
 
-// A section for Windows says nothing: runtimes on Linux make a container of Linux of it.
+// A section for Windows is ignored: runtimes on Linux create a Linux container anyway.
 bool ReadContainerConfig(std::string_view message, CreateRequest& request, Texts& texts,
                          std::vector<std::string>& files) {
   constexpr uint32_t kWanted = 1U << 1 | 1U << 9 | 1U << 10 | 1U << 15;
@@ -166,7 +166,7 @@ bool ReadSandboxLinux(std::string_view message, Pod& pod) {
   });
 }
 
-// Of a PodSandboxConfig only what its pod has as a whole; nothing where it cannot be read.
+// Reads only the resources of the pod as a whole from a PodSandboxConfig; none if it is malformed.
 void ReadPodResources(std::string_view message, std::optional<LinuxResources>& resources) {
   const bool ok = ForFields(message, 1U << 8, [&](const WireReader& sandbox) {
     return ForFields(sandbox.bytes(), 1U << 5, [&](const WireReader& linux_field) {
@@ -194,7 +194,7 @@ bool ReadSandboxConfig(std::string_view message, Pod& pod, Texts& texts) {
   });
 }
 
-// What follows from all that was read of it.
+// Sets the fields that depend on all others.
 void CompletePod(Pod& pod, Texts& texts) {
   Fill(pod.labels, texts.labels);
   Fill(pod.annotations, texts.annotations);
@@ -240,7 +240,7 @@ Status DecodeCreateContainer(std::string_view message, CreateRequest& request, C
     }
     return true;
   });
-  if (!ok) return InvalidArgument("the bytes are no CreateContainerRequest");
+  if (!ok) return InvalidArgument("malformed CreateContainerRequest");
   Fill(request.labels, texts.labels);
   Fill(request.annotations, texts.annotations);
   if (request.name.empty()) request.name = ContainerNameOf(request.labels);
@@ -251,7 +251,7 @@ StatusOr<Pod> DecodeSandboxConfig(std::string_view message) {
   Pod pod;
   Texts texts;
   if (!ReadSandboxConfig(message, pod, texts)) {
-    return InvalidArgument("the bytes are no PodSandboxConfig");
+    return InvalidArgument("malformed PodSandboxConfig");
   }
   CompletePod(pod, texts);
   return pod;
@@ -269,14 +269,14 @@ StatusOr<Pod> DecodeRunPodSandbox(std::string_view message) {
     if (field.field() == 2) pod.runtime_handler = field.bytes();
     return true;
   });
-  if (!ok) return InvalidArgument("the bytes are no RunPodSandboxRequest");
+  if (!ok) return InvalidArgument("malformed RunPodSandboxRequest");
   CompletePod(pod, texts);
   return pod;
 }
 
 uint32_t DecodeSandboxAttempt(std::string_view message) {
   uint32_t attempt = 0;
-  // config.metadata.attempt
+  // The path is config.metadata.attempt.
   ForFields(message, 1U << 1, [&](const WireReader& config) {
     return ForFields(config.bytes(), 1U << 1, [&](const WireReader& metadata) {
       return ForFields(metadata.bytes(), 1U << 4, [&](const WireReader& field) {
@@ -298,7 +298,7 @@ StatusOr<UpdateMessage> DecodeUpdateContainerResources(std::string_view message)
     decoded.update.has_linux = true;
     return ReadLinuxResources(field.bytes(), decoded.update.resources, &decoded.files);
   });
-  if (!ok) return InvalidArgument("the bytes are no UpdateContainerResourcesRequest");
+  if (!ok) return InvalidArgument("malformed UpdateContainerResourcesRequest");
   Fill(decoded.update.annotations, annotations);
   return decoded;
 }
@@ -311,7 +311,7 @@ StatusOr<UpdatePodMessage> DecodeUpdatePodSandboxResources(std::string_view mess
     if (field.field() == 3) return ReadLinuxResources(field.bytes(), decoded.update.resources);
     return true;
   });
-  if (!ok) return InvalidArgument("the bytes are no UpdatePodSandboxResourcesRequest");
+  if (!ok) return InvalidArgument("malformed UpdatePodSandboxResourcesRequest");
   return decoded;
 }
 
@@ -319,13 +319,13 @@ StatusOr<ContainerEvent> DecodeContainerEvent(std::string_view message) {
   using Kind = ContainerEvent::Kind;
   constexpr std::array kKinds = {Kind::kCreated, Kind::kStarted, Kind::kStopped, Kind::kDeleted};
   ContainerEvent event;
-  uint64_t type = 0;  // which the wire leaves out where it is 0
+  uint64_t type = 0;  // omitted on the wire if it is 0
   const bool ok = ForEachField(message, [&](const WireReader& field) {
     if (field.field() == 1) event.id = field.bytes();
     if (field.field() == 2) type = field.number();
     return true;
   });
-  if (!ok) return InvalidArgument("the bytes are no ContainerEventResponse");
+  if (!ok) return InvalidArgument("malformed ContainerEventResponse");
   if (type < kKinds.size()) event.kind = kKinds.at(type);
   return event;
 }
@@ -341,7 +341,7 @@ StatusOr<std::string_view> DecodeExited(std::string_view message) {
              return true;
            });
   });
-  if (!ok) return InvalidArgument("the bytes are no ContainerStatusResponse");
+  if (!ok) return InvalidArgument("malformed ContainerStatusResponse");
   return state == kExited ? id : std::string_view();
 }
 
@@ -351,7 +351,7 @@ StatusOr<std::string_view> DecodeId(std::string_view message) {
     if (field.field() == 1) id = field.bytes();
     return true;
   });
-  if (!ok) return InvalidArgument("the bytes are no message with an id");
+  if (!ok) return InvalidArgument("malformed request: no id field");
   return id;
 }
 

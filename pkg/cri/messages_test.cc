@@ -64,7 +64,7 @@ TEST(MessagesTest, ASandboxThatCannotBeReadSaysNothingOfItsPod) {
   request.clear_sandbox_config();
   EXPECT_EQ(DecodeCreate(request.SerializeAsString())->request.pod_resources, std::nullopt);
   std::string bytes = request.SerializeAsString();
-  FieldWriter(bytes).Bytes(3, "\x42\x02\x2a\x09");  // resources of nine bytes that are not there
+  FieldWriter(bytes).Bytes(3, "\x42\x02\x2a\x09");  // resources of nine missing bytes
   const auto decoded = DecodeCreate(bytes);
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->request.pod_resources, std::nullopt);
@@ -146,7 +146,7 @@ TEST(MessagesTest, AnEmptyRequestIsARequest) {
 }
 
 TEST(MessagesTest, SplitMessagesMerge) {
-  // Two occurrences of config and linux are one message to every protobuf parser.
+  // To every protobuf parser two occurrences of config and linux are one message.
   v1::CreateContainerRequest second;
   second.mutable_config()->mutable_linux()->mutable_resources()->set_cpu_shares(512);
   const auto decoded = DecodeCreate(FullRequest().SerializeAsString() + second.SerializeAsString());
@@ -251,7 +251,8 @@ TEST(MessagesTest, BrokenBytesAreRefusedAtEveryDepth) {
   FieldWriter(nested).Bytes(15, "\xff\xff");
   std::string bytes = request.SerializeAsString();
   FieldWriter(bytes).Bytes(2, nested);
-  EXPECT_THAT(Describe(DecodeCreate(bytes).status()), HasSubstr("no CreateContainerRequest"));
+  EXPECT_THAT(Describe(DecodeCreate(bytes).status()),
+              HasSubstr("malformed CreateContainerRequest"));
   EXPECT_FALSE(DecodeUpdateContainerResources("\x12\x02\xff\xff").ok());
   EXPECT_FALSE(DecodeId("\x0a").ok());
   EXPECT_FALSE(DecodeRunPodSandbox("\xff").ok());

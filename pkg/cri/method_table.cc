@@ -38,7 +38,7 @@ Service ClassifyService(std::string_view service) {
   return Service::kOther;
 }
 
-// Where each known path stands among KnownMethodPaths().
+// The position of each known path in KnownMethodPaths().
 struct MethodPlaces {
   MethodPlaces() {
     for (size_t i = 0; i < paths.size(); ++i)
@@ -50,7 +50,7 @@ struct MethodPlaces {
     return found == places.end() ? places.size() : found->second;
   }
 
-  // Those of no place have `other`.
+  // The path at a position; `other` for unknown ones.
   std::string_view PathAt(size_t place, std::string_view other) const {
     return place < paths.size() ? std::string_view(paths[place]) : other;
   }
@@ -70,7 +70,7 @@ Method ClassifyMethod(std::string_view path) {
   Method method{.path = path, .name = path, .place = Places().PlaceOf(path)};
   const size_t slash = path.rfind('/');
   if (slash == 0 || slash == std::string_view::npos) return method;
-  // gRPC's server in Go takes a path without the slash in front.
+  // gRPC's server in Go accepts a path without the leading slash.
   const size_t begin = path.front() == '/' ? 1 : 0;
   method.name = path.substr(slash + 1);
   method.service = ClassifyService(path.substr(begin, slash - begin));

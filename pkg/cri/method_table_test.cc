@@ -22,7 +22,7 @@ TEST(MethodTableTest, KnowsBothApiVersions) {
   }
 }
 
-// gRPC's server in Go, and so containerd 1.6, takes it.
+// gRPC's server in Go, and so containerd 1.6, accepts it.
 TEST(MethodTableTest, TheSlashInFrontMayBeMissing) {
   for (const std::string& path : KnownMethodPaths()) {
     const Method with = ClassifyMethod(path);
@@ -78,7 +78,7 @@ TEST(MethodTableTest, TellsRuntimesMethodsThatItDoesNotKnow) {
     EXPECT_FALSE(ClassifyMethod(path).unknown) << path;
   EXPECT_TRUE(ClassifyMethod("/runtime.v1.RuntimeService/RestorePod").unknown);
   EXPECT_TRUE(ClassifyMethod("/runtime.v1alpha2.RuntimeService/NextYearsMethod").unknown);
-  // None of these makes a pod.
+  // None of these creates a pod.
   for (const char* path : {"/runtime.v1.ImageService/NextYearsMethod", "/other.Service/RestorePod",
                            "/grpc.health.v1.Health/Check"}) {
     EXPECT_FALSE(ClassifyMethod(path).unknown) << path;

@@ -8,20 +8,20 @@
 #include "pkg/model/container_details.h"
 #include "pkg/pipeline/runtime_access.h"
 
-// Reads an OCI runtime specification (its config.json, version 1.0 to 1.2). What is missing, or of
-// another type than it should be, is empty.
+// Reads an OCI runtime specification (its config.json, version 1.0 to 1.2). Missing fields, or
+// fields of another type, are empty.
 namespace resmgr {
 
 std::string CgroupsPathOf(const Json& spec);
 std::vector<LinuxNamespace> NamespacesOf(const Json& spec);
 
-// `command` is the whole argument vector. Mounts are the bind mounts: others have no path of the
-// host. No devices: a specification has their numbers, not what they were made from.
+// `command` is the whole argument vector. Mounts are the bind mounts: others have no host path.
+// Devices are left out: a specification has only their numbers, not their host paths.
 ContainerDetails DetailsOf(const Json& spec);
 
-// A list of "NAME=value".
+// Reads a list of "NAME=value".
 Environment EnvironmentOf(const Json& list);
-// Those elements of a list that are texts.
+// The strings among the elements of a list.
 std::vector<std::string> TextsOf(const Json& list);
 
 }  // namespace resmgr

@@ -13,14 +13,14 @@ namespace {
 
 // Of a client: its own connection, and that to the image service.
 constexpr size_t kFilesPerClient = 2;
-// For everything else: logs, state, the admin socket and its clients.
+// Descriptors for everything else: logs, state, the admin socket and its clients.
 constexpr size_t kOtherFiles = 256;
 constexpr size_t kFewestClients = 16;
 constexpr uint32_t kLogBurst = 10;
 constexpr std::chrono::minutes kLogPeriod{1};
 constexpr int kMostEndedAtOnce = 8;
 constexpr int kUsesOfLargest = 64;
-// Of a compressed request, in one turn of the loop: well below a millisecond.
+// Bytes of a compressed request in one turn of the loop: well below a millisecond.
 constexpr size_t kUnpackStep = size_t{256} * 1024;
 
 }  // namespace
@@ -66,11 +66,11 @@ void Relay::EndLongestIdle() {
   Connection& connection = LongestIdle(connections_);
   if (const auto suppressed = idle_limit_.Pass(loop_.Now())) {
     log_.Warn(
-        "{} clients are connected: the one that is idle for longest has to go{} ({} more "
+        "{} clients are connected: closing the one that is idle for longest{} ({} more "
         "were not logged)",
         connections_.size(), connection.busy() ? ", with its calls" : "", *suppressed);
   }
-  // Tells it which requests it may repeat.
+  // Tells the client which requests it may repeat.
   connection.GoAway();
   Remove(connection, "it was idle for longest");
 }
@@ -81,8 +81,8 @@ size_t Relay::ClientsWith(size_t files, size_t runtimes) {
   return std::clamp(clients, kFewestClients, kMostClients);
 }
 
-// The one for which the most is kept, or was a moment ago: each look at all of them costs as much
-// as many calls.
+// The connection with the most kept bytes, now or a moment ago: a search through all connections
+// costs as much as many calls.
 Connection& Relay::Largest() {
   if (largest_ == nullptr || largest_uses_ == 0 || largest_->held() < largest_held_ / 2) {
     largest_ = std::ranges::max_element(connections_, {}, [](const auto& each) {
@@ -97,13 +97,13 @@ Connection& Relay::Largest() {
 
 [[gnu::cold]] bool Relay::MakeRoom(const Connection& connection, size_t bytes) {
   const size_t mine = connection.held() + bytes;
-  // As much as is over the limit, less what calls that end already hold, since memory comes back
-  // only when they are closed; and no more than this call brings, however much others hold.
+  // The excess over the limit, less the bytes of ending calls, whose memory is released only when
+  // they are closed; but no more than this call adds, however much others hold.
   size_t missing = std::min(bytes, h2::Memory::held() + bytes - h2::kMuchHeld - ending_);
   const auto enough = [&] { return missing == 0 || held_ + bytes <= kLeastHeld; };
   for (int ended = 0; ended < kMostEndedAtOnce && !enough(); ++ended) {
     Connection& largest = Largest();
-    // Connections that are alike must not end each other's calls in turn.
+    // Similar connections must not end each other's calls in turn.
     if (largest.held() <= 2 * mine) break;
     const size_t before = held_;
     if (!largest.EndLargest(kNoMemory)) break;

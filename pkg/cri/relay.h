@@ -37,36 +37,36 @@ namespace dump {
 class Dumper;
 }  // namespace dump
 
-// The socket that the kubelet uses. Accepts connections and relays every call, bytes as they are,
-// to the runtime that serves it. Loop's thread only.
+// The socket for the kubelet. Accepts connections and relays every call, byte by byte, to the
+// runtime that serves it. Loop's thread only.
 class Relay {
  public:
-  // What is kept for all calls at once: requests that are read, until they have left, what they
-  // become when decompressed, header fields, and the calls themselves. Together with all else that
-  // is held (h2::Memory) it is kept below h2::kMuchHeld, but it may always be kLeastHeld.
+  // Bytes kept for all calls: requests that are read, until they have left, their decompressed
+  // forms, header fields, and the calls themselves. Together with all other memory (h2::Memory)
+  // they are kept below h2::kMuchHeld, but kLeastHeld is always available.
   static constexpr size_t kLeastHeld = size_t{8} * 1024 * 1024;
-  // And a connection may always hold so much: some ordinary calls.
+  // Every connection may hold this much, enough for a few ordinary calls.
   static constexpr size_t kSmallHeld = size_t{16} * 1024;
   static constexpr std::string_view kNoMemory =
       "no memory is left for so many requests at once; try again";
-  // Clients on a node are a kubelet and a few tools.
+  // The clients of a node are a kubelet and a few tools.
   static constexpr size_t kMostClients = 1024;
-  // How many clients a process can serve that may have so many files open: each takes its own
-  // connection, one to each runtime and one to where the default one's images are, and something
-  // else needs files, too.
+  // How many clients a process with this limit of open files can serve: each takes its own
+  // connection, one to each runtime and one to the default runtime's image service, and other parts
+  // need files, too.
   static size_t ClientsWith(size_t files, size_t runtimes = 1);
 
   struct Options {
     std::string runtime_socket;
-    // Where image calls go; nullopt: they are not served.
+    // The socket for image calls; nullopt: not served.
     std::optional<std::string> image_socket;
-    // Clients that may be connected at once; one more ends that which is idle for longest.
+    // Clients that may be connected at once; one more disconnects the one that is idle for longest.
     size_t max_clients = kMostClients;
-    // How long the calls in flight may take on shutdown.
+    // Time for the calls in flight on shutdown.
     std::chrono::milliseconds drain_timeout{25'000};
   };
 
-  // What calls are shown to. Not owned; each may be null and outlives the relay.
+  // Observers of calls. Not owned; each may be null and outlives the relay.
   struct Observers {
     Pipeline* pipeline = nullptr;
     dump::Dumper* dumper = nullptr;
@@ -80,45 +80,44 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  // For the calls that come from now on; nullptr lets them pass. The former one outlives the calls
-  // that its stages look at.
+  // Sets the pipeline for calls from now on; nullptr lets them pass. The former one must outlive
+  // the calls of its stages.
   void SetPipeline(Pipeline* pipeline) { observers_.pipeline = pipeline; }
 
-  // Where there are several runtimes: finds that of each call from now on. It outlives the relay,
-  // and Options::runtime_socket is then that of the default one.
+  // With several runtimes: sets the router for calls from now on. It outlives the relay, and
+  // Options::runtime_socket is the default runtime's then.
   void SetRouter(BackendRouter* router) { router_ = router; }
 
-  // Where handlers have aliases: the calls that come from now on may name these. They outlive the
-  // relay.
+  // With aliases of handlers: calls from now on may name these. They outlive the relay.
   void SetAliases(HandlerAliases* aliases) { aliases_ = aliases; }
 
-  // Whether clients listen to the runtime's container events now. The function is told when that
+  // Whether clients listen to the runtime's container events now. The function is called when that
   // changes.
   bool clients_listen() const { return listeners_ > 0; }
   void OnClientsListen(std::function<void(bool listen)> told) {
     on_clients_listen_ = std::move(told);
   }
-  // Told when a call of a method that this build does not know may have changed what a runtime
-  // holds: it was forwarded, and the runtime did not say that it failed.
+  // Called when a call of an unknown method may have changed a runtime's objects: it was forwarded,
+  // and the runtime did not report a failure.
   void OnUnknownMethod(std::function<void()> told) { on_unknown_method_ = std::move(told); }
-  // Told of the events that clients get.
+  // Called with the events that clients get.
   void OnEvent(std::function<void(const ContainerEvent&)> told) { on_event_ = std::move(told); }
 
-  // Refuses what is new, waits for the calls in flight, then runs `done`, once.
+  // Refuses new calls, waits for those in flight, then runs `done`, once.
   void Drain(std::function<void()> done);
-  // Accepts clients again, whether or not `done` of Drain ran; it does not run any more. Those that
-  // were told to go do so when their calls are over.
+  // Accepts clients again, whether or not Drain's `done` has run; it does not run any more. Clients
+  // that were told to go do so after their calls.
   void Resume(ListeningSocket listener);
   size_t connections() const { return connections_.size(); }
 
-  // For connections and calls:
+  // Used by connections and calls:
   h2::FlushQueue& flushes() { return flushes_; }
   Pipeline* pipeline() const { return observers_.pipeline; }
   AdjustmentSuffix& suffix() { return suffix_; }
   BackendRouter* router() const { return router_; }
   HandlerAliases* aliases() const { return aliases_; }
   CallCounts& counts() { return counts_; }
-  // A client's call to listen to events begins, or is over.
+  // A client's call that listens to events begins, or ends.
   void AddListener();
   void RemoveListener();
   void NoteEvent(const ContainerEvent& event) {
@@ -127,15 +126,15 @@ class Relay {
   void NoteUnknownMethod() {
     if (on_unknown_method_) on_unknown_method_();
   }
-  // Null when the dump does not have this call.
+  // Null if the dump excludes this call.
   std::unique_ptr<CallTap> MakeTap(const Method& method, bool intercepted);
-  // The same memory for the same socket, as long as the relay lives. Unimplemented: images are not
-  // served here.
+  // Returns the same memory for the same socket, as long as the relay lives. kUnimplemented: images
+  // are not served here.
   StatusOr<std::string_view> SocketFor(const Method& method) const;
-  // A call that should have been read could not be.
+  // Notes a call that should have been read but was malformed.
   void NoteUnread(const Method& method, std::string_view why);
-  // Accounts for bytes that are kept for a call of this connection, until Release. Where there is
-  // no room, calls of those connections end for which more is kept; false: it is this one.
+  // Counts bytes kept for a call of this connection, until Release. If there is no room, calls of
+  // connections with more kept bytes are ended; false: it is this one.
   bool Hold(const Connection& connection, size_t bytes) {
     if (!Fits(bytes) && !MakeRoom(connection, bytes)) return false;
     held_ += bytes;
@@ -143,20 +142,21 @@ class Relay {
   }
   void Release(size_t bytes) { held_ -= bytes; }
   void NoteEndForMemory(const Status& why);
-  // Of a call that was ended for its memory: what it takes until its streams are closed.
+  // Counts the memory of a call that was ended because of it, until its streams are closed.
   void AddEnding(size_t bytes) { ending_ += bytes; }
   void SubEnding(size_t bytes) { ending_ -= bytes; }
-  // Call::Unpack in one of the next turns of the loop, in turn with all others, until it is done.
+  // Calls Call::Unpack in one of the next turns of the loop, in turn with all others, until it is
+  // done.
   void UnpackSoon(Call& call);
   void ForgetUnpacking(Call& call) { std::erase(unpacking_, &call); }
-  // How often something happened before: an order of activities.
+  // A counter that orders connections by last activity.
   uint64_t Tick() { return ++ticks_; }
-  // A connection to this socket, as SocketFor gave it, was opened (1) or closed (-1).
+  // A connection to this socket, from SocketFor, was opened (1) or closed (-1).
   void CountUpstream(std::string_view socket, int change);
-  // Counts the bytes of a connection, where metrics are asked for.
+  // Counts the bytes of a connection, if metrics are requested.
   void CountClientBytes(h2::Session& session);
   void CountUpstreamBytes(std::string_view socket, h2::Session& session);
-  // Destroys the connection, later.
+  // Destroys the connection in a later turn of the loop.
   void Remove(Connection& connection, std::string_view why);
 
  private:
@@ -176,7 +176,7 @@ class Relay {
   EventLoop& loop_;
   h2::FlushQueue& flushes_;
   Options options_;
-  const bool one_socket_;  // for both services
+  const bool one_socket_;  // both services have one socket
   Observers observers_;
   CallCounts counts_;
   BackendRouter* router_ = nullptr;
@@ -195,7 +195,7 @@ class Relay {
   size_t largest_held_ = 0;
   int largest_uses_ = 0;
   std::deque<Call*> unpacking_;
-  EventLoop::HandlePtr unpack_turn_;  // while there are such
+  EventLoop::HandlePtr unpack_turn_;  // set while calls wait for Unpack
   int runtime_connections_ = 0;
   int image_connections_ = 0;
   size_t listeners_ = 0;

@@ -20,8 +20,8 @@
 
 namespace resmgr {
 
-// A loop on a thread of its own, with what a test makes there. The test's own thread speaks to it
-// over sockets, as clients and runtimes do.
+// A loop on a thread of its own, with objects that a test creates there. The test's own thread uses
+// sockets, as clients and runtimes do.
 class LoopThread {
  public:
   LoopThread() : thread_([this] { Run(); }) { started_.get_future().wait(); }
@@ -32,11 +32,11 @@ class LoopThread {
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 
-  // Runs it on the loop and waits for its result.
+  // Runs the function on the loop and waits for its result.
   template <typename Function>
   auto Do(Function function) {
     using Task = std::packaged_task<decltype(function())()>;
-    // The loop's, too: it is still busy with the task when the result is there.
+    // Shared with the loop, which is still in the task when the result is available.
     const auto task = std::make_shared<Task>(std::move(function));
     auto result = task->get_future();
     loop_->Post([task] { (*task)(); });
@@ -71,7 +71,7 @@ class RelayTest : public testing::Test {
   std::string Path(const std::string& name) const { return directory_.File(name); }
   std::string RelaySocket() const { return Path("relay.sock"); }
 
-  // `options.runtime_socket` and so on as they are.
+  // Uses `options.runtime_socket` and the other paths unchanged.
   void StartRelay(Relay::Options options, Relay::Observers observers = {}) {
     thread_.Do([&] {
       auto listener = ListeningSocket::Create(RelaySocket());
@@ -83,7 +83,7 @@ class RelayTest : public testing::Test {
   void StopRelay() {
     thread_.Do([this] { relay_.reset(); });
   }
-  // Looks at the relay on its own thread until the condition holds.
+  // Checks the relay on its own thread until the condition holds.
   bool Eventually(const std::function<bool(Relay&)>& condition) {
     return test::Eventually([&] { return thread_.Do([&] { return condition(*relay_); }); },
                             kPatience);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relay and its connections: where calls go, which clients may connect, and the end.
+// The relay and its connections: routes of calls, limits of clients, and the end.
 #include "pkg/cri/relay.h"
 
 #include <atomic>
@@ -44,7 +44,7 @@ class RelaySocketsTest : public RelayTest {
   grpc::Status Ask(CriClient& client, const std::string& method) {
     return client.Call(client.PathOf(method), {""}).status;
   }
-  // Drain, and whether it is over.
+  // Calls Drain; the result tells whether it is over.
   std::shared_ptr<bool> Drain() {
     auto done = std::make_shared<bool>(false);
     thread_.Do([&] { relay_->Drain([done] { *done = true; }); });
@@ -178,7 +178,7 @@ TEST_F(RelaySocketsTest, DrainEndsAfterItsTimeout) {
   EXPECT_TRUE(Drained(Drain()));
 }
 
-// A client that has not read yet that it is to go (RFC 9113 section 6.8).
+// A client may send calls before it has read the GOAWAY (RFC 9113 section 6.8).
 TEST_F(RelaySocketsTest, DrainServesCallsThatCrossIt) {
   constexpr uint8_t kPing = 6;
   StartRelay(Options());
@@ -224,8 +224,8 @@ TEST_F(RelaySocketsTest, DrainThatIsTakenBackServesOn) {
   EXPECT_FALSE(thread_.Do([&] { return *done; }));
 }
 
-// A runtime that ends has not looked at calls above the last one that its GOAWAY names. The client
-// is told so by REFUSED_STREAM (RFC 9113 section 8.7) and may send the call again.
+// An ending runtime has not processed calls above the last one in its GOAWAY. The client is told by
+// REFUSED_STREAM (RFC 9113 section 8.7) and may send the call again.
 TEST_F(RelaySocketsTest, ACallThatTheRuntimeHasNotLookedAtIsRefusedSo) {
   constexpr uint8_t kGoAway = 7;
   constexpr uint8_t kReset = 3;
@@ -288,7 +288,7 @@ TEST_F(RelaySocketsTest, TellsOfClientsThatListenAndOfTheirEvents) {
   });
 }
 
-// R09: what they did is not known here.
+// Input R09: the effect of these calls is unknown here.
 TEST_F(RelaySocketsTest, TellsOfMethodsThatItDoesNotKnow) {
   StartRelay(Options());
   int told = 0;
@@ -307,7 +307,7 @@ TEST_F(RelaySocketsTest, TellsOfMethodsThatItDoesNotKnow) {
   runtime_.Script("NextYearsMethod", {.reply = {{"done"}}});
   EXPECT_TRUE(client.Call(path, {""}).status.ok());
   EXPECT_TRUE(Eventually([&](Relay&) { return told == 1; }));
-  // It may take effect all the same.
+  // It may take effect nevertheless.
   runtime_.Script("NextYearsMethod", {.hold = true});
   const auto given_up = client.Start(path, "");
   ASSERT_TRUE(runtime_.WaitForHeld("NextYearsMethod", 1));
@@ -320,7 +320,7 @@ TEST_F(RelaySocketsTest, TellsOfMethodsThatItDoesNotKnow) {
   EXPECT_EQ(told, 3);
 }
 
-// Requests are kept where their runtime has to be found.
+// Requests are kept if their runtime has to be found.
 TEST_F(RelaySocketsTest, ConnectionThatHoldsTooMuchLosesACall) {
   StartRelay(Options());
   std::unique_ptr<Backends> backends;
@@ -334,7 +334,7 @@ TEST_F(RelaySocketsTest, ConnectionThatHoldsTooMuchLosesACall) {
   });
   CriClient client(RelaySocket());
   std::vector<std::unique_ptr<test::PendingCall>> calls;
-  // 39 MB, none of which may leave before its end has come.
+  // 39 MB, none of which may leave before their end has arrived.
   for (int i = 0; i < 3; ++i) {
     calls.push_back(client.Open(client.PathOf("StopContainer")));
     calls.back()->Send(std::string(size_t{13} << 20, 'x'));

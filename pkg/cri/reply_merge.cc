@@ -24,7 +24,7 @@ Status FailureOf(const Backends& backends, size_t backend, const Status& status)
 }
 
 Status NoProtobuf(const Backends& backends, size_t backend) {
-  return FailureOf(backends, backend, Internal("its reply is no protobuf"));
+  return FailureOf(backends, backend, Internal("its reply is malformed protobuf"));
 }
 
 bool LacksMethod(const RuntimeReply& reply) {
@@ -36,8 +36,8 @@ bool IsAway(const RuntimeReply& reply) {
          reply.status.code() == StatusCode::kDeadlineExceeded;
 }
 
-// The first failure that is not that the method is unknown; where all runtimes say that, it is
-// what the client hears.
+// The first failure other than an unknown method; if the method is unknown to all runtimes, the
+// client gets that error.
 Status FailureOfThoseThatServe(const Backends& backends, const std::vector<RuntimeReply>& replies) {
   size_t lacking = 0;
   for (size_t i = 0; i < replies.size(); ++i) {
@@ -50,18 +50,18 @@ Status FailureOfThoseThatServe(const Backends& backends, const std::vector<Runti
   return lacking < replies.size() ? OkStatus() : FailureOf(backends, 0, replies[0].status);
 }
 
-// The text in this field of the message, "" where there is none.
+// The string in this field of the message, "" if there is none.
 StatusOr<std::string_view> TextIn(std::string_view message, uint32_t field) {
   std::string_view text;
   WireReader reader(message);
   while (reader.Next()) {
     if (reader.field() == field && reader.is_bytes()) text = reader.bytes();
   }
-  if (reader.failed()) return Internal("no protobuf");
+  if (reader.failed()) return Internal("malformed protobuf");
   return text;
 }
 
-// RuntimeConfigResponse.linux.cgroup_driver. Occurrences of a message merge.
+// Reads RuntimeConfigResponse.linux.cgroup_driver. Several occurrences of a message merge.
 StatusOr<uint64_t> CgroupDriverIn(std::string_view message) {
   constexpr uint32_t kLinux = 1;
   constexpr uint32_t kCgroupDriver = 1;
@@ -73,9 +73,9 @@ StatusOr<uint64_t> CgroupDriverIn(std::string_view message) {
     while (config.Next()) {
       if (config.field() == kCgroupDriver) driver = config.number();
     }
-    if (config.failed()) return Internal("no protobuf");
+    if (config.failed()) return Internal("malformed protobuf");
   }
-  if (reader.failed()) return Internal("no protobuf");
+  if (reader.failed()) return Internal("malformed protobuf");
   return driver;
 }
 
@@ -84,8 +84,8 @@ std::string DriverName(uint64_t driver) {
   return driver == 1 ? "cgroupfs" : fmt::format("driver {}", driver);
 }
 
-// Of replies that are lists in field 1, whose entries have a text in their field 1: the first entry
-// with each text.
+// Merges replies that are lists in field 1, whose entries have a string in their field 1: keeps the
+// first entry with each string.
 StatusOr<std::string> UnionByText(const Backends& backends,
                                   const std::vector<RuntimeReply>& replies) {
   constexpr uint32_t kEntries = 1;
@@ -137,7 +137,7 @@ StatusOr<std::string> MergeRuntimeConfig(const Backends& backends,
     }
   }
   if (first) return replies[*first].message;
-  // Where one lacks the method the kubelet goes by its own configuration.
+  // If one lacks the method the kubelet uses its own configuration.
   const auto lacking = std::ranges::find_if(replies, LacksMethod);
   const size_t failed =
       lacking == replies.end() ? 0 : static_cast<size_t>(lacking - replies.begin());
@@ -189,7 +189,7 @@ StatusOr<std::string> MergeImages(const Backends& backends,
 StatusOr<std::string> MergeImageStatus(const Backends& backends,
                                        const std::vector<RuntimeReply>& replies) {
   constexpr uint32_t kImage = 1;
-  const RuntimeReply* lacking = nullptr;  // where a container of it may be created
+  const RuntimeReply* lacking = nullptr;  // lacks the image but may need it
   const RuntimeReply* having = nullptr;
   const RuntimeReply* first = nullptr;
   for (size_t i = 0; i < replies.size(); ++i) {

@@ -121,12 +121,12 @@ TEST_F(ReplyMergeTest, R06HandlersAreToldByRuntimesThatGetTheirPods) {
   cri::StatusResponse first = Ready();
   AddHandler(first, "", true);
   AddHandler(first, "runc", true);
-  AddHandler(first, "kata", true);  // whose pods go to the second
+  AddHandler(first, "kata", true);  // its pods go to the second
   cri::StatusResponse second = Ready();
   AddHandler(second, "", false);
   AddHandler(second, "kata", false);
   AddHandler(second, "kata", true);   // not unique
-  AddHandler(second, "runc", false);  // whose pods go to the first
+  AddHandler(second, "runc", false);  // its pods go to the first
   const cri::StatusResponse status = Merged({Reply(first), Reply(second), Reply(Ready())});
   std::vector<std::pair<std::string, bool>> handlers;
   for (const auto& handler : status.runtime_handlers())
@@ -135,7 +135,7 @@ TEST_F(ReplyMergeTest, R06HandlersAreToldByRuntimesThatGetTheirPods) {
 }
 
 TEST_F(ReplyMergeTest, R06FeaturesAreThoseOfAllRuntimes) {
-  // 3 is newer than our messages.
+  // Field 3 is newer than our messages.
   const std::string three_and_one("\x22\x04\x08\x01\x18\x01", 6);
   const std::string three_and_two("\x22\x04\x10\x01\x18\x01", 6);
   const auto with = [](const std::string& features) {

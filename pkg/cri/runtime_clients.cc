@@ -34,7 +34,7 @@ void MoveBehind(Values& from, Values& to) {
 struct RuntimeClients::Listing {
   std::function<void(StatusOr<RuntimeInventory>)> done;
   IdOwners::ListBegin begin;
-  // By client, once it has answered or is not waited for.
+  // By client, once it has answered or is given up.
   std::vector<std::optional<StatusOr<RuntimeInventory>>> answers;
   EventLoop::HandlePtr grace{};
   bool over = false;
@@ -128,7 +128,7 @@ void RuntimeClients::OnListed(const std::shared_ptr<Listing>& listing, size_t cl
   WaitForRest(listing);
 }
 
-// Once one of them has answered, the others should have, too.
+// Limits the wait for the others once one of them has answered.
 void RuntimeClients::WaitForRest(const std::shared_ptr<Listing>& listing) {
   if (listing->grace != nullptr) return;
   std::chrono::milliseconds grace = kGrace;
@@ -137,7 +137,7 @@ void RuntimeClients::WaitForRest(const std::shared_ptr<Listing>& listing) {
     if (connections_[i].awaited) return;
     if (connections_[i].listed != connections_[i].made) grace = kFirstGrace;
   }
-  // Kept by the lists under way.
+  // Weak, since lists under way keep the listing.
   listing->grace = loop_.After(grace, [this, weak = std::weak_ptr<Listing>(listing)] {
     if (const auto kept = weak.lock()) OnGraceOver(kept);
   });
@@ -163,7 +163,7 @@ void RuntimeClients::OnLate(size_t client, const Status& status) {
 void RuntimeClients::End(Listing& listing) {
   if (std::exchange(listing.over, true)) return;
   listing.grace.reset();
-  // In the order of the runtimes, so that of two that have the same id always the same one has it.
+  // In the order of the runtimes, so that the same one of two with the same id always has it.
   for (size_t i = 0; i < clients_.size(); ++i)
     if (listing.answers[i]->ok()) Learn(i, **listing.answers[i], listing.begin);
   RuntimeInventory all;

@@ -16,43 +16,43 @@
 
 namespace resmgr {
 
-// Several runtimes as the one that the resource manager knows: lists all of them, and sends an
-// update to the runtime that has the container. Loop's thread only.
+// Several runtimes as one for the resource manager: lists all of them, and sends an update to the
+// runtime that has the container. Loop's thread only.
 //
 // While a runtime is away, a list has the pods and containers of the others, so that their calls go
-// on; what is known to be of the one that is away is `unclear` in it, and keeps its CPUs. A list
-// fails where no runtime could be listed. A runtime that takes longer than the others by kGrace
-// counts as one that is away, too, until it has answered: then its pods and containers are listed
-// anew, and that list waits for it. If two runtimes have the same id, a list leaves out the entry
-// of the runtime that had it later.
+// on; the known ones of the missing runtime are `unclear` in it, and keep their CPUs. A list fails
+// if no runtime could be listed. A runtime that is slower than the others by kGrace counts as away,
+// too, until it has answered: then its pods and containers are listed anew, and that list waits for
+// it. If two runtimes have the same id, a list leaves out the entry of the runtime that had it
+// later.
 class RuntimeClients final : public RuntimeClient {
  public:
-  // For a runtime whose containers are known: these keep their CPUs meanwhile.
+  // Grace for a runtime whose containers are known: these keep their CPUs meanwhile.
   static constexpr std::chrono::milliseconds kGrace{50};
-  // At the start, and after each connect.
+  // Grace at the start, and after each connect.
   static constexpr std::chrono::milliseconds kFirstGrace{1'000};
 
   struct Events {
-    // The first of them came, or several at once: everything is to be listed.
+    // The first of them was connected, or several at once: everything must be listed.
     std::function<void()> connected;
-    // Another one came, or came back: what it has is to be listed, too.
+    // Another one was connected: its objects must be listed, too.
     std::function<void()> joined;
-    // The last of them went.
+    // The connection to the last of them was lost.
     std::function<void()> disconnected;
   };
 
-  // One client for each of the backends, in their order. All of these must outlive it.
+  // One client for each of the backends, in their order. All of these must outlive this object.
   RuntimeClients(EventLoop& loop, Backends& backends, std::vector<RuntimeClient*> clients,
                  Events events);
 
-  // For the events of the clients with these positions. Those that were tried together are to be
-  // told together: the first list counts as complete for all that are not away.
+  // Handles the connects of the clients with these positions. Clients that were tried together must
+  // be reported together: the first list counts as complete for all that are not away.
   void OnConnected(std::span<const size_t> clients);
   void OnDisconnected(size_t client);
-  // Whether one of them is there.
+  // Whether one of them is connected.
   bool connected() const { return !connected_.empty(); }
 
-  // Unavailable: the runtime that has it is away, or it is not known which one has it.
+  // kUnavailable: the container's runtime is away, or is unknown.
   void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                        std::function<void(Status)> done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
@@ -77,15 +77,15 @@ class RuntimeClients final : public RuntimeClient {
   const std::vector<RuntimeClient*> clients_;
   const Events events_;
   std::set<size_t> connected_;
-  // Each connection is listed once with everything, whatever is known. By client: how many
-  // connections it had, and the last one of these that was listed.
+  // Each connection is listed completely once, whatever is known. For each client: the number of
+  // its connections, and the last one that was listed.
   struct Connections {
     uint64_t made = 0;
     uint64_t listed = 0;
     bool hangs = false;
-    bool late = false;     // a list goes on that no other waits for any more
+    bool late = false;     // a list continues that no caller waits for any more
     bool awaited = false;  // it was late and has answered: the next list waits for it
-    bool probed = false;   // a list of it is under way that no other waits for
+    bool probed = false;   // a list without a waiting caller is under way
   };
   std::vector<Connections> connections_;
 };

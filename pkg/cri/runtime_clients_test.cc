@@ -33,7 +33,7 @@ class RuntimeClientsTest : public testing::Test {
     runtime.held.containers.push_back(container);
   }
 
-  // Answers the lists of those for which there is no failure.
+  // Answers the lists of the runtimes whose status is OK.
   StatusOr<RuntimeInventory> List(const Status& first, const Status& second) {
     std::optional<StatusOr<RuntimeInventory>> result;
     clients_.ListAll({},
@@ -86,7 +86,7 @@ TEST_F(RuntimeClientsTest, RuntimeThatIsAwayKeepsWhatItHas) {
   Hold(first_, "a");
   Hold(second_, "b");
   ASSERT_TRUE(List(OkStatus(), OkStatus()).ok());
-  // Learned from a reply that passed, after the list.
+  // Learned after the list, from a reply that passed.
   backends_.owners().Add(IdOwners::Kind::kContainer, "c", 1);
   const auto inventory = List(OkStatus(), Unavailable("no runtime"));
   ASSERT_TRUE(inventory.ok()) << Describe(inventory.status());
@@ -163,12 +163,12 @@ TEST_F(RuntimeClientsTest, RuntimeThatHangsIsWaitedForOnce) {
   EXPECT_THAT(List(OkStatus(), OkStatus())->containers, SizeIs(2));
 }
 
-// If two runtimes have the same id, lists and events leave out what the second one says of it.
+// If two runtimes have the same id, lists and events leave out the second one's.
 TEST_F(RuntimeClientsTest, B5TheFirstOfTwoWithTheSameIdKeepsIt) {
   Hold(first_, "a");
   Hold(second_, "a");
   Hold(second_, "b");
-  // Its id is another one, but not that of its pod.
+  // Its own id is unique, but its pod's is not.
   RuntimeContainer in_others_pod;
   in_others_pod.id = ContainerId("c");
   in_others_pod.pod_id = PodSandboxId("pod-a");
@@ -189,19 +189,19 @@ TEST_F(RuntimeClientsTest, B5TheFirstOfTwoWithTheSameIdKeepsIt) {
   EXPECT_THAT(second_.updates, IsEmpty());
   EXPECT_EQ(backends_.calls(1).refused_claims, 1U) << "of the pod: what is in it is not looked at";
   EXPECT_EQ(backends_.calls(0).refused_claims, 0U);
-  // The owner is away, and keeps what it has.
+  // The owner is away, and keeps its objects.
   const auto without = List(Unavailable("no runtime"), OkStatus());
   ASSERT_TRUE(without.ok());
   EXPECT_THAT(without->containers, SizeIs(1));
   EXPECT_THAT(without->unclear.containers, ElementsAre(ContainerId("a")));
-  // The first runtime gives the id back.
+  // The first runtime gives the id up.
   first_.held = {};
   ASSERT_TRUE(List(OkStatus(), OkStatus()).ok());
   const auto inventory = List(OkStatus(), OkStatus());
   EXPECT_THAT(inventory->containers, SizeIs(3));
 }
 
-// The notes of a former daemon count more than the order of the runtimes.
+// A former daemon's notes have precedence over the order of the runtimes.
 TEST_F(RuntimeClientsTest, B5AnOwnerThatIsKnownKeepsItAtTheFirstList) {
   Hold(first_, "a");
   Hold(second_, "a");
@@ -229,7 +229,7 @@ TEST_F(RuntimeClientsTest, C12RuntimeThatDoesNotAnswerIsNotWaitedForLong) {
     loop_.Run();
     return std::chrono::steady_clock::now() - begin;
   };
-  // At the start.
+  // The longer grace at the start.
   EXPECT_GE(list(), RuntimeClients::kFirstGrace);
   ASSERT_TRUE(result->ok());
   EXPECT_THAT((*result)->containers, SizeIs(1));
@@ -237,11 +237,11 @@ TEST_F(RuntimeClientsTest, C12RuntimeThatDoesNotAnswerIsNotWaitedForLong) {
   EXPECT_THAT(second_.lists, SizeIs(1));
   (void)list();
   EXPECT_THAT(second_.lists, SizeIs(1)) << "nobody waits for it again, and it is not asked again";
-  // Its answer comes: all that it has is to be listed, and that list waits for it.
+  // Its answer arrives: it must be listed completely, and that list waits for it.
   Answer(second_, OkStatus());
   EXPECT_EQ(joins_, 1);
   EXPECT_THAT(List(OkStatus(), OkStatus())->containers, SizeIs(2));
-  // Later.
+  // The shorter grace later.
   const auto took = list();
   EXPECT_GE(took, RuntimeClients::kGrace);
   EXPECT_LT(took, RuntimeClients::kFirstGrace);

@@ -19,8 +19,8 @@ constexpr size_t kListingWidth = 32;
 
 }  // namespace
 
-// One run of ListAll: both lists, then the status of those of their entries that are not known.
-// Keeps itself alive by its callbacks.
+// One run of ListAll: both lists, then the status of the unknown ones among their entries. Its
+// callbacks keep it alive.
 class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> {
  public:
   using Done = std::function<void(StatusOr<RuntimeInventory>)>;
@@ -114,8 +114,8 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
 
   template <typename RuntimeId>
   void Note(const Status& status, const RuntimeId& id, std::set<RuntimeId>& unclear) {
-    // What disappeared between the list and the question is reported as listed: the resource
-    // manager learns of its end anyway.
+    // An entry that disappeared after the list is reported as listed: the resource manager learns
+    // its end anyway.
     if (status.ok() || status.code() == StatusCode::kNotFound) return;
     unclear.insert(id);
     if (inventory_.unclear.why.ok()) inventory_.unclear.why = status;
@@ -133,7 +133,7 @@ class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> 
   const Known known_;
   Done done_;
   RuntimeInventory inventory_;
-  // Those of its entries whose status is asked for.
+  // The entries whose status is asked for.
   std::vector<Pod*> pods_;
   std::vector<RuntimeContainer*> containers_;
 };
@@ -153,12 +153,12 @@ RuntimeConnection::~RuntimeConnection() = default;
 
 void RuntimeConnection::Start(Events events) {
   events_ = std::move(events);
-  (void)TryConnect();  // a failure is tried again
+  (void)TryConnect();  // TryConnect plans the next try itself
 }
 
 Status RuntimeConnection::EnsureConnected() {
   if (client_.connected()) return OkStatus();
-  // The loss of the last connection is still to be told.
+  // The loss of the last connection was not reported yet.
   if (up_) return Unavailable("the runtime has just closed its connection");
   return TryConnect();
 }
@@ -170,7 +170,7 @@ Status RuntimeConnection::TryConnect() {
     complained_ = false;
     old_version_ = false;
     up_ = true;
-    // First the events, then the list: so nothing happens unseen between the two.
+    // The events come before the list, so that nothing is missed between the two.
     event_stream_.Connected();
     events_.connected();
     return status;

@@ -18,19 +18,19 @@ namespace resmgr {
 class HandlerAliases;
 
 // The resource manager's own connection to a runtime (CRI RuntimeService): always open while the
-// runtime is there, so that its start and end are noticed at once. Speaks runtime.v1, or v1alpha2
-// to runtimes that know no other.
+// runtime runs, so that its start and end are noticed at once. Speaks runtime.v1, or v1alpha2 with
+// older runtimes.
 class RuntimeConnection final : public RuntimeClient {
  public:
   struct Events {
     std::function<void()> connected;
     std::function<void()> disconnected;
-    // Where the runtime tells them.
+    // Called with events, if the runtime sends them.
     std::function<void(const ContainerEvent&)> happened{};
   };
 
-  // `aliases`, which outlive it, are those of the runtime's handlers: pods have the one that was
-  // named for them. nullptr: there are none.
+  // `aliases` of the runtime's handlers, which outlive this object: pods get the named alias.
+  // nullptr: there are none.
   RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket_path,
                     const HandlerAliases* aliases = nullptr);
   ~RuntimeConnection() override;
@@ -38,14 +38,14 @@ class RuntimeConnection final : public RuntimeClient {
   // Connects now or as soon as the runtime appears, and again after each loss.
   void Start(Events events);
 
-  // Does not wait for the next try when a call needs the runtime now. Unavailable names the socket.
+  // Tries to connect now, for a call that needs the runtime. kUnavailable names the socket.
   Status EnsureConnected();
 
   void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                        std::function<void(Status)> done) override;
   void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
 
-  // A client listens to the runtime's events itself, so that they are not asked for here.
+  // Whether a client listens to the runtime's events itself, so that they are not requested here.
   void LeaveEventsToClient(bool leaves) { event_stream_.SetClientListens(leaves); }
 
  private:
@@ -53,7 +53,7 @@ class RuntimeConnection final : public RuntimeClient {
 
   Status TryConnect();
   void OnLost(const Status& reason);
-  // "/runtime.v1.RuntimeService/Method" in the version that the runtime speaks.
+  // Calls "/runtime.v1.RuntimeService/Method" in the runtime's version of the API.
   void Call(std::string_view method, std::string_view message, UnaryClient::Done done);
 
   EventLoop& loop_;
@@ -64,8 +64,8 @@ class RuntimeConnection final : public RuntimeClient {
   Events events_;
   EventStream event_stream_;
   EventLoop::HandlePtr retry_;
-  bool old_version_ = false;  // v1alpha2
-  bool up_ = false;           // what the events said last
+  bool old_version_ = false;  // the runtime speaks v1alpha2
+  bool up_ = false;           // the last state that the events reported
   bool complained_ = false;
 };
 

@@ -47,7 +47,7 @@ class RuntimeConnectionTest : public testing::Test {
     EXPECT_TRUE(RunUntil(loop_, [&] { return result.has_value(); }));
     return *result;
   }
-  // A container at the runtime.
+  // Creates a container at the runtime.
   ContainerId Create() {
     test::CriClient client(socket_);
     const auto pod = client.RunPod(test::MakeBestEffortPod("pod"));

@@ -26,7 +26,7 @@ std::vector<std::string> AddressesOf(const v1::PodSandboxNetworkStatus& network)
   return addresses;
 }
 
-// From the CRI request as containerd tells it.
+// Adds devices from the CRI request that containerd reports.
 void AddDevices(const Json& config, ContainerDetails& details) {
   for (const Json& device : At(config, {"devices"})) {
     details.devices.push_back({.container_path = Text(At(device, {"container_path"})).value_or(""),

@@ -21,7 +21,7 @@ namespace v1 = ::runtime::v1;
 // Status calls in flight at once while everything is inspected.
 constexpr size_t kInspectionWidth = 32;
 
-// Hands the reply, read by `read`, to `done`.
+// Passes the reply, parsed by `read`, to `done`.
 template <typename Facts, typename Read>
 UnaryClient::Done ReadInto(RuntimeAccess::Done<Facts> done, Read read) {
   return [done = std::move(done), read = std::move(read)](const StatusOr<std::string>& reply) {
@@ -39,7 +39,7 @@ StatusOr<RuntimeAccess::Version> ReadVersion(std::string_view reply) {
                                 .version = response.runtime_version()};
 }
 
-// The reply to Status; one that cannot be read announces nothing.
+// The handlers in a reply to Status; none if it is malformed.
 std::vector<HandlerFeatures> ReadHandlers(std::string_view reply, const HandlerAliases* aliases) {
   std::vector<HandlerFeatures> handlers;
   const auto response = ParseReply<v1::StatusResponse>(reply);
@@ -61,8 +61,8 @@ std::vector<HandlerFeatures> ReadHandlers(std::string_view reply, const HandlerA
 
 }  // namespace
 
-// One run of InspectAll: both lists, then the status of each of their entries. Keeps itself alive
-// by its callbacks.
+// One run of InspectAll: both lists, then the status of each of their entries. Its callbacks keep
+// it alive.
 class RuntimeInspector::Inspection : public std::enable_shared_from_this<Inspection> {
  public:
   Inspection(RuntimeInspector& inspector, RuntimeAccess::Done<Everything> done)
@@ -75,7 +75,7 @@ class RuntimeInspector::Inspection : public std::enable_shared_from_this<Inspect
   }
 
  private:
-  // What was listed, and whether it is still there.
+  // A listed object, and whether it still exists.
   template <typename Facts>
   struct Entry {
     Facts facts;
@@ -125,7 +125,7 @@ class RuntimeInspector::Inspection : public std::enable_shared_from_this<Inspect
           entry.facts.container.id,
           [pod = entry.facts.container.pod_id,
            take = Take(entry, std::move(answered))](StatusOr<ContainerFacts> facts) {
-            // The list says it always, a status only where the runtime's info has it.
+            // The list always has the pod's id, a status only in the runtime's info.
             if (facts.ok()) facts->container.pod_id = pod;
             take(std::move(facts));
           });
@@ -169,7 +169,7 @@ class RuntimeInspector::Inspection : public std::enable_shared_from_this<Inspect
   RuntimeAccess::Done<Everything> done_;
   std::vector<Entry<SandboxFacts>> sandboxes_;
   std::vector<Entry<ContainerFacts>> containers_;
-  Status lost_;  // the runtime went away meanwhile
+  Status lost_;  // set if the runtime went away meanwhile
 };
 
 RuntimeInspector::Peer::Peer(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket)
@@ -179,7 +179,7 @@ void RuntimeInspector::Peer::Call(std::string_view method, const std::string& me
                                   std::chrono::milliseconds timeout, UnaryClient::Done done) {
   if (!client_.connected()) {
     old_version_ = false;
-    // A failure is told by the call, which finds no connection then.
+    // The call reports a failure, since it finds no connection then.
     (void)client_.Connect(nullptr);
   }
   std::string old_path = fmt::format("/runtime.v1alpha2.{}", method);

@@ -28,7 +28,7 @@ using testing::SizeIs;
 class RuntimeInspectorTest : public testing::Test {
  protected:
   void StartRuntime() { ASSERT_THAT(runtime_.Start(socket_), IsOk()); }
-  // What `ask`, given the function that takes the answer, is told.
+  // The answer that `ask` passes to the given function.
   template <typename Answer, typename Ask>
   Answer Await(Ask ask) {
     std::optional<Answer> answer;
@@ -60,7 +60,7 @@ class RuntimeInspectorTest : public testing::Test {
     return Await<StatusOr<SandboxFacts>>(
         [&](auto done) { inspector_->InspectSandbox(PodSandboxId(id), std::move(done)); });
   }
-  // A sandbox with a container.
+  // Creates a sandbox with a container.
   void Create() {
     test::CriClient client(socket_);
     const auto pod = client.RunPod(test::MakeBestEffortPod("pod"));

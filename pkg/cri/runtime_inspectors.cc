@@ -20,7 +20,7 @@ Status StatusOf(const StatusOr<Facts>& facts) {
   return facts.status();
 }
 
-// Asks one runtime after the other until one has what is asked for, or fails otherwise.
+// Asks one runtime after the other until one has the object, or fails otherwise.
 template <typename Result>
 class AskInTurn : public std::enable_shared_from_this<AskInTurn<Result>> {
  public:
@@ -68,7 +68,7 @@ void TakeOver(Values& from, Values& to) {
 struct RuntimeInspectors::Collection {
   Done<Everything> done;
   IdOwners::ListBegin begin;
-  // By runtime, once it has answered or is not waited for.
+  // By runtime, once it has answered or is given up.
   std::vector<std::optional<StatusOr<Everything>>> answers;
   EventLoop::HandlePtr grace{};
   bool over = false;
@@ -99,7 +99,7 @@ std::vector<size_t> RuntimeInspectors::Candidates(Kind kind, std::string_view id
 
 void RuntimeInspectors::AskVersion(Done<Version> done) {
   inspectors_.front()->AskVersion([this, done = std::move(done)](StatusOr<Version> version) {
-    // A pod of such a handler may be at another runtime, which does not have the same features.
+    // Left out: a pod of such a handler may be at another runtime, which may have other features.
     if (version.ok() && inspectors_.size() > 1) version->handlers.clear();
     done(std::move(version));
   });

@@ -15,11 +15,11 @@
 
 namespace resmgr {
 
-// Several runtimes as the one that stages know: what has an id is asked for at the runtime that has
-// it, or at one after the other where that is not known. Loop's thread only.
+// Several runtimes as one for the stages: an id's runtime is asked, or one after the other if it is
+// unknown. Loop's thread only.
 class RuntimeInspectors final : public RuntimeAccess {
  public:
-  // All of these must outlive it.
+  // All of these must outlive this object.
   RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends);
   ~RuntimeInspectors() override;
 
@@ -27,12 +27,12 @@ class RuntimeInspectors final : public RuntimeAccess {
   void AskVersion(Done<Version> done) override;
   void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
   void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
-  // The first that one of them has.
+  // The first answer of a runtime that has the image.
   void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
-  // Without those of runtimes that are away, which stages ask for when they are back; a runtime
-  // that hangs, or is a second slower than the others, is one of them. Fails where all are, or
-  // where one fails otherwise. If two runtimes have the same id, the entry of the runtime that had
-  // it later is left out.
+  // Leaves out objects of runtimes that are away, which stages ask for when they are back; a
+  // runtime that hangs, or is a second slower than the others, counts as away. Fails if all are
+  // away, or if one fails otherwise. If two runtimes have the same id, the entry of the runtime
+  // that had it later is left out.
   void InspectAll(Done<Everything> done) override;
 
   void UpdateContainer(const ContainerId& id, const ResourceChange& change,
@@ -51,7 +51,7 @@ class RuntimeInspectors final : public RuntimeAccess {
   void End(Collection& all);
   void Learn(size_t runtime, const Everything& its, IdOwners::ListBegin begin);
 
-  // The positions of those to ask for this id, in order.
+  // The positions of the runtimes to ask for this id, in order.
   std::vector<size_t> Candidates(IdOwners::Kind kind, std::string_view id) const;
   std::vector<size_t> All() const;
 

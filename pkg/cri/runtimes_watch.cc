@@ -14,11 +14,11 @@ namespace {
 
 using State = RuntimeView::State;
 
-// A name and a version are short; what a runtime says stands in tables.
+// Bytes; a name and a version are short, and are shown in tables.
 constexpr size_t kLongest = 64;
 constexpr size_t kMostHandlers = 256;
 
-// "containerd 1.7.24"
+// The version for display: "containerd 1.7.24".
 StatusOr<std::string> VersionText(std::string_view reply) {
   std::string name;
   std::string version;
@@ -27,7 +27,7 @@ StatusOr<std::string> VersionText(std::string_view reply) {
     if (field.field() == 3) version = Printable(field.bytes(), kLongest);
     return true;
   });
-  if (!read) return Internal("its version is no message");
+  if (!read) return Internal("its version is malformed");
   return fmt::format("{} {}", name, version);
 }
 
@@ -36,7 +36,7 @@ std::optional<size_t> CountListed(std::string_view list) {
   return ids.ok() ? std::optional(ids->size()) : std::nullopt;
 }
 
-// StatusResponse.runtime_handlers by name.
+// The names in StatusResponse.runtime_handlers.
 std::vector<std::string> HandlersOf(std::string_view status) {
   std::vector<std::string> names;
   (void)ForEachField(status, [&names](const WireReader& field) {
@@ -66,11 +66,11 @@ struct RuntimesWatch::Watched {
   std::unique_ptr<UnaryClient> client;
   size_t position = 0;
   bool asked_before = false;
-  size_t open = 0;           // questions that are not answered
-  bool old_version = false;  // v1alpha2
+  size_t open = 0;           // unanswered questions
+  bool old_version = false;  // the runtime speaks v1alpha2
 };
 
-// One question to all. The last answer, or the end of the watch, ends it.
+// One question to all runtimes. The last answer, or the end of the watch, ends it.
 struct RuntimesWatch::Round {
   size_t left = 0;
   std::function<void()> done;
@@ -159,7 +159,7 @@ void RuntimesWatch::AskSilent(size_t position) {
 
 void RuntimesWatch::Probe(Watched& watched, const std::shared_ptr<Round>& round) {
   if (!watched.client->connected()) {
-    // A failure is that of the call.
+    // The call reports a failure.
     (void)watched.client->Connect([this, &watched](const Status& why) { OnLost(watched, why); });
     watched.old_version = false;
   }
@@ -198,7 +198,7 @@ void RuntimesWatch::OnAnswer(Watched& watched, const StatusOr<std::string>& answ
 
 void RuntimesWatch::OnLost(Watched& watched, const Status& why) {
   watched.view.last_error = Printable(Message(why));
-  // It may be told after the next connection was made.
+  // The loss may be reported after the next connection was made.
   if (!watched.client->connected()) SetState(watched, State::kAway);
 }
 

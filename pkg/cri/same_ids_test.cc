@@ -20,7 +20,7 @@ namespace cri = ::runtime::v1;
 
 class SameIdsTest : public SeveralRuntimesTest {
  protected:
-  // The second runtime has these, besides what it really has.
+  // Makes the second runtime list these pods in addition to its own.
   void SecondLists(const std::vector<std::string>& pods) {
     cri::ListPodSandboxResponse list;
     for (const std::string& pod : pods)
@@ -57,7 +57,7 @@ TEST_F(SameIdsTest, B5NewPodWithTheIdOfAnotherIsAnError) {
   EXPECT_THAT(client_->RunPod(test::MakeBestEffortPod("there"), "kata"),
               HasCode(StatusCode::kAlreadyExists));
   EXPECT_EQ(RefusedClaims(), 1U);
-  // Containers of the pod stay where it is.
+  // New containers of the pod go to its first runtime.
   const std::string container = CreateContainer(here);
   EXPECT_TRUE(first_.FindContainer(container).has_value());
   EXPECT_THAT(client_->StartContainer(container), IsOk());
@@ -94,14 +94,14 @@ TEST_F(SameIdsTest, B5ListsHaveEachIdOnceAndTheFirstClaimCounts) {
         << "what is in a pod of the first runtime is not the second one's";
   }
   EXPECT_EQ(RefusedClaims(), 1U) << "of the pod; its containers are not looked at";
-  // A filter that both runtimes apply.
+  // Both runtimes apply this filter.
   cri::PodSandboxFilter filter;
   filter.mutable_state()->set_state(cri::SANDBOX_READY);
   EXPECT_THAT(PodIds(filter), UnorderedElementsAre(here, "own"));
   EXPECT_THAT(client_->StopPod(here), IsOk());
   EXPECT_THAT(client_->RemovePod(here), IsOk());
   EXPECT_THAT(second_.Calls("StopPodSandbox"), IsEmpty());
-  // Its owner has given it back.
+  // The owner has given the id up.
   EXPECT_THAT(PodIds(), UnorderedElementsAre(here, "own"));
   EXPECT_EQ(thread_.Do([&] {
     return backends_->owners().Find(IdOwners::Kind::kPodSandbox, here).value().value_or(9);

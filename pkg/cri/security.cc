@@ -22,9 +22,9 @@ bool ReadNamespaces(std::string_view message, ContainerSecurity& security) {
   });
 }
 
-// Int64Value.
+// Reads an Int64Value.
 bool ReadValue(std::string_view message, std::optional<int64_t>& value) {
-  value.emplace(value.value_or(0));  // being there is what says that it is set
+  value.emplace(value.value_or(0));  // its presence means that it is set
   return ForFields(message, 1U << 1, [&value](const WireReader& field) {
     value = static_cast<int64_t>(field.number());
     return true;
@@ -43,7 +43,7 @@ bool ReadSeccomp(std::string_view message, std::optional<SeccompProfile>& profil
   });
 }
 
-// One number, or several in one piece (protobuf: packed).
+// Reads one number, or several packed ones.
 bool ReadGroups(const WireReader& field, std::vector<int64_t>& groups) {
   if (!field.is_bytes()) {
     groups.push_back(static_cast<int64_t>(field.number()));
@@ -64,7 +64,8 @@ bool ReadGroups(const WireReader& field, std::vector<int64_t>& groups) {
   return shift == 0;
 }
 
-// What kubelets before 1.19 wrote, and others after them beside the newer form, which counts.
+// The form of kubelets before 1.19; later ones may add it beside the newer form, which has
+// precedence.
 SeccompProfile ReadProfilePath(std::string_view path) {
   constexpr std::string_view kLocalhost = "localhost/";
   if (path == "unconfined") return {.kind = SeccompProfile::Kind::kUnconfined};

@@ -7,8 +7,8 @@
 
 namespace resmgr {
 
-// Adds what a LinuxContainerSecurityContext (CRI runtime.v1) says. Numbers that its enumerations do
-// not have count as not said. False: the bytes are no such message, and some of it is missing.
+// Adds the values of a LinuxContainerSecurityContext (CRI runtime.v1). Unknown enumerators count as
+// unset. False: the message is malformed, and some values are missing.
 bool DecodeSecurity(std::string_view message, ContainerSecurity& security);
 
 }  // namespace resmgr

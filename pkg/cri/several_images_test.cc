@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of two runtimes, each with a store of its own.
+// Images of two runtimes, each with its own store.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ class SeveralImagesTest : public SeveralRuntimesTest {
     if (!pod.empty()) *request.mutable_sandbox_config() = test::MakeBestEffortPod(pod);
     return request;
   }
-  // Whether the kubelet would take the image as being there.
+  // Whether the kubelet would consider the image present.
   bool Present(const std::string& handler = "") {
     cri::ImageStatusRequest request;
     request.mutable_image()->set_image(kNewImage);
@@ -157,8 +157,8 @@ TEST_F(SeveralImagesTest, DefaultRuntimeMayHaveItsImagesElsewhere) {
   EXPECT_THAT(images.Calls("RunPodSandbox"), IsEmpty());
 }
 
-// A kubelet keeps who may use an image by the id that the pull answers, and looks it up by the id
-// that ImageStatus tells.
+// A kubelet stores who may use an image by the id in the pull's answer, and looks it up by the id
+// in ImageStatus.
 class ImageIdFormsTest : public SeveralImagesTest {
  protected:
   static std::string WithPrefix() { return "sha256:" + Digits(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replies of two runtimes that become one.
+// Merged replies of two runtimes.
 #include <memory>
 #include <string>
 
@@ -111,7 +111,7 @@ TEST_F(SeveralRepliesTest, CgroupDriverIsThatOfAllRuntimes) {
             "runtimes have different cgroup drivers: default has cgroupfs, kata has systemd");
 }
 
-// A kubelet that is told of no driver does not start.
+// A kubelet that gets no driver does not start.
 TEST_F(SeveralRepliesTest, CgroupDriverIsThatOfTheRuntimesThatAreThere) {
   cri::RuntimeConfigResponse config;
   for (auto* const away : {&second_, &first_}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of two runtimes gets a call, and lists and streams of both.
+// Routes of calls to one of two runtimes, and lists and streams of both.
 #include <string>
 #include <vector>
 
@@ -75,7 +75,7 @@ TEST_F(SeveralRuntimesTest, FilterByIdAsksItsOwnerOnly) {
   filter.set_id(there);
   EXPECT_THAT(PodIds(filter), UnorderedElementsAre(there));
   EXPECT_THAT(first_.Calls("ListPodSandbox"), IsEmpty());
-  // So does the pod of containers.
+  // The filter for the pod of containers has the same effect.
   cri::ListContainersRequest request;
   request.mutable_filter()->set_pod_sandbox_id(there);
   cri::ListContainersResponse containers;
@@ -91,7 +91,7 @@ TEST_F(SeveralRuntimesTest, UnknownIdIsLookedForAtAllRuntimes) {
   EXPECT_THAT(client_->StartContainer(container), IsOk());
   EXPECT_THAT(client_->StopPod(there), IsOk());
   EXPECT_THAT(first_.Calls("StartContainer"), IsEmpty());
-  // The default runtime says it of what no runtime has.
+  // The default runtime answers for an id that no runtime has.
   EXPECT_THAT(client_->ContainerStatus("none"), test::HasCode(StatusCode::kNotFound));
   EXPECT_THAT(first_.Calls("ContainerStatus"), SizeIs(1));
 }
@@ -99,7 +99,7 @@ TEST_F(SeveralRuntimesTest, UnknownIdIsLookedForAtAllRuntimes) {
 TEST_F(SeveralRuntimesTest, SearchIsNotAnsweredByListsThatAreOlder) {
   const std::string there = RunPod("there", "kata");
   ForgetIds();
-  // The second runtime has given its list, the first one lets it wait.
+  // The second runtime has sent its list, the first one delays it.
   first_.Script("ListContainers", {.hold = true});
   const auto older = client_->Start("ContainerStatus", [] {
     cri::ContainerStatusRequest request;
@@ -116,7 +116,7 @@ TEST_F(SeveralRuntimesTest, SearchIsNotAnsweredByListsThatAreOlder) {
   cri::StartContainerRequest start;
   start.set_container_id(*container);
   const auto newer = client_->Start("StartContainer", start);
-  // The relay has read what came on the same connection before this.
+  // After this answer the relay has read the earlier bytes of the connection, too.
   EXPECT_TRUE(Ask("Version").ok());
   first_.Release("ListContainers");
   const auto started = newer->Wait(kPatience);
@@ -141,14 +141,14 @@ TEST_F(SeveralRuntimesTest, RuntimeThatIsDownMakesListsUnavailableAndNothingElse
     EXPECT_EQ(status.error_code(), UNAVAILABLE) << method;
     EXPECT_THAT(status.error_message(), HasSubstr("runtime kata")) << method;
   }
-  // What another runtime has is not touched by it.
+  // The other runtime's objects are not affected.
   EXPECT_THAT(client_->StartContainer(container), IsOk());
   EXPECT_THAT(client_->ContainerStatus(container), IsOk());
   EXPECT_FALSE(RunPod("more", "").empty());
   for (const char* method : {"Version", "Status", "ImageStatus", "ImageFsInfo"})
     EXPECT_TRUE(Ask(method).ok()) << method;
   EXPECT_THAT(client_->StopPod(there), test::HasCode(StatusCode::kUnavailable));
-  // An unknown id may be one of the missing runtime: not "not found".
+  // An unknown id may belong to the missing runtime, so the error is not "not found".
   EXPECT_THAT(client_->StopContainer("unknown"),
               test::Fails(StatusCode::kUnavailable, HasSubstr("runtime kata")));
 

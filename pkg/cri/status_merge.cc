@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MergeStatus of reply_merge.h.
+// Implements MergeStatus of reply_merge.h.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -22,10 +22,10 @@ namespace {
 namespace v1 = ::runtime::v1;
 
 constexpr std::string_view kRuntimeReady = "RuntimeReady";
-// Those that the kubelet asks for: a runtime that does not tell them is not ready.
+// Conditions that the kubelet requires: a runtime that does not report them is not ready.
 constexpr std::array<std::string_view, 2> kRequired = {kRuntimeReady, "NetworkReady"};
 
-// The conditions of all runtimes as those of one.
+// Merges the conditions of all runtimes.
 class Conditions {
  public:
   explicit Conditions(v1::RuntimeStatus& merged) : merged_(merged) {}
@@ -63,7 +63,8 @@ class Conditions {
     added.set_status(true);
     return added;
   }
-  // All runtimes for which it does not hold are named; the reason, which is one word, is the first.
+  // The message names all runtimes for which the condition does not hold; the reason, which is one
+  // word, is the first one's.
   void Add(const std::string& runtime, const v1::RuntimeCondition& condition) {
     v1::RuntimeCondition& merged = OfType(condition.type());
     if (condition.status()) {
@@ -85,7 +86,7 @@ class Conditions {
   v1::RuntimeStatus& merged_;
 };
 
-// The fields of RuntimeFeatures that are true, also such as are newer than our messages.
+// The true fields of RuntimeFeatures, including those that are newer than our messages.
 std::set<uint32_t> TrueFields(const v1::RuntimeFeatures& features) {
   std::set<uint32_t> fields;
   const std::string bytes = features.SerializeAsString();
@@ -113,7 +114,7 @@ v1::RuntimeFeatures FeaturesOfAll(const std::vector<v1::StatusResponse>& statuse
   return features;
 }
 
-// An alias is told by the runtime that gets its pods, as that one tells the handler behind it.
+// Adds aliases to a runtime's reply, with the features of their handlers.
 std::string WithAliasHandlers(const Backends& backends, const std::string& reply) {
   if (backends.aliases() == nullptr) return reply;
   return WithAliases(HandlerUse::kHandlers, reply, *backends.aliases()).value_or(reply);
@@ -153,7 +154,7 @@ StatusOr<std::string> MergeStatus(const Backends& backends,
     v1::StatusResponse status;
     if (!status.ParseFromString(WithAliasHandlers(backends, replies[i].message))) {
       conditions.AddFalse(runtime, kRuntimeReady, "RuntimeUnavailable",
-                          "its reply is no StatusResponse");
+                          "its reply is a malformed StatusResponse");
       continue;
     }
     conditions.Add(runtime, status.status());
@@ -163,7 +164,7 @@ StatusOr<std::string> MergeStatus(const Backends& backends,
   }
   if (statuses.empty()) {
     const Status& first = replies.front().status;
-    return Annotate(first.ok() ? Internal("its reply is no StatusResponse") : first,
+    return Annotate(first.ok() ? Internal("its reply is a malformed StatusResponse") : first,
                     fmt::format("runtime {}", backends.all().front().name));
   }
   const bool tell_features = std::ranges::any_of(

@@ -20,7 +20,7 @@ constexpr std::array<uint32_t, 3> kResources = {v1::ContainerStatusResponse::kSt
                                                 v1::ContainerStatus::kResourcesFieldNumber,
                                                 v1::ContainerResources::kLinuxFieldNumber};
 
-// nullptr: the field is none of them.
+// nullptr: another field.
 std::optional<int64_t>* NumberOf(uint32_t field, CpuNumbers& numbers) {
   switch (field) {
     case Linux::kCpuPeriodFieldNumber:
@@ -37,7 +37,7 @@ std::optional<int64_t>* NumberOf(uint32_t field, CpuNumbers& numbers) {
 constexpr std::array<uint32_t, 3> kNumbers = {
     Linux::kCpuPeriodFieldNumber, Linux::kCpuQuotaFieldNumber, Linux::kCpuSharesFieldNumber};
 
-// An entry of the map of files.
+// Whether an entry of the map of files sets the CPU shares.
 bool SaysShares(std::string_view entry) {
   std::string_view file;
   std::string_view value;
@@ -64,7 +64,7 @@ std::optional<CpuNumbers> Read(std::string_view linux) {
   return numbers;
 }
 
-// 0 is not set, and not written.
+// 0 means unset, and is not written.
 void Write(uint32_t field, const std::optional<int64_t>& number, std::string& out) {
   if (number.value_or(0) != 0) FieldWriter(out).Number(field, static_cast<uint64_t>(*number));
 }
@@ -77,7 +77,7 @@ std::optional<std::string> Edited(std::string_view linux,
   edit(shown);
   if (shown == *reported) return std::nullopt;
   std::string out;
-  CpuNumbers left = shown;  // to be written
+  CpuNumbers left = shown;  // numbers still to be written
   std::string_view rest = linux;
   WireReader reader(linux);
   while (reader.Next()) {

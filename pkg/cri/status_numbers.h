@@ -10,10 +10,10 @@
 
 namespace resmgr {
 
-// A ContainerStatusResponse with other numbers of the container's CPU in status.resources.linux:
-// `edit` gets those that are reported. All other bytes stay, unknown fields too. When `edit` resets
-// `shares_in_file`, the files that say the shares go. nullopt: nothing changes, as where the reply
-// has no resources, or is no protobuf.
+// A ContainerStatusResponse with other CPU numbers in status.resources.linux: `edit` gets the
+// reported ones. All other bytes stay, also unknown fields. If `edit` resets `shares_in_file`, the
+// files that set the shares are removed. nullopt: nothing changes, for example without resources,
+// or in a malformed reply.
 std::optional<std::string> WithCpuNumbers(std::string_view response,
                                           const std::function<void(CpuNumbers&)>& edit);
 

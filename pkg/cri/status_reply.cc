@@ -50,8 +50,7 @@ LinuxResources FromSpec(const Json& info) {
   return resources;
 }
 
-// LinuxContainerResources as both runtimes write it into JSON: the names of the CRI, and nothing
-// for 0.
+// Reads LinuxContainerResources in both runtimes' JSON: the CRI's names, without zeros.
 LinuxResources FromCriJson(const Json& json) {
   LinuxResources resources;
   resources.cpu_period = Number(At(json, {"cpu_period"}));
@@ -61,7 +60,7 @@ LinuxResources FromCriJson(const Json& json) {
   return resources;
 }
 
-// containerd: in info.config.linux. CRI-O: as text in an annotation of info.runtimeSpec.
+// In containerd: info.config.linux. In CRI-O: text in an annotation of info.runtimeSpec.
 LinuxResources PodResourcesFrom(const Json& info, const char* containerd, const char* crio) {
   const Json& value = At(info, {"config", "linux", containerd});
   if (value.is_object()) return FromCriJson(value);
@@ -79,7 +78,7 @@ ContainerState ToState(v1::ContainerState state) {
     case v1::CONTAINER_EXITED:
       return ContainerState::kExited;
     default:
-      // Unknown counts as running: its CPUs must not be given to others.
+      // Unknown counts as running, so that its CPUs are not given to others.
       return ContainerState::kRunning;
   }
 }

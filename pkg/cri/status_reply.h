@@ -17,8 +17,8 @@
 #include "pkg/model/pod.h"
 #include "pkg/resmgr/runtime_client.h"
 
-// What those share that read a runtime's replies as whole messages (inventory.h, runtime_facts.h),
-// and the JSON text that verbose ones carry.
+// Shared by the readers of whole reply messages (inventory.h, runtime_facts.h), including the JSON
+// text of verbose ones.
 namespace resmgr {
 
 using Json = nlohmann::json;
@@ -27,7 +27,7 @@ template <typename Message>
 StatusOr<Message> ParseReply(std::string_view bytes) {
   Message message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return InvalidArgument("the runtime's answer is no {}", Message::descriptor()->name());
+    return InvalidArgument("the runtime's answer is a malformed {}", Message::descriptor()->name());
   }
   return message;
 }
@@ -39,8 +39,8 @@ StringMap ToStringMap(const Map& map) {
 
 ContainerState ToState(::runtime::v1::ContainerState state);
 
-// The verbose info's entry "info". Null when there is none, a discarded value when it is not JSON
-// or nested deeper than kDeepestJson.
+// The verbose info's entry "info". Null if absent, a discarded value if it is not JSON or nested
+// deeper than kDeepestJson.
 template <typename Map>
 Json InfoOf(const Map& info) {
   const auto it = info.find("info");
@@ -48,13 +48,13 @@ Json InfoOf(const Map& info) {
   return ParseJson(it->second).value_or(Json(Json::value_t::discarded));
 }
 
-// A nested value, which is a part of `json`; null where a step is missing.
+// A nested value, which is a part of `json`; null if a step is missing.
 const Json& At(const Json& json, std::initializer_list<const char*> path);
 
 std::optional<int64_t> Number(const Json& json);
 std::optional<std::string> Text(const Json& json);
 
-// Adds what a status tells beyond a list (inventory.h).
+// Adds the values of a status that a list does not have (inventory.h).
 void AddInfo(const Json& info, Pod& pod);
 void AddStatus(const ::runtime::v1::ContainerStatus& status, const Json& info,
                RuntimeContainer& container);

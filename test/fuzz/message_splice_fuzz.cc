@@ -227,7 +227,7 @@ void ClearEmpty(CreateContainerRequest& request) {
   if (config.linux().ByteSizeLong() == 0) config.clear_linux();
 }
 
-// False: the message is no protobuf for the splice.
+// False: the message is malformed protobuf for the splice.
 bool Check(const Edits& edits, const CreateContainerRequest* expected, std::string_view message) {
   const auto spliced = edits.splice().Apply(message);
   if (!spliced.ok()) return false;

@@ -17,7 +17,7 @@
 
 namespace resmgr {
 
-// One relay before two runtimes: the default one, and one that has the handler "kata".
+// One relay in front of two runtimes: the default one, and one with the handler "kata".
 class SeveralRuntimesTest : public RelayTest {
  protected:
   SeveralRuntimesTest() {
@@ -41,7 +41,7 @@ class SeveralRuntimesTest : public RelayTest {
     });
   }
 
-  // The ids that passed are not known to a relay that starts.
+  // Starts a new relay, to which former ids are unknown.
   void Serve() {
     StartRelay({.runtime_socket = Path("first.sock"), .image_socket = Path("first.sock")});
     thread_.Do([this] { relay_->SetRouter(router_.get()); });
