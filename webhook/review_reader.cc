@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-// Which members are kept: a member with everything below it, or with the listed members only. The
-// rule of an array applies to its elements.
+// The members that are kept: a member with everything below it, or with the listed members only.
+// The rule of an array applies to its elements.
 struct Rule {
   std::string_view name;
   std::span<const Rule> members{};

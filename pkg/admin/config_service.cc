@@ -15,7 +15,7 @@ namespace resmgr {
 namespace {
 
 constexpr const char* kAgent = "agent";
-// Of the reason for a refusal: what an agent can write into an annotation of the node.
+// Limit in bytes of a refusal's reason, which an agent may write into an annotation of the node.
 constexpr size_t kMaxError = 8192;
 
 // A field that is no UTF-8 would make a client lose the whole reply.

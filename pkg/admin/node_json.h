@@ -29,7 +29,7 @@ using OrderedJson = nlohmann::ordered_json;
 // amounts by their Kubernetes names (pkg/model/container_facts.h).
 OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy);
 
-// Which containers to show; by default all.
+// Chooses the containers to show; by default all.
 struct ContainerChoice {
   std::string namespace_name{};  // "": of any
   LabelSelector labels{};        // of their pods

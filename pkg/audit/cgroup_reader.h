@@ -35,13 +35,11 @@ class CgroupReader {
   // Where cgroups and processes are; for tests something else.
   explicit CgroupReader(std::string mount_point = "/sys/fs/cgroup", std::string proc = "/proc");
 
-  // Of the container with this whole id. `cgroup_parent` is its pod's as the kubelet names it: a
+  // Reads the container with this whole id. `cgroup_parent` is its pod's as the kubelet names it: a
   // path ("/kubepods/burstable/pod1"), or a systemd slice ("kubepods-burstable-pod1.slice"); empty:
-  // the runtime's default, which is looked for. The
-  // container's is the directory below it that is named after the id, whatever the runtime puts
-  // around it ("cri-containerd-ID.scope").
-  // NotFound: there is no such cgroup. InvalidArgument: the parent or the id cannot be a name of
-  // one.
+  // the runtime's default, which is looked for. The container's is the directory below it that is
+  // named after the id, whatever the runtime puts around it ("cri-containerd-ID.scope"). NotFound:
+  // there is no such cgroup. InvalidArgument: the parent or the id cannot be a name of one.
   StatusOr<CgroupValues> Read(std::string_view cgroup_parent, std::string_view id) const;
   // The same without CPUs and memory nodes, and with memory.
   StatusOr<CgroupValues> ReadNumbers(std::string_view cgroup_parent, std::string_view id) const;

@@ -13,7 +13,7 @@ size_t PutIntoOrder(std::span<StringMap::value_type> entries) {
     return entries.size();
   }
   std::ranges::stable_sort(entries, {}, name);
-  // Of equal ones the last stays.
+  // The last one of equal keys stays.
   size_t count = 0;
   for (const StringMap::value_type& entry : entries) {
     if (count > 0 && entries[count - 1].first == entry.first) --count;

@@ -25,7 +25,7 @@ class StringMap {
   using iterator = const_iterator;
 
   StringMap() = default;
-  // Of entries with the same name the last one counts.
+  // The last one of entries with the same name counts.
   StringMap(std::initializer_list<value_type> entries)
       : StringMap(entries.begin(), entries.end()) {}
   template <typename Iterator>

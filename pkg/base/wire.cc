@@ -14,7 +14,7 @@ constexpr uint32_t kStartGroup = 3;
 constexpr uint32_t kEndGroup = 4;
 constexpr uint32_t kFixed32 = 5;
 constexpr size_t kLongestVarint = 10;
-// Of groups in groups, as in protobuf's own parsers.
+// Depth of nested groups, as in protobuf's own parsers.
 constexpr size_t kDeepestGroup = 100;
 
 // Moves `place` behind the varint. False: it does not end before `end`, or after ten bytes.

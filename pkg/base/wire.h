@@ -86,7 +86,7 @@ class WireReader {
     at_ = at;
   }
   static uint32_t Byte(char c) { return static_cast<uint8_t>(c); }
-  // Of tag, length and bytes.
+  // Bytes of tag, length and contents.
   static constexpr ptrdiff_t kLongestShort = 2 + 0x7f;
 
   bool NextOfAnyKind();

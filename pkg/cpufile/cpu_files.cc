@@ -14,7 +14,7 @@
 namespace resmgr {
 namespace {
 
-// Of a pod: whether its containers, or one of them, get a file.
+// The annotation of a pod that tells whether its containers, or one of them, get a file.
 constexpr std::string_view kAnnotation = "cpu-file";
 
 std::string NameOf(const Container& container) {

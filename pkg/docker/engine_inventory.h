@@ -46,7 +46,7 @@ struct EngineEvent {
 };
 StatusOr<EngineEvent> ReadEvent(std::string_view line);
 
-// Which containers of Docker outside pods are placed.
+// Decides which containers of Docker outside pods are placed.
 enum class Others : uint8_t {
   kPass,   // none
   kShare,  // all, as those of one pod without requests: on the shared CPUs

@@ -35,8 +35,8 @@ Status ProbePlace(const OutputPlace& place);
 // 64 KiB. Used by one thread at a time. Every function may block on the disk.
 class OutputFile {
  public:
-  // Creates the file, or empties an existing one. That must be a regular file of this process's
-  // user that has no other name: symbolic links, pipes, devices and other users' files are never
+  // Creates the file, or empties an existing one, which must be a regular file of this process's
+  // user without another name: symbolic links, pipes, devices and other users' files are never
   // touched. kInvalidArgument names the obstacle.
   static StatusOr<std::unique_ptr<OutputFile>> Create(const OutputPlace& place);
 

@@ -22,7 +22,8 @@ struct CreateRequest {
   StringMap annotations;
   bool has_resources = false;  // the request carries linux.resources, if only empty ones
   LinuxResources resources;
-  // Of the pod as a whole, from sandbox_config: newer than what its sandbox was made with.
+  // Resources of the pod as a whole, from sandbox_config: newer than those of its sandbox's
+  // creation.
   std::optional<LinuxResources> pod_resources{};
   std::vector<LocalityHint> hints{};  // when the policy wants them
 };

@@ -85,7 +85,7 @@ class Environment {
   friend bool operator==(const Environment&, const Environment&) = default;
 
  private:
-  // Of "NAME=value" in texts_. Requests have some MiB at most.
+  // The place of "NAME=value" in texts_. Requests have some MiB at most.
   struct Place {
     uint32_t begin = 0;
     uint32_t name_size = 0;

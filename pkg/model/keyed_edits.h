@@ -81,7 +81,7 @@ class KeyedEdits {
   }
 
   std::vector<Edit> edits_;
-  // Of all keys, once there are more than a few.
+  // The indices of all keys, once there are more than a few.
   std::unordered_map<std::string, size_t, TextHash, std::equal_to<>> indices_;
 };
 

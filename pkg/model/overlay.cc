@@ -28,7 +28,7 @@ StringMap Edited(const StringMap& map, const KeyedEdits<std::string>& edits) {
   return StringMap(std::span(entries));
 }
 
-// Of several entries of a list with the same key, all but the first go, as in the message itself.
+// If entries of a list have the same key, all but the first are dropped, as in the message itself.
 // `keep` adds an entry that stays to the edited list, `put` what an edit sets.
 template <typename Value, typename List, typename KeyOf, typename Keep, typename Put>
 void Edit(const KeyedEdits<Value>& edits, const KeyOf& key_of, const Keep& keep, const Put& put,

@@ -11,8 +11,8 @@
 
 namespace resmgr {
 
-// Where a container runs, decided by a policy. Of the values, `cpus` has exclusive and shared ones
-// together; what is not set is left as the request said.
+// Where a container runs, decided by a policy. `cpus` has exclusive and shared ones together; what
+// is not set is left as the request said.
 struct Placement : ResourceValues {
   // The part of `cpus` that no other container may use.
   CpuSet exclusive;

@@ -23,7 +23,7 @@ struct Pod {
   std::string runtime_handler;
   StringMap labels;
   StringMap annotations;
-  // Of the pod as a whole, as the last request about it said: what the runtime class costs besides
+  // For the pod as a whole, as the last request about it said: what the runtime class costs besides
   // the containers, which is kept from exclusive grants (pkg/model/overhead.h), and what these have
   // together, which bounds them (pkg/model/pod_division.h).
   LinuxResources overhead{};

@@ -20,7 +20,7 @@ bool HasAllCpuOf(const Pod& pod, const LinuxResources& resources);
 struct PodMember {
   const Container* container = nullptr;
   Requirements needs;  // of the container; changed where it is to have others
-  // That its requests are its own is known: only what others leave may change.
+  // Its requests are known to be its own: only what others leave may change.
   bool fixed = false;
 };
 
@@ -28,7 +28,7 @@ struct PodMember {
 // or are about to, in the order of their creation, one for each name. Where their own requests
 // exceed the pod's, or one is known to have none, those that ask for all of the pod's, and for
 // which no annotation says that this is theirs, have none of their own (Requirements::cpu_of_pod,
-// memory_of_pod). Of these the first has what the others leave of the pod's, and the rest nothing:
+// memory_of_pod). The first of these has what the others leave of the pod's, and the rest nothing:
 // together they ask for no more than the pod. Where the pod's resources are not known, nothing is
 // changed.
 void DivideAmong(const Pod& pod, std::span<PodMember> members);

@@ -56,12 +56,12 @@ class Request {
 
   Operation operation() const { return operation_; }
 
-  // Of requests about a container that exists. Runtimes take any beginning of an id that is
+  // For requests about an existing container. Runtimes take any beginning of an id that is
   // unambiguous; this is what the client wrote.
   ContainerId container_id;
-  // Of CreateContainer and of requests about a pod sandbox that exists; written the same way.
+  // For CreateContainer and requests about an existing pod sandbox; written the same way.
   PodSandboxId pod_id;
-  // Of RunPodSandbox: which sandbox of its pod this is, as the client counts them.
+  // RunPodSandbox: which sandbox of its pod this is, as the client counts them.
   uint32_t pod_attempt = 0;
   // Files that the request names in `unified` and that say what fields say, or where the container
   // may run (pkg/model/unified_files.h).
@@ -70,7 +70,7 @@ class Request {
   // for the others.
   std::variant<std::monostate, CreateRequest, ContainerUpdate, Pod, PodUpdate> body;
 
-  // Of CreateContainer; nullptr for other operations and for one that cannot be read any more.
+  // The request of CreateContainer; nullptr for other operations and if it cannot be read any more.
   const CreateRequest* create();
   // The same for its one taker, which may move it away: it is read anew for a stage that asks for
   // it later. Only for CreateContainer.

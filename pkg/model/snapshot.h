@@ -19,7 +19,7 @@ class Snapshot {
   virtual void ForEachContainer(
       const std::function<void(const Pod&, const Container&)>& visit) const = 0;
 
-  // Of one pod, as it is shown; of all of them, those without containers included. O(1).
+  // The overhead of one pod, as it is shown; of all pods, those without containers included. O(1).
   virtual Overhead OverheadOf(const Pod& pod) const = 0;
   virtual HeldOverheads Overheads() const = 0;
 };

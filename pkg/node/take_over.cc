@@ -92,7 +92,7 @@ Status TakeOver::Finish(const std::vector<std::string>& paths) {
 }
 
 // It has closed the connection, but the kernel drops its claim on the state with the last of its
-// files. That takes milliseconds, and nothing is lost if it takes longer.
+// files. This takes milliseconds, and nothing is lost if it takes longer.
 void TakeOver::WaitForExit() const {
   if (!process_.valid()) return;
   pollfd ended{.fd = process_.get(), .events = POLLIN, .revents = 0};

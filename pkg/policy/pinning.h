@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// Which pods' containers are never bound to CPUs or memory nodes, by the handlers of
+// The pods whose containers are never bound to CPUs or memory nodes, by the handlers of
 // `runtimeClasses` (Pinning sandbox and none). A virtual machine takes the size of its containers'
 // cpusets for its own number of CPUs, and a kernel in user space runs all containers in the
 // sandbox's process: a container's cpuset does harm there or nothing. Immutable; a copy is

@@ -59,7 +59,7 @@ class Keys {
   bool sorted_ = true;
 };
 
-// Which containers hold which CPUs exclusively once the plan is carried out.
+// The containers that hold CPUs exclusively once the plan is carried out.
 class ExclusiveCheck {
  public:
   explicit ExclusiveCheck(const Snapshot& snapshot) : snapshot_(snapshot) {}

@@ -327,7 +327,7 @@ class Adopter {
     result_.kept_reported.insert(container.key);
   }
 
-  // Of a container that is new here, by what the runtime reports.
+  // Sets the state of a container that is new here, by what the runtime reports.
   void SetState(ContainerRecord& record, ContainerState reported) {
     record.Advance(LifeEvent::kCreateSucceeded);
     if (reported == ContainerState::kRunning) record.Advance(LifeEvent::kReportedRunning);

@@ -30,7 +30,7 @@ struct Adoption {
   std::vector<std::pair<ContainerKey, AppliedResources>> in_force;
   // Their records are as before: to end them is the caller's part.
   std::vector<Ended> ended;
-  // That are new here and run or may run, ascending.
+  // Newly listed containers that run or may run, by ascending key.
   std::vector<ContainerKey> adopted;
   // What became of their starts is known now.
   std::vector<ContainerKey> start_known;

@@ -59,7 +59,7 @@ struct PendingUpdate {
 struct ConfirmedRequest {
   LinuxResources requested;
   Requirements needs;
-  // That was decided for those, where it is known.
+  // Placement decided for these needs, if known.
   std::optional<Placement> placement;
 };
 
@@ -68,7 +68,7 @@ struct ReducedSibling {
   ContainerKey key{};
   Requirements needs;
   Placement placement;
-  // That it has since.
+  // Needs that the sibling has now.
   Requirements bounded;
 };
 

@@ -119,7 +119,8 @@ void ResourceManager::Impl::RemoveRecord(ContainerRecord& record, std::string_vi
   Push(std::move(changed));
 }
 
-// Of a list: all at once, and the policy is told by the reconciliation that follows.
+// Ends the containers of a list: all at once, and the policy is told by the reconciliation that
+// follows.
 void ResourceManager::Impl::EndListed(const Adoption& adoption) {
   struct Ended {
     Pod pod;

@@ -88,7 +88,7 @@ void ResourceManager::Impl::ReportFailure(ContainerKey key) {
 void ResourceManager::Impl::EndFailedMove(ContainerKey key) {
   if (!change_ || !pusher_.connected()) return;
   const auto failure = change_->failures.find(key);
-  // Of a former change; or the next try worked.
+  // The failure is of a former change, or the next try worked.
   if (failure == change_->failures.end() || !change_->pending.contains(key)) return;
   const Status why = failure->second;
   RollBackPolicy(key, why);

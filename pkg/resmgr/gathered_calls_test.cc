@@ -127,7 +127,7 @@ TEST_F(GatheredCallsTest, WhatIsSentAgainAfterAReconnectIsNotedWithOneWrite) {
   EXPECT_LE(files_.writes, 1) << "they are open already";
 }
 
-// Of a change that comes while updates are under way, nothing is sent that is under way already.
+// When a change comes while updates are under way, nothing is sent that is under way already.
 TEST_F(GatheredCallsTest, ADecisionBetweenUpdatesAndAnswersSendsEachOnce) {
   ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
   ASSERT_TRUE(node_.Create("other", kGuaranteed, 1000).ok());

@@ -68,7 +68,7 @@ void History::AddShift(const Act& act, const Shift& shift, std::string_view reas
   const Container* const first = act.snapshot.FindContainer(shift.first);
   const Pod* const pod = first == nullptr ? nullptr : act.snapshot.FindPod(first->pod_id);
   const Container& container = pod == nullptr ? act.container : *first;
-  // Of a container that has CPUs of its own besides, the shift has the shared ones only.
+  // For a container that has exclusive CPUs besides, the shift has the shared ones only.
   const bool whole = pod == nullptr || shift.containers == 1;
   Entry& entry = Add(Event::kMoved, pod == nullptr ? act.pod : *pod, container.name,
                      whole ? Place::Of(container.placement) : shift.to, reason);

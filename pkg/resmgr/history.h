@@ -90,7 +90,8 @@ class History final : public Observer {
   const WallClock now_;
   std::vector<Entry> ring_;  // grows to the capacity; then the oldest entry is written anew
   size_t next_ = 0;
-  // Of the last entry, and of the last one of each event, so that the next ones can share them.
+  // The last entry's, and those of the last one of each event, so that the next ones can share
+  // them.
   std::shared_ptr<const Place> place_ = std::make_shared<const Place>();
   std::array<std::shared_ptr<const std::string>, kEvents> reasons_;
 };

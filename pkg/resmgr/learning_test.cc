@@ -77,7 +77,7 @@ TEST_F(LearningTest, AListReleasesContainersThatOthersRemoved) {
   runtime().AnswerAll();
   EXPECT_EQ(node_.Known(app), nullptr);
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
-  // And so on.
+  // The next list is the same.
   EXPECT_TRUE(AList());
 }
 

@@ -82,7 +82,7 @@ void ResourceManager::Impl::ReportFound(const Adoption& adoption) {
   for (const ContainerKey key : adoption.adopted)
     adopted.push_back(ActAt(*store_.Find(key)));
   if (!adopted.empty()) observers_.OnAdopted(adopted);
-  // That one has CPUs for itself is no move of one that is new here.
+  // Do not report a newly adopted container as moved only because its CPUs became exclusive.
   std::vector<Shift> moves(decider_.shifts().begin(), decider_.shifts().end());
   std::erase_if(moves, [&adoption](const Shift& shift) {
     return shift.from.cpus == shift.to.cpus && shift.from.mems == shift.to.mems &&

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kToldShifts = 4;
 // Found by one list, that are a line each.
 constexpr size_t kFoundOneByOne = 20;
-// Of a refusal: the need, what is free and a few of those that have the rest.
+// Text of a refusal: the need, what is free and a few of those that have the rest.
 constexpr size_t kLongestText = 1024;
 constexpr size_t kLongestName = 256;
 

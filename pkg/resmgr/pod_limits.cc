@@ -89,8 +89,8 @@ void ResourceManager::Impl::RestoreQos(ContainerRecord& record) {
   if (record.former_qos) record.pod->pod.qos = *std::exchange(record.former_qos, std::nullopt);
 }
 
-// Gives a new container its place. That it comes may tell that others of its pod have nothing of
-// their own; that they then have less is part of its creation, and holds only if that does.
+// Gives a new container its place. Its coming may tell that others of its pod have nothing of their
+// own; their loss is part of its creation, and holds only if that does.
 StatusOr<ContainerKeys> ResourceManager::Impl::PlaceInPod(ContainerRecord& record, bool falls) {
   if (falls) {
     Members members;

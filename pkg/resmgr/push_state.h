@@ -45,7 +45,7 @@ struct PushState {
   // Another container that was on all CPUs that this one waits for, when that was looked up last:
   // where to look first.
   mutable ContainerKey in_the_way{};
-  // Of its updates, once there was one.
+  // The key of its updates, once there was one.
   mutable std::optional<OpenCalls::Key> update_key{};
   EventLoop::HandlePtr retry;
   std::chrono::milliseconds delay{0};

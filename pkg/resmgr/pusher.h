@@ -123,14 +123,14 @@ class Pusher {
   // All that should be in force is in force, nothing is under way, and the runtime knows the
   // values.
   bool Settled(ContainerKey key) const;
-  // Of these CPUs, those that the container may be running on and has to leave. None for one that
+  // The part of these CPUs that the container may be running on and has to leave. None for one that
   // the policy leaves where it is, or that is not followed: to wait for it would never end.
   CpuSet ToLeave(const ContainerRecord& record, const CpuSet& cpus) const;
   // CPUs that the container may still have for itself alone, although they are others' now.
   CpuSet Leftover(ContainerKey key) const;
   // The containers that have some.
   const std::set<ContainerKey>& leftovers() const { return leftovers_; }
-  // Of the last try; OK when it succeeded or there was none.
+  // The error of the last try; OK when it succeeded or there was none.
   Status LastError(ContainerKey key) const;
 
   // Its CPUs and memory nodes are in force, and the runtime refuses the numbers, or the whole
@@ -180,7 +180,7 @@ class Pusher {
   static AppliedResources WithoutKept(const ContainerRecord& record, AppliedResources reported);
   void CallLookedUp(const std::vector<LookedUp>& updates, const ValuesOfOthers::Found& found);
   void Settle(ContainerRecord& record);
-  // Of a call made in that epoch.
+  // Takes the answer to a call made in that epoch.
   void TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status);
   void OnAnswer(ContainerKey key, const Status& status);
   void OnSuccess(ContainerRecord& record, SharedResources sent);
@@ -215,7 +215,7 @@ class Pusher {
   Target SafeTarget(const ContainerRecord& record);
   // `desired` without the CPUs of others' among `held`, and those for it alone where others are.
   Target ReducedTarget(const ContainerRecord& record, SharedResources desired, const CpuSet& held);
-  // Of containers that are followed.
+  // The CPUs of containers that are followed.
   const CpuSet& PossibleOf(const ContainerRecord& record) const;
   static CpuSet LeftoverOf(const ContainerRecord& record);
   CpuSet ExclusiveOfOthers(ContainerKey key) const;

@@ -25,8 +25,8 @@ bool Pusher::WaitsIdly(const ContainerRecord& record) const {
          held_back_.contains(record.container.key);
 }
 
-// Of those that wait idly, which may be as many as a node has: only few are still where others
-// are to go.
+// Looks at those that wait idly, which may be as many as a node has: only few are still where
+// others are to go.
 std::vector<Pusher::InTheWay> Pusher::AllInTheWay() const {
   std::vector<InTheWay> all;
   for (const ContainerKey key : held_back_) {

@@ -52,7 +52,7 @@ TEST(RecentResourcesTest, WhatIsMissingIsOneForAllThatLackIt) {
   EXPECT_EQ(missing(200), first);
 }
 
-// Of random resources, many of them equal.
+// Uses random resources, many of them equal.
 TEST(RecentResourcesTest, SaysWhatIsSaidWithoutIt) {
   const uint64_t seed = test::SeedOr(1);
   SCOPED_TRACE(test::Repeat(seed));

@@ -44,18 +44,18 @@ struct RuntimeInventory {
   std::vector<Pod> pods;
   std::vector<RuntimeContainer> containers;
   std::set<PodSandboxId> stopped_pods{};  // those of them that are not ready
-  // Of these only what a list tells is known: the runtime failed to tell more, as it does of a pod
+  // Only what a list tells is known of these: the runtime failed to tell more, as it does of a pod
   // whose shim hangs. Those that are not listed are of a runtime that could not be asked: what was
   // known of them holds.
   struct Unclear {
     std::set<PodSandboxId> pods;
     std::set<ContainerId> containers;
     Status why;  // the first failure; OK where there was none
-    // Of several, by their names in the configuration: those that could not be asked.
+    // With several runtimes: the names in the configuration of those that could not be asked.
     std::set<std::string> runtimes{};
   };
   Unclear unclear;
-  // Of these only what a list tells was asked for: the rest was known already (Known).
+  // Only what a list tells was asked for these: the rest was known already (Known).
   struct Brief {
     std::set<PodSandboxId> pods;
     std::set<ContainerId> containers;

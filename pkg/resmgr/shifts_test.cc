@@ -43,8 +43,8 @@ TEST(ShiftsTest, NothingOfTheLastDecisionIsCounted) {
   EXPECT_EQ(shifts.all()[0].containers, 1U);
 }
 
-// Of a few changes, whose containers come from few places, some with exclusive CPUs of their own:
-// each is counted once, with those whose shared CPUs were and will be the same.
+// Makes a few changes, whose containers come from few places, some with exclusive CPUs of their
+// own: each is counted once, with those whose shared CPUs were and will be the same.
 TEST(ShiftsTest, CountsThoseThatMoveAlike) {
   const uint64_t seed = test::SeedOr(1);
   SCOPED_TRACE(test::Repeat(seed));

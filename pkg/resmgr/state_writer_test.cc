@@ -35,7 +35,7 @@ class StateWriterTest : public ::testing::Test {
   size_t OpenCallsOnDisk() const {
     return OpenCalls(RealFileSystem(), dir_.File("calls"), [](std::string_view) {}).size();
   }
-  // Of the state as it is on the disk now; -1 where there is nothing.
+  // The shares in the state as it is on the disk now; -1 where there is nothing.
   int64_t SavedShares(const std::string& id) const {
     const StateStore reader(RealFileSystem(), dir_.path(), "machine", [](std::string_view) {});
     const auto saved = reader.Find(ContainerId(id));

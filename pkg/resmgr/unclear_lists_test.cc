@@ -251,7 +251,7 @@ TEST_F(UnclearListsTest, ContainersOfARuntimeThatWasNotAskedKeepTheirCpus) {
   manager().RuntimeConnected();
   ASSERT_EQ(runtime().lists.size(), 1U);
   const FakeRuntimeClient::List list = std::exchange(runtime().lists, {}).front();
-  // Of two runtimes, one was asked.
+  // One of two runtimes was asked.
   RuntimeInventory told = runtime().held;
   for (const RuntimeContainer& container : told.containers) {
     if (container.id != away) continue;

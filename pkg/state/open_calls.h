@@ -16,7 +16,8 @@
 
 namespace resmgr {
 
-// Which calls about containers a runtime may still be busy with, for the daemon that comes after a
+// The calls about containers that a runtime may still be busy with, for the daemon that comes after
+// a
 // kill -9: while such a call is open, what the runtime tells of its container need not be what is
 // in force. Noted before the call is sent and until its outcome is known, so the notes are never
 // too few.
@@ -67,7 +68,7 @@ class OpenCalls {
   bool complete() const { return complete_; }
 
  private:
-  // Of a call that begins; never even. Less one: of one that ends.
+  // Journal entry: an odd value records the begin of a call, value - 1 its end.
   static constexpr uint64_t Entry(Key key) { return static_cast<uint64_t>(key); }
 
   void Load();

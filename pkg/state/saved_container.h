@@ -60,7 +60,7 @@ struct SavedContainer {
   LinuxResources requested;
   Requirements requirements;
   std::vector<LocalityHint> hints;
-  // Of its pod, for when the runtime cannot tell; older notes do not have it.
+  // The class of its pod, for when the runtime cannot tell; older notes do not have it.
   std::optional<QosClass> qos;
   std::string needs_note;
   // As of the container (pkg/model/container.h); older notes do not have it.

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kEndAtOnce{100};
 // A disk that works is never as slow.
 constexpr std::chrono::seconds kSlowWriting{5};
 
-// Of names of notes. No runtime has it in a container's id.
+// Prefix of names of notes. No runtime has it in a container's id.
 constexpr std::string_view kOfPod = "pod/";
 
 // "pod/h/ID"

@@ -328,7 +328,7 @@ TEST(StateStorePropertyTest, WritesAllThatItHasOnceTheDiskWorksAgain) {
         if (random() % 4 == 0) store.Commit();
         if (i == 100) {
           ASSERT_TRUE(store.Flush(kSoon));
-          // Of an append, or of the rewriting that follows it as well.
+          // Fails an append, or the rewriting that follows it as well.
           failures = 1 + static_cast<int>(seed % 2);
         }
       }

@@ -26,7 +26,7 @@ class InheritedSockets {
     bool kept_by_other = false;
   };
 
-  // Of this process.
+  // The one of this process.
   static InheritedSockets& Instance();
 
   // Takes what $LISTEN_FDS names over where $LISTEN_PID is this process, and unsets both, so that
@@ -37,7 +37,7 @@ class InheritedSockets {
   // The one whose file is at this path, by whatever name it came (/var/run is /run); it is then the
   // caller's.
   std::optional<Socket> Take(std::string_view path);
-  // Of those that were not taken.
+  // Paths of the sockets that were not taken.
   std::vector<std::string> Paths() const;
 
  private:

@@ -49,7 +49,7 @@ class ListeningSocket {
   // The widest mode that a socket may have: its peers act with our rights.
   static constexpr mode_t kMaxMode = 0660;
 
-  // Which peers a socket serves is up to its own mode.
+  // The socket's own mode decides which peers it serves.
   static constexpr mode_t kDirectoryMode = 0711;
 
   // One that this process was given for the path (inherited_sockets.h) is taken, and its file left
@@ -84,7 +84,7 @@ class ListeningSocket {
   std::string path_;
   UniqueFd lock_;
   UniqueFd fd_;
-  // Which file at the path is ours.
+  // Identify the file at the path that belongs to this socket.
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

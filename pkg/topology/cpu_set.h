@@ -181,7 +181,7 @@ class IdSet {
   static constexpr size_t kInlineFarWords = (kInlineBits - kNearBits) / 64;
   static constexpr size_t kFarWords = (kBits - kNearBits) / 64;
 
-  // Which words count.
+  // How many words count.
   enum class Reach : uint8_t { kNear, kInline, kHeap };
 
   static constexpr size_t Word(int id) { return static_cast<size_t>(id) / 64; }

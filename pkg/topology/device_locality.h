@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// Which CPUs and memory nodes a device is near to; one of the two may be empty.
+// The CPUs and memory nodes that a device is near to; one of the two may be empty.
 struct Locality {
   CpuSet cpus;
   NodeSet nodes;
@@ -42,13 +42,14 @@ class DeviceLocality {
   };
   explicit DeviceLocality(Options options);
 
-  // Of a device node of the host ("/dev/nvme0n1", "/dev/vfio/12"); nullopt when nothing tells it.
+  // The locality of a device node of the host ("/dev/nvme0n1", "/dev/vfio/12"); nullopt when
+  // nothing tells it.
   std::optional<Locality> OfDevice(const std::string& path) const;
-  // Of the device that holds a directory or file of the host; nullopt also for file systems that
-  // are on no device.
+  // The same of the device that holds a directory or file of the host; nullopt also for file
+  // systems that are on no device.
   std::optional<Locality> OfHostPath(const std::string& path) const;
 
-  // Of nodes in /dev only.
+  // For nodes in /dev only.
   static StatusOr<DeviceNumber> NodeNumber(const std::string& path);
   // By the mounts of this process, which are read when the result is first called. No file system
   // that may be dead is asked: symbolic links are followed only where a device or memory holds
@@ -58,7 +59,7 @@ class DeviceLocality {
  private:
   std::optional<Locality> OfNumber(const DeviceNumber& number) const;
   std::optional<Locality> OfDirectory(const std::string& directory, int depth) const;
-  // Of all entries of a directory of links to devices.
+  // The locality of all entries of a directory of links to devices.
   std::optional<Locality> OfAll(const std::string& directory, int depth) const;
   std::optional<Locality> ReadLocality(const std::string& directory) const;
 

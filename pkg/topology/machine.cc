@@ -45,7 +45,7 @@ Status CheckCpus(const std::vector<Cpu>& cpus) {
   return OkStatus();
 }
 
-// Of an index by the ids of these, which are not negative.
+// Size of an index by the ids of these, which are not negative.
 template <typename Part>
 size_t IndexSize(const std::vector<Part>& parts) {
   size_t size = 0;

@@ -8,8 +8,8 @@
 
 namespace resmgr {
 
-// Which mount holds a path, from the text of /proc/PID/mountinfo (proc(5)) alone: no file system is
-// asked, so that a dead one delays nothing. A value.
+// Finds the mount that holds a path, from the text of /proc/PID/mountinfo (proc(5)) alone: no file
+// system is asked, so that a dead one delays nothing. A value.
 class MountTable {
  public:
   struct Mount {

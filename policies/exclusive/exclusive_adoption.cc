@@ -72,7 +72,7 @@ ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) {
 // that is entitled to exclusive CPUs only and is the sole user of that many CPUs. One that is the
 // sole user of fewer was about to get more and keeps them, too (FinishGrowing). Sole users of their
 // CPUs come first (`alone`): `undisputed` are CPUs with one user, in the second pass those that no
-// two running containers use. Of two containers on the same CPUs one may claim exactly that many by
+// two running containers use. One of two containers on the same CPUs may claim exactly that many by
 // coincidence; if both run, it is a coincidence.
 void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed, bool alone) {
   for (const auto& [pod, container, claim] : members) {
@@ -96,8 +96,8 @@ void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed
 }
 
 // Adopts a container with exclusive and shared CPUs that is known from the runtime alone: its
-// exclusive CPUs are those that no other container uses. If it is the sole user of shared ones, too,
-// these are more than it is entitled to, and any of them will do: its cpuset stays the same.
+// exclusive CPUs are those that no other container uses. If it is the sole user of shared ones,
+// too, these are more than it is entitled to, and any of them will do: its cpuset stays the same.
 void ExclusivePools::AdoptMixed(const Members& members, const CpuSet& single_user) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member)) continue;

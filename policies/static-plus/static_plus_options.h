@@ -14,7 +14,7 @@ namespace resmgr {
 
 // The section policy.static-plus; README.md beside this file explains each option.
 struct StaticPlusOptions {
-  // Which containers get the whole CPUs of their request exclusively, without an annotation.
+  // Containers that get the whole CPUs of their request exclusively, without an annotation.
   enum class Grant { kAlways, kGuaranteed, kAnnotated };
   Grant grant = Grant::kAlways;
   // Patterns with * and ?; "kube-system" is always included.

@@ -50,7 +50,7 @@ class PodAffinities {
 
   // Those of one container. InvalidArgument for more than kMaxOfOne.
   StatusOr<std::span<const Affinity>> Of(std::string_view container) const;
-  // Of all containers together.
+  // The number for all containers together.
   size_t size() const { return size_; }
 
  private:

@@ -61,7 +61,7 @@ class CpuLedger {
   bool HasRoomBelow(int above, int pool, int64_t shared) const;
   // Containers whose pool it is.
   int Members(int pool) const { return Of(pool).members; }
-  // Of the shared set, by containers of exactly this pool.
+  // Use of the shared set, by containers of exactly this pool.
   int64_t OwnShared(int pool) const { return Of(pool).own_shared; }
 
   // Whether containers share more of the pool's CPUs than are left of them, or share none at all.

@@ -43,7 +43,7 @@ class MemoryLedger {
   // about ordinary memory.
   Bytes Used(const MemoryZone& zone) const { return Bytes{use_.Used(zone)}; }
   Bytes Free(const MemoryZone& zone) const { return Capacity(zone) - Used(zone); }
-  // Of exactly this pool and all below, whatever the types.
+  // Use by exactly this pool and all below, whatever the types.
   Bytes Within(int pool) const { return Bytes{use_.Within(pool)}; }
   // Free memory in huge pages of this size; 0 where the machine has none.
   Bytes FreeHuge(const MemoryZone& zone, Bytes page) const;

@@ -14,7 +14,7 @@
 
 namespace resmgr {
 
-// Which CPUs an exclusive grant takes first, on machines that have several kinds of cores.
+// The CPUs that an exclusive grant takes first, on machines that have several kinds of cores.
 enum class CpuPriority {
   kHigh,    // performance cores
   kNormal,  // cores of no special kind, else performance cores

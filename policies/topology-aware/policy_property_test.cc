@@ -195,7 +195,7 @@ class Life {
     }
   }
 
-  // Of any container, cold or not: only a cold one changes, and nothing but its memory.
+  // Ends it for any container, cold or not: only a cold one changes, and nothing but its memory.
   void EndColdStart() {
     if (keys_.empty()) return;
     const ContainerKey key = keys_[SomeIndex()];

@@ -16,7 +16,7 @@
 
 namespace resmgr {
 
-// Which of a container's locality hints count, by the path of what they come from.
+// Decides which of a container's locality hints count, by the path of what they come from.
 struct HintFilter {
   struct Paths {
     bool glob = false;  // else prefixes

@@ -201,7 +201,7 @@ CpuSet Reconciler::MissingOfSharers() const {
   return missing;
 }
 
-// Which of the CPUs that a container was found on are exclusive, by what it is entitled to; empty
+// The exclusive ones of the CPUs that a container was found on, by what it is entitled to; empty
 // when that cannot be.
 CpuSet Reconciler::OwnCpus(const Entry& entry, const CpuSet& crowded) const {
   const Placement& present = entry.container->placement;
@@ -291,7 +291,7 @@ bool Reconciler::AdoptUnpooled(Entry& entry, const std::string& reason) {
   return true;
 }
 
-// The zone that it has, all of it or the PMEM of a cold start. That of its pool or around it comes
+// The zone that it has, all of it or the PMEM of a cold start. The one of its pool or around it is
 // first, but it may be anywhere: a container moves to a larger pool without its memory, and where
 // CPUs alone tell the pool, that may be another one. False when there is no such zone. Where it has
 // a zone its huge pages are not counted yet, see CountEstimates.

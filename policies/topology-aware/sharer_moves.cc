@@ -37,7 +37,7 @@ void GrantBook::AddSharersBelow(int pool, std::vector<Sharer>& sharers) const {
   }
 }
 
-// Which containers leave an overfull pool next: all, when it has no CPU left to share; else the
+// The containers that leave an overfull pool next: all, when it has no CPU left to share; else the
 // smallest one that is enough, or the largest one; those of the pool itself before those below,
 // which would lose more, and the youngest among equals.
 std::vector<ContainerKey> GrantBook::NextToMakeRoom(int pool) const {

@@ -295,7 +295,7 @@ TopologyAwarePolicy::OwnAffinities TopologyAwarePolicy::AffinitiesOf(const Pod& 
   return own;
 }
 
-// Of a container without affinities of its own.
+// The affinities of a container without affinities of its own.
 std::vector<Affinity> TopologyAwarePolicy::ImpliedAffinities(const Pod& pod) const {
   std::vector<Affinity> implied;
   if (options_.colocate_pods) implied.push_back({.weight = kColocationWeight});

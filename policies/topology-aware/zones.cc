@@ -6,7 +6,7 @@
 namespace resmgr {
 namespace {
 
-// Of the rules that count CPUs, how many there are here and in the best pool; the numbers of other
+// For rules that count CPUs, how many there are here and in the best pool; the numbers of other
 // rules mean nothing to a reader.
 std::string Amounts(PoolRule rule, int64_t here, int64_t best) {
   if (rule != PoolRule::kCpuLimit && rule != PoolRule::kSharedRoom) return "";

@@ -61,8 +61,8 @@ StatusOr<Sample> RunOnce(Candidate& candidate, const Scenario& scenario, int* nu
   return sample;
 }
 
-// Which of `count` candidates is the `i`th of a round: another one begins each round, and every
-// second round goes backwards, so that no candidate is always behind the same other one.
+// The one of `count` candidates that is the `i`th of a round: another one begins each round, and
+// every second round goes backwards, so that no candidate is always behind the same other one.
 size_t Turn(size_t i, size_t round, size_t count) {
   const size_t turn = (i + round) % count;
   return round % 2 == 0 ? turn : count - 1 - turn;

@@ -98,7 +98,7 @@ TEST(ChartFilesTest, EveryValueHasADefault) {
   std::set<std::string> values = ValuePaths();
   for (const std::string& path : SchemaPaths()) {
     if (path == "global" || path == "config.default") continue;
-    // Which resources there are is the user's choice.
+    // The user chooses the resources.
     if (path.find(".resources.") != std::string::npos) continue;
     EXPECT_TRUE(values.contains(path)) << path;
   }

@@ -26,7 +26,7 @@ std::vector<std::string> ChartSamples() {
 std::vector<ConfigNode> Rendered(const std::string& sample) {
   auto documents =
       ReadDocuments(fmt::format("{}/test/chart/rendered/{}.yaml", RESMGR_SOURCE_DIR, sample));
-  // Of a template that makes nothing.
+  // A template may produce no document.
   std::erase_if(documents,
                 [](const ConfigNode& document) { return document.kind != ConfigNode::Kind::kMap; });
   return documents;

@@ -30,7 +30,7 @@ std::set<std::string> Rights(const std::vector<ConfigNode>& documents) {
   for (const char* const kind : {"Role", "ClusterRole"}) {
     for (const ConfigNode& role : AllOfKind(documents, kind)) {
       std::string where = At(role, "metadata/namespace").text;
-      // That of the release, and of the samples.
+      // The namespace of the release, and of the samples.
       if (where == "cri-resmgr" || where == "kube-system") where = "its own";
       for (const ConfigNode& rule : At(role, "rules").items) {
         for (const std::string& group : Texts(At(rule, "apiGroups")))

@@ -190,7 +190,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
                        [](const PodLife& life) { return life.unclear(); });
   }
 
-  // Which containers there are, and in which stage.
+  // The containers and their stages.
   std::map<std::string, PodLife::Stage> Stages() const {
     std::map<std::string, PodLife::Stage> stages;
     for (const PodLife& life : lives_) {

@@ -72,7 +72,7 @@ TEST_P(FrontDoorAgentTest, AConfigMapChangesThePolicyUnderRunningContainers) {
   Apply("Active: static-plus", "accepted");
   EXPECT_EQ(Inside(exclusive), own);
   Remove(exclusive);
-  // Which keeps shared containers off the reserved CPU while there are others.
+  // This keeps shared containers off the reserved CPU while there are others.
   ExpectOn(shared, Unreserved());
 }
 

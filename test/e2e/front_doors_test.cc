@@ -113,7 +113,7 @@ TEST_P(FrontDoorsTest, PoliciesThatAreDeliveredTakeOverWhatRuns) {
   ASSERT_TRUE(node().Deliver("Active: static-plus").ok()) << node().RelayLog();
   EXPECT_EQ(Inside(exclusive), own);
   Remove(exclusive);
-  // Which keeps shared containers off the reserved CPU while there are others.
+  // This keeps shared containers off the reserved CPU while there are others.
   ExpectOn(shared, Unreserved());
 }
 

@@ -68,7 +68,7 @@ class HandlersTest : public NodeTest {
     EXPECT_THAT(text, IsOk());
     return nlohmann::json::parse(text.value_or("null"), nullptr, false);
   }
-  // That all pods together have besides their containers.
+  // The overhead of all pods together besides their containers.
   nlohmann::json Overhead() {
     for (const nlohmann::json& pool : Ctl("pools")) {
       if (pool.contains("overhead")) return pool["overhead"];

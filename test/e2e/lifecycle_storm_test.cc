@@ -17,7 +17,7 @@ namespace {
 
 class LifecycleStormTest : public FrontDoorsTest {
  protected:
-  // Of its own pod, from its beginning to its end. From any thread.
+  // Plays the life of a pod, from its beginning to its end. From any thread.
   void Live(const Workload& workload) {
     const cri::PodSandboxConfig config = node().PodConfig(workload);
     const auto made = node().client().RunPod(config);

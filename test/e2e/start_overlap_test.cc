@@ -29,7 +29,7 @@ Workload Busy(Workload workload) {
   return workload;
 }
 
-// Of one start of an exclusive container.
+// Figures of one start of an exclusive container.
 struct Measured {
   // The others could use its CPUs for so long after it ran; zero when they had left before.
   microseconds overlap_at_least{0};

@@ -15,7 +15,7 @@ namespace {
 namespace api = ::nri::pkg::api::v1alpha1;
 
 constexpr size_t kMost = 32;
-// Of one field once it is decoded, without its text. The largest message type has 400 bytes.
+// Bytes of one field once it is decoded, without its text. The largest message type has 400 bytes.
 constexpr size_t kMostOfField = 1024;
 // A message keeps the length of its text, and of packed numbers at most eight bytes for each.
 constexpr size_t kMostOfByte = 16;

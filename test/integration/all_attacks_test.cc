@@ -44,7 +44,7 @@ TEST_F(AllAttacksTest, TogetherAreBounded) {
   // With sanitizers the daemon is many times as slow as those who attack: others are served when
   // that is over.
   if (SanitizedPrograms()) run.reset();
-  // Of two processors, three dozen attacking threads leave others little.
+  // Three dozen attacking threads leave others little of two processors.
   ExpectOthersUndisturbed(seconds(1));
   ExpectBoundedMemory();
 }

@@ -73,7 +73,7 @@ TEST_F(BigConfigurationTest, ReadingItDelaysNoOtherCall) {
 
 TEST_F(BigConfigurationTest, ShowingItDelaysNoOtherCall) {
   StartBoth();
-  // Of nothing else there may be as much.
+  // No other part may be as large.
   std::string text = "policy: {Active: static, ReservedResources: {CPU: 1}}\ndump:\n  Config:\n";
   for (int i = 0; i < 990; ++i)
     text += fmt::format("  - off:{}{}\n", std::string(900, 'x'), i);

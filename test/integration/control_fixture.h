@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 // A daemon that an agent and cri-resmgr-ctl talk to.
 class ControlTest : public DaemonTest {
  protected:
-  // Of a ConfigMap.
+  // The contents of a ConfigMap.
   static constexpr const char* kStatic = "Active: static\nReservedResources: {CPU: 1}\n";
 
   struct Shown {

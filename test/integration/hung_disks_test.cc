@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Of the state's file on the disk that is mounted on -relay-dir.
+// The state's file on the disk that is mounted on -relay-dir.
 const std::string kStateFile = "state/state";
 
 class HungDisksTest : public HungThingsTest {

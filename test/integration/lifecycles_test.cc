@@ -37,7 +37,7 @@ uint64_t Lifecycles() {
   return given == nullptr ? few : ParseUint(given).value_or(few);
 }
 
-// Of calls that a thread made, by the name of a metric with its labels.
+// Numbers of calls that a thread made, by the name of a metric with its labels.
 using Counts = std::map<std::string, uint64_t>;
 
 std::string CallsWithCode(std::string_view method, std::string_view code) {

@@ -88,7 +88,7 @@ class PolicyWalkTest : public ControlTest {
     }
     return grants;
   }
-  // Of Guaranteed pods, whose CPUs are theirs alone.
+  // The placements of Guaranteed pods, whose CPUs are theirs alone.
   static Placements Alone(const Grants& grants) {
     Placements alone;
     for (const auto& [name, grant] : grants) {

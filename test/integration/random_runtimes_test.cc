@@ -41,7 +41,7 @@ class RandomRuntimesTest : public DaemonTest {
   std::string SocketOf(size_t i) const {
     return i == 0 ? RuntimeSocket() : Path(fmt::format("r{}.sock", i));
   }
-  // That of the last one is an alias.
+  // The handler of the last one is an alias.
   static std::string HandlerOf(size_t i) { return i == 0 ? "" : fmt::format("h{}", i); }
   size_t Random(size_t below) {
     return std::uniform_int_distribution<size_t>(0, below - 1)(random_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon dies and comes back: what runs stays where it runs. And nothing is left behind of
-// what has gone.
+// The daemon dies and comes back: containers stay where they run, and nothing is left behind of
+// those that are gone.
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -18,7 +18,7 @@ namespace resmgr::test {
 
 // What another client's call may take, in the median.
 inline constexpr milliseconds kUndisturbed{50};
-// Of pkg/adr/0002-http2.md: 128 MiB that peers make the daemon keep, and what it takes by itself.
+// The limit of pkg/adr/0002-http2.md: 128 MiB that peers make the daemon keep, and its own memory.
 inline constexpr int64_t kMemoryLimitKib = (128 + 32) * 1024;
 
 class SlowPeersTest : public DaemonTest {

@@ -21,7 +21,8 @@ constexpr seconds kIdle{3};
 
 class TimingTest : public DaemonTest {
  protected:
-  // Of the program with all its libraries, until it has said its version and ended.
+  // The time to load the program with all its libraries, until it has printed its version and
+  // ended.
   Clock::duration TimeOfLoading() {
     const auto start = Clock::now();
     const auto process = ChildProcess::Start({Program("cri-resmgr"), "-version"}, Path("version"));
@@ -31,7 +32,7 @@ class TimingTest : public DaemonTest {
     }
     return Clock::now() - start;
   }
-  // Of all threads: how often one of them was woken.
+  // Sums over all threads how often each was woken.
   int64_t Wakeups() {
     int64_t total = 0;
     const std::string tasks = "/proc/" + std::to_string(pid()) + "/task";

@@ -225,7 +225,7 @@ TEST_F(BrowserTest, NamesOfPodsStayText) {
   ExpectWithinThePage();
 }
 
-// That what the other tests look for can be seen at all.
+// Shows that the effects that the other tests look for can be seen at all.
 TEST_F(BrowserTest, TheBrowserKeepsThePageFromOtherServersAndInlineScripts) {
   StartWithPage();
   OpenPage(0);

@@ -43,7 +43,7 @@ class PageTest : public DaemonTest {
   void OpenPage(int containers);
 
   std::string Origin() const { return "http://127.0.0.1:" + std::to_string(port_); }
-  // Of an expression in the page; null after a failure, which fails the test.
+  // The value of an expression in the page; null after a failure, which fails the test.
   Json Value(const std::string& expression);
   // Waits until the expression is true in the page.
   bool Becomes(const std::string& expression);

@@ -60,7 +60,7 @@ TEST_F(SimulationTest, IsShownStepByStep) {
   EXPECT_THAT(Text("#details-body"), HasSubstr("2-3"));
   ASSERT_THAT(browser_->Click("#step-back"), IsOk());
   EXPECT_TRUE(Becomes("document.querySelector('#details').hidden")) << "not there yet";
-  // And back to the node.
+  // Returns to the node.
   ASSERT_THAT(browser_->Click("#back"), IsOk());
   EXPECT_TRUE(Becomes("document.querySelectorAll('.cpu').length === 128"));
   EXPECT_THAT(Text("#containers"), HasSubstr("default/web/main"));

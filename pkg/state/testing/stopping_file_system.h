@@ -19,7 +19,7 @@ class StoppingFileSystem : public FileSystem {
   // `files` must outlive this.
   explicit StoppingFileSystem(FileSystem& files) : files_(files) {}
 
-  // So many changes from now on are made. Of the one after them, when it is an append, half is.
+  // The next `changes` changes are made. Half of the one after them is, when it is an append.
   void StopAfter(int changes);
   void Resume() { stopping_ = false; }
   // They stopped, or will.

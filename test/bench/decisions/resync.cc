@@ -43,7 +43,7 @@ double Microseconds(clockid_t clock) {
   return 1e6 * static_cast<double>(now.tv_sec) + 1e-3 * static_cast<double>(now.tv_nsec);
 }
 
-// Of sorted values.
+// The value at this part of sorted values.
 double At(const std::vector<double>& values, double part) {
   return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1))];
 }

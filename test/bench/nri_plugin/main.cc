@@ -42,7 +42,7 @@ using Micros = std::chrono::duration<double, std::micro>;
 
 constexpr double kMostMicros = 150;  // the target: the median of CreateContainer
 constexpr int kContainers = 500;
-// Of each call, the first ones included: under a profiler each takes many times as long.
+// Time for each call, the first ones included: under a profiler each takes many times as long.
 constexpr std::chrono::seconds kPatience{60};
 constexpr int64_t kPeriod = 100'000;
 
@@ -137,8 +137,8 @@ api::PodSandbox PodOf(int number, Kind kind) {
   return pod;
 }
 
-// Of its pod: two CPUs of its own, or a share of 300m, limited to 600m or not at all. With what a
-// service has in its environment.
+// The container of a pod: two exclusive CPUs, or a share of 300m, limited to 600m or not at all.
+// With what a service has in its environment.
 api::Container ContainerOf(int number, Kind kind) {
   api::Container container;
   container.set_id(fmt::format("{:064x}", 1'000'000 + number));

@@ -39,7 +39,7 @@ struct Times {
 
   void Reserve(size_t count);
   void Clear();
-  // Of the same calls, made once more.
+  // Takes the shorter times of the same calls, made once more.
   void KeepShortest(const Times& again);
 };
 

@@ -133,7 +133,7 @@ TEST_F(DockerHooksTest, KoordRuntimeProxyIsThisMode) {
   EXPECT_THAT(pods_->Remove(pod), IsOk());
   EXPECT_TRUE(Asked("PostStopContainer"));
 
-  // Nobody is asked about pods with that label.
+  // No server is asked about pods with that label.
   std::filesystem::resize_file(directory_ / "calls", 0);
   DockerPod skipped = BurstableDockerPod("skipped", 300);
   skipped.labels = {{"skip", "yes"}};

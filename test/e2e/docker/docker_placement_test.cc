@@ -222,7 +222,7 @@ TEST_F(DockerPlacementTest, TheNextAttemptGetsTheCpusOfTheFormerOne) {
   EXPECT_EQ(Inside(shared), (all - CpuSet::Parse(own).value_or(CpuSet())).ToString());
 }
 
-// Nobody asks us: dockerd's events tell.
+// No request passes the daemon: dockerd's events tell.
 TEST_F(DockerPlacementTest, AnEndByItselfFreesTheCpus) {
   const DockerPod shared = Run({.name = "shared"});
   const CpuSet all = pods_->CpusInside(shared);

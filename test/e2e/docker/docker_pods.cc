@@ -63,7 +63,7 @@ DockerPods::Reply DockerPods::Ask(std::string_view method, const std::string& ta
     std::from_chars(bytes.data() + kBeforeStatus, bytes.data() + bytes.size(), reply.status);
   }
   const size_t head = bytes.find("\r\n\r\n");
-  // Of HTTP/1.0 no reply has chunks.
+  // A reply of HTTP/1.0 has no chunks.
   if (head != std::string::npos) reply.body = Json::parse(bytes.substr(head + 4), nullptr, false);
   return reply;
 }

@@ -101,7 +101,7 @@ class Cluster {
   Status SetGroup(const std::string& group);
   // "" where there is none; the key without its domain.
   std::string Annotation(const std::string& key);
-  // Of the same version of the node, with spaces between them.
+  // Values of the same version of the node, with spaces between them.
   std::string Annotations(const std::vector<std::string>& keys);
   // Waits until cri-resmgr's verdict on this map is on the node. kInternal: it is another one.
   Status WaitForVerdict(const std::string& map, const std::string& version,
@@ -135,7 +135,7 @@ class Cluster {
   // What a pod wrote into a file of an emptyDir.
   std::string FileOf(const std::string& pod, const std::string& volume, const std::string& file);
 
-  // Of the webhook, "" where it has not been.
+  // The annotation of the webhook, "" if it was not called.
   static std::string WebhookAnnotation(const Json& pod);
   void StopWebhook();
   Status StartWebhook();
@@ -194,7 +194,7 @@ class Cluster {
 // Creates every object of a multi-document YAML file; those that exist already are left as they
 // are.
 Status ApplyFile(const KubeClient& client, const std::string& path);
-// Of a file of sample-configs/.
+// The path of a file of sample-configs/.
 std::string SamplePath(std::string_view file);
 // What a configuration file is as the `data` of a ConfigMap.
 StatusOr<Json> SectionsOf(const std::string& path);

@@ -37,7 +37,7 @@ TEST_P(FloodingPluginTest, OtherPodsComeAndGoAsBefore) {
   const size_t before = containerd().Updates();
   StartPlugin({"-flood", "64"});
   if (HasFatalFailure()) return;
-  // Of those that are under way at a time more than a few are refused.
+  // More than a few under way at a time are refused.
   ExpectLogged("8 requests are not answered yet");
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   using Duration = std::chrono::duration<double>;

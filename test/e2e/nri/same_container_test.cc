@@ -146,7 +146,7 @@ struct Life {
 
 class SameContainerTest : public PluginNodeTest {
  protected:
-  // Of one pod of a container at this host.
+  // Plays the life of one pod with a container at this host.
   void Live(Host host, Life& life) {
     OpenHost(host, "", "null");
     if (HasFatalFailure() || IsSkipped()) return;

@@ -63,7 +63,7 @@ class DaemonAndAgentTest : public DaemonTest {
       return api_.Annotation(kNode, kPolicy) == policy && api_.Annotation(kNode, kSource) == source;
     });
   }
-  // Of the node's one NUMA node, whose CPUs are all but the reserved one.
+  // Checks the node's one NUMA node, whose CPUs are all but the reserved one.
   bool NodeShowsExclusive(int exclusive) {
     const int all = kCpus - 1;
     const std::string text = fmt::format(
@@ -354,7 +354,7 @@ TEST_F(DaemonAndAgentTest, ADaemonThatHangsIsPendingUntilItAnswers) {
   const size_t delivered = log.find("accepts ConfigMap");
   ASSERT_NE(delivered, std::string::npos) << log;
   EXPECT_EQ(log.find("accepts ConfigMap", delivered + 1), std::string::npos) << log;
-  // And what changes while it hangs arrives once it answers.
+  // Changes while it hangs arrive once it answers.
   ::kill(pid(), SIGSTOP);
   ASSERT_TRUE(status_is("pending", kPatience)) << Log();
   api_.SetConfigMap(kDefaultMap, {{"policy", "Active: static\nReservedResources: {CPU: 1}"}});

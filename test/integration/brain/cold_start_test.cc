@@ -87,7 +87,7 @@ TEST_F(ColdStartTest, GoesOnWhereItWasAfterARestart) {
   EXPECT_EQ(node_.MemsInForce("pc0"), "7");
   clock_.Advance(milliseconds(1));
   EXPECT_EQ(node_.MemsInForce("pc0"), "1,7");
-  // And is not cold again.
+  // It is not cold again.
   node_.Restart();
   EXPECT_EQ(node_.MemsInForce("pc0"), "1,7");
   EXPECT_EQ(clock_.timers(), 0U);

@@ -54,7 +54,7 @@ Machine N4C16Isolated(std::string_view isolated) {
 
 Machine C4Pmem4() {
   constexpr int kNodes = 8;
-  // Which node with CPUs the memory of each node lies beside.
+  // The node with CPUs beside which the memory of each node is.
   constexpr std::array<int, kNodes> kBeside = {0, 1, 2, 3, 2, 3, 0, 1};
   Machine::Parts parts;
   for (int id = 0; id < 4; ++id) {

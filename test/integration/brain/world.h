@@ -116,7 +116,7 @@ class World {
   // Likewise.
   void AbandonStart(const Start& start);
   void EndAbandonedStart(size_t index);
-  // Of an update whose answer is lost.
+  // Applies an update whose answer is lost.
   void ApplySomehow(const ContainerId& id, const ResourceValues& adjustment);
   void BeginResize();
   void EndResize(size_t index);

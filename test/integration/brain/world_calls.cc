@@ -157,8 +157,8 @@ void World::BeginResize() {
   const RuntimeContainer* const container =
       SomeContainer(Chance(80) ? ContainerState::kRunning : ContainerState::kCreated);
   if (container == nullptr) return;
-  // Of one container several at once, of different ones not: when one of those fails, two
-  // containers may have to swap CPUs, and then neither can leave before the other arrives.
+  // Several at once only for one container: when one for another container fails, two containers
+  // may have to swap CPUs, and then neither can leave before the other arrives.
   if (!resizes_.empty() && resizes_.front().id != container->id) return;
   const LinuxResources changes = TestNode::Resources(SomeRequest());
   const StatusOr<Admission> admission =

@@ -143,7 +143,7 @@ void World::RestartDaemon() {
     if (!resize.applied) ApplySomehow(resize.id, resize.Carried());
   }
   resizes_.clear();
-  // Of one that runs on other CPUs, too, the runtime cannot tell which are its own.
+  // If a container also runs on other CPUs, the runtime cannot tell which are its own.
   for (const Running& one : RunningContainers()) {
     const auto owned = owned_.find(one.id);
     if (owned == owned_.end() || one.in_force.IsSubsetOf(owned->second.cpus)) continue;

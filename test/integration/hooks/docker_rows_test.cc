@@ -206,7 +206,7 @@ TEST_F(DockerRowsTest, ServersSeeWholeRequests) {
   EXPECT_EQ(updated[0].container_resources().cpu_shares(), 512);
 }
 
-// Of a container that exists when the daemon starts dockerd tells.
+// dockerd reports containers that exist when the daemon starts.
 TEST_F(DockerRowsTest, AfterARestartContainersAreKnown) {
   StartDocker({});
   const std::string id = Create("k8s_main_web_shop_u1_0",

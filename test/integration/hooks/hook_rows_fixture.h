@@ -64,7 +64,7 @@ class HookRowsTest : public DaemonTest {
   bool AskedWithin(const std::string& server, std::string_view hook, size_t count,
                    milliseconds time = kPatience) const;
 
-  // Of the last creation that the runtime got.
+  // The container of the last creation that the runtime got.
   cri::ContainerConfig Created();
 };
 

@@ -163,7 +163,7 @@ class NriPropertyTest : public StagesTest, public testing::WithParamInterface<ui
         const uint32_t kind = Below(20);
         if (kind == 0) member.deed.kind = Deed::Kind::kRefuse;
         if (kind == 1) member.deed.kind = Deed::Kind::kDie;
-        // Of so many that two sometimes want the same.
+        // Few enough names that two plugins sometimes want the same.
         for (uint32_t i = Below(3); i > 0; --i)
           member.deed.env[fmt::format("VARIABLE_{}", Below(12))] = member.full_name();
         if (Below(2) == 0) {

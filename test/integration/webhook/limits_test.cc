@@ -61,7 +61,7 @@ class LimitsTest : public testing::Test {
     return *std::move(client);
   }
 
-  // Of a review on a connection of its own.
+  // The time of a review on a connection of its own.
   milliseconds TimeOfReview() {
     const auto start = Clock::now();
     const auto response = Connect().PostReview(ReviewOf(EverydayPod()).dump());

@@ -76,7 +76,7 @@ Status Dockerd::Restart() {
       "--oom-score-adjust=0", "--cgroup-parent", CgroupParent()};
   if (options_.debug) argv.emplace_back("--debug");
   std::error_code ignored;
-  // Of a killed one. A containerd that nobody has reaped yet would count as one that runs.
+  // Files of a killed one. A containerd that was not reaped yet would count as running.
   std::filesystem::remove(directory_ / "pid", ignored);
   std::filesystem::remove(directory_ / "exec" / "containerd" / "containerd.pid", ignored);
   std::filesystem::remove(socket(), ignored);

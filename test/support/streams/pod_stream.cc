@@ -103,7 +103,7 @@ void PodStream::Create(QosClass qos, int64_t milli_cpu) {
   memory_used_ += memory;
 }
 
-// Of Burstable containers the memory request is a guess, at times a bad one.
+// The memory request of Burstable containers is a guess, at times a bad one.
 void PodStream::SetNeeds(QosClass qos, int64_t milli_cpu, int64_t memory, Container& container) {
   Requirements& needs = container.requirements;
   needs = {};
