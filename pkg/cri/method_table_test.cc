@@ -22,7 +22,7 @@ TEST(MethodTableTest, KnowsBothApiVersions) {
   }
 }
 
-// gRPC's server in Go, and so containerd 1.6, accepts it.
+// gRPC's server in Go, and so containerd 1.6, accepts paths without it.
 TEST(MethodTableTest, TheSlashInFrontMayBeMissing) {
   for (const std::string& path : KnownMethodPaths()) {
     const Method with = ClassifyMethod(path);

@@ -109,7 +109,7 @@ void DockerCall::OnFound(std::string_view id, Identity::Kind kind) {
     return client_.Forward(std::nullopt);
   }
   if (operation == Operation::kStartContainer && body_.size() > kNoHostConfig) {
-    // Before version 1.24 of the API it replaces the HostConfig of the creation, CPUs included.
+    // Before API version 1.24 a start's HostConfig replaces the creation's, CPUs included.
     return client_.Reject(InvalidArgument(
         "container {}: the start of a pod's container may not bring another HostConfig", id));
   }

@@ -35,7 +35,7 @@ class ChildProcess {
 
   // Kills the process group; it must be reaped later.
   void Kill() const;
-  // Reaps it after its end: "exit status 1", "signal 9"; also kills its group. "": it still runs.
+  // Reaps an ended process and kills its group: "exit status 1", "signal 9". "": it still runs.
   std::string Reap();
 
  private:

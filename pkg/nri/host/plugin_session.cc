@@ -139,7 +139,7 @@ void PluginSession::OnSynchronized(const Answer& answer) {
   }
   const bool more = taken_ < inventory_->messages.size();
   if (more && (!response.more() || response.update_size() > 0)) {
-    // It took a piece for the whole, and would do so again with the next one.
+    // The plugin took one message for the whole inventory, and would take the next one so, too.
     return End(FailedPrecondition(
         "it is older than NRI 0.7, and takes no more than one message of pods and containers"));
   }
