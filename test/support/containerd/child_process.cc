@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/support/containerd/child_process.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
-#include <thread>
 
 #include <fcntl.h>
 #include <poll.h>
