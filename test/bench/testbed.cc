@@ -59,17 +59,32 @@ Status CallOnce(LoadClient& client) {
 
 }  // namespace
 
+// A daemon lists its runtime now and then. The containers of the other daemon would cost it time,
+// so each daemon has a backend of its own.
+std::string Testbed::BackendOf(size_t index) {
+  return index < kDaemon ? "backend" : fmt::format("backend-{}", index);
+}
+
+Status Testbed::StartBackend(const std::string& name) {
+  const std::string socket = SocketOf(name);
+  RESMGR_ASSIGN_OR_RETURN(auto process,
+                          test::ChildProcess::Start({"/proc/self/exe", "--backend", socket},
+                                                    directory_ / (name + ".log")));
+  backends_.push_back(std::move(process));
+  return WaitForSocket(socket, *backends_.back());
+}
+
 std::vector<std::string> Testbed::Command(size_t index, const std::string& name) const {
   if (index < kDaemon) {
     return {RESMGR_BINARY_DIR "/test/bench/resmgr-byte-relay", "-listen", SocketOf(name),
-            "-backend", SocketOf("backend")};
+            "-backend", SocketOf(BackendOf(index))};
   }
   const DaemonCommand& daemon = index == kOther ? *other_ : daemon_;
   std::vector<std::string> command = {
       daemon.program, "-policy", "static", "-reserved-resources", "CPU=1",
       // What dumping costs is the user's choice, and not a proxy's.
       "-topology", kTopology, "-relay-socket", SocketOf(name), "-runtime-socket",
-      SocketOf("backend"), "-relay-dir", directory_ / (name + "-state"), "-config-socket",
+      SocketOf(BackendOf(index)), "-relay-dir", directory_ / (name + "-state"), "-config-socket",
       SocketOf(name + "-config"), "-admin-socket", SocketOf(name + "-admin"), "-agent-socket",
       "disabled"};
   command.insert(command.end(), daemon.flags.begin(), daemon.flags.end());
@@ -84,15 +99,13 @@ StatusOr<std::unique_ptr<Testbed>> Testbed::Start(const DaemonCommand& daemon,
   bed->daemon_ = daemon;
   bed->other_ = other;
   const std::filesystem::path logs = bed->directory_;
-  RESMGR_ASSIGN_OR_RETURN(bed->backend_, test::ChildProcess::Start({"/proc/self/exe", "--backend",
-                                                                    bed->SocketOf("backend")},
-                                                                   logs / "backend.log"));
-  RESMGR_RETURN_IF_ERROR(WaitForSocket(bed->SocketOf("backend"), *bed->backend_));
+  RESMGR_RETURN_IF_ERROR(bed->StartBackend(BackendOf(kDirect)));
 
   const char* const names[] = {"direct", "byte relay", "byte relay again", "cri-resmgr", "other"};
   const char* const sockets[] = {"backend", "relay", "again", "resmgr", "other"};
   for (size_t i = 0; i < (other ? kMostCandidates : kOther); ++i) {
     Candidate candidate{names[i], bed->SocketOf(sockets[i]), nullptr, nullptr};
+    if (i >= kDaemon) RESMGR_RETURN_IF_ERROR(bed->StartBackend(BackendOf(i)));
     if (i != kDirect) {
       const std::filesystem::path log = logs / (std::string(sockets[i]) + ".log");
       RESMGR_ASSIGN_OR_RETURN(candidate.process,
@@ -117,7 +130,7 @@ Testbed::~Testbed() {
     if (candidate.process != nullptr) (void)candidate.process->Wait(kEndTimeout);
   }
   candidates_.clear();
-  backend_.reset();
+  backends_.clear();
   std::error_code ignored;
   std::filesystem::remove_all(directory_, ignored);
 }

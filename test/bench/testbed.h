@@ -28,7 +28,7 @@ struct Candidate {
   std::unique_ptr<LoadClient> client;
 };
 
-// The backend and all candidates as processes of their own in one directory, gone with the object.
+// Backends and all candidates as processes of their own in one directory, gone with the object.
 // What they inherit (the CPU that they are pinned to) is that of the thread that makes it.
 class Testbed {
  public:
@@ -50,13 +50,15 @@ class Testbed {
 
  private:
   explicit Testbed(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  static std::string BackendOf(size_t index);
+  Status StartBackend(const std::string& name);
   std::vector<std::string> Command(size_t index, const std::string& name) const;
   std::string SocketOf(const std::string& name) const { return directory_ / (name + ".sock"); }
 
   std::filesystem::path directory_;
   DaemonCommand daemon_;
   std::optional<DaemonCommand> other_;
-  std::unique_ptr<test::ChildProcess> backend_;
+  std::vector<std::unique_ptr<test::ChildProcess>> backends_;
   std::vector<Candidate> candidates_;
 };
 
