@@ -39,6 +39,14 @@ TEST(ExplainCommandTest, TellsWhyThereIsNoFileOfItsCpus) {
               HasSubstr("file of its CPUs  none: it has a mount of its own at /run, and"));
 }
 
+TEST(ExplainCommandTest, TellsWhatMemoryLiesElsewhere) {
+  const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
+      "hints":[],"candidates":[],"owners":[],
+      "memoryElsewhere":"96 MiB on memory node 1 stays there: cgroup v1 moves no memory"})");
+  EXPECT_THAT(ExplanationText(Reply::array({container})),
+              HasSubstr("memory elsewhere  96 MiB on memory node 1 stays there: cgroup v1"));
+}
+
 TEST(ExplainCommandTest, UnderTheNullPolicyTellsWhatHookServersChanged) {
   const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
       "cpus":"0-3","mems":"","shares":512,"quota":50000,"period":100000,"memoryLimit":0,

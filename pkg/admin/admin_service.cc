@@ -2,6 +2,7 @@
 #include "pkg/admin/admin_service.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -168,13 +169,11 @@ std::string Topology(const NodeView& node, const Json& request) {
 }
 
 // Without a policy there is only what plugins changed, where the front door knows containers.
-StatusOr<std::string> ExplainSeen(const NodeView& node, std::string_view what,
+StatusOr<OrderedJson> ExplainSeen(const NodeView& node, std::string_view what,
                                   const ContainerChoice& choice) {
   const std::vector<SeenContainer> seen = node.seen();
   if (seen.empty()) return Manager(node).status();
-  RESMGR_ASSIGN_OR_RETURN(const OrderedJson list,
-                          ExplainSeenJson(seen, node.pipeline.owners(), what, choice));
-  return OrderedJsonText(list);
+  return ExplainSeenJson(seen, node.pipeline.owners(), what, choice);
 }
 
 void AddCpuFiles(const NodeView& node, OrderedJson& containers) {
@@ -184,7 +183,31 @@ void AddCpuFiles(const NodeView& node, OrderedJson& containers) {
   }
 }
 
-StatusOr<std::string> Explain(const NodeView& node, const Json& request) {
+// A container of a reply whose memory may lie elsewhere than decided, and where it is in the reply.
+struct BoundContainers {
+  std::vector<size_t> positions{};
+  std::vector<MemorySubject> subjects{};
+};
+
+BoundContainers BoundIn(const OrderedJson& containers, const ResourceManager* manager) {
+  BoundContainers bound;
+  if (manager == nullptr) return bound;
+  std::map<std::string, size_t> positions;
+  for (size_t i = 0; i < containers.size(); ++i)
+    positions.emplace(containers[i].value("id", ""), i);
+  manager->snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    const auto found = positions.find(std::string(container.id.value()));
+    const std::optional<NodeSet>& nodes = container.placement.mems;
+    if (found == positions.end() || container.state != ContainerState::kRunning || !nodes) return;
+    bound.positions.push_back(found->second);
+    bound.subjects.push_back({.cgroup_parent = pod.cgroup_parent,
+                              .id = std::string(container.id.value()),
+                              .nodes = *nodes});
+  });
+  return bound;
+}
+
+StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
   RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
   const ResourceManager* const manager = node.host.manager();
@@ -194,10 +217,7 @@ StatusOr<std::string> Explain(const NodeView& node, const Json& request) {
     AddOwners(node.pipeline.owners(), *explained);
     AddCpuFiles(node, *explained);
   }
-  explained =
-      WithRefusals(std::move(explained), node.host.history(), manager->snapshot(), what, choice);
-  RESMGR_ASSIGN_OR_RETURN(const OrderedJson list, std::move(explained));
-  return OrderedJsonText(list);
+  return WithRefusals(std::move(explained), node.host.history(), manager->snapshot(), what, choice);
 }
 
 // All that is kept, or the newest ones.
@@ -306,6 +326,21 @@ UnaryServer::Method Decoded(Handler handler) {
 
 }  // namespace
 
+// Cgroups are read away from the loop; what they do not tell in time is left out.
+void AdminService::Explain(const Json& request, const UnaryServer::Reply& reply) {
+  StatusOr<OrderedJson> explained = ExplainPlaced(node_, request);
+  if (!explained.ok()) return reply(explained.status());
+  BoundContainers bound = BoundIn(*explained, node_.host.manager());
+  if (bound.subjects.empty()) return reply(OrderedJsonText(*explained));
+  memory_.Look(std::move(bound.subjects),
+               [reply, list = *std::move(explained), positions = std::move(bound.positions)](
+                   const std::vector<std::string>& found) mutable {
+                 for (size_t i = 0; i < found.size(); ++i)
+                   if (!found[i].empty()) list[positions[i]]["memoryElsewhere"] = found[i];
+                 reply(OrderedJsonText(list));
+               });
+}
+
 // A configuration of a megabyte takes some 20 ms to print. Calls that come meanwhile wait
 // for the next print, so that the work does not grow with their number.
 void AdminService::ConfigShow(UnaryServer::Reply reply) {
@@ -355,8 +390,7 @@ UnaryServer::Methods AdminService::Methods() {
   });
   add("Containers",
       [&node](const Json& request, const auto& reply) { reply(Containers(node, request)); });
-  add("Explain",
-      [&node](const Json& request, const auto& reply) { reply(Explain(node, request)); });
+  add("Explain", [this](const Json& request, const auto& reply) { Explain(request, reply); });
   add("History",
       [&node](const Json& request, const auto& reply) { reply(HistoryText(node, request)); });
   add("ConfigShow", [this](const Json&, const auto& reply) { ConfigShow(reply); });

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "pkg/audit/batched_look.h"
+#include "pkg/audit/memory_places.h"
+#include "pkg/base/json.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/node/node_view.h"
 #include "pkg/sys/off_loop.h"
@@ -25,7 +29,8 @@ namespace resmgr {
 //   Plugins      {}                         -> [stage_json.h]
 //   Runtimes     {}                         -> [stage_json.h]
 //   Containers   {"namespace","selector"}   -> [node_json.h]; both may be left out
-//   Explain      {"what", as above}         -> [node_json.h, stage_json.h, history_json.h]
+//   Explain      {"what", as above}         -> [node_json.h, stage_json.h, history_json.h,
+//       and "memoryElsewhere" where there is some]
 //   History      {"count"}                  -> [history_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
 //   ConfigCheck  {"name","text"}            ->
@@ -44,20 +49,32 @@ class AdminService {
   explicit AdminService(NodeView node)
       : node_(std::move(node)),
         started_(std::chrono::steady_clock::now()),
-        printer_(node_.loop, "config-show", std::chrono::milliseconds(100)) {}
+        printer_(node_.loop, "config-show", std::chrono::milliseconds(100)),
+        memory_(
+            node_.loop, "memory-places",
+            [cgroups = CgroupReader(node_.cgroup_mount)] {
+              return [cgroups](const MemorySubject& subject) {
+                return MemoryElsewhere(cgroups, subject);
+              };
+            },
+            std::chrono::milliseconds(500)) {}
 
   // This must outlive the server.
   UnaryServer::Methods Methods();
 
  private:
+  using Json = nlohmann::json;
+
   void ConfigShow(UnaryServer::Reply reply);
   void PrintForWaiting();
+  void Explain(const Json& request, const UnaryServer::Reply& reply);
 
   NodeView node_;
   std::chrono::steady_clock::time_point started_;
   std::vector<UnaryServer::Reply> want_config_;  // the next print is for them
   bool printing_ = false;
   OffLoop printer_;
+  BatchedLook<MemorySubject, std::string> memory_;
 };
 
 // The methods of an AdminService that they own.

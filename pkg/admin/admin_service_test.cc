@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/admin/admin_service.h"
 
+#include <filesystem>
+#include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +16,10 @@
 #include "pkg/admin/testing/served_node.h"
 #include "pkg/admin/uninstall.h"
 #include "pkg/pipeline/testing/function_stage.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/sys/temp_dir.h"
+#include "test/support/machines/machines.h"
 
 namespace resmgr {
 namespace {
@@ -146,6 +153,37 @@ TEST_F(AdminServiceTest, UnderTheNullPolicyListsAreEmptyAndDecisionsCannotBeExpl
   EXPECT_EQ(AnswerTo("History", Json::object()), Json::array());
   EXPECT_EQ(CodeOf("Explain", {{"what", "pod"}}), StatusCode::kFailedPrecondition);
   EXPECT_EQ(CodeOf("Rebalance", {{"apply", true}}), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(AdminServiceTest, ExplainsWhatMemoryLiesElsewhere) {
+  test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
+                         auto policy = std::make_unique<test::FirstFitPolicy>(machine);
+                         policy->spoil = [](Plan& plan) {
+                           for (PlacementChange& change : plan.changes)
+                             change.placement.mems = NodeSet{0};
+                         };
+                         return policy;
+                       }};
+  const ContainerId id = brain.Run("app", QosClass::kGuaranteed, 1000);
+  host_.brain = &brain.manager();
+  const TempDir mount;
+  for (const char* const controller : {"cpuset", "memory"})
+    std::filesystem::create_directories(
+        mount.File(fmt::format("{}/pods/{}", controller, id.value())));
+  const std::string file = mount.File(fmt::format("memory/pods/{}/memory.numa_stat", id.value()));
+  std::ofstream(file) << "anon=2000 N0=0 N1=2000\n";
+  NodeView view = View();
+  view.cgroup_mount = mount.path();
+  const UnaryServer::Methods methods = AdminMethods(view);
+  const auto explain = [&] {
+    const Answer answer = Call(methods, "/cri_resmgr.v1.Admin/Explain", R"({"what":"app"})");
+    EXPECT_EQ(answer.status(), OkStatus());
+    return answer.ok() ? Json::parse(*answer).at(0) : Json();
+  };
+  EXPECT_THAT(explain().value("memoryElsewhere", ""), HasSubstr("on memory node 1 stays there"));
+  std::filesystem::remove(file);
+  EXPECT_FALSE(explain().contains("memoryElsewhere"));
+  host_.brain = nullptr;
 }
 
 TEST_F(AdminServiceTest, UnderTheNullPolicyWhatHookServersChangedIsExplained) {

@@ -24,9 +24,10 @@ class FakePolicyHost final : public PolicyHost {
   void SetStartFailurePolicy(FailurePolicy) override {}
   void SetRefusedUpdates(RefusedUpdates) override {}
   const History& history() const override { return nothing_done; }
-  ResourceManager* manager() override { return nullptr; }
+  ResourceManager* manager() override { return brain; }
   bool AllLetGo() const override { return let_go; }
 
+  ResourceManager* brain = nullptr;  // what it shows
   int changes = 0;
   bool let_go = true;
   Status refusal;
