@@ -57,6 +57,13 @@ CpuSet MachineTest::KernelCpus(const RunningPod& pod) {
   return *cpus;
 }
 
+NodeSet MachineTest::NodesWithCpus(const RunningPod& pod) const {
+  NodeSet with_cpus;
+  for (const int id : NodeSet::Parse(MemsOf(pod)).value_or(NodeSet()))
+    if (!TheMachine().FindNode(id)->cpus.empty()) with_cpus.Add(id);
+  return with_cpus;
+}
+
 NodeSet MachineTest::NodesWithMemory(const CpuSet& cpus) {
   NodeSet with_memory;
   for (const int id : TheMachine().NodesOf(cpus))

@@ -37,6 +37,8 @@ class MachineTest : public DoorTest,
 
   // The kernel's word for where the container's process runs, which has to be the cgroup's.
   CpuSet KernelCpus(const RunningPod& pod);
+  // Those of the container's memory nodes that have CPUs; nodes without join the nearest one.
+  NodeSet NodesWithCpus(const RunningPod& pod) const;
   // The memory nodes that have memory beside these CPUs.
   static NodeSet NodesWithMemory(const CpuSet& cpus);
   // Waits: shared containers leave a CPU before a container that runs gets it.

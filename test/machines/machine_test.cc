@@ -73,7 +73,7 @@ TEST_P(MachinePlacesTest, ContainersRunWhereThePolicySaysAndNothingMovesThem) {
   EXPECT_FALSE(own.Contains(0)) << "it is reserved";
   EXPECT_FALSE(KernelCpus(shared).Intersects(own));
   if (Policy() == "topology-aware") {
-    EXPECT_EQ(MemsOf(exclusive), NodesWithMemory(own).ToString());
+    EXPECT_EQ(NodesWithCpus(exclusive), NodesWithMemory(own));
   }
 
   const CpuSet both = CpuSetOf(shared) | own;
