@@ -54,6 +54,9 @@ struct Container {
   // the runtime may not know yet.
   bool cpus_bound = false;
   bool mems_bound = false;
+  // Found by a restart while an update of it was under way, and without CPUs of its own by what is
+  // known: it may be on other CPUs than those that are told. Until the first decision about it.
+  bool may_be_elsewhere = false;
   Placement placement;  // what the active policy decided; empty under a policy that leaves it alone
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pkg/model/requirements.h"
+#include "pkg/policy/was_to_change.h"
 #include "pkg/resmgr/needs.h"
 #include "pkg/resmgr/reported_numbers.h"
 #include "pkg/topology/cpu_users.h"
@@ -126,12 +127,21 @@ class Adopter {
     CpuUsers users;
     for (const RuntimeContainer& reported : inventory.containers) {
       if (reported.state == ContainerState::kExited) continue;
+      if (MayBeElsewhere(reported.id)) continue;
       const bool brief = brief_->containers.contains(reported.id);
       const ContainerRecord* const known = brief ? store_.FindById(reported.id) : nullptr;
       users.Add(known != nullptr ? known->container.placement.cpus.value_or(CpuSet())
                                  : ReportedResources(reported.resources).cpus.value_or(CpuSet()));
     }
     crowded_ = users.several;
+  }
+
+  // A container of an earlier daemon whose update was under way. Its CPUs may be those of before:
+  // another one that was given some of them for itself was told of it before this one has left.
+  bool MayBeElsewhere(const ContainerId& id) const {
+    if (!IsUpdateOpen(id) || store_.FindById(id) != nullptr) return false;
+    const std::optional<SavedContainer> saved = state_writer_.Find(id);
+    return !saved || saved->placement.exclusive.empty();
   }
 
   void Take(const RuntimeContainer& reported) {
@@ -184,7 +194,7 @@ class Adopter {
   void Add(const RuntimeContainer& reported) {
     PodRecord* const pod = store_.FindPod(reported.pod_id);
     if (pod == nullptr || BeingCreated(*pod, reported)) return;
-    const std::optional<SavedContainer> kept = SavedOf(reported);
+    std::optional<SavedContainer> kept = SavedOf(reported);
     const SavedContainer* saved = kept ? &*kept : nullptr;
     const bool unclear = IsUnclear(reported);
     // Its requirements and its CPUs are unknown: it is left alone until a list reports them.
@@ -214,7 +224,8 @@ class Adopter {
       RestoreTexts(record, *saved);
       TakeCreatedName(record, *saved);
     }
-    if (saved != nullptr && !unclear && !TakeNumbers(record, reported, *saved)) saved = nullptr;
+    const bool unsaved = kept && !unclear && !TakeNumbers(record, reported, *kept);
+    if (unsaved) saved = nullptr;
     AppliedResources applied = ReportedResources(reported.resources);
     if (unclear && !applied.cpus && !saved->placement.exclusive.empty()) {
       applied.cpus = saved->placement.exclusive;
@@ -232,10 +243,20 @@ class Adopter {
       }
       record.former = std::make_unique<Placement>(std::move(former));
     } else {
-      container.placement = PlacementOf(applied, saved);
+      SetFoundPlace(container, applied, saved);
+      if (unsaved) container.placement.reason = kWasToChange;
       result_.in_force.emplace_back(container.key, applied);
       result_.adopted.push_back(container.key);
     }
+  }
+
+  void SetFoundPlace(Container& container, const AppliedResources& applied,
+                     const SavedContainer* saved) const {
+    container.placement = PlacementOf(applied, saved);
+    const bool shares = container.placement.exclusive.empty();
+    const bool was_to_be_alone = saved != nullptr && !saved->placement.exclusive.empty();
+    if (shares && was_to_be_alone) container.placement.reason = kWasToChange;
+    container.may_be_elsewhere = shares && IsUpdateOpen(container.id);
   }
 
   void TakeCreatedName(ContainerRecord& record, const SavedContainer& saved) {
@@ -252,9 +273,10 @@ class Adopter {
   }
 
   // Takes the saved request of the container, unless an update has arrived whose outcome is not on
-  // the disk: then it returns false, and the saved place belongs to other needs.
+  // the disk: then the saved place belongs to other needs. If the place that was decided for the
+  // update was saved, it becomes the saved place, else the result is false.
   bool TakeNumbers(ContainerRecord& record, const RuntimeContainer& reported,
-                   const SavedContainer& saved) const {
+                   SavedContainer& saved) const {
     Container& container = record.container;
     RuntimeContainer asked = reported;
     asked.resources = WithoutSetLater(saved, reported.resources);
@@ -280,10 +302,18 @@ class Adopter {
     if (news == NumbersNews::kAsked) {
       container.requested = saved.asked->requested;
       container.requirements = saved.asked->requirements;
-      return false;
+      return TakeAskedPlace(saved);
     }
     TakeCpuInForce(container, asked, needs);
     return false;
+  }
+
+  static bool TakeAskedPlace(SavedContainer& saved) {
+    if (!saved.asked->place) return false;
+    saved.requirements = saved.asked->requirements;
+    saved.placement = saved.asked->place->placement;
+    saved.shared_cpus = saved.asked->place->shared_cpus;
+    return true;
   }
 
   bool IsUpdateOpen(const ContainerId& id) const {
@@ -319,7 +349,7 @@ class Adopter {
     Container& container = record.container;
     container.labels = reported.labels;
     container.annotations = reported.annotations;
-    if (const std::optional<SavedContainer> saved = state_writer_.Find(reported.id)) {
+    if (std::optional<SavedContainer> saved = state_writer_.Find(reported.id)) {
       RestoreTexts(record, *saved);
       TakeNumbers(record, reported, *saved);
     }

@@ -342,6 +342,8 @@ void ResourceManager::Impl::ChangePod(const PodSandboxId& id, const LinuxResourc
   // Where there are several runtimes, its overhead is kept with its containers, too.
   for (const ContainerKey key : known->containers)
     state_writer_.MarkChanged(*store_.Find(key));
+  // The reply follows: a restart divides the pod's resources only among containers without notes.
+  state_writer_.SaveMarked();
 }
 
 void ResourceManager::Impl::Append(ContainerKeys& changed, StatusOr<ContainerKeys> more) {

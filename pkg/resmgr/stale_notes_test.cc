@@ -88,5 +88,37 @@ TEST_F(StaleNotesTest, AnUpdateOfAnotherContainerCountsAfterOurOwnQuotaWasFound)
   EXPECT_EQ(node_.Known(web)->requirements.cpu_request.value, 1000);
 }
 
+// Replies: what they say is not lost with what is gathered.
+
+TEST_F(StaleNotesTest, TheOutcomeOfAnUpdateIsSavedBeforeTheReply) {
+  const ContainerId app = node_.Run("app", kGuaranteed, 500);
+  AnswerAll();
+  node_.FlushState();
+  const auto grown = node_.manager().AdmitUpdate(app, TestNode::Resources(1000));
+  ASSERT_TRUE(grown.ok()) << grown.status();
+  ASSERT_TRUE(node_.Saved(app)->asked && node_.Saved(app)->asked->place);
+  EXPECT_EQ(node_.Saved(app)->asked->place->placement.exclusive.ToString(), "1");
+  EXPECT_EQ(node_.Saved(app)->placement.exclusive.ToString(), "");
+  node_.manager().UpdateSucceeded(*grown);
+  EXPECT_FALSE(node_.Saved(app)->asked);
+  EXPECT_EQ(node_.Saved(app)->requirements.cpu_request.value, 1000);
+  EXPECT_EQ(node_.Saved(app)->placement.exclusive.ToString(), "1");
+}
+
+TEST_F(StaleNotesTest, WhatAChangedPodLeavesItsContainersIsSavedBeforeTheReply) {
+  const PodSandboxId pod = node_.AddPod("batch", kGuaranteed);
+  node_.manager().PodResourcesChanged(pod, {}, TestNode::Resources(4000));
+  const ContainerId a = *node_.Create(TestNode::Request(pod, "a", 4000));
+  const ContainerId b = *node_.Create(TestNode::Request(pod, "b", 4000));
+  node_.FlushState();
+  const auto saved = [&] {
+    return node_.Saved(a)->requirements.cpu_request.value +
+           node_.Saved(b)->requirements.cpu_request.value;
+  };
+  ASSERT_EQ(saved(), 4000);
+  node_.manager().PodResourcesChanged(pod, {}, TestNode::Resources(3000));
+  EXPECT_EQ(saved(), 3000);
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -78,6 +78,10 @@ void StateWriter::MarkChanged(ContainerRecord& record) {
   SaveSoon();
 }
 
+void StateWriter::SaveMarked() {
+  if (state_ != nullptr) SaveAll();
+}
+
 void StateWriter::SaveSoon() {
   if (timer_ == nullptr) timer_ = loop_.After(kGather, [this] { SaveAll(); });
 }
@@ -105,20 +109,21 @@ void StateWriter::PutConfirmed(ContainerRecord& record) {
   // A value that the runtime may still refuse is not what it has after a restart.
   Container& container = record.container;
   ConfirmedRequest& confirmed = *record.confirmed;
-  const AskedUpdate asked{container.requested, container.requirements};
+  const bool placed = confirmed.placement && record.Placeable();
+  // The swap puts these there.
+  const AskedView asked{confirmed.requested, confirmed.needs,
+                        placed ? *confirmed.placement : container.placement};
   const auto swap = [&] {
     std::swap(container.requested, confirmed.requested);
     std::swap(container.requirements, confirmed.needs);
-    if (confirmed.placement && record.Placeable()) {
-      std::swap(container.placement, *confirmed.placement);
-    }
+    if (placed) std::swap(container.placement, *confirmed.placement);
   };
   swap();
   Put(record, &asked);
   swap();
 }
 
-void StateWriter::Put(const ContainerRecord& record, const AskedUpdate* asked) {
+void StateWriter::Put(const ContainerRecord& record, const AskedView* asked) {
   const Pod& pod = record.pod->pod;
   const OriginView origin{.runtime = store_.RuntimeOf(pod), .pod = pod};
   state_->Put(record.container.id, record.container, pod.qos,
@@ -147,6 +152,7 @@ bool StateWriter::OthersSetNumbers() const {
 
 void StateWriter::SaveUpdate(ContainerRecord& record) {
   if (state_ == nullptr) return;
+  NoteOthers(record.container.set_later);
   record.unsaved = true;
   Save(record);
   state_->Commit();

@@ -35,8 +35,11 @@ class StateWriter {
   // The container changed. One without an id is not kept, and one that has exited only where it is
   // still bound, since it may be started again: without its place, which others may have by then.
   void MarkChanged(ContainerRecord& record);
-  // Called before an update is sent. Saves at once the client's new request beside the values that
-  // hold without it, since the runtime may refuse the update.
+  // Saves at once what was marked.
+  void SaveMarked();
+  // Called before a client's update is sent, and before its reply. Saves at once what holds now; as
+  // long as the runtime may refuse the update, the new request and its place are saved beside what
+  // holds without it.
   void SaveUpdate(ContainerRecord& record);
   // Called before a creation that later stages changed is sent. Saves at once the client's request
   // by pod, name and attempt, since the container has no id yet.
@@ -99,7 +102,7 @@ class StateWriter {
   void NoteOthers(const NumbersSetLater& later);
   void Save(ContainerRecord& record);
   void PutConfirmed(ContainerRecord& record);
-  void Put(const ContainerRecord& record, const AskedUpdate* asked);
+  void Put(const ContainerRecord& record, const AskedView* asked);
   void SaveAll();
   void SaveSoon();
   void WriteEndsSoon();

@@ -104,7 +104,8 @@ void ResourceManager::Impl::EndUpdate(const Admission& admission, const Resource
     changed = RollBackUpdate(*record);
   }
   if (record->updates.empty()) record->confirmed.reset();
-  state_writer_.MarkChanged(*record);
+  // The reply follows: what it says must not be lost.
+  state_writer_.SaveUpdate(*record);
   pusher_.EndForwarded(admission.key, ended.sent, sent != nullptr);
   // It may be back to a placement that the policy wanted to look at again.
   look_again_timers_.Follow(*record);

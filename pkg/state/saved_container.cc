@@ -106,10 +106,29 @@ void AddSetLater(uint32_t field, const NumbersSetLater& later, FieldWriter& out)
   out.End(begin);
 }
 
-void AddAsked(uint32_t field, const AskedUpdate& asked, FieldWriter& out) {
+// The container shares its CPUs, which by chance are as many as it asks for.
+bool SharesOfItsSize(const Requirements& requirements, const Placement& placement) {
+  const MilliCpu request = requirements.cpu_request;
+  if (!request.IsWhole() || !placement.cpus) return false;
+  const int size = placement.cpus->size();
+  return size == request.Whole() && placement.exclusive.size() != size;
+}
+
+void AddAsked(uint32_t field, const AskedView& asked, FieldWriter& out) {
+  const Placement& placement = asked.placement;
   const size_t begin = out.Begin(field);
   AddResources(1, asked.requested, out);
   AddRequirements(2, asked.requirements, out);
+  const size_t place = out.Begin(3);
+  AddNonEmpty(1, placement.exclusive, out);
+  Add(2, placement.cpu_shares, out);
+  Add(3, placement.cpu_quota, out);
+  Add(4, placement.cpu_period, out);
+  AddNonEmpty(5, placement.pool, out);
+  AddNonEmpty(6, placement.reason, out);
+  AddNonEmpty(7, placement.counted_mems, out);
+  if (SharesOfItsSize(asked.requirements, placement)) AddNonEmpty(8, *placement.cpus, out);
+  out.End(place);
   out.End(begin);
 }
 
@@ -194,12 +213,28 @@ Requirements Decode(const state::Requirements& in) {
           .memory_of_pod = in.memory_of_pod()};
 }
 
-bool SharesOfItsSize(const Container& container) {
-  const MilliCpu request = container.requirements.cpu_request;
-  const Placement& placement = container.placement;
-  if (!request.IsWhole() || !placement.cpus) return false;
-  const int size = placement.cpus->size();
-  return size == request.Whole() && placement.exclusive.size() != size;
+// From a message with the fields of a placement.
+template <typename Message>
+StatusOr<SavedPlace> DecodePlace(const Message& in) {
+  SavedPlace place;
+  Placement& placement = place.placement;
+  RESMGR_ASSIGN_OR_RETURN(placement.exclusive, CpuSet::Parse(in.exclusive()));
+  if (in.has_cpu_shares()) placement.cpu_shares = in.cpu_shares();
+  if (in.has_cpu_quota()) placement.cpu_quota = in.cpu_quota();
+  if (in.has_cpu_period()) placement.cpu_period = in.cpu_period();
+  placement.pool = in.pool();
+  placement.reason = in.reason();
+  RESMGR_ASSIGN_OR_RETURN(placement.counted_mems, NodeSet::Parse(in.counted_mems()));
+  RESMGR_ASSIGN_OR_RETURN(place.shared_cpus, CpuSet::Parse(in.shared_cpus()));
+  return place;
+}
+
+StatusOr<AskedUpdate> Decode(const state::Asked& in) {
+  AskedUpdate asked{.requested = Decode(in.requested()), .requirements = Decode(in.requirements())};
+  if (in.has_place()) {
+    RESMGR_ASSIGN_OR_RETURN(asked.place, DecodePlace(in.place()));
+  }
+  return asked;
 }
 
 NumbersSetLater Decode(const state::SetLater& in) {
@@ -271,7 +306,9 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out,
   if (extras.texts != nullptr && !extras.texts->empty()) AddTexts(17, *extras.texts, fields);
   AddNonZero(18, extras.qos_derived ? 1 : 0, fields);
   AddNonEmpty(19, placement.counted_mems, fields);
-  if (SharesOfItsSize(container)) AddNonEmpty(20, *placement.cpus, fields);
+  if (SharesOfItsSize(container.requirements, placement)) {
+    AddNonEmpty(20, *placement.cpus, fields);
+  }
   AddNonEmpty(21, extras.created_name, fields);
 }
 
@@ -284,21 +321,15 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
   SavedContainer saved;
   saved.requested = Decode(in.requested());
   saved.requirements = Decode(in.requirements());
-  Placement& placement = saved.placement;
-  RESMGR_ASSIGN_OR_RETURN(placement.exclusive, CpuSet::Parse(in.exclusive()));
-  if (in.has_cpu_shares()) placement.cpu_shares = in.cpu_shares();
-  if (in.has_cpu_quota()) placement.cpu_quota = in.cpu_quota();
-  if (in.has_cpu_period()) placement.cpu_period = in.cpu_period();
-  placement.pool = in.pool();
-  placement.reason = in.reason();
+  RESMGR_ASSIGN_OR_RETURN(SavedPlace place, DecodePlace(in));
+  saved.placement = std::move(place.placement);
+  saved.shared_cpus = place.shared_cpus;
   for (const state::LocalityHint& entry : in.hints()) {
     LocalityHint& hint = saved.hints.emplace_back();
     hint.source = entry.source();
     RESMGR_ASSIGN_OR_RETURN(hint.cpus, CpuSet::Parse(entry.cpus()));
     RESMGR_ASSIGN_OR_RETURN(hint.nodes, NodeSet::Parse(entry.nodes()));
   }
-  RESMGR_ASSIGN_OR_RETURN(placement.counted_mems, NodeSet::Parse(in.counted_mems()));
-  RESMGR_ASSIGN_OR_RETURN(saved.shared_cpus, CpuSet::Parse(in.shared_cpus()));
   saved.qos = Decode(in.qos());
   saved.needs_note = in.needs_note();
   saved.cpus_bound = in.cpus_bound();
@@ -309,8 +340,7 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes) {
   }
   if (in.has_set_later()) saved.set_later = Decode(in.set_later());
   if (in.has_asked()) {
-    saved.asked = {.requested = Decode(in.asked().requested()),
-                   .requirements = Decode(in.asked().requirements())};
+    RESMGR_ASSIGN_OR_RETURN(saved.asked, Decode(in.asked()));
   }
   saved.texts = Decode(in.texts());
   saved.qos_derived = in.qos_derived();

@@ -44,10 +44,25 @@ struct AskedTexts {
   friend bool operator==(const AskedTexts&, const AskedTexts&) = default;
 };
 
-// The request of a client's update whose outcome is not known.
+// A placement as it is kept: without the sets of CPUs and memory nodes, which the runtime tells.
+struct SavedPlace {
+  Placement placement;
+  CpuSet shared_cpus;  // as SavedContainer::shared_cpus
+};
+
+// The request of a client's update whose outcome is not known, and the place that was decided for
+// it. Older notes do not have the place.
 struct AskedUpdate {
   LinuxResources requested;
   Requirements requirements;
+  std::optional<SavedPlace> place{};
+};
+
+// The same, to be saved with the container itself.
+struct AskedView {
+  const LinuxResources& requested;
+  const Requirements& requirements;
+  const Placement& placement;
 };
 
 // What is kept of a container over restarts: everything that its runtime cannot tell. Where it
@@ -84,7 +99,7 @@ struct SavedContainer {
 // the call.
 struct SavedExtras {
   const OriginView* origin = nullptr;
-  const AskedUpdate* asked = nullptr;
+  const AskedView* asked = nullptr;
   const AskedTexts* texts = nullptr;
   bool qos_derived = false;
   std::string_view created_name{};

@@ -129,9 +129,18 @@ TEST(SavedContainerTest, KeepsWhatListsOfItsRuntimeTell) {
 }
 
 TEST(SavedContainerTest, KeepsWhatTheClientAsksFor) {
-  AskedUpdate asked;
-  asked.requested.cpu_shares = 2048;
-  asked.requirements.cpu_request = MilliCpu{2000};
+  LinuxResources requested;
+  requested.cpu_shares = 2048;
+  Requirements requirements;
+  requirements.cpu_request = MilliCpu{2000};
+  Placement placement;
+  placement.cpus = {1, 2};
+  placement.exclusive = {1};
+  placement.cpu_quota = -1;
+  placement.counted_mems = {0};
+  placement.pool = "shared";
+  placement.reason = "it asks for it";
+  const AskedView asked{requested, requirements, placement};
   const AskedTexts texts = {.labels = {{"team", "blue"}, {"role", std::nullopt}},
                             .annotations = {{"key.resource-policy.nri.io", ""}}};
   std::string bytes;
@@ -140,8 +149,12 @@ TEST(SavedContainerTest, KeepsWhatTheClientAsksFor) {
   const StatusOr<SavedContainer> read = DecodeSaved(bytes);
   ASSERT_TRUE(read.ok()) << Describe(read.status());
   ASSERT_TRUE(read->asked);
-  EXPECT_EQ(read->asked->requested, asked.requested);
-  EXPECT_EQ(read->asked->requirements, asked.requirements);
+  EXPECT_EQ(read->asked->requested, requested);
+  EXPECT_EQ(read->asked->requirements, requirements);
+  ASSERT_TRUE(read->asked->place);
+  EXPECT_EQ(read->asked->place->shared_cpus, placement.cpus);
+  placement.cpus.reset();
+  EXPECT_TRUE(read->asked->place->placement.SameDecision(placement));
   EXPECT_EQ(read->texts, texts);
   EXPECT_TRUE(read->qos_derived);
   EXPECT_EQ(read->created_name, "first");

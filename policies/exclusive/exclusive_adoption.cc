@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
-#include "pkg/topology/cpu_users.h"
+#include "pkg/policy/was_to_change.h"
 #include "policies/exclusive/exclusive_pools.h"
 
 namespace resmgr {
@@ -15,6 +15,11 @@ constexpr std::string_view kFound = "the CPUs that it was found on";
 // themselves justify a move.
 bool SharesForWantOfRoom(const Placement& placement) {
   return placement.pool == kSharedPool && placement.reason.starts_with(kWantOfRoom);
+}
+
+// The CPUs of others. A container that may be elsewhere is no user of any.
+const CpuSet& UsedByOthers(const CpuUsers& users, const Container& container) {
+  return container.may_be_elsewhere ? users.any : users.several;
 }
 
 }  // namespace
@@ -30,13 +35,14 @@ Plan ExclusivePools::Reconcile(const Snapshot& snapshot) {
   for (const Member& member : members) {
     const Container& container = *member.container;
     if (!container.placement.cpus || member.claim.unbound) continue;
+    if (container.may_be_elsewhere) continue;
     users.Add(*container.placement.cpus);
     if (container.state == ContainerState::kRunning) running.Add(*container.placement.cpus);
   }
-  AdoptExact(members, users.Single(), true);
-  AdoptMixed(members, users.Single());
-  AdoptExact(members, users.any - running.several, false);
-  AdoptUnclear(members, users.any - running.several);
+  AdoptExact(members, users, true);
+  AdoptMixed(members, users);
+  AdoptExact(members, running, false);
+  AdoptUnclear(members, running);
   FinishGrowing(members);
   const std::map<ContainerKey, std::string> refused = GrantTheRest(members);
   Plan plan;
@@ -71,16 +77,16 @@ ExclusivePools::Members ExclusivePools::MembersOf(const Snapshot& snapshot) {
 // Adopts exclusive CPUs of which all are known: those saved as exclusive, and those of a container
 // that is entitled to exclusive CPUs only and is the sole user of that many CPUs. One that is the
 // sole user of fewer was about to get more and keeps them, too (FinishGrowing). Sole users of their
-// CPUs come first (`alone`): `undisputed` are CPUs with one user, in the second pass those that no
-// two running containers use. One of two containers on the same CPUs may claim exactly that many by
-// coincidence; if both run, it is a coincidence.
-void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed, bool alone) {
+// CPUs come first (`alone`). In the second pass only running containers are `users`. One of two
+// containers on the same CPUs may claim exactly that many by coincidence; if both run, it is a
+// coincidence.
+void ExclusivePools::AdoptExact(const Members& members, const CpuUsers& users, bool alone) {
   for (const auto& [pod, container, claim] : members) {
     const Placement& present = container->placement;
     const bool decided = !present.exclusive.empty();
     if (claim.exclusive == 0 || (!decided && claim.shared)) continue;
     const CpuSet cpus = decided ? present.exclusive : present.cpus.value_or(CpuSet());
-    const bool own = decided || cpus.IsSubsetOf(undisputed);
+    const bool own = decided || !cpus.Intersects(UsedByOthers(users, *container));
     if (grants_.contains(container->key) || (alone && !own)) continue;
     if (!own && container->state == ContainerState::kRunning) continue;
     // Saved as shared: it is the sole user of these CPUs by coincidence.
@@ -98,22 +104,25 @@ void ExclusivePools::AdoptExact(const Members& members, const CpuSet& undisputed
 // Adopts a container with exclusive and shared CPUs that is known from the runtime alone: its
 // exclusive CPUs are those that no other container uses. If it is the sole user of shared ones,
 // too, these are more than it is entitled to, and any of them will do: its cpuset stays the same.
-void ExclusivePools::AdoptMixed(const Members& members, const CpuSet& single_user) {
+void ExclusivePools::AdoptMixed(const Members& members, const CpuUsers& users) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member)) continue;
-    const CpuSet own = *member.container->placement.cpus & single_user & (Grantable() - granted_);
+    const Container& container = *member.container;
+    const CpuSet own =
+        (*container.placement.cpus & (Grantable() - granted_)) - UsedByOthers(users, container);
     AdoptSome(member, own, cpus_.isolated);
   }
 }
 
 // If an earlier change did not reach all containers, others use its exclusive CPUs as well: at most
 // one of these runs already, so CPUs that no two running containers use come first.
-void ExclusivePools::AdoptUnclear(const Members& members, const CpuSet& undisputed) {
+void ExclusivePools::AdoptUnclear(const Members& members, const CpuUsers& running) {
   for (const Member& member : members) {
     if (!IsUnknownMix(member) || grants_.contains(member.container->key)) continue;
     CpuSet own = *member.container->placement.cpus & (Ownable(member.claim) - granted_);
     const bool runs = member.container->state == ContainerState::kRunning;
-    if (runs) own = own & undisputed;
+    const CpuSet undisputed = own - UsedByOthers(running, *member.container);
+    if (runs) own = undisputed;
     AdoptSome(member, own, runs ? cpus_.isolated : undisputed);
   }
 }
@@ -180,7 +189,8 @@ std::map<ContainerKey, std::string> ExclusivePools::GrantTheRest(const Members& 
 }
 
 bool ExclusivePools::WasFoundSharing(const Placement& present, const CpuSet& shared) const {
-  const bool unknown = present.pool.empty() && present.exclusive.empty();
+  const bool unknown =
+      present.pool.empty() && present.exclusive.empty() && present.reason != kWasToChange;
   return unknown && present.cpus && shared.IsSubsetOf(*present.cpus) &&
          present.cpus->IsSubsetOf(cpus_.shared | shared);
 }

@@ -15,6 +15,7 @@
 #include "pkg/model/plan.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/policy/policy.h"
+#include "pkg/topology/cpu_users.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -108,9 +109,9 @@ class ExclusivePools {
 
   Members MembersOf(const Snapshot& snapshot);
   void Adopt(const Members& members);
-  void AdoptExact(const Members& members, const CpuSet& undisputed, bool alone);
-  void AdoptMixed(const Members& members, const CpuSet& single_user);
-  void AdoptUnclear(const Members& members, const CpuSet& undisputed);
+  void AdoptExact(const Members& members, const CpuUsers& users, bool alone);
+  void AdoptMixed(const Members& members, const CpuUsers& users);
+  void AdoptUnclear(const Members& members, const CpuUsers& running);
   // Whether the container has exclusive and shared CPUs that cannot be told apart.
   static bool IsUnknownMix(const Member& member);
   void AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred);

@@ -8,6 +8,7 @@
 #include "pkg/allocator/idle_groups.h"
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/policy/was_to_change.h"
 #include "pkg/topology/cpu_users.h"
 
 namespace resmgr {
@@ -29,6 +30,7 @@ Plan Reconciler::Run(
   for (const Entry& entry : entries_) {
     // It is on whatever CPUs the runtime gave it, and shares none by a decision.
     if (entry.demand.need.cpu_class == CpuClass::kPreserved) continue;
+    if (entry.container->may_be_elsewhere) continue;
     const CpuSet cpus = entry.container->placement.cpus.value_or(CpuSet());
     users.Add(cpus);
     if (entry.container->state == ContainerState::kRunning) running.Add(cpus);
@@ -42,8 +44,11 @@ Plan Reconciler::Run(
   // exclusive CPUs that were told to leave, and then it does not run yet. Sharers come last: they
   // may ask for more than there is, and would then leave nothing to grant.
   const auto used_by_others = [&](const Entry& entry, bool sole_user) {
-    if (sole_user) return crowded;
-    return entry.container->state == ContainerState::kRunning ? running.several : CpuSet();
+    // One that may be elsewhere is no user of any CPU.
+    const bool elsewhere = entry.container->may_be_elsewhere;
+    if (sole_user) return elsewhere ? users.any : crowded;
+    if (entry.container->state != ContainerState::kRunning) return CpuSet();
+    return elsewhere ? running.any : running.several;
   };
   for (const bool sole_user : {true, false}) {
     for (Entry* const entry : owners) {
@@ -180,7 +185,7 @@ const CpuSet& Reconciler::Sharable() const {
 bool Reconciler::WasSharing(const Entry& entry, int pool) const {
   const Placement& present = entry.container->placement;
   const CpuLedger& ledger = book_.cpus();
-  if (!present.exclusive.empty()) return false;
+  if (!present.exclusive.empty() || present.reason == kWasToChange) return false;
   if (ledger.Lends(book_.tree().root()) && present.cpus == book_.reserved()) return true;
   if (!present.cpus->IsSubsetOf(Sharable())) return false;
   const bool whole_pool = ledger.CanShare(pool) && ledger.SharedSet(pool).IsSubsetOf(*present.cpus);

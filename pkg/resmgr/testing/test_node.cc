@@ -163,6 +163,10 @@ void TestNode::FlushState() {
   EXPECT_TRUE(state_->Flush(std::chrono::seconds(10)));
 }
 
+std::optional<SavedContainer> TestNode::Saved(const ContainerId& id) const {
+  return state_ == nullptr ? std::nullopt : state_->Find(id);
+}
+
 const Container* TestNode::Known(const ContainerId& id) const {
   const Container* known = nullptr;
   manager_->snapshot().ForEachContainer([&](const Pod&, const Container& container) {

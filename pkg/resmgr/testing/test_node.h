@@ -4,11 +4,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/resmgr/testing/fake_runtime_client.h"
+#include "pkg/state/saved_container.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
 
@@ -61,6 +63,9 @@ class TestNode {
   void KeepState(FileSystem& files);
   // Waits until all that it remembers is written.
   void FlushState();
+
+  // What the next daemon would find; nothing where no state is kept.
+  std::optional<SavedContainer> Saved(const ContainerId& id) const;
 
   // The container as the brain knows it; nullptr when it does not.
   const Container* Known(const ContainerId& id) const;

@@ -94,9 +94,16 @@ void World::Note(std::string event) {
 }
 
 void World::Step() {
+  // A kill within milliseconds of the event: the disk has heard of a part of it.
+  const bool killed = keeps_state_ && !files_.stopping() && Chance(4);
+  if (killed) {
+    Note("the last step of this daemon");
+    files_.StopAfter(static_cast<int>(Number(0, 3)));
+  }
   Act();
   if (!keeps_state_) return;
   node_.FlushState();
+  if (killed && files_.stopping()) RestartDaemon();
   if (!files_.stopping() && Chance(2)) {
     Note("the disk stops");
     files_.StopAfter(static_cast<int>(Number(0, 3)));

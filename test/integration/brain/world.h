@@ -146,6 +146,9 @@ class World {
   // A restart may move a container: the runtime cannot report everything.
   bool DependsOnMemory(const Container& container);
   void AnswerLists();
+  // The exclusive CPUs of containers that have nothing else, and of which that is in force and
+  // answered: a kill changes nothing about these.
+  std::map<ContainerId, CpuSet> Promised();
   // Containers that run, with what is in force for them.
   struct Running {
     ContainerId id;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must hold in a World.
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,6 +70,22 @@ std::vector<World::Running> World::RunningContainers() {
         {container.id, InForce(*held), *container.placement.cpus, container.placement.exclusive});
   });
   return running;
+}
+
+std::map<ContainerId, CpuSet> World::Promised() {
+  std::map<ContainerId, CpuSet> promised;
+  if (!keeps_state_ || unsaved_moves_) return promised;
+  for (const Running& one : RunningContainers()) {
+    const auto resized = [&one](const Resize& resize) { return resize.id == one.id; };
+    if (std::ranges::any_of(resizes_, resized)) continue;
+    const Container& known = *node_.Known(one.id);
+    const std::optional<std::string>& reported = node_.runtime.Find(one.id)->resources.cpuset_cpus;
+    const bool all_its_own =
+        known.requirements.cpu_request.value == int64_t{1000} * one.exclusive.size();
+    const bool in_force = one.in_force == one.placed && reported == one.placed.ToString();
+    if (all_its_own && one.exclusive == one.placed && in_force) promised[one.id] = one.exclusive;
+  }
+  return promised;
 }
 
 bool World::Undisputed(const Running& one, const CpuSet& several) {

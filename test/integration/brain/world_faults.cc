@@ -131,6 +131,7 @@ void World::LoseConnection() {
 // kill -9: what was under way ends at the runtime either way, and the daemon has forgotten it.
 void World::RestartDaemon() {
   Note("restart");
+  const std::map<ContainerId, CpuSet> promised = Promised();
   for (const FakeRuntimeClient::Update& update : node_.runtime.updates)
     ApplySomehow(update.id, update.adjustment);
   for (const auto& start : starts_)
@@ -155,6 +156,13 @@ void World::RestartDaemon() {
   // Without notes it cannot be known, either, that an update has met a start that is over now.
   if (!keeps_state_) node_.runtime.ReportTruth();
   node_.Restart();
+  for (const auto& [id, cpus] : promised) {
+    const Container* const known = node_.Known(id);
+    if (known == nullptr) continue;
+    EXPECT_EQ(known->placement.exclusive.ToString(), cpus.ToString())
+        << known->name << " was promised these CPUs before a kill\n"
+        << Journal();
+  }
   if (keeps_state_) return;
   for (const RuntimeContainer& container : node_.runtime.held.containers) {
     if (container.state == ContainerState::kCreated) may_start_.try_emplace(container.id);
