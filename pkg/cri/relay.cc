@@ -11,7 +11,7 @@ namespace resmgr {
 
 namespace {
 
-// Of a client: its own connection, and that to the image service.
+// A client has its own connection and one to the image service.
 constexpr size_t kFilesPerClient = 2;
 // Descriptors for everything else: logs, state, the admin socket and its clients.
 constexpr size_t kOtherFiles = 256;

@@ -64,7 +64,7 @@ void CpuLedger::Move(const Share& share, int to) {
   UpdateRoomsAround(lower, upper);
 }
 
-// Of the pool and those below it, when these CPUs changed hands.
+// Counts the free CPUs of the pool and of those below it after `changed` changed hands.
 void CpuLedger::UpdateFree(int pool, const CpuSet& changed) {
   const Pool& place = tree_.at(pool);
   if (!place.sharable.Intersects(changed)) return;

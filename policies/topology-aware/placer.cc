@@ -353,7 +353,7 @@ void Placer::ScoreBurst(const Need& need, PoolScore& score) const {
   score[PoolRule::kUnlimitedLevel] = pool.level <= need.unlimited_level && finer_below ? 1 : 0;
 }
 
-// Of exclusive CPUs.
+// Scores kinds of CPUs for containers with exclusive CPUs only.
 void Placer::ScoreKind(const Need& need, PoolScore& score) const {
   if (need.cpu_class != CpuClass::kExclusive) return;
   const CpuLedger& cpus = book_.cpus();

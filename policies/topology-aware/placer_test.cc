@@ -94,7 +94,7 @@ Demand SomeDemand(std::mt19937_64& random) {
   return demand;
 }
 
-// Of most pools no more is counted than shows that they are not among the best.
+// Most pools are counted only as far as shows that they are not among the best.
 TEST(PlacerCandidatesTest, AreTheBestOfAllPoolsByAllRules) {
   const Machine machine = test::MakeMachine({.packages = 2, .nodes = 2, .l3s = 4, .cores = 16});
   std::mt19937_64 random(1);

@@ -51,7 +51,7 @@ class Load {
       peak = std::max(peak, requests);
     return peak;
   }
-  // Of the first seconds from that time on.
+  // Counts requests in the `length` that begins with the second of `from`.
   int Within(Clock::SteadyTime from, seconds length) const {
     const int64_t first = std::chrono::floor<seconds>(from.time_since_epoch()).count();
     int sum = 0;

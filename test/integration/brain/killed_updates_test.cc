@@ -236,7 +236,7 @@ TEST_P(KilledUpdatesTest, AnAnsweredChangeKeepsItsPlace) {
     scene.node().Remove(former);
     scene.KillAndRestart(lost);
     EXPECT_EQ(scene.Request(), change.to) << scene.Describe();
-    // Of exclusive CPUs that others have not left yet, any will do.
+    // While others have not left its exclusive CPUs, any will do.
     const bool known =
         scene.HasOwn(own) && (written != Written::kNothing || scene.Reported() == own);
     if (change.to % 1000 == 0 && known) {

@@ -26,7 +26,7 @@ int64_t WeightOf(int64_t shares) {
   return 1 + ((shares - 2) * 9'999) / 262'142;
 }
 
-// Of a file of cgroup v2: "max", "max 100000", "50000 100000"; 0 when there is none.
+// Reads a file of cgroup v2: "max", "max 100000", "50000 100000"; 0 when there is none.
 int64_t NumberOrMax(const std::string& text) {
   if (text.starts_with("max")) return -1;
   return ParseInt(text.substr(0, text.find(' '))).value_or(0);
