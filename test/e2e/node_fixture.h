@@ -43,8 +43,8 @@ class NodeTest : public ::testing::Test {
   // What its cgroup says of these, whichever version it is of; a quota of -1 is none.
   ::testing::AssertionResult HasShares(const RunningPod& pod, int64_t shares) const;
   ::testing::AssertionResult HasQuota(const RunningPod& pod, int64_t microseconds) const;
-  // The CPUs that a container which is created but not started will have, as the runtime tells; none
-  // when it is gone. It has no cgroup yet.
+  // The CPUs that a container which is created but not started will have, as the runtime tells;
+  // none when it is gone. It has no cgroup yet.
   CpuSet CpuSetToBe(const RunningPod& pod) const;
   // CPUs and memory nodes of these containers, by name.
   template <typename... Pods>
