@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/audit_command.h"
 
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/count_text.h"
@@ -25,9 +30,11 @@ that it has recorded, and lists the differences.
          effective: a cgroup above the container's one allows less than was decided
          runtime: the runtime has recorded other values, which its next update would apply
          affinity: the container's processes inherited a CPUAffinity of the runtime's service
+         hierarchy: the cgroups cannot take the value, for example without the controller cpuset
 
--repair sends the decided values to these containers again; this has no effect on a cgroup
-above, nor on an inherited affinity.
+-repair sends the decided values to these containers again. This has no effect on a cgroup above,
+a partition of cgroup v2, or an inherited affinity: the lines below the table name the cause and
+what to do.
 The daemon runs the same comparison by itself: see audit in its configuration.)";
   }
 
@@ -88,6 +95,27 @@ std::string NotFoundText(const Reply& report) {
   return unread == 0 ? "" : fmt::format("{} not found, ", unread);
 }
 
+// Each cause outside of containers once, with the containers that it affects.
+std::string CausesText(const Reply& report) {
+  std::vector<std::pair<std::string, std::set<std::string>>> causes;
+  for (const Reply& container : report.at("containers")) {
+    for (const Reply& drift : container.at("drifts")) {
+      const std::string why = drift.value("why", "");
+      if (why.empty()) continue;
+      auto cause = std::ranges::find(causes, why, [](const auto& known) { return known.first; });
+      if (cause == causes.end()) cause = causes.insert(causes.end(), {why, {}});
+      cause->second.insert(Cell(container, "container"));
+    }
+  }
+  std::string text;
+  for (const auto& [why, containers] : causes) {
+    const auto more = std::ssize(containers) - 1;
+    text += fmt::format("{}{}: {}\n", *containers.begin(),
+                        more == 0 ? "" : " and " + CountText(more, "more container"), why);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string AuditText(const Reply& report) {
@@ -108,7 +136,7 @@ std::string AuditText(const Reply& report) {
       fmt::format("{} compared, {} other than decided, {}{} left out while they change\n",
                   CountText(report.value("checked", int64_t{0}), "container"),
                   Cell(report, "drifted"), NotFoundText(report), Cell(report, "changing"));
-  return (rows.size() > 1 ? FormatTable(rows) : "") + notes + summary;
+  return (rows.size() > 1 ? FormatTable(rows) : "") + CausesText(report) + notes + summary;
 }
 
 std::string UninstallText(const Reply& answer, bool applied) {

@@ -24,6 +24,23 @@ TEST(AuditCommandTest, ShowsEachValueThatDiffers) {
             "change\n");
 }
 
+TEST(AuditCommandTest, NamesACauseOnceWithTheContainersThatItAffects) {
+  const Reply report =
+      Reply::parse(R"({"checked":2,"drifted":2,"changing":0,"runtimeProblem":"","containers":[
+        {"container":"ns/a/main","id":"1","unread":"","sentAgain":false,
+         "drifts":[{"where":"effective","value":"cpuset.cpus.effective","decided":"4-5",
+                    "actual":"0-3","why":"/kubepods allows CPUs 0-3 only"}]},
+        {"container":"ns/b/main","id":"2","unread":"","sentAgain":false,
+         "drifts":[{"where":"effective","value":"cpuset.cpus.effective","decided":"6",
+                    "actual":"0-3","why":"/kubepods allows CPUs 0-3 only"}]}]})");
+  EXPECT_EQ(AuditText(report),
+            "CONTAINER  WHERE      VALUE                  DECIDED  ACTUAL  REPAIR\n"
+            "ns/a/main  effective  cpuset.cpus.effective  4-5      0-3     -\n"
+            "ns/b/main  effective  cpuset.cpus.effective  6        0-3     -\n"
+            "ns/a/main and 1 more container: /kubepods allows CPUs 0-3 only\n"
+            "2 containers compared, 2 other than decided, 0 left out while they change\n");
+}
+
 TEST(AuditCommandTest, ShowsThatNothingDiffers) {
   const Reply report =
       Reply::parse(R"({"checked":2,"drifted":0,"changing":1,"runtimeProblem":"","containers":[]})");

@@ -158,6 +158,7 @@ std::string Explained(const Reply& container) {
   add("  refused", container.value("refused", ""));
   add("  not updated", container.value("notUpdated", ""));
   add("  memory elsewhere", container.value("memoryElsewhere", ""));
+  add("  audit", container.value("audit", ""));
   add("  file of its CPUs", container.value("cpuFile", ""));
   add("  role", container.value("role", ""));
   add("  and for", Amounts(object("otherResources")));

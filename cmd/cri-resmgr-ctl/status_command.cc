@@ -37,7 +37,8 @@ class StatusCommand final : public DaemonCommand {
     return R"(Shows the state of the running daemon: the active policy and the source of its configuration,
 whether the runtime is connected, the number of pods and containers, and which CPUs are exclusive,
 shared and reserved. "problems" lists what needs attention: a runtime that cannot be reached,
-containers that the runtime fails to update, state that cannot be saved.)";
+containers that the runtime fails to update, CPUs that are decided and not in force, state that
+cannot be saved.)";
   }
 
  private:

@@ -183,6 +183,13 @@ void AddCpuFiles(const NodeView& node, OrderedJson& containers) {
   }
 }
 
+void AddAudit(const NodeView& node, OrderedJson& containers) {
+  for (OrderedJson& container : containers) {
+    const std::string found = node.auditor.FoundOf(ContainerId(container.value("id", "")));
+    if (!found.empty()) container["audit"] = found;
+  }
+}
+
 // A container of a reply whose memory may lie elsewhere than decided, and where it is in the reply.
 struct BoundContainers {
   std::vector<size_t> positions{};
@@ -216,6 +223,7 @@ StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const Json& request) {
   if (explained.ok()) {
     AddOwners(node.pipeline.owners(), *explained);
     AddCpuFiles(node, *explained);
+    AddAudit(node, *explained);
   }
   return WithRefusals(std::move(explained), node.host.history(), manager->snapshot(), what, choice);
 }

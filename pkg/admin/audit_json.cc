@@ -11,7 +11,8 @@ OrderedJson AuditJson(const AuditReport& report) {
       drifts.push_back({{"where", ToString(drift.where)},
                         {"value", drift.value},
                         {"decided", drift.decided},
-                        {"actual", drift.actual}});
+                        {"actual", drift.actual},
+                        {"why", drift.why}});
     }
     containers.push_back({{"container", finding.container},
                           {"id", finding.id.value()},

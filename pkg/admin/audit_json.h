@@ -10,8 +10,9 @@ namespace resmgr {
 //   {"checked" (containers that were compared), "drifted" (of these, other than was decided),
 //    "changing" (left out, for something was to change of them), "runtimeProblem" ("", or why
 //    what the runtime reports was not compared), "containers": [{"container"
-//    ("namespace/pod/name"), "id", "drifts": [{"where" ("cgroup", "effective", "runtime"),
-//    "value","decided","actual"}], "unread" ("", or why its cgroup could not be read),
+//    ("namespace/pod/name"), "id", "drifts": [{"where" ("cgroup", "effective", "runtime",
+//    "affinity", "hierarchy"), "value","decided","actual", "why" ("", or the cause outside of the
+//    container and what to do)}], "unread" ("", or why its cgroup could not be read),
 //    "sentAgain"}]}, of containers that have drifted or could not be read
 OrderedJson AuditJson(const AuditReport& report);
 

@@ -11,7 +11,7 @@ TEST(AuditJsonTest, HasWhatWasFound) {
       .findings = {{.key = ContainerKey{1},
                     .container = "ns/pod/main",
                     .id = ContainerId("abc"),
-                    .drifts = {{Drift::Where::kCgroup, "cpuset.cpus", "1-2", "0-7"}},
+                    .drifts = {{Drift::Where::kEffective, "cpuset.cpus", "1-2", "0-7", "a slice"}},
                     .sent_again = true},
                    {.container = "ns/other/main", .unread = "no cgroup"}},
       .checked = 5,
@@ -22,8 +22,8 @@ TEST(AuditJsonTest, HasWhatWasFound) {
   EXPECT_EQ(
       AuditJson(report).dump(),
       R"({"checked":5,"drifted":1,"unread":1,"changing":2,"runtimeProblem":"away","containers":[)"
-      R"({"container":"ns/pod/main","id":"abc","drifts":[{"where":"cgroup",)"
-      R"("value":"cpuset.cpus","decided":"1-2","actual":"0-7"}],"unread":"",)"
+      R"({"container":"ns/pod/main","id":"abc","drifts":[{"where":"effective",)"
+      R"("value":"cpuset.cpus","decided":"1-2","actual":"0-7","why":"a slice"}],"unread":"",)"
       R"("sentAgain":true},{"container":"ns/other/main","id":"","drifts":[],)"
       R"("unread":"no cgroup","sentAgain":false}]})");
 }

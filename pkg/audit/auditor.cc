@@ -13,6 +13,8 @@ namespace {
 
 // Each is a client of the admin socket that waits.
 constexpr size_t kMostJobs = 8;
+// Of each kind of problem.
+constexpr size_t kMostNamed = 5;
 
 struct Subject {
   ContainerKey key{};
@@ -51,8 +53,9 @@ using Readings = std::map<ContainerKey, StatusOr<CgroupValues>>;
 
 Readings ReadAll(const CgroupReader& cgroups, const std::vector<Subject>& subjects) {
   Readings readings;
+  CpusetLimits limits = cgroups.Limits();
   for (const Subject& subject : subjects)
-    readings.emplace(subject.key, cgroups.Read(subject.cgroup_parent, subject.id.value()));
+    readings.emplace(subject.key, cgroups.Read(subject.cgroup_parent, subject.id.value(), &limits));
   return readings;
 }
 
@@ -61,12 +64,44 @@ bool IsWrittenByAnother(const Drift& drift) {
   return drift.where == Drift::Where::kCgroup && drift.value.starts_with("cpuset.");
 }
 
+// Its cause is not the container's own, and to send the decision again has no effect.
+bool IsFromOutside(const Drift& drift) {
+  return drift.where != Drift::Where::kCgroup && !CanBeMended(drift);
+}
+
 std::string DescribeAll(const std::vector<Drift>& drifts) {
   std::string text;
   for (const Drift& drift : drifts)
     text += (text.empty() ? "" : "; ") + Describe(drift);
   return text;
 }
+
+// What many containers have in common, so that it is told once. The same cause may leave one fewer
+// CPUs and another one those of others, which is worse.
+std::string CauseOf(const Drift& drift) {
+  return drift.why.empty() ? Describe(drift)
+                           : fmt::format("{}{}", HasOthers(drift) ? "" : "fewer ", drift.why);
+}
+
+// "" where there is no such cause.
+std::string CommonCause(const std::vector<Drift>& drifts) {
+  for (const Drift& drift : drifts)
+    if (drift.why.empty()) return "";
+  return CauseOf(drifts.front());
+}
+
+// Containers that one sentence is about: the first one by name.
+struct Named {
+  std::string first;
+  std::string text;
+  size_t count = 0;
+
+  // "container ns/web/main", "containers ns/web/main and 3 more".
+  std::string Names() const {
+    return count < 2 ? fmt::format("container {}", first)
+                     : fmt::format("containers {} and {} more", first, count - 1);
+  }
+};
 
 }  // namespace
 
@@ -247,19 +282,28 @@ void Auditor::Repair(AuditReport& report) const {
   }
 }
 
-// A drift that stays is a line of the log once.
+// A drift that stays is a line of the log once, and so is a cause that many containers have.
 void Auditor::LogNews(const AuditReport& report) {
   std::map<ContainerKey, std::vector<Drift>> found;
+  std::map<std::string, Named> causes;
   for (const AuditReport::Finding& finding : report.findings) {
     if (finding.drifts.empty()) continue;
     const auto known = known_.find(finding.key);
     const bool news = known == known_.end() || known->second != finding.drifts;
-    if (news || finding.sent_again) {
-      log_.Warn("container {} has drifted: {}{}", finding.container, DescribeAll(finding.drifts),
-                finding.sent_again ? "; what was decided is sent again" : "");
-    }
     found.emplace(finding.key, finding.drifts);
+    if (!news && !finding.sent_again) continue;
+    std::string text = DescribeAll(finding.drifts);
+    const std::string cause = CommonCause(finding.drifts);
+    if (cause.empty()) {
+      log_.Warn("container {} has drifted: {}{}", finding.container, text,
+                finding.sent_again ? "; what was decided is sent again" : "");
+    } else {
+      ++causes.try_emplace(cause, Named{.first = finding.container, .text = std::move(text)})
+            .first->second.count;
+    }
   }
+  for (const auto& [cause, named] : causes)
+    log_.Warn("{} {} drifted: {}", named.Names(), named.count < 2 ? "has" : "have", named.text);
   known_ = std::move(found);
 }
 
@@ -284,22 +328,60 @@ void Auditor::NoteWritten(const AuditReport& report) {
 }
 
 std::vector<std::string> Auditor::problems() const {
-  constexpr size_t kNamed = 5;
   std::vector<std::string> problems;
-  size_t count = 0;
   if (options_.manager() == nullptr) return problems;
+  AddWritten(problems);
+  AddOutsideCauses(problems);
+  return problems;
+}
+
+void Auditor::AddWritten(std::vector<std::string>& problems) const {
+  size_t count = 0;
   for (const auto& [key, written] : written_) {
-    if (written.audits < 2 || ++count > kNamed) continue;
+    if (written.audits < 2 || ++count > kMostNamed) continue;
     problems.push_back(
         fmt::format("another program writes the cpuset of {}, past the runtime: {} (in {} audits); "
                     "stop it from that (koordlet: the feature gate CPUSetAllocator), then run "
                     "`cri-resmgr-ctl audit -repair`",
                     written.container, Describe(written.last), written.audits));
   }
-  if (count > kNamed) {
-    problems.push_back(fmt::format("and that of {} more containers is written so", count - kNamed));
+  if (count > kMostNamed) {
+    problems.push_back(
+        fmt::format("and that of {} more containers is written so", count - kMostNamed));
   }
-  return problems;
+}
+
+void Auditor::AddOutsideCauses(std::vector<std::string>& problems) const {
+  std::map<std::string, Named> causes;
+  const Snapshot& snapshot = options_.manager()->snapshot();
+  for (const auto& [key, drifts] : known_) {
+    const Container* const container = snapshot.FindContainer(key);
+    const auto drift = std::ranges::find_if(drifts, IsFromOutside);
+    if (drift == drifts.end() || container == nullptr) continue;
+    const Pod* const pod = snapshot.FindPod(container->pod_id);
+    if (pod == nullptr || container->state != ContainerState::kRunning) continue;
+    Named& named = causes[CauseOf(*drift)];
+    if (++named.count == 1) named = {FullName(*pod, container->name), Describe(*drift), 1};
+  }
+  size_t count = 0;
+  for (const auto& [cause, named] : causes) {
+    if (++count > kMostNamed) break;
+    problems.push_back(
+        fmt::format("what was decided for {} is not in force: {}", named.Names(), named.text));
+  }
+  if (causes.size() > kMostNamed) {
+    problems.push_back(fmt::format("and others for {} more causes: see `cri-resmgr-ctl audit`",
+                                   causes.size() - kMostNamed));
+  }
+}
+
+std::string Auditor::FoundOf(const ContainerId& id) const {
+  if (options_.manager() == nullptr) return "";
+  const auto found = std::ranges::find_if(known_, [&](const auto& known) {
+    const Container* const container = options_.manager()->snapshot().FindContainer(known.first);
+    return container != nullptr && container->id == id;
+  });
+  return found == known_.end() ? "" : DescribeAll(found->second);
 }
 
 void Auditor::Answer(StatusOr<AuditReport> result) {

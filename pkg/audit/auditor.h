@@ -92,8 +92,11 @@ class Auditor {
   void RunSoon();
 
   // Containers whose cgroup had other CPUs or memory nodes than decided in several of the last
-  // audits: another program writes them, past the runtime. One sentence each, for `status`.
+  // audits: another program writes them, past the runtime. Causes outside of containers, which the
+  // last audit found and no repair removes. One sentence each, for `status`.
   std::vector<std::string> problems() const;
+  // What the last audit found of this container: sentences, "" where it is as decided.
+  std::string FoundOf(const ContainerId& id) const;
 
  private:
   // A container whose cgroup was found with other CPUs or memory nodes.
@@ -116,6 +119,8 @@ class Auditor {
   void Repair(AuditReport& report) const;
   void LogNews(const AuditReport& report);
   void NoteWritten(const AuditReport& report);
+  void AddWritten(std::vector<std::string>& problems) const;
+  void AddOutsideCauses(std::vector<std::string>& problems) const;
   void Answer(StatusOr<AuditReport> result);
 
   const Options options_;
@@ -132,7 +137,7 @@ class Auditor {
   std::shared_ptr<Audit> audit_;
   EventLoop::HandlePtr deadline_;
   OffLoop reading_;
-  std::map<ContainerKey, std::vector<Drift>> known_;  // of the last audit, for the log
+  std::map<ContainerKey, std::vector<Drift>> known_;  // of the last audit
   std::map<ContainerKey, Written> written_;
   Lifetime lifetime_;  // for what runs later
 };

@@ -38,6 +38,15 @@ class AuditorTest : public test::ManagerFixture {
     std::filesystem::create_directories(directory);
     std::ofstream(directory / "cpuset.cpus") << cpus << '\n';
   }
+  // The same in the pods' cgroup `above`, with what is left there.
+  void PutBelow(const std::string& above, const ContainerId& id, std::string_view cpus,
+                std::string_view effective) {
+    std::filesystem::remove_all(std::filesystem::path(cgroups_.path()) / id.value());
+    const auto directory = std::filesystem::path(cgroups_.path()) / above / id.value();
+    std::filesystem::create_directories(directory);
+    std::ofstream(directory / "cpuset.cpus") << cpus << '\n';
+    std::ofstream(directory / "cpuset.cpus.effective") << effective << '\n';
+  }
   // Runs and its cgroup says what was decided.
   ContainerId Run(std::string_view name, int64_t milli_cpu) {
     const QosClass qos = milli_cpu % 1000 == 0 ? QosClass::kGuaranteed : QosClass::kBurstable;
@@ -73,7 +82,7 @@ class AuditorTest : public test::ManagerFixture {
     auditor_ = std::make_unique<Auditor>(Auditor::Options{
         .loop = node_.loop(),
         .manager = [this] { return active_ ? &node_.manager() : nullptr; },
-        .cgroups = CgroupReader(cgroups_.path()),
+        .cgroups = CgroupReader(cgroups_.path(), "/proc", cgroups_.File("online")),
         .numbers_are_ours = [this] { return numbers_are_ours_; },
         .told =
             [this](const AuditReport* report) {
@@ -271,6 +280,84 @@ TEST_F(AuditorTest, WhatACgroupAboveTakesAwayIsNotSentAgain) {
   EXPECT_EQ(report->drifted, 1U);
   EXPECT_FALSE(report->findings[0].sent_again);
   EXPECT_THAT(runtime().updates, IsEmpty());
+}
+
+// cgroup v2: a partition of another program has the CPUs, and the kernel tells nobody.
+TEST_F(AuditorTest, APartitionOfOthersIsNamedAndNotRepaired) {
+  const ContainerId id = Run("a", 2000);
+  const std::string cpus = node_.Placed(id);
+  const std::string others = (CpuSet::Range(0, 7) - CpuSet::Parse(cpus).value()).ToString();
+  PutBelow("kubepods", id, cpus, others);
+  const auto foo = std::filesystem::path(cgroups_.path()) / "foo";
+  std::filesystem::create_directories(foo);
+  std::ofstream(foo / "cpuset.cpus.partition") << "root\n";
+  std::ofstream(foo / "cpuset.cpus.effective") << cpus << '\n';
+  const std::string found = fmt::format(
+      "cpuset.cpus.effective is {}, not {}, because none of these is left and the kernel gives "
+      "it all of the cgroup above: CPUs {} belong to the partition of /foo: write member into its "
+      "cpuset.cpus.partition",
+      others, cpus, cpus);
+  for (int i = 0; i < 3; ++i) {
+    const auto report = Audit(/*repair=*/true);
+    EXPECT_THAT(Texts(report), ElementsAre("ns/a/a: " + found));
+    EXPECT_FALSE(report->findings[0].sent_again);
+  }
+  EXPECT_THAT(runtime().updates, IsEmpty());
+  EXPECT_THAT(auditor_->problems(),
+              ElementsAre("what was decided for container ns/a/a is not in force: " + found));
+  EXPECT_EQ(auditor_->FoundOf(id), found);
+  std::ofstream(foo / "cpuset.cpus.partition") << "member\n";
+  PutBelow("kubepods", id, cpus, cpus);
+  EXPECT_THAT(Texts(Audit()), IsEmpty());
+  EXPECT_THAT(auditor_->problems(), IsEmpty());
+  EXPECT_EQ(auditor_->FoundOf(id), "");
+}
+
+// A thousand containers have the same parent.
+TEST_F(AuditorTest, ACauseOfManyContainersIsOneProblemAndOneLineOfTheLog) {
+  const auto pods = std::filesystem::path(cgroups_.path()) / "kubepods";
+  for (const char* const name : {"a", "b", "c"}) {
+    const ContainerId id = Run(name, 100);
+    std::filesystem::remove_all(std::filesystem::path(cgroups_.path()) / id.value());
+    std::filesystem::create_directories(pods / id.value());
+  }
+  std::ofstream(cgroups_.File("cgroup.controllers")) << "cpuset cpu\n";
+  std::ofstream(cgroups_.File("cgroup.subtree_control")) << "cpuset cpu\n";
+  std::ofstream(pods / "cgroup.subtree_control") << "cpu\n";
+  testing::internal::CaptureStderr();
+  const auto report = Audit(/*repair=*/true);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(report->drifted, 3U);
+  EXPECT_THAT(runtime().updates, IsEmpty()) << "to send it again has no effect";
+  ASSERT_EQ(auditor_->problems().size(), 1U);
+  EXPECT_THAT(auditor_->problems()[0],
+              HasSubstr("what was decided for containers ns/a/a and 2 more is not in force: "
+                        "cpuset.cpus cannot be "));
+  EXPECT_THAT(auditor_->problems()[0],
+              HasSubstr(": the controller cpuset is not enabled in cgroup.subtree_control of "
+                        "/kubepods: write +cpuset into it"));
+  const size_t told = log.find("containers ns/a/a and 2 more have drifted");
+  EXPECT_NE(told, std::string::npos) << log;
+  EXPECT_EQ(log.find("drifted"), log.rfind("drifted")) << "once: " << log;
+}
+
+// One has fewer CPUs, and the other one runs on those of others.
+TEST_F(AuditorTest, AContainerThatRunsElsewhereIsNamedByItself) {
+  const ContainerId a = Run("a", 2000);
+  const ContainerId b = Run("b", 2000);
+  const CpuSet less = CpuSet::Parse(node_.Placed(a)).value() - CpuSet{2};
+  const auto pods = std::filesystem::path(cgroups_.path()) / "kubepods";
+  PutBelow("kubepods", a, node_.Placed(a), less.ToString());
+  PutBelow("kubepods", b, node_.Placed(b), less.ToString());
+  std::ofstream(pods / "cpuset.cpus") << less.ToString() << '\n';
+  std::ofstream(pods / "cpuset.cpus.effective") << less.ToString() << '\n';
+  EXPECT_EQ(Audit()->drifted, 2U);
+  EXPECT_THAT(auditor_->problems(),
+              testing::UnorderedElementsAre(
+                  testing::AllOf(HasSubstr("container ns/a/a is not in force"),
+                                 testing::Not(HasSubstr("none of these is left"))),
+                  testing::AllOf(HasSubstr("container ns/b/b is not in force"),
+                                 HasSubstr("none of these is left"))));
 }
 
 TEST_F(AuditorTest, AMoveOfOursIsNoDrift) {

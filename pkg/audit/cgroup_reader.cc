@@ -118,6 +118,29 @@ void ReadSets(const std::string& directory, std::string_view effective_cpus,
   ReadList(directory, effective_mems, values.effective_mems);
 }
 
+// CPUs that partitions below it took are not effective in the container's own cgroup, and the
+// container has them all the same.
+void AddPartitionsBelow(const std::string& directory, CgroupValues& values) {
+  std::optional<CpuSet> below;
+  ReadList(directory, "cpuset.cpus.exclusive.effective", below);
+  if (below && values.effective_cpus) *values.effective_cpus |= *below;
+}
+
+// `path` is the container's cgroup.
+void FindCauses(const std::string& path, CpusetLimits& limits, CgroupValues& values) {
+  const std::string above = path.substr(0, path.rfind('/'));
+  const auto lost = [](const auto& set, const auto& left) { return *set - *left; };
+  if (values.set.cpus && values.effective_cpus) {
+    const CpuSet fewer = lost(values.set.cpus, values.effective_cpus);
+    if (!fewer.empty()) values.why_fewer_cpus = limits.WhyNot(above, fewer);
+  }
+  if (values.set.mems && values.effective_mems) {
+    const NodeSet fewer = lost(values.set.mems, values.effective_mems);
+    if (!fewer.empty()) values.why_fewer_mems = limits.WhyNot(above, fewer);
+  }
+  if (!values.set.cpus) values.why_no_cpuset = limits.WhyNone(path);
+}
+
 // "max 100000"
 void ReadMax(const std::string& directory, CgroupValues& values) {
   const std::optional<std::string> line = Line(directory, "cpu.max");
@@ -132,6 +155,7 @@ void ReadMax(const std::string& directory, CgroupValues& values) {
 void ReadCpu(const std::string& directory, bool unified, CgroupValues& values) {
   if (unified) {
     values.cpu_weight = Number(directory, "cpu.weight");
+    values.idle = Number(directory, "cpu.idle").value_or(0) == 1;
     return ReadMax(directory, values);
   }
   values.set.cpu_shares = Number(directory, "cpu.shares");
@@ -220,11 +244,19 @@ Status NoCgroup(const std::string& mount_point, std::string_view cgroup_parent,
 
 }  // namespace
 
-CgroupReader::CgroupReader(std::string mount_point, std::string proc)
-    : mount_point_(std::move(mount_point)), proc_(std::move(proc)) {}
+CgroupReader::CgroupReader(std::string mount_point, std::string proc, std::string online)
+    : mount_point_(std::move(mount_point)), proc_(std::move(proc)), online_(std::move(online)) {}
 
-// Processes of another PID namespace have the number 0: nothing is known of them.
+CpusetLimits CgroupReader::Limits() const {
+  CpusetHierarchy hierarchy = CpusetHierarchy::At(mount_point_);
+  hierarchy.online = online_;
+  return CpusetLimits(std::move(hierarchy));
+}
+
+// Processes of another PID namespace have the number 0: nothing is known of them. Those of threaded
+// cgroups are listed in the container's own cgroup, and may have been given fewer CPUs by it.
 void CgroupReader::ReadAffinity(const std::string& directory, CgroupValues& values) const {
+  if (Line(directory, "cgroup.type") == "domain threaded") return;
   const StatusOr<std::string> processes =
       ReadFile(fmt::format("{}/cgroup.procs", directory), kMostBytes);
   if (!processes.ok()) return;
@@ -247,8 +279,8 @@ StatusOr<CgroupReader::CpusetDirectory> CgroupReader::FindCpuset(std::string_vie
   return CpusetDirectory{.path = found->substr(mount_point_.size() + 1), .unified = unified};
 }
 
-StatusOr<CgroupValues> CgroupReader::Read(std::string_view cgroup_parent,
-                                          std::string_view id) const {
+StatusOr<CgroupValues> CgroupReader::Read(std::string_view cgroup_parent, std::string_view id,
+                                          CpusetLimits* limits) const {
   RESMGR_ASSIGN_OR_RETURN(const CpusetDirectory found, FindCpuset(cgroup_parent, id));
   const std::string cpuset = fmt::format("{}/{}", mount_point_, found.path);
   const bool unified = found.unified;
@@ -256,11 +288,14 @@ StatusOr<CgroupValues> CgroupReader::Read(std::string_view cgroup_parent,
   ReadAffinity(cpuset, values);
   if (unified) {
     ReadSets(cpuset, "cpuset.cpus.effective", "cpuset.mems.effective", values);
+    AddPartitionsBelow(cpuset, values);
     ReadCpu(cpuset, unified, values);
-    return values;
+  } else {
+    ReadSets(cpuset, "cpuset.effective_cpus", "cpuset.effective_mems", values);
+    const auto cpu = Find(mount_point_, "cpu", cgroup_parent, id);
+    if (cpu) ReadCpu(*cpu, unified, values);
   }
-  ReadSets(cpuset, "cpuset.effective_cpus", "cpuset.effective_mems", values);
-  if (const auto cpu = Find(mount_point_, "cpu", cgroup_parent, id)) ReadCpu(*cpu, unified, values);
+  if (limits != nullptr) FindCauses(found.InHierarchy(), *limits, values);
   return values;
 }
 

@@ -9,6 +9,7 @@
 #include "pkg/base/status.h"
 #include "pkg/model/resource_values.h"
 #include "pkg/topology/cpu_set.h"
+#include "pkg/topology/cpuset_limits.h"
 
 namespace resmgr {
 
@@ -18,9 +19,15 @@ struct CgroupValues {
   // As they were written into the cgroup. On cgroup v2 the shares are `cpu_weight` instead.
   ResourceValues set{};
   std::optional<int64_t> cpu_weight{};
-  // What is left of them after all cgroups above.
+  // What is left of them after all cgroups above, with what partitions below took of it.
   std::optional<CpuSet> effective_cpus{};
   std::optional<NodeSet> effective_mems{};
+  // Causes and remedies, as CpusetLimits tells: why less is left than was written, why the cgroup
+  // can have no cpuset, and no weight.
+  std::string why_fewer_cpus{};
+  std::string why_fewer_mems{};
+  std::string why_no_cpuset{};
+  bool idle = false;  // cpu.idle
   // What the first process in the cgroup itself may use, by its affinity and its cgroup, and the
   // process that started it.
   std::optional<CpuSet> process_cpus{};
@@ -32,15 +39,20 @@ struct CgroupValues {
 // tens of milliseconds: not for the event loop. Thread-safe.
 class CgroupReader {
  public:
-  // Where cgroups and processes are; for tests something else.
-  explicit CgroupReader(std::string mount_point = "/sys/fs/cgroup", std::string proc = "/proc");
+  // Where cgroups, processes and the list of online CPUs are; for tests something else.
+  explicit CgroupReader(std::string mount_point = "/sys/fs/cgroup", std::string proc = "/proc",
+                        std::string online = "/sys/devices/system/cpu/online");
 
   // Reads the container with this whole id. `cgroup_parent` is its pod's as the kubelet names it: a
   // path ("/kubepods/burstable/pod1"), or a systemd slice ("kubepods-burstable-pod1.slice"); empty:
   // the runtime's default, which is looked for. The container's is the directory below it that is
-  // named after the id, whatever the runtime puts around it ("cri-containerd-ID.scope"). NotFound:
-  // there is no such cgroup. InvalidArgument: the parent or the id cannot be a name of one.
-  StatusOr<CgroupValues> Read(std::string_view cgroup_parent, std::string_view id) const;
+  // named after the id, whatever the runtime puts around it ("cri-containerd-ID.scope"). `limits`
+  // finds the causes of differences; nullptr: none are looked for. NotFound: there is no such
+  // cgroup. InvalidArgument: the parent or the id cannot be a name of one.
+  StatusOr<CgroupValues> Read(std::string_view cgroup_parent, std::string_view id,
+                              CpusetLimits* limits = nullptr) const;
+  // For one look at many cgroups.
+  CpusetLimits Limits() const;
   // The same without CPUs and memory nodes, and with memory.
   StatusOr<CgroupValues> ReadNumbers(std::string_view cgroup_parent, std::string_view id) const;
 
@@ -51,6 +63,12 @@ class CgroupReader {
   struct CpusetDirectory {
     std::string path;
     bool unified = false;  // cgroup v2
+
+    // From the root of the hierarchy: "/kubepods/pod1/abc".
+    std::string InHierarchy() const {
+      const size_t root = unified ? 0 : path.find('/');
+      return "/" + path.substr(path.find_first_not_of('/', root));
+    }
   };
   StatusOr<CpusetDirectory> FindCpuset(std::string_view cgroup_parent, std::string_view id) const;
 
@@ -59,6 +77,7 @@ class CgroupReader {
 
   const std::string mount_point_;
   const std::string proc_;
+  const std::string online_;
 };
 
 }  // namespace resmgr

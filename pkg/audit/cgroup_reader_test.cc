@@ -5,7 +5,9 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <tuple>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "pkg/sys/temp_dir.h"
@@ -139,6 +141,93 @@ TEST_F(CgroupReaderTest, ReadsTheAffinityOfTheFirstProcessAndOfTheOneThatStarted
     Put("kubepods/pod1/abc/cgroup.procs", processes);
     EXPECT_EQ(read().process_cpus, std::nullopt) << processes;
   }
+}
+
+// Paths of the drivers cgroupfs and systemd.
+TEST_F(CgroupReaderTest, FindsOutWhatLeavesLess) {
+  for (const auto& [parent, path, above] :
+       {std::tuple("/kubepods/burstable/pod1", "kubepods/burstable/pod1/abc", "kubepods"),
+        {"kubepods-burstable-pod1.slice",
+         "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/"
+         "cri-containerd-abc.scope",
+         "kubepods.slice"}}) {
+    Put("cgroup.controllers", "cpuset cpu\n");
+    Put(fmt::format("{}/cpuset.cpus", above), "0-4\n");
+    Put(fmt::format("{}/cpuset.cpus.effective", above), "0-4\n");
+    Put(fmt::format("{}/cpuset.mems", above), "1\n");
+    Put(fmt::format("{}/cpuset.mems.effective", above), "1\n");
+    Put(fmt::format("{}/cpuset.cpus", path), "4-5\n");
+    Put(fmt::format("{}/cpuset.cpus.effective", path), "4\n");
+    Put(fmt::format("{}/cpuset.mems", path), "0-1\n");
+    Put(fmt::format("{}/cpuset.mems.effective", path), "1\n");
+    const CgroupReader reader(mount_.path(), mount_.File("proc"), mount_.File("online"));
+    CpusetLimits limits = reader.Limits();
+    const auto values = reader.Read(parent, "abc", &limits);
+    ASSERT_TRUE(values.ok()) << values.status();
+    EXPECT_EQ(values->why_fewer_cpus,
+              fmt::format("/{} allows CPUs 0-4 only: widen its cpuset.cpus", above));
+    EXPECT_EQ(values->why_fewer_mems,
+              fmt::format("/{} allows memory nodes 1 only: widen its cpuset.mems", above));
+    EXPECT_EQ(values->why_no_cpuset, "");
+  }
+}
+
+TEST_F(CgroupReaderTest, FindsOutWhatLeavesLessOnVersionOne) {
+  Put("cpuset/kubepods/cpuset.cpus", "0-4\n");
+  Put("cpuset/kubepods/pod1/abc/cpuset.cpus", "4-5\n");
+  Put("cpuset/kubepods/pod1/abc/cpuset.effective_cpus", "4\n");
+  const CgroupReader reader(mount_.path(), mount_.File("proc"), mount_.File("online"));
+  CpusetLimits limits = reader.Limits();
+  EXPECT_EQ(reader.Read("/kubepods/pod1", "abc", &limits)->why_fewer_cpus,
+            "/kubepods allows CPUs 0-4 only: widen its cpuset.cpus");
+}
+
+TEST_F(CgroupReaderTest, FindsOutThatTheControllerIsNotEnabled) {
+  Put("cgroup.controllers", "cpuset cpu\n");
+  Put("cgroup.subtree_control", "cpuset cpu\n");
+  Put("kubepods/cgroup.subtree_control", "cpu\n");
+  Put("kubepods/abc/cpu.weight", "39\n");
+  Put("kubepods/abc/cpu.idle", "0\n");
+  const CgroupReader reader(mount_.path());
+  CpusetLimits limits = reader.Limits();
+  const auto values = reader.Read("/kubepods", "abc", &limits);
+  ASSERT_TRUE(values.ok());
+  EXPECT_EQ(values->why_no_cpuset,
+            "the controller cpuset is not enabled in cgroup.subtree_control of /kubepods: write "
+            "+cpuset into it");
+  EXPECT_EQ(values->cpu_weight, 39) << "the rest is compared all the same";
+}
+
+// systemd or dockerd in a container: cgroups below its own may have fewer CPUs, also as partitions.
+TEST_F(CgroupReaderTest, WhatAContainerMakesBelowItsOwnCgroupIsItsOwnAffair) {
+  Put("cgroup.controllers", "cpuset cpu\n");
+  Put("pod/abc/cpuset.cpus", "1-4\n");
+  Put("pod/abc/cpuset.cpus.effective", "1-2\n");
+  Put("pod/abc/cpuset.cpus.exclusive.effective", "3-4\n");
+  Put("pod/abc/cgroup.procs", "");
+  Put("pod/abc/docker/xyz/cpuset.cpus", "1\n");
+  Put("pod/abc/init/cpuset.cpus", "3-4\n");
+  Put("pod/abc/init/cpuset.cpus.partition", "root\n");
+  const auto values = Read("/pod", "abc");
+  EXPECT_EQ(values->set.cpus->ToString(), "1-4");
+  EXPECT_EQ(values->effective_cpus->ToString(), "1-4");
+}
+
+// The container's own cgroup lists all processes of its threaded ones.
+TEST_F(CgroupReaderTest, ThreadsWithFewerCpusAreNoAffinity) {
+  Put("cgroup.controllers", "cpuset cpu\n");
+  Put("pod/abc/cpuset.cpus", "1-2\n");
+  Put("pod/abc/cgroup.procs", "12\n");
+  Put("pod/abc/threads/cpuset.cpus", "1\n");
+  Put("proc/12/status", "Name:\tapp\nPPid:\t7\nCpus_allowed_list:\t1\n");
+  Put("proc/7/status", "Name:\tshim\nPPid:\t1\nCpus_allowed_list:\t0-1\n");
+  const auto affinity = [this] {
+    return CgroupReader(mount_.path(), mount_.File("proc")).Read("/pod", "abc")->process_cpus;
+  };
+  Put("pod/abc/cgroup.type", "domain\n");
+  EXPECT_NE(affinity(), std::nullopt);
+  Put("pod/abc/cgroup.type", "domain threaded\n");
+  EXPECT_EQ(affinity(), std::nullopt);
 }
 
 }  // namespace

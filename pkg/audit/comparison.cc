@@ -18,12 +18,30 @@ constexpr int64_t kMostShares = 262'144;
 // A set that is decided and not there, or another one.
 template <typename Set>
 void CompareSet(Drift::Where where, std::string_view value, const std::optional<Set>& decided,
-                const std::optional<Set>& actual, Drifts& drifts) {
+                const std::optional<Set>& actual, Drifts& drifts, std::string_view why = "") {
   if (!decided || decided == actual) return;
   drifts.push_back({.where = where,
                     .value = std::string(value),
                     .decided = decided->ToString(),
-                    .actual = actual ? actual->ToString() : ""});
+                    .actual = actual ? actual->ToString() : "",
+                    .why = std::string(why)});
+}
+
+void CompareSets(const ResourceValues& decided, const CgroupValues& actual, Drifts& drifts) {
+  const std::string& none = actual.why_no_cpuset;
+  const auto where = none.empty() ? Drift::Where::kCgroup : Drift::Where::kHierarchy;
+  CompareSet(where, "cpuset.cpus", decided.cpus, actual.set.cpus, drifts, none);
+  CompareSet(where, "cpuset.mems", decided.mems, actual.set.mems, drifts, none);
+  // Where the value itself differs, what is left of it says nothing more.
+  const auto left = Drift::Where::kEffective;
+  if (actual.effective_cpus && actual.set.cpus == decided.cpus) {
+    CompareSet(left, "cpuset.cpus.effective", decided.cpus, actual.effective_cpus, drifts,
+               actual.why_fewer_cpus);
+  }
+  if (actual.effective_mems && actual.set.mems == decided.mems) {
+    CompareSet(left, "cpuset.mems.effective", decided.mems, actual.effective_mems, drifts,
+               actual.why_fewer_mems);
+  }
 }
 
 void CompareNumber(Drift::Where where, std::string_view value, std::optional<int64_t> decided,
@@ -63,10 +81,12 @@ void CompareShares(const ResourceValues& decided, const CgroupValues& actual, Dr
     return;
   }
   if (!decided.cpu_shares || IsWeightOf(*actual.cpu_weight, *decided.cpu_shares)) return;
-  drifts.push_back({.where = Drift::Where::kCgroup,
-                    .value = "cpu.weight",
-                    .decided = fmt::format("that of {} shares", *decided.cpu_shares),
-                    .actual = fmt::format("{}", *actual.cpu_weight)});
+  drifts.push_back(
+      {.where = Drift::Where::kCgroup,
+       .value = "cpu.weight",
+       .decided = fmt::format("that of {} shares", *decided.cpu_shares),
+       .actual = fmt::format("{}", *actual.cpu_weight),
+       .why = actual.idle ? "cpu.idle is 1, so the kernel takes no weight: set it to 0" : ""});
 }
 
 // A program may choose fewer of its CPUs by itself. Here it has just those that the process has,
@@ -82,6 +102,26 @@ void CompareAffinity(const ResourceValues& decided, const CgroupValues& actual, 
                     .actual = actual.process_cpus->ToString()});
 }
 
+// The difference alone.
+std::string WithoutCause(const Drift& drift, std::string_view actual) {
+  switch (drift.where) {
+    case Drift::Where::kCgroup:
+      return fmt::format("{} is {} in its cgroup, not {}", drift.value, actual, drift.decided);
+    case Drift::Where::kEffective:
+      return fmt::format("{} is {}, not {}", drift.value, actual, drift.decided);
+    case Drift::Where::kRuntime:
+      return fmt::format("{} is {} at the runtime, not {}", drift.value, actual, drift.decided);
+    case Drift::Where::kAffinity:
+      return fmt::format(
+          "{} of its processes is {}: they inherited it from the runtime, whose CPUAffinity leaves "
+          "no more of {}",
+          drift.value, actual, drift.decided);
+    case Drift::Where::kHierarchy:
+      return fmt::format("{} cannot be {}", drift.value, drift.decided);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string_view ToString(Drift::Where where) {
@@ -94,44 +134,38 @@ std::string_view ToString(Drift::Where where) {
       return "runtime";
     case Drift::Where::kAffinity:
       return "affinity";
+    case Drift::Where::kHierarchy:
+      return "hierarchy";
   }
   return "";
 }
 
 bool CanBeMended(const Drift& drift) {
-  return drift.where == Drift::Where::kCgroup || drift.where == Drift::Where::kRuntime;
+  const bool sent = drift.where == Drift::Where::kCgroup || drift.where == Drift::Where::kRuntime;
+  return sent && drift.why.empty();
+}
+
+// On cgroup v2 a set of which nothing is left restricts nothing.
+bool HasOthers(const Drift& drift) {
+  const auto decided = CpuSet::Parse(drift.decided);
+  const auto actual = CpuSet::Parse(drift.actual);
+  return decided.ok() && actual.ok() && !actual->IsSubsetOf(*decided);
 }
 
 std::string Describe(const Drift& drift) {
-  const std::string actual = drift.actual.empty() ? "not set" : fmt::format("{}", drift.actual);
-  switch (drift.where) {
-    case Drift::Where::kCgroup:
-      return fmt::format("{} is {} in its cgroup, not {}", drift.value, actual, drift.decided);
-    case Drift::Where::kEffective:
-      return fmt::format("{} is {}: a cgroup above it leaves no more of {}", drift.value, actual,
-                         drift.decided);
-    case Drift::Where::kRuntime:
-      return fmt::format("{} is {} at the runtime, not {}", drift.value, actual, drift.decided);
-    case Drift::Where::kAffinity:
-      return fmt::format(
-          "{} of its processes is {}: they inherited it from the runtime, whose CPUAffinity leaves "
-          "no more of {}",
-          drift.value, actual, drift.decided);
+  std::string text = WithoutCause(drift, drift.actual.empty() ? "not set" : drift.actual);
+  if (drift.where == Drift::Where::kEffective) {
+    if (HasOthers(drift))
+      text += ", because none of these is left and the kernel gives it all of the cgroup above";
+    if (drift.why.empty()) text += ": a cgroup above leaves no more";
   }
-  return "";
+  return drift.why.empty() ? text : fmt::format("{}: {}", text, drift.why);
 }
 
 std::vector<Drift> CompareCgroup(const ResourceValues& decided, const CgroupValues& actual) {
   Drifts drifts;
   const auto where = Drift::Where::kCgroup;
-  CompareSet(where, "cpuset.cpus", decided.cpus, actual.set.cpus, drifts);
-  CompareSet(where, "cpuset.mems", decided.mems, actual.set.mems, drifts);
-  // Where the value itself differs, what is left of it says nothing more.
-  const auto left = Drift::Where::kEffective;
-  if (actual.effective_cpus && actual.set.cpus == decided.cpus)
-    CompareSet(left, "cpuset.cpus.effective", decided.cpus, actual.effective_cpus, drifts);
-  if (actual.effective_mems && actual.set.mems == decided.mems)
-    CompareSet(left, "cpuset.mems.effective", decided.mems, actual.effective_mems, drifts);
+  CompareSets(decided, actual, drifts);
   CompareAffinity(decided, actual, drifts);
   CompareShares(decided, actual, drifts);
   CompareNumber(where, "cpu quota", Quota(decided.cpu_quota), Quota(actual.set.cpu_quota), drifts);

@@ -17,21 +17,29 @@ struct Drift {
     kEffective,  // it was told what was decided, and a cgroup above leaves less of it
     kRuntime,    // the runtime's own notes differ: its next update would put these in force
     kAffinity,   // the runtime's processes may use fewer CPUs, which the container's inherited
+    kHierarchy,  // the cgroups cannot take the value at all
   };
   Where where = Where::kCgroup;
   std::string value{};  // "cpuset.cpus"
   std::string decided{};
   std::string actual{};  // "" where it is not set
+  std::string why{};  // the cause outside of the container, and what to do; "" where none is known
 
   friend bool operator==(const Drift&, const Drift&) = default;
 };
 
-std::string_view ToString(Drift::Where where);  // "cgroup", "effective", "runtime", "affinity"
+// "cgroup", "effective", "runtime", "affinity", "hierarchy"
+std::string_view ToString(Drift::Where where);
 // "cpuset.cpus is 0-3 in its cgroup, not 1-2".
 std::string Describe(const Drift& drift);
 
-// Whether to send the decision again may mend it; others stay as they are.
+// Whether to send the decision again may mend it; others stay as they are, until somebody removes
+// their cause.
 bool CanBeMended(const Drift& drift);
+
+// Whether CPUs or memory nodes are in force that were not decided, in place of fewer of those: then
+// the container may be on the exclusive CPUs of others.
+bool HasOthers(const Drift& drift);
 
 // What differs. Only what is decided is compared; of the numbers those that the kernel rounds or
 // limits count as what it makes of them. A value that could not be read is no difference, but for

@@ -38,6 +38,56 @@ TEST(ComparisonTest, ACgroupAboveThatLeavesLess) {
               ElementsAre(Drift{Where::kEffective, "cpuset.cpus.effective", "1-2", "1"}));
 }
 
+TEST(ComparisonTest, TheCauseOfWhatIsLeftIsTold) {
+  CgroupValues values = With("4-5", "4");
+  values.why_fewer_cpus = "CPU 5 belongs to the partition of /foo: end it";
+  const auto drifts = CompareCgroup({.cpus = Cpus("4-5")}, values);
+  ASSERT_EQ(drifts.size(), 1U);
+  EXPECT_EQ(Describe(drifts[0]),
+            "cpuset.cpus.effective is 4, not 4-5: CPU 5 belongs to the partition of /foo: end it");
+  EXPECT_FALSE(CanBeMended(drifts[0]));
+}
+
+// A kernel's answer on cgroup v2 where a cgroup above is told 0-3.
+TEST(ComparisonTest, ASetOfWhichNothingIsLeftRestrictsNothing) {
+  const auto drifts = CompareCgroup({.cpus = Cpus("4-5")}, With("4-5", "0-3"));
+  ASSERT_EQ(drifts.size(), 1U);
+  EXPECT_EQ(Describe(drifts[0]),
+            "cpuset.cpus.effective is 0-3, not 4-5, because none of these is left and the kernel "
+            "gives it all of the cgroup above: a cgroup above leaves no more");
+}
+
+TEST(ComparisonTest, ACgroupThatTakesNoCpusetCannotBeMended) {
+  CgroupValues values;
+  values.why_no_cpuset = "the controller is off: switch it on";
+  const auto drifts = CompareCgroup({.cpus = Cpus("4-5")}, values);
+  ASSERT_EQ(drifts.size(), 1U);
+  EXPECT_EQ(Describe(drifts[0]), "cpuset.cpus cannot be 4-5: the controller is off: switch it on");
+  EXPECT_FALSE(CanBeMended(drifts[0]));
+}
+
+// The kernel refuses each weight then, so to send it again has no effect.
+TEST(ComparisonTest, TheWeightOfAnIdleCgroupCannotBeMended) {
+  CgroupValues values = With("0", "0");
+  values.cpu_weight = 0;
+  const ResourceValues decided{.cpu_shares = 1024};
+  EXPECT_TRUE(CanBeMended(CompareCgroup(decided, values).at(0)));
+  values.idle = true;
+  EXPECT_EQ(Describe(CompareCgroup(decided, values).at(0)),
+            "cpu.weight is 0 in its cgroup, not that of 1024 shares: cpu.idle is 1, so the kernel "
+            "takes no weight: set it to 0");
+  EXPECT_FALSE(CanBeMended(CompareCgroup(decided, values).at(0)));
+}
+
+TEST(ComparisonTest, MemoryNodesThatACgroupAboveWithholds) {
+  CgroupValues values = With("0", "0");
+  values.set.mems = NodeSet{0, 1};
+  values.effective_mems = NodeSet{0};
+  values.why_fewer_mems = "/a allows memory nodes 0 only";
+  EXPECT_EQ(Describe(CompareCgroup({.mems = NodeSet{0, 1}}, values).at(0)),
+            "cpuset.mems.effective is 0, not 0-1: /a allows memory nodes 0 only");
+}
+
 // A service of the runtime with CPUAffinity=0-1.
 TEST(ComparisonTest, AnAffinityThatTheRuntimeHandsDown) {
   CgroupValues values = With("1-2", "1-2");
@@ -92,7 +142,7 @@ TEST(ComparisonTest, IsTold) {
   EXPECT_EQ(Describe({Where::kCgroup, "cpuset.cpus", "1-2", ""}),
             "cpuset.cpus is not set in its cgroup, not 1-2");
   EXPECT_EQ(Describe({Where::kEffective, "cpuset.cpus.effective", "1-2", "1"}),
-            "cpuset.cpus.effective is 1: a cgroup above it leaves no more of 1-2");
+            "cpuset.cpus.effective is 1, not 1-2: a cgroup above leaves no more");
   EXPECT_EQ(Describe({Where::kRuntime, "cpu quota", "5", "6"}),
             "cpu quota is 6 at the runtime, not 5");
 }

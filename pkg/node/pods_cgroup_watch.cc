@@ -35,11 +35,14 @@ void PodsCgroupWatch::Compare(const CgroupSets& now) {
   std::string lost;
   if (!cpus.empty() || !mems.empty()) {
     lost = fmt::format(
-        "the cgroup of pods ({}) may no longer use{}{}{}, so the runtime refuses containers there: "
-        "allow it again, or restart the daemon to place containers on the others",
+        "the cgroup of pods ({}) may no longer use{}{}{}{}, so the runtime refuses containers "
+        "there "
+        "(cgroup v1), or the kernel runs them elsewhere (v2): allow it again, or restart the "
+        "daemon to place containers on the others",
         Printable(now.name), cpus.empty() ? "" : " CPUs " + cpus.ToString(),
         cpus.empty() || mems.empty() ? "" : " and",
-        mems.empty() ? "" : " memory nodes " + mems.ToString());
+        mems.empty() ? "" : " memory nodes " + mems.ToString(),
+        now.why.empty() ? "" : fmt::format(" ({})", now.why));
   }
   if (lost == lost_) return;
   lost_ = std::move(lost);

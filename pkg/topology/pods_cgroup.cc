@@ -9,6 +9,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/sys/cgroups.h"
 #include "pkg/sys/files.h"
+#include "pkg/topology/cpuset_limits.h"
 
 namespace resmgr {
 namespace {
@@ -22,58 +23,28 @@ bool Exists(const std::string& path) {
   return access(path.c_str(), F_OK) == 0;
 }
 
-// The hierarchy that has the cpusets.
-struct Hierarchy {
-  std::string mount;
-  bool unified = false;
-};
-
-Hierarchy CpusetHierarchy(const CgroupPlaces& places) {
-  std::string mount = places.root + "/sys/fs/cgroup";
-  if (Exists(mount + "/cgroup.controllers")) return {std::move(mount), true};
-  return {mount + "/cpuset", false};
-}
-
-// Empty where there is no such file, or nothing in it.
-template <typename Set>
-Set ReadList(const std::string& path) {
-  const StatusOr<std::string> text = ReadFile(path, kMostBytes);
-  return text.ok() ? Set::Parse(Trim(*text)).value_or(Set()) : Set();
-}
-
-// A cgroup's effective CPUs do not include those that partitions below it took for themselves, but
-// containers may use these, too.
-CpuSet ReadCpus(const Hierarchy& hierarchy, const std::string& directory) {
-  if (hierarchy.unified) {
-    return ReadList<CpuSet>(directory + "/cpuset.cpus.effective") |
-           ReadList<CpuSet>(directory + "/cpuset.cpus.exclusive.effective");
-  }
-  const auto effective = ReadList<CpuSet>(directory + "/cpuset.effective_cpus");
-  return effective.empty() ? ReadList<CpuSet>(directory + "/cpuset.cpus") : effective;
-}
-
-NodeSet ReadMems(const Hierarchy& hierarchy, const std::string& directory) {
-  if (hierarchy.unified) return ReadList<NodeSet>(directory + "/cpuset.mems.effective");
-  const auto effective = ReadList<NodeSet>(directory + "/cpuset.effective_mems");
-  return effective.empty() ? ReadList<NodeSet>(directory + "/cpuset.mems") : effective;
+CpusetHierarchy HierarchyOf(const CgroupPlaces& places) {
+  CpusetHierarchy hierarchy = CpusetHierarchy::At(places.root + "/sys/fs/cgroup");
+  hierarchy.online = places.root + hierarchy.online;
+  return hierarchy;
 }
 
 // Reads the sets of the cgroup with this path ("/a/b"; "" is the root) or of the nearest one above
 // that tells.
-CgroupSets ReadNearest(const Hierarchy& hierarchy, std::string path) {
+CgroupSets ReadNearest(const CpusetHierarchy& hierarchy, std::string path) {
   CgroupSets sets;
   for (;;) {
     const std::string directory = hierarchy.mount + path;
     if (sets.name.empty() && Exists(directory)) sets.name = path.empty() ? "/" : path;
-    if (sets.cpus.empty()) sets.cpus = ReadCpus(hierarchy, directory);
-    if (sets.mems.empty()) sets.mems = ReadMems(hierarchy, directory);
+    if (sets.cpus.empty()) sets.cpus = ReadAllowedCpus(hierarchy, directory);
+    if (sets.mems.empty()) sets.mems = ReadAllowedMems(hierarchy, directory);
     const bool complete = !sets.cpus.empty() && !sets.mems.empty();
     if (complete || path.empty()) return sets;
     path.resize(path.rfind('/'));
   }
 }
 
-std::string PodsPath(const CgroupPlaces& places, const Hierarchy& hierarchy) {
+std::string PodsPath(const CgroupPlaces& places, const CpusetHierarchy& hierarchy) {
   std::string_view told = places.pods;
   while (told.starts_with('/'))
     told.remove_prefix(1);
@@ -101,6 +72,10 @@ std::optional<std::string> OwnPath(const CgroupPlaces& places, bool unified) {
   return std::nullopt;
 }
 
+std::string Because(const CgroupSets& sets) {
+  return sets.why.empty() ? "" : fmt::format(" ({})", sets.why);
+}
+
 // "CPUs 0-3 and memory nodes 0"; without what is empty.
 std::string Named(const CpuSet& cpus, const NodeSet& mems) {
   std::string text;
@@ -113,12 +88,17 @@ std::string Named(const CpuSet& cpus, const NodeSet& mems) {
 }  // namespace
 
 CgroupSets ReadPodsCgroup(const CgroupPlaces& places) {
-  const Hierarchy hierarchy = CpusetHierarchy(places);
-  return ReadNearest(hierarchy, PodsPath(places, hierarchy));
+  const CpusetHierarchy hierarchy = HierarchyOf(places);
+  CgroupSets sets = ReadNearest(hierarchy, PodsPath(places, hierarchy));
+  const StatusOr<std::string> online = ReadFile(hierarchy.online, kMostBytes);
+  if (!online.ok() || sets.cpus.empty()) return sets;
+  const CpuSet missing = CpuSet::Parse(Trim(*online)).value_or(CpuSet()) - sets.cpus;
+  if (!missing.empty()) sets.why = CpusetLimits(hierarchy).WhyNot(sets.name, missing);
+  return sets;
 }
 
 std::optional<CgroupSets> ReadOwnCgroup(const CgroupPlaces& places) {
-  const Hierarchy hierarchy = CpusetHierarchy(places);
+  const CpusetHierarchy hierarchy = HierarchyOf(places);
   const std::optional<std::string> path = OwnPath(places, hierarchy.unified);
   // In a container the root is that of its namespace, and what is outside of it begins with "/..".
   if (!path || !path->starts_with('/') || *path == "/" || path->starts_with("/..")) {
@@ -139,8 +119,8 @@ std::vector<std::string> CgroupDifferences(const Machine& machine, const CgroupS
   if (!missing.empty()) {
     differences.push_back(
         fmt::format("the cgroup of pods ({}) may not use {} of this machine: containers are placed "
-                    "on the others",
-                    Printable(pods.name), missing));
+                    "on the others{}",
+                    Printable(pods.name), missing, Because(pods)));
   }
   if (!own) return differences;
   const std::string more =

@@ -15,6 +15,9 @@ struct CgroupSets {
   std::string name{};  // "/kubepods.slice"; "/": the root
   CpuSet cpus{};       // empty: it is not told
   NodeSet mems{};      // likewise
+  // Of the cgroup of pods: why it may not use CPUs that are online, as CpusetLimits tells; "" where
+  // it may, or nothing is found.
+  std::string why{};
 };
 
 // Where to look for cgroups.
@@ -28,7 +31,7 @@ struct CgroupPlaces {
 
 // Reads the cgroup of all pods, on cgroup v1 and v2. Where that cgroup does not exist yet, or does
 // not tell, it reads the nearest one above it, at last the root. All that is read is the kernel's
-// memory, a dozen small files at most.
+// memory: a dozen small files or, where it may not use all CPUs, those of all cgroups at most.
 CgroupSets ReadPodsCgroup(const CgroupPlaces& places);
 
 // Reads the cgroup of this process. nullopt where that is of no use: the process is in a pod, whose

@@ -84,6 +84,25 @@ TEST_F(PodsCgroupTest, PartitionsOfContainersAreOfPods) {
   EXPECT_EQ(Pods(), "/kubepods 0-15 0");
 }
 
+TEST_F(PodsCgroupTest, WhatWithholdsCpusIsNamed) {
+  Write("/sys/devices/system/cpu/online", "0-7");
+  Unified("", "0-5", "0");
+  Unified("/kubepods", "0-5", "0");
+  Write("/sys/fs/cgroup/foo/cpuset.cpus.effective", "6-7");
+  Write("/sys/fs/cgroup/foo/cpuset.cpus.partition", "root");
+  const CgroupSets pods = ReadPodsCgroup(Places());
+  EXPECT_EQ(pods.why,
+            "CPUs 6-7 belong to the partition of /foo: write member into its "
+            "cpuset.cpus.partition");
+  const Machine whole = *LoadMachine("synthetic:package:2 numa:1 core:4 pu:1");
+  const Machine rest = *Machine::Create(
+      {.cpus = whole.cpus(), .nodes = whole.nodes(), .allowed = CpuSet::Range(0, 5)});
+  EXPECT_THAT(CgroupDifferences(rest, pods, std::nullopt),
+              ElementsAre(HasSubstr("containers are placed on the others (CPUs 6-7 belong to")));
+  Unified("/kubepods", "0-7", "0");
+  EXPECT_EQ(ReadPodsCgroup(Places()).why, "");
+}
+
 TEST_F(PodsCgroupTest, HierarchiesOfOldKernelsAreRead) {
   Legacy("", "0-15", "0-1");
   EXPECT_EQ(Pods(), "/ 0-15 0-1");

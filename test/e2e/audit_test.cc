@@ -55,7 +55,8 @@ TEST_P(AuditTest, FindsAndMendsWhatAnotherProgramWroteIntoACgroup) {
   EXPECT_EQ(report["containers"][0]["drifts"], Json::array({{{"where", "cgroup"},
                                                              {"value", "cpuset.cpus"},
                                                              {"decided", own.ToString()},
-                                                             {"actual", All().ToString()}}}));
+                                                             {"actual", All().ToString()},
+                                                             {"why", ""}}}));
   EXPECT_EQ(CpuSetOf(exclusive), All()) << "to look changes nothing";
 
   EXPECT_EQ(Ctl({"audit", "-repair"})["containers"][0]["sentAgain"], true);

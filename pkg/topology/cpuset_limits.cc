@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/topology/cpuset_limits.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/sys/files.h"
+
+namespace resmgr {
+namespace {
+
+// More than a list of every other CPU up to CpuSet::kMaxId.
+constexpr size_t kMostListBytes = size_t{64} << 10;
+// Whoever makes partitions may make any number of cgroups.
+constexpr size_t kMostDirectories = 2048;
+constexpr size_t kMostPartitions = 256;
+// A text names so many of them.
+constexpr int kMostNamed = 4;
+
+std::string Text(const std::string& path) {
+  const StatusOr<std::string> text = ReadFile(path, kMostListBytes);
+  return text.ok() ? std::string(Trim(*text)) : "";
+}
+
+// Empty where there is no such file, or nothing in it.
+template <typename Set>
+Set ReadList(const std::string& path) {
+  return Set::Parse(Text(path)).value_or(Set());
+}
+
+bool HasWord(std::string_view line, std::string_view word) {
+  const std::vector<std::string_view> words = Split(line, ' ');
+  return std::ranges::find(words, word) != words.end();
+}
+
+// "CPU 5", "CPUs 5-7".
+std::string CpusText(const CpuSet& cpus) {
+  return fmt::format("{} {}", cpus.size() == 1 ? "CPU" : "CPUs", cpus.ToString());
+}
+
+void Add(std::string& text, std::string_view more) {
+  if (more.empty()) return;
+  text += fmt::format("{}{}", text.empty() ? "" : "; ", more);
+}
+
+std::string_view WithoutSlash(std::string_view path) {
+  while (path.starts_with('/'))
+    path.remove_prefix(1);
+  return path;
+}
+
+// "/a", "/a/b": from the one below the root to the path itself.
+std::vector<std::string> Steps(std::string_view path) {
+  std::vector<std::string> steps;
+  std::string step;
+  for (const std::string_view name : Split(WithoutSlash(path), '/')) {
+    if (name.empty()) continue;
+    step += fmt::format("/{}", name);
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+std::vector<std::string> DirectoriesIn(const std::string& directory, size_t most) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(directory.c_str()), &closedir);
+  if (open == nullptr) return names;
+  while (names.size() < most) {
+    const dirent* const entry = readdir(open.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (entry->d_type == DT_DIR && !name.starts_with('.')) names.emplace_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace
+
+CpusetHierarchy CpusetHierarchy::At(const std::string& cgroups) {
+  const bool unified = access((cgroups + "/cgroup.controllers").c_str(), F_OK) == 0;
+  return {.mount = unified ? cgroups : cgroups + "/cpuset", .unified = unified};
+}
+
+CpuSet ReadAllowedCpus(const CpusetHierarchy& hierarchy, const std::string& directory) {
+  if (hierarchy.unified) {
+    return ReadList<CpuSet>(directory + "/cpuset.cpus.effective") |
+           ReadList<CpuSet>(directory + "/cpuset.cpus.exclusive.effective");
+  }
+  const auto effective = ReadList<CpuSet>(directory + "/cpuset.effective_cpus");
+  return effective.empty() ? ReadList<CpuSet>(directory + "/cpuset.cpus") : effective;
+}
+
+NodeSet ReadAllowedMems(const CpusetHierarchy& hierarchy, const std::string& directory) {
+  if (hierarchy.unified) return ReadList<NodeSet>(directory + "/cpuset.mems.effective");
+  const auto effective = ReadList<NodeSet>(directory + "/cpuset.effective_mems");
+  return effective.empty() ? ReadList<NodeSet>(directory + "/cpuset.mems") : effective;
+}
+
+CpusetLimits::CpusetLimits(CpusetHierarchy hierarchy) : hierarchy_(std::move(hierarchy)) {}
+
+std::string CpusetLimits::Directory(std::string_view path) const {
+  return fmt::format("{}{}", hierarchy_.mount, path);
+}
+
+std::string CpusetLimits::WhyNot(std::string_view path, const CpuSet& cpus) {
+  std::string text;
+  CpuSet lost = cpus;
+  if (const auto online = ReadList<CpuSet>(hierarchy_.online); !online.empty()) {
+    const CpuSet offline = lost - online;
+    if (!offline.empty()) {
+      Add(text,
+          fmt::format("{} {} offline", CpusText(offline), offline.size() == 1 ? "is" : "are"));
+    }
+    lost = lost - offline;
+  }
+  Add(text, TakeAbove(path, lost));
+  if (!lost.empty() && hierarchy_.unified) Add(text, TakePartitions(path, lost));
+  return text;
+}
+
+// By cgroups above that were told to allow less. A set of theirs that leaves nothing has no effect.
+std::string CpusetLimits::TakeAbove(std::string_view path, CpuSet& lost) const {
+  std::string text;
+  for (const std::string& step : Steps(path)) {
+    const std::string directory = Directory(step);
+    auto told = ReadList<CpuSet>(directory + "/cpuset.cpus");
+    // A partition may be told in another file.
+    if (told.empty()) {
+      if (const auto partition = ReadPartition(step)) told = partition->cpus;
+    }
+    if (told.empty()) continue;
+    const CpuSet withheld = lost - told - ReadAllowedCpus(hierarchy_, directory);
+    if (withheld.empty()) continue;
+    Add(text,
+        fmt::format("{} allows {} only: widen its cpuset.cpus", Printable(step), CpusText(told)));
+    lost = lost - withheld;
+  }
+  return text;
+}
+
+// By partitions that the cgroup is not in itself.
+std::string CpusetLimits::TakePartitions(std::string_view path, CpuSet& lost) {
+  const std::string inside = fmt::format("/{}/", WithoutSlash(path));
+  std::string text;
+  int named = 0;
+  for (const Partition& partition : Partitions()) {
+    const CpuSet taken = lost & partition.cpus;
+    if (taken.empty() || inside.starts_with(partition.path + "/")) continue;
+    if (++named > kMostNamed) {
+      Add(text, "more partitions have others");
+      break;
+    }
+    Add(text, fmt::format("{} {} to the partition of {}: write member into its "
+                          "cpuset.cpus.partition",
+                          CpusText(taken), taken.size() == 1 ? "belongs" : "belong",
+                          Printable(partition.path)));
+    lost = lost - taken;
+  }
+  return text;
+}
+
+std::string CpusetLimits::WhyNot(std::string_view path, const NodeSet& mems) const {
+  std::string text;
+  NodeSet lost = mems;
+  for (const std::string& step : Steps(path)) {
+    const std::string directory = Directory(step);
+    const auto told = ReadList<NodeSet>(directory + "/cpuset.mems");
+    if (told.empty()) continue;
+    const NodeSet withheld = lost - told - ReadAllowedMems(hierarchy_, directory);
+    if (withheld.empty()) continue;
+    Add(text, fmt::format("{} allows memory nodes {} only: widen its cpuset.mems", Printable(step),
+                          told.ToString()));
+    lost = lost - withheld;
+  }
+  return text;
+}
+
+std::string CpusetLimits::WhyNone(std::string_view path) const {
+  if (!hierarchy_.unified) return "";
+  const std::vector<std::string> steps = Steps(path);
+  for (const std::string& step : steps) {
+    const std::string type = Text(Directory(step) + "/cgroup.type");
+    if (type == "threaded") {
+      return fmt::format(
+          "cgroup.type of {} is \"threaded\", so it takes no container: make it anew",
+          Printable(step));
+    }
+    if (type != "domain invalid") continue;
+    return fmt::format(
+        "cgroup.type of {} is \"domain invalid\", because the cgroup above it has threaded ones: "
+        "remove these",
+        Printable(step));
+  }
+  const std::string all = Text(Directory("/cgroup.controllers"));
+  if (!all.empty() && !HasWord(all, "cpuset")) {
+    return "cgroup v2 has no controller cpuset on this machine (cgroup.controllers): boot without "
+           "cgroup_disable=cpuset and without hierarchies of cgroup v1";
+  }
+  std::string above;
+  for (const std::string& step : steps) {
+    const std::string enabled = Directory(above) + "/cgroup.subtree_control";
+    if (access(enabled.c_str(), F_OK) == 0 && !HasWord(Text(enabled), "cpuset")) {
+      return fmt::format(
+          "the controller cpuset is not enabled in cgroup.subtree_control of {}: write +cpuset "
+          "into it",
+          above.empty() ? "/" : Printable(above));
+    }
+    above = step;
+  }
+  return "";
+}
+
+std::string CpusetLimits::Conflicts(std::string_view above, std::string_view own,
+                                    const CpuSet& cpus) const {
+  // Of cgroups that hold all containers of a runtime.
+  constexpr size_t kMostBeside = 512;
+  const std::string beside = Directory(above);
+  if (hierarchy_.unified) {
+    for (const std::string& name : DirectoriesIn(beside, kMostBeside)) {
+      const std::string path = fmt::format("{}/{}", above, name);
+      if (path == own) continue;
+      const CpuSet taken = cpus & ReadList<CpuSet>(Directory(path) + "/cpuset.cpus.exclusive");
+      if (taken.empty()) continue;
+      return fmt::format("{} {} in cpuset.cpus.exclusive of {}: write fewer into it",
+                         CpusText(taken), taken.size() == 1 ? "is" : "are", Printable(path));
+    }
+    return "";
+  }
+  if (own.empty()) return "";
+  for (const std::string& name : DirectoriesIn(Directory(own), kMostBeside)) {
+    const std::string path = fmt::format("{}/{}", own, name);
+    const CpuSet more = ReadList<CpuSet>(Directory(path) + "/cpuset.cpus") - cpus;
+    if (more.empty()) continue;
+    return fmt::format("{}, which the container made, has {}: write fewer into its cpuset.cpus",
+                       Printable(path), CpusText(more));
+  }
+  return "";
+}
+
+CpuSet CpusetLimits::AllowedCpus(std::string_view path) const {
+  return ReadAllowedCpus(hierarchy_, Directory(path));
+}
+
+NodeSet CpusetLimits::AllowedMems(std::string_view path) const {
+  return ReadAllowedMems(hierarchy_, Directory(path));
+}
+
+// One that is not valid ("root invalid (...)") takes nothing.
+std::optional<CpusetLimits::Partition> CpusetLimits::ReadPartition(const std::string& path) const {
+  const std::string directory = Directory(path);
+  const std::string kind = Text(directory + "/cpuset.cpus.partition");
+  if (kind != "root" && kind != "isolated") return std::nullopt;
+  CpuSet cpus = ReadAllowedCpus(hierarchy_, directory);
+  if (cpus.empty()) return std::nullopt;
+  return Partition{.path = path, .cpus = std::move(cpus)};
+}
+
+// Those nearest to the root first.
+const std::vector<CpusetLimits::Partition>& CpusetLimits::Partitions() {
+  if (partitions_) return *partitions_;
+  partitions_.emplace();
+  std::vector<std::string> paths = {""};
+  for (size_t i = 0; i < paths.size() && partitions_->size() < kMostPartitions; ++i) {
+    const std::string path = paths[i];
+    if (auto partition = ReadPartition(path); partition && !path.empty())
+      partitions_->push_back(*std::move(partition));
+    const size_t room = kMostDirectories - paths.size();
+    for (const std::string& name : DirectoriesIn(Directory(path), room))
+      paths.push_back(fmt::format("{}/{}", path, name));
+  }
+  return *partitions_;
+}
+
+}  // namespace resmgr

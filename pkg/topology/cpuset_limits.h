@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// The hierarchy of cgroups that has the cpusets.
+struct CpusetHierarchy {
+  std::string mount{};
+  bool unified = false;  // cgroup v2
+  // The kernel's list of CPUs that are online.
+  std::string online = "/sys/devices/system/cpu/online";
+
+  // Below the place where cgroups are mounted, "/sys/fs/cgroup".
+  static CpusetHierarchy At(const std::string& cgroups);
+};
+
+// What a directory's processes may use, with what partitions below it took for themselves. Empty:
+// it is not told.
+CpuSet ReadAllowedCpus(const CpusetHierarchy& hierarchy, const std::string& directory);
+NodeSet ReadAllowedMems(const CpusetHierarchy& hierarchy, const std::string& directory);
+
+// Finds out why a cgroup may not use CPUs or memory nodes that it was told: a cgroup above allows
+// less, a partition of cgroup v2 took them, they are offline, or the controller is not enabled.
+// Every text names the cause and what to do, and is empty where nothing is found. An object serves
+// one look at many cgroups: it remembers the partitions. It reads the kernel's memory only, at most
+// some thousand small files: not for the event loop.
+class CpusetLimits {
+ public:
+  explicit CpusetLimits(CpusetHierarchy hierarchy);
+
+  // Why a cgroup directly below `path` ("/kubepods/pod1", "": the root) does not get these.
+  // Example: "/kubepods allows CPUs 0-3 only: widen its cpuset.cpus; CPU 9 is offline".
+  std::string WhyNot(std::string_view path, const CpuSet& cpus);
+  std::string WhyNot(std::string_view path, const NodeSet& mems) const;
+  // Why the cgroup `path` itself can have no cpuset. Example: "the controller cpuset is not enabled
+  // in cgroup.subtree_control of /kubepods: write +cpuset into it".
+  std::string WhyNone(std::string_view path) const;
+  // What may keep the cgroup `own` ("": a new one) below `above` from taking these CPUs: cgroups
+  // beside it have some for themselves or, on cgroup v1, those below it have others.
+  std::string Conflicts(std::string_view above, std::string_view own, const CpuSet& cpus) const;
+  // As ReadAllowedCpus, of the cgroup `path`.
+  CpuSet AllowedCpus(std::string_view path) const;
+  NodeSet AllowedMems(std::string_view path) const;
+
+ private:
+  struct Partition {
+    std::string path;
+    CpuSet cpus;
+  };
+  std::string Directory(std::string_view path) const;
+  std::string TakeAbove(std::string_view path, CpuSet& lost) const;
+  std::string TakePartitions(std::string_view path, CpuSet& lost);
+  const std::vector<Partition>& Partitions();
+  std::optional<Partition> ReadPartition(const std::string& path) const;
+
+  const CpusetHierarchy hierarchy_;
+  std::optional<std::vector<Partition>> partitions_;
+};
+
+}  // namespace resmgr
