@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/audit/cgroup_lookup.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include <unistd.h>
@@ -54,49 +52,11 @@ CgroupLookup::CgroupLookup(EventLoop& loop, CgroupReader cgroups)
           std::chrono::milliseconds(500)) {}
 
 CgroupLookup::CgroupLookup(EventLoop& loop, ReadOne read, std::chrono::milliseconds patience)
-    : loop_(loop),
-      read_(std::move(read)),
-      patience_(patience),
-      reading_(loop, "cgroup-lookup", std::chrono::milliseconds(0)) {}
+    : looks_(
+          loop, "cgroup-lookup", [read = std::move(read)] { return read; }, patience) {}
 
 void CgroupLookup::Look(std::vector<Subject> subjects, std::function<void(Found)> done) {
-  waiting_.push_back({std::move(subjects), std::move(done)});
-  if (batch_ == nullptr) Begin();
-}
-
-void CgroupLookup::Begin() {
-  batch_ = std::make_shared<Batch>(std::exchange(waiting_, {}));
-  const auto give_up = [this] { End({}); };
-  if (hangs_) {
-    deadline_ = loop_.After(std::chrono::milliseconds(0), give_up);
-    return;
-  }
-  deadline_ = loop_.After(patience_, [this] {
-    hangs_ = true;
-    End({});
-  });
-  const Status begun = reading_.Run([this, batch = batch_, read = read_]() -> EventLoop::Task {
-    auto found = std::make_shared<std::vector<Found>>();
-    for (const Request& request : *batch) {
-      Found& values = found->emplace_back();
-      values.reserve(request.subjects.size());
-      std::ranges::transform(request.subjects, std::back_inserter(values), read);
-    }
-    return [this, batch, found] {
-      hangs_ = false;
-      if (batch_ == batch) End(std::move(*found));
-    };
-  });
-  if (!begun.ok()) deadline_ = loop_.After(std::chrono::milliseconds(0), give_up);
-}
-
-void CgroupLookup::End(std::vector<Found> found) {
-  deadline_.reset();
-  const std::shared_ptr<Batch> batch = std::exchange(batch_, nullptr);
-  found.resize(batch->size());
-  for (size_t i = 0; i < batch->size(); ++i)
-    (*batch)[i].done(std::move(found[i]));
-  if (batch_ == nullptr && !waiting_.empty()) Begin();
+  looks_.Look(std::move(subjects), std::move(done));
 }
 
 }  // namespace resmgr

@@ -3,13 +3,11 @@
 
 #include <chrono>
 #include <functional>
-#include <memory>
 #include <vector>
 
+#include "pkg/audit/batched_look.h"
 #include "pkg/audit/cgroup_reader.h"
 #include "pkg/resmgr/values_of_others.h"
-#include "pkg/sys/event_loop.h"
-#include "pkg/sys/off_loop.h"
 
 namespace resmgr {
 
@@ -17,8 +15,7 @@ namespace resmgr {
 // and period together, and memory where the container has a limit.
 ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValues& actual);
 
-// Looks into the containers' cgroups, away from the loop. Requests that come during a look are
-// answered together by the next look.
+// Looks into the containers' cgroups, away from the loop.
 class CgroupLookup final : public ValuesOfOthers {
  public:
   // Thread-safe.
@@ -32,23 +29,7 @@ class CgroupLookup final : public ValuesOfOthers {
   void Look(std::vector<Subject> subjects, std::function<void(Found)> done) override;
 
  private:
-  struct Request {
-    std::vector<Subject> subjects;
-    std::function<void(Found)> done;
-  };
-  using Batch = std::vector<Request>;
-
-  void Begin();
-  void End(std::vector<Found> found);
-
-  EventLoop& loop_;
-  const ReadOne read_;
-  const std::chrono::milliseconds patience_;
-  OffLoop reading_;
-  Batch waiting_;
-  std::shared_ptr<Batch> batch_;  // that is being looked up
-  EventLoop::HandlePtr deadline_;
-  bool hangs_ = false;  // former work has not ended in time
+  BatchedLook<Subject, ResourceValues> looks_;
 };
 
 }  // namespace resmgr

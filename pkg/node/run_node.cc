@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "pkg/audit/auditor.h"
+#include "pkg/audit/cgroup_causes.h"
 #include "pkg/audit/cgroup_lookup.h"
 #include "pkg/audit/cgroup_writer.h"
 #include "pkg/audit/creation_watch.h"
@@ -230,6 +231,7 @@ class RunningNode {
   std::unique_ptr<Reported> reported_;
   std::optional<CgroupLookup> lookup_;
   std::optional<CgroupWriter> cpuset_writer_;
+  std::optional<CgroupCauses> causes_;
   std::optional<CreationWatch> creation_watch_;  // outlives the brain, which it observes
   std::optional<BrainHost> host_;
   std::optional<StopAtEnd> stop_;
@@ -281,10 +283,12 @@ void RunningNode::StartBrain() {
                           .state = state_.get()};
   lookup_.emplace(loop_, CgroupReader());
   cpuset_writer_.emplace(loop_, CgroupReader());
+  causes_.emplace(loop_, CgroupReader());
   host.manager = {.start_failure = setup_.config.policy.start_failure,
                   .refused_updates = setup_.config.policy.refused_updates,
                   .others = &*lookup_,
                   .cpuset_writer = &*cpuset_writer_,
+                  .causes = &*causes_,
                   .runtimes = setup_.config.runtimes};
   host.updated_outside = [this] {
     if (auditor_) auditor_->RunSoon();

@@ -103,6 +103,7 @@ class CreateContainerCall final : public DecidedCall {
     }
     // The container may exist despite the error; only the runtime knows.
     if (outcome.ok() || outcome.unclear()) return manager_.CreateUnclear(*admitted_);
+    manager_.RefusedByRuntime(*admitted_, outcome.message);
     manager_.CreateFailed(*admitted_);
   }
 
@@ -161,6 +162,7 @@ class UpdateContainerCall final : public DecidedCall {
     if (outcome.ok()) {
       manager_.UpdateSucceeded(*admission_, SentBy(outcome).values);
     } else {
+      manager_.RefusedByRuntime(admission_->key, outcome.message);
       manager_.UpdateFailed(*admission_);
     }
   }
@@ -194,6 +196,7 @@ class StartContainerCall final : public DecidedCall {
     } else if (outcome.unclear()) {
       manager_.StartUnclear(id_);
     } else {
+      manager_.RefusedByRuntime(id_, outcome.message);
       manager_.StartFailed(id_);
     }
   }

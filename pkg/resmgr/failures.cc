@@ -14,6 +14,7 @@ constexpr std::chrono::milliseconds kNoRace{1'000};
 // Where a list shows nothing that was not told: runtimes refuse updates of a container as soon as
 // its processes are gone, and tell of its end a little later.
 constexpr std::chrono::milliseconds kEndIsLearned{500};
+constexpr size_t kLongestAnswer = 1024;
 
 }  // namespace
 
@@ -48,6 +49,29 @@ void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
   } else if (repeated && !no_answer) {
     synchronizer_.ResyncSoon();
   }
+}
+
+// The client gets the runtime's answer as it is.
+void ResourceManager::Impl::RefusedByRuntime(ContainerKey key, std::string_view answer) {
+  const ContainerRecord* const record = store_.Find(key);
+  if (record == nullptr || causes_ == nullptr || !RefusalCauses::MayBeFound(answer)) return;
+  const Placement& placement = record->container.placement;
+  const auto log = [name = LogName(*record),
+                    answer = Printable(answer, kLongestAnswer)](const std::string& cause) {
+    if (cause.empty()) return;
+    GetLogger("resmgr").Warn("the runtime refused container {}: {}; likely cause: {}", name, answer,
+                             cause);
+  };
+  causes_->Find({.cgroup_parent = record->pod->pod.cgroup_parent,
+                 .id = record->container.id,
+                 .cpus = placement.EnforcedCpus(),
+                 .mems = placement.mems},
+                log);
+}
+
+void ResourceManager::Impl::RefusedByRuntime(const ContainerId& id, std::string_view answer) {
+  if (const ContainerRecord* const record = store_.Resolve(id); record != nullptr)
+    RefusedByRuntime(record->container.key, answer);
 }
 
 void ResourceManager::Impl::OnRecovered(const ContainerRecord& record) {

@@ -358,7 +358,8 @@ void Pusher::OnAnswer(ContainerKey key, const Status& status) {
   if (status.ok()) {
     OnSuccess(*record, std::move(sent));
   } else if (!TrySetsAlone(*record, status, *carried) &&
-             !TryWrite(*record, status, sent, carried)) {
+             !TryWrite(*record, status, sent, carried) &&
+             !LookForCause(*record, status, sent, carried)) {
     OnFailure(*record, status, *carried);
   }
   ResumeAfterAnswers();

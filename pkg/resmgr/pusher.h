@@ -16,6 +16,7 @@
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/cpuset_writer.h"
 #include "pkg/resmgr/recent_resources.h"
+#include "pkg/resmgr/refusal_causes.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/state_writer.h"
 #include "pkg/resmgr/values_of_others.h"
@@ -41,7 +42,8 @@ namespace resmgr {
 // memory nodes alone, and the numbers follow in updates of their own. Where another program has set
 // a quota that the policy does not decide, or a memory limit, these stay (Options::others). If that
 // update is refused, too, and Options::refused_updates says so, the cpuset of a container without
-// exclusive CPUs is written into its cgroup.
+// exclusive CPUs is written into its cgroup. Where all of this fails and the answer is about
+// cgroups, the cause is looked for (Options::causes), and becomes part of the error.
 class Pusher {
  public:
   struct Options {
@@ -53,6 +55,7 @@ class Pusher {
     std::chrono::milliseconds circle_check{1'000};
     ValuesOfOthers* others = nullptr;       // outlives the pusher; may be null
     CpusetWriter* cpuset_writer = nullptr;  // likewise
+    RefusalCauses* causes = nullptr;        // likewise
     RefusedUpdates refused_updates = RefusedUpdates::kWait;
   };
 
@@ -198,6 +201,10 @@ class Pusher {
                 const std::shared_ptr<const ResourceValues>& carried);
   // The answer to a write in place of that update, which the runtime refused.
   void OnWriteEnded(ContainerKey key, uint64_t update, const Status& why, const Status& status);
+  // Looks for the cause of a refusal that nothing else helps against; OnFailure follows.
+  bool LookForCause(ContainerRecord& record, const Status& why, const SharedResources& sent,
+                    const std::shared_ptr<const ResourceValues>& carried);
+  void OnCause(ContainerKey key, uint64_t update, const Status& why, const std::string& cause);
   void OnWriteSuccess(ContainerRecord& record, const Status& why, SharedResources sent);
   // The runtime's report, with its noted sets replaced by those that were written past it.
   static AppliedResources AsWritten(ContainerRecord& record, AppliedResources reported);

@@ -22,6 +22,11 @@ bool IsRefusal(const Status& status) {
   }
 }
 
+Status WithCause(const Status& why, const std::string& cause) {
+  if (cause.empty()) return why;
+  return MakeStatus(why.code(), fmt::format("{}; likely cause: {}", Message(why), cause));
+}
+
 }  // namespace
 
 // False where the failure stands: nothing else can be sent now.
@@ -112,11 +117,47 @@ void Pusher::OnWriteEnded(ContainerKey key, uint64_t update, const Status& why,
   if (status.ok()) {
     OnWriteSuccess(*record, why, std::move(sent));
   } else {
-    OnFailure(*record,
-              MakeStatus(why.code(), fmt::format("{}; its cpuset cannot be written either: {}",
-                                                 Message(why), Message(status))),
-              *carried);
+    const Status both = MakeStatus(
+        why.code(),
+        fmt::format("{}; its cpuset cannot be written either: {}", Message(why), Message(status)));
+    if (!LookForCause(*record, both, sent, carried)) OnFailure(*record, both, *carried);
   }
+  ResumeAfterAnswers();
+}
+
+bool Pusher::LookForCause(ContainerRecord& record, const Status& why, const SharedResources& sent,
+                          const std::shared_ptr<const ResourceValues>& carried) {
+  if (options_.causes == nullptr || !IsRefusal(why) || !carried->has_sets()) return false;
+  PushState& state = *record.push;
+  if (state.forwarded > 0 || !RefusalCauses::MayBeFound(Message(why))) return false;
+  state.certain = false;
+  state.last_error = why;
+  state.in_flight = true;
+  state.sent = sent;
+  state.payload = carried;
+  const auto done = [weak = std::weak_ptr<Pusher*>(self_), key = record.container.key,
+                     update = state.update, epoch = epoch_, why](const std::string& cause) {
+    const auto self = weak.lock();
+    if (self != nullptr && (*self)->epoch_ == epoch) (*self)->OnCause(key, update, why, cause);
+  };
+  options_.causes->Find({.cgroup_parent = record.pod->pod.cgroup_parent,
+                         .id = record.container.id,
+                         .cpus = carried->cpus,
+                         .mems = carried->mems},
+                        done);
+  return true;
+}
+
+void Pusher::OnCause(ContainerKey key, uint64_t update, const Status& why,
+                     const std::string& cause) {
+  ContainerRecord* const record = Followed(key);
+  if (TakeStray(key, &Stray::own) || record == nullptr) return listener_.OnMoot();
+  PushState& state = *record->push;
+  if (!state.in_flight || state.update != update) return;
+  state.in_flight = false;
+  state.sent = nullptr;
+  const std::shared_ptr<const ResourceValues> carried = std::move(state.payload);
+  OnFailure(*record, WithCause(why, cause), *carried);
   ResumeAfterAnswers();
 }
 

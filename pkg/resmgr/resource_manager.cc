@@ -87,6 +87,14 @@ void ResourceManager::CreateFailed(ContainerKey key, const Status& refusal) {
   impl_->CreateFailed(key, refusal);
 }
 
+void ResourceManager::RefusedByRuntime(ContainerKey key, std::string_view answer) {
+  impl_->RefusedByRuntime(key, answer);
+}
+
+void ResourceManager::RefusedByRuntime(const ContainerId& id, std::string_view answer) {
+  impl_->RefusedByRuntime(id, answer);
+}
+
 void ResourceManager::CreateUnclear(ContainerKey key) {
   impl_->CreateUnclear(key);
 }

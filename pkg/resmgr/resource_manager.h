@@ -23,6 +23,7 @@
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/cpuset_writer.h"
 #include "pkg/resmgr/observer.h"
+#include "pkg/resmgr/refusal_causes.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/values_of_others.h"
 #include "pkg/state/state_store.h"
@@ -83,6 +84,7 @@ class ResourceManager {
     // is decided, and nothing else.
     ValuesOfOthers* others = nullptr;
     CpusetWriter* cpuset_writer = nullptr;  // outlives the manager
+    RefusalCauses* causes = nullptr;        // likewise; nullptr: no causes are looked for
     RuntimesConfig runtimes{};              // the overhead of pods of which kubelets state none
   };
 
@@ -161,6 +163,10 @@ class ResourceManager {
   void CreationSent(ContainerKey key, const Adjustment& sent);
   // `refusal`: of another part of the daemon, which has refused what was admitted.
   void CreateFailed(ContainerKey key, const Status& refusal = OkStatus());
+  // Told before CreateFailed, StartFailed and UpdateFailed: the runtime's answer. If it is about
+  // cgroups, the cause is looked for, and logged.
+  void RefusedByRuntime(ContainerKey key, std::string_view answer);
+  void RefusedByRuntime(const ContainerId& id, std::string_view answer);
   // The container may exist all the same, which a list will show.
   void CreateUnclear(ContainerKey key);
 

@@ -44,6 +44,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
     : log_(GetLogger("resmgr")),
       loop_(loop),
       runtime_(runtime),
+      causes_(options.causes),
       log_observer_(log_),
       metrics_observer_(options.metrics),
       limit_warnings_(options.runtimes),
@@ -63,6 +64,7 @@ ResourceManager::Impl::Impl(EventLoop& loop, const Machine& machine, std::unique
                .circle_check = std::min(options.last_retry, kCircleCheck),
                .others = options.others,
                .cpuset_writer = options.cpuset_writer,
+               .causes = options.causes,
                .refused_updates = options.refused_updates}),
       look_again_timers_(clock_, [this](ContainerKey key) { LookAgain(key); }),
       synchronizer_(

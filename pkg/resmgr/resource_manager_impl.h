@@ -74,6 +74,8 @@ class ResourceManager::Impl : public Pusher::Listener,
   StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal);
   void CreateSucceeded(ContainerKey key, ContainerId id, const Adjustment& sent);
   void CreateFailed(ContainerKey key, const Status& refusal);
+  void RefusedByRuntime(ContainerKey key, std::string_view answer);
+  void RefusedByRuntime(const ContainerId& id, std::string_view answer);
   void CreateUnclear(ContainerKey key);
   Starts& starts() { return starts_; }
   void AddPod(Pod pod, const Adjustment& sent = Adjustment());
@@ -247,6 +249,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   Logger& log_;
   EventLoop& loop_;
   RuntimeClient& runtime_;
+  RefusalCauses* const causes_;  // may be null
   LogObserver log_observer_;
   MetricsObserver metrics_observer_;
   LimitWarnings limit_warnings_;

@@ -33,6 +33,8 @@ std::string UpdateRemedy(const Pod& pod, const Container& container, const Statu
   if (HasAny(text, {"set memory limit", "memory.limit_in_bytes", "memory.max"})) {
     return "another program changed its memory limit in the cgroup: restore it, or " + end;
   }
+  // The cause that was found has its remedy.
+  if (HasAny(text, {"; likely cause: "})) return "remove the likely cause, or " + end;
   if (why.code() == StatusCode::kDeadlineExceeded) {
     return "its shim may hang: see the runtime's log, or " + end;
   }

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "pkg/sys/cgroups.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/e2e/node_fixture.h"
 
@@ -90,6 +93,30 @@ TEST_P(AuditTest, UninstallLeavesNoContainerBound) {
   EXPECT_EQ(CpuSetOf(shared), All());
   EXPECT_FALSE(node().Deliver("Active: static\n").ok()) << "an agent brings no policy back";
   EXPECT_EQ(CpuSetOf(Run(BestEffort("late"))), All());
+}
+
+class RefusedCpusTest : public NodeTest {
+ protected:
+  void SetUp() override { Open({}); }
+};
+
+// On cgroup v2 the kernel takes any CPUs.
+TEST_F(RefusedCpusTest, NameTheirCause) {
+  if (HasUnifiedCgroups()) GTEST_SKIP() << "the kernel refuses no CPUs on cgroup v2";
+  const Workload workload = Guaranteed("exclusive", 1);
+  const std::string parent = node().PodConfig(workload).linux().cgroup_parent();
+  // Another program made the pod's cgroup smaller, from the top.
+  std::string path = "/sys/fs/cgroup/cpuset";
+  std::istringstream names(parent.substr(1));
+  for (std::string name; std::getline(names, name, '/');) {
+    path += "/" + name;
+    std::filesystem::create_directory(path);
+    std::ofstream(path + "/cpuset.mems") << TheMachine().allowed_nodes().ToString();
+    std::ofstream(path + "/cpuset.cpus") << (names.eof() ? CpuSet{0} : All()).ToString();
+  }
+  EXPECT_FALSE(node().Run(workload).ok());
+  EXPECT_TRUE(node().RelayLogs(
+      fmt::format("likely cause: {} allows CPU 0 only: widen its cpuset.cpus", parent)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Containerd, AuditTest,

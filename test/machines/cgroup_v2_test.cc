@@ -209,6 +209,14 @@ TEST_F(CgroupV2Test, AControllerThatIsNotEnabledIsNamed) {
       WaitUntil("the repair", kPatience, [&] { return Ctl({"audit"})["drifted"] == 0; });
   EXPECT_TRUE(mended.ok()) << mended;
   EXPECT_EQ(containerd().AllowedCpus(exclusive.container_id), own);
+
+  // The runtime's answer is "cpuset.cpus: no such file or directory".
+  Put(pod / "cgroup.subtree_control", "-cpuset");
+  RunningPod larger = exclusive;
+  EXPECT_FALSE(node().Resize(Guaranteed("exclusive", 3), &larger).ok());
+  EXPECT_TRUE(node().RelayLogs("likely cause: " + why));
+  Put(pod / "cgroup.subtree_control", "+cpuset");
+  ExpectOn(exclusive, own);
 }
 
 }  // namespace

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Causes that are looked for where the runtime refuses CPUs.
+#include "pkg/resmgr/refusal_causes.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/log/log.h"
+#include "pkg/resmgr/testing/manager_fixture.h"
+#include "pkg/resmgr/update_remedies.h"
+
+namespace resmgr {
+namespace {
+
+using test::FirstFitPolicy;
+using test::TestNode;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+using enum QosClass;
+
+constexpr std::string_view kRefusal =
+    "failed to write \"0,2-7\": write /sys/fs/cgroup/cpuset/x/cpuset.cpus: device or resource busy";
+constexpr std::string_view kCause = "/x/docker has CPU 1: write fewer into its cpuset.cpus";
+
+// Answers when the test says so.
+class FakeCauses final : public RefusalCauses {
+ public:
+  void Find(Subject subject, std::function<void(std::string cause)> done) override {
+    subjects.push_back(std::move(subject));
+    waiting.push_back(std::move(done));
+  }
+  void Answer(std::string_view cause) {
+    const auto done = std::move(waiting.front());
+    waiting.erase(waiting.begin());
+    done(std::string(cause));
+  }
+
+  std::vector<Subject> subjects;
+  std::vector<std::function<void(std::string cause)>> waiting;
+};
+
+class RefusalCausesTest : public ::testing::Test {
+ protected:
+  RefusalCausesTest() {
+    SetLogWriter([this](std::string_view line) { log_ += line; });
+    shared_ = node_.Run("shared", kBurstable, 100);
+    const StatusOr<ContainerId> app = node_.Create("app", kGuaranteed, 1000);
+    EXPECT_TRUE(app.ok()) << app.status();
+    app_ = app.value_or(ContainerId());
+  }
+  ~RefusalCausesTest() override { SetLogWriter(nullptr); }
+
+  ResourceManager::Options Options() {
+    ResourceManager::Options options = TestNode::FastOptions();
+    options.causes = &causes_;
+    return options;
+  }
+  Status LastError() { return node_.manager().LastUpdateError(node_.Known(shared_)->key); }
+  void Refuse(const Status& why) {
+    ASSERT_THAT(node_.runtime.updates, SizeIs(1));
+    node_.runtime.Answer(0, why);
+  }
+
+  std::string log_;
+  FakeCauses causes_;
+  ContainerId shared_;
+  ContainerId app_;
+  TestNode node_{test::S1Ht(),  // CPUs 0-7
+                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); },
+                 Options()};
+};
+
+TEST_F(RefusalCausesTest, ARefusedUpdateNamesTheCause) {
+  Refuse(Internal("{}", kRefusal));
+  ASSERT_THAT(causes_.subjects, SizeIs(1));
+  EXPECT_EQ(causes_.subjects[0].id, shared_);
+  EXPECT_EQ(causes_.subjects[0].cpus->ToString(), "0,2-7");
+  EXPECT_THAT(node_.runtime.updates, IsEmpty()) << "it is not tried again yet";
+  causes_.Answer(kCause);
+  EXPECT_EQ(Message(LastError()), fmt::format("{}; likely cause: {}", kRefusal, kCause));
+  EXPECT_EQ(UpdateRemedy(Pod(), Container(), LastError()).find("remove the likely cause, or"), 0U);
+  ASSERT_TRUE(node_.RunUntil([this] {
+    while (!node_.runtime.lists.empty())
+      node_.runtime.AnswerList();
+    return log_.find("likely cause") != std::string::npos;
+  }));
+  // The next try may work.
+  ASSERT_TRUE(node_.RunUntil([this] { return !node_.runtime.updates.empty(); }));
+  node_.runtime.Answer(0);
+  EXPECT_TRUE(LastError().ok());
+}
+
+TEST_F(RefusalCausesTest, WithoutACauseTheAnswerStands) {
+  Refuse(Internal("{}", kRefusal));
+  causes_.Answer("");
+  EXPECT_EQ(Message(LastError()), kRefusal);
+}
+
+TEST_F(RefusalCausesTest, OtherAnswersHaveNone) {
+  Refuse(Internal("the disk is on fire"));
+  EXPECT_THAT(causes_.subjects, IsEmpty());
+  EXPECT_EQ(Message(LastError()), "the disk is on fire");
+}
+
+// What happens meanwhile has the last word.
+TEST_F(RefusalCausesTest, ACauseThatComesLateIsMoot) {
+  Refuse(Internal("{}", kRefusal));
+  node_.manager().RuntimeDisconnected();
+  causes_.Answer(kCause);
+  EXPECT_THAT(std::string(Message(LastError())), testing::Not(HasSubstr("likely cause")));
+}
+
+TEST_F(RefusalCausesTest, AContainerThatIsGoneMeanwhileIsForgotten) {
+  Refuse(Internal("{}", kRefusal));
+  node_.manager().ContainerRemoved(shared_);
+  causes_.Answer(kCause);
+  EXPECT_EQ(node_.Known(shared_), nullptr);
+}
+
+// The client gets the runtime's answer, and the log the cause.
+TEST_F(RefusalCausesTest, ARefusedStartHasItsCauseInTheLog) {
+  node_.manager().RefusedByRuntime(app_, kRefusal);
+  ASSERT_THAT(causes_.subjects, SizeIs(1));
+  EXPECT_EQ(causes_.subjects[0].cpus->ToString(), "1");
+  node_.manager().StartFailed(app_);
+  causes_.Answer(kCause);
+  EXPECT_THAT(log_, AllOf(HasSubstr("the runtime refused container ns/app/app: failed to write"),
+                          HasSubstr(fmt::format("likely cause: {}", kCause))));
+  node_.manager().RefusedByRuntime(app_, "no such image");
+  EXPECT_THAT(causes_.waiting, IsEmpty());
+  node_.manager().RefusedByRuntime(ContainerId("unknown"), kRefusal);
+  EXPECT_THAT(causes_.waiting, IsEmpty());
+}
+
+}  // namespace
+}  // namespace resmgr
