@@ -33,7 +33,7 @@ struct NodeView {
   const Pipeline& pipeline;
   Auditor& auditor;
   std::string cgroup_mount = "/sys/fs/cgroup";  // of the host; for tests another directory
-  std::string relay_socket{};  // "": the front door has none
+  std::string relay_socket{};                   // "": the front door has none
   std::string runtime_socket{};
   // "connected", or the problem.
   std::function<std::string()> runtime_state{};
