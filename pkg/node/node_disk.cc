@@ -10,6 +10,7 @@
 #include "pkg/log/log.h"
 #include "pkg/node/local_config.h"
 #include "pkg/state/claimed_file_system.h"
+#include "pkg/topology/online_cpus.h"
 
 namespace resmgr {
 namespace {
@@ -33,7 +34,7 @@ StateStore OpenState(const NodeOptions& options, const Setup& setup) {
   // Only the first wait for a disk that does not answer is granted.
   return {StateFiles(options),
           options.StateDirectory(),
-          setup.machine->Fingerprint(),
+          StateLabel(setup.machine->Fingerprint(), HardwareFingerprint(*setup.machine)),
           [](std::string_view line) { GetLogger("state").Warn("{}", line); },
           options.CallsFile(),
           setup.disk_answers ? StateStore::kPatience : std::chrono::milliseconds(0)};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/topology/online_cpus.h"
 
 namespace resmgr {
 
@@ -29,8 +30,9 @@ SimulatedNode::SimulatedNode(const Machine& machine, std::unique_ptr<Policy> pol
 SimulatedNode::~SimulatedNode() = default;
 
 void SimulatedNode::StartManager(std::unique_ptr<Policy> policy) {
-  state_ = std::make_unique<StateStore>(files_, "/state", machine_.Fingerprint(),
-                                        [](std::string_view) {});
+  state_ = std::make_unique<StateStore>(
+      files_, "/state", StateLabel(machine_.Fingerprint(), HardwareFingerprint(machine_)),
+      [](std::string_view) {});
   ResourceManager::Options options;
   options.clock = &clock_;
   options.runtimes = runtimes_;

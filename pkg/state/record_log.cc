@@ -19,11 +19,15 @@ constexpr std::string_view kNew = "state.new";
 constexpr std::string_view kNewer = "state.newer";
 constexpr std::string_view kUnusable = ".unusable";
 
-std::string FileHeader(std::string_view label) {
+// The name of the label that former versions do not know, and so leave alone.
+constexpr std::string_view kHardware = "hardware";
+
+std::string FileHeader(const StateLabel& label) {
   std::string header(kMagic);
   header.resize(kHeaderSize);
   SetNumber(kLogVersion, header.data() + kMagic.size());
-  AppendEntry(EntryKind::kLabel, "", label, header);
+  AppendEntry(EntryKind::kLabel, "", label.machine, header);
+  if (!label.hardware.empty()) AppendEntry(EntryKind::kLabel, kHardware, label.hardware, header);
   return header;
 }
 
@@ -34,7 +38,7 @@ Status TooLong(size_t size) {
 
 }  // namespace
 
-RecordLog::RecordLog(FileSystem& files, std::string directory, std::string label)
+RecordLog::RecordLog(FileSystem& files, std::string directory, StateLabel label)
     : files_(files), directory_(std::move(directory)), label_(std::move(label)) {}
 
 RecordLog::Found RecordLog::Load() {
@@ -75,15 +79,9 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
     return Verdict::kNewer;
   }
   rest.remove_prefix(kHeaderSize);
+  const Verdict labels = ReadLabels(path, version, rest, found.complaints);
+  if (labels != Verdict::kUsable) return labels;
   EntryView entry;
-  if (!TakeEntry(version, rest, entry) || entry.kind != EntryKind::kLabel) {
-    found.complaints.push_back(fmt::format("{} is damaged at its beginning", path));
-    return Verdict::kDamaged;
-  }
-  if (entry.value != label_) {
-    found.complaints.push_back(fmt::format("{} was written on another machine", path));
-    return Verdict::kForeign;
-  }
   while (TakeEntry(version, rest, entry)) {
     if (entry.kind == EntryKind::kPut) {
       found.records.insert_or_assign(std::string(entry.name), std::string(entry.value));
@@ -96,6 +94,25 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
         fmt::format("the last {} bytes of {} cannot be read", rest.size(), path));
   }
   return Verdict::kUsable;
+}
+
+RecordLog::Verdict RecordLog::ReadLabels(const std::string& path, uint32_t version,
+                                         std::string_view& rest,
+                                         std::vector<std::string>& complaints) const {
+  EntryView entry;
+  if (!TakeEntry(version, rest, entry) || entry.kind != EntryKind::kLabel) {
+    complaints.push_back(fmt::format("{} is damaged at its beginning", path));
+    return Verdict::kDamaged;
+  }
+  bool ours = entry.value == label_.machine;
+  std::string_view next = rest;
+  if (TakeEntry(version, next, entry) && entry.kind == EntryKind::kLabel) {
+    rest = next;
+    ours |= entry.name == kHardware && entry.value == label_.hardware;
+  }
+  if (ours) return Verdict::kUsable;
+  complaints.push_back(fmt::format("{} was written on another machine", path));
+  return Verdict::kForeign;
 }
 
 std::string RecordLog::PutAside(const std::string& path, const std::string& aside) {

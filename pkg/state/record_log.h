@@ -11,12 +11,13 @@
 
 #include "pkg/base/status.h"
 #include "pkg/state/file_system.h"
+#include "pkg/state/state_label.h"
 
 namespace resmgr {
 
 // Named records that survive crashes of the process and of the machine. In a directory:
 //
-//   state           a header with the version and the owner's label, then one entry per change
+//   state           a header with the version and the machine's labels, then one entry per change
 //                   (pkg/state/log_entry.h); the last entry of a name counts
 //   state.previous  what `state` was before it was last rewritten
 //   state.new       the rewriting that a crash interrupted; never read
@@ -41,11 +42,11 @@ class RecordLog {
     std::vector<std::string> complaints;
   };
 
-  // `label` tells whose records these are (the machine's fingerprint): those of another label are
-  // not taken. Files of former versions are read. A `state` that is of a newer version, longer than
-  // kMaxFile or no file is put aside, never overwritten. In a damaged file, the entries before the
-  // damage count; if its header cannot be read, `state.previous` counts.
-  RecordLog(FileSystem& files, std::string directory, std::string label);
+  // The records of another machine than that of the label are not taken. Files of former versions
+  // are read. A `state` that is of a newer version, longer than kMaxFile or no file is put aside,
+  // never overwritten. In a damaged file, the entries before the damage count; if its header cannot
+  // be read, `state.previous` counts.
+  RecordLog(FileSystem& files, std::string directory, StateLabel label);
 
   // Reads. Nothing is written yet.
   Found Load();
@@ -73,13 +74,16 @@ class RecordLog {
   enum class Verdict { kAbsent, kUsable, kForeign, kNewer, kDamaged };
 
   Verdict Read(const std::string& name, Found& found);
+  // Takes the labels off a file's entries.
+  Verdict ReadLabels(const std::string& path, uint32_t version, std::string_view& rest,
+                     std::vector<std::string>& complaints) const;
   // "; it is now PATH", or why it stays where it is.
   std::string PutAside(const std::string& path, const std::string& aside);
   std::string PathOf(std::string_view name) const;
 
   FileSystem& files_;
   const std::string directory_;
-  const std::string label_;
+  const StateLabel label_;
   bool keep_previous_ = true;  // `state` is worth keeping when it is replaced
   std::unique_ptr<FileSystem::File> file_;
   size_t size_ = 0;

@@ -124,6 +124,18 @@ TEST_F(RecordLogTest, RecordsOfAnotherMachineAreNotTaken) {
   EXPECT_THAT(found.complaints, ElementsAre(HasSubstr("another machine")));
 }
 
+TEST_F(RecordLogTest, RecordsOfTheSameHardwareAreTakenWhicheverCpusWereOnline) {
+  const auto records_of = [this](const StateLabel& label) {
+    return RecordLog(files_, std::string(kDir), label).Load().records;
+  };
+  RecordLog log(files_, std::string(kDir), StateLabel("all online", "hardware"));
+  ASSERT_TRUE(log.Rewrite(PutOf("a", "1")).ok());
+  EXPECT_THAT(records_of({"one offline", "hardware"}), ElementsAre(Pair("a", "1")));
+  EXPECT_THAT(records_of({"all online"}), ElementsAre(Pair("a", "1")));
+  EXPECT_THAT(records_of({"one offline"}), IsEmpty());
+  EXPECT_THAT(records_of({"one offline", "other hardware"}), IsEmpty());
+}
+
 TEST_F(RecordLogTest, AFileOfANewerVersionIsPutAside) {
   Write();
   files_.Content("/dir/state")[16] = kLogVersion + 1;

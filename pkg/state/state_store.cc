@@ -41,7 +41,7 @@ std::string_view IdOfNote(StateStore::PodNote kind, std::string_view name) {
 
 // What the loop and the thread work with.
 struct StateStore::Shared {
-  Shared(FileSystem& files, const std::string& directory, const std::string& machine)
+  Shared(FileSystem& files, const std::string& directory, const StateLabel& machine)
       : log(files, directory, machine) {}
 
   void Run();
@@ -81,7 +81,7 @@ struct StateStore::Shared {
   bool ended = false;
 };
 
-StateStore::StateStore(FileSystem& files, const std::string& directory, const std::string& machine,
+StateStore::StateStore(FileSystem& files, const std::string& directory, const StateLabel& machine,
                        Report report, const std::string& calls, std::chrono::milliseconds patience)
     : report_(std::move(report)),
       open_calls_(files, calls.empty() ? directory + "/calls" : calls, report_),

@@ -16,6 +16,7 @@
 #include "pkg/state/log_entry.h"
 #include "pkg/state/open_calls.h"
 #include "pkg/state/saved_container.h"
+#include "pkg/state/state_label.h"
 
 namespace resmgr {
 
@@ -35,11 +36,11 @@ class StateStore {
   // Lines for the log, from any thread.
   using Report = std::function<void(std::string_view line)>;
 
-  // Loads from `directory`; `machine` is the fingerprint of the machine that the CPUs are of.
+  // Loads from `directory`; `machine` tells which machine the CPUs are of.
   // `calls` is the file of the open calls, `directory`/calls when empty; it is read in here. Waits
   // for the other files for `patience` at most, and begins with nothing when they do not come:
   // what they have is of no use any more when they do, and what is known then is written anew.
-  StateStore(FileSystem& files, const std::string& directory, const std::string& machine,
+  StateStore(FileSystem& files, const std::string& directory, const StateLabel& machine,
              Report report, const std::string& calls = "",
              std::chrono::milliseconds patience = kPatience);
   // As Close(kLastWords).

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
+#include "pkg/topology/fingerprint_hash.h"
 
 namespace resmgr {
 
@@ -134,21 +134,6 @@ Status CheckCoresAreWhole(const std::vector<Cpu>& cpus) {
   return OkStatus();
 }
 
-// FNV-1a over numbers: stable between builds and machines, which std::hash is not.
-class Hash {
- public:
-  void Add(int64_t number) {
-    for (int shift = 0; shift < 64; shift += 8) {
-      value_ ^= (static_cast<uint64_t>(number) >> shift) & 0xff;
-      value_ *= 0x100000001b3;
-    }
-  }
-  uint64_t value() const { return value_; }
-
- private:
-  uint64_t value_ = 0xcbf29ce484222325;
-};
-
 }  // namespace
 
 StatusOr<Machine> Machine::Create(Parts parts) {
@@ -239,7 +224,7 @@ Bytes NumaNode::OrdinaryMemory() const {
 }
 
 std::string Machine::Fingerprint() const {
-  Hash hash;
+  FingerprintHash hash;
   for (const Cpu& cpu : cpus_) {
     for (const int number :
          {cpu.id, cpu.core, cpu.l3, cpu.die, cpu.numa, cpu.package, static_cast<int>(cpu.online),
@@ -253,7 +238,7 @@ std::string Machine::Fingerprint() const {
     for (const int distance : node.distances)
       hash.Add(distance);
   }
-  return fmt::format("{:016x}", hash.value());
+  return hash.Text();
 }
 
 std::string_view ToString(CoreKind kind) {

@@ -12,6 +12,7 @@
 
 #include "pkg/base/json.h"
 #include "pkg/base/table.h"
+#include "pkg/topology/online_cpus.h"
 
 namespace resmgr {
 
@@ -36,14 +37,6 @@ std::string FormatBytes(Bytes bytes) {
     ++unit;
   }
   return fmt::format("{:.{}f} {}", amount, unit == 0 ? 0 : 1, kUnits[unit]);
-}
-
-CpuSet OfflineCpus(const Machine& machine) {
-  CpuSet offline;
-  for (const Cpu& cpu : machine.cpus()) {
-    if (!cpu.online) offline.Add(cpu.id);
-  }
-  return offline;
 }
 
 std::string FormatSummary(const Machine& machine) {

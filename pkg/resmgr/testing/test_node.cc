@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/topology/online_cpus.h"
 #include "test/support/wait.h"
 
 namespace resmgr::test {
@@ -31,8 +32,9 @@ void TestNode::MakeManager() {
   std::unique_ptr<Policy> policy = make_policy_(machine_);
   policy_ = policy.get();
   if (files_ != nullptr) {
-    state_ = std::make_unique<StateStore>(*files_, "/state", machine_.Fingerprint(),
-                                          [](std::string_view) {});
+    state_ = std::make_unique<StateStore>(
+        *files_, "/state", StateLabel(machine_.Fingerprint(), HardwareFingerprint(machine_)),
+        [](std::string_view) {});
   }
   manager_ = std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime,
                                                state_.get(), options_);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "pkg/base/status.h"
+#include "pkg/topology/cpu_set.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// Which CPUs the kernel has online now: one small file of the kernel's memory. `root` is the prefix
+// of /sys; empty: the one of HWLOC_FSROOT, as for the live machine.
+StatusOr<CpuSet> ReadOnlineCpus(const std::string& root);
+
+// The CPUs that the machine has, and that were not online when it was read: nothing is known of
+// them but their numbers.
+CpuSet OfflineCpus(const Machine& machine);
+
+// A hash, in hexadecimal, over what stays the same on one machine when CPUs go offline and come
+// back: the numbers of all CPUs, the memory nodes and their distances. Machine::Fingerprint tells
+// more, but only of CPUs that are online.
+std::string HardwareFingerprint(const Machine& machine);
+
+}  // namespace resmgr
