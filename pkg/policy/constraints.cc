@@ -54,7 +54,7 @@ CpuSet AllCpus(const Machine& machine) {
   return cpus;
 }
 
-// The CPUs of a set or cgroup, all of which must be online, or those that are not meant.
+// The CPUs of a set or cgroup that are online, which may be none, or those that are not meant.
 StatusOr<CpuSet> ResolveSet(const Machine& machine, const CpuConstraint& constraint,
                             const ConstraintOptions& options) {
   CpuSet cpus = constraint.cpus;
@@ -67,11 +67,7 @@ StatusOr<CpuSet> ResolveSet(const Machine& machine, const CpuConstraint& constra
     return InvalidArgument("this machine has no CPU {}; it has {}", (cpus - all).ToString(),
                            all.ToString());
   }
-  if (!all_but && !cpus.IsSubsetOf(machine.online())) {
-    return InvalidArgument("CPU {} is offline; online are {}", (cpus - machine.online()).ToString(),
-                           machine.online().ToString());
-  }
-  return cpus;
+  return all_but ? cpus : cpus & machine.online();
 }
 
 Status CheckEnough(const CpuSet& from, int64_t count, std::string_view what) {
@@ -116,7 +112,10 @@ StatusOr<CpuSet> ResolveAvailable(const Machine& machine, const CpuConstraint& c
     return NotEmpty(machine.allowed() - others, others);
   }
   if (constraint.kind != CpuConstraint::Kind::kQuantity) {
-    return ResolveSet(machine, constraint, options);
+    RESMGR_ASSIGN_OR_RETURN(CpuSet cpus, ResolveSet(machine, constraint, options));
+    if (!cpus.empty()) return cpus;
+    return InvalidArgument("all of its CPUs are offline; online are {}",
+                           machine.online().ToString());
   }
   if (constraint.quantity.Whole() == 0) {
     return InvalidArgument("{}m is less than one CPU", constraint.quantity.value);
@@ -142,6 +141,14 @@ StatusOr<CpuSet> PickSteadily(const Machine& machine, const CpuSet& from, int co
   return picked;
 }
 
+// Others in the place of so many reserved CPUs that are all offline.
+StatusOr<CpuSet> PickInstead(const Machine& machine, const CpuSet& available, int count,
+                             const ConstraintOptions& options) {
+  CpuSet from = available - machine.isolated();
+  if (from.empty()) from = available;
+  return options.pick(from, std::min(count, from.size()));
+}
+
 StatusOr<CpuSet> ResolveReserved(const Machine& machine, const CpuConstraint& constraint,
                                  const CpuSet& available, const ConstraintOptions& options) {
   if (constraint.kind == CpuConstraint::Kind::kQuantity) {
@@ -154,9 +161,36 @@ StatusOr<CpuSet> ResolveReserved(const Machine& machine, const CpuConstraint& co
   if (constraint.kind == CpuConstraint::Kind::kAllBut) {
     return NotEmpty(available - machine.isolated() - cpus, cpus);
   }
-  if (!cpus.IsSubsetOf(available)) {
-    return InvalidArgument("CPU {} is not available; available are {}",
-                           (cpus - available).ToString(), available.ToString());
+  const CpuSet others = cpus - available - options.offline;
+  if (!others.empty()) {
+    return InvalidArgument("CPU {} is not available; available are {}", others.ToString(),
+                           available.ToString());
+  }
+  // All of them are offline.
+  if (cpus.empty()) return PickInstead(machine, available, constraint.cpus.size(), options);
+  return cpus;
+}
+
+// What is left of the CPUs. No container is to move without need, so the others stay what they are.
+StatusOr<PolicyCpus> WithoutOffline(PolicyCpus cpus, const Machine& machine, bool so_many,
+                                    const ConstraintOptions& options) {
+  const CpuSet lost = (cpus.available | cpus.reserved) & options.offline;
+  if (lost.empty()) return cpus;
+  const CpuSet all = cpus.available;
+  const CpuSet others = machine.allowed() - all - options.offline;
+  cpus.available -= lost;
+  if (so_many && !others.empty()) {
+    const int missing = std::min((all & lost).size(), others.size());
+    RESMGR_ASSIGN_OR_RETURN(const CpuSet instead, options.pick(others, missing));
+    cpus.available |= instead;
+  }
+  if (cpus.available.empty()) {
+    return InvalidArgument("all available CPUs ({}) are offline", all.ToString());
+  }
+  const int reserved = cpus.reserved.size();
+  cpus.reserved -= lost;
+  if (reserved > 0 && cpus.reserved.empty()) {
+    RESMGR_ASSIGN_OR_RETURN(cpus.reserved, PickInstead(machine, cpus.available, reserved, options));
   }
   return cpus;
 }
@@ -177,9 +211,12 @@ StatusOr<PolicyCpus> ResolveCpuConstraints(const Machine& machine,
     StatusOr<CpuSet> resolved = ResolveReserved(machine, *reserved, cpus.available, options);
     if (!resolved.ok()) return Annotate(resolved.status(), reserved->origin);
     cpus.reserved = *resolved;
-    if (reserved->kind == CpuConstraint::Kind::kQuantity) {
-      cpus.unreserved.value = int64_t{1000} * cpus.reserved.size() - reserved->quantity.value;
-    }
+  }
+  const bool so_many = available && available->kind == CpuConstraint::Kind::kQuantity;
+  RESMGR_ASSIGN_OR_RETURN(cpus, WithoutOffline(std::move(cpus), machine, so_many, options));
+  if (reserved && reserved->kind == CpuConstraint::Kind::kQuantity) {
+    const int64_t whole = int64_t{1000} * cpus.reserved.size();
+    cpus.unreserved.value = std::max<int64_t>(whole - reserved->quantity.value, 0);
   }
   return cpus;
 }

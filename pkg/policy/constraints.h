@@ -15,7 +15,7 @@ namespace resmgr {
 // The CPUs that policies work with.
 struct PolicyCpus {
   CpuSet available;  // never empty; online
-  CpuSet reserved;   // part of `available`; empty when nothing is reserved
+  CpuSet reserved;   // part of `available`; empty when nothing is to be reserved
   // What of the reserved CPUs a quantity, which is rounded up to whole ones, does not reserve: the
   // scheduler counts it among what pods may ask for.
   MilliCpu unreserved{};
@@ -28,10 +28,12 @@ struct ConstraintOptions {
   std::function<StatusOr<CpuSet>(const CpuSet& from, int count)> pick;
   // Where the cgroup file systems are mounted.
   std::string cgroup_mount = "/sys/fs/cgroup";
+  // CPUs of the machine that went offline since it was read.
+  CpuSet offline{};
 };
 
 // What the constraints of the configuration mean on this machine:
-//   available  as a set or a cgroup: these CPUs, which must all be online; as a quantity: so many
+//   available  as a set or a cgroup: these CPUs, as far as they are online; as a quantity: so many
 //              CPUs (rounded down) picked from those that this process may use; as all but some:
 //              those that this process may use without them; not set: all that it may use
 //   reserved   as a set or a cgroup: these CPUs, which must all be available; as a quantity: so
@@ -39,6 +41,9 @@ struct ConstraintOptions {
 //              order that does not depend on what is available, so that fewer of these replace
 //              only the reserved CPUs that are gone; as all but some: those without them; not set:
 //              none
+// The CPUs that went offline since are left out of all that. The other available CPUs stay what
+// they are; for a quantity, others take the place of those that are missing, where there are more.
+// The other reserved CPUs stay what they are, too, and others take their place where none is left.
 // A cgroup's CPUs are its cpuset.cpus.effective or cpuset.cpus; `/DIR` is tried as a path of its
 // own, and any DIR below the cgroup mount and its cpuset controller. Reads files for cgroups only.
 // InvalidArgument, with the constraint's origin and the CPUs or numbers that do not fit, when the

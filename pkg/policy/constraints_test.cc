@@ -129,7 +129,39 @@ TEST_F(ConstraintsTest, CpusThatAreNotThereAreNamed) {
   EXPECT_EQ(Text("", "64"),
             "reserved: asks for 64 CPUs, but 6 CPUs are available and not isolated: 0-5");
   EXPECT_EQ(Text("", "#64"), "reserved: this machine has no CPU 64; it has 0-7");
-  EXPECT_EQ(Text("5-7", ""), "available: CPU 7 is offline; online are 0-6");
+}
+
+TEST_F(ConstraintsTest, CpusThatAreOfflineAreLeftOut) {
+  EXPECT_EQ(Text("5-7", ""), "5-6 reserved ");
+  EXPECT_EQ(Text("0-3,7", "3,7"), "0-3 reserved 3");
+  EXPECT_EQ(Text("#7", ""), "available: all of its CPUs are offline; online are 0-6");
+  EXPECT_EQ(Text("1-3", "#7"), "1-3 reserved 1") << "a reservation does not become empty";
+}
+
+TEST_F(ConstraintsTest, CpusThatWentOfflineSinceAreLeftOut) {
+  options_.offline = {0, 3};
+  EXPECT_EQ(Text("", ""), "1-2,4-6 reserved ");
+  EXPECT_EQ(Text("1-3", "2-3"), "1-2 reserved 2");
+  EXPECT_EQ(Text("exclude-cpuset:1", "exclude-cpuset:4-7"), "2,4-6 reserved 2");
+  EXPECT_EQ(Text("#3", ""), "all available CPUs (3) are offline");
+  EXPECT_EQ(Text("", "#0"), "1-2,4-6 reserved 1") << "a reservation does not become empty";
+  EXPECT_EQ(Text("#0,6", "#0"), "6 reserved 6") << "not even where only isolated CPUs are left";
+}
+
+TEST_F(ConstraintsTest, NoOtherCpuChangesWhenSomeGoOffline) {
+  EXPECT_EQ(Text("4", "2"), "0-3 reserved 0-1");
+  options_.offline = {1};
+  EXPECT_EQ(Text("4", "2"), "0,2-4 reserved 0") << "another one is available instead";
+  EXPECT_EQ(Text("7", "2"), "0,2-6 reserved 0") << "there is no other one";
+  EXPECT_EQ(Resolve("", "1500m")->unreserved.value, 0);
+  options_.offline = {0, 1};
+  EXPECT_EQ(Text("4", "2"), "2-5 reserved 2-3");
+}
+
+TEST_F(ConstraintsTest, ACgroupLosesOfflineCpusByItself) {
+  WriteCgroupFile("pods/cpuset.cpus.effective", "1-2");
+  options_.offline = {3};
+  EXPECT_EQ(Text("cgroup:pods", "2-3"), "1-2 reserved 2");
 }
 
 TEST_F(ConstraintsTest, ReservedCpusMustBeAvailable) {
