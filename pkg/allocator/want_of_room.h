@@ -11,4 +11,9 @@ namespace resmgr {
 inline constexpr std::string_view kWantOfRoom = "shared for want of room: ";
 inline constexpr std::string_view kFewerCpus = "fewer than it asks for, and no more are free";
 
+// Whether a placement with this reason is one of these two.
+inline bool LacksCpus(std::string_view reason) {
+  return reason.starts_with(kWantOfRoom) || reason.ends_with(kFewerCpus);
+}
+
 }  // namespace resmgr

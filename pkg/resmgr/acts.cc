@@ -25,6 +25,11 @@ std::string_view Remedy(const Status& why, bool others) {
   }
 }
 
+// A larger machine might have what is missing.
+bool IsForRoom(const Status& why) {
+  return why.code() == StatusCode::kResourceExhausted || why.code() == StatusCode::kInvalidArgument;
+}
+
 }  // namespace
 
 Observer::Act ResourceManager::Impl::ActOn(const ContainerRecord& record, std::string_view why,
@@ -72,9 +77,10 @@ Status ResourceManager::Impl::AsRefusal(const ContainerRecord& record, const Sta
     others = others ||
              (container.key != record.container.key && container.state != ContainerState::kExited);
   });
-  return MakeStatus(why.code(),
-                    fmt::format("cri-resmgr ({}): {}; container {}: {}", policy_->name(),
-                                Message(why), name, Remedy(why, others)));
+  return MakeStatus(
+      why.code(),
+      fmt::format("cri-resmgr ({}): {}{}; container {}: {}", policy_->name(), Message(why),
+                  IsForRoom(why) ? OfflineNote() : "", name, Remedy(why, others)));
 }
 
 }  // namespace resmgr

@@ -6,14 +6,25 @@
 
 #include "pkg/policy/letting_go.h"
 #include "pkg/policy/plan_check.h"
+#include "pkg/resmgr/online_view.h"
 
 namespace resmgr {
 
 Decider::Decider(const Machine& machine, Policy& policy, ContainerStore& store)
-    : machine_(machine), policy_(&policy), store_(store) {}
+    : machine_(machine), usable_(machine.online()), policy_(&policy), store_(store) {}
 
-StatusOr<ContainerKeys> Decider::Switch(Policy& policy) {
-  RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, Apply(policy.Reconcile(store_.placeable())));
+// The null policy lets go of CPUs, offline ones too.
+StatusOr<Plan> Decider::TakeOver(Policy& policy, const CpuSet& withheld) const {
+  const Snapshot& all = store_.placeable();
+  if (policy.name() == "null") return policy.Reconcile(all);
+  const OnlineView view(all, usable_, withheld);
+  RESMGR_ASSIGN_OR_RETURN(Plan plan, policy.Reconcile(view));
+  view.Complete(plan);
+  return plan;
+}
+
+StatusOr<ContainerKeys> Decider::Switch(Policy& policy, const CpuSet& withheld) {
+  RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, Apply(TakeOver(policy, withheld)));
   policy_ = &policy;
   return changed;
 }
@@ -31,7 +42,9 @@ StatusOr<Plan> Decider::Preview(StatusOr<Plan> plan) const {
 
 void Decider::LiftRestrictions(const Container& container, Placement& next) const {
   if (container.cpus_bound && !next.cpus) {
-    next.lifted_to = CpusWithoutPolicy(machine_, container.requested);
+    const CpuSet all = CpusWithoutPolicy(machine_, container.requested);
+    // cgroup v1 refuses CPUs that are offline.
+    next.lifted_to = all.Intersects(usable_) ? all & usable_ : all;
   }
   if (container.mems_bound && !next.mems) {
     next.mems = MemsWithoutPolicy(machine_, container.requested);
@@ -48,7 +61,7 @@ StatusOr<ContainerKeys> Decider::Rebalance() {
 }
 
 StatusOr<ContainerKeys> Decider::Reconcile() {
-  return Apply(policy_->Reconcile(store_.placeable()));
+  return Apply(TakeOver(*policy_));
 }
 
 StatusOr<ContainerKeys> Decider::Allocate(const ContainerRecord& record,

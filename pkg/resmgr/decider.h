@@ -26,9 +26,15 @@ class Decider {
   Decider(const Machine& machine, Policy& policy, ContainerStore& store);
 
   // Another policy takes all containers over and decides from now on. It must outlive this too.
-  StatusOr<ContainerKeys> Switch(Policy& policy);
+  // `withheld`: CPUs that no container may have for itself any more.
+  StatusOr<ContainerKeys> Switch(Policy& policy, const CpuSet& withheld = {});
   // `policy` has decided all that the store holds, and decides from now on.
   void Resume(Policy& policy);
+  // CPUs of the machine that are offline: from now on a policy that takes containers over finds
+  // them without these.
+  void SetOffline(const CpuSet& offline) { usable_ = machine_.online() - offline; }
+  // What the policy does when it takes all containers over.
+  StatusOr<Plan> TakeOver(Policy& policy, const CpuSet& withheld = {}) const;
   // What the policy would do; neither it nor the store keep any of it. `policy` need not be the
   // active one, which is why it may believe in the plan afterwards.
   StatusOr<Plan> Preview(StatusOr<Plan> plan) const;
@@ -64,6 +70,7 @@ class Decider {
   void GiveShared(const SharedChange& change, Container& container);
 
   const Machine& machine_;
+  CpuSet usable_;  // CPUs that containers can run on
   Policy* policy_;
   ContainerStore& store_;
   // All containers that may have exclusive CPUs: these are granted only here, and a rollback only

@@ -27,7 +27,7 @@ std::vector<ResourceManager::Move> ResourceManager::Impl::MovesOf(const Plan& pl
 StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::PreviewPolicy(
     const Policy& policy) const {
   const std::unique_ptr<Policy> clone = policy.Clone();
-  RESMGR_ASSIGN_OR_RETURN(const Plan plan, decider_.Preview(clone->Reconcile(store_.placeable())));
+  RESMGR_ASSIGN_OR_RETURN(const Plan plan, decider_.Preview(decider_.TakeOver(*clone)));
   std::vector<Move> moves = MovesOf(plan);
   if (policy.name() == "null") AddExitedMoves(moves);
   return moves;

@@ -312,6 +312,11 @@ TEST(UpdateRemedyTest, FollowsFromTheAnswer) {
             "ns/web");
   EXPECT_EQ(remedy(DeadlineExceeded("no answer within 10 s")),
             "its shim may hang: see the runtime's log, or delete pod ns/web");
+  EXPECT_EQ(
+      remedy(Internal("failed to write \"0-15\": write /sys/fs/cgroup/cpuset/kubepods/podX/Y/"
+                      "cpuset.cpus: permission denied")),
+      "a cgroup above it may not use these CPUs: add them to cpuset.cpus there, or delete pod "
+      "ns/web");
   EXPECT_EQ(remedy(Internal("the disk is on fire")), "delete pod ns/web");
 }
 

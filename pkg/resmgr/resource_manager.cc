@@ -171,6 +171,10 @@ void ResourceManager::SetPolicy(std::unique_ptr<Policy> policy, std::function<vo
   impl_->SetPolicy(std::move(policy), std::move(done));
 }
 
+Status ResourceManager::SetOffline(const Offline& offline, std::unique_ptr<Policy> policy) {
+  return impl_->SetOffline(offline, std::move(policy));
+}
+
 void ResourceManager::AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done,
                                  std::function<bool(const ContainerId&)> wanted) {
   impl_->AskRuntime(std::move(done), std::move(wanted));

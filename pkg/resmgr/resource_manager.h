@@ -239,6 +239,19 @@ class ResourceManager {
   // FailedPrecondition: another change is under way.
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done);
 
+  // CPUs of the machine went offline, or came back.
+  struct Offline {
+    CpuSet cpus{};      // all that are offline now
+    CpuSet reserved{};  // of the policy: no container is to have these for itself
+  };
+  // Makes `policy` the active one, which is the same for the CPUs that are online now. It takes
+  // over all containers without the others: those that lost CPUs of their own get others where some
+  // are free, and keep the rest where not. Containers that lack CPUs get them where some came back.
+  // What is decided stays, whatever the runtime says of it: there is no way back.
+  // FailedPrecondition: a change of the policy is under way; other errors are the policy's. All is
+  // as it was then.
+  Status SetOffline(const Offline& offline, std::unique_ptr<Policy> policy);
+
   // What the runtime reports of everything that it holds, in full, or of the `wanted` containers
   // alone, all others as lists tell them; changes nothing here. As RuntimeClient::ListAll.
   void AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done,

@@ -107,6 +107,9 @@ class ResourceManager::Impl : public Pusher::Listener,
   StatusOr<std::vector<Move>> PreviewRebalance() const;
   StatusOr<std::vector<Move>> Rebalance();
 
+  // offline.cc
+  Status SetOffline(const Offline& offline, std::unique_ptr<Policy> policy);
+
   const Snapshot& snapshot() const { return store_.all(); }
   const Policy& policy() const { return *policy_; }
   bool Settled(ContainerKey key) const { return pusher_.Settled(key); }
@@ -225,6 +228,11 @@ class ResourceManager::Impl : public Pusher::Listener,
   // Tells it, and returns what the kubelet is told.
   Status Refuse(const ContainerRecord& record, std::string_view what, const Status& why);
 
+  // offline.cc
+  ContainerKeys GiveBackCpus(const std::string& why);
+  // "; CPU 9 is offline", or "".
+  std::string OfflineNote() const;
+
   // updates.cc
   StatusOr<ContainerKeys> Redecide(ContainerRecord& record, const LinuxResources& requested,
                                    const Requirements& needs);
@@ -260,6 +268,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   Clock& clock_;
   const Machine& machine_;
   const Bytes memory_capacity_;
+  CpuSet offline_;  // CPUs of the machine that went offline since it was read
   ContainerStore store_;
   std::unique_ptr<Policy> policy_;
   std::optional<PolicyChange> change_;

@@ -35,6 +35,10 @@ std::string UpdateRemedy(const Pod& pod, const Container& container, const Statu
   }
   // The cause that was found has its remedy.
   if (HasAny(text, {"; likely cause: "})) return "remove the likely cause, or " + end;
+  // With cgroup v1 no cgroup has CPUs that the one above lacks, as after they were offline.
+  if (HasAny(text, {"cpuset.cpus"}) && HasAny(text, {"permission denied"})) {
+    return "a cgroup above it may not use these CPUs: add them to cpuset.cpus there, or " + end;
+  }
   if (why.code() == StatusCode::kDeadlineExceeded) {
     return "its shim may hang: see the runtime's log, or " + end;
   }

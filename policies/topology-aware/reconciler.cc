@@ -62,6 +62,8 @@ Plan Reconciler::Run(
     for (Entry* const entry : owners)
       AdoptFound(*entry, true, used_by_others(*entry, sole_user));
   }
+  for (Entry* const entry : owners)
+    HoldOwn(*entry);
   for (Entry& entry : entries_)
     AdoptFound(entry, false, crowded);
   MoveFromEmptyPools();
@@ -361,10 +363,27 @@ void Reconciler::CountEstimates() {
   book_.CountHuge();
 }
 
+// A container that has exclusive CPUs, but not as many as it asks for, is placed anew near them
+// (KeepOwn). Others that are placed before it must not get them.
+void Reconciler::HoldOwn(Entry& entry) {
+  const Placement& present = entry.container->placement;
+  if (entry.placed || entry.demand.need.cpu_class != CpuClass::kExclusive) return;
+  const CpuSet own = WithHidden(entry, present.exclusive);
+  if (own.empty() || !Grantable(own, /*decided=*/true)) return;
+  std::optional<Grant> grant =
+      placer_.KeepFewer(entry.demand.need, own, book_.tree().SmallestWith(own));
+  if (!grant) return;
+  if (grant->need.memory_estimated) grant->need.memory = Bytes{};  // see CountEstimates
+  entry.lacks_memory = !AdoptMemory(*grant, present);
+  entry.holds = true;
+  book_.Give(entry.Key(), *std::move(grant));
+}
+
 // Returns whose grants changed.
 std::vector<ContainerKey> Reconciler::PlaceAnew(Entry& entry) {
   const Placement& present = entry.container->placement;
   Demand& demand = entry.demand;
+  if (entry.holds) book_.Take(entry.Key());
   demand.preferred = {present.exclusive, present.cpus.value_or(CpuSet())};
   std::optional<Grant> grant = KeepOwn(entry);
   if (!grant) {

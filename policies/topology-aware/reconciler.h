@@ -41,6 +41,7 @@ class Reconciler {
     Demand demand;
     bool placed = false;
     bool lacks_memory = false;  // its grant has no zone yet
+    bool holds = false;         // its grant is what it has, until it is placed
 
     ContainerKey Key() const { return container->key; }
   };
@@ -63,6 +64,7 @@ class Reconciler {
   bool AdoptMemory(Grant& grant, const Placement& present) const;
   void FindMissingMemory();
   void CountEstimates();
+  void HoldOwn(Entry& entry);
   std::vector<ContainerKey> PlaceAnew(Entry& entry);
   std::optional<Grant> KeepOwn(Entry& entry) const;
   void MoveFromEmptyPools();

@@ -58,6 +58,10 @@ class TestNode {
   void Reconnect();
   // The daemon is started anew on the same runtime. `ended` runs between its end and its start.
   void Restart(const std::function<void()>& ended = nullptr);
+  // The same where it finds other CPUs online.
+  void RestartOn(const Machine& machine) {
+    Restart([this, &machine] { machine_ = machine; });
+  }
   // From now on it remembers over restarts, in a directory of these files, which must outlive the
   // node.
   void KeepState(FileSystem& files);
@@ -85,7 +89,7 @@ class TestNode {
  private:
   void MakeManager();
 
-  const Machine machine_;
+  Machine machine_;
   const MakePolicy make_policy_;
   const ResourceManager::Options options_;
   EventLoop loop_;

@@ -184,6 +184,15 @@ TEST_P(BrainPropertyTest, InvariantsHoldThroughALifeWithAMemory) {
   LivesWell(world);
 }
 
+TEST_P(BrainPropertyTest, InvariantsHoldWhileCpusGoOfflineAndComeBack) {
+  World::Setup setup = TheSetup();
+  setup.keeps_state = true;
+  setup.cpus_go_offline = true;
+  SCOPED_TRACE(Repeat(Seed()));
+  World world(setup, SeedOf(kRounds + 1));
+  LivesWell(world);
+}
+
 TEST_P(BrainPropertyTest, TheSameInputsGiveTheSamePlacements) {
   SCOPED_TRACE(Repeat(Seed()));
   const auto live = [] {

@@ -23,6 +23,7 @@ World::World(const Setup& setup, uint64_t seed)
       setup_(setup),
       reconfigures_(setup.keeps_state || Chance(33)),
       machine_(setup.machine),
+      found_(&machine_),
       configured_(setup.configuration),
       keeps_state_(setup.keeps_state),
       disk_(seed),
@@ -100,7 +101,12 @@ void World::Step() {
     Note("the last step of this daemon");
     files_.StopAfter(static_cast<int>(Number(0, 3)));
   }
-  Act();
+  if (setup_.cpus_go_offline) TellOffline();
+  if (setup_.cpus_go_offline && Chance(4)) {
+    ChangeOnline();
+  } else {
+    Act();
+  }
   if (!keeps_state_) return;
   node_.FlushState();
   if (killed && files_.stopping()) RestartDaemon();

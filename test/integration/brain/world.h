@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,6 +44,8 @@ class World {
     std::vector<Choice> choices;
     // The daemon remembers over restarts. Now and then its disk stops taking part.
     bool keeps_state = false;
+    // CPUs go offline and come back at times.
+    bool cpus_go_offline = false;
   };
   World(const Setup& setup, uint64_t seed);
 
@@ -129,10 +132,18 @@ class World {
   void CrashSome();
   void ChangeConfiguration();
   Configuration SomeConfiguration();
+  // The configuration with the CPUs that the daemon knows to be online.
+  Configuration Effective(Configuration configuration) const;
+  void ChangeOnline();
+  void TellOffline();
+  void CheckNobodyElseLost(const std::map<ContainerKey, CpuSet>& before, const CpuSet& gone);
+  std::map<ContainerKey, CpuSet> ExclusiveCpus();
+  // The daemon starts anew on what is online then.
+  void RestartNode();
   StatusOr<std::unique_ptr<Policy>> MakePolicy(const Configuration& configuration) const;
   // The containers that may keep their exclusive CPUs under another configuration: they can still
   // be granted, and it would get as many if it were the only one.
-  std::map<ContainerKey, CpuSet> Rightful(const Configuration& next);
+  std::map<ContainerKey, CpuSet> Rightful(const Configuration& wanted);
   int ExclusiveOnEmptyNode(const Configuration& configuration, const Pod& pod,
                            const Container& container) const;
   void AnswerSome();
@@ -172,6 +183,10 @@ class World {
   // The pools that each sharing container was in since the disk stopped.
   std::map<ContainerId, std::set<std::string>> pools_;
   const Machine machine_;
+  CpuSet off_;                      // CPUs that are offline
+  CpuSet told_;                     // those of them that the daemon knew and was told of
+  std::list<Machine> machines_;     // that daemons found
+  const Machine* found_ = nullptr;  // by the present one
   Configuration configured_;
   const bool keeps_state_;
   CrashingFileSystem disk_;

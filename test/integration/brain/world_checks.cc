@@ -28,6 +28,7 @@ void World::Check() {
 }
 
 void World::CheckDecisions() {
+  const Configuration now = Effective(configured_);
   CpuSet exclusive;
   const auto for_each_placed = [this](const auto& visit) {
     node_.manager().snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
@@ -36,9 +37,9 @@ void World::CheckDecisions() {
   };
   for_each_placed([&](const std::string& name, const Placement& placement) {
     EXPECT_FALSE(placement.cpus->empty()) << name;
-    EXPECT_TRUE(placement.cpus->IsSubsetOf(configured_.available)) << name;
+    EXPECT_TRUE(placement.cpus->IsSubsetOf(now.available)) << name;
     EXPECT_FALSE(placement.exclusive.Intersects(exclusive)) << name;
-    EXPECT_FALSE(placement.exclusive.Intersects(configured_.reserved)) << name;
+    EXPECT_FALSE(placement.exclusive.Intersects(now.reserved)) << name;
     exclusive |= placement.exclusive;
   });
   for_each_placed([&](const std::string& name, const Placement& placement) {
@@ -74,7 +75,7 @@ std::vector<World::Running> World::RunningContainers() {
 
 std::map<ContainerId, CpuSet> World::Promised() {
   std::map<ContainerId, CpuSet> promised;
-  if (!keeps_state_ || unsaved_moves_) return promised;
+  if (!keeps_state_ || unsaved_moves_ || setup_.cpus_go_offline) return promised;
   for (const Running& one : RunningContainers()) {
     const auto resized = [&one](const Resize& resize) { return resize.id == one.id; };
     if (std::ranges::any_of(resizes_, resized)) continue;
@@ -161,10 +162,16 @@ void World::CheckRestartMovesNobody() {
   // What crashed unseen is found out by a list.
   LoseConnection();
   Settle();
+  if (setup_.cpus_go_offline) {
+    TellOffline();
+    Settle();
+  }
   std::map<ContainerId, Placement> before;
   NotePools();
   // A container that was in a wide pool by the last that the disk heard of may go back there.
   bool changes = unsaved_moves_ || HasUnsavedPools();
+  // The next daemon knows CPUs that came back since this one has started.
+  changes |= found_->online() - told_ != machine_.online() - off_;
   const std::string known = Describe();
   node_.manager().snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
     if (container.state == ContainerState::kExited) return;

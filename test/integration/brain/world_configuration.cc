@@ -12,9 +12,11 @@ namespace resmgr::test {
 
 StatusOr<std::unique_ptr<Policy>> World::MakePolicy(const Configuration& configuration) const {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode section, ParseYaml(configuration.section, "test.yaml"));
-  return configuration.factory.create({.machine = machine_,
-                                       .available = configuration.available,
-                                       .reserved = configuration.reserved,
+  const Configuration effective = Effective(configuration);
+  if (effective.available.empty()) return InvalidArgument("all of its CPUs are offline");
+  return configuration.factory.create({.machine = *found_,
+                                       .available = effective.available,
+                                       .reserved = effective.reserved,
                                        .section = &section});
 }
 
@@ -92,7 +94,8 @@ World::Configuration World::SomeConfiguration() {
   return next;
 }
 
-std::map<ContainerKey, CpuSet> World::Rightful(const Configuration& next) {
+std::map<ContainerKey, CpuSet> World::Rightful(const Configuration& wanted) {
+  const Configuration next = Effective(wanted);
   const CpuSet grantable = next.available - next.reserved;
   std::map<ContainerKey, CpuSet> rightful;
   CpuSet all;

@@ -155,7 +155,7 @@ void World::RestartDaemon() {
   pools_.clear();
   // Without notes it cannot be known, either, that an update has met a start that is over now.
   if (!keeps_state_) node_.runtime.ReportTruth();
-  node_.Restart();
+  RestartNode();
   for (const auto& [id, cpus] : promised) {
     const Container* const known = node_.Known(id);
     if (known == nullptr) continue;
