@@ -62,6 +62,7 @@ cannot be saved.)";
                                 {"containers", Containers(reply)},
                                 {"CPUs online", Cpus(reply, "online")},
                             });
+    if (!reply.value("offline", "").empty()) rows.push_back({"  offline", Cpus(reply, "offline")});
     if (reply.contains("exclusive")) {
       rows.push_back({"  exclusive", Cpus(reply, "exclusive")});
       rows.push_back({"  shared", Cpus(reply, "shared")});

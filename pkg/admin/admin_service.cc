@@ -13,13 +13,16 @@
 #include "pkg/admin/seen_json.h"
 #include "pkg/admin/stage_json.h"
 #include "pkg/admin/uninstall.h"
+#include "pkg/allocator/want_of_room.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "pkg/log/log.h"
 #include "pkg/node/losses.h"
+#include "pkg/node/online_watch.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/topology/machine_format.h"
+#include "pkg/topology/online_cpus.h"
 
 namespace resmgr {
 namespace {
@@ -89,6 +92,11 @@ std::vector<std::string> Problems(const NodeView& node, const std::string& runti
   if (places) {
     for (std::string& problem : node.machine_problems())
       problems.push_back(std::move(problem));
+    const CpuSet offline = OfflineCpus(node.machine) | node.offline();
+    if (manager != nullptr && !offline.empty()) {
+      for (std::string& problem : LackingCpus(*manager, offline))
+        problems.push_back(std::move(problem));
+    }
   }
   for (std::string& problem : node.auditor.problems())
     problems.push_back(std::move(problem));
@@ -119,7 +127,8 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
       {"relaySocket", node.relay_socket},
       {"pods", 0},
       {"containers", 0},
-      {"online", node.machine.online().ToString()},
+      {"online", (node.machine.online() - node.offline()).ToString()},
+      {"offline", (OfflineCpus(node.machine) | node.offline()).ToString()},
   };
   if (const auto other = node.other_socket()) {
     status["criSocket"] = other->path;
@@ -190,6 +199,17 @@ void AddAudit(const NodeView& node, OrderedJson& containers) {
   }
 }
 
+// Adds why a container has fewer CPUs than it asks for.
+void AddOffline(const NodeView& node, OrderedJson& containers) {
+  const CpuSet offline = OfflineCpus(node.machine) | node.offline();
+  if (offline.empty()) return;
+  for (OrderedJson& container : containers) {
+    const std::string reason = container.value("reason", "");
+    if (LacksCpus(reason))
+      container["reason"] = fmt::format("{}; {} offline", reason, CpusAre(offline));
+  }
+}
+
 // A container of a reply whose memory may lie elsewhere than decided, and where it is in the reply.
 struct BoundContainers {
   std::vector<size_t> positions{};
@@ -224,6 +244,7 @@ StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const Json& request) {
     AddOwners(node.pipeline.owners(), *explained);
     AddCpuFiles(node, *explained);
     AddAudit(node, *explained);
+    AddOffline(node, *explained);
   }
   return WithRefusals(std::move(explained), node.host.history(), manager->snapshot(), what, choice);
 }

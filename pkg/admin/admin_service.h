@@ -20,7 +20,7 @@ namespace resmgr {
 //
 //   Status       {}                         -> {"version","policy","config","forced",
 //       "uptimeSeconds","runtime","runtimeSocket","relaySocket","pods","containers","online",
-//       as an NRI plugin "criSocket" and "cri" ("not used", "reachable", "unreachable"),
+//       "offline", as an NRI plugin "criSocket" and "cri" ("not used", "reachable", "unreachable"),
 //       HeldJson's members (node_json.h) but under the null policy, "state" ("saved" or "not
 //       saved"), "dumpLost" (calls that the dump lacks), "problems" (sentences)}
 //   Policies     {}                         -> [{"name","description","active"}]

@@ -101,6 +101,14 @@ TEST_F(AdminServiceTest, ProblemsOfTheMachineAreToldWhileAPolicyPlaces) {
   EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json(machine_problems_));
 }
 
+TEST_F(AdminServiceTest, TellsWhichCpusAreOffline) {
+  EXPECT_EQ(AnswerTo("Status", Json::object())["offline"], "");
+  offline_ = {1};
+  const Json status = AnswerTo("Status", Json::object());
+  EXPECT_EQ(status["online"], "0,2-3");
+  EXPECT_EQ(status["offline"], "1");
+}
+
 TEST_F(AdminServiceTest, MarksTheActivePolicy) {
   EXPECT_EQ(AnswerTo("Policies", Json::object()),
             Json({{{"name", "null"}, {"description", "nothing"}, {"active", true}},

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "pkg/admin/stage_json.h"
+#include "pkg/allocator/want_of_room.h"
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/container_facts.h"
@@ -17,6 +19,9 @@
 
 namespace resmgr {
 namespace {
+
+// Containers that a list of problems names.
+constexpr size_t kNamed = 5;
 
 template <typename Set>
 std::string ListOf(const std::optional<Set>& decided, const std::optional<std::string>& requested) {
@@ -161,8 +166,25 @@ OrderedJson HeldJson(const ResourceManager& manager) {
           {"shared", shared.ToString()}, {"reserved", reserved.ToString()}};
 }
 
+std::vector<std::string> LackingCpus(const ResourceManager& manager, const CpuSet& offline) {
+  std::vector<std::string> lacking;
+  size_t count = 0;
+  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    const Placement& placement = container.placement;
+    const bool exited = container.state == ContainerState::kExited;
+    if (exited || !LacksCpus(placement.reason) || ++count > kNamed) return;
+    lacking.push_back(fmt::format(
+        "{} has {} for itself, which is less than it asks for, while CPUs {} are offline; it gets "
+        "the others when they are back, or by cri-resmgr-ctl rebalance when others are free",
+        FullName(pod, container.name),
+        placement.exclusive.empty() ? "no CPU" : CountText(placement.exclusive.size(), "CPU"),
+        offline.ToString()));
+  });
+  if (count > kNamed) lacking.push_back(fmt::format("and {} more of them", count - kNamed));
+  return lacking;
+}
+
 std::vector<std::string> FailingUpdates(const ResourceManager& manager) {
-  constexpr size_t kNamed = 5;
   std::vector<std::string> failing;
   size_t count = 0;
   manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {

@@ -70,6 +70,8 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
 OrderedJson HeldJson(const ResourceManager& manager);
 // A sentence for each container whose last update failed, the first few of them.
 std::vector<std::string> FailingUpdates(const ResourceManager& manager);
+// Problems: containers with fewer CPUs for themselves than they ask for, while these are offline.
+std::vector<std::string> LackingCpus(const ResourceManager& manager, const CpuSet& offline);
 
 // {"container","from":{"cpus","exclusive","mems"},"to":{"cpus","exclusive","mems","reason"}}
 OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves);

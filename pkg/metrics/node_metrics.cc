@@ -114,6 +114,9 @@ class NodeMetrics::Impl {
       AddCounterFamily(*registry, "cri_resmgr_state_written_bytes_total",
                        "Bytes of the state that were written to its disk")
           .Add({});
+  prometheus::Gauge& offline =
+      AddGaugeFamily(*registry, "cri_resmgr_cpus_offline", "CPUs of the machine that are offline")
+          .Add({});
   prometheus::Gauge& cpu_files = AddGaugeFamily(*registry, "cri_resmgr_cpu_files",
                                                 "Containers with a file that tells their CPUs")
                                      .Add({});
@@ -235,6 +238,7 @@ void NodeMetrics::Show(const Node& node) {
   RaiseTo(impl_->state_writes_failed, node.state.failures);
   RaiseTo(impl_->state_bytes, node.state.bytes);
   impl_->cpu_files.Set(static_cast<double>(node.cpu_files));
+  impl_->offline.Set(node.offline);
   impl_->cpu_files_behind.Set(static_cast<double>(node.cpu_files_behind));
   impl_->not_updated.Set(static_cast<double>(node.not_updated));
   auto& [name, gauge] = impl_->active;

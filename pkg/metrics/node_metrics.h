@@ -72,6 +72,7 @@ class NodeMetrics {
     int reserved = 0;
     int shared = 0;
     int unassigned = 0;
+    int offline = 0;             // cpus_offline
     int pods = 0;                // pods
     int containers = 0;          // containers
     bool runtime_ready = false;  // runtime_ready

@@ -91,6 +91,7 @@ TEST(NodeMetricsTest, ThereIsOneActivePolicy) {
   metrics.Show({.exclusive = 3, .unassigned = 1, .policy = "static"});
   metrics.Show({.exclusive = 2,
                 .reserved = 1,
+                .offline = 4,
                 .configuration = 2,
                 .cpu_files = 5,
                 .cpu_files_behind = 1,
@@ -100,6 +101,7 @@ TEST(NodeMetricsTest, ThereIsOneActivePolicy) {
   EXPECT_THAT(text, Not(HasSubstr("policy=\"static\"")));
   EXPECT_THAT(text, HasSubstr("cri_resmgr_cpus{class=\"exclusive\"} 2"));
   EXPECT_THAT(text, HasSubstr("cri_resmgr_cpus{class=\"unassigned\"} 0"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_cpus_offline 4"));
   EXPECT_THAT(text, HasSubstr("cri_resmgr_configuration_generation 2"));
   EXPECT_THAT(text, HasSubstr("cri_resmgr_cpu_files 5"));
   EXPECT_THAT(text, HasSubstr("cri_resmgr_cpu_files_behind 1"));

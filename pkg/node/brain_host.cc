@@ -43,6 +43,7 @@ void BrainHost::MakeBrain(std::unique_ptr<Policy> policy) {
     Stop(*former);
   brain_ = std::make_unique<Brain>(options_, std::move(policy));
   Brain& brain = *brain_;
+  if (!offline_.cpus.empty()) TellOffline(brain);
   // Activated before it connects, so that no request passes unread after the list was made.
   SetActive(&brain);
   Connect(brain);
@@ -112,6 +113,25 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
       done(status);
     });
   });
+}
+
+// One that is to let go, or to get a policy.
+void BrainHost::TellOffline(Brain& brain) const {
+  [[maybe_unused]] const Status told =
+      brain.manager.SetOffline(offline_, std::make_unique<NullPolicy>());
+}
+
+Status BrainHost::SetOffline(std::unique_ptr<Policy> policy,
+                             const ResourceManager::Offline& offline) {
+  if (brain_ != nullptr && policy != nullptr) {
+    RESMGR_RETURN_IF_ERROR(brain_->manager.SetOffline(offline, Wrapped(std::move(policy))));
+  }
+  offline_ = offline;
+  for (const auto* const brains : {&retiring_, &retired_}) {
+    for (const std::unique_ptr<Brain>& brain : *brains)
+      TellOffline(*brain);
+  }
+  return OkStatus();
 }
 
 StatusOr<std::vector<ResourceManager::Move>> BrainHost::PreviewPolicy(const Policy* policy) const {

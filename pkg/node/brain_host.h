@@ -56,6 +56,8 @@ class BrainHost final : public PolicyHost {
   void Start(std::unique_ptr<Policy> policy);
 
   void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) override;
+  Status SetOffline(std::unique_ptr<Policy> policy,
+                    const ResourceManager::Offline& offline) override;
   StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(const Policy* policy) const override;
   void SetStartFailurePolicy(FailurePolicy policy) override;
   void SetRefusedUpdates(RefusedUpdates choice) override;
@@ -79,6 +81,7 @@ class BrainHost final : public PolicyHost {
 
   std::unique_ptr<Policy> Wrapped(std::unique_ptr<Policy> policy) const;
   void MakeBrain(std::unique_ptr<Policy> policy);
+  void TellOffline(Brain& brain) const;
   // Sets the brain that decides about requests; nullptr: none.
   void SetActive(Brain* brain);
   void Connect(Brain& brain);
@@ -91,6 +94,7 @@ class BrainHost final : public PolicyHost {
   History history_;
   Observers observers_;
   bool overrides_warned_ = false;
+  ResourceManager::Offline offline_;
   std::unique_ptr<Brain> brain_;
   // Brains with requests under way, or with containers that are still bound to their CPUs.
   std::list<std::unique_ptr<Brain>> retired_;

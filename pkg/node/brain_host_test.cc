@@ -124,6 +124,37 @@ TEST_F(BrainHostTest, AChangeToNullDestroysTheBrainOnceItsRequestsAreOver) {
   EXPECT_EQ(history().back(), "end 1");
 }
 
+TEST_F(BrainHostTest, CpusThatAreOfflineAreOfflineForBrainsThatCome) {
+  const auto refusal = [this] {
+    Pod pod;
+    pod.id = PodSandboxId("sandbox");
+    pod.qos = QosClass::kGuaranteed;
+    host_->manager()->PodCreated(pod);
+    CreateRequest request;
+    request.pod_id = pod.id;
+    request.name = "large";
+    request.has_resources = true;
+    request.resources.cpu_period = 100'000;
+    request.resources.cpu_quota = 400'000;
+    request.resources.cpu_shares = 4096;
+    return std::string(Message(host_->manager()->AdmitCreate(std::move(request)).status()));
+  };
+  host_->Start(FirstFit());
+  link().Synchronize();
+  EXPECT_THAT(refusal(), testing::Not(testing::HasSubstr("offline")));
+  EXPECT_EQ(host_->SetOffline(FirstFit(), {.cpus = {2, 3}}), OkStatus());
+  EXPECT_THAT(refusal(), testing::HasSubstr("; CPUs 2-3 are offline; "));
+  SetPolicy(nullptr);
+  RunUntil([this] { return result_.has_value(); });
+  EXPECT_EQ(host_->SetOffline(nullptr, {.cpus = {2}}), OkStatus());
+  door_.runtime_is_up = true;
+  SetPolicy(FirstFit());
+  link().Synchronize();
+  RunUntil([this] { return result_.has_value(); });
+  EXPECT_EQ(*result_, OkStatus());
+  EXPECT_THAT(refusal(), testing::HasSubstr("; CPU 2 is offline; "));
+}
+
 TEST_F(BrainHostTest, AChangeFromNullTakesOverWhatRunsFirst) {
   door_.runtime_is_up = true;
   host_->Start(nullptr);

@@ -54,7 +54,7 @@ Status ApplyLogging(const LoggerConfig& config) {
   return OkStatus();
 }
 
-std::string PolicyPart(const Config& config) {
+std::string PolicyPart(const Config& config, const CpuSet& offline) {
   Config policy_only;
   policy_only.policy = config.policy;
   // These options move no container, and take effect without the policy.
@@ -63,7 +63,7 @@ std::string PolicyPart(const Config& config) {
   // Sections of inactive policies change nothing.
   std::erase_if(policy_only.policy.sections,
                 [&](const auto& section) { return section.first != config.policy.active; });
-  return PrintConfig(policy_only);
+  return fmt::format("{}\noffline: {}\n", PrintConfig(policy_only), offline.ToString());
 }
 
 ConfigReader::ConfigReader(Options options)
@@ -81,6 +81,30 @@ StatusOr<ConfigCandidate> ConfigReader::Read(DeliveredConfig source) const {
   }
   candidate.keep = std::move(source);
   return candidate;
+}
+
+Status ConfigReader::PreparePolicy(const Config& config, ConfigCandidate& candidate) const {
+  const Machine& machine = *options_.machine;
+  RESMGR_ASSIGN_OR_RETURN(const PolicyCpus cpus, CpusFor(config.policy, machine, offline()));
+  candidate.reserved = cpus.reserved;
+  RESMGR_ASSIGN_OR_RETURN(candidate.policy, MakePolicy(config.policy, options_.runtimes, machine,
+                                                       options_.policies, offline()));
+  candidate.policy_part = PolicyPart(config, offline());
+  candidate.warnings = ConfigWarnings(config, machine, options_.policies, offline());
+  return OkStatus();
+}
+
+StatusOr<ConfigCandidate> ConfigReader::MakePolicyAnew(Config config) const {
+  ConfigCandidate candidate;
+  RESMGR_RETURN_IF_ERROR(PreparePolicy(config, candidate));
+  candidate.config = std::move(config);
+  return candidate;
+}
+
+std::shared_ptr<const ConfigReader> ConfigReader::WithOffline(const CpuSet& offline) const {
+  Options options = options_;
+  options.offline = offline;
+  return std::make_shared<const ConfigReader>(std::move(options));
 }
 
 StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name) const {
@@ -122,8 +146,7 @@ StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
   if (!options_.asks_hook_servers && !config.hooks.directory.empty()) {
     return InvalidArgument("hooks.Directory: hook servers are not asked in this mode");
   }
-  RESMGR_ASSIGN_OR_RETURN(candidate.policy, MakePolicy(config.policy, options_.runtimes,
-                                                       *options_.machine, options_.policies));
+  RESMGR_RETURN_IF_ERROR(PreparePolicy(config, candidate));
   RESMGR_ASSIGN_OR_RETURN(candidate.logging, ReadLogging(config.logger));
   auto dump = dump::Dumper::Read(DumpOptions(config.dump, options_.overrides, options_.dump_secrets,
                                              delivered, options_.dump_directory));
@@ -131,10 +154,8 @@ StatusOr<ConfigCandidate> ConfigReader::Prepare(Config config, std::string name,
   candidate.dump = *std::move(dump);
   RESMGR_RETURN_IF_ERROR(Annotate(dump::Dumper::Probe(candidate.dump), "dump"));
   if (!delivered) RESMGR_RETURN_IF_ERROR(nri::UnsupportedPolicyOf(config.nri).status());
-  candidate.policy_part = PolicyPart(config);
   std::vector<std::string> kept_warnings;
   KeepStarted(config, delivered, kept_warnings);
-  candidate.warnings = ConfigWarnings(config, *options_.machine, options_.policies);
   std::ranges::move(kept_warnings, std::back_inserter(candidate.warnings));
   candidate.config = std::move(config);
   candidate.name = std::move(name);

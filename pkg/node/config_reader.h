@@ -27,6 +27,7 @@ struct ConfigCandidate {
   LogSettings logging;
   dump::Dumper::Settings dump;
   std::string policy_part;  // see PolicyPart
+  CpuSet reserved;          // that the policy never grants
   std::vector<std::string> warnings;
   std::optional<DeliveredConfig> keep;  // saved for a restart
 };
@@ -50,6 +51,7 @@ class ConfigReader {
     // restart.
     NriHostConfig nri{};
     RuntimesConfig runtimes{};
+    CpuSet offline{};  // CPUs of the machine that went offline since it was read
   };
 
   explicit ConfigReader(Options options);
@@ -60,8 +62,15 @@ class ConfigReader {
   StatusOr<ConfigCandidate> Read(DeliveredConfig source) const;
   // Checks a configuration of the daemon's own file `name`, with the command line over it.
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name) const;
+  // Makes only the policy of a configuration in force anew, for the CPUs that are online.
+  StatusOr<ConfigCandidate> MakePolicyAnew(Config config) const;
+
+  // The same reader for the machine with these CPUs offline.
+  std::shared_ptr<const ConfigReader> WithOffline(const CpuSet& offline) const;
+  const CpuSet& offline() const { return options_.offline; }
 
  private:
+  Status PreparePolicy(const Config& config, ConfigCandidate& candidate) const;
   StatusOr<ConfigCandidate> Prepare(Config config, std::string name, bool delivered) const;
   // Restores parts that are fixed at the daemon's start; adds a warning for each part that differs.
   void KeepStarted(Config& config, bool delivered, std::vector<std::string>& warnings) const;
@@ -81,7 +90,8 @@ StatusOr<LogSettings> ReadLogging(const LoggerConfig& config);
 // Puts the logger's part in force. kInvalidArgument for malformed values.
 Status ApplyLogging(const LoggerConfig& config);
 
-// The part of the configuration that decides about placements, as a text for comparisons.
-std::string PolicyPart(const Config& config);
+// The part of the configuration that decides about placements, and the CPUs that went offline, as a
+// text for comparisons.
+std::string PolicyPart(const Config& config, const CpuSet& offline = {});
 
 }  // namespace resmgr

@@ -35,6 +35,7 @@ Configurator::Checked Answering(Configurator::Done done) {
 Configurator::Configurator(Options options, Config current, std::string source)
     : log_(GetLogger("config")),
       options_(std::move(options)),
+      reader_(options_.reader),
       current_(std::make_shared<const Config>(std::move(current))),
       source_(std::move(source)),
       policy_part_(PolicyPart(*current_)),
@@ -111,6 +112,25 @@ void Configurator::LetGo(Done done) {
            .lets_go = true});
 }
 
+void Configurator::SetOffline(const CpuSet& offline) {
+  if (reader_->offline() != offline) reader_ = reader_->WithOffline(offline);
+  if (machine_waits_ || offline_ == offline || jobs_.size() >= kMaxJobs) return;
+  machine_waits_ = true;
+  Enqueue({.sender = "the machine",
+           .read = {},
+           .apply = true,
+           .losses = Losses::kTake,
+           .answer =
+               [this](const StatusOr<Preview>& result) {
+                 machine_waits_ = false;
+                 const bool again = std::exchange(machine_failed_, !result.ok());
+                 if (result.ok() || again) return;
+                 log_.Warn("CPUs that went offline, or came back, have no effect yet: {}",
+                           OneLine(Describe(result.status())));
+               },
+           .machine = true});
+}
+
 void Configurator::Enqueue(Job job) {
   if (jobs_.size() >= kMaxJobs) {
     job.answer(ResourceExhausted("{} configurations wait to be applied", jobs_.size()));
@@ -133,7 +153,14 @@ void Configurator::StartReading() {
     Finish(Preview());
     return;
   }
-  if (let_go_ && !jobs_.front().lets_go) {
+  const bool machine = jobs_.front().machine;
+  if (machine) {
+    // The one in force by now.
+    jobs_.front().read = [current = *current_](const ConfigReader& reader) {
+      return reader.MakePolicyAnew(current);
+    };
+  }
+  if (let_go_ && !machine && !jobs_.front().lets_go) {
     Finish(FailedPrecondition(
         "containers were given back what their own requests ask for (cri-resmgr-ctl uninstall); "
         "a restart of cri-resmgr puts its configuration in force again"));
@@ -144,13 +171,14 @@ void Configurator::StartReading() {
     return;
   }
   const uint64_t number = ++reading_number_;
-  const Status begun = reading_.Run([this, number, reader = options_.reader,
-                                     read = std::move(jobs_.front().read)]() -> EventLoop::Task {
-    const auto candidate = std::make_shared<StatusOr<ConfigCandidate>>(read(*reader));
-    return [this, number, candidate] {
-      if (number == reading_number_) EndReading(std::move(*candidate));
-    };
-  });
+  reading_offline_ = reader_->offline();
+  const Status begun = reading_.Run(
+      [this, number, reader = reader_, read = std::move(jobs_.front().read)]() -> EventLoop::Task {
+        const auto candidate = std::make_shared<StatusOr<ConfigCandidate>>(read(*reader));
+        return [this, number, candidate] {
+          if (number == reading_number_) EndReading(std::move(*candidate));
+        };
+      });
   if (!begun.ok()) {
     Finish(begun);
     return;
@@ -170,6 +198,9 @@ void Configurator::EndReading(StatusOr<ConfigCandidate> read) {
   if (read.ok() && read->keep) read->config.nri = current_->nri;
   if (!read.ok()) {
     Finish(read.status());
+  } else if (job.machine) {
+    const Status applied = ApplyMachine(*std::move(read));
+    Finish(applied.ok() ? StatusOr<Preview>(Preview()) : applied);
   } else if (job.apply) {
     Apply(std::make_shared<ConfigCandidate>(*std::move(read)));
   } else {
@@ -217,9 +248,19 @@ void Configurator::Apply(std::shared_ptr<ConfigCandidate> candidate) {
       [end, losses = std::move(losses)](const Status& status) { end(losses, status); });
 }
 
+// The brain is told, whichever CPUs a configuration that came meanwhile was made for.
+Status Configurator::ApplyMachine(ConfigCandidate candidate) {
+  RESMGR_RETURN_IF_ERROR(options_.host.SetOffline(
+      std::move(candidate.policy), {.cpus = reading_offline_, .reserved = candidate.reserved}));
+  offline_ = reading_offline_;
+  policy_part_ = std::move(candidate.policy_part);
+  warnings_ = std::move(candidate.warnings);
+  return OkStatus();
+}
+
 void Configurator::Finish(StatusOr<Preview> result) {
   const Job job = std::move(jobs_.front());
-  if (job.apply && !result.ok()) {
+  if (job.apply && !job.machine && !result.ok()) {
     log_.Warn("the configuration from {} stays in force: that from {} is refused: {}", source_,
               job.sender, OneLine(Describe(result.status())));
     options_.refused();

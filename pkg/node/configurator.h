@@ -76,6 +76,11 @@ class Configurator {
   // put in force and kept, unless another one was delivered before; a refusal is logged.
   void Restore(DeliveredConfig kept);
 
+  // Has the policy in force decide without these CPUs of the machine, which are offline now, and
+  // with those again that were left out before and are not among them. Does nothing if that is in
+  // force already, so it can be called periodically; what failed is tried again.
+  void SetOffline(const CpuSet& offline);
+
   // Makes null the policy and leaves hook servers out, so that each container gets the values of
   // its own request, and refuses every later configuration, since the daemon is about to be
   // removed. The next start of the daemon uses the former configuration again. Works also if a
@@ -113,6 +118,7 @@ class Configurator {
     Checked answer;
     bool late = false;     // applies only if none was delivered before
     bool lets_go = false;  // the last job (LetGo)
+    bool machine = false;  // the configuration stays; other CPUs are offline
   };
 
   Status CheckTaken(const std::string& sender) const;
@@ -121,6 +127,7 @@ class Configurator {
   void StartReading();
   void EndReading(StatusOr<ConfigCandidate> read);
   void Apply(std::shared_ptr<ConfigCandidate> candidate);
+  Status ApplyMachine(ConfigCandidate candidate);
   void Commit(ConfigCandidate candidate, std::string losses);
   void Store(DeliveredConfig source);
   void WarnNotStored(const Status& why);
@@ -130,6 +137,11 @@ class Configurator {
 
   Logger& log_;
   const Options options_;
+  std::shared_ptr<const ConfigReader> reader_;
+  bool machine_waits_ = false;   // a job for the CPUs that are offline now
+  bool machine_failed_ = false;  // the last one, which was logged
+  CpuSet offline_;               // in force
+  CpuSet reading_offline_;       // of what is being read
   std::shared_ptr<const Config> current_;
   std::string source_;
   std::string policy_part_;

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/topology/online_cpus.h"
+
 namespace resmgr {
 
 EventLoop::HandlePtr MetricsWatch::Follow(Sources sources, std::chrono::milliseconds period) {
@@ -65,17 +67,21 @@ void MetricsWatch::NoteMoves(const Act& act) {
 
 void MetricsWatch::Show(const Sources& sources) {
   const ResourceManager* const manager = sources.host.manager();
+  CpuSet offline = sources.offline();
+  changed_ |= offline != offline_;
+  offline_ = std::move(offline);
   if (std::exchange(changed_, false) || manager != shown_) {
     node_ = {};
     if (manager != shown_) failed_.clear();
     if (manager == nullptr) {
-      node_.unassigned = machine_.online().size();
+      node_.unassigned = (machine_.online() - offline_).size();
       metrics_.ShowPools({});
     } else {
       ShowHeld(*manager, node_);
     }
     shown_ = manager;
   }
+  node_.offline = (offline_ | OfflineCpus(machine_)).size();
   node_.runtime_ready = manager != nullptr && manager->ready();
   node_.state_saved = sources.state_saved();
   const StateStore::Written written = sources.state_written();
@@ -120,7 +126,7 @@ void MetricsWatch::ShowHeld(const ResourceManager& manager, NodeMetrics::Node& n
   node.exclusive = exclusive.size();
   node.reserved = reserved.size();
   node.shared = shared.size();
-  node.unassigned = (machine_.online() - exclusive - reserved - shared).size();
+  node.unassigned = (machine_.online() - offline_ - exclusive - reserved - shared).size();
 }
 
 }  // namespace resmgr

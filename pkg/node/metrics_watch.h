@@ -30,6 +30,8 @@ class MetricsWatch final : public Observer {
     std::function<bool()> state_saved;
     std::function<StateStore::Written()> state_written;
     std::function<std::string()> policy;  // from the configuration
+    // CPUs of the machine that went offline since it was read.
+    std::function<CpuSet()> offline = [] { return CpuSet(); };
     // Number of CPU files of containers, and of those that are out of date. May be empty.
     std::function<std::pair<size_t, size_t>()> cpu_files{};
   };
@@ -69,6 +71,7 @@ class MetricsWatch final : public Observer {
   Health& health_;
   uint64_t configurations_ = 0;
   bool changed_ = true;
+  CpuSet offline_;
   const ResourceManager* shown_ = nullptr;  // whose pools are shown; only compared
   NodeMetrics::Node node_;
   std::set<ContainerKey> failed_;  // containers whose last update failed

@@ -56,6 +56,8 @@ struct NodeView {
   };
   // The number of calls that the dump lacks.
   std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
+  // CPUs of the machine that went offline since it was read.
+  std::function<CpuSet()> offline = [] { return CpuSet(); };
   // Problems of the machine for an operator; each is a sentence.
   std::function<std::vector<std::string>()> machine_problems = [] {
     return std::vector<std::string>();

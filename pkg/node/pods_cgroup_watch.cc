@@ -30,7 +30,8 @@ void PodsCgroupWatch::Look() {
 
 void PodsCgroupWatch::Compare(const CgroupSets& now) {
   const Machine& machine = *options_.machine;
-  const CpuSet cpus = now.cpus.empty() ? CpuSet() : machine.allowed() - now.cpus;
+  const CpuSet cpus =
+      now.cpus.empty() ? CpuSet() : machine.allowed() - now.cpus - options_.offline();
   const NodeSet mems = now.mems.empty() ? NodeSet() : machine.allowed_nodes() - now.mems;
   std::string lost;
   if (!cpus.empty() || !mems.empty()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ class PodsCgroupWatch {
     std::shared_ptr<const Machine> machine;
     CgroupPlaces places{};
     std::vector<std::string> known{};  // problems found at the start
+    // CPUs that are offline; that these are missing is not reported.
+    std::function<CpuSet()> offline = [] { return CpuSet(); };
     std::chrono::milliseconds period = kPeriod;
   };
   // The loop must outlive this object.

@@ -54,6 +54,15 @@ TEST_F(PodsCgroupWatchTest, TellsWhatPodsMayNoLongerUse) {
   EXPECT_TRUE(RunUntil(loop_, [&] { return watch.problems().empty(); }));
 }
 
+TEST_F(PodsCgroupWatchTest, CpusThatAreOfflineAreNoFaultOfTheCgroup) {
+  PodsCgroupWatch::Options options = Options();
+  options.offline = [] { return CpuSet{7}; };
+  PodsCgroupWatch watch(std::move(options));
+  Allow("0-5", "0");
+  EXPECT_TRUE(RunUntil([&] { return !watch.problems().empty(); }));
+  EXPECT_THAT(watch.problems(), ElementsAre(HasSubstr("may no longer use CPUs 6, so")));
+}
+
 TEST_F(PodsCgroupWatchTest, WhatWasWrongAtTheStartStays) {
   PodsCgroupWatch::Options options = Options();
   options.known = {"a difference"};

@@ -23,6 +23,9 @@ class PolicyHost {
   // See ResourceManager::SetPolicy. nullptr is the null policy: placed containers get the values of
   // their own requests, and from then on requests pass unread.
   virtual void SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) = 0;
+  // See ResourceManager::SetOffline; nullptr is the null policy. Applies to later brains, too.
+  virtual Status SetOffline(std::unique_ptr<Policy> policy,
+                            const ResourceManager::Offline& offline) = 0;
   // See ResourceManager::PreviewPolicy; nullptr is the null policy.
   virtual StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(
       const Policy* policy) const = 0;

@@ -9,6 +9,8 @@
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
 #include "pkg/dump/rules.h"
+#include "pkg/node/online_watch.h"
+#include "pkg/topology/online_cpus.h"
 
 namespace resmgr {
 namespace {
@@ -24,8 +26,10 @@ ConfigNode CompleteSection(const PolicyFactory& factory, const ConfigNode& secti
 
 }  // namespace
 
-StatusOr<PolicyCpus> CpusFor(const PolicyConfig& config, const Machine& machine) {
+StatusOr<PolicyCpus> CpusFor(const PolicyConfig& config, const Machine& machine,
+                             const CpuSet& offline) {
   ConstraintOptions options;
+  options.offline = offline;
   options.pick = [&machine](const CpuSet& from, int count) {
     return AllocateCpus(machine, from, {}, count, {});
   };
@@ -34,8 +38,9 @@ StatusOr<PolicyCpus> CpusFor(const PolicyConfig& config, const Machine& machine)
 
 StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config,
                                              const RuntimesConfig& runtimes, const Machine& machine,
-                                             const PolicyRegistry& policies) {
-  RESMGR_ASSIGN_OR_RETURN(const PolicyCpus cpus, CpusFor(config, machine));
+                                             const PolicyRegistry& policies,
+                                             const CpuSet& offline) {
+  RESMGR_ASSIGN_OR_RETURN(const PolicyCpus cpus, CpusFor(config, machine, offline));
   if (config.active == kNullPolicy) return nullptr;
   const auto section = config.sections.find(config.active);
   return policies.Create(config.active,
@@ -92,7 +97,7 @@ std::string OtherDefaults(const Config& config, const PolicyRegistry& policies) 
 }
 
 std::vector<std::string> ConfigWarnings(const Config& config, const Machine& machine,
-                                        const PolicyRegistry& policies) {
+                                        const PolicyRegistry& policies, const CpuSet& offline) {
   std::vector<std::string> warnings;
   if (config.policy.active == kNullPolicy) {
     if (!config.policy.active_origin.empty()) return warnings;
@@ -104,13 +109,21 @@ std::vector<std::string> ConfigWarnings(const Config& config, const Machine& mac
                     fmt::join(names, ", ")));
     return warnings;
   }
-  const StatusOr<PolicyCpus> cpus = CpusFor(config.policy, machine);
+  const StatusOr<PolicyCpus> cpus = CpusFor(config.policy, machine, offline);
   const CpuSet forbidden = cpus.ok() ? cpus->available - machine.allowed() : CpuSet();
   if (!forbidden.empty()) {
     warnings.push_back(
         fmt::format("policy.AvailableResources has CPUs {}, which the cgroup of pods may not use: "
                     "the runtime refuses containers there",
                     forbidden.ToString()));
+  }
+  for (const auto* const constraint :
+       {&config.policy.available_cpus, &config.policy.reserved_cpus}) {
+    const bool set = *constraint && (*constraint)->kind == CpuConstraint::Kind::kSet;
+    const CpuSet off = set ? (*constraint)->cpus & OfflineCpus(machine) : CpuSet();
+    if (off.empty()) continue;
+    warnings.push_back(fmt::format("{}: {} offline, and the daemon does without",
+                                   (*constraint)->origin, CpusAre(off)));
   }
   if (cpus.ok() && (cpus->available - cpus->reserved).empty()) {
     warnings.push_back(

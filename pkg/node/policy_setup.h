@@ -14,16 +14,20 @@
 
 namespace resmgr {
 
+// `offline` are always CPUs of the machine that went offline since it was read.
+
 // The CPUs that the configuration leaves to policies on this machine. kInvalidArgument if it does
 // not fit.
-StatusOr<PolicyCpus> CpusFor(const PolicyConfig& config, const Machine& machine);
+StatusOr<PolicyCpus> CpusFor(const PolicyConfig& config, const Machine& machine,
+                             const CpuSet& offline = {});
 
 // Creates the configured policy, nullptr for the null policy. The machine must outlive it.
 // `runtimes` decides which pods' containers it binds. kInvalidArgument if options or CPU sets do
 // not fit the machine.
 StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config,
                                              const RuntimesConfig& runtimes, const Machine& machine,
-                                             const PolicyRegistry& policies);
+                                             const PolicyRegistry& policies,
+                                             const CpuSet& offline = {});
 
 // The checks of a configuration's text that need the registry's policies and the dump's rules.
 ConfigChecks ChecksWith(const PolicyRegistry& policies);
@@ -38,6 +42,6 @@ std::string OtherDefaults(const Config& config, const PolicyRegistry& policies);
 // Warnings about a valid configuration that is probably a mistake: no policy is chosen, or no
 // container can get exclusive CPUs. One sentence each. May read the files of cgroups.
 std::vector<std::string> ConfigWarnings(const Config& config, const Machine& machine,
-                                        const PolicyRegistry& policies);
+                                        const PolicyRegistry& policies, const CpuSet& offline = {});
 
 }  // namespace resmgr

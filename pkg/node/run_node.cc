@@ -27,6 +27,7 @@
 #include "pkg/node/hand_over.h"
 #include "pkg/node/local_config.h"
 #include "pkg/node/node_disk.h"
+#include "pkg/node/online_watch.h"
 #include "pkg/node/optional_services.h"
 #include "pkg/node/pods_cgroup_watch.h"
 #include "pkg/node/reported.h"
@@ -211,6 +212,8 @@ class RunningNode {
   void StartConfiguration();
   void NoteConfiguration(const Configurator& now);
   void Serve();
+  std::vector<std::string> MachineProblems() const;
+  CpuSet Offline() const { return online_ ? online_->offline() : CpuSet(); }
   EventLoop::HandlePtr WatchForMetrics();
 
   const NodeOptions& options_;
@@ -238,6 +241,7 @@ class RunningNode {
   std::optional<Auditor> auditor_;
   std::optional<Configurator> configurator_;
   std::optional<OffLoop> late_;
+  std::optional<OnlineWatch> online_;
   std::optional<PodsCgroupWatch> pods_cgroup_;
   std::list<OptionalSocket> sockets_;
   std::optional<OpenPage> page_;
@@ -345,10 +349,17 @@ void RunningNode::NoteConfiguration(const Configurator& now) {
 
 void RunningNode::Serve() {
   if (setup_.live) {
-    pods_cgroup_.emplace(PodsCgroupWatch::Options{.loop = loop_,
-                                                  .machine = setup_.machine,
-                                                  .places = options_.cgroups,
-                                                  .known = setup_.machine_problems});
+    online_.emplace(OnlineWatch::Options{
+        .loop = loop_,
+        .machine = setup_.machine,
+        .places = options_.cgroups,
+        .look = [this](const CpuSet& offline) { configurator_->SetOffline(offline); }});
+    pods_cgroup_.emplace(
+        PodsCgroupWatch::Options{.loop = loop_,
+                                 .machine = setup_.machine,
+                                 .places = options_.cgroups,
+                                 .known = setup_.machine_problems,
+                                 .offline = [this] { return online_->offline(); }});
   }
   const NodeView view{
       .loop = loop_,
@@ -369,11 +380,19 @@ void RunningNode::Serve() {
       .seen = [this] { return door_->seen(); },
       .why_no_cpu_file = [this](const ContainerId& id) { return cpu_files_->WhyNone(id); },
       .dump_lost = [this] { return dumper_->lost_calls(); },
-      .machine_problems =
-          [this] { return pods_cgroup_ ? pods_cgroup_->problems() : std::vector<std::string>(); }};
+      .offline = [this] { return Offline(); },
+      .machine_problems = [this] { return MachineProblems(); }};
   for (const NodeService& service : options_.services)
     sockets_.emplace_back(loop_, flushes_, service.socket, service.methods(view));
   page_.emplace(options_.page.get(), view);
+}
+
+std::vector<std::string> RunningNode::MachineProblems() const {
+  if (!online_) return {};
+  std::vector<std::string> problems = online_->problems();
+  for (std::string& problem : pods_cgroup_->problems())
+    problems.push_back(std::move(problem));
+  return problems;
 }
 
 EventLoop::HandlePtr RunningNode::WatchForMetrics() {
@@ -383,6 +402,7 @@ EventLoop::HandlePtr RunningNode::WatchForMetrics() {
        .state_saved = [this] { return state_->Saved(); },
        .state_written = [this] { return state_->written(); },
        .policy = [this] { return configurator_->current().policy.active; },
+       .offline = [this] { return Offline(); },
        .cpu_files = [this] { return std::pair(cpu_files_->size(), cpu_files_->behind()); }});
 }
 

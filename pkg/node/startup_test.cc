@@ -83,6 +83,15 @@ TEST_F(StartupTest, ADifferenceBetweenTheDaemonAndPodsIsAProblem) {
   EXPECT_THAT(CheckOnly(options_)->warnings, Contains(setup.machine_problems.front()));
 }
 
+// CPU 15 of this machine is offline.
+TEST_F(StartupTest, CpusThatAreOfflineDoNotKeepTheDaemonFromStarting) {
+  options_.topology = RESMGR_SOURCE_DIR "/test/data/topology/restricted-2s.xml";
+  options_.config.policy.active = "first-fit";
+  options_.config.policy.available_cpus = *ParseCpuConstraint("cpuset:0-3,15", "available");
+  EXPECT_THAT(Prepared().warnings,
+              Contains("available: CPU 15 is offline, and the daemon does without"));
+}
+
 TEST_F(StartupTest, CpusThatPodsMayNotUseAreNoGoodChoice) {
   options_.topology = RESMGR_SOURCE_DIR "/test/data/topology/restricted-2s.xml";
   const auto available = [this](const std::string& cpus) {

@@ -45,6 +45,7 @@ class ServedNode : public testing::Test {
             .other_socket = [this] { return other_socket_; },
             .seen = [this] { return seen_; },
             .dump_lost = [] { return uint64_t{3}; },
+            .offline = [this] { return offline_; },
             .machine_problems = [this] { return machine_problems_; }};
   }
 
@@ -95,6 +96,7 @@ class ServedNode : public testing::Test {
   std::string runtime_state_ = "not used";
   bool state_saved_ = true;
   std::optional<FrontDoor::OtherSocket> other_socket_;
+  CpuSet offline_;
   std::vector<std::string> machine_problems_;
 };
 

@@ -17,6 +17,11 @@ class FakePolicyHost final : public PolicyHost {
     if (at_change) at_change();
     done(refusal);
   }
+  Status SetOffline(std::unique_ptr<Policy>, const ResourceManager::Offline& now) override {
+    ++offline_changes;
+    if (refusal.ok()) offline = now;
+    return refusal;
+  }
   StatusOr<std::vector<ResourceManager::Move>> PreviewPolicy(const Policy*) const override {
     if (!refusal.ok()) return refusal;
     return moves;
@@ -29,6 +34,8 @@ class FakePolicyHost final : public PolicyHost {
 
   ResourceManager* brain = nullptr;  // what it shows
   int changes = 0;
+  int offline_changes = 0;
+  ResourceManager::Offline offline;
   bool let_go = true;
   Status refusal;
   std::function<void()> at_change;

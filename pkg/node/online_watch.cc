@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/online_watch.h"
+
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/log/log.h"
+#include "pkg/topology/online_cpus.h"
+
+namespace resmgr {
+
+OnlineWatch::OnlineWatch(Options options)
+    : options_(std::move(options)),
+      off_loop_(options_.loop, "online-cpus", std::chrono::milliseconds(0)),
+      timer_(options_.loop.Every(options_.period, [this] { Look(); })) {}
+
+std::vector<std::string> OnlineWatch::problems() const {
+  std::vector<std::string> problems;
+  if (const CpuSet off = offline_ - withheld_; !off.empty()) {
+    problems.push_back(
+        fmt::format("{} offline, so no container is placed there: put them back (echo 1 > "
+                    "/sys/devices/system/cpu/cpu{}/online), or restart the daemon if they are to "
+                    "stay offline",
+                    CpusAre(off), off.First()));
+  }
+  if (!withheld_.empty()) {
+    problems.push_back(
+        fmt::format("{} online again, but the cgroup of pods ({}) may not use it: cgroup v1 took "
+                    "it out of all cpusets; add it to cpuset.cpus there and in the cgroups below, "
+                    "or start the node anew",
+                    CpusAre(withheld_), Printable(pods_cgroup_)));
+  }
+  if (!unknown_.empty()) {
+    problems.push_back(fmt::format(
+        "{} online, but not since the daemon started: restart the daemon to place containers there",
+        CpusAre(unknown_)));
+  }
+  return problems;
+}
+
+void OnlineWatch::Look() {
+  if (off_loop_.busy()) return;
+  // Without a thread it is tried again after the next period.
+  [[maybe_unused]] const Status begun = off_loop_.Run(
+      [this, places = options_.places, were_off = !offline_.empty()]() -> EventLoop::Task {
+        Seen seen{.online = ReadOnlineCpus(places.root)};
+        if (were_off) seen.pods = ReadPodsCgroup(places);
+        return [this, seen = std::move(seen)] { Take(seen); };
+      });
+}
+
+void OnlineWatch::Take(const Seen& seen) {
+  Logger& log = GetLogger("node");
+  const bool told = std::exchange(unreadable_, !seen.online.ok());
+  if (!seen.online.ok()) {
+    if (!told) log.Warn("CPUs that go offline are not noticed: {}", Message(seen.online.status()));
+    return;
+  }
+  const Machine& machine = *options_.machine;
+  const CpuSet now = machine.online() - *seen.online;
+  const CpuSet back = (offline_ & machine.allowed()) - now;
+  withheld_ = seen.pods.cpus.empty() ? CpuSet() : back - seen.pods.cpus;
+  pods_cgroup_ = seen.pods.name;
+  unknown_ = *seen.online & OfflineCpus(machine);
+  const CpuSet before = std::exchange(offline_, now | withheld_);
+  if (const CpuSet gone = offline_ - before; !gone.empty()) log.Warn("{} offline", CpusAre(gone));
+  if (const CpuSet again = before - offline_; !again.empty())
+    log.Info("{} online again", CpusAre(again));
+  options_.look(offline_);
+}
+
+std::string CpusAre(const CpuSet& cpus) {
+  const bool one = cpus.size() == 1;
+  return fmt::format("{} {} {}", one ? "CPU" : "CPUs", cpus.ToString(), one ? "is" : "are");
+}
+
+}  // namespace resmgr

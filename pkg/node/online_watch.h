@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+#include "pkg/topology/machine.h"
+#include "pkg/topology/pods_cgroup.h"
+
+namespace resmgr {
+
+// Looks once a second, off the loop, which CPUs are online: an administrator may take some offline
+// and put them back while containers run. It reads one small file of the kernel's memory; uevents
+// of the kernel would tell sooner, but not in a network namespace of a pod's own. Loop's thread
+// only.
+class OnlineWatch {
+ public:
+  static constexpr std::chrono::milliseconds kPeriod{1'000};
+
+  struct Options {
+    EventLoop& loop;
+    std::shared_ptr<const Machine> machine;
+    CgroupPlaces places{};
+    // Told after each look which CPUs of the machine cannot be used now.
+    std::function<void(const CpuSet& offline)> look = [](const CpuSet&) {};
+    std::chrono::milliseconds period = kPeriod;
+  };
+  // The loop must outlive it.
+  explicit OnlineWatch(Options options);
+  OnlineWatch(const OnlineWatch&) = delete;
+  OnlineWatch& operator=(const OnlineWatch&) = delete;
+
+  // CPUs that were online when the machine was read, and cannot be used now: they are offline, or
+  // came back and the cgroup of pods may not use them, since cgroup v1 took them away for good.
+  const CpuSet& offline() const { return offline_; }
+  // Problems that an operator should look after; each is a sentence.
+  std::vector<std::string> problems() const;
+
+ private:
+  struct Seen {
+    StatusOr<CpuSet> online;
+    CgroupSets pods{};  // where CPUs were offline
+  };
+
+  void Look();
+  void Take(const Seen& seen);
+
+  const Options options_;
+  OffLoop off_loop_;
+  CpuSet offline_;
+  CpuSet withheld_;  // those of them that are online
+  std::string pods_cgroup_;
+  CpuSet unknown_;  // are online, and were not when the machine was read
+  bool unreadable_ = false;
+  EventLoop::HandlePtr timer_;
+};
+
+// "CPU 9 is", "CPUs 8-9 are".
+std::string CpusAre(const CpuSet& cpus);
+
+}  // namespace resmgr

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/online_watch.h"
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/sys/temp_dir.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class OnlineWatchTest : public testing::Test {
+ protected:
+  OnlineWatchTest() {
+    SetOnline("0-7");
+    Allow("0-7");
+  }
+
+  void SetOnline(const std::string& cpus) {
+    std::filesystem::create_directories(root_ + "/sys/devices/system/cpu");
+    std::ofstream(root_ + "/sys/devices/system/cpu/online.new") << cpus << '\n';
+    std::filesystem::rename(root_ + "/sys/devices/system/cpu/online.new",
+                            root_ + "/sys/devices/system/cpu/online");
+  }
+  // By the cgroup of pods, of version 1.
+  void Allow(const std::string& cpus) {
+    const std::string pods = root_ + "/sys/fs/cgroup/cpuset/kubepods";
+    std::filesystem::create_directories(pods);
+    std::ofstream(pods + "/cpuset.cpus.new") << cpus << '\n';
+    std::filesystem::rename(pods + "/cpuset.cpus.new", pods + "/cpuset.cpus");
+  }
+  OnlineWatch::Options Options(Machine machine = test::S1Ht()) {
+    return {.loop = loop_,
+            .machine = std::make_shared<const Machine>(std::move(machine)),
+            .places = {.root = root_},
+            .look = [this](const CpuSet& offline) { told_ = offline; },
+            .period = std::chrono::milliseconds(1)};
+  }
+  // False when it does not become so.
+  bool RunUntil(const std::function<bool()>& so) {
+    const auto ask = loop_.Every(std::chrono::milliseconds(1), [&] {
+      if (so()) loop_.Stop();
+    });
+    const auto end = loop_.After(std::chrono::seconds(20), [&] { loop_.Stop(); });
+    loop_.Run();
+    return so();
+  }
+
+  TempDir directory_;
+  const std::string root_ = directory_.File("root");
+  EventLoop loop_;
+  CpuSet told_;
+};
+
+TEST_F(OnlineWatchTest, NoticesCpusThatGoAndComeBack) {
+  OnlineWatch watch(Options());
+  EXPECT_TRUE(watch.offline().empty());
+  SetOnline("0-2,5-7");
+  ASSERT_TRUE(RunUntil([&] { return told_ == CpuSet({3, 4}); }));
+  EXPECT_EQ(watch.offline(), told_);
+  EXPECT_THAT(watch.problems(), ElementsAre(HasSubstr("CPUs 3-4 are offline, so no container")));
+  SetOnline("0-2,4-7");
+  ASSERT_TRUE(RunUntil([&] { return told_ == CpuSet{3}; }));
+  EXPECT_THAT(watch.problems(), ElementsAre(HasSubstr("CPU 3 is offline")));
+  SetOnline("0-7");
+  ASSERT_TRUE(RunUntil([&] { return told_.empty(); }));
+  EXPECT_THAT(watch.problems(), IsEmpty());
+}
+
+TEST_F(OnlineWatchTest, ACpuThatTheCgroupOfPodsHasLostStaysOut) {
+  OnlineWatch watch(Options());
+  SetOnline("0-6");
+  Allow("0-6");
+  ASSERT_TRUE(RunUntil([&] { return told_ == CpuSet{7}; }));
+  SetOnline("0-7");
+  ASSERT_TRUE(
+      RunUntil([&] { return watch.problems()[0].find("online again") != std::string::npos; }));
+  EXPECT_THAT(watch.problems(),
+              ElementsAre(HasSubstr("CPU 7 is online again, but the cgroup of pods (/kubepods) may "
+                                    "not use it")));
+  EXPECT_EQ(told_, CpuSet{7});
+  Allow("0-7");
+  ASSERT_TRUE(RunUntil([&] { return told_.empty(); }));
+  EXPECT_THAT(watch.problems(), IsEmpty());
+}
+
+TEST_F(OnlineWatchTest, ACpuThatWasNeverKnownAsksForARestart) {
+  const Machine all = test::S1Ht();
+  Machine::Parts parts{.cpus = all.cpus(), .nodes = all.nodes(), .allowed = all.allowed()};
+  parts.cpus[7].online = false;
+  SetOnline("0-6");
+  OnlineWatch watch(Options(test::MakeMachine(std::move(parts))));
+  told_ = CpuSet{1};
+  ASSERT_TRUE(RunUntil([&] { return told_.empty(); }));
+  EXPECT_THAT(watch.problems(), IsEmpty()) << "it may be meant";
+  SetOnline("0-7");
+  ASSERT_TRUE(RunUntil([&] { return !watch.problems().empty(); }));
+  EXPECT_THAT(watch.problems(), ElementsAre(HasSubstr("CPU 7 is online, but not since the daemon "
+                                                      "started: restart the daemon")));
+}
+
+TEST_F(OnlineWatchTest, WhatCannotBeReadIsNoNews) {
+  OnlineWatch watch(Options());
+  SetOnline("0-6");
+  ASSERT_TRUE(RunUntil([&] { return told_ == CpuSet{7}; }));
+  SetOnline("nonsense");
+  int looks = 0;
+  EXPECT_TRUE(RunUntil([&] { return ++looks >= 20; }));
+  EXPECT_EQ(watch.offline(), CpuSet{7});
+}
+
+}  // namespace
+}  // namespace resmgr
