@@ -13,8 +13,7 @@ namespace {
 
 // Each is a client of the admin socket that waits.
 constexpr size_t kMostJobs = 8;
-// Of each kind of problem.
-constexpr size_t kMostNamed = 5;
+constexpr size_t kMostNamed = 5;  // problems of each kind
 
 struct Subject {
   ContainerKey key{};

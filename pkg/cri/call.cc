@@ -252,7 +252,7 @@ void Call::EndForMemory(std::string_view why) {
 void Call::OnSent(h2::Stream& stream, size_t count) {
   if (FromClient(stream)) {
     if (server_ != nullptr) {
-      // Consume() may end and destroy this call.
+      // ConsumeRewritten() may end and destroy this call.
       if (rewriting_ != nullptr) return ConsumeRewritten();
       server_->Consume(count);
     }

@@ -55,8 +55,8 @@ class Connection final : private h2::Session::Owner {
   bool Hold(Call& call, size_t bytes);
   void Release(size_t bytes);
   size_t held() const { return held_; }
-  // Ends the call with the most kept bytes, or one of the last if none has many. False if none has
-  // any.
+  // Ends the call with the most kept bytes, or one of the last if none has many. False if none of
+  // these has any.
   bool EndLargest(std::string_view why);
   // For small pieces of kept bytes.
   h2::Scratch& scratch() { return scratch_; }

@@ -351,7 +351,7 @@ StatusOr<std::string_view> DecodeId(std::string_view message) {
     if (field.field() == 1) id = field.bytes();
     return true;
   });
-  if (!ok) return InvalidArgument("malformed request: no id field");
+  if (!ok) return InvalidArgument("malformed message");
   return id;
 }
 

@@ -24,8 +24,8 @@ namespace resmgr::docker {
 // their bodies. Containers outside pods pass, or are placed as those of one pod (Others::kShare).
 // Loop's thread only.
 //
-// Not intercepted: a kill by another signal than SIGKILL, a restart and the end of a wait.
-// dockerd's events report these.
+// Not intercepted: a kill by another signal than SIGKILL, the stop of a restart and the end of a
+// wait. dockerd's events report these.
 class DockerFront final : public Interceptor {
  public:
   // The number of containers whose kind is remembered. An unknown one is inspected first.

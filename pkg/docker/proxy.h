@@ -48,7 +48,7 @@ class Proxy {
     std::chrono::milliseconds body_timeout{30'000};
     // Time for a refused client to finish sending before its connection is closed.
     std::chrono::milliseconds linger{1'000};
-    // How long a forwarded request's reply is awaited once its client is gone.
+    // How long the reply to a held request is awaited once it was forwarded and its client is gone.
     std::chrono::milliseconds orphan_timeout{30'000};
   };
 

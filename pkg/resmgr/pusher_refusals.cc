@@ -135,11 +135,10 @@ bool Pusher::LookForCause(ContainerRecord& record, const Status& why, const Shar
   state.in_flight = true;
   state.sent = sent;
   state.payload = carried;
-  const auto done = [weak = std::weak_ptr<Pusher*>(self_), key = record.container.key,
-                     update = state.update, epoch = epoch_, why](const std::string& cause) {
-    const auto self = weak.lock();
-    if (self != nullptr && (*self)->epoch_ == epoch) (*self)->OnCause(key, update, why, cause);
-  };
+  const auto done = lifetime_.Guard([this, key = record.container.key, update = state.update,
+                                     epoch = epoch_, why](const std::string& cause) {
+    if (epoch_ == epoch) OnCause(key, update, why, cause);
+  });
   options_.causes->Find({.cgroup_parent = record.pod->pod.cgroup_parent,
                          .id = record.container.id,
                          .cpus = carried->cpus,

@@ -6,7 +6,7 @@
 
 namespace resmgr {
 
-// Which machine a state is of.
+// Names the machine that a state was saved on.
 struct StateLabel {
   // NOLINTNEXTLINE(google-explicit-constructor): most have nothing else
   StateLabel(std::string the_machine, std::string the_hardware = {})

@@ -26,6 +26,7 @@ void Acceptor::Accept() {
     StatusOr<std::optional<UniqueFd>> accepted = listener_->Accept();
     if (!accepted.ok()) return Rest(accepted.status());
     if (!accepted->has_value()) return;
+    made_room_ = false;
     if (options_.present && options_.present() >= options_.most) options_.make_room();
     options_.take(**std::move(accepted));
   }
@@ -34,9 +35,10 @@ void Acceptor::Accept() {
 void Acceptor::Rest(const Status& why) {
   options_.failed(why);
   const bool any = options_.present && options_.present() > 0;
-  if (any) options_.make_room();
+  made_room_ = any && !made_room_;
+  if (made_room_) options_.make_room();
   EventLoop::SetEvents(*watch_, 0);
-  rest_ = loop_.After(any ? kShortPause : options_.pause,
+  rest_ = loop_.After(made_room_ ? kShortPause : options_.pause,
                       [this] { EventLoop::SetEvents(*watch_, EventLoop::kReadable); });
 }
 

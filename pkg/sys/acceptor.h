@@ -57,6 +57,7 @@ class Acceptor {
   std::optional<ListeningSocket> listener_;
   EventLoop::HandlePtr watch_;
   EventLoop::HandlePtr rest_;
+  bool made_room_ = false;  // for the accept that failed last
 };
 
 // The connection that ends in favour of a new one: an idle one before a busy one, and of these the

@@ -218,7 +218,7 @@ std::string CpusetLimits::WhyNone(std::string_view path) const {
 
 std::string CpusetLimits::Conflicts(std::string_view above, std::string_view own,
                                     const CpuSet& cpus) const {
-  // Of cgroups that hold all containers of a runtime.
+  // More siblings are not looked at.
   constexpr size_t kMostBeside = 512;
   const std::string beside = Directory(above);
   if (hierarchy_.unified) {

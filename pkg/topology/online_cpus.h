@@ -9,8 +9,8 @@
 
 namespace resmgr {
 
-// Which CPUs the kernel has online now: one small file of the kernel's memory. `root` is the prefix
-// of /sys; empty: the one of HWLOC_FSROOT, as for the live machine.
+// Reads the CPUs that the kernel has online now, from one small file in memory. `root` is the
+// prefix of /sys; empty: the one of HWLOC_FSROOT, as for the live machine.
 StatusOr<CpuSet> ReadOnlineCpus(const std::string& root);
 
 // The CPUs that the machine has, and that were not online when it was read: nothing is known of

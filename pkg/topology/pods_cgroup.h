@@ -15,8 +15,8 @@ struct CgroupSets {
   std::string name{};  // "/kubepods.slice"; "/": the root
   CpuSet cpus{};       // empty: it is not told
   NodeSet mems{};      // likewise
-  // Of the cgroup of pods: why it may not use CPUs that are online, as CpusetLimits tells; "" where
-  // it may, or nothing is found.
+  // Why the cgroup of pods may not use CPUs that are online, as CpusetLimits tells; "" if it may,
+  // or if nothing is found.
   std::string why{};
 };
 

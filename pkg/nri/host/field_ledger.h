@@ -46,7 +46,8 @@ class FieldLedger {
   // One plugin's claims on one container. Invalid after the end or a move of the ledger.
   class Claimant {
    public:
-    // kFailedPrecondition: another plugin owns it; the message names both plugins and the field.
+    // kFailedPrecondition: it has an owner already, be it the same plugin; the message names both
+    // plugins and the field.
     Status Claim(api::Field field, std::string_view key = {}) const;
     void Clear(api::Field field, std::string_view key = {}) const;
     // For fields that add up: makes the plugin one of the owners.

@@ -202,7 +202,7 @@ void PluginHost::OnEnded(PluginSession& session, const Status& why) {
   if (session.has_inventory()) listener_.OnLost(session, why);
 }
 
-// If a plugin is lost before it is ready, the one that replaced it decides from now on.
+// If a ready plugin is lost before its successor is ready, the successor decides from now on.
 void PluginHost::UnshadowSuccessor(const std::string& full_name) {
   for (const auto& each : sessions_) {
     if (each->full_name() == full_name && !each->ready()) {

@@ -213,8 +213,8 @@ void PluginSession::NoteRefusal() {
 }
 
 // At most ttrpc::kMostRequests wait here. Until it is answered, a request takes memory that the
-// plugin's answers need, too: long ones are answered at once, since they cost the plugin as much as
-// the daemon.
+// plugin's answers need, too. Long ones are answered at once; they need no delay, since they cost
+// the plugin as much as the daemon.
 void PluginSession::Refuse(const Status& why, size_t request_size,
                            const ttrpc::Server::Reply& reply) {
   constexpr size_t kLongest = kMostHeld / ttrpc::kMostRequests / 4;
