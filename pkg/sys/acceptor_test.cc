@@ -137,6 +137,21 @@ TEST_F(AcceptorTest, EndsAPresentConnectionWhereNoFileIsLeft) {
   EXPECT_FALSE(IsClosed(clients_[1]));
 }
 
+// Another process has taken the descriptors.
+TEST_F(AcceptorTest, EndsOneConnectionInAPauseWhereThatDoesNotHelp) {
+  int ended = 0;
+  Acceptor::Options options = Limited(10);
+  options.present = [] { return size_t{5}; };
+  options.make_room = [&ended] { ++ended; };
+  Acceptor acceptor(loop_, std::move(options));
+  acceptor.Listen(Listener());
+  Connect(1);
+  const NoFilesLeft none;
+  RunFor(loop_, 10 * pause_);
+  EXPECT_GE(ended, 2);
+  EXPECT_LE(ended, 11);
+}
+
 TEST_F(AcceptorTest, StopsWhileItRestsAndListensAgain) {
   Acceptor acceptor(loop_, Unlimited());
   acceptor.Listen(Listener());
