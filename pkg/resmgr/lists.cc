@@ -36,8 +36,10 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
     log_.Error("cannot take over the containers of the runtime: {}", Describe(changed.status()));
     return changed.status();
   }
-  for (const ContainerKey key : adoption.adopted)
-    store_.Find(key)->container.may_be_elsewhere = false;
+  // Also those that an earlier list told, for which no decision came to be.
+  for (const auto& [key, record] : store_.containers()) {
+    if (record.container.may_be_elsewhere) store_.Find(key)->container.may_be_elsewhere = false;
+  }
   for (const ContainerKey key : adoption.first_reported)
     NoteFirstReport(*store_.Find(key));
   // By their ids from now on, whatever was kept before.

@@ -2,6 +2,7 @@
 // Restarts whose notes are older than what is in force: the disk was behind when the daemon was
 // killed.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -38,9 +39,14 @@ class StaleNotesTest : public testing::Test {
     }));
   }
 
+  std::function<void(Plan&)> spoil_;   // of the next daemon's policy
   test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
   TestNode node_{test::S1Ht(),         // CPUs 0-7
-                 [](const Machine& machine) { return std::make_unique<FirstFitPolicy>(machine); }};
+                 [this](const Machine& machine) {
+                   auto policy = std::make_unique<FirstFitPolicy>(machine);
+                   policy->spoil = spoil_;
+                   return policy;
+                 }};
 };
 
 // The policy lifts the quota on exclusive CPUs, and sets it again while the container shares
@@ -86,6 +92,26 @@ TEST_F(StaleNotesTest, AnUpdateOfAnotherContainerCountsAfterOurOwnQuotaWasFound)
   runtime().Find(web)->resources.cpu_shares = 1024;
   node_.Restart();
   EXPECT_EQ(node_.Known(web)->requirements.cpu_request.value, 1000);
+}
+
+// It is told in the first list only that it is new.
+TEST_F(StaleNotesTest, AContainerMayBeElsewhereUntilTheFirstDecisionThatDoesNotFail) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
+  ASSERT_FALSE(runtime().updates.empty()) << "the shared one is to leave CPUs";
+  node_.FlushState();
+  bool broken = true;
+  spoil_ = [&broken](Plan& plan) {
+    if (broken) plan.changes.push_back({.key = ContainerKey{1000}, .placement = {}});
+  };
+  node_.Restart();
+  ASSERT_NE(node_.Known(shared), nullptr);
+  EXPECT_TRUE(node_.Known(shared)->may_be_elsewhere) << "nothing is decided yet";
+  broken = false;
+  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
+  runtime().AnswerList();
+  EXPECT_FALSE(node_.Known(shared)->may_be_elsewhere);
+  spoil_ = nullptr;
 }
 
 // Replies: what they say is not lost with what is gathered.
