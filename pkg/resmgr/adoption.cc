@@ -125,15 +125,19 @@ class Adopter {
 
   void FindCrowded(const RuntimeInventory& inventory) {
     CpuUsers users;
+    CpuUsers certain;
     for (const RuntimeContainer& reported : inventory.containers) {
       if (reported.state == ContainerState::kExited) continue;
-      if (MayBeElsewhere(reported.id)) continue;
       const bool brief = brief_->containers.contains(reported.id);
       const ContainerRecord* const known = brief ? store_.FindById(reported.id) : nullptr;
-      users.Add(known != nullptr ? known->container.placement.cpus.value_or(CpuSet())
-                                 : ReportedResources(reported.resources).cpus.value_or(CpuSet()));
+      const CpuSet cpus = known != nullptr
+                              ? known->container.placement.cpus.value_or(CpuSet())
+                              : ReportedResources(reported.resources).cpus.value_or(CpuSet());
+      users.Add(cpus);
+      if (!MayBeElsewhere(reported.id)) certain.Add(cpus);
     }
     crowded_ = users.several;
+    crowded_for_certain_ = certain.several;
   }
 
   // A container of an earlier daemon whose update was under way. Its CPUs may be those of before:
@@ -390,7 +394,7 @@ class Adopter {
     const MilliCpu request = saved->requirements.cpu_request;
     const bool right_size = request.IsWhole() && placement.cpus &&
                             placement.cpus->size() == request.Whole() &&
-                            !placement.cpus->Intersects(crowded_);
+                            !placement.cpus->Intersects(crowded_for_certain_);
     const bool chance = placement.cpus == saved->shared_cpus;
     if (right_size && !chance && exclusive.size() < request.Whole()) return placement;
     Placement whole = saved->placement;
@@ -450,7 +454,8 @@ class Adopter {
   const StateWriter& state_writer_;
   const RuntimeInventory::Unclear* unclear_ = nullptr;
   const RuntimeInventory::Brief* brief_ = nullptr;
-  CpuSet crowded_;  // of the CPUs that containers are bound to: those of two or more
+  CpuSet crowded_;              // of the CPUs that containers are bound to: those of two or more
+  CpuSet crowded_for_certain_;  // the same without containers that may be elsewhere
   Adoption result_;
 };
 

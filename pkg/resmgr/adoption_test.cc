@@ -102,6 +102,27 @@ TEST_F(AdoptionTest, TheStateTellsAPlaceThatHasTheRightSizeByChance) {
   EXPECT_EQ(PoolAfterAdoption("moved"), "");
 }
 
+// Two containers that are told to be on the same CPUs share them: the plugins' number of one is no
+// update, although an update of the other was under way.
+TEST_F(AdoptionTest, AnUpdateUnderWayOfAnotherDoesNotMakePluginsNumbersAnUpdate) {
+  inventory_.pods.front().qos = QosClass::kBurstable;
+  state_.PutNote(StateStore::PodNote::kOthers, PodSandboxId("node"), "1");
+  Container container;
+  container.requested.cpu_shares = 512;
+  container.requirements.cpu_request = MilliCpu{500};
+  container.placement.pool = "shared";
+  state_.Put(ContainerId("app"), container, QosClass::kBurstable);
+  Report("app", ContainerState::kRunning, "1-2");
+  inventory_.containers.back().resources.cpu_shares = 2048;
+  SaveSharing("other", 1);
+  Report("other", ContainerState::kRunning, "1-2");
+  state_.open_calls().Begin(OpenCalls::Kind::kUpdate, ContainerId("other"));
+  Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, state_writer_);
+  const Container& app = store_.FindById(ContainerId("app"))->container;
+  EXPECT_EQ(app.requirements.cpu_request, MilliCpu{500});
+  EXPECT_EQ(app.set_later.cpu_shares, 2048);
+}
+
 TEST_F(AdoptionTest, ExitedContainersAreNoUsersOfCpus) {
   SaveSharing("app", 2);
   Report("app", ContainerState::kRunning, "1-2");
