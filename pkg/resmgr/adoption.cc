@@ -228,7 +228,8 @@ class Adopter {
       RestoreTexts(record, *saved);
       TakeCreatedName(record, *saved);
     }
-    const bool unsaved = kept && !unclear && !TakeNumbers(record, reported, *kept);
+    const bool unsaved =
+        kept && !unclear && TakeNumbers(record, reported, *kept) == SavedPlaceIs::kOfOtherNeeds;
     if (unsaved) saved = nullptr;
     AppliedResources applied = ReportedResources(reported.resources);
     if (unclear && !applied.cpus && !saved->placement.exclusive.empty()) {
@@ -276,11 +277,13 @@ class Adopter {
     record.texts = std::make_unique<AskedTexts>(saved.texts);
   }
 
+  enum class SavedPlaceIs { kAsBefore, kOfUpdate, kOfOtherNeeds };
+
   // Takes the saved request of the container, unless an update has arrived whose outcome is not on
   // the disk: then the saved place belongs to other needs. If the place that was decided for the
-  // update was saved, it becomes the saved place, else the result is false.
-  bool TakeNumbers(ContainerRecord& record, const RuntimeContainer& reported,
-                   SavedContainer& saved) const {
+  // update was saved, it becomes the saved place.
+  SavedPlaceIs TakeNumbers(ContainerRecord& record, const RuntimeContainer& reported,
+                           SavedContainer& saved) const {
     Container& container = record.container;
     RuntimeContainer asked = reported;
     asked.resources = WithoutSetLater(saved, reported.resources);
@@ -300,7 +303,7 @@ class Adopter {
       if (!called && (first || news == NumbersNews::kPlugins)) {
         TakeFirstReportOfSaved(reported.resources, saved.placement, container);
       }
-      return true;
+      return SavedPlaceIs::kAsBefore;
     }
     container.set_later = {};
     if (news == NumbersNews::kAsked) {
@@ -308,31 +311,20 @@ class Adopter {
       container.requirements = saved.asked->requirements;
       return TakeAskedPlace(saved);
     }
-    TakeCpuInForce(container, asked, needs);
-    return false;
+    TakeCpuInForce(asked, needs, container);
+    return SavedPlaceIs::kOfOtherNeeds;
   }
 
-  static bool TakeAskedPlace(SavedContainer& saved) {
-    if (!saved.asked->place) return false;
+  static SavedPlaceIs TakeAskedPlace(SavedContainer& saved) {
+    if (!saved.asked->place) return SavedPlaceIs::kOfOtherNeeds;
     saved.requirements = saved.asked->requirements;
     saved.placement = saved.asked->place->placement;
     saved.shared_cpus = saved.asked->place->shared_cpus;
-    return true;
+    return SavedPlaceIs::kOfUpdate;
   }
 
   bool IsUpdateOpen(const ContainerId& id) const {
     return state_writer_.IsCallOpen(StateWriter::Call::kUpdate, id);
-  }
-
-  // An update that reached the runtime before it reached the disk.
-  static void TakeCpuInForce(Container& container, const RuntimeContainer& reported,
-                             const Requirements& in_force) {
-    container.requirements.cpu_request = in_force.cpu_request;
-    container.requirements.cpu_limit = in_force.cpu_limit;
-    const LinuxResources requested = ReportedRequest(reported, in_force);
-    container.requested.cpu_shares = requested.cpu_shares;
-    container.requested.cpu_quota = requested.cpu_quota;
-    container.requested.cpu_period = requested.cpu_period;
   }
 
   // Takes the numbers that the runtime's own plugins made of the last values that it was told.
@@ -347,7 +339,8 @@ class Adopter {
     result_.first_reported.push_back(container.key);
   }
 
-  // Its runtime tells of it at last. What was decided about it meanwhile holds.
+  // Its runtime tells of it at last. What was decided about it meanwhile holds, unless that was for
+  // other needs than it has.
   void TakeKept(ContainerRecord& record, const RuntimeContainer& reported) {
     record.kept = false;
     Container& container = record.container;
@@ -355,10 +348,30 @@ class Adopter {
     container.annotations = reported.annotations;
     if (std::optional<SavedContainer> saved = state_writer_.Find(reported.id)) {
       RestoreTexts(record, *saved);
-      TakeNumbers(record, reported, *saved);
+      const SavedPlaceIs place = TakeNumbers(record, reported, *saved);
+      if (place != SavedPlaceIs::kAsBefore) {
+        TakeReportedPlace(container, ReportedResources(reported.resources),
+                          place == SavedPlaceIs::kOfUpdate ? &*saved : nullptr);
+      }
     }
     SetCalls(record, reported.state);
     result_.kept_reported.insert(container.key);
+  }
+
+  // An update had arrived, so it is where the runtime reports it. `saved` tells which of the CPUs
+  // are its own, if others were not given them meanwhile.
+  void TakeReportedPlace(Container& container, const AppliedResources& applied,
+                         const SavedContainer* saved) const {
+    const CpuSet cpus = applied.cpus.value_or(CpuSet());
+    if (saved != nullptr && saved->placement.exclusive.IsSubsetOf(cpus) &&
+        !store_.OthersOwn(saved->placement.exclusive, container.key)) {
+      return SetFoundPlace(container, applied, saved);
+    }
+    // What it still has for itself stays its own.
+    if (container.placement.exclusive.empty() || !store_.OthersOwn(cpus, container.key)) {
+      SetFoundPlace(container, applied, nullptr);
+    }
+    container.placement.reason = kWasToChange;
   }
 
   // Sets the state of a container that is new here, by what the runtime reports.

@@ -206,4 +206,11 @@ void ContainerStore::View::ForEachContainer(
   }
 }
 
+bool ContainerStore::OthersOwn(const CpuSet& cpus, ContainerKey key) const {
+  return std::ranges::any_of(in_order_, [&](const ContainerRecord* other) {
+    if (other->container.key == key || !other->Placeable()) return false;
+    return other->container.placement.exclusive.Intersects(cpus);
+  });
+}
+
 }  // namespace resmgr

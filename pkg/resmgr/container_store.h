@@ -79,6 +79,8 @@ class ContainerStore {
   const Snapshot& all() const { return all_; }
   // What policies see: containers for which Placeable() holds.
   const Snapshot& placeable() const { return placeable_; }
+  // Whether some of the CPUs are exclusive ones of another container than this.
+  bool OthersOwn(const CpuSet& cpus, ContainerKey key) const;
 
  private:
   class View : public Snapshot {

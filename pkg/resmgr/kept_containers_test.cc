@@ -74,6 +74,11 @@ class KeptContainersTest : public testing::Test {
     held.unclear.why = Unavailable("no runtime vm");
     held.unclear.runtimes = {"vm"};
   }
+  // They find no runtime.
+  void RefuseUpdates() {
+    while (!runtime().updates.empty())
+      runtime().Answer(0, Unavailable("no runtime vm"));
+  }
   void ComeBack() {
     RuntimeInventory& held = runtime().held;
     std::ranges::move(std::exchange(away_.pods, {}), std::back_inserter(held.pods));
@@ -81,6 +86,25 @@ class KeptContainersTest : public testing::Test {
     held.unclear = {};
     manager().RuntimeJoined();
     runtime().AnswerList();
+  }
+  // Its resize from a shared place to the CPUs 2-3 reaches the runtime, whose reply never comes.
+  ContainerId ResizeWithoutReply() {
+    const ContainerId former = RunAt("", "former", kGuaranteed, 1000);
+    const ContainerId there = RunAt("kata", "there", kGuaranteed, 500);
+    node_.FlushState();
+    const LinuxResources wanted = TestNode::Resources(2000);
+    const auto resize = manager().AdmitUpdate(there, wanted);
+    EXPECT_TRUE(resize.ok()) << resize.status();
+    ResourceValues carried = resize->adjustment;
+    if (!carried.cpu_shares) carried.cpu_shares = wanted.cpu_shares;
+    if (!carried.cpu_quota) carried.cpu_quota = wanted.cpu_quota;
+    runtime().Apply(there, carried);
+    EXPECT_EQ(runtime().CpusOf(there), "2-3");
+    runtime().AnswerAll();
+    // A decision made anew would find another place.
+    node_.Stop(former);
+    node_.Remove(former);
+    return there;
   }
   void RestartWithout() {
     node_.FlushState();
@@ -116,9 +140,7 @@ TEST_F(KeptContainersTest, ASharedOneLeavesWhenItsRuntimeComes) {
   const PodSandboxId pod = node_.AddPod("app", kGuaranteed);
   const auto app = node_.Create(TestNode::Request(pod, "app", 2000));
   ASSERT_TRUE(app.ok()) << app.status();
-  // Its update finds no runtime.
-  while (!runtime().updates.empty())
-    runtime().Answer(0, Unavailable("no runtime vm"));
+  RefuseUpdates();
   bool started = false;
   const auto wait =
       manager().AdmitStart(*app, [&](const Status& status) { started = status.ok(); });
@@ -140,6 +162,42 @@ TEST_F(KeptContainersTest, ASharedOneIsOnlyWhereItsNotesSay) {
   node_.Remove(ended);
   // The shared one has been told to leave 1-2 before the restart.
   EXPECT_EQ(node_.Exclusive(RunAt("", "next", kGuaranteed, 2000)), "1-2");
+}
+
+TEST_F(KeptContainersTest, AResizeThatHadArrivedKeepsItsPlace) {
+  const ContainerId there = ResizeWithoutReply();
+  for (int restarts = 1; restarts <= 2; ++restarts) {
+    SCOPED_TRACE(restarts);
+    RestartWithout();
+    EXPECT_EQ(node_.Known(there)->requirements.cpu_request, MilliCpu{500});
+    RefuseUpdates();
+    node_.FlushState();
+  }
+  runtime().history.clear();
+  ComeBack();
+  runtime().AnswerAll();
+  EXPECT_EQ(node_.Known(there)->requirements.cpu_request, MilliCpu{2000});
+  EXPECT_EQ(node_.Exclusive(there), "2-3");
+  EXPECT_THAT(runtime().history, Each(Not(StartsWith(std::string(there.value())))))
+      << "it never moves";
+  node_.FlushState();
+  EXPECT_FALSE(node_.Saved(there)->asked);
+  EXPECT_EQ(node_.Saved(there)->placement.exclusive.ToString(), "2-3");
+}
+
+TEST_F(KeptContainersTest, AResizeWhosePlaceIsTakenMeanwhileGetsAnother) {
+  const ContainerId there = ResizeWithoutReply();
+  RestartWithout();
+  const ContainerId next = *node_.Create("next", kGuaranteed, 2000);
+  RefuseUpdates();
+  ASSERT_EQ(node_.Exclusive(next), "1-2");
+  ComeBack();
+  EXPECT_EQ(node_.Exclusive(next), "1-2");
+  EXPECT_EQ(node_.Exclusive(there), "3-4");
+  EXPECT_TRUE(node_.RunUntil([&] {
+    runtime().AnswerAll();
+    return runtime().CpusOf(there) == "3-4";
+  }));
 }
 
 TEST_F(KeptContainersTest, WhatIsGoneWhenItsRuntimeComesGivesItsCpusBack) {

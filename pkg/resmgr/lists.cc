@@ -45,6 +45,8 @@ Status ResourceManager::Impl::TakeOver(const RuntimeInventory& inventory,
   // By their ids from now on, whatever was kept before.
   for (const ContainerKey key : adoption.adopted)
     state_writer_.MarkChanged(*store_.Find(key));
+  for (const ContainerKey key : adoption.kept_reported)
+    state_writer_.MarkChanged(*store_.Find(key));
   if (inventory.unclear.why.ok() && inventory.unclear.runtimes.empty())
     state_writer_.EraseUnlistedPods();
   ReportFound(adoption);

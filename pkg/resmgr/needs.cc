@@ -70,6 +70,16 @@ LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requireme
   return requested;
 }
 
+void TakeCpuInForce(const RuntimeContainer& reported, const Requirements& in_force,
+                    Container& container) {
+  container.requirements.cpu_request = in_force.cpu_request;
+  container.requirements.cpu_limit = in_force.cpu_limit;
+  const LinuxResources requested = ReportedRequest(reported, in_force);
+  container.requested.cpu_shares = requested.cpu_shares;
+  container.requested.cpu_quota = requested.cpu_quota;
+  container.requested.cpu_period = requested.cpu_period;
+}
+
 bool IsSameByWeight(int64_t shares, const std::optional<int64_t>& reported) {
   return reported == shares || reported == ByWayOfWeight(shares);
 }

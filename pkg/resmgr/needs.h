@@ -23,6 +23,10 @@ Bytes MemoryCapacity(const Machine& machine);
 Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported, Bytes memory_capacity);
 // What a container that needs this had requested, of which the runtime reports what is in force.
 LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requirements& needs);
+// The container needs and requested the CPU that is in force, by an update that reached the runtime
+// before it reached the disk. `in_force`: the needs that `reported` tells.
+void TakeCpuInForce(const RuntimeContainer& reported, const Requirements& in_force,
+                    Container& container);
 
 // Whether `reported` may stand for these shares: runtimes may convert shares to weights of cgroup
 // v2 and back.

@@ -104,8 +104,20 @@ void StateWriter::Save(ContainerRecord& record) {
   record.container.placement = {};
 }
 
+// An earlier daemon's update of a container whose runtime is away stays saved until the runtime
+// tells whether it has arrived.
+void StateWriter::PutUnchanged(const ContainerRecord& record) {
+  const auto saved = record.kept ? Find(record.container.id) : std::nullopt;
+  if (!saved || !saved->asked || !saved->asked->place) return Put(record, nullptr);
+  Placement place = saved->asked->place->placement;
+  const CpuSet& shared = saved->asked->place->shared_cpus;
+  if (!shared.empty()) place.cpus = shared;
+  const AskedView asked{saved->asked->requested, saved->asked->requirements, place};
+  Put(record, &asked);
+}
+
 void StateWriter::PutConfirmed(ContainerRecord& record) {
-  if (record.updates.empty()) return Put(record, nullptr);
+  if (record.updates.empty()) return PutUnchanged(record);
   // A value that the runtime may still refuse is not what it has after a restart.
   Container& container = record.container;
   ConfirmedRequest& confirmed = *record.confirmed;
@@ -153,6 +165,8 @@ bool StateWriter::OthersSetNumbers() const {
 void StateWriter::SaveUpdate(ContainerRecord& record) {
   if (state_ == nullptr) return;
   NoteOthers(record.container.set_later);
+  // An earlier daemon's update that is saved is overruled by this one (PutUnchanged).
+  if (record.kept) state_->Erase(record.container.id);
   record.unsaved = true;
   Save(record);
   state_->Commit();

@@ -101,6 +101,7 @@ class StateWriter {
   bool IsCreationOpen(std::string_view name) const;
   void NoteOthers(const NumbersSetLater& later);
   void Save(ContainerRecord& record);
+  void PutUnchanged(const ContainerRecord& record);
   void PutConfirmed(ContainerRecord& record);
   void Put(const ContainerRecord& record, const AskedView* asked);
   void SaveAll();

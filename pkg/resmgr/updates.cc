@@ -151,12 +151,7 @@ ContainerKeys ResourceManager::Impl::RollBackUpdate(ContainerRecord& record) {
 
 // No other container was given CPUs of that placement's exclusive part meanwhile.
 bool ResourceManager::Impl::StillFree(const ContainerRecord& record, const Placement& placement) {
-  bool free = true;
-  store_.placeable().ForEachContainer([&](const Pod&, const Container& other) {
-    if (other.key == record.container.key) return;
-    if (other.placement.exclusive.Intersects(placement.exclusive)) free = false;
-  });
-  return free;
+  return !store_.OthersOwn(placement.exclusive, record.container.key);
 }
 
 }  // namespace resmgr

@@ -279,6 +279,95 @@ TEST_P(KilledUpdatesTest, AChangeWithoutAReplyIsAsTheRuntimeTells) {
   });
 }
 
+// The container's runtime, one of several, comes back after the daemon does.
+class KilledWithRuntimeAwayTest : public testing::TestWithParam<KilledPolicy> {
+ protected:
+  static void SetUpTestSuite() { SetLogLevel(LogLevel::kError); }
+
+  static ResourceManager::Options Options() {
+    ResourceManager::Options options = TestNode::FastOptions();
+    options.runtimes.runtimes["vm"].socket = "/run/vm.sock";
+    options.runtimes.classes["kata"].runtime = "vm";
+    return options;
+  }
+
+  static ContainerId RunThere(TestNode& node, int64_t milli_cpu) {
+    const PodSandboxId pod = node.AddPod("app", kGuaranteed);
+    node.runtime.held.pods.back().runtime_handler = "kata";
+    node.manager().PodCreated(node.runtime.held.pods.back());
+    const ContainerId id = *node.Create(TestNode::Request(pod, "app", milli_cpu));
+    node.runtime.AnswerAll();
+    node.Start(id);
+    return id;
+  }
+  static void ResizeWithoutReply(TestNode& node, const ContainerId& id, int64_t milli_cpu) {
+    const LinuxResources wanted = TestNode::Resources(milli_cpu);
+    const auto admission = node.manager().AdmitUpdate(id, wanted);
+    ASSERT_TRUE(admission.ok()) << admission.status();
+    ResourceValues carried = admission->adjustment;
+    if (!carried.cpu_shares) carried.cpu_shares = wanted.cpu_shares;
+    if (!carried.cpu_quota) carried.cpu_quota = wanted.cpu_quota;
+    node.runtime.Apply(id, carried);
+    node.runtime.AnswerAll();
+  }
+  // The daemon starts without that runtime, and has saved all that it knows when it comes back.
+  static void RestartBeforeIt(TestNode& node) {
+    FakeRuntimeClient& runtime = node.runtime;
+    node.FlushState();
+    const RuntimeInventory all = runtime.held;
+    std::erase_if(runtime.held.pods, [](const Pod& pod) { return pod.runtime_handler == "kata"; });
+    std::erase_if(runtime.held.containers, [](const auto& one) { return one.name == "app"; });
+    runtime.held.unclear.why = Unavailable("no runtime vm");
+    runtime.held.unclear.runtimes = {"vm"};
+    node.Restart();
+    while (!runtime.updates.empty())
+      runtime.Answer(0, Unavailable("no runtime vm"));
+    node.FlushState();
+    runtime.held = all;
+    node.manager().RuntimeJoined();
+    runtime.AnswerList();
+  }
+};
+
+TEST_P(KilledWithRuntimeAwayTest, AResizeThatHadArrivedKeepsItsPlace) {
+  for (const Change& change : kChanges) {
+    if (change.from == 0) continue;
+    SCOPED_TRACE(testing::Message() << "from " << change.from << "m to " << change.to << "m");
+    CrashingFileSystem disk(1);
+    TestNode node(
+        S1Ht(),
+        [factory = GetParam().factory()](const Machine& its) {
+          return MakeDefaultPolicy(factory, its);
+        },
+        Options());
+    node.KeepState(disk);
+    const ContainerId former = node.Run("former", kGuaranteed, 1000);
+    const ContainerId shared = node.Run("shared", kBurstable, 100);
+    const ContainerId app = RunThere(node, change.from);
+    node.FlushState();
+    ResizeWithoutReply(node, app, change.to);
+    const CpuSet own = Cpus(node.Exclusive(app));
+    // While others have not left its exclusive CPUs, any will do.
+    const bool known = own.IsSubsetOf(Cpus(node.runtime.CpusOf(app)));
+    node.Stop(former);
+    node.Remove(former);
+    node.runtime.AnswerAll();
+    RestartBeforeIt(node);
+    EXPECT_EQ(node.Known(app)->requirements.cpu_request.value, change.to);
+    const CpuSet now = Cpus(node.Exclusive(app));
+    EXPECT_EQ(now.size(), own.size()) << now.ToString();
+    if (known) EXPECT_EQ(now.ToString(), own.ToString()) << node.Known(app)->placement.reason;
+    EXPECT_TRUE(node.RunUntil([&] {
+      while (!node.runtime.lists.empty())
+        node.runtime.AnswerList();
+      node.runtime.AnswerAll();
+      return node.runtime.CpusOf(app) == node.Placed(app) &&
+             node.runtime.CpusOf(shared) == node.Placed(shared);
+    }));
+    EXPECT_FALSE(Cpus(node.runtime.CpusOf(shared)).Intersects(now));
+  }
+}
+
 class KilledOnTwoCpusTest : public KilledUpdatesTest {};
 
 // One CPU that is not reserved, for which the next client asks as soon as the daemon is back.
@@ -311,6 +400,8 @@ TEST_P(KilledOnTwoCpusTest, TheOnlyCpuStaysWithTheOneThatWasToldSo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, KilledUpdatesTest, testing::ValuesIn(kKilledPolicies),
+                         [](const auto& param_info) { return param_info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Policies, KilledWithRuntimeAwayTest, testing::ValuesIn(kKilledPolicies),
                          [](const auto& param_info) { return param_info.param.name; });
 
 // Under topology-aware, sharing containers do not leave for the reserved CPU, so the change is
