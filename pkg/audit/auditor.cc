@@ -27,6 +27,12 @@ bool IsInForce(const ResourceManager& manager, ContainerKey key) {
   return manager.Settled(key) || manager.WrittenPastRuntime(key);
 }
 
+// nullptr where this manager has no such container, or has another one by this key.
+const Container* Find(const ResourceManager& manager, const ContainerId& id, ContainerKey key) {
+  const Container* const container = manager.snapshot().FindContainer(key);
+  return container != nullptr && container->id == id ? container : nullptr;
+}
+
 // The values that the policy decided: the kubelet's own numbers pass through other stages, too. A
 // runtime that refuses CPUs has refused numbers as well.
 ResourceValues DecidedFor(const ResourceManager& manager, const Container& container,
@@ -243,7 +249,7 @@ AuditReport Auditor::Compare(Audit& audit) const {
   const bool numbers = options_.numbers_are_ours();
   AuditReport report{.changing = audit.changing, .runtime_problem = audit.runtime_problem};
   for (const Subject& subject : audit.subjects) {
-    const Container* const now = manager.snapshot().FindContainer(subject.key);
+    const Container* const now = Find(manager, subject.id, subject.key);
     if (now == nullptr || now->state != ContainerState::kRunning) continue;
     // Something else was decided meanwhile.
     if (!IsInForce(manager, subject.key) || DecidedFor(manager, *now, numbers) != subject.decided) {
@@ -283,13 +289,13 @@ void Auditor::Repair(AuditReport& report) const {
 
 // A drift that stays is a line of the log once, and so is a cause that many containers have.
 void Auditor::LogNews(const AuditReport& report) {
-  std::map<ContainerKey, std::vector<Drift>> found;
+  std::map<ContainerId, Known> found;
   std::map<std::string, Named> causes;
   for (const AuditReport::Finding& finding : report.findings) {
     if (finding.drifts.empty()) continue;
-    const auto known = known_.find(finding.key);
-    const bool news = known == known_.end() || known->second != finding.drifts;
-    found.emplace(finding.key, finding.drifts);
+    const auto known = known_.find(finding.id);
+    const bool news = known == known_.end() || known->second.drifts != finding.drifts;
+    found.emplace(finding.id, Known{.key = finding.key, .drifts = finding.drifts});
     if (!news && !finding.sent_again) continue;
     std::string text = DescribeAll(finding.drifts);
     const std::string cause = CommonCause(finding.drifts);
@@ -312,13 +318,14 @@ void Auditor::NoteWritten(const AuditReport& report) {
   const auto now = options_.loop.Now();
   const auto long_ago = std::max(options_.left_alone, kIntervals * config_.interval);
   std::erase_if(written_, [&](const auto& known) {
-    return options_.manager()->snapshot().FindContainer(known.first) == nullptr ||
+    return Find(*options_.manager(), known.first, known.second.key) == nullptr ||
            now - known.second.found > long_ago;
   });
   for (const AuditReport::Finding& finding : report.findings) {
     const auto drift = std::ranges::find_if(finding.drifts, IsWrittenByAnother);
     if (drift == finding.drifts.end()) continue;
-    Written& written = written_[finding.key];
+    Written& written = written_[finding.id];
+    written.key = finding.key;
     written.container = finding.container;
     written.last = *drift;
     ++written.audits;
@@ -336,8 +343,9 @@ std::vector<std::string> Auditor::problems() const {
 
 void Auditor::AddWritten(std::vector<std::string>& problems) const {
   size_t count = 0;
-  for (const auto& [key, written] : written_) {
-    if (written.audits < 2 || ++count > kMostNamed) continue;
+  for (const auto& [id, written] : written_) {
+    if (written.audits < 2 || Find(*options_.manager(), id, written.key) == nullptr) continue;
+    if (++count > kMostNamed) continue;
     problems.push_back(
         fmt::format("another program writes the cpuset of {}, past the runtime: {} (in {} audits); "
                     "stop it from that (koordlet: the feature gate CPUSetAllocator), then run "
@@ -352,12 +360,12 @@ void Auditor::AddWritten(std::vector<std::string>& problems) const {
 
 void Auditor::AddOutsideCauses(std::vector<std::string>& problems) const {
   std::map<std::string, Named> causes;
-  const Snapshot& snapshot = options_.manager()->snapshot();
-  for (const auto& [key, drifts] : known_) {
-    const Container* const container = snapshot.FindContainer(key);
-    const auto drift = std::ranges::find_if(drifts, IsFromOutside);
-    if (drift == drifts.end() || container == nullptr) continue;
-    const Pod* const pod = snapshot.FindPod(container->pod_id);
+  const ResourceManager& manager = *options_.manager();
+  for (const auto& [id, known] : known_) {
+    const Container* const container = Find(manager, id, known.key);
+    const auto drift = std::ranges::find_if(known.drifts, IsFromOutside);
+    if (drift == known.drifts.end() || container == nullptr) continue;
+    const Pod* const pod = manager.snapshot().FindPod(container->pod_id);
     if (pod == nullptr || container->state != ContainerState::kRunning) continue;
     Named& named = causes[CauseOf(*drift)];
     if (++named.count == 1) named = {FullName(*pod, container->name), Describe(*drift), 1};
@@ -375,12 +383,10 @@ void Auditor::AddOutsideCauses(std::vector<std::string>& problems) const {
 }
 
 std::string Auditor::FoundOf(const ContainerId& id) const {
-  if (options_.manager() == nullptr) return "";
-  const auto found = std::ranges::find_if(known_, [&](const auto& known) {
-    const Container* const container = options_.manager()->snapshot().FindContainer(known.first);
-    return container != nullptr && container->id == id;
-  });
-  return found == known_.end() ? "" : DescribeAll(found->second);
+  const ResourceManager* const manager = options_.manager();
+  const auto known = known_.find(id);
+  if (manager == nullptr || known == known_.end()) return "";
+  return Find(*manager, id, known->second.key) == nullptr ? "" : DescribeAll(known->second.drifts);
 }
 
 void Auditor::Answer(StatusOr<AuditReport> result) {

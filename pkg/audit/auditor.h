@@ -99,8 +99,14 @@ class Auditor {
   std::string FoundOf(const ContainerId& id) const;
 
  private:
+  // What the last audit found of a container.
+  struct Known {
+    ContainerKey key{};
+    std::vector<Drift> drifts{};
+  };
   // A container whose cgroup was found with other CPUs or memory nodes.
   struct Written {
+    ContainerKey key{};
     std::string container{};
     Drift last{};
     size_t audits = 0;                     // that found it so
@@ -137,8 +143,9 @@ class Auditor {
   std::shared_ptr<Audit> audit_;
   EventLoop::HandlePtr deadline_;
   OffLoop reading_;
-  std::map<ContainerKey, std::vector<Drift>> known_;  // of the last audit
-  std::map<ContainerKey, Written> written_;
+  // By ids: each resource manager counts its keys anew, and another one may have become active.
+  std::map<ContainerId, Known> known_;
+  std::map<ContainerId, Written> written_;
   Lifetime lifetime_;  // for what runs later
 };
 

@@ -81,7 +81,7 @@ class AuditorTest : public test::ManagerFixture {
   void MakeAuditor(milliseconds patience = std::chrono::seconds(30)) {
     auditor_ = std::make_unique<Auditor>(Auditor::Options{
         .loop = node_.loop(),
-        .manager = [this] { return active_ ? &node_.manager() : nullptr; },
+        .manager = [this] { return active_ ? &brain_->manager() : nullptr; },
         .cgroups = CgroupReader(cgroups_.path(), "/proc", cgroups_.File("online")),
         .numbers_are_ours = [this] { return numbers_are_ours_; },
         .told =
@@ -98,6 +98,7 @@ class AuditorTest : public test::ManagerFixture {
   TempDir cgroups_;
   milliseconds left_alone_ = std::chrono::minutes(5);
   bool active_ = true;
+  test::TestNode* brain_ = &node_;  // whose manager is active
   bool numbers_are_ours_ = true;
   std::vector<int> told_;  // how many had drifted; -1: it failed
   std::unique_ptr<Auditor> auditor_;
@@ -262,6 +263,26 @@ TEST_F(AuditorTest, AnotherWriterIsForgottenWithTheContainer) {
   manager().ContainerRemoved(id);
   ASSERT_TRUE(Audit().ok());
   EXPECT_THAT(auditor_->problems(), IsEmpty());
+}
+
+// Each resource manager counts its containers from the same key on.
+TEST_F(AuditorTest, AFindingIsNotOfTheContainerWithItsKeyInAnotherManager) {
+  const ContainerId id = Run("a", 2000);
+  PutCpus(id, "0-7");
+  for (int i = 0; i < 2; ++i)
+    ASSERT_EQ(Audit()->drifted, 1U);
+  ASSERT_NE(auditor_->FoundOf(id), "");
+  test::TestNode other(test::S1Ht(), [](const Machine& machine) {
+    return std::make_unique<test::FirstFitPolicy>(machine);
+  });
+  const ContainerId b = other.Run("b", QosClass::kGuaranteed, 2000);
+  ASSERT_EQ(other.Known(b)->key, node_.Known(id)->key);
+  brain_ = &other;
+  EXPECT_EQ(auditor_->FoundOf(b), "");
+  EXPECT_EQ(auditor_->FoundOf(id), "");
+  EXPECT_THAT(auditor_->problems(), IsEmpty());
+  brain_ = &node_;
+  EXPECT_NE(auditor_->FoundOf(id), "");
 }
 
 // What the runtime itself has noted, or a cgroup above takes, is nobody's write past the runtime.
