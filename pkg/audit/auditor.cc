@@ -273,6 +273,7 @@ AuditReport Auditor::Compare(Audit& audit) const {
     }
     ++(finding.unread.empty() ? report.checked : report.unread);
     if (!finding.drifts.empty()) ++report.drifted;
+    finding.decided = subject.decided;
     if (!finding.drifts.empty() || !finding.unread.empty())
       report.findings.push_back(std::move(finding));
   }
@@ -295,7 +296,8 @@ void Auditor::LogNews(const AuditReport& report) {
     if (finding.drifts.empty()) continue;
     const auto known = known_.find(finding.id);
     const bool news = known == known_.end() || known->second.drifts != finding.drifts;
-    found.emplace(finding.id, Known{.key = finding.key, .drifts = finding.drifts});
+    found.emplace(finding.id,
+                  Known{.key = finding.key, .drifts = finding.drifts, .decided = finding.decided});
     if (!news && !finding.sent_again) continue;
     std::string text = DescribeAll(finding.drifts);
     const std::string cause = CommonCause(finding.drifts);
@@ -310,16 +312,19 @@ void Auditor::LogNews(const AuditReport& report) {
   for (const auto& [cause, named] : causes)
     log_.Warn("{} {} drifted: {}", named.Names(), named.count < 2 ? "has" : "have", named.text);
   known_ = std::move(found);
+  known_since_ = options_.loop.Now();
+}
+
+bool Auditor::IsLongAgo(EventLoop::Clock::time_point time) const {
+  // A program that writes as often as this audits must not come and go.
+  constexpr int kIntervals = 5;
+  return options_.loop.Now() - time > std::max(options_.left_alone, kIntervals * config_.interval);
 }
 
 void Auditor::NoteWritten(const AuditReport& report) {
-  // A program that writes as often as this audits must not come and go.
-  constexpr int kIntervals = 5;
-  const auto now = options_.loop.Now();
-  const auto long_ago = std::max(options_.left_alone, kIntervals * config_.interval);
   std::erase_if(written_, [&](const auto& known) {
     return Find(*options_.manager(), known.first, known.second.key) == nullptr ||
-           now - known.second.found > long_ago;
+           IsLongAgo(known.second.found);
   });
   for (const AuditReport::Finding& finding : report.findings) {
     const auto drift = std::ranges::find_if(finding.drifts, IsWrittenByAnother);
@@ -329,7 +334,7 @@ void Auditor::NoteWritten(const AuditReport& report) {
     written.container = finding.container;
     written.last = *drift;
     ++written.audits;
-    written.found = now;
+    written.found = options_.loop.Now();
   }
 }
 
@@ -344,7 +349,8 @@ std::vector<std::string> Auditor::problems() const {
 void Auditor::AddWritten(std::vector<std::string>& problems) const {
   size_t count = 0;
   for (const auto& [id, written] : written_) {
-    if (written.audits < 2 || Find(*options_.manager(), id, written.key) == nullptr) continue;
+    if (written.audits < 2 || IsLongAgo(written.found)) continue;
+    if (Find(*options_.manager(), id, written.key) == nullptr) continue;
     if (++count > kMostNamed) continue;
     problems.push_back(
         fmt::format("another program writes the cpuset of {}, past the runtime: {} (in {} audits); "
@@ -358,15 +364,24 @@ void Auditor::AddWritten(std::vector<std::string>& problems) const {
   }
 }
 
+const Container* Auditor::StillFound(const ContainerId& id, const Known& known) const {
+  const ResourceManager& manager = *options_.manager();
+  const Container* const container = Find(manager, id, known.key);
+  if (container == nullptr || container->state != ContainerState::kRunning) return nullptr;
+  if (IsLongAgo(known_since_)) return nullptr;
+  const bool same = DecidedFor(manager, *container, options_.numbers_are_ours()) == known.decided;
+  return same ? container : nullptr;
+}
+
 void Auditor::AddOutsideCauses(std::vector<std::string>& problems) const {
   std::map<std::string, Named> causes;
-  const ResourceManager& manager = *options_.manager();
   for (const auto& [id, known] : known_) {
-    const Container* const container = Find(manager, id, known.key);
     const auto drift = std::ranges::find_if(known.drifts, IsFromOutside);
-    if (drift == known.drifts.end() || container == nullptr) continue;
-    const Pod* const pod = manager.snapshot().FindPod(container->pod_id);
-    if (pod == nullptr || container->state != ContainerState::kRunning) continue;
+    if (drift == known.drifts.end()) continue;
+    const Container* const container = StillFound(id, known);
+    if (container == nullptr) continue;
+    const Pod* const pod = options_.manager()->snapshot().FindPod(container->pod_id);
+    if (pod == nullptr) continue;
     Named& named = causes[CauseOf(*drift)];
     if (++named.count == 1) named = {FullName(*pod, container->name), Describe(*drift), 1};
   }
@@ -383,10 +398,9 @@ void Auditor::AddOutsideCauses(std::vector<std::string>& problems) const {
 }
 
 std::string Auditor::FoundOf(const ContainerId& id) const {
-  const ResourceManager* const manager = options_.manager();
   const auto known = known_.find(id);
-  if (manager == nullptr || known == known_.end()) return "";
-  return Find(*manager, id, known->second.key) == nullptr ? "" : DescribeAll(known->second.drifts);
+  if (options_.manager() == nullptr || known == known_.end()) return "";
+  return StillFound(id, known->second) == nullptr ? "" : DescribeAll(known->second.drifts);
 }
 
 void Auditor::Answer(StatusOr<AuditReport> result) {

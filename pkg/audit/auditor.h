@@ -16,6 +16,7 @@
 #include "pkg/config/audit_config.h"
 #include "pkg/log/log.h"
 #include "pkg/model/container.h"
+#include "pkg/model/resource_values.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
@@ -30,8 +31,9 @@ struct AuditReport {
     std::string container{};  // "namespace/pod/name"
     ContainerId id{};
     std::vector<Drift> drifts{};
-    std::string unread{};     // why its cgroup could not be read; "" where it was
-    bool sent_again = false;  // what was decided is on its way to the runtime
+    ResourceValues decided{};  // what was compared
+    std::string unread{};      // why its cgroup could not be read; "" where it was
+    bool sent_again = false;   // what was decided is on its way to the runtime
   };
   // Containers that have drifted, or could not be looked at; all others are as decided.
   std::vector<Finding> findings{};
@@ -71,7 +73,7 @@ class Auditor {
     std::chrono::milliseconds soon = std::chrono::milliseconds(200);
     std::chrono::milliseconds soon_again = std::chrono::seconds(5);
     // A container without a finding for so long, and for several intervals of the audits by the
-    // clock, counts as left alone by other programs.
+    // clock, counts as left alone by other programs. A finding that is older is not told any more.
     std::chrono::milliseconds left_alone = std::chrono::minutes(5);
   };
 
@@ -93,9 +95,11 @@ class Auditor {
 
   // Containers whose cgroup had other CPUs or memory nodes than decided in several of the last
   // audits: another program writes them, past the runtime. Causes outside of containers, which the
-  // last audit found and no repair removes. One sentence each, for `status`.
+  // last audit found and no repair removes. One sentence each, for `status`. Nothing that is long
+  // ago, nor a cause where something else was decided since then.
   std::vector<std::string> problems() const;
-  // What the last audit found of this container: sentences, "" where it is as decided.
+  // What the last audit found of this container: sentences, "" where it is as decided, where
+  // something else was decided since then, and where the audit is long ago.
   std::string FoundOf(const ContainerId& id) const;
 
  private:
@@ -103,6 +107,7 @@ class Auditor {
   struct Known {
     ContainerKey key{};
     std::vector<Drift> drifts{};
+    ResourceValues decided{};  // what was compared
   };
   // A container whose cgroup was found with other CPUs or memory nodes.
   struct Written {
@@ -125,6 +130,9 @@ class Auditor {
   void Repair(AuditReport& report) const;
   void LogNews(const AuditReport& report);
   void NoteWritten(const AuditReport& report);
+  bool IsLongAgo(EventLoop::Clock::time_point time) const;
+  // The container, where what was found of it still counts; nullptr otherwise.
+  const Container* StillFound(const ContainerId& id, const Known& known) const;
   void AddWritten(std::vector<std::string>& problems) const;
   void AddOutsideCauses(std::vector<std::string>& problems) const;
   void Answer(StatusOr<AuditReport> result);
@@ -145,6 +153,7 @@ class Auditor {
   OffLoop reading_;
   // By ids: each resource manager counts its keys anew, and another one may have become active.
   std::map<ContainerId, Known> known_;
+  EventLoop::Clock::time_point known_since_{};
   std::map<ContainerId, Written> written_;
   Lifetime lifetime_;  // for what runs later
 };

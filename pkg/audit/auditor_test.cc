@@ -285,6 +285,36 @@ TEST_F(AuditorTest, AFindingIsNotOfTheContainerWithItsKeyInAnotherManager) {
   EXPECT_NE(auditor_->FoundOf(id), "");
 }
 
+TEST_F(AuditorTest, ACauseIsNoProblemOfWhereAContainerWasMovedTo) {
+  const ContainerId id = Run("shared", 100);
+  PutBelow("kubepods", id, node_.Placed(id), "0-3");
+  ASSERT_EQ(Audit()->drifted, 1U);
+  ASSERT_EQ(auditor_->problems().size(), 1U);
+  ASSERT_NE(auditor_->FoundOf(id), "");
+  // Takes CPUs from the shared one.
+  ASSERT_TRUE(node_.Create("a", QosClass::kGuaranteed, 2000).ok());
+  runtime().AnswerAll();
+  EXPECT_THAT(auditor_->problems(), IsEmpty());
+  EXPECT_EQ(auditor_->FoundOf(id), "");
+}
+
+// Audits by request only, or audits that fail.
+TEST_F(AuditorTest, WhatWasFoundLongAgoIsNotToldAnyMore) {
+  left_alone_ = milliseconds(500);
+  MakeAuditor();
+  const ContainerId id = Run("a", 2000);
+  PutCpus(id, "0-7");
+  const ContainerId below = Run("b", 100);
+  PutBelow("kubepods", below, node_.Placed(below), "7");
+  for (int i = 0; i < 2; ++i)
+    ASSERT_EQ(Audit()->drifted, 2U);
+  ASSERT_EQ(auditor_->problems().size(), 2U);
+  ASSERT_NE(auditor_->FoundOf(below), "");
+  std::this_thread::sleep_for(milliseconds(501));
+  EXPECT_THAT(auditor_->problems(), IsEmpty());
+  EXPECT_EQ(auditor_->FoundOf(below), "");
+}
+
 // What the runtime itself has noted, or a cgroup above takes, is nobody's write past the runtime.
 TEST_F(AuditorTest, OtherDriftsAreNoWritesPastTheRuntime) {
   const ContainerId id = Run("a", 2000);
