@@ -37,9 +37,9 @@ Paths PathsOf(const CgroupReader& cgroups, const RefusalCauses::Subject& subject
 
 std::string CauseOfRefusal(const CgroupReader& cgroups, CpusetLimits& limits,
                            const RefusalCauses::Subject& subject) {
+  if (!CanBeCgroup(subject.cgroup_parent)) return "";
   const Paths paths = PathsOf(cgroups, subject);
-  const bool known = !subject.cgroup_parent.empty() || !paths.own.empty();
-  if (!known || subject.cgroup_parent.find("..") != std::string::npos) return "";
+  if (subject.cgroup_parent.empty() && paths.own.empty()) return "";
   std::string cause = limits.WhyNone(paths.own.empty() ? paths.above : paths.own);
   if (subject.cpus) {
     AddCause(cause, limits.WhyNot(paths.above, *subject.cpus - limits.AllowedCpus(paths.above)));

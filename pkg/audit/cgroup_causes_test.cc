@@ -116,6 +116,19 @@ TEST_F(CgroupCausesTest, LooksNowhereElse) {
   EXPECT_EQ(Cause("1", "", "/kubepods/../../etc"), "");
 }
 
+TEST_F(CgroupCausesTest, AParentThatIsTooLongHasNoCause) {
+  Put("cpuset/kubepods/cpuset.cpus", "0-3");
+  std::string parent = "/kubepods";
+  for (int i = 0; i < 4096; ++i)
+    parent += "/a";
+  EXPECT_EQ(Cause("4-5", "", parent), "");
+  EXPECT_EQ(Cause("4-5", "abc", parent), "");
+  std::string slice;
+  for (int i = 0; i < 4096; ++i)
+    slice += "a-";
+  EXPECT_EQ(Cause("4-5", "", slice + "a.slice"), "");
+}
+
 TEST(HungCgroupCausesTest, DelayNobodyForLong) {
   std::promise<void> go;
   EventLoop loop;

@@ -185,8 +185,7 @@ Status CheckNames(std::string_view parent, std::string_view id) {
   if (id.empty() || id.find('/') != std::string_view::npos || id.starts_with('.')) {
     return InvalidArgument("\"{}\" can be no cgroup", Printable(id, 128));
   }
-  const std::string slashed = fmt::format("/{}/", parent);
-  if (slashed.find("/../") != std::string::npos || slashed.find('\0') != std::string::npos) {
+  if (!CanBeCgroup(parent)) {
     return InvalidArgument("\"{}\" can be no cgroup", Printable(parent, 256));
   }
   return OkStatus();

@@ -7,6 +7,7 @@
 
 #include "pkg/kube/qos.h"
 #include "pkg/model/resources_annotation.h"
+#include "pkg/sys/cgroups.h"
 
 namespace resmgr::docker {
 namespace {
@@ -74,17 +75,10 @@ Identity ReadIdentity(const StringMap& labels, std::string_view name) {
 }
 
 std::string WholeCgroup(std::string_view cgroup_parent) {
-  constexpr std::string_view kSlice = ".slice";
-  std::string whole(cgroup_parent);
-  if (!cgroup_parent.ends_with(kSlice) || cgroup_parent.find('/') != std::string_view::npos ||
-      cgroup_parent.starts_with('-')) {
-    return whole;
-  }
-  whole.clear();
-  const std::string_view name = cgroup_parent.substr(0, cgroup_parent.size() - kSlice.size());
-  for (size_t end = name.find('-'); end != std::string_view::npos; end = name.find('-', end + 1))
-    whole.append("/").append(name.substr(0, end)).append(kSlice);
-  return whole.append("/").append(cgroup_parent);
+  // The root of all slices is in no other.
+  const bool name = IsSlice(cgroup_parent) && !cgroup_parent.starts_with('-') &&
+                    cgroup_parent.find('/') == std::string_view::npos;
+  return name ? "/" + SlicePath(cgroup_parent) : std::string(cgroup_parent);
 }
 
 std::string CgroupForEngine(std::string_view whole, std::string_view before) {

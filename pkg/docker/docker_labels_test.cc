@@ -72,5 +72,16 @@ TEST(DockerLabelsTest, ASliceIsInOthers) {
   EXPECT_EQ(WholeCgroup(""), "");
 }
 
+// Any client of dockerd may send one.
+TEST(DockerLabelsTest, ASliceWhosePathWouldBeTooLongIsInNoOther) {
+  std::string slice;
+  for (int i = 0; i < 4096; ++i)
+    slice += "a-";
+  slice += "a.slice";
+  const std::string whole = WholeCgroup(slice);
+  EXPECT_TRUE(whole == "/" + slice) << whole.size() << " bytes";
+  EXPECT_TRUE(CgroupForEngine(whole, slice) == slice);
+}
+
 }  // namespace
 }  // namespace resmgr::docker

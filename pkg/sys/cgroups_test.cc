@@ -23,6 +23,16 @@ TEST(SlicePathTest, NamesAllSlicesAbove) {
   EXPECT_EQ(SlicePath("a-b-c.slice"), "a.slice/a-b.slice/a-b-c.slice");
   EXPECT_EQ(SlicePath("/kubepods/burstable/pod1"), "/kubepods/burstable/pod1");
   EXPECT_EQ(SlicePath(""), "");
+  EXPECT_EQ(SlicePath("-.slice"), "-.slice") << "the root of all slices";
+}
+
+// The path of a slice with many dashes is as long as the square of its name.
+TEST(SlicePathTest, ASliceWhosePathWouldBeTooLongStaysAsItIs) {
+  std::string slice;
+  for (int i = 0; i < 4096; ++i)
+    slice += "a-";
+  slice += "a.slice";
+  EXPECT_TRUE(SlicePath(slice) == slice) << SlicePath(slice).size() << " bytes";
 }
 
 }  // namespace

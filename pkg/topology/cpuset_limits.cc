@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/sys/cgroups.h"
 #include "pkg/sys/files.h"
 
 namespace resmgr {
@@ -54,9 +55,10 @@ std::string_view WithoutSlash(std::string_view path) {
   return path;
 }
 
-// "/a", "/a/b": from the one below the root to the path itself.
+// "/a", "/a/b": from the one below the root to the path itself. None of what can be no cgroup.
 std::vector<std::string> Steps(std::string_view path) {
   std::vector<std::string> steps;
+  if (!CanBeCgroup(path)) return steps;
   std::string step;
   for (const std::string_view name : Split(WithoutSlash(path), '/')) {
     if (name.empty()) continue;

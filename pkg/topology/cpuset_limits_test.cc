@@ -57,6 +57,22 @@ TEST_F(CpusetLimitsTest, ACgroupAboveThatIsSmallerIsNamed) {
             "/kubepods.slice allows CPU 7 only: widen its cpuset.cpus");
 }
 
+// A client of the runtime may tell any path, and each step of it is a path of its own.
+TEST_F(CpusetLimitsTest, APathThatIsTooLongNamesNoCgroup) {
+  Group("a", "0-3", "0-3");
+  Put("a/cpuset.mems", "0");
+  Put("a/cgroup.type", "threaded");
+  std::string path;
+  for (int i = 0; i < 4096; ++i)
+    path += "/a";
+  EXPECT_EQ(WhyNot(path, "4-5"), "");
+  EXPECT_EQ(Limits().WhyNot(path, NodeSet{1}), "");
+  EXPECT_EQ(Limits().WhyNone(path), "");
+  path.resize(1024);
+  EXPECT_NE(WhyNot(path, "4-5"), "");
+  EXPECT_NE(Limits().WhyNone(path), "");
+}
+
 // The kernel takes no notice of a set of which nothing is there.
 TEST_F(CpusetLimitsTest, ACgroupAboveWhoseSetHasNoEffectIsNotNamed) {
   Group("kubepods", "14-15", "0-3");
