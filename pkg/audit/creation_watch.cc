@@ -69,8 +69,10 @@ void CreationWatch::Begin() {
       reading_.Run([this, weak = std::weak_ptr<Look>(look_), cgroups = options_.cgroups,
                     subjects = look_->subjects]() -> EventLoop::Task {
         auto read = std::make_shared<std::map<ContainerKey, CgroupValues>>();
+        // Without these a cgroup that can have no cpuset counts as one to be mended.
+        CpusetLimits limits = cgroups.Limits();
         for (const Subject& subject : subjects) {
-          auto values = cgroups.Read(subject.cgroup_parent, subject.id.value());
+          auto values = cgroups.Read(subject.cgroup_parent, subject.id.value(), &limits);
           if (values.ok()) read->emplace(subject.key, *std::move(values));
         }
         return [this, weak, read] {
@@ -115,7 +117,8 @@ void CreationWatch::End(Look& look) {
   if (manager == nullptr) return;
   const bool drifted = std::ranges::any_of(look.subjects, [&](const Subject& subject) {
     const Container* const now = manager->snapshot().FindContainer(subject.key);
-    if (now == nullptr || !manager->Settled(subject.key)) return false;
+    // Another manager, which became active meanwhile, has another container by this key.
+    if (now == nullptr || now->id != subject.id || !manager->Settled(subject.key)) return false;
     if (now->placement.EnforcedCpus() != subject.decided.cpus) return false;
     const auto read = look.read.find(subject.key);
     const auto reported = look.reported.find(subject.id);

@@ -98,6 +98,13 @@ TEST_F(CreationWatchTest, WhatACgroupAboveTakesAwayIsLeftToTheAudits) {
   EXPECT_FALSE(Drifts());
 }
 
+TEST_F(CreationWatchTest, ACgroupThatCanHaveNoCpusetIsLeftToTheAudits) {
+  std::ofstream(cgroups_.File("cgroup.controllers")) << "cpuset cpu\n";
+  std::ofstream(cgroups_.File("cgroup.subtree_control")) << "cpu\n";
+  std::filesystem::create_directories(std::filesystem::path(cgroups_.path()) / Run("a").value());
+  EXPECT_FALSE(Drifts());
+}
+
 TEST_F(CreationWatchTest, SeveralAreOneLook) {
   Run("a");
   node_.runtime.Find(Run("b"))->resources.cpuset_cpus = "6";
