@@ -56,17 +56,19 @@ void ResourceManager::Impl::RefusedByRuntime(ContainerKey key, std::string_view 
   const ContainerRecord* const record = store_.Find(key);
   if (record == nullptr || causes_ == nullptr || !RefusalCauses::MayBeFound(answer)) return;
   const Placement& placement = record->container.placement;
-  const auto log = [name = LogName(*record),
+  const auto log = [this, name = LogName(*record),
                     answer = Printable(answer, kLongestAnswer)](const std::string& cause) {
     if (cause.empty()) return;
-    GetLogger("resmgr").Warn("the runtime refused container {}: {}; likely cause: {}", name, answer,
-                             cause);
+    const auto suppressed = refusal_log_.Pass(name, cause, loop_.Now());
+    if (!suppressed) return;
+    log_.Warn("the runtime refused container {}: {}; likely cause: {}{}", name, answer, cause,
+              *suppressed == 0 ? "" : fmt::format(" ({} more were not logged)", *suppressed));
   };
   causes_->Find({.cgroup_parent = record->pod->pod.cgroup_parent,
                  .id = record->container.id,
                  .cpus = placement.EnforcedCpus(),
                  .mems = placement.mems},
-                log);
+                lifetime_.Guard(log));
 }
 
 void ResourceManager::Impl::RefusedByRuntime(const ContainerId& id, std::string_view answer) {

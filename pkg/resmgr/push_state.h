@@ -50,6 +50,7 @@ struct PushState {
   EventLoop::HandlePtr retry;
   std::chrono::milliseconds delay{0};
   Status last_error;
+  Status explained;  // the last failure for which a likely cause was found, with this cause
   // The time since which it has kept a start waiting, or was refused CPUs or memory nodes; reset
   // when it is where it should be.
   std::optional<EventLoop::Clock::time_point> stuck_since;

@@ -22,9 +22,12 @@ bool IsRefusal(const Status& status) {
   }
 }
 
-Status WithCause(const Status& why, const std::string& cause) {
-  if (cause.empty()) return why;
-  return MakeStatus(why.code(), fmt::format("{}; likely cause: {}", Message(why), cause));
+// A look that finds nothing, as on a busy machine, does not make the same failure another one.
+Status WithCause(const Status& why, const std::string& cause, Status& explained) {
+  const std::string begin = fmt::format("{}; likely cause: ", Message(why));
+  if (!cause.empty()) return explained = MakeStatus(why.code(), begin + cause);
+  const bool same = why.code() == explained.code() && Message(explained).starts_with(begin);
+  return same ? explained : why;
 }
 
 }  // namespace
@@ -61,7 +64,9 @@ void Pusher::OnFailure(ContainerRecord& record, const Status& status,
                        const ResourceValues& carried) {
   const ContainerKey key = record.container.key;
   PushState& state = *record.push;
-  state.last_error = status;
+  // No cause is looked for while updates of a kubelet are under way.
+  const Status told = WithCause(status, "", state.explained);
+  state.last_error = told;
   state.sets_alone = false;
   if (IsRefusal(status) && state.certain && !carried.has_sets()) {
     // Where it runs is as it was.
@@ -74,7 +79,7 @@ void Pusher::OnFailure(ContainerRecord& record, const Status& status,
   EndOverlap(record);
   if (status.code() == StatusCode::kNotFound) return listener_.OnGone(key);
   Retry(key, state);
-  listener_.OnFailed(key, status);
+  listener_.OnFailed(key, told);
 }
 
 // One with exclusive CPUs is left to the runtime: after a restart its report would stand for their
@@ -156,7 +161,7 @@ void Pusher::OnCause(ContainerKey key, uint64_t update, const Status& why,
   state.in_flight = false;
   state.sent = nullptr;
   const std::shared_ptr<const ResourceValues> carried = std::move(state.payload);
-  OnFailure(*record, WithCause(why, cause), *carried);
+  OnFailure(*record, WithCause(why, cause, state.explained), *carried);
   ResumeAfterAnswers();
 }
 
@@ -232,6 +237,7 @@ void Pusher::EndStuck(ContainerRecord& record) const {
 void Pusher::Recover(ContainerRecord& record) {
   if (record.push->last_error.ok()) return;
   record.push->last_error = OkStatus();
+  record.push->explained = OkStatus();
   listener_.OnRecovered(record);
 }
 

@@ -2,7 +2,9 @@
 // Causes that are looked for where the runtime refuses CPUs.
 #include "pkg/resmgr/refusal_causes.h"
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/log/log.h"
+#include "pkg/resmgr/refusal_log.h"
 #include "pkg/resmgr/testing/manager_fixture.h"
 #include "pkg/resmgr/update_remedies.h"
 
@@ -111,6 +114,32 @@ TEST_F(RefusalCausesTest, OtherAnswersHaveNone) {
   EXPECT_EQ(Message(LastError()), "the disk is on fire");
 }
 
+// A look that times out finds nothing.
+TEST_F(RefusalCausesTest, ALookThatFindsNothingMakesTheSameFailureNoNews) {
+  // Each try has all values first, and CPUs and memory nodes alone then.
+  const auto refuse = [this](std::string_view why, std::string_view cause) {
+    ASSERT_TRUE(node_.RunUntil([&] {
+      while (!node_.runtime.lists.empty())
+        node_.runtime.AnswerList();
+      while (!node_.runtime.updates.empty())
+        node_.runtime.Answer(0, Internal("{}", why));
+      return !causes_.waiting.empty();
+    }));
+    causes_.Answer(cause);
+  };
+  const std::string other = fmt::format("{} again", kRefusal);
+  refuse(kRefusal, kCause);
+  refuse(kRefusal, "");
+  EXPECT_EQ(Message(LastError()), fmt::format("{}; likely cause: {}", kRefusal, kCause));
+  refuse(kRefusal, "another");
+  EXPECT_EQ(Message(LastError()), fmt::format("{}; likely cause: another", kRefusal));
+  refuse(other, "");
+  EXPECT_EQ(Message(LastError()), other);
+  ASSERT_TRUE(node_.RunUntil([this] { return !node_.runtime.updates.empty(); }));
+  node_.runtime.Answer(0);
+  EXPECT_TRUE(LastError().ok());
+}
+
 // What happens meanwhile has the last word.
 TEST_F(RefusalCausesTest, ACauseThatComesLateIsMoot) {
   Refuse(Internal("{}", kRefusal));
@@ -139,6 +168,38 @@ TEST_F(RefusalCausesTest, ARefusedStartHasItsCauseInTheLog) {
   EXPECT_THAT(causes_.waiting, IsEmpty());
   node_.manager().RefusedByRuntime(ContainerId("unknown"), kRefusal);
   EXPECT_THAT(causes_.waiting, IsEmpty());
+}
+
+// A kubelet tries again and again.
+TEST_F(RefusalCausesTest, ACauseIsLoggedOnceForEachContainer) {
+  const auto told = [this] {
+    size_t count = 0;
+    for (size_t at = 0; (at = log_.find("the runtime refused container", at)) != log_.npos; ++at)
+      ++count;
+    return count;
+  };
+  const auto refuse = [this](const ContainerId& id, std::string_view cause) {
+    node_.manager().RefusedByRuntime(id, kRefusal);
+    causes_.Answer(cause);
+  };
+  for (int i = 0; i < 3; ++i)
+    refuse(app_, kCause);
+  EXPECT_EQ(told(), 1U);
+  refuse(app_, "another cause");
+  refuse(shared_, kCause);
+  EXPECT_EQ(told(), 3U);
+}
+
+TEST(RefusalLogTest, ManyRefusalsAreCounted) {
+  RefusalLog log;
+  const RefusalLog::Time start(std::chrono::hours(100));
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(log.Pass(fmt::format("ns/{}/c", i), "cause", start), 0U);
+  for (int i = 10; i < 15; ++i)
+    EXPECT_EQ(log.Pass(fmt::format("ns/{}/c", i), "cause", start), std::nullopt);
+  EXPECT_EQ(log.Pass("ns/0/c", "cause", start + std::chrono::minutes(2)), std::nullopt);
+  EXPECT_EQ(log.Pass("ns/14/c", "cause", start + std::chrono::minutes(2)), 5U);
+  EXPECT_EQ(log.Pass("ns/0/c", "cause", start + std::chrono::minutes(61)), 0U);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@
 #include "pkg/resmgr/look_again_timers.h"
 #include "pkg/resmgr/observers.h"
 #include "pkg/resmgr/pusher.h"
+#include "pkg/resmgr/refusal_log.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/resmgr/starts.h"
 #include "pkg/resmgr/state_writer.h"
@@ -280,6 +281,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   Starts starts_;
   EventFilter events_;
   std::map<ContainerKey, FailedUpdates> failed_updates_;
+  RefusalLog refusal_log_;
   std::pair<size_t, size_t> logged_counts_;  // pods and containers
   EventLoop::HandlePtr report_timer_;        // set_later.cc: what is in force will be listed
   const std::chrono::milliseconds report_pause_;

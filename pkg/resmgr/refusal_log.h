@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pkg/log/rate_limit.h"
+
+namespace resmgr {
+
+// Limits the log of calls that the runtime refuses: a kubelet repeats them, and clients may send
+// any number. A cause is logged once for each container, and again after an hour.
+class RefusalLog {
+ public:
+  using Time = RateLimit::Clock::time_point;
+
+  // nullopt: not to be logged. Otherwise the number of refusals with news that were not logged,
+  // because there were too many, since the last one that was.
+  std::optional<uint64_t> Pass(std::string_view container, std::string_view cause, Time now) {
+    const auto known = told_.find(container);
+    if (known != told_.end() && known->second.cause == cause && now < known->second.until) {
+      return std::nullopt;
+    }
+    const auto suppressed = limit_.Pass(now);
+    if (!suppressed) return std::nullopt;
+    // To tell one of them again does less harm than to remember all.
+    if (known == told_.end() && told_.size() >= kMostContainers) told_.clear();
+    told_.insert_or_assign(std::string(container),
+                           Told{.cause = std::string(cause), .until = now + kRepeated});
+    return suppressed;
+  }
+
+ private:
+  static constexpr size_t kMostContainers = 256;
+  static constexpr std::chrono::hours kRepeated{1};
+
+  struct Told {
+    std::string cause;
+    Time until{};
+  };
+  // By name: a container that was not created has another key at each try.
+  std::map<std::string, Told, std::less<>> told_;
+  RateLimit limit_{10, std::chrono::minutes(1)};
+};
+
+}  // namespace resmgr
