@@ -38,7 +38,7 @@ void OnlineView::ForEachContainer(
 void OnlineView::Complete(Plan& plan) const {
   for (const auto& [key, container] : changed_) {
     if (!container.placement.cpus || plan.Find(key) != nullptr) continue;
-    const bool shares = std::ranges::any_of(plan.shared, [&](const SharedChange& change) {
+    const bool shares = std::ranges::any_of(plan.shared, [&key = key](const SharedChange& change) {
       return std::ranges::binary_search(change.containers, key);
     });
     if (!shares) plan.changes.push_back({key, container.placement});
