@@ -145,12 +145,12 @@ TEST_F(BrainHostTest, CpusThatAreOfflineAreOfflineForBrainsThatCome) {
   EXPECT_EQ(host_->SetOffline(FirstFit(), {.cpus = {2, 3}}), OkStatus());
   EXPECT_THAT(refusal(), testing::HasSubstr("; CPUs 2-3 are offline; "));
   SetPolicy(nullptr);
-  RunUntil([this] { return result_.has_value(); });
+  EXPECT_TRUE(RunUntil(loop_, [this] { return result_.has_value(); }));
   EXPECT_EQ(host_->SetOffline(nullptr, {.cpus = {2}}), OkStatus());
   door_.runtime_is_up = true;
   SetPolicy(FirstFit());
   link().Synchronize();
-  RunUntil([this] { return result_.has_value(); });
+  EXPECT_TRUE(RunUntil(loop_, [this] { return result_.has_value(); }));
   EXPECT_EQ(*result_, OkStatus());
   EXPECT_THAT(refusal(), testing::HasSubstr("; CPU 2 is offline; "));
 }

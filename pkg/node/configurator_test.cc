@@ -518,7 +518,7 @@ TEST_F(ConfiguratorTest, CpusThatGoOfflineAreLeftOutOnce) {
   EXPECT_EQ(host_.offline_changes, 0);
   configurator().SetOffline({0, 2});
   configurator().SetOffline({0, 2});
-  RunUntil([&] { return host_.offline_changes == 1; });
+  EXPECT_TRUE(RunUntil(loop_, [&] { return host_.offline_changes == 1; }));
   EXPECT_EQ(host_.offline.cpus, (CpuSet{0, 2}));
   EXPECT_EQ(host_.offline.reserved, CpuSet{1}) << "a reservation does not become empty";
   configurator().SetOffline({0, 2});
@@ -526,7 +526,7 @@ TEST_F(ConfiguratorTest, CpusThatGoOfflineAreLeftOutOnce) {
   EXPECT_EQ(host_.offline_changes, 1);
   EXPECT_EQ(host_.changes, changes + 1);
   configurator().SetOffline({});
-  RunUntil([&] { return host_.offline_changes == 2; });
+  EXPECT_TRUE(RunUntil(loop_, [&] { return host_.offline_changes == 2; }));
   EXPECT_EQ(host_.offline.cpus, CpuSet());
 }
 
@@ -534,22 +534,22 @@ TEST_F(ConfiguratorTest, WhatFailsForOfflineCpusIsTriedAgain) {
   ASSERT_TRUE(Deliver("policy: {Active: first-fit, AvailableResources: {cpu: 'cpuset:2-3'}}").ok());
   // Without a CPU there is no policy.
   configurator().SetOffline({2, 3});
-  RunUntil([&, looks = 0]() mutable {
+  EXPECT_TRUE(RunUntil(loop_, [&, looks = 0]() mutable {
     configurator().SetOffline({2, 3});
     return ++looks == 30;
-  });
+  }));
   EXPECT_EQ(host_.offline_changes, 0);
   host_.refusal = FailedPrecondition("not now");
-  RunUntil([&] {
+  EXPECT_TRUE(RunUntil(loop_, [&] {
     configurator().SetOffline({3});
     return host_.offline_changes >= 3;
-  });
+  }));
   EXPECT_EQ(host_.offline.cpus, CpuSet());
   host_.refusal = OkStatus();
-  RunUntil([&] {
+  EXPECT_TRUE(RunUntil(loop_, [&] {
     configurator().SetOffline({3});
     return !host_.offline.cpus.empty();
-  });
+  }));
   EXPECT_EQ(host_.offline.cpus, CpuSet{3});
 }
 

@@ -59,7 +59,7 @@ TEST_F(PodsCgroupWatchTest, CpusThatAreOfflineAreNoFaultOfTheCgroup) {
   options.offline = [] { return CpuSet{7}; };
   PodsCgroupWatch watch(std::move(options));
   Allow("0-5", "0");
-  EXPECT_TRUE(RunUntil([&] { return !watch.problems().empty(); }));
+  EXPECT_TRUE(RunUntil(loop_, [&] { return !watch.problems().empty(); }));
   EXPECT_THAT(watch.problems(), ElementsAre(HasSubstr("may no longer use CPUs 6, so")));
 }
 
