@@ -45,6 +45,14 @@ std::map<int, int64_t> ParseAnonymous(std::string_view text, bool unified) {
   return found;
 }
 
+StatusOr<std::map<int, int64_t>> ReadNodes(const CgroupReader& cgroups,
+                                           const CgroupReader::CpusetDirectory& cpuset) {
+  const std::string file = fmt::format("{}/memory.numa_stat", MemoryDirectory(cgroups, cpuset));
+  const StatusOr<std::string> text = ReadFile(file, CgroupReader::kMostBytes);
+  if (!text.ok()) return NotFound("{}: {}", file, Message(text.status()));
+  return ParseAnonymous(*text, cpuset.unified);
+}
+
 }  // namespace
 
 StatusOr<std::map<int, int64_t>> ReadMemoryOnNodes(const CgroupReader& cgroups,
@@ -52,14 +60,13 @@ StatusOr<std::map<int, int64_t>> ReadMemoryOnNodes(const CgroupReader& cgroups,
                                                    std::string_view id) {
   RESMGR_ASSIGN_OR_RETURN(const CgroupReader::CpusetDirectory cpuset,
                           cgroups.FindCpuset(cgroup_parent, id));
-  const std::string file = fmt::format("{}/memory.numa_stat", MemoryDirectory(cgroups, cpuset));
-  const StatusOr<std::string> text = ReadFile(file, CgroupReader::kMostBytes);
-  if (!text.ok()) return NotFound("{}: {}", file, Message(text.status()));
-  return ParseAnonymous(*text, cpuset.unified);
+  return ReadNodes(cgroups, cpuset);
 }
 
 std::string MemoryElsewhere(const CgroupReader& cgroups, const MemorySubject& subject) {
-  const auto found = ReadMemoryOnNodes(cgroups, subject.cgroup_parent, subject.id);
+  const auto cpuset = cgroups.FindCpuset(subject.cgroup_parent, subject.id);
+  if (!cpuset.ok()) return "";
+  const auto found = ReadNodes(cgroups, *cpuset);
   if (!found.ok()) return "";
   std::string text;
   for (const auto& [node, bytes] : *found) {
@@ -67,9 +74,8 @@ std::string MemoryElsewhere(const CgroupReader& cgroups, const MemorySubject& su
     text += fmt::format("{}{} on memory node {}", text.empty() ? "" : ", ", BytesText(bytes), node);
   }
   if (text.empty()) return "";
-  const auto cpuset = cgroups.FindCpuset(subject.cgroup_parent, subject.id);
-  const bool moves = cpuset.ok() && cpuset->unified;
-  return text + (moves ? " stays there for now" : " stays there: cgroup v1 moves no memory");
+  return text + (cpuset->unified ? ": the kernel has not moved it"
+                                 : " stays there: cgroup v1 moves no memory");
 }
 
 }  // namespace resmgr

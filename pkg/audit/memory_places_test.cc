@@ -57,7 +57,8 @@ TEST_F(MemoryPlacesTest, VersionTwoCountsBytes) {
   Put("kubepods/pod1/abc/memory.numa_stat",
       "anon N0=2097152 N1=100663296 N2=0\nfile N0=1 N1=1 N2=1\nanon_thp N0=0 N1=50331648 N2=0\n");
   EXPECT_EQ(Elsewhere({0, 1}), "");
-  EXPECT_EQ(Elsewhere({2}), "2 MiB on memory node 0, 96 MiB on memory node 1 stays there for now");
+  EXPECT_EQ(Elsewhere({2}),
+            "2 MiB on memory node 0, 96 MiB on memory node 1: the kernel has not moved it");
 }
 
 TEST_F(MemoryPlacesTest, WhatTheKernelDoesNotCountIsNotTold) {
