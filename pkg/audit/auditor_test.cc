@@ -333,7 +333,7 @@ TEST_F(AuditorTest, WhatACgroupAboveTakesAwayIsNotSentAgain) {
   EXPECT_THAT(runtime().updates, IsEmpty());
 }
 
-// cgroup v2: a partition of another program has the CPUs, and the kernel tells nobody.
+// cgroup v2: a partition of another program has the CPUs, and no file of the container tells it.
 TEST_F(AuditorTest, APartitionOfOthersIsNamedAndNotRepaired) {
   const ContainerId id = Run("a", 2000);
   const std::string cpus = node_.Placed(id);

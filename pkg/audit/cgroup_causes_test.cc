@@ -129,7 +129,7 @@ TEST_F(CgroupCausesTest, AParentThatIsTooLongHasNoCause) {
   EXPECT_EQ(Cause("4-5", "", slice + "a.slice"), "");
 }
 
-TEST(HungCgroupCausesTest, DelayNobodyForLong) {
+TEST(HungCgroupCausesTest, DelayNoCallForLong) {
   std::promise<void> go;
   EventLoop loop;
   CgroupCauses causes(

@@ -19,7 +19,7 @@ struct CgroupValues {
   // As they were written into the cgroup. On cgroup v2 the shares are `cpu_weight` instead.
   ResourceValues set{};
   std::optional<int64_t> cpu_weight{};
-  // What is left of them after all cgroups above, with what partitions below took of it.
+  // The CPUs that the cgroups above leave of them, including those that partitions below took.
   std::optional<CpuSet> effective_cpus{};
   std::optional<NodeSet> effective_mems{};
   // Causes and remedies, as CpusetLimits tells: why less is left than was written, why the cgroup

@@ -171,7 +171,8 @@ StatusOr<CpuSet> ResolveReserved(const Machine& machine, const CpuConstraint& co
   return cpus;
 }
 
-// What is left of the CPUs. No container is to move without need, so the others stay what they are.
+// Takes these CPUs out of the configured ones. The others stay, since no container moves without
+// need.
 StatusOr<PolicyCpus> WithoutOffline(PolicyCpus cpus, const Machine& machine, bool so_many,
                                     const ConstraintOptions& options) {
   const CpuSet lost = (cpus.available | cpus.reserved) & options.offline;

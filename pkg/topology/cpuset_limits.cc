@@ -17,7 +17,7 @@ namespace {
 
 // More than a list of every other CPU up to CpuSet::kMaxId.
 constexpr size_t kMostListBytes = size_t{64} << 10;
-// Whoever makes partitions may make any number of cgroups.
+// Other programs may make any number of cgroups.
 constexpr size_t kMostDirectories = 2048;
 constexpr size_t kMostPartitions = 256;
 // A text names so many of them.

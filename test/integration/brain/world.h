@@ -136,7 +136,7 @@ class World {
   Configuration Effective(Configuration configuration) const;
   void ChangeOnline();
   void TellOffline();
-  void CheckNobodyElseLost(const std::map<ContainerKey, CpuSet>& before, const CpuSet& gone);
+  void CheckNoOtherLost(const std::map<ContainerKey, CpuSet>& before, const CpuSet& gone);
   std::map<ContainerKey, CpuSet> ExclusiveCpus();
   // The daemon starts anew on what is online then.
   void RestartNode();

@@ -69,7 +69,7 @@ void World::TellOffline() {
     return;
   }
   Note(fmt::format("the daemon does without {}", told_.ToString()));
-  CheckNobodyElseLost(own, offline | reserved);
+  CheckNoOtherLost(own, offline | reserved);
 }
 
 std::map<ContainerKey, CpuSet> World::ExclusiveCpus() {
@@ -82,7 +82,7 @@ std::map<ContainerKey, CpuSet> World::ExclusiveCpus() {
   return own;
 }
 
-void World::CheckNobodyElseLost(const std::map<ContainerKey, CpuSet>& before, const CpuSet& gone) {
+void World::CheckNoOtherLost(const std::map<ContainerKey, CpuSet>& before, const CpuSet& gone) {
   CpuSet kept;
   for (const auto& [key, own] : before)
     kept |= own - gone;
