@@ -162,8 +162,18 @@ bool FakeRuntime::WaitForCancelled(std::string_view method, size_t count,
 
 void FakeRuntime::ForgetCalls() {
   const std::lock_guard lock(mutex_);
-  // Calls that still run keep their records.
-  std::erase_if(records_, [](const RecordedCall& call) { return call.ended; });
+  std::erase_if(forgotten_, [](const RecordedCall& call) { return call.ended; });
+  // Calls without an answer keep their records. A client may have the answer before the server is
+  // told that the call has ended, which still writes to the record.
+  for (auto call = records_.begin(); call != records_.end();) {
+    const auto next = std::next(call);
+    if (call->ended) {
+      records_.erase(call);
+    } else if (call->answered) {
+      forgotten_.splice(forgotten_.end(), records_, call);
+    }
+    call = next;
+  }
 }
 
 uint64_t FakeRuntime::CallCount(std::string_view method) {
@@ -276,9 +286,17 @@ void FakeRuntime::Answer(const ServerCallPtr& call) {
   AnswerWith(call, live.script, reply.status, reply.messages);
 }
 
+void FakeRuntime::MarkAnswered(const ServerCallPtr& call) {
+  const LiveCall& live = live_.at(call.get());
+  if (!live.recorded) return;
+  const std::lock_guard lock(mutex_);
+  live.record->answered = true;
+}
+
 void FakeRuntime::AnswerWith(const ServerCallPtr& call, const MethodScript& script,
                              const grpc::Status& status, const std::vector<std::string>& messages) {
   Decorate(script, *call);
+  if (!script.stall) MarkAnswered(call);
   if (messages.size() == 1 && !script.stall) return call->WriteLast(ToBuffer(messages[0]), status);
   for (const std::string& message : messages)
     call->Write(ToBuffer(message));
@@ -288,6 +306,7 @@ void FakeRuntime::AnswerWith(const ServerCallPtr& call, const MethodScript& scri
 void FakeRuntime::AnswerEcho(const ServerCallPtr& call, const MethodScript& script,
                              const std::string& request) {
   Decorate(script, *call);
+  if (!script.stall) MarkAnswered(call);
   const std::string_view name = MethodName(call->path());
   if (name == "Sized") {
     const auto size = static_cast<size_t>(ParseUint(request).value_or(0));

@@ -50,7 +50,8 @@ struct RecordedCall {
   std::chrono::system_clock::time_point deadline;
   std::vector<std::string> messages;  // as they came, decompressed
   bool half_closed = false;
-  bool ended = false;
+  bool answered = false;  // its answer is on its way
+  bool ended = false;     // the server was told that the answer has left, or the client
   bool cancelled = false;
 };
 
@@ -101,6 +102,7 @@ class FakeRuntime final : private CallHandler {
                     std::chrono::milliseconds timeout = kWait);
   bool WaitForCancelled(std::string_view method, size_t count,
                         std::chrono::milliseconds timeout = kWait);
+  // Drops the records of the calls that were answered or cancelled.
   void ForgetCalls();
   // How many calls of a method arrived since the start, recorded or not.
   uint64_t CallCount(std::string_view method);
@@ -130,6 +132,7 @@ class FakeRuntime final : private CallHandler {
   MethodScript TakeScript(const std::string& path);
   void Dispatch(const ServerCallPtr& call);
   void Answer(const ServerCallPtr& call);
+  void MarkAnswered(const ServerCallPtr& call);
   void AnswerWith(const ServerCallPtr& call, const MethodScript& script, const grpc::Status& status,
                   const std::vector<std::string>& messages);
   void AnswerEcho(const ServerCallPtr& call, const MethodScript& script,
@@ -146,6 +149,7 @@ class FakeRuntime final : private CallHandler {
   CriStore store_;
   std::map<std::string, MethodScript, std::less<>> scripts_;
   std::list<RecordedCall> records_;
+  std::list<RecordedCall> forgotten_;                    // answered, and not ended at that time
   std::map<std::string, uint64_t, std::less<>> counts_;  // of calls, by path
   std::vector<ServerCallPtr> held_;
 

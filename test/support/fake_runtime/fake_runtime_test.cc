@@ -58,6 +58,17 @@ TEST_P(FakeRuntimeVersionTest, RunsAContainerAndUpdatesItsCpus) {
       [](CriStore& store) { return store.containers().empty() && store.sandboxes().empty(); }));
 }
 
+// A client may have an answer before the server is told that the call has ended.
+TEST_F(FakeRuntimeTest, ForgetsEveryCallThatAClientHasTheAnswerOf) {
+  CriClient client(Socket());
+  for (int call = 0; call < 2000; ++call) {
+    cri::VersionResponse version;
+    ASSERT_TRUE(client.Unary("Version", cri::VersionRequest(), &version).ok());
+    runtime_.ForgetCalls();
+    ASSERT_TRUE(runtime_.Calls("Version").empty()) << call;
+  }
+}
+
 TEST_P(FakeRuntimeVersionTest, ShowsCgroupParentAndResourcesInVerboseStatus) {
   CriClient client(Socket(), GetParam());
   const auto pod = client.RunPod(MakeBurstablePod("b"));
