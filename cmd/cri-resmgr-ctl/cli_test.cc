@@ -117,6 +117,14 @@ TEST(TopologyCommandTest, ReadsAFile) {
               StartsWith("64 CPUs online (0-63), 32 cores, 2 packages"));
 }
 
+TEST(TopologyCommandTest, ServerTypesAreListedAndTakenByName) {
+  const std::string table = Ctl({"topology", "-types"}).out;
+  EXPECT_THAT(table, HasSubstr("epyc-9654-2s-nps4  384   2         8     24  the same with"));
+  EXPECT_THAT(Ctl({"topology", "-topology", "epyc-9654-2s-nps4"}).out,
+              HasSubstr("384 CPUs online (0-383), 192 cores, 2 packages"));
+  EXPECT_THAT(Ctl({"topology", "-types", "-o", "json"}).out, HasSubstr("\"name\": \"graviton3\""));
+}
+
 TEST(TopologyCommandTest, ABadMachineIsOneClearLine) {
   ExpectOneLineError(Ctl({"topology", "-topology", "/no/such/file"}), "no file '/no/such/file'");
   ExpectOneLineError(Ctl({"topology", "-topology", "synthetic:bogus"}), "'bogus'");

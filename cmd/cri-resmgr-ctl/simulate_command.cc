@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/simulate_command.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -121,7 +122,7 @@ Status SimulateCommand::Run(std::ostream& out) {
   if (scenarios_.empty()) return InvalidArgument("no scenario given; see -help");
   // The output shows what happens.
   ConfigureLogging({.level = LogLevel::kError});
-  auto machine = LoadMachine(topology_);
+  auto machine = LoadMachine(topology_, kSyntheticMemoryPerCpu);
   if (!machine.ok()) return Annotate(machine.status(), "-topology " + topology_);
   const PolicyRegistry policies = BuiltinPolicies();
   const ConfigChecks checks = ChecksWith(policies);
@@ -151,7 +152,14 @@ Status SimulateCommand::Run(std::ostream& out) {
       }
     }
   }
-  if (output_ == "table") out << ToTable(all, explain_) << '\n' << Summary(all, simulator->node());
+  if (output_ == "json") return OkStatus();
+  out << ToTable(all, explain_) << '\n' << Summary(all, simulator->node());
+  const bool binds_memory =
+      std::ranges::any_of(all, [](const StepEffect& effect) { return !effect.mems.empty(); });
+  if (binds_memory && LeavesMemoryOpen(topology_)) {
+    out << "memory         4 GiB for each CPU of a NUMA node, since the topology tells none "
+           "(numa:2(memory=64GiB) would)\n";
+  }
   return OkStatus();
 }
 

@@ -322,6 +322,19 @@ std::string PodText(const std::string& name, const std::string& limits) {
       name, limits);
 }
 
+TEST_F(SimulateTest, AMachineWithoutMemoryHasFourGibForEachCpu) {
+  const std::string pods = File("pods.yaml", PodText("web", "cpu: 500m, memory: 12Gi"));
+  const std::string config =
+      File("node.yaml", "policy: {Active: topology-aware, ReservedResources: {CPU: 1}}\n");
+  const auto run = [&](const std::string& topology) {
+    return Simulate({"-topology", topology, "-config", config, pods}).out;
+  };
+  EXPECT_THAT(run("synthetic:core:2 pu:2"),
+              AllOf(HasSubstr("placed         1"), HasSubstr("4 GiB for each CPU")));
+  EXPECT_THAT(run("synthetic:numa:1(memory=1GiB) core:2 pu:2"),
+              AllOf(HasSubstr("placed         0"), ::testing::Not(HasSubstr("for each CPU"))));
+}
+
 TEST_F(SimulateTest, OnlyMemoryThatIsAllowedIsUsed) {
   const std::string config = File("c.yaml", "policy: {Active: topology-aware}\n");
   const std::string pods = File("pods.yaml", PodText("big", "cpu: 500m, memory: 20Gi") +

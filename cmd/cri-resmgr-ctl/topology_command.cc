@@ -1,16 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/topology_command.h"
 
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
 #include "pkg/base/json.h"
+#include "pkg/base/table.h"
 #include "pkg/base/terminal.h"
 #include "pkg/dump/yaml_text.h"
 #include "pkg/topology/machine_format.h"
 #include "pkg/topology/machine_source.h"
+#include "pkg/topology/server_types.h"
 
 namespace resmgr {
+
+namespace {
+
+StatusOr<nlohmann::json> Described(const ServerType& type) {
+  RESMGR_ASSIGN_OR_RETURN(const Machine machine, LoadMachine(type.name));
+  return nlohmann::json{{"name", type.name},
+                        {"cpus", machine.online().size()},
+                        {"packages", machine.packages().size()},
+                        {"numaNodes", machine.nodes().size()},
+                        {"l3Caches", machine.l3_groups().size()},
+                        {"description", type.description}};
+}
+
+}  // namespace
 
 std::string_view TopologyCommand::summary() const {
   return "Show the machine: CPUs, cores, caches, packages, NUMA nodes.";
@@ -25,15 +43,19 @@ tried for a machine without access to it.
 
   cri-resmgr-ctl topology
   cri-resmgr-ctl topology -topology "synthetic:package:2 numa:2 l3:2 core:8 pu:2"
+  cri-resmgr-ctl topology -topology epyc-9654-2s-nps4      # -types lists all server types
   lstopo --of xml > node7.xml && cri-resmgr-ctl topology -topology node7.xml -o json)";
 }
 
 void TopologyCommand::Declare(CommandLine& line) {
-  line.Flag("topology", "SPEC",
-            "live: this machine. synthetic:DESCRIPTION: hwloc's short notation, level by level. A "
-            "path, or xml:FILE: a file that lstopo wrote; CPUs that its kernel isolates can be "
-            "named in it by <info name=\"IsolatedCPUs\" value=\"2-3\"/> below the Machine object.",
-            &topology_);
+  line.Flag(
+      "topology", "SPEC",
+      "live: this machine. synthetic:DESCRIPTION: hwloc's short notation, level by level. The "
+      "name of a server type, see -types. A path, or xml:FILE: a file that lstopo wrote; CPUs that "
+      "its kernel isolates can be "
+      "named in it by <info name=\"IsolatedCPUs\" value=\"2-3\"/> below the Machine object.",
+      &topology_);
+  line.Flag("types", "List the server types that -topology knows by name.", &types_);
   line.Choice("o", {"table", "json", "yaml"}, "The output format.", &output_);
 }
 
@@ -52,7 +74,29 @@ StatusOr<std::string> TopologyCommand::FromDescription(std::string_view descript
   return output_ == "table" ? MachineToTable(machine) : MachineToJson(machine);
 }
 
+Status TopologyCommand::ListTypes(std::ostream& out) const {
+  nlohmann::json types = nlohmann::json::array();
+  for (const ServerType& type : ServerTypes()) {
+    RESMGR_ASSIGN_OR_RETURN(nlohmann::json described, Described(type));
+    types.push_back(std::move(described));
+  }
+  if (output_ == "json") {
+    out << types.dump(2) << '\n';
+  } else if (output_ == "yaml") {
+    out << dump::ToYaml(types);
+  } else {
+    std::vector<TableRow> rows = {{"NAME", "CPUS", "PACKAGES", "NUMA", "L3", "DESCRIPTION"}};
+    for (const nlohmann::json& type : types) {
+      rows.push_back({type["name"], type["cpus"].dump(), type["packages"].dump(),
+                      type["numaNodes"].dump(), type["l3Caches"].dump(), type["description"]});
+    }
+    out << FormatTable(rows);
+  }
+  return OkStatus();
+}
+
 Status TopologyCommand::Run(std::ostream& out) {
+  if (types_) return ListTypes(out);
   StatusOr<std::string> text = topology_ ? FromDescription(*topology_) : FromDaemon();
   const bool no_daemon = !topology_ && text.status().code() == StatusCode::kUnavailable;
   if (no_daemon && !socket_told_) text = FromDescription("live");
