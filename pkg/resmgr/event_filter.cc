@@ -6,8 +6,8 @@
 
 namespace resmgr {
 
-EventFilter::EventFilter(EventLoop& loop, ContainerStore& store, Acts acts, Options options)
-    : loop_(loop), store_(store), acts_(std::move(acts)), options_(options) {}
+EventFilter::EventFilter(Clock& clock, ContainerStore& store, Acts acts, Options options)
+    : clock_(clock), store_(store), acts_(std::move(acts)), options_(options) {}
 
 void EventFilter::Add(const ContainerEvent& event) {
   const bool named = event.name.empty() || TakeName(event.id, event.name);
@@ -22,7 +22,7 @@ void EventFilter::Add(const ContainerEvent& event) {
     }
   }
   const bool waits = !pending_.empty() || !names_.empty();
-  if (waits && timer_ == nullptr) timer_ = loop_.After(options_.pause, [this] { OnTimer(); });
+  if (waits && timer_ == nullptr) timer_ = clock_.After(options_.pause, [this] { OnTimer(); });
 }
 
 void EventFilter::Clear() {

@@ -10,7 +10,7 @@
 
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/runtime_client.h"
-#include "pkg/sys/event_loop.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr {
 
@@ -32,7 +32,7 @@ class EventFilter {
   };
 
   // The references must outlive it.
-  EventFilter(EventLoop& loop, ContainerStore& store, Acts acts, Options options);
+  EventFilter(Clock& clock, ContainerStore& store, Acts acts, Options options);
   EventFilter(const EventFilter&) = delete;
   EventFilter& operator=(const EventFilter&) = delete;
 
@@ -46,7 +46,7 @@ class EventFilter {
   bool TakeName(const std::string& id, const std::string& name);
   void OnTimer();
 
-  EventLoop& loop_;
+  Clock& clock_;
   ContainerStore& store_;
   const Acts acts_;
   const Options options_;

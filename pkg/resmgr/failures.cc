@@ -59,7 +59,7 @@ void ResourceManager::Impl::RefusedByRuntime(ContainerKey key, std::string_view 
   const auto log = [this, name = LogName(*record),
                     answer = Printable(answer, kLongestAnswer)](const std::string& cause) {
     if (cause.empty()) return;
-    const auto suppressed = refusal_log_.Pass(name, cause, loop_.Now());
+    const auto suppressed = refusal_log_.Pass(name, cause, timers_.Steady());
     if (!suppressed) return;
     log_.Warn("the runtime refused container {}: {}; likely cause: {}{}", name, answer, cause,
               *suppressed == 0 ? "" : fmt::format(" ({} more were not logged)", *suppressed));
@@ -91,7 +91,7 @@ void ResourceManager::Impl::ReportFailure(ContainerKey key) {
   const ContainerRecord* const record = store_.Find(key);
   const bool ended = record == nullptr || record->container.state == ContainerState::kExited;
   if (!ended && !runtime_.ListsTellNews() && !std::exchange(waiting->second.shown, true)) {
-    waiting->second.again = loop_.After(kEndIsLearned, [this, key] { ReportFailure(key); });
+    waiting->second.again = timers_.After(kEndIsLearned, [this, key] { ReportFailure(key); });
     return;
   }
   const auto pending = failed_updates_.extract(waiting);

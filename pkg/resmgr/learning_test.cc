@@ -305,7 +305,8 @@ TEST(EventFilterTest, AFloodOfEventsCausesOneList) {
   EventLoop loop;
   ContainerStore store;
   int looks = 0;
-  EventFilter filter(loop, store, {.look = [&] { ++looks; }, .rename = nullptr},
+  LoopClock clock(loop);
+  EventFilter filter(clock, store, {.look = [&] { ++looks; }, .rename = nullptr},
                      {.pause = milliseconds(1), .most = 100});
   for (int i = 0; i < 100'000; ++i)
     filter.Add({Kind::kCreated, fmt::format("{}", i)});

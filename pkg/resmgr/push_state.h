@@ -12,7 +12,7 @@
 #include "pkg/model/resources.h"
 #include "pkg/resmgr/recent_resources.h"
 #include "pkg/state/open_calls.h"
-#include "pkg/sys/event_loop.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr {
 
@@ -53,7 +53,7 @@ struct PushState {
   Status explained;  // the last failure for which a likely cause was found, with this cause
   // The time since which it has kept a start waiting, or was refused CPUs or memory nodes; reset
   // when it is where it should be.
-  std::optional<EventLoop::Clock::time_point> stuck_since;
+  std::optional<Clock::SteadyTime> stuck_since;
   bool stuck_told = false;  // a start ended because of it
 
   // Only the numbers that the runtime refused are to be tried again, and new CPUs need not wait for

@@ -17,10 +17,11 @@ void EraseFrom(std::set<ContainerKey>& keys, ContainerKey key) {
 
 }  // namespace
 
-Pusher::Pusher(EventLoop& loop, RuntimeClient& runtime, ContainerStore& store,
+Pusher::Pusher(EventLoop& loop, Clock& clock, RuntimeClient& runtime, ContainerStore& store,
                StateWriter& state_writer, Listener& listener, const CpuSet& everywhere,
                Options options)
     : loop_(loop),
+      clock_(clock),
       runtime_(runtime),
       store_(store),
       state_writer_(state_writer),
@@ -403,7 +404,7 @@ void Pusher::Retry(ContainerKey key, PushState& state) {
 }
 
 void Pusher::RetryAfter(std::chrono::milliseconds delay, ContainerKey key, PushState& state) {
-  state.retry = loop_.After(delay, [this, key] {
+  state.retry = clock_.After(delay, [this, key] {
     ContainerRecord* const waiting = Followed(key);
     if (waiting == nullptr) return;
     waiting->push->retry.reset();

@@ -20,6 +20,7 @@
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/state_writer.h"
 #include "pkg/resmgr/values_of_others.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
 
@@ -84,8 +85,8 @@ class Pusher {
 
   // `everywhere` are the CPUs that a container without a cpuset may run on. All references must
   // outlive the pusher.
-  Pusher(EventLoop& loop, RuntimeClient& runtime, ContainerStore& store, StateWriter& state_writer,
-         Listener& listener, const CpuSet& everywhere, Options options);
+  Pusher(EventLoop& loop, Clock& clock, RuntimeClient& runtime, ContainerStore& store,
+         StateWriter& state_writer, Listener& listener, const CpuSet& everywhere, Options options);
   Pusher(const Pusher&) = delete;
   Pusher& operator=(const Pusher&) = delete;
 
@@ -145,7 +146,7 @@ class Pusher {
   void NoteWaitedFor(ContainerKey key);
   // The time since which a followed container has kept starts waiting, or was refused its CPUs;
   // nullopt where neither is so.
-  std::optional<EventLoop::Clock::time_point> StuckSince(ContainerKey key) const;
+  std::optional<Clock::SteadyTime> StuckSince(ContainerKey key) const;
   // A start ends because of it; returns whether it is the first one.
   bool TellStuck(ContainerKey key);
 
@@ -251,6 +252,7 @@ class Pusher {
   bool MoveAside(ContainerKey key);
 
   EventLoop& loop_;
+  Clock& clock_;
   RuntimeClient& runtime_;
   ContainerStore& store_;
   StateWriter& state_writer_;

@@ -120,7 +120,7 @@ void Pusher::SendFirstAnyway() {
 // answered. Where none can move aside, what is being moved may still leave them CPUs to move to.
 void Pusher::WatchForCircles() {
   if (circle_check_ != nullptr) return;
-  circle_check_ = loop_.After(options_.circle_check, [this] {
+  circle_check_ = clock_.After(options_.circle_check, [this] {
     circle_check_.reset();
     (void)MoveSomeAside(FindCircle());
     if (!held_back_.empty()) WatchForCircles();

@@ -74,7 +74,7 @@ void Pusher::OnFailure(ContainerRecord& record, const Status& status,
   } else {
     state.certain = false;
     state.noted = nullptr;
-    if (!state.stuck_since) state.stuck_since = loop_.Now();
+    if (!state.stuck_since) state.stuck_since = clock_.Steady();
   }
   EndOverlap(record);
   if (status.code() == StatusCode::kNotFound) return listener_.OnGone(key);
@@ -244,10 +244,10 @@ void Pusher::Recover(ContainerRecord& record) {
 void Pusher::NoteWaitedFor(ContainerKey key) {
   ContainerRecord* const record = Followed(key);
   if (record == nullptr || record->push->stuck_since) return;
-  record->push->stuck_since = loop_.Now();
+  record->push->stuck_since = clock_.Steady();
 }
 
-std::optional<EventLoop::Clock::time_point> Pusher::StuckSince(ContainerKey key) const {
+std::optional<Clock::SteadyTime> Pusher::StuckSince(ContainerKey key) const {
   const ContainerRecord* const record = Followed(key);
   return record == nullptr ? std::nullopt : record->push->stuck_since;
 }

@@ -76,7 +76,8 @@ class ResourceManager {
     Metrics* metrics = nullptr;  // counts decisions, updates and held starts; may be null
     // Is told of every act, beside the log and the metrics; outlives the manager. May be null.
     Observer* observer = nullptr;
-    Clock* clock = nullptr;  // for Policy::LookAgain; nullptr: the machine's
+    Clock* clock = nullptr;   // for Policy::LookAgain; nullptr: the machine's
+    Clock* timers = nullptr;  // for all other waits and pauses; likewise
     // Whether this daemon has warned of updates that ask for other CPUs (cpuset_overrides.h);
     // outlives the manager. nullptr: it warns once in its own life.
     bool* overrides_warned = nullptr;

@@ -256,7 +256,6 @@ class ResourceManager::Impl : public Pusher::Listener,
   void RollBackPolicy(ContainerKey key, const Status& why);
 
   Logger& log_;
-  EventLoop& loop_;
   RuntimeClient& runtime_;
   RefusalCauses* const causes_;  // may be null
   LogObserver log_observer_;
@@ -267,6 +266,7 @@ class ResourceManager::Impl : public Pusher::Listener,
   CpusetOverrides overrides_;
   LoopClock loop_clock_;
   Clock& clock_;
+  Clock& timers_;
   const Machine& machine_;
   const Bytes memory_capacity_;
   CpuSet offline_;  // CPUs of the machine that went offline since it was read

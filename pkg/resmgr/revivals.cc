@@ -76,7 +76,7 @@ void ResourceManager::Impl::AddExitedMoves(std::vector<Move>& moves) const {
 }
 
 void ResourceManager::Impl::FreeExitedSoon(std::chrono::milliseconds pause) {
-  if (free_timer_ == nullptr) free_timer_ = loop_.After(pause, [this] { FreeExited(); });
+  if (free_timer_ == nullptr) free_timer_ = timers_.After(pause, [this] { FreeExited(); });
 }
 
 void ResourceManager::Impl::FreeExited() {

@@ -26,7 +26,7 @@ void ResourceManager::Impl::NoteTold(ContainerRecord& record) {
 void ResourceManager::Impl::NoteCalled(ContainerRecord& record) {
   NoteTold(record);
   if (!state_writer_.keeps() || report_timer_ != nullptr) return;
-  report_timer_ = loop_.After(report_pause_, [this] {
+  report_timer_ = timers_.After(report_pause_, [this] {
     report_timer_.reset();
     synchronizer_.Refresh([](const Status&) {});
   });

@@ -16,8 +16,8 @@ StartGate::Wait::~Wait() {
   if (const std::shared_ptr<StartGate*> gate = gate_.lock()) (*gate)->Withdraw(number_);
 }
 
-StartGate::StartGate(EventLoop& loop, ContainerStore& store, Pusher& pusher, Options options)
-    : loop_(loop),
+StartGate::StartGate(Clock& clock, ContainerStore& store, Pusher& pusher, Options options)
+    : clock_(clock),
       store_(store),
       pusher_(pusher),
       options_(std::move(options)),
@@ -39,7 +39,7 @@ std::unique_ptr<StartGate::Wait> StartGate::Admit(ContainerKey key, Go go) {
   wait.key = key;
   wait.obstacle = found.blocks->key;
   wait.go = std::move(go);
-  wait.deadline = loop_.Now() + options_.timeout;
+  wait.deadline = clock_.Steady() + options_.timeout;
   SetTimer(number, wait);
   return std::make_unique<Wait>(self_, number);
 }
@@ -124,16 +124,16 @@ StartGate::Obstacles StartGate::Look(ContainerKey key) const {
 
 bool StartGate::IsOverdue(ContainerKey key) const {
   const std::optional<Time> since = pusher_.StuckSince(key);
-  return since && loop_.Now() - *since >= options_.timeout;
+  return since && clock_.Steady() - *since >= options_.timeout;
 }
 
 // For when its obstacle is overdue, or its own time is up.
 void StartGate::SetTimer(uint64_t number, Waiting& wait) {
   const std::optional<Time> since = pusher_.StuckSince(wait.obstacle);
   const Time until = since ? std::min(wait.deadline, *since + options_.timeout) : wait.deadline;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - loop_.Now());
-  wait.timer = loop_.After(std::max(left, std::chrono::milliseconds(1)),
-                           [this, number] { OnTimer(number); });
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock_.Steady());
+  wait.timer = clock_.After(std::max(left, std::chrono::milliseconds(1)),
+                            [this, number] { OnTimer(number); });
 }
 
 void StartGate::ExamineOne(uint64_t number) {
@@ -149,7 +149,7 @@ void StartGate::ExamineOne(uint64_t number) {
 void StartGate::OnTimer(uint64_t number) {
   Waiting& wait = waits_.at(number);
   Obstacles found = Look(wait.key);
-  const bool timed_out = loop_.Now() >= wait.deadline;
+  const bool timed_out = clock_.Steady() >= wait.deadline;
   if (found.blocks && !timed_out) {
     wait.obstacle = found.blocks->key;
     return SetTimer(number, wait);
@@ -184,7 +184,8 @@ std::string StartGate::Reason(const std::vector<Obstacle>& in_the_way, bool time
   if (in_the_way.size() > 1)
     text += fmt::format(" (and {})", CountText(std::ssize(in_the_way) - 1, "more container"));
   if (const auto since = pusher_.StuckSince(first.key); since && !timed_out) {
-    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(loop_.Now() - *since);
+    const auto time =
+        std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Steady() - *since);
     text += fmt::format(", for {} ms now", time.count());
   }
   const Status error = pusher_.LastError(first.key);

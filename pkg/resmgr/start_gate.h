@@ -15,7 +15,7 @@
 #include "pkg/base/status.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/pusher.h"
-#include "pkg/sys/event_loop.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr {
 
@@ -58,7 +58,7 @@ class StartGate {
     // A wait was withdrawn before it ended.
     std::function<void(ContainerKey key)> withdrawn{};
   };
-  StartGate(EventLoop& loop, ContainerStore& store, Pusher& pusher, Options options);
+  StartGate(Clock& clock, ContainerStore& store, Pusher& pusher, Options options);
   StartGate(const StartGate&) = delete;
   StartGate& operator=(const StartGate&) = delete;
 
@@ -80,7 +80,7 @@ class StartGate {
   bool Waits(ContainerKey key) const;
 
  private:
-  using Time = EventLoop::Clock::time_point;
+  using Time = Clock::SteadyTime;
   struct Obstacle {
     enum class Kind { kOwnPlacement, kOnExclusiveCpus, kKeepsCpus };
     Kind kind = Kind::kOwnPlacement;
@@ -114,7 +114,7 @@ class StartGate {
   std::string Describe(const Obstacle& obstacle) const;
   void Finish(uint64_t number, const Status& status);
 
-  EventLoop& loop_;
+  Clock& clock_;
   ContainerStore& store_;
   Pusher& pusher_;
   Options options_;

@@ -36,7 +36,7 @@ LifeEvent EventOf(Starts::Outcome outcome) {
 
 }  // namespace
 
-Starts::Starts(EventLoop& loop, ContainerStore& store, Pusher& pusher, StateWriter& state_writer,
+Starts::Starts(Clock& timers, ContainerStore& store, Pusher& pusher, StateWriter& state_writer,
                Synchronizer& synchronizer, Clock& clock, Observer& observer, Owner& owner,
                const Options& options)
     : log_(GetLogger("resmgr")),
@@ -48,13 +48,13 @@ Starts::Starts(EventLoop& loop, ContainerStore& store, Pusher& pusher, StateWrit
       observer_(observer),
       owner_(owner),
       starts_exited_(options.starts_exited),
-      gate_(loop, store, pusher,
+      gate_(timers, store, pusher,
             {options.timeout, options.on_timeout,
              [this](ContainerKey key, const std::string& reason) { OnForced(key, reason); },
              [this](ContainerKey key) { WarnUnpinned(key); },
              [this](ContainerKey key) { DropRevived(key); }}),
       unresolved_(
-          loop, store,
+          timers, store,
           [this](std::function<void(const Status&)> listed) {
             synchronizer_.ListNow(std::move(listed));
           },

@@ -58,7 +58,7 @@ class Starts {
   };
 
   // All references must outlive it.
-  Starts(EventLoop& loop, ContainerStore& store, Pusher& pusher, StateWriter& state_writer,
+  Starts(Clock& timers, ContainerStore& store, Pusher& pusher, StateWriter& state_writer,
          Synchronizer& synchronizer, Clock& clock, Observer& observer, Owner& owner,
          const Options& options);
   Starts(const Starts&) = delete;

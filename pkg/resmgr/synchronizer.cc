@@ -7,8 +7,8 @@
 
 namespace resmgr {
 
-Synchronizer::Synchronizer(EventLoop& loop, RuntimeClient& runtime, Owner& owner, Options options)
-    : loop_(loop), runtime_(runtime), owner_(owner), options_(options) {}
+Synchronizer::Synchronizer(Clock& clock, RuntimeClient& runtime, Owner& owner, Options options)
+    : clock_(clock), runtime_(runtime), owner_(owner), options_(options) {}
 
 void Synchronizer::Connected() {
   Disconnected();
@@ -83,13 +83,13 @@ void Synchronizer::ListForRefresh() {
       refresh_waiters_.empty()) {
     return;
   }
-  const auto rested = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::chrono::steady_clock::now() - listed_at_);
+  const auto rested =
+      std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Steady() - listed_at_);
   if (rested >= options_.refresh_pause) {
     List();
     return;
   }
-  refresh_timer_ = loop_.After(options_.refresh_pause - rested, [this] {
+  refresh_timer_ = clock_.After(options_.refresh_pause - rested, [this] {
     refresh_timer_.reset();
     if (!listing_ && !refresh_waiters_.empty()) List();
   });
@@ -112,7 +112,7 @@ void Synchronizer::List() {
   listing_ = true;
   list_waiters_ = std::exchange(next_list_waiters_, {});
   std::ranges::move(std::exchange(refresh_waiters_, {}), std::back_inserter(list_waiters_));
-  listed_at_ = std::chrono::steady_clock::now();
+  listed_at_ = clock_.Steady();
   owner_.OnListing();
   runtime_.ListAll(
       WhatIsKnown(),
@@ -147,7 +147,7 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   delays_.Reset();
   // Lists for other reasons do not delay the resync that is wanted.
   if (resync_pause_ == nullptr)
-    resync_pause_ = loop_.After(options_.last_retry, [this] { OnResyncPauseOver(); });
+    resync_pause_ = clock_.After(options_.last_retry, [this] { OnResyncPauseOver(); });
   ListPeriodically();
   Run(std::exchange(list_waiters_, {}), status);
   RunWaiters(OkStatus());
@@ -156,7 +156,7 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
 }
 
 void Synchronizer::ListPeriodically() {
-  period_timer_ = loop_.After(options_.period, [this] {
+  period_timer_ = clock_.After(options_.period, [this] {
     period_timer_.reset();
     ResyncSoon();
   });
@@ -169,14 +169,14 @@ void Synchronizer::ScheduleUnclearResync(const RuntimeInventory::Unclear& unclea
     unclear_timer_.reset();
     return;
   }
-  unclear_timer_ = loop_.After(unclear_pauses_.Next(), [this] {
+  unclear_timer_ = clock_.After(unclear_pauses_.Next(), [this] {
     unclear_timer_.reset();
     ResyncSoon();
   });
 }
 
 void Synchronizer::OnFailure(const Status& status) {
-  retry_ = loop_.After(delays_.Next(), [this] {
+  retry_ = clock_.After(delays_.Next(), [this] {
     retry_.reset();
     List();
   });

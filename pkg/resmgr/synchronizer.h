@@ -12,7 +12,7 @@
 #include "pkg/base/status.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/backoff.h"
-#include "pkg/sys/event_loop.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/lifetime.h"
 
 namespace resmgr {
@@ -56,7 +56,7 @@ class Synchronizer {
   };
 
   // All references must outlive it.
-  Synchronizer(EventLoop& loop, RuntimeClient& runtime, Owner& owner, Options options);
+  Synchronizer(Clock& clock, RuntimeClient& runtime, Owner& owner, Options options);
   Synchronizer(const Synchronizer&) = delete;
   Synchronizer& operator=(const Synchronizer&) = delete;
 
@@ -93,7 +93,7 @@ class Synchronizer {
   static void Run(const std::vector<Ready>& waiters, const Status& status);
   void OnResyncPauseOver();
 
-  EventLoop& loop_;
+  Clock& clock_;
   RuntimeClient& runtime_;
   Owner& owner_;
   const Options options_;
@@ -105,10 +105,10 @@ class Synchronizer {
   bool failed_ = false;  // the last list
   Removed removed_;
   std::vector<Ready> waiters_;
-  std::vector<Ready> list_waiters_;                  // for the list that is under way
-  std::vector<Ready> next_list_waiters_;             // for the one after it
-  std::vector<Ready> refresh_waiters_;               // for the one after the pause
-  std::chrono::steady_clock::time_point listed_at_;  // when the last list was asked for
+  std::vector<Ready> list_waiters_;       // for the list that is under way
+  std::vector<Ready> next_list_waiters_;  // for the one after it
+  std::vector<Ready> refresh_waiters_;    // for the one after the pause
+  Clock::SteadyTime listed_at_;           // when the last list was asked for
   EventLoop::HandlePtr refresh_timer_;
   EventLoop::HandlePtr period_timer_;
   Backoff delays_{options_.first_retry, options_.last_retry};

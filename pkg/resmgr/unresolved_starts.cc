@@ -7,16 +7,16 @@
 
 namespace resmgr {
 
-UnresolvedStarts::UnresolvedStarts(EventLoop& loop, ContainerStore& store, Look look,
+UnresolvedStarts::UnresolvedStarts(Clock& clock, ContainerStore& store, Look look,
                                    std::function<void(ContainerKey)> given_up, Options options)
-    : loop_(loop),
+    : clock_(clock),
       store_(store),
       look_(std::move(look)),
       given_up_(std::move(given_up)),
       options_(options) {}
 
 void UnresolvedStarts::Add(ContainerKey key) {
-  doubts_[key] = {.deadline = Clock::now() + options_.limit};
+  doubts_[key] = {.deadline = clock_.Steady() + options_.limit};
   pauses_.Reset();
   timer_.reset();
   Schedule();
@@ -49,18 +49,18 @@ void UnresolvedStarts::Schedule() {
     timer_.reset();
     return;
   }
-  if (timer_ == nullptr) timer_ = loop_.After(pauses_.Next(), [this] { OnTimer(); });
+  if (timer_ == nullptr) timer_ = clock_.After(pauses_.Next(), [this] { OnTimer(); });
 }
 
 void UnresolvedStarts::OnTimer() {
   timer_.reset();
   Schedule();
-  look_([this, asked = Clock::now()](const Status& status) {
+  look_([this, asked = clock_.Steady()](const Status& status) {
     if (status.ok()) OnLooked(asked);
   });
 }
 
-void UnresolvedStarts::OnLooked(Clock::time_point asked) {
+void UnresolvedStarts::OnLooked(Clock::SteadyTime asked) {
   for (auto& [key, doubt] : doubts_)
     doubt.last_look = doubt.last_look || asked >= doubt.deadline;
   Examine();

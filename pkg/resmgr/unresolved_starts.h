@@ -7,7 +7,7 @@
 
 #include "pkg/resmgr/container_store.h"
 #include "pkg/sys/backoff.h"
-#include "pkg/sys/event_loop.h"
+#include "pkg/sys/clock.h"
 
 namespace resmgr {
 
@@ -27,7 +27,7 @@ class UnresolvedStarts {
   // the reason where it is not known. Never runs `looked` after the UnresolvedStarts are gone.
   using Look = std::function<void(std::function<void(const Status&)> looked)>;
   // `given_up` is told of containers past the limit.
-  UnresolvedStarts(EventLoop& loop, ContainerStore& store, Look look,
+  UnresolvedStarts(Clock& clock, ContainerStore& store, Look look,
                    std::function<void(ContainerKey)> given_up, Options options);
   UnresolvedStarts(const UnresolvedStarts&) = delete;
   UnresolvedStarts& operator=(const UnresolvedStarts&) = delete;
@@ -40,19 +40,17 @@ class UnresolvedStarts {
   size_t size() const { return doubts_.size(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void Schedule();
   void OnTimer();
-  void OnLooked(Clock::time_point asked);
+  void OnLooked(Clock::SteadyTime asked);
 
-  EventLoop& loop_;
+  Clock& clock_;
   ContainerStore& store_;
   const Look look_;
   const std::function<void(ContainerKey)> given_up_;
   const Options options_;
   struct Doubt {
-    Clock::time_point deadline;
+    Clock::SteadyTime deadline;
     bool last_look = false;  // the runtime was asked after the deadline
   };
 

@@ -10,9 +10,10 @@
 namespace resmgr::test {
 namespace {
 
-ResourceManager::Options OptionsWith(Clock& clock) {
+ResourceManager::Options OptionsWith(Clock& clock, Clock& timers) {
   ResourceManager::Options options = TestNode::FastOptions();
   options.clock = &clock;
+  options.timers = &timers;
   return options;
 }
 
@@ -30,7 +31,7 @@ World::World(const Setup& setup, uint64_t seed)
       files_(disk_),
       node_(
           setup.machine, [this](const Machine&) { return *MakePolicy(configured_); },
-          OptionsWith(clock_)) {
+          OptionsWith(clock_, timers_)) {
   if (keeps_state_) node_.KeepState(files_);
 }
 
@@ -180,7 +181,7 @@ void World::Settle() {
     EndResize(0);
     CheckRunning();
   }
-  const bool settled = node_.RunUntil([this] {
+  const bool settled = RunUntil([this] {
     AnswerLists();
     while (!node_.runtime.updates.empty()) {
       node_.runtime.Answer(0);
@@ -199,11 +200,23 @@ void World::Settle() {
   EXPECT_TRUE(settled) << starts_.size() << " starts wait\n" << Describe();
   may_start_.clear();
   clock_.Advance(std::chrono::hours(1));
-  EXPECT_TRUE(node_.RunUntil([this] {
+  EXPECT_TRUE(RunUntil([this] {
     AnswerLists();
     node_.runtime.AnswerAll();
     return AllInForce();
   }));
+}
+
+bool World::RunUntil(const std::function<bool()>& condition) {
+  constexpr int kMostTimers = 10'000;  // far more than what is under way takes
+  EventLoop& loop = node_.loop();
+  for (int timer = 0; timer < kMostTimers; ++timer) {
+    if (condition()) return true;
+    loop.Post([&loop] { loop.Stop(); });
+    loop.Run();
+    timers_.RunNext();
+  }
+  return false;
 }
 
 bool World::AllInForce() {

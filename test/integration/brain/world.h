@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -149,6 +150,8 @@ class World {
   void AnswerSome();
   void LoseConnection();
   void RestartDaemon();
+  // Runs posted tasks and timers until the condition holds; false if it never does.
+  bool RunUntil(const std::function<bool()>& condition);
   // What was decided is in force for every container.
   bool AllInForce();
   void NotePools();
@@ -191,7 +194,8 @@ class World {
   const bool keeps_state_;
   CrashingFileSystem disk_;
   StoppingFileSystem files_;
-  ManualClock clock_;
+  ManualClock clock_;   // for Policy::LookAgain
+  ManualClock timers_;  // for all other waits: the same seed gives the same life
   TestNode node_;
   std::vector<Sandbox> sandboxes_;
   std::vector<Creation> creations_;

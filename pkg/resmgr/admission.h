@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "pkg/base/status.h"
+#include "pkg/model/container.h"
+#include "pkg/model/resource_values.h"
+
+namespace resmgr {
+
+// A decided but not yet executed change. Ends with exactly one of the matching Succeeded or Failed
+// calls.
+struct Admission {
+  ContainerKey key{};
+  ResourceValues adjustment{};
+  uint64_t ticket = 0;  // tells updates of one container apart; the brain's own
+};
+
+// The meaning of a refusal for want of room (ResourceExhausted).
+enum class RefusalKind {
+  kFinal,      // it is counted and told
+  kTentative,  // what the runtime holds is listed first, and then it is decided again
+};
+
+inline bool IsTentative(const Status& decided, RefusalKind refusal) {
+  return refusal == RefusalKind::kTentative && decided.code() == StatusCode::kResourceExhausted;
+}
+
+// A start that waits. Destroying it withdraws the wait.
+class StartWait {
+ public:
+  virtual ~StartWait() = default;
+};
+
+// One container for which another place is planned.
+struct PlannedMove {
+  std::string container;  // "namespace/pod/name"
+  Placement from;
+  Placement to;
+
+  // It keeps fewer CPUs for itself alone than it has.
+  bool LosesExclusiveCpus() const { return to.exclusive.size() < from.exclusive.size(); }
+};
+
+// CPUs of the machine went offline, or came back.
+struct OfflineChange {
+  CpuSet cpus{};      // all that are offline now
+  CpuSet reserved{};  // of the policy: no container is to have these for itself
+};
+
+}  // namespace resmgr
