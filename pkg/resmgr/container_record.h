@@ -82,7 +82,7 @@ struct ContainerRecord {
 
   Lifecycle life;  // Lifecycle, by Advance
 
-  // ResourceManager::Impl, creations. A newer attempt is being created and has taken its CPUs over;
+  // Creations. A newer attempt is being created and has taken its CPUs over;
   // this container gets them back if that fails.
   bool superseded = false;
   // Starts. It was logged that it may run on exclusive CPUs of others.
@@ -94,14 +94,14 @@ struct ContainerRecord {
   bool kept = false;
   // Adoption: the runtime is about to remove it, and neither starts nor updates it any more.
   bool dead = false;
-  // revivals.cc: updates that were to free it after its exit, and that the runtime refused.
+  // ExitedContainers: updates that were to free it after its exit, and that the runtime refused.
   uint8_t free_refusals = 0;
   bool unsaved = false;  // StateWriter: changed since it was saved
-  // set_later.cc: the store's clock when the runtime was last told something about it.
+  // Brain::NoteTold: the store's clock when the runtime was last told something about it.
   uint64_t told_at = 0;
 
   // Identity: ContainerStore and what creates the record. State: `life`. Placement: Decider, and
-  // what rolls a decision back. What it requests: ResourceManager::Impl (updates, pod limits).
+  // Transaction. What it requests: Updates, PodLimits.
   Container container;
 
   // Pusher: where it follows the container, or its creation.
@@ -117,7 +117,7 @@ struct ContainerRecord {
   // The placement that it had before it exited or was superseded; mostly none.
   std::unique_ptr<Placement> former;
 
-  // ResourceManager::Impl, the kubelet's updates: those that are not answered, and what holds
+  // Updates: those that are not answered, and what holds
   // without them; nullptr where there are none.
   std::vector<PendingUpdate> updates;
   std::unique_ptr<ConfirmedRequest> confirmed;

@@ -10,8 +10,13 @@
 
 namespace resmgr {
 
-Decider::Decider(const Machine& machine, Policy& policy, ContainerStore& store)
-    : machine_(machine), usable_(machine.online()), policy_(&policy), store_(store) {}
+Decider::Decider(const Machine& machine, std::unique_ptr<Policy> policy, ContainerStore& store)
+    : machine_(machine), usable_(machine.online()), policy_(std::move(policy)), store_(store) {}
+
+void Decider::SetOffline(const CpuSet& offline) {
+  offline_ = offline;
+  usable_ = machine_.online() - offline;
+}
 
 // The null policy lets go of CPUs, offline ones too.
 StatusOr<Plan> Decider::TakeOver(Policy& policy, const CpuSet& withheld) const {
@@ -23,21 +28,24 @@ StatusOr<Plan> Decider::TakeOver(Policy& policy, const CpuSet& withheld) const {
   return plan;
 }
 
-StatusOr<ContainerKeys> Decider::Switch(Policy& policy, const CpuSet& withheld) {
-  RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, Apply(TakeOver(policy, withheld)));
-  policy_ = &policy;
+StatusOr<ContainerKeys> Decider::Switch(std::unique_ptr<Policy>& policy, const CpuSet& withheld) {
+  RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, Apply(TakeOver(*policy, withheld)));
+  policy_.swap(policy);
   return changed;
 }
 
-void Decider::Resume(Policy& policy) {
-  shifts_.Clear();
-  policy_ = &policy;
-}
-
-StatusOr<Plan> Decider::Preview(StatusOr<Plan> plan) const {
+StatusOr<Plan> Decider::Checked(StatusOr<Plan> plan) const {
   if (!plan.ok()) return plan.status();
   RESMGR_RETURN_IF_ERROR(CheckPlan(machine_, store_.placeable(), *plan));
   return plan;
+}
+
+StatusOr<Plan> Decider::PreviewTakeOver(const Policy& policy) const {
+  return Checked(TakeOver(*policy.Clone()));
+}
+
+StatusOr<Plan> Decider::PreviewRebalance() const {
+  return Checked(policy_->Clone()->Rebalance(store_.placeable()));
 }
 
 void Decider::LiftRestrictions(const Container& container, Placement& next) const {
@@ -108,6 +116,7 @@ StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
   for (PlacementChange& change : plan->changes) {
     if (!change.placement.exclusive.empty()) holders_.insert(change.key);
     ContainerRecord& record = *store_.Find(change.key);
+    if (journal_ != nullptr) journal_->Note(record);
     Container& container = record.container;
     // A new one had no place, nor had one that had exited.
     const bool fresh =
@@ -123,13 +132,56 @@ StatusOr<ContainerKeys> Decider::Apply(StatusOr<Plan> plan) {
   }
   for (const SharedChange& change : plan->shared) {
     for (const ContainerKey key : change.containers) {
-      Container& container = store_.Find(key)->container;
-      GiveShared(change, container);
+      ContainerRecord& record = *store_.Find(key);
+      if (journal_ != nullptr) journal_->Note(record);
+      GiveShared(change, record.container);
       changed.push_back(key);
     }
   }
   std::sort(changed.begin(), changed.end());
   return changed;
+}
+
+Transaction::Transaction(Decider& decider, bool several) : decider_(decider) {
+  if (!several) return;
+  policy_ = decider.policy_->Clone();
+  decider.journal_ = this;
+}
+
+Transaction::~Transaction() {
+  if (!open_) return;
+  const std::vector<Before> journal = Commit();
+  for (auto before = journal.rbegin(); before != journal.rend(); ++before) {
+    ContainerRecord* const record = decider_.store_.Find(before->key);
+    if (record == nullptr) continue;
+    Container& container = record->container;
+    container.requested = before->requested;
+    container.requirements = before->requirements;
+    container.placement = before->placement;
+    container.cpus_bound = before->cpus_bound;
+    container.mems_bound = before->mems_bound;
+    record->superseded = before->superseded;
+  }
+  if (policy_ == nullptr) return;
+  decider_.shifts_.Clear();
+  decider_.policy_ = std::move(policy_);
+}
+
+void Transaction::Note(const ContainerRecord& record) {
+  const Container& container = record.container;
+  journal_.push_back({.key = container.key,
+                      .requested = container.requested,
+                      .requirements = container.requirements,
+                      .placement = container.placement,
+                      .cpus_bound = container.cpus_bound,
+                      .mems_bound = container.mems_bound,
+                      .superseded = record.superseded});
+}
+
+std::vector<Transaction::Before> Transaction::Commit() {
+  open_ = false;
+  if (decider_.journal_ == this) decider_.journal_ = nullptr;
+  return std::move(journal_);
 }
 
 }  // namespace resmgr

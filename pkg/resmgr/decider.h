@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -13,31 +14,37 @@
 
 namespace resmgr {
 
+class Transaction;
+
 // Mostly one or two.
 using ContainerKeys = std::vector<ContainerKey>;
 
 // Asks the policy, checks its plan and writes it into the store. Every call returns the containers
 // whose placement changed, ascending. A call that fails leaves the placements as they were; after
-// an Internal one the caller undoes its own change of the store and calls Recover. Loop's thread
-// only.
+// an Internal one the caller undoes its own change of the store (Transaction) and calls Recover.
+// Loop's thread only.
 class Decider {
  public:
   // All references must outlive it.
-  Decider(const Machine& machine, Policy& policy, ContainerStore& store);
+  Decider(const Machine& machine, std::unique_ptr<Policy> policy, ContainerStore& store);
 
-  // Another policy takes all containers over and decides from now on. It must outlive this too.
+  const Policy& policy() const { return *policy_; }
+  // A pod was created: Policy::Prepare.
+  void Prepare(const Pod& pod) { policy_->Prepare(pod); }
+
+  // `policy` takes all containers over and decides from now on; the former one is there then.
   // `withheld`: CPUs that no container may have for itself any more.
-  StatusOr<ContainerKeys> Switch(Policy& policy, const CpuSet& withheld = {});
-  // `policy` has decided all that the store holds, and decides from now on.
-  void Resume(Policy& policy);
+  StatusOr<ContainerKeys> Switch(std::unique_ptr<Policy>& policy, const CpuSet& withheld = {});
+  // `policy` decides from now on, and the former one is there; Reconcile has to follow.
+  void Exchange(std::unique_ptr<Policy>& policy) { policy_.swap(policy); }
   // CPUs of the machine that are offline: from now on a policy that takes containers over finds
   // them without these.
-  void SetOffline(const CpuSet& offline) { usable_ = machine_.online() - offline; }
-  // What the policy does when it takes all containers over.
-  StatusOr<Plan> TakeOver(Policy& policy, const CpuSet& withheld = {}) const;
-  // What the policy would do; neither it nor the store keep any of it. `policy` need not be the
-  // active one, which is why it may believe in the plan afterwards.
-  StatusOr<Plan> Preview(StatusOr<Plan> plan) const;
+  void SetOffline(const CpuSet& offline);
+  const CpuSet& offline() const { return offline_; }
+  // What `policy` would do if it took all containers over, checked; it may be a clone, and the
+  // store keeps none of it.
+  StatusOr<Plan> PreviewTakeOver(const Policy& policy) const;
+  StatusOr<Plan> PreviewRebalance() const;
 
   // Adds to a new placement of the container what undoes a binding by an earlier decision: nothing
   // else would, and its memory would stay where it suited other CPUs.
@@ -66,17 +73,57 @@ class Decider {
   void ForgetShifts() { shifts_.Clear(); }
 
  private:
+  friend class Transaction;
+
+  StatusOr<Plan> TakeOver(Policy& policy, const CpuSet& withheld = {}) const;
+  StatusOr<Plan> Checked(StatusOr<Plan> plan) const;
   StatusOr<ContainerKeys> Apply(StatusOr<Plan> plan);
   void GiveShared(const SharedChange& change, Container& container);
 
   const Machine& machine_;
+  CpuSet offline_;
   CpuSet usable_;  // CPUs that containers can run on
-  Policy* policy_;
+  std::unique_ptr<Policy> policy_;
   ContainerStore& store_;
   // All containers that may have exclusive CPUs: these are granted only here, and a rollback only
   // restores what was granted here.
   ExclusiveHolders holders_;
   Shifts shifts_;
+  Transaction* journal_ = nullptr;  // that notes what Apply changes
+};
+
+// A change of records, with the decisions about it, that holds as a whole or not at all: without a
+// Commit its end restores the records that were noted, and the policy.
+class Transaction {
+ public:
+  // What a record had before.
+  struct Before {
+    ContainerKey key{};
+    LinuxResources requested;
+    Requirements requirements;
+    Placement placement;
+    bool cpus_bound = false;
+    bool mems_bound = false;
+    bool superseded = false;
+  };
+
+  // `several`: more than one decision belongs to it, so that the policy is cloned, and the records
+  // that decisions change are noted. A single decision that fails changes nothing by itself.
+  explicit Transaction(Decider& decider, bool several = false);
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  // Called before the record is changed.
+  void Note(const ContainerRecord& record);
+  // All holds. Returns what was noted, in the order of the notes.
+  std::vector<Before> Commit();
+
+ private:
+  Decider& decider_;
+  std::unique_ptr<Policy> policy_;  // as it was; null with a single decision
+  std::vector<Before> journal_;
+  bool open_ = true;
 };
 
 }  // namespace resmgr

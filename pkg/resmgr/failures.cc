@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The brain's part in updates of its own that the runtime does not carry out.
+#include "pkg/resmgr/failures.h"
+
 #include <chrono>
+#include <string>
 #include <utility>
 
-#include "pkg/resmgr/resource_manager_impl.h"
+#include "pkg/base/parse.h"
 
 namespace resmgr {
 namespace {
@@ -20,49 +22,45 @@ constexpr size_t kLongestAnswer = 1024;
 
 // Most runtimes refuse to update a container that has exited, and its exit may not be known
 // yet. So a list has to show that the container still exists before its failure has consequences:
-// a warning, or the end of a change of the policy. No answer is a warning at once, and so is what
-// failed many times. Further failures wait for the same list.
-void ResourceManager::Impl::OnFailed(ContainerKey key, const Status& status) {
-  ContainerRecord* const record = store_.Find(key);
-  if (record == nullptr) return OnMoot();
-  NoteTold(*record);
+// a warning, or the end of a change of the policy. A missing answer is a warning at once, and so is
+// an update that failed many times. Further failures wait for the same list.
+void Failures::OnFailed(ContainerKey key, const Status& status) {
+  ContainerRecord* const record = brain_.store.Find(key);
+  if (record == nullptr) return brain_.observers.OnMoot(1);
+  brain_.NoteTold(*record);
   const bool no_answer =
       status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kDeadlineExceeded;
   const bool repeated = record->push && record->push->delay >= kNoRace;
   bool first_report = false;
   if (no_answer || repeated) {
-    observers_.OnFailed(ActAt(*record), status);
+    brain_.observers.OnFailed(brain_.ActAt(*record), status);
   } else {
-    FailedUpdates& failed = failed_updates_[key];
+    Waiting& failed = waiting_[key];
     first_report = ++failed.count == 1;
     failed.last = status;
   }
-  // It is where the change moved it, where only numbers were refused.
-  ExaminePolicyChange();
-  const bool moves = change_ && change_->pending.contains(key);
-  const bool first_move = moves && change_->failures.insert_or_assign(key, status).second;
+  const bool first_move = policy_changes_.OnFailed(key, status);
   if (first_report || first_move) {
-    synchronizer_.ListNow([this, key, first_report, first_move](const Status&) {
-      if (first_report) ReportFailure(key);
-      if (first_move) EndFailedMove(key);
+    brain_.synchronizer.ListNow([this, key, first_report, first_move](const Status&) {
+      if (first_report) Report(key);
+      if (first_move) policy_changes_.EndFailedMove(key);
     });
   } else if (repeated && !no_answer) {
-    synchronizer_.ResyncSoon();
+    brain_.synchronizer.ResyncSoon();
   }
 }
 
 // The client gets the runtime's answer as it is.
-void ResourceManager::Impl::RefusedByRuntime(ContainerKey key, std::string_view answer) {
-  const ContainerRecord* const record = store_.Find(key);
+void Failures::RefusedByRuntime(const ContainerRecord* record, std::string_view answer) {
   if (record == nullptr || causes_ == nullptr || !RefusalCauses::MayBeFound(answer)) return;
   const Placement& placement = record->container.placement;
   const auto log = [this, name = LogName(*record),
                     answer = Printable(answer, kLongestAnswer)](const std::string& cause) {
     if (cause.empty()) return;
-    const auto suppressed = refusal_log_.Pass(name, cause, timers_.Steady());
+    const auto suppressed = refusal_log_.Pass(name, cause, brain_.timers.Steady());
     if (!suppressed) return;
-    log_.Warn("the runtime refused container {}: {}; likely cause: {}{}", name, answer, cause,
-              *suppressed == 0 ? "" : fmt::format(" ({} more were not logged)", *suppressed));
+    brain_.log.Warn("the runtime refused container {}: {}; likely cause: {}{}", name, answer, cause,
+                    *suppressed == 0 ? "" : fmt::format(" ({} more were not logged)", *suppressed));
   };
   causes_->Find({.cgroup_parent = record->pod->pod.cgroup_parent,
                  .id = record->container.id,
@@ -71,53 +69,29 @@ void ResourceManager::Impl::RefusedByRuntime(ContainerKey key, std::string_view 
                 lifetime_.Guard(log));
 }
 
-void ResourceManager::Impl::RefusedByRuntime(const ContainerId& id, std::string_view answer) {
-  if (const ContainerRecord* const record = store_.Resolve(id); record != nullptr)
-    RefusedByRuntime(record->container.key, answer);
-}
-
-void ResourceManager::Impl::OnRecovered(const ContainerRecord& record) {
-  observers_.OnRecovered(ActAt(record));
-}
-
-void ResourceManager::Impl::OnWritten(const ContainerRecord& record, const Status& why) {
-  observers_.OnWritten(ActAt(record), why);
-}
-
 // The list that was asked for after a failed update is there, or failed.
-void ResourceManager::Impl::ReportFailure(ContainerKey key) {
-  const auto waiting = failed_updates_.find(key);
-  if (waiting == failed_updates_.end()) return;
-  const ContainerRecord* const record = store_.Find(key);
+void Failures::Report(ContainerKey key) {
+  const auto waiting = waiting_.find(key);
+  if (waiting == waiting_.end()) return;
+  const ContainerRecord* const record = brain_.store.Find(key);
   const bool ended = record == nullptr || record->container.state == ContainerState::kExited;
-  if (!ended && !runtime_.ListsTellNews() && !std::exchange(waiting->second.shown, true)) {
-    waiting->second.again = timers_.After(kEndIsLearned, [this, key] { ReportFailure(key); });
+  if (!ended && !brain_.runtime.ListsTellNews() && !std::exchange(waiting->second.shown, true)) {
+    waiting->second.again = brain_.timers.After(kEndIsLearned, [this, key] { Report(key); });
     return;
   }
-  const auto pending = failed_updates_.extract(waiting);
-  const FailedUpdates& failed = pending.mapped();
+  const auto pending = waiting_.extract(waiting);
+  const Waiting& failed = pending.mapped();
   if (ended) {
-    log_.Debug("an update of container {} failed because it ended: {}",
-               record == nullptr ? "that was removed" : LogName(*record), Describe(failed.last));
-    observers_.OnMoot(failed.count);
+    brain_.log.Debug("an update of container {} failed because it ended: {}",
+                     record == nullptr ? "that was removed" : LogName(*record),
+                     Describe(failed.last));
+    brain_.observers.OnMoot(failed.count);
     return;
   }
   for (size_t i = 0; i < failed.count; ++i)
-    observers_.OnFailed(ActAt(*record), failed.last);
+    brain_.observers.OnFailed(brain_.ActAt(*record), failed.last);
   // The next try was quicker than the list.
-  if (pusher_.LastError(key).ok()) OnRecovered(*record);
-}
-
-// A move of a change of the policy failed. Rolling the change back costs the administrator the
-// whole configuration, so the change goes on where the list shows that the container has ended.
-// Where the list failed, too, the failure counts. A lost connection ends the change otherwise.
-void ResourceManager::Impl::EndFailedMove(ContainerKey key) {
-  if (!change_ || !pusher_.connected()) return;
-  const auto failure = change_->failures.find(key);
-  // The failure is of a former change, or the next try worked.
-  if (failure == change_->failures.end() || !change_->pending.contains(key)) return;
-  const Status why = failure->second;
-  RollBackPolicy(key, why);
+  if (brain_.pusher.LastError(key).ok()) brain_.observers.OnRecovered(brain_.ActAt(*record));
 }
 
 }  // namespace resmgr

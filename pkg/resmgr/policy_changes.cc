@@ -1,21 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other policies for the containers that are there, and better places for them on demand.
+#include "pkg/resmgr/policy_changes.h"
+
 #include <algorithm>
-#include <optional>
+#include <string_view>
 #include <utility>
 
+#include "pkg/allocator/want_of_room.h"
 #include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
-#include "pkg/resmgr/resource_manager_impl.h"
 
 namespace resmgr {
+namespace {
 
-std::vector<ResourceManager::Move> ResourceManager::Impl::MovesOf(const Plan& plan) const {
-  std::vector<Move> moves;
-  store_.placeable().ForEachContainer([&](const Pod& pod, const Container& container) {
+// "CPU 9 went offline", "CPUs 8-9 went offline".
+std::string WentOrCame(const CpuSet& cpus, std::string_view what) {
+  return fmt::format("{} {} {}", cpus.size() == 1 ? "CPU" : "CPUs", cpus.ToString(), what);
+}
+
+std::string OnlineNews(const CpuSet& gone, const CpuSet& back) {
+  std::string text;
+  if (!gone.empty()) text = WentOrCame(gone, "went offline");
+  if (!back.empty()) text += (text.empty() ? "" : ", ") + WentOrCame(back, "came back");
+  return text;
+}
+
+Status OfPolicy(const Policy& policy, const Status& why) {
+  return Annotate(why, fmt::format("policy {}", policy.name()));
+}
+
+}  // namespace
+
+std::vector<PlannedMove> PolicyChanges::MovesOf(const Plan& plan) const {
+  std::vector<PlannedMove> moves;
+  brain_.store.placeable().ForEachContainer([&](const Pod& pod, const Container& container) {
     std::optional<Placement> next = plan.NewPlacement(container);
     if (!next) return;
-    decider_.LiftRestrictions(container, *next);
+    brain_.decider.LiftRestrictions(container, *next);
     if (Place::Of(*next) == Place::Of(container.placement)) return;
     moves.push_back({.container = FullName(pod, container.name),
                      .from = container.placement,
@@ -24,128 +44,169 @@ std::vector<ResourceManager::Move> ResourceManager::Impl::MovesOf(const Plan& pl
   return moves;
 }
 
-StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::PreviewPolicy(
-    const Policy& policy) const {
-  const std::unique_ptr<Policy> clone = policy.Clone();
-  RESMGR_ASSIGN_OR_RETURN(const Plan plan, decider_.Preview(decider_.TakeOver(*clone)));
-  std::vector<Move> moves = MovesOf(plan);
-  if (policy.name() == "null") AddExitedMoves(moves);
+StatusOr<std::vector<PlannedMove>> PolicyChanges::Preview(const Policy& policy) const {
+  RESMGR_ASSIGN_OR_RETURN(const Plan plan, brain_.decider.PreviewTakeOver(policy));
+  std::vector<PlannedMove> moves = MovesOf(plan);
+  if (policy.name() == "null") exited_.AddMoves(moves);
   return moves;
 }
 
-StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::PreviewRebalance() const {
-  const std::unique_ptr<Policy> clone = policy_->Clone();
-  RESMGR_ASSIGN_OR_RETURN(const Plan plan, decider_.Preview(clone->Rebalance(store_.placeable())));
+StatusOr<std::vector<PlannedMove>> PolicyChanges::PreviewRebalance() const {
+  RESMGR_ASSIGN_OR_RETURN(const Plan plan, brain_.decider.PreviewRebalance());
   return MovesOf(plan);
 }
 
-StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Impl::Rebalance() {
-  RESMGR_ASSIGN_OR_RETURN(std::vector<Move> moves, PreviewRebalance());
-  RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, decider_.Rebalance());
-  ReportMoves("a better place, asked for by an administrator");
-  Push(std::move(changed));
+StatusOr<std::vector<PlannedMove>> PolicyChanges::Rebalance() {
+  RESMGR_ASSIGN_OR_RETURN(std::vector<PlannedMove> moves, PreviewRebalance());
+  RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, brain_.decider.Rebalance());
+  brain_.ReportMoves("a better place, asked for by an administrator");
+  brain_.Push(std::move(changed));
   return moves;
-}
-
-std::map<ContainerKey, Placement> ResourceManager::Impl::Placements() const {
-  std::map<ContainerKey, Placement> placements;
-  for (const auto& [key, record] : store_.containers()) {
-    if (record.Placeable()) placements.emplace(key, record.container.placement);
-  }
-  return placements;
 }
 
 // A container that no policy has bound is found where the runtime has it. On all CPUs it is bound
 // to nothing: the next policy is to place it as a new one, and not to take it for one that shares
 // these CPUs by a decision that was lost.
-void ResourceManager::Impl::ForgetUnrestricted() {
-  for (const auto& [key, record] : store_.containers()) {
-    Container& container = store_.Find(key)->container;
-    if (container.cpus_bound || container.placement.cpus != machine_.allowed()) continue;
+void PolicyChanges::ForgetUnrestricted() {
+  for (const auto& [key, record] : brain_.store.containers()) {
+    Container& container = brain_.store.Find(key)->container;
+    if (container.cpus_bound || container.placement.cpus != brain_.machine.allowed()) continue;
     container.placement.cpus.reset();
   }
 }
 
-void ResourceManager::Impl::SetPolicy(std::unique_ptr<Policy> policy,
-                                      std::function<void(Status)> done) {
-  if (change_) {
-    done(FailedPrecondition("another change of the policy is under way"));
-    return;
+void PolicyChanges::Set(std::unique_ptr<Policy> policy, std::function<void(Status)> done) {
+  if (change_) return done(FailedPrecondition("another change of the policy is under way"));
+  StatusOr<ContainerKeys> changed = ContainerKeys();
+  std::vector<Transaction::Before> before;
+  {
+    Transaction change(brain_.decider);
+    for (const auto& [key, record] : brain_.store.containers())
+      if (record.Placeable()) change.Note(record);
+    ForgetUnrestricted();
+    changed = brain_.decider.Switch(policy);
+    if (changed.ok()) before = change.Commit();
   }
-  std::map<ContainerKey, Placement> before = Placements();
-  ForgetUnrestricted();
-  StatusOr<ContainerKeys> changed = decider_.Switch(*policy);
-  if (!changed.ok()) {
-    for (const auto& [key, placement] : before)
-      store_.Find(key)->container.placement = placement;
-    done(Annotate(changed.status(), fmt::format("policy {}", policy->name())));
-    return;
-  }
-  log_.Info("policy {} takes over {} from {}; changed: {}", policy->name(),
-            CountText(std::ssize(before), "container"), policy_->name(), changed->size());
-  ReportMoves(fmt::format("policy {} takes over", policy->name()));
-  change_ = PolicyChange{.former = std::exchange(policy_, std::move(policy)),
-                         .placements = std::move(before),
-                         .pending = {changed->begin(), changed->end()},
-                         .failures = {},
-                         .done = std::move(done)};
-  for (const auto& [key, record] : store_.containers())
-    annotation_warnings_.Look(ActAt(record));
-  Push(*std::move(changed));
-  if (LetsGo()) FreeExitedSoon(std::chrono::milliseconds(0));
+  if (!changed.ok()) return done(OfPolicy(*policy, changed.status()));
+  const std::string_view name = brain_.policy().name();
+  brain_.log.Info("policy {} takes over {} from {}; changed: {}", name,
+                  CountText(std::ssize(before), "container"), policy->name(), changed->size());
+  brain_.ReportMoves(fmt::format("policy {} takes over", name));
+  change_ = Change{.former = std::move(policy),
+                   .before = std::move(before),
+                   .pending = {changed->begin(), changed->end()},
+                   .failures = {},
+                   .done = std::move(done)};
+  for (const auto& [key, record] : brain_.store.containers())
+    brain_.annotation_warnings.Look(brain_.ActAt(record));
+  brain_.Push(*std::move(changed));
+  exited_.FreeSoon();
 }
 
-bool ResourceManager::Impl::AllReleased() const {
-  const auto& all = store_.containers();
-  return ready() && !AnyExitedBound() &&
+bool PolicyChanges::AllReleased() const {
+  const auto& all = brain_.store.containers();
+  return brain_.synchronizer.ready() && !exited_.AnyBound() &&
          std::none_of(all.begin(), all.end(), [this](const auto& entry) {
            const Container& container = entry.second.container;
            const bool bound = container.cpus_bound || container.mems_bound;
-           return bound && entry.second.Placeable() && !pusher_.Settled(container.key) &&
-                  !pusher_.OnlyNumbersRefused(container.key);
+           return bound && entry.second.Placeable() && !brain_.pusher.InPlace(container.key);
          });
 }
 
-// Called whenever something changed that it may depend on.
-void ResourceManager::Impl::ExaminePolicyChange() {
+void PolicyChanges::Examine() {
   if (!change_) return;
   std::erase_if(change_->pending, [this](ContainerKey key) {
-    const ContainerRecord* const record = store_.Find(key);
+    const ContainerRecord* const record = brain_.store.Find(key);
     return record == nullptr || !record->Placeable() || record->container.id.empty() ||
-           pusher_.Settled(key) || pusher_.OnlyNumbersRefused(key);
+           brain_.pusher.InPlace(key);
   });
-  if (change_->pending.empty() || !pusher_.connected()) EndPolicyChange();
+  if (change_->pending.empty() || !brain_.pusher.connected()) End();
 }
 
-void ResourceManager::Impl::EndPolicyChange() {
-  const PolicyChange change = *std::exchange(change_, std::nullopt);
+void PolicyChanges::OnDisconnected() {
+  if (change_) End();
+}
+
+void PolicyChanges::End() {
+  const Change change = *std::exchange(change_, std::nullopt);
   change.done(OkStatus());
+}
+
+bool PolicyChanges::OnFailed(ContainerKey key, const Status& status) {
+  // It is where the change moved it, where only numbers were refused.
+  Examine();
+  if (!change_ || !change_->pending.contains(key)) return false;
+  return change_->failures.insert_or_assign(key, status).second;
+}
+
+void PolicyChanges::EndFailedMove(ContainerKey key) {
+  if (!change_ || !brain_.pusher.connected()) return;
+  const auto failure = change_->failures.find(key);
+  // The failure is of a former change, or the next try worked.
+  if (failure == change_->failures.end() || !change_->pending.contains(key)) return;
+  const Status why = failure->second;
+  RollBack(key, why);
 }
 
 // Containers go back to the placements that they had under the former policy, which places those
 // that were created since.
-void ResourceManager::Impl::RollBackPolicy(ContainerKey key, const Status& why) {
-  PolicyChange change = *std::exchange(change_, std::nullopt);
+void PolicyChanges::RollBack(ContainerKey key, const Status& why) {
+  Change change = *std::exchange(change_, std::nullopt);
   ContainerKeys changed;
-  for (auto& [former, placement] : change.placements) {
-    ContainerRecord* const record = store_.Find(former);
+  for (Transaction::Before& before : change.before) {
+    ContainerRecord* const record = brain_.store.Find(before.key);
     if (record == nullptr || !record->Placeable()) continue;
-    decider_.PutBack(record->container, std::move(placement));
-    changed.push_back(former);
+    brain_.decider.PutBack(record->container, std::move(before.placement));
+    changed.push_back(before.key);
   }
-  const std::unique_ptr<Policy> refused = std::exchange(policy_, std::move(change.former));
-  Append(changed, decider_.Switch(*policy_));
-  ReportMoves("back under the former policy");
-  const ContainerRecord* const record = store_.Find(key);
+  std::unique_ptr<Policy>& refused = change.former;
+  brain_.decider.Exchange(refused);
+  brain_.Append(changed, brain_.decider.Reconcile());
+  brain_.ReportMoves("back under the former policy");
+  const ContainerRecord* const record = brain_.store.Find(key);
   const std::string name =
       record == nullptr ? "" : FullName(record->pod->pod, record->container.name);
   const std::string reason = fmt::format(
       "the runtime refused to move container {} for policy {}, so all containers go "
       "back to policy {}: {}",
-      Printable(name), refused->name(), policy_->name(), Describe(why));
-  log_.Warn("{}", reason);
-  Push(std::move(changed));
+      Printable(name), refused->name(), brain_.policy().name(), Describe(why));
+  brain_.log.Warn("{}", reason);
+  brain_.Push(std::move(changed));
   change.done(MakeStatus(StatusCode::kAborted, reason));
+}
+
+Status PolicyChanges::SetOffline(const OfflineChange& offline, std::unique_ptr<Policy> policy) {
+  if (change_) return FailedPrecondition("a change of the policy is under way");
+  const CpuSet before = brain_.decider.offline();
+  const std::string why = OnlineNews(offline.cpus - before, before - offline.cpus);
+  brain_.decider.SetOffline(offline.cpus);
+  StatusOr<ContainerKeys> changed = brain_.decider.Switch(policy, offline.reserved);
+  if (!changed.ok()) {
+    brain_.decider.SetOffline(before);
+    return OfPolicy(*policy, changed.status());
+  }
+  if (!why.empty())
+    brain_.log.Info("{}; changed: {}", why, CountText(std::ssize(*changed), "container"));
+  brain_.ReportMoves(why);
+  if (!before.IsSubsetOf(offline.cpus)) brain_.Append(*changed, GiveBackCpus(why));
+  brain_.Push(*std::move(changed));
+  return OkStatus();
+}
+
+// A container that asks for more than it has may lack the CPUs that came back.
+ContainerKeys PolicyChanges::GiveBackCpus(const std::string& why) {
+  ContainerKeys all;
+  for (const auto& [key, record] : brain_.store.containers()) {
+    if (record.Placeable() && LacksCpus(record.container.placement.reason)) all.push_back(key);
+  }
+  ContainerKeys changed;
+  for (const ContainerKey key : all) {
+    StatusOr<ContainerKeys> more = brain_.decider.Update(*brain_.store.Find(key));
+    if (!more.ok() && more.status().code() != StatusCode::kInternal) continue;
+    if (more.ok()) brain_.ReportMoves(why);
+    brain_.Append(changed, std::move(more));
+  }
+  return changed;
 }
 
 }  // namespace resmgr

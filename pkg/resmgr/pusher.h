@@ -140,6 +140,8 @@ class Pusher {
   // Its CPUs and memory nodes are in force, and the runtime refuses the numbers, or the whole
   // update.
   bool OnlyNumbersRefused(ContainerKey key) const;
+  // It is where it should be: settled, but for numbers that the runtime refuses.
+  bool InPlace(ContainerKey key) const { return Settled(key) || OnlyNumbersRefused(key); }
   // Its CPUs and memory nodes are in force because they were written past the runtime.
   bool WrittenPastRuntime(ContainerKey key) const;
   // A start waits for it from now on, if not before.

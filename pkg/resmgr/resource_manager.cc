@@ -1,223 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/resource_manager.h"
 
-#include <utility>
+#include <algorithm>
+#include <chrono>
 
-#include "pkg/resmgr/resource_manager_impl.h"
+#include "pkg/resmgr/reported_numbers.h"
 
 namespace resmgr {
+namespace {
+
+// The longest pause between two lists for an unresolved start.
+constexpr std::chrono::milliseconds kLongestStartPause{1'000};
+
+}  // namespace
 
 ResourceManager::ResourceManager(EventLoop& loop, const Machine& machine,
                                  std::unique_ptr<Policy> policy, RuntimeClient& runtime,
-                                 StateStore* state, Options options)
-    : impl_(std::make_unique<Impl>(loop, machine, std::move(policy), runtime, state, options)) {}
-
-ResourceManager::~ResourceManager() = default;
+                                 StateStore* state, const Options& options)
+    : brain_(loop, machine, std::move(policy), runtime, state, options, *this, *this,
+             [this] {
+               starts_.ExamineWaits();
+               policy_changes_.Examine();
+             }),
+      set_later_(brain_, options.report_pause),
+      pod_limits_(brain_),
+      exited_(brain_, options.last_retry),
+      endings_(brain_, exited_),
+      creations_(brain_, pod_limits_, endings_, set_later_),
+      updates_(brain_, set_later_, options),
+      policy_changes_(brain_, exited_),
+      failures_(brain_, policy_changes_, options.causes),
+      starts_(brain_, creations_,
+              {options.start_timeout,
+               options.start_failure,
+               {options.first_retry, std::min(options.last_retry, kLongestStartPause),
+                options.start_limit}}),
+      events_(brain_.timers, brain_.store,
+              {.look = [this] { Refresh([](const Status&) {}); },
+               .rename =
+                   [this](ContainerRecord& record, const std::string& name) {
+                     brain_.store.Rename(record, name);
+                     brain_.observers.OnRenamed(brain_.ActAt(record), record.CreatedName());
+                   }},
+              {.pause = options.event_pause}) {}
 
 void ResourceManager::RuntimeConnected() {
-  impl_->Connected();
+  RuntimeDisconnected();
+  brain_.synchronizer.Connected();
 }
 
 void ResourceManager::RuntimeJoined() {
-  impl_->Joined();
+  // Once more for what calls of before did meanwhile, as after a connect.
+  brain_.synchronizer.ListNow([this](const Status& status) {
+    if (status.ok()) Resync();
+  });
 }
 
 void ResourceManager::RuntimeDisconnected() {
-  impl_->Disconnected();
-}
-
-void ResourceManager::Resync() {
-  impl_->Resync();
-}
-
-void ResourceManager::OnContainerEvent(const ContainerEvent& event) {
-  impl_->OnContainerEvent(event);
-}
-
-bool ResourceManager::RefreshTellsNews() const {
-  return impl_->RefreshTellsNews();
-}
-
-void ResourceManager::Refresh(std::function<void(Status)> done) {
-  impl_->Refresh(std::move(done));
-}
-
-bool ResourceManager::Knows(const ContainerId& id) const {
-  return impl_->Knows(id);
-}
-
-bool ResourceManager::ready() const {
-  return impl_->ready();
-}
-
-void ResourceManager::WhenReady(std::function<void(Status)> ready) {
-  impl_->WhenReady(std::move(ready));
+  brain_.pusher.Disconnected();
+  starts_.RefuseAll(Unavailable("the connection to the runtime was lost"));
+  brain_.synchronizer.Disconnected();
+  events_.Clear();
+  policy_changes_.OnDisconnected();
 }
 
 void ResourceManager::PodCreated(Pod pod, const Adjustment& sent) {
-  impl_->AddPod(std::move(pod), sent);
+  const WideAdjustment* const wide = sent.wide();
+  if (wide != nullptr) {
+    const AskedTexts texts = TextsBefore(sent, pod.labels, pod.annotations);
+    if (wide->cgroup_parent || !texts.empty()) brain_.state_writer.SaveAsked(pod, texts);
+  }
+  PodRecord& record = brain_.store.PutPod(std::move(pod));
+  record.provisional = false;
+  brain_.decider.Prepare(record.pod);
+  if (ContainerKeys moved = pod_limits_.Apply(record); !moved.empty())
+    brain_.Push(std::move(moved));
 }
 
 void ResourceManager::PodResourcesChanged(const PodSandboxId& id, const LinuxResources& overhead,
                                           const LinuxResources& resources) {
-  impl_->ChangePod(id, overhead, resources);
-}
-
-void ResourceManager::PodStopped(const PodSandboxId& id) {
-  impl_->StopPod(id);
-}
-
-void ResourceManager::PodRemoved(const PodSandboxId& id) {
-  impl_->RemovePod(id);
-}
-
-StatusOr<Admission> ResourceManager::AdmitCreate(CreateRequest&& request, Refusal refusal) {
-  return impl_->AdmitCreate(std::move(request), refusal);
-}
-
-void ResourceManager::CreateSucceeded(ContainerKey key, ContainerId id, const Adjustment& sent) {
-  impl_->CreateSucceeded(key, std::move(id), sent);
-}
-
-void ResourceManager::CreationSent(ContainerKey key, const Adjustment& sent) {
-  impl_->CreationSent(key, sent);
-}
-
-void ResourceManager::CreateFailed(ContainerKey key, const Status& refusal) {
-  impl_->CreateFailed(key, refusal);
-}
-
-void ResourceManager::RefusedByRuntime(ContainerKey key, std::string_view answer) {
-  impl_->RefusedByRuntime(key, answer);
-}
-
-void ResourceManager::RefusedByRuntime(const ContainerId& id, std::string_view answer) {
-  impl_->RefusedByRuntime(id, answer);
-}
-
-void ResourceManager::CreateUnclear(ContainerKey key) {
-  impl_->CreateUnclear(key);
-}
-
-std::unique_ptr<ResourceManager::StartWait> ResourceManager::AdmitStart(
-    const ContainerId& id, std::function<void(Status)> go) {
-  return impl_->starts().Admit(id, std::move(go));
-}
-
-void ResourceManager::SetStartFailurePolicy(FailurePolicy policy) {
-  impl_->starts().SetOnTimeout(policy);
-}
-
-void ResourceManager::SetRefusedUpdates(RefusedUpdates choice) {
-  impl_->SetRefusedUpdates(choice);
-}
-
-void ResourceManager::StartSucceeded(const ContainerId& id) {
-  impl_->starts().End(id, Starts::Outcome::kStarted);
-}
-
-void ResourceManager::StartFailed(const ContainerId& id) {
-  impl_->starts().End(id, Starts::Outcome::kFailed);
-}
-
-void ResourceManager::StartUnclear(const ContainerId& id) {
-  impl_->starts().End(id, Starts::Outcome::kUnanswered);
-}
-
-StatusOr<Admission> ResourceManager::AdmitUpdate(const ContainerId& id,
-                                                 const LinuxResources& requested, Refusal refusal) {
-  return impl_->AdmitUpdate(id, requested, refusal);
-}
-
-void ResourceManager::UpdateSucceeded(const Admission& admission, const ResourceValues& sent) {
-  impl_->EndUpdate(admission, &sent);
-}
-
-void ResourceManager::UpdateFailed(const Admission& admission) {
-  impl_->EndUpdate(admission, nullptr);
-}
-
-bool ResourceManager::SentOtherNumbers(const ContainerId& id, bool shares_in_file) const {
-  return impl_->SentOtherNumbers(id, shares_in_file);
-}
-
-void ResourceManager::ShowAsked(const ContainerId& id, CpuNumbers& reported) const {
-  impl_->ShowAsked(id, reported);
-}
-
-void ResourceManager::SetByStage(const ContainerId& id, const ResourceValues& values,
-                                 bool accepted) {
-  impl_->SetByStage(id, values, accepted);
-}
-
-void ResourceManager::ContainerStopped(const ContainerId& id) {
-  impl_->Stop(id);
-}
-
-void ResourceManager::ContainerExited(const ContainerId& id) {
-  impl_->End(id);
-}
-
-void ResourceManager::ContainerRemoved(const ContainerId& id) {
-  impl_->Remove(id);
-}
-
-StatusOr<std::vector<ResourceManager::Move>> ResourceManager::PreviewPolicy(
-    const Policy& policy) const {
-  return impl_->PreviewPolicy(policy);
-}
-
-void ResourceManager::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Status)> done) {
-  impl_->SetPolicy(std::move(policy), std::move(done));
-}
-
-Status ResourceManager::SetOffline(const Offline& offline, std::unique_ptr<Policy> policy) {
-  return impl_->SetOffline(offline, std::move(policy));
+  const PodRecord* const known = brain_.store.Resolve(id);
+  if (known == nullptr) return Resync();
+  Pod pod = known->pod;
+  pod.overhead = Merged(std::move(pod.overhead), overhead);
+  pod.resources = Merged(std::move(pod.resources), resources);
+  brain_.state_writer.SaveStated(pod);
+  PodCreated(std::move(pod));
+  // Where there are several runtimes, its overhead is kept with its containers, too.
+  for (const ContainerKey key : known->containers)
+    brain_.state_writer.MarkChanged(*brain_.store.Find(key));
+  // The reply follows: a restart divides the pod's resources only among containers without notes.
+  brain_.state_writer.SaveMarked();
 }
 
 void ResourceManager::AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done,
                                  std::function<bool(const ContainerId&)> wanted) {
-  impl_->AskRuntime(std::move(done), std::move(wanted));
-}
-
-void ResourceManager::SendAgain(ContainerKey key) {
-  impl_->SendAgain(key);
+  Known known;
+  if (wanted) {
+    known.pod = [](const Pod&) { return true; };
+    known.container = [wanted = std::move(wanted)](const RuntimeContainer& listed) {
+      return !wanted(listed.id);
+    };
+  }
+  brain_.runtime.ListAll(std::move(known), std::move(done));
 }
 
 void ResourceManager::SendAgain(const ContainerId& id) {
-  impl_->SendAgain(id);
+  if (const ContainerRecord* const record = brain_.store.Resolve(id))
+    SendAgain(record->container.key);
 }
 
-StatusOr<std::vector<ResourceManager::Move>> ResourceManager::PreviewRebalance() const {
-  return impl_->PreviewRebalance();
+void ResourceManager::OnApplied(ContainerKey key) {
+  if (ContainerRecord* const record = brain_.store.Find(key)) {
+    brain_.NoteTold(*record);
+    // Else the numbers of the same update were refused, and follow.
+    if (brain_.pusher.LastError(key).ok()) brain_.observers.OnPushed(brain_.ActAt(*record));
+  } else {
+    OnMoot();
+  }
+  starts_.ExamineWaits(key);
+  policy_changes_.Examine();
 }
 
-StatusOr<std::vector<ResourceManager::Move>> ResourceManager::Rebalance() {
-  return impl_->Rebalance();
+void ResourceManager::OnGone(ContainerKey key) {
+  if (ContainerRecord* const record = brain_.store.Find(key))
+    endings_.Remove(*record, "it is gone from the runtime");
+  OnMoot();
 }
 
-bool ResourceManager::Settled(ContainerKey key) const {
-  return impl_->Settled(key);
-}
-
-bool ResourceManager::WrittenPastRuntime(ContainerKey key) const {
-  return impl_->WrittenPastRuntime(key);
-}
-
-bool ResourceManager::AllReleased() const {
-  return impl_->AllReleased();
-}
-
-Status ResourceManager::LastUpdateError(ContainerKey key) const {
-  return impl_->LastUpdateError(key);
-}
-
-const Snapshot& ResourceManager::snapshot() const {
-  return impl_->snapshot();
-}
-
-const Policy& ResourceManager::policy() const {
-  return impl_->policy();
+void ResourceManager::OnInForce(const ContainerRecord& record, const AppliedResources& applied) {
+  // A list may show exclusive use by coincidence; report only CPUs that were granted exclusively.
+  const CpuSet exclusive = applied.exclusive & record.container.placement.exclusive;
+  brain_.observers.OnInForce(brain_.ActAt(record), {applied.cpus, applied.mems, exclusive});
 }
 
 }  // namespace resmgr

@@ -83,10 +83,7 @@ void StartGate::VisitObstacles(ContainerKey key, const Visit& visit) const {
   const ContainerRecord* const record = store_.Find(key);
   // What is not placed here is the runtime's to judge.
   if (record == nullptr || !record->Placeable()) return;
-  if (!pusher_.Settled(key) && !pusher_.OnlyNumbersRefused(key) &&
-      !visit({.kind = kOwnPlacement, .key = key})) {
-    return;
-  }
+  if (!pusher_.InPlace(key) && !visit({.kind = kOwnPlacement, .key = key})) return;
   const Placement& placement = record->container.placement;
   if (!placement.exclusive.empty()) {
     for (const auto& [other_key, other] : store_.containers()) {

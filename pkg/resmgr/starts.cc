@@ -10,7 +10,7 @@ namespace resmgr {
 namespace {
 
 // A start that waits at the gate, or before that for its container to become known.
-class Token : public ResourceManager::StartWait {
+class Token : public StartWait {
  public:
   using Slot = std::unique_ptr<StartGate::Wait>;
 
@@ -36,35 +36,26 @@ LifeEvent EventOf(Starts::Outcome outcome) {
 
 }  // namespace
 
-Starts::Starts(Clock& timers, ContainerStore& store, Pusher& pusher, StateWriter& state_writer,
-               Synchronizer& synchronizer, Clock& clock, Observer& observer, Owner& owner,
-               const Options& options)
-    : log_(GetLogger("resmgr")),
-      store_(store),
-      pusher_(pusher),
-      state_writer_(state_writer),
-      synchronizer_(synchronizer),
-      clock_(clock),
-      observer_(observer),
-      owner_(owner),
-      starts_exited_(options.starts_exited),
-      gate_(timers, store, pusher,
+Starts::Starts(Brain& brain, Creations& creations, const Options& options)
+    : brain_(brain),
+      creations_(creations),
+      starts_exited_(brain.runtime.StartsExited()),
+      gate_(brain.timers, brain.store, brain.pusher,
             {options.timeout, options.on_timeout,
              [this](ContainerKey key, const std::string& reason) { OnForced(key, reason); },
              [this](ContainerKey key) { WarnUnpinned(key); },
              [this](ContainerKey key) { DropRevived(key); }}),
       unresolved_(
-          timers, store,
+          brain.timers, brain.store,
           [this](std::function<void(const Status&)> listed) {
-            synchronizer_.ListNow(std::move(listed));
+            brain_.synchronizer.ListNow(std::move(listed));
           },
           [this](ContainerKey key) { OnExpired(key); }, options.unresolved) {}
 
-std::unique_ptr<ResourceManager::StartWait> Starts::Admit(const ContainerId& id,
-                                                          std::function<void(Status)> go) {
-  using enum ResourceManager::Refusal;
-  if (ContainerRecord* const record = store_.Resolve(id); record != nullptr) {
-    const bool may_list = synchronizer_.RefreshTellsNews();
+std::unique_ptr<StartWait> Starts::Admit(const ContainerId& id, std::function<void(Status)> go) {
+  using enum RefusalKind;
+  if (ContainerRecord* const record = brain_.store.Resolve(id); record != nullptr) {
+    const bool may_list = brain_.synchronizer.RefreshTellsNews();
     const Status placed = ReviveExited(*record, may_list ? kTentative : kFinal);
     if (!may_list || placed.code() != StatusCode::kResourceExhausted) {
       std::unique_ptr<StartGate::Wait> wait =
@@ -75,34 +66,35 @@ std::unique_ptr<ResourceManager::StartWait> Starts::Admit(const ContainerId& id,
   // It was created without a call that passed here, or others may have left the CPUs that it needs:
   // a list has to show it first.
   auto token = std::make_unique<Token>();
-  synchronizer_.ListNow([this, id, go = std::move(go), wait = token->wait()](const Status& status) {
-    const std::shared_ptr<Token::Slot> slot = wait.lock();
-    if (slot == nullptr) return;
-    if (ContainerRecord* const found = store_.Resolve(id); found != nullptr) {
-      const Status placed = ReviveExited(*found, kFinal);
-      *slot = AdmitKnown(found->container.key, placed, go);
-    } else {
-      // The runtime refuses what it does not list either.
-      go(status);
-    }
-  });
+  brain_.synchronizer.ListNow(
+      [this, id, go = std::move(go), wait = token->wait()](const Status& status) {
+        const std::shared_ptr<Token::Slot> slot = wait.lock();
+        if (slot == nullptr) return;
+        if (ContainerRecord* const found = brain_.store.Resolve(id); found != nullptr) {
+          const Status placed = ReviveExited(*found, kFinal);
+          *slot = AdmitKnown(found->container.key, placed, go);
+        } else {
+          // The runtime refuses what it does not list either.
+          go(status);
+        }
+      });
   return token;
 }
 
-Status Starts::ReviveExited(ContainerRecord& record, ResourceManager::Refusal refusal) {
+Status Starts::ReviveExited(ContainerRecord& record, RefusalKind refusal) {
   if (!starts_exited_ || record.container.state != ContainerState::kExited) return OkStatus();
   if (record.dead) {
-    return owner_.AsRefusal(record, FailedPrecondition("the runtime is removing it"));
+    return brain_.AsRefusal(record, FailedPrecondition("the runtime is removing it"));
   }
-  return owner_.Revive(record, refusal);
+  return creations_.Revive(record, refusal);
 }
 
 // Unless other starts of it wait or are under way.
 void Starts::DropRevived(ContainerKey key) {
-  ContainerRecord* const record = store_.Find(key);
+  ContainerRecord* const record = brain_.store.Find(key);
   if (record == nullptr || record->container.state != ContainerState::kCreated) return;
   if (!record->life.ComesBack() || record->life.BeingStarted() || gate_.Waits(key)) return;
-  owner_.EndRevived(*record);
+  creations_.EndRevived(*record);
 }
 
 std::unique_ptr<StartGate::Wait> Starts::AdmitKnown(ContainerKey key, const Status& placed,
@@ -111,23 +103,23 @@ std::unique_ptr<StartGate::Wait> Starts::AdmitKnown(ContainerKey key, const Stat
     go(placed);
     return nullptr;
   }
-  if (store_.Find(key)->Unpinned() && AnyExclusive()) WarnUnpinned(key);
+  if (brain_.store.Find(key)->Unpinned() && AnyExclusive()) WarnUnpinned(key);
   std::unique_ptr<StartGate::Wait> wait =
       gate_.Admit(key, [this, key, go = std::move(go)](const Status& status) {
-        ContainerRecord* const record = store_.Find(key);
+        ContainerRecord* const record = brain_.store.Find(key);
         if (record == nullptr) return go(status);
         const Status may_go = status.ok() ? CheckPlaced(*record) : status;
         if (may_go.ok()) {
           if (starts_exited_) record->life.ExpectReturn();
-          state_writer_.BeginCall(StateWriter::Call::kStart, record->container.id);
+          brain_.state_writer.BeginCall(StateWriter::Call::kStart, record->container.id);
           return go(may_go);
         }
-        observer_.OnStartRefused(owner_.ActAt(*record), may_go);
-        const Status refusal = owner_.AsRefusal(*record, may_go);
+        brain_.observers.OnStartRefused(brain_.ActAt(*record), may_go);
+        const Status refusal = brain_.AsRefusal(*record, may_go);
         DropRevived(key);
         go(refusal);
       });
-  if (wait != nullptr) observer_.OnStartWaiting(owner_.ActAt(*store_.Find(key)));
+  if (wait != nullptr) brain_.observers.OnStartWaiting(brain_.ActAt(*brain_.store.Find(key)));
   return wait;
 }
 
@@ -139,60 +131,61 @@ Status Starts::CheckPlaced(const ContainerRecord& record) const {
 
 // Once for each container: the policy's rule lets it run there.
 void Starts::WarnUnpinned(ContainerKey key) {
-  ContainerRecord& record = *store_.Find(key);
+  ContainerRecord& record = *brain_.store.Find(key);
   if (std::exchange(record.unpinned_warned, true)) return;
   const std::string& reason = record.container.placement.reason;
-  log_.Warn("container {} is not pinned, so it may run on exclusive CPUs of other containers: {}",
-            LogName(record), reason.empty() ? "the policy leaves it alone" : Printable(reason));
+  brain_.log.Warn(
+      "container {} is not pinned, so it may run on exclusive CPUs of other containers: {}",
+      LogName(record), reason.empty() ? "the policy leaves it alone" : Printable(reason));
 }
 
 bool Starts::AnyExclusive() const {
-  const auto& all = store_.containers();
+  const auto& all = brain_.store.containers();
   return std::any_of(all.begin(), all.end(), [](const auto& entry) {
     return !entry.second.container.placement.exclusive.empty();
   });
 }
 
 void Starts::OnForced(ContainerKey key, const std::string& reason) {
-  pusher_.MarkOverlap(key);
-  observer_.OnStartForced(owner_.ActAt(*store_.Find(key)), reason);
+  brain_.pusher.MarkOverlap(key);
+  brain_.observers.OnStartForced(brain_.ActAt(*brain_.store.Find(key)), reason);
 }
 
 void Starts::End(const ContainerId& id, Outcome outcome) {
-  ContainerRecord* const record = store_.Resolve(id);
+  ContainerRecord* const record = brain_.store.Resolve(id);
   if (record == nullptr) {
-    if (outcome != Outcome::kFailed) synchronizer_.ResyncSoon();
+    if (outcome != Outcome::kFailed) brain_.synchronizer.ResyncSoon();
     return;
   }
   const ContainerKey key = record->container.key;
-  store_.Touch(*record);
+  brain_.store.Touch(*record);
   const LifeState before = record->life.state();
   const bool came_back = record->life.ComesBack();
   record->Advance(EventOf(outcome));
   const LifeState now = record->life.state();
   const bool unresolved = now == LifeState::kUnresolved || record->life.ComesBack();
   if (outcome == Outcome::kUnanswered && unresolved) unresolved_.Add(key);
-  if (now == LifeState::kRunning && before != now) record->started_at = clock_.Now();
+  if (now == LifeState::kRunning && before != now) record->started_at = brain_.clock.Now();
   // It was taken for exited.
-  if (outcome == Outcome::kStarted && now == LifeState::kExited) synchronizer_.ResyncSoon();
+  if (outcome == Outcome::kStarted && now == LifeState::kExited) brain_.synchronizer.ResyncSoon();
   // Others may be under way: the runtime may have refused this one for that reason.
   if (!record->life.BeingStarted()) {
-    state_writer_.EndCall(StateWriter::Call::kStart, record->container.id);
+    brain_.state_writer.EndCall(StateWriter::Call::kStart, record->container.id);
   }
   unresolved_.Examine();
-  owner_.OnStartProgress(key);
+  brain_.Push({key});
   if (!came_back || outcome == Outcome::kUnanswered) return;
   if (outcome == Outcome::kFailed) DropRevived(key);
   // It may have ended meanwhile, when that was not believed.
-  synchronizer_.ListNow([](const Status&) {});
+  brain_.synchronizer.ListNow([](const Status&) {});
 }
 
 void Starts::OnListed() {
-  for (const auto& [key, record] : store_.containers()) {
+  for (const auto& [key, record] : brain_.store.containers()) {
     if (!record.life.BeingStarted()) {
-      state_writer_.EndCall(StateWriter::Call::kStart, record.container.id);
+      brain_.state_writer.EndCall(StateWriter::Call::kStart, record.container.id);
     } else if (record.life.state() == LifeState::kUnresolved && !unresolved_.Contains(key)) {
-      state_writer_.BeginCall(StateWriter::Call::kStart, record.container.id);
+      brain_.state_writer.BeginCall(StateWriter::Call::kStart, record.container.id);
       unresolved_.Add(key);
     }
   }
@@ -201,17 +194,17 @@ void Starts::OnListed() {
 
 // The runtime is not busy with it any more.
 void Starts::OnExpired(ContainerKey key) {
-  const ContainerRecord& record = *store_.Find(key);
+  const ContainerRecord& record = *brain_.store.Find(key);
   if (record.life.BeingStarted()) return;
   if (record.life.state() == LifeState::kRunning) {
     // Its restart did not come, whatever else has become of it.
-    synchronizer_.ListNow([](const Status&) {});
+    brain_.synchronizer.ListNow([](const Status&) {});
     return;
   }
-  log_.Warn("container {}: unresolved StartContainer expired; treated as not started",
-            LogName(record));
-  state_writer_.EndCall(StateWriter::Call::kStart, record.container.id);
-  owner_.OnStartProgress(key);
+  brain_.log.Warn("container {}: unresolved StartContainer expired; treated as not started",
+                  LogName(record));
+  brain_.state_writer.EndCall(StateWriter::Call::kStart, record.container.id);
+  brain_.Push({key});
   DropRevived(key);
 }
 

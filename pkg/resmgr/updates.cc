@@ -1,36 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet's updates of containers: decided, forwarded, and taken back where the runtime refuses
-// them.
+#include "pkg/resmgr/updates.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/needs.h"
-#include "pkg/resmgr/resource_manager_impl.h"
 
 namespace resmgr {
 
-StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
-                                                       const LinuxResources& requested,
-                                                       Refusal refusal) {
-  ContainerRecord* const record = store_.Resolve(id);
+StatusOr<Admission> Updates::Admit(const ContainerId& id, const LinuxResources& requested,
+                                   RefusalKind refusal) {
+  ContainerRecord* const record = brain_.store.Resolve(id);
   if (record == nullptr || !record->Placeable()) return Admission{};
   Container& container = record->container;
   const LinuxResources merged = Merged(container.requested, requested);
   const Requirements needs = NeedsAfter(container.requirements, container.requested, merged,
-                                        record->pod->pod.qos, memory_capacity_);
+                                        record->pod->pod.qos, brain_.memory_capacity);
   ConfirmedRequest before{container.requested, container.requirements, container.placement};
   StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
   if (IsTentative(changed.status(), refusal)) return changed.status();
-  if (!changed.ok()) return Refuse(*record, "an update", changed.status());
-  observers_.OnUpdated(ActOn(*record, "", *before.placement));
+  if (!changed.ok()) return brain_.Refuse(*record, "an update", changed.status());
+  brain_.observers.OnUpdated(brain_.ActOn(*record, "", *before.placement));
   const std::optional<CpuSet> cpus_before = before.placement->cpus;
   if (record->updates.empty())
     record->confirmed = std::make_unique<ConfirmedRequest>(std::move(before));
   PendingUpdate update{
       .ticket = ++last_ticket_,
       .changes = requested,
-      .sent = pusher_.BeginForwarded(container.key),
+      .sent = brain_.pusher.BeginForwarded(container.key),
       .needs = needs,
       .placement = container.placement,
   };
@@ -44,83 +42,84 @@ StatusOr<Admission> ResourceManager::Impl::AdmitUpdate(const ContainerId& id,
       .ticket = update.ticket,
   };
   record->updates.push_back(std::move(update));
-  state_writer_.SaveUpdate(*record);
-  Push(*std::move(changed));
+  brain_.state_writer.SaveUpdate(*record);
+  brain_.Push(*std::move(changed));
   return admission;
 }
 
 // Where no policy binds it any more, its CPUs are those that it asks for.
-void ResourceManager::Impl::SetRequested(Container& container, LinuxResources requested) const {
+void Updates::SetRequested(Container& container, LinuxResources requested) const {
   container.requested = std::move(requested);
-  if (container.placement.lifted_to) decider_.LiftRestrictions(container, container.placement);
+  if (container.placement.lifted_to)
+    brain_.decider.LiftRestrictions(container, container.placement);
 }
 
 // Lets the policy decide about changed requirements. Returns the other containers that change: the
 // one asked about is served by the update that is being forwarded. A refusal changes nothing.
-StatusOr<ContainerKeys> ResourceManager::Impl::Redecide(ContainerRecord& record,
-                                                        const LinuxResources& requested,
-                                                        const Requirements& needs) {
+StatusOr<ContainerKeys> Updates::Redecide(ContainerRecord& record, const LinuxResources& requested,
+                                          const Requirements& needs) {
   Container& container = record.container;
-  const LinuxResources requested_before = container.requested;
-  SetRequested(container, requested);
-  const Requirements needed_before = std::exchange(container.requirements, needs);
-  if (needs == needed_before) {
-    decider_.ForgetShifts();
+  if (needs == container.requirements) {
+    SetRequested(container, requested);
+    brain_.decider.ForgetShifts();
     return ContainerKeys();
   }
-  StatusOr<ContainerKeys> changed = decider_.Update(record);
-  if (changed.ok()) {
-    std::erase(*changed, container.key);
-    return changed;
-  }
-  SetRequested(container, requested_before);
-  container.requirements = needed_before;
-  if (changed.status().code() == StatusCode::kInternal) Push(decider_.Recover());
+  StatusOr<ContainerKeys> changed = [&] {
+    Transaction change(brain_.decider);
+    change.Note(record);
+    SetRequested(container, requested);
+    container.requirements = needs;
+    StatusOr<ContainerKeys> decided = brain_.decider.Update(record);
+    if (decided.ok()) change.Commit();
+    return decided;
+  }();
+  if (changed.ok()) std::erase(*changed, container.key);
+  if (changed.status().code() == StatusCode::kInternal) brain_.Push(brain_.decider.Recover());
   return changed;
 }
 
-void ResourceManager::Impl::EndUpdate(const Admission& admission, const ResourceValues* sent) {
-  ContainerRecord* const record = store_.Find(admission.key);
-  if (record == nullptr) return pusher_.EndForwarded(admission.key, {}, false);
+void Updates::End(const Admission& admission, const ResourceValues* sent) {
+  ContainerRecord* const record = brain_.store.Find(admission.key);
+  if (record == nullptr) return brain_.pusher.EndForwarded(admission.key, {}, false);
   const auto update = std::find_if(
       record->updates.begin(), record->updates.end(),
       [&admission](const PendingUpdate& pending) { return pending.ticket == admission.ticket; });
   if (update == record->updates.end()) return;
   PendingUpdate ended = std::move(*update);
   record->updates.erase(update);
-  store_.Touch(*record);
+  brain_.store.Touch(*record);
   ContainerKeys changed;
-  NoteCalled(*record);
+  set_later_.NoteCalled(*record);
   if (sent != nullptr) {
-    TakeSentUpdate(*record, ended, *sent);
+    set_later_.TakeUpdate(*record, ended, *sent);
     ConfirmedRequest& confirmed = *record->confirmed;
     LinuxResources after = Merged(confirmed.requested, ended.changes);
     confirmed.needs = NeedsAfter(confirmed.needs, confirmed.requested, after, record->pod->pod.qos,
-                                 memory_capacity_);
+                                 brain_.memory_capacity);
     confirmed.requested = std::move(after);
     confirmed.placement.reset();
     if (confirmed.needs == ended.needs) confirmed.placement = ended.placement;
   } else {
-    changed = RollBackUpdate(*record);
+    changed = RollBack(*record);
   }
   if (record->updates.empty()) record->confirmed.reset();
   // The reply follows: what it says must not be lost.
-  state_writer_.SaveUpdate(*record);
-  pusher_.EndForwarded(admission.key, ended.sent, sent != nullptr);
+  brain_.state_writer.SaveUpdate(*record);
+  brain_.pusher.EndForwarded(admission.key, ended.sent, sent != nullptr);
   // It may be back to a placement that the policy wanted to look at again.
-  look_again_timers_.Follow(*record);
-  Push(std::move(changed));
+  brain_.look_again_timers.Follow(*record);
+  brain_.Push(std::move(changed));
 }
 
 // Back to what is requested without the update that failed: to the very same place if that is still
 // free. Others may have been given its CPUs meanwhile; then it gets what the policy has for it.
-ContainerKeys ResourceManager::Impl::RollBackUpdate(ContainerRecord& record) {
+ContainerKeys Updates::RollBack(ContainerRecord& record) {
   Container& container = record.container;
   LinuxResources requested = record.confirmed->requested;
   Requirements needs = record.confirmed->needs;
   for (const PendingUpdate& pending : record.updates) {
     LinuxResources after = Merged(requested, pending.changes);
-    needs = NeedsAfter(needs, requested, after, record.pod->pod.qos, memory_capacity_);
+    needs = NeedsAfter(needs, requested, after, record.pod->pod.qos, brain_.memory_capacity);
     requested = std::move(after);
   }
   if (!record.Placeable()) {
@@ -129,29 +128,25 @@ ContainerKeys ResourceManager::Impl::RollBackUpdate(ContainerRecord& record) {
     return {};
   }
   const std::optional<Placement>& former = record.confirmed->placement;
-  const bool returns = record.updates.empty() && former && StillFree(record, *former);
+  const bool returns =
+      record.updates.empty() && former && !brain_.store.OthersOwn(former->exclusive, container.key);
   if (!returns) {
     StatusOr<ContainerKeys> changed = Redecide(record, requested, needs);
     if (changed.ok()) return *std::move(changed);
-    log_.Warn("container {} cannot get its former placement back after a failed update: {}",
-              LogName(record), Describe(changed.status()));
+    brain_.log.Warn("container {} cannot get its former placement back after a failed update: {}",
+                    LogName(record), Describe(changed.status()));
   }
   SetRequested(container, std::move(requested));
   container.requirements = needs;
   if (returns) {
-    decider_.PutBack(container, *former);
+    brain_.decider.PutBack(container, *former);
   } else if (container.placement.exclusive.empty()) {
     container.placement = {};  // where it is, is the place of other needs
   }
   ContainerKeys changed;
-  Append(changed, decider_.Reconcile());
-  ReportMoves("an update failed");
+  brain_.Append(changed, brain_.decider.Reconcile());
+  brain_.ReportMoves("an update failed");
   return changed;
-}
-
-// No other container was given CPUs of that placement's exclusive part meanwhile.
-bool ResourceManager::Impl::StillFree(const ContainerRecord& record, const Placement& placement) {
-  return !store_.OthersOwn(placement.exclusive, record.container.key);
 }
 
 }  // namespace resmgr

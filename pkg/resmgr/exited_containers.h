@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <set>
+#include <vector>
+
+#include "pkg/resmgr/admission.h"
+#include "pkg/resmgr/brain.h"
+#include "pkg/sys/lifetime.h"
+
+namespace resmgr {
+
+// Containers that have exited and may be started again. dockerd starts them on the CPUs that it was
+// last told, so they are bound until dockerd is told otherwise, when no policy is to bind
+// containers any more. Loop's thread only.
+class ExitedContainers {
+ public:
+  // The brain must outlive it. `pause`: until a refused update is tried again.
+  ExitedContainers(Brain& brain, std::chrono::milliseconds pause) : brain_(brain), pause_(pause) {}
+  ExitedContainers(const ExitedContainers&) = delete;
+  ExitedContainers& operator=(const ExitedContainers&) = delete;
+
+  // Whether the container stays bound after its end.
+  bool StaysBound(const ContainerRecord& record) const;
+  bool AnyBound() const;
+  void AddMoves(std::vector<PlannedMove>& moves) const;
+  // If the policy is null: tells the runtime soon that they are not bound any more.
+  void FreeSoon() { FreeAfter(std::chrono::milliseconds(0)); }
+
+ private:
+  bool IsBound(const ContainerRecord& record) const;
+  void FreeAfter(std::chrono::milliseconds pause);
+  void Free();
+  void OnFreed(ContainerKey key, const Status& status);
+
+  Brain& brain_;
+  const std::chrono::milliseconds pause_;
+  std::set<ContainerKey> being_freed_;
+  EventLoop::HandlePtr timer_;
+  Lifetime lifetime_;
+};
+
+}  // namespace resmgr

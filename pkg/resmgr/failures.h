@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string_view>
+
+#include "pkg/resmgr/brain.h"
+#include "pkg/resmgr/policy_changes.h"
+#include "pkg/resmgr/refusal_causes.h"
+#include "pkg/resmgr/refusal_log.h"
+#include "pkg/sys/lifetime.h"
+
+namespace resmgr {
+
+// Updates of the brain's own that the runtime does not carry out, and causes of refused calls.
+// Loop's thread only.
+class Failures {
+ public:
+  // All must outlive it; `causes` may be null.
+  Failures(Brain& brain, PolicyChanges& policy_changes, RefusalCauses* causes)
+      : brain_(brain), policy_changes_(policy_changes), causes_(causes) {}
+  Failures(const Failures&) = delete;
+  Failures& operator=(const Failures&) = delete;
+
+  // Pusher::Listener::OnFailed.
+  void OnFailed(ContainerKey key, const Status& status);
+  // See ResourceManager::RefusedByRuntime; the record may be null.
+  void RefusedByRuntime(const ContainerRecord* record, std::string_view answer);
+
+ private:
+  // Failed updates that wait for a list, which shows whether the container still exists.
+  struct Waiting {
+    Status last;
+    size_t count = 0;
+    // Where lists tell no news: its end may be told a little later, which is waited for once.
+    EventLoop::HandlePtr again{};
+    bool shown = false;
+  };
+  void Report(ContainerKey key);
+
+  Brain& brain_;
+  PolicyChanges& policy_changes_;
+  RefusalCauses* const causes_;
+  std::map<ContainerKey, Waiting> waiting_;
+  RefusalLog refusal_log_;
+  Lifetime lifetime_;
+};
+
+}  // namespace resmgr

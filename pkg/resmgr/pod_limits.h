@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <absl/container/inlined_vector.h>
+
+#include "pkg/model/pod_division.h"
+#include "pkg/resmgr/adoption.h"
+#include "pkg/resmgr/brain.h"
+
+namespace resmgr {
+
+// What a pod has as a whole bounds what its containers have together. Loop's thread only.
+class PodLimits {
+ public:
+  using Members = absl::InlinedVector<PodMember, 4>;
+
+  // It must outlive this.
+  explicit PodLimits(Brain& brain) : brain_(brain) {}
+
+  // Sets the needs of a container that is not placed yet, and returns the siblings that are to need
+  // something else for its sake. `falls`: its coming shows that these have nothing of their own.
+  Members TakePart(ContainerRecord& record, bool falls) const;
+  // Decides about these siblings, and adds the moves to `shifts`; the record and `change` note what
+  // they had.
+  StatusOr<ContainerKeys> Reduce(ContainerRecord& record, const Members& siblings,
+                                 Transaction& change, std::vector<Shift>& shifts);
+  // A container for whose sake its siblings had less was not created. They have again what they
+  // had, as far as those that are left leave it to them: at the very same place where that is free.
+  ContainerKeys Restore(PodRecord& pod, std::span<const ReducedSibling> bounded);
+
+  // What the pod has changed, or one of its containers came back. Returns the containers that
+  // changed places.
+  ContainerKeys Apply(PodRecord& pod);
+  // After a list: divides among containers for which no note tells what is their own. Notes are
+  // from before the first list of a connection; what is known since then may change.
+  void ApplyToAdopted(const Adoption& adoption, bool first);
+
+ private:
+  StatusOr<ContainerKeys> ChangeNeeds(ContainerRecord& record, const Requirements& needs);
+
+  Brain& brain_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pkg/resmgr/admission.h"
+#include "pkg/resmgr/brain.h"
+#include "pkg/resmgr/exited_containers.h"
+
+namespace resmgr {
+
+// Other policies for the containers that are there, better places for them on demand, and CPUs that
+// go offline and come back. Loop's thread only.
+class PolicyChanges {
+ public:
+  // Both must outlive it.
+  PolicyChanges(Brain& brain, ExitedContainers& exited) : brain_(brain), exited_(exited) {}
+
+  // See ResourceManager.
+  StatusOr<std::vector<PlannedMove>> Preview(const Policy& policy) const;
+  void Set(std::unique_ptr<Policy> policy, std::function<void(Status)> done);
+  StatusOr<std::vector<PlannedMove>> PreviewRebalance() const;
+  StatusOr<std::vector<PlannedMove>> Rebalance();
+  Status SetOffline(const OfflineChange& offline, std::unique_ptr<Policy> policy);
+  bool AllReleased() const;
+
+  // Something changed that the change under way may depend on.
+  void Examine();
+  // The connection is lost: what is left of the change follows after the next connect.
+  void OnDisconnected();
+  // The runtime refused to move a container. Returns whether a list is to confirm that it still
+  // exists, after which EndFailedMove follows.
+  bool OnFailed(ContainerKey key, const Status& status);
+  // Rolls the change back, which costs the administrator the whole configuration; so it goes on
+  // where the list shows that the container has ended. Where the list failed, too, the failure
+  // counts.
+  void EndFailedMove(ContainerKey key);
+
+ private:
+  // A change of the policy that is being brought to the runtime.
+  struct Change {
+    std::unique_ptr<Policy> former;
+    std::vector<Transaction::Before> before;  // under the former policy
+    std::set<ContainerKey> pending;           // not yet where they should be
+    std::map<ContainerKey, Status> failures;  // a list is to confirm that these still exist
+    std::function<void(Status)> done;
+  };
+
+  std::vector<PlannedMove> MovesOf(const Plan& plan) const;
+  void ForgetUnrestricted();
+  void End();
+  void RollBack(ContainerKey key, const Status& why);
+  ContainerKeys GiveBackCpus(const std::string& why);
+
+  Brain& brain_;
+  ExitedContainers& exited_;
+  std::optional<Change> change_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+
+#include "pkg/model/adjustment.h"
+#include "pkg/model/cpu_numbers.h"
+#include "pkg/resmgr/brain.h"
+
+namespace resmgr {
+
+// Numbers of containers that later stages, or the runtime's own plugins, set in place of what the
+// policy and the client say. The request of a container is never read from these numbers, and the
+// brain's own updates do not change them. Loop's thread only.
+class SetLater {
+ public:
+  // The brain must outlive it. `report_pause`: BrainOptions.
+  SetLater(Brain& brain, std::chrono::milliseconds report_pause)
+      : brain_(brain), report_pause_(report_pause) {}
+  SetLater(const SetLater&) = delete;
+  SetLater& operator=(const SetLater&) = delete;
+
+  // See ResourceManager.
+  void CreationSent(ContainerKey key, const Adjustment& sent);
+  void SetByStage(const ContainerId& id, const ResourceValues& values, bool accepted);
+  bool SentOtherNumbers(const ContainerId& id, bool shares_in_file) const;
+  void ShowAsked(const ContainerId& id, CpuNumbers& reported) const;
+
+  // The runtime created the container, or updated it, with what stages made of it.
+  void TakeCreation(ContainerRecord& record, const Adjustment& sent);
+  void TakeUpdate(ContainerRecord& record, PendingUpdate& update, const ResourceValues& sent);
+  // Notes a client's call. The runtime is listed soon after it, to learn the values in force before
+  // another client's update may follow. The brain's own updates may be about hundreds of
+  // containers, so for them the next list is soon enough.
+  void NoteCalled(ContainerRecord& record);
+
+  // The first list since the runtime was told something about the container.
+  void NoteFirstReport(ContainerRecord& record);
+  // No list has told the values in force yet, and one could.
+  bool LacksReport(const ContainerRecord& record) const;
+
+ private:
+  Brain& brain_;
+  const std::chrono::milliseconds report_pause_;
+  EventLoop::HandlePtr report_timer_;  // what is in force will be listed
+};
+
+}  // namespace resmgr
