@@ -116,8 +116,8 @@ class Adopter {
     for (const RuntimeContainer& reported : inventory.containers)
       listed.insert(reported.id);
     for (const auto& [key, record] : store_.containers()) {
-      const bool absent = !record.container.id.empty() && !listed.contains(record.container.id);
-      if (absent && record.touched <= since_) {
+      const bool absent = !record->container.id.empty() && !listed.contains(record->container.id);
+      if (absent && record->touched <= since_) {
         result_.ended.push_back({key, LifeEvent::kRemoved, "it is gone"});
       }
     }
@@ -426,9 +426,9 @@ class Adopter {
       if (Runs(key) && applied.cpus) running.Add(*applied.cpus);
     }
     for (const auto& [key, record] : store_.containers()) {
-      const bool brief = brief_->containers.contains(record.container.id);
+      const bool brief = brief_->containers.contains(record->container.id);
       if (!brief || told.contains(key) || !Runs(key)) continue;
-      running.Add(record.container.placement.cpus.value_or(CpuSet()));
+      running.Add(record->container.placement.cpus.value_or(CpuSet()));
     }
     for (auto& [key, applied] : result_.in_force) {
       if (applied.cpus)

@@ -23,7 +23,7 @@
 
 namespace resmgr {
 
-// What is known of one pod.
+// One pod, as far as it is known.
 struct PodRecord {
   Pod pod;
   std::vector<ContainerKey> containers;  // ascending
@@ -50,12 +50,12 @@ struct PendingUpdate {
   uint64_t ticket = 0;
   LinuxResources changes;
   AppliedResources sent;
-  // What was decided when it came.
+  // Decided when it came.
   Requirements needs;
   Placement placement;
 };
 
-// What holds of a container as long as the updates that are under way are not answered.
+// The values that hold until the updates under way are answered.
 struct ConfirmedRequest {
   LinuxResources requested;
   Requirements needs;
@@ -63,7 +63,7 @@ struct ConfirmedRequest {
   std::optional<Placement> placement;
 };
 
-// What a container had before another one of its pod came, for whose sake it has less.
+// The values of a container before a new one of its pod came, for whose sake it has less.
 struct ReducedSibling {
   ContainerKey key{};
   Requirements needs;
@@ -72,11 +72,10 @@ struct ReducedSibling {
   Requirements bounded;
 };
 
-// What is known of one container. Each group of fields is written by its owner only.
+// One container, as far as it is known. Each group of fields is written by its owner only.
 struct ContainerRecord {
   explicit ContainerRecord(PodRecord& its_pod) : pod(&its_pod) {}
 
-  // What each decision looks at comes first, next to the container's key.
   PodRecord* pod;
   uint64_t touched = 0;  // ContainerStore: its clock at the last event about this container
 
@@ -87,7 +86,7 @@ struct ContainerRecord {
   bool superseded = false;
   // Starts. It was logged that it may run on exclusive CPUs of others.
   bool unpinned_warned = false;
-  // Adoption: the runtime reported no more than that it exists; the rest comes from the disk.
+  // Adoption: the runtime reported only that it exists; the rest comes from the disk.
   bool unclear = false;
   // Adoption: an earlier daemon's notes are all that is known of it, since its runtime has not been
   // listed yet.

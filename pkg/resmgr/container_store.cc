@@ -34,10 +34,6 @@ auto OnlyOneThatBegins(Map& by_id, std::string_view beginning) {
   return only;
 }
 
-ContainerKey KeyOf(const ContainerRecord* record) {
-  return record->container.key;
-}
-
 }  // namespace
 
 ContainerStore::ContainerStore(RuntimesConfig runtimes)
@@ -78,14 +74,11 @@ void ContainerStore::CountOverhead(PodRecord& pod) {
 }
 
 PodRecord* ContainerStore::FindPod(const PodSandboxId& id) {
-  if (recent_pod_ != nullptr && recent_pod_->pod.id == id) return recent_pod_;
   const auto found = pods_.find(id);
-  if (found == pods_.end()) return nullptr;
-  return recent_pod_ = &found->second;
+  return found == pods_.end() ? nullptr : &found->second;
 }
 
 void ContainerStore::ErasePod(const PodSandboxId& id) {
-  recent_pod_ = nullptr;
   const auto found = pods_.find(id);
   if (found == pods_.end()) return;
   overheads_ -= found->second.counted;
@@ -94,57 +87,40 @@ void ContainerStore::ErasePod(const PodSandboxId& id) {
 
 ContainerRecord& ContainerStore::Add(PodRecord& pod, std::string name) {
   const ContainerKey key = UnusedKey();
-  ContainerRecord& record = containers_.try_emplace(containers_.end(), key, pod)->second;
+  ContainerRecord& record =
+      *containers_.emplace_back(key, std::make_unique<ContainerRecord>(pod)).second;
   record.container.key = key;
   record.container.name = std::move(name);
   pod.containers.push_back(key);
   pod.attempts[PodRecord::NameHash(record.container.name)].push_back(key);
-  recent_[RecentIndex(key)] = &record;
-  in_order_.push_back(&record);
   Touch(record);
   return record;
 }
 
-ContainerRecord* ContainerStore::Find(ContainerKey key) {
-  ContainerRecord*& recent = recent_[RecentIndex(key)];
-  if (recent != nullptr && recent->container.key == key) return recent;
-  const auto found = containers_.find(key);
-  if (found == containers_.end()) return nullptr;
-  return recent = &found->second;
+ContainerStore::Containers::const_iterator ContainerStore::Position(ContainerKey key) const {
+  return std::ranges::lower_bound(containers_, key, {}, &Containers::value_type::first);
 }
 
-const ContainerRecord* ContainerStore::Find(ContainerKey key) const {
-  const ContainerRecord* const recent = recent_[RecentIndex(key)];
-  if (recent != nullptr && recent->container.key == key) return recent;
-  const auto found = containers_.find(key);
-  return found == containers_.end() ? nullptr : &found->second;
+ContainerRecord* ContainerStore::Find(ContainerKey key) const {
+  const auto found = Position(key);
+  return found == containers_.end() || found->first != key ? nullptr : found->second.get();
 }
 
-ContainerRecord* ContainerStore::FindById(const ContainerId& id) {
+ContainerRecord* ContainerStore::FindById(const ContainerId& id) const {
   const auto found = by_id_.find(id.value());
   return found == by_id_.end() ? nullptr : found->second;
 }
 
-const ContainerRecord* ContainerStore::FindById(const ContainerId& id) const {
-  const auto found = by_id_.find(id.value());
-  return found == by_id_.end() ? nullptr : found->second;
-}
-
-const ContainerRecord* ContainerStore::Resolve(const ContainerId& id) const {
-  const auto found = by_id_.find(id.value());
-  if (found != by_id_.end()) return found->second;
+ContainerRecord* ContainerStore::Resolve(const ContainerId& id) const {
+  if (ContainerRecord* const record = FindById(id)) return record;
   const auto only = OnlyOneThatBegins(by_id_, id.value());
   return only == by_id_.end() ? nullptr : only->second;
-}
-
-ContainerRecord* ContainerStore::Resolve(const ContainerId& id) {
-  return const_cast<ContainerRecord*>(std::as_const(*this).Resolve(id));
 }
 
 PodRecord* ContainerStore::Resolve(const PodSandboxId& id) {
   if (PodRecord* const pod = FindPod(id)) return pod;
   const auto only = OnlyOneThatBegins(pods_, id.value());
-  return only == pods_.end() ? nullptr : recent_pod_ = &only->second;
+  return only == pods_.end() ? nullptr : &only->second;
 }
 
 bool ContainerStore::SetId(ContainerRecord& record, ContainerId& id) {
@@ -173,22 +149,17 @@ void ContainerStore::Rename(ContainerRecord& record, std::string name) {
 }
 
 void ContainerStore::Erase(ContainerKey key) {
-  const auto found = containers_.find(key);
-  if (found == containers_.end()) return;
-  const ContainerRecord& record = found->second;
+  const auto found = Position(key);
+  if (found == containers_.end() || found->first != key) return;
+  const ContainerRecord& record = *found->second;
   EraseFrom(record.pod->containers, key);
   EraseAttempt(record);
   const auto by_id = by_id_.find(record.container.id.value());
   if (by_id != by_id_.end() && by_id->second == &record) by_id_.erase(by_id);
-  ContainerRecord*& recent = recent_[RecentIndex(key)];
-  if (recent == &record) recent = nullptr;
-  in_order_.erase(std::ranges::lower_bound(in_order_, key, {}, &KeyOf));
   containers_.erase(found);
 }
 
 const Pod* ContainerStore::View::FindPod(const PodSandboxId& id) const {
-  const PodRecord* const recent = store_.recent_pod_;
-  if (recent != nullptr && recent->pod.id == id) return &recent->pod;
   const auto found = store_.pods_.find(id);
   return found == store_.pods_.end() ? nullptr : &found->second.pod;
 }
@@ -201,15 +172,16 @@ const Container* ContainerStore::View::FindContainer(ContainerKey key) const {
 
 void ContainerStore::View::ForEachContainer(
     const std::function<void(const Pod&, const Container&)>& visit) const {
-  for (const ContainerRecord* const record : store_.in_order_) {
+  for (const auto& [key, record] : store_.containers_) {
     if (everything_ || record->Placeable()) visit(record->pod->pod, record->container);
   }
 }
 
 bool ContainerStore::OthersOwn(const CpuSet& cpus, ContainerKey key) const {
-  return std::ranges::any_of(in_order_, [&](const ContainerRecord* other) {
-    if (other->container.key == key || !other->Placeable()) return false;
-    return other->container.placement.exclusive.Intersects(cpus);
+  return std::ranges::any_of(containers_, [&](const auto& entry) {
+    const auto& [other, record] = entry;
+    if (other == key || !record->Placeable()) return false;
+    return record->container.placement.exclusive.Intersects(cpus);
   });
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,14 +40,11 @@ class ContainerStore {
   // A container that is being created, with the next key; the rest of it is the caller's to fill
   // in: the pod's id, and its own with SetId.
   ContainerRecord& Add(PodRecord& pod, std::string name);
-  ContainerRecord* Find(ContainerKey key);
-  const ContainerRecord* Find(ContainerKey key) const;
-  ContainerRecord* FindById(const ContainerId& id);
-  const ContainerRecord* FindById(const ContainerId& id) const;
-  // As runtimes take ids, which accept any beginning of one that only one container has: by the
-  // whole id, or else by its beginning. nullptr where none or several have it.
-  ContainerRecord* Resolve(const ContainerId& id);
-  const ContainerRecord* Resolve(const ContainerId& id) const;
+  ContainerRecord* Find(ContainerKey key) const;
+  ContainerRecord* FindById(const ContainerId& id) const;
+  // Finds by the whole id or, as runtimes do, by a beginning that only one container's id has.
+  // nullptr where none or several have it.
+  ContainerRecord* Resolve(const ContainerId& id) const;
   PodRecord* Resolve(const PodSandboxId& id);
   // For a container without one, which takes the value of `id` over. False where another container
   // has that id: nothing is changed then.
@@ -67,17 +63,18 @@ class ContainerStore {
   // Counts an event that makes no earlier list invalid.
   uint64_t Tick() { return ++clock_; }
 
-  using Containers = std::map<ContainerKey, ContainerRecord>;
   // The name of the runtime that makes sandboxes of this handler; empty where there is only one.
   std::string_view RuntimeOf(const Pod& pod) const;
 
+  // Ascending by key. A record keeps its address.
+  using Containers = std::vector<std::pair<ContainerKey, std::unique_ptr<ContainerRecord>>>;
   const Containers& containers() const { return containers_; }
   using Pods = absl::node_hash_map<PodSandboxId, PodRecord, TextHash>;
   const Pods& pods() const { return pods_; }
 
   // Everything, for introspection.
   const Snapshot& all() const { return all_; }
-  // What policies see: containers for which Placeable() holds.
+  // The containers that policies see, for which Placeable() holds.
   const Snapshot& placeable() const { return placeable_; }
   // Whether some of the CPUs are exclusive ones of another container than this.
   bool OthersOwn(const CpuSet& cpus, ContainerKey key) const;
@@ -102,22 +99,14 @@ class ContainerStore {
   Overhead OverheadOf(const Pod& pod) const;
   void CountOverhead(PodRecord& pod);
 
-  // As many containers as a node has: a decision about one looks for all that it moves.
-  static constexpr size_t kRecent = 1024;
-  static size_t RecentIndex(ContainerKey key) { return static_cast<size_t>(key) % kRecent; }
+  Containers::const_iterator Position(ContainerKey key) const;
 
   const RuntimesConfig runtimes_;
   HeldOverheads overheads_;  // the sum of PodRecord::counted
   Pods pods_;
   Containers containers_;
-  std::vector<ContainerRecord*> in_order_;  // the same: a tree is slow to go through
-  // By text within the record, which does not change once it is set.
+  // The keys are texts within the records, which do not change once they are set.
   absl::flat_hash_map<std::string_view, ContainerRecord*, TextHash> by_id_;
-  // At RecentIndex, the container that was looked for last of those whose keys belong there: what
-  // happens to one asks for it again and again, and a tree is many cache lines.
-  std::array<ContainerRecord*, kRecent> recent_{};
-  // Looked for last: containers are made pod by pod, and each asks for its own again and again.
-  PodRecord* recent_pod_ = nullptr;
   uint64_t last_key_ = 0;
   uint64_t clock_ = 0;
   View all_;

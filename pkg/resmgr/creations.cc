@@ -156,7 +156,7 @@ ContainerRecord* Creations::FindPredecessor(const ContainerRecord& record) {
       record.pod->attempts.find(PodRecord::NameHash(record.container.name))->second;
   for (auto key = attempts.rbegin(); key != attempts.rend(); ++key) {
     ContainerRecord* const attempt = brain_.store.Find(*key);
-    // One that may still start is not dead, whatever the kubelet believes.
+    // An attempt that may still start is not dead, whatever the kubelet believes.
     const bool former = attempt != &record && attempt->container.name == record.container.name &&
                         !attempt->superseded &&
                         attempt->container.state != ContainerState::kCreating &&

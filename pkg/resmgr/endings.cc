@@ -83,7 +83,7 @@ void Endings::RemovePod(const PodSandboxId& id) {
 void Endings::Stop(const ContainerId& id) {
   ContainerRecord* const record = brain_.store.Resolve(id);
   if (record == nullptr) return brain_.synchronizer.ResyncSoon();
-  // To stop one that does not run may mean nothing to the runtime: it can still be started.
+  // A stop may mean nothing to the runtime if the container does not run: it can still be started.
   if (record->container.state == ContainerState::kCreated) return brain_.synchronizer.ResyncSoon();
   End(record, "it ended");
 }

@@ -28,17 +28,17 @@ bool ExitedContainers::IsBound(const ContainerRecord& record) const {
 
 bool ExitedContainers::AnyBound() const {
   return std::ranges::any_of(brain_.store.containers(),
-                             [this](const auto& entry) { return IsBound(entry.second); });
+                             [this](const auto& entry) { return IsBound(*entry.second); });
 }
 
 void ExitedContainers::AddMoves(std::vector<PlannedMove>& moves) const {
   for (const auto& [key, record] : brain_.store.containers()) {
-    if (!IsBound(record)) continue;
-    const Container& container = record.container;
+    if (!IsBound(*record)) continue;
+    const Container& container = record->container;
     Placement to;
     brain_.decider.LiftRestrictions(container, to);
-    moves.push_back({.container = FullName(record.pod->pod, container.name),
-                     .from = record.FormerPlacement(),
+    moves.push_back({.container = FullName(record->pod->pod, container.name),
+                     .from = record->FormerPlacement(),
                      .to = std::move(to)});
   }
 }
@@ -51,8 +51,8 @@ void ExitedContainers::Free() {
   timer_.reset();
   if (!brain_.LetsGo()) return;
   for (const auto& [key, record] : brain_.store.containers()) {
-    if (!IsBound(record)) continue;
-    const Container& container = record.container;
+    if (!IsBound(*record)) continue;
+    const Container& container = record->container;
     if (!being_freed_.insert(key).second) continue;
     Container free = container;
     free.placement = {};

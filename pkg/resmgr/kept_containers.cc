@@ -47,11 +47,11 @@ void AddNotes(const ContainerStore& store, const StateWriter& state_writer,
 void AddKept(const ContainerStore& store, const StateWriter& state_writer, bool first,
              RuntimeInventory& inventory) {
   for (const auto& [key, record] : store.containers()) {
-    const Pod& pod = record.pod->pod;
-    if (!record.kept || !inventory.unclear.runtimes.contains(std::string(store.RuntimeOf(pod)))) {
+    const Pod& pod = record->pod->pod;
+    if (!record->kept || !inventory.unclear.runtimes.contains(std::string(store.RuntimeOf(pod)))) {
       continue;
     }
-    inventory.unclear.containers.insert(record.container.id);
+    inventory.unclear.containers.insert(record->container.id);
     inventory.unclear.pods.insert(pod.id);
   }
   if (first) AddNotes(store, state_writer, inventory);

@@ -39,8 +39,7 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
   }
   // Also those that an earlier list told, for which no decision came to be.
   for (const auto& [key, record] : brain_.store.containers()) {
-    if (record.container.may_be_elsewhere)
-      brain_.store.Find(key)->container.may_be_elsewhere = false;
+    record->container.may_be_elsewhere = false;
   }
   for (const ContainerKey key : adoption.first_reported)
     set_later_.NoteFirstReport(*brain_.store.Find(key));
@@ -58,7 +57,7 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
     unlisted_records_ = true;
     brain_.pusher.Connected();
     for (const auto& [key, record] : brain_.store.containers())
-      brain_.state_writer.MarkChanged(*brain_.store.Find(key));
+      brain_.state_writer.MarkChanged(*record);
     // Calls of clients that were lost with the connection, or of a daemon before this one, may take
     // effect after this list.
     brain_.synchronizer.ResyncSoon();
@@ -79,7 +78,7 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
   brain_.Push(*std::move(changed));
   // The list may be the first to tell that a container runs.
   for (const auto& [key, record] : brain_.store.containers())
-    brain_.look_again_timers.Follow(record);
+    brain_.look_again_timers.Follow(*record);
   LogHeldCounts(first);
   return OkStatus();
 }

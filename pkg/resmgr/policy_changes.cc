@@ -69,7 +69,7 @@ StatusOr<std::vector<PlannedMove>> PolicyChanges::Rebalance() {
 // these CPUs by a decision that was lost.
 void PolicyChanges::ForgetUnrestricted() {
   for (const auto& [key, record] : brain_.store.containers()) {
-    Container& container = brain_.store.Find(key)->container;
+    Container& container = record->container;
     if (container.cpus_bound || container.placement.cpus != brain_.machine.allowed()) continue;
     container.placement.cpus.reset();
   }
@@ -82,7 +82,7 @@ void PolicyChanges::Set(std::unique_ptr<Policy> policy, std::function<void(Statu
   {
     Transaction change(brain_.decider);
     for (const auto& [key, record] : brain_.store.containers())
-      if (record.Placeable()) change.Note(record);
+      if (record->Placeable()) change.Note(*record);
     ForgetUnrestricted();
     changed = brain_.decider.Switch(policy);
     if (changed.ok()) before = change.Commit();
@@ -98,7 +98,7 @@ void PolicyChanges::Set(std::unique_ptr<Policy> policy, std::function<void(Statu
                    .failures = {},
                    .done = std::move(done)};
   for (const auto& [key, record] : brain_.store.containers())
-    brain_.annotation_warnings.Look(brain_.ActAt(record));
+    brain_.annotation_warnings.Look(brain_.ActAt(*record));
   brain_.Push(*std::move(changed));
   exited_.FreeSoon();
 }
@@ -107,9 +107,9 @@ bool PolicyChanges::AllReleased() const {
   const auto& all = brain_.store.containers();
   return brain_.synchronizer.ready() && !exited_.AnyBound() &&
          std::none_of(all.begin(), all.end(), [this](const auto& entry) {
-           const Container& container = entry.second.container;
+           const Container& container = entry.second->container;
            const bool bound = container.cpus_bound || container.mems_bound;
-           return bound && entry.second.Placeable() && !brain_.pusher.InPlace(container.key);
+           return bound && entry.second->Placeable() && !brain_.pusher.InPlace(container.key);
          });
 }
 
@@ -197,7 +197,7 @@ Status PolicyChanges::SetOffline(const OfflineChange& offline, std::unique_ptr<P
 ContainerKeys PolicyChanges::GiveBackCpus(const std::string& why) {
   ContainerKeys all;
   for (const auto& [key, record] : brain_.store.containers()) {
-    if (record.Placeable() && LacksCpus(record.container.placement.reason)) all.push_back(key);
+    if (record->Placeable() && LacksCpus(record->container.placement.reason)) all.push_back(key);
   }
   ContainerKeys changed;
   for (const ContainerKey key : all) {

@@ -16,8 +16,8 @@
 
 namespace resmgr {
 
-// What the pusher (pusher.h) knows of one container. It is part of the container's record, where it
-// is at hand with everything else of it; only the pusher reads and writes it.
+// The pusher's (pusher.h) knowledge of one container, a part of the container's record. Only the
+// pusher writes it.
 struct PushState {
   PushState(SharedResources carried, const CpuSet& may_run_on)
       : applied(std::move(carried)), possible(may_run_on) {}
@@ -42,8 +42,7 @@ struct PushState {
   bool sets_alone = false;  // after a refusal: the next update has CPUs and memory nodes alone
   CpuSet possible;          // where it may be running, by what was sent
   CpuSet held;              // CPUs that it may still have for itself alone
-  // Another container that was on all CPUs that this one waits for, when that was looked up last:
-  // where to look first.
+  // Cached blocker: the container last found on all awaited CPUs; it is checked first.
   mutable ContainerKey in_the_way{};
   // The key of its updates, once there was one.
   mutable std::optional<OpenCalls::Key> update_key{};
@@ -65,7 +64,7 @@ struct PushState {
   bool Busy() const { return in_flight || forwarded > 0 || (retry != nullptr && !NumbersWait()); }
 };
 
-// What a runtime reports, without the values of other programs that an update carried.
+// Returns the runtime's report without the values of other programs that an update carried.
 LinuxResources WithoutValuesOfOthers(const PushState& state, LinuxResources reported);
 
 }  // namespace resmgr

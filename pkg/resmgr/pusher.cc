@@ -34,7 +34,7 @@ void Pusher::Connected() {
   connected_ = true;
   std::vector<ContainerKey> keys;
   for (const auto& [key, record] : store_.containers()) {
-    if (record.push) keys.push_back(key);
+    if (record->push) keys.push_back(key);
   }
   BeginGathering(keys.size());
   for (const ContainerKey key : keys)
@@ -49,16 +49,16 @@ void Pusher::Disconnected() {
   unanswered_ = 0;
   strays_.clear();
   circle_check_.reset();
-  for (const auto& [key, unused] : store_.containers()) {
-    ContainerRecord* const record = Followed(key);
-    if (record == nullptr) continue;
-    record->push->certain = false;
-    record->push->in_flight = false;
-    record->push->retry.reset();
-    record->push->delay = std::chrono::milliseconds(0);
-    record->push->sets_alone = false;
-    record->push->stuck_since.reset();
-    record->push->stuck_told = false;
+  for (const auto& [key, record] : store_.containers()) {
+    if (!record->push) continue;
+    PushState& state = *record->push;
+    state.certain = false;
+    state.in_flight = false;
+    state.retry.reset();
+    state.delay = std::chrono::milliseconds(0);
+    state.sets_alone = false;
+    state.stuck_since.reset();
+    state.stuck_told = false;
   }
 }
 
@@ -89,7 +89,7 @@ void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
   if (record == nullptr) return;
   PushState& state = Follow(*record);
   const bool open = state_writer_.IsCallOpen(StateWriter::Call::kUpdate, record->container.id);
-  // What it had for itself before a reconnect, and still sits on, others must not enter yet.
+  // Others must not enter yet the CPUs that it had for itself before a reconnect and still runs on.
   const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
   const CpuSet still_possible = state.possible;
   Record(state, recent_.Share(AsWritten(*record, WithoutKept(*record, applied))));
@@ -129,7 +129,7 @@ void Pusher::MarkOverlap(ContainerKey key) {
 }
 
 void Pusher::Wake(std::span<const ContainerKey> keys) {
-  // First of all of them, so that the first one enters nothing that another one still holds.
+  // For all containers first, so that none enters CPUs that another one still holds.
   for (const ContainerKey key : keys)
     TrackLeftover(key);
   BeginGathering(keys.size());
@@ -225,7 +225,7 @@ void Pusher::Step(ContainerKey key) {
   if (ContainerRecord* const record = store_.Find(key); record != nullptr) Step(*record);
 }
 
-// Sends what is missing now, if anything is and if it may be sent.
+// Sends the values that are missing now, if they may be sent.
 void Pusher::Step(ContainerRecord& record) {
   if (!record.push || !connected_) return;
   // The pause after a write is for one that is where it should be.
@@ -233,7 +233,7 @@ void Pusher::Step(ContainerRecord& record) {
   if (record.push->Busy() || HasStray(record.container.key)) return;
   if (!record.Placeable() || record.container.id.empty() || record.life.BeingStarted()) return;
 
-  // As mostly after its creation. One that runs may still have to wait for others.
+  // Mostly so after a creation. A running container may still have to wait for others.
   if (!record.MayRun() && record.push->certain && record.push->noted == nullptr &&
       IsDesired(*record.push->applied, record.container)) {
     EraseFrom(held_back_, record.container.key);
@@ -280,7 +280,7 @@ void Pusher::Send(ContainerRecord& record, SharedResources target) {
   gathered_.push_back({.container = &record.container, .values = missing.get()});
 }
 
-// The runtime has all of it; what is exclusive of it is not told to the runtime.
+// The runtime has all values. The exclusive CPUs are not told to the runtime.
 void Pusher::SettleAs(ContainerRecord& record, const AppliedResources& target) {
   PushState& state = *record.push;
   const bool told = state.certain && state.applied->exclusive == target.exclusive;
@@ -336,7 +336,7 @@ void Pusher::SendGathered() {
   gathered_values_.clear();
 }
 
-// It is known to be as it was to be.
+// Marks the container as settled: applied equals desired.
 void Pusher::Settle(ContainerRecord& record) {
   PushState& state = *record.push;
   state.held = state.applied->exclusive;
@@ -387,7 +387,7 @@ void Pusher::OnSuccess(ContainerRecord& record, SharedResources sent) {
   listener_.OnApplied(record.container.key);
 }
 
-// After an answer: what two updates at once have made is not known.
+// After an answer: the result of two updates at once is not known.
 void Pusher::EndOverlap(ContainerRecord& record) {
   PushState& state = *record.push;
   if (state.forwarded == 0) {

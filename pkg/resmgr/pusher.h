@@ -95,17 +95,17 @@ class Pusher {
   void Disconnected();
   bool connected() const { return connected_; }
 
-  // One that was just placed is being created. The request carries what it should have, or
-  // nothing of it: then an update follows the creation, and its start waits for that.
+  // A container that was just placed is being created. The request carries its values, or none of
+  // them: then an update follows the creation, and its start waits for that.
   void BeginCreation(ContainerRecord& record, bool carried);
-  // The runtime did as it said. Does nothing for one that never began.
+  // The runtime carried it out. Does nothing for a creation that never began.
   void EndCreation(ContainerRecord& record);
   // Numbers of the container that were set later are in force.
   void TakeSetLater(ContainerRecord& record);
   // The runtime's word: this is in force. Where an update of the container is open, by the
   // state_writer, anything may be, and it is sent again.
   void Confirm(ContainerKey key, const AppliedResources& applied);
-  // What is in force is not known after all: it is sent again.
+  // The values in force are not known after all, and are sent again.
   void MarkUncertain(ContainerKey key);
   // The same, and values that other programs have set are put back.
   void Restore(ContainerKey key);
@@ -198,7 +198,7 @@ class Pusher {
   void OnFailure(ContainerRecord& record, const Status& status, const ResourceValues& carried);
   bool TrySetsAlone(ContainerRecord& record, const Status& status, const ResourceValues& carried);
   bool PrepareSetsAlone(PushState& state, const AppliedResources& target);
-  // The same without the numbers that `carried` has.
+  // Returns `resources` without the numbers that `carried` has.
   SharedResources WithoutNumbers(const AppliedResources& resources, const ResourceValues& carried);
   bool TryWrite(ContainerRecord& record, const Status& why, const SharedResources& sent,
                 const std::shared_ptr<const ResourceValues>& carried);
@@ -217,7 +217,7 @@ class Pusher {
   void Record(PushState& state, SharedResources applied);
   void MarkInForce(PushState& state);
   void OnRuntimeReport(ContainerRecord& record);
-  // What a container may be sent now.
+  // The values that a container may be sent now.
   struct Target {
     SharedResources resources;
     bool whole = true;  // all that it should have

@@ -10,11 +10,11 @@
 
 namespace resmgr {
 
-// Whether no answer is to come that could let one go on.
+// Whether no answer can come that lets a container go on.
 bool Pusher::NothingMoves() const {
   const auto& all = store_.containers();
   return strays_.empty() && std::none_of(all.begin(), all.end(), [](const auto& entry) {
-           const ContainerRecord& record = entry.second;
+           const ContainerRecord& record = *entry.second;
            return record.push && (record.push->Busy() || record.life.BeingStarted());
          });
 }
@@ -88,8 +88,9 @@ std::set<ContainerKey> Pusher::FindCircle() const {
   return {};
 }
 
-// One of them, which mostly lets another one go. As long as it does not, twice as many each time:
-// where no daemon was before, a hundred may be on the CPUs of all others. False where none can.
+// Moves one container, which mostly lets another one go on; if it does not, twice as many each
+// time: where no daemon was before, a hundred may be on the CPUs of all others. False where none
+// can move.
 bool Pusher::MoveSomeAside(std::set<ContainerKey> stuck) {
   size_t moved = 0;
   bool all_asked = true;
@@ -97,8 +98,8 @@ bool Pusher::MoveSomeAside(std::set<ContainerKey> stuck) {
     if (moved == move_aside_) break;
     if (!MoveAside(key)) continue;
     ++moved;
-    // One that was there already has nothing to be told, and so no answer is to come: it gave up
-    // what it still had for itself, which can be what others wait for.
+    // A container that was there already gets no update, so no answer comes: it gave up the CPUs
+    // that it still had for itself, and others may wait for these.
     all_asked = all_asked && Followed(key)->push->Busy();
   }
   if (moved == 0) return false;
@@ -107,7 +108,7 @@ bool Pusher::MoveSomeAside(std::set<ContainerKey> stuck) {
   return true;
 }
 
-// All CPUs are exclusively assigned.
+// Called when all CPUs are exclusively assigned.
 void Pusher::SendFirstAnyway() {
   const ContainerKey first = *held_back_.begin();
   held_back_.erase(first);
@@ -116,8 +117,8 @@ void Pusher::SendFirstAnyway() {
   Send(*record, recent_.Desired(record->container));
 }
 
-// What is being moved need not be what they wait for: an update may fail for ever, or never be
-// answered. Where none can move aside, what is being moved may still leave them CPUs to move to.
+// Containers may wait for others than those that move now: an update may fail for ever, or never be
+// answered. Where none can move aside, those that move now may still leave them CPUs to move to.
 void Pusher::WatchForCircles() {
   if (circle_check_ != nullptr) return;
   circle_check_ = clock_.After(options_.circle_check, [this] {
@@ -127,8 +128,8 @@ void Pusher::WatchForCircles() {
   });
 }
 
-// To CPUs that are not exclusively assigned, until its new ones are free. False where it blocks no
-// other container, or where there are no such CPUs.
+// Moves the container to CPUs that are not exclusively assigned, until its new ones are free. False
+// where it blocks no other container, or where there are no such CPUs.
 bool Pusher::MoveAside(ContainerKey key) {
   ContainerRecord* const record = Followed(key);
   if (record == nullptr || !record->Placeable()) return false;

@@ -8,7 +8,7 @@
 namespace resmgr {
 namespace {
 
-// The runtime said no. Without an answer, or without a runtime, another update would fare alike.
+// The runtime refused. Without an answer, or without a runtime, another update would fail alike.
 bool IsRefusal(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:
@@ -52,7 +52,7 @@ bool Pusher::TrySetsAlone(ContainerRecord& record, const Status& status,
   return false;
 }
 
-// For one whose numbers wait for their next try. False where nothing but these is missing.
+// For a container whose numbers wait for their next try. False where only numbers are missing.
 bool Pusher::PrepareSetsAlone(PushState& state, const AppliedResources& target) {
   if (!Difference(target, *state.applied).has_sets()) return false;
   state.retry.reset();
@@ -69,7 +69,7 @@ void Pusher::OnFailure(ContainerRecord& record, const Status& status,
   state.last_error = told;
   state.sets_alone = false;
   if (IsRefusal(status) && state.certain && !carried.has_sets()) {
-    // Where it runs is as it was.
+    // Its CPUs and memory nodes are as they were.
     state.applied = WithoutNumbers(*state.applied, carried);
   } else {
     state.certain = false;
@@ -82,8 +82,9 @@ void Pusher::OnFailure(ContainerRecord& record, const Status& status,
   listener_.OnFailed(key, told);
 }
 
-// One with exclusive CPUs is left to the runtime: after a restart its report would stand for their
-// place. The cpuset of a shared container follows from the other containers, and is written again.
+// Does not write the cpuset of a container with exclusive CPUs: after a restart the runtime's
+// report would stand for their place. The cpuset of a shared container follows from the other
+// containers, and is written again.
 bool Pusher::TryWrite(ContainerRecord& record, const Status& why, const SharedResources& sent,
                       const std::shared_ptr<const ResourceValues>& carried) {
   if (options_.cpuset_writer == nullptr || refused_updates_ != RefusedUpdates::kWrite) return false;
@@ -225,7 +226,7 @@ bool Pusher::OnlyNumbersRefused(ContainerKey key) const {
   return !Difference(DesiredResources(record->container), *state.applied).has_sets();
 }
 
-// Where it has left all that it is to leave.
+// Ends the stuck state when the container has left all CPUs that it is to leave.
 void Pusher::EndStuck(ContainerRecord& record) const {
   PushState& state = *record.push;
   if (!state.stuck_since || !ToLeave(record, everywhere_).empty()) return;

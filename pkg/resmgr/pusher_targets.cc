@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pusher may send a container now, while others are still on CPUs that it is to get.
+// Computes the values that a container may be sent while others are still on CPUs that it is to
+// get.
+#include <algorithm>
 #include <utility>
 
 #include "pkg/resmgr/pusher.h"
 
 namespace resmgr {
 
-// The desired resources without the CPUs that others have not left yet. A container that does not
-// run needs not wait here: its start waits.
+// Returns the desired resources without the CPUs that others have not left yet. A container that
+// does not run need not wait here: its start waits.
 Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) {
   Target safe{.resources = recent_.Desired(record.container)};
   const AppliedResources& target = *safe.resources;
@@ -38,10 +40,10 @@ Pusher::Target Pusher::ReducedTarget(const ContainerRecord& record, SharedResour
       const CpuSet rest = *target.cpus - ExclusiveOfOthers(key);
       if (!rest.empty()) target.cpus = rest;
     }
-    // What it is to share here from now on, it needs no longer for itself.
+    // It shares these CPUs from now on, so it does not need them for itself.
     target.exclusive = (state.held & target.cpus.value_or(CpuSet())) - shared;
   }
-  // Not so one that is where it should be already, only not alone yet.
+  // A container that is where it should be, only not alone yet, counts as whole.
   const Placement& placement = record.container.placement;
   const bool whole =
       target.cpus == placement.EnforcedCpus() && target.exclusive == placement.exclusive;
@@ -51,7 +53,7 @@ Pusher::Target Pusher::ReducedTarget(const ContainerRecord& record, SharedResour
 CpuSet Pusher::ExclusiveOfOthers(ContainerKey key) const {
   CpuSet exclusive;
   for (const auto& [other, record] : store_.containers()) {
-    if (other != key && record.Placeable()) exclusive |= record.container.placement.exclusive;
+    if (other != key && record->Placeable()) exclusive |= record->container.placement.exclusive;
   }
   return exclusive;
 }
@@ -66,12 +68,13 @@ CpuSet Pusher::OccupiedByOthers(const ContainerRecord& waiting, const CpuSet& cp
   const auto look = [&](auto from, const auto& to) {
     for (; from != to && occupied != cpus; ++from) {
       const auto& [other, record] = *from;
-      if (other == waiting.container.key || !record.MayRun()) continue;
-      occupied |= ToLeave(record, cpus);
+      if (other == waiting.container.key || !record->MayRun()) continue;
+      occupied |= ToLeave(*record, cpus);
       if (occupied == cpus) waiting.push->in_the_way = other;
     }
   };
-  const auto first = all.lower_bound(waiting.push->in_the_way);
+  const auto first = std::ranges::lower_bound(all, waiting.push->in_the_way, {},
+                                              &ContainerStore::Containers::value_type::first);
   look(first, all.end());
   look(all.begin(), first);
   return occupied;

@@ -50,7 +50,7 @@ void ResourceManager::RuntimeConnected() {
 }
 
 void ResourceManager::RuntimeJoined() {
-  // Once more for what calls of before did meanwhile, as after a connect.
+  // A second list shows what earlier calls did meanwhile, as after a connect.
   brain_.synchronizer.ListNow([this](const Status& status) {
     if (status.ok()) Resync();
   });
@@ -113,7 +113,7 @@ void ResourceManager::SendAgain(const ContainerId& id) {
 void ResourceManager::OnApplied(ContainerKey key) {
   if (ContainerRecord* const record = brain_.store.Find(key)) {
     brain_.NoteTold(*record);
-    // Else the numbers of the same update were refused, and follow.
+    // With an error, the numbers of the same update were refused, and follow.
     if (brain_.pusher.LastError(key).ok()) brain_.observers.OnPushed(brain_.ActAt(*record));
   } else {
     OnMoot();

@@ -62,7 +62,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   // succeeds or the connection is lost.
   void RuntimeConnected();
   // Behind the connection that stands another runtime came, or came back: lists everything again.
-  // Nothing that is under way is held up by it.
+  // It delays nothing that is under way.
   void RuntimeJoined();
   void RuntimeDisconnected();
   // The outcome of a call is unknown, or what it does: lists what the runtime holds, soon, without
@@ -75,7 +75,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   // meanwhile share one. Runs `done`, never from within, when that is taken over, or with the
   // reason why it is not; at once without a connection.
   void Refresh(std::function<void(Status)> done) { brain_.synchronizer.Refresh(std::move(done)); }
-  // Whether that may show what is not known here.
+  // Whether such a list may show something new.
   bool RefreshTellsNews() const { return brain_.synchronizer.RefreshTellsNews(); }
   // Whether the container is known by this id, or by this beginning of an id.
   bool Knows(const ContainerId& id) const { return brain_.store.Resolve(id) != nullptr; }
@@ -85,7 +85,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   void WhenReady(std::function<void(Status)> ready) {
     brain_.synchronizer.WhenReady(std::move(ready));
   }
-  // Whether that is so now.
+  // Whether the first synchronization is done.
   bool ready() const { return brain_.synchronizer.ready(); }
 
   // After the runtime's success. The pod is as the client asked for it; `sent`: what all stages
@@ -97,8 +97,8 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   void PodStopped(const PodSandboxId& id) { endings_.StopPod(id); }
   void PodRemoved(const PodSandboxId& id) { endings_.RemovePod(id); }
 
-  // In what follows, an id may be the beginning of one, as runtimes take them: it means the only
-  // container or pod sandbox whose id begins so. A call that succeeded for an id that is not known
+  // An id may be abbreviated from here on, as for runtimes: it means the only container or pod
+  // sandbox whose id begins so. A call that succeeded for an id that is not known
   // makes everything be listed again.
 
   // Places the container of a known sandbox, or of the one that the request describes; the policy's
@@ -149,7 +149,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   std::unique_ptr<StartWait> AdmitStart(const ContainerId& id, std::function<void(Status)> go) {
     return starts_.Admit(id, std::move(go));
   }
-  // In place of Options::start_failure, for starts that wait already, too.
+  // Replaces Options::start_failure, for starts that wait already, too.
   void SetStartFailurePolicy(FailurePolicy policy) { starts_.SetOnTimeout(policy); }
   // Replaces Options::refused_updates. A cpuset that was written stays.
   void SetRefusedUpdates(RefusedUpdates choice) { brain_.pusher.SetRefusedUpdates(choice); }
@@ -197,8 +197,8 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   void ContainerExited(const ContainerId& id) { endings_.End(id); }
   void ContainerRemoved(const ContainerId& id) { endings_.Remove(id); }
 
-  // What SetPolicy with this policy would do to CPUs and memory nodes. Has no effect, on the policy
-  // neither.
+  // Returns what SetPolicy with this policy would do to CPUs and memory nodes. Changes nothing, the
+  // policy included.
   StatusOr<std::vector<Move>> PreviewPolicy(const Policy& policy) const {
     return policy_changes_.Preview(policy);
   }
@@ -215,15 +215,15 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   // Makes `policy` the active one, which is the same for the CPUs that are online now. It takes
   // over all containers without the others: those that lost CPUs of their own get others where some
   // are free, and keep the rest where not. Containers that lack CPUs get them where some came back.
-  // What is decided stays, whatever the runtime says of it: there is no way back.
+  // The decision stays, whatever the runtime answers: there is no way back.
   // FailedPrecondition: a change of the policy is under way; other errors are the policy's. All is
   // as it was then.
   Status SetOffline(const Offline& offline, std::unique_ptr<Policy> policy) {
     return policy_changes_.SetOffline(offline, std::move(policy));
   }
 
-  // What the runtime reports of everything that it holds, in full, or of the `wanted` containers
-  // alone, all others as lists tell them; changes nothing here. As RuntimeClient::ListAll.
+  // Asks the runtime for all that it holds, in full or for the `wanted` containers alone, all
+  // others as lists tell them; changes nothing here. As RuntimeClient::ListAll.
   void AskRuntime(std::function<void(StatusOr<RuntimeInventory>)> done,
                   std::function<bool(const ContainerId&)> wanted = {});
   // Sends the values that should be in force again, since the container was seen to have others.
@@ -232,7 +232,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   void SendAgain(ContainerKey key) { brain_.pusher.Restore(key); }
   void SendAgain(const ContainerId& id);
 
-  // What the active policy would improve on demand, which has no effect, and doing it.
+  // Returns what the active policy would improve on demand; and improves it.
   StatusOr<std::vector<Move>> PreviewRebalance() const {
     return policy_changes_.PreviewRebalance();
   }
@@ -246,8 +246,9 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   // Its CPUs and memory nodes are in force, and were written past the runtime, which may report
   // others.
   bool WrittenPastRuntime(ContainerKey key) const { return brain_.pusher.WrittenPastRuntime(key); }
-  // What earlier decisions bound, and no longer do, the runtime has let go, as far as that can be
-  // known: false without a synchronized connection, and while a container is being created.
+  // The runtime has let go all that earlier decisions bound and the present ones do not, as far as
+  // that can be known: false without a synchronized connection, and while a container is being
+  // created.
   bool AllReleased() const { return policy_changes_.AllReleased(); }
   // Why the last update of it failed; OK when it did not.
   Status LastUpdateError(ContainerKey key) const { return brain_.pusher.LastError(key); }

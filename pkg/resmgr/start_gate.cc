@@ -29,7 +29,7 @@ std::unique_ptr<StartGate::Wait> StartGate::Admit(ContainerKey key, Go go) {
     go(End(key, found.overdue, /*timed_out=*/false));
     return nullptr;
   }
-  // All at once, so that several which are stuck block it for one timeout together.
+  // Notes all of them at once, so that several stuck containers block it for one timeout together.
   VisitObstacles(key, [this](const Obstacle& obstacle) {
     pusher_.NoteWaitedFor(obstacle.key);
     return true;
@@ -81,15 +81,15 @@ void StartGate::RefuseAll(const Status& status) {
 void StartGate::VisitObstacles(ContainerKey key, const Visit& visit) const {
   using enum Obstacle::Kind;
   const ContainerRecord* const record = store_.Find(key);
-  // What is not placed here is the runtime's to judge.
+  // The runtime judges starts of containers that are not placed here.
   if (record == nullptr || !record->Placeable()) return;
   if (!pusher_.InPlace(key) && !visit({.kind = kOwnPlacement, .key = key})) return;
   const Placement& placement = record->container.placement;
   if (!placement.exclusive.empty()) {
     for (const auto& [other_key, other] : store_.containers()) {
-      if (other_key == key || !other.MayRun()) continue;
-      if (other.Unpinned()) options_.unpinned(other_key);
-      CpuSet met = pusher_.ToLeave(other, placement.exclusive);
+      if (other_key == key || !other->MayRun()) continue;
+      if (other->Unpinned()) options_.unpinned(other_key);
+      CpuSet met = pusher_.ToLeave(*other, placement.exclusive);
       if (!met.empty() &&
           !visit({.kind = kOnExclusiveCpus, .key = other_key, .cpus = std::move(met)})) {
         return;

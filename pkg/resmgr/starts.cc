@@ -142,7 +142,7 @@ void Starts::WarnUnpinned(ContainerKey key) {
 bool Starts::AnyExclusive() const {
   const auto& all = brain_.store.containers();
   return std::any_of(all.begin(), all.end(), [](const auto& entry) {
-    return !entry.second.container.placement.exclusive.empty();
+    return !entry.second->container.placement.exclusive.empty();
   });
 }
 
@@ -182,10 +182,10 @@ void Starts::End(const ContainerId& id, Outcome outcome) {
 
 void Starts::OnListed() {
   for (const auto& [key, record] : brain_.store.containers()) {
-    if (!record.life.BeingStarted()) {
-      brain_.state_writer.EndCall(StateWriter::Call::kStart, record.container.id);
-    } else if (record.life.state() == LifeState::kUnresolved && !unresolved_.Contains(key)) {
-      brain_.state_writer.BeginCall(StateWriter::Call::kStart, record.container.id);
+    if (!record->life.BeingStarted()) {
+      brain_.state_writer.EndCall(StateWriter::Call::kStart, record->container.id);
+    } else if (record->life.state() == LifeState::kUnresolved && !unresolved_.Contains(key)) {
+      brain_.state_writer.BeginCall(StateWriter::Call::kStart, record->container.id);
       unresolved_.Add(key);
     }
   }

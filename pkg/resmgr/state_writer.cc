@@ -239,7 +239,7 @@ void StateWriter::Erase(const ContainerId& id) {
 void StateWriter::EraseUnlisted() {
   std::vector<ContainerId> known;
   for (const auto& [key, record] : store_.containers())
-    known.push_back(record.container.id);
+    known.push_back(record->container.id);
   calls_.Retain(known);
   if (state_ == nullptr) return;
   state_->Retain(

@@ -44,7 +44,7 @@ class StateWriter {
   // Called before a creation that later stages changed is sent. Saves at once the client's request
   // by pod, name and attempt, since the container has no id yet.
   void SaveCreation(const Pod& pod, const Container& container, const AskedTexts& texts);
-  // Nothing came of it, which is certain.
+  // The creation failed for certain.
   void EraseCreation(const ContainerRecord& record);
   void Erase(const ContainerId& id);
   // It has no open calls any more; what is saved of it stays.
@@ -72,7 +72,7 @@ class StateWriter {
     if (call == Call::kStart && !unsaved_.empty()) SaveAll();
   }
   bool AnyCallOpen() const { return calls_.size() > 0; }
-  // The same of an update.
+  // Likewise for an update.
   void BeginUpdate(OpenCalls::Key key) { calls_.Begin(key); }
   // Written at the end of the loop's turn, together with all that end in it.
   void EndCall(Call call, const ContainerId& id);
@@ -88,12 +88,12 @@ class StateWriter {
 
   // Whether stages or the runtime's own plugins have ever set numbers of a container here.
   bool OthersSetNumbers() const;
-  // What was kept of the container that the runtime reports.
+  // Returns the record that was kept of the container.
   std::optional<SavedContainer> Find(const ContainerId& id) const;
-  // The same of one whose creation was not answered.
+  // Returns the record of a container whose creation was not answered.
   std::optional<SavedContainer> FindCreation(const PodSandboxId& pod, std::string_view name,
                                              uint32_t attempt) const;
-  // All that is kept.
+  // Visits all records.
   void ForEach(
       const std::function<void(std::string_view id, const SavedContainer& saved)>& visit) const;
 

@@ -34,7 +34,7 @@ class Synchronizer {
   };
   using Ready = std::function<void(Status)>;
 
-  // What the runtime lost while it was making its list: the list may still show it.
+  // Objects that were removed while the runtime made its list, which may still show them.
   struct Removed {
     std::set<ContainerId> containers;
     std::set<PodSandboxId> pods;
@@ -72,7 +72,7 @@ class Synchronizer {
   // Asks for everything at once, or as soon as the list that is under way is there. Runs `ready`
   // when that is taken over, or with the reason why it is not.
   void ListNow(Ready ready);
-  // The same with a pause since the last list: all calls meanwhile share the next one.
+  // As ListNow, after a pause since the last list: all calls meanwhile share the next list.
   void Refresh(Ready ready);
   bool RefreshTellsNews() const { return runtime_.ListsTellNews(); }
 

@@ -26,7 +26,7 @@ void UnresolvedStarts::Examine() {
   std::vector<ContainerKey> given_up;
   for (auto it = doubts_.begin(); it != doubts_.end();) {
     ContainerRecord* const record = store_.Find(it->first);
-    // One that runs is still to be restarted, perhaps.
+    // A running container may still be about to be restarted.
     const bool unclear = record != nullptr && (record->life.state() == LifeState::kUnresolved ||
                                                record->life.ComesBack());
     if (unclear && !it->second.last_look) {

@@ -47,7 +47,7 @@ StatusOr<Admission> Updates::Admit(const ContainerId& id, const LinuxResources& 
   return admission;
 }
 
-// Where no policy binds it any more, its CPUs are those that it asks for.
+// A container that no policy binds any more runs on the CPUs that it asks for.
 void Updates::SetRequested(Container& container, LinuxResources requested) const {
   container.requested = std::move(requested);
   if (container.placement.lifted_to)
@@ -111,8 +111,8 @@ void Updates::End(const Admission& admission, const ResourceValues* sent) {
   brain_.Push(std::move(changed));
 }
 
-// Back to what is requested without the update that failed: to the very same place if that is still
-// free. Others may have been given its CPUs meanwhile; then it gets what the policy has for it.
+// Restores the request without the update that failed, and the same place if that is still free.
+// Others may have been given its CPUs meanwhile; then it gets what the policy has for it.
 ContainerKeys Updates::RollBack(ContainerRecord& record) {
   Container& container = record.container;
   LinuxResources requested = record.confirmed->requested;
