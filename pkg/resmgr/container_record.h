@@ -13,6 +13,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/inlined_vector.h>
 
+#include "pkg/base/parse.h"
 #include "pkg/base/text_hash.h"
 #include "pkg/model/container.h"
 #include "pkg/model/snapshot.h"
@@ -145,6 +146,8 @@ struct ContainerRecord {
 };
 
 // "namespace/pod/name" for log lines.
-std::string LogName(const ContainerRecord& record);
+inline std::string LogName(const ContainerRecord& record) {
+  return Printable(FullName(record.pod->pod, record.container.name));
+}
 
 }  // namespace resmgr

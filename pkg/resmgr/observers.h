@@ -16,88 +16,50 @@ class Observers final : public Observer {
   // It must outlive this.
   void Add(Observer& observer) { observers_.push_back(&observer); }
 
-  void OnPlaced(const Act& act) override {
-    for (Observer* const observer : observers_)
-      observer->OnPlaced(act);
-  }
+  void OnPlaced(const Act& act) override { Tell(&Observer::OnPlaced, act); }
   void OnRefused(const Act& act, const Status& why) override {
-    for (Observer* const observer : observers_)
-      observer->OnRefused(act, why);
+    Tell(&Observer::OnRefused, act, why);
   }
   void OnRefusedByStage(const Act& act, const Status& why) override {
-    for (Observer* const observer : observers_)
-      observer->OnRefusedByStage(act, why);
+    Tell(&Observer::OnRefusedByStage, act, why);
   }
-  void OnUpdated(const Act& act) override {
-    for (Observer* const observer : observers_)
-      observer->OnUpdated(act);
-  }
+  void OnUpdated(const Act& act) override { Tell(&Observer::OnUpdated, act); }
   void OnMoved(const Act& act, const Shift& shift) override {
-    for (Observer* const observer : observers_)
-      observer->OnMoved(act, shift);
+    Tell(&Observer::OnMoved, act, shift);
   }
-  void OnReleased(const Act& act) override {
-    for (Observer* const observer : observers_)
-      observer->OnReleased(act);
-  }
-  void OnAdopted(std::span<const Act> acts) override {
-    for (Observer* const observer : observers_)
-      observer->OnAdopted(acts);
-  }
-  void OnFoundEnded(std::span<const Act> acts) override {
-    for (Observer* const observer : observers_)
-      observer->OnFoundEnded(acts);
-  }
-  void OnStartWaiting(const Act& act) override {
-    for (Observer* const observer : observers_)
-      observer->OnStartWaiting(act);
-  }
+  void OnReleased(const Act& act) override { Tell(&Observer::OnReleased, act); }
+  void OnAdopted(std::span<const Act> acts) override { Tell(&Observer::OnAdopted, acts); }
+  void OnFoundEnded(std::span<const Act> acts) override { Tell(&Observer::OnFoundEnded, acts); }
+  void OnStartWaiting(const Act& act) override { Tell(&Observer::OnStartWaiting, act); }
   void OnStartRefused(const Act& act, const Status& why) override {
-    for (Observer* const observer : observers_)
-      observer->OnStartRefused(act, why);
+    Tell(&Observer::OnStartRefused, act, why);
   }
   void OnStartForced(const Act& act, std::string_view reason) override {
-    for (Observer* const observer : observers_)
-      observer->OnStartForced(act, reason);
+    Tell(&Observer::OnStartForced, act, reason);
   }
-  void OnPushed(const Act& act) override {
-    for (Observer* const observer : observers_)
-      observer->OnPushed(act);
-  }
-  void OnFailed(const Act& act, const Status& why) override {
-    for (Observer* const observer : observers_)
-      observer->OnFailed(act, why);
-  }
-  void OnRecovered(const Act& act) override {
-    for (Observer* const observer : observers_)
-      observer->OnRecovered(act);
-  }
+  void OnPushed(const Act& act) override { Tell(&Observer::OnPushed, act); }
+  void OnFailed(const Act& act, const Status& why) override { Tell(&Observer::OnFailed, act, why); }
+  void OnRecovered(const Act& act) override { Tell(&Observer::OnRecovered, act); }
   void OnWritten(const Act& act, const Status& why) override {
-    for (Observer* const observer : observers_)
-      observer->OnWritten(act, why);
+    Tell(&Observer::OnWritten, act, why);
   }
-  void OnMoot(size_t updates) override {
-    for (Observer* const observer : observers_)
-      observer->OnMoot(updates);
-  }
+  void OnMoot(size_t updates) override { Tell(&Observer::OnMoot, updates); }
   void OnInForce(const Act& act, const Place& place) override {
-    for (Observer* const observer : observers_)
-      observer->OnInForce(act, place);
+    Tell(&Observer::OnInForce, act, place);
   }
   void OnRenamed(const Act& act, std::string_view created_name) override {
-    for (Observer* const observer : observers_)
-      observer->OnRenamed(act, created_name);
+    Tell(&Observer::OnRenamed, act, created_name);
   }
-  void OnRemoved(const Act& act) override {
-    for (Observer* const observer : observers_)
-      observer->OnRemoved(act);
-  }
-  void OnListed(const Snapshot& all) override {
-    for (Observer* const observer : observers_)
-      observer->OnListed(all);
-  }
+  void OnRemoved(const Act& act) override { Tell(&Observer::OnRemoved, act); }
+  void OnListed(const Snapshot& all) override { Tell(&Observer::OnListed, all); }
 
  private:
+  template <typename... Parameters, typename... Arguments>
+  void Tell(void (Observer::*event)(Parameters...), const Arguments&... arguments) {
+    for (Observer* const observer : observers_)
+      (observer->*event)(arguments...);
+  }
+
   std::vector<Observer*> observers_;
 };
 

@@ -348,22 +348,29 @@ void Pusher::Settle(ContainerRecord& record) {
 }
 
 void Pusher::OnAnswer(ContainerKey key, const Status& status) {
-  if (TakeStray(key, &Stray::own)) return listener_.OnMoot();
-  ContainerRecord* const record = Followed(key);
-  if (record == nullptr) return listener_.OnMoot();
-  if (!record->push->in_flight) return;
-  PushState& state = *record->push;
-  state.in_flight = false;
-  SharedResources sent = std::move(state.sent);
-  const std::shared_ptr<const ResourceValues> carried = std::move(state.payload);
+  Ended ended;
+  ContainerRecord* const record = EndUpdate(key, 0, ended);
+  if (record == nullptr) return;
   if (status.ok()) {
-    OnSuccess(*record, std::move(sent));
-  } else if (!TrySetsAlone(*record, status, *carried) &&
-             !TryWrite(*record, status, sent, carried) &&
-             !LookForCause(*record, status, sent, carried)) {
-    OnFailure(*record, status, *carried);
+    OnSuccess(*record, std::move(ended.sent));
+  } else if (!TrySetsAlone(*record, status, *ended.carried) && !TryWrite(*record, status, ended) &&
+             !LookForCause(*record, status, ended)) {
+    OnFailure(*record, status, *ended.carried);
   }
   ResumeAfterAnswers();
+}
+
+ContainerRecord* Pusher::EndUpdate(ContainerKey key, uint64_t update, Ended& ended) {
+  ContainerRecord* const record = TakeStray(key, &Stray::own) ? nullptr : Followed(key);
+  if (record == nullptr) {
+    listener_.OnMoot();
+    return nullptr;
+  }
+  PushState& state = *record->push;
+  if (!state.in_flight || (update != 0 && state.update != update)) return nullptr;
+  state.in_flight = false;
+  ended = {std::move(state.sent), std::move(state.payload)};
+  return record;
 }
 
 void Pusher::OnSuccess(ContainerRecord& record, SharedResources sent) {

@@ -189,6 +189,16 @@ class Pusher {
   // Takes the answer to a call made in that epoch.
   void TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status);
   void OnAnswer(ContainerKey key, const Status& status);
+  // An update that is answered: what it was to make so, and the values that it carried.
+  struct Ended {
+    SharedResources sent;
+    std::shared_ptr<const ResourceValues> carried;
+  };
+  // Ends the update that an answer is about (0: the latest one). Returns the container; nullptr
+  // where the answer does not matter any more.
+  ContainerRecord* EndUpdate(ContainerKey key, uint64_t update, Ended& ended);
+  // The runtime refused the update, which stays open until something else was tried in its place.
+  static void KeepOpen(PushState& state, const Status& why, const Ended& ended);
   void OnSuccess(ContainerRecord& record, SharedResources sent);
   bool HasStray(ContainerKey key) const { return !strays_.empty() && strays_.contains(key); }
   bool TakeStray(ContainerKey key, int Stray::*kind);
@@ -200,13 +210,11 @@ class Pusher {
   bool PrepareSetsAlone(PushState& state, const AppliedResources& target);
   // Returns `resources` without the numbers that `carried` has.
   SharedResources WithoutNumbers(const AppliedResources& resources, const ResourceValues& carried);
-  bool TryWrite(ContainerRecord& record, const Status& why, const SharedResources& sent,
-                const std::shared_ptr<const ResourceValues>& carried);
+  bool TryWrite(ContainerRecord& record, const Status& why, const Ended& ended);
   // The answer to a write in place of that update, which the runtime refused.
   void OnWriteEnded(ContainerKey key, uint64_t update, const Status& why, const Status& status);
   // Looks for the cause of a refusal that nothing else helps against; OnFailure follows.
-  bool LookForCause(ContainerRecord& record, const Status& why, const SharedResources& sent,
-                    const std::shared_ptr<const ResourceValues>& carried);
+  bool LookForCause(ContainerRecord& record, const Status& why, const Ended& ended);
   void OnCause(ContainerKey key, uint64_t update, const Status& why, const std::string& cause);
   void OnWriteSuccess(ContainerRecord& record, const Status& why, SharedResources sent);
   // The runtime's report, with its noted sets replaced by those that were written past it.

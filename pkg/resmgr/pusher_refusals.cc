@@ -85,18 +85,14 @@ void Pusher::OnFailure(ContainerRecord& record, const Status& status,
 // Does not write the cpuset of a container with exclusive CPUs: after a restart the runtime's
 // report would stand for their place. The cpuset of a shared container follows from the other
 // containers, and is written again.
-bool Pusher::TryWrite(ContainerRecord& record, const Status& why, const SharedResources& sent,
-                      const std::shared_ptr<const ResourceValues>& carried) {
+bool Pusher::TryWrite(ContainerRecord& record, const Status& why, const Ended& ended) {
   if (options_.cpuset_writer == nullptr || refused_updates_ != RefusedUpdates::kWrite) return false;
   PushState& state = *record.push;
-  if (!IsRefusal(why) || !carried->has_sets() || carried->has_numbers()) return false;
+  const ResourceValues& carried = *ended.carried;
+  if (!IsRefusal(why) || !carried.has_sets() || carried.has_numbers()) return false;
   if (state.forwarded > 0 || !record.Placeable()) return false;
-  if (!sent->exclusive.empty() || !record.container.placement.exclusive.empty()) return false;
-  state.certain = false;
-  state.last_error = why;
-  state.in_flight = true;
-  state.sent = sent;
-  state.payload = carried;
+  if (!ended.sent->exclusive.empty() || !record.container.placement.exclusive.empty()) return false;
+  KeepOpen(state, why, ended);
   const ContainerKey key = record.container.key;
   const auto done = lifetime_.Guard(
       [this, key, update = state.update, epoch = epoch_, why](const Status& status) {
@@ -105,64 +101,60 @@ bool Pusher::TryWrite(ContainerRecord& record, const Status& why, const SharedRe
   const auto late = lifetime_.Guard([this, key] { MarkUncertain(key); });
   options_.cpuset_writer->Write({.cgroup_parent = record.pod->pod.cgroup_parent,
                                  .id = record.container.id,
-                                 .cpus = carried->cpus,
-                                 .mems = carried->mems},
+                                 .cpus = carried.cpus,
+                                 .mems = carried.mems},
                                 {.done = done, .late = late});
   return true;
 }
 
+void Pusher::KeepOpen(PushState& state, const Status& why, const Ended& ended) {
+  state.certain = false;
+  state.last_error = why;
+  state.in_flight = true;
+  state.sent = ended.sent;
+  state.payload = ended.carried;
+}
+
 void Pusher::OnWriteEnded(ContainerKey key, uint64_t update, const Status& why,
                           const Status& status) {
-  ContainerRecord* const record = Followed(key);
-  if (TakeStray(key, &Stray::own) || record == nullptr) return listener_.OnMoot();
-  PushState& state = *record->push;
-  if (!state.in_flight || state.update != update) return;
-  state.in_flight = false;
-  SharedResources sent = std::move(state.sent);
-  const std::shared_ptr<const ResourceValues> carried = std::move(state.payload);
+  Ended ended;
+  ContainerRecord* const record = EndUpdate(key, update, ended);
+  if (record == nullptr) return;
   if (status.ok()) {
-    OnWriteSuccess(*record, why, std::move(sent));
+    OnWriteSuccess(*record, why, std::move(ended.sent));
   } else {
     const Status both = MakeStatus(
         why.code(),
         fmt::format("{}; its cpuset cannot be written either: {}", Message(why), Message(status)));
-    if (!LookForCause(*record, both, sent, carried)) OnFailure(*record, both, *carried);
+    if (!LookForCause(*record, both, ended)) OnFailure(*record, both, *ended.carried);
   }
   ResumeAfterAnswers();
 }
 
-bool Pusher::LookForCause(ContainerRecord& record, const Status& why, const SharedResources& sent,
-                          const std::shared_ptr<const ResourceValues>& carried) {
-  if (options_.causes == nullptr || !IsRefusal(why) || !carried->has_sets()) return false;
+bool Pusher::LookForCause(ContainerRecord& record, const Status& why, const Ended& ended) {
+  const ResourceValues& carried = *ended.carried;
+  if (options_.causes == nullptr || !IsRefusal(why) || !carried.has_sets()) return false;
   PushState& state = *record.push;
   if (state.forwarded > 0 || !RefusalCauses::MayBeFound(Message(why))) return false;
-  state.certain = false;
-  state.last_error = why;
-  state.in_flight = true;
-  state.sent = sent;
-  state.payload = carried;
+  KeepOpen(state, why, ended);
   const auto done = lifetime_.Guard([this, key = record.container.key, update = state.update,
                                      epoch = epoch_, why](const std::string& cause) {
     if (epoch_ == epoch) OnCause(key, update, why, cause);
   });
   options_.causes->Find({.cgroup_parent = record.pod->pod.cgroup_parent,
                          .id = record.container.id,
-                         .cpus = carried->cpus,
-                         .mems = carried->mems},
+                         .cpus = carried.cpus,
+                         .mems = carried.mems},
                         done);
   return true;
 }
 
 void Pusher::OnCause(ContainerKey key, uint64_t update, const Status& why,
                      const std::string& cause) {
-  ContainerRecord* const record = Followed(key);
-  if (TakeStray(key, &Stray::own) || record == nullptr) return listener_.OnMoot();
-  PushState& state = *record->push;
-  if (!state.in_flight || state.update != update) return;
-  state.in_flight = false;
-  state.sent = nullptr;
-  const std::shared_ptr<const ResourceValues> carried = std::move(state.payload);
-  OnFailure(*record, WithCause(why, cause, state.explained), *carried);
+  Ended ended;
+  ContainerRecord* const record = EndUpdate(key, update, ended);
+  if (record == nullptr) return;
+  OnFailure(*record, WithCause(why, cause, record->push->explained), *ended.carried);
   ResumeAfterAnswers();
 }
 

@@ -153,12 +153,12 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   void SetStartFailurePolicy(FailurePolicy policy) { starts_.SetOnTimeout(policy); }
   // Replaces Options::refused_updates. A cpuset that was written stays.
   void SetRefusedUpdates(RefusedUpdates choice) { brain_.pusher.SetRefusedUpdates(choice); }
-  void StartSucceeded(const ContainerId& id) { starts_.End(id, Starts::Outcome::kStarted); }
+  void StartSucceeded(const ContainerId& id) { starts_.End(id, LifeEvent::kStartSucceeded); }
   // The runtime says so.
-  void StartFailed(const ContainerId& id) { starts_.End(id, Starts::Outcome::kFailed); }
+  void StartFailed(const ContainerId& id) { starts_.End(id, LifeEvent::kStartFailed); }
   // No answer came: it may have taken effect, or do so later. The runtime is asked until it is
   // known.
-  void StartUnclear(const ContainerId& id) { starts_.End(id, Starts::Outcome::kUnanswered); }
+  void StartUnclear(const ContainerId& id) { starts_.End(id, LifeEvent::kStartUnanswered); }
 
   // Merges the update into what the container requests and lets the policy decide again. The
   // adjustment carries its cpuset, whatever the request says: where that asks for other CPUs, it is

@@ -76,7 +76,6 @@ class StartGate {
   // Ends all waits, whatever the failure policy says.
   void RefuseAll(const Status& status);
 
-  size_t waiting() const { return waits_.size(); }
   bool Waits(ContainerKey key) const;
 
  private:

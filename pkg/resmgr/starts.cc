@@ -22,18 +22,6 @@ class Token : public StartWait {
   std::shared_ptr<Slot> wait_;
 };
 
-LifeEvent EventOf(Starts::Outcome outcome) {
-  switch (outcome) {
-    case Starts::Outcome::kStarted:
-      return LifeEvent::kStartSucceeded;
-    case Starts::Outcome::kFailed:
-      return LifeEvent::kStartFailed;
-    case Starts::Outcome::kUnanswered:
-      return LifeEvent::kStartUnanswered;
-  }
-  return LifeEvent::kStartUnanswered;
-}
-
 }  // namespace
 
 Starts::Starts(Brain& brain, Creations& creations, const Options& options)
@@ -151,31 +139,32 @@ void Starts::OnForced(ContainerKey key, const std::string& reason) {
   brain_.observers.OnStartForced(brain_.ActAt(*brain_.store.Find(key)), reason);
 }
 
-void Starts::End(const ContainerId& id, Outcome outcome) {
+void Starts::End(const ContainerId& id, LifeEvent outcome) {
   ContainerRecord* const record = brain_.store.Resolve(id);
   if (record == nullptr) {
-    if (outcome != Outcome::kFailed) brain_.synchronizer.ResyncSoon();
+    if (outcome != LifeEvent::kStartFailed) brain_.synchronizer.ResyncSoon();
     return;
   }
   const ContainerKey key = record->container.key;
   brain_.store.Touch(*record);
   const LifeState before = record->life.state();
   const bool came_back = record->life.ComesBack();
-  record->Advance(EventOf(outcome));
+  record->Advance(outcome);
   const LifeState now = record->life.state();
   const bool unresolved = now == LifeState::kUnresolved || record->life.ComesBack();
-  if (outcome == Outcome::kUnanswered && unresolved) unresolved_.Add(key);
+  if (outcome == LifeEvent::kStartUnanswered && unresolved) unresolved_.Add(key);
   if (now == LifeState::kRunning && before != now) record->started_at = brain_.clock.Now();
   // It was taken for exited.
-  if (outcome == Outcome::kStarted && now == LifeState::kExited) brain_.synchronizer.ResyncSoon();
+  if (outcome == LifeEvent::kStartSucceeded && now == LifeState::kExited)
+    brain_.synchronizer.ResyncSoon();
   // Others may be under way: the runtime may have refused this one for that reason.
   if (!record->life.BeingStarted()) {
     brain_.state_writer.EndCall(StateWriter::Call::kStart, record->container.id);
   }
   unresolved_.Examine();
   brain_.Push({key});
-  if (!came_back || outcome == Outcome::kUnanswered) return;
-  if (outcome == Outcome::kFailed) DropRevived(key);
+  if (!came_back || outcome == LifeEvent::kStartUnanswered) return;
+  if (outcome == LifeEvent::kStartFailed) DropRevived(key);
   // It may have ended meanwhile, when that was not believed.
   brain_.synchronizer.ListNow([](const Status&) {});
 }

@@ -24,8 +24,6 @@ namespace resmgr {
 // only.
 class Starts {
  public:
-  enum class Outcome { kStarted, kFailed, kUnanswered };
-
   struct Options {
     std::chrono::milliseconds timeout{};  // of a wait at the gate
     FailurePolicy on_timeout = FailurePolicy::kFail;
@@ -41,8 +39,9 @@ class Starts {
   std::unique_ptr<StartWait> Admit(const ContainerId& id, std::function<void(Status)> go);
   // Holds for starts that wait already, too.
   void SetOnTimeout(FailurePolicy policy) { gate_.SetOnTimeout(policy); }
-  // A start that was admitted is over, or its outcome will not be told.
-  void End(const ContainerId& id, Outcome outcome);
+  // A start that was admitted is over, or its outcome will not be told (kStartSucceeded,
+  // kStartFailed or kStartUnanswered).
+  void End(const ContainerId& id, LifeEvent outcome);
 
   // A list was taken over: follows the unresolved starts that it shows.
   void OnListed();

@@ -89,8 +89,7 @@ void Synchronizer::ListForRefresh() {
     List();
     return;
   }
-  refresh_timer_ = clock_.After(options_.refresh_pause - rested, [this] {
-    refresh_timer_.reset();
+  Arm(refresh_timer_, options_.refresh_pause - rested, [this] {
     if (!listing_ && !refresh_waiters_.empty()) List();
   });
 }
@@ -146,19 +145,23 @@ void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
   state_ = State::kReady;
   delays_.Reset();
   // Lists for other reasons do not delay the resync that is wanted.
-  if (resync_pause_ == nullptr)
-    resync_pause_ = clock_.After(options_.last_retry, [this] { OnResyncPauseOver(); });
-  ListPeriodically();
+  if (resync_pause_ == nullptr) {
+    Arm(resync_pause_, options_.last_retry, [this] {
+      if (std::exchange(resync_wanted_, false)) List();
+    });
+  }
+  Arm(period_timer_, options_.period, [this] { ResyncSoon(); });
   Run(std::exchange(list_waiters_, {}), status);
   RunWaiters(OkStatus());
   if (!next_list_waiters_.empty() && !listing_) List();
   ListForRefresh();
 }
 
-void Synchronizer::ListPeriodically() {
-  period_timer_ = clock_.After(options_.period, [this] {
-    period_timer_.reset();
-    ResyncSoon();
+void Synchronizer::Arm(EventLoop::HandlePtr& timer, std::chrono::milliseconds delay,
+                       EventLoop::Task then) {
+  timer = clock_.After(delay, [&timer, then = std::move(then)] {
+    const EventLoop::HandlePtr over = std::move(timer);
+    then();
   });
 }
 
@@ -169,17 +172,11 @@ void Synchronizer::ScheduleUnclearResync(const RuntimeInventory::Unclear& unclea
     unclear_timer_.reset();
     return;
   }
-  unclear_timer_ = clock_.After(unclear_pauses_.Next(), [this] {
-    unclear_timer_.reset();
-    ResyncSoon();
-  });
+  Arm(unclear_timer_, unclear_pauses_.Next(), [this] { ResyncSoon(); });
 }
 
 void Synchronizer::OnFailure(const Status& status) {
-  retry_ = clock_.After(delays_.Next(), [this] {
-    retry_.reset();
-    List();
-  });
+  Arm(retry_, delays_.Next(), [this] { List(); });
   const Status failed =
       Unavailable("cannot take over the containers of the runtime: {}", Describe(status));
   Run(std::exchange(list_waiters_, {}), failed);
@@ -194,11 +191,6 @@ void Synchronizer::RunWaiters(const Status& status) {
 void Synchronizer::Run(const std::vector<Ready>& waiters, const Status& status) {
   for (const Ready& ready : waiters)
     ready(status);
-}
-
-void Synchronizer::OnResyncPauseOver() {
-  resync_pause_.reset();
-  if (std::exchange(resync_wanted_, false)) List();
 }
 
 }  // namespace resmgr

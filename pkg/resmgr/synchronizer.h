@@ -85,13 +85,13 @@ class Synchronizer {
   void List();
   Known WhatIsKnown() const;
   void ListForRefresh();
-  void ListPeriodically();
+  // Runs `then` after the delay; the handle is null from then on.
+  void Arm(EventLoop::HandlePtr& timer, std::chrono::milliseconds delay, EventLoop::Task then);
   void OnList(const StatusOr<RuntimeInventory>& inventory);
   void ScheduleUnclearResync(const RuntimeInventory::Unclear& unclear);
   void OnFailure(const Status& status);
   void RunWaiters(const Status& status);
   static void Run(const std::vector<Ready>& waiters, const Status& status);
-  void OnResyncPauseOver();
 
   Clock& clock_;
   RuntimeClient& runtime_;

@@ -37,7 +37,6 @@ class UnresolvedStarts {
   bool Contains(ContainerKey key) const { return doubts_.contains(key); }
   // The runtime was asked, or something else happened to containers.
   void Examine();
-  size_t size() const { return doubts_.size(); }
 
  private:
   void Schedule();
