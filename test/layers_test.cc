@@ -25,8 +25,9 @@ namespace fs = std::filesystem;
 // The numbers are those of pkg/ARCHITECTURE.md, which tells what each module is.
 const std::map<std::string, int>& Layers() {
   static const auto* const kLayers = new std::map<std::string, int>{
-      {"pkg/base", 0},
+      {"pkg/base", 0},  // includes none of the others
       {"pkg/sys", 1},
+      {"pkg/cmdline", 1},
       {"pkg/log", 1},
       {"pkg/metrics", 1},
       {"pkg/api", 1},
@@ -91,10 +92,10 @@ const std::vector<Wrapper>& Wrappers() {
 // Modules that know nothing of messages on a wire.
 const std::set<std::string, std::less<>>& WithoutProtobuf() {
   static const auto* const kModules = new std::set<std::string, std::less<>>{
-      "pkg/base",           "pkg/sys",       "pkg/log",    "pkg/metrics", "pkg/topology",
-      "pkg/config",         "pkg/kube",      "pkg/h2",     "pkg/grpc",    "pkg/model",
-      "pkg/policy",         "pkg/allocator", "pkg/resmgr", "policies/*",  "pkg/pipeline",
-      "policies/exclusive", "pkg/ttrpc",
+      "pkg/base",           "pkg/sys",       "pkg/log",     "pkg/metrics", "pkg/topology",
+      "pkg/config",         "pkg/kube",      "pkg/h2",      "pkg/grpc",    "pkg/model",
+      "pkg/policy",         "pkg/allocator", "pkg/resmgr",  "policies/*",  "pkg/pipeline",
+      "policies/exclusive", "pkg/ttrpc",     "pkg/cmdline",
   };
   return *kModules;
 }

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/command_line.h"
+#include "pkg/cmdline/command_line.h"
 #include "pkg/kube/duration.h"
 #include "pkg/kube/names.h"
 #include "pkg/sys/unix_socket.h"

@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/suggest.h"
 #include "pkg/base/terminal.h"
-#include "pkg/config/command_line.h"
-#include "pkg/config/suggest.h"
+#include "pkg/cmdline/command_line.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "pkg/base/status.h"
-#include "pkg/config/command_line.h"
+#include "pkg/cmdline/command_line.h"
 
 namespace resmgr {
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/command_line.h"
+#include "pkg/cmdline/command_line.h"
 #include "pkg/log/log.h"
 #include "webhook/server.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/command_line.h"
+#include "pkg/cmdline/command_line.h"
 #include "pkg/config/config_format.h"
 #include "pkg/config/config_text.h"
 #include "pkg/config/options_file.h"

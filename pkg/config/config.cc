@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/suggest.h"
 #include "pkg/config/dotted_keys.h"
 #include "pkg/config/map_reader.h"
 #include "pkg/config/policy_names.h"
 #include "pkg/config/problems.h"
-#include "pkg/config/suggest.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/log/log.h"
 #include "pkg/log/source_filter.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "pkg/config/command_line.h"
+#include "pkg/cmdline/command_line.h"
 #include "pkg/config/config_format.h"
 #include "pkg/config/config_options.h"
 #include "pkg/config/config_text.h"

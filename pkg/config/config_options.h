@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pkg/config/command_line.h"
+#include "pkg/cmdline/command_line.h"
 #include "pkg/config/config.h"
 #include "pkg/config/options_file.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/suggest.h"
+#include "pkg/base/suggest.h"
 
 namespace resmgr {
 namespace {

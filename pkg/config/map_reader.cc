@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/suggest.h"
+#include "pkg/base/suggest.h"
 #include "pkg/kube/duration.h"
 
 namespace resmgr {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/suggest.h"
+#include "pkg/base/suggest.h"
 #include "pkg/kube/quantity.h"
 #include "pkg/sys/unix_socket.h"
 

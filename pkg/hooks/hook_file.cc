@@ -10,7 +10,7 @@
 #include "pkg/base/json.h"
 #include "pkg/base/json_depth.h"
 #include "pkg/base/parse.h"
-#include "pkg/config/suggest.h"
+#include "pkg/base/suggest.h"
 #include "pkg/hooks/hook_names.h"
 #include "pkg/kube/duration.h"
 #include "pkg/sys/unix_socket.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/suggest.h"
+#include "pkg/base/suggest.h"
 
 namespace resmgr {
 

@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "pkg/config/command_line.h"
+#include "pkg/cmdline/command_line.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "webhook/server.h"

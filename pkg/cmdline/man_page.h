@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "pkg/config/command_document.h"
+#include "pkg/cmdline/command_document.h"
 
 namespace resmgr {
 

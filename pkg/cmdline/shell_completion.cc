@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/config/shell_completion.h"
+#include "pkg/cmdline/shell_completion.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/config/command_document.h"
+#include "pkg/cmdline/command_document.h"
 
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/man_page.h"
-#include "pkg/config/shell_completion.h"
+#include "pkg/cmdline/man_page.h"
+#include "pkg/cmdline/shell_completion.h"
 
 namespace resmgr {
 

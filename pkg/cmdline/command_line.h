@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
-#include "pkg/config/command_document.h"
+#include "pkg/cmdline/command_document.h"
 
 namespace resmgr {
 

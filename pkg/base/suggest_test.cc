@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/config/suggest.h"
+#include "pkg/base/suggest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/config/command_document.h"
+#include "pkg/cmdline/command_document.h"
 
 #include <array>
 #include <cstdio>
@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/config/command_line.h"
-#include "pkg/config/shell_completion.h"
+#include "pkg/cmdline/command_line.h"
+#include "pkg/cmdline/shell_completion.h"
 
 namespace resmgr {
 namespace {

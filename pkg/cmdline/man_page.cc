@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/config/man_page.h"
+#include "pkg/cmdline/man_page.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/config/command_line.h"
+#include "pkg/cmdline/command_line.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

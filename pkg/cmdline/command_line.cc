@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/config/command_line.h"
+#include "pkg/cmdline/command_line.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/suggest.h"
+#include "pkg/base/suggest.h"
 
 namespace resmgr {
 
