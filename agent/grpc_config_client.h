@@ -4,17 +4,20 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/config_client.h"
+#include "pkg/grpc/unary_client.h"
+#include "pkg/h2/flush_queue.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr::agent {
 
-// v1.Config of the daemon, over its unix socket. After a verdict it checks at intervals that the
-// connection still exists, and asks for the daemon's health: any answer, also UNIMPLEMENTED, shows
-// that it lives. HTTP/2 keep-alive would not do: gRPC's servers close idle connections that use it.
-// Calls are begun on the loop; a thread waits for their ends.
+// v1.Config of the daemon, over its unix socket. After a verdict it keeps the connection, whose end
+// is the end of that daemon, and asks for the daemon's health at intervals: any answer, also
+// UNIMPLEMENTED, shows that it lives. Loop's thread only.
 class GrpcConfigClient : public ConfigClient {
  public:
   struct Options {
@@ -22,23 +25,40 @@ class GrpcConfigClient : public ConfigClient {
     std::string node{};
     // The daemon may have to move every container of the node before it answers.
     std::chrono::milliseconds timeout{60'000};
-    std::chrono::milliseconds look_interval{500};
     std::chrono::milliseconds probe_interval{1000};
     // How long an answer to a probe may take before the daemon counts as silent.
     std::chrono::milliseconds silence{2000};
   };
 
-  // Must be destroyed on the loop's thread, or after the loop.
-  GrpcConfigClient(EventLoop& loop, Options options);
-  ~GrpcConfigClient() override;
+  GrpcConfigClient(EventLoop& loop, h2::FlushQueue& flushes, Options options);
 
-  void SetCallbacks(Callbacks callbacks) override;
+  void SetCallbacks(Callbacks callbacks) override { callbacks_ = std::move(callbacks); }
   // Waits while the daemon is silent, so that deliveries do not pile up at a daemon that hangs.
   void SetConfig(const std::map<std::string, std::string>& config, Done done) override;
 
  private:
-  class Impl;
-  const std::unique_ptr<Impl> impl_;
+  Status Connect();
+  void Deliver(const std::string& request);
+  void Delivered(const StatusOr<std::string>& reply);
+  void Heard();
+  void Probe();
+  void Probed(const Status& status);
+  void Lose();
+
+  EventLoop& loop_;
+  h2::FlushQueue& flushes_;
+  const Options options_;
+  Callbacks callbacks_;
+  Done done_;
+  bool delivering_ = false;
+  std::optional<std::string> waiting_;  // the request that is held back for a silent daemon
+  bool probing_ = false;
+  bool silent_ = false;
+  EventLoop::Clock::time_point heard_;  // when the daemon answered last
+  // From an answer to the next probe, then from the probe until the daemon counts as silent.
+  EventLoop::HandlePtr timer_;
+  Lifetime lifetime_;
+  std::unique_ptr<UnaryClient> client_;  // one for each connection
 };
 
 }  // namespace resmgr::agent

@@ -19,6 +19,8 @@ using std::chrono::seconds;
 
 constexpr uint8_t kSettings = 4;
 constexpr uint8_t kGoAway = 7;
+constexpr char kSetConfig[] = "/v1.Config/SetConfig";
+constexpr char kHealthCheck[] = "/grpc.health.v1.Health/Check";
 
 // A daemon that ends while its answer is on its way: the agent reads the answer and the end of the
 // connection in one piece, as a slow agent does. The next daemon may know nothing of the
@@ -38,8 +40,8 @@ TEST(GrpcConfigClientTest, TellsOfADaemonThatEndsWithItsAnswer) {
   ASSERT_THAT(daemon, test::IsOk());
 
   EventLoop loop;
-  GrpcConfigClient client(loop,
-                          {.socket = socket, .node = "n1", .look_interval = milliseconds(20)});
+  h2::FlushQueue flushes(loop);
+  GrpcConfigClient client(loop, flushes, {.socket = socket, .node = "n1"});
   StatusOr<std::string> verdict = Unavailable("no answer");
   bool lost = false;
   client.SetCallbacks({.lost =
@@ -54,6 +56,44 @@ TEST(GrpcConfigClientTest, TellsOfADaemonThatEndsWithItsAnswer) {
   loop.Run();
   EXPECT_THAT(verdict, test::IsOk());
   EXPECT_TRUE(lost);
+}
+
+// A daemon that takes a configuration and answers nothing afterwards.
+TEST(GrpcConfigClientTest, ASilentDaemonGetsOneProbeAndNoDelivery) {
+  TempDir directory;
+  const std::string socket = directory.File("config.sock");
+  auto daemon = test::RawRuntime::Start(
+      socket, {.answer =
+                   [](uint32_t stream, const std::string& path) {
+                     return path == kSetConfig ? test::Answer(stream, "") : std::string();
+                   },
+               .greeting = test::Frame(kSettings, 0, 0, "")});
+  ASSERT_THAT(daemon, test::IsOk());
+
+  EventLoop loop;
+  h2::FlushQueue flushes(loop);
+  GrpcConfigClient client(loop, flushes,
+                          {.socket = socket,
+                           .node = "n1",
+                           .probe_interval = milliseconds(1),
+                           .silence = milliseconds(5)});
+  client.SetCallbacks(
+      {.lost = [] {}, .silent = [&loop](milliseconds) { loop.Stop(); }, .answers = [] {}});
+  client.SetConfig({{"policy", "x"}}, [](const StatusOr<std::string>&) {});
+  loop.Run();
+  StatusOr<std::string> verdict = "none";
+  client.SetConfig({{"policy", "y"}}, [&](const StatusOr<std::string>& said) {
+    verdict = said;
+    loop.Stop();
+  });
+  const auto later = loop.After(milliseconds(50), [&loop] { loop.Stop(); });
+  loop.Run();
+  EXPECT_EQ((*daemon)->Requests(kHealthCheck), 1);
+  EXPECT_EQ((*daemon)->Requests(kSetConfig), 1);
+  // Its end lets the delivery go on, to a daemon that is not there.
+  daemon->reset();
+  loop.Run();
+  EXPECT_EQ(verdict.status().code(), StatusCode::kUnavailable);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <string_view>
 
 #include "pkg/base/status.h"
@@ -10,7 +11,7 @@ namespace resmgr::agent {
 
 // Asks an agent's HealthCheck and waits for its answer. kFailedPrecondition: the problem, in its
 // words. kUnavailable: no agent answers there.
-Status ProbeAgent(std::string_view socket, std::string_view query,
+Status ProbeAgent(const std::string& socket, std::string_view query,
                   std::chrono::milliseconds timeout);
 
 }  // namespace resmgr::agent

@@ -83,8 +83,9 @@ struct Wrapper {
 
 const std::vector<Wrapper>& Wrappers() {
   static const auto* const kWrappers = new std::vector<Wrapper>{
-      {"hwloc", {"pkg/topology"}},      {"yaml-cpp/", {"pkg/config"}},    {"nghttp2/", {"pkg/h2"}},
-      {"grpc", {"pkg/hooks", "agent"}}, {"prometheus/", {"pkg/metrics"}}, {"spdlog/", {"pkg/log"}},
+      {"hwloc", {"pkg/topology"}},      {"yaml-cpp/", {"pkg/config"}},
+      {"nghttp2/", {"pkg/h2"}},         {"grpc", {}},
+      {"prometheus/", {"pkg/metrics"}}, {"spdlog/", {"pkg/log"}},
   };
   return *kWrappers;
 }

@@ -12,7 +12,6 @@
 #include "agent/cluster_access.h"
 #include "agent/curl_transport.h"
 #include "agent/grpc_config_client.h"
-#include "agent/grpc_log.h"
 #include "agent/probe_agent.h"
 #include "cmd/cri-resmgr-agent/flags.h"
 #include "pkg/api/protobuf_log.h"
@@ -81,12 +80,12 @@ Status Run(const AgentFlags& flags) {
   LoopClock timers(loop);
   RESMGR_ASSIGN_OR_RETURN(const auto transport,
                           agent::CurlTransport::Create(loop, std::move(access)));
-  agent::GrpcConfigClient client(loop,
+  h2::FlushQueue flushes(loop);
+  agent::GrpcConfigClient client(loop, flushes,
                                  {.socket = flags.cri_resmgr_socket, .node = flags.agent.node});
   agent::AgentOptions options = flags.agent;
   options.retry.seed = std::random_device()();
   agent::Agent node_agent(options, *transport, timers, client);
-  h2::FlushQueue flushes(loop);
   RESMGR_ASSIGN_OR_RETURN(
       const auto server_for_daemon,
       UnaryServer::Create(loop, flushes, flags.agent_socket, agent::AgentService(node_agent)));
@@ -111,7 +110,6 @@ int Main(int argc, const char* const* argv) {
   // Writing to a closed peer or reader must be an error of the write, not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   SendProtobufLogToOurs();
-  agent::SendGrpcLogToOurs();
   const auto flags = ParseAgentFlags(argc, argv, Variable("NODE_NAME"));
   if (!flags.ok()) return Fail(flags.status());
   if (!flags->help.empty()) {

@@ -2,13 +2,10 @@
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
 
 #include <chrono>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "pkg/grpc/unary_client.h"
-#include "pkg/h2/flush_queue.h"
-#include "pkg/sys/event_loop.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
@@ -19,26 +16,9 @@ constexpr std::chrono::seconds kTimeout{60};
 // Time limit for finding out whether a daemon runs.
 constexpr std::chrono::seconds kProbeTimeout{5};
 
-struct Answer {
-  Status connected;
-  StatusOr<std::string> reply = Unavailable("no answer");
-};
-
-Answer Ask(const std::string& socket, std::string_view method, std::string_view request,
-           std::chrono::milliseconds timeout) {
-  EventLoop loop;
-  h2::FlushQueue flushes(loop);
-  UnaryClient client(loop, flushes, socket);
-  Answer answer;
-  answer.connected = client.Connect([](const Status&) {});
-  if (!answer.connected.ok()) return answer;
-  client.Call(fmt::format("/cri_resmgr.v1.Admin/{}", method), request, timeout,
-              [&](StatusOr<std::string> reply) {
-                answer.reply = std::move(reply);
-                loop.Stop();
-              });
-  loop.Run();
-  return answer;
+UnaryAnswer Ask(const std::string& socket, std::string_view method, std::string_view request,
+                std::chrono::milliseconds timeout) {
+  return AskUnary(socket, fmt::format("/cri_resmgr.v1.Admin/{}", method), request, timeout);
 }
 
 // Whether another program than the daemon may have answered: a gRPC server without this service, a
@@ -53,12 +33,12 @@ bool MayBeOfAnother(StatusCode code) {
 StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
                                 std::string_view request) {
   RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(socket), "-socket"));
-  Answer answer = Ask(socket, method, request, kTimeout);
+  UnaryAnswer answer = Ask(socket, method, request, kTimeout);
   if (!answer.connected.ok()) {
     return Unavailable("cri-resmgr is not reached: {}", Message(answer.connected));
   }
   if (answer.reply.ok() || !MayBeOfAnother(answer.reply.status().code())) return answer.reply;
-  const Answer probe = Ask(socket, "Status", "{}", kProbeTimeout);
+  const UnaryAnswer probe = Ask(socket, "Status", "{}", kProbeTimeout);
   if (probe.connected.ok() && !probe.reply.ok()) {
     return Unavailable("{} is not a cri-resmgr admin socket, or the daemon has just ended", socket);
   }

@@ -200,4 +200,20 @@ void UnaryClient::OnDisconnect(const Status& reason) {
   }));
 }
 
+UnaryAnswer AskUnary(const std::string& socket, std::string_view path, std::string_view message,
+                     std::chrono::milliseconds timeout) {
+  EventLoop loop;
+  h2::FlushQueue flushes(loop);
+  UnaryClient client(loop, flushes, socket);
+  UnaryAnswer answer;
+  answer.connected = client.Connect([](const Status&) {});
+  if (!answer.connected.ok()) return answer;
+  client.Call(path, message, timeout, [&](StatusOr<std::string> reply) {
+    answer.reply = std::move(reply);
+    loop.Stop();
+  });
+  loop.Run();
+  return answer;
+}
+
 }  // namespace resmgr

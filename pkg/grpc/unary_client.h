@@ -70,4 +70,13 @@ class UnaryClient final : private h2::Session::Owner {
   Lifetime lifetime_;
 };
 
+struct UnaryAnswer {
+  Status connected{};
+  StatusOr<std::string> reply = Unavailable("no answer");
+};
+// Connects, makes one call and waits for its end, on an event loop of its own: for programs that do
+// nothing else meanwhile.
+UnaryAnswer AskUnary(const std::string& socket, std::string_view path, std::string_view message,
+                     std::chrono::milliseconds timeout);
+
 }  // namespace resmgr
