@@ -8,9 +8,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
+#include "pkg/sys/unique_fd.h"
 #include "test/support/containerd/child_process.h"
 #include "test/support/programs/programs.h"
 #include "webhook/testing/https_client.h"
@@ -61,6 +64,17 @@ class LimitsTest : public testing::Test {
     return *std::move(client);
   }
 
+  // Connected, but without a handshake.
+  UniqueFd ConnectSilently() const {
+    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port_);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    return fd;
+  }
+
   // The time of a review on a connection of its own.
   milliseconds TimeOfReview() {
     const auto start = Clock::now();
@@ -100,6 +114,9 @@ TEST_F(LimitsTest, IdleAndSlowConnectionsDelayNoReview) {
     hostile.push_back(Connect());
     EXPECT_TRUE(hostile.back().Write(Beginning(kLargestBody, "{\"a\":")).ok());
   }
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 200; ++i)
+    silent.push_back(ConnectSilently());
   std::vector<milliseconds> times;
   for (int i = 0; i < 21; ++i)
     times.push_back(TimeOfReview());
