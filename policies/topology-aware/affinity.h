@@ -14,7 +14,7 @@
 #include "pkg/config/config_node.h"
 #include "pkg/model/container.h"
 #include "pkg/model/pod.h"
-#include "policies/topology-aware/expression.h"
+#include "pkg/policy/expression.h"
 
 namespace resmgr {
 

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/yaml_reader.h"
+#include "pkg/policy/expression.h"
 #include "policies/topology-aware/affinity.h"
-#include "policies/topology-aware/expression.h"
 #include "policies/topology-aware/need.h"
 #include "policies/topology-aware/options.h"
 #include "policies/topology-aware/preferences.h"

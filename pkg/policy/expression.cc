@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/topology-aware/expression.h"
+#include "pkg/policy/expression.h"
 
 #include <algorithm>
 #include <array>
