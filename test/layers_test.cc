@@ -47,6 +47,7 @@ const std::map<std::string, int>& Layers() {
       {"pkg/resmgr", 5},
       {"pkg/audit", 6},
       {"pkg/pipeline", 6},
+      {"pkg/runtime", 6},
       {"pkg/cri", 7},
       {"pkg/cpufile", 7},
       {"pkg/nri", 7},
@@ -66,11 +67,12 @@ const std::map<std::string, int>& Layers() {
 // Within a layer, only these; no chain of them leads back.
 const std::set<std::pair<std::string, std::string>>& AllowedInLayer() {
   static const auto* const kAllowed = new std::set<std::pair<std::string, std::string>>{
-      {"pkg/config", "pkg/topology"}, {"pkg/config", "pkg/kube"},
-      {"pkg/log", "pkg/sys"},         {"pkg/api", "pkg/log"},
-      {"pkg/metrics", "pkg/sys"},     {"pkg/grpc", "pkg/h2"},
-      {"pkg/admin", "pkg/node"},      {"pkg/page", "pkg/node"},
-      {"pkg/page", "pkg/admin"},      {"policies/*", "policies/exclusive"},
+      {"pkg/config", "pkg/topology"},  {"pkg/config", "pkg/kube"},
+      {"pkg/log", "pkg/sys"},          {"pkg/api", "pkg/log"},
+      {"pkg/metrics", "pkg/sys"},      {"pkg/grpc", "pkg/h2"},
+      {"pkg/admin", "pkg/node"},       {"pkg/page", "pkg/node"},
+      {"pkg/page", "pkg/admin"},       {"policies/*", "policies/exclusive"},
+      {"pkg/runtime", "pkg/pipeline"},
   };
   return *kAllowed;
 }
@@ -96,7 +98,7 @@ const std::set<std::string, std::less<>>& WithoutProtobuf() {
       "pkg/base",           "pkg/sys",       "pkg/log",     "pkg/metrics", "pkg/topology",
       "pkg/config",         "pkg/kube",      "pkg/h2",      "pkg/grpc",    "pkg/model",
       "pkg/policy",         "pkg/allocator", "pkg/resmgr",  "policies/*",  "pkg/pipeline",
-      "policies/exclusive", "pkg/ttrpc",     "pkg/cmdline",
+      "policies/exclusive", "pkg/ttrpc",     "pkg/cmdline", "pkg/runtime",
   };
   return *kModules;
 }

@@ -17,14 +17,14 @@ class KnownContainerCall : public AskingCall {
 
   void Consider(Request& request, const Adjustment& so_far) override {
     if (!Read(request, so_far)) return Pass();
-    container_ = hooks().store().FindContainer(request.container_id.value());
+    container_ = hooks().view().FindContainer(request.container_id.value());
     const bool asks = FindServers();
     if (container_ != nullptr) return Consult(asks);
     if (!asks) return Pass();
-    hooks().sync().FindContainer(request.container_id,
-                                 InTime<HookContainerPtr>([this](StatusOr<HookContainerPtr> found) {
-                                   OnContainer(std::move(found));
-                                 }));
+    hooks().view().LookUp(request.container_id,
+                          InTime<HookContainerPtr>([this](StatusOr<HookContainerPtr> found) {
+                            OnContainer(std::move(found));
+                          }));
   }
 
   std::string PluginOf(const FieldChange& change) const override {
@@ -84,15 +84,15 @@ class StartCall final : public KnownContainerCall {
   explicit StartCall(HookStage& stage) : KnownContainerCall(stage, HookPoint::kPreStartContainer) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (outcome.unclear()) return hooks().sync().Refresh();
+    hooks().view().inventory().TakeOutcome(request, outcome);
     if (!outcome.ok()) return;
     constexpr HookPoint kPoint = HookPoint::kPostStartContainer;
     if (container() != nullptr) return TellContainer(hooks(), kPoint, *container());
     if (hooks().ServersOf(kPoint).empty()) return;
-    hooks().sync().FindContainer(request.container_id,
-                                 [&stage = hooks()](const StatusOr<HookContainerPtr>& found) {
-                                   if (found.ok()) TellContainer(stage, kPoint, **found);
-                                 });
+    hooks().view().LookUp(request.container_id,
+                          [&stage = hooks()](const StatusOr<HookContainerPtr>& found) {
+                            if (found.ok()) TellContainer(stage, kPoint, **found);
+                          });
   }
 };
 
@@ -101,8 +101,8 @@ class UpdateCall final : public KnownContainerCall {
   explicit UpdateCall(HookStage& stage)
       : KnownContainerCall(stage, HookPoint::kPreUpdateContainerResources) {}
 
-  void After(Request&, const Outcome& outcome) override {
-    if (outcome.unclear()) hooks().sync().Refresh();
+  void After(Request& request, const Outcome& outcome) override {
+    hooks().view().inventory().TakeOutcome(request, outcome);
     if (!outcome.ok() || container() == nullptr || !merge()) return;
     container()->request.mutable_container_resources()->CopyFrom(
         merge()->request().container_resources());
@@ -144,16 +144,15 @@ class StopCall final : public StageCall {
   explicit StopCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (outcome.unclear()) return stage_.sync().Refresh();
-    const HookContainerPtr container = stage_.store().FindContainer(request.container_id.value());
-    if (container != nullptr && outcome.gone()) stage_.store().Remove(*container);
+    stage_.view().inventory().TakeOutcome(request, outcome);
     if (!outcome.ok()) return;
+    const HookContainerPtr container = stage_.view().FindContainer(request.container_id.value());
     if (container != nullptr) return TellStop(stage_, *container);
     if (stage_.ServersOf(HookPoint::kPostStopContainer).empty()) return;
-    stage_.sync().FindContainer(request.container_id,
-                                [&stage = stage_](const StatusOr<HookContainerPtr>& found) {
-                                  if (found.ok()) TellStop(stage, **found);
-                                });
+    stage_.view().LookUp(request.container_id,
+                         [&stage = stage_](const StatusOr<HookContainerPtr>& found) {
+                           if (found.ok()) TellStop(stage, **found);
+                         });
   }
 
  private:
@@ -165,10 +164,7 @@ class RemoveCall final : public StageCall {
   explicit RemoveCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (outcome.unclear()) return stage_.sync().Refresh();
-    if (!outcome.ok() && !outcome.gone()) return;
-    const HookContainerPtr container = stage_.store().FindContainer(request.container_id.value());
-    if (container != nullptr) stage_.store().Remove(*container);
+    stage_.view().inventory().TakeOutcome(request, outcome);
   }
 
  private:

@@ -21,24 +21,23 @@ class CreateCall final : public AskingCall {
     Overlay(so_far, details);
     environment_ = ToHookEnvironment(std::exchange(details.environment, {}));
     message_ = ToCreateRequest(Pod(), 0, shown_, std::move(details));
-    pod_ = hooks().store().FindPod(shown_.pod_id.value());
+    pod_ = hooks().view().FindPod(shown_.pod_id.value());
     const bool asks = FindServers();
     if (pod_ != nullptr) return Consult(asks);
     if (!asks) return Pass();
-    hooks().sync().FindPod(shown_.pod_id, InTime<HookPodPtr>([this](StatusOr<HookPodPtr> found) {
-                             OnPod(std::move(found));
-                           }));
+    hooks().view().LookUp(shown_.pod_id, InTime<HookPodPtr>([this](StatusOr<HookPodPtr> found) {
+                            OnPod(std::move(found));
+                          }));
   }
 
-  void After(Request&, const Outcome& outcome) override {
-    if (outcome.unclear()) return hooks().sync().Refresh();
+  void After(Request& request, const Outcome& outcome) override {
+    hooks().view().inventory().TakeOutcome(request, outcome);
     if (!outcome.ok() || outcome.id.empty()) return;
     const ContainerId id(outcome.id);
-    if (merge_ && hooks().store().FindPod(pod_->id.value()) == pod_) {
-      hooks().store().AddContainer(pod_, id, merge_->TakeRequest(), merge_->environment());
-      hooks().sync().NoteGrowth();
+    if (merge_ && hooks().view().FindPod(pod_->id.value()) == pod_) {
+      hooks().view().AddContainer(pod_, id, merge_->TakeRequest(), merge_->environment());
     } else {
-      hooks().sync().FindContainer(id, [](const auto&) {});
+      hooks().view().LookUp(id, [](const auto&) {});
     }
   }
 

@@ -49,11 +49,10 @@ class RunPodCall final : public AskingCall {
     }));
   }
 
-  void After(Request&, const Outcome& outcome) override {
-    if (outcome.unclear()) return hooks().sync().Refresh();
+  void After(Request& request, const Outcome& outcome) override {
+    hooks().view().inventory().TakeOutcome(request, outcome);
     if (!outcome.ok() || outcome.id.empty() || !merge_) return;
-    hooks().store().AddPod(PodSandboxId(outcome.id), merge_->request());
-    hooks().sync().NoteGrowth();
+    hooks().view().AddPod(PodSandboxId(outcome.id), merge_->request());
   }
 
   std::string PluginOf(const FieldChange& change) const override {
@@ -74,13 +73,12 @@ class StopPodCall final : public StageCall {
   explicit StopPodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (outcome.unclear()) return stage_.sync().Refresh();
-    const HookPodPtr pod = stage_.store().FindPod(request.pod_id.value());
-    if (pod != nullptr && outcome.gone()) stage_.store().Remove(*pod);
+    stage_.view().inventory().TakeOutcome(request, outcome);
     if (!outcome.ok()) return;
+    const HookPodPtr pod = stage_.view().FindPod(request.pod_id.value());
     if (pod != nullptr) return TellPodStop(stage_, *pod);
     if (stage_.ServersOf(HookPoint::kPostStopPodSandbox).empty()) return;
-    stage_.sync().FindPod(request.pod_id, [&stage = stage_](const StatusOr<HookPodPtr>& found) {
+    stage_.view().LookUp(request.pod_id, [&stage = stage_](const StatusOr<HookPodPtr>& found) {
       if (found.ok()) TellPodStop(stage, **found);
     });
   }
@@ -94,10 +92,7 @@ class RemovePodCall final : public StageCall {
   explicit RemovePodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (outcome.unclear()) return stage_.sync().Refresh();
-    if (!outcome.ok() && !outcome.gone()) return;
-    const HookPodPtr pod = stage_.store().FindPod(request.pod_id.value());
-    if (pod != nullptr) stage_.store().Remove(*pod);
+    stage_.view().inventory().TakeOutcome(request, outcome);
   }
 
  private:
@@ -109,9 +104,9 @@ class UpdatePodCall final : public StageCall {
   explicit UpdatePodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (outcome.unclear()) return stage_.sync().Refresh();
+    stage_.view().inventory().TakeOutcome(request, outcome);
     const auto* const update = std::get_if<PodUpdate>(&request.body);
-    const HookPodPtr pod = stage_.store().FindPod(request.pod_id.value());
+    const HookPodPtr pod = stage_.view().FindPod(request.pod_id.value());
     if (!outcome.pod_updated() || update == nullptr || pod == nullptr) return;
     *pod->request.mutable_overhead() = ToHookResources(update->overhead);
     *pod->request.mutable_resources() = ToHookResources(update->resources);

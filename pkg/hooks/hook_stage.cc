@@ -40,7 +40,7 @@ HookStage::HookStage(const Context& context, HookStageOptions options)
       context_(context),
       hook_options_(std::move(options)),
       log_(GetLogger("hooks")),
-      sync_(context.clock, context.runtime, store_),
+      view_(context.inventory),
       failures_limit_(/*burst=*/20, std::chrono::minutes(1)),
       conflicts_limit_(/*burst=*/20, std::chrono::minutes(1)) {}
 
@@ -98,12 +98,6 @@ void HookStage::NoteConflict(HookPoint point, const std::string& conflict) {
 
 void HookStage::KeepForNow(Servers servers) {
   if (!servers.empty()) context_.loop.Post([servers = std::move(servers)] {});
-}
-
-void HookStage::OnContainerEvent(const ContainerEvent& event) {
-  if (event.kind != ContainerEvent::Kind::kDeleted || event.id.empty()) return;
-  if (const HookContainerPtr container = store_.FindContainer(event.id)) store_.Remove(*container);
-  if (const HookPodPtr pod = store_.FindPod(event.id)) store_.Remove(*pod);
 }
 
 }  // namespace resmgr::hooks

@@ -13,15 +13,12 @@
 
 #include "pkg/base/status.h"
 #include "pkg/hooks/hook_port.h"
-#include "pkg/hooks/hook_store.h"
-#include "pkg/hooks/hook_sync.h"
+#include "pkg/hooks/hook_view.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/metrics/metrics.h"
-#include "pkg/model/resource_values.h"
-#include "pkg/pipeline/runtime_access.h"
 #include "pkg/pipeline/stage.h"
-#include "pkg/resmgr/runtime_client.h"
+#include "pkg/runtime/inventory.h"
 #include "pkg/sys/clock.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
@@ -62,7 +59,7 @@ class HookStage final : public Stage {
   struct Context {
     EventLoop& loop;
     resmgr::Clock& clock;
-    RuntimeAccess& runtime;
+    Inventory& inventory;
     const HookServersPort& servers;
     Metrics* metrics = nullptr;  // null: no counting
   };
@@ -72,18 +69,11 @@ class HookStage final : public Stage {
 
   // Marks the servers as known; until then calls that they may be asked about wait.
   void OpenServers();
-  // Reads the runtime's pods and containers; called again when the runtime was away.
-  void Start() { sync_.Refresh(); }
+  // Learns of the runtime's pods and containers, until Forget: the stage is in the pipeline.
+  void Start() { view_.Attach(); }
+  void Forget() { view_.Detach(); }
   // Applies to calls that begin from now on.
   void SetSkip(std::string key, std::string value);
-  // Forgets the runtime's pods and containers: the stage was out of the pipeline for a while.
-  void Forget() { store_.Clear(); }
-  // Takes an event of the runtime, directly or from a client's stream.
-  void OnContainerEvent(const ContainerEvent& event);
-  // The container has these values now, by an update that no client called.
-  void OnUpdated(const ContainerId& id, const ResourceValues& values) {
-    store_.SetValues(id, values);
-  }
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;
 
@@ -94,9 +84,8 @@ class HookStage final : public Stage {
   bool knows_servers() const { return knows_servers_; }
   void WhenServersKnown(std::function<void()> then) { waiting_.push_back(std::move(then)); }
   const HookStageOptions& hook_options() const { return hook_options_; }
-  HookStore& store() { return store_; }
-  const HookStore& store() const { return store_; }
-  HookSync& sync() { return sync_; }
+  HookView& view() { return view_; }
+  const HookView& view() const { return view_; }
   resmgr::Clock& clock() { return context_.clock; }
   Servers ServersOf(HookPoint point) const { return context_.servers.ServersOf(point); }
   bool Skips(const api::PodSandboxHookRequest& pod) const;
@@ -112,8 +101,7 @@ class HookStage final : public Stage {
   const Context context_;
   HookStageOptions hook_options_;
   Logger& log_;
-  HookStore store_;
-  HookSync sync_;
+  HookView view_;
   RateLimit failures_limit_;
   RateLimit conflicts_limit_;
   uint64_t ignored_failures_ = 0;

@@ -192,7 +192,7 @@ TEST_F(HookFaultsTest, AContainerThatWasNotKnownIsAskedAboutOnceItIs) {
 }
 
 TEST_F(HookFaultsTest, PodsOfAHandlerThatIsSkippedAreNotAskedAbout) {
-  HookStage stage({.loop = loop_, .clock = clock_, .runtime = runtime_, .servers = servers_},
+  HookStage stage({.loop = loop_, .clock = clock_, .inventory = inventory_, .servers = servers_},
                   {.skip_handlers = {"kata"}});
   stage.OpenServers();
   pipeline_.Remove(stage_);
@@ -209,7 +209,8 @@ TEST_F(HookFaultsTest, PodsOfAHandlerThatIsSkippedAreNotAskedAbout) {
 }
 
 TEST_F(HookFaultsTest, CallsWaitUntilItIsKnownWhichServersThereAre) {
-  HookStage stage({.loop = loop_, .clock = clock_, .runtime = runtime_, .servers = servers_}, {});
+  HookStage stage({.loop = loop_, .clock = clock_, .inventory = inventory_, .servers = servers_},
+                  {});
   pipeline_.Remove(stage_);
   pipeline_.Add(stage);
   auto gone = StartPod(PodNamed("gone"));

@@ -25,16 +25,16 @@ TEST_F(HookStageTest, APodIsChangedAsItsServerWantsAndIsRememberedOnSuccess) {
   ASSERT_TRUE(run->passed());
   EXPECT_EQ(run->wide->cgroup_parent, "/other");
   EXPECT_EQ(run->wide->annotations.Find("qos")->value, "LS");
-  EXPECT_EQ(stage_.store().size(), 0u);
+  EXPECT_EQ(inventory_.pods().size() + inventory_.containers().size(), 0u);
   EXPECT_TRUE(run->Reply(0, "p1"));
-  ASSERT_NE(stage_.store().FindPod("p1"), nullptr);
-  EXPECT_EQ(stage_.store().FindPod("p1")->request.annotations().at("qos"), "LS");
+  ASSERT_NE(stage_.view().FindPod("p1"), nullptr);
+  EXPECT_EQ(stage_.view().FindPod("p1")->request.annotations().at("qos"), "LS");
 }
 
 TEST_F(HookStageTest, NothingIsRememberedOfWhatTheRuntimeRefused) {
   const auto run = StartPod(PodNamed("web"));
   run->Reply(13);
-  EXPECT_EQ(stage_.store().size(), 0u);
+  EXPECT_EQ(inventory_.pods().size() + inventory_.containers().size(), 0u);
 }
 
 TEST_F(HookStageTest, EachServerSeesWhatThoseBeforeItChangedAndTheLaterOneCounts) {
@@ -58,7 +58,7 @@ TEST_F(HookStageTest, EachServerSeesWhatThoseBeforeItChangedAndTheLaterOneCounts
   EXPECT_EQ(create->values.cpu_shares, 200);
   EXPECT_EQ(create->values.cpu_quota, 5000);
   create->Reply(0, "c1");
-  const HookContainerPtr container = stage_.store().FindContainer("c1");
+  const HookContainerPtr container = stage_.view().FindContainer("c1");
   ASSERT_NE(container, nullptr);
   EXPECT_EQ(container->request.container_resources().cpu_shares(), 200);
   const std::vector<FieldOwner>& owners = pipeline_.owners().Of(ContainerId("c1"));
@@ -101,7 +101,7 @@ TEST_F(HookStageTest, APodWithTheSkipKeyIsNotAskedAboutAndIsRememberedAllTheSame
   const auto create = StartCreate("p1");
   ASSERT_TRUE(create->passed());
   create->Reply(0, "c1");
-  EXPECT_NE(stage_.store().FindContainer("c1"), nullptr);
+  EXPECT_NE(stage_.view().FindContainer("c1"), nullptr);
   Started(Operation::kStopPodSandbox, "p1")->Reply(0);
   EXPECT_TRUE(server.questions.empty());
   EXPECT_EQ(clock_.timers(), 0u);
@@ -135,8 +135,8 @@ TEST_F(HookStageTest, AnUpdateSendsOnlyWhatServersChanged) {
   ASSERT_TRUE(update->passed());
   EXPECT_EQ(update->values, (ResourceValues{.cpu_quota = 70'000}));
   EXPECT_FALSE(update->wide);
-  // Only a success changes the store.
-  const HookContainerPtr container = stage_.store().FindContainer("c1");
+  // Only a success changes the data.
+  const HookContainerPtr container = stage_.view().FindContainer("c1");
   EXPECT_EQ(container->request.container_resources().cpuset_cpus(), "0-3");
   update->Reply(0);
   EXPECT_EQ(container->request.container_resources().cpuset_cpus(), "4-5");
@@ -170,13 +170,13 @@ TEST_F(HookStageTest, AStopThatFailedKeepsTheContainerAndTheOneThatSucceedsIsTol
   HeldServer& server = AddServer("k.json", {HookPoint::kPostStopContainer});
   Started(Operation::kStopContainer, "c1")->Reply(13);
   EXPECT_TRUE(server.questions.empty());
-  EXPECT_NE(stage_.store().FindContainer("c1"), nullptr);
+  EXPECT_NE(stage_.view().FindContainer("c1"), nullptr);
   EXPECT_TRUE(Started(Operation::kStopContainer, "c1")->Reply(0));
   EXPECT_TRUE(Started(Operation::kStopContainer, "c1")->Reply(0));
   ASSERT_EQ(server.questions.size(), 1u);
   EXPECT_EQ(server.Asked<api::ContainerResourceHookRequest>().container_meta().id(), "c1");
   Started(Operation::kRemoveContainer, "c1")->Reply(0);
-  EXPECT_EQ(stage_.store().FindContainer("c1"), nullptr);
+  EXPECT_EQ(stage_.view().FindContainer("c1"), nullptr);
 }
 
 TEST_F(HookStageTest, AStoppedPodIsToldOnceAndGoesWithItsRemoval) {
@@ -188,7 +188,7 @@ TEST_F(HookStageTest, AStoppedPodIsToldOnceAndGoesWithItsRemoval) {
   ASSERT_EQ(server.questions.size(), 1u);
   EXPECT_EQ(server.Asked<api::PodSandboxHookRequest>().pod_meta().name(), "web");
   Started(Operation::kRemovePodSandbox, "p1")->Reply(0);
-  EXPECT_EQ(stage_.store().size(), 0u);
+  EXPECT_EQ(inventory_.pods().size() + inventory_.containers().size(), 0u);
 }
 
 TEST_F(HookStageTest, APodsNewResourcesAreToldFromThenOn) {
@@ -199,7 +199,7 @@ TEST_F(HookStageTest, APodsNewResourcesAreToldFromThenOn) {
   update->request.body = changes;
   update->Start();
   update->Reply(0);
-  EXPECT_EQ(stage_.store().FindPod("p1")->request.resources().cpu_shares(), 77);
+  EXPECT_EQ(stage_.view().FindPod("p1")->request.resources().cpu_shares(), 77);
   // The answer of a runtime without this call.
   update = Make(Operation::kUpdatePodSandboxResources, "p1");
   changes.resources.cpu_shares = 88;
@@ -207,7 +207,7 @@ TEST_F(HookStageTest, APodsNewResourcesAreToldFromThenOn) {
   update->Start();
   constexpr int kUnimplemented = 12;
   update->Reply(kUnimplemented);
-  EXPECT_EQ(stage_.store().FindPod("p1")->request.resources().cpu_shares(), 88);
+  EXPECT_EQ(stage_.view().FindPod("p1")->request.resources().cpu_shares(), 88);
 }
 
 TEST_F(HookStageTest, ContainersThatEndedByThemselvesDoNotStay) {
@@ -217,16 +217,16 @@ TEST_F(HookStageTest, ContainersThatEndedByThemselvesDoNotStay) {
     StartCreate("p1")->Reply(0, id);
     Started(Operation::kRemoveContainer, id)->Reply(0);
   }
-  EXPECT_EQ(stage_.store().size(), 1u);
+  EXPECT_EQ(inventory_.pods().size() + inventory_.containers().size(), 1u);
 }
 
 TEST_F(HookStageTest, AnEventOfARemovalForgetsTheContainer) {
   HavePod(PodNamed("web"), "p1");
   HaveContainer("c1", "p1");
-  stage_.OnContainerEvent({.kind = ContainerEvent::Kind::kStopped, .id = "c1"});
-  EXPECT_NE(stage_.store().FindContainer("c1"), nullptr);
-  stage_.OnContainerEvent({.kind = ContainerEvent::Kind::kDeleted, .id = "c1"});
-  EXPECT_EQ(stage_.store().FindContainer("c1"), nullptr);
+  inventory_.OnEvent({.kind = ContainerEvent::Kind::kStopped, .id = "c1"});
+  EXPECT_NE(stage_.view().FindContainer("c1"), nullptr);
+  inventory_.OnEvent({.kind = ContainerEvent::Kind::kDeleted, .id = "c1"});
+  EXPECT_EQ(stage_.view().FindContainer("c1"), nullptr);
 }
 
 }  // namespace

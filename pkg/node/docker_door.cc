@@ -14,6 +14,8 @@
 #include "pkg/docker/engine_runtime.h"
 #include "pkg/docker/proxy.h"
 #include "pkg/node/update_teller.h"
+#include "pkg/runtime/inventory.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/file_limit.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -78,8 +80,10 @@ class DockerDoor final : public FrontDoor {
         options_(std::move(options)),
         listener_(std::move(listener)),
         front_(context.loop, context.pipeline, options_.engine_socket, options_.others) {
+    access_ = MakeAccess();
+    inventory_.emplace(clock_, *access_);
     if (options_.nri_host) nri_hosting_.emplace(context_, MakeAccess(), *options_.nri_host);
-    hook_hosting_.emplace(context_, MakeAccess(), WithPodResources(options_.hooks));
+    hook_hosting_.emplace(context_, *inventory_, WithPodResources(options_.hooks));
   }
 
   void Start(dump::Dumper& dumper) override {
@@ -96,16 +100,16 @@ class DockerDoor final : public FrontDoor {
         context_.loop, options_,
         Told{.connected =
                  [this] {
-                   if (hook_hosting_) hook_hosting_->OnRuntimeConnected();
+                   if (inventory_) inventory_->Refresh();
                  },
              .happened =
                  [this](const ContainerEvent& event) {
-                   if (hook_hosting_) hook_hosting_->OnContainerEvent(event);
+                   if (inventory_) inventory_->OnEvent(event);
                    if (nri_hosting_) nri_hosting_->OnContainerEvent(event);
                  },
              .updated =
                  [this](const ContainerId& id, const ResourceValues& values) {
-                   if (hook_hosting_) hook_hosting_->OnUpdated(id, values);
+                   if (inventory_) inventory_->SetValues(id, values);
                  }});
   }
   void SetActive(BrainLink*) override {}
@@ -148,10 +152,12 @@ class DockerDoor final : public FrontDoor {
     proxy_.reset();
     hook_hosting_.reset();
     nri_hosting_.reset();
+    inventory_.reset();
+    access_.reset();
   }
 
  private:
-  // Access for one hosting alone, so that none waits for another one's calls.
+  // Access for one user alone, so that none waits for another one's calls.
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     return std::make_unique<docker::EngineInspector>(context_.loop, options_.engine_socket,
                                                      options_.others);
@@ -162,6 +168,9 @@ class DockerDoor final : public FrontDoor {
   std::optional<ListeningSocket> listener_;  // until the start
   bool paused_ = false;                      // the end of Pause
   docker::DockerFront front_;                // these outlive the proxy
+  LoopClock clock_{context_.loop};
+  std::unique_ptr<RuntimeAccess> access_;  // the inventory's
+  std::optional<Inventory> inventory_;
   std::optional<NriHosting> nri_hosting_;
   std::optional<HookHosting> hook_hosting_;
   std::optional<docker::CallWatch> watch_;

@@ -10,18 +10,17 @@
 
 namespace resmgr {
 
-HookHosting::HookHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
+HookHosting::HookHosting(const DoorContext& context, Inventory& inventory,
                          HookHostingOptions options)
     : context_(context),
       directory_(std::move(options.directory)),
       timeout_(options.timeout),
       log_(GetLogger("hooks")),
       clock_(context.loop),
-      runtime_(std::move(runtime)),
       servers_(context.loop, context.flushes, options.timeout, context.metrics),
       stage_({.loop = context.loop,
               .clock = clock_,
-              .runtime = *runtime_,
+              .inventory = inventory,
               .servers = servers_,
               .metrics = context.metrics},
              std::move(options.stage)) {
@@ -92,18 +91,18 @@ void HookHosting::Take(const hooks::HookDirectoryWatch::Files& files) {
 
 std::vector<SeenContainer> HookHosting::seen() const {
   std::vector<SeenContainer> all;
-  stage_.store().ForEachContainer([&all](const hooks::HookContainer& container) {
-    const auto& pod = container.pod->request;
+  stage_.view().ForEachContainer([&all](const hooks::HookContainerPtr& container) {
+    const auto& pod = container->pod->request;
     SeenContainer& seen = all.emplace_back();
-    seen.pod.id = container.pod->id;
+    seen.pod.id = container->pod->id;
     seen.pod.name = pod.pod_meta().name();
     seen.pod.namespace_name = pod.pod_meta().namespace_();
     seen.pod.labels = StringMap(pod.labels().begin(), pod.labels().end());
-    seen.container.id = container.id;
-    seen.container.pod_id = container.pod->id;
-    seen.container.name = container.request.container_meta().name();
-    seen.container.attempt = container.request.container_meta().attempt();
-    seen.container.requested = hooks::FromHookResources(container.request.container_resources());
+    seen.container.id = container->id;
+    seen.container.pod_id = container->pod->id;
+    seen.container.name = container->request.container_meta().name();
+    seen.container.attempt = container->request.container_meta().attempt();
+    seen.container.requested = hooks::FromHookResources(container->request.container_resources());
   });
   return all;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,8 +14,7 @@
 #include "pkg/node/front_door.h"
 #include "pkg/node/plugin_view.h"
 #include "pkg/node/seen_container.h"
-#include "pkg/pipeline/runtime_access.h"
-#include "pkg/resmgr/runtime_client.h"
+#include "pkg/runtime/inventory.h"
 #include "pkg/sys/clock.h"
 
 namespace resmgr {
@@ -27,33 +25,22 @@ struct HookHostingOptions {
   hooks::HookStageOptions stage{};
 };
 
-// Hook servers for the calls to a CRI runtime: the servers of the directory's files, their stage
-// behind the policy, and the connection by which the runtime is asked for data that the servers
-// need. Without a directory the stage is not in the pipeline, and calls cost nothing. Loop's thread
-// only.
+// Hook servers for the calls to a CRI runtime: the servers of the directory's files, and their
+// stage behind the policy. Without a directory the stage is not in the pipeline, and calls cost
+// nothing. Loop's thread only.
 class HookHosting {
  public:
   // How long a hanging directory keeps calls waiting at the start.
   static constexpr std::chrono::milliseconds kFirstRead{2'000};
 
-  // All of the context outlives it; the calls that its stage looks at end first.
-  HookHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
-              HookHostingOptions options);
+  // All of the context and `inventory` outlive it; the calls that its stage looks at end first.
+  HookHosting(const DoorContext& context, Inventory& inventory, HookHostingOptions options);
   ~HookHosting();
 
   void Start();
   // Applies to later calls. Servers of another directory take effect once it was read; until then
   // those of the former one do.
   void Configure(const HooksConfig& config);
-  // Called when the runtime is connected, at first or again.
-  void OnRuntimeConnected() {
-    if (serving_) stage_.Start();
-  }
-  void OnContainerEvent(const ContainerEvent& event) { stage_.OnContainerEvent(event); }
-  // Called when the runtime has carried out the policy's update.
-  void OnUpdated(const ContainerId& id, const ResourceValues& values) {
-    if (serving_) stage_.OnUpdated(id, values);
-  }
   std::vector<PluginView> plugins() const;
   // The containers that servers can be asked about.
   std::vector<SeenContainer> seen() const;
@@ -71,7 +58,6 @@ class HookHosting {
   bool serving_ = false;  // the stage is in the pipeline
   Logger& log_;
   LoopClock clock_;
-  const std::unique_ptr<RuntimeAccess> runtime_;
   hooks::HookServers servers_;
   hooks::HookStage stage_;
   EventLoop::HandlePtr first_read_;

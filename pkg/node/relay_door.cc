@@ -12,7 +12,9 @@
 #include "pkg/cri/runtime_inspectors.h"
 #include "pkg/cri/runtimes_watch.h"
 #include "pkg/node/relay_link.h"
+#include "pkg/runtime/inventory.h"
 #include "pkg/state/state_store.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/file_limit.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -39,8 +41,10 @@ class RelayDoor final : public FrontDoor {
       backends_.emplace(AllBackends(options_), aliases());
       router_.emplace(context_.loop, context_.flushes, *backends_);
     }
+    access_ = MakeAccess();
+    inventory_.emplace(clock_, *access_);
     if (options_.nri_host) nri_hosting_.emplace(context_, MakeAccess(), *options_.nri_host);
-    hook_hosting_.emplace(context_, MakeAccess(), options_.hooks);
+    hook_hosting_.emplace(context_, *inventory_, options_.hooks);
   }
   ~RelayDoor() override {
     for (Stage* const stage : options_.stages)
@@ -60,12 +64,12 @@ class RelayDoor final : public FrontDoor {
   std::unique_ptr<BrainLink> MakeLink() override {
     RelayLink::Told told{.connected =
                              [this] {
-                               if (hook_hosting_) hook_hosting_->OnRuntimeConnected();
+                               if (inventory_) inventory_->Refresh();
                              },
                          .happened = [this](const ContainerEvent& event) { TellPlugins(event); },
                          .updated =
                              [this](const ContainerId& id, const ResourceValues& values) {
-                               if (hook_hosting_) hook_hosting_->OnUpdated(id, values);
+                               if (inventory_) inventory_->SetValues(id, values);
                              }};
     if (backends_) return std::make_unique<RelayLink>(context_, *backends_, std::move(told));
     return std::make_unique<RelayLink>(context_, options_.runtime_socket, aliases(),
@@ -103,11 +107,13 @@ class RelayDoor final : public FrontDoor {
     watch_.reset();
     hook_hosting_.reset();
     nri_hosting_.reset();
+    inventory_.reset();
+    access_.reset();
     if (aliases_) aliases_->Remember(nullptr);
   }
 
  private:
-  // Access for one hosting alone, so that none waits for another one's calls.
+  // Access for one user alone, so that none waits for another one's calls.
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     if (backends_)
       return std::make_unique<RuntimeInspectors>(context_.loop, context_.flushes, *backends_);
@@ -129,7 +135,7 @@ class RelayDoor final : public FrontDoor {
   }
   HandlerAliases* aliases() { return aliases_ ? &*aliases_ : nullptr; }
   void TellPlugins(const ContainerEvent& event) {
-    if (hook_hosting_) hook_hosting_->OnContainerEvent(event);
+    if (inventory_) inventory_->OnEvent(event);
     if (nri_hosting_) nri_hosting_->OnContainerEvent(event);
   }
 
@@ -141,7 +147,10 @@ class RelayDoor final : public FrontDoor {
   std::optional<HandlerAliases> aliases_;  // set if handlers have aliases
   std::optional<Backends> backends_;       // set with several runtimes
   std::optional<BackendRouter> router_;
-  std::optional<RuntimesWatch> watch_;     // from Start to Stop
+  std::optional<RuntimesWatch> watch_;  // from Start to Stop
+  LoopClock clock_{context_.loop};
+  std::unique_ptr<RuntimeAccess> access_;  // the inventory's
+  std::optional<Inventory> inventory_;
   std::optional<NriHosting> nri_hosting_;  // these outlive the relay's calls
   std::optional<HookHosting> hook_hosting_;
   std::optional<Relay> relay_;

@@ -150,6 +150,8 @@ class HookStageTest : public testing::Test {
 
   HookStageTest() {
     pipeline_.Add(stage_);
+    stage_.Start();
+    HeldRuntime::Answer(runtime_.lists, RuntimeAccess::Everything());
     stage_.OpenServers();
   }
 
@@ -206,12 +208,10 @@ class HookStageTest : public testing::Test {
   }
   // Adds a pod to the runtime without asking a server.
   void HavePod(const Pod& pod, const std::string& id) {
-    stage_.store().Learn([&] {
-      SandboxFacts facts;
-      facts.pod = pod;
-      facts.pod.id = PodSandboxId(id);
-      return facts;
-    }());
+    SandboxFacts facts;
+    facts.pod = pod;
+    facts.pod.id = PodSandboxId(id);
+    stage_.view().OnFacts(*inventory_.AddPod(facts.pod.id), facts);
   }
   static ContainerFacts Container(const std::string& id, const std::string& pod_id) {
     ContainerFacts facts;
@@ -223,7 +223,9 @@ class HookStageTest : public testing::Test {
     return facts;
   }
   void HaveContainer(const std::string& id, const std::string& pod_id) {
-    stage_.store().Learn(stage_.store().FindPod(pod_id), Container(id, pod_id));
+    const ContainerFacts facts = Container(id, pod_id);
+    stage_.view().OnFacts(*inventory_.AddContainer(inventory_.FindPod(pod_id), facts.container.id),
+                          facts);
   }
 
   EventLoop loop_;
@@ -231,7 +233,9 @@ class HookStageTest : public testing::Test {
   HeldRuntime runtime_;
   HeldServers servers_;
   Pipeline pipeline_{clock_};
-  HookStage stage_{{.loop = loop_, .clock = clock_, .runtime = runtime_, .servers = servers_}, {}};
+  Inventory inventory_{clock_, runtime_};
+  HookStage stage_{{.loop = loop_, .clock = clock_, .inventory = inventory_, .servers = servers_},
+                   {}};
 };
 
 }  // namespace resmgr::hooks

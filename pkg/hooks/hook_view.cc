@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/hooks/hook_view.h"
+
+#include <utility>
+
+#include "pkg/hooks/hook_messages.h"
+
+namespace resmgr::hooks {
+namespace {
+
+// The container's part of the request.
+api::ContainerResourceHookRequest RequestOf(const ContainerFacts& facts) {
+  const RuntimeContainer& listed = facts.container;
+  CreateRequest create;
+  create.name = listed.name;
+  create.attempt = listed.attempt;
+  create.annotations = listed.annotations;
+  create.resources = listed.resources;
+  ContainerDetails details;
+  details.memory_swap_limit = facts.details.memory_swap_limit;
+  details.unified = facts.details.unified;
+  details.environment = facts.requested_environment.value_or(facts.details.environment);
+  return ToCreateRequest(Pod(), 0, create, std::move(details));
+}
+
+}  // namespace
+
+api::ContainerResourceHookRequest OwnRequestOf(const HookContainer& container) {
+  api::ContainerResourceHookRequest request = container.request;
+  if (request.pod_cgroup_parent().empty())
+    request.set_pod_cgroup_parent(container.pod->request.cgroup_parent());
+  return request;
+}
+
+std::string EncodedRequestOf(const HookContainer& container) {
+  std::string encoded = EncodedPodPart(container.pod->request, /*resources=*/true);
+  AppendEnvironment(container.environment, encoded);
+  OwnRequestOf(container).AppendToString(&encoded);
+  return encoded;
+}
+
+HookPodPtr HookView::AddPod(const PodSandboxId& id, api::PodSandboxHookRequest request) {
+  auto pod = std::make_shared<HookPod>(HookPod{.id = id, .request = std::move(request)});
+  Set(*inventory().AddPod(id), pod);
+  return pod;
+}
+
+HookContainerPtr HookView::AddContainer(const HookPodPtr& pod, const ContainerId& id,
+                                        api::ContainerResourceHookRequest request,
+                                        HookEnvironment environment) {
+  InventoryContainer& container = *inventory().AddContainer(inventory().AddPod(pod->id), id);
+  return SetContainer(container, pod, std::move(request), std::move(environment));
+}
+
+HookContainerPtr HookView::SetContainer(InventoryContainer& container, HookPodPtr pod,
+                                        api::ContainerResourceHookRequest request,
+                                        HookEnvironment environment) {
+  // These are newer than the values at the sandbox's creation.
+  if (request.has_pod_resources() && request.pod_resources().ByteSizeLong() > 0) {
+    *pod->request.mutable_resources() = request.pod_resources();
+  }
+  request.clear_pod_meta();
+  request.clear_pod_resources();
+  request.clear_pod_annotations();
+  request.clear_pod_labels();
+  request.mutable_container_meta()->set_id(std::string(container.id.value()));
+  auto data = std::make_shared<HookContainer>(HookContainer{.pod = std::move(pod),
+                                                            .id = container.id,
+                                                            .request = std::move(request),
+                                                            .environment = std::move(environment)});
+  Set(container, data);
+  return data;
+}
+
+void HookView::OnFacts(InventoryPod& pod, const SandboxFacts& facts) {
+  if (Of(pod) != nullptr) return;
+  Set(pod, std::make_shared<HookPod>(
+               HookPod{.id = pod.id, .request = ToPodRequest(facts.pod, facts.attempt)}));
+}
+
+void HookView::OnFacts(InventoryContainer& container, const ContainerFacts& facts) {
+  HookPodPtr pod = Of(*container.pod);
+  if (pod == nullptr || Of(container) != nullptr) return;
+  SetContainer(container, std::move(pod), RequestOf(facts), nullptr);
+}
+
+void HookView::OnValues(InventoryContainer& container, const LinuxResources& values) {
+  if (const HookContainerPtr data = Of(container)) {
+    data->request.mutable_container_resources()->MergeFrom(ToHookResources(values));
+  }
+}
+
+}  // namespace resmgr::hooks

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/ids.h"
+#include "pkg/base/status.h"
+#include "pkg/log/log.h"
+#include "pkg/model/request.h"
+#include "pkg/model/resource_values.h"
+#include "pkg/pipeline/runtime_access.h"
+#include "pkg/pipeline/stage.h"
+#include "pkg/resmgr/runtime_client.h"
+#include "pkg/runtime/inventory_view.h"
+#include "pkg/sys/clock.h"
+#include "pkg/sys/lifetime.h"
+
+namespace resmgr {
+
+// The pod sandboxes and containers that the runtime has (ADR 13): their existence, from calls that
+// pass, events and lists. The views keep everything else with the objects. Bounded by the runtime's
+// number of them. Without a view it holds nothing and asks nothing. Loop's thread only.
+class Inventory {
+ public:
+  static constexpr std::chrono::milliseconds kRetry{1'000};  // pause after a failed list
+  static constexpr size_t kLeastGrowth = 64;
+
+  template <typename Object>
+  using ById = std::map<std::string, std::shared_ptr<Object>, std::less<>>;
+
+  // Both outlive this object.
+  Inventory(Clock& clock, RuntimeAccess& runtime);
+
+  // Reports all objects to the view, by a list, and later changes, until Detach, which drops the
+  // view's data.
+  void Attach(InventoryView& view);
+  void Detach(InventoryView& view);
+
+  // Adds an object that the runtime has created. A known one stays.
+  InventoryPodPtr AddPod(const PodSandboxId& id);
+  InventoryContainerPtr AddContainer(InventoryPodPtr pod, const ContainerId& id);
+  // Removes one that does not exist any more; a pod with its containers.
+  void Remove(const PodSandboxId& id);
+  void Remove(const ContainerId& id);
+  // A call about an existing object has ended: removes an object that is gone, and lists everything
+  // if the outcome is unclear. A view's stage calls this after it has found its data.
+  void TakeOutcome(const Request& request, const Outcome& outcome);
+  // An event of the runtime, directly or from a client's stream.
+  void OnEvent(const ContainerEvent& event);
+  // The container has these values now, by an update that no client called.
+  void SetValues(const ContainerId& id, const ResourceValues& values);
+
+  // Lists until the runtime answers. A list under way may miss recent changes, so another one
+  // follows it.
+  void Refresh();
+  // Calls Refresh; `done` runs when that list has ended, or failed for the first time.
+  void AfterRefresh(std::function<void(const Status&)> done);
+  // True once a list has succeeded.
+  bool ready() const { return ready_; }
+
+  // Finds by the runtime's id or an unambiguous beginning of it. nullptr: unknown.
+  InventoryPodPtr FindPod(std::string_view id) const;
+  InventoryContainerPtr FindContainer(std::string_view id) const;
+  // Finds an object about which the view with this slot has data: waits for the first list if that
+  // is under way, then asks the runtime for this one. kNotFound: it does not exist. `done` never
+  // runs inside this call, and not after the end of this object.
+  template <typename Object>
+  using Found = std::function<void(StatusOr<std::shared_ptr<Object>>)>;
+  void LookUp(size_t slot, const PodSandboxId& id, Found<InventoryPod> done);
+  void LookUp(size_t slot, const ContainerId& id, Found<InventoryContainer> done);
+
+  const ById<InventoryPod>& pods() const { return pods_; }
+  const ById<InventoryContainer>& containers() const { return containers_; }
+
+ private:
+  using Waiting = std::vector<std::function<void(const Status&)>>;
+
+  void Ask();
+  void Take(const StatusOr<RuntimeAccess::Everything>& everything);
+  void TakeList(const RuntimeAccess::Everything& everything);
+  void DropMissing();
+  void EndList();
+  void NoteGrowth();
+  // Marks the object as one that exists at this time, and adds an unknown one.
+  InventoryPodPtr See(const PodSandboxId& id, uint64_t when);
+  InventoryContainerPtr See(InventoryPodPtr pod, const ContainerId& id, uint64_t when);
+  InventoryPodPtr Learn(const SandboxFacts& facts, uint64_t when);
+  InventoryContainerPtr Learn(InventoryPodPtr pod, const ContainerFacts& facts, uint64_t when);
+  // The runtime is asked for a list or for one object: returns the time of this.
+  uint64_t BeginQuestion();
+  void EndQuestion(uint64_t begin);
+  void NoteRemoval(std::string_view id);
+  bool IsRemovedSince(std::string_view id, uint64_t begin) const;
+  void AskFor(const PodSandboxId& id, Found<InventoryPod> done);
+  void AskFor(const ContainerId& id, Found<InventoryContainer> done);
+  bool IsKnownToAll(const InventoryPod& pod) const;
+
+  Clock& clock_;
+  RuntimeAccess& runtime_;
+  Logger& log_;
+  std::vector<InventoryView*> views_;
+  ById<InventoryPod> pods_;
+  ById<InventoryContainer> containers_;
+  // Times are counts of what is noticed.
+  uint64_t count_ = 0;
+  std::multiset<uint64_t> open_;                          // begins of the questions under way
+  std::map<std::string, uint64_t, std::less<>> removed_;  // ids removed since the oldest of them
+  bool ready_ = false;
+  bool asking_ = false;
+  bool again_ = false;
+  size_t most_ = kLeastGrowth;  // number of objects that causes the next list
+  Waiting waiting_;             // for the next list
+  // About the list under way: its begin, updates since then of unknown containers, and functions
+  // that wait for its end.
+  uint64_t begin_ = 0;
+  std::map<std::string, LinuxResources, std::less<>> updated_;
+  Waiting served_;
+  EventLoop::HandlePtr retry_;
+  Lifetime lifetime_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random lives of pods and containers at a runtime, with calls that pass, events and lists that are
+// late, lost or doubled: at rest every view has what the runtime has.
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/runtime/testing/inventory_node.h"
+#include "test/support/seed.h"
+
+namespace resmgr::test {
+namespace {
+
+using testing::UnorderedElementsAreArray;
+
+class World {
+ public:
+  explicit World(uint64_t seed) : random_(seed) { first_.Attach(); }
+
+  void Step() {
+    switch (Draw(16)) {
+      case 0:
+      case 1:
+        return CreatePod();
+      case 2:
+      case 3:
+      case 4:
+        return CreateContainer();
+      case 5:
+      case 6:
+        return EndContainer();
+      case 7:
+        return EndPod();
+      case 8:
+        return DeliverEvent();
+      case 9:
+        return runtime_.FreezeList();
+      case 10:
+      case 11:
+        return runtime_.AnswerList();
+      case 12:
+        return runtime_.AnswerQuestion();
+      case 13:
+        return LookUp();
+      case 14:
+        return Restart();
+      default:
+        return Second();
+    }
+  }
+
+  // All events arrive, the connection is there, and what is asked is answered.
+  void Rest() {
+    runtime_.failure = OkStatus();
+    while (!events_.empty())
+      DeliverEvent();
+    // As after a connect: what happened without a notice is found.
+    inventory_.Refresh();
+    for (int i = 0; i < 100 && (runtime_.lists() + runtime_.questions() > 0 || i < 2); ++i) {
+      runtime_.AnswerQuestion();
+      runtime_.AnswerList();
+      clock_.Advance(Inventory::kRetry);
+    }
+    ASSERT_EQ(runtime_.lists() + runtime_.questions(), 0u);
+    EXPECT_THAT(first_.All(), UnorderedElementsAreArray(runtime_.All()));
+    if (second_) {
+      EXPECT_THAT(second_->All(), UnorderedElementsAreArray(runtime_.All()));
+    }
+    EXPECT_EQ(inventory_.pods().size() + inventory_.containers().size(), runtime_.All().size());
+  }
+
+ private:
+  // What a stage gets of a call's outcome.
+  enum class Seen { kAll, kUnclear, kNothing };
+
+  size_t Draw(size_t below) { return random_() % below; }
+  Seen DrawSeen() {
+    const size_t drawn = Draw(8);
+    return drawn == 0 ? Seen::kUnclear : drawn == 1 ? Seen::kNothing : Seen::kAll;
+  }
+  template <typename Set>
+  std::string Any(const Set& ids) {
+    return ids.empty() ? "none" : *std::next(ids.begin(), static_cast<long>(Draw(ids.size())));
+  }
+  // Another client's call is not seen, and nothing tells of it but an event or a list.
+  void Tell(Operation operation, const std::string& id, Seen seen) {
+    TestRequest request(operation, id);
+    if (seen == Seen::kNothing) return inventory_.Refresh();
+    inventory_.TakeOutcome(request, {.known = seen == Seen::kAll});
+  }
+  void CreatePod() {
+    const std::string id = "pod" + std::to_string(++made_);
+    runtime_.HavePod(id);
+    pods_.push_back(id);
+    const Seen seen = DrawSeen();
+    Tell(Operation::kRunPodSandbox, id, seen);
+    if (seen != Seen::kAll) return;
+    first_.AddPod(id);
+    if (second_) second_->AddPod(id);
+  }
+  void CreateContainer() {
+    if (pods_.empty()) return;
+    const std::string id = "container" + std::to_string(++made_);
+    const std::string pod = Any(pods_);
+    runtime_.HaveContainer(id, pod);
+    containers_.push_back(id);
+    const Seen seen = DrawSeen();
+    Tell(Operation::kCreateContainer, id, seen);
+    if (seen != Seen::kAll) return;
+    first_.AddContainer(id, pod);
+    if (second_) second_->AddContainer(id, pod);
+    // The pod may not be known: it was created by another client.
+    if (first_.FindPod(pod) == nullptr) inventory_.Refresh();
+  }
+  void EndContainer() {
+    if (containers_.empty()) return;
+    const std::string id = Any(containers_);
+    std::erase(containers_, id);
+    runtime_.RemoveContainer(id);
+    events_.push_back({.kind = ContainerEvent::Kind::kDeleted, .id = id});
+    if (Draw(2) == 0) Tell(Operation::kRemoveContainer, id, DrawSeen());
+  }
+  void EndPod() {
+    if (pods_.empty()) return;
+    const std::string id = Any(pods_);
+    std::erase(pods_, id);
+    runtime_.RemovePod(id);
+    events_.push_back({.kind = ContainerEvent::Kind::kStopped, .id = id});
+    events_.push_back({.kind = ContainerEvent::Kind::kDeleted, .id = id});
+    if (Draw(2) == 0) Tell(Operation::kRemovePodSandbox, id, DrawSeen());
+  }
+  // In any order.
+  void DeliverEvent() {
+    if (events_.empty()) return;
+    const auto event = events_.begin() + static_cast<long>(Draw(events_.size()));
+    inventory_.OnEvent(*event);
+    events_.erase(event);
+  }
+  void LookUp() {
+    if (containers_.empty()) return;
+    first_.LookUp(ContainerId(Any(containers_)), [](const auto&) {});
+  }
+  // The runtime goes away, or comes back without what it lost meanwhile; no event tells of that.
+  void Restart() {
+    if (!runtime_.failure.ok()) {
+      runtime_.failure = OkStatus();
+      return inventory_.Refresh();
+    }
+    runtime_.failure = Unavailable("restarting");
+    events_.clear();
+    clock_.Advance(Inventory::kRetry);
+  }
+  void Second() {
+    if (second_) return second_.reset();
+    second_.emplace(inventory_);
+    second_->Attach();
+  }
+
+  std::mt19937_64 random_;
+  ManualClock clock_;
+  ListedRuntime runtime_;
+  Inventory inventory_{clock_, runtime_};
+  NamedView first_{inventory_};
+  std::optional<NamedView> second_;
+  std::vector<std::string> pods_;
+  std::vector<std::string> containers_;
+  std::vector<ContainerEvent> events_;
+  int made_ = 0;
+};
+
+TEST(InventoryPropertyTest, AtRestEveryViewHasWhatTheRuntimeHas) {
+  const uint64_t first = SeedOr(37);
+  for (uint64_t seed = first; seed < first + 300; ++seed) {
+    SCOPED_TRACE(Repeat(seed));
+    World world(seed);
+    for (int rest = 0; rest < 5; ++rest) {
+      for (int step = 0; step < 60; ++step)
+        world.Step();
+      world.Rest();
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace resmgr::test
