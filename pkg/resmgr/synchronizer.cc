@@ -130,11 +130,12 @@ Known Synchronizer::WhatIsKnown() const {
 }
 
 void Synchronizer::OnList(const StatusOr<RuntimeInventory>& inventory) {
-  listing_ = false;
   const Removed removed = std::exchange(removed_, {});
   const bool first = state_ == State::kSynchronizing;
   const Status status =
       inventory.ok() ? owner_.OnInventory(*inventory, removed, first) : inventory.status();
+  // A list that the owner asks for meanwhile waits until this one's waiters have run.
+  listing_ = false;
   if (!std::exchange(failed_, !status.ok()) && !status.ok()) owner_.OnListFailed(status);
   if (!status.ok()) resync_wanted_ = true;  // the reason for the list still stands
   if (status.ok()) ScheduleUnclearResync(inventory->unclear);
