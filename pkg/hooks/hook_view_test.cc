@@ -33,7 +33,10 @@ ContainerFacts ContainerOf(const std::string& id, const std::string& pod) {
 
 class HookViewTest : public testing::Test {
  protected:
-  HookViewTest() { view_.Attach(); }
+  HookViewTest() {
+    view_.Attach();
+    clock_.Advance(std::chrono::milliseconds(0));
+  }
 
   // The runtime's answer to the list under way.
   void List(RuntimeAccess::Everything everything) {

@@ -82,7 +82,8 @@ class DockerDoor final : public FrontDoor {
         front_(context.loop, context.pipeline, options_.engine_socket, options_.others) {
     access_ = MakeAccess();
     inventory_.emplace(clock_, *access_);
-    if (options_.nri_host) nri_hosting_.emplace(context_, MakeAccess(), *options_.nri_host);
+    if (options_.nri_host)
+      nri_hosting_.emplace(context_, MakeAccess(), *inventory_, *options_.nri_host);
     hook_hosting_.emplace(context_, *inventory_, WithPodResources(options_.hooks));
   }
 
@@ -100,12 +101,11 @@ class DockerDoor final : public FrontDoor {
         context_.loop, options_,
         Told{.connected =
                  [this] {
-                   if (inventory_) inventory_->Refresh();
+                   if (inventory_) inventory_->RefreshSoon();
                  },
              .happened =
                  [this](const ContainerEvent& event) {
                    if (inventory_) inventory_->OnEvent(event);
-                   if (nri_hosting_) nri_hosting_->OnContainerEvent(event);
                  },
              .updated =
                  [this](const ContainerId& id, const ResourceValues& values) {

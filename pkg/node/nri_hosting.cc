@@ -22,12 +22,15 @@ nri::HostOptions WithCounters(nri::HostOptions options, Metrics* metrics) {
 }  // namespace
 
 NriHosting::NriHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
-                       NriHostingOptions options)
+                       Inventory& inventory, NriHostingOptions options)
     : context_(context),
       cgroup_v2_(options.cgroup_v2),
       log_(GetLogger("nri/host")),
       runtime_(std::move(runtime)),
-      stage_({.loop = context.loop, .runtime = *runtime_, .pipeline = context.pipeline},
+      stage_({.loop = context.loop,
+              .runtime = *runtime_,
+              .inventory = inventory,
+              .pipeline = context.pipeline},
              std::move(options.stage)),
       host_(context.loop, stage_, WithCounters(std::move(options.host), context.metrics)) {
   context_.pipeline.Add(stage_);
@@ -54,7 +57,7 @@ std::vector<PluginView> NriHosting::plugins() const {
 
 std::vector<SeenContainer> NriHosting::seen() const {
   std::vector<SeenContainer> all;
-  for (const nri::HostContainerPtr& container : stage_.inventory().Containers()) {
+  for (const nri::HostContainerPtr& container : stage_.view().Containers()) {
     if (container->creating()) continue;
     const auto& pod = *container->pod->message;
     SeenContainer& seen = all.emplace_back();

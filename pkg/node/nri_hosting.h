@@ -15,7 +15,7 @@
 #include "pkg/nri/host/nri_stage.h"
 #include "pkg/nri/host/plugin_host.h"
 #include "pkg/pipeline/runtime_access.h"
-#include "pkg/resmgr/runtime_client.h"
+#include "pkg/runtime/inventory.h"
 
 namespace resmgr {
 
@@ -32,16 +32,15 @@ struct NriHostingOptions {
 // thread only.
 class NriHosting {
  public:
-  // The stage is in the context's pipeline as long as this object lives. All of the context
-  // outlives it; the stage's calls end first.
+  // The stage is in the context's pipeline as long as this object lives. All of the context and
+  // `inventory` outlive it; the stage's calls end first. `runtime`: for requests of the plugins.
   NriHosting(const DoorContext& context, std::unique_ptr<RuntimeAccess> runtime,
-             NriHostingOptions options);
+             Inventory& inventory, NriHostingOptions options);
   ~NriHosting();
 
   void Start();
   // Changes how plugins are served. The socket, and whether plugins may connect there, stay.
   void Configure(const NriHostConfig& config);
-  void OnContainerEvent(const ContainerEvent& event) { stage_.OnContainerEvent(event); }
   // Tells the plugins that the host ends; `done` runs once, after at most half a second.
   void Stop(std::function<void()> done) { host_.Stop(std::move(done)); }
   std::vector<PluginView> plugins() const;

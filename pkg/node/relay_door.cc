@@ -43,7 +43,8 @@ class RelayDoor final : public FrontDoor {
     }
     access_ = MakeAccess();
     inventory_.emplace(clock_, *access_);
-    if (options_.nri_host) nri_hosting_.emplace(context_, MakeAccess(), *options_.nri_host);
+    if (options_.nri_host)
+      nri_hosting_.emplace(context_, MakeAccess(), *inventory_, *options_.nri_host);
     hook_hosting_.emplace(context_, *inventory_, options_.hooks);
   }
   ~RelayDoor() override {
@@ -64,9 +65,9 @@ class RelayDoor final : public FrontDoor {
   std::unique_ptr<BrainLink> MakeLink() override {
     RelayLink::Told told{.connected =
                              [this] {
-                               if (inventory_) inventory_->Refresh();
+                               if (inventory_) inventory_->RefreshSoon();
                              },
-                         .happened = [this](const ContainerEvent& event) { TellPlugins(event); },
+                         .happened = [this](const ContainerEvent& event) { NoteEvent(event); },
                          .updated =
                              [this](const ContainerId& id, const ResourceValues& values) {
                                if (inventory_) inventory_->SetValues(id, values);
@@ -134,9 +135,8 @@ class RelayDoor final : public FrontDoor {
     });
   }
   HandlerAliases* aliases() { return aliases_ ? &*aliases_ : nullptr; }
-  void TellPlugins(const ContainerEvent& event) {
+  void NoteEvent(const ContainerEvent& event) {
     if (inventory_) inventory_->OnEvent(event);
-    if (nri_hosting_) nri_hosting_->OnContainerEvent(event);
   }
 
   const DoorContext context_;
@@ -177,7 +177,7 @@ void RelayDoor::Start(dump::Dumper& dumper) {
     if (active_ != nullptr) active_->LeaveEventsToClient(listen);
   });
   relay_->OnEvent([this](const ContainerEvent& event) {
-    TellPlugins(event);
+    NoteEvent(event);
     if (active_ != nullptr) active_->TellEvent(event);
   });
   relay_->OnUnknownMethod([this] {

@@ -19,7 +19,8 @@ void Inventory::Attach(InventoryView& view) {
   while (taken(view.slot_))
     ++view.slot_;
   views_.push_back(&view);
-  Refresh();
+  // A list under way is complete for this view, too, if nothing has happened since its begin.
+  if (!asking_ || count_ != begin_) RefreshSoon();
 }
 
 void Inventory::Detach(InventoryView& view) {
@@ -182,12 +183,45 @@ void Inventory::AfterRefresh(std::function<void(const Status&)> done) {
   Refresh();
 }
 
-void Inventory::Ask() {
+void Inventory::WhenReady(std::function<void()> done) {
+  if (ready_) return done();
+  // A failure is followed by another list.
+  (asking_ ? served_ : waiting_).emplace_back([this, done = std::move(done)](const Status&) {
+    WhenReady(done);
+  });
+  if (!asking_) Refresh();
+}
+
+void Inventory::RefreshSoon() {
+  if (asking_ || views_.empty()) return Refresh();
+  if (retry_ == nullptr) soon_ = clock_.After(std::chrono::milliseconds(0), [this] { Refresh(); });
+}
+
+void Inventory::BeginList() {
   retry_.reset();
+  soon_.reset();
   asking_ = true;
   again_ = false;
   served_ = std::exchange(waiting_, {});
   begin_ = BeginQuestion();
+}
+
+RuntimeAccess::Done<RuntimeAccess::Everything> Inventory::TakeOthersList() {
+  if (asking_ || views_.empty()) return nullptr;
+  BeginList();
+  // Runs when the last copy of the function is gone.
+  const auto end = [this, begin = begin_](void*) {
+    if (!asking_ || begin_ != begin) return;
+    soon_ = clock_.After(std::chrono::milliseconds(0),
+                         [this] { Take(Unavailable("the list was given up")); });
+  };
+  const std::shared_ptr<void> used(nullptr, lifetime_.Guard(end));
+  return lifetime_.Guard(
+      [this, used](const StatusOr<RuntimeAccess::Everything>& everything) { Take(everything); });
+}
+
+void Inventory::Ask() {
+  BeginList();
   runtime_.InspectAll(lifetime_.Guard(
       [this](const StatusOr<RuntimeAccess::Everything>& everything) { Take(everything); }));
 }

@@ -62,9 +62,15 @@ class Inventory {
   // Lists until the runtime answers. A list under way may miss recent changes, so another one
   // follows it.
   void Refresh();
+  // Calls Refresh in the next turn, unless the list of another user begins until then.
+  void RefreshSoon();
+  // Another user of the runtime begins to list everything, with the status of all objects. The
+  // function takes the result; dropping it unused is a failure. nullptr: it is not needed.
+  RuntimeAccess::Done<RuntimeAccess::Everything> TakeOthersList();
   // Calls Refresh; `done` runs when that list has ended, or failed for the first time.
   void AfterRefresh(std::function<void(const Status&)> done);
-  // True once a list has succeeded.
+  // Runs `done` once a list has succeeded.
+  void WhenReady(std::function<void()> done);
   bool ready() const { return ready_; }
 
   // Finds by the runtime's id or an unambiguous beginning of it. nullptr: unknown.
@@ -84,6 +90,7 @@ class Inventory {
  private:
   using Waiting = std::vector<std::function<void(const Status&)>>;
 
+  void BeginList();
   void Ask();
   void Take(const StatusOr<RuntimeAccess::Everything>& everything);
   void TakeList(const RuntimeAccess::Everything& everything);
@@ -124,7 +131,8 @@ class Inventory {
   uint64_t begin_ = 0;
   std::map<std::string, LinuxResources, std::less<>> updated_;
   Waiting served_;
-  EventLoop::HandlePtr retry_;
+  EventLoop::HandlePtr retry_;  // after a failure
+  EventLoop::HandlePtr soon_;   // for the next turn
   Lifetime lifetime_;
 };
 

@@ -2,28 +2,29 @@
 // Random lives of pods and containers at a runtime, with calls that pass, events and lists that are
 // late, lost or doubled: at rest every view has what the runtime has.
 #include <cstdint>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/runtime/testing/inventory_node.h"
+#include "pkg/runtime/testing/inventory_test_fixture.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {
 namespace {
-
-using testing::UnorderedElementsAreArray;
 
 class World {
  public:
   explicit World(uint64_t seed) : random_(seed) { first_.Attach(); }
 
   void Step() {
-    switch (Draw(16)) {
+    clock_.Advance(std::chrono::milliseconds(0));
+    switch (Draw(17)) {
       case 0:
       case 1:
         return CreatePod();
@@ -49,6 +50,8 @@ class World {
         return LookUp();
       case 14:
         return Restart();
+      case 15:
+        return Connect();
       default:
         return Second();
     }
@@ -57,6 +60,7 @@ class World {
   // All events arrive, the connection is there, and what is asked is answered.
   void Rest() {
     runtime_.failure = OkStatus();
+    EndOthersList();
     while (!events_.empty())
       DeliverEvent();
     // As after a connect: what happened without a notice is found.
@@ -67,9 +71,9 @@ class World {
       clock_.Advance(Inventory::kRetry);
     }
     ASSERT_EQ(runtime_.lists() + runtime_.questions(), 0u);
-    EXPECT_THAT(first_.All(), UnorderedElementsAreArray(runtime_.All()));
+    EXPECT_EQ(first_.All(), runtime_.All());
     if (second_) {
-      EXPECT_THAT(second_->All(), UnorderedElementsAreArray(runtime_.All()));
+      EXPECT_EQ(second_->All(), runtime_.All());
     }
     EXPECT_EQ(inventory_.pods().size() + inventory_.containers().size(), runtime_.All().size());
   }
@@ -155,6 +159,20 @@ class World {
     events_.clear();
     clock_.Advance(Inventory::kRetry);
   }
+  // Another user of the runtime lists after a connect, maybe long.
+  void Connect() {
+    if (others_list_) return EndOthersList();
+    inventory_.RefreshSoon();
+    others_list_ = inventory_.TakeOthersList();
+    if (others_list_) listed_ = runtime_.Now();
+  }
+  void EndOthersList() {
+    if (!others_list_) return;
+    const auto take = std::exchange(others_list_, nullptr);
+    const size_t drawn = Draw(3);
+    if (drawn == 0) return;
+    drawn == 1 ? take(Unavailable("lost")) : take(listed_);
+  }
   void Second() {
     if (second_) return second_.reset();
     second_.emplace(inventory_);
@@ -170,6 +188,8 @@ class World {
   std::vector<std::string> pods_;
   std::vector<std::string> containers_;
   std::vector<ContainerEvent> events_;
+  RuntimeAccess::Done<RuntimeAccess::Everything> others_list_;
+  RuntimeAccess::Everything listed_;
   int made_ = 0;
 };
 

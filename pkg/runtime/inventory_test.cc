@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/runtime/testing/inventory_node.h"
+#include "pkg/runtime/testing/inventory_test_fixture.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
@@ -26,9 +26,12 @@ class InventoryTest : public testing::Test {
   // Attaches the view; the runtime has nothing.
   void AttachToNothing() {
     view_.Attach();
+    Turn();
     runtime_.AnswerList();
     ASSERT_TRUE(inventory_.ready());
   }
+  // What was put off to the next turn of the loop.
+  void Turn() { clock_.Advance(std::chrono::milliseconds(0)); }
   void AddPod(const std::string& id) {
     runtime_.HavePod(id);
     view_.AddPod(id);
@@ -53,6 +56,7 @@ TEST_F(InventoryTest, AListTellsTheViewWhatTheRuntimeHas) {
   runtime_.HaveContainer("c", "p");
   runtime_.HaveContainer("orphan", "unknown");
   view_.Attach();
+  Turn();
   EXPECT_FALSE(inventory_.ready());
   runtime_.AnswerList();
   EXPECT_TRUE(inventory_.ready());
@@ -78,6 +82,7 @@ TEST_F(InventoryTest, WithoutAViewItAsksNothingAndHoldsNothing) {
 TEST_F(InventoryTest, AListForAViewThatIsGoneAddsNothing) {
   runtime_.HavePod("p");
   view_.Attach();
+  Turn();
   view_.Detach();
   runtime_.AnswerList();
   EXPECT_THAT(inventory_.pods(), IsEmpty());
@@ -89,6 +94,7 @@ TEST_F(InventoryTest, EachViewHasItsOwnData) {
   AddPod("p");
   NamedView second(inventory_);
   second.Attach();
+  Turn();
   EXPECT_THAT(second.All(), IsEmpty());
   runtime_.AnswerList();
   EXPECT_THAT(second.All(), ElementsAre("p"));
@@ -102,6 +108,7 @@ TEST_F(InventoryTest, AsksUntilTheRuntimeAnswers) {
   runtime_.failure = Unavailable("not there");
   std::vector<StatusCode> ended;
   view_.Attach();
+  Turn();
   inventory_.AfterRefresh([&](const Status& status) { ended.push_back(status.code()); });
   runtime_.AnswerList();
   EXPECT_THAT(ended, IsEmpty()) << "the list had begun before the question";
@@ -121,6 +128,7 @@ TEST_F(InventoryTest, AsksUntilTheRuntimeAnswers) {
 
 TEST_F(InventoryTest, AListThatMayMissSomethingIsFollowedByOneMore) {
   view_.Attach();
+  Turn();
   inventory_.Refresh();
   inventory_.Refresh();
   EXPECT_EQ(runtime_.lists(), 1u);
@@ -128,6 +136,65 @@ TEST_F(InventoryTest, AListThatMayMissSomethingIsFollowedByOneMore) {
   EXPECT_EQ(runtime_.lists(), 1u);
   runtime_.AnswerList();
   EXPECT_EQ(runtime_.lists(), 0u);
+}
+
+// A connect is told to both, and the other user lists first.
+TEST_F(InventoryTest, TheListOfAnotherUserServesAsWell) {
+  AttachToNothing();
+  runtime_.HavePod("p");
+  inventory_.RefreshSoon();
+  auto take = inventory_.TakeOthersList();
+  ASSERT_TRUE(take);
+  EXPECT_FALSE(inventory_.TakeOthersList()) << "one is enough";
+  Turn();
+  view_.AddPod("created");
+  EXPECT_EQ(runtime_.lists(), 0u);
+  take(runtime_.Now());
+  take = nullptr;
+  Turn();
+  EXPECT_EQ(runtime_.lists(), 0u);
+  EXPECT_THAT(view_.All(), UnorderedElementsAre("p", "created"));
+}
+
+TEST_F(InventoryTest, WhereTheOtherUsersListFailsItListsItself) {
+  view_.Attach();
+  auto take = inventory_.TakeOthersList();
+  int ready = 0;
+  inventory_.WhenReady([&ready] { ++ready; });
+  // The connection is given up.
+  take = nullptr;
+  Turn();
+  EXPECT_EQ(runtime_.lists(), 0u);
+  clock_.Advance(Inventory::kRetry);
+  EXPECT_EQ(ready, 0);
+  runtime_.AnswerList();
+  EXPECT_EQ(ready, 1);
+
+  inventory_.RefreshSoon();
+  take = inventory_.TakeOthersList();
+  // This may have happened after the list.
+  inventory_.Refresh();
+  take(Unavailable("lost"));
+  clock_.Advance(Inventory::kRetry);
+  EXPECT_EQ(runtime_.lists(), 1u);
+}
+
+TEST_F(InventoryTest, AListUnderWayServesAViewThatComesUnlessSomethingHappened) {
+  view_.Attach();
+  Turn();
+  NamedView second(inventory_);
+  second.Attach();
+  Turn();
+  runtime_.AnswerList();
+  EXPECT_EQ(runtime_.lists(), 0u);
+  inventory_.Refresh();
+  AddPod("p");
+  NamedView third(inventory_);
+  second.Detach();
+  third.Attach();
+  runtime_.FreezeList();
+  runtime_.AnswerList();
+  EXPECT_EQ(runtime_.lists(), 1u);
 }
 
 TEST_F(InventoryTest, AListDropsWhatIsGone) {
@@ -243,6 +310,7 @@ TEST_F(InventoryTest, FindsByAnUnambiguousBeginningOnly) {
 TEST_F(InventoryTest, ASearchWaitsForTheFirstList) {
   runtime_.HavePod("p");
   view_.Attach();
+  Turn();
   std::optional<StatusOr<std::shared_ptr<std::string>>> found;
   view_.LookUp(PodSandboxId("p"), [&](auto pod) { found.emplace(std::move(pod)); });
   EXPECT_EQ(runtime_.questions(), 0u);
@@ -301,6 +369,7 @@ TEST_F(InventoryTest, NothingIsToldAfterTheEndOfAView) {
   AttachToNothing();
   std::optional<NamedView> late(std::in_place, inventory_);
   late->Attach();
+  Turn();
   late->LookUp(ContainerId("c"), [](const auto&) { ADD_FAILURE(); });
   late->AfterRefresh([](const auto&) { ADD_FAILURE(); });
   late.reset();

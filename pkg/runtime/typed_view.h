@@ -59,6 +59,9 @@ class TypedView : public InventoryView {
   void AfterRefresh(std::function<void(const Status&)> done) const {
     inventory_.AfterRefresh(lifetime_.Guard(std::move(done)));
   }
+  void WhenReady(std::function<void()> done) const {
+    inventory_.WhenReady(lifetime_.Guard(std::move(done)));
+  }
   void LookUp(const PodSandboxId& id, std::function<void(StatusOr<PodPtr>)> done) const {
     inventory_.LookUp(slot(), id, Unpack<InventoryPod>(std::move(done)));
   }

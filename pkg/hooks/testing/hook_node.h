@@ -151,6 +151,7 @@ class HookStageTest : public testing::Test {
   HookStageTest() {
     pipeline_.Add(stage_);
     stage_.Start();
+    clock_.Advance(std::chrono::milliseconds(0));
     HeldRuntime::Answer(runtime_.lists, RuntimeAccess::Everything());
     stage_.OpenServers();
   }

@@ -15,7 +15,7 @@ Creation::Creation(NriStage& stage, std::shared_ptr<PlannedContainer> planned,
                    const HostPodPtr& pod)
     : stage_(stage),
       planned_(std::move(planned)),
-      container_(stage.inventory().Begin(pod, Utf8Repaired(planned_->create().name),
+      container_(stage.view().Begin(pod, Utf8Repaired(planned_->create().name),
                                          planned_->create().attempt)),
       traits_(stage.traits(*pod)),
       budget_(stage.NewBudget()) {
@@ -202,7 +202,7 @@ void Creation::Adopt() {
 void Creation::Succeed(const ContainerId& id, const SharedHold& hold) {
   Adopt();
   container_->SetState(api::CONTAINER_CREATED);
-  stage_.inventory().SetId(container_, id);
+  stage_.view().SetId(container_, id);
   if (!stage_.dispatcher().AnyWants(api::EVENT_POST_CREATE_CONTAINER)) return hold->Release();
   stage_.InTurn(*container_->pod, [self = shared_from_this(), hold](const Turns::Turn& turn) {
     const HostContainerPtr& container = self->container_;
@@ -228,7 +228,7 @@ bool Creation::RefusedWithoutRdt(std::string_view message) const {
 void Creation::Clarify() {
   if (std::exchange(abandoned_, true)) return;
   Adopt();
-  stage_.sync().AfterRefresh([self = shared_from_this()](const Status& status) {
+  stage_.view().AfterRefresh([self = shared_from_this()](const Status& status) {
     self->abandoned_ = false;
     // A list that was under way may have missed the container; a list that has it has set its id.
     if (!status.ok()) return self->Clarify();

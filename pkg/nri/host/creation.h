@@ -15,7 +15,7 @@
 #include "pkg/nri/host/adjustment_merge.h"
 #include "pkg/nri/host/change_owners.h"
 #include "pkg/nri/host/dispatch.h"
-#include "pkg/nri/host/host_inventory.h"
+#include "pkg/nri/host/host_view.h"
 #include "pkg/nri/host/nri_calls.h"
 #include "pkg/nri/host/planned_container.h"
 #include "pkg/nri/host/turns.h"

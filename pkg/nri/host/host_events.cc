@@ -103,7 +103,7 @@ void HostEvents::Remove(const HostContainerPtr& container, const Budget& budget,
     });
   }
   InSequence(std::move(steps), [this, container, done = std::move(done)](const Status& status) {
-    inventory_.Remove(*container);
+    view_.Remove(*container);
     done(status);
   });
 }
@@ -112,7 +112,7 @@ void HostEvents::StopPod(const HostPodPtr& pod, const Budget& budget, Done done)
   pod->ready = false;
   if (std::exchange(pod->stop_told, true)) return done(OkStatus());
   std::vector<Step> steps;
-  for (const HostContainerPtr& container : inventory_.ContainersOf(*pod)) {
+  for (const HostContainerPtr& container : view_.ContainersOf(*pod)) {
     if (container->creating()) continue;
     steps.emplace_back([this, container, budget](Done next) {
       container->SetState(api::CONTAINER_STOPPED);
@@ -130,7 +130,7 @@ void HostEvents::RemovePod(const HostPodPtr& pod, const Budget& budget, Done don
   pod->message.Edit();  // it is not shown any more
   std::vector<Step> steps;
   steps.emplace_back([this, pod, budget](Done next) { StopPod(pod, budget, std::move(next)); });
-  for (const HostContainerPtr& container : inventory_.ContainersOf(*pod)) {
+  for (const HostContainerPtr& container : view_.ContainersOf(*pod)) {
     if (container->creating()) continue;
     steps.emplace_back(
         [this, container, budget](Done next) { Remove(container, budget, std::move(next)); });
@@ -139,7 +139,7 @@ void HostEvents::RemovePod(const HostPodPtr& pod, const Budget& budget, Done don
     Tell(api::EVENT_REMOVE_POD_SANDBOX, pod, nullptr, budget, std::move(next));
   });
   InSequence(std::move(steps), [this, pod, done = std::move(done)](const Status& status) {
-    inventory_.RemovePod(*pod);
+    view_.RemovePod(*pod);
     done(status);
   });
 }

@@ -8,7 +8,7 @@
 #include "pkg/api/nri.pb.h"
 #include "pkg/base/status.h"
 #include "pkg/nri/host/dispatch.h"
-#include "pkg/nri/host/host_inventory.h"
+#include "pkg/nri/host/host_view.h"
 #include "pkg/nri/host/plugin_updates.h"
 
 namespace resmgr::nri {
@@ -26,9 +26,9 @@ class HostEvents {
   using Done = std::function<void(const Status&)>;
 
   // All outlive this object. `budget`: for all plugins together, in all phases of one call.
-  HostEvents(Dispatcher& dispatcher, HostInventory& inventory, PluginUpdates& updates,
+  HostEvents(Dispatcher& dispatcher, HostView& view, PluginUpdates& updates,
              std::chrono::milliseconds budget)
-      : dispatcher_(dispatcher), inventory_(inventory), updates_(updates), budget_(budget) {}
+      : dispatcher_(dispatcher), view_(view), updates_(updates), budget_(budget) {}
 
   void SetBudget(std::chrono::milliseconds budget) { budget_ = budget; }
   // A budget for one call of a client, or for an event without a call.
@@ -54,7 +54,7 @@ class HostEvents {
             const HostContainerPtr& container, const Budget& budget, Done done);
 
   Dispatcher& dispatcher_;
-  HostInventory& inventory_;
+  HostView& view_;
   PluginUpdates& updates_;
   std::chrono::milliseconds budget_;
 };

@@ -17,7 +17,7 @@ class StartCall final : public StageCall {
       : StageCall(stage), stage_(stage), budget_(stage.NewBudget()) {}
 
   void Before(Request& request, const Adjustment&) override {
-    container_ = stage_.inventory().Find(request.container_id.value());
+    container_ = stage_.view().Find(request.container_id.value());
     if (container_ == nullptr || !stage_.nri_options().start_before ||
         !stage_.dispatcher().AnyWants(api::EVENT_START_CONTAINER)) {
       return Pass();
@@ -33,8 +33,8 @@ class StartCall final : public StageCall {
     });
   }
 
-  void After(Request&, const Outcome& outcome) override {
-    if (outcome.unclear()) stage_.sync().Refresh();
+  void After(Request& request, const Outcome& outcome) override {
+    stage_.view().inventory().TakeOutcome(request, outcome);
     if (container_ == nullptr || outcome.unclear()) return;
     if (!outcome.ok()) return stage_.TellStop(container_, stage_.NewBudget(), [] {});
     container_->SetState(api::CONTAINER_RUNNING);
@@ -97,17 +97,15 @@ class StopCall final : public StageCall {
   explicit StopCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (outcome.unclear()) stage_.sync().Refresh();
-    if (!outcome.ok() && !outcome.gone()) return;
-    const HostContainerPtr container = stage_.inventory().Find(request.container_id.value());
-    if (container == nullptr) return;
+    const HostContainerPtr container = stage_.view().Find(request.container_id.value());
+    stage_.view().inventory().TakeOutcome(request, outcome);
+    if (container == nullptr || (!outcome.ok() && !outcome.gone())) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
-    const auto release = [hold] { hold->Release(); };
-    if (outcome.gone()) {
-      stage_.TellRemoval(container, stage_.NewBudget(), release);
-    } else {
-      stage_.TellStop(container, stage_.NewBudget(), release);
+    if (outcome.ok()) {
+      return stage_.TellStop(container, stage_.NewBudget(), [hold] { hold->Release(); });
     }
+    // After the turn in which plugins are told of the removal.
+    stage_.InTurn(*container->pod, [hold](const Turns::Turn&) { hold->Release(); });
   }
 
  private:
@@ -120,7 +118,7 @@ class RemoveCall final : public StageCall {
   explicit RemoveCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
   void Before(Request& request, const Adjustment&) override {
-    container_ = stage_.inventory().Find(request.container_id.value());
+    container_ = stage_.view().Find(request.container_id.value());
     if (container_ == nullptr || container_->creating()) return Pass();
     const auto answer = std::make_shared<LateAnswer>(AnswerLater());
     stage_.InTurn(*container_->pod,
@@ -131,9 +129,11 @@ class RemoveCall final : public StageCall {
                   });
   }
 
-  void After(Request&, const Outcome& outcome) override {
+  void After(Request& request, const Outcome& outcome) override {
+    Inventory& inventory = stage_.view().inventory();
+    inventory.TakeOutcome(request, outcome);
     // The container still exists, and new plugins must be shown it.
-    if (!outcome.ok() && !outcome.gone()) stage_.sync().Refresh();
+    if (outcome.kind() == Outcome::Kind::kRefused) inventory.Refresh();
   }
 
  private:
@@ -147,17 +147,11 @@ class StatusCall final : public StageCall {
   explicit StatusCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    const bool exited = outcome.ok() && !outcome.id.empty();
-    if (!exited && !outcome.gone()) return;
-    const HostContainerPtr container =
-        stage_.inventory().Find(exited ? outcome.id : request.container_id.value());
-    if (container == nullptr || container->creating()) return;
-    if (exited && container->stop_told) return;
-    if (exited) {
-      stage_.TellStop(container, stage_.NewBudget(), [] {});
-    } else {
-      stage_.TellRemoval(container, stage_.NewBudget(), [] {});
-    }
+    if (outcome.gone()) return stage_.view().inventory().TakeOutcome(request, outcome);
+    if (!outcome.ok() || outcome.id.empty()) return;
+    const HostContainerPtr container = stage_.view().Find(outcome.id);
+    if (container == nullptr || container->creating() || container->stop_told) return;
+    stage_.TellStop(container, stage_.NewBudget(), [] {});
   }
 
  private:

@@ -18,7 +18,7 @@ class CreateCall final : public StageCall {
   ~CreateCall() override { Undo(); }
 
   void Before(Request& request, const Adjustment& so_far) override {
-    if (stage_.sync().ready()) return Decide(request, so_far);
+    if (stage_.view().inventory().ready()) return Decide(request, so_far);
     DecideAfterRefresh(request, so_far);
   }
 
@@ -35,7 +35,7 @@ class CreateCall final : public StageCall {
     const bool unclear = outcome.unclear() || (outcome.ok() && outcome.id.empty());
     if (creation == nullptr) {
       // Others created the unknown sandbox; a list finds it.
-      if (unclear || outcome.ok()) stage_.sync().Refresh();
+      if (unclear || outcome.ok()) stage_.view().inventory().Refresh();
     } else if (unclear) {
       creation->Clarify();
     } else if (outcome.ok()) {
@@ -49,7 +49,7 @@ class CreateCall final : public StageCall {
  private:
   void DecideAfterRefresh(Request& request, const Adjustment& so_far) {
     refreshed_ = true;
-    stage_.sync().AfterRefresh(lifetime_.Guard([this, &request, &so_far](const Status& status) {
+    stage_.view().AfterRefresh(lifetime_.Guard([this, &request, &so_far](const Status& status) {
       if (!status.ok()) return Refuse(Annotate(status, "the runtime's pods are not known"));
       Decide(request, so_far);
     }));
@@ -59,7 +59,7 @@ class CreateCall final : public StageCall {
     if (Status required = stage_.CheckRequired(); !required.ok()) return Refuse(required);
     const CreateRequest* const create = request.create();
     if (create == nullptr) return Pass();
-    const HostPodPtr pod = stage_.inventory().FindPod(create->pod_id.value());
+    const HostPodPtr pod = stage_.view().FindPod(create->pod_id.value());
     if (pod == nullptr && !refreshed_) return DecideAfterRefresh(request, so_far);
     // The call passes: the runtime itself refuses it.
     if (pod == nullptr || !pod->ready) return Pass();

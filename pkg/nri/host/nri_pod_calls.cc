@@ -17,7 +17,8 @@ namespace {
 void UndoSandbox(NriStage& stage, const HostPodPtr& pod, const Budget& budget, const Status& why,
                  const SharedHold& hold, const Turns::Turn& turn) {
   const PodSandboxId id(pod->message->id());
-  const auto removed = [&stage, pod, budget, why, hold, turn](const Status&) {
+  const auto removed = [&stage, id, pod, budget, why, hold, turn](const Status&) {
+    stage.view().inventory().Remove(id);
     stage.events().RemovePod(pod, budget, [why, hold, turn](const Status&) { hold->Fail(why); });
   };
   const auto stopped = [&stage, id, removed](const Status&) {
@@ -31,11 +32,11 @@ class RunPodCall final : public StageCall {
   explicit RunPodCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (outcome.unclear()) stage_.sync().Refresh();
+    stage_.view().inventory().TakeOutcome(request, outcome);
     if (!outcome.ok() || outcome.id.empty()) return;
     Pod pod = std::get<Pod>(request.body);
     pod.id = PodSandboxId(outcome.id);
-    const HostPodPtr added = stage_.inventory().AddPod(ToPodSandbox(pod), true);
+    const HostPodPtr added = stage_.view().AddPod(ToPodSandbox(pod), true);
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
     // The sandbox's other facts are requested in any case, since plugins that connect later need
     // them, too.
@@ -69,19 +70,16 @@ class EndPodCall final : public StageCall {
   explicit EndPodCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    if (outcome.unclear()) stage_.sync().Refresh();
-    if (!outcome.ok() && !outcome.gone()) return;
-    const HostPodPtr pod = stage_.inventory().FindPod(request.pod_id.value());
-    if (pod == nullptr) return;
-    const bool removal = request.operation() == Operation::kRemovePodSandbox;
+    const HostPodPtr pod = stage_.view().FindPod(request.pod_id.value());
+    const bool stopped = outcome.ok() && request.operation() == Operation::kStopPodSandbox;
+    stage_.view().inventory().TakeOutcome(request, outcome);
+    if (pod == nullptr || (!outcome.ok() && !outcome.gone())) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
-    stage_.InTurn(*pod, [&stage = stage_, pod, removal, hold](const Turns::Turn& turn) {
-      const auto done = [hold, turn](const Status&) { hold->Release(); };
-      if (removal) {
-        stage.events().RemovePod(pod, stage.NewBudget(), done);
-      } else {
-        stage.events().StopPod(pod, stage.NewBudget(), done);
-      }
+    stage_.InTurn(*pod, [&stage = stage_, pod, stopped, hold](const Turns::Turn& turn) {
+      // In a turn before this one plugins were told of a removal.
+      if (!stopped) return hold->Release();
+      stage.events().StopPod(pod, stage.NewBudget(),
+                             [hold, turn](const Status&) { hold->Release(); });
     });
   }
 
@@ -95,7 +93,7 @@ class UpdatePodCall final : public StageCall {
       : StageCall(stage), stage_(stage), budget_(stage.NewBudget()) {}
 
   void Before(Request& request, const Adjustment&) override {
-    pod_ = stage_.inventory().FindPod(request.pod_id.value());
+    pod_ = stage_.view().FindPod(request.pod_id.value());
     HostedPlugins plugins = stage_.dispatcher().Wanting(api::EVENT_UPDATE_POD_SANDBOX);
     if (pod_ == nullptr || plugins.empty()) return Pass();
     const auto& update = std::get<PodUpdate>(request.body);
@@ -113,7 +111,7 @@ class UpdatePodCall final : public StageCall {
   }
 
   void After(Request& request, const Outcome& outcome) override {
-    if (outcome.unclear()) stage_.sync().Refresh();
+    stage_.view().inventory().TakeOutcome(request, outcome);
     if (pod_ == nullptr || !outcome.pod_updated()) return;
     const auto& update = std::get<PodUpdate>(request.body);
     api::LinuxPodSandbox& resources = *pod_->message.Edit().mutable_linux();

@@ -20,9 +20,9 @@ bool IsCalled(const HostedPlugin& plugin, std::string_view name) {
 }
 
 // Replaces containers' ids by those that the plugin knows.
-void TranslateIds(const HostInventory& inventory, std::vector<api::ContainerUpdate>& updates) {
+void TranslateIds(const HostView& view, std::vector<api::ContainerUpdate>& updates) {
   for (api::ContainerUpdate& update : updates) {
-    const HostContainerPtr container = inventory.Find(update.container_id());
+    const HostContainerPtr container = view.Find(update.container_id());
     if (container != nullptr) update.set_container_id(std::string(container->id.value()));
   }
 }
@@ -37,7 +37,8 @@ NriStage::NriStage(Context context, NriStageOptions options)
       context_(context),
       nri_options_(std::move(options)),
       log_(GetLogger("nri/host")),
-      updates_(context.runtime, inventory_, nri_options_.unsupported,
+      view_(context.inventory, Ends()),
+      updates_(context.runtime, view_, nri_options_.unsupported,
                {.placement_is_owned = [this] { return PlacementIsOwned(); },
                 .dropped_placement = [this] { context_.pipeline.NoteDroppedPlacement(*this); },
                 .left_out = [this](const HostContainer& container,
@@ -46,11 +47,10 @@ NriStage::NriStage(Context context, NriStageOptions options)
                     [this](const ContainerId& id, const ResourceValues& values, bool accepted) {
                       context_.pipeline.TellSetByStage(id, values, accepted);
                     }}),
-      events_(dispatcher_, inventory_, updates_, nri_options_.budget),
+      events_(dispatcher_, view_, updates_, nri_options_.budget),
       images_(context.runtime),
       files_(context.loop, {.profile_directory = nri_options_.profile_directory,
                             .find = nri_options_.find_files}),
-      sync_(context.loop, context.runtime, inventory_, events_, {}),
       evict_limit_(/*burst=*/1, std::chrono::minutes(1)),
       warnings_limit_(/*burst=*/20, std::chrono::minutes(1)) {
   if (nri_options_.validator) validator_.emplace(*nri_options_.validator);
@@ -60,7 +60,7 @@ NriStage::~NriStage() = default;
 
 void NriStage::Start() {
   files_.RemoveLeft();
-  sync_.Refresh();
+  view_.Attach();
 }
 
 void NriStage::Configure(NriStageOptions options) {
@@ -96,11 +96,6 @@ void NriStage::NoteLeftOut(const HostContainer& container, const std::vector<std
   }
 }
 
-void NriStage::WhenReady(std::function<void()> done) {
-  if (sync_.ready()) return done();
-  sync_.AfterRefresh([this, done = std::move(done)](const Status&) { WhenReady(done); });
-}
-
 void NriStage::End() {
   lifetime_.End();
 }
@@ -111,7 +106,7 @@ std::unique_ptr<StageCall> NriStage::Begin(const Request& request) {
 
 SharedSyncMessages NriStage::Inventory(PluginPort& plugin) {
   dispatcher_.Add(plugin);
-  return inventory_.All(WantsRealIds(*dispatcher_.Find(plugin)));
+  return view_.All(WantsRealIds(*dispatcher_.Find(plugin)));
 }
 
 void NriStage::OnReady(PluginPort& plugin, std::vector<api::ContainerUpdate> updates) {
@@ -144,7 +139,7 @@ void NriStage::OnUpdateContainers(PluginPort& plugin, const api::UpdateContainer
   updates_.Apply(merge.updates(),
                  [this, real_ids, done = std::move(done)](const PluginUpdates::List& failed) {
                    std::vector<api::ContainerUpdate> told = failed;
-                   if (real_ids) TranslateIds(inventory_, told);
+                   if (real_ids) TranslateIds(view_, told);
                    done(std::move(told));
                  });
 }
@@ -184,20 +179,34 @@ void NriStage::TellStop(const HostContainerPtr& container, const Budget& budget,
   });
 }
 
-void NriStage::TellRemoval(const HostContainerPtr& container, const Budget& budget,
-                           std::function<void()> done) {
-  InTurn(*container->pod, [this, container, budget, done = std::move(done)](Turns::Turn turn) {
-    container->SetState(api::CONTAINER_STOPPED);
-    events_.Remove(container, budget, [turn = std::move(turn), done](const Status&) { done(); });
-  });
-}
-
-void NriStage::OnContainerEvent(const ContainerEvent& event) {
-  if (lifetime_.ended()) return;
-  const HostContainerPtr container = inventory_.Find(event.id);
-  if (container == nullptr || container->creating()) return;
-  if (event.kind == ContainerEvent::Kind::kStopped) TellStop(container, NewBudget(), [] {});
-  if (event.kind == ContainerEvent::Kind::kDeleted) TellRemoval(container, NewBudget(), [] {});
+HostView::Ends NriStage::Ends() {
+  return {
+      .pod_stopped =
+          [this](const HostPodPtr& pod) {
+            InTurn(*pod, [this, pod](const Turns::Turn& turn) {
+              events_.StopPod(pod, NewBudget(), [turn](const Status&) {});
+            });
+          },
+      .pod_gone =
+          [this](const HostPodPtr& pod) {
+            InTurn(*pod, [this, pod](const Turns::Turn& turn) {
+              events_.RemovePod(pod, NewBudget(), [turn](const Status&) {});
+            });
+          },
+      .exited =
+          [this](const HostContainerPtr& container) {
+            InTurn(*container->pod, [this, container](const Turns::Turn& turn) {
+              events_.Stop(container, NewBudget(), [turn](const Status&) {});
+            });
+          },
+      .stopped =
+          [this](const HostContainerPtr& container) { TellStop(container, NewBudget(), [] {}); },
+      .gone =
+          [this](const HostContainerPtr& container) {
+            InTurn(*container->pod, [this, container](const Turns::Turn& turn) {
+              events_.Remove(container, NewBudget(), [turn](const Status&) {});
+            });
+          }};
 }
 
 }  // namespace resmgr::nri

@@ -16,9 +16,8 @@
 #include "pkg/nri/host/dispatch.h"
 #include "pkg/nri/host/host_events.h"
 #include "pkg/nri/host/host_file_finder.h"
-#include "pkg/nri/host/host_inventory.h"
+#include "pkg/nri/host/host_view.h"
 #include "pkg/nri/host/image_cache.h"
-#include "pkg/nri/host/inventory_sync.h"
 #include "pkg/nri/host/plugin_port.h"
 #include "pkg/nri/host/plugin_updates.h"
 #include "pkg/nri/host/runtime_traits.h"
@@ -26,6 +25,7 @@
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/pipeline/stage.h"
+#include "pkg/runtime/inventory.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
 
@@ -46,14 +46,15 @@ class NriStage final : public Stage, public PluginListener {
   // All outlive the stage; its own calls to the runtime end with `runtime` or with End.
   struct Context {
     EventLoop& loop;
-    RuntimeAccess& runtime;
+    RuntimeAccess& runtime;  // for its own requests
+    resmgr::Inventory& inventory;
     Pipeline& pipeline;  // of which this is a stage
   };
 
   NriStage(Context context, NriStageOptions options);
   ~NriStage() override;
 
-  // Lists the runtime's objects, and removes files that a former run has left.
+  // Learns of the runtime's objects, and removes files that a former run has left.
   void Start();
   // Applies options to later calls and to the next questions, except `start_before`,
   // `profile_directory` and `find_files`.
@@ -64,11 +65,9 @@ class NriStage final : public Stage, public PluginListener {
   // container gets a class.
   void NoteWithoutRdt();
   // Runs `done` once the runtime's objects are known.
-  void WhenReady(std::function<void()> done);
+  void WhenReady(std::function<void()> done) { view_.WhenReady(std::move(done)); }
   // Asks neither plugins nor runtime any more.
   void End();
-  // Takes an event of the runtime, directly or from a client's stream.
-  void OnContainerEvent(const ContainerEvent& event);
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;
 
@@ -82,11 +81,10 @@ class NriStage final : public Stage, public PluginListener {
   const NriStageOptions& nri_options() const { return nri_options_; }
   Budget NewBudget() const { return events_.NewBudget(); }
   Dispatcher& dispatcher() { return dispatcher_; }
-  HostInventory& inventory() { return inventory_; }
-  const HostInventory& inventory() const { return inventory_; }
+  HostView& view() { return view_; }
+  const HostView& view() const { return view_; }
   HostEvents& events() { return events_; }
   PluginUpdates& updates() { return updates_; }
-  InventorySync& sync() { return sync_; }
   ImageCache& images() { return images_; }
   HostFileFinder& files() { return files_; }
   const std::optional<DefaultValidator>& validator() const { return validator_; }
@@ -112,16 +110,15 @@ class NriStage final : public Stage, public PluginListener {
   // the plugins. `done` runs when they have answered.
   void TellStop(const HostContainerPtr& container, const Budget& budget,
                 std::function<void()> done);
-  // Tells plugins that the container does not exist any more.
-  void TellRemoval(const HostContainerPtr& container, const Budget& budget,
-                   std::function<void()> done);
 
  private:
+  HostView::Ends Ends();
+
   const Context context_;
   NriStageOptions nri_options_;
   Logger& log_;
   Dispatcher dispatcher_;
-  HostInventory inventory_;
+  HostView view_;
   PluginUpdates updates_;
   HostEvents events_;
   ImageCache images_;
@@ -129,7 +126,6 @@ class NriStage final : public Stage, public PluginListener {
   std::optional<DefaultValidator> validator_;
   RuntimeTraits traits_;
   std::vector<HandlerFeatures> handlers_;
-  InventorySync sync_;
   RateLimit evict_limit_;
   RateLimit warnings_limit_;
   Lifetime lifetime_;

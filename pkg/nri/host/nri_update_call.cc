@@ -48,7 +48,7 @@ class UpdateCall final : public StageCall {
       : StageCall(stage), stage_(stage), budget_(stage.NewBudget()) {}
 
   void Before(Request& request, const Adjustment& so_far) override {
-    container_ = stage_.inventory().Find(request.container_id.value());
+    container_ = stage_.view().Find(request.container_id.value());
     const auto& update = std::get<ContainerUpdate>(request.body);
     if (container_ == nullptr || container_->creating() || !update.has_linux) return Pass();
     wanted_ = ToNriResources(update.resources);
@@ -61,8 +61,8 @@ class UpdateCall final : public StageCall {
                                       const Turns::Turn& turn) { Ask(plugins, answer, turn); }));
   }
 
-  void After(Request&, const Outcome& outcome) override {
-    if (outcome.unclear()) stage_.sync().Refresh();
+  void After(Request& request, const Outcome& outcome) override {
+    stage_.view().inventory().TakeOutcome(request, outcome);
     if (container_ == nullptr || !outcome.ok()) return;
     OverlayResources(wanted_, *container_->message.Edit().mutable_linux()->mutable_resources());
     if (!stage_.dispatcher().AnyWants(api::EVENT_POST_UPDATE_CONTAINER)) return;

@@ -8,7 +8,7 @@
 
 #include "pkg/model/container_details.h"
 #include "pkg/model/create_request.h"
-#include "pkg/nri/host/host_inventory.h"
+#include "pkg/nri/host/host_view.h"
 #include "pkg/nri/host/pristine_container.h"
 #include "pkg/pipeline/runtime_access.h"
 

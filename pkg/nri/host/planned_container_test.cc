@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/planned_container.h"
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,11 +15,16 @@
 namespace resmgr::nri {
 namespace {
 
+HostPodPtr PodOf(const std::string& text) {
+  auto pod = std::make_shared<HostPod>(std::make_shared<uint64_t>(0));
+  pod->message.Edit() = Make<api::PodSandbox>(text);
+  return pod;
+}
+
 class PlannedContainerTest : public testing::Test {
  protected:
   PlannedContainerTest() {
-    HostInventory inventory;
-    const HostPodPtr pod = inventory.AddPod(Make<api::PodSandbox>("id: 'pod' name: 'p'"), true);
+    const HostPodPtr pod = PodOf("id: 'pod' name: 'p'");
     CreateRequest create;
     create.pod_id = PodSandboxId("pod");
     create.name = "app\xff";
@@ -78,8 +85,7 @@ TEST_F(PlannedContainerTest, ItsOutlineIsWhatValidatorsOfOurOwnRead) {
 }
 
 TEST_F(PlannedContainerTest, ItsOutlineHasNoProfileWhereTheRequestHasNone) {
-  HostInventory inventory;
-  const HostPodPtr pod = inventory.AddPod(Make<api::PodSandbox>("id: 'pod'"), true);
+  const HostPodPtr pod = PodOf("id: 'pod'");
   PlannedContainer planned(pod, CreateRequest(), std::make_shared<const ContainerDetails>());
   EXPECT_FALSE(planned.MakeOutline().has_linux());
 }

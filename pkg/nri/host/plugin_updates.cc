@@ -32,10 +32,10 @@ struct PluginUpdates::Batch {
   List failed{};
 };
 
-PluginUpdates::PluginUpdates(RuntimeAccess& runtime, HostInventory& inventory,
+PluginUpdates::PluginUpdates(RuntimeAccess& runtime, HostView& view,
                              const UnsupportedPolicy& unsupported, Hooks hooks)
     : runtime_(runtime),
-      inventory_(inventory),
+      view_(view),
       unsupported_(unsupported),
       hooks_(std::move(hooks)),
       log_(GetLogger("nri/host")),
@@ -45,7 +45,7 @@ void PluginUpdates::Normalize(
     google::protobuf::RepeatedPtrField<api::ContainerUpdate>& updates) const {
   google::protobuf::RepeatedPtrField<api::ContainerUpdate> known;
   for (api::ContainerUpdate& update : updates) {
-    const HostContainerPtr container = inventory_.Find(update.container_id());
+    const HostContainerPtr container = view_.Find(update.container_id());
     if (container == nullptr) continue;
     update.set_container_id(container->alias);
     *known.Add() = std::move(update);
@@ -63,7 +63,7 @@ void PluginUpdates::Apply(const List& updates, std::function<void(const List&)> 
 
 void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
                              const std::shared_ptr<Batch>& batch) {
-  const HostContainerPtr container = inventory_.Find(update.container_id());
+  const HostContainerPtr container = view_.Find(update.container_id());
   if (container == nullptr) return batch->End(update, false);
   if (container->creating() || container->message->state() == api::CONTAINER_STOPPED) {
     return batch->End(update, true);

@@ -13,7 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/log/log.h"
 #include "pkg/log/rate_limit.h"
-#include "pkg/nri/host/host_inventory.h"
+#include "pkg/nri/host/host_view.h"
 #include "pkg/nri/host/runtime_traits.h"
 #include "pkg/nri/host/unsupported_policy.h"
 #include "pkg/pipeline/runtime_access.h"
@@ -41,7 +41,7 @@ class PluginUpdates {
   };
 
   // All three outlive this object.
-  PluginUpdates(RuntimeAccess& runtime, HostInventory& inventory,
+  PluginUpdates(RuntimeAccess& runtime, HostView& view,
                 const UnsupportedPolicy& unsupported, Hooks hooks);
 
   // Sets the runtime's known properties.
@@ -63,7 +63,7 @@ class PluginUpdates {
   void NoteFailure(const HostContainer& container, const Status& why);
 
   RuntimeAccess& runtime_;
-  HostInventory& inventory_;
+  HostView& view_;
   const UnsupportedPolicy& unsupported_;
   const Hooks hooks_;
   RuntimeTraits traits_;

@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "pkg/log/log.h"
-#include "pkg/nri/host/host_inventory.h"
+#include "pkg/nri/host/host_view.h"
 #include "pkg/nri/host/plugin_host.h"
+#include "pkg/nri/testing/fake_access.h"
 #include "pkg/nri/testing/fake_plugin.h"
+#include "pkg/runtime/inventory.h"
+#include "pkg/sys/clock.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -69,19 +72,20 @@ api::SynchronizeRequest Node(int pods, int containers_of_each) {
 // Gives each plugin the node, as the stage does that knows pods and containers.
 class NodeListener final : public PluginListener {
  public:
-  explicit NodeListener(const api::SynchronizeRequest& node) {
+  NodeListener(EventLoop& loop, const api::SynchronizeRequest& node) : clock_(loop) {
+    view_.Attach();
     for (const api::PodSandbox& sandbox : node.pods())
-      inventory_.AddPod(sandbox, true);
+      view_.AddPod(sandbox, true);
     for (const api::Container& container : node.containers()) {
-      const auto known = inventory_.Begin(inventory_.FindPod(container.pod_sandbox_id()), container,
-                                          /*attempt=*/0);
-      inventory_.SetId(known, ContainerId(container.id()));
+      const auto known = view_.Begin(view_.FindPod(container.pod_sandbox_id()), container,
+                                     /*attempt=*/0);
+      view_.SetId(known, ContainerId(container.id()));
     }
   }
 
   SharedSyncMessages Inventory(PluginPort& /*plugin*/) override {
     const double begin = MillisOf(CLOCK_THREAD_CPUTIME_ID);
-    SharedSyncMessages all = inventory_.All(/*real_ids=*/false);
+    SharedSyncMessages all = view_.All(/*real_ids=*/false);
     encoding += MillisOf(CLOCK_THREAD_CPUTIME_ID) - begin;
     return all;
   }
@@ -98,7 +102,10 @@ class NodeListener final : public PluginListener {
   double encoding = 0;  // in milliseconds
 
  private:
-  HostInventory inventory_;
+  LoopClock clock_;
+  FakeAccess runtime_;  // is asked nothing that the bench waits for
+  resmgr::Inventory inventory_{clock_, runtime_};
+  HostView view_{inventory_, {}};
 };
 
 struct Cost {
@@ -111,7 +118,7 @@ struct Cost {
 Cost Connect(const api::SynchronizeRequest& node, size_t plugins) {
   const TempDir directory;
   EventLoop loop;
-  NodeListener listener(node);
+  NodeListener listener(loop, node);
   PluginHost host(loop, listener,
                   {.socket = directory.File("nri.sock"), .plugin_path = "", .most_plugins = 64});
   if (!host.Start().ok()) std::abort();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/nri/host/inventory_sync.h"
+#include "pkg/nri/host/nri_stage.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,11 +11,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/nri/host/dispatch.h"
-#include "pkg/nri/host/plugin_updates.h"
 #include "pkg/nri/testing/fake_access.h"
 #include "pkg/nri/testing/function_port.h"
-#include "pkg/ttrpc/testing/test_loop.h"
+#include "pkg/pipeline/pipeline.h"
+#include "pkg/runtime/inventory.h"
+#include "pkg/sys/manual_clock.h"
+#include "pkg/sys/temp_dir.h"
 
 namespace resmgr::nri {
 namespace {
@@ -25,9 +26,13 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-class InventorySyncTest : public testing::Test {
+class NriStageTest : public testing::Test {
  protected:
-  InventorySyncTest() { dispatcher_.Add(plugin_); }
+  NriStageTest() {
+    stage_.Start();
+    clock_.Advance(std::chrono::milliseconds(0));
+    (void)stage_.Inventory(plugin_);
+  }
 
   void HavePod(const std::string& name, bool ready = true) {
     SandboxFacts facts;
@@ -49,83 +54,48 @@ class InventorySyncTest : public testing::Test {
                   [&](const ContainerFacts& each) { return each.container.name == name; });
     runtime_.everything->containers.push_back(std::move(facts));
   }
+  // Asks for the list, unless the first one is still under way.
   void Refresh() {
-    sync_.Refresh();
+    if (inventory_.ready()) inventory_.Refresh();
     runtime_.Answer();
   }
   std::vector<std::string> Containers() const {
     std::vector<std::string> names;
-    for (const HostContainerPtr& container : inventory_.Containers())
+    for (const HostContainerPtr& container : view_.Containers())
       names.push_back(container->message->name());
     return names;
   }
   // Marks all containers as told, as connected plugins do.
-  void TellAll() { inventory_.All(/*real_ids=*/false); }
+  void TellAll() { view_.All(/*real_ids=*/false); }
 
+  const TempDir dir_;
   EventLoop loop_;
+  ManualClock clock_;
   test::FakeAccess runtime_;
   std::vector<std::string> told_;
   test::FunctionPort plugin_{"10-a", told_};
-  HostInventory inventory_;
-  const UnsupportedPolicy unsupported_;
-  Dispatcher dispatcher_;
-  PluginUpdates updates_{runtime_,
-                         inventory_,
-                         unsupported_,
-                         {.placement_is_owned = [] { return false; },
-                          .dropped_placement = [] {},
-                          .left_out = [](const auto&, const auto&) {}}};
-  HostEvents events_{dispatcher_, inventory_, updates_, std::chrono::seconds(1)};
-  InventorySync sync_{
-      loop_, runtime_, inventory_, events_, {.retry = std::chrono::milliseconds(5)}};
+  Inventory inventory_{clock_, runtime_};
+  Pipeline pipeline_{clock_};
+  NriStage stage_{
+      {.loop = loop_, .runtime = runtime_, .inventory = inventory_, .pipeline = pipeline_},
+      {.profile_directory = dir_.File("profiles")}};
+  HostView& view_ = stage_.view();
 };
 
-TEST_F(InventorySyncTest, LearnsWhatTheRuntimeHas) {
+TEST_F(NriStageTest, LearnsWhatTheRuntimeHas) {
   HavePod("p");
   HaveContainer("p", "one");
   HaveContainer("p", "two");
   HaveContainer("gone", "orphan");
-  EXPECT_FALSE(sync_.ready());
+  EXPECT_FALSE(inventory_.ready());
   Refresh();
-  EXPECT_TRUE(sync_.ready());
+  EXPECT_TRUE(inventory_.ready());
   EXPECT_THAT(Containers(), UnorderedElementsAre("one", "two"));
-  EXPECT_NE(inventory_.Find("id-one"), nullptr);
+  EXPECT_NE(view_.Find("id-one"), nullptr);
   EXPECT_THAT(told_, IsEmpty());
 }
 
-TEST_F(InventorySyncTest, AsksAgainUntilTheRuntimeAnswers) {
-  runtime_.everything = Unavailable("it is not there");
-  std::vector<Status> ended;
-  sync_.AfterRefresh([&](const Status& status) { ended.push_back(status); });
-  runtime_.Answer();
-  EXPECT_FALSE(sync_.ready());
-  ASSERT_THAT(ended, SizeIs(1)) << "the first failure is told";
-  EXPECT_EQ(ended[0].code(), StatusCode::kUnavailable);
-  runtime_.everything = RuntimeAccess::Everything();
-  // A caller that comes meanwhile waits for the next try.
-  sync_.AfterRefresh([&](const Status& status) { ended.push_back(status); });
-  EXPECT_THAT(runtime_.asked, SizeIs(1));
-  ASSERT_TRUE(ttrpc::test::RunUntil(loop_, [&] {
-    runtime_.Answer();
-    return sync_.ready();
-  }));
-  ASSERT_THAT(ended, SizeIs(2));
-  EXPECT_TRUE(ended[1].ok());
-}
-
-// The answer under way may be older than recent events.
-TEST_F(InventorySyncTest, IsAskedOnceMoreWhereItIsAskedAlready) {
-  sync_.Refresh();
-  sync_.Refresh();
-  sync_.Refresh();
-  EXPECT_THAT(runtime_.asked, SizeIs(1));
-  runtime_.Answer();
-  EXPECT_THAT(runtime_.asked, SizeIs(2));
-  runtime_.Answer();
-  EXPECT_THAT(runtime_.asked, SizeIs(2));
-}
-
-TEST_F(InventorySyncTest, PluginsAreToldWhatEndedMeanwhile) {
+TEST_F(NriStageTest, PluginsAreToldWhatEndedMeanwhile) {
   HavePod("p");
   HavePod("q");
   HaveContainer("p", "ends");
@@ -150,42 +120,42 @@ TEST_F(InventorySyncTest, PluginsAreToldWhatEndedMeanwhile) {
   EXPECT_THAT(told_, ElementsAre("10-a Stop stays", "10-a STOP_POD_SANDBOX q"));
   runtime_.everything = RuntimeAccess::Everything();
   Refresh();
-  EXPECT_THAT(inventory_.Pods(), IsEmpty());
+  EXPECT_EQ(view_.FindPod("q"), nullptr);
   EXPECT_THAT(Containers(), IsEmpty());
 }
 
 // Records that are added while the runtime is asked are not in its answer, and stay.
-TEST_F(InventorySyncTest, WhatComesWhileItAsksStays) {
+TEST_F(NriStageTest, WhatComesWhileItAsksStays) {
   HavePod("p");
   Refresh();
-  sync_.Refresh();
-  const HostPodPtr pod = inventory_.FindPod("p");
+  inventory_.Refresh();
+  const HostPodPtr pod = view_.FindPod("p");
   api::Container message;
   message.set_name("new");
-  const HostContainerPtr container = inventory_.Begin(pod, message, 0);
-  inventory_.SetId(container, ContainerId("id-new"));
-  const HostContainerPtr creating = inventory_.Begin(pod, message, 1);
+  const HostContainerPtr container = view_.Begin(pod, message, 0);
+  view_.SetId(container, ContainerId("id-new"));
+  const HostContainerPtr creating = view_.Begin(pod, message, 1);
   runtime_.Answer();
   EXPECT_THAT(Containers(), SizeIs(2));
-  EXPECT_EQ(inventory_.Find("id-new"), container);
+  EXPECT_EQ(view_.Find("id-new"), container);
 }
 
 // The reply is lost or under way, but the runtime has the container.
-TEST_F(InventorySyncTest, ACreationThatTheRuntimeHasEndedIsKnownByItsId) {
+TEST_F(NriStageTest, ACreationThatTheRuntimeHasEndedIsKnownByItsId) {
   HavePod("p");
   Refresh();
   api::Container message;
   message.set_name("main");
-  const HostContainerPtr container = inventory_.Begin(inventory_.FindPod("p"), message, 0);
+  const HostContainerPtr container = view_.Begin(view_.FindPod("p"), message, 0);
   HaveContainer("p", "main");
   Refresh();
-  EXPECT_EQ(inventory_.Find("id-main"), container);
+  EXPECT_EQ(view_.Find("id-main"), container);
   EXPECT_FALSE(container->creating());
   EXPECT_THAT(Containers(), ElementsAre("main"));
 }
 
 // A plugin that connects then does not hear of the removal, so it is not shown the container.
-TEST_F(InventorySyncTest, WhatIsBeingRemovedIsNotShown) {
+TEST_F(NriStageTest, WhatIsBeingRemovedIsNotShown) {
   HavePod("p");
   HavePod("q");
   HaveContainer("p", "main");
@@ -197,10 +167,10 @@ TEST_F(InventorySyncTest, WhatIsBeingRemovedIsNotShown) {
   };
   const auto shown = [this] {
     api::SynchronizeRequest request;
-    EXPECT_TRUE(request.ParseFromString(*inventory_.All(/*real_ids=*/false)->messages[0]));
+    EXPECT_TRUE(request.ParseFromString(*view_.All(/*real_ids=*/false)->messages[0]));
     return std::pair(request.pods_size(), request.containers_size());
   };
-  const SharedSyncMessages held = inventory_.All(/*real_ids=*/false);
+  const SharedSyncMessages held = view_.All(/*real_ids=*/false);
   runtime_.everything->containers.clear();
   Refresh();
   ASSERT_THAT(answers, SizeIs(1)) << "the removal of the container";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/nri/host/host_inventory.h"
+#include "pkg/nri/host/host_view.h"
 
 #include <cstdint>
 #include <memory>
@@ -11,6 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "pkg/nri/host/id_aliases.h"
+#include "pkg/nri/testing/fake_access.h"
+#include "pkg/runtime/inventory.h"
+#include "pkg/sys/manual_clock.h"
 
 namespace resmgr::nri {
 namespace {
@@ -26,6 +29,18 @@ api::Container Named(const std::string& name) {
   container.set_name(name);
   return container;
 }
+
+class HostViewTest : public testing::Test {
+ protected:
+  HostViewTest() { view_.Attach(); }
+
+  ManualClock clock_;
+  test::FakeAccess runtime_;
+  Inventory inventory_{clock_, runtime_};
+  HostView view_{inventory_,
+                 {.pod_gone = [this](const HostPodPtr& pod) { view_.RemovePod(*pod); },
+                  .gone = [this](const HostContainerPtr& gone) { view_.Remove(*gone); }}};
+};
 
 api::SynchronizeRequest Decoded(const SyncMessages& messages) {
   api::SynchronizeRequest all;
@@ -92,71 +107,70 @@ TEST(IdAliasesTest, AreTheSameEachTimeAndDifferForEachContainer) {
   }
 }
 
-TEST(HostInventoryTest, FindsContainersByIdItsBeginningAndAlias) {
-  HostInventory inventory;
-  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
-  const HostContainerPtr a = inventory.Begin(pod, Named("a"), 0);
-  const HostContainerPtr b = inventory.Begin(pod, Named("b"), 0);
+TEST_F(HostViewTest, FindsContainersByIdItsBeginningAndAlias) {
+  const HostPodPtr pod = view_.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr a = view_.Begin(pod, Named("a"), 0);
+  const HostContainerPtr b = view_.Begin(pod, Named("b"), 0);
   EXPECT_TRUE(a->creating());
-  EXPECT_EQ(inventory.Find(a->alias), a);
-  inventory.SetId(a, ContainerId("c01"));
-  inventory.SetId(b, ContainerId("c02"));
-  EXPECT_EQ(inventory.Find("c01"), a);
-  EXPECT_EQ(inventory.Find("c02"), b);
-  EXPECT_EQ(inventory.Find("c0"), nullptr);  // the beginning of both
-  EXPECT_EQ(inventory.Find(""), nullptr);
+  EXPECT_EQ(view_.Find(a->alias), a);
+  view_.SetId(a, ContainerId("c01"));
+  view_.SetId(b, ContainerId("c02"));
+  EXPECT_EQ(view_.Find("c01"), a);
+  EXPECT_EQ(view_.Find("c02"), b);
+  EXPECT_EQ(view_.Find("c0"), nullptr);  // the beginning of both
+  EXPECT_EQ(view_.Find(""), nullptr);
   // The beginning of an alias finds nothing: clients do not know aliases.
-  EXPECT_EQ(inventory.Find(a->alias.substr(0, 12)), nullptr);
-  EXPECT_EQ(inventory.FindPod("po"), pod);
-  inventory.Remove(*a);
-  EXPECT_EQ(inventory.Find("c0"), b);
-  EXPECT_EQ(inventory.Containers().size(), 1u);
+  EXPECT_EQ(view_.Find(a->alias.substr(0, 12)), nullptr);
+  EXPECT_EQ(view_.FindPod("po"), pod);
+  // Plugins were told of the end, but the runtime still has it.
+  view_.Remove(*a);
+  EXPECT_EQ(view_.Find("c0"), nullptr);
+  EXPECT_EQ(view_.Find("c01"), nullptr);
+  inventory_.Remove(ContainerId("c01"));
+  EXPECT_EQ(view_.Find("c0"), b);
+  EXPECT_EQ(view_.Containers().size(), 1u);
 }
 
-TEST(HostInventoryTest, KeepsTheAliasForLifeAndTellsTheRuntimesIdBesides) {
-  HostInventory inventory;
-  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
-  const HostContainerPtr container = inventory.Begin(pod, Named("a"), 0);
+TEST_F(HostViewTest, KeepsTheAliasForLifeAndTellsTheRuntimesIdBesides) {
+  const HostPodPtr pod = view_.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr container = view_.Begin(pod, Named("a"), 0);
   const std::string alias = container->alias;
-  inventory.SetId(container, ContainerId("real"));
+  view_.SetId(container, ContainerId("real"));
   EXPECT_EQ(container->alias, alias);
   const api::Container by_alias = ViewOf(*container, false);
   EXPECT_EQ(by_alias.id(), alias);
-  EXPECT_EQ(by_alias.annotations().at(std::string(HostInventory::kIdAnnotation)), "real");
+  EXPECT_EQ(by_alias.annotations().at(std::string(HostView::kIdAnnotation)), "real");
   EXPECT_EQ(ViewOf(*container, true).id(), "real");
 }
 
-TEST(HostInventoryTest, TwoCreationsOfOneNameAreTwoContainers) {
-  HostInventory inventory;
-  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
-  const HostContainerPtr first = inventory.Begin(pod, Named("a"), 0);
-  const HostContainerPtr second = inventory.Begin(pod, Named("a"), 0);
+TEST_F(HostViewTest, TwoCreationsOfOneNameAreTwoContainers) {
+  const HostPodPtr pod = view_.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr first = view_.Begin(pod, Named("a"), 0);
+  const HostContainerPtr second = view_.Begin(pod, Named("a"), 0);
   EXPECT_NE(first->alias, second->alias);
   // The end of the first one leaves the second in place.
-  inventory.Remove(*first);
-  EXPECT_EQ(inventory.Find(second->alias), second);
+  view_.Remove(*first);
+  EXPECT_EQ(view_.Find(second->alias), second);
 }
 
-TEST(HostInventoryTest, AnIdIsOneContainersOnly) {
-  HostInventory inventory;
-  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
-  const HostContainerPtr listed = inventory.Begin(pod, Named("a"), 0);
-  inventory.SetId(listed, ContainerId("real"));
-  const HostContainerPtr created = inventory.Begin(pod, Named("a"), 0);
-  inventory.SetId(created, ContainerId("real"));
-  EXPECT_EQ(inventory.Find("real"), created);
-  EXPECT_EQ(inventory.Find(listed->alias), nullptr);
-  EXPECT_EQ(inventory.Containers().size(), 1u);
+TEST_F(HostViewTest, AnIdIsOneContainersOnly) {
+  const HostPodPtr pod = view_.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr listed = view_.Begin(pod, Named("a"), 0);
+  view_.SetId(listed, ContainerId("real"));
+  const HostContainerPtr created = view_.Begin(pod, Named("a"), 0);
+  view_.SetId(created, ContainerId("real"));
+  EXPECT_EQ(view_.Find("real"), created);
+  EXPECT_EQ(view_.Find(listed->alias), nullptr);
+  EXPECT_EQ(view_.Containers().size(), 1u);
 }
 
-TEST(HostInventoryTest, ShowsWhatHasNotEnded) {
-  HostInventory inventory;
-  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
-  const HostContainerPtr creating = inventory.Begin(pod, Named("creating"), 0);
-  const HostContainerPtr ended = inventory.Begin(pod, Named("ended"), 0);
-  inventory.SetId(ended, ContainerId("c1"));
+TEST_F(HostViewTest, ShowsWhatHasNotEnded) {
+  const HostPodPtr pod = view_.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr creating = view_.Begin(pod, Named("creating"), 0);
+  const HostContainerPtr ended = view_.Begin(pod, Named("ended"), 0);
+  view_.SetId(ended, ContainerId("c1"));
   ended->message.Edit().set_state(api::CONTAINER_STOPPED);
-  const api::SynchronizeRequest all = Decoded(*inventory.All(false));
+  const api::SynchronizeRequest all = Decoded(*view_.All(false));
   EXPECT_EQ(all.pods_size(), 1);
   ASSERT_EQ(all.containers_size(), 1);
   EXPECT_EQ(all.containers(0).name(), "creating");
@@ -166,40 +180,38 @@ TEST(HostInventoryTest, ShowsWhatHasNotEnded) {
   EXPECT_FALSE(ended->told);
 }
 
-TEST(HostInventoryTest, IsEncodedOnceForAllThatComeWhileNothingChanges) {
-  HostInventory inventory;
-  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
-  const HostContainerPtr container = inventory.Begin(pod, Named("a"), 0);
-  inventory.SetId(container, ContainerId("real"));
-  const SharedSyncMessages first = inventory.All(false);
-  EXPECT_EQ(inventory.All(false), first);
+TEST_F(HostViewTest, IsEncodedOnceForAllThatComeWhileNothingChanges) {
+  const HostPodPtr pod = view_.AddPod(PodNamed("pod"), true);
+  const HostContainerPtr container = view_.Begin(pod, Named("a"), 0);
+  view_.SetId(container, ContainerId("real"));
+  const SharedSyncMessages first = view_.All(false);
+  EXPECT_EQ(view_.All(false), first);
   // The state for a plugin that uses real ids.
-  const SharedSyncMessages real = inventory.All(true);
+  const SharedSyncMessages real = view_.All(true);
   EXPECT_EQ(Decoded(*real).containers(0).id(), "real");
   EXPECT_EQ(Decoded(*first).containers(0).id(), container->alias);
-  EXPECT_EQ(inventory.All(false), first);
-  EXPECT_EQ(inventory.All(true), real);
+  EXPECT_EQ(view_.All(false), first);
+  EXPECT_EQ(view_.All(true), real);
 }
 
-TEST(HostInventoryTest, EachChangeIsInWhatTheNextOneIsTold) {
-  HostInventory inventory;
-  SharedSyncMessages last = inventory.All(false);
-  const auto changed = [&] { return std::exchange(last, inventory.All(false)) != last; };
+TEST_F(HostViewTest, EachChangeIsInWhatTheNextOneIsTold) {
+  SharedSyncMessages last = view_.All(false);
+  const auto changed = [&] { return std::exchange(last, view_.All(false)) != last; };
   EXPECT_FALSE(changed());
-  const HostPodPtr pod = inventory.AddPod(PodNamed("pod"), true);
+  const HostPodPtr pod = view_.AddPod(PodNamed("pod"), true);
   EXPECT_TRUE(changed());
-  const HostContainerPtr container = inventory.Begin(pod, Named("a"), 0);
+  const HostContainerPtr container = view_.Begin(pod, Named("a"), 0);
   EXPECT_TRUE(changed());
-  inventory.SetId(container, ContainerId("real"));
+  view_.SetId(container, ContainerId("real"));
   EXPECT_TRUE(changed());
   container->SetState(api::CONTAINER_RUNNING);
   EXPECT_TRUE(changed());
   EXPECT_EQ(Decoded(*last).containers(0).state(), api::CONTAINER_RUNNING);
   pod->message.Edit().set_uid("uid");
   EXPECT_TRUE(changed());
-  inventory.Remove(*container);
+  view_.Remove(*container);
   EXPECT_TRUE(changed());
-  inventory.RemovePod(*pod);
+  view_.RemovePod(*pod);
   EXPECT_TRUE(changed());
   EXPECT_EQ(Decoded(*last).pods_size(), 0);
   EXPECT_FALSE(changed());

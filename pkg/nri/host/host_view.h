@@ -15,6 +15,8 @@
 #include "pkg/base/ids.h"
 #include "pkg/nri/host/sync_messages.h"
 #include "pkg/nri/host/turns.h"
+#include "pkg/pipeline/runtime_access.h"
+#include "pkg/runtime/typed_view.h"
 
 namespace resmgr::nri {
 
@@ -73,7 +75,7 @@ class SeenMessage {
     return message_;
   }
 
-  std::shared_ptr<uint64_t> edits_;  // counts the edits of all messages of the inventory
+  std::shared_ptr<uint64_t> edits_;  // counts the edits of all messages of the view
   mutable Message message_;
   mutable Make make_;  // null: the message is built
   mutable std::vector<Change> changes_;
@@ -113,17 +115,27 @@ struct HostContainer {
 using HostPodPtr = std::shared_ptr<HostPod>;
 using HostContainerPtr = std::shared_ptr<HostContainer>;
 
-// All existing pod sandboxes and containers, for plugins. Bounded by the runtime's number of them
-// and by the creations under way. Removed records live on with their last user. Loop's thread only.
-class HostInventory {
+// The runtime's objects as plugins see them, and the containers that are being created. Removed
+// records live on with their last user. Loop's thread only.
+class HostView final : public TypedView<HostPod, HostContainer> {
  public:
+  // Called when the inventory learns of an end that plugins may not have been told.
+  struct Ends {
+    std::function<void(const HostPodPtr&)> pod_stopped{};
+    std::function<void(const HostPodPtr&)> pod_gone{};
+    std::function<void(const HostContainerPtr&)> exited{};   // with the runtime's facts
+    std::function<void(const HostContainerPtr&)> stopped{};  // known from an event alone
+    std::function<void(const HostContainerPtr&)> gone{};
+  };
+
   // The annotation in plugins' messages with the real id of a container, once there is one.
   static constexpr std::string_view kIdAnnotation = "cri-resource-manager.intel.com/container-id";
 
+  HostView(Inventory& inventory, Ends ends) : TypedView(inventory), ends_(std::move(ends)) {}
+
   // Replaces a pod with the message's id.
   HostPodPtr AddPod(api::PodSandbox message, bool ready);
-  // Finds by the pod's id or an unambiguous beginning. nullptr: unknown.
-  HostPodPtr FindPod(std::string_view id) const;
+  // Plugins see it no more.
   void RemovePod(const HostPod& pod);
 
   // Adds a container that is being created; the message has no id yet, and gets the alias. If
@@ -138,11 +150,16 @@ class HostInventory {
   void Remove(const HostContainer& container);
   std::vector<HostContainerPtr> ContainersOf(const HostPod& pod) const;
 
-  std::vector<HostPodPtr> Pods() const;
   std::vector<HostContainerPtr> Containers() const;
   // The state for a new plugin: sandboxes, and containers that have not ended, which are marked as
   // told. Returns the same messages again while a caller still holds them and nothing has changed.
   SharedSyncMessages All(bool real_ids);
+
+  void OnFacts(InventoryPod& pod, const SandboxFacts& facts) override;
+  void OnFacts(InventoryContainer& container, const ContainerFacts& facts) override;
+  void OnStopped(InventoryContainer& container) override;
+  void OnGone(InventoryPod& pod) override;
+  void OnGone(InventoryContainer& container) override;
 
  private:
   // The last result of All.
@@ -153,12 +170,10 @@ class HostInventory {
 
   SharedSyncMessages Encode(bool real_ids);
 
-  template <typename Record>
-  using ById = std::map<std::string, Record, std::less<>>;
+  void Bind(const HostContainerPtr& container, InventoryContainer& object);
 
-  ById<HostPodPtr> pods_;
-  ById<HostContainerPtr> by_alias_;  // all containers
-  ById<HostContainerPtr> by_id_;     // containers that the runtime has created
+  const Ends ends_;
+  std::map<std::string, HostContainerPtr, std::less<>> by_alias_;  // all containers
   // Counts changes of the messages, and of the set of them.
   const std::shared_ptr<uint64_t> edits_ = std::make_shared<uint64_t>(0);
   std::array<Encoded, 2> encoded_;  // with aliases; with the runtime's ids

@@ -57,6 +57,16 @@ class ListedRuntime final : public RuntimeAccess {
     return all;
   }
 
+  // Everything that it has.
+  Everything Now() const {
+    Everything everything{.sandboxes = {}, .containers = {}, .unlisted = unlisted};
+    for (const auto& [id, ready] : pods_)
+      everything.sandboxes.push_back(PodFacts(id));
+    for (const auto& [id, container] : containers_)
+      everything.containers.push_back(FactsOf(id));
+    return everything;
+  }
+
   // Lists and other questions that are not answered yet.
   size_t lists() const { return lists_.size(); }
   size_t questions() const { return questions_.size(); }
@@ -124,15 +134,6 @@ class ListedRuntime final : public RuntimeAccess {
     facts.container.state = containers_.at(id).state;
     return facts;
   }
-  Everything Now() const {
-    Everything everything{.sandboxes = {}, .containers = {}, .unlisted = unlisted};
-    for (const auto& [id, ready] : pods_)
-      everything.sandboxes.push_back(PodFacts(id));
-    for (const auto& [id, container] : containers_)
-      everything.containers.push_back(FactsOf(id));
-    return everything;
-  }
-
   std::map<std::string, bool> pods_;  // and whether they are ready
   std::map<std::string, Held> containers_;
   std::vector<Done<Everything>> lists_;
