@@ -65,18 +65,6 @@ StatusOr<std::vector<RuntimeContainer>> ReadContainerList(std::string_view reply
   return containers;
 }
 
-Status AddPodStatus(std::string_view reply, Pod& pod) {
-  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::PodSandboxStatusResponse>(reply));
-  AddInfo(InfoOf(response.info()), pod);
-  return OkStatus();
-}
-
-Status AddContainerStatus(std::string_view reply, RuntimeContainer& container) {
-  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::ContainerStatusResponse>(reply));
-  AddStatus(response.status(), InfoOf(response.info()), container);
-  return OkStatus();
-}
-
 std::string EncodeVerbosePodStatusRequest(const PodSandboxId& id) {
   return EncodeVerboseRequest(id.value());
 }

@@ -26,15 +26,6 @@ StatusOr<PodList> ReadPodList(std::string_view reply, const HandlerAliases* alia
 // Reads ListContainersResponse, which has no resources.
 StatusOr<std::vector<RuntimeContainer>> ReadContainerList(std::string_view reply);
 
-// Reads PodSandboxStatusResponse: adds the cgroup parent (and so the QoS class) and the resources
-// of the pod as a whole. containerd has them in info.config.linux (cgroup_parent, overhead,
-// resources), CRI-O in annotations of info.runtimeSpec (io.kubernetes.cri-o.CgroupParent,
-// .PodLinuxOverhead, .PodLinuxResources).
-Status AddPodStatus(std::string_view reply, Pod& pod);
-// Reads ContainerStatusResponse: adds the start time and the resources in force, from
-// ContainerStatus.resources if the runtime sets it and else from the OCI specification in info.
-Status AddContainerStatus(std::string_view reply, RuntimeContainer& container);
-
 std::string EncodeVerbosePodStatusRequest(const PodSandboxId& id);
 std::string EncodeVerboseContainerStatusRequest(const ContainerId& id);
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/api/runtime_v1.pb.h"
+#include "pkg/cri/runtime_facts.h"
 
 namespace resmgr {
 namespace {
@@ -18,10 +19,10 @@ using testing::UnorderedElementsAre;
 Pod PodFrom(std::string_view info) {
   v1::PodSandboxStatusResponse response;
   (*response.mutable_info())["info"] = std::string(info);
-  Pod pod;
-  const Status status = AddPodStatus(response.SerializeAsString(), pod);
+  SandboxFacts facts;
+  const Status status = AddFacts(response.SerializeAsString(), facts);
   EXPECT_TRUE(status.ok()) << status;
-  return pod;
+  return facts.pod;
 }
 
 TEST(InventoryTest, AListTellsWhichPodsAreNotReady) {
@@ -41,10 +42,11 @@ TEST(InventoryTest, APodIsSaidToHaveAClassOnlyWhereItsStatusTellsOne) {
   response.add_items()->set_id("one");
   StatusOr<PodList> list = ReadPodList(response.SerializeAsString());
   ASSERT_TRUE(list.ok()) << list.status();
-  Pod& pod = list->pods.front();
-  EXPECT_TRUE(pod.qos_derived) << "a list does not tell it";
-  ASSERT_TRUE(AddPodStatus(v1::PodSandboxStatusResponse().SerializeAsString(), pod).ok());
-  EXPECT_TRUE(pod.qos_derived) << "nor does a status without verbose information";
+  SandboxFacts facts;
+  facts.pod = list->pods.front();
+  EXPECT_TRUE(facts.pod.qos_derived) << "a list does not tell it";
+  ASSERT_TRUE(AddFacts(v1::PodSandboxStatusResponse().SerializeAsString(), facts).ok());
+  EXPECT_TRUE(facts.pod.qos_derived) << "nor does a status without verbose information";
   EXPECT_FALSE(PodFrom(R"({"config":{"linux":{"cgroup_parent":"/kubepods/podu"}}})").qos_derived);
 }
 
@@ -75,8 +77,9 @@ TEST(InventoryTest, TheSpecificationTellsResourcesOfOlderRuntimes) {
   (*response.mutable_info())["info"] = R"({"runtimeSpec":{"process":{"oomScoreAdj":-997},
       "linux":{"resources":{"cpu":{"shares":2048,"cpus":"0-1"},"memory":{"limit":4096},
       "hugepageLimits":[{"pageSize":"2MB","limit":2097152},{"pageSize":"1GB"},7]}}}})";
-  RuntimeContainer container;
-  ASSERT_TRUE(AddContainerStatus(response.SerializeAsString(), container).ok());
+  ContainerFacts facts;
+  const RuntimeContainer& container = facts.container;
+  ASSERT_TRUE(AddFacts(response.SerializeAsString(), facts).ok());
   EXPECT_EQ(container.resources.cpu_shares, 2048);
   EXPECT_EQ(container.resources.memory_limit, 4096);
   EXPECT_EQ(container.resources.oom_score_adj, -997);
@@ -85,11 +88,12 @@ TEST(InventoryTest, TheSpecificationTellsResourcesOfOlderRuntimes) {
 
 TEST(InventoryTest, TheStatusTellsWhenAContainerWasStarted) {
   v1::ContainerStatusResponse response;
-  RuntimeContainer container;
-  ASSERT_TRUE(AddContainerStatus(response.SerializeAsString(), container).ok());
+  ContainerFacts facts;
+  const RuntimeContainer& container = facts.container;
+  ASSERT_TRUE(AddFacts(response.SerializeAsString(), facts).ok());
   EXPECT_EQ(container.started_at, std::nullopt);
   response.mutable_status()->set_started_at(1'700'000'000'500'000'000);
-  ASSERT_TRUE(AddContainerStatus(response.SerializeAsString(), container).ok());
+  ASSERT_TRUE(AddFacts(response.SerializeAsString(), facts).ok());
   using std::chrono::milliseconds;
   EXPECT_EQ(std::chrono::duration_cast<milliseconds>(container.started_at->time_since_epoch()),
             milliseconds(1'700'000'000'500));

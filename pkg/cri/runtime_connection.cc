@@ -1,174 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/cri/runtime_connection.h"
 
-#include <set>
+#include <algorithm>
 #include <utility>
+#include <vector>
 
-#include "pkg/cri/ask_each.h"
+#include "pkg/cri/handler_aliases.h"
 #include "pkg/cri/inventory.h"
 #include "pkg/cri/messages.h"
+#include "pkg/cri/runtime_facts.h"
+#include "pkg/cri/status_reply.h"
 
 namespace resmgr {
 
 namespace {
 
+namespace v1 = ::runtime::v1;
+
 constexpr std::chrono::milliseconds kReconnectPause{250};
-constexpr std::chrono::seconds kCallTimeout{10};
-// Status calls in flight at once while listing.
-constexpr size_t kListingWidth = 32;
+
+// Passes the reply, parsed by `read`, to `done`.
+template <typename Facts, typename Read>
+UnaryClient::Done ReadInto(RuntimeAccess::Done<Facts> done, Read read) {
+  return [done = std::move(done), read = std::move(read)](const StatusOr<std::string>& reply) {
+    done(reply.ok() ? StatusOr<Facts>(read(*reply)) : StatusOr<Facts>(reply.status()));
+  };
+}
+
+UnaryClient::Done OnlyStatus(std::function<void(Status)> done) {
+  return [done = std::move(done)](const StatusOr<std::string>& reply) { done(reply.status()); };
+}
+
+StatusOr<RuntimeAccess::Version> ReadVersion(std::string_view reply) {
+  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::VersionResponse>(reply));
+  return RuntimeAccess::Version{.name = response.runtime_name(),
+                                .version = response.runtime_version()};
+}
+
+// The handlers in a reply to Status; none if it is malformed.
+std::vector<HandlerFeatures> ReadHandlers(std::string_view reply, const HandlerAliases* aliases) {
+  std::vector<HandlerFeatures> handlers;
+  const auto response = ParseReply<v1::StatusResponse>(reply);
+  if (!response.ok()) return handlers;
+  for (const v1::RuntimeHandler& handler : response->runtime_handlers()) {
+    handlers.push_back({.name = handler.name(),
+                        .recursive_read_only = handler.features().recursive_read_only_mounts()});
+  }
+  if (aliases == nullptr) return handlers;
+  for (const auto& [alias, name] : aliases->table()) {
+    const auto found = std::ranges::find(handlers, name, &HandlerFeatures::name);
+    if (found == handlers.end()) continue;
+    HandlerFeatures same = *found;
+    same.name = alias;
+    handlers.push_back(std::move(same));
+  }
+  return handlers;
+}
+
+RuntimeAccess::Everything EverythingOf(RuntimeListing::Result result) {
+  std::erase_if(result.sandboxes, [&result](const SandboxFacts& facts) {
+    return result.gone_pods.contains(facts.pod.id);
+  });
+  std::erase_if(result.containers, [&result](const ContainerFacts& facts) {
+    return result.gone_containers.contains(facts.container.id);
+  });
+  return {.sandboxes = std::move(result.sandboxes), .containers = std::move(result.containers)};
+}
 
 }  // namespace
 
-// One run of ListAll: both lists, then the status of the unknown ones among their entries. Its
-// callbacks keep it alive.
-class RuntimeConnection::Listing : public std::enable_shared_from_this<Listing> {
- public:
-  using Done = std::function<void(StatusOr<RuntimeInventory>)>;
+Status RuntimeConnection::Peer::Connect(std::function<void(const Status&)> on_loss) {
+  api_ = Api::kUnknown;
+  ++connects_;
+  return client_.Connect(std::move(on_loss));
+}
 
-  Listing(RuntimeConnection& connection, Known known, Done done)
-      : connection_(connection), known_(std::move(known)), done_(std::move(done)) {}
-
-  void Start() {
-    connection_.Call("ListPodSandbox", "",
-                     [self = shared_from_this()](StatusOr<std::string> reply) {
-                       self->OnPods(std::move(reply));
-                     });
+void RuntimeConnection::Peer::Call(std::string_view method, std::string_view message,
+                                   std::chrono::milliseconds timeout, UnaryClient::Done done) {
+  if (api_ != Api::kUnknown) {
+    const std::string_view version = api_ == Api::kV1 ? "v1" : "v1alpha2";
+    return client_.Call(fmt::format("/runtime.{}.{}", version, method), message, timeout,
+                        std::move(done));
   }
-
- private:
-  void OnPods(StatusOr<std::string> reply) {
-    if (!reply.ok() && reply.status().code() == StatusCode::kUnimplemented &&
-        !connection_.old_version_) {
-      connection_.old_version_ = true;
-      Start();
-      return;
+  // A runtime that knows another version only lacks the whole service.
+  const auto on_reply = [this, connection = connects_,
+                         path = fmt::format("/runtime.v1alpha2.{}", method),
+                         text = std::string(message), timeout,
+                         done = std::move(done)](StatusOr<std::string> reply) mutable {
+    const bool same = connection == connects_;
+    if (reply.status().code() != StatusCode::kUnimplemented) {
+      if (same && reply.ok() && api_ == Api::kUnknown) api_ = Api::kV1;
+      return done(std::move(reply));
     }
-    auto pods = reply.ok() ? ReadPodList(*reply, connection_.aliases_) : reply.status();
-    if (!pods.ok()) {
-      done_(Annotate(pods.status(), "listing pod sandboxes"));
-      return;
-    }
-    inventory_.pods = std::move(pods->pods);
-    inventory_.stopped_pods = std::move(pods->stopped);
-    connection_.Call("ListContainers", "", [self = shared_from_this()](StatusOr<std::string> list) {
-      self->OnContainers(std::move(list));
-    });
-  }
-
-  void OnContainers(StatusOr<std::string> reply) {
-    auto containers = reply.ok() ? ReadContainerList(*reply) : reply.status();
-    if (!containers.ok()) {
-      done_(Annotate(containers.status(), "listing containers"));
-      return;
-    }
-    inventory_.containers = *std::move(containers);
-    ChooseUnknown();
-    AskEach::Start({.count = pods_.size() + containers_.size(),
-                    .width = kListingWidth,
-                    .ask =
-                        [self = shared_from_this()](size_t number, AskEach::Answered answered) {
-                          self->Ask(number, std::move(answered));
-                        },
-                    .all_answered = [self = shared_from_this()] { self->Finish(); }});
-  }
-
-  void ChooseUnknown() {
-    for (Pod& pod : inventory_.pods) {
-      if (known_.pod && known_.pod(pod)) {
-        inventory_.brief.pods.insert(pod.id);
-      } else {
-        pods_.push_back(&pod);
-      }
-    }
-    for (RuntimeContainer& container : inventory_.containers) {
-      if (known_.container && known_.container(container)) {
-        inventory_.brief.containers.insert(container.id);
-      } else {
-        containers_.push_back(&container);
-      }
-    }
-  }
-
-  void Ask(size_t number, AskEach::Answered answered) {
-    if (number < pods_.size()) {
-      Pod& pod = *pods_[number];
-      connection_.Call("PodSandboxStatus", EncodeVerbosePodStatusRequest(pod.id),
-                       [self = shared_from_this(), &pod,
-                        answered = std::move(answered)](const StatusOr<std::string>& reply) {
-                         self->Note(reply.ok() ? AddPodStatus(*reply, pod) : reply.status(), pod.id,
-                                    self->inventory_.unclear.pods);
-                         answered();
-                       });
-    } else {
-      RuntimeContainer& container = *containers_[number - pods_.size()];
-      connection_.Call("ContainerStatus", EncodeVerboseContainerStatusRequest(container.id),
-                       [self = shared_from_this(), &container,
-                        answered = std::move(answered)](const StatusOr<std::string>& reply) {
-                         self->Note(
-                             reply.ok() ? AddContainerStatus(*reply, container) : reply.status(),
-                             container.id, self->inventory_.unclear.containers);
-                         answered();
-                       });
-    }
-  }
-
-  template <typename RuntimeId>
-  void Note(const Status& status, const RuntimeId& id, std::set<RuntimeId>& unclear) {
-    // An entry that disappeared after the list is reported as listed: the resource manager learns
-    // its end anyway.
-    if (status.ok() || status.code() == StatusCode::kNotFound) return;
-    unclear.insert(id);
-    if (inventory_.unclear.why.ok()) inventory_.unclear.why = status;
-  }
-
-  void Finish() {
-    if (connection_.client_.connected()) {
-      done_(std::move(inventory_));
-    } else {
-      done_(Unavailable("the connection to the runtime was lost"));
-    }
-  }
-
-  RuntimeConnection& connection_;
-  const Known known_;
-  Done done_;
-  RuntimeInventory inventory_;
-  // The entries whose status is asked for.
-  std::vector<Pod*> pods_;
-  std::vector<RuntimeContainer*> containers_;
-};
+    client_.Call(path, text, timeout,
+                 [this, same, done = std::move(done)](StatusOr<std::string> old_reply) {
+                   if (same && old_reply.ok() && api_ == Api::kUnknown) api_ = Api::kV1Alpha2;
+                   done(std::move(old_reply));
+                 });
+  };
+  client_.Call(fmt::format("/runtime.v1.{}", method), message, timeout, on_reply);
+}
 
 RuntimeConnection::RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes,
-                                     const std::string& socket_path, const HandlerAliases* aliases)
+                                     const std::string& runtime_socket,
+                                     const std::string& image_socket, const HandlerAliases* aliases)
     : loop_(loop),
       log_(GetLogger("cri/runtime")),
-      socket_(socket_path),
+      socket_(runtime_socket),
       aliases_(aliases),
-      client_(loop, flushes, socket_path),
-      event_stream_(loop, client_, [this](const ContainerEvent& event) {
+      runtime_(loop, flushes, runtime_socket),
+      images_(loop, flushes, image_socket.empty() ? runtime_socket : image_socket),
+      event_stream_(loop, runtime_.client(), [this](const ContainerEvent& event) {
         if (events_.happened) events_.happened(event);
       }) {}
 
 RuntimeConnection::~RuntimeConnection() = default;
 
 void RuntimeConnection::Start(Events events) {
+  started_ = true;
   events_ = std::move(events);
   (void)TryConnect();  // TryConnect plans the next try itself
 }
 
 Status RuntimeConnection::EnsureConnected() {
-  if (client_.connected()) return OkStatus();
+  if (runtime_.client().connected()) return OkStatus();
   // The loss of the last connection was not reported yet.
   if (up_) return Unavailable("the runtime has just closed its connection");
   return TryConnect();
 }
 
 Status RuntimeConnection::TryConnect() {
-  Status status = client_.Connect([this](const Status& reason) { OnLost(reason); });
+  Status status = runtime_.Connect([this](const Status& reason) { OnLost(reason); });
   if (status.ok()) {
     retry_.reset();
     complained_ = false;
-    old_version_ = false;
     up_ = true;
     // The events come before the list, so that nothing is missed between the two.
     event_stream_.Connected();
@@ -191,20 +156,131 @@ void RuntimeConnection::OnLost(const Status& reason) {
 }
 
 void RuntimeConnection::Call(std::string_view method, std::string_view message,
-                             UnaryClient::Done done) {
-  const std::string path =
-      fmt::format("/runtime.{}.RuntimeService/{}", old_version_ ? "v1alpha2" : "v1", method);
-  client_.Call(path, message, kCallTimeout, std::move(done));
+                             UnaryClient::Done done, std::chrono::milliseconds timeout) {
+  // The call reports a failure, since it finds no connection then.
+  if (!started_ && !runtime_.client().connected()) (void)runtime_.Connect(nullptr);
+  runtime_.Call(fmt::format("RuntimeService/{}", method), message, timeout, std::move(done));
+}
+
+void RuntimeConnection::List(Known known,
+                             std::function<void(StatusOr<RuntimeListing::Result>)> done) {
+  const auto call = [this](std::string_view method, std::string_view message,
+                           UnaryClient::Done answered) {
+    Call(method, message, std::move(answered));
+  };
+  // The first call may make the connection.
+  const uint64_t connection = runtime_.connects() + (runtime_.client().connected() ? 0 : 1);
+  std::make_shared<RuntimeListing>(
+      call, aliases_, std::move(known),
+      [this, connection, done = std::move(done)](StatusOr<RuntimeListing::Result> result) {
+        const bool lost = !runtime_.client().connected() || runtime_.connects() != connection;
+        if (result.ok() && lost) return done(Unavailable("the connection to the runtime was lost"));
+        done(std::move(result));
+      })
+      ->Start();
+}
+
+void RuntimeConnection::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {
+  const bool complete = !known.pod && !known.container;
+  Done<Everything> share = complete && events_.listing ? events_.listing() : nullptr;
+  List(std::move(known),
+       [share = std::move(share), done = std::move(done)](StatusOr<RuntimeListing::Result> result) {
+         if (share)
+           share(result.ok() ? StatusOr<Everything>(EverythingOf(*result)) : result.status());
+         if (!result.ok()) return done(result.status());
+         RuntimeInventory inventory{.pods = {},
+                                    .containers = {},
+                                    .stopped_pods = {},
+                                    .unclear = std::move(result->unclear),
+                                    .brief = std::move(result->brief)};
+         for (SandboxFacts& facts : result->sandboxes) {
+           if (!facts.ready) inventory.stopped_pods.insert(facts.pod.id);
+           inventory.pods.push_back(std::move(facts.pod));
+         }
+         for (ContainerFacts& facts : result->containers)
+           inventory.containers.push_back(std::move(facts.container));
+         done(std::move(inventory));
+       });
+}
+
+void RuntimeConnection::InspectAll(Done<Everything> done) {
+  List({}, [done = std::move(done)](StatusOr<RuntimeListing::Result> result) {
+    if (!result.ok()) return done(result.status());
+    done(EverythingOf(*std::move(result)));
+  });
 }
 
 void RuntimeConnection::UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                                         std::function<void(Status)> done) {
   Call("UpdateContainerResources", EncodeUpdateRequest(id, adjustment),
-       [done = std::move(done)](const StatusOr<std::string>& reply) { done(reply.status()); });
+       OnlyStatus(std::move(done)));
 }
 
-void RuntimeConnection::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {
-  std::make_shared<Listing>(*this, std::move(known), std::move(done))->Start();
+void RuntimeConnection::AskVersion(Done<Version> done) {
+  Call("Version", "",
+       ReadInto<Version>(
+           [this, done = std::move(done)](StatusOr<Version> version) {
+             if (!version.ok()) return done(std::move(version));
+             Call("Status", "",
+                  [this, version = *std::move(version),
+                   done](const StatusOr<std::string>& reply) mutable {
+                    if (reply.ok()) version.handlers = ReadHandlers(*reply, aliases_);
+                    done(std::move(version));
+                  });
+           },
+           ReadVersion));
+}
+
+void RuntimeConnection::InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) {
+  Call("PodSandboxStatus", EncodeVerbosePodStatusRequest(id),
+       ReadInto<SandboxFacts>(std::move(done), [aliases = aliases_](const std::string& reply) {
+         StatusOr<SandboxFacts> facts = ReadSandboxFacts(reply);
+         if (facts.ok() && aliases != nullptr) {
+           Pod& pod = facts->pod;
+           pod.runtime_handler = aliases->HandlerOf(pod.id.value(), pod.runtime_handler);
+         }
+         return facts;
+       }));
+}
+
+void RuntimeConnection::InspectContainer(const ContainerId& id, Done<ContainerFacts> done) {
+  Call("ContainerStatus", EncodeVerboseContainerStatusRequest(id),
+       ReadInto<ContainerFacts>(std::move(done), ReadContainerFacts));
+}
+
+void RuntimeConnection::InspectImage(std::string_view reference, Done<ImageFacts> done) {
+  if (!images_.client().connected()) (void)images_.Connect(nullptr);
+  images_.Call("ImageService/ImageStatus", EncodeVerboseImageStatusRequest(reference), kCallTimeout,
+               ReadInto<ImageFacts>(std::move(done),
+                                    [reference = std::string(reference)](std::string_view reply) {
+                                      return ReadImageFacts(reply, reference);
+                                    }));
+}
+
+void RuntimeConnection::UpdateContainer(const ContainerId& id, const ResourceChange& change,
+                                        std::function<void(Status)> done) {
+  Call("UpdateContainerResources", EncodeUpdateRequest(id, change), OnlyStatus(std::move(done)));
+}
+
+void RuntimeConnection::StopContainer(const ContainerId& id, std::chrono::seconds grace,
+                                      std::function<void(Status)> done) {
+  v1::StopContainerRequest request;
+  request.set_container_id(std::string(id.value()));
+  request.set_timeout(grace.count());
+  Call("StopContainer", request.SerializeAsString(), OnlyStatus(std::move(done)),
+       grace + kCallTimeout);
+}
+
+void RuntimeConnection::StopSandbox(const PodSandboxId& id, std::function<void(Status)> done) {
+  v1::StopPodSandboxRequest request;
+  request.set_pod_sandbox_id(std::string(id.value()));
+  Call("StopPodSandbox", request.SerializeAsString(), OnlyStatus(std::move(done)));
+}
+
+void RuntimeConnection::RemoveSandbox(const PodSandboxId& id, std::function<void(Status)> done) {
+  v1::RemovePodSandboxRequest request;
+  request.set_pod_sandbox_id(std::string(id.value()));
+  Call("RemovePodSandbox", request.SerializeAsString(), OnlyStatus(std::move(done)));
 }
 
 }  // namespace resmgr

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "pkg/cri/event_stream.h"
+#include "pkg/cri/runtime_listing.h"
 #include "pkg/grpc/unary_client.h"
 #include "pkg/log/log.h"
+#include "pkg/pipeline/runtime_access.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"
 
@@ -17,55 +20,102 @@ namespace resmgr {
 
 class HandlerAliases;
 
-// The resource manager's own connection to a runtime (CRI RuntimeService): always open while the
-// runtime runs, so that its start and end are noticed at once. Speaks runtime.v1, or v1alpha2 with
-// older runtimes.
-class RuntimeConnection final : public RuntimeClient {
+// The daemon's own calls to one CRI runtime. The resource manager and the stages have a connection
+// each, so that a list or a hung shim delays no update of the resource manager. Speaks runtime.v1,
+// or v1alpha2 with older runtimes. Loop's thread only.
+//
+// After Start the connection is always open while the runtime runs, so that its start and end are
+// noticed at once. Without Start it is opened for a call, and again for the next call after a loss:
+// connecting to a unix socket succeeds or fails at once.
+class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
  public:
+  // A call without an answer in this time fails with kDeadlineExceeded.
+  static constexpr std::chrono::seconds kCallTimeout{10};
+
   struct Events {
     std::function<void()> connected;
     std::function<void()> disconnected;
     // Called with events, if the runtime sends them.
     std::function<void(const ContainerEvent&)> happened{};
+    // ListAll begins to ask for the status of everything. Where it gives a function, that gets the
+    // result before the caller does, or is dropped.
+    std::function<Done<Everything>()> listing{};
   };
 
-  // `aliases` of the runtime's handlers, which outlive this object: pods get the named alias.
-  // nullptr: there are none.
-  RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket_path,
-                    const HandlerAliases* aliases = nullptr);
+  // The socket for images is often the same one; "": it is. `aliases` of the runtime's handlers,
+  // which outlive this object: pods get the named alias. nullptr: there are none.
+  RuntimeConnection(EventLoop& loop, h2::FlushQueue& flushes, const std::string& runtime_socket,
+                    const std::string& image_socket = {}, const HandlerAliases* aliases = nullptr);
   ~RuntimeConnection() override;
 
   // Connects now or as soon as the runtime appears, and again after each loss.
   void Start(Events events);
-
-  // Tries to connect now, for a call that needs the runtime. kUnavailable names the socket.
+  // After Start: tries to connect now, for a call that needs the runtime. kUnavailable names the
+  // socket.
   Status EnsureConnected();
-
-  void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
-                       std::function<void(Status)> done) override;
-  void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
-
   // Whether a client listens to the runtime's events itself, so that they are not requested here.
   void LeaveEventsToClient(bool leaves) { event_stream_.SetClientListens(leaves); }
 
+  void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
+                       std::function<void(Status)> done) override;
+  // An object that disappeared after the list is reported as listed: the resource manager learns
+  // its end anyway.
+  void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) override;
+
+  void AskVersion(Done<Version> done) override;
+  void InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) override;
+  void InspectContainer(const ContainerId& id, Done<ContainerFacts> done) override;
+  void InspectImage(std::string_view reference, Done<ImageFacts> done) override;
+  // An object whose verbose status is missing for another reason than its end has its listed facts
+  // only.
+  void InspectAll(Done<Everything> done) override;
+  void UpdateContainer(const ContainerId& id, const ResourceChange& change,
+                       std::function<void(Status)> done) override;
+  // The runtime has `grace` in addition to kCallTimeout.
+  void StopContainer(const ContainerId& id, std::chrono::seconds grace,
+                     std::function<void(Status)> done) override;
+  void StopSandbox(const PodSandboxId& id, std::function<void(Status)> done) override;
+  void RemoveSandbox(const PodSandboxId& id, std::function<void(Status)> done) override;
+
  private:
-  class Listing;
+  // One socket, and the API version used on it.
+  class Peer {
+   public:
+    Peer(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket)
+        : client_(loop, flushes, socket) {}
+    Status Connect(std::function<void(const Status&)> on_loss);
+    // `method` has the form "RuntimeService/Version".
+    void Call(std::string_view method, std::string_view message, std::chrono::milliseconds timeout,
+              UnaryClient::Done done);
+    UnaryClient& client() { return client_; }
+    uint64_t connects() const { return connects_; }
+
+   private:
+    enum class Api { kUnknown, kV1, kV1Alpha2 };
+
+    UnaryClient client_;
+    uint64_t connects_ = 0;
+    Api api_ = Api::kUnknown;  // on this connection
+  };
 
   Status TryConnect();
   void OnLost(const Status& reason);
-  // Calls "/runtime.v1.RuntimeService/Method" in the runtime's version of the API.
-  void Call(std::string_view method, std::string_view message, UnaryClient::Done done);
+  // Calls RuntimeService, over a new connection if that is necessary and Start was not called.
+  void Call(std::string_view method, std::string_view message, UnaryClient::Done done,
+            std::chrono::milliseconds timeout = kCallTimeout);
+  void List(Known known, std::function<void(StatusOr<RuntimeListing::Result>)> done);
 
   EventLoop& loop_;
   Logger& log_;
   const std::string socket_;
   const HandlerAliases* const aliases_;
-  UnaryClient client_;
+  Peer runtime_;
+  Peer images_;
   Events events_;
   EventStream event_stream_;
   EventLoop::HandlePtr retry_;
-  bool old_version_ = false;  // the runtime speaks v1alpha2
-  bool up_ = false;           // the last state that the events reported
+  bool started_ = false;
+  bool up_ = false;  // the last state that the events reported
   bool complained_ = false;
 };
 

@@ -48,20 +48,8 @@ std::optional<Environment> RequestedEnvironmentOf(const Json& config) {
   return environment;
 }
 
-}  // namespace
-
-StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view reply) {
-  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::PodSandboxStatusResponse>(reply));
+void Add(const v1::PodSandboxStatusResponse& response, SandboxFacts& facts) {
   const v1::PodSandboxStatus& status = response.status();
-  SandboxFacts facts;
-  facts.pod = {.id = PodSandboxId(status.id()),
-               .uid = PodUid(status.metadata().uid()),
-               .name = status.metadata().name(),
-               .namespace_name = status.metadata().namespace_(),
-               .cgroup_parent = {},
-               .runtime_handler = status.runtime_handler(),
-               .labels = ToStringMap(status.labels()),
-               .annotations = ToStringMap(status.annotations())};
   facts.attempt = status.metadata().attempt();
   const Json info = InfoOf(response.info());
   AddInfo(info, facts.pod);
@@ -71,22 +59,10 @@ StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view reply) {
   const Json& spec = At(info, {"runtimeSpec"});
   facts.cgroups_path = CgroupsPathOf(spec);
   facts.namespaces = NamespacesOf(spec);
-  return facts;
 }
 
-StatusOr<ContainerFacts> ReadContainerFacts(std::string_view reply) {
-  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::ContainerStatusResponse>(reply));
-  const v1::ContainerStatus& status = response.status();
-  const Json info = InfoOf(response.info());
-  ContainerFacts facts;
-  RuntimeContainer& container = facts.container;
-  container.id = ContainerId(status.id());
-  container.pod_id = PodSandboxId(Text(At(info, {"sandboxID"})).value_or(""));
-  container.name = status.metadata().name();
-  container.attempt = status.metadata().attempt();
-  container.labels = ToStringMap(status.labels());
-  container.annotations = ToStringMap(status.annotations());
-  AddStatus(status, info, container);
+void Add(const v1::ContainerStatus& status, const Json& info, ContainerFacts& facts) {
+  AddStatus(status, info, facts.container);
   facts.pid = ProcessId(info);
   facts.created_at = status.created_at();
   facts.started_at = status.started_at();
@@ -103,6 +79,51 @@ StatusOr<ContainerFacts> ReadContainerFacts(std::string_view reply) {
   const Json& config = At(info, {"config"});
   AddDevices(config, facts.details);
   facts.requested_environment = RequestedEnvironmentOf(config);
+}
+
+}  // namespace
+
+Status AddFacts(std::string_view reply, SandboxFacts& listed) {
+  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::PodSandboxStatusResponse>(reply));
+  Add(response, listed);
+  return OkStatus();
+}
+
+Status AddFacts(std::string_view reply, ContainerFacts& listed) {
+  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::ContainerStatusResponse>(reply));
+  Add(response.status(), InfoOf(response.info()), listed);
+  return OkStatus();
+}
+
+StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view reply) {
+  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::PodSandboxStatusResponse>(reply));
+  const v1::PodSandboxStatus& status = response.status();
+  SandboxFacts facts;
+  facts.pod = {.id = PodSandboxId(status.id()),
+               .uid = PodUid(status.metadata().uid()),
+               .name = status.metadata().name(),
+               .namespace_name = status.metadata().namespace_(),
+               .cgroup_parent = {},
+               .runtime_handler = status.runtime_handler(),
+               .labels = ToStringMap(status.labels()),
+               .annotations = ToStringMap(status.annotations())};
+  Add(response, facts);
+  return facts;
+}
+
+StatusOr<ContainerFacts> ReadContainerFacts(std::string_view reply) {
+  RESMGR_ASSIGN_OR_RETURN(const auto response, ParseReply<v1::ContainerStatusResponse>(reply));
+  const v1::ContainerStatus& status = response.status();
+  const Json info = InfoOf(response.info());
+  ContainerFacts facts;
+  RuntimeContainer& container = facts.container;
+  container.id = ContainerId(status.id());
+  container.pod_id = PodSandboxId(Text(At(info, {"sandboxID"})).value_or(""));
+  container.name = status.metadata().name();
+  container.attempt = status.metadata().attempt();
+  container.labels = ToStringMap(status.labels());
+  container.annotations = ToStringMap(status.annotations());
+  Add(status, info, facts);
   return facts;
 }
 

@@ -26,6 +26,10 @@ StatusOr<SandboxFacts> ReadSandboxFacts(std::string_view reply);
 // `requested_environment`.
 StatusOr<ContainerFacts> ReadContainerFacts(std::string_view reply);
 
+// The same for an object that a runtime has listed, whose identity stays as the list tells it.
+Status AddFacts(std::string_view reply, SandboxFacts& listed);
+Status AddFacts(std::string_view reply, ContainerFacts& listed);
+
 // Reads ImageStatusResponse for the image with this reference. kNotFound: the runtime does not have
 // it.
 StatusOr<ImageFacts> ReadImageFacts(std::string_view reply, std::string_view reference);

@@ -2,7 +2,6 @@
 #include "pkg/cri/runtime_inspectors.h"
 
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -21,40 +20,15 @@ Status StatusOf(const StatusOr<Facts>& facts) {
 }
 
 // Asks one runtime after the other until one has the object, or fails otherwise.
-template <typename Result>
-class AskInTurn : public std::enable_shared_from_this<AskInTurn<Result>> {
- public:
-  using Done = std::function<void(Result)>;
-  using Ask = std::function<void(RuntimeInspector& runtime, Done done)>;
-
-  AskInTurn(std::vector<RuntimeInspector*> runtimes, Ask ask, Done done)
-      : runtimes_(std::move(runtimes)), ask_(std::move(ask)), done_(std::move(done)) {}
-
-  void Next() {
-    ask_(*runtimes_[next_++], [self = this->shared_from_this()](Result result) {
-      const bool missing = StatusOf(result).code() == StatusCode::kNotFound;
-      if (missing && self->next_ < self->runtimes_.size()) {
-        self->Next();
-      } else {
-        self->done_(std::move(result));
-      }
-    });
-  }
-
- private:
-  const std::vector<RuntimeInspector*> runtimes_;
-  const Ask ask_;
-  const Done done_;
-  size_t next_ = 0;
-};
-
 template <typename Result, typename Ask>
-void InTurn(const std::vector<std::unique_ptr<RuntimeInspector>>& all,
-            const std::vector<size_t>& candidates, Ask ask, std::function<void(Result)> done) {
-  std::vector<RuntimeInspector*> runtimes;
-  for (const size_t candidate : candidates)
-    runtimes.push_back(all[candidate].get());
-  std::make_shared<AskInTurn<Result>>(std::move(runtimes), std::move(ask), std::move(done))->Next();
+void InTurn(std::vector<RuntimeAccess*> runtimes, Ask ask, std::function<void(Result)> done) {
+  RuntimeAccess& first = *runtimes.front();
+  runtimes.erase(runtimes.begin());
+  ask(first, [runtimes = std::move(runtimes), ask, done = std::move(done)](Result result) {
+    const bool missing = StatusOf(result).code() == StatusCode::kNotFound;
+    if (missing && !runtimes.empty()) return InTurn<Result>(runtimes, ask, done);
+    done(std::move(result));
+  });
 }
 
 template <typename Values>
@@ -77,23 +51,23 @@ struct RuntimeInspectors::Collection {
 RuntimeInspectors::RuntimeInspectors(EventLoop& loop, h2::FlushQueue& flushes, Backends& backends)
     : loop_(loop), backends_(backends) {
   for (const Backends::Backend& backend : backends.all()) {
-    inspectors_.push_back(std::make_unique<RuntimeInspector>(
-        loop, flushes, backend.socket,
-        backend.image_socket.empty() ? backend.socket : backend.image_socket, backends.aliases()));
+    inspectors_.push_back(std::make_unique<RuntimeConnection>(
+        loop, flushes, backend.socket, backend.image_socket, backends.aliases()));
   }
 }
 
 RuntimeInspectors::~RuntimeInspectors() = default;
 
-std::vector<size_t> RuntimeInspectors::All() const {
-  std::vector<size_t> all(inspectors_.size());
-  std::iota(all.begin(), all.end(), size_t{0});
+std::vector<RuntimeAccess*> RuntimeInspectors::All() const {
+  std::vector<RuntimeAccess*> all;
+  for (const auto& inspector : inspectors_)
+    all.push_back(inspector.get());
   return all;
 }
 
-std::vector<size_t> RuntimeInspectors::Candidates(Kind kind, std::string_view id) const {
+std::vector<RuntimeAccess*> RuntimeInspectors::Candidates(Kind kind, std::string_view id) const {
   const auto owner = backends_.owners().Find(kind, id);
-  if (owner.ok() && *owner) return {**owner};
+  if (owner.ok() && *owner) return {inspectors_[**owner].get()};
   return All();
 }
 
@@ -106,30 +80,25 @@ void RuntimeInspectors::AskVersion(Done<Version> done) {
 }
 
 void RuntimeInspectors::InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) {
-  InTurn<StatusOr<SandboxFacts>>(
-      inspectors_, Candidates(Kind::kPodSandbox, id.value()),
-      [id](RuntimeInspector& runtime, Done<SandboxFacts> answered) {
-        runtime.InspectSandbox(id, std::move(answered));
-      },
-      std::move(done));
+  const auto ask = [id](RuntimeAccess& runtime, Done<SandboxFacts> answered) {
+    runtime.InspectSandbox(id, std::move(answered));
+  };
+  InTurn(Candidates(Kind::kPodSandbox, id.value()), ask, std::move(done));
 }
 
 void RuntimeInspectors::InspectContainer(const ContainerId& id, Done<ContainerFacts> done) {
-  InTurn<StatusOr<ContainerFacts>>(
-      inspectors_, Candidates(Kind::kContainer, id.value()),
-      [id](RuntimeInspector& runtime, Done<ContainerFacts> answered) {
-        runtime.InspectContainer(id, std::move(answered));
-      },
-      std::move(done));
+  const auto ask = [id](RuntimeAccess& runtime, Done<ContainerFacts> answered) {
+    runtime.InspectContainer(id, std::move(answered));
+  };
+  InTurn(Candidates(Kind::kContainer, id.value()), ask, std::move(done));
 }
 
 void RuntimeInspectors::InspectImage(std::string_view reference, Done<ImageFacts> done) {
-  InTurn<StatusOr<ImageFacts>>(
-      inspectors_, All(),
-      [name = std::string(reference)](RuntimeInspector& runtime, Done<ImageFacts> answered) {
-        runtime.InspectImage(name, std::move(answered));
-      },
-      std::move(done));
+  const auto ask = [name = std::string(reference)](RuntimeAccess& runtime,
+                                                   Done<ImageFacts> answered) {
+    runtime.InspectImage(name, std::move(answered));
+  };
+  InTurn(All(), ask, std::move(done));
 }
 
 void RuntimeInspectors::InspectAll(Done<Everything> done) {
@@ -218,40 +187,32 @@ void RuntimeInspectors::End(Collection& all) {
 
 void RuntimeInspectors::UpdateContainer(const ContainerId& id, const ResourceChange& change,
                                         std::function<void(Status)> done) {
-  InTurn<Status>(
-      inspectors_, Candidates(Kind::kContainer, id.value()),
-      [id, change](RuntimeInspector& runtime, std::function<void(Status)> answered) {
-        runtime.UpdateContainer(id, change, std::move(answered));
-      },
-      std::move(done));
+  const auto ask = [id, change](RuntimeAccess& runtime, std::function<void(Status)> answered) {
+    runtime.UpdateContainer(id, change, std::move(answered));
+  };
+  InTurn(Candidates(Kind::kContainer, id.value()), ask, std::move(done));
 }
 
 void RuntimeInspectors::StopContainer(const ContainerId& id, std::chrono::seconds grace,
                                       std::function<void(Status)> done) {
-  InTurn<Status>(
-      inspectors_, Candidates(Kind::kContainer, id.value()),
-      [id, grace](RuntimeInspector& runtime, std::function<void(Status)> answered) {
-        runtime.StopContainer(id, grace, std::move(answered));
-      },
-      std::move(done));
+  const auto ask = [id, grace](RuntimeAccess& runtime, std::function<void(Status)> answered) {
+    runtime.StopContainer(id, grace, std::move(answered));
+  };
+  InTurn(Candidates(Kind::kContainer, id.value()), ask, std::move(done));
 }
 
 void RuntimeInspectors::StopSandbox(const PodSandboxId& id, std::function<void(Status)> done) {
-  InTurn<Status>(
-      inspectors_, Candidates(Kind::kPodSandbox, id.value()),
-      [id](RuntimeInspector& runtime, std::function<void(Status)> answered) {
-        runtime.StopSandbox(id, std::move(answered));
-      },
-      std::move(done));
+  const auto ask = [id](RuntimeAccess& runtime, std::function<void(Status)> answered) {
+    runtime.StopSandbox(id, std::move(answered));
+  };
+  InTurn(Candidates(Kind::kPodSandbox, id.value()), ask, std::move(done));
 }
 
 void RuntimeInspectors::RemoveSandbox(const PodSandboxId& id, std::function<void(Status)> done) {
-  InTurn<Status>(
-      inspectors_, Candidates(Kind::kPodSandbox, id.value()),
-      [id](RuntimeInspector& runtime, std::function<void(Status)> answered) {
-        runtime.RemoveSandbox(id, std::move(answered));
-      },
-      std::move(done));
+  const auto ask = [id](RuntimeAccess& runtime, std::function<void(Status)> answered) {
+    runtime.RemoveSandbox(id, std::move(answered));
+  };
+  InTurn(Candidates(Kind::kPodSandbox, id.value()), ask, std::move(done));
 }
 
 }  // namespace resmgr

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "pkg/cri/backends.h"
-#include "pkg/cri/runtime_inspector.h"
+#include "pkg/cri/runtime_connection.h"
 #include "pkg/pipeline/runtime_access.h"
 
 namespace resmgr {
@@ -51,13 +51,13 @@ class RuntimeInspectors final : public RuntimeAccess {
   void End(Collection& all);
   void Learn(size_t runtime, const Everything& its, IdOwners::ListBegin begin);
 
-  // The positions of the runtimes to ask for this id, in order.
-  std::vector<size_t> Candidates(IdOwners::Kind kind, std::string_view id) const;
-  std::vector<size_t> All() const;
+  // The runtimes to ask for this id, in order.
+  std::vector<RuntimeAccess*> Candidates(IdOwners::Kind kind, std::string_view id) const;
+  std::vector<RuntimeAccess*> All() const;
 
   EventLoop& loop_;
   Backends& backends_;
-  std::vector<std::unique_ptr<RuntimeInspector>> inspectors_;
+  std::vector<std::unique_ptr<RuntimeConnection>> inspectors_;
 };
 
 }  // namespace resmgr

@@ -10,7 +10,7 @@
 
 #include <sys/stat.h>
 
-#include "pkg/cri/runtime_inspector.h"
+#include "pkg/cri/runtime_connection.h"
 #include "pkg/log/log.h"
 #include "pkg/sys/lifetime.h"
 #include "pkg/sys/unix_socket.h"
@@ -59,7 +59,7 @@ class NriDoor final : public FrontDoor {
         options_(std::move(options)),
         claim_(std::move(claim)),
         cri_socket_(runtime_socket),
-        cri_(context.loop, context.flushes, runtime_socket, runtime_socket) {}
+        cri_(context.loop, context.flushes, runtime_socket) {}
 
   void Start(dump::Dumper& dumper) override {
     nri::PluginFront::Options options = options_;
@@ -113,7 +113,7 @@ class NriDoor final : public FrontDoor {
   const nri::PluginFront::Options options_;
   const UniqueFd claim_;
   const std::string cri_socket_;
-  RuntimeInspector cri_;
+  RuntimeConnection cri_;
   std::set<NriLink*> connected_;  // links that get the runtime's events
   std::optional<nri::PluginFront> front_;
 };

@@ -8,7 +8,7 @@
 #include "pkg/cri/backend_router.h"
 #include "pkg/cri/known_methods.h"
 #include "pkg/cri/relay.h"
-#include "pkg/cri/runtime_inspector.h"
+#include "pkg/cri/runtime_connection.h"
 #include "pkg/cri/runtime_inspectors.h"
 #include "pkg/cri/runtimes_watch.h"
 #include "pkg/node/relay_link.h"
@@ -68,6 +68,9 @@ class RelayDoor final : public FrontDoor {
                                if (inventory_) inventory_->RefreshSoon();
                              },
                          .happened = [this](const ContainerEvent& event) { NoteEvent(event); },
+                         .listing = [this]() -> RelayLink::TakeList {
+                           return inventory_ ? inventory_->TakeOthersList() : nullptr;
+                         },
                          .updated =
                              [this](const ContainerId& id, const ResourceValues& values) {
                                if (inventory_) inventory_->SetValues(id, values);
@@ -118,9 +121,9 @@ class RelayDoor final : public FrontDoor {
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     if (backends_)
       return std::make_unique<RuntimeInspectors>(context_.loop, context_.flushes, *backends_);
-    return std::make_unique<RuntimeInspector>(
-        context_.loop, context_.flushes, options_.runtime_socket,
-        options_.image_socket.value_or(options_.runtime_socket), aliases());
+    return std::make_unique<RuntimeConnection>(context_.loop, context_.flushes,
+                                               options_.runtime_socket,
+                                               options_.image_socket.value_or(""), aliases());
   }
   // Restores each id's runtime from the former daemon's end, so that another runtime does not get
   // an id because it lists it first.

@@ -8,8 +8,9 @@ namespace resmgr {
 RelayLink::RelayLink(const DoorContext& context, const std::string& runtime_socket,
                      const HandlerAliases* aliases, Told told)
     : told_(std::move(told)) {
-  connections_.push_back(
-      std::make_unique<RuntimeConnection>(context.loop, context.flushes, runtime_socket, aliases));
+  connections_.push_back(std::make_unique<RuntimeConnection>(context.loop, context.flushes,
+                                                             runtime_socket,
+                                                             /*image_socket=*/"", aliases));
   teller_.emplace(*connections_.front(), told_.updated);
 }
 
@@ -17,8 +18,8 @@ RelayLink::RelayLink(const DoorContext& context, Backends& backends, Told told)
     : told_(std::move(told)), backends_(&backends) {
   std::vector<RuntimeClient*> clients;
   for (const Backends::Backend& backend : backends.all()) {
-    connections_.push_back(std::make_unique<RuntimeConnection>(context.loop, context.flushes,
-                                                               backend.socket, backends.aliases()));
+    connections_.push_back(std::make_unique<RuntimeConnection>(
+        context.loop, context.flushes, backend.socket, backend.image_socket, backends.aliases()));
     clients.push_back(connections_.back().get());
   }
   clients_.emplace(context.loop, backends, std::move(clients),
@@ -52,7 +53,8 @@ void RelayLink::Connect(RuntimeEvents events) {
                                     return;
                                   told_.happened(event);
                                   TellEvent(event);
-                                }});
+                                },
+                            .listing = backends_ == nullptr ? told_.listing : nullptr});
   });
 }
 

@@ -21,9 +21,12 @@ namespace resmgr {
 // runtimes. Loop's thread only.
 class RelayLink final : public BrainLink {
  public:
+  using TakeList = RuntimeAccess::Done<RuntimeAccess::Everything>;
   struct Told {
     std::function<void()> connected{};  // called for each connection to a runtime
     std::function<void(const ContainerEvent&)> happened{};  // for events of the link itself
+    // As RuntimeConnection::Events::listing, for a link to the only runtime.
+    std::function<TakeList()> listing{};
     UpdateTeller::Told updated{};  // the runtime has carried out the brain's update
   };
 

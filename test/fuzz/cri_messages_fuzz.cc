@@ -39,8 +39,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)resmgr::DecodeUpdateContainerResources(bytes);
   (void)resmgr::DecodeRunPodSandbox(bytes);
   (void)resmgr::DecodeUpdatePodSandboxResources(bytes);
-  resmgr::Pod pod;
-  (void)resmgr::AddPodStatus(bytes, pod);
   (void)resmgr::DecodeId(bytes);
   resmgr::GrpcMessageReader reader(64, [](const resmgr::GrpcMessage&) {});
   reader.Feed(bytes);

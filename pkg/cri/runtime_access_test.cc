@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/cri/runtime_inspector.h"
-
+// The stages' questions to one runtime: a connection without Start.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/cri/runtime_connection.h"
 #include "pkg/sys/temp_dir.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"
@@ -25,7 +25,7 @@ using test::IsOk;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-class RuntimeInspectorTest : public testing::Test {
+class RuntimeAccessTest : public testing::Test {
  protected:
   void StartRuntime() { ASSERT_THAT(runtime_.Start(socket_), IsOk()); }
   // The answer that `ask` passes to the given function.
@@ -46,19 +46,19 @@ class RuntimeInspectorTest : public testing::Test {
   }
   StatusOr<RuntimeAccess::Version> Version() {
     return Await<StatusOr<RuntimeAccess::Version>>(
-        [this](auto done) { inspector_->AskVersion(std::move(done)); });
+        [this](auto done) { connection_->AskVersion(std::move(done)); });
   }
   StatusOr<RuntimeAccess::Everything> All() {
     return Await<StatusOr<RuntimeAccess::Everything>>(
-        [this](auto done) { inspector_->InspectAll(std::move(done)); });
+        [this](auto done) { connection_->InspectAll(std::move(done)); });
   }
   StatusOr<ContainerFacts> Container(const std::string& id) {
     return Await<StatusOr<ContainerFacts>>(
-        [&](auto done) { inspector_->InspectContainer(ContainerId(id), std::move(done)); });
+        [&](auto done) { connection_->InspectContainer(ContainerId(id), std::move(done)); });
   }
   StatusOr<SandboxFacts> Sandbox(const std::string& id) {
     return Await<StatusOr<SandboxFacts>>(
-        [&](auto done) { inspector_->InspectSandbox(PodSandboxId(id), std::move(done)); });
+        [&](auto done) { connection_->InspectSandbox(PodSandboxId(id), std::move(done)); });
   }
   // Creates a sandbox with a container.
   void Create() {
@@ -81,13 +81,13 @@ class RuntimeInspectorTest : public testing::Test {
   FakeRuntime runtime_;
   EventLoop loop_;
   h2::FlushQueue flushes_{loop_};
-  std::unique_ptr<RuntimeInspector> inspector_ =
-      std::make_unique<RuntimeInspector>(loop_, flushes_, socket_, socket_);
+  std::unique_ptr<RuntimeConnection> connection_ =
+      std::make_unique<RuntimeConnection>(loop_, flushes_, socket_, socket_);
   std::string pod_;
   std::string container_;
 };
 
-TEST_F(RuntimeInspectorTest, TellsWhichRuntimeItIs) {
+TEST_F(RuntimeAccessTest, TellsWhichRuntimeItIs) {
   EXPECT_EQ(Version().status().code(), StatusCode::kUnavailable) << "not there yet";
   StartRuntime();
   const auto version = Version();
@@ -96,7 +96,7 @@ TEST_F(RuntimeInspectorTest, TellsWhichRuntimeItIs) {
   EXPECT_EQ(version->version, "1.0.0");
 }
 
-TEST_F(RuntimeInspectorTest, ConnectsAnewAfterALoss) {
+TEST_F(RuntimeAccessTest, ConnectsAnewAfterALoss) {
   StartRuntime();
   ASSERT_THAT(Version(), IsOk());
   runtime_.Stop();
@@ -105,7 +105,7 @@ TEST_F(RuntimeInspectorTest, ConnectsAnewAfterALoss) {
   EXPECT_THAT(Version(), IsOk());
 }
 
-TEST_F(RuntimeInspectorTest, InspectsSandboxAndContainer) {
+TEST_F(RuntimeAccessTest, InspectsSandboxAndContainer) {
   StartRuntime();
   Create();
   const auto sandbox = Sandbox(pod_);
@@ -121,7 +121,7 @@ TEST_F(RuntimeInspectorTest, InspectsSandboxAndContainer) {
   EXPECT_EQ(Container("none").status().code(), StatusCode::kNotFound);
 }
 
-TEST_F(RuntimeInspectorTest, InspectsEverythingButWhatEndsMeanwhile) {
+TEST_F(RuntimeAccessTest, InspectsEverythingButWhatEndsMeanwhile) {
   StartRuntime();
   const auto nothing = All();
   ASSERT_THAT(nothing, IsOk());
@@ -142,7 +142,7 @@ TEST_F(RuntimeInspectorTest, InspectsEverythingButWhatEndsMeanwhile) {
   EXPECT_THAT(without->containers, SizeIs(0));
 }
 
-TEST_F(RuntimeInspectorTest, TellsWhatIsListedWhereAStatusFails) {
+TEST_F(RuntimeAccessTest, TellsWhatIsListedWhereAStatusFails) {
   StartRuntime();
   Create();
   runtime_.Script("ContainerStatus",
@@ -154,14 +154,14 @@ TEST_F(RuntimeInspectorTest, TellsWhatIsListedWhereAStatusFails) {
   EXPECT_EQ(everything->containers[0].container.name, "main");
 }
 
-TEST_F(RuntimeInspectorTest, TellsNothingWhenTheRuntimeIsLostInBetween) {
+TEST_F(RuntimeAccessTest, TellsNothingWhenTheRuntimeIsLostInBetween) {
   StartRuntime();
   Create();
   runtime_.Script("ContainerStatus", {.cut = true});
   EXPECT_EQ(All().status().code(), StatusCode::kUnavailable);
 }
 
-TEST_F(RuntimeInspectorTest, AsksForMoreThanFitAtOnce) {
+TEST_F(RuntimeAccessTest, AsksForMoreThanFitAtOnce) {
   StartRuntime();
   test::CriClient client(socket_);
   for (int i = 0; i < 80; ++i) {
@@ -172,7 +172,7 @@ TEST_F(RuntimeInspectorTest, AsksForMoreThanFitAtOnce) {
   EXPECT_THAT(everything->sandboxes, SizeIs(80));
 }
 
-TEST_F(RuntimeInspectorTest, SpeaksV1Alpha2ToARuntimeThatKnowsNoOther) {
+TEST_F(RuntimeAccessTest, SpeaksV1Alpha2ToARuntimeThatKnowsNoOther) {
   StartRuntime();
   FailVersion1("Version");
   EXPECT_THAT(Version(), IsOk());
@@ -180,7 +180,7 @@ TEST_F(RuntimeInspectorTest, SpeaksV1Alpha2ToARuntimeThatKnowsNoOther) {
   EXPECT_THAT(runtime_.Calls("/runtime.v1alpha2.RuntimeService/ListContainers"), SizeIs(1));
 }
 
-TEST_F(RuntimeInspectorTest, MethodThatNoVersionHasLeavesTheVersion) {
+TEST_F(RuntimeAccessTest, MethodThatNoVersionHasLeavesTheVersion) {
   StartRuntime();
   runtime_.Script("Version", {.error = grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "not here")});
   EXPECT_EQ(Version().status().code(), StatusCode::kUnimplemented);
@@ -188,45 +188,46 @@ TEST_F(RuntimeInspectorTest, MethodThatNoVersionHasLeavesTheVersion) {
   EXPECT_THAT(runtime_.Calls("/runtime.v1.RuntimeService/ListContainers"), SizeIs(1));
 }
 
-TEST_F(RuntimeInspectorTest, ChangesWhatRuns) {
+TEST_F(RuntimeAccessTest, ChangesWhatRuns) {
   StartRuntime();
   Create();
   ResourceChange change;
   change.resources.cpu_shares = 512;
   const auto update = [&](const std::string& id) {
     return Await<Status>(
-        [&](auto done) { inspector_->UpdateContainer(ContainerId(id), change, std::move(done)); });
+        [&](auto done) { connection_->UpdateContainer(ContainerId(id), change, std::move(done)); });
   };
   EXPECT_THAT(update(container_), IsOk());
   EXPECT_EQ(runtime_.FindContainer(container_)->resources.cpu_shares(), 512);
   EXPECT_EQ(update("none").code(), StatusCode::kNotFound);
   EXPECT_THAT(Await<Status>([&](auto done) {
-                inspector_->StopContainer(ContainerId(container_), std::chrono::seconds(3),
-                                          std::move(done));
+                connection_->StopContainer(ContainerId(container_), std::chrono::seconds(3),
+                                           std::move(done));
               }),
               IsOk());
   test::cri::StopContainerRequest stop;
   ASSERT_TRUE(stop.ParseFromString(runtime_.Calls("StopContainer").at(0).messages.at(0)));
   EXPECT_EQ(stop.timeout(), 3);
-  EXPECT_THAT(Await<Status>(
-                  [&](auto done) { inspector_->StopSandbox(PodSandboxId(pod_), std::move(done)); }),
+  EXPECT_THAT(Await<Status>([&](auto done) {
+                connection_->StopSandbox(PodSandboxId(pod_), std::move(done));
+              }),
               IsOk());
   EXPECT_FALSE(Sandbox(pod_)->ready);
   EXPECT_THAT(Await<Status>([&](auto done) {
-                inspector_->RemoveSandbox(PodSandboxId(pod_), std::move(done));
+                connection_->RemoveSandbox(PodSandboxId(pod_), std::move(done));
               }),
               IsOk());
   EXPECT_EQ(Sandbox(pod_).status().code(), StatusCode::kNotFound);
 }
 
-TEST_F(RuntimeInspectorTest, AsksTheImageServiceOnItsOwnSocket) {
+TEST_F(RuntimeAccessTest, AsksTheImageServiceOnItsOwnSocket) {
   const std::string image_socket = directory_.File("images.sock");
   FakeRuntime images;
   ASSERT_THAT(images.Start(image_socket), IsOk());
-  inspector_ = std::make_unique<RuntimeInspector>(loop_, flushes_, socket_, image_socket);
+  connection_ = std::make_unique<RuntimeConnection>(loop_, flushes_, socket_, image_socket);
   const auto ask = [this] {
     return Await<StatusOr<ImageFacts>>(
-        [this](auto done) { inspector_->InspectImage("web:1", std::move(done)); });
+        [this](auto done) { connection_->InspectImage("web:1", std::move(done)); });
   };
   EXPECT_EQ(ask().status().code(), StatusCode::kNotFound);
   test::cri::ImageStatusResponse reply;
@@ -237,19 +238,19 @@ TEST_F(RuntimeInspectorTest, AsksTheImageServiceOnItsOwnSocket) {
   EXPECT_EQ(facts->digest, "web@sha256:1");
 }
 
-TEST_F(RuntimeInspectorTest, TellsNothingAfterItsEnd) {
+TEST_F(RuntimeAccessTest, TellsNothingAfterItsEnd) {
   StartRuntime();
   Create();
   runtime_.Script("ContainerStatus", {.hold = true});
   bool told = false;
-  inspector_->InspectAll([&](const auto&) { told = true; });
+  connection_->InspectAll([&](const auto&) { told = true; });
   EventLoop::HandlePtr later;
-  inspector_->AskVersion([&](const auto&) {
-    inspector_.reset();
+  connection_->AskVersion([&](const auto&) {
+    connection_.reset();
     later = loop_.After(std::chrono::milliseconds(1), [this] { loop_.Stop(); });
   });
   loop_.Run();
-  EXPECT_EQ(inspector_, nullptr);
+  EXPECT_EQ(connection_, nullptr);
   EXPECT_FALSE(told);
 }
 
