@@ -8,8 +8,7 @@
 namespace resmgr::agent {
 
 // Decodes a base64 text (RFC 4648, section 4), as kubeconfig files hold PEM texts. White space is
-// skipped; nullopt for any other character outside the alphabet.
+// skipped; nullopt for any other character outside the alphabet, and without the padding.
 std::optional<std::string> DecodeBase64(std::string_view text);
-std::string EncodeBase64(std::string_view bytes);
 
 }  // namespace resmgr::agent

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include <absl/strings/escaping.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,18 +25,19 @@ TEST(Base64Test, SkipsWhiteSpace) {
 }
 
 TEST(Base64Test, RefusesWhatIsNoBase64) {
-  for (const char* text : {"Zg", "Zg=", "Z", "Zg===", "Zm9v!mFy", "=", "Zg==Zg==", "Zm-_"}) {
+  for (const char* text :
+       {"Zg", "Zg=", "Z", "Zg===", "Zm9v!mFy", "=", "Zg==Zg==", "Zm-_", "Zg.."}) {
     EXPECT_EQ(DecodeBase64(text), std::nullopt) << text;
   }
 }
 
-TEST(Base64Test, EncodesWhatItDecodes) {
+TEST(Base64Test, DecodesAnyBytes) {
   std::mt19937 random(7);
   for (size_t size = 0; size < 100; ++size) {
     std::string bytes(size, '\0');
     for (char& byte : bytes)
       byte = static_cast<char>(random());
-    EXPECT_THAT(DecodeBase64(EncodeBase64(bytes)), Optional(Eq(bytes)));
+    EXPECT_THAT(DecodeBase64(absl::Base64Escape(bytes)), Optional(Eq(bytes)));
   }
 }
 

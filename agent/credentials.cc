@@ -5,7 +5,8 @@
 #include <ctime>
 #include <utility>
 
-#include "agent/base64.h"
+#include <absl/strings/escaping.h>
+
 #include "agent/json_path.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
@@ -52,7 +53,7 @@ std::string ExecInfo(const ClusterAccess& access, const ExecPlugin& plugin) {
     std::string ca = access.ca.data;
     if (ca.empty() && !access.ca.file.empty())
       ca = ReadFile(access.ca.file, kMaxToken).value_or("");
-    if (!ca.empty()) cluster["certificate-authority-data"] = EncodeBase64(ca);
+    if (!ca.empty()) cluster["certificate-authority-data"] = absl::Base64Escape(ca);
     if (!access.tls_server_name.empty()) cluster["tls-server-name"] = access.tls_server_name;
     info["spec"]["cluster"] = std::move(cluster);
   }

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <openssl/evp.h>
+#include <absl/strings/escaping.h>
 
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
@@ -15,16 +15,6 @@ namespace resmgr::webhook {
 namespace {
 
 using nlohmann::json;
-
-// Go's []byte is base64 in JSON.
-std::string Base64(std::string_view text) {
-  std::string encoded((text.size() + 2) / 3 * 4 + 1, '\0');  // plus the NUL that the encoder writes
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(encoded.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()),
-                                   static_cast<int>(text.size()));
-  encoded.resize(static_cast<size_t>(size));
-  return encoded;
-}
 
 Status DecodeRequest(json& members, AdmissionRequest& request) {
   RESMGR_ASSIGN_OR_RETURN(request.uid, StringAt(members, "uid"));
@@ -74,7 +64,8 @@ std::string EncodeAdmissionReview(const AdmissionRequest& request,
   json answer = {{"uid", request.uid}, {"allowed", true}};
   if (!response.patch.empty()) {
     answer["patchType"] = "JSONPatch";
-    answer["patch"] = Base64(response.patch);
+    // Go's []byte is base64 in JSON.
+    answer["patch"] = absl::Base64Escape(response.patch);
   }
   if (!response.warning.empty()) answer["warnings"] = json::array({response.warning});
   const json review = {{"apiVersion", request.api_version},
