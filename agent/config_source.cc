@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/percent.h"
 #include "pkg/log/log.h"
 
 namespace resmgr::agent {
@@ -64,9 +65,9 @@ std::unique_ptr<ObjectWatch> ConfigSource::FollowMap(const std::string& name, Se
   of_map.seed += std::hash<std::string>()(name);
   return std::make_unique<ObjectWatch>(
       transport_, timers_, gate_,
-      ObjectWatch::Target{
-          .collection = "/api/v1/namespaces/" + UrlEncode(options_.map_namespace) + "/configmaps",
-          .name = name},
+      ObjectWatch::Target{.collection = "/api/v1/namespaces/" +
+                                        PercentEncoded(options_.map_namespace) + "/configmaps",
+                          .name = name},
       of_map, [this, &seen](const Json* object) {
         seen.complete = true;
         seen.value.reset();

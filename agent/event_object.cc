@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/json.h"
+#include "pkg/base/percent.h"
 
 namespace resmgr::agent {
 namespace {
@@ -22,7 +23,7 @@ std::string Rfc3339(EventObject::Time time) {
 }
 
 std::string Collection(const EventObject& event) {
-  return fmt::format("/api/v1/namespaces/{}/events", UrlEncode(event.event_namespace));
+  return fmt::format("/api/v1/namespaces/{}/events", PercentEncoded(event.event_namespace));
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ HttpRequest EventObject::Creation() const {
 HttpRequest EventObject::Update() const {
   HttpRequest request;
   request.method = "PATCH";
-  request.target = fmt::format("{}/{}", Collection(*this), UrlEncode(name));
+  request.target = fmt::format("{}/{}", Collection(*this), PercentEncoded(name));
   request.content_type = "application/merge-patch+json";
   request.body =
       JsonText({{"count", count}, {"message", message}, {"lastTimestamp", Rfc3339(last)}});

@@ -43,24 +43,6 @@ std::string MetadataOnly(std::string_view kind) {
   return fmt::format("{};as={};g=meta.k8s.io;v=v1,{}", kJsonType, kind, kJsonType);
 }
 
-std::string UrlEncode(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  constexpr std::string_view kPlain = "-._~";
-  std::string encoded;
-  for (const char c : text) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (letter || (c >= '0' && c <= '9') || kPlain.find(c) != std::string_view::npos) {
-      encoded += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    encoded += '%';
-    encoded += kHex[byte >> 4U];
-    encoded += kHex[byte & 0xFU];
-  }
-  return encoded;
-}
-
 std::chrono::seconds WaitAskedFor(const HttpReply& reply) {
   constexpr std::chrono::seconds kLongest{60};
   return std::min(reply.retry_after.value_or(std::chrono::seconds(0)), kLongest);

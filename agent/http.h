@@ -65,9 +65,6 @@ class HttpTransport {
 // objects. `kind` is PartialObjectMetadata, or PartialObjectMetadataList for a list.
 std::string MetadataOnly(std::string_view kind);
 
-// Escapes a text for paths and queries.
-std::string UrlEncode(std::string_view text);
-
 // OK for 2xx, else an error with the server's own words (the message of a Kubernetes Status):
 // kNotFound 404, kPermissionDenied 401 and 403, kAborted 409, kOutOfRange 410, kInvalidArgument
 // other 4xx, kUnavailable all else.

@@ -17,11 +17,6 @@ HttpReply Reply(int status, const std::string& body = "") {
   return {.status = status, .body = body, .retry_after = {}};
 }
 
-TEST(HttpTest, EncodesWhatUrlsCannotHold) {
-  EXPECT_EQ(UrlEncode("metadata.name=a b/c"), "metadata.name%3Da%20b%2Fc");
-  EXPECT_EQ(UrlEncode("\xff"), "%FF");
-}
-
 TEST(HttpTest, TurnsRepliesIntoStatus) {
   EXPECT_THAT(StatusOfReply(Reply(200)), IsOk());
   EXPECT_THAT(StatusOfReply(Reply(201)), IsOk());

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pkg/base/json.h"
+#include "pkg/base/percent.h"
 
 namespace resmgr::agent {
 namespace {
@@ -31,7 +32,7 @@ StatusOr<std::string> BodyOf(const StatusOr<HttpReply>& reply) {
 NodeAccess::NodeAccess(HttpTransport& transport, std::string_view node, KeyRules rules,
                        Written written)
     : transport_(transport),
-      target_("/api/v1/nodes/" + UrlEncode(node)),
+      target_("/api/v1/nodes/" + PercentEncoded(node)),
       rules_(std::move(rules)),
       written_(std::move(written)) {}
 

@@ -7,6 +7,7 @@
 
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
+#include "pkg/base/percent.h"
 #include "pkg/log/log.h"
 
 namespace resmgr::agent {
@@ -50,7 +51,7 @@ void ObjectWatch::Start() {
 }
 
 std::string ObjectWatch::Selector() const {
-  return target_.collection + "?fieldSelector=" + UrlEncode("metadata.name=" + target_.name);
+  return target_.collection + "?fieldSelector=" + PercentEncoded("metadata.name=" + target_.name);
 }
 
 std::string ObjectWatch::Accepted(std::string_view kind) const {
@@ -103,7 +104,7 @@ void ObjectWatch::Watch() {
   HttpRequest request;
   request.target =
       fmt::format("{}&watch=1&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}",
-                  Selector(), UrlEncode(version_), timeout.count());
+                  Selector(), PercentEncoded(version_), timeout.count());
   request.accept = Accepted("PartialObjectMetadata");
   request.timeout = timeout + kGrace;
   decoder_ = WatchDecoder();

@@ -8,6 +8,7 @@
 
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
+#include "pkg/base/percent.h"
 #include "pkg/base/utf8.h"
 #include "pkg/log/log.h"
 
@@ -169,7 +170,7 @@ void StatusReporter::Write() {
   }
   HttpRequest request;
   request.method = "PATCH";
-  request.target = "/api/v1/nodes/" + UrlEncode(node_);
+  request.target = "/api/v1/nodes/" + PercentEncoded(node_);
   request.content_type = "application/merge-patch+json";
   request.accept = MetadataOnly("PartialObjectMetadata");
   request.body = JsonText({{"metadata", {{"annotations", std::move(annotations)}}}});

@@ -19,5 +19,10 @@ constexpr int HexDigit(char c) {
 // '+' is a space. nullopt: a '%' without two hexadecimal digits.
 enum class UrlPart { kPath, kQuery };
 std::optional<std::string> PercentDecoded(std::string_view text, UrlPart part);
+// Keeps a '%' without two hexadecimal digits as it is.
+std::string PercentDecodedLeniently(std::string_view text);
+
+// Escapes all but unreserved characters (RFC 3986 section 2.3).
+std::string PercentEncoded(std::string_view text);
 
 }  // namespace resmgr

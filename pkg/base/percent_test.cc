@@ -18,5 +18,15 @@ TEST(PercentTest, RefusesWhatIsCutOrNotHexadecimal) {
     EXPECT_EQ(PercentDecoded(text, UrlPart::kPath), std::nullopt) << text;
 }
 
+TEST(PercentTest, KeepsWhatIsNotAnEscapeWhereItMay) {
+  EXPECT_EQ(PercentDecodedLeniently("a%20b%2"), "a b%2");
+  EXPECT_EQ(PercentDecodedLeniently("%zz%41%"), "%zzA%");
+}
+
+TEST(PercentTest, EncodesWhatUrlsCannotHold) {
+  EXPECT_EQ(PercentEncoded("metadata.name=a b/c"), "metadata.name%3Da%20b%2Fc");
+  EXPECT_EQ(PercentEncoded("\xff-._~Az09"), "%FF-._~Az09");
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/percent.h"
 #include "pkg/docker/body_edits.h"
 #include "pkg/docker/call_watch.h"
 #include "pkg/docker/json_text.h"

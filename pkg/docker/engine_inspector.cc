@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/percent.h"
 #include "pkg/docker/body_edits.h"
 #include "pkg/docker/engine_facts.h"
-#include "pkg/docker/request_target.h"
 
 namespace resmgr::docker {
 namespace {

@@ -5,8 +5,6 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
 
@@ -106,20 +104,6 @@ std::optional<RequestTarget> ReadTarget(std::string_view method, std::string_vie
   }
   if (read.container.empty()) return std::nullopt;
   return read;
-}
-
-std::string PercentEncoded(std::string_view text) {
-  std::string encoded;
-  for (const char c : text) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                       c == '_' || c == '-' || c == '.';
-    if (plain) {
-      encoded += c;
-    } else {
-      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return encoded;
 }
 
 bool IsKill(std::string_view signal) {

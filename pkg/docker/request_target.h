@@ -25,9 +25,6 @@ struct RequestTarget {
 // without an API version. nullopt: another request, which passes. Pure function.
 std::optional<RequestTarget> ReadTarget(std::string_view method, std::string_view target);
 
-// Escapes a text for a request's path.
-std::string PercentEncoded(std::string_view text);
-
 // Whether the signal is SIGKILL, the default for "".
 bool IsKill(std::string_view signal);
 

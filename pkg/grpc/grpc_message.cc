@@ -21,21 +21,6 @@ int ReadCode(std::string_view text) {
   return code && *code >= 0 && *code <= INT32_MAX ? static_cast<int>(*code) : kUnknown;
 }
 
-std::string PercentDecode(std::string_view text) {
-  std::string decoded;
-  decoded.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
-        HexDigit(text[i + 2]) >= 0) {
-      decoded.push_back(static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2])));
-      i += 2;
-    } else {
-      decoded.push_back(text[i]);
-    }
-  }
-  return decoded;
-}
-
 std::string PercentEncode(std::string_view text) {
   std::string encoded;
   encoded.reserve(text.size());
@@ -145,7 +130,7 @@ GrpcStatus ReadGrpcStatus(const h2::HeaderBlock& trailers) {
     if (name == "grpc-message" && message.empty()) message = trailers.ValueOf(field);
   }
   GrpcStatus status{.code = ReadCode(code), .message = {}};
-  if (!message.empty()) status.message = PercentDecode(message);
+  if (!message.empty()) status.message = PercentDecodedLeniently(message);
   return status;
 }
 

@@ -1,38 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cctype>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/percent.h"
 #include "pkg/metrics/http_server.h"
 
 namespace resmgr {
 namespace {
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-std::string Decoded(std::string_view text) {
-  std::string result;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const int high = text[i] == '%' && i + 2 < text.size() ? HexDigit(text[i + 1]) : -1;
-    const int low = high >= 0 ? HexDigit(text[i + 2]) : -1;
-    if (low < 0) {
-      result += text[i];
-    } else {
-      result += static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-  }
-  return result;
-}
-
-bool IsSame(std::string_view a, std::string_view b) {
-  return std::ranges::equal(
-      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
 
 // Removes and returns the next line, without its end.
 std::string_view TakeLine(std::string_view& rest) {
@@ -56,7 +30,7 @@ StatusOr<HttpRequest> ParseHttpHead(std::string_view head) {
   request.method = line.substr(0, method);
   const std::string_view whole = line.substr(method + 1, target - method - 1);
   const size_t question = std::min(whole.find('?'), whole.size());
-  request.path = Decoded(whole.substr(0, question));
+  request.path = PercentDecodedLeniently(whole.substr(0, question));
   request.query = whole.substr(std::min(question + 1, whole.size()));
   while (!head.empty()) {
     const std::string_view header = TakeLine(head);
@@ -64,8 +38,8 @@ StatusOr<HttpRequest> ParseHttpHead(std::string_view head) {
     if (colon == std::string_view::npos) continue;
     const std::string_view name = header.substr(0, colon);
     const std::string_view value = Trim(header.substr(colon + 1));
-    if (IsSame(name, "Host")) request.host = value;
-    if (IsSame(name, "Sec-Fetch-Site")) request.fetch_site = value;
+    if (EqualsIgnoreCase(name, "Host")) request.host = value;
+    if (EqualsIgnoreCase(name, "Sec-Fetch-Site")) request.fetch_site = value;
   }
   return request;
 }
