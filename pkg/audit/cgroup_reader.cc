@@ -1,91 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/audit/cgroup_reader.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <utility>
-#include <vector>
-
-#include <dirent.h>
-#include <unistd.h>
 
 #include "pkg/base/parse.h"
-#include "pkg/sys/cgroups.h"
+#include "pkg/sys/container_cgroup.h"
 #include "pkg/sys/files.h"
 
 namespace resmgr {
 namespace {
 
-constexpr std::string_view kScope = ".scope";
-// Conmon, which watches a container of CRI-O, has a cgroup beside the container's.
-constexpr std::string_view kMonitor = "crio-conmon-";
 // The kernel's largest limit of memory on cgroup v1, which is none, is this by a page or so.
 constexpr int64_t kUnlimited = int64_t{1} << 62;
-// A pod's cgroup has one directory for each container; others may put theirs there.
-constexpr int kMostEntries = 4096;
-
-bool Exists(const std::string& path) {
-  return access(path.c_str(), F_OK) == 0;
-}
-
-// "ID", "PREFIX-ID.scope", "PREFIX:ID".
-bool NamesContainer(std::string_view entry, std::string_view id) {
-  if (entry.starts_with(kMonitor)) return false;
-  if (entry.ends_with(kScope)) entry.remove_suffix(kScope.size());
-  if (!entry.ends_with(id)) return false;
-  entry.remove_suffix(id.size());
-  return entry.empty() || entry.back() == '-' || entry.back() == ':';
-}
-
-std::optional<std::string> FindBelow(const std::string& parent, std::string_view id) {
-  const std::string plain = fmt::format("{}/{}", parent, id);
-  if (Exists(plain)) return plain;
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(parent.c_str()), &closedir);
-  if (directory == nullptr) return std::nullopt;
-  for (int i = 0; i < kMostEntries; ++i) {
-    const dirent* const entry = readdir(directory.get());
-    if (entry == nullptr) break;
-    if (NamesContainer(entry->d_name, id)) return fmt::format("{}/{}", parent, entry->d_name);
-  }
-  return std::nullopt;
-}
-
-// A container's own cgroup: its processes may make others below it, under any names.
-bool IsContainers(std::string_view entry) {
-  constexpr size_t kIdSize = 64;
-  if (entry.ends_with(kScope)) entry.remove_suffix(kScope.size());
-  if (entry.size() < kIdSize) return false;
-  return entry.substr(entry.size() - kIdSize).find_first_not_of("0123456789abcdef") ==
-         std::string_view::npos;
-}
-
-// Runtimes have default parents for containers that are created without one, which may be
-// configured: "/docker", "/system.slice", "/k8s.io". The nearest one to the root counts.
-std::optional<std::string> FindAnywhere(const std::string& root, std::string_view id) {
-  constexpr int kDepth = 4;
-  constexpr size_t kMostDirectories = 4096;
-  std::vector<std::string> level = {root};
-  for (int depth = 0; depth < kDepth && !level.empty(); ++depth) {
-    std::vector<std::string> next;
-    for (const std::string& parent : level) {
-      const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(parent.c_str()), &closedir);
-      if (directory == nullptr) continue;
-      for (int i = 0; i < kMostEntries; ++i) {
-        const dirent* const entry = readdir(directory.get());
-        if (entry == nullptr) break;
-        const std::string_view name = entry->d_name;
-        if (entry->d_type != DT_DIR || name.starts_with('.')) continue;
-        std::string path = fmt::format("{}/{}", parent, name);
-        if (NamesContainer(name, id)) return path;
-        if (!IsContainers(name) && next.size() < kMostDirectories) next.push_back(std::move(path));
-      }
-    }
-    std::ranges::sort(next);
-    level = std::move(next);
-  }
-  return std::nullopt;
-}
 
 // One line of a file; nullopt where there is none.
 std::optional<std::string> Line(const std::string& directory, std::string_view file) {
@@ -181,16 +108,6 @@ void ReadMemory(const std::string& directory, CgroupValues& values) {
   values.set.memory_swap_limit = limited ? *values.set.memory_limit + *swap : -1;
 }
 
-Status CheckNames(std::string_view parent, std::string_view id) {
-  if (id.empty() || id.find('/') != std::string_view::npos || id.starts_with('.')) {
-    return InvalidArgument("\"{}\" can be no cgroup", Printable(id, 128));
-  }
-  if (!CanBeCgroup(parent)) {
-    return InvalidArgument("\"{}\" can be no cgroup", Printable(parent, 256));
-  }
-  return OkStatus();
-}
-
 struct Process {
   CpuSet cpus;
   std::optional<int64_t> parent{};
@@ -213,32 +130,6 @@ std::optional<Process> ReadProcess(const std::string& proc, std::optional<int64_
   const StatusOr<CpuSet> cpus = CpuSet::Parse(line(kCpus));
   if (!cpus.ok() || cpus->empty()) return std::nullopt;
   return Process{.cpus = *cpus, .parent = ParseInt(line(kParent))};
-}
-
-bool IsUnified(const std::string& mount_point) {
-  return Exists(mount_point + "/cgroup.controllers");
-}
-
-// The container's directory in the hierarchy of this controller; "" is the one of all.
-std::optional<std::string> Find(const std::string& mount_point, std::string_view controller,
-                                std::string_view cgroup_parent, std::string_view id) {
-  const std::string root =
-      controller.empty() ? mount_point : fmt::format("{}/{}", mount_point, controller);
-  if (cgroup_parent.empty()) return FindAnywhere(root, id);
-  auto found = FindBelow(fmt::format("{}/{}", root, SlicePath(cgroup_parent)), id);
-  // Where the kubelet names slices and the runtime does not go by systemd: "SLICE:PREFIX:ID".
-  return found || !IsSlice(cgroup_parent) ? found : FindBelow(root, id);
-}
-
-Status NoCgroup(const std::string& mount_point, std::string_view cgroup_parent,
-                std::string_view id) {
-  if (cgroup_parent.empty()) {
-    return NotFound(
-        "its cgroup is not found: the runtime tells no cgroup parent of its pod, and there is no "
-        "cgroup of {} in {} where runtimes put it by default",
-        id, mount_point);
-  }
-  return NotFound("there is no cgroup of {} below {} in {}", id, cgroup_parent, mount_point);
 }
 
 }  // namespace
@@ -271,10 +162,10 @@ void CgroupReader::ReadAffinity(const std::string& directory, CgroupValues& valu
 
 StatusOr<CgroupReader::CpusetDirectory> CgroupReader::FindCpuset(std::string_view cgroup_parent,
                                                                  std::string_view id) const {
-  RESMGR_RETURN_IF_ERROR(CheckNames(cgroup_parent, id));
-  const bool unified = IsUnified(mount_point_);
-  const auto found = Find(mount_point_, unified ? "" : "cpuset", cgroup_parent, id);
-  if (!found) return NoCgroup(mount_point_, cgroup_parent, id);
+  RESMGR_RETURN_IF_ERROR(CheckCgroupNames(cgroup_parent, id));
+  const bool unified = IsUnifiedMount(mount_point_);
+  const auto found = FindContainerCgroup(mount_point_, unified ? "" : "cpuset", cgroup_parent, id);
+  if (!found) return NoContainerCgroup(mount_point_, cgroup_parent, id);
   return CpusetDirectory{.path = found->substr(mount_point_.size() + 1), .unified = unified};
 }
 
@@ -291,7 +182,7 @@ StatusOr<CgroupValues> CgroupReader::Read(std::string_view cgroup_parent, std::s
     ReadCpu(cpuset, unified, values);
   } else {
     ReadSets(cpuset, "cpuset.effective_cpus", "cpuset.effective_mems", values);
-    const auto cpu = Find(mount_point_, "cpu", cgroup_parent, id);
+    const auto cpu = FindContainerCgroup(mount_point_, "cpu", cgroup_parent, id);
     if (cpu) ReadCpu(*cpu, unified, values);
   }
   if (limits != nullptr) FindCauses(found.InHierarchy(), *limits, values);
@@ -300,15 +191,15 @@ StatusOr<CgroupValues> CgroupReader::Read(std::string_view cgroup_parent, std::s
 
 StatusOr<CgroupValues> CgroupReader::ReadNumbers(std::string_view cgroup_parent,
                                                  std::string_view id) const {
-  RESMGR_RETURN_IF_ERROR(CheckNames(cgroup_parent, id));
-  const bool unified = IsUnified(mount_point_);
-  const auto cpu = Find(mount_point_, unified ? "" : "cpu", cgroup_parent, id);
-  if (!cpu) return NoCgroup(mount_point_, cgroup_parent, id);
+  RESMGR_RETURN_IF_ERROR(CheckCgroupNames(cgroup_parent, id));
+  const bool unified = IsUnifiedMount(mount_point_);
+  const auto cpu = FindContainerCgroup(mount_point_, unified ? "" : "cpu", cgroup_parent, id);
+  if (!cpu) return NoContainerCgroup(mount_point_, cgroup_parent, id);
   CgroupValues values;
   ReadCpu(*cpu, unified, values);
   if (unified) {
     ReadMemory(*cpu, values);
-  } else if (const auto memory = Find(mount_point_, "memory", cgroup_parent, id)) {
+  } else if (const auto memory = FindContainerCgroup(mount_point_, "memory", cgroup_parent, id)) {
     values.set.memory_limit = Limit(*memory, "memory.limit_in_bytes");
     values.set.memory_swap_limit = Limit(*memory, "memory.memsw.limit_in_bytes");
   }

@@ -2,11 +2,10 @@
 #include "pkg/audit/memory_places.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "pkg/base/bytes_text.h"
-#include "pkg/base/parse.h"
 #include "pkg/sys/files.h"
+#include "pkg/topology/numa_stat.h"
 
 namespace resmgr {
 namespace {
@@ -26,31 +25,12 @@ std::string MemoryDirectory(const CgroupReader& cgroups,
   return fmt::format("{}/memory/{}", cgroups.mount_point(), path);
 }
 
-// "anon N0=4096 N1=0" in bytes; "anon=1 N0=1 N1=0" in pages.
-std::map<int, int64_t> ParseAnonymous(std::string_view text, bool unified) {
-  const std::string_view key = unified ? "anon " : "anon=";
-  const int64_t unit = unified ? 1 : ::sysconf(_SC_PAGESIZE);
-  std::map<int, int64_t> found;
-  for (const std::string_view line : Split(text, '\n')) {
-    if (!line.starts_with(key)) continue;
-    for (std::string_view word : Split(line, ' ')) {
-      const size_t equals = word.find('=');
-      if (!word.starts_with('N') || equals == std::string_view::npos) continue;
-      const auto node = ParseInt(word.substr(1, equals - 1));
-      const auto amount = ParseInt(word.substr(equals + 1));
-      if (!node || !amount || *node < 0 || *node > NodeSet::kMaxId) continue;
-      found[static_cast<int>(*node)] = *amount * unit;
-    }
-  }
-  return found;
-}
-
 StatusOr<std::map<int, int64_t>> ReadNodes(const CgroupReader& cgroups,
                                            const CgroupReader::CpusetDirectory& cpuset) {
   const std::string file = fmt::format("{}/memory.numa_stat", MemoryDirectory(cgroups, cpuset));
   const StatusOr<std::string> text = ReadFile(file, CgroupReader::kMostBytes);
   if (!text.ok()) return NotFound("{}: {}", file, Message(text.status()));
-  return ParseAnonymous(*text, cpuset.unified);
+  return ParseNumaStat(*text, cpuset.unified, false).anonymous;
 }
 
 }  // namespace
