@@ -27,6 +27,13 @@ std::string Containers(const Reply& reply) {
   return text;
 }
 
+// "throttled: ns/web/main has CPUs 2-3 ...; try: echo max > ..."
+std::string ProblemText(const Reply& problem) {
+  const std::string next = problem.value("next", "");
+  return fmt::format("{}: {}{}{}", Cell(problem, "kind"), Cell(problem, "message"),
+                     next.empty() ? "" : "; try: ", next);
+}
+
 class StatusCommand final : public DaemonCommand {
  public:
   std::string_view name() const override { return "status"; }
@@ -38,12 +45,21 @@ class StatusCommand final : public DaemonCommand {
 whether the runtime is connected, the number of pods and containers, and which CPUs are exclusive,
 shared and reserved. "problems" lists what needs attention: a runtime that cannot be reached,
 containers that the runtime fails to update, CPUs that are decided and not in force, state that
-cannot be saved.)";
+cannot be saved, containers that are throttled, wait for CPUs or have their memory on other nodes.
+Each has its kind, its numbers and what to try.)";
   }
 
  private:
   bool Watchable() const override { return true; }
+  void DeclareMore(CommandLine& line) override {
+    line.Flag("check", "Exit with status 1 if there are problems.", &check_);
+  }
   std::string_view Method() const override { return "Status"; }
+  Status Outcome(const Reply& reply) const override {
+    const size_t count = reply.value("problems", Reply::array()).size();
+    if (!check_ || count == 0) return OkStatus();
+    return FailedPrecondition("{}", CountText(static_cast<int64_t>(count), "problem"));
+  }
   std::string Table(const Reply& reply) const override {
     std::vector<TableRow> rows = {
         {"version", Cell(reply, "version")},
@@ -75,9 +91,11 @@ cannot be saved.)";
     const Reply problems = reply.value("problems", Reply::array());
     if (problems.empty()) rows.push_back({"problems", "none"});
     for (const Reply& problem : problems)
-      rows.push_back({&problem == &problems.front() ? "problems" : "", problem.get<std::string>()});
+      rows.push_back({&problem == &problems.front() ? "problems" : "", ProblemText(problem)});
     return FormatTable(rows);
   }
+
+  bool check_ = false;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "pkg/admin/admin_service.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -70,37 +71,36 @@ StatusOr<ContainerChoice> ChoiceOf(const Json& request) {
   return choice;
 }
 
-// What an operator should look after; each a sentence.
-std::vector<std::string> Problems(const NodeView& node, const std::string& runtime) {
-  std::vector<std::string> problems;
+// What an operator should look after.
+std::vector<Problem> Problems(const NodeView& node, const std::string& runtime) {
+  std::vector<Problem> problems;
+  const auto add = [&problems](std::vector<Problem> more) {
+    std::ranges::move(more, std::back_inserter(problems));
+  };
   const ResourceManager* const manager = node.host.manager();
   if (manager != nullptr && runtime != "connected") {
-    problems.push_back("the runtime is not connected: " + runtime);
+    problems.push_back({.kind = "runtime", .message = "the runtime is not connected: " + runtime});
   }
   const auto other = node.other_socket();
   const bool places = node.configurator.current().policy.active != kNullPolicy;
   if (places && other && other->used && !other->reachable.ok()) {
-    problems.push_back(fmt::format(
-        "the runtime's CRI cannot be reached, which updates of containers need where its NRI is "
-        "older than 0.12.1: {}; set -runtime-socket to the socket of the runtime's CRI",
-        Message(other->reachable)));
+    problems.push_back(
+        {.kind = "socket",
+         .message = fmt::format("the runtime's CRI cannot be reached, which updates of containers "
+                                "need where its NRI is older than 0.12.1: {}",
+                                Message(other->reachable)),
+         .objects = {other->path},
+         .next = "set -runtime-socket to the socket of the runtime's CRI"});
   }
-  if (manager != nullptr) {
-    for (std::string& failing : FailingUpdates(*manager))
-      problems.push_back(std::move(failing));
-  }
+  if (manager != nullptr) add(FailingUpdates(*manager));
   if (places) {
-    for (std::string& problem : node.machine_problems())
-      problems.push_back(std::move(problem));
+    add(node.machine_problems());
     const CpuSet offline = OfflineCpus(node.machine) | node.offline();
-    if (manager != nullptr && !offline.empty()) {
-      for (std::string& problem : LackingCpus(*manager, offline))
-        problems.push_back(std::move(problem));
-    }
+    if (manager != nullptr && !offline.empty()) add(LackingCpus(*manager, offline));
   }
-  for (std::string& problem : node.auditor.problems())
-    problems.push_back(std::move(problem));
-  if (!node.state_saved()) problems.emplace_back("the state cannot be saved: see the log");
+  add(node.auditor.problems());
+  if (!node.state_saved())
+    problems.push_back({.kind = "state", .message = "the state cannot be saved: see the log"});
   return problems;
 }
 
@@ -112,7 +112,8 @@ OrderedJson SeenCountsJson(const std::vector<SeenContainer>& seen) {
   return {{"pods", pods.size()}, {"containers", seen.size()}};
 }
 
-std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_point started) {
+std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_point started,
+                       ProblemTimes& times) {
   const auto uptime = std::chrono::steady_clock::now() - started;
   const ResourceManager* const manager = node.host.manager();
   const std::string runtime = node.runtime_state();
@@ -142,7 +143,7 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
   }
   status["state"] = node.state_saved() ? "saved" : "not saved";
   status["dumpLost"] = node.dump_lost();
-  status["problems"] = Problems(node, runtime);
+  status["problems"] = ProblemsJson(times.Completed(Problems(node, runtime)));
   return OrderedJsonText(status);
 }
 
@@ -404,7 +405,9 @@ UnaryServer::Methods AdminService::Methods() {
     methods.emplace(fmt::format("/cri_resmgr.v1.Admin/{}", name), Decoded(std::move(handler)));
   };
   const NodeView& node = node_;
-  add("Status", [this](const Json&, const auto& reply) { reply(NodeStatus(node_, started_)); });
+  add("Status", [this](const Json&, const auto& reply) {
+    reply(NodeStatus(node_, started_, problem_times_));
+  });
   add("Policies", [&node](const Json&, const auto& reply) { reply(Policies(node)); });
   add("Topology",
       [&node](const Json& request, const auto& reply) { reply(Topology(node, request)); });

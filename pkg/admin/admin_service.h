@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/admin/problems_json.h"
 #include "pkg/audit/batched_look.h"
 #include "pkg/audit/memory_places.h"
 #include "pkg/base/json.h"
@@ -22,7 +23,7 @@ namespace resmgr {
 //       "uptimeSeconds","runtime","runtimeSocket","relaySocket","pods","containers","online",
 //       "offline", as an NRI plugin "criSocket" and "cri" ("not used", "reachable", "unreachable"),
 //       HeldJson's members (node_json.h) but under the null policy, "state" ("saved" or "not
-//       saved"), "dumpLost" (calls that the dump lacks), "problems" (sentences)}
+//       saved"), "dumpLost" (calls that the dump lacks), "problems" (problems_json.h)}
 //   Policies     {}                         -> [{"name","description","active"}]
 //   Topology     {"form": "table"|"json"}   -> the text of machine_format.h
 //   Pools        {}                         -> [node_json.h]
@@ -71,6 +72,7 @@ class AdminService {
 
   NodeView node_;
   std::chrono::steady_clock::time_point started_;
+  ProblemTimes problem_times_;
   std::vector<UnaryServer::Reply> want_config_;  // the next print is for them
   bool printing_ = false;
   OffLoop printer_;

@@ -80,7 +80,8 @@ TEST_F(AdminServiceTest, ACriThatIsNeededAndNotReachedIsAProblem) {
   status = AnswerTo("Status", Json::object());
   EXPECT_EQ(status["cri"], "unreachable");
   EXPECT_THAT(status["problems"].dump(),
-              HasSubstr("/cri.sock: nobody listens; set -runtime-socket"));
+              testing::AllOf(HasSubstr("/cri.sock: nobody listens"),
+                             HasSubstr(R"("next":"set -runtime-socket)")));
   other_socket_->reachable = OkStatus();
   status = AnswerTo("Status", Json::object());
   EXPECT_EQ(status["cri"], "reachable");
@@ -95,10 +96,17 @@ TEST_F(AdminServiceTest, AStateThatIsNotSavedIsAProblem) {
 }
 
 TEST_F(AdminServiceTest, ProblemsOfTheMachineAreToldWhileAPolicyPlaces) {
-  machine_problems_ = {"the cgroup of pods may not use CPU 1"};
+  machine_problems_ = {{.kind = "drift", .message = "the cgroup of pods may not use CPU 1"}};
   EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json::array());
   AnswerTo("ConfigSet", Delivery("policy: {Active: first-fit}"));
-  EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json(machine_problems_));
+  const Json problems = AnswerTo("Status", Json::object())["problems"];
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0]["kind"], "drift");
+  EXPECT_EQ(problems[0]["message"], machine_problems_[0].message);
+  EXPECT_EQ(problems[0]["objects"], Json::array());
+  EXPECT_EQ(problems[0]["next"], "");
+  EXPECT_EQ(AnswerTo("Status", Json::object())["problems"][0]["since"], problems[0]["since"])
+      << "since it was listed first";
 }
 
 TEST_F(AdminServiceTest, TellsWhichCpusAreOffline) {

@@ -166,35 +166,49 @@ OrderedJson HeldJson(const ResourceManager& manager) {
           {"shared", shared.ToString()}, {"reserved", reserved.ToString()}};
 }
 
-std::vector<std::string> LackingCpus(const ResourceManager& manager, const CpuSet& offline) {
-  std::vector<std::string> lacking;
+std::vector<Problem> LackingCpus(const ResourceManager& manager, const CpuSet& offline) {
+  std::vector<Problem> lacking;
   size_t count = 0;
   manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
     const Placement& placement = container.placement;
     const bool exited = container.state == ContainerState::kExited;
     if (exited || !LacksCpus(placement.reason) || ++count > kNamed) return;
-    lacking.push_back(fmt::format(
-        "{} has {} for itself, which is less than it asks for, while CPUs {} are offline; it gets "
-        "the others when they are back, or by cri-resmgr-ctl rebalance when others are free",
-        FullName(pod, container.name),
-        placement.exclusive.empty() ? "no CPU" : CountText(placement.exclusive.size(), "CPU"),
-        offline.ToString()));
+    const std::string name = FullName(pod, container.name);
+    lacking.push_back(
+        {.kind = "cpu-offline",
+         .message = fmt::format(
+             "{} has {} for itself, which is less than it asks for, while CPUs {} are offline; it "
+             "gets the others when they are back, or when others are free",
+             name,
+             placement.exclusive.empty() ? "no CPU" : CountText(placement.exclusive.size(), "CPU"),
+             offline.ToString()),
+         .objects = {name},
+         .next = "cri-resmgr-ctl rebalance"});
   });
-  if (count > kNamed) lacking.push_back(fmt::format("and {} more of them", count - kNamed));
+  if (count > kNamed) {
+    lacking.push_back(
+        {.kind = "cpu-offline", .message = fmt::format("and {} more of them", count - kNamed)});
+  }
   return lacking;
 }
 
-std::vector<std::string> FailingUpdates(const ResourceManager& manager) {
-  std::vector<std::string> failing;
+std::vector<Problem> FailingUpdates(const ResourceManager& manager) {
+  std::vector<Problem> failing;
   size_t count = 0;
   manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
     const Status error = manager.LastUpdateError(container.key);
     if (error.ok() || ++count > kNamed) return;
-    failing.push_back(fmt::format("the runtime does not update {}: {}",
-                                  FullName(pod, container.name),
-                                  WithRemedy(pod, container, error)));
+    const std::string name = FullName(pod, container.name);
+    failing.push_back(
+        {.kind = "runtime",
+         .message = fmt::format("the runtime does not update {}: {}", name, Message(error)),
+         .objects = {name},
+         .next = UpdateRemedy(pod, container, error)});
   });
-  if (count > kNamed) failing.push_back(fmt::format("and {} more of them", count - kNamed));
+  if (count > kNamed) {
+    failing.push_back(
+        {.kind = "runtime", .message = fmt::format("and {} more of them", count - kNamed)});
+  }
   return failing;
 }
 

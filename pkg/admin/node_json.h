@@ -10,6 +10,7 @@
 #include "pkg/base/status.h"
 #include "pkg/kube/label_selector.h"
 #include "pkg/model/container.h"
+#include "pkg/model/problem.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/resource_manager.h"
@@ -68,10 +69,10 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
 //    should), "exclusive","shared","reserved" (kernel lists: CPUs that containers have for
 //    themselves, that the others share, and that are kept for the system)}
 OrderedJson HeldJson(const ResourceManager& manager);
-// A sentence for each container whose last update failed, the first few of them.
-std::vector<std::string> FailingUpdates(const ResourceManager& manager);
+// Problems: containers whose last update failed, the first few of them.
+std::vector<Problem> FailingUpdates(const ResourceManager& manager);
 // Problems: containers with fewer CPUs for themselves than they ask for, while these are offline.
-std::vector<std::string> LackingCpus(const ResourceManager& manager, const CpuSet& offline);
+std::vector<Problem> LackingCpus(const ResourceManager& manager, const CpuSet& offline);
 
 // {"container","from":{"cpus","exclusive","mems"},"to":{"cpus","exclusive","mems","reason"}}
 OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves);

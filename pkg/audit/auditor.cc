@@ -338,29 +338,33 @@ void Auditor::NoteWritten(const AuditReport& report) {
   }
 }
 
-std::vector<std::string> Auditor::problems() const {
-  std::vector<std::string> problems;
+std::vector<Problem> Auditor::problems() const {
+  std::vector<Problem> problems;
   if (options_.manager() == nullptr) return problems;
   AddWritten(problems);
   AddOutsideCauses(problems);
   return problems;
 }
 
-void Auditor::AddWritten(std::vector<std::string>& problems) const {
+void Auditor::AddWritten(std::vector<Problem>& problems) const {
   size_t count = 0;
   for (const auto& [id, written] : written_) {
     if (written.audits < 2 || IsLongAgo(written.found)) continue;
     if (Find(*options_.manager(), id, written.key) == nullptr) continue;
     if (++count > kMostNamed) continue;
     problems.push_back(
-        fmt::format("another program writes the cpuset of {}, past the runtime: {} (in {} audits); "
-                    "stop it from that (koordlet: the feature gate CPUSetAllocator), then run "
-                    "`cri-resmgr-ctl audit -repair`",
-                    written.container, Describe(written.last), written.audits));
+        {.kind = "cpuset-overridden",
+         .message = fmt::format(
+             "another program writes the cpuset of {}, past the runtime: {} (in {} audits)",
+             written.container, Describe(written.last), written.audits),
+         .objects = {written.container},
+         .next = "stop it from that (koordlet: the feature gate CPUSetAllocator), then run "
+                 "`cri-resmgr-ctl audit -repair`"});
   }
   if (count > kMostNamed) {
-    problems.push_back(
-        fmt::format("and that of {} more containers is written so", count - kMostNamed));
+    problems.push_back({.kind = "cpuset-overridden",
+                        .message = fmt::format("and that of {} more containers is written so",
+                                               count - kMostNamed)});
   }
 }
 
@@ -373,7 +377,7 @@ const Container* Auditor::StillFound(const ContainerId& id, const Known& known) 
   return same ? container : nullptr;
 }
 
-void Auditor::AddOutsideCauses(std::vector<std::string>& problems) const {
+void Auditor::AddOutsideCauses(std::vector<Problem>& problems) const {
   std::map<std::string, Named> causes;
   for (const auto& [id, known] : known_) {
     const auto drift = std::ranges::find_if(known.drifts, IsFromOutside);
@@ -388,12 +392,16 @@ void Auditor::AddOutsideCauses(std::vector<std::string>& problems) const {
   size_t count = 0;
   for (const auto& [cause, named] : causes) {
     if (++count > kMostNamed) break;
-    problems.push_back(
-        fmt::format("what was decided for {} is not in force: {}", named.Names(), named.text));
+    problems.push_back({.kind = "drift",
+                        .message = fmt::format("what was decided for {} is not in force: {}",
+                                               named.Names(), named.text),
+                        .objects = {named.first}});
   }
   if (causes.size() > kMostNamed) {
-    problems.push_back(fmt::format("and others for {} more causes: see `cri-resmgr-ctl audit`",
-                                   causes.size() - kMostNamed));
+    problems.push_back(
+        {.kind = "drift",
+         .message = fmt::format("and others for {} more causes", causes.size() - kMostNamed),
+         .next = "cri-resmgr-ctl audit"});
   }
 }
 

@@ -16,6 +16,7 @@
 #include "pkg/config/audit_config.h"
 #include "pkg/log/log.h"
 #include "pkg/model/container.h"
+#include "pkg/model/problem.h"
 #include "pkg/model/resource_values.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/sys/event_loop.h"
@@ -95,9 +96,9 @@ class Auditor {
 
   // Containers whose cgroup had other CPUs or memory nodes than decided in several of the last
   // audits: another program writes them, past the runtime. Causes outside of containers, which the
-  // last audit found and no repair removes. One sentence each, for `status`. Nothing that is long
-  // ago, nor a cause where something else was decided since then.
-  std::vector<std::string> problems() const;
+  // last audit found and no repair removes. For `status`. Nothing that is long ago, nor a cause
+  // where something else was decided since then.
+  std::vector<Problem> problems() const;
   // What the last audit found of this container: sentences, "" where it is as decided, where
   // something else was decided since then, and where the audit is long ago.
   std::string FoundOf(const ContainerId& id) const;
@@ -133,8 +134,8 @@ class Auditor {
   bool IsLongAgo(EventLoop::Clock::time_point time) const;
   // The container, where what was found of it still counts; nullptr otherwise.
   const Container* StillFound(const ContainerId& id, const Known& known) const;
-  void AddWritten(std::vector<std::string>& problems) const;
-  void AddOutsideCauses(std::vector<std::string>& problems) const;
+  void AddWritten(std::vector<Problem>& problems) const;
+  void AddOutsideCauses(std::vector<Problem>& problems) const;
   void Answer(StatusOr<AuditReport> result);
 
   const Options options_;

@@ -59,6 +59,13 @@ class AuditorTest : public test::ManagerFixture {
     auditor_->Run(repair, [&result](StatusOr<AuditReport> report) { result = std::move(report); });
   }
   // An audit, to whose question for what it holds the runtime answers.
+  // Sentences with what to do.
+  std::vector<std::string> Problems() const {
+    std::vector<std::string> texts;
+    for (const Problem& problem : auditor_->problems())
+      texts.push_back(problem.message + (problem.next.empty() ? "" : "; " + problem.next));
+    return texts;
+  }
   StatusOr<AuditReport> Audit(bool repair = false) {
     std::optional<StatusOr<AuditReport>> result;
     Ask(repair, result);
@@ -219,21 +226,23 @@ TEST_F(AuditorTest, AContainerThatDriftsAgainHasAnotherWriter) {
   PutCpus(id, "0-7");
   ASSERT_EQ(Audit(true)->drifted, 1U);
   runtime().AnswerAll();
-  EXPECT_THAT(auditor_->problems(), IsEmpty()) << "once";
+  EXPECT_THAT(Problems(), IsEmpty()) << "once";
   PutCpus(id, decided);
   ASSERT_EQ(Audit(true)->drifted, 0U);
   PutCpus(id, "0-3");
   ASSERT_EQ(Audit(true)->drifted, 1U);
   runtime().AnswerAll();
-  ASSERT_EQ(auditor_->problems().size(), 1U);
-  EXPECT_THAT(auditor_->problems()[0],
+  ASSERT_EQ(Problems().size(), 1U);
+  EXPECT_THAT(Problems()[0],
               testing::AllOf(HasSubstr("another program writes the cpuset of ns/a/a"),
                              HasSubstr("0-3 in its cgroup, not " + decided),
                              HasSubstr("in 2 audits"), HasSubstr("CPUSetAllocator")));
+  EXPECT_EQ(auditor_->problems()[0].kind, "cpuset-overridden");
+  EXPECT_THAT(auditor_->problems()[0].objects, ElementsAre("ns/a/a"));
   PutCpus(id, decided);
   for (int i = 0; i < 10; ++i)
     ASSERT_EQ(Audit()->drifted, 0U);
-  EXPECT_EQ(auditor_->problems().size(), 1U) << "not for long yet";
+  EXPECT_EQ(Problems().size(), 1U) << "not for long yet";
 }
 
 TEST_F(AuditorTest, AContainerThatIsLeftAloneForLongHasNoOtherWriter) {
@@ -243,11 +252,11 @@ TEST_F(AuditorTest, AContainerThatIsLeftAloneForLongHasNoOtherWriter) {
   PutCpus(id, "0-7");
   for (int i = 0; i < 2; ++i)
     ASSERT_EQ(Audit()->drifted, 1U);
-  ASSERT_EQ(auditor_->problems().size(), 1U);
+  ASSERT_EQ(Problems().size(), 1U);
   PutCpus(id, node_.Placed(id));
   std::this_thread::sleep_for(milliseconds(501));
   ASSERT_EQ(Audit()->drifted, 0U);
-  EXPECT_THAT(auditor_->problems(), IsEmpty());
+  EXPECT_THAT(Problems(), IsEmpty());
 }
 
 TEST_F(AuditorTest, AnotherWriterIsForgottenWithTheContainer) {
@@ -255,14 +264,14 @@ TEST_F(AuditorTest, AnotherWriterIsForgottenWithTheContainer) {
   PutCpus(id, "0-7");
   for (int i = 0; i < 2; ++i)
     ASSERT_EQ(Audit()->drifted, 1U);
-  EXPECT_EQ(auditor_->problems().size(), 1U);
+  EXPECT_EQ(Problems().size(), 1U);
   active_ = false;
-  EXPECT_THAT(auditor_->problems(), IsEmpty()) << "nothing is decided";
+  EXPECT_THAT(Problems(), IsEmpty()) << "nothing is decided";
   active_ = true;
   node_.Stop(id);
   manager().ContainerRemoved(id);
   ASSERT_TRUE(Audit().ok());
-  EXPECT_THAT(auditor_->problems(), IsEmpty());
+  EXPECT_THAT(Problems(), IsEmpty());
 }
 
 // Each resource manager counts its containers from the same key on.
@@ -280,7 +289,7 @@ TEST_F(AuditorTest, AFindingIsNotOfTheContainerWithItsKeyInAnotherManager) {
   brain_ = &other;
   EXPECT_EQ(auditor_->FoundOf(b), "");
   EXPECT_EQ(auditor_->FoundOf(id), "");
-  EXPECT_THAT(auditor_->problems(), IsEmpty());
+  EXPECT_THAT(Problems(), IsEmpty());
   brain_ = &node_;
   EXPECT_NE(auditor_->FoundOf(id), "");
 }
@@ -289,12 +298,12 @@ TEST_F(AuditorTest, ACauseIsNoProblemOfWhereAContainerWasMovedTo) {
   const ContainerId id = Run("shared", 100);
   PutBelow("kubepods", id, node_.Placed(id), "0-3");
   ASSERT_EQ(Audit()->drifted, 1U);
-  ASSERT_EQ(auditor_->problems().size(), 1U);
+  ASSERT_EQ(Problems().size(), 1U);
   ASSERT_NE(auditor_->FoundOf(id), "");
   // Takes CPUs from the shared one.
   ASSERT_TRUE(node_.Create("a", QosClass::kGuaranteed, 2000).ok());
   runtime().AnswerAll();
-  EXPECT_THAT(auditor_->problems(), IsEmpty());
+  EXPECT_THAT(Problems(), IsEmpty());
   EXPECT_EQ(auditor_->FoundOf(id), "");
 }
 
@@ -308,10 +317,10 @@ TEST_F(AuditorTest, WhatWasFoundLongAgoIsNotToldAnyMore) {
   PutBelow("kubepods", below, node_.Placed(below), "7");
   for (int i = 0; i < 2; ++i)
     ASSERT_EQ(Audit()->drifted, 2U);
-  ASSERT_EQ(auditor_->problems().size(), 2U);
+  ASSERT_EQ(Problems().size(), 2U);
   ASSERT_NE(auditor_->FoundOf(below), "");
   std::this_thread::sleep_for(milliseconds(501));
-  EXPECT_THAT(auditor_->problems(), IsEmpty());
+  EXPECT_THAT(Problems(), IsEmpty());
   EXPECT_EQ(auditor_->FoundOf(below), "");
 }
 
@@ -321,7 +330,7 @@ TEST_F(AuditorTest, OtherDriftsAreNoWritesPastTheRuntime) {
   runtime().Find(id)->resources.cpuset_cpus = "6";
   for (int i = 0; i < 3; ++i)
     ASSERT_EQ(Audit()->drifted, 1U);
-  EXPECT_THAT(auditor_->problems(), IsEmpty());
+  EXPECT_THAT(Problems(), IsEmpty());
 }
 
 TEST_F(AuditorTest, WhatACgroupAboveTakesAwayIsNotSentAgain) {
@@ -354,13 +363,13 @@ TEST_F(AuditorTest, APartitionOfOthersIsNamedAndNotRepaired) {
     EXPECT_FALSE(report->findings[0].sent_again);
   }
   EXPECT_THAT(runtime().updates, IsEmpty());
-  EXPECT_THAT(auditor_->problems(),
+  EXPECT_THAT(Problems(),
               ElementsAre("what was decided for container ns/a/a is not in force: " + found));
   EXPECT_EQ(auditor_->FoundOf(id), found);
   std::ofstream(foo / "cpuset.cpus.partition") << "member\n";
   PutBelow("kubepods", id, cpus, cpus);
   EXPECT_THAT(Texts(Audit()), IsEmpty());
-  EXPECT_THAT(auditor_->problems(), IsEmpty());
+  EXPECT_THAT(Problems(), IsEmpty());
   EXPECT_EQ(auditor_->FoundOf(id), "");
 }
 
@@ -380,11 +389,11 @@ TEST_F(AuditorTest, ACauseOfManyContainersIsOneProblemAndOneLineOfTheLog) {
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_EQ(report->drifted, 3U);
   EXPECT_THAT(runtime().updates, IsEmpty()) << "to send it again has no effect";
-  ASSERT_EQ(auditor_->problems().size(), 1U);
-  EXPECT_THAT(auditor_->problems()[0],
+  ASSERT_EQ(Problems().size(), 1U);
+  EXPECT_THAT(Problems()[0],
               HasSubstr("what was decided for containers ns/a/a and 2 more is not in force: "
                         "cpuset.cpus cannot be "));
-  EXPECT_THAT(auditor_->problems()[0],
+  EXPECT_THAT(Problems()[0],
               HasSubstr(": the controller cpuset is not enabled in cgroup.subtree_control of "
                         "/kubepods: write +cpuset into it"));
   const size_t told = log.find("containers ns/a/a and 2 more have drifted");
@@ -403,12 +412,11 @@ TEST_F(AuditorTest, AContainerThatRunsElsewhereIsNamedByItself) {
   std::ofstream(pods / "cpuset.cpus") << less.ToString() << '\n';
   std::ofstream(pods / "cpuset.cpus.effective") << less.ToString() << '\n';
   EXPECT_EQ(Audit()->drifted, 2U);
-  EXPECT_THAT(auditor_->problems(),
-              testing::UnorderedElementsAre(
-                  testing::AllOf(HasSubstr("container ns/a/a is not in force"),
-                                 testing::Not(HasSubstr("none of these is left"))),
-                  testing::AllOf(HasSubstr("container ns/b/b is not in force"),
-                                 HasSubstr("none of these is left"))));
+  EXPECT_THAT(Problems(), testing::UnorderedElementsAre(
+                              testing::AllOf(HasSubstr("container ns/a/a is not in force"),
+                                             testing::Not(HasSubstr("none of these is left"))),
+                              testing::AllOf(HasSubstr("container ns/b/b is not in force"),
+                                             HasSubstr("none of these is left"))));
 }
 
 TEST_F(AuditorTest, AMoveOfOursIsNoDrift) {

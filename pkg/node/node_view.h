@@ -10,6 +10,7 @@
 #include "pkg/audit/auditor.h"
 #include "pkg/cri/runtimes_watch.h"
 #include "pkg/grpc/unary_server.h"
+#include "pkg/model/problem.h"
 #include "pkg/node/configurator.h"
 #include "pkg/node/front_door.h"
 #include "pkg/node/plugin_view.h"
@@ -58,10 +59,8 @@ struct NodeView {
   std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
   // CPUs of the machine that went offline since it was read.
   std::function<CpuSet()> offline = [] { return CpuSet(); };
-  // Problems of the machine for an operator; each is a sentence.
-  std::function<std::vector<std::string>()> machine_problems = [] {
-    return std::vector<std::string>();
-  };
+  // Problems of the machine for an operator.
+  std::function<std::vector<Problem>()> machine_problems = [] { return std::vector<Problem>(); };
 };
 
 // Methods on a socket of the node, called by cri-resmgr-ctl and the agent.

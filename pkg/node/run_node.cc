@@ -212,7 +212,7 @@ class RunningNode {
   void StartConfiguration();
   void NoteConfiguration(const Configurator& now);
   void Serve();
-  std::vector<std::string> MachineProblems() const;
+  std::vector<Problem> MachineProblems() const;
   CpuSet Offline() const { return online_ ? online_->offline() : CpuSet(); }
   EventLoop::HandlePtr WatchForMetrics();
 
@@ -387,11 +387,13 @@ void RunningNode::Serve() {
   page_.emplace(options_.page.get(), view);
 }
 
-std::vector<std::string> RunningNode::MachineProblems() const {
-  if (!online_) return {};
-  std::vector<std::string> problems = online_->problems();
+std::vector<Problem> RunningNode::MachineProblems() const {
+  std::vector<Problem> problems;
+  if (!online_) return problems;
+  for (std::string& problem : online_->problems())
+    problems.push_back({.kind = "cpu-offline", .message = std::move(problem)});
   for (std::string& problem : pods_cgroup_->problems())
-    problems.push_back(std::move(problem));
+    problems.push_back({.kind = "drift", .message = std::move(problem)});
   return problems;
 }
 

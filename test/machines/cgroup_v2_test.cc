@@ -80,7 +80,7 @@ class CgroupV2Test : public NodeTest {
     const Json status = Ctl({"status"});
     std::string text;
     for (const Json& problem : status["problems"])
-      text += problem.get<std::string>() + '\n';
+      text += problem.value("message", "") + "; " + problem.value("next", "") + '\n';
     return text;
   }
   void ExpectClean() {

@@ -97,7 +97,7 @@ class ServedNode : public testing::Test {
   bool state_saved_ = true;
   std::optional<FrontDoor::OtherSocket> other_socket_;
   CpuSet offline_;
-  std::vector<std::string> machine_problems_;
+  std::vector<Problem> machine_problems_;
 };
 
 }  // namespace resmgr::test

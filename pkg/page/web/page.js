@@ -101,11 +101,15 @@ function tell(problems) {
   if (box.textContent !== problems.join('')) box.replaceChildren(...problems.map((text) => make('p', {}, text)));
 }
 
+function problemText(problem) {
+  return `${problem.kind}: ${problem.message}${problem.next ? `; try: ${problem.next}` : ''}`;
+}
+
 function showStatus(status) {
   setText(byId('source'), `${status.version}, policy ${status.policy}`);
   const runtime = status.runtime === 'connected' ? 'runtime connected' : `runtime: ${status.runtime}`;
   setText(byId('state'), `${runtime}; configuration of ${status.config}; state ${status.state}`);
-  tell(status.problems);
+  tell(status.problems.map(problemText));
 }
 
 function named(container) {
