@@ -46,6 +46,7 @@ const std::map<std::string, int>& Layers() {
       {"policies/*", 5},
       {"pkg/resmgr", 5},
       {"pkg/audit", 6},
+      {"pkg/usage", 6},
       {"pkg/pipeline", 6},
       {"pkg/runtime", 6},
       {"pkg/cri", 7},

@@ -11,6 +11,7 @@
 #include "cmd/cri-resmgr-ctl/runtimes_command.h"
 #include "cmd/cri-resmgr-ctl/simulate_command.h"
 #include "cmd/cri-resmgr-ctl/status_command.h"
+#include "cmd/cri-resmgr-ctl/top_command.h"
 #include "cmd/cri-resmgr-ctl/topology_command.h"
 
 namespace resmgr {
@@ -22,6 +23,8 @@ CommandList AllCommands() {
   commands.push_back(std::make_unique<TopologyCommand>());
   commands.push_back(MakePoolsCommand());
   commands.push_back(MakeContainersCommand());
+  commands.push_back(MakeTopCommand());
+  commands.push_back(MakeCpusCommand());
   commands.push_back(MakeExplainCommand());
   commands.push_back(MakeHistoryCommand());
   commands.push_back(MakePluginsCommand());

@@ -147,6 +147,10 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
               flags.pods_cgroup = cgroup;
               return OkStatus();
             });
+  line.Flag("host-root", "DIR",
+            "The directory in which sys and proc of the host are, from which is read what "
+            "containers use.",
+            &flags.host_root);
   line.Flag("dump-secrets",
             "Show environment values and registry credentials in dumps instead of hiding them.",
             &flags.dump_secrets);
@@ -344,6 +348,8 @@ Status CheckNode(const Flags& flags) {
   if (flags.take_over && flags.mode == Mode::kNriPlugin) {
     return InvalidArgument("-take-over: with -mode nri-plugin there is no socket to take over");
   }
+  if (!flags.host_root.starts_with('/'))
+    return InvalidArgument("-host-root: \"{}\" is not absolute", Printable(flags.host_root));
   if (flags.relay_dir.empty()) return InvalidArgument("-relay-dir: needs a path");
   if (!flags.cpu_file_dir.empty() && !flags.cpu_file_dir.starts_with('/'))
     return InvalidArgument("-cpu-file-dir: \"{}\" is not absolute, as the runtime needs it",

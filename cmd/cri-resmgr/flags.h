@@ -40,6 +40,7 @@ struct Flags {
   bool metrics_page = false;            // serve a page for browsers there
   std::string topology = "live";        // a description for LoadMachine
   std::string pods_cgroup{};            // see CgroupPlaces::pods
+  std::string host_root = "/";          // where sys and proc of the host are
   std::string dump_dir{};               // see DumpDirectory
   bool dump_secrets = false;
   std::string cpu_file_dir{};  // see CpuFileDirectory

@@ -124,6 +124,7 @@ NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies) {
           .relay_socket = flags.relay_socket,
           .runtime_socket = BackOf(flags),
           .directory = flags.relay_dir,
+          .host_root = flags.host_root,
           .agent_socket = flags.AgentSocket(),
           .metrics_address = flags.MetricsAddress(),
           .page = PageOf(flags),

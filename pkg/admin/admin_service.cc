@@ -14,6 +14,7 @@
 #include "pkg/admin/seen_json.h"
 #include "pkg/admin/stage_json.h"
 #include "pkg/admin/uninstall.h"
+#include "pkg/admin/usage_methods.h"
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
@@ -99,6 +100,7 @@ std::vector<Problem> Problems(const NodeView& node, const std::string& runtime) 
     if (manager != nullptr && !offline.empty()) add(LackingCpus(*manager, offline));
   }
   add(node.auditor.problems());
+  if (node.usage != nullptr) add(node.usage->problems());
   if (!node.state_saved())
     problems.push_back({.kind = "state", .message = "the state cannot be saved: see the log"});
   return problems;
@@ -114,6 +116,7 @@ OrderedJson SeenCountsJson(const std::vector<SeenContainer>& seen) {
 
 std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_point started,
                        ProblemTimes& times) {
+  if (node.usage != nullptr) node.usage->Touch();
   const auto uptime = std::chrono::steady_clock::now() - started;
   const ResourceManager* const manager = node.host.manager();
   const std::string runtime = node.runtime_state();
@@ -442,6 +445,14 @@ UnaryServer::Methods AdminService::Methods() {
   add("Audit", [&node](const Json& request, const auto& reply) { Audit(node, request, reply); });
   add("Uninstall", [&node](const Json& request, const auto& reply) {
     Uninstall(node, IsTrue(request, "apply"), reply);
+  });
+  add("Top", [&node](const Json& request, const auto& reply) {
+    const StatusOr<std::string> what = TextOrNone(request, "what");
+    what.ok() ? Top(node, *what, reply) : reply(what.status());
+  });
+  add("Cpus", [&node](const Json& request, const auto& reply) {
+    const StatusOr<std::string> list = TextOrNone(request, "cpus");
+    list.ok() ? Cpus(node, *list, reply) : reply(list.status());
   });
   add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
   add("Rebalance",

@@ -43,6 +43,8 @@ namespace resmgr {
 //   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
 //   Audit        {"repair"}                 -> [audit_json.h]
 //   Uninstall    {"apply"}                  -> [uninstall.h]
+//   Top          {"what"}                   -> [usage_json.h]; "containers", "nodes" or "cpus"
+//   Cpus         {"cpus"}                   -> [usage_json.h]; a list, or all
 //
 // Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
 class AdminService {

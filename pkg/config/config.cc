@@ -139,6 +139,10 @@ void ReadAuditModule(MapReader& audit, const ConfigChecks& /*checks*/, Config& c
   ReadAudit(audit, config.audit);
 }
 
+void ReadUsageModule(MapReader& usage, const ConfigChecks& /*checks*/, Config& config) {
+  ReadUsage(usage, config.usage);
+}
+
 void ReadCpuFilesModule(MapReader& files, const ConfigChecks& /*checks*/, Config& config) {
   ReadCpuFiles(files, config.cpu_files);
 }
@@ -170,6 +174,7 @@ constexpr std::array kModules = {
     ConfigModule{"dump", &ReadDump},
     ConfigModule{"logger", &ReadLogger},
     ConfigModule{"audit", &ReadAuditModule},
+    ConfigModule{"usage", &ReadUsageModule},
     ConfigModule{"cpuFiles", &ReadCpuFilesModule},
     ConfigModule{"nri", &ReadNriModule},
     ConfigModule{"hooks", &ReadHooksModule},

@@ -18,6 +18,7 @@
 #include "pkg/config/hooks_config.h"
 #include "pkg/config/nri_config.h"
 #include "pkg/config/runtimes_config.h"
+#include "pkg/config/usage_config.h"
 
 namespace resmgr {
 
@@ -56,6 +57,7 @@ struct Config {
   DumpConfig dump;
   LoggerConfig logger;
   AuditConfig audit;
+  UsageConfig usage;
   CpuFilesConfig cpu_files;
   NriHostConfig nri;
   HooksConfig hooks;

@@ -242,6 +242,9 @@ logger:
 audit:
   Interval: 1m
   Repair: false
+usage:
+  Interval: 10s
+  PerContainerMetrics: false
 cpuFiles:
   Containers: none
   MountPath: /run/cri-resmgr

@@ -112,6 +112,7 @@ std::string PrintConfig(const Config& config) {
                             {"dump", 1, DumpNode(config.dump)},
                             {"logger", 1, LoggerNode(config.logger)},
                             {"audit", 1, AuditNode(config.audit)},
+                            {"usage", 1, UsageNode(config.usage)},
                             {"cpuFiles", 1, CpuFilesNode(config.cpu_files)},
                             {"nri", 1, NriNode(config.nri)},
                             {"hooks", 1, HooksNode(config.hooks)},

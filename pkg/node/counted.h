@@ -8,6 +8,7 @@
 #include "pkg/metrics/metrics.h"
 #include "pkg/metrics/metrics_server.h"
 #include "pkg/metrics/node_metrics.h"
+#include "pkg/metrics/usage_metrics.h"
 #include "pkg/node/brain_host.h"
 #include "pkg/node/metrics_watch.h"
 #include "pkg/node/node_options.h"
@@ -22,11 +23,12 @@ struct Counted {
       : metrics(options.version, options.door.counted_methods), page(options.page) {}
 
   ServedMetrics Served() const {
-    return {{metrics.collectable(), node.collectable()}, health, page};
+    return {{metrics.collectable(), node.collectable(), usage.collectable()}, health, page};
   }
 
   Metrics metrics;
   NodeMetrics node;
+  UsageMetrics usage;
   const std::shared_ptr<Health> health = std::make_shared<Health>();
   const std::shared_ptr<NodePage> page;
   std::unique_ptr<MetricsWatch> watch;

@@ -30,6 +30,7 @@ struct NodeOptions {
   std::string relay_socket{};    // served by the front door
   std::string runtime_socket{};  // of the runtime behind it
   std::string directory{};       // -relay-dir: data kept for restarts
+  std::string host_root = "/";   // where sys and proc of the host are, for samples of use
   std::string agent_socket{};
   std::string metrics_address{};     // HOST:PORT
   std::shared_ptr<NodePage> page{};  // page on that address; nullptr: none

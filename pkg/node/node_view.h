@@ -20,6 +20,7 @@
 #include "pkg/policy/registry.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
+#include "pkg/usage/usage_sampler.h"
 
 namespace resmgr {
 
@@ -61,6 +62,8 @@ struct NodeView {
   std::function<CpuSet()> offline = [] { return CpuSet(); };
   // Problems of the machine for an operator.
   std::function<std::vector<Problem>()> machine_problems = [] { return std::vector<Problem>(); };
+  // What is used; nullptr: it is not sampled.
+  UsageSampler* usage = nullptr;
 };
 
 // Methods on a socket of the node, called by cri-resmgr-ctl and the agent.

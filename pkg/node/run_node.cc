@@ -32,6 +32,7 @@
 #include "pkg/node/pods_cgroup_watch.h"
 #include "pkg/node/reported.h"
 #include "pkg/node/take_over.h"
+#include "pkg/node/usage_watch.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/state/state_store.h"
@@ -239,6 +240,7 @@ class RunningNode {
   std::optional<BrainHost> host_;
   std::optional<StopAtEnd> stop_;
   std::optional<Auditor> auditor_;
+  std::optional<UsageSampler> usage_;
   std::optional<Configurator> configurator_;
   std::optional<OffLoop> late_;
   std::optional<OnlineWatch> online_;
@@ -265,6 +267,7 @@ void RunningNode::Run() {
   Serve();
   watchdog_ = FeedWatchdog(loop_);
   watching_ = WatchForMetrics();
+  usage_->SetAlways(counted_ != nullptr);
   hand_over_.emplace(HandOverOptions(options_, loop_, *door_));
   const auto signals = HandleSignals(
       loop_, *door_, *hand_over_, [this] { Reload(options_, *configurator_); },
@@ -320,6 +323,10 @@ void RunningNode::StartBrain() {
 
 void RunningNode::StartConfiguration() {
   auditor_.emplace(AuditorOptions(loop_, *host_, pipeline_, counted_.get()));
+  usage_.emplace(UsageSamplerOptions(loop_, clock_, *host_, *setup_.machine, options_.host_root,
+                                     counted_ == nullptr ? nullptr : &counted_->usage, [this] {
+                                       return configurator_->current().usage.per_container_metrics;
+                                     }));
   Configurator::Options options{.loop = loop_,
                                 .reader = MakeReader(options_, setup_.machine),
                                 .host = *host_,
@@ -342,6 +349,7 @@ void RunningNode::NoteConfiguration(const Configurator& now) {
   door_->Configure(now.current());
   cpu_files_->Configure(now.current().cpu_files);
   auditor_->Configure(now.current().audit);
+  usage_->Configure(now.current().usage);
   creation_watch_->SetOn(now.current().audit.interval.count() > 0);
   if (reported_ != nullptr) reported_->NoteConfiguration(now);
   if (counted_ != nullptr) counted_->watch->NoteConfiguration();
@@ -381,7 +389,8 @@ void RunningNode::Serve() {
       .why_no_cpu_file = [this](const ContainerId& id) { return cpu_files_->WhyNone(id); },
       .dump_lost = [this] { return dumper_->lost_calls(); },
       .offline = [this] { return Offline(); },
-      .machine_problems = [this] { return MachineProblems(); }};
+      .machine_problems = [this] { return MachineProblems(); },
+      .usage = &*usage_};
   for (const NodeService& service : options_.services)
     sockets_.emplace_back(loop_, flushes_, service.socket, service.methods(view));
   page_.emplace(options_.page.get(), view);

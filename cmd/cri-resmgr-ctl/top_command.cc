@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/top_command.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "pkg/base/bytes_text.h"
+#include "pkg/base/parse.h"
+#include "pkg/base/table.h"
+
+namespace resmgr {
+namespace {
+
+// A number, or -1 where it is not known.
+double NumberOf(const Reply& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() || !found->is_number() ? -1 : found->get<double>();
+}
+
+std::string NumberText(const Reply& object, const char* key, const char* unit) {
+  const double number = NumberOf(object, key);
+  if (number < 0) return "-";
+  return *unit == '%' ? fmt::format("{:.0f} %", number) : fmt::format("{:.2f}", number);
+}
+
+std::string BytesCell(const Reply& object, const char* key) {
+  const double bytes = NumberOf(object, key);
+  return bytes < 0 ? "-" : BytesText(static_cast<int64_t>(bytes));
+}
+
+// "12 % / 3 %": of the last 10 and 60 seconds.
+std::string PressureText(const Reply& container) {
+  if (NumberOf(container, "cpuPressure10") < 0) return "-";
+  return fmt::format("{} / {}", NumberText(container, "cpuPressure10", "%"),
+                     NumberText(container, "cpuPressure60", "%"));
+}
+
+std::string Bar(double percent) {
+  constexpr int kWidth = 20;
+  if (percent < 0) return "";
+  const int filled = std::clamp(static_cast<int>(std::lround(percent * kWidth / 100)), 0, kWidth);
+  return std::string(static_cast<size_t>(filled), '#') +
+         std::string(static_cast<size_t>(kWidth - filled), '.');
+}
+
+// The first few names.
+std::string NamesText(const Reply& names) {
+  constexpr size_t kNamed = 3;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kNamed; ++i)
+    text += (i == 0 ? "" : ", ") + names[i].get<std::string>();
+  if (names.size() > kNamed) text += fmt::format(" and {} more", names.size() - kNamed);
+  return text.empty() ? "-" : text;
+}
+
+const char* MemberOf(std::string_view key) {
+  if (key == "throttled") return "throttledPercent";
+  if (key == "pressure") return "cpuPressure60";
+  if (key == "memory") return "memoryBytes";
+  return key == "remote" ? "remotePercent" : "cpuUsed";
+}
+
+class TopCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "top"; }
+  std::string_view summary() const override {
+    return "Show what containers, memory nodes or CPUs really use.";
+  }
+  std::string_view description() const override {
+    return R"(Shows what the running containers use, on average since the last sample (`usage.Interval`), or
+what the memory nodes or the CPUs do. Where nothing was sampled lately, the answer takes a second.
+
+  USED       CPUs that the container uses, and GRANTED: its own CPUs or, if that is more, its
+             request
+  THROTTLED  periods in which its quota, or that of its pod, was used up
+  PRESSURE   time in which some task of it waited for a CPU, in the last 10 and 60 seconds; cgroup
+             v2 only
+  REMOTE     the part of its memory on other nodes than decided
+
+  cri-resmgr-ctl top -sort-by throttled -w
+  cri-resmgr-ctl top nodes)";
+  }
+
+ private:
+  bool Watchable() const override { return true; }
+  void DeclareMore(CommandLine& line) override {
+    line.Flag("n", "NAMESPACE", "Only containers of this namespace.", &namespace_);
+    line.Choice("sort-by", {"cpu", "throttled", "pressure", "memory", "remote", "name"},
+                "What to sort containers by.", &sort_by_);
+    line.Arguments("[nodes|cpus]", &arguments_);
+  }
+  std::string_view Method() const override { return "Top"; }
+  StatusOr<Reply> Request() const override {
+    if (arguments_.size() > 1) return InvalidArgument("give one of nodes, cpus, or nothing");
+    return Reply{{"what", What()}};
+  }
+  Reply Arranged(Reply reply) const override {
+    if (!What().empty() && What() != "containers") return reply;
+    if (!namespace_.empty()) {
+      std::erase_if(reply.get_ref<Reply::array_t&>(), [this](const Reply& container) {
+        return container.value("namespace", "") != namespace_;
+      });
+    }
+    return SortedUsage(std::move(reply), sort_by_);
+  }
+  std::string Table(const Reply& reply) const override {
+    if (What() == "nodes") return NodesUsageText(reply);
+    return What() == "cpus" ? CpusText(reply) : ContainersUsageText(reply);
+  }
+  std::string What() const { return arguments_.empty() ? "" : arguments_[0]; }
+
+  std::vector<std::string> arguments_;
+  std::string namespace_;
+  std::string sort_by_ = "cpu";
+};
+
+class CpusCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "cpus"; }
+  std::string_view summary() const override {
+    return "Show what each CPU is for, and how busy it is.";
+  }
+  std::string_view description() const override {
+    return R"(Shows the CPUs of the machine, or those of a list: their state (exclusive, shared, reserved,
+isolated: by the kernel's isolcpus and in no pool, unassigned, offline), how busy each was since the
+last sample, and the containers that are bound to CPUs of which it is one.
+
+  cri-resmgr-ctl cpus 0-7,16)";
+  }
+
+ private:
+  bool Watchable() const override { return true; }
+  void DeclareMore(CommandLine& line) override { line.Arguments("[LIST]", &arguments_); }
+  std::string_view Method() const override { return "Cpus"; }
+  StatusOr<Reply> Request() const override {
+    if (arguments_.size() > 1) return InvalidArgument("give one list of CPUs, as in 0-7,16");
+    return Reply{{"cpus", arguments_.empty() ? "" : arguments_[0]}};
+  }
+  std::string Table(const Reply& reply) const override { return CpusText(reply); }
+
+  std::vector<std::string> arguments_;
+};
+
+}  // namespace
+
+Reply SortedUsage(Reply containers, std::string_view key) {
+  const auto name = [](const Reply& container) {
+    return std::tuple(container.value("namespace", ""), container.value("pod", ""),
+                      container.value("container", ""));
+  };
+  std::ranges::stable_sort(containers.get_ref<Reply::array_t&>(),
+                           [&](const Reply& a, const Reply& b) {
+                             if (key == "name") return name(a) < name(b);
+                             const char* const member = MemberOf(key);
+                             return NumberOf(a, member) > NumberOf(b, member);
+                           });
+  return containers;
+}
+
+std::string ContainersUsageText(const Reply& containers) {
+  if (containers.empty()) return "No running containers.\n";
+  std::vector<TableRow> rows = {{"NAMESPACE", "POD", "CONTAINER", "CPUS", "USED", "GRANTED",
+                                 "THROTTLED", "PRESSURE", "MEMORY", "REMOTE", "POOL"}};
+  for (const Reply& container : containers) {
+    rows.push_back({Cell(container, "namespace"), Cell(container, "pod"),
+                    Cell(container, "container"), Cell(container, "cpus"),
+                    NumberText(container, "cpuUsed", ""), NumberText(container, "granted", ""),
+                    NumberText(container, "throttledPercent", "%"), PressureText(container),
+                    BytesCell(container, "memoryBytes"),
+                    NumberText(container, "remotePercent", "%"), Cell(container, "pool")});
+  }
+  return FormatTable(rows);
+}
+
+std::string NodesUsageText(const Reply& nodes) {
+  if (nodes.empty()) return "The kernel tells no memory nodes.\n";
+  std::vector<TableRow> rows = {
+      {"NODE", "CPUS", "CPUS USED", "MEMORY", "USED", "BY CONTAINERS", "FOR OTHER NODES"}};
+  for (const Reply& node : nodes) {
+    rows.push_back({Cell(node, "id"), Cell(node, "cpus"), NumberText(node, "cpuUsed", ""),
+                    BytesCell(node, "memoryBytes"), BytesCell(node, "memoryUsed"),
+                    BytesCell(node, "containerBytes"), NumberText(node, "otherPagesPercent", "%")});
+  }
+  return FormatTable(rows);
+}
+
+std::string CpusText(const Reply& cpus) {
+  if (cpus.empty()) return "No CPUs.\n";
+  std::vector<TableRow> rows = {{"CPU", "STATE", "BUSY", "", "CONTAINERS"}};
+  for (const Reply& cpu : cpus) {
+    rows.push_back({Cell(cpu, "id"), Cell(cpu, "state"), NumberText(cpu, "busyPercent", "%"),
+                    Bar(NumberOf(cpu, "busyPercent")),
+                    NamesText(cpu.value("containers", Reply::array()))});
+  }
+  return FormatTable(rows);
+}
+
+std::unique_ptr<Command> MakeTopCommand() {
+  return std::make_unique<TopCommand>();
+}
+
+std::unique_ptr<Command> MakeCpusCommand() {
+  return std::make_unique<CpusCommand>();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/usage_json.h"
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/admin/node_json.h"
+#include "pkg/admin/rfc3339.h"
+#include "pkg/topology/online_cpus.h"
+
+namespace resmgr {
+namespace {
+
+// What one CPU's list of containers names at most: thousands may share it.
+constexpr size_t kMostContainers = 64;
+
+// To a thousandth, which is more than is measured.
+double Rounded(double number) {
+  return std::round(number * 1000) / 1000;
+}
+
+template <typename Number>
+OrderedJson OrNull(const std::optional<Number>& number) {
+  if (!number) return nullptr;
+  return *number;
+}
+
+OrderedJson RoundedOrNull(const std::optional<double>& number) {
+  if (!number) return nullptr;
+  return Rounded(*number);
+}
+
+OrderedJson ByNode(const std::map<int, int64_t>& bytes) {
+  OrderedJson object = OrderedJson::object();
+  for (const auto& [node, amount] : bytes)
+    object[std::to_string(node)] = amount;
+  return object;
+}
+
+// Who has which CPUs.
+struct Owners {
+  CpuSet exclusive;
+  CpuSet shared;
+  CpuSet reserved;
+  std::map<int, std::vector<std::string>> containers;
+};
+
+Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
+  Owners owners;
+  if (manager == nullptr) return owners;
+  const Snapshot& snapshot = manager->snapshot();
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    if (container.state == ContainerState::kExited) return;
+    owners.exclusive |= container.placement.exclusive;
+    const std::optional<CpuSet>& cpus = container.placement.EnforcedCpus();
+    if (!cpus) return;
+    const std::string name = FullName(pod, container.name);
+    for (const int cpu : *cpus& chosen) {
+      std::vector<std::string>& names = owners.containers[cpu];
+      if (names.size() < kMostContainers) names.push_back(name);
+    }
+  });
+  for (const Zone& zone : manager->policy().Zones(snapshot)) {
+    // All policies call it so.
+    (zone.name == "reserved" ? owners.reserved : owners.shared) |= zone.shared;
+  }
+  return owners;
+}
+
+std::string_view StateOf(int cpu, const CpuSet& offline, const Machine& machine,
+                         const Owners& owners) {
+  if (offline.Contains(cpu)) return "offline";
+  if (owners.exclusive.Contains(cpu)) return "exclusive";
+  if (owners.reserved.Contains(cpu)) return "reserved";
+  if (owners.shared.Contains(cpu)) return "shared";
+  return machine.isolated().Contains(cpu) ? "isolated" : "unassigned";
+}
+
+}  // namespace
+
+OrderedJson ContainersUsageJson(const UsageFigures& figures) {
+  const std::string since = Rfc3339(figures.since);
+  OrderedJson list = OrderedJson::array();
+  for (const ContainerFigures& container : figures.containers) {
+    const UsageSubject& subject = container.subject;
+    const auto pressure = [&container](double Pressure::*member) -> OrderedJson {
+      if (!container.cpu_pressure) return nullptr;
+      return *container.cpu_pressure.*member;
+    };
+    list.push_back({{"namespace", subject.namespace_name},
+                    {"pod", subject.pod},
+                    {"container", subject.container},
+                    {"id", subject.id},
+                    {"cpus", subject.cpus.ToString()},
+                    {"granted", Rounded(subject.granted)},
+                    {"cpuUsed", RoundedOrNull(container.cpu_used)},
+                    {"throttledPercent", RoundedOrNull(container.AnyThrottledPercent())},
+                    {"cpuPressure10", pressure(&Pressure::some10)},
+                    {"cpuPressure60", pressure(&Pressure::some60)},
+                    {"memoryBytes", OrNull(container.memory_bytes)},
+                    {"memoryByNode", ByNode(container.memory_by_node)},
+                    {"remotePercent", RoundedOrNull(container.remote_percent)},
+                    {"pool", subject.pool},
+                    {"since", since}});
+  }
+  return list;
+}
+
+OrderedJson NodesUsageJson(const UsageFigures& figures, const Machine& machine) {
+  OrderedJson list = OrderedJson::array();
+  for (const auto& [id, node] : figures.nodes) {
+    const NumaNode* const known = machine.FindNode(id);
+    const CpuSet cpus = known == nullptr ? CpuSet() : known->cpus;
+    list.push_back({{"id", id},
+                    {"cpus", cpus.ToString()},
+                    {"cpuUsed", Rounded(BusyCpus(figures, cpus))},
+                    {"memoryBytes", OrNull(node.total_bytes)},
+                    {"memoryUsed", OrNull(node.used_bytes)},
+                    {"containerBytes", node.container_bytes},
+                    {"otherPagesPercent", RoundedOrNull(node.other_pages_percent)}});
+  }
+  return list;
+}
+
+OrderedJson CpusJson(const CpuMap& map, const CpuSet& chosen) {
+  const CpuSet offline = OfflineCpus(map.machine) | map.offline;
+  const Owners owners = OwnersOf(map.manager, chosen);
+  OrderedJson list = OrderedJson::array();
+  for (const int cpu : chosen) {
+    OrderedJson busy = nullptr;
+    if (map.figures != nullptr) {
+      const auto found = map.figures->cpus.find(cpu);
+      if (found != map.figures->cpus.end()) busy = Rounded(found->second.busy_percent);
+    }
+    const auto names = owners.containers.find(cpu);
+    list.push_back({{"id", cpu},
+                    {"state", StateOf(cpu, offline, map.machine, owners)},
+                    {"containers",
+                     names == owners.containers.end() ? std::vector<std::string>() : names->second},
+                    {"busyPercent", std::move(busy)}});
+  }
+  return list;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/topology/machine.h"
+#include "pkg/usage/usage_figures.h"
+
+namespace resmgr {
+
+// A fixed outside contract of `cri-resmgr-ctl top -o json`: a list of
+//   {"namespace","pod","container","id","cpus","granted","cpuUsed","throttledPercent",
+//    "cpuPressure10","cpuPressure60","memoryBytes","memoryByNode":{},"remotePercent","pool","since"}
+// null where the kernel does not tell. "granted" and "cpuUsed" are in CPUs, on average since
+// "since" (RFC 3339).
+nlohmann::ordered_json ContainersUsageJson(const UsageFigures& figures);
+
+// The answer to `top nodes`: a list of
+//   {"id","cpus","cpuUsed","memoryBytes","memoryUsed","containerBytes","otherPagesPercent"}
+nlohmann::ordered_json NodesUsageJson(const UsageFigures& figures, const Machine& machine);
+
+struct CpuMap {
+  const Machine& machine;
+  CpuSet offline{};  // since the machine was read
+  const ResourceManager* manager = nullptr;
+  const UsageFigures* figures = nullptr;
+};
+// A fixed outside contract of `cri-resmgr-ctl cpus -o json`, of the CPUs of `chosen`: a list of
+//   {"id","state":"exclusive"|"shared"|"reserved"|"isolated"|"unassigned"|"offline",
+//    "containers":[],"busyPercent"}
+// "containers" are those that are bound to CPUs of which it is one, the first 64 of them;
+// "busyPercent" is null where it is not known.
+nlohmann::ordered_json CpusJson(const CpuMap& map, const CpuSet& chosen);
+
+}  // namespace resmgr

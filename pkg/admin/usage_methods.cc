@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/usage_methods.h"
+
+#include <utility>
+
+#include "pkg/admin/usage_json.h"
+#include "pkg/base/json.h"
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+namespace {
+
+StatusOr<CpuSet> ChosenCpus(const NodeView& node, const std::string& list) {
+  CpuSet all;
+  for (const Cpu& cpu : node.machine.cpus())
+    all.Add(cpu.id);
+  if (list.empty()) return all;
+  RESMGR_ASSIGN_OR_RETURN(CpuSet chosen, CpuSet::Parse(list));
+  if (const CpuSet unknown = chosen - all; !unknown.empty())
+    return NotFound("the machine has no CPU {}", unknown.ToString());
+  return chosen;
+}
+
+void ReplyCpus(const NodeView& node, const CpuSet& chosen, const UnaryServer::Reply& reply) {
+  const auto answer = [&node, chosen, reply](const StatusOr<UsageSampler::Figures>& figures) {
+    reply(OrderedJsonText(CpusJson({.machine = node.machine,
+                                    .offline = node.offline(),
+                                    .manager = node.host.manager(),
+                                    .figures = figures.ok() ? figures->get() : nullptr},
+                                   chosen)));
+  };
+  if (node.usage == nullptr) return answer(Unavailable("use is not sampled"));
+  node.usage->Look(answer);
+}
+
+}  // namespace
+
+void Top(const NodeView& node, const std::string& what, const UnaryServer::Reply& reply) {
+  if (what == "cpus") return Cpus(node, "", reply);
+  const bool nodes = what == "nodes";
+  if (!nodes && !what.empty() && what != "containers")
+    return reply(InvalidArgument("\"{}\" is not one of nodes, cpus", Printable(what, 64)));
+  if (node.usage == nullptr) return reply(Unavailable("use is not sampled"));
+  node.usage->Look([&node, nodes, reply](const StatusOr<UsageSampler::Figures>& figures) {
+    if (!figures.ok()) return reply(figures.status());
+    reply(OrderedJsonText(nodes ? NodesUsageJson(**figures, node.machine)
+                                : ContainersUsageJson(**figures)));
+  });
+}
+
+void Cpus(const NodeView& node, const std::string& list, const UnaryServer::Reply& reply) {
+  const StatusOr<CpuSet> chosen = ChosenCpus(node, list);
+  if (!chosen.ok()) return reply(chosen.status());
+  ReplyCpus(node, *chosen, reply);
+}
+
+}  // namespace resmgr

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "pkg/grpc/unary_server.h"
+#include "pkg/node/node_view.h"
+
+namespace resmgr {
+
+// Answers with usage_json.h. `what` is "containers" (or ""), "nodes" or "cpus"; anything else is
+// InvalidArgument. Where nothing was sampled lately, the answer takes two samples.
+void Top(const NodeView& node, const std::string& what, const UnaryServer::Reply& reply);
+
+// The CPUs of this list; "": all of the machine. Their use is left out where it is not known.
+void Cpus(const NodeView& node, const std::string& list, const UnaryServer::Reply& reply);
+
+}  // namespace resmgr

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace prometheus {
+class Collectable;
+}  // namespace prometheus
+
+namespace resmgr {
+
+// Metrics of what containers, pools and memory nodes use, with the prefix cri_resmgr_: gauges as of
+// the last sample. Thread-safe.
+class UsageMetrics {
+ public:
+  // Series of single containers; those of further containers are left out and counted.
+  static constexpr size_t kMostContainerSeries = 5000;
+
+  UsageMetrics();
+  ~UsageMetrics();
+  UsageMetrics(const UsageMetrics&) = delete;
+  UsageMetrics& operator=(const UsageMetrics&) = delete;
+
+  struct Pool {
+    std::string name{};
+    double cpu_used = 0;                      // pool_cpu_used{pool}: CPUs
+    std::optional<double> cpu_pressure{};     // pool_cpu_pressure_ratio{pool}
+    std::map<int, int64_t> memory_by_node{};  // pool_memory_used_bytes{pool,node}
+    int64_t remote_bytes = 0;                 // pool_memory_remote_bytes{pool}
+  };
+  struct Node {
+    int id = 0;
+    double cpu_used = 0;                    // numa_cpu_used{node}: CPUs
+    std::optional<int64_t> memory_bytes{};  // numa_memory_used_bytes{node}
+    int64_t container_bytes = 0;            // numa_memory_container_bytes{node}
+  };
+  struct Container {
+    std::string namespace_name{};
+    std::string pod{};
+    std::string name{};
+    std::optional<double> cpu_used{};        // container_cpu_used
+    std::optional<double> throttled{};       // container_cpu_throttled_ratio
+    std::optional<double> cpu_pressure{};    // container_cpu_pressure_ratio
+    std::optional<uint64_t> memory_bytes{};  // container_memory_used_bytes
+    std::optional<int64_t> remote_bytes{};   // container_memory_remote_bytes
+  };
+  struct Monitor {
+    std::string group{};
+    std::optional<uint64_t> llc_bytes{};  // resctrl_llc_occupancy_bytes{group}
+    std::optional<double> bandwidth{};    // resctrl_memory_bytes_per_second{group}
+  };
+  struct Sample {
+    std::vector<Pool> pools{};
+    std::vector<Node> nodes{};
+    std::vector<Container> containers{};  // empty: they are not wanted
+    std::vector<Monitor> monitors{};
+    double cost_seconds = 0;  // usage_sample_seconds_total
+    uint64_t files = 0;       // usage_files_read_total
+  };
+  // Counts usage_samples_total, too.
+  void Show(const Sample& sample);
+
+  // The collectable for a scrape.
+  std::shared_ptr<prometheus::Collectable> collectable() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/usage/kernel_text.h"
+
+namespace resmgr {
+
+// One container's cgroup. What is not set the kernel does not tell.
+struct ContainerCounters {
+  std::chrono::steady_clock::time_point read_at{};  // when `cpu` was read
+  CpuStat cpu{};
+  // The cgroup above, which is the pod's: its quota throttles this container, too.
+  CpuStat pod_cpu{};
+  std::string pod_cgroup{};  // that directory
+  std::string cgroup{};      // the container's, of the controller `memory`
+  std::optional<Pressure> cpu_pressure{};
+  std::optional<Pressure> memory_pressure{};
+  std::optional<uint64_t> memory_bytes{};
+  std::map<int, int64_t> memory_by_node{};
+  MemoryEvents events{};
+};
+
+// One resctrl group, summed over the domains of its cache.
+struct MonitorCounters {
+  std::optional<uint64_t> llc_bytes{};
+  std::optional<uint64_t> memory_traffic_bytes{};  // since the group was made
+};
+
+// What the kernel's counters were at one time.
+struct UsageCounters {
+  std::chrono::steady_clock::time_point at{};
+  std::chrono::system_clock::time_point wall{};
+  std::map<std::string, ContainerCounters> containers{};  // by id; only those with a cgroup
+  std::map<int, CpuTimes> cpus{};
+  std::map<int, NodeCounters> nodes{};
+  std::map<std::string, MonitorCounters> monitors{};  // by the groups' names
+  bool unified = false;                               // cgroup v2
+  size_t files = 0;                                   // that were read
+  std::vector<std::string> notes{};  // what the log should tell, each once in a life of the reader
+};
+
+}  // namespace resmgr

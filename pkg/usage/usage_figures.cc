@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/usage/usage_figures.h"
+
+#include <algorithm>
+
+namespace resmgr {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+// What a counter grew by; nullopt where that is not known. A counter that is smaller than before
+// began anew, and has counted since then.
+std::optional<uint64_t> Growth(const std::optional<uint64_t>& before,
+                               const std::optional<uint64_t>& now, bool& reset) {
+  if (!before || !now) return std::nullopt;
+  if (*now >= *before) return *now - *before;
+  reset = true;
+  return *now;
+}
+
+// Percent of the periods, of which there may be none.
+std::optional<double> ThrottledPercent(const CpuStat& before, const CpuStat& now, bool& reset) {
+  const auto periods = Growth(before.periods, now.periods, reset);
+  const auto throttled = Growth(before.throttled, now.throttled, reset);
+  if (!periods || !throttled) return std::nullopt;
+  if (*periods == 0) return 0;
+  return std::min(100.0, 100 * static_cast<double>(*throttled) / static_cast<double>(*periods));
+}
+
+void ComputeRates(const ContainerCounters& before, const ContainerCounters& now,
+                  ContainerFigures& figures) {
+  bool pod_reset = false;  // of no interest: the pod's other containers may be the cause
+  const double seconds = Seconds(now.read_at - before.read_at).count();
+  const auto used = Growth(before.cpu.usage_ns, now.cpu.usage_ns, figures.reset);
+  if (used && seconds > 0) figures.cpu_used = static_cast<double>(*used) / 1e9 / seconds;
+  figures.throttled_percent = ThrottledPercent(before.cpu, now.cpu, figures.reset);
+  figures.pod_throttled_percent = ThrottledPercent(before.pod_cpu, now.pod_cpu, pod_reset);
+  const auto growth = [&figures](const auto& first, const auto& second) {
+    return Growth(first, second, figures.reset).value_or(0);
+  };
+  figures.oom_kills = growth(before.events.oom_kills, now.events.oom_kills);
+  figures.high_events = growth(before.events.high, now.events.high);
+}
+
+ContainerFigures ComputeContainer(const UsageSubject& subject, const ContainerCounters& now) {
+  ContainerFigures figures{.subject = subject,
+                           .pod_cgroup = now.pod_cgroup,
+                           .cgroup = now.cgroup,
+                           .cpu_pressure = now.cpu_pressure,
+                           .memory_pressure = now.memory_pressure,
+                           .memory_bytes = now.memory_bytes,
+                           .memory_by_node = now.memory_by_node};
+  if (subject.mems.empty()) return figures;
+  double all = 0;
+  for (const auto& [node, bytes] : now.memory_by_node) {
+    all += static_cast<double>(bytes);
+    int64_t sum = 0;
+    const bool remote = !subject.mems.Contains(node);
+    if (remote && !__builtin_add_overflow(figures.remote_bytes, bytes, &sum))
+      figures.remote_bytes = sum;
+  }
+  if (!now.memory_by_node.empty())
+    figures.remote_percent = all > 0 ? 100 * static_cast<double>(figures.remote_bytes) / all : 0;
+  return figures;
+}
+
+std::map<int, CpuFigures> ComputeCpus(const std::map<int, CpuTimes>& before,
+                                      const std::map<int, CpuTimes>& now) {
+  std::map<int, CpuFigures> figures;
+  for (const auto& [id, times] : now) {
+    const auto found = before.find(id);
+    if (found == before.end()) continue;
+    const CpuTimes& old = found->second;
+    // The kernel's own figures may go back a little: an idle CPU estimates.
+    const auto grown = [&](uint64_t CpuTimes::*member) {
+      return times.*member > old.*member ? static_cast<double>(times.*member - old.*member) : 0.0;
+    };
+    const double irq = grown(&CpuTimes::irq) + grown(&CpuTimes::softirq);
+    const double busy = grown(&CpuTimes::user) + grown(&CpuTimes::system) + irq;
+    const double steal = grown(&CpuTimes::steal);
+    const double all = busy + steal + grown(&CpuTimes::idle);
+    if (all <= 0) continue;
+    figures[id] = {.busy_percent = 100 * busy / all,
+                   .irq_percent = 100 * irq / all,
+                   .steal_percent = 100 * steal / all};
+  }
+  return figures;
+}
+
+NodeFigures ComputeNode(const NodeCounters* before, const NodeCounters& now) {
+  NodeFigures figures{.total_bytes = now.total_bytes};
+  if (now.total_bytes && now.free_bytes)
+    figures.used_bytes = std::max<int64_t>(0, *now.total_bytes - *now.free_bytes);
+  if (before == nullptr) return figures;
+  bool reset = false;
+  const auto local = Growth(before->local_pages, now.local_pages, reset);
+  const auto other = Growth(before->other_pages, now.other_pages, reset);
+  if (!local || !other) return figures;
+  const double all = static_cast<double>(*local) + static_cast<double>(*other);
+  figures.other_pages_percent = all > 0 ? 100 * static_cast<double>(*other) / all : 0;
+  return figures;
+}
+
+void AddToPool(const ContainerFigures& container, PoolFigures& pool) {
+  ++pool.containers;
+  pool.cpus |= container.subject.cpus - container.subject.exclusive;
+  pool.shared |= container.subject.exclusive.empty();
+  pool.cpu_used += container.cpu_used.value_or(0);
+  pool.remote_bytes += container.remote_bytes;
+  for (const auto& [node, bytes] : container.memory_by_node)
+    pool.memory_by_node[node] += bytes;
+  if (const auto& pressure = container.cpu_pressure) {
+    const Pressure known = pool.cpu_pressure.value_or(Pressure());
+    pool.cpu_pressure = Pressure{.some10 = std::max(known.some10, pressure->some10),
+                                 .some60 = std::max(known.some60, pressure->some60)};
+  }
+}
+
+// The counters of containers and CPUs are read one after the other, so containers together may seem
+// to use more than all CPUs can do: then each has its part of that.
+void BoundByMachine(UsageFigures& figures) {
+  double sum = 0;
+  for (const ContainerFigures& container : figures.containers)
+    sum += container.cpu_used.value_or(0);
+  double busy = 0;
+  for (const auto& [id, cpu] : figures.cpus)
+    busy += cpu.busy_percent / 100;
+  const auto all = static_cast<double>(figures.cpus.size());
+  if (all > 0 && sum > all) {
+    for (ContainerFigures& container : figures.containers)
+      if (container.cpu_used) *container.cpu_used *= all / sum;
+    sum = all;
+  }
+  figures.cpu_used = std::max(busy, sum);
+}
+
+void AddContainersToNodes(UsageFigures& figures) {
+  for (const ContainerFigures& container : figures.containers) {
+    for (const auto& [id, bytes] : container.memory_by_node) {
+      const auto node = figures.nodes.find(id);
+      if (node != figures.nodes.end()) node->second.container_bytes += bytes;
+    }
+  }
+  for (auto& [id, node] : figures.nodes)
+    if (node.used_bytes) node.used_bytes = std::max(*node.used_bytes, node.container_bytes);
+}
+
+std::map<std::string, MonitorFigures> ComputeMonitors(const UsageCounters* before,
+                                                      const UsageCounters& now) {
+  std::map<std::string, MonitorFigures> figures;
+  for (const auto& [name, monitor] : now.monitors) {
+    MonitorFigures& figure = figures[name];
+    figure.llc_bytes = monitor.llc_bytes;
+    if (before == nullptr) continue;
+    const auto old = before->monitors.find(name);
+    const double seconds = Seconds(now.at - before->at).count();
+    if (old == before->monitors.end() || seconds <= 0) continue;
+    bool reset = false;
+    const auto traffic =
+        Growth(old->second.memory_traffic_bytes, monitor.memory_traffic_bytes, reset);
+    // The hardware's counter has 24 bits or more, and the kernel follows it once a second.
+    if (traffic && !reset) figure.memory_bytes_per_second = static_cast<double>(*traffic) / seconds;
+  }
+  return figures;
+}
+
+}  // namespace
+
+std::optional<double> ContainerFigures::AnyThrottledPercent() const {
+  if (!throttled_percent) return pod_throttled_percent;
+  return std::max(*throttled_percent, pod_throttled_percent.value_or(0));
+}
+
+double BusyCpus(const UsageFigures& figures, const CpuSet& cpus) {
+  double busy = 0;
+  for (const int cpu : cpus) {
+    const auto found = figures.cpus.find(cpu);
+    if (found != figures.cpus.end()) busy += found->second.busy_percent / 100;
+  }
+  return busy;
+}
+
+UsageFigures ComputeUsage(const UsageCounters* before, const UsageCounters& now,
+                          const std::vector<UsageSubject>& subjects) {
+  UsageFigures figures{.since = before == nullptr ? now.wall : before->wall,
+                       .until = now.wall,
+                       .at = now.at,
+                       .monitors = ComputeMonitors(before, now),
+                       .complete = before != nullptr,
+                       .unified = now.unified,
+                       .files = now.files,
+                       .notes = now.notes};
+  for (const UsageSubject& subject : subjects) {
+    const auto found = now.containers.find(subject.id);
+    if (found == now.containers.end()) continue;
+    ContainerFigures& container =
+        figures.containers.emplace_back(ComputeContainer(subject, found->second));
+    if (before == nullptr) continue;
+    const auto old = before->containers.find(subject.id);
+    if (old != before->containers.end()) ComputeRates(old->second, found->second, container);
+  }
+  if (before != nullptr) figures.cpus = ComputeCpus(before->cpus, now.cpus);
+  for (const auto& [id, node] : now.nodes) {
+    const NodeCounters* old = nullptr;
+    if (before != nullptr) {
+      const auto known = before->nodes.find(id);
+      if (known != before->nodes.end()) old = &known->second;
+    }
+    figures.nodes.emplace(id, ComputeNode(old, node));
+  }
+  BoundByMachine(figures);
+  AddContainersToNodes(figures);
+  for (const ContainerFigures& container : figures.containers) {
+    if (!container.subject.pool.empty())
+      AddToPool(container, figures.pools[container.subject.pool]);
+  }
+  return figures;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/usage/usage_counters.h"
+#include "pkg/usage/usage_subject.h"
+
+namespace resmgr {
+
+// What is used, computed from two samples of the kernel's counters. Amounts of CPU are in CPUs, on
+// average between the samples; all others are as of the second one. What is not set is not known.
+
+struct ContainerFigures {
+  UsageSubject subject{};
+  std::optional<double> cpu_used{};
+  // Percent of the periods of a quota in which it was used up: its own, and the one of its pod.
+  std::optional<double> throttled_percent{};
+  std::optional<double> pod_throttled_percent{};
+  std::string pod_cgroup{};  // the directory with the pod's quota
+  std::string cgroup{};      // its own, of the controller `memory`
+  std::optional<Pressure> cpu_pressure{};
+  std::optional<Pressure> memory_pressure{};
+  std::optional<uint64_t> memory_bytes{};
+  std::map<int, int64_t> memory_by_node{};
+  int64_t remote_bytes = 0;  // the part of these on other nodes than its own
+  std::optional<double> remote_percent{};
+  uint64_t oom_kills = 0;    // between the samples, as the next one
+  uint64_t high_events = 0;  // reclaims at memory.high
+  bool reset = false;        // its counters began anew between the samples
+
+  // The larger one of both quotas.
+  std::optional<double> AnyThrottledPercent() const;
+};
+
+struct CpuFigures {
+  double busy_percent = 0;  // with interrupts, without what the hypervisor took
+  double irq_percent = 0;   // with softirqs
+  double steal_percent = 0;
+};
+
+struct NodeFigures {
+  std::optional<int64_t> total_bytes{};
+  std::optional<int64_t> used_bytes{};
+  int64_t container_bytes = 0;                  // the part of these that containers have
+  std::optional<double> other_pages_percent{};  // of what was allocated: by tasks on other nodes
+};
+
+// The containers of one pool together. Containers without a pool have none.
+struct PoolFigures {
+  CpuSet cpus{};  // that they may use and that are no container's own
+  double cpu_used = 0;
+  std::optional<Pressure> cpu_pressure{};  // the highest one of its containers
+  std::map<int, int64_t> memory_by_node{};
+  int64_t remote_bytes = 0;
+  size_t containers = 0;
+  bool shared = false;  // some of them have no CPUs of their own
+};
+
+struct MonitorFigures {
+  std::optional<uint64_t> llc_bytes{};
+  std::optional<double> memory_bytes_per_second{};
+};
+
+struct UsageFigures {
+  std::chrono::system_clock::time_point since{};  // the first sample
+  std::chrono::system_clock::time_point until{};  // the second one
+  std::chrono::steady_clock::time_point at{};     // the same
+  std::vector<ContainerFigures> containers{};     // in the order of the subjects
+  std::map<int, CpuFigures> cpus{};
+  std::map<int, NodeFigures> nodes{};
+  std::map<std::string, PoolFigures> pools{};
+  std::map<std::string, MonitorFigures> monitors{};
+  double cpu_used = 0;    // of the machine; the containers together have not more
+  bool complete = false;  // there were two samples
+  bool unified = false;
+  size_t files = 0;
+  std::chrono::nanoseconds cost{};  // CPU time of the second sample and of these figures
+  std::vector<std::string> notes{};
+};
+
+// How many of these CPUs were busy.
+double BusyCpus(const UsageFigures& figures, const CpuSet& cpus);
+
+// `before`: an earlier sample, or nullptr. Containers without a cgroup are left out.
+UsageFigures ComputeUsage(const UsageCounters* before, const UsageCounters& now,
+                          const std::vector<UsageSubject>& subjects);
+
+}  // namespace resmgr

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/usage/usage_figures.h"
+
+#include <limits>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/seed.h"
+
+namespace resmgr {
+namespace {
+
+using std::chrono::seconds;
+using testing::DoubleNear;
+using testing::Optional;
+
+constexpr auto kStart = std::chrono::steady_clock::time_point(std::chrono::hours(1));
+
+UsageCounters At(seconds time) {
+  return {.at = kStart + time, .wall = std::chrono::system_clock::time_point(time)};
+}
+
+ContainerCounters Cpu(seconds time, uint64_t usage_ns) {
+  return {.read_at = kStart + time, .cpu = {.usage_ns = usage_ns}};
+}
+
+TEST(UsageFiguresTest, RatesAreBetweenTheSamples) {
+  UsageCounters before = At(seconds(0));
+  UsageCounters now = At(seconds(10));
+  before.containers["a"] = {.read_at = kStart,
+                            .cpu = {.usage_ns = 5, .periods = 100, .throttled = 10},
+                            .pod_cpu = {.periods = 100, .throttled = 0},
+                            .events = {.high = 1, .oom_kills = 1}};
+  now.containers["a"] = {.read_at = kStart + seconds(10),
+                         .cpu = {.usage_ns = 15'000'000'005, .periods = 200, .throttled = 60},
+                         .pod_cpu = {.periods = 150, .throttled = 50},
+                         .memory_by_node = {{0, 300}, {1, 100}},
+                         .events = {.high = 4, .oom_kills = 2}};
+  const UsageFigures figures =
+      ComputeUsage(&before, now, {{.id = "a", .mems = {0}, .pool = "p"}, {.id = "gone"}});
+  ASSERT_EQ(figures.containers.size(), 1U);
+  const ContainerFigures& a = figures.containers[0];
+  EXPECT_THAT(a.cpu_used, Optional(1.5));
+  EXPECT_THAT(a.throttled_percent, Optional(50.0));
+  EXPECT_THAT(a.pod_throttled_percent, Optional(100.0));
+  EXPECT_THAT(a.AnyThrottledPercent(), Optional(100.0));
+  EXPECT_EQ(a.remote_bytes, 100);
+  EXPECT_THAT(a.remote_percent, Optional(25.0));
+  EXPECT_EQ(a.high_events, 3U);
+  EXPECT_EQ(a.oom_kills, 1U);
+  EXPECT_FALSE(a.reset);
+  EXPECT_DOUBLE_EQ(figures.pools.at("p").cpu_used, 1.5);
+  EXPECT_EQ(figures.pools.at("p").remote_bytes, 100);
+  EXPECT_EQ(figures.since, before.wall);
+}
+
+TEST(UsageFiguresTest, OneSampleHasNoRates) {
+  UsageCounters now = At(seconds(1));
+  now.containers["a"] = Cpu(seconds(1), 7);
+  now.containers["a"].memory_bytes = 4096;
+  const UsageFigures figures = ComputeUsage(nullptr, now, {{.id = "a"}});
+  EXPECT_FALSE(figures.complete);
+  EXPECT_FALSE(figures.containers[0].cpu_used);
+  EXPECT_EQ(figures.containers[0].memory_bytes, 4096U);
+  EXPECT_FALSE(figures.containers[0].remote_percent) << "it may have memory everywhere";
+}
+
+TEST(UsageFiguresTest, CountersThatBeginAnewAreNoticed) {
+  UsageCounters before = At(seconds(0));
+  UsageCounters now = At(seconds(2));
+  before.containers["a"] = Cpu(seconds(0), 9'000'000'000'000);
+  before.containers["max"] = Cpu(seconds(0), std::numeric_limits<uint64_t>::max());
+  now.containers["a"] = Cpu(seconds(2), 1'000'000'000);
+  now.containers["max"] = Cpu(seconds(2), 0);
+  const UsageFigures figures = ComputeUsage(&before, now, {{.id = "a"}, {.id = "max"}});
+  EXPECT_TRUE(figures.containers[0].reset);
+  EXPECT_THAT(figures.containers[0].cpu_used, Optional(0.5)) << "since it began anew, at least";
+  EXPECT_TRUE(figures.containers[1].reset);
+  EXPECT_THAT(figures.containers[1].cpu_used, Optional(0.0));
+}
+
+TEST(UsageFiguresTest, CpusAreBusyWithInterruptsAndNotWithWhatWasStolen) {
+  UsageCounters before = At(seconds(0));
+  UsageCounters now = At(seconds(1));
+  before.cpus = {{0, {}}, {1, {.user = 50, .idle = 50}}, {2, {}}};
+  now.cpus = {{0, {.user = 20, .system = 10, .idle = 50, .irq = 5, .softirq = 5, .steal = 10}},
+              {1, {.user = 60, .idle = 40}},
+              {3, {.user = 1}}};
+  const auto cpus = ComputeUsage(&before, now, {}).cpus;
+  ASSERT_EQ(cpus.size(), 2U) << "those that both samples have";
+  EXPECT_DOUBLE_EQ(cpus.at(0).busy_percent, 40);
+  EXPECT_DOUBLE_EQ(cpus.at(0).irq_percent, 10);
+  EXPECT_DOUBLE_EQ(cpus.at(0).steal_percent, 10);
+  EXPECT_DOUBLE_EQ(cpus.at(1).busy_percent, 100) << "the kernel took idle time back";
+}
+
+// Random counters, among them those that wrap, begin anew or are missing.
+TEST(UsageFiguresTest, ContainersTogetherNeverHaveMoreThanPoolAndMachine) {
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
+  std::mt19937_64 random(seed);
+  const auto number = [&random](uint64_t most) { return random() % (most + 1); };
+  for (int round = 0; round < 300; ++round) {
+    UsageCounters before = At(seconds(0));
+    UsageCounters now = At(seconds(1 + static_cast<int>(number(20))));
+    const int cpus = 1 + static_cast<int>(number(7));
+    for (int cpu = 0; cpu < cpus; ++cpu) {
+      before.cpus[cpu] = {.user = number(100), .idle = number(100)};
+      now.cpus[cpu] = {.user = number(300), .idle = 200 + number(300), .steal = number(9)};
+    }
+    for (int node = 0; node < 2; ++node)
+      now.nodes[node] = {.total_bytes = 1 << 30, .free_bytes = number(1 << 30)};
+    std::vector<UsageSubject> subjects;
+    for (uint64_t i = 0; i < number(12); ++i) {
+      const std::string id = std::to_string(i);
+      subjects.push_back({.id = id, .mems = {0}, .pool = number(1) == 0 ? "a" : "b"});
+      const uint64_t most =
+          number(9) == 0 ? std::numeric_limits<uint64_t>::max() - 1 : uint64_t{20'000'000'000};
+      if (number(9) > 0) before.containers[id] = Cpu(seconds(0), number(most));
+      if (number(9) == 0) continue;
+      now.containers[id] = Cpu(std::chrono::duration_cast<seconds>(now.at - kStart), number(most));
+      now.containers[id].memory_by_node = {{0, static_cast<int64_t>(number(1 << 24))},
+                                           {1, static_cast<int64_t>(number(1 << 24))}};
+    }
+    const UsageFigures figures = ComputeUsage(&before, now, subjects);
+    std::map<std::string, double> used;
+    std::map<int, int64_t> memory;
+    double all = 0;
+    for (const ContainerFigures& container : figures.containers) {
+      const double cpu = container.cpu_used.value_or(0);
+      EXPECT_GE(cpu, 0);
+      used[container.subject.pool] += cpu;
+      all += cpu;
+      EXPECT_GE(container.remote_percent.value_or(0), 0);
+      EXPECT_LE(container.remote_percent.value_or(0), 100);
+      for (const auto& [node, bytes] : container.memory_by_node)
+        memory[node] += bytes;
+    }
+    for (const auto& [name, pool] : figures.pools)
+      EXPECT_THAT(used[name], DoubleNear(pool.cpu_used, 1e-6));
+    EXPECT_LE(all, figures.cpu_used + 1e-6);
+    EXPECT_LE(figures.cpu_used, cpus + 1e-6);
+    for (const auto& [id, node] : figures.nodes) {
+      EXPECT_EQ(memory[id], node.container_bytes);
+      EXPECT_LE(node.container_bytes, *node.used_bytes);
+      EXPECT_LE(*node.used_bytes, *node.total_bytes);
+    }
+    for (const auto& [id, cpu] : figures.cpus) {
+      EXPECT_GE(cpu.busy_percent, 0);
+      EXPECT_LE(cpu.busy_percent + cpu.steal_percent, 100 + 1e-6);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace resmgr

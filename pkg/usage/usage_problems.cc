@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/usage/usage_problems.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "pkg/base/bytes_text.h"
+#include "pkg/base/count_text.h"
+
+namespace resmgr {
+namespace {
+
+// "CPU 2", "CPUs 2-3"
+std::string CpusText(const CpuSet& cpus) {
+  return fmt::format("{} {}", cpus.size() == 1 ? "CPU" : "CPUs", cpus.ToString());
+}
+
+Problem Throttled(const UsageFigures& figures, const ContainerFigures& container, bool by_pod) {
+  const UsageSubject& subject = container.subject;
+  const std::string name = subject.FullName();
+  const double percent =
+      (by_pod ? container.pod_throttled_percent : container.throttled_percent).value_or(0);
+  Problem problem{.kind = "throttled", .objects = {name}};
+  problem.message = fmt::format(
+      "{} has {} for itself, and {} throttles it in {:.0f} % of the periods (it uses {:.2f} of {})",
+      name, CpusText(subject.exclusive), by_pod ? "the quota of its pod" : "its own quota", percent,
+      container.cpu_used.value_or(0), CountText(subject.exclusive.size(), "CPU"));
+  if (by_pod) {
+    problem.next = figures.unified
+                       ? fmt::format("echo max > {}/cpu.max", container.pod_cgroup)
+                       : fmt::format("echo -1 > {}/cpu.cfs_quota_us", container.pod_cgroup);
+  } else {
+    problem.next = fmt::format(
+        "cri-resmgr-ctl explain {} tells who set the quota; the policy lifts it with cpu-quota: "
+        "lift (CPUQuota: lift of topology-aware)",
+        name);
+  }
+  return problem;
+}
+
+Problem Idle(const ContainerFigures& container, double percent) {
+  const UsageSubject& subject = container.subject;
+  const std::string name = subject.FullName();
+  return {.kind = "pressure",
+          .message = fmt::format("{} leaves {}, which no other container may use, idle: {:.1f} % "
+                                 "busy",
+                                 name, CpusText(subject.exclusive), percent),
+          .objects = {name},
+          .next = fmt::format("kubectl -n {} patch pod {} --subresource resize with fewer CPUs, or "
+                              "with a fraction, for which it shares CPUs",
+                              subject.namespace_name, subject.pod)};
+}
+
+Problem Remote(const UsageFigures& figures, const ContainerFigures& container) {
+  const UsageSubject& subject = container.subject;
+  const std::string name = subject.FullName();
+  std::string where;
+  int from = -1;
+  int64_t most = 0;
+  for (const auto& [node, bytes] : container.memory_by_node) {
+    if (subject.mems.Contains(node) || bytes == 0) continue;
+    where += fmt::format("{}{} on node {}", where.empty() ? "" : ", ", BytesText(bytes), node);
+    if (bytes > most) from = node;
+    most = std::max(most, bytes);
+  }
+  return {.kind = "remote-memory",
+          .message = fmt::format("{} has {:.0f} % of its memory off its nodes {}: {}{}", name,
+                                 container.remote_percent.value_or(0), subject.mems.ToString(),
+                                 where, figures.unified ? "" : " (cgroup v1 moves no memory)"),
+          .objects = {name, fmt::format("node {}", from)},
+          .next = fmt::format("for p in $(cat {}/cgroup.procs); do migratepages $p {} {}; done",
+                              container.cgroup, from, subject.mems.First())};
+}
+
+double Capacity(const PoolFigures& pool) {
+  return static_cast<double>(pool.cpus.size());
+}
+
+}  // namespace
+
+void UsageProblems::Observe(const UsageFigures& figures) {
+  if (!figures.complete) return;
+  if (last_ && figures.at - *last_ > limits_.gap) Forget();
+  last_ = figures.at;
+  for (auto& [key, known] : known_)
+    known.seen = false;
+  for (const ContainerFigures& container : figures.containers)
+    ObserveContainer(figures, container);
+  ObservePools(figures);
+  std::erase_if(known_, [](const auto& known) { return !known.second.seen; });
+}
+
+void UsageProblems::ObserveContainer(const UsageFigures& figures,
+                                     const ContainerFigures& container) {
+  const UsageSubject& subject = container.subject;
+  if (!subject.exclusive.empty()) {
+    const double own = container.throttled_percent.value_or(0);
+    const double pods = container.pod_throttled_percent.value_or(0);
+    if (std::max(own, pods) >= limits_.throttled_percent)
+      Note(figures, {Kind::kThrottled, subject.id}, limits_.lasts,
+           Throttled(figures, container, pods > own));
+    const double percent =
+        100 * container.cpu_used.value_or(subject.exclusive.size()) / subject.exclusive.size();
+    if (percent < limits_.idle_percent)
+      Note(figures, {Kind::kIdle, subject.id}, limits_.idle_lasts, Idle(container, percent));
+  }
+  if (container.remote_bytes >= limits_.remote_bytes &&
+      container.remote_percent.value_or(0) >= limits_.remote_percent)
+    Note(figures, {Kind::kRemote, subject.id}, limits_.lasts, Remote(figures, container));
+}
+
+void UsageProblems::ObservePools(const UsageFigures& figures) {
+  const auto has_room = [this](const PoolFigures& pool) {
+    return pool.shared && !pool.cpus.empty() &&
+           100 * pool.cpu_used <= limits_.room_percent * Capacity(pool) &&
+           pool.cpu_pressure.value_or(Pressure()).some60 <= limits_.room_pressure_percent;
+  };
+  for (const auto& [name, pool] : figures.pools) {
+    const double pressure = pool.cpu_pressure.value_or(Pressure()).some60;
+    if (!pool.shared || pressure < limits_.pressure_percent) continue;
+    const auto other = std::ranges::find_if(figures.pools, [&](const auto& each) {
+      return each.first != name && has_room(each.second);
+    });
+    if (other == figures.pools.end()) continue;
+    Note(figures, {Kind::kPressure, name}, limits_.pressure_lasts,
+         {.kind = "pressure",
+          .message = fmt::format(
+              "tasks in pool {} wait for a CPU in {:.0f} % of the time (it uses {:.1f} of {}), "
+              "while pool {} has room (it uses {:.1f} of {})",
+              name, pressure, pool.cpu_used, CountText(pool.cpus.size(), "CPU"), other->first,
+              other->second.cpu_used, CountText(other->second.cpus.size(), "CPU")),
+          .objects = {"pool " + name, "pool " + other->first},
+          .next = "cri-resmgr-ctl rebalance"});
+  }
+}
+
+void UsageProblems::Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts,
+                         Problem problem) {
+  const auto [found, added] = known_.try_emplace(std::move(key));
+  Known& known = found->second;
+  if (added) {
+    known.since = figures.since;
+    known.begun = figures.at - std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                   figures.until - figures.since);
+  }
+  known.seen = true;
+  known.lasts = !added && figures.at - known.begun >= lasts;
+  known.problem = std::move(problem);
+  known.problem.since = known.since;
+}
+
+std::vector<Problem> UsageProblems::List() const {
+  std::vector<Problem> problems;
+  std::map<Kind, size_t> counts;
+  for (const auto& [key, known] : known_) {
+    if (!known.lasts) continue;
+    const size_t count = ++counts[key.first];
+    if (count <= kMostNamed) {
+      problems.push_back(known.problem);
+    } else if (count == kMostNamed + 1) {
+      problems.push_back({.kind = known.problem.kind, .since = known.since});
+    }
+    if (count > kMostNamed) {
+      problems.back().message =
+          fmt::format("and {} more such containers or pools", count - kMostNamed);
+      problems.back().next = "cri-resmgr-ctl top";
+    }
+  }
+  return problems;
+}
+
+}  // namespace resmgr

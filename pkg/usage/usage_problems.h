@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pkg/model/problem.h"
+#include "pkg/usage/usage_figures.h"
+
+namespace resmgr {
+
+// Finds in a sequence of figures what lasts and should not be so, and an advice for each:
+// containers with CPUs of their own that a quota throttles, or that leave these idle; a pool under
+// pressure while another one has room; memory on other nodes than decided. Nothing is told of a
+// single sample. Thread-compatible.
+class UsageProblems {
+ public:
+  struct Limits {
+    double throttled_percent = 5;  // of the periods
+    double idle_percent = 5;       // busy, of CPUs of a container's own
+    double pressure_percent = 20;  // some task waits
+    double room_percent = 50;      // of its CPUs are used at most, by a pool that has room
+    double room_pressure_percent = 5;
+    double remote_percent = 20;
+    int64_t remote_bytes = int64_t{64} << 20;
+    std::chrono::seconds lasts{30};  // throttled, remote
+    std::chrono::seconds pressure_lasts{60};
+    std::chrono::seconds idle_lasts{3600};
+    std::chrono::seconds gap{300};  // between samples: what was before is forgotten
+  };
+  // How many of each kind are named; one more tells how many there are.
+  static constexpr size_t kMostNamed = 5;
+
+  UsageProblems() : UsageProblems(Limits()) {}
+  explicit UsageProblems(Limits limits) : limits_(limits) {}
+
+  void Observe(const UsageFigures& figures);
+  void Forget() { known_.clear(); }
+
+  std::vector<Problem> List() const;
+
+ private:
+  enum class Kind { kThrottled, kIdle, kPressure, kRemote };
+  using Key = std::pair<Kind, std::string>;
+  struct Known {
+    std::chrono::system_clock::time_point since{};
+    std::chrono::steady_clock::time_point begun{};
+    Problem problem{};
+    bool lasts = false;  // long enough to be told
+    bool seen = false;   // in the present figures
+  };
+
+  void ObserveContainer(const UsageFigures& figures, const ContainerFigures& container);
+  void ObservePools(const UsageFigures& figures);
+  void Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts, Problem problem);
+
+  const Limits limits_;
+  std::optional<std::chrono::steady_clock::time_point> last_{};
+  std::map<Key, Known> known_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/usage/usage_reader.h"
+
+#include <algorithm>
+#include <ctime>
+#include <functional>
+#include <utility>
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/sys/container_cgroup.h"
+#include "pkg/topology/numa_stat.h"
+
+namespace resmgr {
+namespace {
+
+constexpr size_t kMostNodes = 1024;
+constexpr size_t kMostMonitors = 128;
+constexpr size_t kMostDomains = 64;
+constexpr size_t kMostNotes = 32;
+// A search for a container without a cgroup may read thousands of names.
+constexpr uint64_t kLongestSearchPause = 32;
+
+// "/" and "" are the host itself.
+std::string PrefixOf(std::string_view host_root) {
+  while (host_root.ends_with('/'))
+    host_root.remove_suffix(1);
+  return std::string(host_root);
+}
+
+// The names in a directory, at most so many.
+std::vector<std::string> NamesIn(const std::string& path, size_t most) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), &closedir);
+  if (directory == nullptr) return names;
+  while (names.size() < most) {
+    const dirent* const entry = readdir(directory.get());
+    if (entry == nullptr) break;
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+void Add(std::optional<uint64_t>& sum, const std::optional<uint64_t>& more) {
+  if (!more) return;
+  uint64_t total = 0;
+  if (!__builtin_add_overflow(sum.value_or(0), *more, &total)) sum = total;
+}
+
+bool Exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
+}  // namespace
+
+std::chrono::nanoseconds ThreadCpuTime() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+UsageReader::UsageReader(std::string_view host_root, std::shared_ptr<FileInHand> in_hand)
+    : root_(PrefixOf(host_root)), cgroups_(root_ + "/sys/fs/cgroup"), files_(std::move(in_hand)) {}
+
+UsageCounters UsageReader::Read(const std::vector<UsageSubject>& subjects) {
+  const size_t files_before = files_.files();
+  ++sample_;
+  unified_ = IsUnifiedMount(cgroups_);
+  UsageCounters counters{.wall = std::chrono::system_clock::now(), .unified = unified_};
+  if (const auto text = files_.Read(root_ + "/proc/stat", UsageFiles::TooLong::kCutOff))
+    counters.cpus = ParseProcStat(*text);
+  counters.at = std::chrono::steady_clock::now();
+  PodCpu pods;
+  for (const UsageSubject& subject : subjects) {
+    Places& places = PlacesOf(subject);
+    if (places.cpu.empty()) continue;
+    ContainerCounters container;
+    if (ReadContainer(places, pods, container)) {
+      counters.containers.emplace(subject.id, std::move(container));
+    } else {
+      // It has ended, or was started anew in another cgroup.
+      places.cpu.clear();
+      places.search_at = sample_ + 1;
+    }
+  }
+  std::erase_if(places_, [this](const auto& known) { return known.second.seen != sample_; });
+  ReadNodes(counters);
+  ReadMonitors(counters);
+  if (!subjects.empty()) NoteMissing(counters);
+  for (std::string& error : files_.TakeErrors())
+    NoteOnce(std::move(error));
+  counters.notes = std::exchange(notes_, {});
+  counters.files = files_.files() - files_before;
+  return counters;
+}
+
+UsageReader::Places& UsageReader::PlacesOf(const UsageSubject& subject) {
+  Places& places = places_[subject.id];
+  places.seen = sample_;
+  if (!places.cpu.empty() || places.search_at > sample_) return places;
+  Find(subject, places);
+  if (places.cpu.empty()) {
+    places.search_at = sample_ + std::min(kLongestSearchPause,
+                                          uint64_t{1} << std::min<uint64_t>(places.searches, 5));
+    ++places.searches;
+  } else {
+    places.searches = 0;
+  }
+  return places;
+}
+
+void UsageReader::Find(const UsageSubject& subject, Places& places) const {
+  if (!CheckCgroupNames(subject.cgroup_parent, subject.id).ok()) return;
+  const std::string_view controller = unified_ ? "" : "cpuset";
+  const auto found = FindContainerCgroup(cgroups_, controller, subject.cgroup_parent, subject.id);
+  if (!found) return;
+  const std::string path = found->substr(cgroups_.size() + (unified_ ? 0 : 1 + controller.size()));
+  if (unified_) {
+    places.cpu = places.memory = *found;
+    places.pressure = *found;
+  } else {
+    places.cpu = fmt::format("{}/cpu{}", cgroups_, path);
+    places.cpuacct = fmt::format("{}/cpuacct{}", cgroups_, path);
+    places.memory = fmt::format("{}/memory{}", cgroups_, path);
+    const std::string hybrid = fmt::format("{}/unified{}", cgroups_, path);
+    places.pressure = Exists(hybrid) ? hybrid : "";
+  }
+  places.pod = places.cpu.substr(0, places.cpu.rfind('/'));
+}
+
+bool UsageReader::ReadContainer(const Places& places, PodCpu& pods, ContainerCounters& counters) {
+  counters.pod_cgroup = places.pod;
+  counters.cgroup = places.memory;
+  ReadCpu(places, pods, counters);
+  ReadMemory(places, counters);
+  ReadPressure(places, counters);
+  return counters.cpu.usage_ns || counters.memory_bytes;
+}
+
+void UsageReader::ReadCpu(const Places& places, PodCpu& pods, ContainerCounters& counters) {
+  if (const auto text = files_.Read(places.cpu + "/cpu.stat")) counters.cpu = ParseCpuStat(*text);
+  if (!unified_) {
+    if (const auto text = files_.Read(places.cpuacct + "/cpuacct.usage"))
+      counters.cpu.usage_ns = ParseCount(*text);
+  }
+  counters.read_at = std::chrono::steady_clock::now();
+  const auto [pod, added] = pods.try_emplace(places.pod);
+  if (added) {
+    if (const auto text = files_.Read(places.pod + "/cpu.stat")) pod->second = ParseCpuStat(*text);
+  }
+  counters.pod_cpu = pod->second;
+}
+
+void UsageReader::ReadMemory(const Places& places, ContainerCounters& counters) {
+  const std::string& directory = places.memory;
+  if (const auto text =
+          files_.Read(directory + (unified_ ? "/memory.current" : "/memory.usage_in_bytes")))
+    counters.memory_bytes = ParseCount(*text);
+  if (const auto text = files_.Read(directory + "/memory.numa_stat"))
+    counters.memory_by_node = ParseNumaStat(*text, unified_, true).All();
+  if (const auto text =
+          files_.Read(directory + (unified_ ? "/memory.events" : "/memory.oom_control")))
+    counters.events = ParseMemoryEvents(*text);
+}
+
+void UsageReader::ReadPressure(const Places& places, ContainerCounters& counters) {
+  if (places.pressure.empty()) return;
+  if (const auto text = files_.Read(places.pressure + "/cpu.pressure"))
+    counters.cpu_pressure = ParsePressure(*text);
+  if (const auto text = files_.Read(places.pressure + "/memory.pressure"))
+    counters.memory_pressure = ParsePressure(*text);
+}
+
+void UsageReader::ReadNodes(UsageCounters& counters) {
+  constexpr std::string_view kNode = "node";
+  const std::string directory = root_ + "/sys/devices/system/node";
+  for (const std::string& name : NamesIn(directory, kMostNodes)) {
+    if (!name.starts_with(kNode)) continue;
+    const auto number = ParseInt(std::string_view(name).substr(kNode.size()));
+    if (!number || *number < 0 || *number > NodeSet::kMaxId) continue;
+    NodeCounters& node = counters.nodes[static_cast<int>(*number)];
+    if (const auto text = files_.Read(fmt::format("{}/{}/meminfo", directory, name)))
+      ParseNodeMeminfo(*text, node);
+    if (const auto text = files_.Read(fmt::format("{}/{}/numastat", directory, name)))
+      ParseNodeNumastat(*text, node);
+  }
+}
+
+// Groups that others made are only looked at: the control groups, and the monitoring groups of all.
+void UsageReader::ReadMonitors(UsageCounters& counters) {
+  const std::string root = root_ + "/sys/fs/resctrl";
+  if (!Exists(root + "/mon_data")) return;
+  const auto read = [&](const std::string& group) {
+    if (counters.monitors.size() >= kMostMonitors) return;
+    const std::string directory = root + group + "/mon_data";
+    if (!Exists(directory)) return;
+    ReadMonitor(directory, counters.monitors[group.empty() ? "/" : group.substr(1)]);
+  };
+  const auto read_all = [&](const std::string& group) {
+    read(group);
+    for (const std::string& name : NamesIn(root + group + "/mon_groups", kMostMonitors))
+      read(fmt::format("{}/mon_groups/{}", group, name));
+  };
+  read_all("");
+  for (const std::string& name : NamesIn(root, kMostMonitors)) {
+    if (name != "mon_data" && name != "mon_groups" && name != "info") read_all("/" + name);
+  }
+}
+
+void UsageReader::ReadMonitor(const std::string& directory, MonitorCounters& monitor) {
+  for (const std::string& domain : NamesIn(directory, kMostDomains)) {
+    if (const auto text = files_.Read(fmt::format("{}/{}/llc_occupancy", directory, domain)))
+      Add(monitor.llc_bytes, ParseCount(*text));
+    if (const auto text = files_.Read(fmt::format("{}/{}/mbm_total_bytes", directory, domain)))
+      Add(monitor.memory_traffic_bytes, ParseCount(*text));
+  }
+}
+
+void UsageReader::NoteMissing(const UsageCounters& counters) {
+  if (counters.containers.empty()) {
+    NoteOnce(fmt::format("no cgroup of a container is found in {}: nothing is known of their use",
+                         cgroups_));
+    return;
+  }
+  const auto note = [&](std::string_view what, auto has) {
+    if (std::ranges::none_of(counters.containers,
+                             [&](const auto& each) { return has(each.second); }))
+      NoteOnce(fmt::format("the cgroups of containers in {} have no {}", cgroups_, what));
+  };
+  note("CPU use", [](const auto& container) { return container.cpu.usage_ns.has_value(); });
+  note("cpu.pressure (cgroup v2 with CONFIG_PSI has it)",
+       [](const auto& container) { return container.cpu_pressure.has_value(); });
+  note("memory.numa_stat", [](const auto& container) { return !container.memory_by_node.empty(); });
+}
+
+void UsageReader::NoteOnce(std::string note) {
+  if (noted_.size() >= kMostNotes || !noted_.insert(note).second) return;
+  notes_.push_back(std::move(note));
+}
+
+}  // namespace resmgr

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/usage/usage_reader.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+class UsageReaderTest : public testing::Test {
+ protected:
+  void Put(const std::string& path, const std::string& text) const {
+    const fs::path file = fs::path(root_.path()) / path;
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  void PutMachine() const {
+    Put("proc/stat", "cpu  1 0 0 0 0 0 0 0 0 0\ncpu0 1 0 0 9 0 0 0 0 0 0\nintr 1\n");
+    Put("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 4 kB\nNode 0 MemFree: 1 kB\n");
+    Put("sys/devices/system/node/node0/numastat", "local_node 5\nother_node 1\n");
+    Put("sys/devices/system/node/online", "0\n");
+  }
+  // A container of cgroup v2.
+  void PutUnified(const std::string& id, int usage_usec = 1000) const {
+    Put("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+    const std::string directory = "sys/fs/cgroup/kubepods/pod1/" + id;
+    Put(directory + "/cpu.stat", fmt::format("usage_usec {}\nnr_periods 4\nnr_throttled 1\n"
+                                             "throttled_usec 9\n",
+                                             usage_usec));
+    Put(directory + "/cpu.pressure", "some avg10=1.00 avg60=2.00 avg300=0.00 total=1\n");
+    Put(directory + "/memory.current", "4096\n");
+    Put(directory + "/memory.pressure", "some avg10=3.00 avg60=4.00 avg300=0.00 total=1\n");
+    Put(directory + "/memory.numa_stat", "anon N0=4096 N1=0\nfile N0=0 N1=8192\n");
+    Put(directory + "/memory.events", "high 2\noom_kill 1\n");
+    Put("sys/fs/cgroup/kubepods/pod1/cpu.stat", "usage_usec 5\nnr_periods 8\nnr_throttled 3\n");
+  }
+  static UsageSubject Subject(const std::string& id) {
+    return {.id = id, .cgroup_parent = "/kubepods/pod1"};
+  }
+  UsageReader Reader() const { return {root_.path(), in_hand_}; }
+
+  const TempDir root_;
+  const std::shared_ptr<FileInHand> in_hand_ = std::make_shared<FileInHand>();
+};
+
+TEST_F(UsageReaderTest, ReadsCgroupV2) {
+  PutMachine();
+  PutUnified("abc");
+  UsageReader reader(root_.path(), in_hand_);
+  const UsageCounters counters = reader.Read({Subject("abc")});
+  ASSERT_EQ(counters.containers.size(), 1U);
+  const ContainerCounters& container = counters.containers.at("abc");
+  EXPECT_EQ(container.cpu.usage_ns, 1'000'000U);
+  EXPECT_EQ(container.cpu.throttled, 1U);
+  EXPECT_EQ(container.pod_cpu.throttled, 3U);
+  EXPECT_EQ(container.pod_cgroup, fmt::format("{}/sys/fs/cgroup/kubepods/pod1", root_.path()));
+  EXPECT_DOUBLE_EQ(container.cpu_pressure->some60, 2);
+  EXPECT_DOUBLE_EQ(container.memory_pressure->some10, 3);
+  EXPECT_EQ(container.memory_bytes, 4096U);
+  EXPECT_THAT(container.memory_by_node, ElementsAre(Pair(0, 4096), Pair(1, 8192)));
+  EXPECT_EQ(container.events.high, 2U);
+  EXPECT_EQ(container.events.oom_kills, 1U);
+  EXPECT_TRUE(counters.unified);
+  EXPECT_EQ(counters.cpus.at(0).idle, 9U);
+  EXPECT_EQ(counters.nodes.at(0).total_bytes, 4096);
+  EXPECT_EQ(counters.nodes.at(0).other_pages, 1U);
+  EXPECT_THAT(counters.notes, IsEmpty());
+  EXPECT_EQ(counters.files, 1U + 7U + 2U);
+}
+
+TEST_F(UsageReaderTest, ReadsCgroupV1AndPressureOfAHybridMount) {
+  PutMachine();
+  const std::string path = "/kubepods/pod1/abc";
+  Put("sys/fs/cgroup/cpuset" + path + "/cpuset.cpus", "0\n");
+  Put("sys/fs/cgroup/cpu" + path + "/cpu.stat", "nr_periods 4\nnr_throttled 1\nthrottled_time 9\n");
+  Put("sys/fs/cgroup/cpuacct" + path + "/cpuacct.usage", "1234\n");
+  Put("sys/fs/cgroup/memory" + path + "/memory.usage_in_bytes", "4096\n");
+  Put("sys/fs/cgroup/memory" + path + "/memory.oom_control", "oom_kill 1\n");
+  Put("sys/fs/cgroup/memory" + path + "/memory.numa_stat",
+      "anon=1 N0=1\nfile=0 N0=0\nhierarchical_anon=2 N0=2\nhierarchical_file=1 N0=1\n");
+  UsageReader reader(root_.path(), in_hand_);
+  UsageCounters counters = reader.Read({Subject("abc")});
+  const ContainerCounters& container = counters.containers.at("abc");
+  EXPECT_FALSE(counters.unified);
+  EXPECT_EQ(container.cpu.usage_ns, 1234U);
+  EXPECT_EQ(container.cpu.periods, 4U);
+  EXPECT_EQ(container.memory_bytes, 4096U);
+  EXPECT_EQ(container.events.oom_kills, 1U);
+  EXPECT_THAT(container.memory_by_node, ElementsAre(Pair(0, 3 * ::sysconf(_SC_PAGESIZE))));
+  EXPECT_FALSE(container.cpu_pressure);
+  EXPECT_THAT(counters.notes, ElementsAre(HasSubstr("have no cpu.pressure")));
+  EXPECT_THAT(reader.Read({Subject("abc")}).notes, IsEmpty()) << "named once";
+
+  Put("sys/fs/cgroup/unified" + path + "/cpu.pressure", "some avg10=1.00 avg60=2.00 total=1\n");
+  UsageReader hybrid(root_.path(), in_hand_);
+  counters = hybrid.Read({Subject("abc")});
+  EXPECT_TRUE(counters.containers.at("abc").cpu_pressure);
+  EXPECT_THAT(counters.notes, IsEmpty());
+}
+
+TEST_F(UsageReaderTest, AContainerThatEndsInBetweenIsNoError) {
+  PutMachine();
+  PutUnified("abc");
+  PutUnified("def");
+  UsageReader reader(root_.path(), in_hand_);
+  EXPECT_EQ(reader.Read({Subject("abc"), Subject("def")}).containers.size(), 2U);
+  fs::remove_all(fs::path(root_.path()) / "sys/fs/cgroup/kubepods/pod1/def");
+  const UsageCounters counters = reader.Read({Subject("abc"), Subject("def")});
+  EXPECT_EQ(counters.containers.size(), 1U);
+  EXPECT_THAT(counters.notes, IsEmpty());
+  PutUnified("def");
+  EXPECT_EQ(reader.Read({Subject("abc"), Subject("def")}).containers.size(), 2U)
+      << "started again in place";
+}
+
+TEST_F(UsageReaderTest, ReadsNoFifosLinksAndLongFiles) {
+  PutMachine();
+  for (const char* const id : {"fifo", "link", "long", "good"})
+    PutUnified(id);
+  const fs::path pod = fs::path(root_.path()) / "sys/fs/cgroup/kubepods/pod1";
+  fs::remove(pod / "fifo/memory.current");
+  ASSERT_EQ(::mkfifo((pod / "fifo/memory.current").c_str(), 0600), 0);
+  fs::remove(pod / "link/memory.current");
+  fs::create_symlink(pod / "good/memory.current", pod / "link/memory.current");
+  std::ofstream(pod / "long/memory.current") << std::string(UsageFiles::kMostBytes + 1, '1');
+  UsageReader reader(root_.path(), in_hand_);
+  const UsageCounters counters =
+      reader.Read({Subject("fifo"), Subject("link"), Subject("long"), Subject("good")});
+  EXPECT_EQ(counters.containers.size(), 4U) << "their other files are read";
+  for (const char* const id : {"fifo", "link", "long"})
+    EXPECT_FALSE(counters.containers.at(id).memory_bytes) << id;
+  EXPECT_TRUE(counters.containers.at("good").memory_bytes);
+  EXPECT_THAT(counters.notes,
+              ElementsAre(HasSubstr("fifo/memory.current is not read: not a regular file"),
+                          HasSubstr("link/memory.current is not read"),
+                          HasSubstr("long/memory.current is not read: longer than")));
+}
+
+TEST_F(UsageReaderTest, TellsWhereItReads) {
+  PutMachine();
+  PutUnified("abc");
+  UsageReader reader(root_.path(), in_hand_);
+  reader.Read({Subject("abc")});
+  EXPECT_THAT(in_hand_->Get(), HasSubstr("node0/numastat"));
+}
+
+TEST_F(UsageReaderTest, ManyDeadCgroupsCostLittle) {
+  PutMachine();
+  PutUnified("abc");
+  const fs::path pod = fs::path(root_.path()) / "sys/fs/cgroup/kubepods/pod1";
+  for (int i = 0; i < 10'000; ++i)
+    fs::create_directory(pod / fmt::format("dead{}", i));
+  std::vector<UsageSubject> subjects = {Subject("abc")};
+  for (int i = 0; i < 100; ++i)
+    subjects.push_back(Subject(fmt::format("gone{}", i)));
+  UsageReader reader(root_.path(), in_hand_);
+  const std::chrono::nanoseconds begun = ThreadCpuTime();
+  reader.Read(subjects);
+  const std::chrono::nanoseconds first = ThreadCpuTime() - begun;
+  constexpr int kSamples = 31;
+  for (int i = 0; i < kSamples; ++i)
+    reader.Read(subjects);
+  const std::chrono::nanoseconds later = ThreadCpuTime() - begun - first;
+  // It searches again after 1, 2, 4, 8 and 16 samples.
+  EXPECT_LT(later, first * (kSamples / 2));
+}
+
+TEST_F(UsageReaderTest, ReadsResctrlGroupsThatExist) {
+  PutMachine();
+  EXPECT_THAT(Reader().Read({}).monitors, IsEmpty());
+  for (const char* const group : {"", "/mon_groups/web", "/gold", "/gold/mon_groups/db"}) {
+    for (const char* const domain : {"mon_L3_00", "mon_L3_01"}) {
+      const std::string path = fmt::format("sys/fs/resctrl{}/mon_data/{}", group, domain);
+      Put(path + "/llc_occupancy", "100\n");
+      Put(path + "/mbm_total_bytes", "Unavailable\n");
+    }
+  }
+  Put("sys/fs/resctrl/info/L3_MON/num_rmids", "8\n");
+  const auto monitors = Reader().Read({}).monitors;
+  EXPECT_EQ(monitors.size(), 4U);
+  EXPECT_EQ(monitors.at("gold/mon_groups/db").llc_bytes, 200U);
+  EXPECT_EQ(monitors.at("/").memory_traffic_bytes, std::nullopt);
+}
+
+TEST_F(UsageReaderTest, AMachineWithoutAnyOfItIsNoError) {
+  const UsageCounters counters = Reader().Read({});
+  EXPECT_THAT(counters.cpus, IsEmpty());
+  EXPECT_THAT(counters.nodes, IsEmpty());
+  EXPECT_THAT(counters.notes, IsEmpty());
+  EXPECT_THAT(Reader().Read({Subject("abc")}).notes,
+              ElementsAre(HasSubstr("no cgroup of a container is found")));
+  EXPECT_THAT(Reader().Read({{.id = "../x", .cgroup_parent = "/.."}}).containers, IsEmpty());
+}
+
+}  // namespace
+}  // namespace resmgr

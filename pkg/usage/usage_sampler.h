@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/usage_config.h"
+#include "pkg/model/problem.h"
+#include "pkg/sys/clock.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+#include "pkg/usage/usage_figures.h"
+#include "pkg/usage/usage_files.h"
+#include "pkg/usage/usage_problems.h"
+
+namespace resmgr {
+
+// Samples what containers use, on a thread away from the loop, as long as somebody wants to know:
+// metrics, or a client that has asked lately. A sample that costs more than a 500th of the interval
+// makes the pause after it longer. Loop's thread only.
+class UsageSampler {
+ public:
+  using Figures = std::shared_ptr<const UsageFigures>;
+  using Done = std::function<void(StatusOr<Figures>)>;
+  // Takes one sample, on the other thread, which may hang. `first`: forgets the former one.
+  using Take = std::function<Figures(const std::vector<UsageSubject>& subjects, bool first)>;
+
+  struct Options {
+    EventLoop& loop;
+    Clock& clock;
+    std::function<std::vector<UsageSubject>()> subjects;
+    std::function<void(const UsageFigures&)> told = [](const UsageFigures&) {};
+    Take take;
+    std::shared_ptr<FileInHand> in_hand;
+    // Between the first two samples.
+    std::chrono::milliseconds first_pause = std::chrono::seconds(1);
+    // A sample that has not ended by then hangs.
+    std::chrono::milliseconds patience = std::chrono::seconds(5);
+    // How long a client that asked counts as looking on, and three intervals at least.
+    std::chrono::milliseconds looks_on = std::chrono::seconds(30);
+  };
+  explicit UsageSampler(Options options);
+  UsageSampler(const UsageSampler&) = delete;
+  UsageSampler& operator=(const UsageSampler&) = delete;
+
+  void Configure(const UsageConfig& config);
+  // Whether samples are taken without a client.
+  void SetAlways(bool always);
+
+  // Runs `done`, now or later, with figures of the last interval; where there are none yet, after
+  // two samples. Unavailable: a sample hangs, and at what, or there is no thread.
+  // ResourceExhausted: too many clients wait.
+  void Look(Done done);
+  // The same without an answer.
+  void Touch();
+
+  // What is wrong with the use, by the samples so far, and with the sampler.
+  std::vector<Problem> problems() const;
+
+ private:
+  bool Wanted() const;
+  void Start();
+  void Begin();
+  void End(const Figures& figures);
+  void Hang();
+  void Schedule(std::chrono::milliseconds pause);
+  std::chrono::milliseconds PauseAfter(const UsageFigures& figures) const;
+  void Answer(const StatusOr<Figures>& result);
+  Status Hangs() const;
+
+  const Options options_;
+  std::chrono::milliseconds interval_ = UsageConfig().interval;
+  bool always_ = false;
+  Clock::SteadyTime look_until_{};
+  OffLoop thread_;
+  EventLoop::HandlePtr next_;
+  EventLoop::HandlePtr deadline_;
+  bool running_ = false;  // samples follow each other
+  bool fresh_ = true;     // the next one is the first
+  bool busy_ = false;     // one is being taken
+  std::optional<Clock::Time> hangs_since_{};
+  std::string hangs_at_;
+  Figures last_;  // the last two samples; nullptr: none since it was started
+  UsageProblems problems_;
+  std::vector<Done> waiting_;
+};
+
+// Takes samples of the machine below `host_root`. Owns all that it uses.
+UsageSampler::Take TakeFrom(std::string_view host_root, std::shared_ptr<FileInHand> in_hand);
+
+}  // namespace resmgr

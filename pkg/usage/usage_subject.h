@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// A running container whose use is looked at, and what was decided for it. A value.
+struct UsageSubject {
+  std::string id{};
+  std::string namespace_name{};
+  std::string pod{};
+  std::string container{};
+  std::string cgroup_parent{};
+  CpuSet cpus{};       // empty: it is not bound
+  CpuSet exclusive{};  // the part of `cpus` that no other container may use
+  NodeSet mems{};      // its memory nodes; empty: all
+  std::string pool{};
+  // CPUs: those that are its own or, if that is more, its request.
+  double granted = 0;
+
+  // "namespace/pod/container"
+  std::string FullName() const;
+};
+
+// Those that run. None under the null policy.
+std::vector<UsageSubject> UsageSubjects(const ResourceManager* manager);
+
+}  // namespace resmgr

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What containers use, from a fake tree of the kernel's files to the output of cri-resmgr-ctl.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "test/integration/control_fixture.h"
+#include "test/support/cri_client/specs.h"
+
+namespace resmgr::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class UsageTest : public ControlTest {
+ protected:
+  UsageTest() {
+    Put("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+    PutCpu(0);
+    Put("sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 9 kB\nNode 0 MemFree: 5 kB\n");
+  }
+  std::vector<std::string> Root() const { return {"-host-root", Path("root")}; }
+  void Put(const std::string& name, const std::string& text) const {
+    const fs::path file = fs::path(Path("root")) / name;
+    fs::create_directories(file.parent_path());
+    std::ofstream(file.string() + ".new") << text;
+    fs::rename(file.string() + ".new", file);
+  }
+  void PutCpu(int user) const {
+    std::string text;
+    for (int cpu = 0; cpu < kCpus; ++cpu)
+      text += fmt::format("cpu{} {} 0 0 {} 0 0 0 0 0 0\n", cpu, user, user);
+    Put("proc/stat", text);
+  }
+  void PutContainer(const cri::PodSandboxConfig& pod, const std::string& id) const {
+    const std::string directory = "sys/fs/cgroup" + pod.linux().cgroup_parent() + "/" + id;
+    Put(directory + "/cpu.stat", "usage_usec 1000\nnr_periods 0\nnr_throttled 0\n");
+    Put(directory + "/cpu.pressure", "some avg10=1.50 avg60=2.50 avg300=0.00 total=1\n");
+    Put(directory + "/memory.current", "8192\n");
+    Put(directory + "/memory.numa_stat", "anon N0=4096\nfile N0=1024\n");
+  }
+};
+
+TEST_F(UsageTest, TopAndCpusTellWhatTheKernelCounts) {
+  StartRuntime();
+  StartDaemon(StaticFlags(Root()));
+  CriClient client = Relayed();
+  const cri::PodSandboxConfig pod = MakeGuaranteedPod("g");
+  const Running running = Run(client, pod, MakeGuaranteedContainer("main", 2));
+  PutContainer(pod, running.container);
+  const Json list = Ctl({"top", "-o", "json"}).json();
+  ASSERT_EQ(list.size(), 1U) << list;
+  const Json& container = list[0];
+  EXPECT_EQ(container.size(), 15U) << "DESIGN 7.3";
+  EXPECT_EQ(container["namespace"], "default");
+  EXPECT_EQ(container["pod"], "g");
+  EXPECT_EQ(container["container"], "main");
+  EXPECT_EQ(container["id"], running.container);
+  EXPECT_EQ(container["granted"], 2.0);
+  EXPECT_EQ(container["cpuUsed"], 0.0);
+  EXPECT_EQ(container["throttledPercent"], 0.0);
+  EXPECT_EQ(container["cpuPressure10"], 1.5);
+  EXPECT_EQ(container["cpuPressure60"], 2.5);
+  EXPECT_EQ(container["memoryBytes"], 8192);
+  EXPECT_EQ(container["memoryByNode"], Json({{"0", 5120}}));
+  EXPECT_TRUE(container["since"].is_string());
+  const CpuSet own = *CpuSet::Parse(container["cpus"].get<std::string>());
+  EXPECT_EQ(own, CpusAtRuntime(running.container));
+
+  EXPECT_THAT(Ctl({"top", "-sort-by", "memory"}).out,
+              AllOf(HasSubstr("NAMESPACE  POD  CONTAINER"), HasSubstr("  8 KiB")));
+  EXPECT_EQ(Ctl({"top", "-n", "other", "-o", "json"}).json(), Json::array());
+  EXPECT_THAT(Ctl({"top", "nodes"}).out, HasSubstr("BY CONTAINERS"));
+  EXPECT_EQ(Ctl({"top", "nodes", "-o", "json"}).json()[0]["memoryUsed"], 5120)
+      << "containers have more than what is not free: they were read later";
+  EXPECT_THAT(Ctl({"top", "pods"}).err, HasSubstr("\"pods\" is not one of nodes, cpus"));
+
+  const Json cpus = Ctl({"cpus", "-o", "json"}).json();
+  ASSERT_EQ(cpus.size(), static_cast<size_t>(kCpus));
+  EXPECT_EQ(Ctl({"top", "cpus", "-o", "json"}).json(), cpus);
+  for (const Json& cpu : cpus) {
+    const bool exclusive = own.Contains(cpu["id"]);
+    EXPECT_EQ(cpu["containers"], exclusive ? Json::array({"default/g/main"}) : Json::array());
+    EXPECT_EQ(cpu["state"], exclusive ? "exclusive" : cpu["id"] == 0 ? "reserved" : "shared");
+  }
+  EXPECT_EQ(Ctl({"cpus", "1,3", "-o", "json"}).json().size(), 2U);
+  EXPECT_EQ(Ctl({"cpus", "99"}).exit_code, 1);
+  EXPECT_EQ(Ctl({"cpus", "x"}).exit_code, 1);
+}
+
+TEST_F(UsageTest, MetricsHavePoolsAlwaysAndContainersWhereTheConfigurationSaysSo) {
+  StartWithMetrics(Root());
+  CriClient client = Relayed();
+  const cri::PodSandboxConfig pod = MakeBestEffortPod("s");
+  PutContainer(pod, Run(client, pod, MakeBestEffortContainer("main")).container);
+  EXPECT_EQ(Ctl({"config", "set",
+                 WriteFile("often.yaml",
+                           "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
+                           "usage: {Interval: 1s}\n")})
+                .exit_code,
+            0);
+  ASSERT_TRUE(Eventually([this] {
+    return Counts().find("cri_resmgr_pool_memory_used_bytes{node=\"0\",pool=\"shared\"} 5120") !=
+           std::string::npos;
+  })) << Counts();
+  EXPECT_THAT(Counts(),
+              AllOf(HasSubstr("cri_resmgr_pool_cpu_pressure_ratio{pool=\"shared\"} 0.025"),
+                    Not(HasSubstr("cri_resmgr_container_cpu_used{"))));
+  EXPECT_EQ(Ctl({"config", "set",
+                 WriteFile("all.yaml",
+                           "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
+                           "usage: {Interval: 1s, PerContainerMetrics: true}\n")})
+                .exit_code,
+            0);
+  EXPECT_TRUE(Eventually([this] {
+    return Counts().find(
+               "cri_resmgr_container_cpu_used{container=\"main\",namespace=\"default\","
+               "pod=\"s\"} 0") != std::string::npos;
+  })) << Counts();
+}
+
+// None of them is waited for, and what is broken is named once.
+TEST_F(UsageTest, ATreeOfStrangeFilesIsNamedAndTheRestIsTold) {
+  StartRuntime();
+  StartDaemon(StaticFlags(Root()));
+  CriClient client = Relayed();
+  const cri::PodSandboxConfig pod = MakeBestEffortPod("s");
+  const Running running = Run(client, pod, MakeBestEffortContainer("main"));
+  PutContainer(pod, running.container);
+  const fs::path directory =
+      fs::path(Path("root")) / ("sys/fs/cgroup" + pod.linux().cgroup_parent()) / running.container;
+  fs::remove(directory / "cpu.pressure");
+  ASSERT_EQ(::mkfifo((directory / "cpu.pressure").c_str(), 0600), 0);
+  fs::remove(directory / "memory.numa_stat");
+  fs::create_directory(directory / "memory.numa_stat");
+  const Json list = Ctl({"top", "-o", "json"}).json();
+  ASSERT_EQ(list.size(), 1U) << list;
+  EXPECT_EQ(list[0]["memoryBytes"], 8192);
+  EXPECT_TRUE(list[0]["cpuPressure10"].is_null());
+  EXPECT_TRUE(Logged("cpu.pressure is not read: not a regular file"));
+  EXPECT_TRUE(Logged("memory.numa_stat is not read: not a regular file"));
+  EXPECT_EQ(Ctl({"status", "-o", "json"}).json()["problems"], Json::array());
+}
+
+}  // namespace
+}  // namespace resmgr::test
