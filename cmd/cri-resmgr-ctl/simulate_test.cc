@@ -212,7 +212,7 @@ TEST_F(SimulateTest, TheRestOfAFractionalReservationMayBeAskedFor) {
 metadata: {name: a}
 spec: {containers: [{name: c, resources: {limits: {cpu: 1200m, memory: 1Gi}}}]}
 )");
-  for (const std::string policy : {"static", "static-plus", "topology-aware"}) {
+  for (const std::string policy : {"static", "static-plus", "topology-aware", "balloons"}) {
     const std::string config =
         File("c.yaml", "policy: {Active: " + policy + ", ReservedResources: {CPU: 750m}}\n");
     const Outcome outcome =

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "policies/balloons/balloons_policy.h"
 #include "policies/null/null_policy.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
@@ -12,7 +13,8 @@ namespace resmgr {
 
 PolicyRegistry BuiltinPolicies() {
   const std::array factories = {NullPolicyFactory(), StaticPolicyFactory(),
-                                StaticPlusPolicyFactory(), TopologyAwarePolicyFactory()};
+                                StaticPlusPolicyFactory(), TopologyAwarePolicyFactory(),
+                                BalloonsPolicyFactory()};
   return PolicyRegistry(factories);
 }
 

@@ -152,7 +152,7 @@ TEST(DocumentationTest, HasEveryMachineThatIsTested) {
 
 TEST(DocumentationTest, HasEveryConfigurationKey) {
   std::string pages = Read(kSource / "docs/configuration.md");
-  for (const char* const policy : {"static", "static-plus", "topology-aware"})
+  for (const char* const policy : {"static", "static-plus", "topology-aware", "balloons"})
     pages += Read(kSource / "policies" / policy / "README.md");
   const Output config = Answer("cri-resmgr", "-relay-dir /nonexistent -print-config");
   ASSERT_EQ(config.status, 0) << config.text;

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/balloons/balloon_placer.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "pkg/allocator/want_of_room.h"
+#include "pkg/base/count_text.h"
+
+namespace resmgr {
+namespace {
+
+bool OfGroup(const Balloon& balloon, const BalloonMember& member) {
+  return std::ranges::any_of(
+      balloon.members, [&](const BalloonMemberPtr& other) { return other->group == member.group; });
+}
+
+bool OfPod(const Balloon& balloon, const BalloonMember& member) {
+  return balloon.Holds(member.pod);
+}
+
+bool OfNamespace(const Balloon& balloon, const BalloonMember& member) {
+  return std::ranges::any_of(balloon.members, [&](const BalloonMemberPtr& other) {
+    return other->namespace_name == member.namespace_name;
+  });
+}
+
+bool Any(const Balloon&, const BalloonMember&) {
+  return true;
+}
+
+// What the containers of a balloon are expected to use of each CPU; one without a request counts as
+// a tenth of a CPU.
+int64_t Crowd(const Balloon& balloon, int size) {
+  int64_t sum = 0;
+  for (const BalloonMemberPtr& member : balloon.members)
+    sum += member->demand == 0 ? 100 : member->demand;
+  return sum / size;
+}
+
+// Containers without a request fit everywhere.
+bool SpreadsEvenly(const BalloonType& type, const BalloonMember& member) {
+  return member.demand == 0 && type.spread_best_effort &&
+         type.fill_order == BalloonFillOrder::kBalanced;
+}
+
+bool PodFits(const BalloonSetup& setup, const Balloon& balloon, const BalloonMember& member) {
+  const int64_t most = setup.type(balloon.type).max_pods;
+  return most == 0 || balloon.Pods(member.pod) <= most;
+}
+
+Status NoSuch(std::string_view step) {
+  return ResourceExhausted("no balloon by {}", step);
+}
+
+std::optional<size_t> PlaceOf(const BalloonBook& book, uint64_t serial) {
+  const auto at = std::ranges::find(book.balloons(), serial, &Balloon::serial);
+  if (at == book.balloons().end()) return std::nullopt;
+  return static_cast<size_t>(at - book.balloons().begin());
+}
+
+}  // namespace
+
+// Candidates in their order; the first that can grow as needed.
+BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
+                                       const BalloonMemberPtr& shared, std::string_view step,
+                                       bool (*belongs)(const Balloon&, const BalloonMember&),
+                                       bool inflate) {
+  const BalloonType& type = book.setup().type(member.type);
+  // Lower is better: for a container without a request the use of each CPU; then the rest, then
+  // containers.
+  using Rank = std::tuple<int64_t, int64_t, int64_t, uint64_t>;
+  std::vector<std::pair<Rank, size_t>> candidates;
+  for (size_t place = 0; place < book.balloons().size(); ++place) {
+    const Balloon& balloon = book.balloons()[place];
+    if (balloon.type != member.type || !belongs(balloon, member)) continue;
+    if (!PodFits(book.setup(), balloon, member)) continue;
+    const int size = inflate ? book.MostNow(balloon) : balloon.cpus().size();
+    if (size == 0 || book.Needed(balloon, member.demand) > size) continue;
+    int64_t free = int64_t{10} * type.overcommit_percent * size - balloon.Demand();
+    auto containers = static_cast<int64_t>(balloon.members.size());
+    if (type.fill_order == BalloonFillOrder::kPacked) {
+      free = -free;
+      containers = -containers;
+    }
+    if (type.fill_order == BalloonFillOrder::kFirstFree) free = containers = 0;
+    const int64_t crowd =
+        SpreadsEvenly(type, member) ? Crowd(balloon, std::max(balloon.cpus().size(), 1)) : 0;
+    candidates.push_back({{crowd, -free, containers, balloon.serial}, place});
+  }
+  std::ranges::sort(candidates);
+  for (const auto& [rank, place] : candidates) {
+    if (!book.Join(place, shared).ok()) continue;
+    member.text += fmt::format("; {}", step);
+    return place;
+  }
+  return NoSuch(step);
+}
+
+BalloonPlacer::Try BalloonPlacer::New(BalloonBook& book, BalloonMember& member,
+                                      const BalloonMemberPtr& shared) {
+  for (size_t place = 0; place < book.balloons().size(); ++place) {
+    const Balloon& balloon = book.balloons()[place];
+    if (balloon.type != member.type || !balloon.members.empty()) continue;
+    if (!book.Join(place, shared).ok()) continue;
+    member.text += "; empty balloon";
+    return place;
+  }
+  const BalloonBook before = book;
+  const StatusOr<size_t> place = book.Create(member.type, member.hints);
+  if (!place.ok()) return place.status();
+  const Status joined = book.Join(*place, shared);
+  if (!joined.ok()) {
+    book = before;
+    return joined;
+  }
+  member.text += "; new balloon";
+  return *place;
+}
+
+BalloonPlacer::Try BalloonPlacer::Chain(BalloonBook& book, BalloonMember& member,
+                                        const BalloonMemberPtr& shared) {
+  const BalloonType& type = book.setup().type(member.type);
+  Try found = NoSuch("any rule");
+  const auto fill = [&](std::string_view step,
+                        bool (*belongs)(const Balloon&, const BalloonMember&), bool inflate) {
+    if (!found.ok()) found = Fill(book, member, shared, step, belongs, inflate);
+  };
+  const auto create = [&] {
+    if (!found.ok()) found = New(book, member, shared);
+  };
+  if (!member.group.empty()) fill("balloon of its group", OfGroup, true);
+  if (!type.spread_pods) fill("balloon of its pod", OfPod, true);
+  if (type.per_namespace) {
+    fill("balloon of its namespace", OfNamespace, true);
+    create();
+  }
+  if (type.prefer_new) create();
+  fill("balloon with room", Any, SpreadsEvenly(type, member));
+  fill("balloon that can grow", Any, true);
+  create();
+  return found;
+}
+
+StatusOr<size_t> BalloonPlacer::Place(const std::shared_ptr<BalloonMember>& member) {
+  member->considered = Considered(*member);
+  Try found = Chain(book_, *member, member);
+  if (found.ok() || !LimitsAllow(*member)) return found.ok() ? found : Refusal(*member);
+  found = MakeRoom(*member, member);
+  if (found.ok()) return found;
+  if (book_.setup().options().overcommit_when_short && SchedulerMaySend(*member)) {
+    found = Overcommit(*member, member);
+  }
+  return found.ok() ? found : Refusal(*member);
+}
+
+StatusOr<size_t> BalloonPlacer::PlaceRunning(const std::shared_ptr<BalloonMember>& member) {
+  Try found = Place(member);
+  return found.ok() ? found : Overcommit(*member, member);
+}
+
+bool BalloonPlacer::LimitsAllow(const BalloonMember& member) const {
+  const BalloonSetup& setup = book_.setup();
+  for (const Balloon& balloon : book_.balloons()) {
+    if (balloon.type != member.type || !PodFits(setup, balloon, member)) continue;
+    if (book_.Needed(balloon, member.demand) <= setup.MaxCpus(balloon.type, balloon.index))
+      return true;
+  }
+  return book_.Count(member.type) < setup.MaxBalloons(member.type) &&
+         setup.CpusFor(member.type, member.demand) <=
+             setup.MaxCpus(member.type, book_.NextIndex(member.type));
+}
+
+// By the scheduler's arithmetic: the requests of all containers and the allocatable CPUs.
+bool BalloonPlacer::SchedulerMaySend(const BalloonMember& member) const {
+  int64_t sum = member.request;
+  for (const Balloon& balloon : book_.balloons())
+    sum += balloon.Request();
+  const BalloonSetup& setup = book_.setup();
+  return sum <= int64_t{1000} * setup.available().size() - setup.reserved_milli();
+}
+
+// The containers of one balloon in another of the same type, by what that saves.
+std::optional<BalloonPlacer::Merge> BalloonPlacer::BestMerge(const BalloonBook& book,
+                                                             int budget) const {
+  const BalloonSetup& setup = book.setup();
+  std::optional<Merge> best;
+  const auto rank = [](const Merge& merge) {
+    return std::tuple(merge.dedicated, merge.moved - merge.saved, merge.moved, merge.from,
+                      merge.to);
+  };
+  for (const Balloon& from : book.balloons()) {
+    const BalloonType& type = setup.type(from.type);
+    const auto moved = static_cast<int>(from.members.size());
+    if (moved == 0 || moved > budget || type.own_cpus || type.composite()) continue;
+    const bool goes = book.Count(from.type) > setup.MinBalloons(from.type);
+    const int kept = goes ? 0 : setup.MinCpus(from.type, from.index);
+    for (const Balloon& to : book.balloons()) {
+      if (&to == &from || to.type != from.type || to.members.empty()) continue;
+      const int needed = book.Needed(to, from.Demand());
+      const int size = to.cpus().size();
+      const int saved = from.cpus().size() - kept - std::max(0, needed - size);
+      if (saved <= 0 || needed > setup.MaxCpus(to.type, to.index)) continue;
+      if (!std::ranges::all_of(from.members, [&](const BalloonMemberPtr& member) {
+            return type.max_pods == 0 || PodFits(setup, to, *member);
+          })) {
+        continue;
+      }
+      const bool dedicated = type.prefer_new || type.per_namespace || !type.group_by.empty();
+      const Merge merge{from.serial, to.serial, saved, moved, dedicated};
+      if (!best || rank(merge) < rank(*best)) best = merge;
+    }
+  }
+  return best;
+}
+
+bool BalloonPlacer::CarryOut(BalloonBook& book, const Merge& merge) {
+  const std::optional<size_t> from = PlaceOf(book, merge.from);
+  const std::vector<BalloonMemberPtr> members = book.balloons()[*from].members;
+  for (const BalloonMemberPtr& member : members)
+    book.Leave(member->key);
+  for (const BalloonMemberPtr& member : members) {
+    const std::optional<size_t> to = PlaceOf(book, merge.to);
+    auto moved = std::make_shared<BalloonMember>(*member);
+    const size_t rule = moved->text.find("; ");
+    moved->text = fmt::format("{}; moved to make room", moved->text.substr(0, rule));
+    if (!to || !book.Join(*to, moved).ok()) return false;
+  }
+  return true;
+}
+
+BalloonPlacer::Try BalloonPlacer::MakeRoom(BalloonMember& member, const BalloonMemberPtr& shared) {
+  BalloonBook trial = book_;
+  auto budget = static_cast<int>(book_.setup().options().move_budget);
+  const std::string text = member.text;
+  while (budget > 0) {
+    const std::optional<Merge> merge = BestMerge(trial, budget);
+    if (!merge || !CarryOut(trial, *merge)) break;
+    budget -= merge->moved;
+    const Try found = Chain(trial, member, shared);
+    if (found.ok()) {
+      book_ = std::move(trial);
+      return found;
+    }
+    member.text = text;
+  }
+  return NoSuch("moving others");
+}
+
+// The balloon that is then least short of CPUs: of its type, else any, the reserved ones last.
+BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
+                                             const BalloonMemberPtr& shared) {
+  const BalloonSetup& setup = book_.setup();
+  const BalloonBook before = book_;
+  // A new balloon with what is idle may be the best.
+  const bool idle = !book_.FreeForNew(member.type, book_.NextIndex(member.type)).empty();
+  const StatusOr<size_t> created =
+      idle ? book_.Create(member.type, member.hints) : Try(NoSuch("idle CPUs"));
+  using Rank = std::tuple<int, int64_t, uint64_t>;
+  std::optional<std::pair<Rank, size_t>> best;
+  for (size_t place = 0; place < book_.balloons().size(); ++place) {
+    const Balloon& balloon = book_.balloons()[place];
+    const int size = book_.MostNow(balloon);
+    if (size == 0) continue;
+    const BalloonType& type = setup.type(balloon.type);
+    const bool own = balloon.type == member.type;
+    const bool fits =
+        PodFits(setup, balloon, member) &&
+        book_.Needed(balloon, member.demand) <= setup.MaxCpus(balloon.type, balloon.index);
+    const bool fixed =
+        type.name == kReservedType || type.own_cpus || setup.MaxCpus(balloon.type, 0) == 0;
+    const int group = own ? (fits ? 0 : 4) : (fixed ? 3 : (fits ? 1 : 2));
+    const int64_t load = (balloon.Demand() + member.demand) / size;
+    const Rank rank{group, load, balloon.serial};
+    if (!best || rank < best->first) best = {rank, place};
+  }
+  // The created one is the last.
+  if (created.ok() && (!best || best->second != *created)) book_ = before;
+  if (!best) return NoSuch("sharing");
+  const Balloon& balloon = book_.balloons()[best->second];
+  const uint64_t serial = balloon.serial;
+  member.text = fmt::format("{}{} in {}, for {} has no CPUs left", kWantOfRoom, member.text,
+                            book_.NameOf(balloon), setup.type(member.type).name);
+  book_.Squeeze(best->second, shared);
+  return *PlaceOf(book_, serial);
+}
+
+std::vector<std::string> BalloonPlacer::Considered(const BalloonMember& member) const {
+  std::vector<std::string> lines;
+  constexpr size_t kMost = 16;
+  for (const Balloon& balloon : book_.balloons()) {
+    if (balloon.type != member.type) continue;
+    if (lines.size() == kMost) {
+      lines.emplace_back("and more of the type");
+      break;
+    }
+    const int needed = book_.Needed(balloon, member.demand);
+    const int most = book_.MostNow(balloon);
+    const int size = balloon.cpus().size();
+    std::string_view verdict = needed <= size ? "has room" : "can grow";
+    if (needed > most) verdict = "too small";
+    if (!PodFits(book_.setup(), balloon, member)) verdict = "has as many pods as it may";
+    lines.push_back(fmt::format("{}: {} of {}m requested, needs {} CPUs, could have {}: {}",
+                                book_.NameOf(balloon), balloon.Request(), 1000 * size, needed, most,
+                                verdict));
+  }
+  return lines;
+}
+
+Status BalloonPlacer::Refusal(const BalloonMember& member) const {
+  const BalloonSetup& setup = book_.setup();
+  const BalloonType& type = setup.type(member.type);
+  const int most = setup.MaxCpus(member.type, 0);
+  std::string limits;
+  if (most <= setup.available().size()) limits += fmt::format(", maxCPUs {}", most);
+  if (setup.MaxBalloons(member.type) <= setup.available().size()) {
+    limits += fmt::format(", maxBalloons {}", setup.MaxBalloons(member.type));
+  }
+  if (type.max_pods > 0) limits += fmt::format(", maxPods {}", type.max_pods);
+  return ResourceExhausted(
+      "no suitable balloon instance available: type {} ({}{}), {} needed for {}m, {} idle",
+      type.name, CountText(book_.Count(member.type), "balloon"), limits,
+      CountText(setup.CpusFor(member.type, member.demand), "CPU"), member.demand,
+      CountText(book_.idle().size(), "CPU"));
+}
+
+}  // namespace resmgr

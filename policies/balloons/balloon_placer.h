@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "policies/balloons/balloon_book.h"
+
+namespace resmgr {
+
+// Chooses the balloon of a new container: it asks one method after the other (same group, pod or
+// namespace; new, balanced, inflated balloons) as the type says, and takes the first balloon that
+// can have the container. Where only CPUs are missing it then makes room: a few containers of small
+// balloons move to others of their type. At last, unless the options say otherwise, a container
+// that the scheduler was right to send joins a balloon that is then short of CPUs.
+class BalloonPlacer {
+ public:
+  explicit BalloonPlacer(BalloonBook& book) : book_(book) {}
+
+  // The place of the balloon that the member joined; its text and the considered balloons are
+  // complete then. ResourceExhausted names the need, the limits and what is idle; the book is as
+  // before then.
+  StatusOr<size_t> Place(const std::shared_ptr<BalloonMember>& member);
+  // Never fails while any balloon has CPUs: for containers that run already.
+  StatusOr<size_t> PlaceRunning(const std::shared_ptr<BalloonMember>& member);
+
+ private:
+  using Try = StatusOr<size_t>;
+  struct Merge {
+    uint64_t from = 0;
+    uint64_t to = 0;
+    int saved = 0;
+    int moved = 0;
+    bool dedicated = false;  // of a type that prefers to keep containers apart
+  };
+
+  Try Chain(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
+  Try Fill(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared,
+           std::string_view step, bool (*belongs)(const Balloon&, const BalloonMember&),
+           bool inflate);
+  Try New(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
+  Try MakeRoom(BalloonMember& member, const BalloonMemberPtr& shared);
+  Try Overcommit(BalloonMember& member, const BalloonMemberPtr& shared);
+  std::optional<Merge> BestMerge(const BalloonBook& book, int budget) const;
+  static bool CarryOut(BalloonBook& book, const Merge& merge);
+  // Whether enough CPUs would help.
+  bool LimitsAllow(const BalloonMember& member) const;
+  bool SchedulerMaySend(const BalloonMember& member) const;
+  Status Refusal(const BalloonMember& member) const;
+  std::vector<std::string> Considered(const BalloonMember& member) const;
+
+  BalloonBook& book_;
+};
+
+}  // namespace resmgr

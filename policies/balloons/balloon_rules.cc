@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/balloons/balloon_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/config/pod_annotation.h"
+#include "pkg/kube/annotations.h"
+#include "pkg/kube/glob.h"
+#include "pkg/policy/privileged_namespaces.h"
+
+namespace resmgr {
+namespace {
+
+// More than any machine has, so that sums stay numbers.
+constexpr int64_t kMostMilliCpus = 1'000'000'000;
+constexpr std::string_view kBalloon = "balloon.balloons";
+constexpr std::string_view kCpuPreserve = "cpu.preserve";
+constexpr std::string_view kMemoryPreserve = "memory.preserve";
+
+// The type that an annotation names; empty if there is none.
+std::string Named(const Pod& pod, std::string_view key, std::string_view container) {
+  const StatusOr<ConfigNode> node = ReadAnnotation(pod.annotations, key, container);
+  if (!node.ok() || node->kind != ConfigNode::Kind::kScalar) return {};
+  return node->text;
+}
+
+bool Matches(const BalloonType& type, const Pod& pod, const Container& container,
+             std::string& why) {
+  for (const Expression& expression : type.expressions) {
+    if (!expression.Holds(pod, container)) continue;
+    why = fmt::format("type {} by {}", type.name, expression.key());
+    return true;
+  }
+  for (const std::string& glob : type.namespaces) {
+    if (!MatchesGlob(glob, pod.namespace_name)) continue;
+    why = fmt::format("type {} by namespace {}", type.name, pod.namespace_name);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string ExpandGroup(std::string_view text, const Pod& pod, const Container& container) {
+  std::string group;
+  while (!text.empty()) {
+    const size_t dollar = std::min(text.find('$'), text.size());
+    group += text.substr(0, dollar);
+    text.remove_prefix(std::min(dollar + 1, text.size()));
+    if (text.empty()) break;
+    if (text.front() == '$') {
+      group += '$';
+      text.remove_prefix(1);
+      continue;
+    }
+    const bool braces = text.front() == '{';
+    if (braces) text.remove_prefix(1);
+    const size_t end = std::min(text.find(braces ? '}' : '$'), text.size());
+    std::string scratch;
+    const auto value = ResolveKey(text.substr(0, end), pod, container, scratch);
+    if (!value) return {};
+    group += *value;
+    text.remove_prefix(std::min(end + (braces ? 1 : 0), text.size()));
+  }
+  return group;
+}
+
+std::string BalloonRules::WhyInNone(const Pod& pod, const Container& container) const {
+  if (const std::string_view why = pinning_.WhyUnbound(pod); !why.empty()) return std::string(why);
+  for (const Expression& expression : setup_.options().preserve) {
+    if (!expression.Holds(pod, container)) continue;
+    return fmt::format("in no balloon: preserve.matchExpressions, by {}", expression.key());
+  }
+  const bool asks = ReadBoolAnnotation(pod.annotations, "cpu.preserve", container.name) == true;
+  if (!asks || !setup_.options().privileged.Include(pod)) return {};
+  return "in no balloon: its annotation keeps its CPUs as they are, those of balloons among them";
+}
+
+StatusOr<int> BalloonRules::TypeOf(const Pod& pod, const Container& container,
+                                   std::string& why) const {
+  if (const std::string name = Named(pod, kBalloon, container.name); !name.empty()) {
+    const int type = setup_.options().FindType(name);
+    if (type < 0) {
+      return InvalidArgument("no balloon for annotation \"{}\": there is no such type",
+                             Printable(name, 64));
+    }
+    why = fmt::format("type {} by annotation", name);
+    // Everybody who may create pods may write annotations.
+    const bool privileged = setup_.options().privileged.Include(pod);
+    if (name != kReservedType || privileged) return type;
+  }
+  // Pools of cri-resource-manager: an unknown one is the default.
+  for (const std::string_view key : {"pool.podpools", "dynamic-pool.dynamic-pools"}) {
+    const int type = setup_.options().FindType(Named(pod, key, container.name));
+    if (type < 0 || setup_.type(type).name == kReservedType) continue;
+    why = fmt::format("type {} by annotation", setup_.type(type).name);
+    return type;
+  }
+  for (int type = 0; type < setup_.types(); ++type) {
+    if (Matches(setup_.type(type), pod, container, why)) return type;
+  }
+  why = fmt::format("type {}, since no other matches", kDefaultType);
+  return setup_.options().FindType(kDefaultType);
+}
+
+int64_t BalloonRules::DemandOf(const Requirements& requirements, const BalloonType& type) const {
+  const int64_t request = std::clamp<int64_t>(requirements.cpu_request.value, 0, kMostMilliCpus);
+  const int64_t limit = std::clamp<int64_t>(requirements.cpu_limit.value, request, kMostMilliCpus);
+  switch (type.size_by) {
+    case BalloonSizeBy::kRequest:
+      return request;
+    case BalloonSizeBy::kLimit:
+      return limit;
+    case BalloonSizeBy::kBetween:
+      return request + (limit - request) / 2;
+  }
+  return request;
+}
+
+StatusOr<BalloonMember> BalloonRules::MemberFor(const Pod& pod, const Container& container) const {
+  std::string why;
+  RESMGR_ASSIGN_OR_RETURN(const int type, TypeOf(pod, container, why));
+  if (setup_.MaxCpus(type, 0) == 0) {
+    return InvalidArgument("balloon type {} takes no containers (maxCPUs -1)",
+                           setup_.type(type).name);
+  }
+  return MemberOfType(pod, container, type, std::move(why));
+}
+
+BalloonMember BalloonRules::RunningMember(const Pod& pod, const Container& container) const {
+  StatusOr<BalloonMember> member = MemberFor(pod, container);
+  if (member.ok()) return *std::move(member);
+  const int type = setup_.options().FindType(kDefaultType);
+  return MemberOfType(pod, container, type,
+                      fmt::format("type {} ({})", kDefaultType, Message(member.status())));
+}
+
+BalloonMember BalloonRules::MemberOfType(const Pod& pod, const Container& container, int index,
+                                         std::string why) const {
+  BalloonMember member{.key = container.key,
+                       .pod = pod.id,
+                       .namespace_name = pod.namespace_name,
+                       .group = {},
+                       .type = index,
+                       .text = std::move(why)};
+  const BalloonType& type = setup_.type(index);
+  if (!type.group_by.empty()) member.group = ExpandGroup(type.group_by, pod, container);
+  const Requirements& requirements = container.requirements;
+  member.request = std::clamp<int64_t>(requirements.cpu_request.value, 0, kMostMilliCpus);
+  member.demand = DemandOf(requirements, type);
+  member.hide_hyperthreads =
+      ReadBoolAnnotation(pod.annotations, "hide-hyperthreads", container.name)
+          .value_or(type.hide_hyperthreads);
+  member.memory_types = type.memory_types;
+  if (const std::string words = Named(pod, "memory-type", container.name); !words.empty()) {
+    std::vector<std::string> list;
+    for (const std::string_view word : Split(words, ','))
+      list.emplace_back(word);
+    member.memory_types = ParseBalloonMemoryTypes(list).value_or(type.memory_types);
+  }
+  for (const LocalityHint& hint : container.hints) {
+    const std::string_view path = std::string_view(hint.source).substr(hint.source.find(' ') + 1);
+    const bool wanted = std::ranges::any_of(
+        type.close_to, [path](const std::string& glob) { return MatchesGlob(glob, path); });
+    CpuSet cpus = hint.cpus;
+    for (const int node : hint.nodes) {
+      const NumaNode* const found = setup_.machine().FindNode(node);
+      if (hint.cpus.empty() && found != nullptr) cpus |= found->cpus;
+    }
+    if (wanted && !cpus.empty()) member.hints.push_back({fmt::format("close to {}", path), cpus});
+  }
+  member.text += container.needs_note;
+  for (const std::string& ignored : Unheeded(pod, container))
+    member.text += fmt::format("; {}", ignored);
+  return member;
+}
+
+std::vector<std::string> BalloonRules::Unheeded(const Pod& pod, const Container& container) const {
+  std::vector<std::string> ignored;
+  if (setup_.options().privileged.Include(pod)) return ignored;
+  for (const std::string_view key : {kCpuPreserve, kMemoryPreserve}) {
+    if (ReadBoolAnnotation(pod.annotations, key, container.name) == true) {
+      ignored.push_back(PrivilegedNamespaces::WhyIgnored(key, pod, "balloons"));
+    }
+  }
+  if (Named(pod, kBalloon, container.name) == kReservedType) {
+    ignored.push_back(PrivilegedNamespaces::WhyIgnored(kBalloon, pod, "balloons"));
+  }
+  return ignored;
+}
+
+bool BalloonRules::PinsMemory(const Pod& pod, const Container& container, int type) const {
+  if (!setup_.type(type).pin_memory) return false;
+  const bool keeps = ReadBoolAnnotation(pod.annotations, "memory.preserve", container.name) == true;
+  return !keeps || !setup_.options().privileged.Include(pod);
+}
+
+}  // namespace resmgr

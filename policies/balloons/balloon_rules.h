@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pkg/model/container.h"
+#include "pkg/model/pod.h"
+#include "pkg/policy/pinning.h"
+#include "policies/balloons/balloon_book.h"
+
+namespace resmgr {
+
+// What options and annotations say about one container, before any balloon is looked at. Refers to
+// the setup, which must outlive it.
+class BalloonRules {
+ public:
+  BalloonRules(const BalloonSetup& setup, const PinningRule& pinning)
+      : setup_(setup), pinning_(pinning) {}
+
+  // Why the container is in no balloon; empty if it is in one.
+  std::string WhyInNone(const Pod& pod, const Container& container) const;
+  // The container as a member of a balloon of its type; its text tells why it has this type.
+  // InvalidArgument if its annotation names no type, or a type that takes no containers.
+  StatusOr<BalloonMember> MemberFor(const Pod& pod, const Container& container) const;
+  // The same of one that runs already: it is of the default type where it could not be created.
+  BalloonMember RunningMember(const Pod& pod, const Container& container) const;
+  // Annotations that only other namespaces may use.
+  std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const;
+  bool PinsMemory(const Pod& pod, const Container& container, int type) const;
+
+ private:
+  StatusOr<int> TypeOf(const Pod& pod, const Container& container, std::string& why) const;
+  BalloonMember MemberOfType(const Pod& pod, const Container& container, int type,
+                             std::string why) const;
+  int64_t DemandOf(const Requirements& requirements, const BalloonType& type) const;
+
+  const BalloonSetup& setup_;
+  const PinningRule& pinning_;
+};
+
+// The text of groupBy for one container: ${KEY}, or $KEY up to the next $ or the end, stands for
+// its value, and $$ for $. Empty if a key has no value.
+std::string ExpandGroup(std::string_view text, const Pod& pod, const Container& container);
+
+}  // namespace resmgr

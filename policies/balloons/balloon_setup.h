@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "pkg/policy/registry.h"
+#include "policies/balloons/balloons_options.h"
+#include "policies/balloons/cpu_chooser.h"
+
+namespace resmgr {
+
+// What the options mean on this machine; fixed while a policy lives. The machine must outlive it.
+class BalloonSetup {
+ public:
+  // InvalidArgument if options and machine do not fit.
+  static StatusOr<BalloonSetup> Create(const PolicyContext& context, BalloonsOptions options);
+
+  const Machine& machine() const { return *machine_; }
+  const BalloonsOptions& options() const { return options_; }
+  const CpuSet& available() const { return available_; }
+  const CpuChooser& chooser() const { return chooser_; }
+  // What the scheduler does not count as allocatable.
+  int64_t reserved_milli() const { return reserved_milli_; }
+
+  int types() const { return static_cast<int>(options_.types.size()); }
+  const BalloonType& type(int index) const { return options_.types[static_cast<size_t>(index)]; }
+  // The rules of a type without the load of others.
+  const CpuChoiceRules& rules(int type) const { return rules_[static_cast<size_t>(type)]; }
+  // The parts of the machine in which a type shares idle CPUs; empty if it does not.
+  const std::vector<CpuSet>& sharing(int type) const { return sharing_[static_cast<size_t>(type)]; }
+
+  int MinBalloons(int type) const;
+  int MaxBalloons(int type) const;  // a large number if there is no limit
+  // The CPUs that balloon `index` of a type may have; all if the type has no instances by level.
+  const CpuSet& Bounds(int type, int index) const;
+  // The CPUs that this balloon always has.
+  CpuSet Fixed(int type, int index) const;
+  int MinCpus(int type, int index) const;
+  int MaxCpus(int type, int index) const;  // a large number if there is no limit; 0: refused
+  // Whole CPUs for what is asked for, without limits.
+  int CpusFor(int type, int64_t milli_cpu) const;
+
+ private:
+  BalloonSetup(const Machine& machine, const CpuSet& available, BalloonsOptions options);
+  Status Reserve(const PolicyContext& context);
+  Status CountInstances();
+  Status CheckFixed() const;
+  void MakeRules();
+  std::vector<BalloonHint> HintsOf(const BalloonType& type) const;
+
+  const Machine* machine_;
+  CpuSet available_;
+  BalloonsOptions options_;
+  CpuChooser chooser_;
+  int64_t reserved_milli_ = 0;
+  std::vector<CpuChoiceRules> rules_;
+  std::vector<std::vector<CpuSet>> sharing_;
+  std::vector<std::vector<CpuSet>> instance_parts_;  // by type, of instances per level
+};
+
+// The CPUs near to a device whose path tells them: of a NUMA node, a CPU or a cache below
+// /sys/devices/system. Empty for all others, which only a look at sysfs can tell.
+CpuSet CpusNearDevice(const Machine& machine, std::string_view path);
+
+}  // namespace resmgr

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/config_node.h"
+#include "pkg/config/cpu_constraint.h"
+#include "pkg/policy/expression.h"
+#include "pkg/policy/privileged_namespaces.h"
+#include "policies/balloons/cpu_chooser.h"
+
+namespace resmgr {
+
+// What counts for the size of a balloon.
+enum class BalloonSizeBy { kRequest, kLimit, kBetween };
+// The balloon of a type that a container fills.
+enum class BalloonFillOrder { kBalanced, kPacked, kFirstFree };
+
+// How many balloons of a type there are at first and at most: a number, so many in each part of a
+// level, or as many as a share of the CPUs makes.
+struct BalloonInstances {
+  int64_t number = 0;  // 0: the key is not set
+  enum class Unit { kBalloons, kPercent, kCpus } unit = Unit::kBalloons;
+  BalloonLevel per = BalloonLevel::kNone;
+};
+
+// One of `balloonTypes`; the fields are its keys. README.md beside this file explains each.
+struct BalloonType {
+  std::string name;
+  std::vector<std::string> namespaces{};
+  std::vector<Expression> expressions{};
+  std::string group_by{};
+  int64_t min_cpus = 0;
+  int64_t max_cpus = 0;  // 0: no limit; -1: containers are refused
+  int64_t min_balloons = 0;
+  int64_t max_balloons = 0;
+  int priority = 0;  // the place in the order of pre-creation: 0 (high) to 3 (none)
+  bool balance = false;
+  bool spread_cores = false;
+  bool prefer_new = false;
+  bool spread_pods = false;
+  bool per_namespace = false;
+  BalloonLevel share_idle = BalloonLevel::kNone;
+  bool hide_hyperthreads = false;
+  std::vector<std::string> close_to{};
+  bool prefer_isolated = false;
+  std::string core_type{};  // "performance", "efficient" or ""
+  std::vector<std::string> loads{};
+  std::vector<int> components{};  // indices of types
+  bool balance_components = false;
+  unsigned memory_types = 0;  // bits of MemoryType; 0: those of the CPUs' nodes
+  bool pin_memory = true;
+  std::vector<std::string> classes{};  // "cpuClass turbo": named, and applied by nothing here
+
+  // Additions of ours.
+  BalloonSizeBy size_by = BalloonSizeBy::kRequest;
+  int64_t overcommit_percent = 100;  // what is asked for of a balloon, of its CPUs
+  CpuSet cpus{};                     // the CPUs of its balloon, or of its balloons together
+  bool own_cpus = false;             // `cpus` is set
+  BalloonInstances instances{};
+  BalloonLevel grow_within = BalloonLevel::kNone;
+  int64_t max_pods = 0;
+  BalloonFillOrder fill_order = BalloonFillOrder::kBalanced;
+  bool spread_best_effort = true;
+
+  bool composite() const { return !components.empty(); }
+};
+
+struct BalloonLoadClass {
+  std::string name;
+  BalloonLevel level = BalloonLevel::kCore;
+  bool overloads = false;
+  std::vector<std::string> avoids{};  // names of other load classes
+};
+
+// The section policy.balloons.
+struct BalloonsOptions {
+  std::optional<CpuConstraint> available{};
+  std::optional<CpuConstraint> reserved{};
+  bool pin_cpu = true;
+  bool pin_memory = true;
+  bool balance = false;
+  bool spread_cores = false;
+  std::vector<std::string> reserved_namespaces{};
+  PrivilegedNamespaces privileged{};
+  std::vector<Expression> preserve{};
+  std::vector<BalloonLoadClass> load_classes{};
+  std::vector<BalloonType> types{};  // with `reserved` and `default`, in the order of matching
+  std::vector<std::string> classes{};
+  bool overcommit_when_short = true;  // else a container is refused when no CPUs are left
+  int64_t move_budget = 4;
+
+  int FindType(std::string_view name) const;  // -1 if there is none
+  const BalloonLoadClass* FindLoad(std::string_view name) const;
+};
+
+inline constexpr std::string_view kReservedType = "reserved";
+inline constexpr std::string_view kDefaultType = "default";
+
+// `section` may be nullptr; `complete` gets it with every option (MapReader). Checks everything
+// that needs no machine. InvalidArgument "FILE:LINE: path: ...".
+StatusOr<BalloonsOptions> ReadBalloonsOptions(const ConfigNode* section,
+                                              ConfigNode* complete = nullptr);
+
+// Bits of a list of dram, hbm, pmem; nullopt for other words.
+std::optional<unsigned> ParseBalloonMemoryTypes(const std::vector<std::string>& words);
+
+}  // namespace resmgr

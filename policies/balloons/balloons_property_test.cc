@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// What always holds, over random machines, types and streams of containers.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "policies/balloons/testing/balloons_node.h"
+
+namespace resmgr {
+namespace {
+
+using test::BalloonsNode;
+
+constexpr std::string_view kTypes = R"(
+- {name: flex, namespaces: [flex]}
+- {name: new, namespaces: [new], preferNewBalloons: true, allocatorTopologyBalancing: true}
+- {name: small, namespaces: [small], minCPUs: 1, maxCPUs: 3, preferSpreadingPods: true}
+- {name: sharing, namespaces: [sharing], shareIdleCPUsInSame: numa, preferNewBalloons: true}
+- {name: spread, namespaces: [spread], preferSpreadOnPhysicalCores: true, hideHyperthreads: true}
+- {name: close, namespaces: [close], preferCloseToDevices: [/sys/devices/system/node/node0]}
+)";
+constexpr std::array<std::string_view, 8> kNamespaces = {"flex",   "new",   "small", "sharing",
+                                                         "spread", "close", "other", "kube-system"};
+
+std::string Section(bool overcommit) {
+  return fmt::format("reservedResources: {{cpu: \"1\"}}\nwhenShort: {}\nballoonTypes:{}",
+                     overcommit ? "overcommit" : "refuse", kTypes);
+}
+
+Machine RandomMachine(std::mt19937& random) {
+  const auto number = [&](int from, int to) {
+    return std::uniform_int_distribution<int>(from, to)(random);
+  };
+  test::Shape shape;
+  shape.packages = number(1, 2);
+  shape.nodes = number(1, 3);
+  shape.l3s = number(0, 2);
+  shape.cores = std::max(shape.l3s, 1) * number(2, 4);
+  shape.threads = number(1, 2);
+  shape.siblings_apart = number(0, 1) == 1;
+  return test::MakeMachine(shape);
+}
+
+class Stream {
+ public:
+  Stream(unsigned seed, bool overcommit)
+      : random_(seed),
+        overcommit_(overcommit),
+        node_(Section(overcommit), RandomMachine(random_)) {}
+
+  BalloonsNode& node() { return node_; }
+  int64_t refused_wrongly() const { return refused_wrongly_; }
+
+  int Number(int from, int to) { return std::uniform_int_distribution<int>(from, to)(random_); }
+  // One creation, removal or resize, as a scheduler would send it.
+  void Step() {
+    const int what = Number(0, 9);
+    if (what < 6 || keys_.empty()) {
+      Create();
+    } else if (what < 8) {
+      const auto at = keys_.begin() + Number(0, static_cast<int>(keys_.size()) - 1);
+      node_.Remove(*at);
+      keys_.erase(at);
+    } else {
+      Resize(keys_[static_cast<size_t>(Number(0, static_cast<int>(keys_.size()) - 1))]);
+    }
+  }
+  int64_t Requested() {
+    int64_t sum = 0;
+    node_.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+      sum += container.requirements.cpu_request.value;
+    });
+    return sum;
+  }
+  int64_t Allocatable() { return int64_t{1000} * (node_.machine().online().size() - 1); }
+
+  void Check() {
+    CpuSet taken;
+    std::map<std::string, CpuSet> own;
+    for (const Zone& zone : node_.policy().Zones(node_.snapshot())) {
+      ASSERT_FALSE(zone.cpus.Intersects(taken)) << zone.name;
+      taken |= zone.cpus;
+      own[zone.name] = zone.cpus;
+      if (zone.kind == "idle") continue;
+      const int size = zone.cpus.size();
+      if (zone.name.starts_with("small")) {
+        ASSERT_LE(size, 3);
+      }
+      if (!overcommit_) {
+        ASSERT_LE(zone.shared_request.value, 1000 * size) << zone.name;
+      }
+    }
+    ASSERT_EQ(taken, node_.machine().online());
+    node_.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+      const Placement& placement = container.placement;
+      ASSERT_TRUE(placement.cpus && !placement.cpus->empty());
+      ASSERT_TRUE(placement.cpus->Intersects(own[placement.pool])) << placement.pool;
+      for (const auto& [name, cpus] : own) {
+        if (name != placement.pool && name != "idle") {
+          ASSERT_FALSE(cpus.Intersects(*placement.cpus)) << placement.pool << " on " << name;
+        }
+      }
+    });
+  }
+  std::string Zones() {
+    std::string text;
+    for (const Zone& zone : node_.policy().Zones(node_.snapshot()))
+      text += fmt::format("{} {} {}\n", zone.name, zone.cpus.ToString(), zone.containers);
+    return text;
+  }
+
+ private:
+  void Create() {
+    const auto left = static_cast<int>(Allocatable() - Requested());
+    if (left < 50) return;
+    const int64_t request = Number(0, 4) == 0 ? 0 : Number(1, std::min(left, 4000));
+    const std::string_view ns = kNamespaces[static_cast<size_t>(Number(0, 7))];
+    // What exceeds the limit of its type may be refused.
+    const int64_t asked = ns == "small" ? std::min<int64_t>(request, 3000) : request;
+    const StatusOr<ContainerKey> key =
+        node_.Run(fmt::format("c{}", ++count_), {.namespace_name = ns, .request = asked});
+    if (key.ok()) {
+      keys_.push_back(*key);
+    } else if (overcommit_) {
+      ++refused_wrongly_;
+      ADD_FAILURE() << key.status();
+    }
+  }
+  void Resize(ContainerKey key) {
+    const auto left = static_cast<int>(Allocatable() - Requested());
+    const auto now = static_cast<int>(node_.snapshot().At(key).requirements.cpu_request.value);
+    const int most = node_.snapshot().PodOf(key).namespace_name == "small" ? 3000 : 4000;
+    const Status status = node_.Resize(key, Number(0, std::min(now + left, most)));
+    EXPECT_TRUE(status.ok() || !overcommit_) << status;
+  }
+
+  std::mt19937 random_;
+  const bool overcommit_;
+  BalloonsNode node_;
+  std::vector<ContainerKey> keys_;
+  int count_ = 0;
+  int64_t refused_wrongly_ = 0;
+};
+
+TEST(BalloonsPropertyTest, WhatASchedulerSendsIsNeverRefused) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Stream stream(seed, true);
+    for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
+      stream.Step();
+      stream.Check();
+    }
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(BalloonsPropertyTest, RequestsAreNeverAboveCpusWithoutOvercommit) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Stream stream(seed, false);
+    for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
+      stream.Step();
+      stream.Check();
+    }
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(BalloonsPropertyTest, TheSameOrderGivesTheSameResult) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    Stream one(seed, true);
+    Stream two(seed, true);
+    for (int i = 0; i < 50; ++i) {
+      one.Step();
+      two.Step();
+    }
+    ASSERT_EQ(one.Zones(), two.Zones()) << seed;
+  }
+}
+
+TEST(BalloonsPropertyTest, ARestartMovesNothing) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Stream stream(seed, true);
+    for (int i = 0; i < 40; ++i)
+      stream.Step();
+    const std::string before = stream.Zones();
+    stream.node().RestartPolicy();
+    const Plan plan = stream.node().Reconcile();
+    for (const PlacementChange& change : plan.changes) {
+      ADD_FAILURE() << "seed " << seed << ": " << change.placement.pool << ", "
+                    << change.placement.reason;
+    }
+    stream.Check();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+// What is not there any more: names, numbers and which CPUs are a balloon's own.
+TEST(BalloonsPropertyTest, ARestartWithoutStateMovesNoContainer) {
+  int moved = 0;
+  int all = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Stream stream(seed, false);
+    for (int i = 0; i < 40; ++i)
+      stream.Step();
+    std::map<ContainerKey, std::string> before;
+    stream.node().snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+      before[container.key] = stream.node().CpusOf(container.key);
+    });
+    stream.node().ForgetDecisions();
+    stream.node().Reconcile();
+    for (const auto& [key, cpus] : before) {
+      ++all;
+      if (stream.node().CpusOf(key) == cpus) continue;
+      ++moved;
+      ADD_FAILURE() << "seed " << seed << " " << stream.node().PoolOf(key) << ": " << cpus << " -> "
+                    << stream.node().CpusOf(key);
+    }
+    stream.Check();
+  }
+  EXPECT_EQ(moved, 0) << "of " << all;
+}
+
+}  // namespace
+}  // namespace resmgr

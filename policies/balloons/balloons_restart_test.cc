@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Restarts, previews, further attempts, resizes, and what nri-plugins has no option for.
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/allocator/want_of_room.h"
+#include "pkg/config/print_config.h"
+#include "policies/balloons/testing/balloons_node.h"
+
+namespace resmgr {
+namespace {
+
+using test::BalloonsNode;
+using test::Cpus;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr std::string_view kMixed = R"(
+reservedResources: {cpu: "1"}
+balloonTypes:
+- {name: new, preferNewBalloons: true}
+- {name: sharing, preferNewBalloons: true, shareIdleCPUsInSame: numa, allocatorTopologyBalancing: true}
+- {name: hidden, minCPUs: 2, hideHyperthreads: true}
+)";
+
+void Fill(BalloonsNode& node) {
+  int number = 0;
+  for (const std::string_view type : {"new", "sharing", "", "hidden", "new", "sharing", ""}) {
+    const std::string name = "c" + std::to_string(++number);
+    ASSERT_TRUE(node.Run(name, {.request = 300 * number, .type = type}).ok()) << name;
+  }
+  ASSERT_TRUE(node.Run("system", {.namespace_name = "kube-system", .request = 100}).ok());
+}
+
+TEST(BalloonsRestartTest, ARestartWithStateMovesNothingAndKeepsNumbers) {
+  BalloonsNode node(kMixed);
+  Fill(node);
+  for (int i = 0; i < 3; ++i) {
+    node.RestartPolicy();
+    EXPECT_TRUE(node.Reconcile().empty());
+  }
+  const std::vector<Zone> zones = node.policy().Zones(node.snapshot());
+  node.RestartPolicy();
+  node.Reconcile();
+  for (const Zone& zone : zones)
+    EXPECT_EQ(node.CpusOfBalloon(zone.name), zone.cpus.ToString()) << zone.name;
+}
+
+TEST(BalloonsRestartTest, ARestartWithoutStateMovesNoContainer) {
+  BalloonsNode node(kMixed);
+  Fill(node);
+  std::vector<std::string> before;
+  node.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    before.push_back(node.CpusOf(container.key));
+  });
+  node.ForgetDecisions();
+  node.Reconcile();
+  std::vector<std::string> after;
+  node.snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    after.push_back(node.CpusOf(container.key));
+    EXPECT_NE(container.placement.pool, "") << container.name;
+  });
+  EXPECT_EQ(after, before);
+  EXPECT_TRUE(node.Reconcile().empty());
+}
+
+TEST(BalloonsRestartTest, TheFirstStartPlacesContainersThatRunEverywhere) {
+  BalloonsNode node(kMixed);
+  for (const char* const name : {"a", "b"}) {
+    const ContainerKey key = node.Add(name, {.request = 2000, .type = "new"});
+    node.snapshot().At(key).placement.cpus = Cpus("0-15");
+  }
+  EXPECT_EQ(node.Reconcile().changes.size(), 2u);
+  const auto [a, b] = std::pair(node.PoolOf(ContainerKey{1}), node.PoolOf(ContainerKey{2}));
+  EXPECT_EQ(a, "new[0]");
+  EXPECT_EQ(b, "new[1]");
+}
+
+TEST(BalloonsRestartTest, AnotherConfigurationThatIsRefusedChangesNothing) {
+  EXPECT_FALSE(test::CreateError(BalloonsPolicyFactory(), test::N4C16(), "0",
+                                 "balloonTypes: [{name: x, minCPUs: 4, maxCPUs: 2}]")
+                   .ok());
+}
+
+TEST(BalloonsPolicyTest, AllocateThenReleaseRestoresTheState) {
+  BalloonsNode node(kMixed);
+  Fill(node);
+  const auto zones = [&] {
+    std::string text;
+    for (const Zone& zone : node.policy().Zones(node.snapshot()))
+      text += fmt::format("{} {} {}\n", zone.name, zone.cpus.ToString(), zone.containers);
+    return text;
+  };
+  const std::string before = zones();
+  for (const std::string_view type : {"new", "sharing", "", "hidden"}) {
+    const ContainerKey key = *node.Run("more", {.request = 700, .type = type});
+    node.Remove(key);
+    EXPECT_EQ(zones(), before) << type;
+  }
+}
+
+TEST(BalloonsPolicyTest, AClonesChangesStayThere) {
+  BalloonsNode node(kMixed);
+  Fill(node);
+  const std::unique_ptr<Policy> clone = node.policy().Clone();
+  const ContainerKey key = node.Add("x", {.request = 100, .type = "new"});
+  ASSERT_TRUE(
+      clone->Allocate(node.snapshot(), node.snapshot().PodOf(key), node.snapshot().At(key), nullptr)
+          .ok());
+  EXPECT_EQ(node.CpusOfBalloon("new[2]"), "none");
+}
+
+TEST(BalloonsPolicyTest, ANewAttemptKeepsItsPlace) {
+  BalloonsNode node(kMixed);
+  Fill(node);
+  const ContainerKey first = *node.Run("first", {.request = 1500, .type = "new"});
+  const std::string cpus = node.CpusOf(first);
+  const std::string pool = node.PoolOf(first);
+  const Container held = node.snapshot().At(first);
+  const Pod pod = node.snapshot().PodOf(first);
+  node.snapshot().Remove(first);
+  const ContainerKey second = node.Add("first", {.request = 1500, .type = "new"});
+  ASSERT_TRUE(node.Place(second, &held).ok());
+  EXPECT_EQ(node.CpusOf(second), cpus);
+  const Container gone = node.snapshot().At(second);
+  node.Remove(second);
+  const ContainerKey third = node.Add("first", {.request = 1500, .type = "new"});
+  ASSERT_TRUE(node.Place(third, &gone).ok());
+  EXPECT_EQ(node.CpusOf(third), cpus) << "its balloon was gone";
+  EXPECT_EQ(node.PoolOf(third), pool);
+}
+
+TEST(BalloonsPolicyTest, ReasonAndExplanationTellTheRules) {
+  BalloonsNode node(
+      "balloonTypes: [{name: x, namespaces: [n], preferNewBalloons: true, cpuClass: turbo, "
+      "preferCloseToDevices: [/sys/devices/system/node/node2]}]");
+  ASSERT_TRUE(node.Run("a", {.namespace_name = "n", .request = 3000}).ok());
+  const ContainerKey b = *node.Run("b", {.namespace_name = "n", .request = 2000});
+  EXPECT_EQ(node.PlacementOf(b).reason,
+            "type x by namespace n; new balloon; own CPUs " + node.CpusOf(b));
+  EXPECT_THAT(node.policy().Explain(b),
+              ElementsAre("x[0]: 3000 of 3000m requested, needs 5 CPUs, could have 16: can grow",
+                          "x[1]: not followed: close to /sys/devices/system/node/node2",
+                          HasSubstr("cpuClass turbo")));
+}
+
+// What `config show` prints is the same configuration.
+TEST(BalloonsPolicyTest, TheCompleteSectionIsReadBack) {
+  const StatusOr<ConfigNode> section = ParseYaml(R"(
+reservedResources: {cpu: "cpuset:0"}
+preserve: {matchExpressions: [{key: name, operator: Exists}]}
+loadClasses: [{name: l, level: core}]
+balloonTypes:
+- {name: x, cpus: "4-5", matchExpressions: [{key: name, operator: In, values: [a]}], loads: [l]}
+- {name: y, minCPUs: 1, instances: 1 per numa, sizeBy: limit}
+- {name: z, components: [{balloonType: x}, {balloonType: y}]}
+)",
+                                                 "a.yaml");
+  ASSERT_TRUE(section.ok());
+  ConfigNode complete;
+  ASSERT_TRUE(ReadBalloonsOptions(&*section, &complete).ok());
+  ConfigNode again;
+  const StatusOr<BalloonsOptions> options = ReadBalloonsOptions(&complete, &again);
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(PrintNode(again), PrintNode(complete));
+  EXPECT_TRUE(options->reserved.has_value());
+  EXPECT_EQ(options->preserve.size(), 1u);
+  EXPECT_EQ(options->types[1].cpus, Cpus("4-5"));
+  EXPECT_EQ(options->types[2].instances.per, BalloonLevel::kNuma);
+  EXPECT_EQ(options->types[3].components.size(), 2u);
+}
+
+TEST(BalloonsPolicyTest, UnknownTypesInAnnotationsAreRefused) {
+  BalloonsNode node("");
+  const StatusOr<ContainerKey> key = node.Run("a", {.request = 100, .type = "nothing"});
+  EXPECT_EQ(key.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(key.status())),
+              HasSubstr("no balloon for annotation \"nothing\""));
+  const ContainerKey plain = node.Add("b", {.request = 100});
+  node.snapshot().PodOf(plain).annotations.Set("pool.podpools.cri-resource-manager.intel.com/pod",
+                                               "nothing");
+  ASSERT_TRUE(node.Place(plain).ok()) << "a pool of podpools falls back to the default";
+  EXPECT_EQ(node.PoolOf(plain), "default[0]");
+}
+
+TEST(BalloonsPolicyTest, AnnotationsOfBothDomainsCount) {
+  BalloonsNode node("balloonTypes: [{name: x}, {name: y}]");
+  const ContainerKey key = node.Add("a", {.request = 100});
+  StringMap& annotations = node.snapshot().PodOf(key).annotations;
+  annotations.Set("balloon.balloons.cri-resource-manager.intel.com/pod", "x");
+  annotations.Set("balloon.balloons.resource-policy.nri.io/container.a", "y");
+  ASSERT_TRUE(node.Place(key).ok());
+  EXPECT_EQ(node.PoolOf(key), "y[0]");
+}
+
+TEST(BalloonsPolicyTest, ReservedIsForPrivilegedNamespaces) {
+  BalloonsNode node("reservedResources: {cpu: \"2\"}");
+  const ContainerKey key = *node.Run("a", {.request = 100, .type = "reserved"});
+  EXPECT_EQ(node.PoolOf(key), "default[0]");
+  EXPECT_THAT(node.policy().Unheeded(node.snapshot().PodOf(key), node.snapshot().At(key)),
+              ElementsAre(HasSubstr("balloon.balloons")));
+}
+
+// 16.7: a container of another type needs a CPU, and two small balloons hold two.
+TEST(BalloonsRoomTest, SmallBalloonsOfOneTypeJoinToMakeRoom) {
+  BalloonsNode node("balloonTypes: [{name: x, preferNewBalloons: true}]",
+                    test::MakeMachine({.cores = 3}));
+  const ContainerKey a = *node.Run("a", {.request = 100, .type = "x"});
+  const ContainerKey b = *node.Run("b", {.request = 100, .type = "x"});
+  ASSERT_TRUE(node.Run("d", {.request = 1000}).ok());
+  ASSERT_NE(node.PoolOf(a), node.PoolOf(b));
+  const ContainerKey e = *node.Run("e", {.request = 1000});
+  EXPECT_EQ(node.PoolOf(a), node.PoolOf(b));
+  EXPECT_EQ(node.SetOf(e).size(), 2);
+  EXPECT_THAT(node.PlacementOf(a).reason + node.PlacementOf(b).reason, HasSubstr("to make room"));
+}
+
+TEST(BalloonsRoomTest, NoBudgetNoMoves) {
+  BalloonsNode node(
+      "{moveBudget: 0, whenShort: refuse, balloonTypes: [{name: x, preferNewBalloons: true}]}",
+      test::MakeMachine({.cores = 3}));
+  ASSERT_TRUE(node.Run("a", {.request = 100, .type = "x"}).ok());
+  ASSERT_TRUE(node.Run("b", {.request = 100, .type = "x"}).ok());
+  ASSERT_TRUE(node.Run("d", {.request = 1000}).ok());
+  EXPECT_FALSE(node.Run("e", {.request = 1000}).ok());
+}
+
+// Every balloon is rounded up to whole CPUs, which the scheduler does not know.
+TEST(BalloonsRoomTest, WhatTheSchedulerSendsIsTakenAndGetsCpusLater) {
+  BalloonsNode node("balloonTypes: [{name: x}, {name: y}]", test::MakeMachine({.cores = 3}));
+  const ContainerKey x = *node.Run("x", {.request = 100, .type = "x"});
+  ASSERT_TRUE(node.Run("y", {.request = 100, .type = "y"}).ok());
+  const ContainerKey d = *node.Run("d", {.request = 2500});
+  EXPECT_THAT(node.PlacementOf(d).reason, StartsWith(std::string(kWantOfRoom)));
+  EXPECT_FALSE(node.SetOf(d).empty());
+  EXPECT_FALSE(node.Run("more", {.request = 1000}).ok()) << "no scheduler would send it";
+  node.RestartPolicy();
+  EXPECT_TRUE(node.Reconcile().empty());
+  node.Remove(x);
+  EXPECT_EQ(node.SetOf(d).size(), 2) << "what becomes free goes there";
+}
+
+TEST(BalloonsRoomTest, AContainerElsewhereReturnsByARebalance) {
+  BalloonsNode node("balloonTypes: [{name: x}, {name: y}, {name: z}]",
+                    test::MakeMachine({.cores = 2}));
+  const ContainerKey x = *node.Run("x", {.request = 100, .type = "x"});
+  ASSERT_TRUE(node.Run("y", {.request = 100, .type = "y"}).ok());
+  const ContainerKey z = *node.Run("z", {.request = 100, .type = "z"});
+  EXPECT_NE(node.PoolOf(z), "z[0]");
+  node.Remove(x);
+  node.Rebalance();
+  EXPECT_EQ(node.PoolOf(z), "z[0]");
+  EXPECT_TRUE(node.Rebalance().empty());
+}
+
+TEST(BalloonsAdditionsTest, SizeByLimitAndBetween) {
+  BalloonsNode node(
+      "balloonTypes: [{name: l, sizeBy: limit}, {name: b, sizeBy: between}, {name: r}]");
+  const auto size = [&](std::string_view type) {
+    const ContainerKey key = *node.Run(type, {.request = 1000, .type = type, .limit = 4000});
+    return node.SetOf(key).size();
+  };
+  EXPECT_EQ(size("l"), 4);
+  EXPECT_EQ(size("b"), 3);
+  EXPECT_EQ(size("r"), 1);
+}
+
+TEST(BalloonsAdditionsTest, Overcommit) {
+  BalloonsNode node("balloonTypes: [{name: x, maxCPUs: 2, maxBalloons: 1, maxOvercommit: 150}]");
+  const ContainerKey a = *node.Run("a", {.request = 1500, .type = "x"});
+  EXPECT_EQ(node.SetOf(a).size(), 1);
+  ASSERT_TRUE(node.Run("b", {.request = 1500, .type = "x"}).ok());
+  EXPECT_EQ(node.SetOf(a).size(), 2);
+  EXPECT_FALSE(node.Run("c", {.request = 100, .type = "x"}).ok());
+}
+
+TEST(BalloonsAdditionsTest, TypesWithCpusOfTheirOwn) {
+  BalloonsNode node("balloonTypes: [{name: x, cpus: \"4-5,8\"}]");
+  EXPECT_EQ(node.CpusOfBalloon("x[0]"), "4-5,8");
+  EXPECT_EQ(node.CpusAt("d", {.request = 12'000}), "0-3,6-7,10-15");
+  EXPECT_EQ(node.CpusAt("a", {.request = 100, .type = "x"}), "4-5,8");
+  EXPECT_FALSE(node.Run("b", {.request = 3000, .type = "x"}).ok());
+  node.RestartPolicy();
+  EXPECT_TRUE(node.Reconcile().empty());
+}
+
+TEST(BalloonsAdditionsTest, OneBalloonPerNode) {
+  BalloonsNode node("balloonTypes: [{name: x, minCPUs: 1, instances: 1 per numa}]");
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(node.machine().NodesOf(Cpus(node.CpusOfBalloon(fmt::format("x[{}]", i)))),
+              NodeSet{i});
+  }
+  CpuSet all;
+  for (const char* const name : {"a", "b", "c", "d"}) {
+    const CpuSet cpus = node.SetOf(*node.Run(name, {.request = 3000, .type = "x"}));
+    EXPECT_EQ(node.machine().NodesOf(cpus).size(), 1);
+    all |= cpus;
+  }
+  EXPECT_EQ(all.size(), 12);
+}
+
+TEST(BalloonsAdditionsTest, OneReservedBalloonPerPackage) {
+  BalloonsNode node(
+      "{reservedResources: {cpu: \"cpuset:0,8\"}, balloonTypes: [{name: reserved, instances: 1 per "
+      "package}]}");
+  EXPECT_EQ(node.CpusOfBalloon("reserved[0]"), "0");
+  EXPECT_EQ(node.CpusOfBalloon("reserved[1]"), "8");
+  const ContainerKey a = *node.Run("a", {.namespace_name = "kube-system"});
+  const ContainerKey b = *node.Run("b", {.namespace_name = "kube-system"});
+  EXPECT_FALSE(node.SetOf(a).Intersects(node.SetOf(b)));
+}
+
+TEST(BalloonsAdditionsTest, RoomToGrowWithinANodeIsKept) {
+  BalloonsNode node("balloonTypes: [{name: x, maxCPUs: 4, growWithin: numa}]");
+  const ContainerKey a = *node.Run("a", {.request = 1000, .type = "x"});
+  EXPECT_EQ(node.SetOf(a).size(), 1);
+  ASSERT_TRUE(node.Run("d", {.request = 12'000}).ok());
+  ASSERT_TRUE(node.Resize(a, 4000).ok());
+  EXPECT_EQ(node.SetOf(a).size(), 4);
+  EXPECT_EQ(node.machine().NodesOf(node.SetOf(a)).size(), 1);
+}
+
+TEST(BalloonsAdditionsTest, PodPools) {
+  BalloonsNode node(R"(
+reservedResources: {cpu: "cpuset:0"}
+balloonTypes: [{name: pool, minCPUs: 2, maxCPUs: 2, instances: 60 %, maxPods: 2, fillOrder: packed}]
+)");
+  EXPECT_EQ(Cpus(node.CpusOfBalloon("pool[3]")).size(), 2) << "60 % of 15 CPUs are 9";
+  EXPECT_EQ(node.CpusOfBalloon("pool[4]"), "none");
+  std::vector<std::string> pools;
+  for (const char* const name : {"a", "b", "c"})
+    pools.push_back(node.PoolOf(*node.Run(name, {.request = 500, .type = "pool"})));
+  EXPECT_THAT(pools, ElementsAre("pool[0]", "pool[0]", "pool[1]"));
+}
+
+TEST(BalloonsAdditionsTest, BestEffortContainersSpread) {
+  BalloonsNode node("balloonTypes: [{name: x, maxCPUs: 1, minBalloons: 3, maxBalloons: 3}]");
+  std::set<std::string> pools;
+  for (const char* const name : {"a", "b", "c"})
+    pools.insert(node.PoolOf(*node.Run(name, {.type = "x"})));
+  EXPECT_EQ(pools.size(), 3u);
+}
+
+TEST(BalloonsPolicyTest, PolicyLevelReservedCpusCountToo) {
+  BalloonsNode node("", test::N4C16(), "0-1");
+  EXPECT_EQ(node.CpusOfBalloon("reserved[0]"), "0-1");
+}
+
+}  // namespace
+}  // namespace resmgr
