@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/cri-resmgr-ctl/convert_config.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/table.h"
@@ -24,18 +25,27 @@ class ConfigCommand final : public DaemonCommand {
 running daemon. `check` lists the containers that would move and those that would lose exclusive
 CPUs. `set` applies the whole configuration or nothing of it, and refuses one by which containers
 would lose exclusive CPUs unless -force is given. The configuration is kept over restarts until an
-agent or another `set` replaces it, or `cri-resmgr -reset-config` removes it.
+agent or another `set` replaces it, or `cri-resmgr -reset-config` removes it. `convert` needs no
+daemon: it prints a configuration of another project (nri-plugins, or cri-resource-manager's
+balloons, podpools, static-pools, dynamic-pools) as one of this daemon. `check` and `set` take
+policy objects of nri-plugins as they are.
 
   cri-resmgr-ctl config show
   cri-resmgr-ctl config check static.yaml
   cri-resmgr-ctl config set static.yaml
-  cri-resmgr-ctl config set -force static.yaml)";
+  cri-resmgr-ctl config set -force static.yaml
+  cri-resmgr-ctl config convert -from nri-plugins balloonspolicy.yaml)";
+  }
+  void UseNotes(std::ostream& notes) override { notes_ = &notes; }
+  Status Run(std::ostream& out) override {
+    return Verb() == "convert" ? Convert(out) : DaemonCommand::Run(out);
   }
 
  private:
   void DeclareMore(CommandLine& line) override {
     line.Flag("force", "With set: apply it even if containers lose exclusive CPUs.", &force_);
-    line.Arguments("show|check FILE|set FILE", &arguments_);
+    line.Flag("from", "KIND", "With convert: what the file is.", &from_);
+    line.Arguments("show|check FILE|set FILE|convert FILE", &arguments_);
   }
 
   bool HasLines(std::string_view member) const override { return member == "yaml"; }
@@ -52,12 +62,17 @@ agent or another `set` replaces it, or `cri-resmgr -reset-config` removes it.
   StatusOr<Reply> Request() const override {
     const std::string verb = Verb();
     if (force_ && verb != "set") return InvalidArgument("-force is for config set");
+    if (!from_.empty()) return InvalidArgument("-from is for config convert");
     if (verb == "show" && arguments_.size() <= 1) return Reply::object();
     if ((verb != "check" && verb != "set") || arguments_.size() != 2) {
-      return InvalidArgument("config takes: show, check FILE or set FILE");
+      return InvalidArgument("config takes: show, check FILE, set FILE or convert FILE");
     }
     const std::string& file = arguments_.back();
-    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadInput(file, kMaxConfigSize));
+    RESMGR_ASSIGN_OR_RETURN(std::string text, ReadInput(file, kMaxConfigSize));
+    if (IsPolicyObject(text)) {
+      RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, ConvertConfig("nri-plugins", text, file));
+      text = std::move(converted.yaml);
+    }
     return Reply{{"name", file}, {"text", text}};
   }
 
@@ -91,7 +106,23 @@ agent or another `set` replaces it, or `cri-resmgr -reset-config` removes it.
     return FormatTable(rows);
   }
 
+  Status Convert(std::ostream& out) {
+    if (arguments_.size() != 2 || from_.empty()) {
+      return InvalidArgument("config convert takes -from KIND and a FILE; kinds are {}",
+                             fmt::join(ConvertibleKinds(), ", "));
+    }
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadInput(arguments_.back(), kMaxConfigSize));
+    RESMGR_ASSIGN_OR_RETURN(const ConvertedConfig converted,
+                            ConvertConfig(from_, text, arguments_.back()));
+    for (const std::string& note : converted.notes)
+      *notes_ << "note: " << note << '\n';
+    out << converted.yaml;
+    return OkStatus();
+  }
+
   std::vector<std::string> arguments_;
+  std::ostream* notes_ = nullptr;
+  std::string from_;
   bool force_ = false;
 };
 

@@ -213,7 +213,7 @@ TEST(DocumentationTest, ConfigurationsAreRead) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(kSource / "sample-configs/migration"))
     files.push_back(entry.path());
-  ASSERT_THAT(files, SizeIs(4));
+  ASSERT_THAT(files, SizeIs(9));
   const fs::path folder = fs::path(testing::TempDir()) / fmt::format("documentation-{}", getpid());
   fs::create_directories(folder);
   const std::string migration = Read(kSource / "docs/migration.md");

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+
+namespace resmgr {
+
+// A configuration of another project as one of ours.
+struct ConvertedConfig {
+  std::string yaml;
+  std::vector<std::string> notes;  // what it does not have, or has otherwise; one sentence each
+};
+
+// What `-from` takes.
+const std::vector<std::string_view>& ConvertibleKinds();
+
+// `kind`: nri-plugins (a BalloonsPolicy or TopologyAwarePolicy object), or a policy of
+// cri-resource-manager (balloons, podpools, static-pools, dynamic-pools), in a file or a ConfigMap.
+// InvalidArgument where the text is none of that.
+StatusOr<ConvertedConfig> ConvertConfig(std::string_view kind, std::string_view text,
+                                        std::string_view source);
+
+// Whether the text is an object of nri-plugins, which `config check` and `set` convert.
+bool IsPolicyObject(std::string_view text);
+
+}  // namespace resmgr

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/convert_config.h"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cmd/cri-resmgr-ctl/testing/ctl_runner.h"
+
+namespace resmgr {
+namespace {
+
+using test::Ctl;
+using test::Outcome;
+using testing::HasSubstr;
+
+std::string Read(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string Input(std::string_view kind) {
+  return fmt::format("{}/cmd/cri-resmgr-ctl/testdata/convert/{}.yaml", RESMGR_SOURCE_DIR, kind);
+}
+
+// The samples are what docs/migration.md shows, and the daemon accepts them (documentation_test).
+TEST(ConvertConfigTest, GivesTheSamplesOfTheMigrationPage) {
+  for (const std::string_view kind : ConvertibleKinds()) {
+    const Outcome outcome = Ctl({"config", "convert", "-from", std::string(kind), Input(kind)});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const std::string sample =
+        Read(fmt::format("{}/sample-configs/migration/from-{}.yaml", RESMGR_SOURCE_DIR, kind));
+    EXPECT_EQ(outcome.out, sample.substr(sample.find('\n') + 1)) << kind;
+    EXPECT_THAT(outcome.err, HasSubstr("note: "));
+  }
+}
+
+TEST(ConvertConfigTest, TopologyAwareKeepsItsCpusOneLevelUp) {
+  const auto converted = ConvertConfig(
+      "nri-plugins",
+      "{kind: TopologyAwarePolicy, spec: {reservedResources: {cpu: 750m}, pinCPU: true, log: {}}}",
+      "t.yaml");
+  ASSERT_TRUE(converted.ok()) << converted.status();
+  EXPECT_THAT(converted->yaml, HasSubstr("ReservedResources"));
+  EXPECT_THAT(converted->notes, testing::ElementsAre(HasSubstr("log")));
+  EXPECT_TRUE(IsPolicyObject("{kind: BalloonsPolicy, spec: {}}"));
+  EXPECT_FALSE(IsPolicyObject("policy: {Active: static}"));
+  EXPECT_FALSE(IsPolicyObject("{"));
+}
+
+TEST(ConvertConfigTest, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(Ctl({"config", "convert", "-from", "podpool", Input("podpools")}).err,
+              HasSubstr("did you mean podpools?"));
+  EXPECT_THAT(Ctl({"config", "convert", Input("podpools")}).err, HasSubstr("-from KIND"));
+  EXPECT_THAT(Ctl({"config", "convert", "-from", "balloons", Input("podpools")}).err,
+              HasSubstr("there is no policy.balloons"));
+  EXPECT_THAT(Ctl({"config", "convert", "-from", "nri-plugins", Input("podpools")}).err,
+              HasSubstr("no BalloonsPolicy"));
+  EXPECT_THAT(Ctl({"config", "check", "-from", "podpools", Input("podpools")}).err,
+              HasSubstr("-from is for config convert"));
+}
+
+}  // namespace
+}  // namespace resmgr
