@@ -38,7 +38,7 @@ void PlacementWatch::Run(const std::stop_token& stop) {
   using std::chrono::steady_clock;
   // A look takes much longer in an emulated machine, where the watch would take a whole CPU.
   constexpr steady_clock::duration kInterval = std::chrono::milliseconds(1);
-  constexpr int kPart = 4;
+  constexpr int kPart = 9;
   while (!stop.stop_requested()) {
     const auto begin = steady_clock::now();
     Look();
