@@ -74,6 +74,13 @@ TEST_P(FrontDoorAgentTest, AConfigMapChangesThePolicyUnderRunningContainers) {
   Remove(exclusive);
   // This keeps shared containers off the reserved CPU while there are others.
   ExpectOn(shared, Unreserved());
+
+  Apply("Active: topology-aware", "accepted");
+  // This leaves a CPU for shared containers beside the reserved one.
+  if (All().size() == 2) return;
+  const RunningPod late = Run(Guaranteed("late", 1));
+  EXPECT_EQ(Inside(late).size(), 1);
+  EXPECT_FALSE(Inside(shared).Intersects(Inside(late)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Containerd, FrontDoorAgentTest,

@@ -194,25 +194,48 @@ TEST_F(KoordletTest, NoPodRunsWithoutAServerThatMayNotFail) {
   EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("PreRunPodSandbox"));
 }
 
-class KoordletUnderPolicyTest : public KoordletTest {
+class KoordletUnderPolicyTest : public KoordletTest,
+                                public ::testing::WithParamInterface<const char*> {
  protected:
-  void SetUp() override { ASSERT_NO_FATAL_FAILURE(OpenWith({.hook_servers = true})); }
+  void SetUp() override {
+    // It keeps a CPU for shared containers beside reserved ones: a machine of two has none left.
+    const std::string reserved = IsTopologyAware() ? "" : "cpuset:0";
+    ASSERT_NO_FATAL_FAILURE(
+        OpenWith({.hook_servers = true, .policy = GetParam(), .reserved = reserved}));
+  }
+  static bool IsTopologyAware() { return GetParam() == std::string("topology-aware"); }
+  // What the policy gives to no container alone.
+  static CpuSet Forbidden() { return IsTopologyAware() ? CpuSet{} : CpuSet{0}; }
+  // Where a shared container may be beside one with these CPUs.
+  void ExpectShared(const RunningPod& pod, const CpuSet& own) const {
+    const std::string policy = GetParam();
+    if (IsTopologyAware()) {
+      const Status left = WaitUntil("it leaves these CPUs", kPatience,
+                                    [&] { return !CpuSetOf(pod).Intersects(own); });
+      EXPECT_TRUE(left.ok()) << CpusOf(pod) << " and " << own.ToString();
+      return;
+    }
+    const CpuSet rest = (policy == "static" ? All() : Unreserved()) - own;
+    ExpectOn(pod, rest.empty() ? CpuSet{0} : rest);
+  }
 };
 
-TEST_F(KoordletUnderPolicyTest, ThePolicyPlacesAndTheServerDecidesTheRest) {
-  // The reserved one, which the policy gives to shared containers alone.
-  const std::string reserved = "0";
+TEST_P(KoordletUnderPolicyTest, ThePolicyPlacesAndTheServerDecidesTheRest) {
+  // Others than the policy gives: the reserved one, or more than one.
+  const CpuSet wanted = IsTopologyAware() ? All() : Forbidden();
   const RunningPod lsr = RunMarked(Guaranteed("lsr", 1), "LSR", StandInKoordlet::kResourceStatus,
-                                   ResourceStatus(reserved));
+                                   ResourceStatus(wanted.ToString()));
   const RunningPod be =
       RunMarked(BestEffort("be"), "BE", StandInKoordlet::kExtendedSpec, BatchSpec("be"));
   const auto expect_all = [&](const char* when) {
     const CpuSet own = CpuSetOf(lsr);
     EXPECT_EQ(own.size(), 1U) << when;
-    EXPECT_TRUE((own - Unreserved()).empty()) << when << ": " << own.ToString();
-    EXPECT_EQ(MemsOf(lsr), MemsOf(be)) << when;
+    EXPECT_FALSE(own.Intersects(Forbidden())) << when << ": " << own.ToString();
+    if (!IsTopologyAware()) {
+      EXPECT_EQ(MemsOf(lsr), MemsOf(be)) << when;
+    }
     EXPECT_EQ(QuotaOf(lsr), -1) << when;
-    ExpectOn(be, All() - own);
+    ExpectShared(be, own);
     EXPECT_TRUE(HasShares(be, 512)) << when;
     EXPECT_EQ(QuotaOf(be), 50'000) << when;
     EXPECT_EQ(MemoryOf(be), kBatchMemory) << when;
@@ -233,6 +256,15 @@ TEST_F(KoordletUnderPolicyTest, ThePolicyPlacesAndTheServerDecidesTheRest) {
   for (const RunningPod* pod : {&lsr, &be})
     Remove(*pod);
 }
+
+INSTANTIATE_TEST_SUITE_P(Relay, KoordletUnderPolicyTest,
+                         ::testing::Values("static", "static-plus", "topology-aware"),
+                         [](const auto& param_info) {
+                           std::string name;
+                           for (const char letter : std::string(param_info.param))
+                             if (letter != '-') name += letter;
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace resmgr::test

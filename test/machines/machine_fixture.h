@@ -54,6 +54,9 @@ class MachineTest : public DoorTest,
   void ExpectFull(const RunningPod& pod);
 };
 
+inline constexpr auto kDoors = {Door::kRelay, Door::kNriPlugin};
+inline constexpr auto kPolicies = {"static", "static-plus", "topology-aware"};
+
 std::string NameOfMachineCase(const ::testing::TestParamInfo<std::tuple<Door, const char*>>& info);
 
 }  // namespace resmgr::test

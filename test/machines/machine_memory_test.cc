@@ -47,6 +47,7 @@ TEST_P(MachineMemoryTest, AContainerThatMovesTakesItsMemoryAlongOrSaysWhatStays)
   const NodeSet nodes = NodesOf(pod);
   ASSERT_EQ(nodes.size(), 1) << MemsOf(pod);
   ExpectFull(pod);
+  EXPECT_LT(MostOutside(pod, nodes), kMiB);
   const Status set =
       Configure(fmt::format("policy: {{Active: {}, AvailableResources: {{CPU: 'cpuset:{}'}}}}\n",
                             Policy(), (All() - own).ToString()));

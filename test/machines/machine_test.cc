@@ -22,9 +22,9 @@ using ::testing::HasSubstr;
 
 class MachinePlacesTest : public MachineTest {
  protected:
-  // What the scheduler may send fits; one CPU more than is free is refused, and changes nothing.
+  // One CPU more than is free is refused, and changes nothing.
   void ExpectRefusedAtTheEdge(const RunningPod& shared, const RunningPod& exclusive) {
-    const int free = static_cast<int>((Unreserved() - CpuSetOf(exclusive)).size());
+    const int free = FreeBeside(exclusive);
     const auto places = PlacesOf(shared, exclusive);
     const auto refused = node().Run(Guaranteed("too-large", free + 1));
     ASSERT_FALSE(refused.ok());
@@ -33,13 +33,22 @@ class MachinePlacesTest : public MachineTest {
     EXPECT_THAT(message, HasSubstr(fmt::format("needs {}", free + 1)));
     EXPECT_THAT(message, HasSubstr("free"));
     EXPECT_EQ(PlacesOf(shared, exclusive), places);
+  }
+  // What the scheduler may send fits, and leaves all as it was when it is removed.
+  void ExpectTheLargestFits(const RunningPod& shared, const RunningPod& exclusive) {
+    const CpuSet shares = CpuSetOf(shared);
     // The shared container asks for a part of a CPU. Isolated CPUs serve single requests.
-    if (!TheMachine().isolated().empty()) return;
-    const RunningPod largest = Run(Guaranteed("largest", free - 1));
-    EXPECT_EQ(KernelCpus(largest).size(), free - 1);
+    const int size = TheMachine().isolated().empty() ? FreeBeside(exclusive) - 1 : 1;
+    const RunningPod largest = Run(Guaranteed("largest", size));
+    EXPECT_EQ(KernelCpus(largest).size(), size);
+    EXPECT_FALSE(KernelCpus(largest).Intersects(CpuSetOf(exclusive)));
     Remove(largest);
-    ExpectOn(shared, CpuSet::Parse(places.at("shared").substr(0, places.at("shared").find(' ')))
-                         .value_or(CpuSet()));
+    ExpectOn(shared, shares);
+  }
+
+ private:
+  int FreeBeside(const RunningPod& exclusive) const {
+    return static_cast<int>((Unreserved() - CpuSetOf(exclusive)).size());
   }
 };
 
@@ -94,8 +103,7 @@ TEST_P(MachinePlacesTest, ContainersRunWhereThePolicySaysAndNothingMovesThem) {
   // Restarts of the daemon and of the runtime.
   const auto places = PlacesOf(shared, exclusive);
   RestartDaemon(SIGKILL);
-  const RunningPod late = Run(BestEffort("late"));
-  EXPECT_FALSE(KernelCpus(late).Intersects(CpuSetOf(exclusive)));
+  ExpectTheLargestFits(shared, exclusive);
   EXPECT_EQ(PlacesOf(shared, exclusive), places);
   RestartContainerd();
   ExpectServing();
@@ -113,7 +121,6 @@ TEST_P(MachinePlacesTest, ContainersRunWhereThePolicySaysAndNothingMovesThem) {
   EXPECT_EQ(Ctl({"audit"})["drifted"], 0);
 
   // What it gives back others get.
-  Remove(late);
   Remove(exclusive);
   ExpectOn(shared, whole);
   EXPECT_EQ(Ctl({"uninstall", "-apply"})["done"], true);
@@ -189,8 +196,6 @@ TEST_P(MachineChangesTest, ContainersOfEachKindKeepTheirCpusWhileWhatServesThemC
   EXPECT_EQ(KernelCpus(late).size(), 2);
 }
 
-constexpr auto kDoors = {Door::kRelay, Door::kNriPlugin};
-constexpr auto kPolicies = {"static", "static-plus", "topology-aware"};
 INSTANTIATE_TEST_SUITE_P(Containerd, MachinePlacesTest,
                          ::testing::Combine(::testing::ValuesIn(kDoors),
                                             ::testing::ValuesIn(kPolicies)),
