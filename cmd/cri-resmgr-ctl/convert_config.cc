@@ -7,7 +7,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
-#include "pkg/config/suggest.h"
+#include "pkg/base/suggest.h"
 #include "pkg/config/yaml_reader.h"
 
 namespace resmgr {

@@ -10,7 +10,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/config/map_reader.h"
 #include "pkg/config/problems.h"
-#include "pkg/config/suggest.h"
+#include "pkg/base/suggest.h"
 
 namespace resmgr {
 namespace {
