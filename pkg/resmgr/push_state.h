@@ -43,6 +43,7 @@ struct PushState {
   CpuSet possible;          // where it may be running, by what was sent
   CpuSet held;              // CPUs that it may still have for itself alone
   // Cached blocker: the container last found on all awaited CPUs; it is checked first.
+  // Without it a first start with 500 containers takes 15 % more CPU time (FirstStartTest).
   mutable ContainerKey in_the_way{};
   // The key of its updates, once there was one.
   mutable std::optional<OpenCalls::Key> update_key{};
