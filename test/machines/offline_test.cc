@@ -98,8 +98,10 @@ class OfflineTest : public MachineTest {
     return containerd().AwaitAllowedCpus(pod.container_id).value_or(CpuSet());
   }
   void ExpectSize(const RunningPod& pod, int size) {
+    // Read once: on the way it may be on its former CPUs that are left.
     const Status sized = WaitUntil("the size", kPatience, [&] {
-      return CpuSetOf(pod).size() == size && !CpuSetOf(pod).Intersects(off_);
+      const CpuSet now = CpuSetOf(pod);
+      return now.size() == size && !now.Intersects(off_);
     });
     EXPECT_TRUE(sized.ok()) << pod.workload.name << " is on " << CpusOf(pod) << node().RelayLog();
     EXPECT_EQ(RunsOn(pod), CpuSetOf(pod));
