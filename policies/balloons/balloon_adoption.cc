@@ -103,7 +103,8 @@ void BalloonAdoption::AdoptNamed(BalloonBook& book) {
     CpuSet own;
     for (const Found* const found : group.members) {
       CpuSet saved = OwnCpusOfReason(found->container->placement.reason);
-      if (setup_->options().pin_cpu) saved &= setup_->machine().WithSiblings(VisibleOf(*found));
+      const bool reported = setup_->options().pin_cpu && !found->container->may_be_elsewhere;
+      if (reported) saved &= setup_->machine().WithSiblings(VisibleOf(*found));
       own |= saved;
     }
     if (own.empty()) own = OwnOf(book, group, {});
