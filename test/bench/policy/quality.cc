@@ -6,6 +6,7 @@
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
+#include "test/bench/policy/balloons_bench.h"
 #include "test/bench/policy/node.h"
 #include "test/bench/policy/share.h"
 
@@ -96,7 +97,8 @@ void MeasureQuality() {
       std::printf("  %-16s %8s %8s %8s %8s %9s %9s\n", "policy", "one L3", "one NUMA", "package",
                   "shared", "refused", "idle L3");
       for (const PolicyFactory& factory :
-           {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory()}) {
+           {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory(),
+            DedicatedBalloonsFactory()}) {
         PrintQuality(factory.name, Live(BenchMachine(node.shape), factory, kOperations, fill));
       }
     }

@@ -9,6 +9,7 @@
 #include <malloc.h>
 
 #include "policies/topology-aware/topology_aware_policy.h"
+#include "test/bench/policy/balloons_bench.h"
 #include "test/bench/policy/node.h"
 
 namespace resmgr::test {
@@ -60,14 +61,15 @@ std::array<Times*, 7> AllTimes(BenchNode& node) {
 }
 
 // The same calls in each run. Keeps the shortest time of each call.
-void MeasureOn(const char* name, const Machine& machine, size_t population) {
+void MeasureOn(const char* name, const PolicyFactory& factory, const Machine& machine,
+               size_t population) {
   constexpr int kRuns = 5;
   constexpr int kRecorded = 60'000;
   std::printf("%s, %zu containers\n", name, population);
   std::unique_ptr<BenchNode> shortest;
   for (int run = 0; run < kRuns; ++run) {
     std::mt19937_64 random(1);
-    auto node = std::make_unique<BenchNode>(machine, TopologyAwarePolicyFactory());
+    auto node = std::make_unique<BenchNode>(machine, factory);
     for (Times* const times : AllTimes(*node))
       times->Reserve(kRecorded);
     Live(*node, random, population, static_cast<int>(population) * 2);
@@ -120,9 +122,12 @@ void MeasureHeap() {
 }  // namespace
 
 void MeasureTimes() {
-  MeasureOn("512 CPUs, 64 L3 groups, 8 NUMA nodes",
-            BenchMachine({.packages = 2, .nodes = 4, .l3s = 8, .cores = 32, .threads = 2}), 500);
-  MeasureOn("1024 CPUs, 64 NUMA nodes, 128 L3 groups",
+  const Shape large = {.packages = 2, .nodes = 4, .l3s = 8, .cores = 32, .threads = 2};
+  MeasureOn("512 CPUs, 64 L3 groups, 8 NUMA nodes", TopologyAwarePolicyFactory(),
+            BenchMachine(large), 500);
+  MeasureOn("512 CPUs, 64 L3 groups, 8 NUMA nodes; 64 balloons", SixtyFourBalloonsFactory(),
+            BenchMachine(large), 500);
+  MeasureOn("1024 CPUs, 64 NUMA nodes, 128 L3 groups", TopologyAwarePolicyFactory(),
             BenchMachine({.packages = 8, .nodes = 8, .l3s = 2, .cores = 8, .threads = 2}), 1000);
   MeasureHeap();
 }
