@@ -118,15 +118,16 @@ void UsageReader::Find(const UsageSubject& subject, Places& places) const {
   const std::string_view controller = unified_ ? "" : "cpuset";
   const auto found = FindContainerCgroup(cgroups_, controller, subject.cgroup_parent, subject.id);
   if (!found) return;
-  const std::string path = found->substr(cgroups_.size() + (unified_ ? 0 : 1 + controller.size()));
+  // From the root of the hierarchy, without slashes at the beginning.
+  std::string path = found->substr(cgroups_.size() + (unified_ ? 0 : 1 + controller.size()));
+  path.erase(0, path.find_first_not_of('/'));
   if (unified_) {
-    places.cpu = places.memory = *found;
-    places.pressure = *found;
+    places.cpu = places.memory = places.pressure = fmt::format("{}/{}", cgroups_, path);
   } else {
-    places.cpu = fmt::format("{}/cpu{}", cgroups_, path);
-    places.cpuacct = fmt::format("{}/cpuacct{}", cgroups_, path);
-    places.memory = fmt::format("{}/memory{}", cgroups_, path);
-    const std::string hybrid = fmt::format("{}/unified{}", cgroups_, path);
+    places.cpu = fmt::format("{}/cpu/{}", cgroups_, path);
+    places.cpuacct = fmt::format("{}/cpuacct/{}", cgroups_, path);
+    places.memory = fmt::format("{}/memory/{}", cgroups_, path);
+    const std::string hybrid = fmt::format("{}/unified/{}", cgroups_, path);
     places.pressure = Exists(hybrid) ? hybrid : "";
   }
   places.pod = places.cpu.substr(0, places.cpu.rfind('/'));
