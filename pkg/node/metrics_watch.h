@@ -41,6 +41,7 @@ class MetricsWatch final : public Observer {
   // Called when another configuration is in force.
   void NoteConfiguration() {
     ++configurations_;
+    changed_ = true;  // another policy has other pools, also where no container moves
     metrics_.Configured(true);
   }
   // Called when a configuration was refused.
@@ -58,6 +59,7 @@ class MetricsWatch final : public Observer {
   void OnWritten(const Act& act, const Status& why) override { OnFailed(act, why); }
   void OnRecovered(const Act& act) override { OnPushed(act); }
   void OnRemoved(const Act& act) override;
+  void OnListed(const Snapshot& /*all*/) override { changed_ = true; }
 
  private:
   void NoteMoves(const Act& act);

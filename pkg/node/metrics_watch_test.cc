@@ -133,6 +133,44 @@ TEST_F(MetricsWatchTest, ShowsHowManyContainersTheRuntimeDoesNotUpdate) {
   EXPECT_TRUE(shows("0"));
 }
 
+// An exited container counts until it is removed, which changes nothing else.
+TEST_F(MetricsWatchTest, ShowsThatAnExitedContainerWasRemoved) {
+  BrainHost host(HostOptions());
+  host.Start(FirstFit());
+  door_.links().front()->Synchronize();
+  const auto watching = watch_.Follow(Sources(host), milliseconds(1));
+  Pod pod;
+  pod.id = PodSandboxId("sandbox");
+  host.manager()->PodCreated(pod);
+  CreateRequest request;
+  request.pod_id = pod.id;
+  request.name = "job";
+  const auto admitted = host.manager()->AdmitCreate(std::move(request));
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  host.manager()->CreateSucceeded(admitted->key, ContainerId("job-id"));
+  host.manager()->ContainerExited(ContainerId("job-id"));
+  RunFor(loop_, milliseconds(20));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_containers 1\n"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_pods 1\n"));
+  host.manager()->ContainerRemoved(ContainerId("job-id"));
+  RunFor(loop_, milliseconds(20));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_containers 0\n"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_pods 0\n"));
+}
+
+TEST_F(MetricsWatchTest, ShowsThePoolsOfAPolicyThatMovesNoContainer) {
+  BrainHost host(HostOptions());
+  host.Start(std::make_unique<TwoPools>(machine_));
+  door_.links().front()->Synchronize();
+  const auto watching = watch_.Follow(Sources(host), milliseconds(1));
+  RunFor(loop_, milliseconds(20));
+  EXPECT_THAT(Text(), HasSubstr("pool=\"reserved\""));
+  host.SetPolicy(FirstFit(), [](const Status&) {});
+  watch_.NoteConfiguration();
+  RunFor(loop_, milliseconds(20));
+  EXPECT_THAT(Text(), Not(HasSubstr("pool=\"reserved\"")));
+}
+
 TEST_F(MetricsWatchTest, ShowsThePoolsOfTheActivePolicyAlone) {
   BrainHost host(HostOptions());
   host.Start(std::make_unique<TwoPools>(machine_));

@@ -103,6 +103,16 @@ TEST_F(FailedUpdatesTest, ARaceWithARemovalIsNoWarning) {
   EXPECT_EQ(counter_.moot, 1u);
 }
 
+TEST_F(FailedUpdatesTest, AListThatStillShowsARemovedContainerDoesNotBringItBack) {
+  const ContainerId id = Push(1)[0];
+  node_.manager().Resync();
+  const RuntimeInventory before = runtime().held;
+  runtime().Answer(0, NotFound("no such container"));
+  runtime().held = before;
+  runtime().AnswerList();
+  EXPECT_EQ(node_.Known(id), nullptr);
+}
+
 // Every answer counts once, whatever became of its container.
 TEST_F(FailedUpdatesTest, AnAnswerThatComesAfterTheEndIsMoot) {
   const std::vector<ContainerId> ids = Push(3);

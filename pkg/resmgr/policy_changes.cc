@@ -172,6 +172,8 @@ void PolicyChanges::RollBack(ContainerKey key, const Status& why) {
       Printable(name), refused->name(), brain_.policy().name(), Describe(why));
   brain_.log.Warn("{}", reason);
   brain_.Push(std::move(changed));
+  // What was refused while the change was under way is tried again.
+  exited_.FreeSoon();
   change.done(MakeStatus(StatusCode::kAborted, reason));
 }
 

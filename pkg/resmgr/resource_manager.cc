@@ -123,8 +123,11 @@ void ResourceManager::OnApplied(ContainerKey key) {
 }
 
 void ResourceManager::OnGone(ContainerKey key) {
-  if (ContainerRecord* const record = brain_.store.Find(key))
+  if (ContainerRecord* const record = brain_.store.Find(key)) {
+    // A list that is under way may still show it.
+    brain_.synchronizer.RecordRemoval(record->container.id);
     endings_.Remove(*record, "it is gone from the runtime");
+  }
   OnMoot();
 }
 
