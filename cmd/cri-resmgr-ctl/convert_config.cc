@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/print_config.h"
 #include "pkg/base/suggest.h"
+#include "pkg/config/print_config.h"
 #include "pkg/config/yaml_reader.h"
 
 namespace resmgr {

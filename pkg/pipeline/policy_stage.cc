@@ -65,8 +65,7 @@ class DecidedCall : public StageCall {
   bool MayListMore() const { return !listed_ && manager_.RefreshTellsNews(); }
   // Whether a refusal may be revised by a list.
   ResourceManager::Refusal refusal() const {
-    using enum ResourceManager::Refusal;
-    return MayListMore() ? kTentative : kFinal;
+    return MayListMore() ? ResourceManager::Refusal::kTentative : ResourceManager::Refusal::kFinal;
   }
   // Another client of the runtime may have removed the containers that have these CPUs.
   bool ShouldList(const Status& refusal) const {

@@ -106,6 +106,7 @@ TEST_F(FailedUpdatesTest, ARaceWithARemovalIsNoWarning) {
 TEST_F(FailedUpdatesTest, AListThatStillShowsARemovedContainerDoesNotBringItBack) {
   const ContainerId id = Push(1)[0];
   node_.manager().Resync();
+  ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
   const RuntimeInventory before = runtime().held;
   runtime().Answer(0, NotFound("no such container"));
   runtime().held = before;

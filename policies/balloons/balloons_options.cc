@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/base/suggest.h"
 #include "pkg/config/map_reader.h"
 #include "pkg/config/problems.h"
-#include "pkg/base/suggest.h"
 
 namespace resmgr {
 namespace {

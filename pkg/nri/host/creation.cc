@@ -16,7 +16,7 @@ Creation::Creation(NriStage& stage, std::shared_ptr<PlannedContainer> planned,
     : stage_(stage),
       planned_(std::move(planned)),
       container_(stage.view().Begin(pod, Utf8Repaired(planned_->create().name),
-                                         planned_->create().attempt)),
+                                    planned_->create().attempt)),
       traits_(stage.traits(*pod)),
       budget_(stage.NewBudget()) {
   planned_->SetId(container_->alias);

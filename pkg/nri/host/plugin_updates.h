@@ -41,8 +41,8 @@ class PluginUpdates {
   };
 
   // All three outlive this object.
-  PluginUpdates(RuntimeAccess& runtime, HostView& view,
-                const UnsupportedPolicy& unsupported, Hooks hooks);
+  PluginUpdates(RuntimeAccess& runtime, HostView& view, const UnsupportedPolicy& unsupported,
+                Hooks hooks);
 
   // Sets the runtime's known properties.
   void SetTraits(const RuntimeTraits& traits) { traits_ = traits; }
