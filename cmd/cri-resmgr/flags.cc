@@ -165,6 +165,8 @@ void DeclareActions(CommandLine& line, Flags& flags) {
   line.Group("Actions (do this and exit)");
   line.Flag("check-config", "Check the configuration against this machine.", &flags.check_config);
   line.Flag("print-config", "Print the configuration in force as YAML.", &flags.print_config);
+  line.Flag("print-schema", "Print the JSON schema of the configuration, for editors.",
+            &flags.print_schema);
   line.Flag("list-policies", "List the policies.", &flags.list_policies);
   line.Flag("reset-policy", "Forget all placements in the stored state.", &flags.reset_policy);
   line.Flag("reset-config", "Forget the configuration that an agent has sent.",
@@ -314,7 +316,7 @@ Status CheckRuntimes(const Flags& flags) {
 Status CheckHooks(const Flags& flags) {
   if (flags.config.hooks.directory.empty() || flags.mode != Mode::kNriPlugin) return OkStatus();
   return InvalidArgument("{}: hook servers are asked with -mode relay or docker",
-                         flags.overrides.hook_directory ? "-hook-dir" : "hooks.Directory");
+                         flags.overrides.Has("hook-dir") ? "-hook-dir" : "hooks.Directory");
 }
 
 // Checks the options of NRI plugins that connect to the daemon.
@@ -322,7 +324,7 @@ Status CheckNriHost(const Flags& flags) {
   RESMGR_RETURN_IF_ERROR(nri::UnsupportedPolicyOf(flags.config.nri).status());
   const std::string& socket = flags.config.nri.socket;
   if (socket.empty()) return OkStatus();
-  const std::string_view name = flags.overrides.nri_host ? "-nri-host" : "nri.Host.Socket";
+  const std::string_view name = flags.overrides.Has("nri-host") ? "-nri-host" : "nri.Host.Socket";
   if (flags.mode == Mode::kNriPlugin) {
     return InvalidArgument("{}: NRI plugins are served with -mode relay or docker", name);
   }
@@ -415,7 +417,7 @@ StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks
     first.help = first_line.Help();
     return first;
   }
-  if (first.version || first.list_policies) return first;
+  if (first.version || first.list_policies || first.print_schema) return first;
   RESMGR_ASSIGN_OR_RETURN(const std::string file, ChooseConfigFile(first));
 
   Flags flags;

@@ -50,6 +50,7 @@ struct Flags {
   bool list_policies = false;
   bool check_config = false;
   bool print_config = false;
+  bool print_schema = false;
   bool reset_policy = false;
   bool reset_config = false;
   bool version = false;

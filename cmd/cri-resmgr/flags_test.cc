@@ -199,6 +199,7 @@ TEST(FlagsTest, HelpVersionAndListNeedNoFile) {
                            "-reset-config",
                            "-check-config",
                            "-print-config",
+                           "-print-schema",
                            "-logger-level",
                            "-logger-debug LIST",
                            "-logger-source LIST",
@@ -363,8 +364,8 @@ TEST_F(FlagsFileTest, FlagsWinOverYaml) {
   EXPECT_THAT(flags->config.dump.specs, ElementsAre("full:.*"));
   EXPECT_EQ(flags->config.dump.file, "/file");
   EXPECT_EQ(flags->config.logger.level, "debug");
-  EXPECT_EQ(flags->overrides.policy, "null");
-  EXPECT_EQ(flags->overrides.reserved_cpus, std::nullopt);
+  EXPECT_EQ(flags->overrides.policy(), "null");
+  EXPECT_FALSE(flags->overrides.Has("reserved-resources"));
 }
 
 TEST_F(FlagsFileTest, FlagsWinOverOptionLines) {
@@ -373,7 +374,7 @@ TEST_F(FlagsFileTest, FlagsWinOverOptionLines) {
   const StatusOr<Flags> flags = Parse({"-config", file, "-relay-socket", "/flag"});
   ASSERT_TRUE(flags.ok()) << Describe(flags.status());
   EXPECT_EQ(flags->config.policy.active, "static");
-  EXPECT_EQ(flags->overrides.policy, std::nullopt);
+  EXPECT_EQ(flags->overrides.policy(), std::nullopt);
   EXPECT_THAT(flags->config.dump.specs, ElementsAre("a", "b"));
   EXPECT_EQ(flags->relay_socket, "/flag");
   EXPECT_EQ(flags->ImageSocket(), "");

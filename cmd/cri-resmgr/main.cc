@@ -77,6 +77,10 @@ int Main(int argc, const char* const* argv) {
     return kExitOk;
   }
   if (flags->list_policies) return ListPolicies(policies);
+  if (flags->print_schema) {
+    fmt::print("{}", ConfigSchema(AllConfigKeys(ChecksWith(policies))));
+    return kExitOk;
+  }
   const NodeOptions options = OptionsOf(*flags, policies);
   if (flags->print_config) return PrintConfigInForce(options);
   if (flags->reset_policy || flags->reset_config) {

@@ -13,6 +13,8 @@ namespace resmgr {
 namespace {
 
 constexpr std::string_view kAnnotation = "alignment";
+constexpr std::initializer_list<Alignment> kAlignments = {Alignment::kPrefer, Alignment::kNuma,
+                                                          Alignment::kL3, Alignment::kPackage};
 constexpr size_t kNamedPlaces = 8;  // limit of places named in a refusal
 
 // Adds a place for each group, and for the CPUs in none of them one in each part of `around`.
@@ -48,10 +50,9 @@ std::vector<AlignedPlace> NodePlaces(const Machine& machine) {
 }  // namespace
 
 std::optional<Alignment> ParseAlignment(std::string_view text) {
-  if (EqualsIgnoreCase(text, "prefer")) return Alignment::kPrefer;
-  if (EqualsIgnoreCase(text, "package")) return Alignment::kPackage;
-  if (EqualsIgnoreCase(text, "numa")) return Alignment::kNuma;
-  if (EqualsIgnoreCase(text, "l3")) return Alignment::kL3;
+  for (const Alignment alignment : kAlignments) {
+    if (EqualsIgnoreCase(text, ToString(alignment))) return alignment;
+  }
   return std::nullopt;
 }
 
@@ -69,10 +70,10 @@ std::string_view ToString(Alignment alignment) {
   return "";
 }
 
-void ReadAlignment(MapReader& reader, Alignment& alignment) {
-  std::string text(ToString(alignment));
-  reader.Choice("Alignment", {"prefer", "numa", "l3", "package"}, text);
-  alignment = ParseAlignment(text).value_or(alignment);
+void DescribeAlignment(ConfigSection& section, Alignment& alignment) {
+  section.Choice("Alignment", kAlignments, alignment,
+                 "`numa`, `l3`, `package`: a container whose exclusive CPUs do not fit into one "
+                 "NUMA node, L3 cache or package is refused");
 }
 
 AnnotatedAlignment ReadAlignmentAnnotation(const StringMap& annotations,

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pkg/base/string_map.h"
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -27,8 +27,8 @@ enum class Alignment {
 std::optional<Alignment> ParseAlignment(std::string_view text);
 std::string_view ToString(Alignment alignment);
 
-// Reads the option `Alignment` of a policy's section.
-void ReadAlignment(MapReader& reader, Alignment& alignment);
+// The option `Alignment` of a policy's section.
+void DescribeAlignment(ConfigSection& section, Alignment& alignment);
 // A container's annotation `alignment`, which has precedence over the option. An invalid value has
 // no effect; `note` then says so, as the end of a reason.
 struct AnnotatedAlignment {

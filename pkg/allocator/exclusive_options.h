@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pkg/base/status.h"
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -24,14 +24,14 @@ struct ExclusiveOptions {
   bool prefer_align_cpus_by_uncorecache = false;
   // Exclusive containers run without CFS quota (kubelet: DisableCPUQuotaWithExclusiveCPUs).
   bool lift_quota = true;
-  // Takes CPUs that the kernel isolates before ordinary ones, for every container. Not read by
-  // ReadExclusiveOptions.
+  // Takes CPUs that the kernel isolates before ordinary ones, for every container. Not
+  // described by DescribeExclusiveOptions.
   bool prefer_isolated = false;
 };
 
-// Reads the map of options: the kubelet's names, and cpu-quota: lift | keep. Options that exclude
-// each other are errors of the reader.
-void ReadExclusiveOptions(MapReader& reader, ExclusiveOptions& options);
+// The map of options: the kubelet's names, and cpu-quota: lift | keep. Options that exclude each
+// other are errors.
+void DescribeExclusiveOptions(ConfigSection& section, ExclusiveOptions& options);
 
 // kInvalidArgument if the options cannot be met on this machine.
 Status CheckExclusiveOptions(const Machine& machine, const ExclusiveOptions& options);

@@ -13,8 +13,7 @@ enum class RefusedUpdates {
   kWrite,  // the daemon writes the cpuset into the container's cgroup itself
 };
 
-// "wait" or "write", in any case; InvalidArgument for everything else.
-StatusOr<RefusedUpdates> ParseRefusedUpdates(std::string_view text);
+// "wait" or "write".
 std::string_view ToString(RefusedUpdates choice);
 
 }  // namespace resmgr

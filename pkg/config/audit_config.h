@@ -3,8 +3,7 @@
 
 #include <chrono>
 
-#include "pkg/config/config_node.h"
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 
 namespace resmgr {
 
@@ -18,9 +17,7 @@ struct AuditConfig {
   friend bool operator==(const AuditConfig&, const AuditConfig&) = default;
 };
 
-// Reads the module `audit`.
-void ReadAudit(MapReader& audit, AuditConfig& config);
-// The configuration for printing, with every option.
-ConfigNode AuditNode(const AuditConfig& config);
+// The module `audit`.
+void DescribeAudit(ConfigSection& root, AuditConfig& config);
 
 }  // namespace resmgr

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/config.h"
-#include "pkg/config/print_config.h"
 
 namespace resmgr {
 namespace {
@@ -39,14 +38,6 @@ TEST_F(AuditConfigTest, MistakesHaveTheirPlace) {
   }
   EXPECT_EQ(ErrorOf("audit:\n  Intervall: 1m"),
             "f:2: audit.Intervall: unknown key; did you mean Interval?");
-}
-
-TEST_F(AuditConfigTest, WhatIsPrintedReadsBackToTheSame) {
-  for (const std::string_view text :
-       {"", "audit: {Interval: 5m, Repair: true}", "audit: {Interval: disabled}"}) {
-    const Config config = ParseConfig(text, "f", {}).value();
-    EXPECT_EQ(Read(PrintConfig(config)).value(), config.audit) << text;
-  }
 }
 
 }  // namespace

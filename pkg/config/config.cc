@@ -2,14 +2,12 @@
 #include "pkg/config/config.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
 #include "pkg/config/dotted_keys.h"
-#include "pkg/config/map_reader.h"
 #include "pkg/config/policy_names.h"
 #include "pkg/config/problems.h"
 #include "pkg/config/yaml_reader.h"
@@ -20,51 +18,67 @@ namespace resmgr {
 
 namespace {
 
-void ReadCpuDomain(MapReader& policy, std::string_view key, std::optional<CpuConstraint>& target) {
-  policy.Map(key, [&target](MapReader& domains) {
+// The CPUs of one domain; `help` is about them.
+void DescribeCpus(ConfigSection& policy, std::string_view key, std::string_view flag,
+                  std::optional<CpuConstraint>& target, std::string_view help,
+                  std::string_view default_text) {
+  const auto read = [&target](const ConfigNode& value, const std::string& origin) -> Status {
     // Treating null as unset would be wrong: an unquoted #LIST, which YAML takes for a comment,
     // would reserve nothing.
-    const ConfigNode* value = domains.Node("CPU");
-    if (value != nullptr && value->kind == ConfigNode::Kind::kNull) {
-      domains.Fail(*value, "CPU", "has no value (a value that begins with # must be in quotes)");
-      return;
+    if (value.kind == ConfigNode::Kind::kNull) {
+      return InvalidArgument("has no value (a value that begins with # must be in quotes)");
     }
+    RESMGR_ASSIGN_OR_RETURN(const std::vector<std::string> texts, TextsOf(value));
     // In a list like [0, 1, 4-7] the items are CPUs; a single number would be a quantity.
-    const bool is_list = value != nullptr && value->kind == ConfigNode::Kind::kList;
-    domains.List("CPU",
-                 [&](const std::vector<std::string>& texts, const std::string& origin) -> Status {
-                   const std::string text =
-                       is_list ? fmt::format("cpuset:{}", fmt::join(texts, ",")) : texts.front();
-                   RESMGR_ASSIGN_OR_RETURN(target, ParseCpuConstraint(text, origin));
-                   return OkStatus();
-                 });
+    const bool is_list = value.kind == ConfigNode::Kind::kList;
+    const std::string text =
+        is_list ? fmt::format("cpuset:{}", fmt::join(texts, ",")) : texts.front();
+    RESMGR_ASSIGN_OR_RETURN(target, ParseCpuConstraint(text, origin));
+    return OkStatus();
+  };
+  policy.Map(key, [&](ConfigSection& domains) {
+    const auto shown = target ? std::optional(ScalarNode(ToString(*target))) : std::nullopt;
+    domains.Value("CPU", shown, read, help)
+        .Default(default_text)
+        .Flag(flag, "CPU=CPUS", CpuOfResources);
   });
 }
 
-void ReadActive(MapReader& policy, const ConfigChecks& checks, PolicyConfig& config) {
-  const ConfigNode* value = policy.Node("Active");
-  if (value == nullptr) return;
-  config.active_origin = fmt::format("{}: policy.Active", Where(*value));
-  // `Active: null` means the policy of that name.
-  if (value->kind == ConfigNode::Kind::kNull) {
-    config.active = kNullPolicy;
-    return;
+// kInvalidArgument, with the closest name, for an unknown policy.
+Status CheckPolicyName(std::string_view name, const ConfigChecks& checks) {
+  const std::vector<std::string>& known = checks.policies;
+  if (known.empty() || std::ranges::find(known, OwnPolicyName(name)) != known.end()) {
+    return OkStatus();
   }
-  if (value->kind != ConfigNode::Kind::kScalar) {
-    policy.Fail(*value, "Active",
-                fmt::format("must be a policy's name, not {}", ToString(value->kind)));
-    return;
-  }
-  const Status known = CheckPolicyName(value->text, checks);
-  if (!known.ok()) {
-    policy.Fail(*value, "Active", Message(known));
-    return;
-  }
-  config.active = OwnPolicyName(value->text);
+  std::string hint = DidYouMean(name, {known.begin(), known.end()});
+  if (hint.empty()) hint = fmt::format("; there are {}", fmt::join(known, ", "));
+  return InvalidArgument("there is no policy \"{}\"{}", Printable(name, 64), hint);
 }
 
-// Reads the section of a policy, under its own name or an alias.
-void ReadSection(MapReader& policy, std::string_view key, Config& config) {
+void DescribeActive(ConfigSection& policy, const ConfigChecks& checks, PolicyConfig& config) {
+  const auto read = [&](const ConfigNode& value, const std::string& origin) -> Status {
+    config.active_origin = origin;
+    // `Active: null` means the policy of that name.
+    if (value.kind == ConfigNode::Kind::kNull) {
+      config.active = kNullPolicy;
+      return OkStatus();
+    }
+    if (value.kind != ConfigNode::Kind::kScalar) {
+      return InvalidArgument("must be a policy's name, not {}", ToString(value.kind));
+    }
+    RESMGR_RETURN_IF_ERROR(CheckPolicyName(value.text, checks));
+    config.active = OwnPolicyName(value.text);
+    return OkStatus();
+  };
+  policy
+      .Value("Active", ScalarNode(config.active), read,
+             "the policy that places containers; `null` changes nothing: all calls are forwarded "
+             "unchanged")
+      .Flag("policy", "NAME");
+}
+
+// Keeps the section of a policy, under its own name or an alias.
+void ReadPolicySection(ConfigSection& policy, std::string_view key, PolicyConfig& config) {
   const ConfigNode* section = policy.Node(key);
   if (section == nullptr) return;
   if (section->kind != ConfigNode::Kind::kMap && section->kind != ConfigNode::Kind::kNull) {
@@ -72,115 +86,27 @@ void ReadSection(MapReader& policy, std::string_view key, Config& config) {
     return;
   }
   const std::string_view name = OwnPolicyName(key);
-  if (!config.policy.sections.emplace(name, *section).second) {
+  if (!config.sections.emplace(name, *section).second) {
     policy.Fail(*section, key, fmt::format("is another name of {}, which is there, too", name));
   }
-}
-
-void ReadPolicy(MapReader& policy, const ConfigChecks& checks, Config& config) {
-  ReadActive(policy, checks, config.policy);
-  ReadCpuDomain(policy, "AvailableResources", config.policy.available_cpus);
-  ReadCpuDomain(policy, "ReservedResources", config.policy.reserved_cpus);
-  policy.Parse("StartFailurePolicy",
-               [&config](std::string_view text, const std::string&) -> Status {
-                 RESMGR_ASSIGN_OR_RETURN(config.policy.start_failure, ParseFailurePolicy(text));
-                 return OkStatus();
-               });
-  policy.Parse("RefusedUpdates", [&config](std::string_view text, const std::string&) -> Status {
-    RESMGR_ASSIGN_OR_RETURN(config.policy.refused_updates, ParseRefusedUpdates(text));
-    return OkStatus();
-  });
-  for (const std::string& name : checks.policies) {
-    ReadSection(policy, name, config);
-    for (const PolicyAlias& known : kPolicyAliases) {
-      if (known.policy == name) ReadSection(policy, known.alias, config);
-    }
-  }
-}
-
-void ReadDump(MapReader& dump, const ConfigChecks& checks, Config& config) {
-  dump.List("Config", [&](const std::vector<std::string>& specs, const std::string&) -> Status {
-    config.dump.specs = specs;
-    Problems problems;
-    for (const std::string& spec : specs)
-      problems.Add(CheckDumpSpec(spec, checks));
-    return problems.ToStatus();
-  });
-  dump.Text("File", config.dump.file);
 }
 
 // Characters; each log line is compared with the list.
 constexpr size_t kMaxSources = 4096;
 
-void ReadSources(MapReader& logger, std::string_view key, std::string& target) {
-  logger.List(key, [&target](const std::vector<std::string>& sources, const std::string&) {
+ConfigSection& DescribeSources(ConfigSection& logger, std::string_view key, std::string& target,
+                               std::string_view help) {
+  const auto read = [&target](const ConfigNode& value, const std::string&) -> Status {
+    if (value.kind == ConfigNode::Kind::kNull) return OkStatus();
+    RESMGR_ASSIGN_OR_RETURN(const std::vector<std::string> sources, TextsOf(value));
     target = fmt::format("{}", fmt::join(sources, ","));
     if (target.size() > kMaxSources) {
       return InvalidArgument("has {} characters, more than {}", target.size(), kMaxSources);
     }
     return SourceFilter::Parse(target).status();
-  });
+  };
+  return logger.Value(key, ScalarNode(target), read, help);
 }
-
-void ReadLogger(MapReader& logger, const ConfigChecks& /*checks*/, Config& config) {
-  logger.Parse("Level", [&config](std::string_view text, const std::string&) {
-    config.logger.level = text;
-    return ParseLogLevel(text).status();
-  });
-  ReadSources(logger, "Debug", config.logger.debug);
-  ReadSources(logger, "Source", config.logger.source);
-  logger.Parse("Format", [&config](std::string_view text, const std::string&) {
-    config.logger.format = text;
-    return ParseLogFormat(text).status();
-  });
-}
-
-void ReadAuditModule(MapReader& audit, const ConfigChecks& /*checks*/, Config& config) {
-  ReadAudit(audit, config.audit);
-}
-
-void ReadUsageModule(MapReader& usage, const ConfigChecks& /*checks*/, Config& config) {
-  ReadUsage(usage, config.usage);
-}
-
-void ReadCpuFilesModule(MapReader& files, const ConfigChecks& /*checks*/, Config& config) {
-  ReadCpuFiles(files, config.cpu_files);
-}
-
-void ReadNriModule(MapReader& nri, const ConfigChecks& /*checks*/, Config& config) {
-  ReadNri(nri, config.nri);
-}
-
-void ReadHooksModule(MapReader& hooks, const ConfigChecks& /*checks*/, Config& config) {
-  ReadHooks(hooks, config.hooks);
-}
-
-void ReadRuntimesModule(MapReader& runtimes, const ConfigChecks& /*checks*/, Config& config) {
-  ReadRuntimes(runtimes, config.runtimes);
-}
-
-void ReadRuntimeClassesModule(MapReader& classes, const ConfigChecks& /*checks*/, Config& config) {
-  ReadRuntimeClasses(classes, config.runtimes);
-}
-
-struct ConfigModule {
-  std::string_view name;
-  void (*read)(MapReader& section, const ConfigChecks& checks, Config& config);
-};
-
-// THE list of the modules at the top of a configuration, in the order in which they are read.
-constexpr std::array kModules = {
-    ConfigModule{"policy", &ReadPolicy},
-    ConfigModule{"dump", &ReadDump},
-    ConfigModule{"logger", &ReadLogger},
-    ConfigModule{"audit", &ReadAuditModule},
-    ConfigModule{"usage", &ReadUsageModule},
-    ConfigModule{"cpuFiles", &ReadCpuFilesModule},
-    ConfigModule{"nri", &ReadNriModule},
-    ConfigModule{"hooks", &ReadHooksModule},
-    ConfigModule{"runtimes", &ReadRuntimesModule},
-    ConfigModule{"runtimeClasses", &ReadRuntimeClassesModule},
-};
 
 // Explains a Kubernetes object that has the configuration in it, which is a common mistake.
 Status CheckNoKubeObject(const ConfigNode& document) {
@@ -201,29 +127,142 @@ Status CheckNoKubeObject(const ConfigNode& document) {
 
 }  // namespace
 
+void DescribePolicy(ConfigSection& root, const ConfigChecks& checks, PolicyConfig& config) {
+  const auto describe = [&](ConfigSection& policy) {
+    DescribeActive(policy, checks, config);
+    DescribeCpus(policy, "AvailableResources", "available-resources", config.available_cpus,
+                 "the CPUs that policies may use: a list (`cpuset:0-15` or `0-7,16-23`), a number "
+                 "of them (`8`) or those of a cgroup (`cgroup:DIR`)",
+                 "all CPUs that pods may use");
+    DescribeCpus(policy, "ReservedResources", "reserved-resources", config.reserved_cpus,
+                 "the CPUs that are reserved for the system and never granted exclusively: in the "
+                 "same forms, or as an amount (`750m`) that is rounded up to whole CPUs. They must "
+                 "be among the available CPUs",
+                 "none");
+    policy
+        .Choice("StartFailurePolicy", {FailurePolicy::kFail, FailurePolicy::kIgnore},
+                config.start_failure,
+                "what to do when a start has waited too long for another container to leave the "
+                "CPUs: `fail` refuses the start, `ignore` starts the container and logs a warning")
+        .Flag("start-failure-policy", "fail|ignore");
+    policy.Choice("RefusedUpdates", {RefusedUpdates::kWait, RefusedUpdates::kWrite},
+                  config.refused_updates,
+                  "what to do when the runtime refuses an update that has only CPUs and memory "
+                  "nodes: `wait` leaves the container on its CPUs, `write` writes into its cgroup");
+    policy.Show(config.sections);
+    for (const std::string& name : checks.policies) {
+      ReadPolicySection(policy, name, config);
+      for (const PolicyAlias& known : kPolicyAliases) {
+        if (known.policy == name) ReadPolicySection(policy, known.alias, config);
+      }
+    }
+  };
+  root.Map("policy", describe, "Policy");
+}
+
+void DescribeDump(ConfigSection& root, const ConfigChecks& checks, DumpConfig& config) {
+  const auto read = [&](const ConfigNode& value, const std::string&) -> Status {
+    if (value.kind == ConfigNode::Kind::kNull) return OkStatus();
+    RESMGR_ASSIGN_OR_RETURN(config.specs, TextsOf(value));
+    Problems problems;
+    for (const std::string& spec : config.specs) {
+      if (checks.dump_spec) problems.Add(checks.dump_spec(spec));
+    }
+    return problems.ToStatus();
+  };
+  const auto describe = [&](ConfigSection& dump) {
+    dump.Value(
+            "Config", ListNode(config.specs), read,
+            "which CRI calls to dump, and in which detail: rules of the form `DETAIL:METHOD`, "
+            "separated by commas. DETAIL is `full`, `short`, `count` or `off`, METHOD is a name, "
+            "`*` or a regular expression; `reset` drops the built-in rules. `reset,full:.*` "
+            "shows everything, `record:FILE` records the calls in a file. The rules of several "
+            "values add up")
+        .Default("built-in rules")
+        .Flag("dump", "SPEC");
+    dump.Text("File", config.file, "a file to which the dump is written in addition to the log")
+        .Default("none")
+        .Flag("dump-file", "FILE");
+  };
+  root.Map("dump", describe, "Dump and log");
+}
+
+void DescribeLogger(ConfigSection& root, LoggerConfig& config) {
+  const auto describe = [&config](ConfigSection& logger) {
+    logger
+        .Text("Level", config.level,
+              "the lowest severity that is logged: `debug`, `info`, `warn` or `error`",
+              [](std::string_view text) { return ParseLogLevel(text).status(); })
+        .Flag("logger-level", "debug|info|warn|error");
+    DescribeSources(logger, "Debug", config.debug,
+                    "sources whose debug messages are logged, separated by commas; `*` is all of "
+                    "them, `off:NAME` excludes one")
+        .Flag("logger-debug", "LIST");
+    DescribeSources(logger, "Source", config.source,
+                    "sources whose messages are logged, in the same form; the others log warnings "
+                    "and errors only. An empty list: all")
+        .Flag("logger-source", "LIST");
+    logger
+        .Text("Format", config.format,
+              "the format of log lines, `text` or `json`. For systemd's journal they carry a "
+              "priority, and as text no time",
+              [](std::string_view text) { return ParseLogFormat(text).status(); })
+        .Flag("logger-format", "text|json");
+  };
+  root.Map("logger", describe, "Dump and log");
+}
+
+std::vector<ConfigKey> DescribeConfig(const Config& config) {
+  std::vector<ConfigKey> keys;
+  ConfigSection root(keys);
+  Config copy = config;
+  DescribeModules(root, {}, copy);
+  return keys;
+}
+
+std::vector<ConfigKey> DescribeConfig() {
+  const Config defaults;
+  return DescribeConfig(defaults);
+}
+
+std::vector<ConfigKey> AllConfigKeys(const ConfigChecks& checks) {
+  std::vector<ConfigKey> keys = DescribeConfig();
+  if (!checks.policy_section) return keys;
+  ConfigKey& modules = keys.front();
+  modules.keys.front().choices = checks.policies;
+  for (const std::string& policy : checks.policies) {
+    ConfigKey section{.name = policy, .kind = ConfigKey::Kind::kMap};
+    if (checks.policy_section(policy, ConfigNode(), &section.keys).ok()) {
+      modules.keys.push_back(std::move(section));
+    }
+  }
+  return keys;
+}
+
+std::vector<std::string> ConfigModuleNames() {
+  std::vector<std::string> names;
+  for (const ConfigKey& key : DescribeConfig())
+    names.push_back(key.name);
+  return names;
+}
+
+Status ReadInto(const ConfigNode& document, const ConfigChecks& checks, Config& config) {
+  Problems problems;
+  const ConfigNode root = ExpandDottedKeys(document, problems);
+  ConfigSection reader(root, "");
+  DescribeModules(reader, checks, config);
+  problems.Add(reader.Finish());
+  for (const auto& [name, section] : config.policy.sections) {
+    if (checks.policy_section) problems.Add(checks.policy_section(name, section, nullptr));
+  }
+  return problems.ToStatus();
+}
+
 StatusOr<Config> ParseConfig(const ConfigNode& document, const ConfigChecks& checks) {
   RESMGR_RETURN_IF_ERROR(CheckNoKubeObject(document));
   Config config;
-  Problems problems;
-  const ConfigNode root = ExpandDottedKeys(document, problems);
-  MapReader reader(root, "");
-  for (const ConfigModule& module : kModules) {
-    reader.Map(module.name, [&](MapReader& section) { module.read(section, checks, config); });
-  }
-  problems.Add(reader.Finish());
-  for (const auto& [name, section] : config.policy.sections) {
-    if (checks.policy_section) problems.Add(checks.policy_section(name, section));
-  }
-  RESMGR_RETURN_IF_ERROR(problems.ToStatus());
+  RESMGR_RETURN_IF_ERROR(ReadInto(document, checks, config));
   return config;
-}
-
-std::vector<std::string_view> ConfigModuleNames() {
-  std::vector<std::string_view> names;
-  names.reserve(kModules.size());
-  for (const ConfigModule& module : kModules)
-    names.push_back(module.name);
-  return names;
 }
 
 std::string PolicySectionPath(std::string_view policy) {
@@ -253,21 +292,6 @@ StatusOr<Config> ParseConfigMap(const std::map<std::string, std::string>& data,
   problems.Add(config.status());
   RESMGR_RETURN_IF_ERROR(problems.ToStatus());
   return config;
-}
-
-Status CheckPolicyName(std::string_view name, const ConfigChecks& checks) {
-  const std::vector<std::string>& known = checks.policies;
-  const std::string_view own = OwnPolicyName(name);
-  if (known.empty() || std::find(known.begin(), known.end(), own) != known.end()) {
-    return OkStatus();
-  }
-  std::string hint = DidYouMean(name, {known.begin(), known.end()});
-  if (hint.empty()) hint = fmt::format("; there are {}", fmt::join(known, ", "));
-  return InvalidArgument("there is no policy \"{}\"{}", Printable(name, 64), hint);
-}
-
-Status CheckDumpSpec(std::string_view spec, const ConfigChecks& checks) {
-  return checks.dump_spec ? checks.dump_spec(spec) : OkStatus();
 }
 
 }  // namespace resmgr

@@ -13,6 +13,7 @@
 #include "pkg/base/status.h"
 #include "pkg/config/audit_config.h"
 #include "pkg/config/config_node.h"
+#include "pkg/config/config_section.h"
 #include "pkg/config/cpu_constraint.h"
 #include "pkg/config/cpu_files_config.h"
 #include "pkg/config/hooks_config.h"
@@ -34,8 +35,8 @@ struct PolicyConfig {
   FailurePolicy start_failure = FailurePolicy::kFail;
   // For a container that must leave CPUs while the runtime refuses to update it.
   RefusedUpdates refused_updates = RefusedUpdates::kWait;
-  // The unparsed sections of single policies, by the policy's name; each policy reads its own with
-  // a MapReader of path PolicySectionPath(name).
+  // The unparsed sections of single policies, by the policy's name; each policy reads its own
+  // (ReadSection) with the path PolicySectionPath(name).
   std::map<std::string, ConfigNode, std::less<>> sections;
 };
 
@@ -64,9 +65,6 @@ struct Config {
   RuntimesConfig runtimes;  // also the module runtimeClasses
 };
 
-// The keys at the top of a configuration, one per module.
-std::vector<std::string_view> ConfigModuleNames();
-
 // "policy.NAME".
 std::string PolicySectionPath(std::string_view policy);
 
@@ -77,10 +75,42 @@ struct ConfigChecks {
   std::vector<std::string> policies;
   // Checks one rule list of the dump.
   std::function<Status(std::string_view spec)> dump_spec;
-  // Checks the section of one policy, active or not, with a MapReader, so that the message has its
-  // place.
-  std::function<Status(std::string_view policy, const ConfigNode& section)> policy_section;
+  // Checks the section of one policy, active or not, so that the message has its place. `keys`,
+  // unless nullptr, gets the description of its options.
+  std::function<Status(std::string_view policy, const ConfigNode& section,
+                       std::vector<ConfigKey>* keys)>
+      policy_section;
 };
+
+void DescribePolicy(ConfigSection& root, const ConfigChecks& checks, PolicyConfig& config);
+void DescribeDump(ConfigSection& root, const ConfigChecks& checks, DumpConfig& config);
+void DescribeLogger(ConfigSection& root, LoggerConfig& config);
+
+// THE list of the modules at the top of a configuration, in the order in which they are read and
+// printed.
+inline void DescribeModules(ConfigSection& root, const ConfigChecks& checks, Config& config) {
+  DescribePolicy(root, checks, config.policy);
+  DescribeDump(root, checks, config.dump);
+  DescribeLogger(root, config.logger);
+  DescribeAudit(root, config.audit);
+  DescribeUsage(root, config.usage);
+  DescribeCpuFiles(root, config.cpu_files);
+  DescribeNri(root, config.nri);
+  DescribeHooks(root, config.hooks);
+  DescribeRuntimes(root, config.runtimes);
+}
+
+// All keys with their values in `config`.
+std::vector<ConfigKey> DescribeConfig(const Config& config);
+// All keys with their defaults.
+std::vector<ConfigKey> DescribeConfig();
+// The same, those of the policies of `checks` included.
+std::vector<ConfigKey> AllConfigKeys(const ConfigChecks& checks);
+// The keys at the top of a configuration.
+std::vector<std::string> ConfigModuleNames();
+
+// Sets the values of a document in `config`; others stay. Errors as of ParseConfig.
+Status ReadInto(const ConfigNode& document, const ConfigChecks& checks, Config& config);
 
 // Reads the YAML form. Keys match without regard to case; unknown keys, wrong types and invalid
 // values are kInvalidArgument "SOURCE:LINE: path: ...", all of them, one per line; a key at the top
@@ -94,11 +124,5 @@ StatusOr<Config> ParseConfig(const ConfigNode& document, const ConfigChecks& che
 // begin with "SOURCE key NAME:LINE: ...". An empty map yields the defaults.
 StatusOr<Config> ParseConfigMap(const std::map<std::string, std::string>& data,
                                 std::string_view source, const ConfigChecks& checks);
-
-// kInvalidArgument, with the closest name, for an unknown policy.
-Status CheckPolicyName(std::string_view name, const ConfigChecks& checks);
-
-// kInvalidArgument if the dump's rules are malformed.
-Status CheckDumpSpec(std::string_view spec, const ConfigChecks& checks);
 
 }  // namespace resmgr

@@ -24,8 +24,8 @@ bool OnlyYamlHas(std::string_view line) {
   if (key.empty() || key.find_first_of(" \t=") != std::string_view::npos) return false;
   const std::string_view module = key.substr(0, key.find('.'));
   if (module.size() < key.size()) {
-    const std::vector<std::string_view> modules = ConfigModuleNames();
-    return std::any_of(modules.begin(), modules.end(),
+    static const auto* const kModules = new std::vector<std::string>(ConfigModuleNames());
+    return std::any_of(kModules->begin(), kModules->end(),
                        [module](std::string_view name) { return EqualsIgnoreCase(name, module); });
   }
   const std::string_view value = Trim(line.substr(colon + 1));

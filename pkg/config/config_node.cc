@@ -28,11 +28,18 @@ ConfigNode MapNode(std::vector<ConfigNode::Entry> entries) {
 }
 
 std::string Where(const ConfigNode& node) {
-  return fmt::format("{}:{}", node.source ? *node.source : "configuration", node.line);
+  const std::string_view source = node.source ? std::string_view(*node.source) : "configuration";
+  return node.line == 0 ? std::string(source) : fmt::format("{}:{}", source, node.line);
+}
+
+std::string OriginOf(const ConfigNode& node, std::string_view path) {
+  if (path.empty() || node.line == 0) return Where(node);
+  return fmt::format("{}: {}", Where(node), path);
 }
 
 Status ErrorAt(const ConfigNode& node, std::string_view path, std::string_view message) {
-  return InvalidArgument("{}: {}{}{}", Where(node), path, path.empty() ? "" : ": ", message);
+  const std::string origin = OriginOf(node, path);
+  return InvalidArgument("{}{}{}", origin, origin.empty() ? "" : ": ", message);
 }
 
 std::string_view ToString(ConfigNode::Kind kind) {

@@ -21,7 +21,7 @@ struct ConfigNode {
   bool quoted = false;            // for a scalar: it was in quotes
   std::vector<ConfigNode> items;  // for a list
   std::vector<Entry> entries;     // for a map, in the order of the text; keys are unique
-  int line = 1;                   // first line, counted from 1
+  int line = 1;                   // first line, counted from 1; 0: `source` is the whole origin
   int column = 1;
   std::shared_ptr<const std::string> source;  // file or ConfigMap key, for messages
 };
@@ -39,6 +39,9 @@ ConfigNode MapNode(std::vector<ConfigNode::Entry> entries);
 
 // The place for messages: "FILE:LINE".
 std::string Where(const ConfigNode& node);
+
+// The beginning of messages about the value of a key: "FILE:LINE: path", or a flag.
+std::string OriginOf(const ConfigNode& node, std::string_view path);
 
 // kInvalidArgument "FILE:LINE: path: message", the one form of all configuration errors; `path`,
 // for example "policy.ReservedResources.CPU", may be empty.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,28 +12,20 @@
 
 namespace resmgr {
 
-// The part of the configuration that flags and options files can set, too. A set value replaces the
-// one of a configuration file, also a whole list: rules of -dump do not mix with the file's.
-struct ConfigOptions {
-  std::optional<std::string> policy;
-  std::string policy_origin;  // of `policy`; see PolicyConfig::active_origin
-  std::optional<CpuConstraint> available_cpus;
-  std::optional<CpuConstraint> reserved_cpus;
-  std::optional<FailurePolicy> start_failure;
-  std::vector<std::string> dump;
-  std::optional<std::string> dump_file;
-  std::optional<std::string> logger_level;
-  std::optional<std::string> logger_debug;
-  std::optional<std::string> logger_source;
-  std::optional<std::string> logger_format;
-  std::optional<std::string> nri_host;        // a socket, "" for none
-  std::optional<std::string> hook_directory;  // "" for none
-  std::optional<std::string> hook_skip_key;
-  std::optional<std::string> hook_skip_value;
-
+// The part of the configuration that flags and options files can set, too: the keys with a
+// ConfigFlag. A set value replaces the one of a configuration file, also a whole list: rules of
+// -dump do not mix with the file's. A value; thread-compatible.
+class ConfigOptions {
+ public:
   // Declares the flags, in groups, with this object as their target; it must outlive the parsing.
   void DeclareFlags(CommandLine& line, const ConfigChecks& checks);
+  // Sets the value of a flag, given without dashes; each value of a list is added.
+  // kInvalidArgument without the flag's name.
+  Status Set(std::string_view flag, std::string_view value, const ConfigChecks& checks = {});
 
+  bool Has(std::string_view flag) const;
+  // The name of -policy, if it was given.
+  std::optional<std::string> policy() const;
   void ApplyTo(Config& config) const;
   // The keys, for a warning, whose values ApplyTo would replace although they differ from the
   // defaults and from the flags. Active is not among them.
@@ -42,10 +35,7 @@ struct ConfigOptions {
   std::string origin_prefix = "-";
 
  private:
-  void DeclarePolicyFlags(CommandLine& line, const ConfigChecks& checks);
-  void DeclareDumpAndLogFlags(CommandLine& line, const ConfigChecks& checks);
-  void DeclareNriFlags(CommandLine& line);
-  void DeclareHookFlags(CommandLine& line);
+  std::map<std::string, ConfigNode, std::less<>> settings_;  // by the keys' paths
 };
 
 // Sets a file's options in a command line in which `options` has declared its part. Returns all

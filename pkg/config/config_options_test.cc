@@ -8,6 +8,7 @@ namespace resmgr {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class ConfigOptionsTest : public ::testing::Test {
  protected:
@@ -20,6 +21,12 @@ class ConfigOptionsTest : public ::testing::Test {
     const std::vector<OptionLine> lines = ParseOptionLines(text, "f", problems);
     problems.Add(ApplyOptionLines(lines, line_, options_));
     return problems.ToStatus();
+  }
+
+  Config Applied() const {
+    Config config;
+    options_.ApplyTo(config);
+    return config;
   }
 
   ConfigChecks checks_;
@@ -62,13 +69,13 @@ TEST_F(ConfigOptionsTest, WhatIsNotSetChangesNothing) {
 
 TEST_F(ConfigOptionsTest, OriginsTellFileAndLine) {
   ASSERT_TRUE(Apply("\nreserved-resources CPU=1").ok());
-  EXPECT_EQ(options_.reserved_cpus->origin, "f:2: reserved-resources");
+  EXPECT_EQ(Applied().policy.reserved_cpus->origin, "f:2: reserved-resources");
 }
 
 TEST_F(ConfigOptionsTest, OriginsTellTheFlag) {
   const char* argv[] = {"test", "-available-resources", "CPU=1"};
   ASSERT_TRUE(line_.Parse(3, argv).ok());
-  EXPECT_EQ(options_.available_cpus->origin, "-available-resources");
+  EXPECT_EQ(Applied().policy.available_cpus->origin, "-available-resources");
 }
 
 TEST_F(ConfigOptionsTest, ErrorsTellFileLineAndOption) {
@@ -81,6 +88,59 @@ TEST_F(ConfigOptionsTest, ErrorsTellFileLineAndOption) {
             "f:2: start-failure-policy: \"perhaps\" is not one of fail, ignore");
   EXPECT_EQ(Message(Apply("polcy null")), "f:1: unknown option polcy; did you mean policy?");
   EXPECT_EQ(Message(Apply("policy")), "f:1: policy: needs a value (NAME)");
+}
+
+TEST_F(ConfigOptionsTest, TheLastValueOfAFlagCountsAndThoseOfADumpAddUp) {
+  const char* argv[] = {"test",
+                        "-dump",
+                        "a",
+                        "-logger-level=warn",
+                        "-dump=b",
+                        "-logger-level",
+                        "error",
+                        "-hook-dir",
+                        "/etc/hooks",
+                        "-nri-host",
+                        "unix:///run/nri.sock"};
+  ASSERT_TRUE(line_.Parse(11, argv).ok());
+  EXPECT_THAT(Applied().dump.specs, ElementsAre("a", "b"));
+  EXPECT_EQ(Applied().logger.level, "error");
+  EXPECT_EQ(Applied().nri.socket, "/run/nri.sock");
+  EXPECT_EQ(Applied().hooks.directory, "/etc/hooks");
+  EXPECT_FALSE(Applied().hooks.stated) << "flags are not in the configuration's text";
+  EXPECT_TRUE(options_.Has("dump"));
+  EXPECT_FALSE(options_.Has("policy"));
+  EXPECT_EQ(options_.policy(), std::nullopt);
+}
+
+TEST_F(ConfigOptionsTest, AFlagsErrorBeginsWithTheFlag) {
+  const char* argv[] = {"test", "-hook-skip-key", "a/b/c"};
+  EXPECT_EQ(Message(line_.Parse(3, argv)), "-hook-skip-key: \"a/b/c\" is not a valid label key");
+}
+
+TEST_F(ConfigOptionsTest, OverriddenKeysAreThoseThatWouldHaveAnotherValue) {
+  ASSERT_TRUE(Apply("policy static\nreserved-resources CPU=1\nlogger-level error\ndump a\n"
+                    "dump-file /x\n")
+                  .ok());
+  EXPECT_THAT(options_.Overridden({}), ElementsAre());
+  Config config;
+  options_.ApplyTo(config);
+  EXPECT_THAT(options_.Overridden(config), ElementsAre());
+  config = {};
+  config.policy.active = "null";
+  config.policy.reserved_cpus = ParseCpuConstraint("2", "f:1").value();
+  config.dump.specs = {"b"};
+  config.logger.level = "warn";
+  config.logger.format = "json";
+  EXPECT_THAT(options_.Overridden(config),
+              ElementsAre("policy.ReservedResources.CPU", "dump.Config", "logger.Level"));
+}
+
+TEST_F(ConfigOptionsTest, HelpComesFromTheKeys) {
+  const std::string help = line_.Help();
+  EXPECT_THAT(help, HasSubstr("  -logger-level debug|info|warn|error"));
+  EXPECT_THAT(help, HasSubstr("The lowest severity that is logged: \"debug\", "));
+  EXPECT_THAT(help, HasSubstr("runtimeproxy.koordinator.sh/skip-hookserver"));
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/config/config.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/config/map_reader.h"
 #include "pkg/config/print_config.h"
 
 namespace resmgr {
@@ -14,17 +15,24 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+struct Pinned {
+  bool pin = false;
+};
+
+void DescribePinned(ConfigSection& section, Pinned& pinned) {
+  section.Bool("PinCPU", pinned.pin, "whether CPUs are pinned");
+}
+
 // Replaces the checks of the policies and of the dump.
 ConfigChecks Checks() {
   return {.policies = {"null", "static", "static-plus"},
           .dump_spec = [](std::string_view spec) -> Status {
             return spec == "bad" ? InvalidArgument("\"bad\" is not a rule") : OkStatus();
           },
-          .policy_section = [](std::string_view policy, const ConfigNode& section) -> Status {
-            MapReader reader(section, PolicySectionPath(policy));
-            bool pin = false;
-            reader.Bool("PinCPU", pin);
-            return reader.Finish();
+          .policy_section = [](std::string_view policy, const ConfigNode& section,
+                               std::vector<ConfigKey>* keys) -> Status {
+            return ReadSection<Pinned>(&section, PolicySectionPath(policy), DescribePinned, keys)
+                .status();
           }};
 }
 
@@ -226,6 +234,22 @@ TEST(ConfigTest, AConfigMapsMistakeNamesItsKeyAndLine) {
       "agent key policy:2: policy.StartFailurePolicy: \"perhaps\" is not one of fail, ignore");
 }
 
+TEST(ConfigTest, EachKeyHasAHelpAndOneDescription) {
+  const std::vector<ConfigKey> keys = AllConfigKeys(Checks());
+  std::set<std::string> paths;
+  std::set<std::string> flags;
+  for (const ConfigLeaf& leaf : LeavesOf(keys)) {
+    EXPECT_TRUE(paths.insert(leaf.path).second) << leaf.path;
+    EXPECT_NE(leaf.key->help, "") << leaf.path;
+    const std::string& flag = leaf.key->flag;
+    EXPECT_TRUE(flag.empty() || flags.insert(flag).second) << flag;
+  }
+  EXPECT_GE(paths.size(), 45U);
+  EXPECT_EQ(paths.count("policy.static.PinCPU"), 1U);
+  EXPECT_EQ(paths.count("runtimeClasses.HANDLER.Overhead.cpu"), 1U);
+  EXPECT_GE(flags.size(), 14U);
+}
+
 TEST(PrintConfigTest, PrintsTheDefaults) {
   EXPECT_EQ(PrintConfig(Config{}), R"(policy:
   Active: "null"
@@ -306,20 +330,43 @@ logger:
 TEST(PrintConfigTest, ReadsBackToTheSame) {
   ConfigChecks checks;
   checks.policies = {"null", "static"};
-  for (const std::string_view text :
-       {kEverything.substr(0, 0),
-        std::string_view("policy: {static: {a: [1, [x, {b: ~}], []], "
-                         "'c d': \"x\\ny\\\"\\\\\", e: 'null', f: {}}}"),
-        std::string_view("policy: {\"null\": {a: ''}}\ndump: {Config: [\"a\", 'b # c'], File: "
-                         "'- x'}\n")}) {
+  for (const std::string_view text : {
+           std::string_view(),
+           std::string_view("policy: {static: {a: [1, [x, {b: ~}], []], "
+                            "'c d': \"x\\ny\\\"\\\\\", e: 'null', f: {}}}"),
+           std::string_view("policy: {\"null\": {a: ''}, ReservedResources: {CPU: [1, 3]}}\n"
+                            "dump: {Config: [\"a\", 'b # c'], File: '- x'}\n"),
+           std::string_view("audit: {Interval: disabled, Repair: true}\n"
+                            "usage: {Interval: 30s, PerContainerMetrics: true}\n"
+                            "cpuFiles: {Containers: annotated, MountPath: /etc/cpus}\n"
+                            "hooks: {Directory: /etc/hooks, Timeout: 90s, SkipKey: '', SkipValue: "
+                            "''}"),
+           std::string_view(
+               "nri: {Host: {Socket: /run/nri.sock, PluginPath: disabled, Strikes: 0, "
+               "ExternalPlugins: false, SyncTimeout: 1m30s, Validator: {RejectSysctls: "
+               "true, TolerateMissingPluginsAnnotation: example.com/tolerate}, "
+               "Unsupported: {Rlimits: ignore}, Plugins: {10-logger: {FailurePolicy: "
+               "fail, RequestTimeout: 1s, Required: true}, 99-last.one: }}}"),
+           std::string_view("runtimes: {kata: {Socket: unix:///run/kata/cri.sock}}\n"
+                            "runtimeClasses: {\"\": {Hooks: false}, kata: {Runtime: kata, Pinning: "
+                            "Sandbox, Overhead: {cpu: 250m, memory: 160Mi}}, a: {Handler: kata}, "
+                            "plain: {Handler: ''}}"),
+       }) {
     const StatusOr<Config> config = ParseConfig(text, "f", checks);
     ASSERT_TRUE(config.ok()) << Describe(config.status());
     const std::string printed = PrintConfig(*config);
     const StatusOr<Config> again = ParseConfig(printed, "f", checks);
     ASSERT_TRUE(again.ok()) << Describe(again.status()) << "\n" << printed;
     EXPECT_EQ(PrintConfig(*again), printed);
+    EXPECT_EQ(again->policy.reserved_cpus, config->policy.reserved_cpus);
     EXPECT_EQ(again->dump.specs, config->dump.specs);
     EXPECT_EQ(again->dump.file, config->dump.file);
+    EXPECT_EQ(again->audit, config->audit);
+    EXPECT_EQ(again->usage, config->usage);
+    EXPECT_EQ(again->cpu_files, config->cpu_files);
+    EXPECT_EQ(again->nri, config->nri);
+    EXPECT_EQ(again->hooks, config->hooks);
+    EXPECT_EQ(again->runtimes, config->runtimes);
   }
 }
 

@@ -88,7 +88,7 @@ std::string ToString(const CpuConstraint& constraint) {
   return FormatMilliCpu(constraint.quantity);
 }
 
-StatusOr<CpuConstraint> ParseResourcesFlag(std::string_view text, std::string_view origin) {
+StatusOr<std::string> CpuOfResources(std::string_view text) {
   std::optional<std::string> cpu;
   for (const std::string_view piece : Split(text, ',')) {
     const size_t equals = piece.find('=');
@@ -109,7 +109,7 @@ StatusOr<CpuConstraint> ParseResourcesFlag(std::string_view text, std::string_vi
     if (cpu) return InvalidArgument("duplicate key CPU");
     cpu = piece.substr(equals + 1);
   }
-  return ParseCpuConstraint(*cpu, origin);
+  return *cpu;
 }
 
 }  // namespace resmgr

@@ -39,9 +39,10 @@ StatusOr<CpuConstraint> ParseCpuConstraint(std::string_view text, std::string_vi
 // A form that ParseCpuConstraint accepts.
 std::string ToString(const CpuConstraint& constraint);
 
-// Parses the value of the flags -available-resources and -reserved-resources: DOMAIN=VALUE[,...]. A
-// comma that is not followed by DOMAIN= belongs to the value, so that lists of CPUs need no
-// quoting. CPU is the only domain; kInvalidArgument for others, and for a second CPU.
-StatusOr<CpuConstraint> ParseResourcesFlag(std::string_view text, std::string_view origin);
+// The value of CPU in the form of the flags -available-resources and -reserved-resources:
+// DOMAIN=VALUE[,...]. A comma that is not followed by DOMAIN= belongs to the value, so that lists
+// of CPUs need no quoting. CPU is the only domain; kInvalidArgument for others, and for a second
+// CPU.
+StatusOr<std::string> CpuOfResources(std::string_view text);
 
 }  // namespace resmgr

@@ -70,25 +70,28 @@ TEST(CpuConstraintTest, TextReadsBackToTheSame) {
   }
 }
 
+// As the flags' values are read.
+StatusOr<CpuConstraint> FromFlag(std::string_view text) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string cpus, CpuOfResources(text));
+  return ParseCpuConstraint(cpus, "");
+}
+
 TEST(ResourcesFlagTest, TakesCommasIntoTheValue) {
-  EXPECT_EQ(ParseResourcesFlag("CPU=0-3,8,10-11", "")->cpus.ToString(), "0-3,8,10-11");
-  EXPECT_EQ(ParseResourcesFlag("cpu=cpuset:0,2", "")->cpus, (CpuSet{0, 2}));
-  EXPECT_EQ(ParseResourcesFlag("CPU=#0,2", "")->cpus, (CpuSet{0, 2}));
-  EXPECT_EQ(ParseResourcesFlag("Cpu = 750m", "")->quantity.value, 750);
-  EXPECT_EQ(ParseResourcesFlag("CPU=1", "-reserved-resources")->origin, "-reserved-resources");
+  EXPECT_EQ(FromFlag("CPU=0-3,8,10-11")->cpus.ToString(), "0-3,8,10-11");
+  EXPECT_EQ(FromFlag("cpu=cpuset:0,2")->cpus, (CpuSet{0, 2}));
+  EXPECT_EQ(FromFlag("CPU=#0,2")->cpus, (CpuSet{0, 2}));
+  EXPECT_EQ(FromFlag("Cpu = 750m")->quantity.value, 750);
 }
 
 TEST(ResourcesFlagTest, RefusesOtherDomainsAndNone) {
-  EXPECT_EQ(ConstraintError(ParseResourcesFlag("750m", "")),
-            "\"750m\" is not DOMAIN=VALUE; write CPU=750m");
-  EXPECT_EQ(ConstraintError(ParseResourcesFlag("CPU", "")),
-            "\"CPU\" is not DOMAIN=VALUE; write CPU=VALUE");
-  EXPECT_EQ(ConstraintError(ParseResourcesFlag("CPU=1,Memory=1G", "")),
+  EXPECT_EQ(ConstraintError(FromFlag("750m")), "\"750m\" is not DOMAIN=VALUE; write CPU=750m");
+  EXPECT_EQ(ConstraintError(FromFlag("CPU")), "\"CPU\" is not DOMAIN=VALUE; write CPU=VALUE");
+  EXPECT_EQ(ConstraintError(FromFlag("CPU=1,Memory=1G")),
             "the resource \"Memory\" is not known; only CPU is");
-  EXPECT_EQ(ConstraintError(ParseResourcesFlag("CPU=1,CPU=2", "")), "duplicate key CPU");
-  EXPECT_FALSE(ParseResourcesFlag("", "").ok());
-  EXPECT_FALSE(ParseResourcesFlag("=1", "").ok());
-  EXPECT_FALSE(ParseResourcesFlag("CPU=", "").ok());
+  EXPECT_EQ(ConstraintError(FromFlag("CPU=1,CPU=2")), "duplicate key CPU");
+  EXPECT_FALSE(FromFlag("").ok());
+  EXPECT_FALSE(FromFlag("=1").ok());
+  EXPECT_FALSE(FromFlag("CPU=").ok());
 }
 
 }  // namespace

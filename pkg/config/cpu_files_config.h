@@ -5,8 +5,7 @@
 #include <string_view>
 
 #include "pkg/base/status.h"
-#include "pkg/config/config_node.h"
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 
 namespace resmgr {
 
@@ -23,10 +22,8 @@ struct CpuFilesConfig {
   friend bool operator==(const CpuFilesConfig&, const CpuFilesConfig&) = default;
 };
 
-// Reads the module `cpuFiles`.
-void ReadCpuFiles(MapReader& files, CpuFilesConfig& config);
-// The configuration for printing, with every option.
-ConfigNode CpuFilesNode(const CpuFilesConfig& config);
+// The module `cpuFiles`.
+void DescribeCpuFiles(ConfigSection& root, CpuFilesConfig& config);
 
 // kInvalidArgument: not an absolute path without ".", ".." and empty names, one that a list of
 // Docker's mounts cannot hold, "/", or in a kernel file system (/dev, /proc, /sys).

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/config.h"
-#include "pkg/config/print_config.h"
 
 namespace resmgr {
 namespace {
@@ -56,14 +55,6 @@ TEST_F(CpuFilesConfigTest, MistakesHaveTheirPlace) {
         << kernels;
   }
   EXPECT_TRUE(Read("cpuFiles: {MountPath: /devices}").ok());
-}
-
-TEST_F(CpuFilesConfigTest, WhatIsPrintedReadsBackToTheSame) {
-  for (const std::string_view text : {"", "cpuFiles: {Containers: annotated, MountPath: /etc/cpus}",
-                                      "cpuFiles: {Containers: all}"}) {
-    const Config config = ParseConfig(text, "f", {}).value();
-    EXPECT_EQ(Read(PrintConfig(config)).value(), config.cpu_files) << text;
-  }
 }
 
 }  // namespace

@@ -1,65 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/config/hooks_config.h"
 
-#include <utility>
-
 #include "pkg/base/parse.h"
-#include "pkg/kube/duration.h"
 #include "pkg/kube/names.h"
 
 namespace resmgr {
-
 namespace {
 
-using std::chrono::milliseconds;
-
 constexpr std::string_view kNoDirectory = "disabled";
-constexpr milliseconds kShortestWait{1};
 // The kubelet gives up most calls after two minutes.
-constexpr milliseconds kLongestWait = std::chrono::minutes(2);
+constexpr auto kLongestWait = std::chrono::minutes(2);
+
+Status ReadDirectory(std::string_view text, std::string& directory) {
+  const bool none = text.empty() || text == kNoDirectory;
+  directory = none ? "" : text;
+  if (none || text.front() == '/') return OkStatus();
+  return InvalidArgument("\"{}\" is neither an absolute path nor \"{}\"", Printable(text),
+                         kNoDirectory);
+}
+
+Status CheckSkipKey(std::string_view text) {
+  // A key that no pod can have would never match.
+  if (text.empty() || IsLabelKey(text)) return OkStatus();
+  return InvalidArgument("\"{}\" is not a valid label key", Printable(text, 64));
+}
+
+void DescribeServers(ConfigSection& hooks, HooksConfig& config) {
+  config.stated = true;
+  hooks
+      .Parse(
+          "Directory", config.directory.empty() ? std::string(kNoDirectory) : config.directory,
+          [&](std::string_view text) { return ReadDirectory(text, config.directory); },
+          "the directory with a file `*.json` for each Koordinator hook server that is called; "
+          "`disabled`: none")
+      .Flag("hook-dir", "DIR");
+  hooks.Duration("Timeout", std::chrono::milliseconds(1), kLongestWait, config.timeout,
+                 "the time limit for an answer of a server whose file has no `timeout`");
+  hooks
+      .Text("SkipKey", config.skip_key,
+            "servers are not called for pods that have this label or annotation with the value of "
+            "`SkipValue` (`-hook-skip-value`); `\"\"` exempts no pods",
+            CheckSkipKey)
+      .Flag("hook-skip-key", "KEY");
+  hooks
+      .Text("SkipValue", config.skip_value,
+            "the value that the label or annotation `SkipKey` (`-hook-skip-key`) must have")
+      .Flag("hook-skip-value", "VALUE");
+}
 
 }  // namespace
 
-StatusOr<std::string> HookDirectoryOf(std::string_view text) {
-  if (text.empty() || text == kNoDirectory) return std::string();
-  if (text.front() != '/') {
-    return InvalidArgument("\"{}\" is neither an absolute path nor \"{}\"", Printable(text),
-                           kNoDirectory);
-  }
-  return std::string(text);
-}
-
-StatusOr<std::string> HookSkipKeyOf(std::string_view text) {
-  // A key that no pod can have would never match.
-  if (!text.empty() && !IsLabelKey(text)) {
-    return InvalidArgument("\"{}\" is not a valid label key", Printable(text, 64));
-  }
-  return std::string(text);
-}
-
-void ReadHooks(MapReader& hooks, HooksConfig& config) {
-  config.stated = true;
-  hooks.Parse("Directory", [&config](std::string_view text, const std::string&) -> Status {
-    RESMGR_ASSIGN_OR_RETURN(config.directory, HookDirectoryOf(text));
-    return OkStatus();
-  });
-  hooks.Duration("Timeout", kShortestWait, kLongestWait, config.timeout);
-  hooks.Parse("SkipKey", [&config](std::string_view text, const std::string&) -> Status {
-    RESMGR_ASSIGN_OR_RETURN(config.skip_key, HookSkipKeyOf(text));
-    return OkStatus();
-  });
-  hooks.Text("SkipValue", config.skip_value);
-}
-
-ConfigNode HooksNode(const HooksConfig& config) {
-  // Quoted, so that a value that looks like a boolean stays a text.
-  ConfigNode skip_value = ScalarNode(config.skip_value);
-  skip_value.quoted = true;
-  return MapNode(
-      {{"Directory", 1, ScalarNode(config.directory.empty() ? kNoDirectory : config.directory)},
-       {"Timeout", 1, ScalarNode(DurationText(config.timeout))},
-       {"SkipKey", 1, ScalarNode(config.skip_key)},
-       {"SkipValue", 1, std::move(skip_value)}});
+void DescribeHooks(ConfigSection& root, HooksConfig& config) {
+  root.Map(
+      "hooks", [&config](ConfigSection& hooks) { DescribeServers(hooks, config); }, "Hook servers");
 }
 
 }  // namespace resmgr

@@ -3,11 +3,8 @@
 
 #include <chrono>
 #include <string>
-#include <string_view>
 
-#include "pkg/base/status.h"
-#include "pkg/config/config_node.h"
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 
 namespace resmgr {
 
@@ -19,7 +16,7 @@ struct HooksConfig {
   // would otherwise be asked about its own start. "": about every pod.
   std::string skip_key = "runtimeproxy.koordinator.sh/skip-hookserver";
   std::string skip_value = "true";
-  // The configuration has the module `hooks`, even if it is {}. Ignored by comparisons.
+  // The configuration's text has the module `hooks`, even if it is {}. Ignored by comparisons.
   bool stated = false;
 
   friend bool operator==(const HooksConfig& a, const HooksConfig& b) {
@@ -28,14 +25,7 @@ struct HooksConfig {
   }
 };
 
-// Reads the module `hooks`.
-void ReadHooks(MapReader& hooks, HooksConfig& config);
-// The configuration for printing, with every option.
-ConfigNode HooksNode(const HooksConfig& config);
-
-// "disabled" yields "". kInvalidArgument: the path is not absolute.
-StatusOr<std::string> HookDirectoryOf(std::string_view text);
-// "" means no key. kInvalidArgument: not a valid label key.
-StatusOr<std::string> HookSkipKeyOf(std::string_view text);
+// The module `hooks`.
+void DescribeHooks(ConfigSection& root, HooksConfig& config);
 
 }  // namespace resmgr

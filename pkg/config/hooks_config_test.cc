@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/config.h"
-#include "pkg/config/print_config.h"
 
 namespace resmgr {
 namespace {
@@ -54,17 +53,6 @@ TEST_F(HooksConfigTest, MistakesHaveTheirPlace) {
             "f:1: hooks.SkipKey: \"a/b/c\" is not a valid label key");
   EXPECT_EQ(Error("hooks: {SkipKey: [a]}"),
             "f:1: hooks.SkipKey: must be a single value, not a list");
-}
-
-TEST_F(HooksConfigTest, WhatIsPrintedReadsBackToTheSame) {
-  for (const std::string_view text :
-       {"", "hooks: {Directory: /etc/hooks, Timeout: 90s, SkipKey: '', SkipValue: ''}"}) {
-    const auto config = ParseConfig(text, "f", {});
-    ASSERT_TRUE(config.ok()) << Describe(config.status());
-    const auto again = ParseConfig(PrintConfig(*config), "printed", {});
-    ASSERT_TRUE(again.ok()) << Describe(again.status());
-    EXPECT_EQ(again->hooks, config->hooks);
-  }
 }
 
 }  // namespace

@@ -2,12 +2,9 @@
 #include "pkg/config/nri_config.h"
 
 #include <algorithm>
-#include <utility>
-
-#include <fmt/format.h>
+#include <string_view>
 
 #include "pkg/base/parse.h"
-#include "pkg/kube/duration.h"
 #include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
@@ -23,16 +20,15 @@ constexpr milliseconds kLongest = std::chrono::minutes(10);
 constexpr milliseconds kLongestCall = std::chrono::minutes(2);
 constexpr int64_t kMostStrikes = 1'000'000;
 
-void ReadPath(MapReader& reader, std::string_view key, std::string& path) {
-  reader.Text(key, path);
-  path = std::string(PathOrNone(path));
-}
-
-void ReadFailurePolicy(MapReader& plugin, FailurePolicy& failure) {
-  plugin.Parse("FailurePolicy", [&failure](std::string_view text, const std::string&) -> Status {
-    RESMGR_ASSIGN_OR_RETURN(failure, ParseFailurePolicy(text));
-    return OkStatus();
-  });
+ConfigSection& Path(ConfigSection& section, std::string_view key, std::string& path,
+                    std::string_view help) {
+  return section.Parse(
+      key, path.empty() ? std::string(kDisabled) : path,
+      [&path](std::string_view text) {
+        path = text == kDisabled ? "" : StripUnixPrefix(text);
+        return OkStatus();
+      },
+      help);
 }
 
 // "NN-name", by which plugins are known and ordered (NRI 0.12: names of letters, digits and _.+-).
@@ -47,117 +43,103 @@ bool IsPluginName(std::string_view name) {
          std::all_of(name.begin() + kIndex, name.end(), is_of_name);
 }
 
-void ReadPlugins(MapReader& host, NriHostConfig& config) {
-  host.Each("Plugins", [&config](std::string_view name, MapReader& plugin) -> Status {
-    if (!IsPluginName(name)) {
-      return InvalidArgument("\"{}\" is not a plugin's index and name, such as 10-logger",
-                             Printable(name, 64));
+Status CheckPluginName(std::string_view name) {
+  if (IsPluginName(name)) return OkStatus();
+  return InvalidArgument("\"{}\" is not a plugin's index and name, such as 10-logger",
+                         Printable(name, 64));
+}
+
+Status DescribePlugin(std::string_view /*name*/, ConfigSection& plugin, NriPluginConfig& config) {
+  plugin.Choice("FailurePolicy", {FailurePolicy::kFail, FailurePolicy::kIgnore}, config.failure,
+                "what happens to a call if the plugin does not answer in time or its connection is "
+                "lost: `ignore` skips the plugin, `fail` refuses the call");
+  plugin
+      .Duration("RequestTimeout", kShortest, kLongestCall, config.request_timeout,
+                "the time limit for an answer of this plugin")
+      .Default("that of all plugins");
+  plugin.Bool("Required", config.required,
+              "`true`: containers are created only while the plugin is connected");
+  return OkStatus();
+}
+
+void DescribeValidator(ConfigSection& validator, NriValidatorConfig& config) {
+  validator.Bool("RejectOCIHooks", config.reject_oci_hooks, "no plugin may add OCI hooks");
+  validator.Bool("RejectRuntimeDefaultSeccomp", config.reject_runtime_default_seccomp,
+                 "no plugin may change the runtime's default seccomp profile");
+  validator.Bool("RejectUnconfinedSeccomp", config.reject_unconfined_seccomp,
+                 "no plugin may change an unconfined seccomp profile");
+  validator.Bool("RejectCustomSeccomp", config.reject_custom_seccomp,
+                 "no plugin may change a custom seccomp profile");
+  validator.Bool("RejectNamespaces", config.reject_namespaces, "no plugin may change namespaces");
+  validator.Bool("RejectSysctls", config.reject_sysctls, "no plugin may change sysctls");
+  validator
+      .Text("TolerateMissingPluginsAnnotation", config.tolerate_missing_annotation,
+            "the annotation by which a pod may run without the required plugins")
+      .Default("none");
+}
+
+void DescribeUnsupported(ConfigSection& host, NriHostConfig& config) {
+  ConfigNode shown = MapNode({});
+  for (const auto& [field, policy] : config.unsupported)
+    shown.entries.push_back({field, 1, ScalarNode(ToString(policy))});
+  const auto read = [&](const ConfigNode& value, const std::string&) -> Status {
+    if (value.kind != ConfigNode::Kind::kMap && value.kind != ConfigNode::Kind::kNull) {
+      return InvalidArgument("must be a map, not {}", ToString(value.kind));
     }
-    NriPluginConfig& settings = config.plugins[std::string(name)];
-    ReadFailurePolicy(plugin, settings.failure);
-    milliseconds timeout{0};
-    plugin.Duration("RequestTimeout", kShortest, kLongestCall, timeout);
-    if (timeout > milliseconds(0)) settings.request_timeout = timeout;
-    plugin.Bool("Required", settings.required);
+    for (const ConfigNode::Entry& entry : value.entries) {
+      const auto policy = ParseFailurePolicy(entry.value.text);
+      const std::string name = fmt::format("Unsupported.{}", Printable(entry.key, 64));
+      if (entry.value.kind != ConfigNode::Kind::kScalar) {
+        host.Fail(entry.value, name,
+                  fmt::format("must be a single value, not {}", ToString(entry.value.kind)));
+      } else if (!policy.ok()) {
+        host.Fail(entry.value, name, Message(policy.status()));
+      } else {
+        config.unsupported[entry.key] = *policy;
+      }
+    }
     return OkStatus();
-  });
+  };
+  host.Value("Unsupported", std::move(shown), read,
+             "for each NRI field name, and for `DeviceRules`: the reaction if a plugin requests a "
+             "change that the CRI cannot express, `fail` or `ignore`")
+      .Default("by field");
 }
 
-void ReadValidator(MapReader& validator, NriValidatorConfig& config) {
-  validator.Bool("RejectOCIHooks", config.reject_oci_hooks);
-  validator.Bool("RejectRuntimeDefaultSeccomp", config.reject_runtime_default_seccomp);
-  validator.Bool("RejectUnconfinedSeccomp", config.reject_unconfined_seccomp);
-  validator.Bool("RejectCustomSeccomp", config.reject_custom_seccomp);
-  validator.Bool("RejectNamespaces", config.reject_namespaces);
-  validator.Bool("RejectSysctls", config.reject_sysctls);
-  validator.Text("TolerateMissingPluginsAnnotation", config.tolerate_missing_annotation);
-}
-
-void ReadUnsupported(MapReader& host, NriHostConfig& config) {
-  host.EachText("Unsupported", [&config](std::string_view field, std::string_view text) -> Status {
-    RESMGR_ASSIGN_OR_RETURN(config.unsupported[std::string(field)], ParseFailurePolicy(text));
-    return OkStatus();
-  });
-}
-
-void ReadHost(MapReader& host, NriHostConfig& config) {
-  ReadPath(host, "Socket", config.socket);
-  ReadPath(host, "PluginPath", config.plugin_path);
-  ReadPath(host, "PluginConfigPath", config.plugin_config_path);
-  host.Bool("ExternalPlugins", config.external_plugins);
-  host.Duration("RegistrationTimeout", kShortest, kLongest, config.registration_timeout);
-  host.Duration("RequestTimeout", kShortest, kLongestCall, config.request_timeout);
-  host.Duration("SyncTimeout", kShortest, kLongest, config.sync_timeout);
-  host.Duration("CallTimeout", kShortest, kLongestCall, config.call_timeout);
-  host.Int("Strikes", 0, kMostStrikes, config.strikes);
+void DescribeHost(ConfigSection& host, NriHostConfig& config) {
+  Path(host, "Socket", config.socket,
+       "the socket on which NRI plugins are served, for runtimes without NRI, in the modes `relay` "
+       "and `docker`; `disabled`: none are served")
+      .Flag("nri-host", "SOCKET");
+  Path(host, "PluginPath", config.plugin_path,
+       "the programs `NN-name` in this directory are started as plugins; `disabled`: none");
+  Path(host, "PluginConfigPath", config.plugin_config_path,
+       "the directory with the configuration of these plugins: `NN-name.conf` or `name.conf`");
+  host.Bool("ExternalPlugins", config.external_plugins, "plugins may connect to the socket");
+  host.Duration("RegistrationTimeout", kShortest, kLongest, config.registration_timeout,
+                "the time limit for a plugin to register after it has connected");
+  host.Duration("RequestTimeout", kShortest, kLongestCall, config.request_timeout,
+                "the time limit for an answer of a plugin");
+  host.Duration("SyncTimeout", kShortest, kLongest, config.sync_timeout,
+                "the time limit for a plugin to process the list of all running pods and "
+                "containers");
+  host.Duration("CallTimeout", kShortest, kLongestCall, config.call_timeout,
+                "the time limit for all plugins together in one CRI call, in all its phases");
+  host.Int("Strikes", 0, kMostStrikes, config.strikes,
+           "the number of consecutive late answers after which a plugin is ended; `0`: never");
   host.Map("Validator",
-           [&config](MapReader& validator) { ReadValidator(validator, config.validator); });
-  ReadUnsupported(host, config);
-  ReadPlugins(host, config);
-}
-
-ConfigNode::Entry PathEntry(std::string_view key, std::string_view path) {
-  return {std::string(key), 1, ScalarNode(path.empty() ? kDisabled : path)};
-}
-
-ConfigNode::Entry BoolEntry(std::string_view key, bool value) {
-  return {std::string(key), 1, ScalarNode(value ? "true" : "false")};
-}
-
-ConfigNode::Entry DurationEntry(std::string_view key, milliseconds value) {
-  return {std::string(key), 1, ScalarNode(DurationText(value))};
-}
-
-ConfigNode ValidatorNode(const NriValidatorConfig& validator) {
-  return MapNode(
-      {BoolEntry("RejectOCIHooks", validator.reject_oci_hooks),
-       BoolEntry("RejectRuntimeDefaultSeccomp", validator.reject_runtime_default_seccomp),
-       BoolEntry("RejectUnconfinedSeccomp", validator.reject_unconfined_seccomp),
-       BoolEntry("RejectCustomSeccomp", validator.reject_custom_seccomp),
-       BoolEntry("RejectNamespaces", validator.reject_namespaces),
-       BoolEntry("RejectSysctls", validator.reject_sysctls),
-       {"TolerateMissingPluginsAnnotation", 1, ScalarNode(validator.tolerate_missing_annotation)}});
-}
-
-ConfigNode PluginNode(const NriPluginConfig& plugin) {
-  ConfigNode node = MapNode({{"FailurePolicy", 1, ScalarNode(ToString(plugin.failure))}});
-  if (plugin.request_timeout) {
-    node.entries.push_back(DurationEntry("RequestTimeout", *plugin.request_timeout));
-  }
-  node.entries.push_back(BoolEntry("Required", plugin.required));
-  return node;
+           [&config](ConfigSection& section) { DescribeValidator(section, config.validator); });
+  DescribeUnsupported(host, config);
+  host.Each<NriPluginConfig>("Plugins", "PLUGIN", config.plugins, CheckPluginName, DescribePlugin,
+                             "the settings of single plugins, by `NN-name`");
 }
 
 }  // namespace
 
-std::string_view PathOrNone(std::string_view text) {
-  return text == kDisabled ? std::string_view() : StripUnixPrefix(text);
-}
-
-void ReadNri(MapReader& nri, NriHostConfig& host) {
-  nri.Map("Host", [&host](MapReader& section) { ReadHost(section, host); });
-}
-
-ConfigNode NriNode(const NriHostConfig& host) {
-  ConfigNode unsupported = MapNode({});
-  for (const auto& [field, policy] : host.unsupported)
-    unsupported.entries.push_back({field, 1, ScalarNode(ToString(policy))});
-  ConfigNode plugins = MapNode({});
-  for (const auto& [name, plugin] : host.plugins)
-    plugins.entries.push_back({name, 1, PluginNode(plugin)});
-  return MapNode({{"Host", 1,
-                   MapNode({PathEntry("Socket", host.socket),
-                            PathEntry("PluginPath", host.plugin_path),
-                            PathEntry("PluginConfigPath", host.plugin_config_path),
-                            BoolEntry("ExternalPlugins", host.external_plugins),
-                            DurationEntry("RegistrationTimeout", host.registration_timeout),
-                            DurationEntry("RequestTimeout", host.request_timeout),
-                            DurationEntry("SyncTimeout", host.sync_timeout),
-                            DurationEntry("CallTimeout", host.call_timeout),
-                            {"Strikes", 1, ScalarNode(fmt::format("{}", host.strikes))},
-                            {"Validator", 1, ValidatorNode(host.validator)},
-                            {"Unsupported", 1, std::move(unsupported)},
-                            {"Plugins", 1, std::move(plugins)}})}});
+void DescribeNri(ConfigSection& root, NriHostConfig& host) {
+  const auto describe = [&host](ConfigSection& section) { DescribeHost(section, host); };
+  root.Map(
+      "nri", [&](ConfigSection& nri) { nri.Map("Host", describe); }, "NRI plugins");
 }
 
 }  // namespace resmgr

@@ -6,12 +6,9 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "pkg/base/failure_policy.h"
-#include "pkg/config/config_node.h"
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 
 namespace resmgr {
 
@@ -59,12 +56,7 @@ struct NriHostConfig {
   friend bool operator==(const NriHostConfig&, const NriHostConfig&) = default;
 };
 
-// Reads the module `nri`.
-void ReadNri(MapReader& nri, NriHostConfig& host);
-// The configuration for printing, with every option.
-ConfigNode NriNode(const NriHostConfig& host);
-
-// A path or socket without a leading "unix://"; "disabled" yields "".
-std::string_view PathOrNone(std::string_view text);
+// The module `nri`.
+void DescribeNri(ConfigSection& root, NriHostConfig& host);
 
 }  // namespace resmgr

@@ -6,7 +6,6 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/config/config.h"
-#include "pkg/config/print_config.h"
 
 namespace resmgr {
 namespace {
@@ -120,16 +119,6 @@ TEST(NriConfigTest, NamesOfPluginsHaveACase) {
   ASSERT_TRUE(host.ok()) << Describe(host.status());
   EXPECT_EQ(host->plugins.size(), 2U);
   EXPECT_TRUE(host->plugins.at("10-a").required);
-}
-
-TEST(NriConfigTest, WhatIsPrintedReadsBackToTheSame) {
-  for (const std::string_view text : {kWholeModule, std::string_view()}) {
-    const auto config = ParseConfig(text, "f", {});
-    ASSERT_TRUE(config.ok()) << Describe(config.status());
-    const auto again = ParseConfig(PrintConfig(*config), "printed", {});
-    ASSERT_TRUE(again.ok()) << Describe(again.status());
-    EXPECT_EQ(again->nri, config->nri);
-  }
 }
 
 }  // namespace

@@ -79,45 +79,10 @@ void AppendNode(const ConfigNode& node, std::string_view indentation, std::strin
   }
 }
 
-ConfigNode PolicyNode(const PolicyConfig& policy) {
-  ConfigNode node = MapNode({{"Active", 1, ScalarNode(policy.active)}});
-  const auto add_cpus = [&node](const char* key, const std::optional<CpuConstraint>& cpus) {
-    if (!cpus) return;
-    node.entries.push_back({key, 1, MapNode({{"CPU", 1, ScalarNode(ToString(*cpus))}})});
-  };
-  add_cpus("AvailableResources", policy.available_cpus);
-  add_cpus("ReservedResources", policy.reserved_cpus);
-  node.entries.push_back({"StartFailurePolicy", 1, ScalarNode(ToString(policy.start_failure))});
-  node.entries.push_back({"RefusedUpdates", 1, ScalarNode(ToString(policy.refused_updates))});
-  for (const auto& [name, section] : policy.sections)
-    node.entries.push_back({name, 1, section});
-  return node;
-}
-
-ConfigNode DumpNode(const DumpConfig& dump) {
-  return MapNode({{"Config", 1, ListNode(dump.specs)}, {"File", 1, ScalarNode(dump.file)}});
-}
-
-ConfigNode LoggerNode(const LoggerConfig& logger) {
-  return MapNode({{"Level", 1, ScalarNode(logger.level)},
-                  {"Debug", 1, ScalarNode(logger.debug)},
-                  {"Source", 1, ScalarNode(logger.source)},
-                  {"Format", 1, ScalarNode(logger.format)}});
-}
-
 }  // namespace
 
 std::string PrintConfig(const Config& config) {
-  return PrintNode(MapNode({{"policy", 1, PolicyNode(config.policy)},
-                            {"dump", 1, DumpNode(config.dump)},
-                            {"logger", 1, LoggerNode(config.logger)},
-                            {"audit", 1, AuditNode(config.audit)},
-                            {"usage", 1, UsageNode(config.usage)},
-                            {"cpuFiles", 1, CpuFilesNode(config.cpu_files)},
-                            {"nri", 1, NriNode(config.nri)},
-                            {"hooks", 1, HooksNode(config.hooks)},
-                            {"runtimes", 1, RuntimesNode(config.runtimes)},
-                            {"runtimeClasses", 1, RuntimeClassesNode(config.runtimes)}}));
+  return PrintNode(ValuesOf(DescribeConfig(config)));
 }
 
 std::string PrintNode(const ConfigNode& node) {

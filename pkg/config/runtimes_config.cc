@@ -2,14 +2,11 @@
 #include "pkg/config/runtimes_config.h"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
+#include "pkg/config/pod_annotation.h"
 #include "pkg/kube/quantity.h"
 #include "pkg/sys/unix_socket.h"
 
@@ -20,15 +17,7 @@ namespace {
 // The limit of a Kubernetes object's name; a handler is a DNS label.
 constexpr size_t kLongestName = 63;
 
-struct NamedPinning {
-  std::string_view name;
-  Pinning pinning;
-};
-constexpr std::array kPinnings = {
-    NamedPinning{"container", Pinning::kContainer},
-    NamedPinning{"sandbox", Pinning::kSandbox},
-    NamedPinning{"none", Pinning::kNone},
-};
+constexpr std::string_view kClasses = "runtimeClasses";
 
 // Names occur in log lines, errors and labels of metrics.
 bool IsName(std::string_view name) {
@@ -56,7 +45,7 @@ Status CheckSocket(const RuntimesConfig& config, std::string_view name, const st
   return OkStatus();
 }
 
-Status ReadRuntime(std::string_view name, MapReader& runtime, RuntimesConfig& config) {
+Status CheckNewRuntime(const RuntimesConfig& config, std::string_view name) {
   RESMGR_RETURN_IF_ERROR(CheckName(name, "runtime's name"));
   if (name == kDefaultRuntime) {
     return InvalidArgument("{} is the runtime of -runtime-socket", kDefaultRuntime);
@@ -64,11 +53,21 @@ Status ReadRuntime(std::string_view name, MapReader& runtime, RuntimesConfig& co
   if (config.runtimes.size() >= RuntimesConfig::kMostRuntimes) {
     return InvalidArgument("has more than {} runtimes", RuntimesConfig::kMostRuntimes);
   }
-  std::string& socket = config.runtimes[std::string(name)].socket;
-  runtime.Parse("Socket", [&](std::string_view text, const std::string&) -> Status {
-    socket = StripUnixPrefix(text);
-    return CheckSocket(config, name, socket);
-  });
+  return OkStatus();
+}
+
+Status DescribeRuntime(std::string_view name, ConfigSection& runtime, std::string& socket,
+                       const RuntimesConfig& config) {
+  runtime
+      .Parse(
+          "Socket", socket,
+          [&](std::string_view text) {
+            socket = StripUnixPrefix(text);
+            return CheckSocket(config, name, socket);
+          },
+          "the CRI socket of an additional runtime; the runtime of `-runtime-socket` is called "
+          "`default`")
+      .Default("required");
   const ConfigNode* given = runtime.Node("Socket");
   if (given == nullptr || given->kind == ConfigNode::Kind::kNull) {
     return InvalidArgument("{} needs a Socket", name);
@@ -76,15 +75,22 @@ Status ReadRuntime(std::string_view name, MapReader& runtime, RuntimesConfig& co
   return OkStatus();
 }
 
-void ReadOverhead(MapReader& overhead, OverheadConfig& config) {
-  overhead.Parse("cpu", [&config](std::string_view text, const std::string&) -> Status {
-    RESMGR_ASSIGN_OR_RETURN(config.cpu, ParseMilliCpu(text));
-    return OkStatus();
-  });
-  overhead.Parse("memory", [&config](std::string_view text, const std::string&) -> Status {
-    RESMGR_ASSIGN_OR_RETURN(config.memory, ParseBytes(text));
-    return OkStatus();
-  });
+void DescribeOverhead(ConfigSection& overhead, OverheadConfig& config) {
+  overhead.Parse(
+      "cpu", FormatMilliCpu(config.cpu),
+      [&config](std::string_view text) -> Status {
+        RESMGR_ASSIGN_OR_RETURN(config.cpu, ParseMilliCpu(text));
+        return OkStatus();
+      },
+      "the CPU time that such a pod uses in addition to its containers, if the kubelet states no "
+      "overhead; only shown");
+  overhead.Parse(
+      "memory", fmt::format("{}", config.memory.value),
+      [&config](std::string_view text) -> Status {
+        RESMGR_ASSIGN_OR_RETURN(config.memory, ParseBytes(text));
+        return OkStatus();
+      },
+      "the same of memory");
 }
 
 Status CheckRuntime(const RuntimesConfig& config, std::string_view name) {
@@ -97,79 +103,68 @@ Status CheckRuntime(const RuntimesConfig& config, std::string_view name) {
   return InvalidArgument("there is no runtime \"{}\"{}", Printable(name, 64), hint);
 }
 
-Status ReadPinning(std::string_view text, Pinning& pinning) {
-  for (const NamedPinning& known : kPinnings) {
-    if (!EqualsIgnoreCase(known.name, text)) continue;
-    pinning = known.pinning;
-    return OkStatus();
-  }
-  return InvalidArgument("\"{}\" is not one of container, sandbox, none", Printable(text, 64));
+void DescribeClass(ConfigSection& section, const RuntimesConfig& config,
+                   RuntimeClassConfig& settings) {
+  section.Text("Runtime", settings.runtime, "the runtime that runs these pods",
+               [&config](std::string_view name) { return CheckRuntime(config, name); });
+  section.Choice("Pinning", {Pinning::kContainer, Pinning::kSandbox, Pinning::kNone},
+                 settings.pinning,
+                 "what is bound to CPUs: each `container`, or no container (`sandbox`, `none`)");
+  section.Bool("Hooks", settings.hooks, "whether hook servers are called for these pods");
+  section.Map("Overhead", [&settings](ConfigSection& overhead) {
+    DescribeOverhead(overhead, settings.overhead);
+  });
+  section
+      .Parse(
+          "Handler", settings.handler,
+          [&](std::string_view text) {
+            settings.handler = text;
+            return text.empty() ? OkStatus() : CheckName(text, "handler");
+          },
+          "makes this handler an alias: the runtime receives the name of its own handler instead")
+      .Default("none");
 }
 
-void ReadClass(MapReader& reader, const RuntimesConfig& config, RuntimeClassConfig& settings) {
-  reader.Parse("Runtime", [&](std::string_view text, const std::string&) {
-    settings.runtime = text;
-    return CheckRuntime(config, text);
-  });
-  reader.Parse("Pinning", [&](std::string_view text, const std::string&) {
-    return ReadPinning(text, settings.pinning);
-  });
-  reader.Bool("Hooks", settings.hooks);
-  reader.Map("Overhead",
-             [&settings](MapReader& overhead) { ReadOverhead(overhead, settings.overhead); });
-  reader.Parse("Handler", [&](std::string_view text, const std::string&) {
-    settings.handler = text;
-    return text.empty() ? OkStatus() : CheckName(text, "handler");
-  });
-}
-
-Status ReadNamedClass(std::string_view handler, MapReader& reader, RuntimesConfig& config) {
+Status CheckNewClass(const RuntimesConfig& config, std::string_view handler) {
   if (!handler.empty()) RESMGR_RETURN_IF_ERROR(CheckName(handler, "handler"));
   if (config.classes.size() >= RuntimesConfig::kMostClasses) {
     return InvalidArgument("has more than {} handlers", RuntimesConfig::kMostClasses);
   }
-  RuntimeClassConfig& settings = config.classes[std::string(handler)];
-  ReadClass(reader, config, settings);
+  return OkStatus();
+}
+
+Status CheckAlias(std::string_view handler, const RuntimeClassConfig& settings) {
   if (!settings.handler) return OkStatus();
   if (handler.empty()) return InvalidArgument("the default handler \"\" cannot be an alias");
-  if (*settings.handler == handler) {
-    return InvalidArgument("{} is an alias of itself", handler);
-  }
+  if (*settings.handler == handler) return InvalidArgument("{} is an alias of itself", handler);
   return OkStatus();
 }
 
 // Refuses an alias of an alias, which would have two treatments.
-void CheckAliases(MapReader& classes, RuntimesConfig& config) {
+void CheckAliases(ConfigSection& root, const RuntimesConfig& config) {
+  const ConfigNode* const classes = root.Node(kClasses);
+  if (classes == nullptr) return;
   for (const auto& [handler, settings] : config.classes) {
     if (!settings.handler) continue;
     const auto target = config.classes.find(*settings.handler);
     if (target == config.classes.end() || !target->second.handler) continue;
-    const ConfigNode* const entry = classes.Node(handler);
+    const ConfigNode* const entry = FindMember(*classes, handler);
     if (entry == nullptr) continue;
-    classes.Fail(*entry, handler,
-                 fmt::format("is an alias of {}, which is an alias itself", *settings.handler));
+    root.Fail(*entry, fmt::format("{}.{}", kClasses, handler),
+              fmt::format("is an alias of {}, which is an alias itself", *settings.handler));
   }
-}
-
-ConfigNode ClassNode(const RuntimeClassConfig& settings) {
-  ConfigNode node = MapNode(
-      {{"Runtime", 1, ScalarNode(settings.runtime)},
-       {"Pinning", 1, ScalarNode(ToString(settings.pinning))},
-       {"Hooks", 1, ScalarNode(settings.hooks ? "true" : "false")},
-       {"Overhead", 1,
-        MapNode({{"cpu", 1, ScalarNode(FormatMilliCpu(settings.overhead.cpu))},
-                 {"memory", 1, ScalarNode(fmt::format("{}", settings.overhead.memory.value))}})}});
-  if (settings.handler) {
-    node.entries.push_back({"Handler", 1, ScalarNode(*settings.handler)});
-  }
-  return node;
 }
 
 }  // namespace
 
 std::string_view ToString(Pinning pinning) {
-  for (const NamedPinning& known : kPinnings) {
-    if (known.pinning == pinning) return known.name;
+  switch (pinning) {
+    case Pinning::kContainer:
+      return "container";
+    case Pinning::kSandbox:
+      return "sandbox";
+    case Pinning::kNone:
+      return "none";
   }
   return "";
 }
@@ -180,31 +175,24 @@ const RuntimeClassConfig& RuntimesConfig::ClassOf(std::string_view handler) cons
   return it == classes.end() ? kOfNoEntry : it->second;
 }
 
-void ReadRuntimes(MapReader& runtimes, RuntimesConfig& config) {
-  runtimes.EachEntry([&config](std::string_view name, MapReader& runtime) {
-    return ReadRuntime(name, runtime, config);
-  });
-}
-
-void ReadRuntimeClasses(MapReader& classes, RuntimesConfig& config) {
-  classes.EachEntry([&config](std::string_view handler, MapReader& reader) {
-    return ReadNamedClass(handler, reader, config);
-  });
-  CheckAliases(classes, config);
-}
-
-ConfigNode RuntimesNode(const RuntimesConfig& config) {
-  ConfigNode node = MapNode({});
-  for (const auto& [name, runtime] : config.runtimes)
-    node.entries.push_back({name, 1, MapNode({{"Socket", 1, ScalarNode(runtime.socket)}})});
-  return node;
-}
-
-ConfigNode RuntimeClassesNode(const RuntimesConfig& config) {
-  ConfigNode node = MapNode({});
-  for (const auto& [handler, settings] : config.classes)
-    node.entries.push_back({handler, 1, ClassNode(settings)});
-  return node;
+void DescribeRuntimes(ConfigSection& root, RuntimesConfig& config) {
+  root.Each<RuntimeConfig>(
+      "runtimes", "NAME", config.runtimes,
+      [&config](std::string_view name) { return CheckNewRuntime(config, name); },
+      [&config](std::string_view name, ConfigSection& section, RuntimeConfig& runtime) {
+        return DescribeRuntime(name, section, runtime.socket, config);
+      },
+      "additional runtimes, by name");
+  root.Each<RuntimeClassConfig>(
+      kClasses, "HANDLER", config.classes,
+      [&config](std::string_view handler) { return CheckNewClass(config, handler); },
+      [&config](std::string_view handler, ConfigSection& section, RuntimeClassConfig& settings) {
+        DescribeClass(section, config, settings);
+        return CheckAlias(handler, settings);
+      },
+      "the rules for pods of this RuntimeClass handler; `\"\"` is the handler of pods without a "
+      "RuntimeClass");
+  CheckAliases(root, config);
 }
 
 }  // namespace resmgr

@@ -8,8 +8,7 @@
 #include <string_view>
 
 #include "pkg/base/units.h"
-#include "pkg/config/config_node.h"
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 
 namespace resmgr {
 
@@ -67,12 +66,7 @@ struct RuntimesConfig {
   friend bool operator==(const RuntimesConfig&, const RuntimesConfig&) = default;
 };
 
-// Read the modules `runtimes` and `runtimeClasses`, in this order: a class may name only these
-// runtimes.
-void ReadRuntimes(MapReader& runtimes, RuntimesConfig& config);
-void ReadRuntimeClasses(MapReader& classes, RuntimesConfig& config);
-// The configuration for printing, with every option.
-ConfigNode RuntimesNode(const RuntimesConfig& config);
-ConfigNode RuntimeClassesNode(const RuntimesConfig& config);
+// The modules `runtimes` and `runtimeClasses`, in this order: a class may name only these runtimes.
+void DescribeRuntimes(ConfigSection& root, RuntimesConfig& config);
 
 }  // namespace resmgr

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/config.h"
-#include "pkg/config/print_config.h"
 
 namespace resmgr {
 namespace {
@@ -50,14 +49,6 @@ TEST(RuntimesConfigTest, ReadsEveryKey) {
   EXPECT_EQ(*read, expected);
   EXPECT_EQ(read->ClassOf("kata").runtime, "kata");
   EXPECT_EQ(read->ClassOf("unheard-of"), RuntimeClassConfig());
-}
-
-TEST(RuntimesConfigTest, IsPrintedAsItIsRead) {
-  const auto config = ParseConfig(kBothModules, "f", {});
-  ASSERT_TRUE(config.ok());
-  const auto again = ReadModules(PrintConfig(*config));
-  ASSERT_TRUE(again.ok()) << Describe(again.status());
-  EXPECT_EQ(*again, config->runtimes);
 }
 
 TEST(RuntimesConfigTest, ConfigMapHasAKeyForEachModule) {

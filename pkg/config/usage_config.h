@@ -3,8 +3,7 @@
 
 #include <chrono>
 
-#include "pkg/config/config_node.h"
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 
 namespace resmgr {
 
@@ -16,9 +15,7 @@ struct UsageConfig {
   friend bool operator==(const UsageConfig&, const UsageConfig&) = default;
 };
 
-// Reads the module `usage`.
-void ReadUsage(MapReader& usage, UsageConfig& config);
-// The configuration for printing, with every option.
-ConfigNode UsageNode(const UsageConfig& config);
+// The module `usage`.
+void DescribeUsage(ConfigSection& root, UsageConfig& config);
 
 }  // namespace resmgr

@@ -15,13 +15,12 @@ namespace {
 // A flag overrides a delivered policy, so a configuration with another policy is refused: it would
 // be in force without effect.
 Status CheckActive(const PolicyConfig& policy, const ConfigOptions& overrides) {
-  if (!overrides.policy || policy.active_origin.empty() || policy.active == *overrides.policy) {
-    return OkStatus();
-  }
+  const std::optional<std::string> flag = overrides.policy();
+  if (!flag || policy.active_origin.empty() || policy.active == *flag) return OkStatus();
   return InvalidArgument(
       "{}: \"{}\" would have no effect, since cri-resmgr was started with -policy {}; remove that "
       "flag, or Active here",
-      policy.active_origin, policy.active, *overrides.policy);
+      policy.active_origin, policy.active, *flag);
 }
 
 }  // namespace
@@ -30,8 +29,8 @@ dump::Dumper::Options DumpOptions(const DumpConfig& config, const ConfigOptions&
                                   bool show_secrets, bool delivered, const std::string& directory) {
   dump::Dumper::Options options{
       .specs = config.specs, .file = config.file, .show_secrets = show_secrets};
-  if (delivered && !overrides.dump_file) options.file_directory = directory;
-  if (delivered && overrides.dump.empty()) options.recording_directory = directory;
+  if (delivered && !overrides.Has("dump-file")) options.file_directory = directory;
+  if (delivered && !overrides.Has("dump")) options.recording_directory = directory;
   return options;
 }
 

@@ -80,7 +80,7 @@ TEST_F(ConfigReaderTest, ADeliveredDumpFileIsInTheDumpDirectoryOnly) {
 }
 
 TEST_F(ConfigReaderTest, NriPluginsAreServedAsTheDaemonsOwnFileSays) {
-  options_.overrides.nri_host = "/run/nri.sock";
+  ASSERT_TRUE(options_.overrides.Set("nri-host", "/run/nri.sock").ok());
   options_.nri.socket = "/run/nri.sock";
   options_.nri.strikes = 7;
   const auto silent = Read("policy: {Active: null}");
@@ -117,7 +117,7 @@ TEST_F(ConfigReaderTest, NriPluginsAreServedAsTheDaemonsOwnFileSays) {
 
 TEST_F(ConfigReaderTest, WhereNothingIsSaidHookServersStayAsTheDaemonWasStarted) {
   options_.asks_hook_servers = true;
-  options_.overrides.hook_directory = "/etc/hooks";
+  ASSERT_TRUE(options_.overrides.Set("hook-dir", "/etc/hooks").ok());
   options_.hooks.directory = "/etc/hooks";
   options_.hooks.skip_value = "yes";
   const auto silent = Read("policy: {Active: null}");
@@ -171,8 +171,8 @@ TEST_F(ConfigReaderTest, RuntimesAreThoseThatTheDaemonWasStartedWith) {
 }
 
 TEST_F(ConfigReaderTest, TheCommandLineWinsAndAnotherPolicyIsRefused) {
-  options_.overrides.policy = "first-fit";
-  options_.overrides.logger_level = "error";
+  ASSERT_TRUE(options_.overrides.Set("policy", "first-fit").ok());
+  ASSERT_TRUE(options_.overrides.Set("logger-level", "error").ok());
   EXPECT_THAT(RefusalOf("policy: {Active: null}"), HasSubstr("-policy first-fit"));
   const auto candidate = Read("logger: {Level: warn}");
   ASSERT_EQ(candidate.status(), OkStatus());

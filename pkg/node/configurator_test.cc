@@ -249,7 +249,7 @@ TEST_F(ConfiguratorTest, TheDaemonsOwnFileAndFlagsNameAnyFile) {
               }).ok());
   EXPECT_EQ(configurator().source(), "own.yaml");
   configurator_.reset();
-  reader_.overrides.dump_file = PathOf("flag");
+  ASSERT_TRUE(reader_.overrides.Set("dump-file", PathOf("flag")).ok());
   EXPECT_TRUE(Deliver("dump: {Config: 'name:.*', File: /else}").ok());
   EXPECT_TRUE(dumper_->Close(kPatience));
   EXPECT_TRUE(std::filesystem::exists(PathOf("own")));
@@ -291,8 +291,7 @@ TEST_F(ConfiguratorTest, ACheckAndADeliveryAgree) {
 }
 
 TEST_F(ConfiguratorTest, AnotherPolicyThanTheFlagsIsRefused) {
-  reader_.overrides.policy = "first-fit";
-  reader_.overrides.policy_origin = "-policy";
+  ASSERT_TRUE(reader_.overrides.Set("policy", "first-fit").ok());
   current_.policy.active = "first-fit";
   const std::string refusal = Refusal("logger: {Level: warn}\npolicy:\n  Active: null");
   EXPECT_THAT(refusal, AllOf(HasSubstr("test:3: policy.Active"), HasSubstr("-policy first-fit"),

@@ -17,11 +17,11 @@ namespace {
 
 // Empty if the policy has no options.
 ConfigNode CompleteSection(const PolicyFactory& factory, const ConfigNode& section) {
-  ConfigNode complete;
-  if (factory.read_section != nullptr && !factory.read_section(section, &complete).ok()) {
+  std::vector<ConfigKey> keys;
+  if (factory.read_section != nullptr && !factory.read_section(section, &keys).ok()) {
     return section;
   }
-  return complete;
+  return ValuesOf(keys);
 }
 
 }  // namespace
@@ -58,10 +58,11 @@ ConfigChecks ChecksWith(const PolicyRegistry& policies) {
   checks.dump_spec = [](std::string_view spec) {
     return dump::Rules::Parse({std::string(spec)}).status();
   };
-  checks.policy_section = [&policies](std::string_view policy, const ConfigNode& section) {
+  checks.policy_section = [&policies](std::string_view policy, const ConfigNode& section,
+                                      std::vector<ConfigKey>* keys) {
     const PolicyFactory* const factory = policies.Find(policy);
     if (factory == nullptr || factory->read_section == nullptr) return OkStatus();
-    return factory->read_section(section, nullptr);
+    return factory->read_section(section, keys);
   };
   return checks;
 }

@@ -93,10 +93,10 @@ std::optional<KeptConfig> LoadKeptConfig(const NodeOptions& options) {
   KeptConfig loaded{.source = (*kept)->name, .config = Parse(**kept, ChecksWith(options.policies))};
   if (!loaded.config.ok()) return loaded;
   const PolicyConfig& policy = loaded.config->policy;
-  if (options.overrides.policy && !policy.active_origin.empty() &&
-      policy.active != *options.overrides.policy) {
+  const std::optional<std::string> flag = options.overrides.policy();
+  if (flag && !policy.active_origin.empty() && policy.active != *flag) {
     GetLogger("config").Warn("{}: \"{}\" has no effect, since -policy says {}",
-                             policy.active_origin, policy.active, *options.overrides.policy);
+                             policy.active_origin, policy.active, *flag);
   }
   options.overrides.ApplyTo(*loaded.config);
   loaded.config->nri = options.config.nri;

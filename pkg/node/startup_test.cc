@@ -118,7 +118,7 @@ TEST_F(StartupTest, AKeptConfigurationComesBeforeTheOptionsUnlessTheyForceTheirs
 
 TEST_F(StartupTest, TheCommandLineWinsOverAKeptConfiguration) {
   Keep("policy: {Active: null}\nlogger: {Level: warn}");
-  options_.overrides.policy = "first-fit";
+  ASSERT_TRUE(options_.overrides.Set("policy", "first-fit").ok());
   const resmgr::Setup setup = Prepared();
   EXPECT_EQ(setup.config.policy.active, "first-fit");
   EXPECT_EQ(setup.config.logger.level, "warn");

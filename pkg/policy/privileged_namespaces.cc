@@ -10,6 +10,14 @@
 
 namespace resmgr {
 
+void PrivilegedNamespaces::Describe(ConfigSection& section, std::string_view annotations) {
+  section.List(
+      "PrivilegedNamespaces", globs_,
+      fmt::format("globs (`*`, `?`) of the namespaces whose pods may use {}; in others this "
+                  "is ignored, with a warning and a note in the reason",
+                  annotations));
+}
+
 bool PrivilegedNamespaces::Include(const Pod& pod) const {
   return std::ranges::any_of(
       globs_, [&pod](const std::string& glob) { return MatchesGlob(glob, pod.namespace_name); });

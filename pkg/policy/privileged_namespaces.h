@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 #include "pkg/model/pod.h"
 
 namespace resmgr {
@@ -15,8 +15,9 @@ namespace resmgr {
 // write annotations, but only administrators put pods into these namespaces. A value.
 class PrivilegedNamespaces {
  public:
-  // Reads the key PrivilegedNamespaces of a policy's section: globs that replace the default.
-  void Read(MapReader& section) { section.List("PrivilegedNamespaces", globs_); }
+  // The key PrivilegedNamespaces of a policy's section: globs that replace the default.
+  // `annotations` are those that only these namespaces may use, for the help.
+  void Describe(ConfigSection& section, std::string_view annotations);
 
   bool Include(const Pod& pod) const;
 

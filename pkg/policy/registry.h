@@ -9,6 +9,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/base/units.h"
+#include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/policy/policy.h"
@@ -35,10 +36,10 @@ struct PolicyFactory {
   // InvalidArgument for a wrong section ("FILE:LINE: path: ...") or for options or CPU sets that do
   // not fit the machine.
   StatusOr<std::unique_ptr<Policy>> (*create)(const PolicyContext& context);
-  // The same errors for a section alone, whether the policy is the active one or not. `complete`,
-  // which may be nullptr, gets the section with every option that there is, at its value or
-  // default. null: the policy has no options.
-  Status (*read_section)(const ConfigNode& section, ConfigNode* complete) = nullptr;
+  // The same errors for a section alone, whether the policy is the active one or not. `keys`, which
+  // may be nullptr, gets the description of every option with its value or default. null: the
+  // policy has no options.
+  Status (*read_section)(const ConfigNode& section, std::vector<ConfigKey>* keys) = nullptr;
 };
 
 // The policies that a binary was built with, from an explicit list (the daemon's is

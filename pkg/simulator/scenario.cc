@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/kube/duration.h"
 #include "pkg/simulator/kube_objects.h"
@@ -38,9 +38,9 @@ StatusOr<Target> ReadTarget(const ConfigNode& value, std::string_view path, size
 StatusOr<ResizeStep> ReadResize(const ConfigNode& value) {
   if (value.kind != Kind::kMap) return ErrorAt(value, "resize", "must be a map");
   ResizeStep step;
-  MapReader reader(value, "resize");
+  ConfigSection reader(value, "resize");
   const ConfigNode* const pod = reader.Node("pod");
-  reader.Text("container", step.target.container);
+  reader.Text("container", step.target.container, "the container whose resources change");
   const ConfigNode* const resources = reader.Node("resources");
   RESMGR_RETURN_IF_ERROR(reader.Finish());
   if (pod == nullptr) return ErrorAt(value, "resize.pod", "is missing");

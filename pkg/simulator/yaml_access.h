@@ -11,8 +11,8 @@
 
 namespace resmgr {
 
-// Access to documents of which only some keys matter; MapReader (pkg/config) is for documents whose
-// keys must all be known. Errors are kInvalidArgument "SOURCE:LINE: path: ...".
+// Access to documents of which only some keys matter; ConfigSection (pkg/config) is for documents
+// whose keys must all be known. Errors are kInvalidArgument "SOURCE:LINE: path: ...".
 
 // The value of the key; nullptr if it is absent or null, or if `map` is nullptr. Keys match
 // exactly, as in Kubernetes.

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
 #include "pkg/config/cpu_constraint.h"
 #include "pkg/policy/expression.h"
@@ -15,6 +18,8 @@
 #include "policies/balloons/cpu_chooser.h"
 
 namespace resmgr {
+
+using RawValues = std::map<std::string, ConfigNode, std::less<>>;
 
 // What counts for the size of a balloon.
 enum class BalloonSizeBy { kRequest, kLimit, kBetween };
@@ -51,7 +56,8 @@ struct BalloonType {
   bool prefer_isolated = false;
   std::string core_type{};  // "performance", "efficient" or ""
   std::vector<std::string> loads{};
-  std::vector<int> components{};  // indices of types
+  std::vector<std::string> component_names{};
+  std::vector<int> components{};  // indices of these types
   bool balance_components = false;
   unsigned memory_types = 0;  // bits of MemoryType; 0: those of the CPUs' nodes
   bool pin_memory = true;
@@ -68,7 +74,9 @@ struct BalloonType {
   BalloonFillOrder fill_order = BalloonFillOrder::kBalanced;
   bool spread_best_effort = true;
 
-  bool composite() const { return !components.empty(); }
+  RawValues raw{};  // keys that are printed as they were written
+
+  bool composite() const { return !component_names.empty(); }
 };
 
 struct BalloonLoadClass {
@@ -92,6 +100,7 @@ struct BalloonsOptions {
   std::vector<BalloonLoadClass> load_classes{};
   std::vector<BalloonType> types{};  // with `reserved` and `default`, in the order of matching
   std::vector<std::string> classes{};
+  RawValues raw{};                    // keys that are printed as they were written
   bool overcommit_when_short = true;  // else a container is refused when no CPUs are left
   int64_t move_budget = 4;
 
@@ -102,10 +111,10 @@ struct BalloonsOptions {
 inline constexpr std::string_view kReservedType = "reserved";
 inline constexpr std::string_view kDefaultType = "default";
 
-// `section` may be nullptr; `complete` gets it with every option (MapReader). Checks everything
-// that needs no machine. InvalidArgument "FILE:LINE: path: ...".
+// Either may be nullptr; `keys` gets the description of every option with its value. Checks
+// everything that needs no machine. InvalidArgument "FILE:LINE: path: ...".
 StatusOr<BalloonsOptions> ReadBalloonsOptions(const ConfigNode* section,
-                                              ConfigNode* complete = nullptr);
+                                              std::vector<ConfigKey>* keys = nullptr);
 
 // Bits of a list of dram, hbm, pmem; nullopt for other words.
 std::optional<unsigned> ParseBalloonMemoryTypes(const std::vector<std::string>& words);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view kOwn = "; own CPUs ";
 
-Status ReadSection(const ConfigNode& section, ConfigNode* complete) {
-  return ReadBalloonsOptions(&section, complete).status();
+Status ReadKeys(const ConfigNode& section, std::vector<ConfigKey>* keys) {
+  return ReadBalloonsOptions(&section, keys).status();
 }
 
 }  // namespace
@@ -363,7 +363,7 @@ PolicyFactory BalloonsPolicyFactory() {
           "containers in balloons: sets of CPUs by type, which grow and shrink with what "
           "their containers request",
       .create = BalloonsPolicy::Create,
-      .read_section = ReadSection,
+      .read_section = ReadKeys,
   };
 }
 

@@ -163,12 +163,13 @@ balloonTypes:
 )",
                                                  "a.yaml");
   ASSERT_TRUE(section.ok());
-  ConfigNode complete;
-  ASSERT_TRUE(ReadBalloonsOptions(&*section, &complete).ok());
-  ConfigNode again;
+  std::vector<ConfigKey> keys;
+  ASSERT_TRUE(ReadBalloonsOptions(&*section, &keys).ok());
+  const ConfigNode complete = ValuesOf(keys);
+  std::vector<ConfigKey> again;
   const StatusOr<BalloonsOptions> options = ReadBalloonsOptions(&complete, &again);
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(PrintNode(again), PrintNode(complete));
+  EXPECT_EQ(PrintNode(ValuesOf(again)), PrintNode(complete));
   EXPECT_TRUE(options->reserved.has_value());
   EXPECT_EQ(options->preserve.size(), 1u);
   EXPECT_EQ(options->types[1].cpus, Cpus("4-5"));

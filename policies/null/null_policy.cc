@@ -5,19 +5,21 @@
 #include <string>
 #include <string_view>
 
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 
 namespace resmgr {
 namespace {
 
 constexpr std::string_view kLetGo = "none";
 
-Status ReadSection(const ConfigNode& section, ConfigNode* complete) {
-  return MapReader(section, "policy.null", complete).Finish();
+// Without options.
+Status ReadNullSection(const ConfigNode& section, std::vector<ConfigKey>* /*keys*/) {
+  return ConfigSection(section, "policy.null").Finish();
 }
 
 StatusOr<std::unique_ptr<Policy>> Create(const PolicyContext& context) {
-  if (context.section != nullptr) RESMGR_RETURN_IF_ERROR(ReadSection(*context.section, nullptr));
+  if (context.section != nullptr)
+    RESMGR_RETURN_IF_ERROR(ReadNullSection(*context.section, nullptr));
   return std::make_unique<NullPolicy>();
 }
 
@@ -62,7 +64,7 @@ PolicyFactory NullPolicyFactory() {
       .name = "null",
       .description = "no interception: traffic passes, nothing is placed",
       .create = Create,
-      .read_section = ReadSection,
+      .read_section = ReadNullSection,
   };
 }
 

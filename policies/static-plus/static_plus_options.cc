@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/static-plus/static_plus_options.h"
 
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 
 namespace resmgr {
 namespace {
 
-void ReadGrant(MapReader& reader, StaticPlusOptions& options) {
-  std::string grant = "always";
-  reader.Choice("ExclusiveCPUs", {"always", "guaranteed", "annotated"}, grant);
+void Describe(ConfigSection& section, StaticPlusOptions& options) {
   using enum StaticPlusOptions::Grant;
-  options.grant = grant == "always" ? kAlways : grant == "guaranteed" ? kGuaranteed : kAnnotated;
+  section.Map("Options",
+              [&](ConfigSection& map) { DescribeExclusiveOptions(map, options.exclusive); });
+  DescribeAlignment(section, options.alignment);
+  section.Bool(
+      "PreferIsolatedCPUs", options.exclusive.prefer_isolated,
+      "isolated CPUs before ordinary CPUs; `false`: only for one CPU or one full core, and "
+      "by annotation");
+  section.Choice("ExclusiveCPUs",
+                 {{"always", kAlways}, {"guaranteed", kGuaranteed}, {"annotated", kAnnotated}},
+                 options.grant,
+                 "the containers that get the whole CPUs of their request exclusively: rule 4");
+  section.List("ReservedPoolNamespaces", options.reserved_pool_namespaces,
+               "globs (`*`, `?`) of further reserved namespaces besides `kube-system`");
+  options.privileged.Describe(section, "the annotation `prefer-reserved-cpus: \"true\"`");
 }
 
 }  // namespace
 
-StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section, ConfigNode* complete) {
-  StaticPlusOptions options;
-  const ConfigNode nothing;
-  MapReader reader(section == nullptr ? nothing : *section, "policy.static-plus", complete);
-  reader.Map("Options", [&](MapReader& map) { ReadExclusiveOptions(map, options.exclusive); });
-  ReadAlignment(reader, options.alignment);
-  reader.Bool("PreferIsolatedCPUs", options.exclusive.prefer_isolated);
-  ReadGrant(reader, options);
-  std::vector<std::string> namespaces;
-  reader.List("ReservedPoolNamespaces", namespaces);
-  options.reserved_pool_namespaces.insert(options.reserved_pool_namespaces.end(),
-                                          namespaces.begin(), namespaces.end());
-  options.privileged.Read(reader);
-  RESMGR_RETURN_IF_ERROR(reader.Finish());
-  return options;
+StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section,
+                                                  std::vector<ConfigKey>* keys) {
+  return ReadSection<StaticPlusOptions>(section, "policy.static-plus", &Describe, keys);
 }
 
 }  // namespace resmgr

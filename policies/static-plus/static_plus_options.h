@@ -7,6 +7,7 @@
 #include "pkg/allocator/alignment.h"
 #include "pkg/allocator/exclusive_options.h"
 #include "pkg/base/status.h"
+#include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
 #include "pkg/policy/privileged_namespaces.h"
 
@@ -17,16 +18,17 @@ struct StaticPlusOptions {
   // Containers that get the whole CPUs of their request exclusively, without an annotation.
   enum class Grant { kAlways, kGuaranteed, kAnnotated };
   Grant grant = Grant::kAlways;
-  // Patterns with * and ?; "kube-system" is always included.
-  std::vector<std::string> reserved_pool_namespaces = {"kube-system"};
+  // Patterns with * and ?, beside "kube-system".
+  std::vector<std::string> reserved_pool_namespaces{};
   PrivilegedNamespaces privileged{};
   ExclusiveOptions exclusive = {.prefer_isolated = true};
   Alignment alignment = Alignment::kPrefer;
 };
 
-// `section` may be nullptr; `complete` gets it with every option (MapReader). kInvalidArgument
-// "FILE:LINE: path: ..." for unknown keys, invalid values and options that exclude each other.
+// `section` may be nullptr; `keys` gets the description of every option (ReadSection).
+// kInvalidArgument "FILE:LINE: path: ..." for unknown keys, invalid values and options that exclude
+// each other.
 StatusOr<StaticPlusOptions> ReadStaticPlusOptions(const ConfigNode* section,
-                                                  ConfigNode* complete = nullptr);
+                                                  std::vector<ConfigKey>* keys = nullptr);
 
 }  // namespace resmgr

@@ -66,8 +66,8 @@ PolicyFactory StaticPlusPolicyFactory() {
           "system containers on reserved CPUs",
       .create = StaticPlusPolicy::Create,
       .read_section =
-          [](const ConfigNode& section, ConfigNode* complete) {
-            return ReadStaticPlusOptions(&section, complete).status();
+          [](const ConfigNode& section, std::vector<ConfigKey>* keys) {
+            return ReadStaticPlusOptions(&section, keys).status();
           },
   };
 }

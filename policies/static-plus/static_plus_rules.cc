@@ -12,9 +12,11 @@
 namespace resmgr {
 namespace {
 
+constexpr std::string_view kSystemNamespace = "kube-system";
 constexpr std::string_view kPreferReserved = "prefer-reserved-cpus";
 
 bool InReservedNamespace(const StaticPlusOptions& options, const Pod& pod) {
+  if (pod.namespace_name == kSystemNamespace) return true;
   return std::ranges::any_of(options.reserved_pool_namespaces, [&pod](const std::string& pattern) {
     return MatchesGlob(pattern, pod.namespace_name);
   });

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "pkg/allocator/alignment.h"
 #include "pkg/allocator/exclusive_options.h"
 #include "pkg/base/status.h"
+#include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
 
 namespace resmgr {
@@ -20,9 +23,10 @@ struct StaticOptions {
   Alignment alignment = Alignment::kPrefer;
 };
 
-// `section` may be nullptr; `complete` gets it with every option (MapReader). kInvalidArgument
-// "FILE:LINE: path: ..." for unknown keys, invalid values and options that exclude each other.
+// `section` may be nullptr; `keys` gets the description of every option (ReadSection).
+// kInvalidArgument "FILE:LINE: path: ..." for unknown keys, invalid values and options that exclude
+// each other.
 StatusOr<StaticOptions> ReadStaticOptions(const ConfigNode* section,
-                                          ConfigNode* complete = nullptr);
+                                          std::vector<ConfigKey>* keys = nullptr);
 
 }  // namespace resmgr

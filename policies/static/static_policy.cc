@@ -112,8 +112,8 @@ PolicyFactory StaticPolicyFactory() {
           "whole CPUs of Guaranteed pods are exclusive, all other containers share the rest",
       .create = StaticPolicy::Create,
       .read_section =
-          [](const ConfigNode& section, ConfigNode* complete) {
-            return ReadStaticOptions(&section, complete).status();
+          [](const ConfigNode& section, std::vector<ConfigKey>* keys) {
+            return ReadStaticOptions(&section, keys).status();
           },
   };
 }

@@ -2,9 +2,10 @@
 #include "policies/topology-aware/options.h"
 
 #include <array>
+#include <initializer_list>
 
 #include "pkg/base/parse.h"
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 
 namespace resmgr {
 namespace {
@@ -34,57 +35,75 @@ constexpr std::array<NotHere, 11> kNotHere = {{
     {"ReservedResources", "belongs one level up: policy.ReservedResources"},
 }};
 
+const std::initializer_list<ConfigWord<CpuPriority>> kPriorities = {
+    {"high", CpuPriority::kHigh},
+    {"normal", CpuPriority::kNormal},
+    {"low", CpuPriority::kLow},
+    {"none", CpuPriority::kNone},
+};
+
+const std::initializer_list<ConfigWord<PoolLevel>> kLevels = {
+    {"system", PoolLevel::kSystem}, {"package", PoolLevel::kPackage}, {"die", PoolLevel::kDie},
+    {"numa", PoolLevel::kNuma},     {"l3cache", PoolLevel::kL3},
+};
+
+template <typename T>
+std::optional<T> Find(std::initializer_list<ConfigWord<T>> words, std::string_view text) {
+  for (const auto& word : words) {
+    if (EqualsIgnoreCase(text, word.text)) return word.value;
+  }
+  return std::nullopt;
+}
+
+void Describe(ConfigSection& section, TopologyAwareOptions& options) {
+  section.Bool("PinCPU", options.pin_cpu, "`false`: cpusets are not changed, nothing is exclusive");
+  section.Bool("PinMemory", options.pin_memory, "`false`: `cpuset.mems` is not changed");
+  section.Bool("PreferIsolatedCPUs", options.prefer_isolated,
+               "isolated CPUs for single exclusive CPUs");
+  section.Bool("PreferSharedCPUs", options.prefer_shared,
+               "Guaranteed containers of 1.x CPUs share");
+  section.Bool("ColocatePods", options.colocate_pods,
+               "an affinity of weight 10 to containers of the same pod, for containers without "
+               "affinities of their own");
+  section.Bool("ColocateNamespaces", options.colocate_namespaces,
+               "the same to containers of the same namespace");
+  section.List("ReservedPoolNamespaces", options.reserved_namespaces,
+               "globs (`*`, `?`) of the namespaces beside `kube-system` whose pods run on reserved "
+               "CPUs");
+  options.privileged.Describe(
+      section,
+      "the annotations `cpu.preserve`, `memory.preserve` and `prefer-reserved-cpus: \"true\"`");
+  section.Choice("DefaultCPUPriority", kPriorities, options.default_priority,
+                 "which CPUs are granted exclusively first");
+  section.Choice("UnlimitedBurstable", kLevels, options.unlimited_burstable,
+                 "the level for Burstable containers without CPU limit");
+  DescribeAlignment(section, options.alignment);
+  section.Choice(
+      "Packing",
+      {{"auto", Packing::kAuto}, {"spread", Packing::kSpread}, {"tight", Packing::kTight}},
+      options.packing,
+      "`auto`: spread while at least half of the CPU time is free, then packed; `spread`, `tight`: "
+      "always");
+  section.Choice<bool>("CPUQuota", {{"lift", true}, {"keep", false}}, options.lift_quota,
+                       "`lift`: exclusive containers of less than 256 CPUs run without CFS quota; "
+                       "`keep`: as requested");
+  for (const NotHere& option : kNotHere)
+    section.Refuse(option.key, option.why);
+}
+
 }  // namespace
 
 std::optional<CpuPriority> ParseCpuPriority(std::string_view text) {
-  if (EqualsIgnoreCase(text, "high")) return CpuPriority::kHigh;
-  if (EqualsIgnoreCase(text, "normal")) return CpuPriority::kNormal;
-  if (EqualsIgnoreCase(text, "low")) return CpuPriority::kLow;
-  if (EqualsIgnoreCase(text, "none")) return CpuPriority::kNone;
-  return std::nullopt;
+  return Find(kPriorities, text);
 }
 
 std::optional<PoolLevel> ParsePoolLevel(std::string_view text) {
-  if (EqualsIgnoreCase(text, "system")) return PoolLevel::kSystem;
-  if (EqualsIgnoreCase(text, "package")) return PoolLevel::kPackage;
-  if (EqualsIgnoreCase(text, "die")) return PoolLevel::kDie;
-  if (EqualsIgnoreCase(text, "numa")) return PoolLevel::kNuma;
-  if (EqualsIgnoreCase(text, "l3cache")) return PoolLevel::kL3;
-  return std::nullopt;
+  return Find(kLevels, text);
 }
 
 StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* section,
-                                                        ConfigNode* complete) {
-  TopologyAwareOptions options;
-  const ConfigNode nothing;
-  MapReader reader(section == nullptr ? nothing : *section, "policy.topology-aware", complete);
-  reader.Bool("PinCPU", options.pin_cpu);
-  reader.Bool("PinMemory", options.pin_memory);
-  reader.Bool("PreferIsolatedCPUs", options.prefer_isolated);
-  reader.Bool("PreferSharedCPUs", options.prefer_shared);
-  reader.Bool("ColocatePods", options.colocate_pods);
-  reader.Bool("ColocateNamespaces", options.colocate_namespaces);
-  reader.List("ReservedPoolNamespaces", options.reserved_namespaces);
-  options.privileged.Read(reader);
-  std::string priority = "none";
-  reader.Choice("DefaultCPUPriority", {"high", "normal", "low", "none"}, priority);
-  options.default_priority = ParseCpuPriority(priority).value_or(CpuPriority::kNone);
-  std::string level = "package";
-  reader.Choice("UnlimitedBurstable", {"system", "package", "die", "numa", "l3cache"}, level);
-  options.unlimited_burstable = ParsePoolLevel(level).value_or(PoolLevel::kPackage);
-  ReadAlignment(reader, options.alignment);
-  std::string packing = "auto";
-  reader.Choice("Packing", {"auto", "spread", "tight"}, packing);
-  if (packing != "auto") options.packing = packing == "tight" ? Packing::kTight : Packing::kSpread;
-  std::string quota = "lift";
-  reader.Choice("CPUQuota", {"lift", "keep"}, quota);
-  options.lift_quota = quota == "lift";
-  for (const NotHere& option : kNotHere) {
-    const ConfigNode* const node = reader.Node(option.key);
-    if (node != nullptr) reader.Fail(*node, option.key, option.why);
-  }
-  RESMGR_RETURN_IF_ERROR(reader.Finish());
-  return options;
+                                                        std::vector<ConfigKey>* keys) {
+  return ReadSection<TopologyAwareOptions>(section, "policy.topology-aware", &Describe, keys);
 }
 
 }  // namespace resmgr

@@ -8,6 +8,7 @@
 
 #include "pkg/allocator/alignment.h"
 #include "pkg/base/status.h"
+#include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
 #include "pkg/policy/privileged_namespaces.h"
 #include "policies/topology-aware/pool_tree.h"
@@ -51,10 +52,10 @@ struct TopologyAwareOptions {
   PoolLevel unlimited_burstable = PoolLevel::kPackage;
 };
 
-// `section` may be nullptr; `complete` gets it with every option (MapReader). InvalidArgument
-// "FILE:LINE: path: ..." for unknown keys, wrong values, and options of the peers that are not this
-// policy's here; the message then says what to do.
+// `section` may be nullptr; `keys` gets the description of every option (ReadSection).
+// InvalidArgument "FILE:LINE: path: ..." for unknown keys, wrong values, and options of the peers
+// that are not this policy's here; the message then says what to do.
 StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* section,
-                                                        ConfigNode* complete = nullptr);
+                                                        std::vector<ConfigKey>* keys = nullptr);
 
 }  // namespace resmgr

@@ -393,8 +393,8 @@ PolicyFactory TopologyAwarePolicyFactory() {
           "the shared ones of their pool",
       .create = TopologyAwarePolicy::Create,
       .read_section =
-          [](const ConfigNode& section, ConfigNode* complete) {
-            return ReadTopologyAwareOptions(&section, complete).status();
+          [](const ConfigNode& section, std::vector<ConfigKey>* keys) {
+            return ReadTopologyAwareOptions(&section, keys).status();
           },
   };
 }

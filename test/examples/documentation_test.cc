@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages against the programs: each flag, command, configuration key and annotation is
-// documented, no flag is that is not there, configurations in the pages are read, and links lead
-// somewhere.
+// The pages against the programs: each flag, command and annotation is documented, no flag is that
+// is not there, configurations in the pages are read, and links lead somewhere.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -148,21 +147,6 @@ TEST(DocumentationTest, HasEveryMachineThatIsTested) {
     ++machines;
   }
   EXPECT_GE(machines, 8);
-}
-
-TEST(DocumentationTest, HasEveryConfigurationKey) {
-  std::string pages = Read(kSource / "docs/configuration.md");
-  for (const char* const policy : {"static", "static-plus", "topology-aware", "balloons"})
-    pages += Read(kSource / "policies" / policy / "README.md");
-  const Output config = Answer("cri-resmgr", "-relay-dir /nonexistent -print-config");
-  ASSERT_EQ(config.status, 0) << config.text;
-  const std::set<std::string> keys = Matches(config.text, "^#? +([A-Za-z-]+):");
-  ASSERT_GE(keys.size(), 40U);
-  for (const std::string& key : keys) {
-    // In backticks, by itself or in a path of keys.
-    EXPECT_TRUE(std::regex_search(pages, std::regex(fmt::format("`[A-Za-z.-]*\\b{}\\b", key))))
-        << key;
-  }
 }
 
 TEST(DocumentationTest, HasEveryFieldOfNriPlugins) {

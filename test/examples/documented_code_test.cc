@@ -37,7 +37,7 @@ std::vector<std::string> CodeIn(const std::string& page) {
 TEST(DocumentedCodeTest, PagesShowWhatTheExamplesHave) {
   const fs::path root = RESMGR_SOURCE_DIR;
   std::vector<std::string> sources;
-  for (const char* const folder : {"test/examples", "test/integration/stages"}) {
+  for (const char* const folder : {"test/examples", "test/integration/stages", "pkg/config"}) {
     for (const auto& entry : fs::recursive_directory_iterator(root / folder))
       if (entry.is_regular_file()) sources.push_back(ReadAll(entry.path()));
   }

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "pkg/config/map_reader.h"
+#include "pkg/config/config_section.h"
 
 namespace resmgr {
 namespace {
@@ -16,14 +16,13 @@ struct Options {
   bool pin_memory = true;
 };
 
-// The section policy.numa-spread. MapReader reports unknown keys and wrong types.
-StatusOr<Options> ReadOptions(const ConfigNode* section, ConfigNode* complete = nullptr) {
-  Options options;
-  const ConfigNode nothing;
-  MapReader reader(section == nullptr ? nothing : *section, "policy.numa-spread", complete);
-  reader.Bool("PinMemory", options.pin_memory);
-  RESMGR_RETURN_IF_ERROR(reader.Finish());
-  return options;
+// The section policy.numa-spread: each key once, for reading, printing and documentation.
+void Describe(ConfigSection& section, Options& options) {
+  section.Bool("PinMemory", options.pin_memory, "`false`: `cpuset.mems` is not changed");
+}
+
+StatusOr<Options> ReadOptions(const ConfigNode* section, std::vector<ConfigKey>* keys = nullptr) {
+  return ReadSection<Options>(section, "policy.numa-spread", &Describe, keys);
 }
 
 }  // namespace
@@ -151,8 +150,10 @@ PolicyFactory NumaSpreadPolicyFactory() {
       .name = "numa-spread",
       .description = "each container on the NUMA node whose containers request the least CPU",
       .create = NumaSpreadPolicy::Create,
-      .read_section = [](const ConfigNode& section,
-                         ConfigNode* complete) { return ReadOptions(&section, complete).status(); },
+      .read_section =
+          [](const ConfigNode& section, std::vector<ConfigKey>* keys) {
+            return ReadOptions(&section, keys).status();
+          },
   };
 }
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/config_key.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace resmgr {
+namespace {
+
+using nlohmann::ordered_json;
+using Kind = ConfigKey::Kind;
+
+void AddLeaves(const std::vector<ConfigKey>& keys, const std::string& path,
+               std::vector<ConfigLeaf>& leaves) {
+  for (const ConfigKey& key : keys) {
+    std::string own = path + key.name;
+    if (key.kind != Kind::kMap) leaves.push_back({.path = own, .key = &key});
+    if (key.kind == Kind::kNames) own += '.' + key.entry_name;
+    if (key.kind == Kind::kItems) own += "[]";
+    AddLeaves(key.keys, own + '.', leaves);
+  }
+}
+
+ordered_json TypeOf(const ConfigKey& key);
+
+ordered_json ObjectSchema(const std::vector<ConfigKey>& keys) {
+  ordered_json properties = ordered_json::object();
+  for (const ConfigKey& key : keys) {
+    ordered_json& schema = properties[key.name] = TypeOf(key);
+    if (!key.help.empty()) schema["description"] = key.help;
+  }
+  return {{"type", {"object", "null"}},
+          {"properties", std::move(properties)},
+          {"additionalProperties", false}};
+}
+
+ordered_json TypeOf(const ConfigKey& key) {
+  if (!key.choices.empty()) return {{"type", "string"}, {"enum", key.choices}};
+  if (!key.pattern.empty()) return {{"type", "string"}, {"pattern", key.pattern}};
+  if (key.kind == Kind::kBool) return {{"type", "boolean"}};
+  if (key.kind == Kind::kInt) {
+    return {{"type", "integer"}, {"minimum", key.min}, {"maximum", key.max}};
+  }
+  if (key.kind == Kind::kRaw) return ordered_json::object();
+  if (key.kind == Kind::kMap) return ObjectSchema(key.keys);
+  if (key.kind == Kind::kItems) {
+    return {{"type", {"array", "null"}}, {"items", ObjectSchema(key.keys)}};
+  }
+  if (key.kind == Kind::kList || key.kind == Kind::kAny) {
+    return {{"type", {"string", "number", "array"}}};
+  }
+  if (key.kind != Kind::kNames) return {{"type", {"string", "number", "boolean"}}};
+  ordered_json schema = {{"type", {"object", "null"}}};
+  if (!key.keys.empty()) schema["additionalProperties"] = ObjectSchema(key.keys);
+  return schema;
+}
+
+}  // namespace
+
+ConfigNode ValuesOf(const std::vector<ConfigKey>& keys) {
+  ConfigNode values = MapNode({});
+  for (const ConfigKey& key : keys) {
+    ConfigNode value = key.value ? *key.value : ValuesOf(key.keys);
+    if (key.value || !value.entries.empty()) values.entries.push_back({key.name, 1, value});
+  }
+  return values;
+}
+
+std::string DefaultText(const ConfigKey& key) {
+  if (!key.default_text.empty() || !key.value) return key.default_text;
+  std::vector<std::string_view> items{key.value->text};
+  if (!key.value->items.empty()) items.clear();
+  for (const ConfigNode& item : key.value->items)
+    items.push_back(item.text);
+  return fmt::format("{}", fmt::join(items, ", "));
+}
+
+std::vector<ConfigLeaf> LeavesOf(const std::vector<ConfigKey>& keys) {
+  std::vector<ConfigLeaf> leaves;
+  AddLeaves(keys, "", leaves);
+  return leaves;
+}
+
+std::string ConfigSchema(const std::vector<ConfigKey>& keys) {
+  ordered_json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}};
+  schema.update(ObjectSchema(keys));
+  return schema.dump(1) + '\n';
+}
+
+}  // namespace resmgr
