@@ -143,10 +143,10 @@ TEST_F(RefusedUpdatesTest, NumbersThatWereRefusedAreNotTakenForThoseOfAPlugin) {
   node_.Restart();
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   // So that the next list comes before the next try of the numbers.
-  const auto rested = SteadyClock::now() + 3 * TestNode::FastOptions().refresh_pause;
+  const auto rested = node_.loop().Now() + 3 * TestNode::FastOptions().refresh_pause;
   node_.RunUntil([&] {
     AnswerAll();
-    return SteadyClock::now() >= rested;
+    return node_.loop().Now() >= rested;
   });
   runtime().Find(shared)->resources.cpu_shares = 7;
   node_.manager().SendAgain(shared);
