@@ -137,6 +137,7 @@ TEST_F(HookFaultsTest, NothingIsToldWhereTheOutcomeIsNotKnown) {
   auto stop = Started(Operation::kStopContainer, "c1");
   stop.reset();
   EXPECT_TRUE(server.questions.empty());
+  clock_.Advance(std::chrono::milliseconds(0));
   EXPECT_EQ(runtime_.lists.size(), 1u);
 }
 
@@ -148,6 +149,7 @@ TEST_F(HookFaultsTest, NothingIsToldWhereACallMayHaveTakenEffect) {
     for (const Operation operation : {Operation::kStartContainer, Operation::kStopContainer}) {
       EXPECT_TRUE(Started(operation, "c1")->Reply(code)) << code;
       EXPECT_TRUE(server.questions.empty()) << code;
+      clock_.Advance(std::chrono::milliseconds(0));
       EXPECT_EQ(runtime_.lists.size(), 1u) << code;
     }
   }
@@ -194,6 +196,7 @@ TEST_F(HookFaultsTest, AContainerThatWasNotKnownIsAskedAboutOnceItIs) {
 TEST_F(HookFaultsTest, PodsOfAHandlerThatIsSkippedAreNotAskedAbout) {
   HookStage stage({.loop = loop_, .clock = clock_, .inventory = inventory_, .servers = servers_},
                   {.skip_handlers = {"kata"}});
+  stage.Start();
   stage.OpenServers();
   pipeline_.Remove(stage_);
   pipeline_.Add(stage);
@@ -211,6 +214,7 @@ TEST_F(HookFaultsTest, PodsOfAHandlerThatIsSkippedAreNotAskedAbout) {
 TEST_F(HookFaultsTest, CallsWaitUntilItIsKnownWhichServersThereAre) {
   HookStage stage({.loop = loop_, .clock = clock_, .inventory = inventory_, .servers = servers_},
                   {});
+  stage.Start();
   pipeline_.Remove(stage_);
   pipeline_.Add(stage);
   auto gone = StartPod(PodNamed("gone"));

@@ -18,6 +18,7 @@ void Inventory::Attach(InventoryView& view) {
   view.slot_ = 0;
   while (taken(view.slot_))
     ++view.slot_;
+  view.attached_ = true;
   views_.push_back(&view);
   // A list under way is complete for this view, too, if nothing has happened since its begin.
   if (!asking_ || count_ != begin_) RefreshSoon();
@@ -25,6 +26,7 @@ void Inventory::Attach(InventoryView& view) {
 
 void Inventory::Detach(InventoryView& view) {
   if (std::erase(views_, &view) == 0) return;
+  view.attached_ = false;
   for (const auto& [id, pod] : pods_)
     pod->data.at(view.slot_).reset();
   for (const auto& [id, container] : containers_)

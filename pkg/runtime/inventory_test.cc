@@ -78,6 +78,29 @@ TEST_F(InventoryTest, WithoutAViewItAsksNothingAndHoldsNothing) {
   EXPECT_EQ(clock_.timers(), 0u);
 }
 
+// Its slot may be that of another view.
+TEST_F(InventoryTest, AViewThatIsNotAttachedHasNoData) {
+  NamedView other(inventory_);
+  AttachToNothing();
+  AddPod("p");
+  AddContainer("c", "p");
+  EXPECT_THAT(other.All(), IsEmpty());
+  EXPECT_EQ(other.FindPod("p"), nullptr);
+  other.Attach();
+  Turn();
+  runtime_.AnswerList();
+  EXPECT_THAT(other.All(), UnorderedElementsAre("p", "c"));
+  view_.Detach();
+  const auto of_other = other.FindPod("p");
+  NamedView third(inventory_);
+  third.Attach();
+  EXPECT_THAT(view_.All(), IsEmpty()) << "the third view has its slot";
+  AddPod("q");
+  EXPECT_THAT(view_.All(), IsEmpty());
+  EXPECT_EQ(third.FindPod("q"), nullptr) << "only its own data";
+  EXPECT_EQ(other.FindPod("p"), of_other);
+}
+
 // Its answer may be older than what is known then.
 TEST_F(InventoryTest, AListForAViewThatIsGoneAddsNothing) {
   runtime_.HavePod("p");

@@ -55,11 +55,14 @@ class InventoryView {
   virtual void OnGone(InventoryPod& /*pod*/) {}
   virtual void OnGone(InventoryContainer& /*container*/) {}
 
+  // Without that it has no data: its slot may be another view's.
+  bool attached() const { return attached_; }
   // The place of its data, while it is attached.
   size_t slot() const { return slot_; }
 
  private:
   friend class Inventory;
+  bool attached_ = false;
   size_t slot_ = 0;
 };
 

@@ -32,10 +32,11 @@ class TypedView : public InventoryView {
 
   // nullptr: the view has no data about it.
   PodPtr Of(const InventoryPod& pod) const {
-    return std::static_pointer_cast<PodData>(pod.data.at(slot()));
+    return attached() ? std::static_pointer_cast<PodData>(pod.data.at(slot())) : nullptr;
   }
   ContainerPtr Of(const InventoryContainer& container) const {
-    return std::static_pointer_cast<ContainerData>(container.data.at(slot()));
+    return attached() ? std::static_pointer_cast<ContainerData>(container.data.at(slot()))
+                      : nullptr;
   }
   // Finds as the inventory does.
   PodPtr FindPod(std::string_view id) const {
@@ -70,9 +71,12 @@ class TypedView : public InventoryView {
   }
 
  protected:
-  void Set(InventoryPod& pod, PodPtr data) const { pod.data.at(slot()) = std::move(data); }
+  // Nothing happens after Detach, as for the calls that were under way then.
+  void Set(InventoryPod& pod, PodPtr data) const {
+    if (attached()) pod.data.at(slot()) = std::move(data);
+  }
   void Set(InventoryContainer& container, ContainerPtr data) const {
-    container.data.at(slot()) = std::move(data);
+    if (attached()) container.data.at(slot()) = std::move(data);
   }
 
  private:
