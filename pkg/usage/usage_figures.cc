@@ -72,7 +72,7 @@ std::map<int, CpuFigures> ComputeCpus(const std::map<int, CpuTimes>& before,
     if (found == before.end()) continue;
     const CpuTimes& old = found->second;
     // The kernel's own figures may go back a little: an idle CPU estimates.
-    const auto grown = [&](uint64_t CpuTimes::*member) {
+    const auto grown = [&old, &times = times](uint64_t CpuTimes::*member) {
       return times.*member > old.*member ? static_cast<double>(times.*member - old.*member) : 0.0;
     };
     const double irq = grown(&CpuTimes::irq) + grown(&CpuTimes::softirq);

@@ -119,7 +119,7 @@ void UsageProblems::ObservePools(const UsageFigures& figures) {
   for (const auto& [name, pool] : figures.pools) {
     const double pressure = pool.cpu_pressure.value_or(Pressure()).some60;
     if (!pool.shared || pressure < limits_.pressure_percent) continue;
-    const auto other = std::ranges::find_if(figures.pools, [&](const auto& each) {
+    const auto other = std::ranges::find_if(figures.pools, [&, &name = name](const auto& each) {
       return each.first != name && has_room(each.second);
     });
     if (other == figures.pools.end()) continue;
