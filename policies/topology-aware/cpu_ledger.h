@@ -61,6 +61,9 @@ class CpuLedger {
   bool HasRoomBelow(int above, int pool, int64_t shared) const;
   // Containers whose pool it is.
   int Members(int pool) const { return Of(pool).members; }
+  // Containers that share in the pool or below, and what they ask for.
+  int Sharers(int pool) const { return Of(pool).users_below; }
+  int64_t Need(int pool) const { return Of(pool).need; }
   // Use of the shared set, by containers of exactly this pool.
   int64_t OwnShared(int pool) const { return Of(pool).own_shared; }
 

@@ -9,7 +9,13 @@
 namespace resmgr {
 namespace {
 
-constexpr int64_t kAskedForAtLeast = 100;  // milli-CPUs
+// What a sharing container counts beside its request: one that asks for nothing runs, too.
+constexpr int64_t kAskedForAtLeast = 500;  // milli-CPUs
+
+// CPUs left in pools that are worth as much as a sharing container near its memory. With fewer,
+// more exclusive containers lie in one NUMA node, and less memory lies near its CPUs; with more it
+// is the reverse.
+constexpr int64_t kLeftForMove = 3;
 
 struct Part {
   int free;
@@ -73,13 +79,24 @@ bool IsPacked(const GrantBook& book, const Need& need) {
   return 2 * book.cpus().Room(root) < int64_t{1000} * book.tree().at(root).sharable.size();
 }
 
+int64_t RoomForLimit(const GrantBook& book, const Need& need, int pool) {
+  const CpuLedger& cpus = book.cpus();
+  const Pool& place = book.tree().at(pool);
+  // A reserved CPU in a NUMA node must not drive everything that may burst out of it.
+  const int64_t reserved = int64_t{1000} * place.reserved.size();
+  if (IsPacked(book, need)) return int64_t{1000} * cpus.FreeCpus(pool) + reserved;
+  const int64_t counted = place.parent < 0 ? cpus.unreserved().value : 0;
+  return cpus.Room(pool) + reserved - counted;
+}
+
 int64_t Packer::Score(int pool) {
   if (!packed_) return 0;
   if (need_.cpu_class == CpuClass::kExclusive) return ScoreExclusive(pool);
   const CpuLedger& cpus = book_.cpus();
-  // One that asks for nothing runs all the same.
-  const int64_t asked = cpus.OwnShared(pool) + kAskedForAtLeast * cpus.Members(pool);
-  return static_cast<int64_t>(1e6 * cpus.FreeCpus(pool) / static_cast<double>(asked + 1000));
+  const int around = Around(pool);
+  const int64_t asked = cpus.Need(around) + kAskedForAtLeast * cpus.Sharers(around);
+  constexpr int64_t kMostCpus = CpuSet::kBits + 1;
+  return (int64_t{1000} * cpus.FreeCpus(around) - asked / 2) * kMostCpus + cpus.FreeCpus(pool);
 }
 
 int64_t Packer::ScoreExclusive(int pool) {
@@ -89,19 +106,24 @@ int64_t Packer::ScoreExclusive(int pool) {
   int64_t left = 0;
   for (int id = pool; id >= 0; id = book_.tree().at(id).parent)
     left += std::max(cpus.FreeCpus(id) - count_, 0);
-  constexpr int64_t kMostLeft = int64_t{1} << 32;
-  return -(Lost(pool) * kMostLeft + left);
+  return -(left + kLeftForMove * Moved(Around(pool)));
 }
 
-// By sharing containers. Those that move inside of the pool of their memory lose nothing of it.
-int64_t Packer::Lost(int pool) {
+int Packer::Around(int pool) const {
   const Pool& place = book_.tree().at(pool);
-  const int around = place.near_memory ? place.memory_pool : pool;
-  if (around != around_) {
-    around_ = around;
-    lost_ = std::max(count_ - book_.cpus().Sliceable(around, need_.fraction), 0);
-  }
-  return lost_;
+  return place.near_memory ? place.memory_pool : pool;
+}
+
+int64_t Packer::Moved(int around) {
+  if (around == around_) return moved_;
+  around_ = around;
+  const CpuLedger& cpus = book_.cpus();
+  const int64_t lost = std::max(count_ - cpus.Sliceable(around, need_.fraction), 0);
+  const int64_t sharers = cpus.Sharers(around);
+  const int64_t asked = std::max<int64_t>(cpus.Need(around), 1);
+  moved_ = cpus.FreeCpus(around) <= count_ ? sharers : (1000 * lost * sharers + asked - 1) / asked;
+  moved_ = lost == 0 ? 0 : std::min(moved_, sharers);
+  return moved_;
 }
 
 std::vector<CpuSet> FewestParts(const PoolTree& tree, const CpuSet& from, int pool, int count) {

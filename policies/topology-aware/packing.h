@@ -17,11 +17,18 @@ namespace resmgr {
 // Whether such a container is packed now.
 bool IsPacked(const GrantBook& book, const Need& need);
 
+// Room in the pool for the CPU limit of such a container, in milli-CPUs. Once containers are
+// packed, there is hardly any beside what is asked for anywhere: then all CPUs that are not
+// exclusive are room, so pools that share enough are equal, and none leaves its memory for a little
+// more.
+int64_t RoomForLimit(const GrantBook& book, const Need& need, int pool);
+
 // PoolRule::kPacking for such a container, which takes so many exclusive CPUs, of pools that have
 // room for it; 0 where it is not packed. The book must outlive it and not change meanwhile.
-// Exclusive: the fewest CPUs that sharing containers would lose from around their memory,
-// then the fewest that are left in the pool and those around it. Shared: the most CPUs that are not
-// exclusive for what is asked of them, away from exclusive ones, for which it would have to move.
+// Exclusive: the fewest CPUs that are left in the pool and those around it, where each sharing
+// container that would leave its memory counts as some more. Shared: the most CPUs around the
+// memory that are not exclusive, away from exclusive ones, for which it would have to move; what is
+// asked of them counts half, so that no place is full of sharing containers long before others.
 class Packer {
  public:
   Packer(const GrantBook& book, const Need& need, int count)
@@ -32,14 +39,18 @@ class Packer {
 
  private:
   int64_t ScoreExclusive(int pool);
-  int64_t Lost(int pool);
+  // The pool that has the memory at these CPUs.
+  int Around(int pool) const;
+  // How many sharing containers would leave the pool, if all asked for the same. Those that move
+  // inside of the pool of their memory lose nothing.
+  int64_t Moved(int around);
 
   const GrantBook& book_;
   const Need& need_;
   const int count_;
   const bool packed_;
-  int around_ = -1;  // the pool that `lost_` is of
-  int64_t lost_ = 0;
+  int around_ = -1;  // the pool that `moved_` is of
+  int64_t moved_ = 0;
 };
 
 // For so many of `from`, more than any part of the pool has: the parts to take them from, which are

@@ -12,6 +12,7 @@
 #include "pkg/config/yaml_reader.h"
 #include "policies/topology-aware/options.h"
 #include "policies/topology-aware/placer.h"
+#include "policies/topology-aware/rebalancer.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {
@@ -126,6 +127,47 @@ TEST_F(PackingTest, SharingContainersKeepAwayFromExclusiveOnes) {
   for (int i = 0; i < 40; ++i)
     nodes.insert(Run(Shared(0)));
   EXPECT_EQ(nodes.size(), 4U) << "as many as there are CPUs for";
+}
+
+TEST_F(PackingTest, AFewContainersLoseTheirMemoryRatherThanALargeHole) {
+  for (const auto& [node, count] : {std::pair(0, 6), std::pair(1, 7), std::pair(3, 7)})
+    Fill(node, count);
+  Demand shared = Shared(100);
+  shared.hints = {{"device", machine_.nodes()[0].cpus, {}}};
+  EXPECT_EQ(Run(shared), "NUMA node #0");
+  EXPECT_EQ(Run(Exclusive(2)), "NUMA node #0") << "node 2 would have six of its eight left";
+  EXPECT_EQ(moved_, 1U);
+  EXPECT_EQ(Run(Exclusive(8)), "NUMA node #2");
+}
+
+TEST_F(PackingTest, ALittleMoreRoomForALimitIsNotWorthMemoryFarAway) {
+  for (const int node : {0, 1, 2, 3})
+    Fill(node, 5);
+  Demand shared = Shared(1800);
+  for (const int node : {0, 1, 2, 3}) {
+    shared.hints = {{"device", machine_.nodes()[static_cast<size_t>(node)].cpus, {}}};
+    Run(shared);
+  }
+  Demand burst = Shared(1000);
+  burst.need.cpu_limit = 2000;
+  EXPECT_THAT(Run(burst), HasSubstr("NUMA node")) << "1.2 CPUs of room and three CPUs";
+  burst.need.cpu_limit = 4000;
+  EXPECT_EQ(Run(burst), book_.tree().at(book_.tree().root()).name) << "no node shares four";
+}
+
+TEST_F(PackingTest, ARebalanceCountsRoomForALimitAsANewPlaceDoes) {
+  for (const int node : {0, 2, 3})
+    Fill(node, 7);
+  Demand burst = Shared(1000);
+  burst.need.cpu_limit = 2000;
+  EXPECT_EQ(Run(burst), "NUMA node #1");
+  Fill(1, 7);
+  book_.Take(ContainerKey{2});
+  Rebalancer rebalancer(book_, placer_);
+  rebalancer.Add(ContainerKey{4}, burst);
+  EXPECT_THAT(rebalancer.Run(), ElementsAre(ContainerKey{4})) << "one CPU, and it may use two";
+  EXPECT_EQ(book_.tree().at(book_.Find(ContainerKey{4})->pool).name, "NUMA node #2");
+  EXPECT_THAT(rebalancer.Run(), IsEmpty());
 }
 
 TEST_F(PackingTest, WhatIsSplitTakesFewPartsThatFitTightest) {

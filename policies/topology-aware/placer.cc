@@ -253,10 +253,13 @@ bool Placer::ScoreRoom(const Need& need, Packer& packer, const PoolScore* other,
   return stronger > 0 || Compare(score, *other, PoolRule::kPacking).order > 0;
 }
 
-// As Score, by what it needs beyond what it has: nothing but room up to its limits.
+// As Score, by what it needs beyond what it has: nothing but room up to its limits. Where it is
+// packed, what it has is room for its CPU limit, too.
 PoolScore Placer::ScoreHeld(const Demand& demand, const Grant& grant) const {
   Need rest = grant.need;
-  if (rest.cpu_limit > 0) rest.cpu_limit = std::max<int64_t>(rest.cpu_limit - rest.fraction, 1);
+  if (rest.cpu_limit > 0 && !IsPacked(book_, rest)) {
+    rest.cpu_limit = std::max<int64_t>(rest.cpu_limit - rest.fraction, 1);
+  }
   rest.memory_limit = std::max(rest.memory_limit - rest.memory, Bytes{0});
   rest.fraction = 0;
   rest.memory = Bytes{};
@@ -340,11 +343,7 @@ PoolScore Placer::ScoreMemory(const Need& need, int pool) const {
 void Placer::ScoreBurst(const Need& need, PoolScore& score) const {
   const Pool& pool = book_.tree().at(score.pool);
   if (need.cpu_limit > 0) {
-    // A reserved CPU in a NUMA node must not drive everything that may burst out of it.
-    const int64_t counted = pool.parent < 0 ? book_.cpus().unreserved().value : 0;
-    const int64_t room =
-        book_.cpus().Room(pool.id) + int64_t{1000} * pool.reserved.size() - counted;
-    score[PoolRule::kCpuLimit] = std::min(room, need.cpu_limit);
+    score[PoolRule::kCpuLimit] = std::min(RoomForLimit(book_, need, pool.id), need.cpu_limit);
   }
   if (!need.unlimited) return;
   const bool finer_below = std::all_of(pool.children.begin(), pool.children.end(), [&](int child) {

@@ -25,7 +25,8 @@ enum class PoolRule : size_t {
   kMemoryHere,      // the memory fits in without nodes of larger or other pools (1 or 0)
   kMemoryType,      // it has every type of memory that the pod asks for (1 or 0)
   kMemoryLimit,     // room for the memory limit, up to that limit
-  kCpuLimit,        // room for the CPU limit of a Burstable container, up to that limit
+  kCpuLimit,        // room for the CPU limit of a Burstable container, up to that limit; where
+                    // containers are packed, CPUs that are not exclusive
   kUnlimitedLevel,  // the level for Burstable containers without a CPU limit (1 or 0)
   kFewerNodes,      // fewer memory nodes
   kPriority,        // how good the CPUs that it would get are by the wanted priority
