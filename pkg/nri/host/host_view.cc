@@ -146,8 +146,10 @@ void HostView::OnFacts(InventoryPod& pod, const SandboxFacts& facts) {
 
 void HostView::OnFacts(InventoryContainer& object, const ContainerFacts& facts) {
   if (const HostContainerPtr known = Of(object)) {
-    AddFacts(facts, known->message.Edit());
     const bool ended = facts.container.state == ContainerState::kExited;
+    // The report may be older than the end; a container that runs again was started later.
+    if (!ended && HasEnded(*known) && facts.started_at == known->message->started_at()) return;
+    AddFacts(facts, known->message.Edit());
     if (ended && !known->stop_told) ends_.exited(known);
     return;
   }

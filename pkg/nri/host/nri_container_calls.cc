@@ -96,20 +96,27 @@ class StopCall final : public StageCall {
  public:
   explicit StopCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
+  // An event of its removal may come before the reply.
+  void Before(Request& request, const Adjustment&) override {
+    container_ = stage_.view().Find(request.container_id.value());
+    Pass();
+  }
+
   void After(Request& request, const Outcome& outcome) override {
-    const HostContainerPtr container = stage_.view().Find(request.container_id.value());
+    if (container_ == nullptr) container_ = stage_.view().Find(request.container_id.value());
     stage_.view().inventory().TakeOutcome(request, outcome);
-    if (container == nullptr || (!outcome.ok() && !outcome.gone())) return;
+    if (container_ == nullptr || (!outcome.ok() && !outcome.gone())) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
     if (outcome.ok()) {
-      return stage_.TellStop(container, stage_.NewBudget(), [hold] { hold->Release(); });
+      return stage_.TellStop(container_, stage_.NewBudget(), [hold] { hold->Release(); });
     }
     // After the turn in which plugins are told of the removal.
-    stage_.InTurn(*container->pod, [hold](const Turns::Turn&) { hold->Release(); });
+    stage_.InTurn(*container_->pod, [hold](const Turns::Turn&) { hold->Release(); });
   }
 
  private:
   NriStage& stage_;
+  HostContainerPtr container_;
 };
 
 // Plugins hear of a removal before the container is gone, as from other NRI hosts.

@@ -69,13 +69,19 @@ class EndPodCall final : public StageCall {
  public:
   explicit EndPodCall(NriStage& stage) : StageCall(stage), stage_(stage) {}
 
+  // An event of its removal may come before the reply.
+  void Before(Request& request, const Adjustment&) override {
+    pod_ = stage_.view().FindPod(request.pod_id.value());
+    Pass();
+  }
+
   void After(Request& request, const Outcome& outcome) override {
-    const HostPodPtr pod = stage_.view().FindPod(request.pod_id.value());
+    if (pod_ == nullptr) pod_ = stage_.view().FindPod(request.pod_id.value());
     const bool stopped = outcome.ok() && request.operation() == Operation::kStopPodSandbox;
     stage_.view().inventory().TakeOutcome(request, outcome);
-    if (pod == nullptr || (!outcome.ok() && !outcome.gone())) return;
+    if (pod_ == nullptr || (!outcome.ok() && !outcome.gone())) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
-    stage_.InTurn(*pod, [&stage = stage_, pod, stopped, hold](const Turns::Turn& turn) {
+    stage_.InTurn(*pod_, [&stage = stage_, pod = pod_, stopped, hold](const Turns::Turn& turn) {
       // In a turn before this one plugins were told of a removal.
       if (!stopped) return hold->Release();
       stage.events().StopPod(pod, stage.NewBudget(),
@@ -85,6 +91,7 @@ class EndPodCall final : public StageCall {
 
  private:
   NriStage& stage_;
+  HostPodPtr pod_;
 };
 
 class UpdatePodCall final : public StageCall {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "pkg/nri/testing/fake_access.h"
 #include "pkg/nri/testing/function_port.h"
 #include "pkg/pipeline/pipeline.h"
+#include "pkg/pipeline/pipeline_call.h"
 #include "pkg/runtime/inventory.h"
 #include "pkg/sys/manual_clock.h"
 #include "pkg/sys/temp_dir.h"
@@ -25,6 +27,35 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
+
+// A call about one id, which the stages let pass to the runtime.
+class PassingCall final : private PipelineCall::Front, private Request::Source {
+ public:
+  PassingCall(Pipeline& pipeline, Operation operation, const std::string& id)
+      : request_(operation, *this), call_(pipeline, *this) {
+    request_.pod_id = PodSandboxId(id);
+    request_.container_id = ContainerId(id);
+    call_.Start(request_);
+  }
+
+  bool forwarded() const { return forwarded_; }
+  void Reply(int code) { replied_ = call_.OnReply({.code = code}); }
+  // The client has the reply.
+  bool replied() const { return replied_; }
+
+ private:
+  void OnDecided(const Status& refusal, const Adjustment&) override { forwarded_ = refusal.ok(); }
+  void OnReplySeen() override { replied_ = true; }
+  bool Has(Operation, Field) const override { return true; }
+  bool ReadCreate(CreateRequest&) override { return false; }
+  std::optional<Pod> ReadPod() override { return std::nullopt; }
+  bool ReadDetails(DetailSet, ContainerDetails&) override { return true; }
+
+  Request request_;
+  PipelineCall call_;
+  bool forwarded_ = false;
+  bool replied_ = false;
+};
 
 class NriStageTest : public testing::Test {
  protected:
@@ -65,6 +96,22 @@ class NriStageTest : public testing::Test {
       names.push_back(container->message->name());
     return names;
   }
+  // The plugin answers by AnswerEvents only.
+  void HoldEvents() {
+    plugin_.notify = [this](const api::StateChangeEvent&, PluginPort::Done<api::Empty> done) {
+      held_.push_back(std::move(done));
+    };
+  }
+  // Answers events until none follows; the client does not get the reply before.
+  void AnswerEvents(const PassingCall& call) {
+    EXPECT_FALSE(held_.empty());
+    while (!held_.empty()) {
+      EXPECT_FALSE(call.replied()) << held_.size();
+      const PluginPort::Done<api::Empty> done = std::move(held_.front());
+      held_.erase(held_.begin());
+      done(api::Empty());
+    }
+  }
   // Marks all containers as told, as connected plugins do.
   void TellAll() { view_.All(/*real_ids=*/false); }
 
@@ -80,6 +127,7 @@ class NriStageTest : public testing::Test {
       {.loop = loop_, .runtime = runtime_, .inventory = inventory_, .pipeline = pipeline_},
       {.profile_directory = dir_.File("profiles")}};
   HostView& view_ = stage_.view();
+  std::vector<PluginPort::Done<api::Empty>> held_;
 };
 
 TEST_F(NriStageTest, LearnsWhatTheRuntimeHas) {
@@ -184,6 +232,54 @@ TEST_F(NriStageTest, WhatIsBeingRemovedIsNotShown) {
   ASSERT_THAT(answers, SizeIs(3)) << "the removal of the pod";
   EXPECT_EQ(shown(), std::pair(1, 0));
   answers[2]();
+}
+
+TEST_F(NriStageTest, AListThatIsOlderThanAStopDoesNotUndoIt) {
+  HavePod("p");
+  HaveContainer("p", "main");
+  Refresh();
+  TellAll();
+  inventory_.Refresh();
+  inventory_.OnEvent({.kind = ContainerEvent::Kind::kStopped, .id = "id-main"});
+  runtime_.AnswerLatest();
+  const HostContainerPtr container = view_.Find("id-main");
+  EXPECT_EQ(container->message->state(), api::CONTAINER_STOPPED);
+  runtime_.Answer();
+  EXPECT_EQ(container->message->state(), api::CONTAINER_STOPPED);
+  EXPECT_EQ(view_.All(/*real_ids=*/false)->messages.size(), 1u);
+
+  // A container that was started again runs.
+  runtime_.everything->containers[0].started_at = 7;
+  Refresh();
+  EXPECT_EQ(container->message->state(), api::CONTAINER_RUNNING);
+}
+
+// The event of a removal may come before the reply.
+TEST_F(NriStageTest, PluginsAreToldOfARemovalBeforeTheClientHasTheReply) {
+  constexpr int kNotFound = 5;
+  pipeline_.Add(stage_);
+  HavePod("p");
+  HaveContainer("p", "main");
+  Refresh();
+  TellAll();
+  HoldEvents();
+  {
+    PassingCall stop(pipeline_, Operation::kStopContainer, "id-main");
+    ASSERT_TRUE(stop.forwarded());
+    inventory_.OnEvent({.kind = ContainerEvent::Kind::kDeleted, .id = "id-main"});
+    stop.Reply(kNotFound);
+    AnswerEvents(stop);
+    EXPECT_TRUE(stop.replied());
+  }
+  {
+    PassingCall remove(pipeline_, Operation::kRemovePodSandbox, "p");
+    ASSERT_TRUE(remove.forwarded());
+    inventory_.OnEvent({.kind = ContainerEvent::Kind::kDeleted, .id = "p"});
+    remove.Reply(0);
+    AnswerEvents(remove);
+    EXPECT_TRUE(remove.replied());
+  }
+  pipeline_.Remove(stage_);
 }
 
 }  // namespace

@@ -27,6 +27,14 @@ class FakeAccess final : public RuntimeAccess {
       answer();
   }
 
+  // Gives the answer to the latest question, before those to the former ones.
+  void AnswerLatest() {
+    if (waiting_.empty()) return;
+    const EventLoop::Task answer = std::move(waiting_.back());
+    waiting_.pop_back();
+    answer();
+  }
+
   void AskVersion(Done<Version> done) override {
     Later("version", [done = std::move(done)] { done(Version()); });
   }
