@@ -91,12 +91,28 @@ void Inventory::EndQuestion(uint64_t begin) {
 }
 
 void Inventory::NoteRemoval(std::string_view id) {
-  if (!open_.empty()) removed_.insert_or_assign(std::string(id), ++count_);
+  if (open_.empty() || id.size() > kLongestId) return;
+  ++count_;
+  if (removed_.size() < kMostRemovals) {
+    removed_.insert_or_assign(std::string(id), count_);
+  } else {
+    not_noted_ = count_;
+  }
 }
 
 bool Inventory::IsRemovedSince(std::string_view id, uint64_t begin) const {
   const auto removed = removed_.find(id);
   return removed != removed_.end() && removed->second > begin;
+}
+
+Status Inventory::CheckRemovalsSince(uint64_t begin) const {
+  if (not_noted_ > begin) return Unavailable("too much was removed while the runtime was asked");
+  return OkStatus();
+}
+
+Status Inventory::CheckKeptSince(std::string_view id, uint64_t begin) const {
+  if (IsRemovedSince(id, begin)) return NotFound("{} was removed", id);
+  return CheckRemovalsSince(begin);
 }
 
 void Inventory::Remove(const PodSandboxId& id) {
@@ -125,7 +141,8 @@ void Inventory::Remove(const ContainerId& id) {
 }
 
 void Inventory::TakeOutcome(const Request& request, const Outcome& outcome) {
-  if (outcome.unclear()) return Refresh();
+  // Each stage reports it: one list is enough.
+  if (outcome.unclear()) return RefreshSoon();
   const Operation operation = request.operation();
   const bool removes =
       operation == Operation::kRemoveContainer || operation == Operation::kRemovePodSandbox;
@@ -182,7 +199,7 @@ void Inventory::Refresh() {
 
 void Inventory::AfterRefresh(std::function<void(const Status&)> done) {
   waiting_.push_back(std::move(done));
-  Refresh();
+  RefreshSoon();
 }
 
 void Inventory::WhenReady(std::function<void()> done) {
@@ -229,12 +246,13 @@ void Inventory::Ask() {
 }
 
 void Inventory::Take(const StatusOr<RuntimeAccess::Everything>& everything) {
-  if (everything.ok()) {
+  const Status status = everything.ok() ? CheckRemovalsSince(begin_) : everything.status();
+  if (status.ok()) {
     TakeList(*everything);
     most_ = 2 * (pods_.size() + containers_.size()) + kLeastGrowth;
     ready_ = !views_.empty();
   } else {
-    log_.Debug("the runtime's containers are not known yet: {}", Describe(everything.status()));
+    log_.Debug("the runtime's containers are not known yet: {}", Describe(status));
     if (!views_.empty()) retry_ = clock_.After(kRetry, [this] { Ask(); });
   }
   asking_ = false;
@@ -242,7 +260,7 @@ void Inventory::Take(const StatusOr<RuntimeAccess::Everything>& everything) {
   updated_.clear();
   const std::weak_ptr<void> alive = lifetime_.token();
   for (const auto& done : std::exchange(served_, {})) {
-    done(everything.status());
+    done(status);
     if (alive.expired()) return;
   }
   if (again_ && !asking_ && retry_ == nullptr) Ask();
@@ -329,10 +347,10 @@ void Inventory::LookUp(size_t slot, const ContainerId& id, Found<InventoryContai
 void Inventory::AskFor(const PodSandboxId& id, Found<InventoryPod> done) {
   const auto answered = [this, begin = BeginQuestion(),
                          done = std::move(done)](const StatusOr<SandboxFacts>& facts) {
-    const bool gone = facts.ok() && IsRemovedSince(facts->pod.id.value(), begin);
+    const Status status =
+        facts.ok() ? CheckKeptSince(facts->pod.id.value(), begin) : facts.status();
     EndQuestion(begin);
-    if (!facts.ok()) return done(facts.status());
-    if (gone) return done(NotFound("pod sandbox {} was removed", facts->pod.id.value()));
+    if (!status.ok()) return done(status);
     done(Learn(*facts, begin));
   };
   runtime_.InspectSandbox(id, lifetime_.Guard(answered));
@@ -343,11 +361,11 @@ void Inventory::AskFor(const ContainerId& id, Found<InventoryContainer> done) {
   const auto end = [this, begin, done = std::move(done)](const StatusOr<InventoryPodPtr>& pod,
                                                          const ContainerFacts& facts) {
     const RuntimeContainer& container = facts.container;
-    const bool gone = IsRemovedSince(container.id.value(), begin) ||
-                      IsRemovedSince(container.pod_id.value(), begin);
+    Status status = pod.status();
+    if (status.ok()) status = CheckKeptSince(container.id.value(), begin);
+    if (status.ok()) status = CheckKeptSince(container.pod_id.value(), begin);
     EndQuestion(begin);
-    if (!pod.ok()) return done(pod.status());
-    if (gone) return done(NotFound("container {} was removed", container.id.value()));
+    if (!status.ok()) return done(status);
     done(Learn(*pod, facts, begin));
   };
   const auto answered = [this, end](const StatusOr<ContainerFacts>& facts) {

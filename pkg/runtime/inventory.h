@@ -33,6 +33,10 @@ class Inventory {
  public:
   static constexpr std::chrono::milliseconds kRetry{1'000};  // pause after a failed list
   static constexpr size_t kLeastGrowth = 64;
+  // Clients write ids, too. Longer ones are none of a runtime's.
+  static constexpr size_t kLongestId = 256;
+  // Removals that are noted at once; with more of them a question counts as failed.
+  static constexpr size_t kMostRemovals = 10'000;
 
   template <typename Object>
   using ById = std::map<std::string, std::shared_ptr<Object>, std::less<>>;
@@ -67,7 +71,7 @@ class Inventory {
   // Another user of the runtime begins to list everything, with the status of all objects. The
   // function takes the result; dropping it unused is a failure. nullptr: it is not needed.
   RuntimeAccess::Done<RuntimeAccess::Everything> TakeOthersList();
-  // Calls Refresh; `done` runs when that list has ended, or failed for the first time.
+  // Calls RefreshSoon; `done` runs when that list has ended, or failed for the first time.
   void AfterRefresh(std::function<void(const Status&)> done);
   // Runs `done` once a list has succeeded.
   void WhenReady(std::function<void()> done);
@@ -107,6 +111,10 @@ class Inventory {
   void EndQuestion(uint64_t begin);
   void NoteRemoval(std::string_view id);
   bool IsRemovedSince(std::string_view id, uint64_t begin) const;
+  // Whether all removals since then are known.
+  Status CheckRemovalsSince(uint64_t begin) const;
+  // Whether an answer to a question of this time shows that the object exists.
+  Status CheckKeptSince(std::string_view id, uint64_t begin) const;
   void AskFor(const PodSandboxId& id, Found<InventoryPod> done);
   void AskFor(const ContainerId& id, Found<InventoryContainer> done);
   bool IsKnownToAll(const InventoryPod& pod) const;
@@ -121,6 +129,7 @@ class Inventory {
   uint64_t count_ = 0;
   std::multiset<uint64_t> open_;                          // begins of the questions under way
   std::map<std::string, uint64_t, std::less<>> removed_;  // ids removed since the oldest of them
+  uint64_t not_noted_ = 0;  // when a removal was last left out of `removed_`
   bool ready_ = false;
   bool asking_ = false;
   bool again_ = false;

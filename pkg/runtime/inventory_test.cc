@@ -316,7 +316,55 @@ TEST_F(InventoryTest, AnUnclearOutcomeListsEverything) {
   AttachToNothing();
   TestRequest request(Operation::kUpdateContainerResources, "c");
   inventory_.TakeOutcome(request, {.known = false});
+  Turn();
   EXPECT_EQ(runtime_.lists(), 1u);
+}
+
+// As where hook servers and NRI plugins each report it.
+TEST_F(InventoryTest, TwoReportsOfAnUnclearOutcomeListOnce) {
+  AttachToNothing();
+  TestRequest request(Operation::kUpdateContainerResources, "c");
+  inventory_.TakeOutcome(request, {.known = false});
+  inventory_.TakeOutcome(request, {.known = false});
+  inventory_.AfterRefresh([](const Status&) {});
+  Turn();
+  EXPECT_EQ(runtime_.lists(), 1u);
+  runtime_.AnswerList();
+  EXPECT_EQ(runtime_.lists(), 0u);
+}
+
+// Clients may write any id: what is noted about removals during a question is bounded.
+TEST_F(InventoryTest, AnAnswerWithVeryManyRemovalsMeanwhileIsAFailure) {
+  AttachToNothing();
+  AddPod("p");
+  inventory_.Refresh();
+  runtime_.FreezeList();
+  std::optional<StatusOr<std::shared_ptr<std::string>>> found;
+  view_.LookUp(PodSandboxId("p"), [&](auto pod) { found.emplace(std::move(pod)); });
+  for (size_t i = 0; i < Inventory::kMostRemovals; ++i)
+    inventory_.Remove(ContainerId("unknown" + std::to_string(i)));
+  inventory_.Remove(PodSandboxId("p"));
+  runtime_.AnswerList();
+  runtime_.AnswerQuestion();
+  EXPECT_THAT(view_.All(), IsEmpty());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->status().code(), StatusCode::kUnavailable);
+  runtime_.RemovePod("p");
+  clock_.Advance(Inventory::kRetry);
+  ASSERT_EQ(runtime_.lists(), 1u);
+  runtime_.AnswerList();
+  clock_.Advance(Inventory::kRetry);
+  EXPECT_EQ(runtime_.lists(), 0u);
+}
+
+TEST_F(InventoryTest, IdsThatNoRuntimeHasAreNotNoted) {
+  AttachToNothing();
+  inventory_.Refresh();
+  for (size_t i = 0; i <= Inventory::kMostRemovals; ++i)
+    inventory_.Remove(ContainerId(std::string(Inventory::kLongestId, 'x') + std::to_string(i)));
+  runtime_.AnswerList();
+  clock_.Advance(Inventory::kRetry);
+  EXPECT_EQ(runtime_.lists(), 0u);
 }
 
 TEST_F(InventoryTest, FindsByAnUnambiguousBeginningOnly) {
