@@ -128,7 +128,8 @@ void RuntimeInspectors::Take(const std::shared_ptr<Collection>& all, size_t runt
   };
   const auto [any, any_that_answers] = missing();
   if (!any) return End(*all);
-  if (all->grace != nullptr) return;
+  // A failure, which may come at once, says nothing about how fast the others are.
+  if (all->grace != nullptr || (any_that_answers && !all->answers[runtime]->ok())) return;
   all->grace = loop_.After(any_that_answers ? kGrace : std::chrono::milliseconds(0),
                            [this, weak = std::weak_ptr<Collection>(all)] {
                              if (const auto collection = weak.lock()) End(*collection);

@@ -91,6 +91,17 @@ TEST_F(RuntimeInspectorsTest, C12OneThatHangsIsOneThatIsAway) {
   EXPECT_THAT(all->unlisted, testing::ElementsAre(there)) << "which is not gone";
 }
 
+// The refusal of a runtime that is down comes at once, and says nothing about how fast others are.
+TEST_F(RuntimeInspectorsTest, ASlowOneIsWaitedForWhereTheOtherIsDown) {
+  (void)CreateContainer(RunPod("here", ""));
+  second_.Stop();
+  first_.Script("ContainerStatus", {.times = 1, .delay = std::chrono::milliseconds(1'500)});
+  const auto all = Answer<Everything>([&](auto done) { inspectors_->InspectAll(done); });
+  ASSERT_TRUE(all.ok()) << Describe(all.status());
+  EXPECT_THAT(all->sandboxes, SizeIs(1));
+  EXPECT_THAT(all->containers, SizeIs(1));
+}
+
 TEST_F(RuntimeInspectorsTest, B5WhatTwoHaveIsTheFirstOnes) {
   const std::string here = RunPod("here", "");
   ::runtime::v1::ListPodSandboxResponse list;
