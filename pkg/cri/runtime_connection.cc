@@ -164,12 +164,15 @@ void RuntimeConnection::Call(std::string_view method, std::string_view message,
 
 void RuntimeConnection::List(Known known,
                              std::function<void(StatusOr<RuntimeListing::Result>)> done) {
-  const auto call = [this](std::string_view method, std::string_view message,
-                           UnaryClient::Done answered) {
-    Call(method, message, std::move(answered));
-  };
   // The first call may make the connection.
   const uint64_t connection = runtime_.connects() + (runtime_.client().connected() ? 0 : 1);
+  const auto call = [this, connection](std::string_view method, std::string_view message,
+                                       UnaryClient::Done answered) {
+    if (runtime_.connects() <= connection) return Call(method, message, std::move(answered));
+    // The list has failed: its other questions are no load for the next connection.
+    loop_.Post(lifetime_.Guard(
+        [answered = std::move(answered)] { answered(Unavailable("the connection was lost")); }));
+  };
   std::make_shared<RuntimeListing>(
       call, aliases_, std::move(known),
       [this, connection, done = std::move(done)](StatusOr<RuntimeListing::Result> result) {
@@ -181,26 +184,26 @@ void RuntimeConnection::List(Known known,
 }
 
 void RuntimeConnection::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {
-  const bool complete = !known.pod && !known.container;
-  Done<Everything> share = complete && events_.listing ? events_.listing() : nullptr;
-  List(std::move(known),
-       [share = std::move(share), done = std::move(done)](StatusOr<RuntimeListing::Result> result) {
-         if (share)
-           share(result.ok() ? StatusOr<Everything>(EverythingOf(*result)) : result.status());
-         if (!result.ok()) return done(result.status());
-         RuntimeInventory inventory{.pods = {},
-                                    .containers = {},
-                                    .stopped_pods = {},
-                                    .unclear = std::move(result->unclear),
-                                    .brief = std::move(result->brief)};
-         for (SandboxFacts& facts : result->sandboxes) {
-           if (!facts.ready) inventory.stopped_pods.insert(facts.pod.id);
-           inventory.pods.push_back(std::move(facts.pod));
-         }
-         for (ContainerFacts& facts : result->containers)
-           inventory.containers.push_back(std::move(facts.container));
-         done(std::move(inventory));
-       });
+  const bool shares = !known.pod && !known.container && shared_ != runtime_.connects();
+  Done<Everything> share = shares && events_.listing ? events_.listing() : nullptr;
+  List(std::move(known), [this, shares, share = std::move(share),
+                          done = std::move(done)](StatusOr<RuntimeListing::Result> result) {
+    if (shares && result.ok()) shared_ = runtime_.connects();
+    if (share) share(result.ok() ? StatusOr<Everything>(EverythingOf(*result)) : result.status());
+    if (!result.ok()) return done(result.status());
+    RuntimeInventory inventory{.pods = {},
+                               .containers = {},
+                               .stopped_pods = {},
+                               .unclear = std::move(result->unclear),
+                               .brief = std::move(result->brief)};
+    for (SandboxFacts& facts : result->sandboxes) {
+      if (!facts.ready) inventory.stopped_pods.insert(facts.pod.id);
+      inventory.pods.push_back(std::move(facts.pod));
+    }
+    for (ContainerFacts& facts : result->containers)
+      inventory.containers.push_back(std::move(facts.container));
+    done(std::move(inventory));
+  });
 }
 
 void RuntimeConnection::InspectAll(Done<Everything> done) {

@@ -15,6 +15,7 @@
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
 
 namespace resmgr {
 
@@ -37,8 +38,9 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
     std::function<void()> disconnected;
     // Called with events, if the runtime sends them.
     std::function<void(const ContainerEvent&)> happened{};
-    // ListAll begins to ask for the status of everything. Where it gives a function, that gets the
-    // result before the caller does, or is dropped.
+    // ListAll begins to ask for the status of everything, for the first time on this connection or
+    // after a failure. Where it gives a function, that gets the result before the caller does, or
+    // is dropped.
     std::function<Done<Everything>()> listing{};
   };
 
@@ -115,8 +117,10 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
   EventStream event_stream_;
   EventLoop::HandlePtr retry_;
   bool started_ = false;
-  bool up_ = false;  // the last state that the events reported
+  bool up_ = false;      // the last state that the events reported
+  uint64_t shared_ = 0;  // the connection, as Peer counts them, whose list the events got
   bool complained_ = false;
+  Lifetime lifetime_;
 };
 
 }  // namespace resmgr

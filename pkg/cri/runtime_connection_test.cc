@@ -31,7 +31,12 @@ class RuntimeConnectionTest : public testing::Test {
   void Start() {
     connection_.Start({.connected = [this] { ++connects_; },
                        .disconnected = [this] { ++disconnects_; },
-                       .happened = [this](const ContainerEvent& event) { event_ = event; }});
+                       .happened = [this](const ContainerEvent& event) { event_ = event; },
+                       .listing = [this]() -> RuntimeAccess::Done<RuntimeAccess::Everything> {
+                         return [this](const auto& everything) {
+                           if (everything.ok()) ++shared_;
+                         };
+                       }});
   }
   void StartRuntime() { ASSERT_THAT(runtime_.Start(socket_), IsOk()); }
   StatusOr<RuntimeInventory> List() {
@@ -57,6 +62,17 @@ class RuntimeConnectionTest : public testing::Test {
     EXPECT_THAT(container, IsOk());
     return ContainerId(container.value_or(""));
   }
+  // Creates pods with a container each.
+  void CreateMany(int count) {
+    test::CriClient client(socket_);
+    for (int i = 0; i < count; ++i) {
+      const auto config = test::MakeBestEffortPod("pod" + std::to_string(i));
+      const auto pod = client.RunPod(config);
+      ASSERT_THAT(pod, IsOk());
+      ASSERT_THAT(client.CreateContainer(*pod, config, test::MakeBestEffortContainer("main")),
+                  IsOk());
+    }
+  }
 
   const TempDir directory_;
   const std::string socket_ = directory_.File("runtime.sock");
@@ -66,6 +82,7 @@ class RuntimeConnectionTest : public testing::Test {
   RuntimeConnection connection_{loop_, flushes_, socket_};
   int connects_ = 0;
   int disconnects_ = 0;
+  int shared_ = 0;  // lists that another user got
   std::optional<ContainerEvent> event_;
 };
 
@@ -97,6 +114,23 @@ TEST_F(RuntimeConnectionTest, ReconnectsAfterALoss) {
   EXPECT_THAT(List(), IsOk());
 }
 
+// Later ones, such as those of an audit, would be a cost for it and no news.
+TEST_F(RuntimeConnectionTest, AnotherUserGetsTheFirstListOfAConnection) {
+  StartRuntime();
+  Start();
+  runtime_.Script("ListContainers",
+                  {.times = 1, .error = grpc::Status(grpc::StatusCode::UNKNOWN, "the disk")});
+  ASSERT_FALSE(List().ok());
+  EXPECT_EQ(shared_, 0);
+  ASSERT_THAT(List(), IsOk());
+  ASSERT_THAT(List(), IsOk());
+  EXPECT_EQ(shared_, 1);
+  runtime_.CutConnections();
+  EXPECT_TRUE(RunUntil(loop_, [this] { return connects_ == 2; }));
+  ASSERT_THAT(List(), IsOk());
+  EXPECT_EQ(shared_, 2);
+}
+
 TEST_F(RuntimeConnectionTest, ListsPodsAndContainersWithTheirStatus) {
   StartRuntime();
   const ContainerId container = Create();
@@ -107,6 +141,15 @@ TEST_F(RuntimeConnectionTest, ListsPodsAndContainersWithTheirStatus) {
   ASSERT_THAT(list->containers, SizeIs(1));
   EXPECT_EQ(list->containers[0].id, container);
   EXPECT_TRUE(list->unclear.why.ok());
+}
+
+TEST_F(RuntimeConnectionTest, AListAsksNothingMoreOnceItsConnectionIsLost) {
+  StartRuntime();
+  CreateMany(50);
+  runtime_.Script("PodSandboxStatus", {.times = 1, .cut = true});
+  Start();
+  EXPECT_EQ(List().status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(runtime_.Calls("ContainerStatus"), SizeIs(0)) << "they come after the pods";
 }
 
 TEST_F(RuntimeConnectionTest, StatusThatFailsLeavesItsContainerUnclear) {
