@@ -35,6 +35,7 @@ that it has recorded, and lists the differences.
 -repair sends the decided values to these containers again. This has no effect on a cgroup above,
 a partition of cgroup v2, or an inherited affinity: the lines below the table name the cause and
 what to do.
+The exit status is 3 if a value differs and, with -repair, if that value cannot be restored.
 The daemon runs the same comparison by itself: see audit in its configuration.)";
   }
 
@@ -45,6 +46,7 @@ The daemon runs the same comparison by itself: see audit in its configuration.)"
   std::string_view Method() const override { return "Audit"; }
   StatusOr<Reply> Request() const override { return Reply{{"repair", repair_}}; }
   std::string Table(const Reply& reply) const override { return AuditText(reply); }
+  Status Outcome(const Reply& reply) const override { return AuditOutcome(reply, repair_); }
 
   bool repair_ = false;
 };
@@ -95,6 +97,12 @@ std::string NotFoundText(const Reply& report) {
   return unread == 0 ? "" : fmt::format("{} not found, ", unread);
 }
 
+// What is sent again sets neither a cgroup above nor what processes inherited.
+bool IsMendedByRepair(const Reply& drift) {
+  const std::string where = drift.value("where", "");
+  return (where == "cgroup" || where == "runtime") && drift.value("why", "").empty();
+}
+
 // Each cause outside of containers once, with the containers that it affects.
 std::string CausesText(const Reply& report) {
   std::vector<std::pair<std::string, std::set<std::string>>> causes;
@@ -137,6 +145,18 @@ std::string AuditText(const Reply& report) {
                   CountText(report.value("checked", int64_t{0}), "container"),
                   Cell(report, "drifted"), NotFoundText(report), Cell(report, "changing"));
   return (rows.size() > 1 ? FormatTable(rows) : "") + CausesText(report) + notes + summary;
+}
+
+Status AuditOutcome(const Reply& report, bool repair) {
+  int64_t differ = 0;
+  for (const Reply& container : report.at("containers")) {
+    const Reply& drifts = container.at("drifts");
+    const bool mended = repair && container.value("sentAgain", false) &&
+                        std::ranges::all_of(drifts, &IsMendedByRepair);
+    if (!drifts.empty() && !mended) ++differ;
+  }
+  if (differ == 0) return OkStatus();
+  return MakeStatus(kDrift, fmt::format("{} other than decided", CountIs(differ, "container")));
 }
 
 std::string UninstallText(const Reply& answer, bool applied) {

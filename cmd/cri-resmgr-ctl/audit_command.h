@@ -14,6 +14,9 @@ std::unique_ptr<Command> MakeAuditCommand();
 // `uninstall`: gives containers back the resources of their own requests.
 std::unique_ptr<Command> MakeUninstallCommand();
 
+// Whether all is as decided or, after a repair, will be; kDrift: no.
+Status AuditOutcome(const Reply& report, bool repair);
+
 // The output of both commands for people.
 std::string AuditText(const Reply& report);
 std::string UninstallText(const Reply& answer, bool applied);

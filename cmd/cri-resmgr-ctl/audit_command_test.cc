@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/audit_command.h"
 
+#include <string>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "cmd/cri-resmgr-ctl/cli.h"
 
 namespace resmgr {
 namespace {
@@ -46,6 +51,25 @@ TEST(AuditCommandTest, ShowsThatNothingDiffers) {
       Reply::parse(R"({"checked":2,"drifted":0,"changing":1,"runtimeProblem":"","containers":[]})");
   EXPECT_EQ(AuditText(report),
             "2 containers compared, 0 other than decided, 1 left out while they change\n");
+}
+
+TEST(AuditCommandTest, ExitsWith3WhereAValueDiffersAndStays) {
+  const auto code = [](const std::string& container, bool repair) {
+    const Reply report = Reply::parse("{\"containers\":[" + container + "]}");
+    return ExitCodeOf(AuditOutcome(report, repair));
+  };
+  const auto container = [](const std::string& where, const std::string& why, bool sent) {
+    return fmt::format(R"({{"sentAgain":{},"drifts":[{{"where":"{}","why":"{}"}}]}})", sent, where,
+                       why);
+  };
+  EXPECT_EQ(code("", false), 0);
+  EXPECT_EQ(code(R"({"unread":"no cgroup","sentAgain":false,"drifts":[]})", false), 0);
+  EXPECT_EQ(code(container("cgroup", "", false), false), 3);
+  EXPECT_EQ(code(container("cgroup", "", true), true), 0) << "the repair is complete";
+  EXPECT_EQ(code(container("runtime", "", true), true), 0);
+  EXPECT_EQ(code(container("cgroup", "", false), true), 3);
+  EXPECT_EQ(code(container("effective", "a cgroup above", true), true), 3);
+  EXPECT_EQ(code(container("affinity", "", true), true), 3);
 }
 
 TEST(UninstallCommandTest, TellsWhetherAllIsDone) {

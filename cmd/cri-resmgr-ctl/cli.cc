@@ -24,7 +24,7 @@ constexpr std::string_view kSummary =
     "Inspects and changes a running cri-resmgr, and simulates placements without one.";
 constexpr std::string_view kExitStatus =
     "0 success; 1 wrong flags or configuration, or no object of that name; 2 the daemon cannot\n"
-    "be reached or the output cannot be written; 3 a bug.";
+    "be reached or the output cannot be written; 3 a bug or, of audit, a value that differs.";
 constexpr std::string_view kSocketHelp = "The socket of the running daemon (its -admin-socket).";
 
 // Whether the argument is a flag whose value may follow.
@@ -152,11 +152,13 @@ int ExitCodeOf(const Status& status) {
     case StatusCode::kAlreadyExists:
     case StatusCode::kFailedPrecondition:
     case StatusCode::kUnimplemented:
+    case StatusCode::kAborted:  // the runtime refused what a configuration would move
       return 1;
     case StatusCode::kUnavailable:
     case StatusCode::kDeadlineExceeded:
     case StatusCode::kResourceExhausted:
       return 2;
+    case kDrift:
     default:
       return 3;
   }

@@ -10,7 +10,7 @@
 namespace resmgr {
 
 // 0 for success, 1 for usage and configuration, 2 for the environment (something required is
-// missing), 3 for a bug.
+// missing), 3 for kDrift (command.h) and for a bug.
 int ExitCodeOf(const Status& status);
 
 // Runs the command that the arguments name and returns the exit code. Results and help go to `out`,

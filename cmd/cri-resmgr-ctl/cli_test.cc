@@ -86,6 +86,8 @@ TEST(CliTest, ExitCodesFollowTheKindOfError) {
   EXPECT_EQ(ExitCodeOf(InvalidArgument("x")), 1);
   EXPECT_EQ(ExitCodeOf(NotFound("x")), 1);
   EXPECT_EQ(ExitCodeOf(Unavailable("x")), 2);
+  EXPECT_EQ(ExitCodeOf(MakeStatus(StatusCode::kAborted, "x")), 1) << "of config set";
+  EXPECT_EQ(ExitCodeOf(MakeStatus(kDrift, "x")), 3);
   EXPECT_EQ(ExitCodeOf(Internal("x")), 3);
 }
 

@@ -9,6 +9,9 @@
 
 namespace resmgr {
 
+// Something differs from what was decided. No daemon answers with it, so it is not taken for a bug.
+inline constexpr StatusCode kDrift = StatusCode::kDataLoss;
+
 // One command of cri-resmgr-ctl. Lives for one run of the program: Declare binds flags to members.
 class Command {
  public:

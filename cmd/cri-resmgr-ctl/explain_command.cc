@@ -159,6 +159,7 @@ std::string Explained(const Reply& container) {
   add("  not updated", container.value("notUpdated", ""));
   add("  memory elsewhere", container.value("memoryElsewhere", ""));
   add("  audit", container.value("audit", ""));
+  add("  advice", container.value("advice", ""));
   add("  file of its CPUs", container.value("cpuFile", ""));
   add("  role", container.value("role", ""));
   add("  and for", Amounts(object("otherResources")));

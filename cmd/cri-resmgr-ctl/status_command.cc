@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cmd/cri-resmgr-ctl/amounts.h"
-#include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/base/count_text.h"
 #include "pkg/base/table.h"
 #include "pkg/topology/cpu_set.h"
@@ -25,13 +24,6 @@ std::string Containers(const Reply& reply) {
   std::string text = Cell(reply, "containers");
   if (unsettled > 0) text += fmt::format(", {} not yet where they should be", unsettled);
   return text;
-}
-
-// "throttled: ns/web/main has CPUs 2-3 ...; try: echo max > ..."
-std::string ProblemText(const Reply& problem) {
-  const std::string next = problem.value("next", "");
-  return fmt::format("{}: {}{}{}", Cell(problem, "kind"), Cell(problem, "message"),
-                     next.empty() ? "" : "; try: ", next);
 }
 
 class StatusCommand final : public DaemonCommand {
@@ -99,6 +91,14 @@ Each has its kind, its numbers and what to try.)";
 };
 
 }  // namespace
+
+std::string ProblemText(const Reply& problem) {
+  // Daemons of older versions have sentences in place of objects.
+  if (problem.is_string()) return problem.get<std::string>();
+  const std::string next = problem.value("next", "");
+  return fmt::format("{}: {}{}{}", Cell(problem, "kind"), Cell(problem, "message"),
+                     next.empty() ? "" : "; try: ", next);
+}
 
 std::unique_ptr<Command> MakeStatusCommand() {
   return std::make_unique<StatusCommand>();

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "cmd/cri-resmgr-ctl/command.h"
+#include "cmd/cri-resmgr-ctl/daemon_command.h"
 
 namespace resmgr {
 
 // `status`: the running daemon's state and what it holds.
 std::unique_ptr<Command> MakeStatusCommand();
+
+// "throttled: ns/web/main has CPUs 2-3 ...; try: echo max > ..."
+std::string ProblemText(const Reply& problem);
 
 }  // namespace resmgr
