@@ -16,6 +16,7 @@
 #include "pkg/admin/uninstall.h"
 #include "pkg/admin/usage_methods.h"
 #include "pkg/allocator/want_of_room.h"
+#include "pkg/base/count_text.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/print_config.h"
@@ -72,8 +73,38 @@ StatusOr<ContainerChoice> ChoiceOf(const Json& request) {
   return choice;
 }
 
+void AddPluginProblems(const NodeView& node, std::vector<Problem>& problems) {
+  for (const PluginView& plugin : node.plugins()) {
+    if (plugin.state == PluginView::State::kReady) continue;
+    const std::string name =
+        plugin.index.empty() ? plugin.name : fmt::format("{}-{}", plugin.index, plugin.name);
+    problems.push_back({.kind = "plugin",
+                        .message = fmt::format(
+                            "the {} plugin {} is {}{}{}", plugin.kind, name, ToString(plugin.state),
+                            plugin.last_error.empty() ? "" : ": ", plugin.last_error),
+                        .objects = {name},
+                        .next = "cri-resmgr-ctl plugins"});
+  }
+}
+
+// The default one is that of NodeView::runtime_state.
+void AddRuntimeProblems(const std::vector<RuntimeView>& runtimes, std::vector<Problem>& problems) {
+  for (const RuntimeView& runtime : runtimes) {
+    if (runtime.name == kDefaultRuntime || runtime.state == RuntimeView::State::kConnected)
+      continue;
+    problems.push_back(
+        {.kind = "runtime",
+         .since = runtime.since.value_or(std::chrono::system_clock::time_point()),
+         .message = fmt::format("the runtime {} is {}{}{}", runtime.name, ToString(runtime.state),
+                                runtime.last_error.empty() ? "" : ": ", runtime.last_error),
+         .objects = {runtime.name, runtime.socket},
+         .next = "cri-resmgr-ctl runtimes"});
+  }
+}
+
 // What an operator should look after.
-std::vector<Problem> Problems(const NodeView& node, const std::string& runtime) {
+std::vector<Problem> Problems(const NodeView& node, const std::string& runtime,
+                              const std::vector<RuntimeView>& runtimes) {
   std::vector<Problem> problems;
   const auto add = [&problems](std::vector<Problem> more) {
     std::ranges::move(more, std::back_inserter(problems));
@@ -82,6 +113,8 @@ std::vector<Problem> Problems(const NodeView& node, const std::string& runtime) 
   if (manager != nullptr && runtime != "connected") {
     problems.push_back({.kind = "runtime", .message = "the runtime is not connected: " + runtime});
   }
+  AddRuntimeProblems(runtimes, problems);
+  AddPluginProblems(node, problems);
   const auto other = node.other_socket();
   const bool places = node.configurator.current().policy.active != kNullPolicy;
   if (places && other && other->used && !other->reachable.ok()) {
@@ -103,6 +136,13 @@ std::vector<Problem> Problems(const NodeView& node, const std::string& runtime) 
   if (node.usage != nullptr) add(node.usage->problems());
   if (!node.state_saved())
     problems.push_back({.kind = "state", .message = "the state cannot be saved: see the log"});
+  if (const uint64_t lost = node.dump_lost(); lost > 0) {
+    problems.push_back({.kind = "dump",
+                        .message = fmt::format("the dump lacks {} since the daemon was started",
+                                               CountText(static_cast<int64_t>(lost), "call")),
+                        .objects = {"dump"},
+                        .next = "dump less, or to a faster disk, and restart the daemon"});
+  }
   return problems;
 }
 
@@ -115,7 +155,7 @@ OrderedJson SeenCountsJson(const std::vector<SeenContainer>& seen) {
 }
 
 std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_point started,
-                       ProblemTimes& times) {
+                       ProblemTimes& times, const std::vector<RuntimeView>& runtimes) {
   if (node.usage != nullptr) node.usage->Touch();
   const auto uptime = std::chrono::steady_clock::now() - started;
   const ResourceManager* const manager = node.host.manager();
@@ -146,7 +186,7 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
   }
   status["state"] = node.state_saved() ? "saved" : "not saved";
   status["dumpLost"] = node.dump_lost();
-  status["problems"] = ProblemsJson(times.Completed(Problems(node, runtime)));
+  status["problems"] = ProblemsJson(times.Completed(Problems(node, runtime, runtimes)));
   return OrderedJsonText(status);
 }
 
@@ -203,6 +243,14 @@ void AddAudit(const NodeView& node, OrderedJson& containers) {
   }
 }
 
+void AddAdvice(const NodeView& node, OrderedJson& containers) {
+  if (node.usage == nullptr) return;
+  for (OrderedJson& container : containers) {
+    const std::string advice = node.usage->AdviceOf(container.value("id", ""));
+    if (!advice.empty()) container["advice"] = advice;
+  }
+}
+
 // Adds why a container has fewer CPUs than it asks for.
 void AddOffline(const NodeView& node, OrderedJson& containers) {
   const CpuSet offline = OfflineCpus(node.machine) | node.offline();
@@ -248,6 +296,7 @@ StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const Json& request) {
     AddOwners(node.pipeline.owners(), *explained);
     AddCpuFiles(node, *explained);
     AddAudit(node, *explained);
+    AddAdvice(node, *explained);
     AddOffline(node, *explained);
   }
   return WithRefusals(std::move(explained), node.host.history(), manager->snapshot(), what, choice);
@@ -409,7 +458,12 @@ UnaryServer::Methods AdminService::Methods() {
   };
   const NodeView& node = node_;
   add("Status", [this](const Json&, const auto& reply) {
-    reply(NodeStatus(node_, started_, problem_times_));
+    const auto answer = [this, reply](const std::vector<RuntimeView>& runtimes) {
+      reply(NodeStatus(node_, started_, problem_times_, runtimes));
+    };
+    // An only runtime is not asked, and need not be waited for.
+    const bool several = !node_.configurator.current().runtimes.runtimes.empty();
+    several ? node_.describe_runtimes(answer) : answer({});
   });
   add("Policies", [&node](const Json&, const auto& reply) { reply(Policies(node)); });
   add("Topology",

@@ -64,7 +64,7 @@ TEST_F(AdminServiceTest, StatusTellsWhatRuns) {
   EXPECT_EQ(status["runtime"], "not used");
   EXPECT_EQ(status["online"], "0-3");
   EXPECT_EQ(status["state"], "saved");
-  EXPECT_EQ(status["dumpLost"], 3);
+  EXPECT_EQ(status["dumpLost"], 0);
   EXPECT_EQ(status["problems"], Json::array()) << "under null no runtime is needed";
 }
 
@@ -93,6 +93,41 @@ TEST_F(AdminServiceTest, AStateThatIsNotSavedIsAProblem) {
   const Json status = AnswerTo("Status", Json::object());
   EXPECT_EQ(status["state"], "not saved");
   EXPECT_THAT(status["problems"].dump(), HasSubstr("the state cannot be saved"));
+}
+
+TEST_F(AdminServiceTest, PluginsThatDoNotServeAndALossyDumpAreProblems) {
+  plugins_ = {{.kind = "nri", .name = "good", .index = "10", .state = PluginView::State::kReady},
+              {.kind = "nri",
+               .name = "logger",
+               .index = "20",
+               .state = PluginView::State::kFailed,
+               .last_error = "exit status 1"},
+              {.kind = "hook", .name = "koordlet"}};
+  dump_lost_ = 3;
+  const Json status = AnswerTo("Status", Json::object());
+  EXPECT_EQ(status["dumpLost"], 3);
+  const Json& problems = status["problems"];
+  ASSERT_EQ(problems.size(), 3U) << problems;
+  EXPECT_EQ(problems[0]["kind"], "plugin");
+  EXPECT_EQ(problems[0]["message"], "the nri plugin 20-logger is failed: exit status 1");
+  EXPECT_EQ(problems[1]["objects"], Json::array({"koordlet"}));
+  EXPECT_EQ(problems[2]["kind"], "dump");
+  EXPECT_EQ(problems[2]["message"], "the dump lacks 3 calls since the daemon was started");
+}
+
+TEST_F(AdminServiceTest, ARuntimeBesidesTheDefaultOneThatIsAwayIsAProblem) {
+  runtimes_ = {{.name = "default", .socket = "/a.sock"},
+               {.name = "kata",
+                .socket = "/k.sock",
+                .state = RuntimeView::State::kHanging,
+                .last_error = "no answer"}};
+  EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json::array()) << "only one runtime";
+  AnswerTo("ConfigSet", Delivery("runtimes: {kata: {Socket: /k.sock}}"));
+  const Json problems = AnswerTo("Status", Json::object())["problems"];
+  ASSERT_EQ(problems.size(), 1U) << problems;
+  EXPECT_EQ(problems[0]["kind"], "runtime");
+  EXPECT_EQ(problems[0]["message"], "the runtime kata is hanging: no answer");
+  EXPECT_EQ(problems[0]["objects"], Json::array({"kata", "/k.sock"}));
 }
 
 TEST_F(AdminServiceTest, ProblemsOfTheMachineAreToldWhileAPolicyPlaces) {

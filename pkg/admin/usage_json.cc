@@ -65,7 +65,8 @@ Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
     }
   });
   for (const Zone& zone : manager->policy().Zones(snapshot)) {
-    // All policies call it so.
+    // All policies call them so. The isolated CPUs of a zone are free, and nobody's.
+    if (zone.name == "isolated") continue;
     (zone.name == "reserved" ? owners.reserved : owners.shared) |= zone.shared;
   }
   return owners;

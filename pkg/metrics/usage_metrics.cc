@@ -2,6 +2,9 @@
 #include "pkg/metrics/usage_metrics.h"
 
 #include <mutex>
+#include <set>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "pkg/metrics/collect.h"
@@ -84,7 +87,10 @@ size_t AddContainers(const std::vector<UsageMetrics::Container>& containers,
   constexpr size_t kSeries = 5;
   size_t left_out = 0;
   size_t added = 0;
+  std::set<std::tuple<std::string_view, std::string_view, std::string_view>> names;
   for (const UsageMetrics::Container& container : containers) {
+    // Two of one name would be one series twice, and Prometheus refuses the whole page for that.
+    if (!names.emplace(container.namespace_name, container.pod, container.name).second) continue;
     if (added + kSeries > UsageMetrics::kMostContainerSeries) {
       left_out += kSeries;
       continue;
@@ -165,11 +171,18 @@ void UsageMetrics::Show(const Sample& sample) {
   // Families without series would be lines without a meaning.
   std::erase_if(gauges, [](const auto& family) { return family.metric.empty(); });
   const std::lock_guard lock(impl_->mutex);
-  impl_->gauges = std::move(gauges);
+  // The old ones are destroyed after the lock: a scrape, on another thread, need not wait for that.
+  impl_->gauges.swap(gauges);
   ++impl_->samples;
   impl_->seconds += sample.cost_seconds;
   impl_->files += static_cast<double>(sample.files);
   impl_->left_out += static_cast<double>(left_out);
+}
+
+void UsageMetrics::Clear() {
+  std::vector<prometheus::MetricFamily> gauges;
+  const std::lock_guard lock(impl_->mutex);
+  impl_->gauges.swap(gauges);
 }
 
 std::shared_ptr<prometheus::Collectable> UsageMetrics::collectable() const {

@@ -64,6 +64,8 @@ class UsageMetrics {
   };
   // Counts usage_samples_total, too.
   void Show(const Sample& sample);
+  // What is used is not known any more; sums stay.
+  void Clear();
 
   // The collectable for a scrape.
   std::shared_ptr<prometheus::Collectable> collectable() const;

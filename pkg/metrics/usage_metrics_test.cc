@@ -73,6 +73,27 @@ TEST(UsageMetricsTest, WhatHasGoneIsNotShownAnyMore) {
   EXPECT_THAT(Text(metrics), Not(HasSubstr("container_cpu")));
 }
 
+TEST(UsageMetricsTest, WhatIsNotKnownAnyMoreIsClearedAndSumsStay) {
+  UsageMetrics metrics;
+  metrics.Show(Everything());
+  metrics.Clear();
+  EXPECT_THAT(Text(metrics), Not(HasSubstr("_used")));
+  EXPECT_THAT(Text(metrics), HasSubstr("cri_resmgr_usage_samples_total 1\n"));
+}
+
+TEST(UsageMetricsTest, OneNameIsOneSeries) {
+  UsageMetrics metrics;
+  UsageMetrics::Sample sample = Everything();
+  sample.containers.push_back(sample.containers[0]);
+  sample.containers.back().cpu_used = 7;
+  metrics.Show(sample);
+  for (const auto& family : metrics.collectable()->Collect()) {
+    if (!family.name.starts_with("cri_resmgr_container_")) continue;
+    EXPECT_EQ(family.metric.size(), 1U) << family.name;
+  }
+  EXPECT_THAT(Text(metrics), HasSubstr("pod=\"web\"} 1.5\n"));
+}
+
 TEST(UsageMetricsTest, SeriesOfContainersAreBoundedAndTheRestIsCounted) {
   UsageMetrics metrics;
   UsageMetrics::Sample sample = Everything();

@@ -77,6 +77,7 @@ UsageSampler::Options UsageSamplerOptions(EventLoop& loop, Clock& clock, PolicyH
                     per_container = std::move(per_container)](const UsageFigures& figures) {
       metrics->Show(UsageMetricsOf(figures, machine, per_container()));
     };
+    options.lost = [metrics] { metrics->Clear(); };
   }
   return options;
 }

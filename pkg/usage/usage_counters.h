@@ -27,7 +27,7 @@ struct ContainerCounters {
   MemoryEvents events{};
 };
 
-// One resctrl group, summed over the domains of its cache.
+// One resctrl group, summed over the domains of its cache; not set where one of these is missing.
 struct MonitorCounters {
   std::optional<uint64_t> llc_bytes{};
   std::optional<uint64_t> memory_traffic_bytes{};  // since the group was made

@@ -8,6 +8,9 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
+// From so many percent of the periods on, a container's tasks wait for its quota.
+constexpr double kThrottledPercent = 1;
+
 // What a counter grew by; nullopt where that is not known. A counter that is smaller than before
 // began anew, and has counted since then.
 std::optional<uint64_t> Growth(const std::optional<uint64_t>& before,
@@ -101,6 +104,13 @@ NodeFigures ComputeNode(const NodeCounters* before, const NodeCounters& now) {
   return figures;
 }
 
+void AddPressure(const std::optional<Pressure>& pressure, std::optional<Pressure>& highest) {
+  if (!pressure) return;
+  const Pressure known = highest.value_or(Pressure());
+  highest = Pressure{.some10 = std::max(known.some10, pressure->some10),
+                     .some60 = std::max(known.some60, pressure->some60)};
+}
+
 void AddToPool(const ContainerFigures& container, PoolFigures& pool) {
   ++pool.containers;
   pool.cpus |= container.subject.cpus - container.subject.exclusive;
@@ -109,11 +119,10 @@ void AddToPool(const ContainerFigures& container, PoolFigures& pool) {
   pool.remote_bytes += container.remote_bytes;
   for (const auto& [node, bytes] : container.memory_by_node)
     pool.memory_by_node[node] += bytes;
-  if (const auto& pressure = container.cpu_pressure) {
-    const Pressure known = pool.cpu_pressure.value_or(Pressure());
-    pool.cpu_pressure = Pressure{.some10 = std::max(known.some10, pressure->some10),
-                                 .some60 = std::max(known.some60, pressure->some60)};
-  }
+  AddPressure(container.cpu_pressure, pool.cpu_pressure);
+  const bool throttled = container.AnyThrottledPercent().value_or(0) >= kThrottledPercent;
+  if (container.subject.exclusive.empty() && !throttled)
+    AddPressure(container.cpu_pressure, pool.waiting);
 }
 
 // The counters of containers and CPUs are read one after the other, so containers together may seem
@@ -184,6 +193,7 @@ UsageFigures ComputeUsage(const UsageCounters* before, const UsageCounters& now,
                           const std::vector<UsageSubject>& subjects) {
   UsageFigures figures{.since = before == nullptr ? now.wall : before->wall,
                        .until = now.wall,
+                       .from = before == nullptr ? now.at : before->at,
                        .at = now.at,
                        .monitors = ComputeMonitors(before, now),
                        .complete = before != nullptr,
@@ -214,6 +224,8 @@ UsageFigures ComputeUsage(const UsageCounters* before, const UsageCounters& now,
     if (!container.subject.pool.empty())
       AddToPool(container, figures.pools[container.subject.pool]);
   }
+  for (auto& [name, pool] : figures.pools)
+    pool.busy = BusyCpus(figures, pool.cpus);
   return figures;
 }
 

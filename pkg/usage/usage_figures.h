@@ -55,7 +55,11 @@ struct NodeFigures {
 struct PoolFigures {
   CpuSet cpus{};  // that they may use and that are no container's own
   double cpu_used = 0;
+  double busy = 0;                         // of `cpus`, whoever uses them
   std::optional<Pressure> cpu_pressure{};  // the highest one of its containers
+  // The highest one of those that have no CPUs of their own and that no quota throttles, which
+  // the kernel counts as pressure, too.
+  std::optional<Pressure> waiting{};
   std::map<int, int64_t> memory_by_node{};
   int64_t remote_bytes = 0;
   size_t containers = 0;
@@ -70,7 +74,8 @@ struct MonitorFigures {
 struct UsageFigures {
   std::chrono::system_clock::time_point since{};  // the first sample
   std::chrono::system_clock::time_point until{};  // the second one
-  std::chrono::steady_clock::time_point at{};     // the same
+  std::chrono::steady_clock::time_point from{};   // the first sample, by a clock without steps
+  std::chrono::steady_clock::time_point at{};     // the second one
   std::vector<ContainerFigures> containers{};     // in the order of the subjects
   std::map<int, CpuFigures> cpus{};
   std::map<int, NodeFigures> nodes{};

@@ -56,6 +56,32 @@ TEST(UsageFiguresTest, RatesAreBetweenTheSamples) {
   EXPECT_EQ(figures.since, before.wall);
 }
 
+TEST(UsageFiguresTest, OnlyContainersWithoutAQuotaAndCpusOfTheirOwnWaitForThePool) {
+  UsageCounters before = At(seconds(0));
+  UsageCounters now = At(seconds(1));
+  const auto add = [&](const std::string& id, double pressure, uint64_t throttled) {
+    before.containers[id] = {.read_at = kStart, .cpu = {.periods = 0, .throttled = 0}};
+    now.containers[id] = {.read_at = kStart + seconds(1),
+                          .cpu = {.periods = 100, .throttled = throttled},
+                          .cpu_pressure = Pressure{.some60 = pressure}};
+  };
+  add("throttled", 80, 90);
+  add("own", 70, 0);
+  add("free", 10, 0);
+  before.cpus = {{0, {}}, {1, {}}, {2, {}}};
+  now.cpus = {{0, {.user = 100}}, {1, {.user = 50, .idle = 50}}, {2, {.user = 100}}};
+  const UsageFigures figures =
+      ComputeUsage(&before, now,
+                   {{.id = "throttled", .cpus = {0, 1}, .pool = "p"},
+                    {.id = "own", .cpus = {1, 2}, .exclusive = {2}, .pool = "p"},
+                    {.id = "free", .cpus = {0, 1}, .pool = "p"}});
+  const PoolFigures& pool = figures.pools.at("p");
+  EXPECT_DOUBLE_EQ(pool.cpu_pressure->some60, 80);
+  EXPECT_DOUBLE_EQ(pool.waiting->some60, 10);
+  EXPECT_DOUBLE_EQ(pool.busy, 1.5) << "CPU 2 is no CPU of the pool";
+  EXPECT_EQ(figures.from, before.at);
+}
+
 TEST(UsageFiguresTest, OneSampleHasNoRates) {
   UsageCounters now = At(seconds(1));
   now.containers["a"] = Cpu(seconds(1), 7);

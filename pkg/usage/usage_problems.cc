@@ -42,8 +42,7 @@ Problem Throttled(const UsageFigures& figures, const ContainerFigures& container
 Problem Idle(const ContainerFigures& container, double percent) {
   const UsageSubject& subject = container.subject;
   const std::string name = subject.FullName();
-  return {.kind = "pressure",
-          .message = fmt::format("{} leaves {}, which no other container may use, idle: {:.1f} % "
+  return {.message = fmt::format("{} leaves {}, which no other container may use, idle: {:.1f} % "
                                  "busy",
                                  name, CpusText(subject.exclusive), percent),
           .objects = {name},
@@ -73,16 +72,13 @@ Problem Remote(const UsageFigures& figures, const ContainerFigures& container) {
                               container.cgroup, from, subject.mems.First())};
 }
 
-double Capacity(const PoolFigures& pool) {
-  return static_cast<double>(pool.cpus.size());
-}
+// All policies call so the pool of system containers, which takes no others in.
+constexpr std::string_view kReserved = "reserved";
 
 }  // namespace
 
 void UsageProblems::Observe(const UsageFigures& figures) {
   if (!figures.complete) return;
-  if (last_ && figures.at - *last_ > limits_.gap) Forget();
-  last_ = figures.at;
   for (auto& [key, known] : known_)
     known.seen = false;
   for (const ContainerFigures& container : figures.containers)
@@ -111,25 +107,29 @@ void UsageProblems::ObserveContainer(const UsageFigures& figures,
 }
 
 void UsageProblems::ObservePools(const UsageFigures& figures) {
+  const auto is_compared = [](const std::string& name, const PoolFigures& pool) {
+    return pool.shared && !pool.cpus.empty() && name != kReserved;
+  };
   const auto has_room = [this](const PoolFigures& pool) {
-    return pool.shared && !pool.cpus.empty() &&
-           100 * pool.cpu_used <= limits_.room_percent * Capacity(pool) &&
-           pool.cpu_pressure.value_or(Pressure()).some60 <= limits_.room_pressure_percent;
+    return 100 * pool.busy <= limits_.room_percent * static_cast<double>(pool.cpus.size()) &&
+           pool.waiting.value_or(Pressure()).some60 <= limits_.room_pressure_percent;
   };
   for (const auto& [name, pool] : figures.pools) {
-    const double pressure = pool.cpu_pressure.value_or(Pressure()).some60;
-    if (!pool.shared || pressure < limits_.pressure_percent) continue;
-    const auto other = std::ranges::find_if(figures.pools, [&, &name = name](const auto& each) {
-      return each.first != name && has_room(each.second);
-    });
+    const double pressure = pool.waiting.value_or(Pressure()).some60;
+    if (!is_compared(name, pool) || pressure < limits_.pressure_percent) continue;
+    const auto other =
+        std::ranges::find_if(figures.pools, [&, &cpus = pool.cpus](const auto& each) {
+          return is_compared(each.first, each.second) && !each.second.cpus.Intersects(cpus) &&
+                 has_room(each.second);
+        });
     if (other == figures.pools.end()) continue;
     Note(figures, {Kind::kPressure, name}, limits_.pressure_lasts,
          {.kind = "pressure",
           .message = fmt::format(
-              "tasks in pool {} wait for a CPU in {:.0f} % of the time (it uses {:.1f} of {}), "
-              "while pool {} has room (it uses {:.1f} of {})",
-              name, pressure, pool.cpu_used, CountText(pool.cpus.size(), "CPU"), other->first,
-              other->second.cpu_used, CountText(other->second.cpus.size(), "CPU")),
+              "tasks in pool {} wait for a CPU in {:.0f} % of the time ({:.1f} of {} are busy), "
+              "while pool {} has room ({:.1f} of {})",
+              name, pressure, pool.busy, CountText(pool.cpus.size(), "CPU"), other->first,
+              other->second.busy, CountText(other->second.cpus.size(), "CPU")),
           .objects = {"pool " + name, "pool " + other->first},
           .next = "cri-resmgr-ctl rebalance"});
   }
@@ -141,8 +141,7 @@ void UsageProblems::Note(const UsageFigures& figures, Key key, std::chrono::seco
   Known& known = found->second;
   if (added) {
     known.since = figures.since;
-    known.begun = figures.at - std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                   figures.until - figures.since);
+    known.begun = figures.from;
   }
   known.seen = true;
   known.lasts = !added && figures.at - known.begun >= lasts;
@@ -154,7 +153,7 @@ std::vector<Problem> UsageProblems::List() const {
   std::vector<Problem> problems;
   std::map<Kind, size_t> counts;
   for (const auto& [key, known] : known_) {
-    if (!known.lasts) continue;
+    if (!known.lasts || key.first == Kind::kIdle) continue;
     const size_t count = ++counts[key.first];
     if (count <= kMostNamed) {
       problems.push_back(known.problem);
@@ -168,6 +167,13 @@ std::vector<Problem> UsageProblems::List() const {
     }
   }
   return problems;
+}
+
+std::string UsageProblems::AdviceOf(const std::string& id) const {
+  const auto found = known_.find({Kind::kIdle, id});
+  if (found == known_.end() || !found->second.lasts) return "";
+  const Problem& advice = found->second.problem;
+  return fmt::format("{}; try: {}", advice.message, advice.next);
 }
 
 }  // namespace resmgr

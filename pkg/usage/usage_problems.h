@@ -15,9 +15,10 @@
 namespace resmgr {
 
 // Finds in a sequence of figures what lasts and should not be so, and an advice for each:
-// containers with CPUs of their own that a quota throttles, or that leave these idle; a pool under
-// pressure while another one has room; memory on other nodes than decided. Nothing is told of a
-// single sample. Thread-compatible.
+// containers with CPUs of their own that a quota throttles; a pool under pressure while another one
+// has room; memory on other nodes than decided. Containers that leave CPUs of their own idle are an
+// advice and no problem: an idle database is in order. Nothing is told of a single sample.
+// Thread-compatible.
 class UsageProblems {
  public:
   struct Limits {
@@ -31,7 +32,6 @@ class UsageProblems {
     std::chrono::seconds lasts{30};  // throttled, remote
     std::chrono::seconds pressure_lasts{60};
     std::chrono::seconds idle_lasts{3600};
-    std::chrono::seconds gap{300};  // between samples: what was before is forgotten
   };
   // How many of each kind are named; one more tells how many there are.
   static constexpr size_t kMostNamed = 5;
@@ -40,9 +40,12 @@ class UsageProblems {
   explicit UsageProblems(Limits limits) : limits_(limits) {}
 
   void Observe(const UsageFigures& figures);
+  // Samples have stopped: what comes next says nothing of the time between.
   void Forget() { known_.clear(); }
 
   std::vector<Problem> List() const;
+  // A sentence of the container, "" where there is no advice.
+  std::string AdviceOf(const std::string& id) const;
 
  private:
   enum class Kind { kThrottled, kIdle, kPressure, kRemote };
@@ -60,7 +63,6 @@ class UsageProblems {
   void Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts, Problem problem);
 
   const Limits limits_;
-  std::optional<std::chrono::steady_clock::time_point> last_{};
   std::map<Key, Known> known_;
 };
 

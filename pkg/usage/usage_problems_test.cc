@@ -13,6 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::StartsWith;
 
 class UsageProblemsTest : public testing::Test {
  protected:
@@ -33,9 +34,11 @@ class UsageProblemsTest : public testing::Test {
   void Observe(std::vector<ContainerFigures> containers,
                std::map<std::string, PoolFigures> pools = {}, seconds step = seconds(10)) {
     const auto since = std::chrono::system_clock::time_point(time_);
+    const auto from = std::chrono::steady_clock::time_point(time_);
     time_ += step;
     problems_.Observe({.since = since,
-                       .until = std::chrono::system_clock::time_point(time_),
+                       .until = std::chrono::system_clock::time_point(time_) + step_,
+                       .from = from,
                        .at = std::chrono::steady_clock::time_point(time_),
                        .containers = std::move(containers),
                        .pools = std::move(pools),
@@ -43,7 +46,12 @@ class UsageProblemsTest : public testing::Test {
                        .unified = true});
   }
 
+  static PoolFigures Busy(const CpuSet& cpus, double busy, double waiting) {
+    return {.cpus = cpus, .busy = busy, .waiting = Pressure{.some60 = waiting}, .shared = true};
+  }
+
   seconds time_{1000};
+  seconds step_{0};  // of the wall clock between two samples
   UsageProblems problems_;
 };
 
@@ -89,27 +97,23 @@ TEST_F(UsageProblemsTest, ExclusiveCpusThatAreIdleForAnHour) {
   container.cpu_used = 0.02;
   for (int i = 0; i < 59; ++i)
     Observe({container}, {}, seconds(60));
-  EXPECT_THAT(problems_.List(), IsEmpty());
+  EXPECT_EQ(problems_.AdviceOf("e"), "");
   Observe({container}, {}, seconds(60));
-  ASSERT_THAT(problems_.List(), SizeIs(1));
-  EXPECT_EQ(problems_.List()[0].message,
-            "ns/web/main leaves CPUs 2-3, which no other container may use, idle: 1.0 % busy");
+  EXPECT_THAT(problems_.AdviceOf("e"),
+              StartsWith("ns/web/main leaves CPUs 2-3, which no other container may use, idle: 1.0 "
+                         "% busy; try: kubectl -n ns patch pod web"));
+  EXPECT_THAT(problems_.List(), IsEmpty()) << "an idle database is in order";
   // Once is enough to begin anew.
   container.cpu_used = 0.5;
   Observe({container});
   container.cpu_used = 0.02;
   Observe({container});
-  EXPECT_THAT(problems_.List(), IsEmpty());
+  EXPECT_EQ(problems_.AdviceOf("e"), "");
 }
 
 TEST_F(UsageProblemsTest, APoolUnderPressureWhileAnotherOneHasRoom) {
-  const auto pools = [](double pressure, double other_used) -> std::map<std::string, PoolFigures> {
-    return {{"a",
-             {.cpus = {0, 1},
-              .cpu_used = 2,
-              .cpu_pressure = Pressure{.some60 = pressure},
-              .shared = true}},
-            {"b", {.cpus = {2, 3}, .cpu_used = other_used, .shared = true}}};
+  const auto pools = [](double pressure, double other_busy) -> std::map<std::string, PoolFigures> {
+    return {{"a", Busy({0, 1}, 2, pressure)}, {"b", Busy({2, 3}, other_busy, 0)}};
   };
   for (int i = 0; i < 6; ++i)
     Observe({}, pools(40, 0.5));
@@ -117,8 +121,8 @@ TEST_F(UsageProblemsTest, APoolUnderPressureWhileAnotherOneHasRoom) {
   const Problem problem = problems_.List()[0];
   EXPECT_EQ(problem.kind, "pressure");
   EXPECT_EQ(problem.message,
-            "tasks in pool a wait for a CPU in 40 % of the time (it uses 2.0 of 2 CPUs), while "
-            "pool b has room (it uses 0.5 of 2 CPUs)");
+            "tasks in pool a wait for a CPU in 40 % of the time (2.0 of 2 CPUs are busy), while "
+            "pool b has room (0.5 of 2 CPUs)");
   EXPECT_EQ(problem.next, "cri-resmgr-ctl rebalance");
   Observe({}, pools(40, 1.9));
   EXPECT_THAT(problems_.List(), IsEmpty()) << "nowhere to go";
@@ -147,15 +151,49 @@ TEST_F(UsageProblemsTest, MemoryOffItsNodes) {
   EXPECT_THAT(problems_.List(), IsEmpty()) << "a little is always elsewhere";
 }
 
-TEST_F(UsageProblemsTest, WhatWasBeforeAGapIsForgotten) {
+// Each of them told of a pool under pressure once.
+TEST_F(UsageProblemsTest, PoolsThatAreNoneForEachOtherAreNotCompared) {
+  const std::map<std::string, PoolFigures> others[] = {
+      // Its tasks wait for a quota, which is no figure of `waiting`.
+      {{"a", {.cpus = {0, 1}, .busy = 0.1, .cpu_pressure = Pressure{.some60 = 80}, .shared = true}},
+       {"b", Busy({2, 3}, 0, 0)}},
+      // Topology-aware: the root has the CPUs of both nodes.
+      {{"node0", Busy({0, 1}, 2, 60)},
+       {"node1", Busy({2, 3}, 2, 60)},
+       {"root", Busy({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 4, 0)}},
+      {{"shared", Busy({1, 2, 3}, 3, 60)}, {"reserved", Busy({0}, 0, 0)}},
+      {{"shared", Busy({1, 2, 3}, 0, 0)}, {"reserved", Busy({0}, 1, 60)}},
+      {{"unbound", Busy({}, 0, 60)}, {"shared", Busy({1, 2, 3}, 0, 0)}},
+  };
+  for (const auto& pools : others) {
+    for (int i = 0; i < 10; ++i)
+      Observe({}, pools);
+    EXPECT_THAT(problems_.List(), IsEmpty()) << pools.begin()->first;
+  }
+}
+
+TEST_F(UsageProblemsTest, SamplesMayBeFarApart) {
   ContainerFigures container = Exclusive();
   container.throttled_percent = 42;
-  for (int i = 0; i < 3; ++i)
-    Observe({container});
+  Observe({container}, {}, seconds(301));
+  EXPECT_THAT(problems_.List(), IsEmpty());
+  Observe({container}, {}, seconds(301));
   EXPECT_THAT(problems_.List(), SizeIs(1));
-  time_ += seconds(1000);
+  problems_.Forget();
+  Observe({container}, {}, seconds(301));
+  EXPECT_THAT(problems_.List(), IsEmpty());
+}
+
+TEST_F(UsageProblemsTest, AStepOfTheWallClockIsNoTime) {
+  ContainerFigures container = Exclusive();
+  container.throttled_percent = 42;
+  step_ = std::chrono::hours(1);
+  Observe({container});
+  step_ = seconds(0);
   Observe({container});
   EXPECT_THAT(problems_.List(), IsEmpty());
+  Observe({container});
+  EXPECT_THAT(problems_.List(), SizeIs(1));
 }
 
 TEST_F(UsageProblemsTest, ManyAreCounted) {

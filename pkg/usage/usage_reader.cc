@@ -45,11 +45,20 @@ std::vector<std::string> NamesIn(const std::string& path, size_t most) {
   return names;
 }
 
-void Add(std::optional<uint64_t>& sum, const std::optional<uint64_t>& more) {
-  if (!more) return;
-  uint64_t total = 0;
-  if (!__builtin_add_overflow(sum.value_or(0), *more, &total)) sum = total;
-}
+// A sum of parts of which one is missing would fall and rise with that part: it is not known.
+class Sum {
+ public:
+  void Add(const std::optional<uint64_t>& part) {
+    uint64_t total = 0;
+    whole_ = whole_ && part && !__builtin_add_overflow(total_.value_or(0), *part, &total);
+    total_ = total;
+  }
+  std::optional<uint64_t> total() const { return whole_ ? total_ : std::nullopt; }
+
+ private:
+  bool whole_ = true;
+  std::optional<uint64_t> total_{};
+};
 
 bool Exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
@@ -213,12 +222,18 @@ void UsageReader::ReadMonitors(UsageCounters& counters) {
 }
 
 void UsageReader::ReadMonitor(const std::string& directory, MonitorCounters& monitor) {
+  const auto count = [&](const std::string& domain, const char* name) -> std::optional<uint64_t> {
+    const auto text = files_.Read(fmt::format("{}/{}/{}", directory, domain, name));
+    return text ? ParseCount(*text) : std::nullopt;
+  };
+  Sum cache;
+  Sum traffic;
   for (const std::string& domain : NamesIn(directory, kMostDomains)) {
-    if (const auto text = files_.Read(fmt::format("{}/{}/llc_occupancy", directory, domain)))
-      Add(monitor.llc_bytes, ParseCount(*text));
-    if (const auto text = files_.Read(fmt::format("{}/{}/mbm_total_bytes", directory, domain)))
-      Add(monitor.memory_traffic_bytes, ParseCount(*text));
+    if (!domain.starts_with("mon_L3_")) continue;
+    cache.Add(count(domain, "llc_occupancy"));
+    traffic.Add(count(domain, "mbm_total_bytes"));
   }
+  monitor = {.llc_bytes = cache.total(), .memory_traffic_bytes = traffic.total()};
 }
 
 void UsageReader::NoteMissing(const UsageCounters& counters) {

@@ -196,6 +196,16 @@ TEST_F(UsageReaderTest, ReadsResctrlGroupsThatExist) {
   EXPECT_EQ(monitors.at("/").memory_traffic_bytes, std::nullopt);
 }
 
+// Otherwise the part that is back in the next sample is taken for traffic since this one.
+TEST_F(UsageReaderTest, ASumThatLacksADomainIsNotKnown) {
+  PutMachine();
+  for (const char* const domain : {"mon_L3_00", "mon_L3_01", "mon_PERF_PKG_00"})
+    Put(fmt::format("sys/fs/resctrl/mon_data/{}/mbm_total_bytes", domain), "100\n");
+  EXPECT_EQ(Reader().Read({}).monitors.at("/").memory_traffic_bytes, 200U);
+  Put("sys/fs/resctrl/mon_data/mon_L3_01/mbm_total_bytes", "Unavailable\n");
+  EXPECT_EQ(Reader().Read({}).monitors.at("/").memory_traffic_bytes, std::nullopt);
+}
+
 TEST_F(UsageReaderTest, AMachineWithoutAnyOfItIsNoError) {
   const UsageCounters counters = Reader().Read({});
   EXPECT_THAT(counters.cpus, IsEmpty());

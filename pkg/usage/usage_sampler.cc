@@ -35,18 +35,26 @@ void UsageSampler::SetAlways(bool always) {
   if (always_) Start();
 }
 
-void UsageSampler::Touch() {
-  look_until_ = options_.clock.Steady() + std::max(options_.looks_on, 3 * interval_);
+void UsageSampler::LookUntil(milliseconds pause) {
+  look_until_ = std::max(look_until_, options_.clock.Steady() + std::max(pause, 3 * interval_));
   Start();
+}
+
+void UsageSampler::Touch() {
+  LookUntil(options_.monitors_on);
 }
 
 void UsageSampler::Look(Done done) {
   if (hangs_since_) return done(Hangs());
   if (waiting_.size() >= kMostWaiting)
     return done(ResourceExhausted("{} clients wait for figures", waiting_.size()));
-  Touch();
-  if (last_ != nullptr) return done(last_);
-  waiting_.push_back(std::move(done));
+  if (last_ != nullptr) {
+    done(last_);
+  } else {
+    waiting_.push_back(std::move(done));
+  }
+  // Answers those that wait if there is no thread.
+  LookUntil(options_.looks_on);
 }
 
 bool UsageSampler::Wanted() const {
@@ -74,8 +82,9 @@ void UsageSampler::Begin() {
   });
   if (!begun.ok()) {
     fresh_ = true;
+    Lose();
     Answer(begun);
-    return Schedule(interval_);
+    return Schedule(std::min(options_.first_pause, interval_));
   }
   busy_ = true;
   deadline_ = options_.clock.After(options_.patience, [this] { Hang(); });
@@ -84,12 +93,17 @@ void UsageSampler::Begin() {
 void UsageSampler::Hang() {
   hangs_since_ = options_.clock.Now();
   hangs_at_ = options_.in_hand->Get();
-  last_.reset();
-  problems_.Forget();
+  Lose();
   GetLogger("usage").Warn(
       "reading {} takes more than {} s: nothing is known of what is used", Printable(hangs_at_),
       std::chrono::duration_cast<std::chrono::seconds>(options_.patience).count());
   Answer(Hangs());
+}
+
+void UsageSampler::Lose() {
+  last_.reset();
+  problems_.Forget();
+  options_.lost();
 }
 
 Status UsageSampler::Hangs() const {
@@ -134,7 +148,7 @@ void UsageSampler::Answer(const StatusOr<Figures>& result) {
 std::vector<Problem> UsageSampler::problems() const {
   std::vector<Problem> problems = problems_.List();
   if (hangs_since_) {
-    problems.push_back({.kind = "usage",
+    problems.push_back({.kind = "state",
                         .since = *hangs_since_,
                         .message = std::string(Message(Hangs())),
                         .objects = {hangs_at_},

@@ -36,6 +36,8 @@ class UsageSampler {
     Clock& clock;
     std::function<std::vector<UsageSubject>()> subjects;
     std::function<void(const UsageFigures&)> told = [](const UsageFigures&) {};
+    // What was told last is of the past: a sample hangs or failed.
+    std::function<void()> lost = [] {};
     Take take;
     std::shared_ptr<FileInHand> in_hand;
     // Between the first two samples.
@@ -44,6 +46,8 @@ class UsageSampler {
     std::chrono::milliseconds patience = std::chrono::seconds(5);
     // How long a client that asked counts as looking on, and three intervals at least.
     std::chrono::milliseconds looks_on = std::chrono::seconds(30);
+    // The same of Touch: a monitor that asks each minute or two has what lasts for a minute.
+    std::chrono::milliseconds monitors_on = std::chrono::seconds(150);
   };
   explicit UsageSampler(Options options);
   UsageSampler(const UsageSampler&) = delete;
@@ -57,18 +61,22 @@ class UsageSampler {
   // two samples. Unavailable: a sample hangs, and at what, or there is no thread.
   // ResourceExhausted: too many clients wait.
   void Look(Done done);
-  // The same without an answer.
+  // A client looks for problems, now and probably again.
   void Touch();
 
   // What is wrong with the use, by the samples so far, and with the sampler.
   std::vector<Problem> problems() const;
+  // An advice for this container, "" where there is none.
+  std::string AdviceOf(const std::string& id) const { return problems_.AdviceOf(id); }
 
  private:
   bool Wanted() const;
+  void LookUntil(std::chrono::milliseconds pause);
   void Start();
   void Begin();
   void End(const Figures& figures);
   void Hang();
+  void Lose();
   void Schedule(std::chrono::milliseconds pause);
   std::chrono::milliseconds PauseAfter(const UsageFigures& figures) const;
   void Answer(const StatusOr<Figures>& result);

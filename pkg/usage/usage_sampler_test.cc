@@ -64,6 +64,7 @@ class UsageSamplerTest : public testing::Test {
         .clock = clock_,
         .subjects = [] { return std::vector<UsageSubject>(); },
         .told = [this](const UsageFigures&) { ++told_; },
+        .lost = [this] { ++lost_; },
         .take = [taker = taker_](const auto&, bool first) { return taker->Take(first); },
         .in_hand = taker_->in_hand});
   }
@@ -90,6 +91,7 @@ class UsageSamplerTest : public testing::Test {
   const std::shared_ptr<FakeTaker> taker_ = std::make_shared<FakeTaker>();
   std::optional<UsageSampler> sampler_;
   int told_ = 0;
+  int lost_ = 0;
   int answers_ = 0;
   Status answer_;
 };
@@ -120,6 +122,22 @@ TEST_F(UsageSamplerTest, AnswersAfterTwoSamplesAndGoesOnAsLongAsSomebodyLooks) {
   Look();
   RunUntil([&] { return taker_->Samples() == 5; });
   EXPECT_EQ(answers_, 2) << "old figures are no answer";
+}
+
+TEST_F(UsageSamplerTest, AMonitorThatAsksEachTwoMinutesKeepsItGoing) {
+  sampler_->Touch();
+  RunUntil([&] { return clock_.NextWait() == seconds(1); });
+  clock_.RunNext();
+  RunUntil([&] { return told_ == 1; });
+  Look();  // does not shorten that
+  for (int i = 2; i <= 15; ++i) {
+    clock_.RunNext();
+    RunUntil([&] { return told_ == i; });
+  }
+  EXPECT_EQ(clock_.timers(), 1U) << "1 + 140 s";
+  clock_.RunNext();
+  EXPECT_EQ(taker_->Samples(), 16);
+  EXPECT_EQ(clock_.timers(), 0U) << "151 s";
 }
 
 TEST_F(UsageSamplerTest, MetricsWantSamplesAlways) {
@@ -161,7 +179,8 @@ TEST_F(UsageSamplerTest, AThreadThatHangsIsNamedAndTheDaemonGoesOn) {
   RunUntil([&] { return taker_->Samples() == 3; });
   clock_.Advance(seconds(5));
   ASSERT_THAT(sampler_->problems(), SizeIs(1));
-  EXPECT_EQ(sampler_->problems()[0].kind, "usage");
+  EXPECT_EQ(sampler_->problems()[0].kind, "state");
+  EXPECT_EQ(lost_, 1) << "metrics show what was before no more";
   EXPECT_THAT(sampler_->problems()[0].message, HasSubstr("reading /proc/stat hangs"));
   Look();
   EXPECT_EQ(answers_, 2) << "at once";

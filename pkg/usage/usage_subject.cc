@@ -25,7 +25,7 @@ std::vector<UsageSubject> UsageSubjects(const ResourceManager* manager) {
                         .cgroup_parent = pod.cgroup_parent,
                         .cpus = placement.EnforcedCpus().value_or(CpuSet()),
                         .exclusive = placement.exclusive,
-                        .mems = placement.mems.value_or(placement.counted_mems),
+                        .mems = placement.mems.value_or(NodeSet()),
                         .pool = placement.pool,
                         .granted = std::max<double>(placement.exclusive.size(), request)});
   });

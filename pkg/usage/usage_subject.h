@@ -18,7 +18,7 @@ struct UsageSubject {
   std::string cgroup_parent{};
   CpuSet cpus{};       // empty: it is not bound
   CpuSet exclusive{};  // the part of `cpus` that no other container may use
-  NodeSet mems{};      // its memory nodes; empty: all
+  NodeSet mems{};      // those decided for it; empty: any
   std::string pool{};
   // CPUs: those that are its own or, if that is more, its request.
   double granted = 0;

@@ -44,7 +44,7 @@ class ServedNode : public testing::Test {
             .describe_runtimes = [this](const auto& done) { done(runtimes_); },
             .other_socket = [this] { return other_socket_; },
             .seen = [this] { return seen_; },
-            .dump_lost = [] { return uint64_t{3}; },
+            .dump_lost = [this] { return dump_lost_; },
             .offline = [this] { return offline_; },
             .machine_problems = [this] { return machine_problems_; }};
   }
@@ -95,6 +95,7 @@ class ServedNode : public testing::Test {
   std::vector<SeenContainer> seen_;
   std::string runtime_state_ = "not used";
   bool state_saved_ = true;
+  uint64_t dump_lost_ = 0;
   std::optional<FrontDoor::OtherSocket> other_socket_;
   CpuSet offline_;
   std::vector<Problem> machine_problems_;
