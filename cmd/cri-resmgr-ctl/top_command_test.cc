@@ -20,7 +20,7 @@ Reply Containers() {
        "memoryBytes":null,"memoryByNode":{},"remotePercent":null,"pool":"","since":"s"},
       {"namespace":"ns","pod":"api","container":"main","id":"c","cpus":"0","granted":0.5,
        "cpuUsed":1.5,"throttledPercent":0.0,"cpuPressure10":null,"cpuPressure60":null,
-       "memoryBytes":1,"memoryByNode":{},"remotePercent":50.0,"pool":"shared","since":"s"}])");
+       "memoryBytes":1024,"memoryByNode":{},"remotePercent":50.0,"pool":"shared","since":"s"}])");
 }
 
 std::string Order(std::string_view key) {
@@ -45,7 +45,7 @@ TEST(TopCommandTest, ShowsContainers) {
             "POOL\n"
             "ns         web  main       1-2   1.23  2.00     12 %       2 % / 2 %  4 MiB   0 %     "
             "exclusive\n"
-            "ns         api  main       0     1.50  0.50     0 %        -          1       50 %    "
+            "ns         api  main       0     1.50  0.50     0 %        -          1 KiB   50 %    "
             "shared\n"
             "ns         db   main       -     -     0.00     -          -          -       -       "
             "-\n");
