@@ -66,6 +66,23 @@ std::optional<JointKey> ParseJointKey(std::string_view key) {
   return JointKey{key[0], key[1], key.substr(2)};
 }
 
+bool IsKnownSingle(std::string_view key) {
+  constexpr std::array<std::string_view, 5> kKeys = {"name", "namespace", "qosclass", "id", "uid"};
+  const auto below = [&key](std::string_view map) {
+    return key.starts_with(map) && key.size() > map.size();
+  };
+  if (below("tags/")) return true;
+  if (below("pod/")) key.remove_prefix(4);
+  return below("labels/") || std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+}
+
+bool IsKnownKey(std::string_view key) {
+  const std::optional<JointKey> joint = ParseJointKey(key);
+  if (!joint) return IsKnownSingle(key);
+  const std::vector<std::string_view> parts = Split(joint->keys, joint->key_separator);
+  return !parts.empty() && std::all_of(parts.begin(), parts.end(), IsKnownSingle);
+}
+
 }  // namespace
 
 std::optional<std::string_view> ResolveKey(std::string_view key, const Pod& pod,
@@ -115,14 +132,17 @@ StatusOr<Expression> Expression::Parse(const ConfigNode& node) {
   Expression expression;
   bool has_operator = false;
   for (const auto& [name, line, value] : node.entries) {
-    if (name == "key" && value.kind == ConfigNode::Kind::kScalar) {
+    if (EqualsIgnoreCase(name, "key") && expression.key_.empty() &&
+        value.kind == ConfigNode::Kind::kScalar) {
       expression.key_ = value.text;
-    } else if (name == "operator" && value.kind == ConfigNode::Kind::kScalar) {
+    } else if (EqualsIgnoreCase(name, "operator") && !has_operator &&
+               value.kind == ConfigNode::Kind::kScalar) {
       const std::optional<Operator> op = ParseOperator(value.text);
       if (!op) return ErrorAt(value, "operator", "unknown operator");
       expression.operator_ = *op;
       has_operator = true;
-    } else if (name == "values" && value.kind != ConfigNode::Kind::kMap) {
+    } else if (EqualsIgnoreCase(name, "values") && expression.values_.empty() &&
+               value.kind != ConfigNode::Kind::kMap) {
       if (value.kind == ConfigNode::Kind::kScalar) expression.values_.push_back(value.text);
       for (const ConfigNode& item : value.items)
         expression.values_.push_back(item.text);
@@ -139,6 +159,24 @@ StatusOr<Expression> Expression::Parse(const ConfigNode& node) {
 Status Expression::CheckValues() const {
   if (operator_ == Operator::kAlwaysTrue) return OkStatus();
   if (key_.empty()) return InvalidArgument("the key is missing");
+  if (!IsKnownKey(key_)) {
+    return InvalidArgument(
+        "there is no key \"{}\": keys are name, namespace, qosclass, id, uid, labels/K and pod/ "
+        "followed by one of these",
+        Printable(key_, 64));
+  }
+  switch (operator_) {
+    case Operator::kMatches:
+    case Operator::kMatchesNot:
+    case Operator::kMatchesAny:
+    case Operator::kMatchesNone:
+      for (const std::string& glob : values_) {
+        if (!IsGlob(glob)) return InvalidArgument("\"{}\" has [ without ]", Printable(glob, 64));
+      }
+      break;
+    default:
+      break;
+  }
   switch (operator_) {
     case Operator::kEquals:
     case Operator::kNotEqual:
@@ -177,6 +215,10 @@ bool Expression::AnyEquals(std::string_view text) const {
   return std::find(values_.begin(), values_.end(), text) != values_.end();
 }
 
+bool Expression::AnyEqualsOrStar(std::string_view text) const {
+  return AnyEquals(text) || AnyEquals("*");
+}
+
 bool Expression::AnyMatches(std::string_view text) const {
   return std::any_of(values_.begin(), values_.end(),
                      [text](const std::string& glob) { return MatchesGlob(glob, text); });
@@ -192,10 +234,11 @@ bool Expression::HoldsFor(std::optional<std::string_view> value) const {
   switch (operator_) {
     case Operator::kEquals:
     case Operator::kIn:
-      return value && AnyEquals(*value);
+      return value && AnyEqualsOrStar(*value);
     case Operator::kNotEqual:
-    case Operator::kNotIn:
       return !value || !AnyEquals(*value);
+    case Operator::kNotIn:
+      return !value || !AnyEqualsOrStar(*value);
     case Operator::kExists:
       return value.has_value();
     case Operator::kNotExists:

@@ -28,10 +28,12 @@ std::optional<std::string_view> ResolveKey(std::string_view key, const Pod& pod,
 
 // One comparison, "KEY OPERATOR VALUES". Operators, without regard to case: Equals, NotEqual, In,
 // NotIn, Exists, NotExists (NotExist), AlwaysTrue, Matches, MatchesNot, MatchesAny, MatchesNone;
-// the last four take globs. Where the key has no value, the negative ones hold.
+// the last four take globs. "*" among the values of Equals, In and NotIn is any value. Where the
+// key has no value, the negative ones hold.
 class Expression {
  public:
-  // InvalidArgument for a missing key, an unknown operator or a wrong number of values.
+  // Names of fields match without regard to case. InvalidArgument for a missing or unknown key, an
+  // unknown operator or a wrong number of values.
   static StatusOr<Expression> Parse(const ConfigNode& node);
   // The key has one of these values.
   static Expression In(std::string_view key, std::vector<std::string> values);
@@ -63,6 +65,7 @@ class Expression {
   static std::optional<Operator> ParseOperator(std::string_view text);
   Status CheckValues() const;
   bool AnyEquals(std::string_view text) const;
+  bool AnyEqualsOrStar(std::string_view text) const;
   bool AnyMatches(std::string_view text) const;
 
   std::string key_;

@@ -84,6 +84,8 @@ BalloonBook BalloonAdoption::Run() {
     if (found.placed) continue;
     (void)BalloonPlacer(book).PlaceRunning(std::make_shared<BalloonMember>(found.member));
   }
+  // The configuration may have other limits than before.
+  book.ShrinkLarge();
   book.GrowShort();
   return book;
 }
@@ -122,7 +124,7 @@ void BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& grou
   const bool room = book.Count(group.type) < setup_->MaxBalloons(group.type);
   if (exact && (!room || !own.IsSubsetOf(book.FreeForNew(group.type, index)))) return;
   if (at == book.balloons().end() && !room) return;
-  if (exact && !RightSize(group, own.size())) return;
+  if (exact && own.size() != TargetOf(group)) return;
   const std::optional<size_t> place = book.Adopt(group.type, index, own);
   if (!place) return;
   for (Found* const found : group.members) {
@@ -211,15 +213,8 @@ int BalloonAdoption::TargetOf(const Group& group) const {
     demand += found->member.demand;
   const int index = std::max(group.members.front()->index, 0);
   const int most = std::max(setup_->MaxCpus(group.type, index), 1);
-  return std::max(std::min(setup_->CpusFor(group.type, demand), most),
-                  setup_->MinCpus(group.type, index));
-}
-
-bool BalloonAdoption::RightSize(const Group& group, int size) const {
-  const int target = TargetOf(group);
-  const auto components = static_cast<int>(setup_->type(group.type).components.size());
-  // Components are rounded up.
-  return size >= target && size <= target + 2 * components;
+  return setup_->WholeSize(group.type, std::max(std::min(setup_->CpusFor(group.type, demand), most),
+                                                setup_->MinCpus(group.type, index)));
 }
 
 }  // namespace resmgr

@@ -51,7 +51,6 @@ class BalloonAdoption {
   CpuSet OwnOf(const BalloonBook& book, const Group& group, const CpuSet& others) const;
   CpuSet VisibleOf(const Found& found) const;
   int TargetOf(const Group& group) const;
-  bool RightSize(const Group& group, int size) const;
 
   const std::shared_ptr<const BalloonSetup> setup_;
   const BalloonRules rules_;

@@ -73,6 +73,16 @@ bool Balloon::Holds(const PodSandboxId& pod) const {
                              [&](const BalloonMemberPtr& member) { return member->pod == pod; });
 }
 
+bool Balloon::PodsFit(const Balloon& other, int64_t most) const {
+  if (most == 0) return true;
+  std::set<PodSandboxId> pods;
+  for (const Balloon* const balloon : {this, &other}) {
+    for (const BalloonMemberPtr& member : balloon->members)
+      pods.insert(member->pod);
+  }
+  return static_cast<int64_t>(pods.size()) <= most;
+}
+
 BalloonBook::BalloonBook(std::shared_ptr<const BalloonSetup> setup)
     : setup_(std::move(setup)), idle_(setup_->available()) {}
 
@@ -159,12 +169,12 @@ StatusOr<size_t> BalloonBook::Create(int type, const std::vector<BalloonHint>& h
                              Count(type));
   }
   Balloon balloon{.type = type, .index = NextIndex(type), .part = MakePart(type)};
-  RESMGR_RETURN_IF_ERROR(KeepRoom(balloon));
   const CpuSet fixed = setup_->Fixed(type, balloon.index);
   if (!fixed.IsSubsetOf(idle_)) {
     return ResourceExhausted("CPUs {} of type {} are in use", (fixed - idle_).ToString(), own.name);
   }
   balloon.part.cpus = fixed;
+  RESMGR_RETURN_IF_ERROR(KeepRoom(balloon));
   if (!hints.empty()) {
     // Its size comes later; the hints are those of its first container.
     balloon.members.push_back(std::make_shared<BalloonMember>(BalloonMember{.hints = hints}));
@@ -189,7 +199,7 @@ Status BalloonBook::KeepRoom(Balloon& balloon) const {
   if (own.grow_within == BalloonLevel::kNone) return OkStatus();
   const CpuSet present = balloon.cpus();
   const int more = static_cast<int>(own.max_cpus) - present.size();
-  const CpuSet free = FreeForNew(balloon.type, balloon.index);
+  const CpuSet free = FreeForNew(balloon.type, balloon.index) - present;
   const CpuSet* best = nullptr;
   const std::vector<CpuSet> parts =
       PartsAt(setup_->machine(), own.grow_within, setup_->available());
@@ -251,10 +261,7 @@ void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
   }
   const BalloonType& own = setup_->type(part.type);
   if (own.balance_components) {
-    const auto fit = [&](int component) {
-      const std::vector<BalloonHint>& hints = setup_->rules(component).hints;
-      return hints.empty() ? 0 : -hints.front().cpus.CountCommon(cpus);
-    };
+    const auto fit = [&](int component) { return -WantedBy(component).CountCommon(cpus); };
     BalloonPart component{.type = *std::ranges::min_element(own.components, {}, fit), .cpus = {}};
     for (const int inner : setup_->type(component.type).components)
       component.parts.push_back(MakePart(inner));
@@ -265,13 +272,29 @@ void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
   for (int i = 0; i < count; ++i) {
     BalloonPart& below = part.parts[static_cast<size_t>(i)];
     const int share = (left.size() + count - i - 1) / (count - i);
+    CpuChoiceRules rules = setup_->rules(below.type);
+    if (!below.parts.empty()) rules.hints.insert(rules.hints.begin(), {"", WantedBy(below.type)});
     const CpuSet its =
-        i + 1 == count
-            ? left
-            : setup_->chooser().Grow(setup_->rules(below.type), {}, left, share).value_or(CpuSet());
+        i + 1 == count ? left : setup_->chooser().Grow(rules, {}, left, share).value_or(CpuSet());
     SplitAdopted(below, its);
     left -= its;
   }
+}
+
+// What the first hints of the leaves of a type want.
+CpuSet BalloonBook::WantedBy(int type) const {
+  const BalloonType& own = setup_->type(type);
+  const std::vector<BalloonHint>& hints = setup_->rules(type).hints;
+  if (!own.composite()) return hints.empty() ? CpuSet() : hints.front().cpus;
+  CpuSet wanted;
+  for (const int component : own.components)
+    wanted |= WantedBy(component);
+  return wanted;
+}
+
+bool BalloonBook::PodFits(const Balloon& balloon, const PodSandboxId& pod) const {
+  const int64_t most = setup_->type(balloon.type).max_pods;
+  return most == 0 || balloon.Pods(pod) <= most;
 }
 
 int BalloonBook::Needed(const Balloon& balloon, int64_t more) const {
@@ -362,6 +385,9 @@ Status BalloonBook::Join(size_t place, const BalloonMemberPtr& member) {
   if (needed > most) {
     return ResourceExhausted("{} needs {} CPUs, its limit is {}", NameOf(balloon), needed, most);
   }
+  if (!PodFits(balloon, member->pod)) {
+    return ResourceExhausted("{} has as many pods as it may", NameOf(balloon));
+  }
   balloon.members.push_back(member);
   const int target = Target(balloon);
   if (target <= balloon.cpus().size()) return OkStatus();
@@ -412,6 +438,7 @@ void BalloonBook::Shrink(size_t place, ContainerKey gone) {
   const int target = Target(balloon);
   const int size = balloon.cpus().size();
   if (target >= size) return;
+  if (!balloon.part.parts.empty() && size <= setup_->WholeSize(balloon.type, target)) return;
   if (balloon.grown_by == gone && !balloon.grown.empty() && target == size - balloon.grown.size()) {
     TakeBack(balloon.part, balloon.grown);
     idle_ |= balloon.grown;
@@ -438,10 +465,20 @@ void BalloonBook::Leave(ContainerKey key) {
 
 void BalloonBook::GrowShort() {
   for (Balloon& balloon : balloons_) {
+    if (idle_.empty()) return;
     const int size = balloon.cpus().size();
-    const int wanted = std::min(Target(balloon), MostNow(balloon));
-    if (wanted > size) (void)Resize(balloon, wanted);
+    const int target = Target(balloon);
+    if (target <= size) continue;
+    // A composite may have no room for one more in each component where fewer would fit.
+    for (int wanted = std::min(target, MostNow(balloon)); wanted > size; --wanted) {
+      if (Resize(balloon, wanted).ok()) break;
+    }
   }
+}
+
+void BalloonBook::ShrinkLarge() {
+  for (size_t place = 0; place < balloons_.size(); ++place)
+    Shrink(place);
 }
 
 CpuSet BalloonBook::SharedIdle(const Balloon& balloon) const {

@@ -56,6 +56,8 @@ struct Balloon {
   int64_t Demand() const;
   int Pods(const PodSandboxId& with) const;  // different ones, `with` included
   bool Holds(const PodSandboxId& pod) const;
+  // Whether the pods of both balloons, each counted once, are at most so many; 0 is no limit.
+  bool PodsFit(const Balloon& other, int64_t most) const;
 };
 
 // All balloons of a node: which CPUs and containers each has. A call that fails changes nothing.
@@ -95,10 +97,14 @@ class BalloonBook {
   void Leave(ContainerKey key);
   // Balloons with fewer CPUs than their containers need grow as far as possible.
   void GrowShort();
+  // Balloons with more give these back.
+  void ShrinkLarge();
 
   // What the balloon would need with `more` milli-CPUs, and what it can have now.
   int Needed(const Balloon& balloon, int64_t more) const;
   int MostNow(const Balloon& balloon) const;
+  // Whether maxPods of its type allows a container of this pod.
+  bool PodFits(const Balloon& balloon, const PodSandboxId& pod) const;
   // Idle CPUs that a new balloon of a type may take.
   CpuSet FreeForNew(int type, int index) const;
   int NextIndex(int type) const;
@@ -116,6 +122,7 @@ class BalloonBook {
   CpuSet LoadedFor(const BalloonPart& part) const;
   BalloonPart MakePart(int type) const;
   void SplitAdopted(BalloonPart& part, const CpuSet& cpus) const;
+  CpuSet WantedBy(int type) const;
   int Instances(int type) const;  // components of composites included
   Status KeepRoom(Balloon& balloon) const;
 

@@ -46,11 +46,6 @@ bool SpreadsEvenly(const BalloonType& type, const BalloonMember& member) {
          type.fill_order == BalloonFillOrder::kBalanced;
 }
 
-bool PodFits(const BalloonSetup& setup, const Balloon& balloon, const BalloonMember& member) {
-  const int64_t most = setup.type(balloon.type).max_pods;
-  return most == 0 || balloon.Pods(member.pod) <= most;
-}
-
 Status NoSuch(std::string_view step) {
   return ResourceExhausted("no balloon by {}", step);
 }
@@ -76,7 +71,7 @@ BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
   for (size_t place = 0; place < book.balloons().size(); ++place) {
     const Balloon& balloon = book.balloons()[place];
     if (balloon.type != member.type || !belongs(balloon, member)) continue;
-    if (!PodFits(book.setup(), balloon, member)) continue;
+    if (!book.PodFits(balloon, member.pod)) continue;
     const int size = inflate ? book.MostNow(balloon) : balloon.cpus().size();
     if (size == 0 || book.Needed(balloon, member.demand) > size) continue;
     int64_t free = int64_t{10} * type.overcommit_percent * size - balloon.Demand();
@@ -164,7 +159,7 @@ StatusOr<size_t> BalloonPlacer::PlaceRunning(const std::shared_ptr<BalloonMember
 bool BalloonPlacer::LimitsAllow(const BalloonMember& member) const {
   const BalloonSetup& setup = book_.setup();
   for (const Balloon& balloon : book_.balloons()) {
-    if (balloon.type != member.type || !PodFits(setup, balloon, member)) continue;
+    if (balloon.type != member.type || !book_.PodFits(balloon, member.pod)) continue;
     if (book_.Needed(balloon, member.demand) <= setup.MaxCpus(balloon.type, balloon.index))
       return true;
   }
@@ -203,11 +198,7 @@ std::optional<BalloonPlacer::Merge> BalloonPlacer::BestMerge(const BalloonBook& 
       const int size = to.cpus().size();
       const int saved = from.cpus().size() - kept - std::max(0, needed - size);
       if (saved <= 0 || needed > setup.MaxCpus(to.type, to.index)) continue;
-      if (!std::ranges::all_of(from.members, [&](const BalloonMemberPtr& member) {
-            return type.max_pods == 0 || PodFits(setup, to, *member);
-          })) {
-        continue;
-      }
+      if (!from.PodsFit(to, type.max_pods)) continue;
       const bool dedicated = type.prefer_new || type.per_namespace || !type.group_by.empty();
       const Merge merge{from.serial, to.serial, saved, moved, dedicated};
       if (!best || rank(merge) < rank(*best)) best = merge;
@@ -249,7 +240,8 @@ BalloonPlacer::Try BalloonPlacer::MakeRoom(BalloonMember& member, const BalloonM
   return NoSuch("moving others");
 }
 
-// The balloon that is then least short of CPUs: of its type, else any, the reserved ones last.
+// The balloon that is then least short of CPUs: of its type, else any, the reserved ones late, and
+// at last those with as many pods as they may have.
 BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
                                              const BalloonMemberPtr& shared) {
   const BalloonSetup& setup = book_.setup();
@@ -259,7 +251,7 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
   const StatusOr<size_t> created =
       idle ? book_.Create(member.type, member.hints) : Try(NoSuch("idle CPUs"));
   using Rank = std::tuple<int, int64_t, uint64_t>;
-  std::optional<std::pair<Rank, size_t>> best;
+  std::vector<std::pair<Rank, size_t>> candidates;
   for (size_t place = 0; place < book_.balloons().size(); ++place) {
     const Balloon& balloon = book_.balloons()[place];
     const int size = book_.MostNow(balloon);
@@ -267,24 +259,29 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
     const BalloonType& type = setup.type(balloon.type);
     const bool own = balloon.type == member.type;
     const bool fits =
-        PodFits(setup, balloon, member) &&
         book_.Needed(balloon, member.demand) <= setup.MaxCpus(balloon.type, balloon.index);
     const bool fixed =
         type.name == kReservedType || type.own_cpus || setup.MaxCpus(balloon.type, 0) == 0;
-    const int group = own ? (fits ? 0 : 4) : (fixed ? 3 : (fits ? 1 : 2));
+    int group = own ? (fits ? 0 : 4) : (fixed ? 3 : (fits ? 1 : 2));
+    if (!book_.PodFits(balloon, member.pod)) group = 5;
     const int64_t load = (balloon.Demand() + member.demand) / size;
-    const Rank rank{group, load, balloon.serial};
-    if (!best || rank < best->first) best = {rank, place};
+    candidates.push_back({{group, load, balloon.serial}, place});
   }
-  // The created one is the last.
-  if (created.ok() && (!best || best->second != *created)) book_ = before;
-  if (!best) return NoSuch("sharing");
-  const Balloon& balloon = book_.balloons()[best->second];
-  const uint64_t serial = balloon.serial;
-  member.text = fmt::format("{}{} in {}, for {} has no CPUs left", kWantOfRoom, member.text,
-                            book_.NameOf(balloon), setup.type(member.type).name);
-  book_.Squeeze(best->second, shared);
-  return *PlaceOf(book_, serial);
+  std::ranges::sort(candidates);
+  const BalloonBook with_created = std::exchange(book_, before);
+  for (const auto& [rank, place] : candidates) {
+    // The created one is the last.
+    BalloonBook trial = created.ok() && place == *created ? with_created : before;
+    trial.Squeeze(place, shared);
+    const Balloon& balloon = trial.balloons()[place];
+    // A composite may need more CPUs than there are for the first container.
+    if (balloon.cpus().empty()) continue;
+    member.text = fmt::format("{}{} in {}, for {} has no CPUs left", kWantOfRoom, member.text,
+                              trial.NameOf(balloon), setup.type(member.type).name);
+    book_ = std::move(trial);
+    return place;
+  }
+  return NoSuch("sharing");
 }
 
 std::vector<std::string> BalloonPlacer::Considered(const BalloonMember& member) const {
@@ -301,7 +298,7 @@ std::vector<std::string> BalloonPlacer::Considered(const BalloonMember& member) 
     const int size = balloon.cpus().size();
     std::string_view verdict = needed <= size ? "has room" : "can grow";
     if (needed > most) verdict = "too small";
-    if (!PodFits(book_.setup(), balloon, member)) verdict = "has as many pods as it may";
+    if (!book_.PodFits(balloon, member.pod)) verdict = "has as many pods as it may";
     lines.push_back(fmt::format("{}: {} of {}m requested, needs {} CPUs, could have {}: {}",
                                 book_.NameOf(balloon), balloon.Request(), 1000 * size, needed, most,
                                 verdict));

@@ -87,7 +87,9 @@ StatusOr<BalloonSetup> BalloonSetup::Create(const PolicyContext& context, Balloo
   BalloonSetup setup(context.machine, available, std::move(options));
   RESMGR_RETURN_IF_ERROR(setup.Reserve(context));
   RESMGR_RETURN_IF_ERROR(setup.CountInstances());
+  RESMGR_RETURN_IF_ERROR(setup.CheckCounts());
   RESMGR_RETURN_IF_ERROR(setup.CheckFixed());
+  RESMGR_RETURN_IF_ERROR(setup.CheckRooms());
   setup.MakeRules();
   return setup;
 }
@@ -167,9 +169,44 @@ Status BalloonSetup::CountInstances() {
   return OkStatus();
 }
 
+// Balloons without CPUs would be made without end.
+Status BalloonSetup::CheckCounts() const {
+  const int cpus = available_.size();
+  int64_t sum = 0;
+  for (const BalloonType& type : options_.types) {
+    sum += type.min_balloons;
+    if (type.min_balloons <= cpus) continue;
+    return InvalidArgument("policy.balloons: type {}: {} balloons are to exist always, on {} CPUs",
+                           type.name, type.min_balloons, cpus);
+  }
+  if (sum <= cpus + types()) return OkStatus();
+  return InvalidArgument("policy.balloons: {} balloons are to exist always, on {} CPUs", sum, cpus);
+}
+
+Status BalloonSetup::CheckRooms() const {
+  for (const BalloonType& type : options_.types) {
+    if (type.grow_within == BalloonLevel::kNone) continue;
+    int most = 0;
+    for (const CpuSet& part : PartsAt(*machine_, type.grow_within, available_))
+      most = std::max(most, part.size());
+    if (type.max_cpus <= most) continue;
+    const std::string there =
+        most == 0 ? "is known of this machine" : fmt::format("has more than {} CPUs", most);
+    return InvalidArgument("policy.balloons: type {}: growWithin: no {} {}", type.name,
+                           ToString(type.grow_within), there);
+  }
+  return OkStatus();
+}
+
 Status BalloonSetup::CheckFixed() const {
   CpuSet taken;
   for (const BalloonType& type : options_.types) {
+    for (const int component : type.components) {
+      if (!options_.types[static_cast<size_t>(component)].own_cpus) continue;
+      return InvalidArgument(
+          "policy.balloons: type {}: component {} has CPUs that only its own balloon gets",
+          type.name, options_.types[static_cast<size_t>(component)].name);
+    }
     if (!type.own_cpus) continue;
     const CpuSet outside = type.cpus - available_;
     const CpuSet twice = type.cpus & taken;
@@ -188,7 +225,8 @@ Status BalloonSetup::CheckFixed() const {
   return OkStatus();
 }
 
-std::vector<BalloonHint> BalloonSetup::HintsOf(const BalloonType& type) const {
+std::vector<BalloonHint> BalloonSetup::HintsOf(const BalloonType& type,
+                                               const std::vector<BalloonHint>& devices) const {
   std::vector<BalloonHint> hints;
   if (type.own_cpus) hints.push_back({"its CPUs", type.cpus});
   for (const std::string& path : type.close_to) {
@@ -204,7 +242,7 @@ std::vector<BalloonHint> BalloonSetup::HintsOf(const BalloonType& type) const {
   if (!isolated.empty() && !type.prefer_isolated) {
     hints.push_back({fmt::format("not on {}", kIsolated), available_ - isolated});
   }
-  for (const BalloonHint& device : WantedDevices(*machine_, options_)) {
+  for (const BalloonHint& device : devices) {
     if (std::ranges::find(type.close_to, device.name) != type.close_to.end()) continue;
     hints.push_back({fmt::format("far from {}", device.name), available_ - device.cpus});
   }
@@ -220,11 +258,12 @@ std::vector<BalloonHint> BalloonSetup::HintsOf(const BalloonType& type) const {
 }
 
 void BalloonSetup::MakeRules() {
+  const std::vector<BalloonHint> devices = WantedDevices(*machine_, options_);
   for (const BalloonType& type : options_.types) {
     CpuChoiceRules& rules = rules_.emplace_back();
     rules.balance = type.balance;
     rules.spread = type.spread_cores;
-    rules.hints = HintsOf(type);
+    rules.hints = HintsOf(type, devices);
     for (const std::string& name : type.loads) {
       const BalloonLoadClass* const load = options_.FindLoad(name);
       if (load != nullptr && load->overloads) rules.own_load = load->level;
@@ -266,6 +305,18 @@ int BalloonSetup::MaxCpus(int index, int balloon) const {
   if (own.max_cpus < 0) return 0;
   if (own.max_cpus > 0) return static_cast<int>(own.max_cpus);
   return own.own_cpus ? MinCpus(index, balloon) : kUnlimited;
+}
+
+int BalloonSetup::WholeSize(int index, int cpus) const {
+  const BalloonType& own = type(index);
+  if (!own.composite()) return cpus;
+  // The components of which one is chosen are alike, or the sizes differ.
+  if (own.balance_components) return WholeSize(own.components.front(), cpus);
+  const auto count = static_cast<int>(own.components.size());
+  int sum = 0;
+  for (const int component : own.components)
+    sum += WholeSize(component, Up(cpus, count));
+  return sum;
 }
 
 int BalloonSetup::CpusFor(int index, int64_t milli_cpu) const {

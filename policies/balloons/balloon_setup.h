@@ -40,14 +40,19 @@ class BalloonSetup {
   int MaxCpus(int type, int index) const;  // a large number if there is no limit; 0: refused
   // Whole CPUs for what is asked for, without limits.
   int CpusFor(int type, int64_t milli_cpu) const;
+  // What a balloon of the type has when it is to have `cpus`: each component is rounded up.
+  int WholeSize(int type, int cpus) const;
 
  private:
   BalloonSetup(const Machine& machine, const CpuSet& available, BalloonsOptions options);
   Status Reserve(const PolicyContext& context);
   Status CountInstances();
+  Status CheckCounts() const;
   Status CheckFixed() const;
+  Status CheckRooms() const;
   void MakeRules();
-  std::vector<BalloonHint> HintsOf(const BalloonType& type) const;
+  std::vector<BalloonHint> HintsOf(const BalloonType& type,
+                                   const std::vector<BalloonHint>& devices) const;
 
   const Machine* machine_;
   CpuSet available_;

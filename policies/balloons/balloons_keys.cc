@@ -6,11 +6,15 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/kube/glob.h"
 
 namespace resmgr {
 namespace {
 
 constexpr int64_t kMost = CpuSet::kBits;
+// What a configuration may have at most: the cost of a decision grows with each.
+constexpr size_t kMostTypes = 256;
+constexpr size_t kMostItems = 64;  // of any other list
 constexpr std::string_view kClassHelp = "read and kept; `explain` says that nothing applies it yet";
 constexpr std::string_view kThePolicys = "the policy's";
 
@@ -19,6 +23,15 @@ const std::initializer_list<BalloonLevel> kLevelWords = {
     BalloonLevel::kDie,  BalloonLevel::kNuma,   BalloonLevel::kL3,
     BalloonLevel::kL2,   BalloonLevel::kCore,   BalloonLevel::kThread};
 
+std::string TooMany(size_t count, size_t most) {
+  return fmt::format("has {} items; at most {} are read", count, most);
+}
+
+void CheckCount(ConfigSection& section, std::string_view key, size_t count,
+                size_t most = kMostItems) {
+  if (count > most) section.Fail(key, TooMany(count, most));
+}
+
 void DescribeExpressions(ConfigSection& section, RawValues& raw, std::vector<Expression>& target,
                          Problems& problems, std::string_view help) {
   constexpr std::string_view kKey = "matchExpressions";
@@ -26,6 +39,9 @@ void DescribeExpressions(ConfigSection& section, RawValues& raw, std::vector<Exp
     if (value.kind == ConfigNode::Kind::kNull) return OkStatus();
     if (value.kind != ConfigNode::Kind::kList) {
       return InvalidArgument("must be a list, not {}", ToString(value.kind));
+    }
+    if (value.items.size() > kMostItems) {
+      return InvalidArgument("{}", TooMany(value.items.size(), kMostItems));
     }
     raw.insert_or_assign(std::string(kKey), value);
     for (const ConfigNode& item : value.items) {
@@ -43,9 +59,10 @@ void DescribeExpressions(ConfigSection& section, RawValues& raw, std::vector<Exp
 void DescribeGlobs(ConfigSection& section, std::string_view key, std::vector<std::string>& target,
                    std::string_view help) {
   section.List(key, target, help);
+  CheckCount(section, key, target.size());
   for (const std::string& glob : target) {
-    if (glob.find('[') == std::string::npos) continue;
-    section.Fail(key, fmt::format("\"{}\": globs have * and ? only", Printable(glob, 64)));
+    if (IsGlob(glob)) continue;
+    section.Fail(key, fmt::format("\"{}\" has [ without ]", Printable(glob, 64)));
   }
 }
 
@@ -182,6 +199,7 @@ void DescribeKeysOfParts(ConfigSection& section, BalloonType& type) {
                "paths: of NUMA nodes, CPUs and caches below `/sys/devices/system`; other paths and "
                "globs count if the container has such a device or volume. Types that do not name a "
                "device avoid it");
+  CheckCount(section, "preferCloseToDevices", type.close_to.size());
   section.Bool("preferIsolCpus", type.prefer_isolated, "prefer the kernel's isolated CPUs");
   section
       .Choice<std::string>("preferCoreType",
@@ -219,6 +237,7 @@ void DescribePlacementKeys(ConfigSection& section, BalloonType& type) {
       "loads", type.loads,
       "names of load classes: balloons with the same class (or one that `avoids` names) do "
       "not share cores or caches if possible");
+  CheckCount(section, "loads", type.loads.size());
   section.Bool("pinMemory", type.pin_memory, "set the memory nodes").Default(kThePolicys);
   DescribeMemoryTypes(section, type);
 }
@@ -230,6 +249,7 @@ void DescribeComponents(ConfigSection& section, BalloonType& type) {
         component.Text("balloonType", name, "the name of a type").Default("none");
       },
       "the balloon consists of one balloon of each of these types");
+  CheckCount(section, "components", type.component_names.size());
   section
       .Choice<bool>("componentCreation", {{"all", false}, {"", false}, {"balance-balloons", true}},
                     type.balance_components,
@@ -270,7 +290,8 @@ void DescribeMatching(ConfigSection& section, BalloonType& type, Problems& probl
     section.Fail("name", "must not have brackets, which the names of balloons have");
   }
   DescribeGlobs(section, "namespaces", type.namespaces,
-                "globs (`*`, `?`) of the namespaces whose containers match; one match is enough");
+                "globs (`*`, `?`, `[a-z]`, `[^a-z]`) of the namespaces whose containers match; one match "
+                "is enough");
   DescribeExpressions(
       section, type.raw, type.expressions, problems,
       "a list of `key`, `operator`, `values`; one match is enough. Keys: `name`, `namespace`, "
@@ -313,6 +334,7 @@ void DescribeLoadClass(ConfigSection& section, BalloonLoadClass& load) {
   section.Bool("overloadsLevelInBalloon", load.overloads,
                "containers of one balloon do not share it either, if possible");
   section.List("avoids", load.avoids, "names of other classes that are avoided, too");
+  CheckCount(section, "avoids", load.avoids.size());
   if (load.name.empty()) section.Fail("name", "is missing");
   const ConfigNode* const level = section.Node("level");
   if (level == nullptr || level->kind == ConfigNode::Kind::kNull) {
@@ -391,6 +413,7 @@ void DescribeBalloons(ConfigSection& section, BalloonsOptions& options, Problems
   DescribePolicyKeys(section, options, problems);
   section.Items<BalloonLoadClass>("loadClasses", options.load_classes, {}, DescribeLoadClass,
                                   "classes of load that the types name in `loads`");
+  CheckCount(section, "loadClasses", options.load_classes.size());
   BalloonType initial;
   initial.balance = options.balance;
   initial.spread_cores = options.spread_cores;
@@ -399,6 +422,7 @@ void DescribeBalloons(ConfigSection& section, BalloonsOptions& options, Problems
       "balloonTypes", options.types, initial,
       [&problems](ConfigSection& item, BalloonType& type) { DescribeType(item, type, problems); },
       "the types; their order counts for matching and for the creation at the start");
+  CheckCount(section, "balloonTypes", options.types.size(), kMostTypes);
 }
 
 }  // namespace resmgr

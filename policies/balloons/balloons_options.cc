@@ -12,6 +12,11 @@
 namespace resmgr {
 namespace {
 
+// What a configuration may have at most: the cost of a decision grows with each.
+constexpr size_t kMostDevices = 256;  // different ones of all types
+constexpr int kMostLevels = 8;        // of components in components
+constexpr int64_t kMostLeaves = 256;  // of one composite
+
 // The types that exist without being configured.
 void AddBuiltInTypes(BalloonsOptions& options) {
   const bool reserved = options.FindType(kReservedType) >= 0;
@@ -41,14 +46,45 @@ void AddBuiltInTypes(BalloonsOptions& options) {
                         options.reserved_namespaces.end());
 }
 
-// Whether the type is a component of itself.
-bool HasCycle(const BalloonsOptions& options, int type, std::set<int>& above) {
-  if (!above.insert(type).second) return true;
+// What components of components make of a type.
+struct Expansion {
+  enum class State { kUnknown, kOpen, kDone } state = State::kUnknown;
+  int levels = 0;
+  int64_t leaves = 1;
+};
+
+// Visits each type once. InvalidArgument if a type is a component of itself, or is too large.
+Status Expand(const BalloonsOptions& options, int type, std::vector<Expansion>& known) {
   const BalloonType& own = options.types[static_cast<size_t>(type)];
-  const bool cycle = std::ranges::any_of(
-      own.components, [&](int component) { return HasCycle(options, component, above); });
-  above.erase(type);
-  return cycle;
+  Expansion& here = known[static_cast<size_t>(type)];
+  if (here.state == Expansion::State::kDone) return OkStatus();
+  if (here.state == Expansion::State::kOpen) {
+    return InvalidArgument("{} is a component of itself", own.name);
+  }
+  here.state = Expansion::State::kOpen;
+  if (own.composite()) here.leaves = 0;
+  for (const int component : own.components) {
+    RESMGR_RETURN_IF_ERROR(Expand(options, component, known));
+    const Expansion& below = known[static_cast<size_t>(component)];
+    here.levels = std::max(here.levels, below.levels + 1);
+    here.leaves =
+        own.balance_components ? std::max(here.leaves, below.leaves) : here.leaves + below.leaves;
+  }
+  if (here.levels > kMostLevels || here.leaves > kMostLeaves) {
+    return InvalidArgument("{} has {} levels of components and {} parts; at most {} and {} may be",
+                           own.name, here.levels, here.leaves, kMostLevels, kMostLeaves);
+  }
+  here.state = Expansion::State::kDone;
+  return OkStatus();
+}
+
+Status CheckDevices(const BalloonsOptions& options) {
+  std::set<std::string_view> devices;
+  for (const BalloonType& type : options.types)
+    devices.insert(type.close_to.begin(), type.close_to.end());
+  if (devices.size() <= kMostDevices) return OkStatus();
+  return InvalidArgument("preferCloseToDevices of all types has {} devices; at most {} are read",
+                         devices.size(), kMostDevices);
 }
 
 Status CheckLoads(const BalloonsOptions& options, const ConfigNode& section) {
@@ -88,20 +124,25 @@ Status LinkTypes(const ConfigNode& section, BalloonsOptions& options) {
     }
     for (const std::string& component : type.component_names) {
       type.components.push_back(options.FindType(component));
-      if (type.components.back() >= 0) continue;
+      if (type.components.back() >= 0) {
+        if (!options.types[static_cast<size_t>(type.components.back())].own_cpus) continue;
+        problems.Add(ErrorAt(
+            section, "policy.balloons.balloonTypes",
+            fmt::format("{}: component type \"{}\" has cpus, which only its own balloon gets", name,
+                        Printable(component, 64))));
+        continue;
+      }
       problems.Add(ErrorAt(section, "policy.balloons.balloonTypes",
                            fmt::format("{}: there is no component type \"{}\"{}", name,
                                        Printable(component, 64), DidYouMean(component, known))));
     }
   }
   RESMGR_RETURN_IF_ERROR(problems.ToStatus());
-  for (int type = 0; type < static_cast<int>(options.types.size()); ++type) {
-    std::set<int> above;
-    if (!HasCycle(options, type, above)) continue;
-    return ErrorAt(
-        section, "policy.balloons.balloonTypes",
-        fmt::format("{} is a component of itself", options.types[static_cast<size_t>(type)].name));
-  }
+  std::vector<Expansion> expansions(options.types.size());
+  Status fits = CheckDevices(options);
+  for (int type = 0; fits.ok() && type < static_cast<int>(options.types.size()); ++type)
+    fits = Expand(options, type, expansions);
+  if (!fits.ok()) return ErrorAt(section, "policy.balloons.balloonTypes", Message(fits));
   return CheckLoads(options, section);
 }
 

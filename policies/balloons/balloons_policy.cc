@@ -141,10 +141,10 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
     return balloon.type == type && book_.NameOf(balloon) == former.pool;
   });
   std::optional<size_t> place;
+  const CpuSet own = OwnCpusOfReason(former.reason);
   if (at != book_.balloons().end()) {
-    place = static_cast<size_t>(at - book_.balloons().begin());
+    if (IsFormer(*at, own, *member)) place = static_cast<size_t>(at - book_.balloons().begin());
   } else if (book_.Count(type) < setup_->MaxBalloons(type)) {
-    const CpuSet own = OwnCpusOfReason(former.reason);
     const int index = book_.NextIndex(type);
     if (!own.empty() && own.IsSubsetOf(book_.FreeForNew(type, index))) {
       place = book_.Adopt(type, index, own);
@@ -154,6 +154,15 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
   book_ = before;
   member->text = text;
   return false;
+}
+
+// A name is used again by balloons that have nothing to do with the former one.
+bool BalloonsPolicy::IsFormer(const Balloon& balloon, const CpuSet& own,
+                              const BalloonMember& member) const {
+  if (balloon.members.empty() || balloon.Holds(member.pod)) return true;
+  const BalloonType& type = setup_->type(balloon.type);
+  const bool apart = type.prefer_new || type.per_namespace || !type.group_by.empty();
+  return !apart && own.Intersects(balloon.cpus());
 }
 
 StatusOr<Plan> BalloonsPolicy::Update(const Snapshot& snapshot, const Pod& pod,
@@ -276,7 +285,12 @@ Placement BalloonsPolicy::PlacementOf(const Balloon& balloon, const BalloonMembe
     const NodeSet nodes = MemoryNodes(cpus, member.memory_types);
     if (!nodes.empty()) placement.mems = nodes;
   }
-  if (member.hide_hyperthreads) cpus = OneThreadPerCore(setup_->machine(), cpus);
+  if (member.hide_hyperthreads) {
+    const Machine& machine = setup_->machine();
+    // Of a core with an idle thread, too, the container keeps the balloon's own.
+    cpus = OneThreadPerCore(machine, own) |
+           OneThreadPerCore(machine, cpus - machine.WithSiblings(own));
+  }
   if (setup_->options().pin_cpu) placement.cpus = cpus;
   placement.pool = book_.NameOf(balloon);
   placement.reason = WithOwnCpus(member.text, own);

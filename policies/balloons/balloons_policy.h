@@ -51,6 +51,7 @@ class BalloonsPolicy : public Policy {
   NodeSet MemoryNodes(const CpuSet& cpus, unsigned types) const;
   // A new attempt of a container takes its former place, if it has one that fits.
   bool JoinFormer(const Container& predecessor, const std::shared_ptr<BalloonMember>& member);
+  bool IsFormer(const Balloon& balloon, const CpuSet& own, const BalloonMember& member) const;
   // What changes for containers of balloons that differ from `before`.
   Plan MakePlan(const Snapshot& snapshot, const BalloonBook& before) const;
   void AddChanges(const Snapshot& snapshot, const Balloon& balloon, Plan& plan) const;

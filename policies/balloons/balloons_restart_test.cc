@@ -159,7 +159,7 @@ loadClasses: [{name: l, level: core}]
 balloonTypes:
 - {name: x, cpus: "4-5", matchExpressions: [{key: name, operator: In, values: [a]}], loads: [l]}
 - {name: y, minCPUs: 1, instances: 1 per numa, sizeBy: limit}
-- {name: z, components: [{balloonType: x}, {balloonType: y}]}
+- {name: z, components: [{balloonType: y}, {balloonType: y}]}
 )",
                                                  "a.yaml");
   ASSERT_TRUE(section.ok());

@@ -69,8 +69,8 @@ class World {
 
   std::string SomeKey() {
     static constexpr std::array<std::string_view, 10> kKeys = {
-        "name",    "namespace", "qosclass",        "pod/name",       "pod/labels/app",
-        "pod/uid", "id",        ":namespace:name", ":,namespace,id", "tags/none"};
+        "name",    "namespace", "qosclass",        "pod/name",        "pod/labels/app",
+        "pod/uid", "id",        ":namespace:name", ":,-namespace,id", "tags/none"};
     const size_t kind = Number(kKeys.size() + 5);
     return kind < kKeys.size() ? std::string(kKeys[kind]) : fmt::format("labels/l{}", Number(50));
   }

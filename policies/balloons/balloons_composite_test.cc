@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Balloons of components: those that are short of CPUs, restarts, and what a configuration may say.
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "policies/balloons/testing/balloons_node.h"
+
+namespace resmgr {
+namespace {
+
+using test::BalloonsNode;
+using test::Cpus;
+using testing::HasSubstr;
+
+std::string Refused(std::string_view section) {
+  return std::string(
+      Message(test::CreateError(BalloonsPolicyFactory(), test::N4C16(), "0", section)));
+}
+
+constexpr std::string_view kPair =
+    "balloonTypes: [{name: n0}, {name: n1}, {name: pair, components: [{balloonType: n0}, "
+    "{balloonType: n1}]}]";
+
+TEST(BalloonsCompositeTest, OneWithoutRoomForAllComponentsSharesAnother) {
+  BalloonsNode node(kPair, test::MakeMachine({.cores = 4}));
+  const ContainerKey d = *node.Run("d", {.request = 2500});
+  const ContainerKey p = *node.Run("p", {.request = 500, .type = "pair"});
+  EXPECT_EQ(node.PoolOf(p), "default[0]") << "the idle CPU is not one for each component";
+  EXPECT_EQ(node.SetOf(p), node.SetOf(d));
+  EXPECT_FALSE(node.SetOf(p).empty());
+}
+
+TEST(BalloonsCompositeTest, AResizeThatNoRoomAllowsLeavesTheBalloonItsCpus) {
+  BalloonsNode node(
+      "balloonTypes: [{name: n0}, {name: u}, {name: t, components: [{balloonType: n0}, "
+      "{balloonType: n0}, {balloonType: n0}]}]",
+      test::MakeMachine({.cores = 8}));
+  const ContainerKey t = *node.Run("t", {.request = 3000, .type = "t"});
+  ASSERT_TRUE(node.Run("d", {.request = 1000}).ok());
+  ASSERT_TRUE(node.Run("u", {.request = 2000, .type = "u"}).ok());
+  ASSERT_TRUE(node.Resize(t, 4000).ok());
+  EXPECT_EQ(node.PoolOf(t), "t[0]");
+  EXPECT_EQ(node.SetOf(t).size(), 3) << "six would be needed, and five are there";
+}
+
+TEST(BalloonsCompositeTest, ASwitchOfThePolicyLeavesNoContainerWithoutCpus) {
+  BalloonsNode node(kPair, test::MakeMachine({.cores = 4}));
+  for (const char* const name : {"d", "p"}) {
+    const bool pair = name[0] == 'p';
+    const ContainerKey key = node.Add(
+        name, {.request = pair ? 500 : 2500, .type = pair ? std::string_view("pair") : ""});
+    node.snapshot().At(key).placement.cpus = pair ? Cpus("0-3") : Cpus("0-2");
+  }
+  node.Reconcile();
+  EXPECT_FALSE(node.SetOf(ContainerKey{1}).empty());
+  EXPECT_FALSE(node.SetOf(ContainerKey{2}).empty());
+}
+
+TEST(BalloonsCompositeTest, ARestartKeepsTheComponentThatWasChosen) {
+  BalloonsNode node(R"(
+balloonTypes:
+- {name: node0, preferCloseToDevices: [/sys/devices/system/node/node0]}
+- {name: node1, preferCloseToDevices: [/sys/devices/system/node/node1]}
+- {name: node2, preferCloseToDevices: [/sys/devices/system/node/node2]}
+- {name: node3, preferCloseToDevices: [/sys/devices/system/node/node3]}
+- {name: pkg0, components: [{balloonType: node0}, {balloonType: node1}]}
+- {name: pkg1, components: [{balloonType: node2}, {balloonType: node3}]}
+- name: any
+  preferNewBalloons: true
+  componentCreation: balance-balloons
+  components: [{balloonType: pkg0}, {balloonType: pkg1}]
+)");
+  ASSERT_TRUE(node.Run("a", {.request = 2000, .type = "any"}).ok());
+  const ContainerKey b = *node.Run("b", {.request = 2000, .type = "any"});
+  ASSERT_TRUE(node.SetOf(b).IsSubsetOf(Cpus("8-15"))) << node.CpusOf(b);
+  node.RestartPolicy();
+  EXPECT_TRUE(node.Reconcile().empty());
+  ASSERT_TRUE(node.Resize(b, 4000).ok());
+  EXPECT_EQ(node.SetOf(b).size(), 4);
+  EXPECT_TRUE(node.SetOf(b).IsSubsetOf(Cpus("8-15"))) << node.CpusOf(b);
+}
+
+TEST(BalloonsCompositeTest, AContainerThatRanEverywhereDoesNotTakeTheMachine) {
+  BalloonsNode node(kPair, test::MakeMachine({.cores = 4}));
+  const ContainerKey p = node.Add("p", {.request = 500, .type = "pair"});
+  node.snapshot().At(p).placement.cpus = Cpus("0-3");
+  node.Reconcile();
+  EXPECT_EQ(node.SetOf(p).size(), 2);
+}
+
+TEST(BalloonsCompositeTest, ARestartWithoutStateFindsNestedComponentsAgain) {
+  BalloonsNode node(R"(
+balloonTypes:
+- {name: leaf}
+- {name: pair, components: [{balloonType: leaf}, {balloonType: leaf}]}
+- {name: nested, components: [{balloonType: pair}, {balloonType: pair}]}
+)");
+  const ContainerKey key = *node.Run("a", {.request = 500, .type = "nested"});
+  const std::string before = node.CpusOf(key);
+  EXPECT_EQ(node.SetOf(key).size(), 4);
+  node.ForgetDecisions();
+  node.Reconcile();
+  EXPECT_EQ(node.CpusOf(key), before);
+}
+
+TEST(BalloonsCompositeTest, ComponentsHaveNoCpusOfTheirOwn) {
+  EXPECT_THAT(Refused("balloonTypes: [{name: x, cpus: \"4-5\"}, {name: z, components: "
+                      "[{balloonType: x}]}]"),
+              HasSubstr("component type \"x\" has cpus"));
+  EXPECT_THAT(Refused("balloonTypes: [{name: z, components: [{balloonType: reserved}]}]"),
+              HasSubstr("component reserved"));
+}
+
+// Each type has the next one twice: 2^30 leaves.
+TEST(BalloonsCompositeTest, TypesThatMultiplyAreRefused) {
+  std::string types;
+  for (int i = 0; i < 30; ++i) {
+    types +=
+        fmt::format("{{name: t{}, components: [{{balloonType: t{}}}, {{balloonType: t{}}}]}}, ", i,
+                    i + 1, i + 1);
+  }
+  EXPECT_THAT(Refused(fmt::format("balloonTypes: [{}{{name: t30}}]", types)), HasSubstr("levels"));
+  std::string parts;
+  for (int i = 0; i < 40; ++i)
+    parts += "{balloonType: b}, ";
+  EXPECT_THAT(Refused(fmt::format("balloonTypes: [{{name: a}}, {{name: b, components: [{}]}}, "
+                                  "{{name: c, components: [{}]}}]",
+                                  parts, parts)),
+              HasSubstr("component of itself"));
+  std::string leaves;
+  for (int i = 0; i < 40; ++i)
+    leaves += "{balloonType: a}, ";
+  EXPECT_THAT(Refused(fmt::format("balloonTypes: [{{name: a}}, {{name: b, components: [{}]}}, "
+                                  "{{name: c, components: [{}]}}]",
+                                  leaves, parts)),
+              HasSubstr("1600"));
+  EXPECT_EQ(Refused(kPair), "");
+}
+
+}  // namespace
+}  // namespace resmgr
