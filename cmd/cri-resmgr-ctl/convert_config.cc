@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -25,6 +26,42 @@ const ConfigNode* FindKey(const ConfigNode& map, std::string_view key) {
 std::string TextOf(const ConfigNode& map, std::string_view key) {
   const ConfigNode* const value = FindKey(map, key);
   return value == nullptr ? std::string() : value->text;
+}
+
+using Kind = ConfigNode::Kind;
+
+// Null stands for a key without a value.
+Status CheckKind(const ConfigNode& node, std::string_view path, Kind kind) {
+  if (node.kind == kind || node.kind == Kind::kNull) return OkStatus();
+  return ErrorAt(node, path,
+                 fmt::format("must be {}, not {}", ToString(kind), ToString(node.kind)));
+}
+
+Status CheckScalars(const ConfigNode& map, std::string_view path,
+                    std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    const ConfigNode* const value = FindKey(map, key);
+    if (value == nullptr) continue;
+    RESMGR_RETURN_IF_ERROR(CheckKind(*value, fmt::format("{}.{}", path, key), Kind::kScalar));
+  }
+  return OkStatus();
+}
+
+// The maps in the list of that key, whose fields with these names are no maps or lists; none if
+// there is no such key.
+StatusOr<std::vector<ConfigNode>> MapsIn(const ConfigNode& map, std::string_view path,
+                                         std::string_view key,
+                                         std::initializer_list<std::string_view> scalars) {
+  const ConfigNode* const list = FindKey(map, key);
+  if (list == nullptr) return std::vector<ConfigNode>();
+  const std::string where = fmt::format("{}.{}", path, key);
+  RESMGR_RETURN_IF_ERROR(CheckKind(*list, where, Kind::kList));
+  for (size_t i = 0; i < list->items.size(); ++i) {
+    const std::string item = fmt::format("{}[{}]", where, i);
+    RESMGR_RETURN_IF_ERROR(CheckKind(list->items[i], item, Kind::kMap));
+    RESMGR_RETURN_IF_ERROR(CheckScalars(list->items[i], item, scalars));
+  }
+  return list->items;
 }
 
 ConfigNode::Entry MakeEntry(std::string_view key, ConfigNode value) {
@@ -53,11 +90,13 @@ ConvertedConfig Wrap(std::string_view policy, const ConfigNode& cpus, Entries se
 }
 
 StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
+  RESMGR_RETURN_IF_ERROR(CheckKind(document, "", Kind::kMap));
   const std::string kind = TextOf(document, "kind");
   const ConfigNode* const spec = FindKey(document, "spec");
   if (spec == nullptr || (kind != "BalloonsPolicy" && kind != "TopologyAwarePolicy")) {
     return InvalidArgument("this is no BalloonsPolicy or TopologyAwarePolicy with a spec");
   }
+  RESMGR_RETURN_IF_ERROR(CheckKind(*spec, "spec", Kind::kMap));
   constexpr std::array<std::string_view, 4> kElsewhere = {"agent", "instrumentation", "log",
                                                           "control"};
   ConvertedConfig converted;
@@ -96,7 +135,10 @@ Entries CopyTypes(const ConfigNode& type) {
   return entries;
 }
 
-ConvertedConfig FromBalloons(const ConfigNode& policy, const ConfigNode& section) {
+StatusOr<ConvertedConfig> FromBalloons(const ConfigNode& policy, const ConfigNode& section) {
+  RESMGR_ASSIGN_OR_RETURN(
+      const std::vector<ConfigNode> read,
+      MapsIn(section, "policy.balloons", "BalloonTypes", {"Name", "AllocatorPriority"}));
   Entries entries;
   std::vector<std::string> notes;
   bool has_default = false;
@@ -106,7 +148,7 @@ ConvertedConfig FromBalloons(const ConfigNode& policy, const ConfigNode& section
       continue;
     }
     std::vector<ConfigNode> types;
-    for (const ConfigNode& type : entry.value.items) {
+    for (const ConfigNode& type : read) {
       types.push_back(MapNode(CopyTypes(type)));
       has_default |= TextOf(type, "Name") == "default";
     }
@@ -130,11 +172,13 @@ Entries CommonKeys(const ConfigNode& section) {
   return entries;
 }
 
-ConvertedConfig FromPodPools(const ConfigNode& policy, const ConfigNode& section) {
+StatusOr<ConvertedConfig> FromPodPools(const ConfigNode& policy, const ConfigNode& section) {
   std::vector<ConfigNode> types;
   std::vector<std::string> notes;
-  const ConfigNode* const pools = FindKey(section, "Pools");
-  for (const ConfigNode& pool : pools == nullptr ? std::vector<ConfigNode>() : pools->items) {
+  RESMGR_ASSIGN_OR_RETURN(const std::vector<ConfigNode> pools,
+                          MapsIn(section, "policy.podpools", "Pools",
+                                 {"Name", "CPU", "Instances", "MaxPods", "FillOrder"}));
+  for (const ConfigNode& pool : pools) {
     const std::string name = TextOf(pool, "Name");
     const std::string cpus = TextOf(pool, "CPU");
     if (name == "reserved") {
@@ -161,18 +205,24 @@ ConvertedConfig FromPodPools(const ConfigNode& policy, const ConfigNode& section
   return converted;
 }
 
-ConvertedConfig FromStaticPools(const ConfigNode& policy, const ConfigNode& section) {
+StatusOr<ConvertedConfig> FromStaticPools(const ConfigNode& policy, const ConfigNode& section) {
   std::vector<ConfigNode> types;
   std::vector<std::string> notes;
+  constexpr std::string_view kPools = "policy.static-pools.pools";
   const ConfigNode* const pools = FindKey(section, "pools");
+  if (pools != nullptr) RESMGR_RETURN_IF_ERROR(CheckKind(*pools, kPools, Kind::kMap));
   for (const ConfigNode::Entry& pool : pools == nullptr ? Entries() : pools->entries) {
+    const std::string path = fmt::format("{}.{}", kPools, pool.key);
+    RESMGR_RETURN_IF_ERROR(CheckKind(pool.value, path, Kind::kMap));
+    RESMGR_RETURN_IF_ERROR(CheckScalars(pool.value, path, {"exclusive"}));
     const bool exclusive = ParseBool(TextOf(pool.value, "exclusive")).value_or(false);
-    const ConfigNode* const lists = FindKey(pool.value, "cpuLists");
-    const size_t count = lists == nullptr ? 0 : lists->items.size();
+    RESMGR_ASSIGN_OR_RETURN(const std::vector<ConfigNode> lists,
+                            MapsIn(pool.value, path, "cpuLists", {"Cpuset"}));
+    const size_t count = lists.size();
     for (size_t i = 0; i < count; ++i) {
       const std::string name = count == 1 ? pool.key : fmt::format("{}-{}", pool.key, i);
       Entries type = {MakeEntry("name", ScalarNode(name)),
-                      MakeEntry("cpus", ScalarNode(TextOf(lists->items[i], "Cpuset")))};
+                      MakeEntry("cpus", ScalarNode(TextOf(lists[i], "Cpuset")))};
       if (exclusive) type.push_back(MakeEntry("maxPods", ScalarNode("1")));
       types.push_back(MapNode(std::move(type)));
     }
@@ -192,10 +242,12 @@ ConvertedConfig FromStaticPools(const ConfigNode& policy, const ConfigNode& sect
   return converted;
 }
 
-ConvertedConfig FromDynamicPools(const ConfigNode& policy, const ConfigNode& section) {
+StatusOr<ConvertedConfig> FromDynamicPools(const ConfigNode& policy, const ConfigNode& section) {
   std::vector<ConfigNode> types;
-  const ConfigNode* const pools = FindKey(section, "DynamicPoolTypes");
-  for (const ConfigNode& pool : pools == nullptr ? std::vector<ConfigNode>() : pools->items) {
+  RESMGR_ASSIGN_OR_RETURN(
+      const std::vector<ConfigNode> pools,
+      MapsIn(section, "policy.dynamic-pools", "DynamicPoolTypes", {"Name", "AllocatorPriority"}));
+  for (const ConfigNode& pool : pools) {
     Entries type = CopyTypes(pool);
     if (TextOf(pool, "Name") != "reserved")
       type.push_back(MakeEntry("maxBalloons", ScalarNode("1")));
@@ -210,7 +262,8 @@ ConvertedConfig FromDynamicPools(const ConfigNode& policy, const ConfigNode& sec
   return converted;
 }
 
-using Converter = ConvertedConfig (*)(const ConfigNode& policy, const ConfigNode& section);
+using Converter = StatusOr<ConvertedConfig> (*)(const ConfigNode& policy,
+                                                const ConfigNode& section);
 struct PolicyKind {
   std::string_view name;
   Converter convert;
@@ -224,12 +277,18 @@ constexpr std::array kPolicies = {
 
 // The module `policy` of a file, or of the data of a ConfigMap.
 StatusOr<ConfigNode> PolicyModule(const ConfigNode& document, std::string_view source) {
+  RESMGR_RETURN_IF_ERROR(CheckKind(document, "", Kind::kMap));
   const ConfigNode* const data = FindKey(document, "data");
   const ConfigNode& modules = data == nullptr ? document : *data;
+  RESMGR_RETURN_IF_ERROR(CheckKind(modules, "data", Kind::kMap));
   const ConfigNode* const policy = FindKey(modules, "policy");
   if (policy == nullptr) return InvalidArgument("there is no module `policy`");
-  if (policy->kind != ConfigNode::Kind::kScalar) return *policy;
-  return ParseYaml(policy->text, source);
+  ConfigNode module = *policy;
+  if (policy->kind == Kind::kScalar) {
+    RESMGR_ASSIGN_OR_RETURN(module, ParseYaml(policy->text, source));
+  }
+  RESMGR_RETURN_IF_ERROR(CheckKind(module, "policy", Kind::kMap));
+  return module;
 }
 
 }  // namespace
@@ -262,6 +321,7 @@ StatusOr<ConvertedConfig> ConvertConfig(std::string_view kind, std::string_view 
   if (!policy.ok()) return Annotate(policy.status(), source);
   const ConfigNode* const section = FindKey(*policy, kind);
   if (section == nullptr) return InvalidArgument("{}: there is no policy.{}", source, kind);
+  RESMGR_RETURN_IF_ERROR(CheckKind(*section, fmt::format("policy.{}", kind), Kind::kMap));
   return known->convert(*policy, *section);
 }
 

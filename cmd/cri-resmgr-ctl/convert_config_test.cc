@@ -63,5 +63,30 @@ TEST(ConvertConfigTest, RefusesWhatItDoesNotKnow) {
               HasSubstr("-from is for config convert"));
 }
 
+// A value of another kind was taken for an empty one.
+TEST(ConvertConfigTest, RefusesValuesOfAnotherKind) {
+  const auto error = [](std::string_view kind, std::string_view text) {
+    return std::string(Message(ConvertConfig(kind, text, "a.yaml").status()));
+  };
+  EXPECT_THAT(error("podpools", "policy: {podpools: 3}"), HasSubstr("a.yaml:1: policy.podpools"));
+  EXPECT_THAT(error("podpools", "policy: {podpools: {Pools: 3}}"), HasSubstr("Pools: must be"));
+  EXPECT_THAT(error("podpools", "policy: {podpools: {Pools: [3]}}"), HasSubstr("Pools[0]"));
+  EXPECT_THAT(error("podpools", "policy: {podpools: {Pools: [{Name: [a]}]}}"), HasSubstr("Name"));
+  EXPECT_THAT(error("podpools", "policy: [podpools]"), HasSubstr("policy: must be a map"));
+  EXPECT_THAT(error("podpools", "{data: 3}"), HasSubstr("data: must be a map"));
+  EXPECT_THAT(error("static-pools", "policy: {static-pools: {pools: [a]}}"),
+              HasSubstr("pools: must be a map"));
+  EXPECT_THAT(error("static-pools", "policy: {static-pools: {pools: {a: {cpuLists: 3}}}}"),
+              HasSubstr("cpuLists: must be"));
+  EXPECT_THAT(error("dynamic-pools", "policy: {dynamic-pools: {DynamicPoolTypes: {}}}"),
+              HasSubstr("DynamicPoolTypes: must be"));
+  EXPECT_THAT(error("balloons", "policy: {balloons: {BalloonTypes: [a]}}"),
+              HasSubstr("BalloonTypes[0]: must be a map"));
+  EXPECT_THAT(error("nri-plugins", "{kind: BalloonsPolicy, spec: [1]}"),
+              HasSubstr("spec: must be a map"));
+  EXPECT_THAT(error("nri-plugins", "[1]"), HasSubstr("must be a map"));
+  EXPECT_EQ(error("podpools", "policy: {podpools: {Pools: []}}"), "");
+}
+
 }  // namespace
 }  // namespace resmgr
