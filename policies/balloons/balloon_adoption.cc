@@ -66,6 +66,7 @@ BalloonBook BalloonAdoption::Run() {
     const CpuSet own = OwnOf(book, group, others);
     if (!own.empty()) AdoptGroup(book, book.NextIndex(group.type), group, own, true);
   }
+  book.KeepRooms();
   // Containers that run come before balloons without any. These lie where containers that share
   // idle CPUs miss some, or at least where no container is.
   CpuSet seen;

@@ -87,7 +87,11 @@ BalloonBook::BalloonBook(std::shared_ptr<const BalloonSetup> setup)
     : setup_(std::move(setup)), idle_(setup_->available()) {}
 
 std::string BalloonBook::NameOf(const Balloon& balloon) const {
-  return fmt::format("{}[{}]", setup_->type(balloon.type).name, balloon.index);
+  return NameOf(balloon.type, balloon.index);
+}
+
+std::string BalloonBook::NameOf(int type, int index) const {
+  return fmt::format("{}[{}]", setup_->type(type).name, index);
 }
 
 std::optional<size_t> BalloonBook::Find(ContainerKey key) const {
@@ -152,6 +156,7 @@ BalloonPart BalloonBook::MakePart(int type) const {
 
 CpuSet BalloonBook::FreeForNew(int type, int index) const {
   CpuSet free = idle_ & setup_->Bounds(type, index);
+  if (!setup_->keeps_rooms()) return free;
   for (const Balloon& balloon : balloons_)
     free -= balloon.room;
   return free;
@@ -246,11 +251,15 @@ std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus
   Balloon balloon{.type = type, .index = index, .part = MakePart(type)};
   idle_ -= own;
   SplitAdopted(balloon.part, own);
-  // Without room for all that it may need it grows like others.
-  (void)KeepRoom(balloon);
   balloon.serial = ++last_serial_;
   balloons_.push_back(std::move(balloon));
   return balloons_.size() - 1;
+}
+
+void BalloonBook::KeepRooms() {
+  for (Balloon& balloon : balloons_) {
+    if (balloon.room.empty()) (void)KeepRoom(balloon);
+  }
 }
 
 // The CPUs of the components are not remembered: each component gets those that its hints want.
@@ -337,11 +346,10 @@ Status BalloonBook::ResizePart(const Balloon& balloon, BalloonPart& part, int si
       RESMGR_RETURN_IF_ERROR(ResizePart(balloon, below, (size + count - 1) / count, dropped));
     return OkStatus();
   }
-  CpuChoiceRules rules = setup_->rules(part.type);
-  for (const BalloonMemberPtr& member : balloon.members)
-    rules.hints.insert(rules.hints.begin(), member->hints.begin(), member->hints.end());
-  rules.loaded = LoadedFor(part);
   const int more = size - part.cpus.size();
+  if (more == 0) return OkStatus();
+  CpuChoiceRules changed;
+  const CpuChoiceRules& rules = RulesFor(balloon, part, changed);
   if (more < 0) {
     const CpuSet back = setup_->chooser().Shrink(rules, part.cpus, idle_, -more);
     part.cpus -= back;
@@ -354,6 +362,20 @@ Status BalloonBook::ResizePart(const Balloon& balloon, BalloonPart& part, int si
   part.cpus |= cpus;
   idle_ -= cpus;
   return OkStatus();
+}
+
+// Those of the type, which are not copied, or `changed`, with what containers and loads add.
+const CpuChoiceRules& BalloonBook::RulesFor(const Balloon& balloon, const BalloonPart& part,
+                                            CpuChoiceRules& changed) const {
+  const CpuChoiceRules& own = setup_->rules(part.type);
+  const bool hints = std::ranges::any_of(
+      balloon.members, [](const BalloonMemberPtr& member) { return !member->hints.empty(); });
+  if (!hints && setup_->type(part.type).loads.empty()) return own;
+  changed = own;
+  for (const BalloonMemberPtr& member : balloon.members)
+    changed.hints.insert(changed.hints.begin(), member->hints.begin(), member->hints.end());
+  changed.loaded = LoadedFor(part);
+  return changed;
 }
 
 // The CPUs near the loads of others that a load of this type is to be away from.

@@ -12,6 +12,17 @@
 
 namespace resmgr {
 
+// What a balloon had for a container when it was placed.
+struct ConsideredBalloon {
+  int type = 0;
+  int index = 0;
+  int64_t request = 0;
+  int size = 0;
+  int needed = 0;
+  int most = 0;
+  bool pods_fit = true;
+};
+
 // A container in a balloon.
 struct BalloonMember {
   ContainerKey key{};
@@ -25,7 +36,7 @@ struct BalloonMember {
   unsigned memory_types = 0;
   std::vector<BalloonHint> hints{};  // where its devices are, if the type is to be close to them
   std::string text{};                // the rules that placed it, as the reason begins
-  std::vector<std::string> considered{};
+  std::vector<ConsideredBalloon> considered{};  // of its type, the first ones
 };
 using BalloonMemberPtr = std::shared_ptr<const BalloonMember>;
 
@@ -71,6 +82,7 @@ class BalloonBook {
   const std::vector<Balloon>& balloons() const { return balloons_; }
   const CpuSet& idle() const { return idle_; }
   std::string NameOf(const Balloon& balloon) const;  // "TYPE[N]"
+  std::string NameOf(int type, int index) const;
   std::optional<size_t> Find(ContainerKey key) const;
   BalloonMemberPtr MemberOf(ContainerKey key) const;  // nullptr if there is none
   int Count(int type) const;
@@ -83,6 +95,10 @@ class BalloonBook {
   // The place of a balloon that is to have these CPUs, as far as they are idle, and with that
   // number; nullopt if none are.
   std::optional<size_t> Adopt(int type, int index, const CpuSet& cpus);
+
+  // Adopted balloons get their room; one without enough of it grows like others. Only after all
+  // were adopted: a room may not have the CPUs of another balloon.
+  void KeepRooms();
 
   // The container joins, and the balloon grows to what it then needs.
   Status Join(size_t place, const BalloonMemberPtr& member);
@@ -119,6 +135,8 @@ class BalloonBook {
   int Target(const Balloon& balloon) const;
   void Shrink(size_t place, ContainerKey gone = {});
   CpuSet FreeFor(const Balloon& balloon) const;
+  const CpuChoiceRules& RulesFor(const Balloon& balloon, const BalloonPart& part,
+                                 CpuChoiceRules& changed) const;
   CpuSet LoadedFor(const BalloonPart& part) const;
   BalloonPart MakePart(int type) const;
   void SplitAdopted(BalloonPart& part, const CpuSet& cpus) const;

@@ -284,26 +284,21 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
   return NoSuch("sharing");
 }
 
-std::vector<std::string> BalloonPlacer::Considered(const BalloonMember& member) const {
-  std::vector<std::string> lines;
-  constexpr size_t kMost = 16;
+// One more than are told says that there are more.
+std::vector<ConsideredBalloon> BalloonPlacer::Considered(const BalloonMember& member) const {
+  std::vector<ConsideredBalloon> considered;
   for (const Balloon& balloon : book_.balloons()) {
     if (balloon.type != member.type) continue;
-    if (lines.size() == kMost) {
-      lines.emplace_back("and more of the type");
-      break;
-    }
-    const int needed = book_.Needed(balloon, member.demand);
-    const int most = book_.MostNow(balloon);
-    const int size = balloon.cpus().size();
-    std::string_view verdict = needed <= size ? "has room" : "can grow";
-    if (needed > most) verdict = "too small";
-    if (!book_.PodFits(balloon, member.pod)) verdict = "has as many pods as it may";
-    lines.push_back(fmt::format("{}: {} of {}m requested, needs {} CPUs, could have {}: {}",
-                                book_.NameOf(balloon), balloon.Request(), 1000 * size, needed, most,
-                                verdict));
+    considered.push_back({.type = balloon.type,
+                          .index = balloon.index,
+                          .request = balloon.Request(),
+                          .size = balloon.cpus().size(),
+                          .needed = book_.Needed(balloon, member.demand),
+                          .most = book_.MostNow(balloon),
+                          .pods_fit = book_.PodFits(balloon, member.pod)});
+    if (considered.size() > kMostToldBalloons) break;
   }
-  return lines;
+  return considered;
 }
 
 Status BalloonPlacer::Refusal(const BalloonMember& member) const {

@@ -9,6 +9,9 @@
 
 namespace resmgr {
 
+// So many considered balloons an explanation has.
+inline constexpr size_t kMostToldBalloons = 16;
+
 // Chooses the balloon of a new container: it asks one method after the other (same group, pod or
 // namespace; new, balanced, inflated balloons) as the type says, and takes the first balloon that
 // can have the container. Where only CPUs are missing it then makes room: a few containers of small
@@ -48,7 +51,7 @@ class BalloonPlacer {
   bool LimitsAllow(const BalloonMember& member) const;
   bool SchedulerMaySend(const BalloonMember& member) const;
   Status Refusal(const BalloonMember& member) const;
-  std::vector<std::string> Considered(const BalloonMember& member) const;
+  std::vector<ConsideredBalloon> Considered(const BalloonMember& member) const;
 
   BalloonBook& book_;
 };

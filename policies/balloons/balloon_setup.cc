@@ -260,6 +260,7 @@ std::vector<BalloonHint> BalloonSetup::HintsOf(const BalloonType& type,
 void BalloonSetup::MakeRules() {
   const std::vector<BalloonHint> devices = WantedDevices(*machine_, options_);
   for (const BalloonType& type : options_.types) {
+    keeps_rooms_ |= type.grow_within != BalloonLevel::kNone;
     CpuChoiceRules& rules = rules_.emplace_back();
     rules.balance = type.balance;
     rules.spread = type.spread_cores;

@@ -23,6 +23,9 @@ class BalloonSetup {
   // What the scheduler does not count as allocatable.
   int64_t reserved_milli() const { return reserved_milli_; }
 
+  // Whether any type keeps room for its balloons.
+  bool keeps_rooms() const { return keeps_rooms_; }
+
   int types() const { return static_cast<int>(options_.types.size()); }
   const BalloonType& type(int index) const { return options_.types[static_cast<size_t>(index)]; }
   // The rules of a type without the load of others.
@@ -59,6 +62,7 @@ class BalloonSetup {
   BalloonsOptions options_;
   CpuChooser chooser_;
   int64_t reserved_milli_ = 0;
+  bool keeps_rooms_ = false;
   std::vector<CpuChoiceRules> rules_;
   std::vector<std::vector<CpuSet>> sharing_;
   std::vector<std::vector<CpuSet>> instance_parts_;  // by type, of instances per level

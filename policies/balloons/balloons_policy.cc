@@ -15,6 +15,14 @@ namespace {
 
 constexpr std::string_view kOwn = "; own CPUs ";
 
+std::string TextOf(const ConsideredBalloon& balloon, std::string_view name) {
+  std::string_view verdict = balloon.needed <= balloon.size ? "has room" : "can grow";
+  if (balloon.needed > balloon.most) verdict = "too small";
+  if (!balloon.pods_fit) verdict = "has as many pods as it may";
+  return fmt::format("{}: {} of {}m requested, needs {} CPUs, could have {}: {}", name,
+                     balloon.request, 1000 * balloon.size, balloon.needed, balloon.most, verdict);
+}
+
 Status ReadKeys(const ConfigNode& section, std::vector<ConfigKey>* keys) {
   return ReadBalloonsOptions(&section, keys).status();
 }
@@ -148,6 +156,7 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
     const int index = book_.NextIndex(type);
     if (!own.empty() && own.IsSubsetOf(book_.FreeForNew(type, index))) {
       place = book_.Adopt(type, index, own);
+      book_.KeepRooms();
     }
   }
   if (place && book_.Join(*place, member).ok()) return true;
@@ -227,7 +236,15 @@ std::vector<std::string> BalloonsPolicy::Explain(ContainerKey key) const {
   const std::optional<size_t> place = book_.Find(key);
   if (!place) return {};
   const Balloon& balloon = book_.balloons()[*place];
-  std::vector<std::string> lines = book_.MemberOf(key)->considered;
+  std::vector<std::string> lines;
+  const BalloonMemberPtr member = book_.MemberOf(key);
+  for (const ConsideredBalloon& considered : member->considered) {
+    if (lines.size() == kMostToldBalloons) {
+      lines.emplace_back("and more of the type");
+      break;
+    }
+    lines.push_back(TextOf(considered, book_.NameOf(considered.type, considered.index)));
+  }
   for (const std::string& hint : balloon.dropped)
     lines.push_back(fmt::format("{}: not followed: {}", book_.NameOf(balloon), hint));
   for (const std::string& path : setup_->type(balloon.type).close_to) {
@@ -287,7 +304,7 @@ Placement BalloonsPolicy::PlacementOf(const Balloon& balloon, const BalloonMembe
   }
   if (member.hide_hyperthreads) {
     const Machine& machine = setup_->machine();
-    // Of a core with an idle thread, too, the container keeps the balloon's own.
+    // The balloon's own thread of a core comes before an idle one.
     cpus = OneThreadPerCore(machine, own) |
            OneThreadPerCore(machine, cpus - machine.WithSiblings(own));
   }

@@ -18,6 +18,8 @@ namespace {
 
 using test::BalloonsNode;
 
+constexpr std::array<std::string_view, 8> kWideNamespaces = {
+    "pair", "fixed", "flex", "sharing", "new", "spread", "small", "kube-system"};
 constexpr std::string_view kTypes = R"(
 - {name: flex, namespaces: [flex]}
 - {name: new, namespaces: [new], preferNewBalloons: true, allocatorTopologyBalancing: true}
@@ -25,6 +27,17 @@ constexpr std::string_view kTypes = R"(
 - {name: sharing, namespaces: [sharing], shareIdleCPUsInSame: numa, preferNewBalloons: true}
 - {name: spread, namespaces: [spread], preferSpreadOnPhysicalCores: true, hideHyperthreads: true}
 - {name: close, namespaces: [close], preferCloseToDevices: [/sys/devices/system/node/node0]}
+)";
+// What limits, composites and rooms add; each {} is a number that a configuration may change.
+constexpr std::string_view kWideTypes = R"(
+- {{name: leaf}}
+- {{name: pair, namespaces: [pair], preferNewBalloons: true, components: [{{balloonType: leaf}}, {{balloonType: leaf}}]}}
+- {{name: fixed, namespaces: [fixed], cpus: "{0}-2", maxCPUs: 4}}
+- {{name: parts, namespaces: [flex], minCPUs: 1, instances: 1 per package}}
+- {{name: grows, namespaces: [sharing], maxCPUs: {1}, growWithin: numa}}
+- {{name: pods, namespaces: [new], maxPods: {1}, groupBy: "${{qosclass}}"}}
+- {{name: hidden, namespaces: [spread], hideHyperthreads: true, shareIdleCPUsInSame: package}}
+- {{name: bounds, namespaces: [small], minCPUs: {0}, maxCPUs: 3}}
 )";
 constexpr std::array<std::string_view, 8> kNamespaces = {"flex",   "new",   "small", "sharing",
                                                          "spread", "close", "other", "kube-system"};
@@ -34,7 +47,13 @@ std::string Section(bool overcommit) {
                      overcommit ? "overcommit" : "refuse", kTypes);
 }
 
-Machine RandomMachine(std::mt19937& random) {
+std::string WideSection(int low, int high, bool overcommit) {
+  return fmt::format("reservedResources: {{cpu: \"1\"}}\nwhenShort: {}\nballoonTypes:{}",
+                     overcommit ? "overcommit" : "refuse",
+                     fmt::format(fmt::runtime(kWideTypes), low, high));
+}
+
+Machine RandomMachine(std::mt19937& random, int least_cores = 2) {
   const auto number = [&](int from, int to) {
     return std::uniform_int_distribution<int>(from, to)(random);
   };
@@ -42,7 +61,7 @@ Machine RandomMachine(std::mt19937& random) {
   shape.packages = number(1, 2);
   shape.nodes = number(1, 3);
   shape.l3s = number(0, 2);
-  shape.cores = std::max(shape.l3s, 1) * number(2, 4);
+  shape.cores = std::max(shape.l3s, 1) * number(least_cores, 4);
   shape.threads = number(1, 2);
   shape.siblings_apart = number(0, 1) == 1;
   return test::MakeMachine(shape);
@@ -55,7 +74,18 @@ class Stream {
         overcommit_(overcommit),
         node_(Section(overcommit), RandomMachine(random_)) {}
 
+  // With the wide types, on machines that have room for what always exists.
+  static Stream Wide(unsigned seed, bool overcommit) {
+    return {seed, overcommit, std::mt19937(seed)};
+  }
+
   BalloonsNode& node() { return node_; }
+  // Other limits, as an administrator would set them.
+  void ChangeLimits() {
+    changed_ = true;
+    node_.ChangeSection(WideSection(Number(1, 2), Number(1, 3), overcommit_));
+    node_.Reconcile();
+  }
   int64_t refused_wrongly() const { return refused_wrongly_; }
 
   int Number(int from, int to) { return std::uniform_int_distribution<int>(from, to)(random_); }
@@ -90,10 +120,10 @@ class Stream {
       own[zone.name] = zone.cpus;
       if (zone.kind == "idle") continue;
       const int size = zone.cpus.size();
-      if (zone.name.starts_with("small")) {
+      if (zone.name.starts_with("small") || zone.name.starts_with("bounds")) {
         ASSERT_LE(size, 3);
       }
-      if (!overcommit_) {
+      if (!overcommit_ && !changed_) {
         ASSERT_LE(zone.shared_request.value, 1000 * size) << zone.name;
       }
     }
@@ -117,9 +147,28 @@ class Stream {
   }
 
  private:
+  Stream(unsigned seed, bool overcommit, std::mt19937 random)
+      : random_(seed),
+        overcommit_(overcommit),
+        wide_(true),
+        node_(WideSection(1, 2, overcommit), RandomMachine(random, 4)) {}
+
+  // Limits of types may refuse it; the lack of CPUs may not.
+  void CreateWide(int left) {
+    const std::string_view ns = kWideNamespaces[static_cast<size_t>(Number(0, 7))];
+    const int64_t request = Number(0, 4) == 0 ? 0 : Number(1, std::min(left, 2000));
+    const StatusOr<ContainerKey> key =
+        node_.Run(fmt::format("c{}", ++count_), {.namespace_name = ns, .request = request});
+    if (key.ok()) {
+      keys_.push_back(*key);
+    } else if (overcommit_ && Message(key.status()).find(", max") == std::string_view::npos) {
+      ADD_FAILURE() << key.status();
+    }
+  }
   void Create() {
     const auto left = static_cast<int>(Allocatable() - Requested());
     if (left < 50) return;
+    if (wide_) return CreateWide(left);
     const int64_t request = Number(0, 4) == 0 ? 0 : Number(1, std::min(left, 4000));
     const std::string_view ns = kNamespaces[static_cast<size_t>(Number(0, 7))];
     // What exceeds the limit of its type may be refused.
@@ -138,11 +187,13 @@ class Stream {
     const auto now = static_cast<int>(node_.snapshot().At(key).requirements.cpu_request.value);
     const int most = node_.snapshot().PodOf(key).namespace_name == "small" ? 3000 : 4000;
     const Status status = node_.Resize(key, Number(0, std::min(now + left, most)));
-    EXPECT_TRUE(status.ok() || !overcommit_) << status;
+    EXPECT_TRUE(status.ok() || !overcommit_ || wide_) << status;
   }
 
   std::mt19937 random_;
   const bool overcommit_;
+  const bool wide_ = false;
+  bool changed_ = false;  // limits may be lower than what containers ask for
   BalloonsNode node_;
   std::vector<ContainerKey> keys_;
   int count_ = 0;
@@ -192,6 +243,46 @@ TEST(BalloonsPropertyTest, ARestartMovesNothing) {
     stream.node().RestartPolicy();
     const Plan plan = stream.node().Reconcile();
     for (const PlacementChange& change : plan.changes) {
+      ADD_FAILURE() << "seed " << seed << ": " << change.placement.pool << ", "
+                    << change.placement.reason;
+    }
+    stream.Check();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(BalloonsPropertyTest, LimitsAndCompositesHoldTheSame) {
+  for (const bool overcommit : {true, false}) {
+    for (unsigned seed = 0; seed < 60; ++seed) {
+      Stream stream = Stream::Wide(seed, overcommit);
+      for (int i = 0; i < 50 && !testing::Test::HasFailure(); ++i) {
+        stream.Step();
+        stream.Check();
+      }
+      ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed << " " << overcommit;
+    }
+  }
+}
+
+TEST(BalloonsPropertyTest, ChangedLimitsLeaveAllContainersWithCpus) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Stream stream = Stream::Wide(seed, true);
+    for (int i = 0; i < 50 && !testing::Test::HasFailure(); ++i) {
+      if (i % 10 == 9) stream.ChangeLimits();
+      stream.Step();
+      stream.Check();
+    }
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(BalloonsPropertyTest, ARestartMovesNothingOfCompositesAndRooms) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Stream stream = Stream::Wide(seed, true);
+    for (int i = 0; i < 40; ++i)
+      stream.Step();
+    stream.node().RestartPolicy();
+    for (const PlacementChange& change : stream.node().Reconcile().changes) {
       ADD_FAILURE() << "seed " << seed << ": " << change.placement.pool << ", "
                     << change.placement.reason;
     }
