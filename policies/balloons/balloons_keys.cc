@@ -289,9 +289,10 @@ void DescribeMatching(ConfigSection& section, BalloonType& type, Problems& probl
   if (type.name.find_first_of("[]") != std::string::npos) {
     section.Fail("name", "must not have brackets, which the names of balloons have");
   }
-  DescribeGlobs(section, "namespaces", type.namespaces,
-                "globs (`*`, `?`, `[a-z]`, `[^a-z]`) of the namespaces whose containers match; one match "
-                "is enough");
+  DescribeGlobs(
+      section, "namespaces", type.namespaces,
+      "globs (`*`, `?`, `[a-z]`, `[^a-z]`) of the namespaces whose containers match; one match "
+      "is enough");
   DescribeExpressions(
       section, type.raw, type.expressions, problems,
       "a list of `key`, `operator`, `values`; one match is enough. Keys: `name`, `namespace`, "
