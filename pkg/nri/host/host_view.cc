@@ -148,7 +148,7 @@ void HostView::OnFacts(InventoryContainer& object, const ContainerFacts& facts) 
   if (const HostContainerPtr known = Of(object)) {
     const bool ended = facts.container.state == ContainerState::kExited;
     // The report may be older than the end; a container that runs again was started later.
-    if (!ended && HasEnded(*known) && facts.started_at == known->message->started_at()) return;
+    if (!ended && HasEnded(*known) && facts.started_at <= known->message->started_at()) return;
     AddFacts(facts, known->message.Edit());
     if (ended && !known->stop_told) ends_.exited(known);
     return;
