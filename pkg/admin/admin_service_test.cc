@@ -115,21 +115,6 @@ TEST_F(AdminServiceTest, PluginsThatDoNotServeAndALossyDumpAreProblems) {
   EXPECT_EQ(problems[2]["message"], "the dump lacks 3 calls since the daemon was started");
 }
 
-TEST_F(AdminServiceTest, ARuntimeBesidesTheDefaultOneThatIsAwayIsAProblem) {
-  runtimes_ = {{.name = "default", .socket = "/a.sock"},
-               {.name = "kata",
-                .socket = "/k.sock",
-                .state = RuntimeView::State::kHanging,
-                .last_error = "no answer"}};
-  EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json::array()) << "only one runtime";
-  AnswerTo("ConfigSet", Delivery("runtimes: {kata: {Socket: /k.sock}}"));
-  const Json problems = AnswerTo("Status", Json::object())["problems"];
-  ASSERT_EQ(problems.size(), 1U) << problems;
-  EXPECT_EQ(problems[0]["kind"], "runtime");
-  EXPECT_EQ(problems[0]["message"], "the runtime kata is hanging: no answer");
-  EXPECT_EQ(problems[0]["objects"], Json::array({"kata", "/k.sock"}));
-}
-
 TEST_F(AdminServiceTest, ProblemsOfTheMachineAreToldWhileAPolicyPlaces) {
   machine_problems_ = {{.kind = "drift", .message = "the cgroup of pods may not use CPU 1"}};
   EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json::array());
