@@ -44,12 +44,21 @@ class ContainerCostTest : public DaemonTest {
       Run(client, MakeBurstablePod(fmt::format("pod-{}", running_)), container);
     }
   }
-  // Lines of the metrics that are samples.
-  int Series() {
+  std::string Metrics() {
     std::smatch port;
     const std::string log = daemon_->Log();
-    if (!std::regex_search(log, port, std::regex("metrics are served on port ([0-9]+)"))) return 0;
-    const std::string text = Scrape(std::stoi(port[1]));
+    if (!std::regex_search(log, port, std::regex("metrics are served on port ([0-9]+)"))) return "";
+    return Scrape(std::stoi(port[1]));
+  }
+  // Whether use was sampled twice, as rates need, the last time with containers.
+  bool UseIsKnown() {
+    const std::string text = Metrics();
+    return text.find("cri_resmgr_pool_cpu_used{") != std::string::npos &&
+           text.find("\ncri_resmgr_usage_samples_total 1\n") == std::string::npos;
+  }
+  // Lines of the metrics that are samples.
+  int Series() {
+    const std::string text = Metrics();
     const std::string samples = std::regex_replace(text, std::regex("#[^\n]*\n"), "");
     const size_t body = samples.find("\r\n\r\n");
     if (body == std::string::npos) return 0;
@@ -77,6 +86,7 @@ TEST_F(ContainerCostTest, MemoryOfOneIsBounded) {
 TEST_F(ContainerCostTest, SeriesDoNotGrowWithContainers) {
   RunUntil(kFew);
   ASSERT_TRUE(Logged("metrics are served on port"));
+  ASSERT_TRUE(Eventually([this] { return UseIsKnown(); })) << Metrics();
   const int few = Series();
   RunUntil(2 * kFew);
   fmt::print("{} series\n", few);
