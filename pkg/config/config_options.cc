@@ -127,8 +127,12 @@ std::vector<std::string> ConfigOptions::Overridden(const Config& config) const {
   for (size_t i = 0; const ConfigLeaf& leaf : LeavesOf(given)) {
     const std::string text = TextOf(leaf);
     const bool differs = text != TextOf(usual_leaves[i]) && text != TextOf(result_leaves[i]);
-    if (differs && leaf.path != "policy.Active") keys.push_back(leaf.path);
     ++i;
+    if (!differs || leaf.path == "policy.Active") continue;
+    std::string_view key = leaf.path;
+    // Their flags name the resources; the CPU is the only one.
+    if (key.ends_with("Resources.CPU")) key.remove_suffix(4);
+    keys.emplace_back(key);
   }
   return keys;
 }

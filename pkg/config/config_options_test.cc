@@ -133,7 +133,7 @@ TEST_F(ConfigOptionsTest, OverriddenKeysAreThoseThatWouldHaveAnotherValue) {
   config.logger.level = "warn";
   config.logger.format = "json";
   EXPECT_THAT(options_.Overridden(config),
-              ElementsAre("policy.ReservedResources.CPU", "dump.Config", "logger.Level"));
+              ElementsAre("policy.ReservedResources", "dump.Config", "logger.Level"));
 }
 
 TEST_F(ConfigOptionsTest, HelpComesFromTheKeys) {
