@@ -115,6 +115,30 @@ TEST_F(AdminServiceTest, PluginsThatDoNotServeAndALossyDumpAreProblems) {
   EXPECT_EQ(problems[2]["message"], "the dump lacks 3 calls since the daemon was started");
 }
 
+class SeveralRuntimesTest : public test::ServedNode {
+ protected:
+  SeveralRuntimesTest() : ServedNode(Two()) {}
+  static Config Two() {
+    Config config;
+    config.runtimes.runtimes["kata"].socket = "/k.sock";
+    return config;
+  }
+};
+
+TEST_F(SeveralRuntimesTest, OneBesidesTheDefaultOneThatIsAwayIsAProblem) {
+  runtimes_ = {{.name = "default", .socket = "/a.sock"},
+               {.name = "kata",
+                .socket = "/k.sock",
+                .state = RuntimeView::State::kHanging,
+                .last_error = "no answer"}};
+  const Answer status = Call(AdminMethods(View()), "/cri_resmgr.v1.Admin/Status", "{}");
+  ASSERT_TRUE(status.ok()) << status.status();
+  const Json problems = Json::parse(*status)["problems"];
+  ASSERT_EQ(problems.size(), 1U) << problems;
+  EXPECT_EQ(problems[0]["kind"], "runtime");
+  EXPECT_EQ(problems[0]["message"], "the runtime kata is hanging: no answer");
+}
+
 TEST_F(AdminServiceTest, ProblemsOfTheMachineAreToldWhileAPolicyPlaces) {
   machine_problems_ = {{.kind = "drift", .message = "the cgroup of pods may not use CPU 1"}};
   EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json::array());

@@ -41,7 +41,7 @@ OrderedJson ByNode(const std::map<int, int64_t>& bytes) {
   return object;
 }
 
-// Who has which CPUs.
+// The CPUs by their state, and the containers on each.
 struct Owners {
   CpuSet exclusive;
   CpuSet shared;
@@ -65,7 +65,7 @@ Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
     }
   });
   for (const Zone& zone : manager->policy().Zones(snapshot)) {
-    // All policies call them so. The isolated CPUs of a zone are free, and nobody's.
+    // All policies call them so. The isolated CPUs of a zone are free.
     if (zone.name == "isolated") continue;
     (zone.name == "reserved" ? owners.reserved : owners.shared) |= zone.shared;
   }

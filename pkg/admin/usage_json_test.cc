@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/admin/usage_json.h"
 
+#include <memory>
+#include <vector>
+
 #include <gtest/gtest.h>
 
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
 #include "pkg/topology/machine_source.h"
+#include "test/support/machines/machines.h"
 
 namespace resmgr {
 namespace {
@@ -55,6 +61,27 @@ TEST(UsageJsonTest, CpusWithoutAPolicyAndWithoutSamples) {
             R"({"id":3,"state":"offline","containers":[],"busyPercent":null}])");
   EXPECT_EQ(CpusJson({.machine = *machine}, {0}).dump(),
             R"([{"id":0,"state":"unassigned","containers":[],"busyPercent":null}])");
+}
+
+// As static and static-plus have them.
+class IsolatedZone final : public test::FirstFitPolicy {
+ public:
+  using FirstFitPolicy::FirstFitPolicy;
+  std::vector<Zone> Zones(const Snapshot&) const override {
+    return {{.name = "reserved", .shared = {0}},
+            {.name = "shared", .shared = {1}},
+            {.name = "isolated", .shared = {2}}};
+  }
+};
+
+TEST(UsageJsonTest, AFreeIsolatedCpuIsNotShared) {
+  test::TestNode node(
+      test::S1Ht(), [](const Machine& machine) { return std::make_unique<IsolatedZone>(machine); });
+  const OrderedJson cpus =
+      CpusJson({.machine = node.machine(), .manager = &node.manager()}, {0, 1, 2});
+  EXPECT_EQ(cpus[0]["state"], "reserved");
+  EXPECT_EQ(cpus[1]["state"], "shared");
+  EXPECT_EQ(cpus[2]["state"], "unassigned") << "isolated, where the kernel says so";
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ UsageCounters At(seconds time) {
   return {.at = kStart + time, .wall = std::chrono::system_clock::time_point(time)};
 }
 
-ContainerCounters Cpu(seconds time, uint64_t usage_ns) {
+ContainerCounters CpuAt(seconds time, uint64_t usage_ns) {
   return {.read_at = kStart + time, .cpu = {.usage_ns = usage_ns}};
 }
 
@@ -84,7 +84,7 @@ TEST(UsageFiguresTest, OnlyContainersWithoutAQuotaAndCpusOfTheirOwnWaitForThePoo
 
 TEST(UsageFiguresTest, OneSampleHasNoRates) {
   UsageCounters now = At(seconds(1));
-  now.containers["a"] = Cpu(seconds(1), 7);
+  now.containers["a"] = CpuAt(seconds(1), 7);
   now.containers["a"].memory_bytes = 4096;
   const UsageFigures figures = ComputeUsage(nullptr, now, {{.id = "a"}});
   EXPECT_FALSE(figures.complete);
@@ -96,10 +96,10 @@ TEST(UsageFiguresTest, OneSampleHasNoRates) {
 TEST(UsageFiguresTest, CountersThatBeginAnewAreNoticed) {
   UsageCounters before = At(seconds(0));
   UsageCounters now = At(seconds(2));
-  before.containers["a"] = Cpu(seconds(0), 9'000'000'000'000);
-  before.containers["max"] = Cpu(seconds(0), std::numeric_limits<uint64_t>::max());
-  now.containers["a"] = Cpu(seconds(2), 1'000'000'000);
-  now.containers["max"] = Cpu(seconds(2), 0);
+  before.containers["a"] = CpuAt(seconds(0), 9'000'000'000'000);
+  before.containers["max"] = CpuAt(seconds(0), std::numeric_limits<uint64_t>::max());
+  now.containers["a"] = CpuAt(seconds(2), 1'000'000'000);
+  now.containers["max"] = CpuAt(seconds(2), 0);
   const UsageFigures figures = ComputeUsage(&before, now, {{.id = "a"}, {.id = "max"}});
   EXPECT_TRUE(figures.containers[0].reset);
   EXPECT_THAT(figures.containers[0].cpu_used, Optional(0.5)) << "since it began anew, at least";
@@ -144,9 +144,10 @@ TEST(UsageFiguresTest, ContainersTogetherNeverHaveMoreThanPoolAndMachine) {
       subjects.push_back({.id = id, .mems = {0}, .pool = number(1) == 0 ? "a" : "b"});
       const uint64_t most =
           number(9) == 0 ? std::numeric_limits<uint64_t>::max() - 1 : uint64_t{20'000'000'000};
-      if (number(9) > 0) before.containers[id] = Cpu(seconds(0), number(most));
+      if (number(9) > 0) before.containers[id] = CpuAt(seconds(0), number(most));
       if (number(9) == 0) continue;
-      now.containers[id] = Cpu(std::chrono::duration_cast<seconds>(now.at - kStart), number(most));
+      now.containers[id] =
+          CpuAt(std::chrono::duration_cast<seconds>(now.at - kStart), number(most));
       now.containers[id].memory_by_node = {{0, static_cast<int64_t>(number(1 << 24))},
                                            {1, static_cast<int64_t>(number(1 << 24))}};
     }

@@ -117,7 +117,7 @@ TEST_F(UsageSamplerTest, AnswersAfterTwoSamplesAndGoesOnAsLongAsSomebodyLooks) {
     clock_.RunNext();
     if (i < 3) RunUntil([&] { return told_ == 1 + i; });
   }
-  EXPECT_EQ(taker_->Samples(), 4) << "nobody has looked for 30 s";
+  EXPECT_EQ(taker_->Samples(), 4) << "no client has looked for 30 s";
   EXPECT_EQ(clock_.timers(), 0U);
   Look();
   RunUntil([&] { return taker_->Samples() == 5; });

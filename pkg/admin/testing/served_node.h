@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -25,6 +26,9 @@ namespace resmgr::test {
 // A node of four CPUs whose brain is a fake, and the calls of clients to what is served of it.
 class ServedNode : public testing::Test {
  protected:
+  ServedNode() : ServedNode(Config()) {}
+  explicit ServedNode(Config config) : config_(std::move(config)) {}
+
   using Answer = StatusOr<std::string>;
 
   NodeView View() {
@@ -77,6 +81,7 @@ class ServedNode : public testing::Test {
   const PolicyRegistry policies_ = NullAndFirstFit();
   const std::shared_ptr<const Machine> machine_ =
       std::make_shared<const Machine>(*LoadMachine("synthetic:core:4 pu:1"));
+  const Config config_;  // of the daemon's own file
   std::unique_ptr<dump::Dumper> dumper_ = *dump::Dumper::Create({}, [](bool, std::string_view) {});
   Configurator configurator_{
       {.loop = loop_,
@@ -85,7 +90,7 @@ class ServedNode : public testing::Test {
        .host = host_,
        .dumper = *dumper_,
        .save = [](const std::string&, const DeliveredConfig&) { return OkStatus(); }},
-      Config{},
+      config_,
       "the command line"};
   LoopClock clock_{loop_};
   Pipeline pipeline_{clock_};
