@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+
+#include "pkg/model/container.h"
+
+namespace resmgr::policy {
+
+// What one container used, on average over MeasuredUse::over.
+struct ContainerUse {
+  double cpus = 0;  // CPUs; a busy loop with a CPU of its own uses 1
+  // Percent of the time, 0 to 100, in which some task of it waited for a CPU. nullopt: the kernel
+  // does not tell, or a quota throttled the container, which the kernel counts as waiting, too.
+  std::optional<double> pressure{};
+
+  friend bool operator==(const ContainerUse&, const ContainerUse&) = default;
+};
+
+// What containers used until now, for policies that decide by it. A value: whoever measures makes
+// it, and no decision waits for it. A container that is not in it was not measured: it began to run
+// too lately, is not bound by the policy or has no cgroup that can be read.
+struct MeasuredUse {
+  std::chrono::system_clock::time_point until{};  // the latest sample
+  // How far back the averages reach: a moving average of about a minute, or less since the first
+  // samples. 0: nothing was measured.
+  std::chrono::milliseconds over{0};
+  std::map<ContainerKey, ContainerUse> containers{};
+
+  bool empty() const { return containers.empty(); }
+  // nullptr: it was not measured.
+  const ContainerUse* Find(ContainerKey key) const {
+    const auto found = containers.find(key);
+    return found == containers.end() ? nullptr : &found->second;
+  }
+
+  friend bool operator==(const MeasuredUse&, const MeasuredUse&) = default;
+};
+
+}  // namespace resmgr::policy
