@@ -40,8 +40,22 @@ class MeasuredPolicy final : public Policy {
   StatusOr<Plan> Rebalance(const Snapshot& snapshot) override {
     return Timed(NodeMetrics::Operation::kRebalance, [&] { return policy_->Rebalance(snapshot); });
   }
+  policy::SharedPools Shared(const Snapshot& snapshot) const override {
+    return policy_->Shared(snapshot);
+  }
+  std::vector<std::string> TargetsOf(const Snapshot& snapshot, ContainerKey key) const override {
+    return policy_->TargetsOf(snapshot, key);
+  }
+  StatusOr<Plan> MoveShared(const Snapshot& snapshot,
+                            std::span<const policy::PoolMove> moves) override {
+    return Timed(NodeMetrics::Operation::kRebalance,
+                 [&] { return policy_->MoveShared(snapshot, moves); });
+  }
   std::vector<std::string> Explain(ContainerKey key) const override {
     return policy_->Explain(key);
+  }
+  std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override {
+    return policy_->Unheeded(pod, container);
   }
   bool WantsHints() const override { return policy_->WantsHints(); }
   std::vector<Zone> Zones(const Snapshot& snapshot) const override {

@@ -13,6 +13,19 @@ StatusOr<Plan> Policy::Rebalance(const Snapshot&) {
   return Plan{};
 }
 
+policy::SharedPools Policy::Shared(const Snapshot&) const {
+  return {};
+}
+
+std::vector<std::string> Policy::TargetsOf(const Snapshot&, ContainerKey) const {
+  return {};
+}
+
+StatusOr<Plan> Policy::MoveShared(const Snapshot&, std::span<const policy::PoolMove> moves) {
+  if (moves.empty()) return Plan{};
+  return FailedPrecondition("policy {} moves no containers between shared pools", name());
+}
+
 std::vector<std::string> Policy::Explain(ContainerKey) const {
   return {};
 }

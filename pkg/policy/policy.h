@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "pkg/base/status.h"
 #include "pkg/model/plan.h"
 #include "pkg/model/snapshot.h"
+#include "pkg/policy/shared_pools.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -82,6 +84,17 @@ class Policy {
   // be gained. What must not move by itself (exclusive CPUs of a running container, unless its
   // annotations allow it) stays.
   virtual StatusOr<Plan> Rebalance(const Snapshot& snapshot);
+
+  // The pools whose containers share CPUs, with all containers that do. None where there is but one
+  // such pool, or containers cannot be moved between them.
+  virtual policy::SharedPools Shared(const Snapshot& snapshot) const;
+  // The names of those pools that a container of one may move to now, best first. None where it
+  // stays, as its annotations may say.
+  virtual std::vector<std::string> TargetsOf(const Snapshot& snapshot, ContainerKey key) const;
+  // Moves containers to other pools, each to one of its targets. FailedPrecondition when one cannot
+  // move there, which changes nothing.
+  virtual StatusOr<Plan> MoveShared(const Snapshot& snapshot,
+                                    std::span<const policy::PoolMove> moves);
 
   // How the present placement of a container came about, beyond Placement::reason: one line each
   // for the candidates that were considered, best first, and what they lacked. Empty when nothing

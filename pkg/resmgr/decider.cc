@@ -48,6 +48,10 @@ StatusOr<Plan> Decider::PreviewRebalance() const {
   return Checked(policy_->Clone()->Rebalance(store_.placeable()));
 }
 
+StatusOr<Plan> Decider::PreviewMoveShared(std::span<const policy::PoolMove> moves) const {
+  return Checked(policy_->Clone()->MoveShared(store_.placeable(), moves));
+}
+
 void Decider::LiftRestrictions(const Container& container, Placement& next) const {
   if (container.cpus_bound && !next.cpus) {
     const CpuSet all = CpusWithoutPolicy(machine_, container.requested);
@@ -66,6 +70,10 @@ void Decider::PutBack(Container& container, Placement former) const {
 
 StatusOr<ContainerKeys> Decider::Rebalance() {
   return Apply(policy_->Rebalance(store_.placeable()));
+}
+
+StatusOr<ContainerKeys> Decider::MoveShared(std::span<const policy::PoolMove> moves) {
+  return Apply(policy_->MoveShared(store_.placeable(), moves));
 }
 
 StatusOr<ContainerKeys> Decider::Reconcile() {

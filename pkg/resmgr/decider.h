@@ -45,6 +45,7 @@ class Decider {
   // store keeps none of it.
   StatusOr<Plan> PreviewTakeOver(const Policy& policy) const;
   StatusOr<Plan> PreviewRebalance() const;
+  StatusOr<Plan> PreviewMoveShared(std::span<const policy::PoolMove> moves) const;
 
   // Adds to a new placement of the container what undoes a binding by an earlier decision: nothing
   // else would, and its memory would stay where it suited other CPUs.
@@ -55,6 +56,7 @@ class Decider {
 
   StatusOr<ContainerKeys> Reconcile();
   StatusOr<ContainerKeys> Rebalance();
+  StatusOr<ContainerKeys> MoveShared(std::span<const policy::PoolMove> moves);
   // The record is new in the store. `predecessor` may be nullptr; it is not placeable any more.
   StatusOr<ContainerKeys> Allocate(const ContainerRecord& record, const Container* predecessor);
   StatusOr<ContainerKeys> Update(const ContainerRecord& record);

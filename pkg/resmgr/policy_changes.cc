@@ -64,6 +64,38 @@ StatusOr<std::vector<PlannedMove>> PolicyChanges::Rebalance() {
   return moves;
 }
 
+policy::UsePlan PolicyChanges::PlanByUse(
+    const policy::MeasuredUse& use, const policy::UseLimits& limits,
+    const std::function<bool(const ContainerId&)>& stays) const {
+  const Snapshot& all = brain_.store.placeable();
+  return policy::PlanByUse(brain_.policy(), all, use, limits, [&](ContainerKey key) {
+    const Container* const container = all.FindContainer(key);
+    return container == nullptr || stays(container->id);
+  });
+}
+
+policy::PoolLoads PolicyChanges::Loads(const policy::MeasuredUse& use) const {
+  return policy::LoadsOf(brain_.policy(), brain_.store.placeable(), use);
+}
+
+StatusOr<std::vector<PlannedMove>> PolicyChanges::PreviewMoveShared(
+    std::span<const policy::PoolMove> moves) const {
+  RESMGR_ASSIGN_OR_RETURN(const Plan plan, brain_.decider.PreviewMoveShared(moves));
+  return MovesOf(plan);
+}
+
+Status PolicyChanges::MoveShared(std::span<const policy::PoolMove> moves, std::string_view why) {
+  if (change_) return FailedPrecondition("a change of the policy is under way");
+  StatusOr<ContainerKeys> changed = brain_.decider.MoveShared(moves);
+  if (changed.ok()) {
+    brain_.ReportMoves(why);
+    brain_.Push(*std::move(changed));
+    return OkStatus();
+  }
+  if (changed.status().code() == StatusCode::kInternal) brain_.Push(brain_.decider.Recover());
+  return changed.status();
+}
+
 // A container that no policy has bound is found where the runtime has it. On all CPUs it is bound
 // to nothing: the next policy is to place it as a new one, and not to take it for one that shares
 // these CPUs by a decision that was lost.

@@ -6,9 +6,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "pkg/policy/use_balance.h"
 #include "pkg/resmgr/admission.h"
 #include "pkg/resmgr/brain.h"
 #include "pkg/resmgr/exited_containers.h"
@@ -27,6 +30,12 @@ class PolicyChanges {
   void Set(std::unique_ptr<Policy> policy, std::function<void(Status)> done);
   StatusOr<std::vector<PlannedMove>> PreviewRebalance() const;
   StatusOr<std::vector<PlannedMove>> Rebalance();
+  policy::UsePlan PlanByUse(const policy::MeasuredUse& use, const policy::UseLimits& limits,
+                            const std::function<bool(const ContainerId&)>& stays) const;
+  policy::PoolLoads Loads(const policy::MeasuredUse& use) const;
+  StatusOr<std::vector<PlannedMove>> PreviewMoveShared(
+      std::span<const policy::PoolMove> moves) const;
+  Status MoveShared(std::span<const policy::PoolMove> moves, std::string_view why);
   Status SetOffline(const OfflineChange& offline, std::unique_ptr<Policy> policy);
   bool AllReleased() const;
 

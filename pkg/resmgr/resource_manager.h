@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -237,6 +238,26 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
     return policy_changes_.PreviewRebalance();
   }
   StatusOr<std::vector<Move>> Rebalance() { return policy_changes_.Rebalance(); }
+
+  // Which containers to move between the active policy's shared pools by what is used; `stays`
+  // tells which of them must not move. Changes nothing, as the next two.
+  policy::UsePlan PlanByUse(const policy::MeasuredUse& use, const policy::UseLimits& limits,
+                            const std::function<bool(const ContainerId&)>& stays) const {
+    return policy_changes_.PlanByUse(use, limits, stays);
+  }
+  // What the shared pools give and lack, by this use.
+  policy::PoolLoads Loads(const policy::MeasuredUse& use) const {
+    return policy_changes_.Loads(use);
+  }
+  // All containers that such moves would move.
+  StatusOr<std::vector<Move>> PreviewMoveShared(std::span<const policy::PoolMove> moves) const {
+    return policy_changes_.PreviewMoveShared(moves);
+  }
+  // Makes the moves, all or none: FailedPrecondition when one cannot be made, or while a change of
+  // the policy is under way. `why` is what observers are told.
+  Status MoveShared(std::span<const policy::PoolMove> moves, std::string_view why) {
+    return policy_changes_.MoveShared(moves, why);
+  }
 
   // For introspection; valid until the next call of anything else here.
   const Snapshot& snapshot() const { return brain_.store.all(); }

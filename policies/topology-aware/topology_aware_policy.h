@@ -44,6 +44,10 @@ class TopologyAwarePolicy : public Policy {
   StatusOr<Plan> LookAgain(const Snapshot& snapshot, ContainerKey key) override;
   StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
   StatusOr<Plan> Rebalance(const Snapshot& snapshot) override;
+  policy::SharedPools Shared(const Snapshot& snapshot) const override;
+  std::vector<std::string> TargetsOf(const Snapshot& snapshot, ContainerKey key) const override;
+  StatusOr<Plan> MoveShared(const Snapshot& snapshot,
+                            std::span<const policy::PoolMove> moves) override;
   std::vector<std::string> Explain(ContainerKey key) const override;
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override;
   bool WantsHints() const override { return true; }
@@ -92,6 +96,11 @@ class TopologyAwarePolicy : public Policy {
                  ContainerKey key) const;
   std::string MemoryHolders(const Snapshot& snapshot, ContainerKey key) const;
   Zone ZoneOf(const Pool& pool) const;
+  // Why a container with this grant stays in its shared pool, whatever is used; empty when it need
+  // not.
+  std::string WhyItStays(const Pod& pod, const Container& container, const Grant& grant) const;
+  // As MoveShared, of one; FailedPrecondition with nothing changed.
+  Status MoveOne(const Snapshot& snapshot, const policy::PoolMove& move);
   // Everything that changed since `before`, and these containers.
   Plan MakePlan(const CpuSet& before, std::set<ContainerKey> keys);
   void IndexAgain(ContainerKey key);

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/policy/use_balance.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace resmgr::policy {
+namespace {
+
+// A container whose tasks wait more than half of the time may want any amount: no more than twice
+// of what it got is believed.
+constexpr double kMostWaiting = 0.5;
+// Gains that differ less are alike: the smaller container moves then.
+constexpr double kAlike = 0.01;
+// Containers that are looked at for one move: those that want most.
+constexpr size_t kMostCandidates = 64;
+// Moves of one plan that gain less on a copy of the policy than they should have, or are refused.
+constexpr int kMostRefused = 16;
+
+// Pools in the order in which they get CPUs, and what each has in common with those before it.
+class PoolOrder {
+ public:
+  explicit PoolOrder(const std::vector<SharedPool>& pools) : pools_(pools), order_(pools.size()) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    std::ranges::stable_sort(order_, {}, [&](size_t pool) { return pools[pool].cpus.size(); });
+    common_.resize(pools.size());
+    for (size_t i = 0; i < order_.size(); ++i) {
+      const CpuSet& cpus = pools[order_[i]].cpus;
+      for (size_t j = 0; j < i; ++j) {
+        const CpuSet& smaller = pools[order_[j]].cpus;
+        const int shared = cpus.CountCommon(smaller);
+        if (shared > 0)
+          common_[order_[i]].emplace_back(order_[j], static_cast<double>(shared) / smaller.size());
+      }
+    }
+  }
+
+  // By pool, what is lacking. What a pool gets comes from all its CPUs alike.
+  std::vector<double> Lacking(const std::vector<double>& wanted) const {
+    std::vector<double> given(wanted.size());
+    std::vector<double> lacking(wanted.size());
+    for (const size_t pool : order_) {
+      double left = pools_[pool].cpus.size();
+      for (const auto& [smaller, part] : common_[pool])
+        left -= part * given[smaller];
+      given[pool] = std::clamp(wanted[pool], 0.0, std::max(left, 0.0));
+      lacking[pool] = wanted[pool] - given[pool];
+    }
+    return lacking;
+  }
+
+ private:
+  const std::vector<SharedPool>& pools_;
+  std::vector<size_t> order_;
+  std::vector<std::vector<std::pair<size_t, double>>> common_;
+};
+
+double Sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+double WantedBy(const Snapshot& snapshot, const MeasuredUse& use, ContainerKey key) {
+  const ContainerUse* const measured = use.Find(key);
+  const Container* const container = snapshot.FindContainer(key);
+  if (measured == nullptr || container == nullptr) return 0;
+  return WantedCpus(*measured, container->placement.exclusive.size(),
+                    static_cast<double>(container->requirements.cpu_limit.value) / 1000);
+}
+
+// What a policy has, and what is wanted of it.
+struct State {
+  State(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use)
+      : shared(policy.Shared(snapshot)), order(shared.pools), wanted(shared.pools.size()) {
+    by_container.reserve(shared.containers.size());
+    for (const SharedContainer& container : shared.containers) {
+      by_container.push_back(WantedBy(snapshot, use, container.key));
+      wanted[container.pool] += by_container.back();
+      if (use.Find(container.key) != nullptr) ++measured;
+    }
+    lacking = order.Lacking(wanted);
+    all = Sum(lacking);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  PoolLoad LoadOf(size_t pool) const {
+    return {static_cast<double>(shared.pools[pool].cpus.size()), wanted[pool], lacking[pool]};
+  }
+
+  const SharedPools shared;
+  const PoolOrder order;
+  std::vector<double> wanted;        // by pool
+  std::vector<double> by_container;  // in the order of the containers
+  std::vector<double> lacking;       // by pool
+  double all = 0;
+  size_t measured = 0;
+};
+
+class Planner {
+ public:
+  Planner(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use,
+          const UseLimits& limits, const std::function<bool(ContainerKey)>& stays)
+      : snapshot_(snapshot), use_(use), limits_(limits), stays_(stays), policy_(policy.Clone()) {}
+
+  UsePlan Run() {
+    auto state = std::make_unique<State>(*policy_, snapshot_, use_);
+    UsePlan plan{.lacking = state->all, .measured = state->measured};
+    for (size_t pool = 0; pool < state->shared.pools.size(); ++pool)
+      plan.loads.emplace(state->shared.pools[pool].name, state->LoadOf(pool));
+    while (std::ssize(plan.moves) < limits_.most_moves && state->all >= limits_.least_gain) {
+      const std::optional<Candidate> best = FindBest(*state);
+      if (!best) break;
+      std::unique_ptr<State> next = Try(*state, *best, plan);
+      if (next != nullptr) {
+        state = std::move(next);
+      } else if (std::ssize(refused_) > kMostRefused) {
+        break;
+      }
+    }
+    plan.lacking_after = state->all;
+    return plan;
+  }
+
+ private:
+  struct Candidate {
+    size_t container = 0;  // index
+    size_t target = 0;     // pool
+    double gain = 0;
+  };
+
+  bool IsEnough(double gain, double wanted) const {
+    return gain >= limits_.least_gain && gain >= limits_.least_part * wanted;
+  }
+
+  // Those that may gain enough: no move gains more than its container wants.
+  std::vector<size_t> Candidates(const State& state) const {
+    std::vector<size_t> candidates;
+    for (size_t i = 0; i < state.shared.containers.size(); ++i) {
+      const ContainerKey key = state.shared.containers[i].key;
+      const bool stays = moved_.contains(key) || (stays_ && stays_(key));
+      if (state.by_container[i] >= limits_.least_gain && !stays) candidates.push_back(i);
+    }
+    std::ranges::stable_sort(candidates, std::ranges::greater(),
+                             [&](size_t i) { return state.by_container[i]; });
+    candidates.resize(std::min(candidates.size(), kMostCandidates));
+    return candidates;
+  }
+
+  std::optional<Candidate> FindBest(const State& state) const {
+    std::optional<Candidate> best;
+    for (const size_t i : Candidates(state)) {
+      const SharedContainer& container = state.shared.containers[i];
+      const double wanted = state.by_container[i];
+      for (const std::string& name : policy_->TargetsOf(snapshot_, container.key)) {
+        const auto target = std::ranges::find(state.shared.pools, name, &SharedPool::name);
+        if (target == state.shared.pools.end() || refused_.contains({container.key, name}))
+          continue;
+        const auto pool = static_cast<size_t>(target - state.shared.pools.begin());
+        std::vector<double> after = state.wanted;
+        after[container.pool] -= wanted;
+        after[pool] += wanted;
+        const double gain = state.all - Sum(state.order.Lacking(after));
+        if (!IsEnough(gain, wanted)) continue;
+        const bool smaller = best && i != best->container && gain > best->gain - kAlike &&
+                             wanted < state.by_container[best->container] - kAlike;
+        if (!best || gain > best->gain + kAlike || smaller) best = Candidate{i, pool, gain};
+      }
+    }
+    return best;
+  }
+
+  // Moves it on a copy, on which pools may change by it, and counts what that gains. nullptr: it is
+  // refused.
+  std::unique_ptr<State> Try(const State& state, const Candidate& candidate, UsePlan& plan) {
+    const SharedContainer& container = state.shared.containers[candidate.container];
+    const std::string& to = state.shared.pools[candidate.target].name;
+    const double wanted = state.by_container[candidate.container];
+    std::unique_ptr<Policy> copy = policy_->Clone();
+    const std::vector<PoolMove> move = {{container.key, to}};
+    std::unique_ptr<State> next;
+    if (copy->MoveShared(snapshot_, move).ok()) {
+      next = std::make_unique<State>(*copy, snapshot_, use_);
+      if (!IsEnough(state.all - next->all, wanted)) next.reset();
+    }
+    if (next == nullptr) {
+      refused_.emplace(container.key, to);
+      return nullptr;
+    }
+    const ContainerUse& used = *use_.Find(container.key);
+    plan.moves.push_back({.key = container.key,
+                          .from = state.shared.pools[container.pool].name,
+                          .to = to,
+                          .used = used.cpus,
+                          .pressure = used.pressure,
+                          .wanted = wanted,
+                          .from_load = state.LoadOf(container.pool),
+                          .to_load = state.LoadOf(candidate.target),
+                          .gain = state.all - next->all});
+    moved_.insert(container.key);
+    policy_ = std::move(copy);
+    return next;
+  }
+
+  const Snapshot& snapshot_;
+  const MeasuredUse& use_;
+  const UseLimits& limits_;
+  const std::function<bool(ContainerKey)>& stays_;
+  std::unique_ptr<Policy> policy_;  // with the moves so far
+  std::set<ContainerKey> moved_;
+  std::set<std::pair<ContainerKey, std::string>> refused_;
+};
+
+}  // namespace
+
+double WantedCpus(const ContainerUse& use, double own, double limit) {
+  const double used = std::max(use.cpus - own, 0.0);
+  const double waiting = std::clamp(use.pressure.value_or(0) / 100, 0.0, kMostWaiting);
+  const double wanted = used / (1 - waiting);
+  return limit > 0 ? std::min(wanted, std::max(limit - own, used)) : wanted;
+}
+
+PoolLoads LoadsOf(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use) {
+  const State state(policy, snapshot, use);
+  PoolLoads loads;
+  for (size_t pool = 0; pool < state.shared.pools.size(); ++pool)
+    loads.emplace(state.shared.pools[pool].name, state.LoadOf(pool));
+  return loads;
+}
+
+double Lacking(const PoolLoads& loads) {
+  double sum = 0;
+  for (const auto& [name, load] : loads)
+    sum += load.lacking;
+  return sum;
+}
+
+UsePlan PlanByUse(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use,
+                  const UseLimits& limits, const std::function<bool(ContainerKey)>& stays) {
+  return Planner(policy, snapshot, use, limits, stays).Run();
+}
+
+}  // namespace resmgr::policy

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/model/snapshot.h"
+#include "pkg/policy/measured_use.h"
+#include "pkg/policy/policy.h"
+
+namespace resmgr::policy {
+
+// Which containers to move between shared pools, by what is used. Pure functions: what is done with
+// a plan is the caller's.
+//
+// A container wants what it uses and, since that is all that it got, more by the part of the time
+// in which it waited, twice as much at most and never more than its limit. A pool lacks what its
+// containers want and its CPUs cannot give; smaller pools come first where pools have CPUs in
+// common. All amounts are CPUs.
+
+struct UseLimits {
+  int most_moves = 5;        // the budget of one plan
+  double least_gain = 0.2;   // of one move: less is within what measurements vary
+  double least_part = 0.25;  // the gain of a move, of what the moved container wants
+};
+
+struct PoolLoad {
+  double cpus = 0;
+  double wanted = 0;
+  double lacking = 0;
+};
+using PoolLoads = std::map<std::string, PoolLoad>;  // by the pools' names
+
+// One move, and why.
+struct UseMove {
+  ContainerKey key{};
+  std::string from{};
+  std::string to{};
+  double used = 0;  // by the container
+  std::optional<double> pressure{};
+  double wanted = 0;
+  PoolLoad from_load{};  // before the move, as the next one
+  PoolLoad to_load{};
+  double gain = 0;  // by how much less all pools together lack after it
+};
+
+struct UsePlan {
+  std::vector<UseMove> moves{};  // in the order of their gains; each container once
+  PoolLoads loads{};             // before all of them
+  double lacking = 0;            // of all pools, before
+  double lacking_after = 0;      // predicted
+  size_t measured = 0;           // containers in shared pools whose use is known
+};
+
+// What a container with these CPUs of its own and this limit (0: none) wants of shared ones.
+double WantedCpus(const ContainerUse& use, double own, double limit);
+
+// What the shared pools of this policy have to give, and what is wanted of them.
+PoolLoads LoadsOf(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use);
+double Lacking(const PoolLoads& loads);
+
+// The fewest moves that gain most, on copies of the policy. `stays`: containers that are not moved.
+UsePlan PlanByUse(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use,
+                  const UseLimits& limits, const std::function<bool(ContainerKey)>& stays);
+
+}  // namespace resmgr::policy
