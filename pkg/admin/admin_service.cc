@@ -506,7 +506,8 @@ UnaryServer::Methods AdminService::Methods() {
   });
   add("Cpus", [&node](const Json& request, const auto& reply) {
     const StatusOr<std::string> list = TextOrNone(request, "cpus");
-    list.ok() ? Cpus(node, *list, reply) : reply(list.status());
+    list.ok() ? Cpus(node, {.list = *list, .brief = IsTrue(request, "brief")}, reply)
+              : reply(list.status());
   });
   add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
   add("Rebalance",

@@ -44,7 +44,8 @@ namespace resmgr {
 //   Audit        {"repair"}                 -> [audit_json.h]
 //   Uninstall    {"apply"}                  -> [uninstall.h]
 //   Top          {"what"}                   -> [usage_json.h]; "containers", "nodes" or "cpus"
-//   Cpus         {"cpus"}                   -> [usage_json.h]; a list, or all
+//   Cpus         {"cpus","brief"}           -> [usage_json.h]; a list, or all; brief: without the
+//       containers on each
 //
 // Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
 class AdminService {

@@ -129,7 +129,7 @@ OrderedJson NodesUsageJson(const UsageFigures& figures, const Machine& machine) 
 
 OrderedJson CpusJson(const CpuMap& map, const CpuSet& chosen) {
   const CpuSet offline = OfflineCpus(map.machine) | map.offline;
-  const Owners owners = OwnersOf(map.manager, chosen);
+  const Owners owners = OwnersOf(map.manager, map.brief ? CpuSet() : chosen);
   OrderedJson list = OrderedJson::array();
   for (const int cpu : chosen) {
     OrderedJson busy = nullptr;
@@ -137,12 +137,14 @@ OrderedJson CpusJson(const CpuMap& map, const CpuSet& chosen) {
       const auto found = map.figures->cpus.find(cpu);
       if (found != map.figures->cpus.end()) busy = Rounded(found->second.busy_percent);
     }
-    const auto names = owners.containers.find(cpu);
-    list.push_back({{"id", cpu},
-                    {"state", StateOf(cpu, offline, map.machine, owners)},
-                    {"containers",
-                     names == owners.containers.end() ? std::vector<std::string>() : names->second},
-                    {"busyPercent", std::move(busy)}});
+    OrderedJson& object = list.emplace_back(
+        OrderedJson{{"id", cpu}, {"state", StateOf(cpu, offline, map.machine, owners)}});
+    if (!map.brief) {
+      const auto names = owners.containers.find(cpu);
+      object["containers"] =
+          names == owners.containers.end() ? std::vector<std::string>() : names->second;
+    }
+    object["busyPercent"] = std::move(busy);
   }
   return list;
 }

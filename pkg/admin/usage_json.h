@@ -25,6 +25,7 @@ struct CpuMap {
   CpuSet offline{};  // since the machine was read
   const ResourceManager* manager = nullptr;
   const UsageFigures* figures = nullptr;
+  bool brief = false;  // leaves out "containers", which may be thousands of names
 };
 // A fixed outside contract of `cri-resmgr-ctl cpus -o json`, of the CPUs of `chosen`: a list of
 //   {"id","state":"exclusive"|"shared"|"reserved"|"isolated"|"unassigned"|"offline",

@@ -61,6 +61,8 @@ TEST(UsageJsonTest, CpusWithoutAPolicyAndWithoutSamples) {
             R"({"id":3,"state":"offline","containers":[],"busyPercent":null}])");
   EXPECT_EQ(CpusJson({.machine = *machine}, {0}).dump(),
             R"([{"id":0,"state":"unassigned","containers":[],"busyPercent":null}])");
+  EXPECT_EQ(CpusJson({.machine = *machine, .figures = &figures, .brief = true}, {2}).dump(),
+            R"([{"id":2,"state":"unassigned","busyPercent":99.5}])");
 }
 
 // As static and static-plus have them.

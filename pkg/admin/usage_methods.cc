@@ -21,12 +21,15 @@ StatusOr<CpuSet> ChosenCpus(const NodeView& node, const std::string& list) {
   return chosen;
 }
 
-void ReplyCpus(const NodeView& node, const CpuSet& chosen, const UnaryServer::Reply& reply) {
-  const auto answer = [&node, chosen, reply](const StatusOr<UsageSampler::Figures>& figures) {
+void ReplyCpus(const NodeView& node, const CpuSet& chosen, bool brief,
+               const UnaryServer::Reply& reply) {
+  const auto answer = [&node, chosen, brief,
+                       reply](const StatusOr<UsageSampler::Figures>& figures) {
     reply(OrderedJsonText(CpusJson({.machine = node.machine,
                                     .offline = node.offline(),
                                     .manager = node.host.manager(),
-                                    .figures = figures.ok() ? figures->get() : nullptr},
+                                    .figures = figures.ok() ? figures->get() : nullptr,
+                                    .brief = brief},
                                    chosen)));
   };
   if (node.usage == nullptr) return answer(Unavailable("use is not sampled"));
@@ -36,7 +39,7 @@ void ReplyCpus(const NodeView& node, const CpuSet& chosen, const UnaryServer::Re
 }  // namespace
 
 void Top(const NodeView& node, const std::string& what, const UnaryServer::Reply& reply) {
-  if (what == "cpus") return Cpus(node, "", reply);
+  if (what == "cpus") return Cpus(node, {}, reply);
   const bool nodes = what == "nodes";
   if (!nodes && !what.empty() && what != "containers")
     return reply(InvalidArgument("\"{}\" is not one of nodes, cpus", Printable(what, 64)));
@@ -48,10 +51,10 @@ void Top(const NodeView& node, const std::string& what, const UnaryServer::Reply
   });
 }
 
-void Cpus(const NodeView& node, const std::string& list, const UnaryServer::Reply& reply) {
-  const StatusOr<CpuSet> chosen = ChosenCpus(node, list);
+void Cpus(const NodeView& node, const CpusRequest& request, const UnaryServer::Reply& reply) {
+  const StatusOr<CpuSet> chosen = ChosenCpus(node, request.list);
   if (!chosen.ok()) return reply(chosen.status());
-  ReplyCpus(node, *chosen, reply);
+  ReplyCpus(node, *chosen, request.brief, reply);
 }
 
 }  // namespace resmgr

@@ -12,7 +12,11 @@ namespace resmgr {
 // InvalidArgument. Where nothing was sampled lately, the answer takes two samples.
 void Top(const NodeView& node, const std::string& what, const UnaryServer::Reply& reply);
 
-// The CPUs of this list; "": all of the machine. Their use is left out where it is not known.
-void Cpus(const NodeView& node, const std::string& list, const UnaryServer::Reply& reply);
+struct CpusRequest {
+  std::string list{};  // "": all of the machine
+  bool brief = false;  // without the containers on each
+};
+// Their use is left out where it is not known.
+void Cpus(const NodeView& node, const CpusRequest& request, const UnaryServer::Reply& reply);
 
 }  // namespace resmgr

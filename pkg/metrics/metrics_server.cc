@@ -37,7 +37,7 @@ StatusOr<Address> ParseAddress(std::string_view address) {
 }
 
 bool IsOfPage(const HttpRequest& request) {
-  return request.path == "/page" || request.path.starts_with("/page/");
+  return request.path == "/" || request.path == "/page" || request.path.starts_with("/page/");
 }
 
 HttpAnswer Scrape(const ServedMetrics& served) {

@@ -54,14 +54,15 @@ TEST(ServedPageTest, ServesAPageWhereThereIsOne) {
   for (const char* const method : {"PUT", "DELETE", "PATCH", "OPTIONS"})
     EXPECT_THAT(ask(std::string(method) + " /page/"), HasSubstr(std::string(method) + " /page/"));
   EXPECT_THAT(ask("POST /page/"), testing::StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"));
-  EXPECT_THAT(ask("GET /"), testing::StartsWith("HTTP/1.1 404"));
+  EXPECT_THAT(ask("GET /"), testing::EndsWith("\r\n\r\nGET /? of h, none"));
+  EXPECT_THAT(ask("GET /pages"), testing::StartsWith("HTTP/1.1 404"));
   EXPECT_THAT(ask("GET /metrics"), testing::StartsWith("HTTP/1.1 200"));
 }
 
 TEST(ServedPageTest, ThereIsNoPageUnlessAskedFor) {
   const auto server = MetricsServer::Create("127.0.0.1:0", ServedMetrics());
   ASSERT_TRUE(server.ok()) << server.status();
-  for (const char* const path : {"/page", "/page/", "/page/data/status"})
+  for (const char* const path : {"/", "/page", "/page/", "/page/data/status"})
     EXPECT_THAT(test::Scrape((*server)->port(), path), testing::StartsWith("HTTP/1.1 404")) << path;
 }
 

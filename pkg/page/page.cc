@@ -2,12 +2,14 @@
 #include "pkg/page/page.h"
 
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include <arpa/inet.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "pkg/admin/rfc3339.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/percent.h"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::string_view kRoot = "/page/";
 constexpr std::string_view kData = "data/";
+constexpr std::string_view kJson = "application/json; charset=utf-8";
 // Enough for a day of a quiet node, and little to send each second.
 constexpr int kHistoryEntries = 200;
 // Longer than the names of a namespace, a pod and a container together.
@@ -109,7 +112,19 @@ StatusOr<Question> QuestionOf(std::string_view name, std::string_view query) {
   if (name == "pools") return Question{"Pools", "{}"};
   if (name == "history")
     return Question{"History", fmt::format(R"({{"count":{}}})", kHistoryEntries)};
+  if (name == "top") return Question{"Top", "{}"};
+  if (name == "nodes") return Question{"Top", R"({"what":"nodes"})"};
+  if (name == "busy") return Question{"Cpus", R"({"brief":true})"};
   return NotFound("there is no such data");
+}
+
+HttpAnswer NodeAnswer(const std::string& name) {
+  const nlohmann::json node = {{"name", name}, {"time", Rfc3339(std::chrono::system_clock::now())}};
+  return {.type = std::string(kJson), .body = JsonText(node)};
+}
+
+HttpAnswer ToPage() {
+  return {.code = 308, .headers = {{"Location", std::string(kRoot)}}};
 }
 
 }  // namespace
@@ -129,45 +144,49 @@ HttpAnswer Page::AnswerData(const HttpRequest& request, std::string_view name) {
       request.fetch_site != "none") {
     return Refusal(403, "this is not for other sites");
   }
+  if (name == "node") return NodeAnswer(options_.node_name);
   const StatusOr<Question> question = QuestionOf(name, request.query);
   if (!question.ok()) return RefusalFor(question.status());
   const StatusOr<LoopQuestions::Text> text =
       questions_.Ask(fmt::format("/cri_resmgr.v1.Admin/{}", question->method), question->message);
   if (!text.ok()) return RefusalFor(text.status());
-  return {.type = "application/json; charset=utf-8", .body = **text};
+  return {.type = std::string(kJson), .body = **text};
+}
+
+HttpAnswer Page::Choose(const HttpRequest& request) {
+  const std::string host = HostOf(request.host);
+  if (!IsNumber(host) && host != "localhost" && !options_.hosts.contains(host)) {
+    return Refusal(421, "ask by an address, by localhost or by the name of this node, not as \"" +
+                            Printable(request.host, 256) + '"');
+  }
+  if (request.method != "GET" && request.method != "HEAD") {
+    return Refusal(405, "this page can only be read");
+  }
+  if (request.path == "/" || request.path == "/page") return ToPage();
+  if (!request.path.starts_with(kRoot)) return Refusal(404, "there is no such page");
+  const std::string_view name = std::string_view(request.path).substr(kRoot.size());
+  if (name.starts_with(kData)) return AnswerData(request, name.substr(kData.size()));
+  const std::string_view file = name.empty() ? "index.html" : name;
+  for (const WebFile& known : WebFiles()) {
+    if (known.name != file) continue;
+    return {.type = std::string(TypeOf(file)), .body = std::string(known.content)};
+  }
+  return Refusal(404, "there is no such file");
 }
 
 HttpAnswer Page::Answer(const HttpRequest& request) {
-  const auto choose = [&]() -> HttpAnswer {
-    const std::string host = HostOf(request.host);
-    if (!IsNumber(host) && host != "localhost" && !options_.hosts.contains(host)) {
-      return Refusal(421, "ask by an address, by localhost or by the name of this node, not as \"" +
-                              Printable(request.host, 256) + '"');
-    }
-    if (request.method != "GET" && request.method != "HEAD") {
-      return Refusal(405, "this page can only be read");
-    }
-    if (request.path == "/page") return {.code = 308, .headers = {{"Location", "/page/"}}};
-    if (!request.path.starts_with(kRoot)) return Refusal(404, "there is no such page");
-    const std::string_view name = std::string_view(request.path).substr(kRoot.size());
-    if (name.starts_with(kData)) return AnswerData(request, name.substr(kData.size()));
-    const std::string_view file = name.empty() ? "index.html" : name;
-    for (const WebFile& known : WebFiles()) {
-      if (known.name != file) continue;
-      return {.type = std::string(TypeOf(file)), .body = std::string(known.content)};
-    }
-    return Refusal(404, "there is no such file");
-  };
-  HttpAnswer answer = choose();
+  HttpAnswer answer = Choose(request);
   AddHeaders(answer);
   return answer;
 }
 
-std::set<std::string, std::less<>> OwnHosts(std::string_view address) {
-  std::set<std::string, std::less<>> hosts;
+std::string HostName() {
   std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) == 0) hosts.insert(ToLower(name.data()));
-  hosts.insert(HostOf(address));
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+std::set<std::string, std::less<>> OwnHosts(std::string_view address) {
+  std::set<std::string, std::less<>> hosts = {ToLower(HostName()), HostOf(address)};
   hosts.erase("");
   return hosts;
 }

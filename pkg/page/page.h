@@ -13,8 +13,12 @@
 
 namespace resmgr {
 
+// The name of this machine; "" where it has none.
+std::string HostName();
+
 // A read-only page about the node for browsers:
 //
+//   /                         leads to /page/
 //   /page/                    HTML, its style and its scripts (pkg/page/web, compiled in)
 //   /page/data/status         what cri-resmgr-ctl shows with -o json (admin_service.h) of status,
 //             /topology       topology,
@@ -22,6 +26,9 @@ namespace resmgr {
 //             /pools          pools,
 //             /history        the last acts of history,
 //             /explain?what=  and of explain, of the containers that `what` names
+//             /top, /nodes    what containers and memory nodes use, as `top` and `top nodes`
+//             /busy           [{"id","state","busyPercent"}] of the CPUs, as `top cpus`
+//             /node           {"name","time"}: the name of this machine, and the time (RFC 3339)
 //
 // GET and HEAD only. Data is 503 when the event loop is late, and when too many questions are asked
 // (LoopQuestions::Limits).
@@ -39,6 +46,7 @@ class Page final : public NodePage {
     // Names of this node in lower case that requests may use, besides addresses and "localhost".
     std::set<std::string, std::less<>> hosts{};
     LoopQuestions::Limits limits{};
+    std::string node_name = HostName();
   };
 
   explicit Page(Options options);
@@ -48,6 +56,7 @@ class Page final : public NodePage {
   HttpAnswer Answer(const HttpRequest& request) override;
 
  private:
+  HttpAnswer Choose(const HttpRequest& request);
   HttpAnswer AnswerData(const HttpRequest& request, std::string_view name);
 
   const Options options_;

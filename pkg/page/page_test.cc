@@ -63,9 +63,11 @@ TEST_F(PageTest, ServesItsFilesBeforeThereIsData) {
   EXPECT_THAT(page_.Answer(Get("/page/page.css")).type, StartsWith("text/css"));
   EXPECT_THAT(page_.Answer(Get("/page/page.js")).type, StartsWith("text/javascript"));
   EXPECT_EQ(page_.Answer(Get("/page/icon.svg")).type, "image/svg+xml");
-  const HttpAnswer root = page_.Answer(Get("/page"));
-  EXPECT_EQ(root.code, 308);
-  EXPECT_THAT(root.headers, Contains(Pair("Location", "/page/")));
+  for (const char* const path : {"/", "/page"}) {
+    const HttpAnswer root = page_.Answer(Get(path));
+    EXPECT_EQ(root.code, 308);
+    EXPECT_THAT(root.headers, Contains(Pair("Location", "/page/")));
+  }
 }
 
 TEST_F(PageTest, EveryAnswerHasTheHeadersThatKeepABrowserWithinThePage) {
@@ -133,6 +135,23 @@ TEST_F(PageTest, TellsWhatTheControlProgramShows) {
   EXPECT_EQ(Json::parse(Data("topology").body)["cpus"].size(), 4U);
   for (const char* const list : {"containers", "pools", "history"})
     EXPECT_EQ(Json::parse(Data(list).body), Json::array()) << list;
+}
+
+TEST_F(PageTest, TellsTheNameOfTheNodeAndTheTime) {
+  const HttpAnswer answer = page_.Answer(Get("/page/data/node"));
+  ASSERT_EQ(answer.code, 200) << "without the loop, too";
+  const Json node = Json::parse(answer.body);
+  EXPECT_EQ(node["name"], HostName());
+  EXPECT_THAT(node["time"].get<std::string>(), testing::MatchesRegex("20[0-9-]+T[0-9:.]+Z"));
+}
+
+TEST_F(PageTest, TellsHowBusyCpusAreWithoutTheContainersOnEach) {
+  page_.Open(View());
+  const Json busy = Json::parse(Data("busy").body);
+  ASSERT_EQ(busy.size(), 4U);
+  EXPECT_EQ(busy[0].dump(), R"({"busyPercent":null,"id":0,"state":"unassigned"})");
+  for (const char* const use : {"top", "nodes"})
+    EXPECT_EQ(Data(use).code, 503) << "use is not sampled";
 }
 
 TEST_F(PageTest, ExplainsTheContainerThatIsNamed) {

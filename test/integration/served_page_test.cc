@@ -92,7 +92,7 @@ TEST_F(ServedPageTest, IsThereOnlyWhereItIsAskedFor) {
   ASSERT_NE(daemon_, nullptr);
   ReadPort();
   EXPECT_THAT(Ask("GET /metrics"), StartsWith("HTTP/1.1 200"));
-  for (const char* const path : {"/page", "/page/", "/page/page.js", "/page/data/status"})
+  for (const char* const path : {"/", "/page", "/page/", "/page/page.js", "/page/data/status"})
     EXPECT_THAT(Ask(std::string("GET ") + path), StartsWith("HTTP/1.1 404")) << path;
 }
 
@@ -108,12 +108,17 @@ TEST_F(ServedPageTest, ShowsWhatRunsWhereAndWhy) {
   EXPECT_EQ(Data("explain?what=default%2Fdb%2Fmain")[0]["settled"], true);
   EXPECT_EQ(Data("status")["policy"], "static");
   EXPECT_EQ(Data("history").back()["event"], "placed");
+  EXPECT_EQ(Data("busy").size(), 8U);
+  // The first answer takes two samples.
+  ASSERT_TRUE(Eventually([&] { return Ask("GET /page/data/top").starts_with("HTTP/1.1 200"); }));
+  EXPECT_TRUE(Data("nodes").is_array());
   EXPECT_EQ(Data("pools")[0]["name"].is_string(), true);
 }
 
 TEST_F(ServedPageTest, RefusesAllButReading) {
   StartWithPage();
-  EXPECT_THAT(Ask("GET /page"), HasSubstr("\r\nLocation: /page/\r\n"));
+  for (const char* const path : {"/", "/page"})
+    EXPECT_THAT(Ask(std::string("GET ") + path), HasSubstr("\r\nLocation: /page/\r\n")) << path;
   EXPECT_THAT(Ask("GET /page/"), HasSubstr("\r\nContent-Security-Policy: default-src 'none'; "));
   EXPECT_THAT(Ask("HEAD /page/"), testing::EndsWith("\r\n\r\n"));
   for (const char* const path : {"/page/none", "/pages", "/page/data/config",
