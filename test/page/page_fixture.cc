@@ -28,11 +28,17 @@ void PageTest::SetUp() {
 }
 
 void PageTest::StartWithPage(const std::string& machine, int port) {
+  StartWithPolicy({"-policy", "topology-aware", "-reserved-resources", "CPU=2"}, machine, port);
+}
+
+void PageTest::StartWithPolicy(const std::vector<std::string>& policy, const std::string& machine,
+                               int port) {
   if (daemon_ == nullptr) StartRuntime();
   if (HasFatalFailure()) return;
-  StartDaemon(
-      Flags({"-policy", "topology-aware", "-reserved-resources", "CPU=2", "-topology", machine,
-             "-metrics-address", fmt::format("127.0.0.1:{}", port), "-metrics-page"}));
+  std::vector<std::string> flags = Flags({"-topology", machine, "-metrics-address",
+                                          fmt::format("127.0.0.1:{}", port), "-metrics-page"});
+  flags.insert(flags.end(), policy.begin(), policy.end());
+  StartDaemon(flags);
   if (HasFatalFailure()) return;
   constexpr std::string_view kBefore = "metrics are served on port ";
   ASSERT_TRUE(Logged(kBefore));
@@ -115,6 +121,28 @@ int PageTest::Count(const std::string& selector) {
   const Json count =
       Value(fmt::format("document.querySelectorAll({}).length", Json(selector).dump()));
   return count.is_number() ? count.get<int>() : -1;
+}
+
+void PageTest::ExpectWithinThePage() {
+  const auto requests = browser_->TakeRequests();
+  ASSERT_THAT(requests, IsOk());
+  EXPECT_THAT(*requests, testing::Contains(Origin() + "/page/data/status"));
+  EXPECT_THAT(*requests, testing::Each(testing::AnyOf(testing::StartsWith(Origin() + "/page"),
+                                                      Origin() + "/", "about:blank")));
+  const auto console = browser_->TakeConsole();
+  ASSERT_THAT(console, IsOk());
+  // The first question for what is used may have to wait for a sample longer than the server does.
+  for (const std::string& line : *console)
+    EXPECT_THAT(line, testing::ContainsRegex("/page/data/(top|nodes|busy) .* 503"));
+}
+
+CpuSet PageTest::CpusOf(const std::string& selector) {
+  CpuSet cpus;
+  for (const Json& cpu : Value("[...document.querySelectorAll(" + Json(selector).dump() +
+                               ")].map((cell) => Number(cell.dataset.cpu))")) {
+    cpus.Add(cpu.get<int>());
+  }
+  return cpus;
 }
 
 void PageTest::TakeScreenshot(const std::string& name) {

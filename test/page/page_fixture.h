@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pkg/base/units.h"
+#include "pkg/topology/cpu_set.h"
 #include "test/integration/daemon_fixture.h"
 #include "test/page/browser.h"
 
@@ -32,6 +33,9 @@ class PageTest : public DaemonTest {
 
   // With policy topology-aware; port 0 is any.
   void StartWithPage(const std::string& machine = kMachine, int port = 0);
+  // With flags for the policy.
+  void StartWithPolicy(const std::vector<std::string>& policy, const std::string& machine,
+                       int port = 0);
   // kContainers pods: guaranteed ones, most of them with CPUs of their own, burstable and best
   // effort ones.
   void RunMany();
@@ -50,6 +54,13 @@ class PageTest : public DaemonTest {
   void Press(const std::vector<std::string>& keys);
   std::string Text(const std::string& selector);
   int Count(const std::string& selector);
+  // Nothing was asked of another server, nothing broke the policy of the page's contents, and no
+  // script failed.
+  void ExpectWithinThePage();
+  // The CPUs that the page marks as the chosen container's.
+  CpuSet Marked() { return CpusOf(".cpu.chosen"); }
+  CpuSet CpusOf(const std::string& selector);
+  std::string Focused() { return Value("document.activeElement.textContent").get<std::string>(); }
   // Into the directory that RESMGR_SCREENSHOTS names, if it does.
   void TakeScreenshot(const std::string& name);
 

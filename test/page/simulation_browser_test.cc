@@ -24,10 +24,10 @@ class SimulationTest : public PageTest {
   std::string Machine() {
     return Output("machine.json", "topology -o json -topology '" + machine_ + "'");
   }
-  std::string Simulation() {
+  std::string Simulation(const std::string& form = "json", const std::string& name = "result") {
     const std::string samples = RESMGR_SOURCE_DIR "/sample-configs/simulate/";
-    return Output("result.json", "simulate -o json -topology '" + machine_ + "' -config " +
-                                     samples + "config.yaml " + samples + "pods.yaml");
+    return Output(name + ".json", "simulate -o " + form + " -topology '" + machine_ + "' -config " +
+                                      samples + "config.yaml " + samples + "pods.yaml");
   }
   void Choose(const std::vector<std::string>& files) {
     ASSERT_THAT(browser_->ChooseFiles("#files", files), IsOk());
@@ -66,13 +66,50 @@ TEST_F(SimulationTest, IsShownStepByStep) {
   EXPECT_THAT(Text("#containers"), HasSubstr("default/web/main"));
 }
 
+TEST_F(SimulationTest, ShowsReservedCpusQosAndLimits) {
+  StartWithPage();
+  OpenPage(0);
+  Choose({Simulation("page")});
+  ASSERT_TRUE(Becomes("!document.querySelector('#simulation').hidden"));
+  EXPECT_EQ(Count("#machine .cpu"), 40) << "the machine of the file";
+  EXPECT_EQ(Value("document.querySelector('#problems').hidden"), true);
+  EXPECT_GT(Count("#machine .cpu.reserved"), 0);
+  const std::string row =
+      Value(
+          "[...document.querySelectorAll('#containers tbody tr')].find((row) => "
+          "row.textContent.includes('shop/users-db/database')).textContent")
+          .get<std::string>();
+  EXPECT_THAT(row, testing::AllOf(HasSubstr("Guaranteed"), HasSubstr("4 GiB")));
+  EXPECT_THAT(Text("#containers"), HasSubstr("BestEffort"));
+}
+
+TEST_F(SimulationTest, IsShownBesideTheNodeAndBesideAnotherOne) {
+  StartWithPage();
+  RunGuaranteed("db", MilliCpu{4000}, kGiB);
+  OpenPage(1);
+  Choose({Simulation("page")});
+  ASSERT_TRUE(Becomes("!document.querySelector('#simulation').hidden"));
+  ASSERT_THAT(browser_->Click("#beside"), IsOk());
+  ASSERT_TRUE(Becomes("document.querySelectorAll('#other .cpu').length === 128"));
+  EXPECT_EQ(Count("#other .own"), 4);
+  EXPECT_EQ(Count("#machine .cpu"), 40);
+  ASSERT_THAT(browser_->ChooseFiles("#other-files", {Simulation("page", "second")}), IsOk());
+  ASSERT_TRUE(Becomes("document.querySelectorAll('#other .cpu').length === 40"));
+  EXPECT_THAT(Text("#other-heading"), HasSubstr("second.json"));
+  EXPECT_EQ(Count("#other .own"), Count("#machine .own"));
+  Press({Browser::kHome});
+  EXPECT_TRUE(Becomes("document.querySelectorAll('#other .own').length === 0"));
+  ASSERT_THAT(browser_->Click("#back"), IsOk());
+  EXPECT_TRUE(Becomes("document.querySelector('#other-section').hidden"));
+}
+
 TEST_F(SimulationTest, NeedsNoMachine) {
   StartWithPage("synthetic:core:4 pu:1");
   OpenPage(0);
   Choose({Simulation()});
   ASSERT_TRUE(Becomes("!document.querySelector('#simulation').hidden"));
   EXPECT_EQ(Count(".cpu"), 40) << "in a row";
-  EXPECT_THAT(Text("#problems"), HasSubstr("topology -topology SPEC -o json"));
+  EXPECT_THAT(Text("#problems"), HasSubstr("simulate -o page"));
 }
 
 TEST_F(SimulationTest, OtherFilesAreRefusedByName) {

@@ -17,9 +17,21 @@ export async function ask(path) {
 }
 
 export async function askAll() {
-  const [status, containers, pools, history] =
-    await Promise.all(['status', 'containers', 'pools', 'history'].map(ask));
-  return {status, containers, pools, history};
+  const [machine, status, containers, pools, history] =
+    await Promise.all(['node', 'status', 'containers', 'pools', 'history'].map(ask));
+  return {machine, status, containers, pools, history};
+}
+
+// What is used, or undefined where that is not known (yet).
+export async function askUse() {
+  try {
+    // The first answer may have to wait for a sample, the others then need not.
+    const containers = await ask('top');
+    const [nodes, cpus] = await Promise.all(['nodes', 'busy'].map(ask));
+    return {containers, nodes, cpus};
+  } catch {
+    return undefined;
+  }
 }
 
 export const explain = (what) => ask(`explain?what=${encodeURIComponent(what)}`);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The panel that tells why a container has its CPUs.
-import {byId, bytes, make, setText} from './dom.js';
+import {amount, byId, bytes, make, percent, setText} from './dom.js';
 
 const milli = (value) => (value > 0 ? `${value / 1000} CPUs` : '-');
 
@@ -11,23 +11,38 @@ function list(title, lines) {
 
 function facts(pairs) {
   return make('dl', {}, ...pairs.filter(([, value]) => value !== undefined && value !== '')
-      .flatMap(([name, value]) => [make('dt', {}, name), make('dd', {}, value)]));
+      .map(([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, value))));
 }
 
 function owner({field, key, stage, plugin}) {
   return `${field}${key ? ` ${key}` : ''}: ${stage}${plugin ? `, plugin ${plugin}` : ''}`;
 }
 
-function describe(explained) {
+function used(use) {
+  if (typeof use?.cpuUsed !== 'number') return undefined;
+  return `${amount(use.cpuUsed, 2)} of ${amount(use.granted, 2)} CPUs; throttled ${percent(use.throttledPercent)}; ` +
+    `pressure ${percent(use.cpuPressure10)} / ${percent(use.cpuPressure60)}`;
+}
+
+function memoryUsed(use) {
+  if (!use?.memoryBytes) return undefined;
+  const nodes = Object.entries(use.memoryByNode ?? {}).map(([node, count]) => `${bytes(count)} on node ${node}`);
+  return `${bytes(use.memoryBytes)}${nodes.length > 0 ? ` (${nodes.join(', ')})` : ''}; ${percent(use.remotePercent)} remote`;
+}
+
+function describe(explained, use) {
   return [
     facts([['Why', explained.reason], ['Refused', explained.refused], ['CPUs', explained.cpus],
-      ['Exclusive', explained.exclusive || 'none'], ['Memory nodes', explained.mems || 'any'], ['Pool', explained.pool],
+      ['Exclusive', explained.exclusive || 'none'], ['Advice', explained.advice], ['Audit', explained.audit],
+      ['Used', used(use)], ['Memory', memoryUsed(use)], ['Memory elsewhere', explained.memoryElsewhere],
+      ['Memory nodes', explained.mems || 'any'], ['Pool', explained.pool],
       ['State', explained.state], ['QoS', explained.qos], ['Role', explained.role],
       ['CPU request', explained.request === undefined ? undefined : milli(explained.request)],
       ['CPU limit', explained.limit === undefined ? undefined : milli(explained.limit)],
       ['Memory request', explained.memoryRequest === undefined ? undefined : bytes(explained.memoryRequest)],
       ['Memory limit', bytes(explained.memoryLimit)], ['CPU shares', explained.shares],
       ['In force', explained.settled === undefined ? undefined : explained.settled ? 'yes' : 'not yet'], ['Id', explained.id]]),
+    ...list('Not in force', explained.notUpdated ? [explained.notUpdated] : []),
     ...list('Hints of devices and volumes',
         explained.hints?.map((hint) => `${hint.source}: CPUs ${hint.cpus || '-'}, nodes ${hint.nodes || '-'}`)),
     ...list('Candidates', explained.candidates),
@@ -42,20 +57,17 @@ export class Details {
     this.explain = explain;
     this.closed = closed;
     byId('close-details').addEventListener('click', () => this.close());
-    document.addEventListener('keydown', (event) => {
-      if (event.key === 'Escape') this.close();
-    });
   }
 
   async show(container, takeFocus) {
     this.key = container.key;
     byId('details').hidden = false;
-    document.querySelector('main').classList.add('beside');
+    document.body.classList.add('detailed');
     setText(byId('details-heading'), container.title);
-    if (takeFocus) byId('details-heading').focus();
+    if (takeFocus) byId('details-heading').focus({preventScroll: true});
     let shown;
     try {
-      shown = (await this.explain(container)).flatMap(describe);
+      shown = (await this.explain(container)).flatMap((explained) => describe(explained, container.use));
     } catch (error) {
       shown = [make('p', {class: 'bad'}, error.message)];
     }
@@ -69,7 +81,7 @@ export class Details {
     if (key === undefined) return;
     this.key = undefined;
     byId('details').hidden = true;
-    document.querySelector('main').classList.remove('beside');
+    document.body.classList.remove('detailed');
     byId('details-body').replaceChildren();
     this.closed(key);
   }

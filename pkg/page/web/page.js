@@ -1,33 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-import {parseList, toList} from './cpu_set.js';
-import {ask, askAll, explain} from './data.js';
+import {Colours} from './colours.js';
+import {parseList} from './cpu_set.js';
+import {ask, askAll, askUse, explain} from './data.js';
 import {Details} from './details.js';
-import {byId, make, setText} from './dom.js';
+import {byId, duration, setText} from './dom.js';
+import {cpusNamed, showFigures} from './figures.js';
 import {showHistory} from './history.js';
-import {flatMachine, Machine, usesOf} from './machine.js';
-import {showMemory} from './memory.js';
+import {flatMachine, Machine} from './machine.js';
+import {memoryOf, showMemory} from './memory.js';
+import {ownersOf} from './owners.js';
+import {copyPicture} from './picture.js';
 import {cpusOf, describeStep, nodeAfter, readSimulation} from './simulation.js';
-import {focusRow, showContainers} from './table.js';
+import {matching, Table} from './table.js';
+import {Samples} from './use.js';
+import {showVerdict, tell} from './verdict.js';
 
 const kPeriodMs = 1000;
 const kLongestPauseMs = 10000;
+// The daemon samples each ten seconds, unless it is configured otherwise.
+const kUsePeriodMs = 5000;
+// Younger data is live: a slow round or two are no reason to worry.
+const kOldMs = 5000;
+const kGoneMs = 12000;
 
 const state = {
   node: undefined,        // the daemon's last data
+  use: undefined,         // what was used lately
+  useAsked: -Infinity,
+  asksUse: false,
+  answered: undefined,    // when there was an answer last, by the browser's clock
+  error: '',              // why there is none
   topology: undefined,    // of the daemon's machine
   topologyIsCurrent: false,
   simulation: undefined,  // shown in place of the node
+  second: undefined,      // another simulation, shown beside it
   chosen: undefined,      // key of a container
   paused: false,
   pause: kPeriodMs,
 };
 
+const samples = new Samples();
 const details = new Details(explainNow, (key) => {
   state.chosen = undefined;
   show();
-  focusRow(key);
+  table.focus(key);
 });
-const machine = new Machine(chooseCpu);
+const colours = new Colours();
+const machine = new Machine(byId('machine'), colours, chooseCpu);
+const other = new Machine(byId('other'), colours, () => {});
+const table = new Table(samples, (key) => choose(key), () => show());
 
 function explainNow(container) {
   if (state.simulation) return Promise.resolve([container]);
@@ -36,36 +57,25 @@ function explainNow(container) {
 
 // The node that is shown: the daemon's or, where a simulation is open, that of the simulation.
 function shown() {
-  return state.simulation ? nodeAfter(state.simulation, Number(byId('step').value)) : state.node;
+  return state.simulation ? nodeAfter(state.simulation, stepOf(state.simulation)) : state.node;
 }
+
+const stepOf = (simulation) => Math.min(Number(byId('step').value), simulation.effects.length);
 
 function chooseCpu(cpu) {
   const node = shown();
   if (!node) return;
-  machine.describe(cpu, node.containers);
-  const owner = node.containers.find((container) => container.state !== 'exited' && parseList(container.exclusive).has(cpu));
-  if (owner) choose(owner.key, false);
+  setText(byId('cpu-text'), machine.describe(cpu, node.containers));
+  byId('cpu-text').title = byId('cpu-text').textContent;
+  const owner = machine.owners?.get(cpu)?.container;
+  if (owner !== undefined) choose(owner, false);
 }
 
 function choose(key, takeFocus = true) {
   state.chosen = key;
   show(takeFocus);
-}
-
-function figure(name, value, more = '') {
-  const number = make('dd', {}, value);
-  if (more) number.append(make('small', {title: more}, more));
-  return make('div', {}, make('dt', {}, name), number);
-}
-
-function showFigures(node, topology) {
-  const uses = usesOf(topology, node.containers, node.pools);
-  const cpus = (name, set) => figure(name, set.size, toList(set));
-  const pods = new Set(node.containers.map((container) => `${container.namespace}/${container.pod}`));
-  byId('figures').replaceChildren(cpus('CPUs online', uses.online), cpus('Exclusive', uses.exclusive),
-      cpus('Shared', uses.shared), cpus('Reserved', uses.reserved), cpus('Unassigned', uses.unassigned),
-      figure('Containers', node.containers.length, `in ${pods.size} pods`),
-      ...(node.status?.unsettled ? [figure('Not in force yet', node.status.unsettled)] : []));
+  table.reveal(key);
+  if (state.simulation) showBeside();
 }
 
 let last = '';
@@ -75,41 +85,78 @@ function drawMachine(topology) {
   last = '';
 }
 
+const nodeTime = () => (state.node ? Date.parse(state.node.machine.time) + Date.now() - state.answered : Date.now());
+
+// The CPUs to mark for what the reader looks for: those that it names or, of few containers, theirs.
+function foundCpus(text, containers, all) {
+  if (text.trim() === '') return undefined;
+  const named = cpusNamed(text);
+  if (named) return named;
+  if (containers.length === all.length) return undefined;
+  const own = containers.some((container) => container.exclusive) ? 'exclusive' : 'cpus';
+  return new Set(containers.flatMap((container) => [...parseList(container[own])]));
+}
+
 // Draws the node. Where nothing changed the document stays untouched, so that the reader's selection and focus stay too.
 function show(takeFocus = false) {
   const node = shown();
   const topology = machine.topology;
   if (!node || !topology) return;
-  const chosen = node.containers.find((container) => container.key === state.chosen);
-  const filter = byId('filter').value;
-  const now = JSON.stringify([node.containers, node.pools, node.history, node.status?.unsettled, state.chosen, filter]);
+  const use = state.simulation ? undefined : state.use;
+  const useOf = new Map((use?.containers ?? []).map((container) => [container.id, container]));
+  const containers = node.containers.map((container) => ({...container, use: useOf.get(container.id)}));
+  const chosen = containers.find((container) => container.key === state.chosen);
+  const text = byId('filter').value;
+  const now = JSON.stringify([containers, node.pools, node.history, node.status?.unsettled, state.chosen, text, table.order,
+    use?.cpus, use?.nodes]);
   if (now !== last) {
     last = now;
-    showFigures(node, topology);
-    machine.colour(node.containers, node.pools, chosen);
-    showMemory(topology, node.containers);
-    showContainers(node.containers, filter, state.chosen, choose);
-    showHistory(node.history);
+    showAll({...node, containers}, topology, use, text, chosen);
   }
   if (chosen) details.show(chosen, takeFocus);
   else if (state.chosen !== undefined) details.close();
 }
 
-function tell(problems) {
-  const box = byId('problems');
-  box.hidden = problems.length === 0;
-  if (box.textContent !== problems.join('')) box.replaceChildren(...problems.map((text) => make('p', {}, text)));
+function showAll(node, topology, use, text, chosen) {
+  const owners = ownersOf(topology, node.containers, node.pools);
+  const memory = memoryOf(topology, node.containers, use?.nodes);
+  const found = matching(node.containers, text);
+  showFigures({node, topology, owners, memory, use, samples, now: nodeTime()});
+  machine.colour(owners, node.containers.map((container) => container.key));
+  machine.showBusy(use?.cpus);
+  machine.showNodes(memory);
+  machine.mark(chosen ? parseList(chosen.cpus) : new Set(), foundCpus(text, found, node.containers));
+  showMemory(memory);
+  table.show(node.containers, found, state.chosen);
+  showHistory(node.history, state.simulation ? undefined : nodeTime());
 }
 
-function problemText(problem) {
-  return `${problem.kind}: ${problem.message}${problem.next ? `; try: ${problem.next}` : ''}`;
-}
-
-function showStatus(status) {
-  setText(byId('source'), `${status.version}, policy ${status.policy}`);
+function showStatus() {
+  const {machine: {name}, status, containers} = state.node;
+  const count = showVerdict(status.problems, containers, nodeTime(), (key) => choose(key),
+      state.error && `${state.error} What is shown may be out of date.`);
+  document.title = `${count > 0 ? `(${count}) ` : ''}${name} · cri-resmgr`;
+  setText(byId('node'), name);
   const runtime = status.runtime === 'connected' ? 'runtime connected' : `runtime: ${status.runtime}`;
-  setText(byId('state'), `${runtime}; configuration of ${status.config}; state ${status.state}`);
-  tell(status.problems.map(problemText));
+  setText(byId('state'), [`policy ${status.policy}`, runtime, `cri-resmgr ${status.version}`,
+    `up ${duration(status.uptimeSeconds)}`, `configuration of ${status.config}`, `state ${status.state}`].join(' · '));
+}
+
+// The daemon's time, and how old its data is.
+function showAge() {
+  if (!state.node || state.simulation) {
+    setText(byId('time'), '');
+    setText(byId('age-text'), state.simulation ? '' : state.error);
+    return;
+  }
+  const age = Date.now() - state.answered;
+  const told = new Date(Date.parse(state.node.machine.time));
+  const isOld = age > kOldMs || state.error !== '';
+  const time = `${told.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+  setText(byId('time'), time);
+  byId('time').dateTime = told.toISOString();
+  setText(byId('age-text'), !isOld ? 'live' : `${duration(age / 1000)} old${state.paused ? ', paused' : ''}`);
+  document.body.classList.toggle('old', !state.paused && (age > kGoneMs || (isOld && state.error !== '')));
 }
 
 function named(container) {
@@ -117,54 +164,108 @@ function named(container) {
   return {...container, title, key: container.id || title};
 }
 
+// Beside the other data, which do not wait for it.
+async function refreshUse() {
+  if (state.asksUse || performance.now() - state.useAsked < kUsePeriodMs) return;
+  state.asksUse = true;
+  const use = await askUse();
+  state.asksUse = false;
+  // It may not be known yet: the next round asks again.
+  state.useAsked = use ? performance.now() : -Infinity;
+  if (use) samples.take(use, Date.now());
+  state.use = use;
+  show();
+}
+
 async function refresh() {
   try {
     const topology = state.topologyIsCurrent ? state.topology : await ask('topology');
     const node = await askAll();
+    refreshUse();
     node.containers = node.containers.map(named);
     const isOther = JSON.stringify(topology) !== JSON.stringify(state.topology);
-    state.topology = topology;
-    state.topologyIsCurrent = true;
-    state.node = node;
-    state.pause = kPeriodMs;
-    if (state.simulation) return;
+    if (isOther) samples.clear();
+    Object.assign(state, {topology, topologyIsCurrent: true, node, answered: Date.now(), error: '', pause: kPeriodMs});
+    if (state.simulation) return showBeside();
     if (isOther) drawMachine(topology);
-    showStatus(node.status);
+    showStatus();
     show();
   } catch (error) {
     // It may be another daemon that answers again.
     state.topologyIsCurrent = false;
     state.pause = Math.min(2 * state.pause, kLongestPauseMs);
-    if (!state.simulation) tell([`${error.message} What is shown may be out of date.`]);
+    state.error = error.message;
+    if (state.simulation) return;
+    if (state.node) showStatus();
+    else tell([state.error]);
   }
 }
 
 async function follow() {
-  if (!state.paused && !state.simulation && !document.hidden) await refresh();
+  const looks = !state.simulation || byId('beside').getAttribute('aria-pressed') === 'true';
+  if (!state.paused && looks && !document.hidden) await refresh();
   setTimeout(follow, state.pause);
+}
+
+// Another simulation, after as many steps, or the live node beside a simulation.
+function showBeside() {
+  const isLive = byId('beside').getAttribute('aria-pressed') === 'true' && state.node !== undefined;
+  const isShown = state.simulation !== undefined && (state.second !== undefined || isLive);
+  byId('other-section').hidden = !isShown;
+  if (!isShown) return other.clear();
+  const node = state.second ? nodeAfter(state.second, stepOf(state.second)) : state.node;
+  const topology = state.second ? machineOf(state.second) : state.topology;
+  const use = state.second ? undefined : state.use;
+  if (other.topology !== topology) other.draw(topology);
+  setText(byId('other-heading'), state.second ? `${state.second.name}, ${describeStep(state.second, stepOf(state.second))}`
+    : `${node.machine.name}, now`);
+  other.colour(ownersOf(topology, node.containers, node.pools), node.containers.map((container) => container.key));
+  other.showBusy(use?.cpus);
+  other.showNodes(memoryOf(topology, node.containers, use?.nodes));
+  other.mark(chosenIn(node), undefined);
+}
+
+// The CPUs of the container of the same name as the chosen one.
+function chosenIn(node) {
+  const title = shown()?.containers.find((container) => container.key === state.chosen)?.title;
+  const same = title === undefined ? undefined : node.containers.find((container) => container.title === title);
+  return same ? parseList(same.cpus) : new Set();
+}
+
+// The machine of a simulation: its own, the node's if that has all of its CPUs, or else CPUs in a row.
+function machineOf(simulation) {
+  if (!simulation.topology) {
+    const cpus = cpusOf(simulation);
+    const fits = state.topology && [...cpus].every((cpu) => state.topology.cpus.some((known) => known.id === cpu));
+    simulation.topology = fits ? state.topology : flatMachine(cpus);
+    simulation.isFlat = !fits;
+  }
+  return simulation.topology;
 }
 
 function openSimulation(simulation) {
   state.simulation = simulation;
   state.chosen = undefined;
   details.close();
-  const cpus = cpusOf(simulation);
-  const fits = state.topology && [...cpus].every((cpu) => state.topology.cpus.some((known) => known.id === cpu));
-  drawMachine(simulation.topology ?? (fits ? state.topology : flatMachine(cpus)));
+  drawMachine(machineOf(simulation));
   byId('step').max = simulation.effects.length;
   byId('step').value = simulation.effects.length;
   byId('simulation').hidden = false;
+  document.body.classList.add('simulated');
   byId('pause').disabled = true;
-  setText(byId('source'), 'simulation');
+  document.title = `${simulation.name} · cri-resmgr`;
+  setText(byId('node'), 'simulation');
   setText(byId('state'), simulation.name);
-  tell(simulation.topology || fits ? [] : ['The file has no machine, so its CPUs are shown in a row: put the line of '
-    + '"cri-resmgr-ctl topology -topology SPEC -o json" before it, or open it beside.']);
+  tell(!simulation.isFlat ? [] : ['The file has no machine, so its CPUs are shown in a row: write the file with '
+    + '"cri-resmgr-ctl simulate -o page", or open the output of "topology -topology SPEC -o json" beside it.']);
+  showAge();
   showStep();
 }
 
 function showStep() {
-  setText(byId('step-text'), describeStep(state.simulation, Number(byId('step').value)));
+  setText(byId('step-text'), describeStep(state.simulation, stepOf(state.simulation)));
   show();
+  showBeside();
 }
 
 function moveStep(by) {
@@ -175,35 +276,105 @@ function moveStep(by) {
 function closeSimulation() {
   details.close();
   state.simulation = undefined;
+  state.second = undefined;
   byId('simulation').hidden = true;
+  document.body.classList.remove('simulated');
   byId('pause').disabled = false;
+  byId('beside').setAttribute('aria-pressed', 'false');
+  showBeside();
   byId('files').value = '';
+  byId('other-files').value = '';
   tell([]);
   if (state.topology) drawMachine(state.topology);
   if (state.node) {
-    showStatus(state.node.status);
+    showStatus();
     show();
   }
   byId('open-files').focus();
 }
 
-byId('open-files').addEventListener('click', () => byId('files').click());
-byId('files').addEventListener('change', async () => {
-  if (byId('files').files.length === 0) return;
-  try {
-    openSimulation(await readSimulation(byId('files').files));
-    byId('step').focus();
-  } catch (error) {
-    tell([error.message]);
+function toggle(button) {
+  const on = button.getAttribute('aria-pressed') !== 'true';
+  button.setAttribute('aria-pressed', String(on));
+  return on;
+}
+
+function toggleBusy() {
+  document.body.classList.toggle('by-use', toggle(byId('busy')));
+}
+
+// Letters are keys only where nothing is typed.
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const types = event.target.matches('input[type="search"]');
+  if (event.key === 'Escape') {
+    if (types && byId('filter').value !== '') {
+      byId('filter').value = '';
+      show();
+    } else {
+      details.close();
+    }
+  } else if (event.key === '/' && !types) {
+    event.preventDefault();
+    byId('filter').focus();
+    byId('filter').select();
+  } else if (event.key === 'b' && !types) {
+    toggleBusy();
+  } else if (types && event.key === 'Enter') {
+    const first = matching(shown()?.containers ?? [], byId('filter').value)[0];
+    if (first) choose(first.key);
+  } else if (types && event.key === 'ArrowDown') {
+    event.preventDefault();
+    table.focusFirst();
   }
+}
+
+async function copy() {
+  const parts = ['header', '#verdict', '#figures', '#uses', '#machine-section'].map((part) => document.querySelector(part));
+  try {
+    setText(byId('copy'), await copyPicture(parts, byId('node').textContent));
+  } catch (error) {
+    setText(byId('copy'), error.message);
+  }
+  setTimeout(() => setText(byId('copy'), 'Copy picture'), 2000);
+}
+
+// A button that lets the reader choose files of a simulation, for which `open` is called.
+function openBy(button, input, open) {
+  button.addEventListener('click', () => input.click());
+  input.addEventListener('change', async () => {
+    if (input.files.length === 0) return;
+    try {
+      open(await readSimulation(input.files));
+      byId('step').focus();
+    } catch (error) {
+      tell([error.message]);
+    }
+  });
+}
+
+openBy(byId('open-files'), byId('files'), openSimulation);
+openBy(byId('beside-files'), byId('other-files'), (simulation) => {
+  state.second = simulation;
+  byId('beside').setAttribute('aria-pressed', 'false');
+  byId('step').max = Math.max(state.simulation.effects.length, simulation.effects.length);
+  showBeside();
 });
 byId('step').addEventListener('input', showStep);
 byId('step-back').addEventListener('click', () => moveStep(-1));
 byId('step-on').addEventListener('click', () => moveStep(1));
 byId('back').addEventListener('click', closeSimulation);
-byId('filter').addEventListener('input', () => show());
-byId('pause').addEventListener('click', () => {
-  state.paused = !state.paused;
-  byId('pause').setAttribute('aria-pressed', String(state.paused));
+byId('beside').addEventListener('click', () => {
+  toggle(byId('beside'));
+  state.second = undefined;
+  showBeside();
 });
+byId('filter').addEventListener('input', () => show());
+byId('busy').addEventListener('click', toggleBusy);
+byId('copy').addEventListener('click', copy);
+byId('pause').addEventListener('click', () => {
+  state.paused = toggle(byId('pause'));
+});
+document.addEventListener('keydown', onKey);
+setInterval(showAge, 500);
 follow();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the output of `cri-resmgr-ctl simulate -o json`: one effect a line. A line, or another file, may be the machine, as
-// `cri-resmgr-ctl topology -o json` writes it. The files stay in the browser.
+// Reads the output of `cri-resmgr-ctl simulate -o page`: the machine, then one effect a line. That of `-o json` has no machine,
+// which may then be another file or line, as `cri-resmgr-ctl topology -o json` writes it, and fewer facts. The files stay in
+// the browser.
 import {parseList, toList, without} from './cpu_set.js';
 
 const kLargest = 64 << 20;
@@ -28,7 +29,7 @@ export async function readSimulation(files) {
       if (line.trim() !== '') take(simulation, line, `${file.name}, line ${index + 1}`);
     });
   }
-  if (simulation.effects.length === 0) throw new Error(`${simulation.name} has no effects; write it with simulate -o json.`);
+  if (simulation.effects.length === 0) throw new Error(`${simulation.name} has no effects; write it with simulate -o page.`);
   return simulation;
 }
 
@@ -37,11 +38,11 @@ function take(simulation, line, where) {
   try {
     value = JSON.parse(line);
   } catch {
-    throw new Error(`${where} is not JSON; write the file with simulate -o json.`);
+    throw new Error(`${where} is not JSON; write the file with simulate -o page.`);
   }
   if (isMachine(value)) simulation.topology = value;
   else if (isEffect(value)) simulation.effects.push(value);
-  else throw new Error(`${where} is neither an effect of simulate -o json nor a machine.`);
+  else throw new Error(`${where} is neither an effect of simulate nor a machine.`);
 }
 
 function containerOf(effect) {
@@ -49,7 +50,8 @@ function containerOf(effect) {
   const [namespace, pod] = effect.pod.split('/');
   return {key: title, title, namespace, pod, name: effect.container, state: 'running', cpus: effect.cpus, mems: effect.mems,
     exclusive: effect.exclusive, shared: toList(without(parseList(effect.cpus), parseList(effect.exclusive))),
-    shares: effect.shares, quota: effect.quota, period: 100000, pool: effect.pool, reason: effect.reason};
+    shares: effect.shares, quota: effect.quota, period: 100000, pool: effect.pool, reason: effect.reason, qos: effect.qos,
+    cpuLimit: effect.cpuLimit, limit: effect.cpuLimit, memoryLimit: effect.memoryLimit};
 }
 
 function apply(containers, effect) {
@@ -64,12 +66,18 @@ function apply(containers, effect) {
     const known = containers.get(nameOf(change));
     if (!known) continue;
     const cpus = parseList(change.cpus);
-    // The file does not tell which CPUs of a container that moved are exclusive: those that it keeps, or else all.
+    // The output of -o json does not tell which CPUs of a container that moved are exclusive: those that it keeps, or else all.
     const exclusive = known.exclusive ? new Set([...parseList(known.exclusive)].filter((cpu) => cpus.has(cpu))) : new Set();
-    const own = known.exclusive && exclusive.size === 0 ? cpus : exclusive;
+    const own = typeof change.exclusive === 'string' ? parseList(change.exclusive)
+      : known.exclusive && exclusive.size === 0 ? cpus : exclusive;
     containers.set(known.key, {...known, cpus: change.cpus, mems: change.mems, exclusive: toList(own),
       shared: toList(without(cpus, own))});
   }
+}
+
+// The policy balloons numbers its balloons.
+function poolOf(name, shared) {
+  return /\[\d+\]$/.test(name) ? {name, kind: 'balloon', cpus: shared, shared} : {name, shared};
 }
 
 // The node after the first `count` effects, in the form in which a daemon tells of itself.
@@ -79,16 +87,19 @@ export function nodeAfter(simulation, count) {
   for (const effect of done) apply(containers, effect);
   const list = [...containers.values()];
   const exclusive = new Set(list.flatMap((container) => [...parseList(container.exclusive)]));
+  const reserved = done.findLast((effect) => typeof effect.reserved === 'string')?.reserved ?? '';
   const pools = new Map();
   for (const container of list) {
     if (!container.shared) continue;
     const shared = pools.get(container.pool) ?? new Set();
-    without(parseList(container.shared), exclusive).forEach((cpu) => shared.add(cpu));
+    without(without(parseList(container.shared), exclusive), parseList(reserved)).forEach((cpu) => shared.add(cpu));
     pools.set(container.pool, shared);
   }
   return {
     containers: list,
-    pools: [...pools].map(([name, shared]) => ({name, shared: toList(shared)})),
+    refused: done.filter((effect) => effect.error).length,
+    pools: [{name: 'reserved', shared: reserved}, ...[...pools].filter(([name]) => !name.startsWith('reserved'))
+        .map(([name, shared]) => poolOf(name, toList(shared)))],
     history: done.slice(-kHistoryEntries).map((effect) => ({time: effect.step, event: effect.error ? 'refused' : effect.op,
       container: nameOf(effect), cpus: effect.cpus, reason: effect.reason, error: effect.error})),
   };
