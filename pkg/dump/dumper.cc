@@ -120,9 +120,7 @@ Status Dumper::Reconfigure(Settings settings) {
   settings_ = std::move(settings);
   rules_in_force_ = settings_.rules.customized() || !settings_.options.file.empty();
   plans_.clear();
-  const bool active = rules_in_force_ || !settings_.recording().path.empty();
-  active_.store(active, std::memory_order_relaxed);
-  if (active) StartWriterLocked();
+  UpdateActiveLocked();
   if (!thread_.joinable()) return OkStatus();
   Event event;
   event.kind = Event::Kind::kSettings;
@@ -135,6 +133,19 @@ Status Dumper::Reconfigure(Settings settings) {
                      .recording_wall_start = std::chrono::system_clock::now()});
   writer_->queue().PushSettings(std::move(event));
   return OkStatus();
+}
+
+void Dumper::UpdateActiveLocked() {
+  const bool active = rules_in_force_ || !settings_.recording().path.empty() || trace_ != nullptr;
+  active_.store(active, std::memory_order_relaxed);
+  if (active) StartWriterLocked();
+}
+
+void Dumper::Trace(std::shared_ptr<PodTrace> trace) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  trace_ = std::move(trace);
+  UpdateActiveLocked();
 }
 
 bool Dumper::Close(std::chrono::milliseconds deadline) {
@@ -160,7 +171,9 @@ bool Dumper::Close(std::chrono::milliseconds deadline) {
 Interest Dumper::LookUpInterest(std::string_view path) {
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<const MethodPlan> plan = PlanLocked(path);
-  if (plan->record || plan->target == Target::kFull) return Interest::kMessages;
+  if (trace_ != nullptr || plan->record || plan->target == Target::kFull) {
+    return Interest::kMessages;
+  }
   return plan->target == Target::kOff ? Interest::kNone : Interest::kCalls;
 }
 
@@ -186,7 +199,8 @@ void Dumper::Report(const CallRef& call, Event event) {
   event.at = std::chrono::steady_clock::now();
   const std::lock_guard lock(mutex_);
   event.plan = PlanLocked(call.path);
-  if (!Wants(*event.plan, event.kind)) return;
+  event.trace = trace_;
+  if (event.trace == nullptr && !Wants(*event.plan, event.kind)) return;
   if (!writer_->queue().Push(std::move(event))) CountLost();
 }
 

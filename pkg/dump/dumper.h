@@ -111,6 +111,10 @@ class Dumper {
   // every Options::retry_pause. kFailedPrecondition after Close.
   Status Reconfigure(Settings settings);
 
+  // Reports the calls that pass from now on to `trace` too, whatever the rules say, in the place of
+  // a former one; nullptr: to none any more.
+  void Trace(std::shared_ptr<PodTrace> trace);
+
   // Writes the queued events and ends; false if that exceeded the deadline, so that the rest was
   // given up. The destructor allows a second.
   bool Close(std::chrono::milliseconds deadline);
@@ -122,6 +126,7 @@ class Dumper {
   std::shared_ptr<const MethodPlan> PlanLocked(std::string_view path);
   void Report(const CallRef& call, Event event);
   void CountLost();
+  void UpdateActiveLocked();
   void StartWriterLocked();
 
   std::atomic<bool> active_{false};
@@ -130,6 +135,7 @@ class Dumper {
   Settings settings_;
   bool rules_in_force_ = false;
   bool closed_ = false;
+  std::shared_ptr<PodTrace> trace_;
   std::map<std::string, std::shared_ptr<const MethodPlan>, std::less<>> plans_;
   // Shared with the thread, which may outlive a Close that exceeded its deadline.
   std::shared_ptr<Writer> writer_;

@@ -14,6 +14,8 @@
 
 namespace resmgr::dump {
 
+class PodTrace;
+
 // The decision of the rules in force about one method.
 struct MethodPlan {
   std::string name;  // last element of the path, printable
@@ -58,6 +60,7 @@ struct Event {
   uint64_t lost_calls = 0;                      // kLost: calls whose events were dropped
   std::vector<uint64_t> cut_calls;              // kLost: recorded calls whose request was seen
   std::unique_ptr<WriterSettings> settings;     // kSettings
+  std::shared_ptr<PodTrace> trace{};            // gets it, too; may be null
 
   // Bytes of the queue's memory that it takes.
   size_t Cost() const {

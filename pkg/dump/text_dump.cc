@@ -157,8 +157,10 @@ void TextDump::Line(bool warning, std::string_view stamp, const Event& event, st
 void TextDump::Write(bool warning, std::string_view stamp, std::string_view line,
                      std::string_view file_suffix) {
   log_(warning, line);
-  if (file_ == nullptr) return;
-  file_->Append(fmt::format("[{}] {}{}\n", stamp, line, file_suffix));
+  if (file_ == nullptr && !lines_) return;
+  const std::string stamped = fmt::format("[{}] {}{}\n", stamp, line, file_suffix);
+  if (file_ != nullptr) file_->Append(stamped);
+  if (lines_) lines_(stamped);
 }
 
 }  // namespace resmgr::dump

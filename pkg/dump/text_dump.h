@@ -29,6 +29,8 @@ class TextDump {
   void set_count_period(std::chrono::steady_clock::duration period) { count_period_ = period; }
   void set_file(std::unique_ptr<OutputFile> file) { file_ = std::move(file); }
   OutputFile* file() { return file_.get(); }
+  // Gets each line as the file does, with its line break. May be empty.
+  void set_lines(std::function<void(std::string_view line)> lines) { lines_ = std::move(lines); }
 
   void Request(const Event& event);
   void Changed(const Event& event);
@@ -59,6 +61,7 @@ class TextDump {
 
   const LogSink log_;
   std::unique_ptr<OutputFile> file_;
+  std::function<void(std::string_view line)> lines_;
   bool show_secrets_ = false;
   std::chrono::steady_clock::duration count_period_{};
   std::map<std::string, Counter, std::less<>> counters_;

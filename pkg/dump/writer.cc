@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "pkg/dump/pod_trace.h"
+
 namespace resmgr::dump {
 
 Writer::Writer(EventQueue::Limits limits, const LogSink& log, Means means)
@@ -32,6 +34,7 @@ void Writer::Decompress(Payload& payload) const {
 
 void Writer::Write(Event& event) {
   Decompress(event.payload);
+  if (event.trace != nullptr) event.trace->Take(event);
   const bool record = recorder_ && event.plan && event.plan->record;
   switch (event.kind) {
     case Event::Kind::kRequest:

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dump/pod_trace.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "pkg/base/field_writer.h"
+
+namespace resmgr::dump {
+namespace {
+
+// A short text is in too many requests.
+constexpr size_t kShortestId = 8;
+
+// The byte before a field of bytes in protobuf's wire format.
+constexpr char TagOf(uint32_t field) {
+  return static_cast<char>(field << 3 | 2);
+}
+
+// A field of protobuf's wire format with this text.
+std::string TextField(uint32_t field, std::string_view text) {
+  std::string bytes;
+  FieldWriter(bytes).Bytes(field, text);
+  return bytes;
+}
+
+bool Contains(std::string_view bytes, std::string_view part) {
+  return bytes.find(part) != std::string_view::npos;
+}
+
+// The text of field 1, with which the replies begin that name what was made; "" without.
+std::string_view FirstText(std::string_view reply) {
+  if (reply.size() < 2 || reply[0] != '\x0a') return "";
+  const auto size = static_cast<unsigned char>(reply[1]);
+  return size < 0x80 && reply.size() >= size_t{2} + size ? reply.substr(2, size) : "";
+}
+
+// Whether `bytes` have a message with these fields one after the other, a short field between them
+// apart: name, uid, namespace.
+bool HasNames(std::string_view bytes, std::string_view pod, char uid_tag,
+              std::string_view name_space) {
+  for (size_t at = bytes.find(pod); at != bytes.npos; at = bytes.find(pod, at + 1)) {
+    std::string_view rest = bytes.substr(at + pod.size());
+    if (rest.size() >= 2 && rest[0] == uid_tag) {
+      const size_t uid = static_cast<unsigned char>(rest[1]);
+      rest = uid < 0x80 && rest.size() >= 2 + uid ? rest.substr(2 + uid) : "";
+    }
+    if (rest.starts_with(name_space)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+PodTrace::PodTrace(std::string_view name_space, std::string_view pod, std::vector<std::string> ids)
+    : names_({{TextField(1, pod), TagOf(2), TextField(3, name_space)},
+              {TextField(2, pod), TagOf(3), TextField(4, name_space)}}),
+      ids_(std::move(ids)),
+      text_([](bool, std::string_view) {}) {
+  std::erase_if(ids_, [](const std::string& id) { return id.size() < kShortestId; });
+  text_.set_lines([this](std::string_view line) { Append(line); });
+}
+
+bool PodTrace::IsAbout(std::string_view request) const {
+  const auto names = [request](const Names& each) {
+    return HasNames(request, each.pod, each.uid_tag, each.name_space);
+  };
+  return std::ranges::any_of(names_, names) ||
+         std::ranges::any_of(ids_,
+                             [request](const std::string& id) { return Contains(request, id); });
+}
+
+void PodTrace::Learn(const Event& event) {
+  const std::string& method = event.plan->name;
+  if (method != "RunPodSandbox" && method != "CreateContainer") return;
+  const std::string_view id = FirstText(event.payload.bytes);
+  if (id.size() >= kShortestId && ids_.size() < kMostIds) ids_.emplace_back(id);
+}
+
+void PodTrace::Take(Event& event) {
+  if (event.plan == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  if (event.kind == Event::Kind::kRequest && IsAbout(event.payload.bytes) &&
+      calls_.size() < kMostCalls) {
+    calls_.insert(event.call);
+  }
+  if (!calls_.contains(event.call)) return;
+  auto full = std::make_shared<MethodPlan>(*event.plan);
+  full->target = Target::kFull;
+  const std::shared_ptr<const MethodPlan> plan = std::exchange(event.plan, std::move(full));
+  switch (event.kind) {
+    case Event::Kind::kRequest:
+      text_.Request(event);
+      break;
+    case Event::Kind::kChanged:
+      text_.Changed(event);
+      break;
+    case Event::Kind::kReply:
+      Learn(event);
+      text_.Reply(event);
+      break;
+    case Event::Kind::kEnd:
+      text_.End(event);
+      calls_.erase(event.call);
+      break;
+    case Event::Kind::kLost:
+    case Event::Kind::kSettings:
+      break;
+  }
+  event.plan = plan;
+}
+
+// Called within Take.
+void PodTrace::Append(std::string_view line) {
+  if (piece_.text.size() + line.size() > kMostText) {
+    ++piece_.lost_lines;
+  } else {
+    piece_.text += line;
+  }
+}
+
+PodTrace::Piece PodTrace::TakeText() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(piece_, {});
+}
+
+}  // namespace resmgr::dump

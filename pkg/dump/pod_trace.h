@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/dump/event.h"
+#include "pkg/dump/text_dump.h"
+
+namespace resmgr::dump {
+
+// The calls about one pod as text, in the form of a dump's file, kept in memory until a reader
+// takes it. A call is about the pod if its request names the pod, by namespace and name or by the
+// id of its sandbox, or one of its containers; ids are learned from replies. Secrets are never
+// shown. CRI and NRI calls only. Thread-safe.
+class PodTrace {
+ public:
+  // Text that waits for the reader; what finds no room is counted.
+  static constexpr size_t kMostText = size_t{4} * 1024 * 1024;
+  // Ids and calls in flight that are remembered.
+  static constexpr size_t kMostIds = 1024;
+  static constexpr size_t kMostCalls = 4096;
+
+  // `ids`: those of the pod's sandboxes and containers that are known.
+  PodTrace(std::string_view name_space, std::string_view pod, std::vector<std::string> ids);
+  PodTrace(const PodTrace&) = delete;
+  PodTrace& operator=(const PodTrace&) = delete;
+
+  // An event of any call, its payload decompressed.
+  void Take(Event& event);
+
+  struct Piece {
+    std::string text{};       // since the last one; whole lines
+    uint64_t lost_lines = 0;  // likewise
+  };
+  Piece TakeText();
+
+ private:
+  bool IsAbout(std::string_view request) const;
+  void Learn(const Event& event);
+  void Append(std::string_view line);
+
+  // Fields of protobuf messages that name the pod: of the CRI's metadata and of NRI's sandbox.
+  struct Names {
+    std::string pod;
+    char uid_tag;  // of the field between them
+    std::string name_space;
+  };
+
+  std::mutex mutex_;
+  const std::vector<Names> names_;
+  std::vector<std::string> ids_;
+  std::set<uint64_t> calls_;  // about the pod, in flight
+  TextDump text_;
+  Piece piece_;
+};
+
+}  // namespace resmgr::dump

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dump/pod_trace.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/api/runtime_v1.pb.h"
+#include "pkg/dump/dump_fixture.h"
+
+namespace resmgr::dump {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr std::string_view kService = "/runtime.v1.RuntimeService/";
+
+class PodTraceTest : public DumpFixture {
+ protected:
+  // A call with one reply, of which an event each is reported.
+  void Call(std::string_view method, const std::string& request, const std::string& reply,
+            int code = 0) {
+    const std::string path = std::string(kService).append(method);
+    const CallRef call = {.id = ++last_call_, .path = path};
+    if (dumper_->WantsMethod(path) == Interest::kNone) return;
+    dumper_->OnRequest(call, Payload(request));
+    if (code == 0) dumper_->OnReply(call, Payload(reply));
+    dumper_->OnEnd(call, code, code == 0 ? "" : "broken");
+  }
+  static std::string RunPod(const std::string& name_space, const std::string& pod) {
+    runtime::v1::RunPodSandboxRequest request;
+    auto* const metadata = request.mutable_config()->mutable_metadata();
+    metadata->set_name(pod);
+    metadata->set_namespace_(name_space);
+    metadata->set_uid("11111111-2222");
+    return request.SerializeAsString();
+  }
+  static std::string Start(const std::string& id) {
+    runtime::v1::StartContainerRequest request;
+    request.set_container_id(id);
+    return request.SerializeAsString();
+  }
+  // All that was traced, once the dumper has written it.
+  std::string Text(PodTrace& trace) {
+    dumper_->Trace(nullptr);
+    EXPECT_TRUE(dumper_->Close(std::chrono::seconds(30)));
+    return trace.TakeText().text;
+  }
+
+  uint64_t last_call_ = 0;
+};
+
+TEST_F(PodTraceTest, HasTheCallsAboutThePodAlone) {
+  ASSERT_TRUE(DumpFixture::Start({}).ok());
+  const auto trace =
+      std::make_shared<PodTrace>("shop", "web", std::vector<std::string>{"c0ffee00c0ffee"});
+  Call("RunPodSandbox", RunPod("shop", "web"), "");
+  dumper_->Trace(trace);
+  runtime::v1::RunPodSandboxResponse made;
+  made.set_pod_sandbox_id("5a4db0c55a4db0c5");
+  Call("RunPodSandbox", RunPod("shop", "web"), made.SerializeAsString());
+  Call("RunPodSandbox", RunPod("shop", "web-2"), "");
+  Call("RunPodSandbox", RunPod("other", "web"), "");
+  Call("Version", "", "");
+  Call("StartContainer", Start("c0ffee00c0ffee"), "", 5);
+  runtime::v1::StopPodSandboxRequest stop;
+  stop.set_pod_sandbox_id("5a4db0c55a4db0c5");
+  Call("StopPodSandbox", stop.SerializeAsString(), "");
+  const std::string text = Text(*trace);
+  EXPECT_THAT(text, Not(HasSubstr("#1 "))) << "before it began";
+  EXPECT_THAT(text, HasSubstr("#2 (passthrough) REQUEST RunPodSandbox"));
+  EXPECT_THAT(text, HasSubstr("#2 (passthrough) REPLY RunPodSandbox <= pod_sandbox_id: 5a4d"));
+  EXPECT_THAT(text, HasSubstr("#6 (passthrough) FAILED StartContainer"));
+  EXPECT_THAT(text, HasSubstr("#7 (passthrough) REQUEST StopPodSandbox")) << "by the learned id";
+  for (const char* const other : {"#3 ", "#4 ", "#5 "})
+    EXPECT_THAT(text, Not(HasSubstr(other)));
+  EXPECT_THAT(LogSoFar(), IsEmpty()) << "the rules say nothing";
+}
+
+TEST_F(PodTraceTest, NothingIsReportedOnceItIsOver) {
+  ASSERT_TRUE(DumpFixture::Start({}).ok());
+  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
+  dumper_->Trace(trace);
+  EXPECT_EQ(dumper_->WantsMethod("/runtime.v1.RuntimeService/Version"), Interest::kMessages);
+  dumper_->Trace(nullptr);
+  EXPECT_EQ(dumper_->WantsMethod("/runtime.v1.RuntimeService/Version"), Interest::kNone);
+}
+
+TEST_F(PodTraceTest, WhatWaitsForItsReaderIsBounded) {
+  ASSERT_TRUE(DumpFixture::Start({}).ok());
+  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
+  dumper_->Trace(trace);
+  runtime::v1::RunPodSandboxRequest request;
+  ASSERT_TRUE(request.ParseFromString(RunPod("shop", "web")));
+  for (int i = 0; i < 1000; ++i)
+    (*request.mutable_config()->mutable_labels())[std::to_string(i)] = std::string(100, 'x');
+  const std::string bytes = request.SerializeAsString();
+  for (int i = 0; i < 50; ++i)
+    Call("RunPodSandbox", bytes, "");
+  dumper_->Trace(nullptr);
+  ASSERT_TRUE(dumper_->Close(std::chrono::seconds(30)));
+  const PodTrace::Piece piece = trace->TakeText();
+  EXPECT_LE(piece.text.size(), PodTrace::kMostText);
+  EXPECT_GT(piece.text.size(), PodTrace::kMostText / 2);
+  EXPECT_GT(piece.lost_lines, 0U);
+  EXPECT_THAT(trace->TakeText().text, IsEmpty());
+}
+
+}  // namespace
+}  // namespace resmgr::dump
