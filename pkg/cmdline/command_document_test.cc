@@ -101,6 +101,23 @@ TEST(CommandDocumentTest, BashCompletesCommandsFlagsAndValues) {
   EXPECT_THAT(Completed("tool config s"), ElementsAre("show", "set"));
 }
 
+// A program that prints names itself is asked for them.
+TEST(CommandDocumentTest, NamesOfTheRunningDaemonAreCompleted) {
+  CommandDocument document = {.program = "tool"};
+  document.commands = {{.program = "tool look", .arguments_usage = "[NS/]POD[/CONTAINER]|ID"},
+                       {.program = "tool complete", .arguments_usage = "pods|containers"}};
+  document.commands[0].flags = {{.name = "n", .value_name = "NAMESPACE", .help = "Of it."}};
+  const std::string bash = BashCompletion(document);
+  EXPECT_THAT(bash, HasSubstr("live='containers'\n"));
+  EXPECT_THAT(bash, HasSubstr("-n) value=\"live namespaces\" ;;"));
+  EXPECT_THAT(bash, HasSubstr("$(tool complete \"${value#live }\" 2>/dev/null)"));
+  const std::string zsh = ZshCompletion(document);
+  EXPECT_THAT(zsh,
+              HasSubstr("'*:name:{compadd -- ${(f)\"$(tool complete containers 2>/dev/null)\"}}'"));
+  EXPECT_THAT(zsh, HasSubstr("tool complete namespaces"));
+  EXPECT_THAT(BashCompletion(Sample()), Not(HasSubstr("live*)")));
+}
+
 TEST(CommandDocumentTest, ZshGetsDescriptionsInItsQuotes) {
   const std::string script = Render(Sample(), HelpFormat::kZsh);
   EXPECT_THAT(script, StartsWith("#compdef tool\n"));

@@ -39,6 +39,24 @@ bool IsDirectory(std::string_view value_name) {
   return value_name == "DIR";
 }
 
+// The command that prints names of a kind for the completion, where the program has it.
+constexpr std::string_view kLiveCommand = "complete";
+
+bool HasLiveNames(const CommandDocument& document) {
+  return std::ranges::any_of(document.commands, [](const CommandDocument& command) {
+    return CommandName(command) == kLiveCommand;
+  });
+}
+
+// The kind of names that a value or an argument of this form is; "" where none is known.
+std::string_view LiveKind(std::string_view usage) {
+  if (usage == "NAMESPACE") return "namespaces";
+  if (usage == "POD") return "pods";
+  if (usage == "POOL") return "pools";
+  if (usage.find("POD[/CONTAINER]") != std::string_view::npos) return "containers";
+  return usage.find("SOURCE") != std::string_view::npos ? "log-sources" : "";
+}
+
 std::string FunctionName(std::string_view program) {
   std::string name = "_";
   for (const char c : program)
@@ -47,8 +65,8 @@ std::string FunctionName(std::string_view program) {
 }
 
 // The bash code for the flags of one command: `flags`, `words`, and the completion of each flag's
-// value.
-std::string BashCase(const CommandDocument& document, std::string_view indent) {
+// value; `live`: some of them come from the running daemon.
+std::string BashCase(const CommandDocument& document, std::string_view indent, bool live) {
   std::vector<std::string> flags;
   std::string values;
   for (const FlagDocument& flag : document.flags) {
@@ -59,6 +77,8 @@ std::string BashCase(const CommandDocument& document, std::string_view indent) {
     if (!words.empty()) how = fmt::format("words '{}'", fmt::join(words, " "));
     if (IsFile(flag.value_name)) how = "files";
     if (IsDirectory(flag.value_name)) how = "directories";
+    const std::string_view kind = live ? LiveKind(flag.value_name) : "";
+    if (!kind.empty()) how = fmt::format("live {}", kind);
     values += fmt::format("{}  -{}) value=\"{}\" ;;\n", indent, flag.name, how);
   }
   flags.emplace_back("-help");
@@ -67,6 +87,8 @@ std::string BashCase(const CommandDocument& document, std::string_view indent) {
     words.push_back(CommandName(command));
   std::string text = fmt::format("{}flags='{}'\n{}words='{}'\n", indent, fmt::join(flags, " "),
                                  indent, fmt::join(words, " "));
+  const std::string_view kind = live ? LiveKind(document.arguments_usage) : "";
+  if (!kind.empty()) text += fmt::format("{}live='{}'\n", indent, kind);
   if (!values.empty()) {
     text += fmt::format("{}case $flag in\n{}{}esac\n", indent, values, indent);
   }
@@ -102,7 +124,14 @@ std::string FirstSentence(std::string_view text) {
   return sentence;
 }
 
-std::string ZshFlag(const FlagDocument& flag) {
+// An action of zsh's _arguments: names of the kind.
+std::string ZshLive(std::string_view program, std::string_view kind) {
+  return fmt::format("{{compadd -- ${{(f)\"$({} {} {} 2>/dev/null)\"}}}}",
+                     program.substr(0, program.find(' ')), kLiveCommand, kind);
+}
+
+// `program` is empty where it has no live names.
+std::string ZshFlag(const FlagDocument& flag, std::string_view program) {
   std::string text = flag.repeatable ? "*-" : "-";
   text += flag.name;
   if (!flag.value_name.empty()) text += '=';
@@ -113,19 +142,27 @@ std::string ZshFlag(const FlagDocument& flag) {
     if (!words.empty()) text += fmt::format("({})", fmt::join(words, " "));
     if (IsFile(flag.value_name)) text += "_files";
     if (IsDirectory(flag.value_name)) text += "_files -/";
+    const std::string_view kind = program.empty() ? "" : LiveKind(flag.value_name);
+    if (!kind.empty()) text += ZshLive(program, kind);
   }
   return InQuotes(text);
 }
 
 // A call of _arguments with the flags and arguments of one command.
 std::string ZshArguments(const CommandDocument& document, std::string_view indent,
-                         std::string_view rest) {
+                         std::string_view rest, bool live) {
+  const std::string_view program = live ? std::string_view(document.program) : "";
   std::string text = fmt::format("{}_arguments -C", indent);
   for (const FlagDocument& flag : document.flags)
-    text += fmt::format(" \\\n{}  {}", indent, ZshFlag(flag));
+    text += fmt::format(" \\\n{}  {}", indent, ZshFlag(flag, program));
   text += fmt::format(" \\\n{}  '-help[Explain it and exit]'", indent);
   const auto words = Words(document.arguments_usage);
   if (!words.empty()) text += fmt::format(" \\\n{}  '1:what:({})'", indent, fmt::join(words, " "));
+  const std::string_view kind = live ? LiveKind(document.arguments_usage) : "";
+  if (!kind.empty()) {
+    text += fmt::format(" \\\n{}  {}", indent,
+                        InQuotes(fmt::format("*:name:{}", ZshLive(program, kind))));
+  }
   if (!rest.empty()) text += fmt::format(" \\\n{}  {}", indent, rest);
   return text + '\n';
 }
@@ -134,10 +171,11 @@ std::string ZshArguments(const CommandDocument& document, std::string_view inden
 
 std::string BashCompletion(const CommandDocument& document) {
   const std::string function = FunctionName(document.program);
+  const bool live = HasLiveNames(document);
   std::string text = fmt::format(
       "# Made by `{} -help=bash`.\n{}() {{\n"
       "  local cur=${{COMP_WORDS[COMP_CWORD]}} flag=${{COMP_WORDS[COMP_CWORD - 1]}}\n"
-      "  local flags words value='' command=''\n"
+      "  local flags words live='' value='' command=''\n"
       "  # Bash takes -flag=value for three words.\n"
       "  [ \"$cur\" != '=' ] || cur=\n"
       "  [ \"$flag\" != '=' ] || flag=${{COMP_WORDS[COMP_CWORD - 2]}}\n"
@@ -155,19 +193,29 @@ std::string BashCompletion(const CommandDocument& document) {
   }
   text += "  case $command in\n";
   for (const CommandDocument& command : document.commands) {
-    text += fmt::format("    {})\n{}      ;;\n", CommandName(command), BashCase(command, "      "));
+    text += fmt::format("    {})\n{}      ;;\n", CommandName(command),
+                        BashCase(command, "      ", live));
   }
-  text += fmt::format("    *)\n{}      ;;\n  esac\n", BashCase(document, "      "));
+  text += fmt::format("    *)\n{}      ;;\n  esac\n", BashCase(document, "      ", live));
+  const std::string live_case =
+      live ? fmt::format(
+                 "    live*)\n      compopt +o filenames 2>/dev/null\n"
+                 "      mapfile -t COMPREPLY < <(compgen -W \"$({} {} \"${{value#live }}\" "
+                 "2>/dev/null)\" -- \"$cur\")\n      ;;\n",
+                 document.program, kLiveCommand)
+           : "";
   text += fmt::format(
       "  if [[ -z $value && $cur == -* ]]; then\n    value=\"words '$flags'\"\n"
-      "  elif [[ -z $value && -n $words ]]; then\n    value=\"words '$words'\"\n  fi\n"
+      "  elif [[ -z $value && -n $words ]]; then\n    value=\"words '$words'\"\n"
+      "  elif [[ -z $value && -n $live ]]; then\n    value=\"live $live\"\n  fi\n"
       "  case $value in\n    none) COMPREPLY=() ;;\n    words*)\n"
       "      value=${{value#words \\'}}\n"
       "      mapfile -t COMPREPLY < <(compgen -W \"${{value%\\'}}\" -- \"$cur\")\n      ;;\n"
+      "{}"
       "    directories) mapfile -t COMPREPLY < <(compgen -d -- \"$cur\") ;;\n"
       "    *) mapfile -t COMPREPLY < <(compgen -f -- \"$cur\") ;;\n  esac\n}}\n"
       "complete -o filenames -F {} {}\n",
-      function, document.program);
+      live_case, function, document.program);
   return text;
 }
 
@@ -175,7 +223,8 @@ std::string ZshCompletion(const CommandDocument& document) {
   std::string text =
       fmt::format("#compdef {}\n# Made by `{} -help=zsh`.\nlocal curcontext=$curcontext state\n",
                   document.program, document.program);
-  if (document.commands.empty()) return text + ZshArguments(document, "", "");
+  if (document.commands.empty()) return text + ZshArguments(document, "", "", false);
+  const bool live = HasLiveNames(document);
   std::string names;
   for (const CommandDocument& command : document.commands) {
     std::string summary = ZshText(FirstSentence(command.short_summary));
@@ -184,13 +233,14 @@ std::string ZshCompletion(const CommandDocument& document) {
   }
   text += ZshArguments(
       document, "",
-      fmt::format("{} '*::argument:->rest'", InQuotes(fmt::format("1:command:(({}))", names))));
+      fmt::format("{} '*::argument:->rest'", InQuotes(fmt::format("1:command:(({}))", names))),
+      false);
   text += "[[ $state == rest ]] || return\ncase $words[1] in\n";
   for (const CommandDocument& command : document.commands) {
     const bool words = !Words(command.arguments_usage).empty();
     const bool files = words || command.arguments_usage.starts_with("SCENARIO");
     text += fmt::format("  {})\n{}    ;;\n", CommandName(command),
-                        ZshArguments(command, "    ", files ? "'*:file:_files'" : ""));
+                        ZshArguments(command, "    ", files ? "'*:file:_files'" : "", live));
   }
   return text + "esac\n";
 }
