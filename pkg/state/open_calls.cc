@@ -120,7 +120,10 @@ void OpenCalls::Write() {
 // What is open now, the latest change included.
 Status OpenCalls::Rewrite() {
   const std::string next = path_ + ".new";
-  RESMGR_RETURN_IF_ERROR(files_->MakeDirectory(path_.substr(0, path_.rfind('/'))));
+  // The path may be relative, even a mere name.
+  if (const size_t slash = path_.rfind('/'); slash != std::string::npos) {
+    RESMGR_RETURN_IF_ERROR(files_->MakeDirectory(path_.substr(0, slash)));
+  }
   RESMGR_ASSIGN_OR_RETURN(std::unique_ptr<FileSystem::File> file, files_->Create(next));
   std::string content(kFileHeader);
   for (const uint64_t hash : open_)

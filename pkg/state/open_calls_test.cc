@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/state/open_calls.h"
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/state/testing/crashing_file_system.h"
+#include "pkg/sys/temp_dir.h"
 
 namespace resmgr {
 namespace {
@@ -41,6 +43,24 @@ TEST_F(OpenCallsTest, WhatBeganIsKnownAfterAKill) {
   EXPECT_FALSE(calls_->Contains(Kind::kUpdate, kA));
   EXPECT_FALSE(calls_->Contains(Kind::kStart, kB));
   EXPECT_TRUE(calls_->complete());
+}
+
+// The socket beside which the file is may be given by a relative path.
+TEST_F(OpenCallsTest, AMereNameIsAFileAndNoDirectory) {
+  const TempDir directory;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  {
+    OpenCalls calls(RealFileSystem(), "notes",
+                    [this](std::string_view line) { reports_.emplace_back(line); });
+    calls.Begin(Kind::kStart, kA);
+  }
+  OpenCalls again(RealFileSystem(), "notes",
+                  [this](std::string_view line) { reports_.emplace_back(line); });
+  EXPECT_TRUE(again.Contains(Kind::kStart, kA));
+  EXPECT_TRUE(std::filesystem::is_regular_file("notes"));
+  EXPECT_THAT(reports_, IsEmpty());
+  std::filesystem::current_path(before);
 }
 
 TEST_F(OpenCallsTest, WhatEndedIsOver) {
