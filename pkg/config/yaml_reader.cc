@@ -190,6 +190,17 @@ std::string_view TabHint(std::string_view text, int line) {
   return indent.find('\t') == std::string_view::npos ? "" : "; tabs do not indent in YAML";
 }
 
+// What the library says of wrong indentation tells nothing to users.
+std::string InPlainWords(const std::string& message) {
+  if (message == YAML::ErrorMsg::END_OF_MAP || message == YAML::ErrorMsg::END_OF_SEQ) {
+    return fmt::format(
+        "wrong indentation: this line belongs neither to the {} above nor to what is "
+        "around it ({})",
+        message == YAML::ErrorMsg::END_OF_MAP ? "keys" : "list", message);
+  }
+  return message;
+}
+
 // The library keeps each token of a line that may turn out to be a key, in about 200 bytes: a
 // megabyte of brackets would take a quarter of a gigabyte.
 constexpr size_t kMaxSignsOfALine = 200'000;
@@ -222,7 +233,8 @@ StatusOr<std::vector<ConfigNode>> Parse(std::string_view text, std::string_view 
     }
   } catch (const YAML::Exception& error) {
     const int line = error.mark.is_null() ? 1 : error.mark.line + 1;
-    return InvalidArgument("{}:{}: {}{}", source, line, error.msg, TabHint(text, line));
+    return InvalidArgument("{}:{}: {}{}", source, line, InPlainWords(error.msg),
+                           TabHint(text, line));
   }
   return builder.TakeRoots();
 }

@@ -73,6 +73,12 @@ TEST(YamlReaderTest, RefusesWhatIsAmbiguous) {
   EXPECT_EQ(YamlError("a: 1\n---\nb: 2\n"), "test.yaml:2: only one document is allowed");
 }
 
+TEST(YamlReaderTest, WrongIndentationIsCalledSo) {
+  EXPECT_THAT(YamlError("policy:\n  Active: static\n ReservedResources: 1\n"),
+              HasSubstr("test.yaml:3: wrong indentation: this line belongs neither to the keys"));
+  EXPECT_THAT(YamlError("a:\n  - 1\n  b: 2\n"), HasSubstr("wrong indentation"));
+}
+
 TEST(YamlReaderTest, RefusesDeepNesting) {
   const auto nested = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
