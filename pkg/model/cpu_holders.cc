@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/status.h"
 
@@ -58,6 +59,21 @@ std::string DescribeCpuHolders(const Snapshot& snapshot, const CpuSet& reserved,
   });
   if (!held.empty()) Add(held, text);
   return text;
+}
+
+std::string DescribeSharers(const Snapshot& snapshot, ContainerKey except) {
+  int64_t asked = 0;
+  int64_t containers = 0;
+  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
+    const int64_t request = container.requirements.cpu_request.value -
+                            int64_t{1000} * container.placement.exclusive.size();
+    if (request <= 0 || container.key == except) return;
+    asked += request;
+    ++containers;
+  });
+  if (containers == 0) return "";
+  return fmt::format("{}m asked for by {} that share{}", asked, CountText(containers, "container"),
+                     containers == 1 ? "s" : "");
 }
 
 }  // namespace resmgr

@@ -16,6 +16,9 @@ BrainHost::Brain::Brain(const Options& options, std::unique_ptr<Policy> policy)
 BrainHost::BrainHost(Options options) : options_(std::move(options)) {
   options_.manager.overrides_warned = &overrides_warned_;
   observers_.Add(history_);
+  if (options_.state != nullptr) {
+    observers_.Add(refusal_notes_.emplace(*options_.state, history_));
+  }
   if (options_.manager.observer != nullptr) observers_.Add(*options_.manager.observer);
   options_.manager.observer = &observers_;
 }

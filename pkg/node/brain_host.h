@@ -5,6 +5,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/pipeline/policy_stage.h"
 #include "pkg/resmgr/observers.h"
+#include "pkg/resmgr/refusal_notes.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
@@ -92,6 +94,7 @@ class BrainHost final : public PolicyHost {
 
   Options options_;
   History history_;
+  std::optional<RefusalNotes> refusal_notes_;
   Observers observers_;
   bool overrides_warned_ = false;
   ResourceManager::Offline offline_;

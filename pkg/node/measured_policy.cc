@@ -57,6 +57,13 @@ class MeasuredPolicy final : public Policy {
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override {
     return policy_->Unheeded(pod, container);
   }
+  std::vector<ConsideredPlace> Considered(ContainerKey key) const override {
+    return policy_->Considered(key);
+  }
+  std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
+                                  const Container& container) const override {
+    return policy_->WaysIn(snapshot, pod, container);
+  }
   bool WantsHints() const override { return policy_->WantsHints(); }
   std::vector<Zone> Zones(const Snapshot& snapshot) const override {
     return policy_->Zones(snapshot);

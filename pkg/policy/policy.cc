@@ -30,4 +30,12 @@ std::vector<std::string> Policy::Explain(ContainerKey) const {
   return {};
 }
 
+std::vector<ConsideredPlace> Policy::Considered(ContainerKey) const {
+  return {};
+}
+
+std::vector<std::string> Policy::WaysIn(const Snapshot&, const Pod&, const Container&) const {
+  return {};
+}
+
 }  // namespace resmgr

@@ -35,6 +35,17 @@ struct Zone {
   Overhead overhead{};      // of all pods, in the zone that it is debited from; counts in `free`
 };
 
+// A place that was considered for a container, for introspection. What a policy does not look at
+// is absent.
+struct ConsideredPlace {
+  std::string name{};
+  std::optional<MilliCpu> free{};      // of its CPUs, now
+  std::optional<Bytes> free_memory{};  // likewise
+  std::optional<int> near_devices{};   // how near to the devices and volumes, in percent
+  std::optional<double> affinity{};    // to the containers there; more is better
+  std::string verdict{};               // why it was taken or not, in plain words
+};
+
 // Decides where containers run. Pure computation of microseconds on the event loop's thread: no
 // file, no call to other modules, no waiting, no randomness; the same calls in the same order give
 // the same placements. A call that fails changes nothing. Every returned plan lists all containers
@@ -100,6 +111,15 @@ class Policy {
   // for the candidates that were considered, best first, and what they lacked. Empty when nothing
   // more is known, as after a restart.
   virtual std::vector<std::string> Explain(ContainerKey key) const;
+
+  // The same as a table: the considered places, best first.
+  virtual std::vector<ConsideredPlace> Considered(ContainerKey key) const;
+
+  // What would let a container in that Allocate or Update has just refused: single changes of
+  // options or annotations by which it fits now ("Alignment: prefer"). Empty where only room or a
+  // smaller request helps.
+  virtual std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
+                                          const Container& container) const;
 
   // Says which annotations of the pod have no effect, since only pods of other namespaces may use
   // them (PrivilegedNamespaces): one sentence each, which names annotation and key. The reason of

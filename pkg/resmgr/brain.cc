@@ -99,9 +99,26 @@ void Brain::ReportMoves(std::span<const Shift> shifts, std::string_view why) {
   }
 }
 
-Status Brain::Refuse(const ContainerRecord& record, std::string_view what, const Status& why) {
-  observers.OnRefused(ActAt(record, what), why);
-  return AsRefusal(record, why);
+Status Brain::Refuse(const ContainerRecord& record, std::string_view what, const Status& why,
+                     const Requirements* asked) {
+  Container container = record.container;
+  if (asked != nullptr) container.requirements = *asked;
+  const Status told = WithWaysIn(record.pod->pod, container, why);
+  observers.OnRefused(ActAt(record, what), told);
+  return AsRefusal(record, told);
+}
+
+// What cannot be granted while CPUs are offline may be granted when they are back.
+Status Brain::WithWaysIn(const Pod& pod, const Container& container, const Status& why) const {
+  if (!IsForRoom(why)) return why;
+  std::string text(Message(why));
+  const std::vector<std::string> ways = policy().WaysIn(store.placeable(), pod, container);
+  if (!ways.empty()) {
+    text += fmt::format("; it would fit now with {}", fmt::join(ways, ", or with "));
+  } else if (why.code() == StatusCode::kInvalidArgument && OfflineNote().empty()) {
+    text += "; never on this node: change the request";
+  }
+  return MakeStatus(why.code(), text);
 }
 
 Status Brain::AsRefusal(const ContainerRecord& record, const Status& why) const {

@@ -56,8 +56,10 @@ struct Brain {
   // Reports each move of the last decision, which was about no container in particular.
   void ReportMoves(std::string_view why) { ReportMoves(decider.shifts(), why); }
   void ReportMoves(std::span<const Shift> shifts, std::string_view why);
-  // Reports the refusal, and returns what the kubelet is told.
-  Status Refuse(const ContainerRecord& record, std::string_view what, const Status& why);
+  // Reports the refusal, and returns what the kubelet is told. `asked`: what an update asks for,
+  // which the record does not have.
+  Status Refuse(const ContainerRecord& record, std::string_view what, const Status& why,
+                const Requirements* asked = nullptr);
   // The text for the kubelet: `kubectl describe pod` shows it among messages of other components,
   // so it names cri-resmgr, the shortage and the remedy.
   Status AsRefusal(const ContainerRecord& record, const Status& why) const;
@@ -93,6 +95,7 @@ struct Brain {
 
  private:
   std::string OfflineNote() const;
+  Status WithWaysIn(const Pod& pod, const Container& container, const Status& why) const;
   void LookAgain(ContainerKey key);
 };
 

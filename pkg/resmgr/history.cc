@@ -43,6 +43,12 @@ History::Entry& History::Back(size_t steps) {
   return ring_[(next_ + ring_.size() - 1 - steps) % ring_.size()];
 }
 
+std::string History::NameOf(const Pod& pod, std::string_view container) {
+  std::string name;
+  SetName(name, pod, container);
+  return name;
+}
+
 History::Entry& History::Add(Event event, const Pod& pod, std::string_view container,
                              const Place& place, std::string_view reason) {
   if (next_ == capacity_) next_ = 0;
@@ -60,8 +66,15 @@ History::Entry& History::Add(Event event, const Pod& pod, std::string_view conta
   entry.pod = pod.id;
   entry.place = place_;
   entry.reason = kept;
+  entry.asked.reset();
   entry.error.clear();
   return entry;
+}
+
+void History::Restore(const Entry& refused) {
+  if (next_ == capacity_) next_ = 0;
+  if (next_ == ring_.size()) ring_.emplace_back();
+  ring_[next_++] = refused;
 }
 
 void History::AddShift(const Act& act, const Shift& shift, std::string_view reason) {
@@ -97,8 +110,7 @@ void History::AddDecided(Event event, const Act& act) {
 }
 
 void History::AddError(Event event, const Act& act, std::string_view error) {
-  std::string name;
-  SetName(name, act.pod, act.container.name);
+  const std::string name = NameOf(act.pod, act.container.name);
   const std::string_view kept = error.substr(0, kLongestText);
   const size_t end = std::min(kEntriesLookedAt, ring_.size());
   for (size_t i = 0; i < end; ++i) {
@@ -113,8 +125,17 @@ void History::AddError(Event event, const Act& act, std::string_view error) {
   Add(event, act.pod, act.container.name, Place::Of(act.container.placement), act.why).error = kept;
 }
 
-void History::OnRefused(const Act& act, const Status& why) {
+void History::AddRefusal(const Act& act, const Status& why) {
   AddError(Event::kRefused, act, Message(why));
+  const Asked asked = {.qos = act.pod.qos, .requirements = act.container.requirements};
+  Entry& entry = Back(0);
+  if (entry.asked == nullptr || *entry.asked != asked) {
+    entry.asked = std::make_shared<const Asked>(asked);
+  }
+}
+
+void History::OnRefused(const Act& act, const Status& why) {
+  AddRefusal(act, why);
 }
 
 void History::OnUpdated(const Act& act) {
@@ -144,7 +165,7 @@ void History::OnFoundEnded(std::span<const Act> acts) {
 }
 
 void History::OnStartRefused(const Act& act, const Status& why) {
-  AddError(Event::kRefused, act, Message(why));
+  AddRefusal(act, why);
 }
 
 void History::OnStartForced(const Act& act, std::string_view reason) {

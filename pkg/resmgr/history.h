@@ -38,6 +38,13 @@ class History final : public Observer {
   };
   static constexpr size_t kEvents = 8;
 
+  struct Asked {
+    QosClass qos = QosClass::kBestEffort;
+    Requirements requirements{};
+
+    friend bool operator==(const Asked&, const Asked&) = default;
+  };
+
   struct Entry {
     std::chrono::system_clock::time_point time{};
     Event event = Event::kPlaced;
@@ -49,6 +56,8 @@ class History final : public Observer {
     // share what they have in common: a ring of whole copies would push all else out of caches.
     std::shared_ptr<const Place> place{};
     std::shared_ptr<const std::string> reason{};  // never null
+    // What a refused container asked for; null in other entries.
+    std::shared_ptr<const Asked> asked{};
     // Why it was refused, what the runtime said, or what was in the way of a start.
     std::string error{};
   };
@@ -60,6 +69,12 @@ class History final : public Observer {
   // The newest `most` entries, newest last; each valid until the next act.
   std::vector<const Entry*> Last(size_t most) const;
   size_t capacity() const { return capacity_; }
+  // The name of a container in the entries: "namespace/pod/name" of parts that are cut, so that
+  // there are always three.
+  static std::string NameOf(const Pod& pod, std::string_view container);
+
+  // Adds what an earlier daemon refused, as its entry was, before the first act.
+  void Restore(const Entry& refused);
 
   void OnPlaced(const Act& act) override;
   void OnRefused(const Act& act, const Status& why) override;
@@ -82,6 +97,7 @@ class History final : public Observer {
   void AddDecided(Event event, const Act& act);
   // What is tried again and again is one entry, with the time of its last try.
   void AddError(Event event, const Act& act, std::string_view error);
+  void AddRefusal(const Act& act, const Status& why);
   Entry& Back(size_t steps);
   void AddShift(const Act& act, const Shift& shift, std::string_view reason);
   void AddOthers(const Act& act);

@@ -20,7 +20,7 @@ StatusOr<Admission> Updates::Admit(const ContainerId& id, const LinuxResources& 
   ConfirmedRequest before{container.requested, container.requirements, container.placement};
   StatusOr<ContainerKeys> changed = Redecide(*record, merged, needs);
   if (IsTentative(changed.status(), refusal)) return changed.status();
-  if (!changed.ok()) return brain_.Refuse(*record, "an update", changed.status());
+  if (!changed.ok()) return brain_.Refuse(*record, "an update", changed.status(), &needs);
   brain_.observers.OnUpdated(brain_.ActOn(*record, "", *before.placement));
   const std::optional<CpuSet> cpus_before = before.placement->cpus;
   if (record->updates.empty())

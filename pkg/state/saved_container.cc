@@ -392,4 +392,34 @@ Status RestoreAsked(std::string_view bytes, Pod& reported) {
   return OkStatus();
 }
 
+std::string EncodeRefusal(const SavedRefusal& refusal) {
+  std::string bytes;
+  {
+    FieldWriter fields(bytes);
+    const auto time =
+        std::chrono::duration_cast<std::chrono::milliseconds>(refusal.time.time_since_epoch());
+    AddNonZero(1, time.count(), fields);
+    AddNonEmpty(2, refusal.pod.value(), fields);
+    fields.Number(3, ToSaved(refusal.qos));
+    AddRequirements(4, refusal.requirements, fields);
+    AddNonEmpty(5, refusal.reason, fields);
+    AddNonEmpty(6, refusal.error, fields);
+  }
+  return bytes;
+}
+
+StatusOr<SavedRefusal> DecodeRefusal(std::string_view bytes) {
+  state::Refusal in;
+  if (!in.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || !in.has_requirements()) {
+    return InvalidArgument("not a saved refusal");
+  }
+  const std::chrono::milliseconds time(in.time_ms());
+  return SavedRefusal{.time = std::chrono::system_clock::time_point(time),
+                      .pod = PodSandboxId(in.pod_id()),
+                      .qos = Decode(in.qos()).value_or(QosClass::kBestEffort),
+                      .requirements = Decode(in.requirements()),
+                      .reason = in.reason(),
+                      .error = in.error()};
+}
+
 }  // namespace resmgr

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -124,5 +125,18 @@ std::string EncodeAsked(const Pod& asked, const AskedTexts& texts);
 // Puts these in the place of what the runtime reports. InvalidArgument: the bytes are none, and
 // nothing is changed.
 Status RestoreAsked(std::string_view bytes, Pod& reported);
+
+// A refusal of a container (pkg/api/state.proto, Refusal).
+struct SavedRefusal {
+  std::chrono::system_clock::time_point time{};  // in milliseconds
+  PodSandboxId pod{};
+  QosClass qos = QosClass::kBestEffort;
+  Requirements requirements{};
+  std::string reason{};
+  std::string error{};
+};
+std::string EncodeRefusal(const SavedRefusal& refusal);
+// InvalidArgument when it is none.
+StatusOr<SavedRefusal> DecodeRefusal(std::string_view bytes);
 
 }  // namespace resmgr

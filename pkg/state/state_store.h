@@ -67,9 +67,10 @@ class StateStore {
     // The client's request for a container that has no id yet; state_writer.h makes the names of
     // these notes.
     kCreation = 'c',
-    kOthers = 'o',  // not of a pod: numbers were set by others on this node (state_writer.h)
-    kAsked = 'a',   // the client's request, where a stage changed it (state_writer.h)
-    kStated = 's',  // what kubelets stated of it later (pkg/resmgr/state_writer.h)
+    kOthers = 'o',   // not of a pod: numbers were set by others on this node (state_writer.h)
+    kAsked = 'a',    // the client's request, where a stage changed it (state_writer.h)
+    kRefusal = 'r',  // by "namespace/pod/container" of one that was refused (refusal_notes.h)
+    kStated = 's',   // what kubelets stated of it later (pkg/resmgr/state_writer.h)
   };
   std::optional<std::string> FindNote(PodNote kind, const PodSandboxId& id) const;
   void PutNote(PodNote kind, const PodSandboxId& id, std::string_view text);

@@ -311,11 +311,33 @@ Status BalloonPlacer::Refusal(const BalloonMember& member) const {
     limits += fmt::format(", maxBalloons {}", setup.MaxBalloons(member.type));
   }
   if (type.max_pods > 0) limits += fmt::format(", maxPods {}", type.max_pods);
-  return ResourceExhausted(
-      "no suitable balloon instance available: type {} ({}{}), {} needed for {}m, {} idle",
-      type.name, CountText(book_.Count(member.type), "balloon"), limits,
-      CountText(setup.CpusFor(member.type, member.demand), "CPU"), member.demand,
-      CountText(book_.idle().size(), "CPU"));
+  // No scheduler sends it here.
+  const int64_t allocatable = int64_t{1000} * setup.available().size() - setup.reserved_milli();
+  const auto code =
+      member.request > allocatable ? StatusCode::kInvalidArgument : StatusCode::kResourceExhausted;
+  return MakeStatus(
+      code,
+      fmt::format(
+          "no suitable balloon instance available: type {} ({}{}), {} needed for {}m, {} idle",
+          type.name, CountText(book_.Count(member.type), "balloon"), limits,
+          CountText(setup.CpusFor(member.type, member.demand), "CPU"), member.demand,
+          CountText(book_.idle().size(), "CPU")));
+}
+
+std::vector<std::string> BalloonPlacer::WaysIn(const BalloonMember& member) const {
+  const BalloonSetup& setup = book_.setup();
+  const BalloonType& type = setup.type(member.type);
+  const int needed = setup.CpusFor(member.type, member.demand);
+  const bool has_room = needed <= book_.idle().size();
+  if (!has_room) {
+    if (setup.options().overcommit_when_short || !SchedulerMaySend(member)) return {};
+    return {"whenShort: overcommit"};
+  }
+  const bool too_small = needed > setup.MaxCpus(member.type, book_.NextIndex(member.type));
+  const bool too_few = book_.Count(member.type) >= setup.MaxBalloons(member.type);
+  if (too_small == too_few || type.own_cpus || type.composite()) return {};
+  if (too_small) return {fmt::format("maxCPUs: {} of type {}", needed, type.name)};
+  return {fmt::format("maxBalloons: {} of type {}", book_.Count(member.type) + 1, type.name)};
 }
 
 }  // namespace resmgr

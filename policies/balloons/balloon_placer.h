@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "policies/balloons/balloon_book.h"
 
@@ -25,6 +26,9 @@ class BalloonPlacer {
   // complete then. ResourceExhausted names the need, the limits and what is idle; the book is as
   // before then.
   StatusOr<size_t> Place(const std::shared_ptr<BalloonMember>& member);
+  // Options that would let this one in now, which Place refuses: single changes of its type or of
+  // the section.
+  std::vector<std::string> WaysIn(const BalloonMember& member) const;
   // Never fails while any balloon has CPUs: for containers that run already.
   StatusOr<size_t> PlaceRunning(const std::shared_ptr<BalloonMember>& member);
 

@@ -38,6 +38,30 @@ TEST(BalloonsLimitsTest, NoMoreBalloonsThanCpusAreMade) {
   EXPECT_EQ(Error("balloonTypes: [{name: x, minBalloons: 14}]"), "");
 }
 
+TEST(BalloonsLimitsTest, TellsWhichOptionWouldLetARefusedContainerIn) {
+  const auto ways = [](std::string_view section, int64_t first, int64_t second) {
+    BalloonsNode node(section);
+    EXPECT_TRUE(node.Run("a", {.request = first, .type = "x"}).ok());
+    EXPECT_NE(node.Run("b", {.request = second, .type = "x"}).status().code(), StatusCode::kOk);
+    const ContainerKey key = node.Add("c", {.request = second, .type = "x"});
+    return node.policy().WaysIn(node.snapshot(), node.snapshot().PodOf(key),
+                                node.snapshot().At(key));
+  };
+  EXPECT_THAT(ways("balloonTypes: [{name: x, maxCPUs: 2}]", 1000, 4000),
+              testing::ElementsAre("maxCPUs: 4 of type x"));
+  EXPECT_THAT(ways("balloonTypes: [{name: x, maxCPUs: 4, maxBalloons: 1}]", 4000, 1000),
+              testing::ElementsAre("maxBalloons: 2 of type x"));
+  EXPECT_THAT(ways("{whenShort: refuse, balloonTypes: [{name: x}]}", 14'000, 4000),
+              testing::IsEmpty())
+      << "no scheduler sends it";
+}
+
+TEST(BalloonsLimitsTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
+  BalloonsNode node("balloonTypes: [{name: x}]");
+  EXPECT_EQ(node.Run("a", {.request = 17'000, .type = "x"}).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
 TEST(BalloonsLimitsTest, AConfigurationHasALimitedSize) {
   EXPECT_THAT(Error(fmt::format("balloonTypes: [{}]", Many(257, "{{name: x{}}}"))),
               HasSubstr("at most 256"));

@@ -15,12 +15,16 @@ namespace {
 
 constexpr std::string_view kOwn = "; own CPUs ";
 
+std::string_view VerdictOf(const ConsideredBalloon& balloon) {
+  if (!balloon.pods_fit) return "has as many pods as it may";
+  if (balloon.needed > balloon.most) return "too small";
+  return balloon.needed <= balloon.size ? "has room" : "can grow";
+}
+
 std::string TextOf(const ConsideredBalloon& balloon, std::string_view name) {
-  std::string_view verdict = balloon.needed <= balloon.size ? "has room" : "can grow";
-  if (balloon.needed > balloon.most) verdict = "too small";
-  if (!balloon.pods_fit) verdict = "has as many pods as it may";
   return fmt::format("{}: {} of {}m requested, needs {} CPUs, could have {}: {}", name,
-                     balloon.request, 1000 * balloon.size, balloon.needed, balloon.most, verdict);
+                     balloon.request, 1000 * balloon.size, balloon.needed, balloon.most,
+                     VerdictOf(balloon));
 }
 
 Status ReadKeys(const ConfigNode& section, std::vector<ConfigKey>* keys) {
@@ -124,7 +128,8 @@ StatusOr<Plan> BalloonsPolicy::Allocate(const Snapshot& snapshot, const Pod& pod
       book_ = std::move(before);
       const std::string holders = DescribeCpuHolders(snapshot, {}, container.key);
       if (holders.empty()) return place.status();
-      return ResourceExhausted("{}; {}", Message(place.status()), holders);
+      return MakeStatus(place.status().code(),
+                        fmt::format("{}; {}", Message(place.status()), holders));
     }
   }
   return MakePlan(snapshot, before);
@@ -205,6 +210,27 @@ StatusOr<Plan> BalloonsPolicy::Update(const Snapshot& snapshot, const Pod& pod,
   book_ = std::move(before);
   if (!may_stay) return found.status();
   return Plan{};
+}
+
+std::vector<ConsideredPlace> BalloonsPolicy::Considered(ContainerKey key) const {
+  if (!book_.Find(key)) return {};
+  std::vector<ConsideredPlace> places;
+  for (const ConsideredBalloon& considered : book_.MemberOf(key)->considered) {
+    if (places.size() == kMostToldBalloons) break;
+    ConsideredPlace& place = places.emplace_back();
+    place.name = book_.NameOf(considered.type, considered.index);
+    place.free = MilliCpu{int64_t{1000} * considered.size - considered.request};
+    place.verdict = VerdictOf(considered);
+  }
+  return places;
+}
+
+std::vector<std::string> BalloonsPolicy::WaysIn(const Snapshot& /*snapshot*/, const Pod& pod,
+                                                const Container& container) const {
+  const StatusOr<BalloonMember> member = rules().MemberFor(pod, container);
+  if (!member.ok()) return {};
+  BalloonBook book = book_;
+  return BalloonPlacer(book).WaysIn(*member);
 }
 
 StatusOr<Plan> BalloonsPolicy::Release(const Snapshot& snapshot, ContainerKey key) {

@@ -37,6 +37,10 @@ class BalloonsPolicy : public Policy {
   StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
   StatusOr<Plan> Rebalance(const Snapshot& snapshot) override;
   std::vector<std::string> Explain(ContainerKey key) const override;
+  // With what the balloons had when it was placed.
+  std::vector<ConsideredPlace> Considered(ContainerKey key) const override;
+  std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
+                                  const Container& container) const override;
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override;
   bool WantsHints() const override;
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of ExclusivePools for exclusive CPUs that must be in one place of the machine.
+// The part of ExclusivePools for exclusive CPUs that must be in one place of the machine, and for
+// what would let a refused container in.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -96,6 +97,41 @@ Status ExclusivePools::WantOfPlace(const CpuClaim& claim, const CpuSet& current,
   }
   return ResourceExhausted("{}{} ({})", what, current.empty() ? "" : ", where it runs",
                            DescribeLack(free, claim.exclusive));
+}
+
+std::vector<std::string> ExclusivePools::WaysIn(const Snapshot& snapshot, const Pod& pod,
+                                                const Container& container) const {
+  const CpuClaim claim = rule_(pod, container);
+  std::vector<std::string> ways;
+  if (claim.exclusive == 0 || !CheckOverhead(snapshot, claim.exclusive).ok()) return ways;
+  const auto add_if_it_fits = [&](std::string_view way, const CpuClaim& other) {
+    if (Find(other, pod, {}, granted_).ok()) ways.emplace_back(way);
+  };
+  CpuClaim other = claim;
+  if (claim.alignment != Alignment::kPrefer) {
+    other.alignment = Alignment::kPrefer;
+    add_if_it_fits("Alignment: prefer", other);
+  }
+  other = claim;
+  if (claim.require_isolated) {
+    other.require_isolated = false;
+    add_if_it_fits("the annotation require-isolated-cpus: \"false\"", other);
+  } else if (claim.prefer_isolated == false) {
+    other.prefer_isolated = true;
+    add_if_it_fits("the annotation prefer-isolated-cpus: \"true\"", other);
+  }
+  if (!options_.full_pcpus_only) return ways;
+  ExclusiveOptions divided = options_;
+  divided.full_pcpus_only = false;
+  const auto pick = ExclusivePicker(machine_, divided)
+                        .Take({.count = claim.exclusive,
+                               .prefer_isolated = claim.prefer_isolated,
+                               .require_isolated = claim.require_isolated},
+                              ordinary_ - granted_, cpus_.isolated - granted_);
+  const bool fits = pick.ok() && CheckShared(pick->cpus, granted_).ok() &&
+                    places_.IsAligned(claim.alignment, pick->cpus);
+  if (fits) ways.emplace_back("full-pcpus-only: \"false\"");
+  return ways;
 }
 
 }  // namespace resmgr

@@ -53,6 +53,15 @@ std::vector<std::string> ExclusivePolicy::Explain(ContainerKey key) const {
   return pools_.Explain(key);
 }
 
+std::vector<ConsideredPlace> ExclusivePolicy::Considered(ContainerKey key) const {
+  return pools_.Considered(key);
+}
+
+std::vector<std::string> ExclusivePolicy::WaysIn(const Snapshot& snapshot, const Pod& pod,
+                                                 const Container& container) const {
+  return pools_.WaysIn(snapshot, pod, container);
+}
+
 std::vector<Zone> ExclusivePolicy::Zones(const Snapshot& snapshot) const {
   return pools_.Zones(snapshot);
 }

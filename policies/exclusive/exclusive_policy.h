@@ -22,6 +22,9 @@ class ExclusivePolicy : public Policy {
   StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) final;
   StatusOr<Plan> Rebalance(const Snapshot& snapshot) final;
   std::vector<std::string> Explain(ContainerKey key) const final;
+  std::vector<ConsideredPlace> Considered(ContainerKey key) const final;
+  std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
+                                  const Container& container) const final;
   std::vector<Zone> Zones(const Snapshot& snapshot) const final;
 
  protected:

@@ -32,7 +32,7 @@ ExclusivePools::ExclusivePools(const Machine& machine, const ExclusiveOptions& o
     : machine_(machine),
       picker_(machine, options, cpus.shared | cpus.isolated | cpus.reserved),
       places_(machine),
-      lift_quota_(options.lift_quota),
+      options_(options),
       cpus_(cpus),
       ordinary_(cpus.shared - cpus.reserved),
       rule_(std::move(rule)) {}
@@ -243,6 +243,19 @@ std::vector<std::string> ExclusivePools::Explain(ContainerKey key) const {
   return lines;
 }
 
+std::vector<ConsideredPlace> ExclusivePools::Considered(ContainerKey key) const {
+  const auto grant = grants_.find(key);
+  if (grant == grants_.end()) return {};
+  std::vector<ConsideredPlace> places;
+  for (const ExclusivePicker::Candidate& candidate : grant->second.considered) {
+    ConsideredPlace& place = places.emplace_back();
+    place.name = candidate.name;
+    place.free = MilliCpu{int64_t{1000} * candidate.free};
+    place.verdict = candidate.verdict;
+  }
+  return places;
+}
+
 CpuSet ExclusivePools::Shared() const {
   return SharedBeside(granted_);
 }
@@ -348,7 +361,7 @@ void ExclusivePools::Place(const CpuClaim& claim, ContainerKey key, Placement& p
   placement.cpus = claim.shared ? grant.cpus | Shared() : grant.cpus;
   placement.exclusive = grant.cpus;
   const MilliCpu own{int64_t{1000} * claim.exclusive};
-  const bool lift = lift_quota_ && !claim.shared && SharesTell(own);
+  const bool lift = options_.lift_quota && !claim.shared && SharesTell(own);
   if (lift) placement.cpu_quota = kNoQuota;
   placement.pool = grant.cpus.IsSubsetOf(cpus_.isolated) ? kIsolatedPool : kExclusivePool;
   placement.reason = grant.reason;

@@ -78,6 +78,10 @@ class ExclusivePools {
   // The pools kSharedPool, "exclusive", and "isolated" and "reserved" if there are such CPUs.
   std::vector<Zone> Zones(const Snapshot& snapshot) const;
   std::vector<std::string> Explain(ContainerKey key) const;
+  // With the CPUs that were free when it was placed.
+  std::vector<ConsideredPlace> Considered(ContainerKey key) const;
+  std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
+                                  const Container& container) const;
 
  private:
   struct Grant {
@@ -168,7 +172,7 @@ class ExclusivePools {
   const Machine& machine_;
   const ExclusivePicker picker_;
   const AlignedPlaces places_;
-  const bool lift_quota_;
+  const ExclusiveOptions options_;
   const Cpus cpus_;
   const CpuSet ordinary_;  // shared CPUs that may be granted
   const ClaimRule rule_;

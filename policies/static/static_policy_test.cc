@@ -178,6 +178,21 @@ TEST(StaticPolicyTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
   EXPECT_THAT(std::string(Message(all)), testing::EndsWith("; this node can grant no more than 7"));
 }
 
+TEST(StaticPolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {
+  const auto ways = [](std::string_view section, int64_t milli_cpu, bool isolated = false) {
+    Node node(test::S1Ht(), "0", section);
+    const Container& app = node.snapshot().Add("app", kGuaranteed, milli_cpu);
+    Pod& pod = node.snapshot().PodOf(app.key);
+    if (isolated) pod.annotations.Set("require-isolated-cpus.resource-policy.nri.io", "true");
+    return node.policy().WaysIn(node.snapshot(), pod, app);
+  };
+  EXPECT_THAT(ways("{Options: {full-pcpus-only: \"true\"}}", 3000),
+              testing::ElementsAre("full-pcpus-only: \"false\""));
+  EXPECT_THAT(ways("", 2000, true),
+              testing::ElementsAre("the annotation require-isolated-cpus: \"false\""));
+  EXPECT_THAT(ways("", 8000), testing::IsEmpty()) << "only a smaller request helps";
+}
+
 TEST(StaticPolicyTest, ARefusalNamesAFewOfManyHolders) {
   Node node(test::M80(), "0,40");
   for (int i = 0; i < 70; ++i)

@@ -42,6 +42,12 @@ StatusOr<Grant> Placer::Place(const Demand& demand) const {
   return shared;
 }
 
+std::string_view WhyBetter(PoolRule rule, const Need& need) {
+  if (rule != PoolRule::kClassRoom) return ToString(rule);
+  if (need.cpu_class != CpuClass::kExclusive) return "fewer containers";
+  return need.isolated ? "more isolated CPUs" : "more CPUs that can be granted to one container";
+}
+
 // In the first of the candidates; nullopt when it does not fit there.
 std::optional<Grant> Placer::PlaceBest(const Demand& demand,
                                        std::vector<PoolScore> candidates) const {
@@ -52,7 +58,7 @@ std::optional<Grant> Placer::PlaceBest(const Demand& demand,
   if (candidates.size() > 1) {
     const PoolComparison decided = Compare(candidates[0], candidates[1]);
     reason += fmt::format(" before {}: {}", book_.tree().at(candidates[1].pool).name,
-                          ToString(decided.rule));
+                          WhyBetter(decided.rule, demand.need));
   }
   grant->reason = reason + grant->reason;
   grant->candidates = std::move(candidates);

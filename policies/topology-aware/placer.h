@@ -19,6 +19,9 @@
 
 namespace resmgr {
 
+// As ToString of the rule, in the words of such a need.
+std::string_view WhyBetter(PoolRule rule, const Need& need);
+
 // Finds places for containers in what the book has left. Changes nothing. The book must outlive it.
 class Placer {
  public:

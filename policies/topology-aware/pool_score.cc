@@ -34,11 +34,11 @@ std::string_view ToString(PoolRule rule) {
     case PoolRule::kPacking:
       return "a tighter fit or more CPUs to share";
     case PoolRule::kClassRoom:
-      return "more to grant or fewer containers";
+      return "more CPUs to grant, or fewer containers";
     case PoolRule::kSharedRoom:
       return "more room to share";
     case PoolRule::kFirst:
-      return "the lower number";
+      return "the same as the other in all else: it comes first on the machine";
   }
   return "";
 }

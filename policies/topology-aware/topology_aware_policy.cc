@@ -163,7 +163,10 @@ Status TopologyAwarePolicy::Refusal(const Status& shortage, const Snapshot& snap
                                           : book_.cpus().Sliceable(root, need.fraction);
   if (free >= placer_.ExclusiveCount(need)) return shortage;
   const std::string holders = DescribeCpuHolders(snapshot, book_.reserved(), key);
-  return holders.empty() ? shortage : ResourceExhausted("{}: {}", Message(shortage), holders);
+  const std::string sharers = DescribeSharers(snapshot, key);
+  if (holders.empty() && sharers.empty()) return shortage;
+  return ResourceExhausted("{}: {}{}{}", Message(shortage), holders,
+                           holders.empty() || sharers.empty() ? "" : ", ", sharers);
 }
 
 std::string TopologyAwarePolicy::MemoryHolders(const Snapshot& snapshot, ContainerKey key) const {

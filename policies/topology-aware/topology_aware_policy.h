@@ -49,6 +49,9 @@ class TopologyAwarePolicy : public Policy {
   StatusOr<Plan> MoveShared(const Snapshot& snapshot,
                             std::span<const policy::PoolMove> moves) override;
   std::vector<std::string> Explain(ContainerKey key) const override;
+  std::vector<ConsideredPlace> Considered(ContainerKey key) const override;
+  std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
+                                  const Container& container) const override;
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override;
   bool WantsHints() const override { return true; }
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;

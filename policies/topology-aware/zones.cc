@@ -6,6 +6,9 @@
 namespace resmgr {
 namespace {
 
+// A hundredth of the number of PoolRule::kHints where all hints are met.
+constexpr int64_t kHintPercent = 10'000'000'000;
+
 // For rules that count CPUs, how many there are here and in the best pool; the numbers of other
 // rules mean nothing to a reader.
 std::string Amounts(PoolRule rule, int64_t here, int64_t best) {
@@ -32,6 +35,40 @@ Zone TopologyAwarePolicy::ZoneOf(const Pool& pool) const {
       .memory_used = book_.memory().Within(pool.memory_pool),
       .containers = book_.cpus().Members(pool.id),
   };
+}
+
+std::vector<std::string> TopologyAwarePolicy::WaysIn(const Snapshot& snapshot, const Pod& pod,
+                                                     const Container& container) const {
+  const Demand demand = MakeDemand(pod, container);
+  std::vector<std::string> ways;
+  const auto add_if_it_fits = [&](std::string_view way, const auto& change) {
+    Demand other = demand;
+    change(other);
+    const StatusOr<Grant> grant = placer_.Place(other);
+    if (grant.ok() && CheckOverhead(snapshot, *grant, 0).ok()) ways.emplace_back(way);
+  };
+  if (demand.need.alignment != Alignment::kPrefer) {
+    add_if_it_fits("Alignment: prefer",
+                   [](Demand& other) { other.need.alignment = Alignment::kPrefer; });
+  }
+  if (demand.strict_hints) {
+    add_if_it_fits("the annotation strict.topologyhints: \"false\"",
+                   [](Demand& other) { other.strict_hints = false; });
+  }
+  if (demand.need.isolated_required) {
+    add_if_it_fits("the annotation require-isolated-cpus: \"false\"",
+                   [](Demand& other) { other.need.isolated_required = false; });
+  } else if (demand.need.isolated_never) {
+    add_if_it_fits("the annotation prefer-isolated-cpus: \"true\"", [](Demand& other) {
+      other.need.isolated_never = false;
+      other.need.isolated = true;
+    });
+  }
+  if (demand.need.hide_hyperthreads) {
+    add_if_it_fits("the annotation hide-hyperthreads: \"false\"",
+                   [](Demand& other) { other.need.hide_hyperthreads = false; });
+  }
+  return ways;
 }
 
 std::vector<Zone> TopologyAwarePolicy::Zones(const Snapshot& snapshot) const {
@@ -62,6 +99,37 @@ std::vector<Zone> TopologyAwarePolicy::Zones(const Snapshot& snapshot) const {
   return zones;
 }
 
+std::vector<ConsideredPlace> TopologyAwarePolicy::Considered(ContainerKey key) const {
+  const Grant* const grant = book_.Find(key);
+  if (grant == nullptr) return {};
+  const PoolTree& tree = book_.tree();
+  const MemoryLedger& memory = book_.memory();
+  std::vector<ConsideredPlace> places;
+  for (const PoolScore& candidate : grant->candidates) {
+    const PoolScore& best = grant->candidates.front();
+    ConsideredPlace& place = places.emplace_back();
+    place.name = tree.at(candidate.pool).name;
+    place.free = MilliCpu{book_.cpus().Room(candidate.pool)};
+    if (const auto zone = memory.ZoneAt(candidate.pool, kAllMemoryTypes)) {
+      place.free_memory = std::max(memory.Free(*zone), Bytes{0});
+    }
+    place.near_devices = static_cast<int>(candidate[PoolRule::kHints] / kHintPercent);
+    if (candidate[PoolRule::kAffinity] != 0 || best[PoolRule::kAffinity] != 0) {
+      place.affinity = static_cast<double>(candidate[PoolRule::kAffinity]) /
+                       static_cast<double>(int64_t{1} << 2 * tree.max_depth());
+    }
+    if (places.size() == 1) {
+      place.verdict = "taken: the best";
+      continue;
+    }
+    const PoolRule rule = Compare(best, candidate).rule;
+    place.verdict =
+        fmt::format("{} was better: {}{}", places.front().name, WhyBetter(rule, grant->need),
+                    Amounts(rule, candidate[rule], best[rule]));
+  }
+  return places;
+}
+
 std::vector<std::string> TopologyAwarePolicy::Explain(ContainerKey key) const {
   const Grant* const grant = book_.Find(key);
   if (grant == nullptr) return {};
@@ -76,7 +144,8 @@ std::vector<std::string> TopologyAwarePolicy::Explain(ContainerKey key) const {
     }
     const PoolRule rule = Compare(*best, candidate).rule;
     lines.push_back(fmt::format("{}: behind {} by: {}{}", name, book_.tree().at(best->pool).name,
-                                ToString(rule), Amounts(rule, candidate[rule], (*best)[rule])));
+                                WhyBetter(rule, grant->need),
+                                Amounts(rule, candidate[rule], (*best)[rule])));
   }
   return lines;
 }
