@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace resmgr {
@@ -12,5 +15,14 @@ using TableRow = std::vector<std::string>;
 // Control characters in a cell are shown as Printable (parse.h) shows them. Rows must not be empty;
 // they may differ in length.
 std::string FormatTable(const std::vector<TableRow>& rows);
+
+// How a terminal shows a table.
+struct TableStyle {
+  // Columns of the terminal: the widest cells of a wider table are cut and end with "…". 0: any.
+  size_t width = 0;
+  // The code of the colour (SGR, "32") of a cell with this text; "" for none. May be empty.
+  std::function<std::string_view(std::string_view cell)> colour{};
+};
+std::string FormatTable(const std::vector<TableRow>& rows, const TableStyle& style);
 
 }  // namespace resmgr

@@ -21,5 +21,23 @@ TEST(TableTest, ACellNeitherMovesTheCursorNorAddsALine) {
             "x\\x0ay  \\x1b]0;title\\x07\n");
 }
 
+TEST(TableTest, ATooWideTableLosesTheEndsOfItsWidestCells) {
+  const TableStyle narrow = {.width = 24};
+  EXPECT_EQ(
+      FormatTable({{"NAME", "CPUS", "STATE"}, {"web", "0,2,4,6,8,10,12,14,16", "running"}}, narrow),
+      "NAME  CPUS       STATE\n"
+      "web   0,2,4,6,…  running\n");
+  EXPECT_EQ(FormatTable({{"A", "B"}, {"x", "y"}}, narrow), "A  B\nx  y\n");
+  EXPECT_EQ(FormatTable({{"a long cell", "another one"}}, {.width = 4}), "a long …  another…\n")
+      << "some of each cell stays";
+}
+
+TEST(TableTest, ColoursTakeNoRoom) {
+  const TableStyle style = {
+      .colour = [](std::string_view cell) -> std::string_view { return cell == "up" ? "32" : ""; }};
+  EXPECT_EQ(FormatTable({{"up", "b"}, {"down", "up"}}, style),
+            "\x1b[32mup\x1b[0m    b\ndown  \x1b[32mup\x1b[0m\n");
+}
+
 }  // namespace
 }  // namespace resmgr

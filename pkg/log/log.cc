@@ -13,6 +13,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/log/line_format.h"
 #include "pkg/log/line_sink.h"
+#include "pkg/log/log_sources.h"
 
 namespace resmgr {
 namespace {
@@ -54,6 +55,14 @@ class Registry {
       levels_.insert_or_assign(std::string(source), level);
     }
     Apply();
+  }
+
+  std::vector<std::string> Sources() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> sources;
+    for (const auto& [source, logger] : loggers_)
+      sources.push_back(source);
+    return sources;
   }
 
   LineSink& sink() { return *sink_; }
@@ -124,6 +133,10 @@ void ConfigureLogging(LogSettings settings) {
 
 void SetLogLevel(LogLevel level, std::string_view source) {
   Registry::Instance().SetLevel(level, source);
+}
+
+std::vector<std::string> LogSources() {
+  return Registry::Instance().Sources();
 }
 
 void SetLogWriter(LogWriter writer) {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace resmgr {
+
+// The sources of log lines that there are by now, ascending. Thread-safe.
+std::vector<std::string> LogSources();
+
+}  // namespace resmgr
