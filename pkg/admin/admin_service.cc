@@ -19,8 +19,10 @@
 #include "pkg/base/count_text.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
+#include "pkg/base/suggest.h"
 #include "pkg/config/print_config.h"
 #include "pkg/log/log.h"
+#include "pkg/log/log_sources.h"
 #include "pkg/node/losses.h"
 #include "pkg/node/online_watch.h"
 #include "pkg/node/policy_setup.h"
@@ -71,6 +73,25 @@ StatusOr<ContainerChoice> ChoiceOf(const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const std::string selector, TextOrNone(request, "selector"));
   RESMGR_ASSIGN_OR_RETURN(choice.labels, LabelSelector::Parse(selector));
   return choice;
+}
+
+// By "cpus", "pool" and "node" of the request, which may all be left out.
+Status ChoosePlaces(const Machine& machine, const Json& request, ContainerChoice& choice) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string cpus, TextOrNone(request, "cpus"));
+  RESMGR_ASSIGN_OR_RETURN(choice.cpus, CpuSet::Parse(cpus));
+  CpuSet all;
+  for (const Cpu& cpu : machine.cpus())
+    all.Add(cpu.id);
+  const CpuSet unknown = choice.cpus - all;
+  if (!unknown.empty()) return NotFound("the machine has no CPU {}", unknown.ToString());
+  RESMGR_ASSIGN_OR_RETURN(choice.pool, TextOrNone(request, "pool"));
+  RESMGR_ASSIGN_OR_RETURN(const std::string node, TextOrNone(request, "node"));
+  if (node.empty()) return OkStatus();
+  RESMGR_ASSIGN_OR_RETURN(const NodeSet id, NodeSet::Parse(node));
+  const NumaNode* const found = id.size() == 1 ? machine.FindNode(id.First()) : nullptr;
+  if (found == nullptr) return NotFound("the machine has no NUMA node {}", Printable(node, 64));
+  choice.node = {.id = found->id, .cpus = found->cpus};
+  return OkStatus();
 }
 
 void AddPluginProblems(const NodeView& node, std::vector<Problem>& problems) {
@@ -208,7 +229,8 @@ std::string Pools(const NodeView& node) {
 }
 
 StatusOr<std::string> Containers(const NodeView& node, const Json& request) {
-  RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
+  RESMGR_ASSIGN_OR_RETURN(ContainerChoice choice, ChoiceOf(request));
+  RESMGR_RETURN_IF_ERROR(ChoosePlaces(node.machine, request, choice));
   const ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) return OrderedJsonText(OrderedJson::array());
   return OrderedJsonText(ContainersJson(manager->snapshot(), manager->policy().name(), choice));
@@ -286,12 +308,20 @@ BoundContainers BoundIn(const OrderedJson& containers, const ResourceManager* ma
   return bound;
 }
 
-StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const Json& request) {
-  RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
-  RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
-  const ResourceManager* const manager = node.host.manager();
-  if (manager == nullptr) return ExplainSeen(node, what, choice);
-  StatusOr<OrderedJson> explained = ExplainJson(*manager, what, choice);
+// Adds to those that were refused what the pools hold.
+void AddHeld(const ResourceManager& manager, OrderedJson& containers) {
+  OrderedJson held;
+  for (OrderedJson& container : containers) {
+    if (!container.contains("refused")) continue;
+    if (held.is_null()) held = HeldByPoolJson(manager.policy(), manager.snapshot());
+    container["held"] = held;
+  }
+}
+
+StatusOr<OrderedJson> ExplainNamed(const NodeView& node, const ResourceManager& manager,
+                                   std::string_view what, const ContainerChoice& choice,
+                                   NameMatch match) {
+  StatusOr<OrderedJson> explained = ExplainJson(manager, what, choice, match);
   if (explained.ok()) {
     AddOwners(node.pipeline.owners(), *explained);
     AddCpuFiles(node, *explained);
@@ -299,7 +329,36 @@ StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const Json& request) {
     AddAdvice(node, *explained);
     AddOffline(node, *explained);
   }
-  return WithRefusals(std::move(explained), node.host.history(), manager->snapshot(), what, choice);
+  return WithRefusals(std::move(explained), node.host.history(), manager.snapshot(), what, choice,
+                      match);
+}
+
+// Those that `explain` could find.
+std::vector<std::string> KnownNames(const NodeView& node, const ResourceManager& manager,
+                                    const ContainerChoice& choice) {
+  std::vector<std::string> names;
+  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    if (choice.Includes(pod)) names.push_back(FullName(pod, container.name));
+  });
+  const History& history = node.host.history();
+  for (const History::Entry* const entry : history.Last(history.capacity())) {
+    if (entry->event == History::Event::kRefused) names.push_back(entry->container);
+  }
+  return names;
+}
+
+StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const Json& request) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
+  RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
+  const ResourceManager* const manager = node.host.manager();
+  if (manager == nullptr) return ExplainSeen(node, what, choice);
+  StatusOr<OrderedJson> explained = ExplainNamed(node, *manager, what, choice, NameMatch::kWhole);
+  if (!explained.ok() && !what.empty()) {
+    explained = ExplainNamed(node, *manager, what, choice, NameMatch::kBeginning);
+  }
+  if (!explained.ok()) return NoSuchContainer(what, KnownNames(node, *manager, choice));
+  AddHeld(*manager, *explained);
+  return explained;
 }
 
 // All that is kept, or the newest ones.
@@ -334,15 +393,19 @@ void ConfigCheck(const NodeView& node, std::string message, const UnaryServer::R
   }
   node.configurator.Check(
       kCtl, [message = std::move(message)] { return SourceOf(message); },
-      [reply](const StatusOr<Configurator::Preview>& preview) {
+      [reply, &node](const StatusOr<Configurator::Preview>& preview) {
         if (!preview.ok()) {
           reply(preview.status());
           return;
         }
+        // The null policy knows no containers, which the next one is to place.
+        const bool known =
+            node.host.manager() != nullptr || preview->config.policy.active == kNullPolicy;
         reply(OrderedJsonText({{"policy", preview->config.policy.active},
                                {"warnings", preview->warnings},
                                {"losses", MovesJson(LossesAmong(preview->moves))},
-                               {"moves", MovesJson(preview->moves)}}));
+                               {"moves", MovesJson(preview->moves)},
+                               {"movesKnown", known}}));
       });
 }
 
@@ -370,6 +433,11 @@ StatusOr<std::string> Log(const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const std::string level_name, TextOf(request, "level"));
   RESMGR_ASSIGN_OR_RETURN(const std::string source, TextOf(request, "source"));
   RESMGR_ASSIGN_OR_RETURN(const LogLevel level, ParseLogLevel(level_name));
+  const std::vector<std::string> sources = LogSources();
+  if (!source.empty() && std::ranges::find(sources, source) == sources.end()) {
+    return NotFound("no source of log lines is called {}{}; there are {}", Printable(source, 64),
+                    DidYouMean(source, {sources.begin(), sources.end()}), fmt::join(sources, ", "));
+  }
   SetLogLevel(level, source);
   return std::string("{}");
 }
@@ -390,6 +458,16 @@ void Audit(const NodeView& node, const Json& request, const UnaryServer::Reply& 
       reply(report.status());
     }
   });
+}
+
+// 0 where the request names none.
+uint64_t TraceOf(const Json& request) {
+  const auto trace = request.find("trace");
+  return trace != request.end() && trace->is_number_unsigned() ? trace->get<uint64_t>() : 0;
+}
+
+void ReplyJson(const StatusOr<OrderedJson>& answer, const UnaryServer::Reply& reply) {
+  answer.ok() ? reply(OrderedJsonText(*answer)) : reply(answer.status());
 }
 
 using Handler = std::function<void(const Json& request, const UnaryServer::Reply& reply)>;
@@ -510,6 +588,25 @@ UnaryServer::Methods AdminService::Methods() {
               : reply(list.status());
   });
   add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
+  add("DumpPod", [this](const Json& request, const auto& reply) {
+    const auto seconds = request.find("seconds");
+    const StatusOr<std::string> pod = TextOf(request, "pod");
+    if (!pod.ok()) return reply(pod.status());
+    if (seconds == request.end() || !seconds->is_number_unsigned())
+      return reply(InvalidArgument("the request has no number \"seconds\""));
+    const auto most = static_cast<uint64_t>(PodDump::kLongest.count()) + 1;
+    const auto wanted = std::min(seconds->template get<uint64_t>(), most);
+    ReplyJson(pod_dump_.Begin(*pod, std::chrono::seconds(wanted)), reply);
+  });
+  add("DumpPodNext", [this](const Json& request, const auto& reply) {
+    ReplyJson(pod_dump_.Next(TraceOf(request)), reply);
+  });
+  add("DumpPodStop", [this](const Json& request, const auto& reply) {
+    pod_dump_.Stop(TraceOf(request));
+    reply(std::string("{}"));
+  });
+  add("LogSources",
+      [](const Json&, const auto& reply) { reply(OrderedJsonText(OrderedJson(LogSources()))); });
   add("Rebalance",
       [&node](const Json& request, const auto& reply) { reply(Rebalance(node, request)); });
   return methods;

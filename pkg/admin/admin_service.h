@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/admin/pod_dump.h"
 #include "pkg/admin/problems_json.h"
 #include "pkg/audit/batched_look.h"
 #include "pkg/audit/memory_places.h"
@@ -29,17 +30,22 @@ namespace resmgr {
 //   Pools        {}                         -> [node_json.h]
 //   Plugins      {}                         -> [stage_json.h]
 //   Runtimes     {}                         -> [stage_json.h]
-//   Containers   {"namespace","selector"}   -> [node_json.h]; both may be left out
-//   Explain      {"what", as above}         -> [node_json.h, stage_json.h, history_json.h,
+//   Containers   {"namespace","selector","cpus","pool","node"} -> [node_json.h]; all may be left
+//   out Explain      {"what", as above}         -> [node_json.h, stage_json.h, history_json.h,
 //       and "memoryElsewhere" where there is some]
 //   History      {"count"}                  -> [history_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
 //   ConfigCheck  {"name","text"}            ->
-//       {"policy","warnings":[],"losses":[],"moves":[node_json.h]}, where losses are the moves
-//       that cost exclusive CPUs
+//       {"policy","warnings":[],"losses":[],"moves":[node_json.h],"movesKnown"}, where losses are
+//       the moves that cost exclusive CPUs; "movesKnown" is false while the null policy knows no
+//       containers
 //   ConfigSet    {"name","text"}            -> {"policy","warnings":[]}; refused for losses
 //   ConfigForce  {"name","text"}            -> {"policy","warnings":[]}; not refused for losses
-//   Log          {"level","source"}         -> {}
+//   DumpPod      {"pod","seconds"}          -> {"trace"}
+//   DumpPodNext  {"trace"}                  -> {"text","lostLines","over"}
+//   DumpPodStop  {"trace"}                  -> {}
+//   Log          {"level","source"}         -> {}; NotFound for a source that there is not
+//   LogSources   {}                         -> ["SOURCE"]
 //   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
 //   Audit        {"repair"}                 -> [audit_json.h]
 //   Uninstall    {"apply"}                  -> [uninstall.h]
@@ -76,6 +82,7 @@ class AdminService {
   NodeView node_;
   std::chrono::steady_clock::time_point started_;
   ProblemTimes problem_times_;
+  PodDump pod_dump_{node_};
   std::vector<UnaryServer::Reply> want_config_;  // the next print is for them
   bool printing_ = false;
   OffLoop printer_;

@@ -282,6 +282,49 @@ TEST_F(AdminServiceTest, MembersOfAnotherTypeAreRefused) {
   EXPECT_EQ(CodeOf("Log", {{"level", "loud"}, {"source", ""}}), StatusCode::kInvalidArgument);
   EXPECT_EQ(CodeOf("Log", {{"level", "info"}}), StatusCode::kInvalidArgument);
   EXPECT_EQ(CodeOf("ConfigSet", {{"name", "x"}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf("Containers", {{"cpus", "x"}}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf("Containers", {{"cpus", "999"}}), StatusCode::kNotFound);
+  EXPECT_EQ(CodeOf("Containers", {{"node", "7"}}), StatusCode::kNotFound);
+}
+
+TEST_F(AdminServiceTest, TheLevelOfASourceThatThereIsNotIsRefused) {
+  GetLogger("nri/host");
+  EXPECT_EQ(CodeOf("Log", {{"level", "info"}, {"source", "nosuch"}}), StatusCode::kNotFound);
+  EXPECT_EQ(AnswerTo("Log", {{"level", "info"}, {"source", "nri/host"}}), Json::object());
+  const Json sources = AnswerTo("LogSources", Json::object());
+  EXPECT_THAT(sources.get<std::vector<std::string>>(), testing::Contains("nri/host"));
+}
+
+TEST_F(AdminServiceTest, OnePodsCallsAreDumpedForAWhile) {
+  NodeView view = View();
+  view.dumper = dumper_.get();
+  const UnaryServer::Methods methods = AdminMethods(view);
+  const auto ask = [&](std::string_view method, const Json& request) {
+    return Call(methods, fmt::format("/cri_resmgr.v1.Admin/{}", method), request.dump());
+  };
+  for (const char* const pod : {"web", "/web", "shop/web/main"}) {
+    EXPECT_EQ(ask("DumpPod", {{"pod", pod}, {"seconds", 2}}).status().code(),
+              StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(ask("DumpPod", {{"pod", "shop/web"}, {"seconds", 0}}).status().code(),
+            StatusCode::kInvalidArgument);
+  const Answer begun = ask("DumpPod", {{"pod", "shop/web"}, {"seconds", 1}});
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  const Json trace = Json::parse(*begun);
+  EXPECT_EQ(ask("DumpPod", {{"pod", "shop/web"}, {"seconds", 1}}).status().code(),
+            StatusCode::kFailedPrecondition)
+      << "one at a time";
+  constexpr std::string_view kVersion = "/runtime.v1.RuntimeService/Version";
+  EXPECT_EQ(dumper_->WantsMethod(kVersion), dump::Interest::kMessages);
+  const Answer piece = ask("DumpPodNext", trace);
+  ASSERT_TRUE(piece.ok());
+  EXPECT_FALSE(Json::parse(*piece)["over"]);
+  // It ends by itself.
+  const auto later = loop_.After(std::chrono::milliseconds(1'200), [this] { loop_.Stop(); });
+  RunLoop();
+  EXPECT_EQ(dumper_->WantsMethod(kVersion), dump::Interest::kNone);
+  EXPECT_TRUE(Json::parse(*ask("DumpPodNext", trace))["over"]);
+  EXPECT_EQ(ask("DumpPodNext", trace).status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(AdminServiceTest, AConfigurationIsShownAsItWasSet) {
@@ -315,6 +358,7 @@ TEST_F(AdminServiceTest, ACheckTellsMovesAndLossesAndChangesNothing) {
   EXPECT_EQ(checked["policy"], "first-fit");
   EXPECT_EQ(checked["moves"].size(), 1u);
   EXPECT_EQ(checked["losses"], checked["moves"]);
+  EXPECT_EQ(checked["movesKnown"], false) << "the null policy knows no containers";
   EXPECT_EQ(host_.changes, 0);
 }
 

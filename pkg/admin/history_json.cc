@@ -29,22 +29,14 @@ OrderedJson EntryJson(const History::Entry& entry) {
   };
 }
 
-// "namespace/pod/name", as Names of node_json.cc for one that does not exist.
-bool Means(std::string_view what, std::string_view full) {
-  const std::vector<std::string_view> parts = Split(full, '/');
-  if (parts.size() != 3) return false;
-  return what == full || what == parts[1] || what == fmt::format("{}/{}", parts[1], parts[2]) ||
-         what == fmt::format("{}/{}", parts[0], parts[1]);
-}
-
 bool IsChosen(const History::Entry& entry, const Snapshot& snapshot, std::string_view what,
-              const ContainerChoice& choice) {
+              const ContainerChoice& choice, NameMatch match) {
   if (const Pod* const pod = snapshot.FindPod(entry.pod)) {
-    return choice.Includes(*pod) && (what.empty() || Means(what, entry.container));
+    return choice.Includes(*pod) && (what.empty() || NamesFull(entry.container, what, match));
   }
   const bool of_namespace =
       choice.namespace_name.empty() || entry.container.starts_with(choice.namespace_name + '/');
-  return of_namespace && choice.labels.empty() && Means(what, entry.container);
+  return of_namespace && choice.labels.empty() && NamesFull(entry.container, what, match);
 }
 
 OrderedJson RefusedJson(const History::Entry& entry) {
@@ -65,6 +57,13 @@ OrderedJson RefusedJson(const History::Entry& entry) {
       {"candidates", OrderedJson::array()},
       {"refused", fmt::format("{} at {}", entry.error, Rfc3339(entry.time))},
   };
+  if (entry.asked == nullptr) return object;
+  const Requirements& needs = entry.asked->requirements;
+  object["qos"] = ToString(entry.asked->qos);
+  object["request"] = needs.cpu_request.value;
+  object["limit"] = needs.cpu_limit.value;
+  object["memoryRequest"] = needs.memory_request.value;
+  object["memoryLimit"] = needs.memory_limit.value;
   return object;
 }
 
@@ -84,7 +83,7 @@ OrderedJson HistoryJson(const History& history, size_t most) {
 
 StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const History& history,
                                    const Snapshot& snapshot, std::string_view what,
-                                   const ContainerChoice& choice) {
+                                   const ContainerChoice& choice, NameMatch match) {
   OrderedJson list = explained.ok() ? *explained : OrderedJson::array();
   std::vector<const History::Entry*> entries = history.Last(history.capacity());
   std::reverse(entries.begin(), entries.end());
@@ -94,7 +93,7 @@ StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const Histor
     if (entry->event == History::Event::kMoved || entry->event == History::Event::kFailed) continue;
     if (!seen.insert(entry->container).second) continue;
     if (entry->event != History::Event::kRefused) continue;
-    if (!IsChosen(*entry, snapshot, what, choice)) continue;
+    if (!IsChosen(*entry, snapshot, what, choice, match)) continue;
     const auto known = std::find_if(list.begin(), list.end(), [entry](const OrderedJson& object) {
       return Describes(object, entry->container);
     });

@@ -21,11 +21,12 @@ OrderedJson HistoryJson(const History& history, size_t most);
 
 // Completes what ExplainJson says of the containers of the choice that `what` names, which is
 // NotFound where there is none, by those whose last entry is a refusal: one that exists gets
-// "refused", and one that does not is an object of its own with the state "refused" and the reason.
-// The labels of a pod that `snapshot` does not have any more are unknown: it is found by its name
-// only.
+// "refused", and one that does not is an object of its own with the state "refused", the reason and
+// what it asked for ("qos", "request", "limit", "memoryRequest", "memoryLimit"). The labels of a
+// pod that `snapshot` does not have any more are unknown: it is found by its name only.
 StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const History& history,
                                    const Snapshot& snapshot, std::string_view what,
-                                   const ContainerChoice& choice = {});
+                                   const ContainerChoice& choice = {},
+                                   NameMatch match = NameMatch::kWhole);
 
 }  // namespace resmgr

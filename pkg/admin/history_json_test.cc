@@ -73,6 +73,8 @@ TEST_F(HistoryJsonTest, ARefusedContainerIsExplained) {
     EXPECT_EQ(object["namespace"], "ns");
     EXPECT_EQ(object["pod"], "large");
     EXPECT_THAT(object["reason"].get<std::string>(), HasSubstr("needs 8 CPUs, 7 are free"));
+    EXPECT_EQ(object["request"], 8000);
+    EXPECT_EQ(object["qos"], "Guaranteed");
   }
   EXPECT_EQ(Explain("small").status().code(), StatusCode::kNotFound);
 }

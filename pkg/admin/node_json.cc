@@ -12,6 +12,7 @@
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
+#include "pkg/base/suggest.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/container_facts.h"
 #include "pkg/resmgr/applied_resources.h"
@@ -72,6 +73,20 @@ OrderedJson HintsJson(const Container& container) {
   return hints;
 }
 
+OrderedJson ConsideredJson(const Policy& policy, const Container& container) {
+  OrderedJson list = OrderedJson::array();
+  for (const ConsideredPlace& place : policy.Considered(container.key)) {
+    OrderedJson& object = list.emplace_back();
+    object["name"] = place.name;
+    if (place.free) object["free"] = place.free->value;
+    if (place.free_memory) object["freeMemory"] = place.free_memory->value;
+    if (place.near_devices && !container.hints.empty()) object["nearDevices"] = *place.near_devices;
+    if (place.affinity) object["affinity"] = *place.affinity;
+    object["verdict"] = place.verdict;
+  }
+  return list;
+}
+
 // Why its last update failed, and what an administrator can do.
 std::string WithRemedy(const Pod& pod, const Container& container, const Status& error) {
   return fmt::format("{}; what to do: {}", Message(error), UpdateRemedy(pod, container, error));
@@ -79,21 +94,45 @@ std::string WithRemedy(const Pod& pod, const Container& container, const Status&
 
 }  // namespace
 
-bool Names(const Pod& pod, const Container& container, std::string_view what) {
+bool NamesFull(std::string_view full, std::string_view what, NameMatch match) {
+  const std::vector<std::string_view> parts = Split(full, '/');
+  if (parts.size() != 3) return false;
+  const auto matches = [what, match](std::string_view name) {
+    return match == NameMatch::kWhole ? name == what : name.starts_with(what);
+  };
+  const std::string_view after_namespace = full.substr(parts[0].size() + 1);
+  const std::string_view pod = full.substr(0, parts[0].size() + 1 + parts[1].size());
+  return matches(full) || matches(after_namespace) || matches(pod) || matches(parts[1]);
+}
+
+bool Names(const Pod& pod, const Container& container, std::string_view what, NameMatch match) {
   // So that a short text does not mean everything.
   constexpr size_t kShortestId = 6;
   if (what.size() >= kShortestId && container.id.value().starts_with(what)) {
     return true;
   }
-  const std::string full = FullName(pod, container.name);
-  const std::string short_name = fmt::format("{}/{}", pod.name, container.name);
-  return what == full || what == short_name || what == pod.name ||
-         what == fmt::format("{}/{}", pod.namespace_name, pod.name);
+  return NamesFull(FullName(pod, container.name), what, match);
 }
 
-Status NoSuchContainer(std::string_view what) {
+Status NoSuchContainer(std::string_view what, const std::vector<std::string>& known) {
   if (what.empty()) return NotFound("there are no such containers");
-  return NotFound("no container is called {}", Printable(what, 256));
+  // By the parts that a user may have typed, few enough for the loop.
+  constexpr size_t kMostNames = 1000;
+  std::vector<std::string_view> names;
+  const auto add = [&names, what](std::string_view name) {
+    const size_t longer = std::max(name.size(), what.size()) - std::min(name.size(), what.size());
+    if (longer <= 1 + what.size() / 3 && names.size() < kMostNames) names.push_back(name);
+  };
+  for (const std::string_view full : known) {
+    const std::vector<std::string_view> parts = Split(full, '/');
+    if (parts.size() != 3) continue;
+    add(parts[1]);
+    add(full.substr(0, parts[0].size() + 1 + parts[1].size()));
+    add(full.substr(parts[0].size() + 1));
+    add(full);
+  }
+  const std::string hint = DidYouMean(what, names);
+  return NotFound("no container is called {}{}", Printable(what, 256), Printable(hint, 256));
 }
 
 OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy) {
@@ -132,11 +171,29 @@ bool ContainerChoice::Includes(const Pod& pod) const {
          labels.Matches(pod.labels);
 }
 
+bool ContainerChoice::Includes(const Container& container) const {
+  const Placement& placement = container.placement;
+  if (!pool.empty() && placement.pool != pool) return false;
+  if (cpus.empty() && !node) return true;
+  if (container.state == ContainerState::kExited) return false;
+  const std::optional<CpuSet> own = placement.EnforcedCpus();
+  const CpuSet requested =
+      CpuSet::Parse(container.requested.cpuset_cpus.value_or("")).value_or(CpuSet());
+  const CpuSet bound = own ? *own : requested;
+  const auto may_use = [&bound](const CpuSet& some) {
+    return bound.empty() || bound.Intersects(some);
+  };
+  if (!cpus.empty() && !may_use(cpus)) return false;
+  if (!node) return true;
+  return may_use(node->cpus) || (placement.mems && placement.mems->Contains(node->id));
+}
+
 OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
                            const ContainerChoice& choice) {
   OrderedJson list = OrderedJson::array();
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    if (choice.Includes(pod)) list.push_back(ContainerJson(pod, container, policy));
+    if (choice.Includes(pod) && choice.Includes(container))
+      list.push_back(ContainerJson(pod, container, policy));
   });
   return list;
 }
@@ -244,12 +301,26 @@ OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot) {
   return list;
 }
 
+OrderedJson HeldByPoolJson(const Policy& policy, const Snapshot& snapshot) {
+  constexpr size_t kMostPools = 64;
+  OrderedJson held = OrderedJson::array();
+  for (const OrderedJson& pool : PoolsJson(policy, snapshot)) {
+    if (held.size() == kMostPools) break;
+    if (pool["exclusive"] == "" && pool["shared"] == "") continue;
+    OrderedJson& entry = held.emplace_back();
+    for (const char* const member :
+         {"name", "exclusive", "shared", "sharedRequest", "free", "memoryBytes", "memoryUsed"})
+      entry[member] = pool[member];
+  }
+  return held;
+}
+
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what,
-                                  const ContainerChoice& choice) {
+                                  const ContainerChoice& choice, NameMatch match) {
   const Policy& policy = manager.policy();
   OrderedJson list = OrderedJson::array();
   manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
-    if (!choice.Includes(pod) || (!what.empty() && !Names(pod, container, what))) return;
+    if (!choice.Includes(pod) || (!what.empty() && !Names(pod, container, what, match))) return;
     OrderedJson object = ContainerJson(pod, container, policy.name());
     const Requirements& needs = container.requirements;
     object["request"] = needs.cpu_request.value;
@@ -264,6 +335,7 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
     object["hints"] = HintsJson(container);
     object["settled"] = manager.Settled(container.key);
     object["candidates"] = policy.Explain(container.key);
+    object["considered"] = ConsideredJson(policy, container);
     const Status error = manager.LastUpdateError(container.key);
     if (!error.ok()) object["notUpdated"] = WithRemedy(pod, container, error);
     list.push_back(std::move(object));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,16 +33,32 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
 
 // Chooses the containers to show; by default all.
 struct ContainerChoice {
+  // Those that may run on CPUs of a NUMA node, or have memory there.
+  struct Node {
+    int id = 0;
+    CpuSet cpus{};
+  };
   std::string namespace_name{};  // "": of any
   LabelSelector labels{};        // of their pods
+  CpuSet cpus{};                 // they may run on one of these; empty: on any
+  std::string pool{};            // "": of any
+  std::optional<Node> node{};    // nullopt: any
 
   bool Includes(const Pod& pod) const;
+  bool Includes(const Container& container) const;
 };
 
-// Whether `what` names it: "[NAMESPACE/]POD[/CONTAINER]", or the beginning of an id.
-bool Names(const Pod& pod, const Container& container, std::string_view what);
-// NotFound, for a choice by `what`.
-Status NoSuchContainer(std::string_view what);
+// How a name has to match: as a whole, or by its beginning.
+enum class NameMatch { kWhole, kBeginning };
+
+// Whether `what` names "namespace/pod/container": "[NAMESPACE/]POD[/CONTAINER]".
+bool NamesFull(std::string_view full, std::string_view what, NameMatch match = NameMatch::kWhole);
+// Likewise, or by the beginning of an id.
+bool Names(const Pod& pod, const Container& container, std::string_view what,
+           NameMatch match = NameMatch::kWhole);
+// NotFound, for a choice by `what`; suggests the nearest of the known names
+// "namespace/pod/container".
+Status NoSuchContainer(std::string_view what, const std::vector<std::string>& known = {});
 
 // Those of the choice, in the order of their creation.
 OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
@@ -53,16 +70,24 @@ OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
 //  containers, the pool that this is debited from has "overhead": {"cpu" (milli-CPU),"memory"}
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 
+// What is held of each pool now, for one that was refused: PoolsJson's "name", "exclusive",
+// "shared", "sharedRequest", "free", "memoryBytes" and "memoryUsed" of the pools that hold or have
+// something, the first 64.
+OrderedJson HeldByPoolJson(const Policy& policy, const Snapshot& snapshot);
+
 // The containers of the choice that `what` names; "" names all. Each as ContainerJson with
 // "request" and "limit" (milli-CPU), "memoryRequest", "role" ("regular", "init", "sidecar", "" when
 // not known), "otherResources", "podOverhead" and "podResources"
 // ({"shares","quota","period","memoryLimit"}, what is known; the overhead of the configuration
 // where the kubelet states none), "owners" (stage_json.h; what the policy decides), "coldStartMs"
 // (how long after its start "mems" gets the rest; 0: not at all), "hints", "settled" (the runtime
-// has done it), "candidates" (lines) and, where its last update failed, "notUpdated" (why, and what
+// has done it), "candidates" (lines), "considered" (the places of these: {"name","free"
+// (milli-CPU),"freeMemory","nearDevices" (percent),"affinity","verdict"}; what the policy does not
+// look at is left out) and, where its last update failed, "notUpdated" (why, and what
 // to do). NotFound when there is none.
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what,
-                                  const ContainerChoice& choice = {});
+                                  const ContainerChoice& choice = {},
+                                  NameMatch match = NameMatch::kWhole);
 
 // What `status` tells of the containers and their CPUs:
 //   {"pods","containers","unsettled" (containers for which the runtime has not done yet what it

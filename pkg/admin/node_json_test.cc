@@ -40,6 +40,47 @@ TEST_F(NodeJsonTest, TellsOfContainersWhatTheContractNames) {
   EXPECT_EQ(list[0]["policy"], "first-fit");
 }
 
+TEST_F(NodeJsonTest, ContainersAreChosenByWhereTheyMayRun) {
+  node_.Run("dsp", QosClass::kGuaranteed, 2000);
+  node_.Run("web", QosClass::kBurstable, 100);
+  const auto chosen = [this](const ContainerChoice& choice) {
+    std::vector<std::string> pods;
+    for (const OrderedJson& each : ContainersJson(node_.manager().snapshot(), "first-fit", choice))
+      pods.push_back(each["pod"]);
+    return pods;
+  };
+  ContainerChoice choice;
+  choice.cpus = {1};
+  EXPECT_THAT(chosen(choice), testing::ElementsAre("dsp"));
+  choice.cpus = {7};
+  EXPECT_THAT(chosen(choice), testing::ElementsAre("web"));
+  choice = {};
+  choice.node = {.id = 0, .cpus = CpuSet{0, 1, 2, 3, 4, 5, 6, 7}};
+  EXPECT_THAT(chosen(choice), testing::ElementsAre("dsp", "web"));
+  choice.pool = "nowhere";
+  EXPECT_THAT(chosen(choice), testing::IsEmpty());
+}
+
+TEST(NamesTest, ABeginningNamesItWhereItIsAskedFor) {
+  constexpr std::string_view kFull = "shop/orders-db-0/main";
+  for (const char* const what : {"orders-db-0", "shop/orders-db-0", "orders-db-0/main"})
+    EXPECT_TRUE(NamesFull(kFull, what)) << what;
+  for (const char* const what : {"orders", "shop/ord", "orders-db-0/m"}) {
+    EXPECT_FALSE(NamesFull(kFull, what)) << what;
+    EXPECT_TRUE(NamesFull(kFull, what, NameMatch::kBeginning)) << what;
+  }
+  EXPECT_FALSE(NamesFull(kFull, "main", NameMatch::kBeginning));
+}
+
+TEST(NamesTest, WhatIsNotFoundSuggestsWhatIsNear) {
+  const auto message = [](std::string_view what) {
+    return std::string(Message(NoSuchContainer(what, {"shop/orders-db/main", "shop/web/nginx"})));
+  };
+  EXPECT_EQ(message("order-db"), "no container is called order-db; did you mean orders-db?");
+  EXPECT_EQ(message("shop/wep"), "no container is called shop/wep; did you mean shop/web?");
+  EXPECT_EQ(message("quite-different"), "no container is called quite-different");
+}
+
 TEST_F(NodeJsonTest, ShowsTheNumbersInForceAndWhoSetThem) {
   const ContainerId id = node_.Run("app", QosClass::kGuaranteed, 2000);
   const auto shown = [this] { return Explain("app").at(0); };

@@ -9,6 +9,7 @@
 
 #include "pkg/audit/auditor.h"
 #include "pkg/cri/runtimes_watch.h"
+#include "pkg/dump/dumper.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/model/problem.h"
 #include "pkg/node/configurator.h"
@@ -64,6 +65,8 @@ struct NodeView {
   std::function<std::vector<Problem>()> machine_problems = [] { return std::vector<Problem>(); };
   // What is used; nullptr: it is not sampled.
   UsageSampler* usage = nullptr;
+  // What can trace the calls of a pod; nullptr: nothing.
+  dump::Dumper* dumper = nullptr;
 };
 
 // Methods on a socket of the node, called by cri-resmgr-ctl and the agent.

@@ -390,7 +390,8 @@ void RunningNode::Serve() {
       .dump_lost = [this] { return dumper_->lost_calls(); },
       .offline = [this] { return Offline(); },
       .machine_problems = [this] { return MachineProblems(); },
-      .usage = &*usage_};
+      .usage = &*usage_,
+      .dumper = dumper_.get()};
   for (const NodeService& service : options_.services)
     sockets_.emplace_back(loop_, flushes_, service.socket, service.methods(view));
   page_.emplace(options_.page.get(), view);

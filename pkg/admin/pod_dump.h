@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pkg/admin/node_json.h"
+#include "pkg/base/status.h"
+#include "pkg/dump/pod_trace.h"
+#include "pkg/node/node_view.h"
+
+namespace resmgr {
+
+// The dump of one pod's calls for `cri-resmgr-ctl dump`, one at a time. It ends by itself: after
+// its time, and when its reader has not asked for a while, as after a kill of that program. Loop's
+// thread only.
+class PodDump {
+ public:
+  static constexpr std::chrono::seconds kLongest{600};
+  static constexpr std::chrono::seconds kSilence{10};
+
+  // `node` must outlive this.
+  explicit PodDump(const NodeView& node) : node_(node) {}
+  ~PodDump() { End(); }
+  PodDump(const PodDump&) = delete;
+  PodDump& operator=(const PodDump&) = delete;
+
+  // Begins with the calls of "NAMESPACE/POD", which need not exist yet: {"trace"} to ask for it.
+  // FailedPrecondition while there is another one.
+  StatusOr<OrderedJson> Begin(std::string_view pod, std::chrono::seconds duration);
+  // {"text","lostLines","over"}: what was dumped since the last call. NotFound for one that is over
+  // and was read to its end.
+  StatusOr<OrderedJson> Next(uint64_t trace);
+  // Ends before its time.
+  void Stop(uint64_t trace);
+
+ private:
+  void End();
+
+  const NodeView& node_;
+  uint64_t last_trace_ = 0;
+  std::shared_ptr<dump::PodTrace> trace_;
+  bool over_ = true;
+  EventLoop::HandlePtr end_;
+  EventLoop::HandlePtr silence_;
+};
+
+}  // namespace resmgr
