@@ -67,6 +67,23 @@ std::set<std::string> ValuePaths() {
   return paths;
 }
 
+// Those without a description, below the keys of the chart.
+void CollectUndescribed(const json& schema, const std::string& path,
+                        std::vector<std::string>& undescribed) {
+  if (!schema.contains("properties")) return;
+  for (const auto& [key, value] : schema.at("properties").items()) {
+    const std::string inner = path.empty() ? key : path + "." + key;
+    if (!value.contains("description")) undescribed.push_back(inner);
+    CollectUndescribed(value, inner, undescribed);
+  }
+}
+
+TEST(ChartFilesTest, EveryValueOfTheSchemaIsDescribed) {
+  std::vector<std::string> undescribed;
+  CollectUndescribed(json::parse(Read(ChartDirectory() / "values.schema.json")), "", undescribed);
+  EXPECT_THAT(undescribed, testing::IsEmpty());
+}
+
 TEST(ChartFilesTest, WhatWasRenderedIsOfThisChart) {
   const std::string command = fmt::format(
       "cd {} && sha256sum --check --quiet test/chart/rendered/chart.sha256 && "
