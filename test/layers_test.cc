@@ -54,6 +54,7 @@ const std::map<std::string, int>& Layers() {
       {"pkg/nri", 7},
       {"pkg/hooks", 7},
       {"pkg/docker", 7},
+      {"pkg/kubelet", 7},
       {"pkg/node", 8},
       {"pkg/admin", 8},
       {"pkg/page", 8},

@@ -112,6 +112,10 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
   line.Flag("admin-socket", "PATH",
             "The socket to which cri-resmgr-ctl connects; \"disabled\": none.",
             &flags.admin_socket);
+  line.Flag("pod-resources-socket", "PATH",
+            "The socket on which the kubelet tells where the devices of containers are, for "
+            "policies that ask for it; \"disabled\": it is not asked.",
+            &flags.pod_resources_socket);
   line.Flag("metrics-address", "HOST:PORT",
             "The address on which metrics are served to Prometheus; \"off\": none.",
             &flags.metrics_address);
@@ -250,9 +254,9 @@ Status ReadConfigFile(const std::string& file, const ConfigChecks& checks, Flags
 }
 
 Status CheckSockets(Flags& flags) {
-  for (std::string* socket :
-       {&flags.relay_socket, &flags.runtime_socket, &flags.image_socket, &flags.config_socket,
-        &flags.agent_socket, &flags.admin_socket, &flags.docker_socket}) {
+  for (std::string* socket : {&flags.relay_socket, &flags.runtime_socket, &flags.image_socket,
+                              &flags.config_socket, &flags.agent_socket, &flags.admin_socket,
+                              &flags.docker_socket, &flags.pod_resources_socket}) {
     *socket = std::string(StripUnixPrefix(*socket));
   }
   if (flags.relay_socket.empty()) return InvalidArgument("-relay-socket: needs a path");
@@ -266,13 +270,15 @@ Status CheckSockets(Flags& flags) {
     bool ours;
   };
   const std::string docker = flags.mode == Mode::kDocker ? flags.docker_socket : "";
-  const std::array<Socket, 7> sockets = {{{"-relay-socket", flags.relay_socket, true},
-                                          {"-config-socket", flags.ConfigSocket(), true},
-                                          {"-admin-socket", flags.AdminSocket(), true},
-                                          {"-runtime-socket", flags.runtime_socket, false},
-                                          {"-image-socket", flags.ImageSocket(), false},
-                                          {"-agent-socket", flags.AgentSocket(), false},
-                                          {"-docker-socket", docker, false}}};
+  const std::array<Socket, 8> sockets = {
+      {{"-relay-socket", flags.relay_socket, true},
+       {"-config-socket", flags.ConfigSocket(), true},
+       {"-admin-socket", flags.AdminSocket(), true},
+       {"-runtime-socket", flags.runtime_socket, false},
+       {"-image-socket", flags.ImageSocket(), false},
+       {"-agent-socket", flags.AgentSocket(), false},
+       {"-docker-socket", docker, false},
+       {"-pod-resources-socket", flags.PodResourcesSocket(), false}}};
   for (size_t i = 0; i < sockets.size(); ++i) {
     if (sockets[i].path.empty()) continue;
     RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(sockets[i].path), sockets[i].flag));
@@ -380,6 +386,10 @@ std::string Flags::ConfigSocket() const {
 
 std::string Flags::AdminSocket() const {
   return admin_socket == kNoSocket ? "" : admin_socket;
+}
+
+std::string Flags::PodResourcesSocket() const {
+  return pod_resources_socket == kNoSocket ? "" : pod_resources_socket;
 }
 
 std::string Flags::MetricsAddress() const {

@@ -35,6 +35,8 @@ struct Flags {
   std::string config_socket = "/var/run/cri-resmgr/cri-resmgr-config.sock";  // see ConfigSocket
   std::string agent_socket = "/var/run/cri-resmgr/cri-resmgr-agent.sock";    // see AgentSocket
   std::string admin_socket = "/var/run/cri-resmgr/cri-resmgr-admin.sock";    // see AdminSocket
+  // See PodResourcesSocket.
+  std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
   std::string relay_dir = "/var/lib/cri-resmgr";
   std::string metrics_address = "off";  // see MetricsAddress
   bool metrics_page = false;            // serve a page for browsers there
@@ -68,6 +70,8 @@ struct Flags {
   // Empty: the socket is not served.
   std::string ConfigSocket() const;
   std::string AdminSocket() const;
+  // Empty: the kubelet is not asked where devices are.
+  std::string PodResourcesSocket() const;
   // HOST:PORT. Empty: no metrics are served.
   std::string MetricsAddress() const;
   // The directory into which a delivered configuration may have files written.

@@ -75,6 +75,7 @@ TEST(FlagsTest, HasTheDocumentedDefaults) {
   EXPECT_EQ(flags->config_socket, "/var/run/cri-resmgr/cri-resmgr-config.sock");
   EXPECT_EQ(flags->AgentSocket(), "/var/run/cri-resmgr/cri-resmgr-agent.sock");
   EXPECT_EQ(flags->admin_socket, "/var/run/cri-resmgr/cri-resmgr-admin.sock");
+  EXPECT_EQ(flags->PodResourcesSocket(), "/var/lib/kubelet/pod-resources/kubelet.sock");
   EXPECT_EQ(flags->metrics_address, "off");
   EXPECT_EQ(flags->topology, "live");
   EXPECT_FALSE(flags->dump_secrets);
@@ -100,6 +101,7 @@ TEST(FlagsTest, TakesEveryFlag) {
                                        "-config-socket=/d",
                                        "-agent-socket=/e",
                                        "-admin-socket=/f",
+                                       "-pod-resources-socket=unix:///p",
                                        "-relay-dir=/g",
                                        "-metrics-address=127.0.0.1:9",
                                        "-topology=synthetic:numa:2",
@@ -128,6 +130,7 @@ TEST(FlagsTest, TakesEveryFlag) {
   EXPECT_EQ(flags->config_socket, "/d");
   EXPECT_EQ(flags->AgentSocket(), "/e");
   EXPECT_EQ(flags->admin_socket, "/f");
+  EXPECT_EQ(flags->PodResourcesSocket(), "/p");
   EXPECT_EQ(flags->relay_dir, "/g");
   EXPECT_EQ(flags->metrics_address, "127.0.0.1:9");
   EXPECT_EQ(flags->topology, "synthetic:numa:2");
@@ -144,13 +147,15 @@ TEST(FlagsTest, TakesEveryFlag) {
 }
 
 TEST(FlagsTest, WordsTurnSocketsOff) {
-  const StatusOr<Flags> flags = Parse({"-image-socket", "-", "-agent-socket", "disabled",
-                                       "-config-socket", "disabled", "-admin-socket", "disabled"});
+  const StatusOr<Flags> flags =
+      Parse({"-image-socket", "-", "-agent-socket", "disabled", "-config-socket", "disabled",
+             "-admin-socket", "disabled", "-pod-resources-socket", "disabled"});
   ASSERT_TRUE(flags.ok()) << Describe(flags.status());
   EXPECT_EQ(flags->ConfigSocket(), "");
   EXPECT_EQ(flags->AdminSocket(), "");
   EXPECT_EQ(flags->ImageSocket(), "");
   EXPECT_EQ(flags->AgentSocket(), "");
+  EXPECT_EQ(flags->PodResourcesSocket(), "");
 }
 
 TEST_F(FlagsFileTest, ForcesTheFileOfEitherFlag) {
@@ -237,8 +242,9 @@ TEST(FlagsTest, MistakesAreOneLine) {
 
 TEST(FlagsTest, SocketsMustBePossibleAndDifferent) {
   const std::string too_long = "/" + std::string(150, 'x');
-  for (const std::string flag : {"-relay-socket", "-config-socket", "-admin-socket",
-                                 "-runtime-socket", "-image-socket", "-agent-socket"}) {
+  for (const std::string flag :
+       {"-relay-socket", "-config-socket", "-admin-socket", "-runtime-socket", "-image-socket",
+        "-agent-socket", "-pod-resources-socket"}) {
     EXPECT_THAT(Error({flag, too_long}), AllOf(StartsWith(flag + ": "), HasSubstr("151 bytes")));
   }
   EXPECT_EQ(Error({"-admin-socket", "/a", "-config-socket", "unix:///a"}),

@@ -126,6 +126,7 @@ NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies) {
           .directory = flags.relay_dir,
           .host_root = flags.host_root,
           .agent_socket = flags.AgentSocket(),
+          .pod_resources_socket = flags.PodResourcesSocket(),
           .metrics_address = flags.MetricsAddress(),
           .page = PageOf(flags),
           .dump_directory = flags.DumpDirectory(),

@@ -11,7 +11,8 @@ BrainHost::Brain::Brain(const Options& options, std::unique_ptr<Policy> policy)
     : link(options.door.MakeLink()),
       manager(options.loop, options.machine, std::move(policy), link->runtime(), options.state,
               options.manager),
-      stage(manager, options.hints, [this] { return link->EnsureConnected(); }) {}
+      stage(
+          manager, options.hints, [this] { return link->EnsureConnected(); }, options.devices) {}
 
 BrainHost::BrainHost(Options options) : options_(std::move(options)) {
   options_.manager.overrides_warned = &overrides_warned_;

@@ -36,6 +36,7 @@ class BrainHost final : public PolicyHost {
     FrontDoor& door;                     // must be stopped before the host's end; outlives the host
     Pipeline& pipeline;                  // the one of the door's requests
     HintFinder& hints;                   // shared by all brains, so that its threads are few
+    DeviceHints* devices = nullptr;      // likewise; may be null: no kubelet is asked
     StateStore* state = nullptr;         // may be null: nothing is saved then
     ResourceManager::Options manager{};  // its observer sees the acts of all brains
     // Wraps each active policy; not called for null. May be empty.

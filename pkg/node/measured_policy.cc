@@ -65,6 +65,7 @@ class MeasuredPolicy final : public Policy {
     return policy_->WaysIn(snapshot, pod, container);
   }
   bool WantsHints() const override { return policy_->WantsHints(); }
+  bool WantsPodResources() const override { return policy_->WantsPodResources(); }
   std::vector<Zone> Zones(const Snapshot& snapshot) const override {
     return policy_->Zones(snapshot);
   }

@@ -216,6 +216,26 @@ TEST_F(MetricsWatchTest, CountsRefusalsMovesAndRetries) {
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_container_update_retries_total 2"));
 }
 
+// A policy that answers every optional question.
+class AnswersAll final : public test::FirstFitPolicy {
+ public:
+  using FirstFitPolicy::FirstFitPolicy;
+  std::vector<std::string> Explain(ContainerKey) const override { return {"explained"}; }
+  std::vector<std::string> Unheeded(const Pod&, const Container&) const override {
+    return {"unheeded"};
+  }
+  bool WantsHints() const override { return true; }
+  bool WantsPodResources() const override { return true; }
+};
+
+TEST_F(MetricsWatchTest, MeasuredPolicyAnswersAsThePolicyItself) {
+  const std::unique_ptr<Policy> policy = Measured(std::make_unique<AnswersAll>(machine_), metrics_);
+  EXPECT_EQ(policy->Explain({}), std::vector<std::string>({"explained"}));
+  EXPECT_EQ(policy->Unheeded(pod_, container_), std::vector<std::string>({"unheeded"}));
+  EXPECT_TRUE(policy->WantsHints());
+  EXPECT_TRUE(policy->WantsPodResources());
+}
+
 TEST_F(MetricsWatchTest, MeasuresDecisionsOfThePolicyAndOfItsCopies) {
   BrainHost host(HostOptions());
   host.Start(FirstFit());

@@ -32,9 +32,10 @@ struct NodeOptions {
   std::string directory{};       // -relay-dir: data kept for restarts
   std::string host_root = "/";   // where sys and proc of the host are, for samples of use
   std::string agent_socket{};
-  std::string metrics_address{};     // HOST:PORT
-  std::shared_ptr<NodePage> page{};  // page on that address; nullptr: none
-  std::string dump_directory{};      // for files of a delivered configuration
+  std::string pod_resources_socket{};  // of the kubelet
+  std::string metrics_address{};       // HOST:PORT
+  std::shared_ptr<NodePage> page{};    // page on that address; nullptr: none
+  std::string dump_directory{};        // for files of a delivered configuration
   bool dump_secrets = false;
   std::string cpu_file_directory{};  // host directory of the files with containers' CPUs
   // Whether to take over from the daemon that serves the same sockets, if any.

@@ -19,6 +19,7 @@
 #include "pkg/cpufile/cpu_files.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
+#include "pkg/kubelet/pod_resources.h"
 #include "pkg/log/log.h"
 #include "pkg/node/brain_host.h"
 #include "pkg/node/config_reader.h"
@@ -197,7 +198,12 @@ class StopAtEnd {
 class RunningNode {
  public:
   RunningNode(const NodeOptions& options, Setup setup)
-      : options_(options), setup_(std::move(setup)), counted_(MakeCounted(options)) {}
+      : options_(options),
+        setup_(std::move(setup)),
+        counted_(MakeCounted(options)),
+        pod_resources_({.loop = loop_,
+                        .server = {.socket = options.pod_resources_socket,
+                                   .nodes = setup_.machine->node_ids()}}) {}
   RunningNode(const RunningNode&) = delete;
   RunningNode& operator=(const RunningNode&) = delete;
 
@@ -225,6 +231,7 @@ class RunningNode {
   LoopClock clock_{loop_};
   Pipeline pipeline_{clock_, metrics()};
   HintFinder hints_{loop_, {}};
+  PodResources pod_resources_;
   std::unique_ptr<FrontDoor> door_;
   // Destroyed after everything is saved: the daemon that takes over reads it then.
   std::optional<HandOver> hand_over_;
@@ -287,6 +294,7 @@ void RunningNode::StartBrain() {
                           .door = *door_,
                           .pipeline = pipeline_,
                           .hints = hints_,
+                          .devices = &pod_resources_,
                           .state = state_.get()};
   lookup_.emplace(loop_, CgroupReader());
   cpuset_writer_.emplace(loop_, CgroupReader());
@@ -351,6 +359,8 @@ void RunningNode::NoteConfiguration(const Configurator& now) {
   auditor_->Configure(now.current().audit);
   usage_->Configure(now.current().usage);
   creation_watch_->SetOn(now.current().audit.interval.count() > 0);
+  const ResourceManager* const manager = host_->manager();
+  pod_resources_.SetWanted(manager != nullptr && manager->policy().WantsPodResources());
   if (reported_ != nullptr) reported_->NoteConfiguration(now);
   if (counted_ != nullptr) counted_->watch->NoteConfiguration();
 }
@@ -398,7 +408,7 @@ void RunningNode::Serve() {
 }
 
 std::vector<Problem> RunningNode::MachineProblems() const {
-  std::vector<Problem> problems;
+  std::vector<Problem> problems = pod_resources_.problems();
   if (!online_) return problems;
   for (std::string& problem : online_->problems())
     problems.push_back({.kind = "cpu-offline", .message = std::move(problem)});

@@ -14,22 +14,19 @@
 namespace resmgr {
 
 struct HintFinder::Job {
-  std::vector<HintPath> paths;
+  std::function<Hints()> find;
   EventLoop::Clock::time_point started;  // when a thread took the job
   std::weak_ptr<Question::Ear> ear;
 };
 
 // Shared by the loop and the threads.
 struct HintFinder::Shared {
-  explicit Shared(const Options& options) : find(options.find) {}
-
   void Run();
   void Withdraw(const std::shared_ptr<Job>& job) {
     const std::lock_guard lock(mutex);
     std::erase(waiting, job);
   }
 
-  const Find find;
   std::mutex mutex;
   std::condition_variable wake;
   EventLoop* loop = nullptr;  // nullptr: the finder has ended
@@ -48,7 +45,7 @@ void HintFinder::Shared::Run() {
     job->started = EventLoop::Clock::now();
     running.push_back(job);
     lock.unlock();
-    Hints hints = find(job->paths);
+    Hints hints = job->find();
     lock.lock();
     std::erase(running, job);
     if (loop == nullptr) return;
@@ -59,7 +56,7 @@ void HintFinder::Shared::Run() {
 }
 
 HintFinder::HintFinder(EventLoop& loop, Options options)
-    : loop_(loop), options_(std::move(options)), shared_(std::make_shared<Shared>(options_)) {
+    : loop_(loop), options_(std::move(options)), shared_(std::make_shared<Shared>()) {
   shared_->loop = &loop;
 }
 
@@ -72,8 +69,14 @@ HintFinder::~HintFinder() {
 
 std::unique_ptr<HintFinder::Question> HintFinder::Ask(std::vector<HintPath> paths,
                                                       std::function<void(Hints)> answer) {
+  return Ask([find = options_.find, paths = std::move(paths)] { return find(paths); },
+             std::move(answer));
+}
+
+std::unique_ptr<HintFinder::Question> HintFinder::Ask(std::function<Hints()> find,
+                                                      std::function<void(Hints)> answer) {
   const auto job = std::make_shared<Job>();
-  job->paths = std::move(paths);
+  job->find = std::move(find);
   std::unique_ptr<Question> question(new Question(shared_, job, std::move(answer)));
   job->ear = question->ear_;
 

@@ -12,10 +12,10 @@
 
 namespace resmgr {
 
-// Finds locality hints on threads of its own: a file system may be dead, and a thread that accesses
-// it may never return. A container whose hints are not found before the deadline is placed without
-// them. The number of threads is bounded: while each of them is over its deadline, nothing is
-// asked. Loop's thread only.
+// Finds locality hints on threads of its own: a file system or another program may be dead, and a
+// thread that asks it may never return. A container whose hints are not found before the deadline
+// is placed without them. The number of threads is bounded: while each of them is over its
+// deadline, nothing is asked. Loop's thread only.
 class HintFinder {
  public:
   using Hints = std::vector<LocalityHint>;
@@ -40,6 +40,9 @@ class HintFinder {
   // `answer` is called once, later, on the loop; without hints if the deadline passes. It may
   // destroy the question. nullptr: no thread is available; go on without hints.
   std::unique_ptr<Question> Ask(std::vector<HintPath> paths, std::function<void(Hints)> answer);
+  // The same, where `find` finds the hints; it runs on one of the threads, and may outlive the
+  // finder.
+  std::unique_ptr<Question> Ask(std::function<Hints()> find, std::function<void(Hints)> answer);
 
  private:
   struct Job;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/pipeline/policy_stage.h"
 
+#include <algorithm>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -108,21 +111,49 @@ class CreateContainerCall final : public DecidedCall {
 
  private:
   void Decide(Request& request) override {
-    if (!manager_.policy().WantsHints() || hinted_ || !AskForHints(request)) Place(request);
+    if (hinted_ || !AskForHints(request)) Place(request);
   }
 
   // False: there are no hints to wait for.
   bool AskForHints(Request& request) {
     hinted_ = true;
+    const Policy& policy = manager_.policy();
+    if (policy.WantsHints()) AskForPaths(request);
+    if (policy.WantsPodResources() && policy_stage_.devices() != nullptr) AskForDevices(request);
+    for (const HintSource* const source : {&paths_, &devices_})
+      waiting_ += source->question == nullptr ? 0 : 1;
+    return waiting_ > 0;
+  }
+  void AskForPaths(Request& request) {
     std::vector<HintPath> paths = HintPaths(request.Details({Detail::kMounts, Detail::kDevices}));
-    if (paths.empty()) return false;
-    question_ =
-        policy_stage_.hints().Ask(std::move(paths), [this, &request](HintFinder::Hints hints) {
-          std::get<CreateRequest>(request.body).hints = std::move(hints);
-          // Checks the connection again, since it may be a new one.
-          Enter();
-        });
-    return question_ != nullptr;
+    if (paths.empty()) return;
+    paths_.question = policy_stage_.hints().Ask(std::move(paths), AnswerOf(paths_, request));
+  }
+  void AskForDevices(Request& request) {
+    const auto& create = std::get<CreateRequest>(request.body);
+    std::optional<Pod> unknown;
+    const Pod* pod = manager_.snapshot().FindPod(create.pod_id);
+    if (pod == nullptr && (unknown = request.ReadPod())) pod = &*unknown;
+    if (pod == nullptr) return;
+    devices_.question =
+        policy_stage_.devices()->Ask(*pod, create.name, AnswerOf(devices_, request));
+  }
+
+  // Where hints come from. The sources are asked at the same time, and do not wait for each other.
+  struct HintSource {
+    std::unique_ptr<HintFinder::Question> question;
+    HintFinder::Hints hints;
+  };
+  std::function<void(HintFinder::Hints)> AnswerOf(HintSource& source, Request& request) {
+    return [this, &source, &request](HintFinder::Hints hints) {
+      source.hints = std::move(hints);
+      if (--waiting_ > 0) return;
+      auto& all = std::get<CreateRequest>(request.body).hints;
+      all = std::move(paths_.hints);
+      std::move(devices_.hints.begin(), devices_.hints.end(), std::back_inserter(all));
+      // Checks the connection again, since it may be a new one.
+      Enter();
+    };
   }
 
   void Place(Request& request) {
@@ -146,7 +177,9 @@ class CreateContainerCall final : public DecidedCall {
   std::optional<ContainerKey> admitted_;
   Status refusal_of_other_;
   bool hinted_ = false;  // hints were requested
-  std::unique_ptr<HintFinder::Question> question_;
+  int waiting_ = 0;      // answers that are to come
+  HintSource paths_;
+  HintSource devices_;
 };
 
 class UpdateContainerCall final : public DecidedCall {
@@ -279,10 +312,11 @@ class NoticeCall final : public StageCall {
 }  // namespace
 
 PolicyStage::PolicyStage(ResourceManager& manager, HintFinder& hints,
-                         std::function<Status()> connect)
+                         std::function<Status()> connect, DeviceHints* devices)
     : Stage({.name = "policy", .rank = StageRank::kPolicy, .operations = OperationSet::All()}),
       manager_(manager),
       hints_(hints),
+      devices_(devices),
       connect_(std::move(connect)) {}
 
 bool PolicyStage::OwnsPlacement() const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pkg/base/status.h"
+#include "pkg/pipeline/device_hints.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/stage.h"
 #include "pkg/resmgr/resource_manager.h"
@@ -24,8 +25,10 @@ namespace resmgr {
 class PolicyStage final : public Stage {
  public:
   // `connect` ensures that there is a connection to the runtime; its error refuses the call.
-  // `hints` is used for policies that need hints. Both references outlive the stage.
-  PolicyStage(ResourceManager& manager, HintFinder& hints, std::function<Status()> connect);
+  // `hints` is used for policies that need hints, and `devices`, unless nullptr, for those that
+  // need hints from the kubelet. All of them outlive the stage.
+  PolicyStage(ResourceManager& manager, HintFinder& hints, std::function<Status()> connect,
+              DeviceHints* devices = nullptr);
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;
   // True unless the policy is `null`, which places nothing.
@@ -36,11 +39,13 @@ class PolicyStage final : public Stage {
 
   ResourceManager& manager() { return manager_; }
   HintFinder& hints() { return hints_; }
+  DeviceHints* devices() { return devices_; }
   Status Connect() const { return connect_(); }
 
  private:
   ResourceManager& manager_;
   HintFinder& hints_;
+  DeviceHints* const devices_;
   const std::function<Status()> connect_;
 };
 

@@ -131,6 +131,9 @@ class Policy {
 
   // Whether containers need locality hints (Container::hints): finding them reads files.
   virtual bool WantsHints() const { return false; }
+  // Whether containers need the hints that the kubelet's pod-resources give, too: the kubelet is
+  // asked for them.
+  virtual bool WantsPodResources() const { return false; }
 
   // What `cri-resmgr-ctl pools` shows.
   virtual std::vector<Zone> Zones(const Snapshot& snapshot) const = 0;

@@ -197,8 +197,9 @@ void DescribeKeysOfParts(ConfigSection& section, BalloonType& type) {
       .Default(kThePolicys);
   section.List("preferCloseToDevices", type.close_to,
                "paths: of NUMA nodes, CPUs and caches below `/sys/devices/system`; other paths and "
-               "globs count if the container has such a device or volume. Types that do not name a "
-               "device avoid it");
+               "globs count if the container has such a device or volume; "
+               "`podresourceapi:RESOURCE` (a glob), if the kubelet tells where such devices of the "
+               "container are. Types that do not name the path of a device avoid it");
   CheckCount(section, "preferCloseToDevices", type.close_to.size());
   section.Bool("preferIsolCpus", type.prefer_isolated, "prefer the kernel's isolated CPUs");
   section
@@ -402,8 +403,13 @@ void DescribePolicyKeys(ConfigSection& section, BalloonsOptions& options, Proble
     DescribeUnapplied(section, key, options.raw, options.classes);
   }
   // Keys of a BalloonsPolicy object.
-  for (const std::string_view key :
-       {"agent", "instrumentation", "log", "control", "showContainersInNrt"}) {
+  section.Map("agent", [&](ConfigSection& agent) {
+    agent.Bool("podResourceAPI", options.pod_resource_api,
+               "the kubelet is asked where devices are, if a type has `podresourceapi:` in "
+               "`preferCloseToDevices`");
+    agent.Raw("nodeResourceTopology", options.raw, "read without effect");
+  });
+  for (const std::string_view key : {"instrumentation", "log", "control", "showContainersInNrt"}) {
     section.Raw(key, options.raw, "read without effect");
   }
 }

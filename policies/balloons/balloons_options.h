@@ -97,6 +97,7 @@ struct BalloonsOptions {
   std::vector<std::string> reserved_namespaces{};
   PrivilegedNamespaces privileged{};
   std::vector<Expression> preserve{};
+  bool pod_resource_api = true;  // the kubelet is asked for devices that types name
   std::vector<BalloonLoadClass> load_classes{};
   std::vector<BalloonType> types{};  // with `reserved` and `default`, in the order of matching
   std::vector<std::string> classes{};

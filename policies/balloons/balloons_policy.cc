@@ -87,6 +87,14 @@ bool BalloonsPolicy::WantsHints() const {
                              [](const BalloonType& type) { return !type.close_to.empty(); });
 }
 
+bool BalloonsPolicy::WantsPodResources() const {
+  if (!setup_->options().pod_resource_api) return false;
+  return std::ranges::any_of(setup_->options().types, [](const BalloonType& type) {
+    return std::ranges::any_of(
+        type.close_to, [](std::string_view path) { return path.starts_with("podresourceapi:"); });
+  });
+}
+
 std::vector<std::string> BalloonsPolicy::Unheeded(const Pod& pod,
                                                   const Container& container) const {
   return rules().Unheeded(pod, container);

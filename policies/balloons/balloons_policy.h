@@ -43,6 +43,7 @@ class BalloonsPolicy : public Policy {
                                   const Container& container) const override;
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override;
   bool WantsHints() const override;
+  bool WantsPodResources() const override;
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;
 
  private:

@@ -78,6 +78,16 @@ TEST(TopologyAwareOptionsTest, NamesWhatIsWrongWithItsPlace) {
   EXPECT_THAT(OptionsError("availableResources: {cpu: 2}"), HasSubstr("policy.AvailableResources"));
 }
 
+TEST(OptionsTest, KubeletIsAskedWhereTheSectionSaysSo) {
+  const auto asks = [](std::string_view section) {
+    return ReadTopologyAwareOptions(&*ParseYaml(section, "test.yaml"))->pod_resource_api;
+  };
+  EXPECT_FALSE(asks("PinCPU: true"));
+  EXPECT_TRUE(asks("agent: {podResourceAPI: true}"));
+  EXPECT_THAT(OptionsError("agent: {nodeResourceTopology: true}"),
+              HasSubstr("nodeResourceTopology"));
+}
+
 TEST(PreferencesTest, TheNarrowestScopeWins) {
   const Pod pod = PodWith({{"prefer-shared-cpus.resource-policy.nri.io", "true"},
                            {"prefer-shared-cpus.resource-policy.nri.io/container.c", "false"},
@@ -164,6 +174,27 @@ TEST(PreferencesTest, HintsWithoutASourceAreNoted) {
   for (const char* const text : {"all", "true", "none", "[mounts, devices]"}) {
     const Pod plain = PodWith({{"topologyhints.resource-policy.nri.io", text}});
     EXPECT_THAT(ReadPreferences(plain, "c").notes, SizeIs(0)) << text;
+  }
+}
+
+TEST(PreferencesTest, FiltersHintsOfTheKubelet) {
+  const std::string gpu = "pod-resources podresourceapi:vendor.com/gpu";
+  const auto filter = [](StringMap annotations) {
+    return ReadPreferences(PodWith(std::move(annotations)), "c", true);
+  };
+  EXPECT_TRUE(filter({}).hints.Accepts(gpu));
+  const Preferences only = filter({{"topologyhints.resource-policy.nri.io", "pod-resources"}});
+  EXPECT_TRUE(only.hints.Accepts(gpu));
+  EXPECT_FALSE(only.hints.Accepts("device /dev/sda"));
+  EXPECT_THAT(only.notes, SizeIs(0));
+  EXPECT_FALSE(
+      filter({{"topologyhints.resource-policy.nri.io", "mounts, devices"}}).hints.Accepts(gpu));
+  for (const std::string prefix : {"podresapi:", "podresourceapi:"}) {
+    const Preferences deny = filter({{"deny.topologyhints.resource-policy.nri.io",
+                                      "{type: glob, paths: [\"" + prefix + "vendor.com/*\"]}"}});
+    EXPECT_FALSE(deny.hints.Accepts(gpu));
+    EXPECT_TRUE(deny.hints.Accepts("pod-resources podresourceapi:other.com/nic"));
+    EXPECT_THAT(deny.notes, SizeIs(0));
   }
 }
 

@@ -87,6 +87,10 @@ void Describe(ConfigSection& section, TopologyAwareOptions& options) {
   section.Choice<bool>("CPUQuota", {{"lift", true}, {"keep", false}}, options.lift_quota,
                        "`lift`: exclusive containers of less than 256 CPUs run without CFS quota; "
                        "`keep`: as requested");
+  section.Map("Agent", [&](ConfigSection& agent) {
+    agent.Bool("PodResourceAPI", options.pod_resource_api,
+               "the kubelet is asked where the devices of containers are: further hints");
+  });
   for (const NotHere& option : kNotHere)
     section.Refuse(option.key, option.why);
 }

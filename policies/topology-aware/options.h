@@ -44,6 +44,7 @@ struct TopologyAwareOptions {
   bool colocate_pods = false;
   bool colocate_namespaces = false;
   bool lift_quota = true;
+  bool pod_resource_api = false;                   // the kubelet is asked where devices are
   std::vector<std::string> reserved_namespaces{};  // globs, beside kube-system
   PrivilegedNamespaces privileged{};
   CpuPriority default_priority = CpuPriority::kNone;

@@ -15,13 +15,18 @@ namespace {
 
 constexpr std::string_view kOldDomain = "cri-resource-manager.intel.com";
 constexpr std::string_view kNewDomain = "resource-policy.nri.io";
+// What the names of resources begin with in the sources of hints.
+constexpr std::string_view kPodResources = "podresourceapi:";
 constexpr std::chrono::milliseconds kMaxColdStart = std::chrono::hours(1);
 
 // The annotations for one container, one key after the other.
 class Reader {
  public:
-  Reader(const Pod& pod, std::string_view container, std::vector<std::string>& notes)
-      : pod_(pod), container_(container), notes_(notes) {}
+  Reader(const Pod& pod, std::string_view container, bool asks_kubelet,
+         std::vector<std::string>& notes)
+      : pod_(pod), container_(container), asks_kubelet_(asks_kubelet), notes_(notes) {}
+
+  bool asks_kubelet() const { return asks_kubelet_; }
 
   void Bool(std::string_view key, std::optional<bool>& target) {
     const ConfigNode value = Find(key);
@@ -71,6 +76,7 @@ class Reader {
  private:
   const Pod& pod_;
   const std::string_view container_;
+  const bool asks_kubelet_;
   std::vector<std::string>& notes_;
 };
 
@@ -91,8 +97,13 @@ std::optional<HintFilter::Paths> ReadPaths(Reader& reader, std::string_view key)
     return std::nullopt;
   }
   std::vector<std::string> texts = Texts(*paths);
-  if (std::any_of(texts.begin(), texts.end(),
-                  [](const std::string& path) { return path.starts_with("podresapi:"); })) {
+  constexpr std::string_view kShort = "podresapi:";
+  bool kubelets = false;
+  for (std::string& text : texts) {
+    if (text.starts_with(kShort)) text.replace(0, kShort.size(), kPodResources);
+    kubelets |= text.starts_with(kPodResources);
+  }
+  if (kubelets && !reader.asks_kubelet()) {
     reader.Note(key, "there are no hints from podresapi: paths");
   }
   const ConfigNode* const type = FindMember(value, "type");
@@ -110,11 +121,14 @@ void ReadHintSources(Reader& reader, HintFilter& filter) {
   }
   bool mounts = false;
   bool devices = false;
+  bool pod_resources = false;
   for (const std::string& word : words) {
     const bool all = word == "all" || ParseBool(word).value_or(false);
     mounts |= all || word == "mounts";
     devices |= all || word == "devices";
+    pod_resources |= all || word == "pod-resources";
     if (word == "pod-resources") {
+      if (reader.asks_kubelet()) continue;
       reader.Note(kKey, "the kubelet's pod-resources are not asked, there are no hints from them");
     } else if (!all && !ParseBool(word) && word != "mounts" && word != "devices" &&
                word != "none") {
@@ -124,6 +138,7 @@ void ReadHintSources(Reader& reader, HintFilter& filter) {
   }
   filter.mounts = mounts;
   filter.devices = devices;
+  filter.pod_resources = pod_resources;
 }
 
 void ReadColdStart(Reader& reader, Preferences& preferences) {
@@ -180,14 +195,15 @@ bool HintFilter::Accepts(std::string_view source) const {
   const std::string_view path = space == std::string_view::npos ? "" : source.substr(space + 1);
   if (kind == "mount" && !mounts) return false;
   if (kind == "device" && !devices) return false;
+  if (kind == "pod-resources" && !pod_resources) return false;
   if (deny && Fits(*deny, path)) return false;
   return !allow || Fits(*allow, path);
 }
 
-Preferences ReadPreferences(const Pod& pod, std::string_view container_name) {
+Preferences ReadPreferences(const Pod& pod, std::string_view container_name, bool asks_kubelet) {
   Preferences preferences;
   if (!AnyOfOurs(pod.annotations)) return preferences;
-  Reader reader(pod, container_name, preferences.notes);
+  Reader reader(pod, container_name, asks_kubelet, preferences.notes);
   reader.Bool("prefer-shared-cpus", preferences.shared);
   reader.Bool("prefer-isolated-cpus", preferences.isolated);
   reader.Bool("prefer-reserved-cpus", preferences.reserved);

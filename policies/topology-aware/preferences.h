@@ -24,11 +24,12 @@ struct HintFilter {
   };
   bool mounts = true;
   bool devices = true;
+  bool pod_resources = true;
   bool strict = false;  // a hint that the pool cannot follow refuses the container
   std::optional<Paths> allow{};
   std::optional<Paths> deny{};  // asked first
 
-  // For a hint's source, "device /dev/sda" or "mount /data".
+  // For a hint's source: "device /dev/sda", "mount /data", "pod-resources podresourceapi:RESOURCE".
   bool Accepts(std::string_view source) const;
 };
 
@@ -55,8 +56,10 @@ struct Preferences {
 };
 
 // Reads them in all forms of pkg/kube/annotations.h. Any user who may create pods may write
-// anything there: what cannot be read is noted and has no effect.
-Preferences ReadPreferences(const Pod& pod, std::string_view container_name);
+// anything there: what cannot be read is noted and has no effect. `asks_kubelet`: there are hints
+// from the kubelet, for those that ask for them.
+Preferences ReadPreferences(const Pod& pod, std::string_view container_name,
+                            bool asks_kubelet = false);
 
 // A list of dram, pmem, hbm and mixed (dram and pmem).
 std::optional<MemoryTypes> ParseMemoryTypes(std::string_view text);

@@ -215,7 +215,7 @@ StatusOr<Plan> TopologyAwarePolicy::Rebalance(const Snapshot& snapshot) {
 }
 
 Demand TopologyAwarePolicy::MakeDemand(const Pod& pod, const Container& container) const {
-  Preferences preferences = ReadPreferences(pod, container.name);
+  Preferences preferences = ReadPreferences(pod, container.name, options_.pod_resource_api);
   for (std::string& ignored : TakeUnprivileged(pod, options_, preferences))
     preferences.notes.push_back(std::move(ignored));
   Demand demand;

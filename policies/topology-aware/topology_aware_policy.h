@@ -54,6 +54,7 @@ class TopologyAwarePolicy : public Policy {
                                   const Container& container) const override;
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override;
   bool WantsHints() const override { return true; }
+  bool WantsPodResources() const override { return options_.pod_resource_api; }
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;
 
  private:

@@ -59,13 +59,13 @@ TEST(ChartManifestsTest, AreThoseOfTheSample) {
   for (const std::string& name : Names("plugin"))
     EXPECT_EQ(std::erase(more, name), 1U) << name;
   EXPECT_THAT(more,
-              UnorderedElementsAre("ConfigMap cri-resmgr-config.group.hpc",
-                                   "ConfigMap cri-resmgr-config.node.worker-1",
-                                   "ConfigMap cri-resmgr-dashboard",
-                                   "NetworkPolicy cri-resmgr-daemon", "PrometheusRule cri-resmgr",
-                                   "Service cri-resmgr-metrics", "ServiceMonitor cri-resmgr",
-                                   "ValidatingAdmissionPolicy cri-resmgr-agent-own-node",
-                                   "ValidatingAdmissionPolicyBinding cri-resmgr-agent-own-node"));
+              UnorderedElementsAre(
+                  "ConfigMap cri-resmgr-config.group.hpc", "ConfigMap cri-resmgr-config.group.llm",
+                  "ConfigMap cri-resmgr-config.node.worker-1", "ConfigMap cri-resmgr-dashboard",
+                  "NetworkPolicy cri-resmgr-daemon", "PrometheusRule cri-resmgr",
+                  "Service cri-resmgr-metrics", "ServiceMonitor cri-resmgr",
+                  "ValidatingAdmissionPolicy cri-resmgr-agent-own-node",
+                  "ValidatingAdmissionPolicyBinding cri-resmgr-agent-own-node"));
 }
 
 TEST(ChartManifestsTest, SayWhatTheyAreAndWhere) {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices whose places the kubelet tells (row 24).
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "policies/balloons/testing/balloons_node.h"
+
+namespace resmgr {
+namespace {
+
+using test::BalloonsNode;
+using test::Cpus;
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr std::string_view kTypes = R"(
+reservedResources: {cpu: "cpuset:0"}
+balloonTypes:
+- {name: nic, preferNewBalloons: true, preferSpreadingPods: true, preferCloseToDevices: ["podresourceapi:telco.com/*"]}
+- {name: tpu, preferNewBalloons: true, preferSpreadingPods: true, preferCloseToDevices: ["podresourceapi:tech.com/tpu"]}
+)";
+
+// A container of the type with a device near to these nodes, as the kubelet tells it.
+ContainerKey Run(BalloonsNode& node, std::string_view name, std::string_view type,
+                 std::string_view resource, const NodeSet& nodes, int64_t request = 1000) {
+  const ContainerKey key = node.Add(name, {.request = request, .type = type});
+  node.snapshot().At(key).hints = {
+      {.source = "pod-resources podresourceapi:" + std::string(resource),
+       .cpus = {},
+       .nodes = nodes}};
+  EXPECT_TRUE(node.Place(key).ok()) << name;
+  return key;
+}
+
+TEST(BalloonsDevicesTest, ContainersLandOnTheNodesOfTheirDevices) {
+  BalloonsNode node(kTypes);
+  const CpuSet first = node.SetOf(Run(node, "a", "nic", "telco.com/nic", {2, 3}));
+  const CpuSet second = node.SetOf(Run(node, "b", "nic", "telco.com/nic", {2, 3}));
+  const CpuSet low = node.SetOf(Run(node, "c", "nic", "telco.com/nic", {0, 1}));
+  EXPECT_TRUE((first | second).IsSubsetOf(Cpus("8-15")));
+  EXPECT_FALSE(first.Intersects(second));
+  EXPECT_TRUE(low.IsSubsetOf(Cpus("1-7")));
+  for (int of = 0; of < 4; ++of) {
+    const std::string name = "tpu" + std::to_string(of);
+    const CpuSet cpus = node.SetOf(Run(node, name, "tpu", "tech.com/tpu", {of}));
+    EXPECT_TRUE(cpus.IsSubsetOf(CpuSet::Range(4 * of, 4 * of + 3))) << cpus.ToString();
+  }
+}
+
+TEST(BalloonsDevicesTest, OnlyDevicesThatTheTypeNamesCount) {
+  BalloonsNode node(kTypes);
+  const CpuSet other = node.SetOf(Run(node, "other", "tpu", "telco.com/nic", {3}));
+  const CpuSet none = node.SetOf(Run(node, "none", "", "tech.com/tpu", {3}));
+  EXPECT_FALSE((other | none).Intersects(Cpus("12-15")));
+}
+
+TEST(BalloonsDevicesTest, HintWithTooFewCpusIsDroppedAndTold) {
+  BalloonsNode node(kTypes);
+  const ContainerKey key = Run(node, "large", "tpu", "tech.com/tpu", {3}, 6000);
+  EXPECT_EQ(node.SetOf(key).size(), 6);
+  EXPECT_THAT(node.policy().Explain(key),
+              Contains(HasSubstr("not followed: close to podresourceapi:tech.com/tpu")));
+}
+
+TEST(BalloonsDevicesTest, KubeletIsAskedForTypesThatNameItsDevices) {
+  EXPECT_TRUE(BalloonsNode(kTypes).policy().WantsPodResources());
+  const std::string off = "agent: {podResourceAPI: false}\n" + std::string(kTypes);
+  EXPECT_FALSE(BalloonsNode(off).policy().WantsPodResources());
+  EXPECT_FALSE(BalloonsNode("balloonTypes: [{name: a, preferCloseToDevices: [/dev/nvme0]}]")
+                   .policy()
+                   .WantsPodResources());
+}
+
+}  // namespace
+}  // namespace resmgr
