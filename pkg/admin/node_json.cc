@@ -15,6 +15,7 @@
 #include "pkg/base/suggest.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/container_facts.h"
+#include "pkg/policy/pool_names.h"
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/update_remedies.h"
 
@@ -214,8 +215,7 @@ OrderedJson HeldJson(const ResourceManager& manager) {
   CpuSet shared;
   CpuSet reserved;
   for (const Zone& zone : manager.policy().Zones(snapshot)) {
-    // All policies call it so.
-    CpuSet& cpus = zone.name == "reserved" ? reserved : shared;
+    CpuSet& cpus = IsReservedPool(zone.name) ? reserved : shared;
     cpus = cpus | zone.shared;
   }
   return {{"pods", pods.size()},         {"containers", containers},

@@ -10,6 +10,7 @@
 
 #include "pkg/admin/node_json.h"
 #include "pkg/admin/rfc3339.h"
+#include "pkg/policy/pool_names.h"
 #include "pkg/topology/online_cpus.h"
 
 namespace resmgr {
@@ -65,9 +66,9 @@ Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
     }
   });
   for (const Zone& zone : manager->policy().Zones(snapshot)) {
-    // All policies call them so. The isolated CPUs of a zone are free.
+    // The isolated CPUs of a zone of this name are free.
     if (zone.name == "isolated") continue;
-    (zone.name == "reserved" ? owners.reserved : owners.shared) |= zone.shared;
+    (IsReservedPool(zone.name) ? owners.reserved : owners.shared) |= zone.shared;
   }
   return owners;
 }

@@ -86,6 +86,14 @@ class NodeMetrics::Impl {
       AddGaugeFamily(*registry, "cri_resmgr_pool_cpus", "CPUs of each of the policy's pools");
   Gauges& pool_containers = AddGaugeFamily(*registry, "cri_resmgr_pool_containers",
                                            "Containers that each of the policy's pools has");
+  Gauges& balloons =
+      AddGaugeFamily(*registry, "cri_resmgr_policy_balloons", "Balloons of each type");
+  Gauges& balloon_cores =
+      AddGaugeFamily(*registry, "cri_resmgr_policy_balloons_cores", "CPUs of each balloon");
+  Gauges& balloon_containers = AddGaugeFamily(*registry, "cri_resmgr_policy_balloons_containers",
+                                              "Containers of each balloon");
+  Gauges& balloon_requests = AddGaugeFamily(*registry, "cri_resmgr_policy_balloons_requested_cores",
+                                            "CPUs that the containers of each balloon request");
   prometheus::Gauge& pods =
       AddGaugeFamily(*registry, "cri_resmgr_pods", "Pods that have containers here").Add({});
   prometheus::Gauge& containers =
@@ -137,8 +145,13 @@ class NodeMetrics::Impl {
     prometheus::Gauge* shared;
     prometheus::Gauge* all;
     prometheus::Gauge* containers;
+    // A balloon has these, too; else nullptr.
+    prometheus::Gauge* cores = nullptr;
+    prometheus::Gauge* members = nullptr;
+    prometheus::Gauge* request = nullptr;
   };
   std::map<std::string, PoolGauges> pools;
+  std::map<std::string, prometheus::Gauge*> balloon_types;
   std::pair<std::string, prometheus::Gauge*> active{"", nullptr};
 
   void Show(const Pool& pool) {
@@ -150,17 +163,49 @@ class NodeMetrics::Impl {
       };
       gauges = {of_class("exclusive"), of_class("shared"), of_class("all"),
                 &pool_containers.Add({{"pool", pool.name}})};
+      if (!pool.type.empty()) AddBalloon(pool, gauges);
     }
     gauges.exclusive->Set(pool.exclusive);
     gauges.shared->Set(pool.shared);
     gauges.all->Set(pool.all);
     gauges.containers->Set(pool.containers);
+    if (gauges.cores == nullptr) return;
+    gauges.cores->Set(pool.all);
+    gauges.members->Set(pool.containers);
+    gauges.request->Set(pool.request);
+  }
+
+  void AddBalloon(const Pool& pool, PoolGauges& gauges) {
+    const prometheus::Labels labels = {{"balloon", pool.name}, {"balloon_type", pool.type}};
+    gauges.cores = &balloon_cores.Add(labels);
+    gauges.members = &balloon_containers.Add(labels);
+    gauges.request = &balloon_requests.Add(labels);
+  }
+
+  void CountBalloons(std::span<const Pool> all) {
+    std::map<std::string, int> counts;
+    for (const Pool& pool : all)
+      if (!pool.type.empty()) ++counts[pool.type];
+    for (const auto& [type, count] : counts) {
+      prometheus::Gauge*& gauge = balloon_types[type];
+      if (gauge == nullptr) gauge = &balloons.Add({{"balloon_type", type}});
+      gauge->Set(count);
+    }
+    std::erase_if(balloon_types, [&](const auto& shown) {
+      if (counts.contains(shown.first)) return false;
+      balloons.Remove(shown.second);
+      return true;
+    });
   }
 
   void Forget(const PoolGauges& gauges) {
     for (prometheus::Gauge* const gauge : {gauges.exclusive, gauges.shared, gauges.all})
       pool_cpus.Remove(gauge);
     pool_containers.Remove(gauges.containers);
+    if (gauges.cores == nullptr) return;
+    balloon_cores.Remove(gauges.cores);
+    balloon_containers.Remove(gauges.members);
+    balloon_requests.Remove(gauges.request);
   }
 };
 
@@ -212,6 +257,7 @@ void NodeMetrics::ShowPools(std::span<const Pool> pools) {
   const std::lock_guard lock(impl_->mutex);
   for (const Pool& pool : pools)
     impl_->Show(pool);
+  impl_->CountBalloons(pools);
   std::erase_if(impl_->pools, [&](const auto& shown) {
     for (const Pool& pool : pools)
       if (pool.name == shown.first) return false;

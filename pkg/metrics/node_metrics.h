@@ -55,8 +55,12 @@ class NodeMetrics {
     int shared = 0;
     int all = 0;
     int containers = 0;
+    std::string type{};  // of a balloon; else empty
+    double request = 0;  // CPUs that the containers of a balloon ask for
   };
-  // pool_cpus{pool,class}, pool_containers{pool}. Series of pools that are not listed are removed.
+  // pool_cpus{pool,class}, pool_containers{pool}; of balloons also policy_balloons{balloon_type},
+  // and policy_balloons_cores, _containers and _requested_cores{balloon,balloon_type}. Series of
+  // pools that are not listed are removed.
   void ShowPools(std::span<const Pool> pools);
 
   // Sums of written states: state_writes_total{result}, state_written_bytes_total.

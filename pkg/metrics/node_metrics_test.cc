@@ -86,6 +86,27 @@ TEST(NodeMetricsTest, PoolsThatAreGoneAreForgotten) {
   EXPECT_THAT(TextOf(metrics), HasSubstr("pool_cpus{class=\"all\",pool=\"shared\"} 8"));
 }
 
+TEST(NodeMetricsTest, BalloonsAreShownByTypeAndName) {
+  NodeMetrics metrics;
+  const std::vector<NodeMetrics::Pool> two = {
+      {.name = "batch[0]", .all = 4, .containers = 3, .type = "batch", .request = 3.5},
+      {.name = "batch[2]", .all = 1, .type = "batch"},
+      {.name = "idle", .all = 3}};
+  metrics.ShowPools(two);
+  const std::string text = TextOf(metrics);
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_policy_balloons{balloon_type=\"batch\"} 2\n"));
+  const std::string labels = "{balloon=\"batch[0]\",balloon_type=\"batch\"}";
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_policy_balloons_cores" + labels + " 4\n"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_policy_balloons_containers" + labels + " 3\n"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_policy_balloons_requested_cores" + labels + " 3.5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("balloon=\"idle\"")));
+  metrics.ShowPools({two.data(), 1});
+  EXPECT_THAT(TextOf(metrics), Not(HasSubstr("batch[2]")));
+  EXPECT_THAT(TextOf(metrics), HasSubstr("policy_balloons{balloon_type=\"batch\"} 1\n"));
+  metrics.ShowPools({});
+  EXPECT_THAT(TextOf(metrics), Not(HasSubstr("balloon")));
+}
+
 TEST(NodeMetricsTest, ThereIsOneActivePolicy) {
   NodeMetrics metrics;
   metrics.Show({.exclusive = 3, .unassigned = 1, .policy = "static"});

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/policy/pool_names.h"
 #include "pkg/topology/online_cpus.h"
 
 namespace resmgr {
@@ -111,14 +112,16 @@ void MetricsWatch::ShowHeld(const ResourceManager& manager, NodeMetrics::Node& n
   CpuSet shared;
   std::vector<NodeMetrics::Pool> pools;
   for (const Zone& zone : manager.policy().Zones(snapshot)) {
-    // All policies name their reserved pool so.
-    CpuSet& cpus = zone.name == "reserved" ? reserved : shared;
+    CpuSet& cpus = IsReservedPool(zone.name) ? reserved : shared;
     cpus = cpus | zone.shared;
     pools.push_back({.name = zone.name,
                      .exclusive = zone.exclusive.size(),
                      .shared = zone.shared.size(),
                      .all = zone.cpus.size(),
                      .containers = zone.containers});
+    if (zone.kind != "balloon") continue;
+    pools.back().type = PoolTypeOf(zone.name);
+    pools.back().request = static_cast<double>(zone.shared_request.value) / 1000;
   }
   metrics_.ShowPools(pools);
   reserved = reserved - exclusive;

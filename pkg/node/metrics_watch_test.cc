@@ -216,6 +216,34 @@ TEST_F(MetricsWatchTest, CountsRefusalsMovesAndRetries) {
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_container_update_retries_total 2"));
 }
 
+// Balloons, of which the reserved one has a number.
+class TwoBalloons final : public test::FirstFitPolicy {
+ public:
+  using FirstFitPolicy::FirstFitPolicy;
+  std::vector<Zone> Zones(const Snapshot&) const override {
+    return {{.name = "reserved[0]", .kind = "balloon", .cpus = CpuSet{0}, .shared = CpuSet{0}},
+            {.name = "batch[1]",
+             .kind = "balloon",
+             .cpus = CpuSet{1, 2},
+             .shared = CpuSet{1, 2},
+             .shared_request = MilliCpu{1500},
+             .containers = 5}};
+  }
+};
+
+TEST_F(MetricsWatchTest, ShowsBalloonsAndTheReservedOnesAmongThem) {
+  BrainHost host(HostOptions());
+  host.Start(std::make_unique<TwoBalloons>(machine_));
+  door_.links().front()->Synchronize();
+  const auto watching = watch_.Follow(Sources(host), milliseconds(1));
+  RunFor(loop_, milliseconds(20));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpus{class=\"reserved\"} 1\n"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpus{class=\"shared\"} 2\n"));
+  EXPECT_THAT(Text(), HasSubstr("policy_balloons{balloon_type=\"batch\"} 1\n"));
+  EXPECT_THAT(Text(), HasSubstr("policy_balloons_requested_cores{balloon=\"batch[1]\","
+                                "balloon_type=\"batch\"} 1.5\n"));
+}
+
 // A policy that answers every optional question.
 class AnswersAll final : public test::FirstFitPolicy {
  public:

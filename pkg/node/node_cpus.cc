@@ -3,6 +3,8 @@
 
 #include <fmt/ranges.h>
 
+#include "pkg/policy/pool_names.h"
+
 namespace resmgr {
 
 std::vector<NumaCpus> CpusByNumaNode(const Machine& machine, const Policy& policy,
@@ -14,8 +16,7 @@ std::vector<NumaCpus> CpusByNumaNode(const Machine& machine, const Policy& polic
   CpuSet allocatable;
   CpuSet reserved;
   for (const Zone& zone : policy.Zones(snapshot)) {
-    // All policies name their reserved pool so.
-    CpuSet& cpus = zone.name == "reserved" ? reserved : allocatable;
+    CpuSet& cpus = IsReservedPool(zone.name) ? reserved : allocatable;
     cpus |= zone.cpus;
   }
   allocatable -= reserved;

@@ -7,6 +7,7 @@
 
 #include "pkg/base/bytes_text.h"
 #include "pkg/base/count_text.h"
+#include "pkg/policy/pool_names.h"
 
 namespace resmgr {
 namespace {
@@ -72,9 +73,6 @@ Problem Remote(const UsageFigures& figures, const ContainerFigures& container) {
                               container.cgroup, from, subject.mems.First())};
 }
 
-// All policies call so the pool of system containers, which takes no others in.
-constexpr std::string_view kReserved = "reserved";
-
 }  // namespace
 
 void UsageProblems::Observe(const UsageFigures& figures) {
@@ -108,7 +106,7 @@ void UsageProblems::ObserveContainer(const UsageFigures& figures,
 
 void UsageProblems::ObservePools(const UsageFigures& figures) {
   const auto is_compared = [](const std::string& name, const PoolFigures& pool) {
-    return pool.shared && !pool.cpus.empty() && name != kReserved;
+    return pool.shared && !pool.cpus.empty() && !IsReservedPool(name);
   };
   const auto has_room = [this](const PoolFigures& pool) {
     return 100 * pool.busy <= limits_.room_percent * static_cast<double>(pool.cpus.size()) &&
