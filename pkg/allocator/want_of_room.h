@@ -13,7 +13,7 @@ inline constexpr std::string_view kFewerCpus = "fewer than it asks for, and no m
 
 // Whether a placement with this reason is one of these two.
 inline bool LacksCpus(std::string_view reason) {
-  return reason.starts_with(kWantOfRoom) || reason.ends_with(kFewerCpus);
+  return reason.starts_with(kWantOfRoom) || reason.find(kFewerCpus) != std::string_view::npos;
 }
 
 }  // namespace resmgr

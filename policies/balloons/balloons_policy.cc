@@ -14,6 +14,16 @@ namespace resmgr {
 namespace {
 
 constexpr std::string_view kOwn = "; own CPUs ";
+constexpr std::string_view kBeforeFewer = "; ";
+
+// Whether containers that are entitled to the balloon's CPUs have fewer than they ask for: guests
+// say so themselves.
+bool IsShort(const BalloonSetup& setup, const Balloon& balloon, const CpuSet& own) {
+  int64_t demand = 0;
+  for (const BalloonMemberPtr& member : balloon.members)
+    if (!member->text.starts_with(kWantOfRoom)) demand += member->demand;
+  return own.size() < setup.CpusFor(balloon.type, demand);
+}
 
 std::string_view VerdictOf(const ConsideredBalloon& balloon) {
   if (!balloon.pods_fit) return "has as many pods as it may";
@@ -38,7 +48,10 @@ std::string WithOwnCpus(const std::string& text, const CpuSet& own) {
 }
 
 std::string TextOfReason(const std::string& reason) {
-  return reason.substr(0, reason.rfind(kOwn));
+  std::string text = reason.substr(0, reason.rfind(kOwn));
+  if (text.ends_with(kFewerCpus))
+    text.resize(text.size() - kFewerCpus.size() - kBeforeFewer.size());
+  return text;
 }
 
 CpuSet OwnCpusOfReason(const std::string& reason) {
@@ -344,7 +357,9 @@ Placement BalloonsPolicy::PlacementOf(const Balloon& balloon, const BalloonMembe
   }
   if (setup_->options().pin_cpu) placement.cpus = cpus;
   placement.pool = book_.NameOf(balloon);
-  placement.reason = WithOwnCpus(member.text, own);
+  const bool lacks = !member.text.starts_with(kWantOfRoom) && IsShort(*setup_, balloon, own);
+  placement.reason = WithOwnCpus(
+      lacks ? fmt::format("{}{}{}", member.text, kBeforeFewer, kFewerCpus) : member.text, own);
   return placement;
 }
 

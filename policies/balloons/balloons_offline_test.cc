@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Balloons while CPUs are missing, as when some go offline.
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/allocator/want_of_room.h"
+#include "policies/balloons/testing/balloons_node.h"
+
+namespace resmgr {
+namespace {
+
+using test::BalloonsNode;
+using test::Cpus;
+using testing::ResultOf;
+
+constexpr std::string_view kTypes = R"(
+reservedResources: {cpu: "cpuset:0"}
+whenShort: refuse
+balloonTypes:
+- {name: own, preferNewBalloons: true, preferSpreadingPods: true}
+)";
+
+std::string WithCpus(std::string_view cpus) {
+  return "availableResources: {cpu: \"cpuset:" + std::string(cpus) + "\"}\n" + std::string(kTypes);
+}
+
+TEST(BalloonsOfflineTest, BalloonThatLostACpuSaysSoUntilItHasAllOfThem) {
+  const auto lacks = [](bool is) { return ResultOf(LacksCpus, is); };
+  BalloonsNode node(kTypes);
+  const ContainerKey large = *node.Run("large", {.request = 14'000, .type = "own"});
+  const ContainerKey small = *node.Run("small", {.request = 1000, .type = "own"});
+  const CpuSet own = node.SetOf(large);
+  const CpuSet other = node.SetOf(small);
+  EXPECT_THAT(node.PlacementOf(large).reason, lacks(false));
+  const std::string reason = node.PlacementOf(large).reason;
+
+  const CpuSet lost = {own.First()};
+  node.ChangeSection(WithCpus((Cpus("0-15") - lost).ToString()));
+  node.Reconcile();
+  EXPECT_EQ(node.SetOf(large), own - lost);
+  EXPECT_EQ(node.SetOf(small), other);
+  EXPECT_THAT(node.PlacementOf(large).reason, lacks(true));
+  EXPECT_THAT(node.PlacementOf(small).reason, lacks(false));
+  node.RestartPolicy();
+  EXPECT_TRUE(node.Reconcile().empty()) << "a restart changes nothing, the reason included";
+
+  node.ChangeSection(kTypes);
+  node.Reconcile();
+  EXPECT_EQ(node.SetOf(large), own);
+  EXPECT_EQ(node.PlacementOf(large).reason, reason);
+}
+
+TEST(BalloonsOfflineTest, BalloonKeepsWhatItCanAndTakesAnother) {
+  BalloonsNode node(kTypes);
+  const ContainerKey key = *node.Run("a", {.request = 2000, .type = "own"});
+  const CpuSet own = node.SetOf(key);
+  const CpuSet lost = {own.First()};
+  node.ChangeSection(WithCpus((Cpus("0-15") - lost).ToString()));
+  node.Reconcile();
+  EXPECT_EQ(node.SetOf(key).size(), 2);
+  EXPECT_TRUE((own - lost).IsSubsetOf(node.SetOf(key)));
+  EXPECT_FALSE(LacksCpus(node.PlacementOf(key).reason));
+}
+
+}  // namespace
+}  // namespace resmgr
