@@ -46,6 +46,7 @@ const std::map<std::string, int>& Layers() {
       {"policies/*", 5},
       {"pkg/resmgr", 5},
       {"pkg/audit", 6},
+      {"pkg/classes", 6},
       {"pkg/usage", 6},
       {"pkg/pipeline", 6},
       {"pkg/runtime", 6},
@@ -74,7 +75,7 @@ const std::set<std::pair<std::string, std::string>>& AllowedInLayer() {
       {"pkg/metrics", "pkg/sys"},      {"pkg/grpc", "pkg/h2"},
       {"pkg/admin", "pkg/node"},       {"pkg/page", "pkg/node"},
       {"pkg/page", "pkg/admin"},       {"policies/*", "policies/exclusive"},
-      {"pkg/runtime", "pkg/pipeline"},
+      {"pkg/runtime", "pkg/pipeline"}, {"pkg/classes", "pkg/pipeline"},
   };
   return *kAllowed;
 }
@@ -100,7 +101,7 @@ const std::set<std::string, std::less<>>& WithoutProtobuf() {
       "pkg/base",           "pkg/sys",       "pkg/log",     "pkg/metrics", "pkg/topology",
       "pkg/config",         "pkg/kube",      "pkg/h2",      "pkg/grpc",    "pkg/model",
       "pkg/policy",         "pkg/allocator", "pkg/resmgr",  "policies/*",  "pkg/pipeline",
-      "policies/exclusive", "pkg/ttrpc",     "pkg/cmdline", "pkg/runtime",
+      "policies/exclusive", "pkg/ttrpc",     "pkg/cmdline", "pkg/runtime", "pkg/classes",
   };
   return *kModules;
 }

@@ -59,7 +59,8 @@ class UninstallCommand final : public DaemonCommand {
   }
   std::string_view description() const override {
     return R"(Run this before cri-resmgr is removed from a node: it lifts all restrictions to CPUs and memory
-nodes that a policy has decided. -dry-run lists the changes; -apply makes them and waits until the
+nodes that a policy has decided, and gives files of the host that classes have changed their former
+values back. -dry-run lists the changes; -apply makes them and waits until the
 runtime has carried them out. From then on calls are forwarded unread and every other
 configuration is refused, until the daemon is started again.
 
@@ -160,10 +161,17 @@ Status AuditOutcome(const Reply& report, bool repair) {
 }
 
 std::string UninstallText(const Reply& answer, bool applied) {
-  std::string moves = MovesTable(answer.at("moves"));
-  if (!applied) return moves;
+  std::string changes = MovesTable(answer.at("moves"));
+  const Reply host = answer.value("host", Reply::array());
+  if (!host.empty()) {
+    std::vector<TableRow> rows = {{"FILE", "GETS BACK"}};
+    for (const Reply& file : host)
+      rows.push_back({Cell(file, "file"), Cell(file, "before")});
+    changes += FormatTable(rows);
+  }
+  if (!applied) return changes;
   const bool done = answer.value("done", false);
-  return moves + (done ? "done: no container is bound by cri-resmgr any more\n" : "");
+  return changes + (done ? "done: no container is bound by cri-resmgr any more\n" : "");
 }
 
 std::unique_ptr<Command> MakeAuditCommand() {

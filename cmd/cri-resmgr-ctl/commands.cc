@@ -2,6 +2,7 @@
 #include "cmd/cri-resmgr-ctl/commands.h"
 
 #include "cmd/cri-resmgr-ctl/audit_command.h"
+#include "cmd/cri-resmgr-ctl/classes_command.h"
 #include "cmd/cri-resmgr-ctl/containers_command.h"
 #include "cmd/cri-resmgr-ctl/control_commands.h"
 #include "cmd/cri-resmgr-ctl/explain_command.h"
@@ -29,6 +30,7 @@ CommandList AllCommands() {
   commands.push_back(MakeHistoryCommand());
   commands.push_back(MakePluginsCommand());
   commands.push_back(MakeRuntimesCommand());
+  commands.push_back(MakeClassesCommand());
   commands.push_back(MakeAuditCommand());
   commands.push_back(MakeConfigCommand());
   commands.push_back(MakeRebalanceCommand());

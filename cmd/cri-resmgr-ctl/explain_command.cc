@@ -116,6 +116,18 @@ void AddOwnerRows(const Reply& container, std::vector<TableRow>& rows) {
     rows.push_back({"  left out", line.is_string() ? line.get<std::string>() : ""});
 }
 
+// Its classes: "idle 10us", "10, by CPU; of classes.isolation".
+void AddClassRows(const Reply& container, std::vector<TableRow>& rows) {
+  for (const Reply& one : container.value("classes", Reply::array())) {
+    const std::string reason = one.value("reason", "");
+    const bool active = one.value("state", "") == "active";
+    rows.push_back(
+        {fmt::format("  {} {}", Cell(one, "kind"), Cell(one, "name")),
+         fmt::format("{}, {}; of {}{}", active ? Cell(one, "inForce") : "inactive",
+                     Cell(one, "way"), Cell(one, "source"), reason.empty() ? "" : "; " + reason)});
+  }
+}
+
 // True under the null policy, which decides nothing: the request and plugins determine everything.
 bool IsUnplaced(const Reply& container) {
   return container.value("policy", "") == "null";
@@ -161,6 +173,8 @@ std::string Explained(const Reply& container) {
   add("  audit", container.value("audit", ""));
   add("  advice", container.value("advice", ""));
   add("  file of its CPUs", container.value("cpuFile", ""));
+  AddClassRows(container, rows);
+  add("  classes", container.value("classesIgnored", ""));
   add("  role", container.value("role", ""));
   add("  and for", Amounts(object("otherResources")));
   add("  overhead of its pod", PodAmounts(object("podOverhead")));

@@ -153,7 +153,7 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
             });
   line.Flag("host-root", "DIR",
             "The directory in which sys and proc of the host are, from which is read what "
-            "containers use.",
+            "containers use, and where classes are written.",
             &flags.host_root);
   line.Flag("dump-secrets",
             "Show environment values and registry credentials in dumps instead of hiding them.",

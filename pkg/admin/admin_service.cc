@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "pkg/admin/audit_json.h"
+#include "pkg/admin/classes_json.h"
 #include "pkg/admin/history_json.h"
 #include "pkg/admin/node_json.h"
 #include "pkg/admin/seen_json.h"
@@ -155,6 +156,7 @@ std::vector<Problem> Problems(const NodeView& node, const std::string& runtime,
   }
   add(node.auditor.problems());
   if (node.usage != nullptr) add(node.usage->problems());
+  if (node.classes != nullptr) add(node.classes->problems());
   if (!node.state_saved())
     problems.push_back({.kind = "state", .message = "the state cannot be saved: see the log"});
   if (const uint64_t lost = node.dump_lost(); lost > 0) {
@@ -273,6 +275,17 @@ void AddAdvice(const NodeView& node, OrderedJson& containers) {
   }
 }
 
+void AddClasses(const NodeView& node, OrderedJson& containers) {
+  if (node.classes == nullptr) return;
+  for (OrderedJson& container : containers) {
+    const std::string id = container.value("id", "");
+    const OrderedJson classes = ContainerClassesJson(node.classes->report(), id);
+    if (!classes.empty()) container["classes"] = classes;
+    const std::string note = node.classes->NoteOf(id);
+    if (!note.empty()) container["classesIgnored"] = note;
+  }
+}
+
 // Adds why a container has fewer CPUs than it asks for.
 void AddOffline(const NodeView& node, OrderedJson& containers) {
   const CpuSet offline = OfflineCpus(node.machine) | node.offline();
@@ -327,6 +340,7 @@ StatusOr<OrderedJson> ExplainNamed(const NodeView& node, const ResourceManager& 
     AddCpuFiles(node, *explained);
     AddAudit(node, *explained);
     AddAdvice(node, *explained);
+    AddClasses(node, *explained);
     AddOffline(node, *explained);
   }
   return WithRefusals(std::move(explained), node.host.history(), manager.snapshot(), what, choice,
@@ -586,6 +600,10 @@ UnaryServer::Methods AdminService::Methods() {
     const StatusOr<std::string> list = TextOrNone(request, "cpus");
     list.ok() ? Cpus(node, {.list = *list, .brief = IsTrue(request, "brief")}, reply)
               : reply(list.status());
+  });
+  add("Classes", [&node](const Json&, const auto& reply) {
+    reply(OrderedJsonText(node.classes == nullptr ? OrderedJson::array()
+                                                  : ClassesJson(node.classes->report())));
   });
   add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
   add("DumpPod", [this](const Json& request, const auto& reply) {

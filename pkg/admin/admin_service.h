@@ -52,6 +52,7 @@ namespace resmgr {
 //   Top          {"what"}                   -> [usage_json.h]; "containers", "nodes" or "cpus"
 //   Cpus         {"cpus","brief"}           -> [usage_json.h]; a list, or all; brief: without the
 //       containers on each
+//   Classes      {}                         -> [classes_json.h]
 //
 // Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
 class AdminService {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/admin/classes_json.h"
 #include "pkg/admin/node_json.h"
 #include "pkg/base/json.h"
 
@@ -15,21 +16,30 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPause{50};
 
-std::string AnswerText(const OrderedJson& moves, bool done) {
-  const OrderedJson answer = {{"moves", moves}, {"done", done}};
+// What is to change, of containers and of the host.
+struct Changes {
+  OrderedJson moves;
+  OrderedJson host;
+};
+
+std::string AnswerText(const Changes& changes, bool done) {
+  OrderedJson answer = {{"moves", changes.moves}};
+  if (!changes.host.empty()) answer["host"] = changes.host;
+  answer["done"] = done;
   return OrderedJsonText(answer);
 }
 
 // Looks again and again whether all is done; ends itself with the answer.
 class Waiting : public std::enable_shared_from_this<Waiting> {
  public:
-  Waiting(const NodeView& node, OrderedJson moves, UnaryServer::Reply reply, milliseconds patience)
-      : node_(node), moves_(std::move(moves)), reply_(std::move(reply)), left_(patience) {}
+  Waiting(const NodeView& node, Changes changes, UnaryServer::Reply reply, milliseconds patience)
+      : node_(node), changes_(std::move(changes)), reply_(std::move(reply)), left_(patience) {}
 
   void Look() {
-    const bool done = node_.host.AllLetGo();
+    const bool given_back = node_.classes == nullptr || node_.classes->given_back();
+    const bool done = node_.host.AllLetGo() && given_back;
     if (done || left_ <= milliseconds(0)) {
-      reply_(AnswerText(moves_, done));
+      reply_(AnswerText(changes_, done));
       return;
     }
     left_ -= kPause;
@@ -41,7 +51,7 @@ class Waiting : public std::enable_shared_from_this<Waiting> {
 
  private:
   const NodeView& node_;
-  const OrderedJson moves_;
+  const Changes changes_;
   const UnaryServer::Reply reply_;
   milliseconds left_;
   EventLoop::HandlePtr timer_;
@@ -56,17 +66,18 @@ void Uninstall(const NodeView& node, bool apply, const UnaryServer::Reply& reply
     reply(planned.status());
     return;
   }
-  OrderedJson moves = MovesJson(*planned);
+  Changes changes{.moves = MovesJson(*planned), .host = OrderedJson::array()};
+  if (node.classes != nullptr) changes.host = ChangedFilesJson(node.classes->report());
   if (!apply) {
-    reply(AnswerText(moves, false));
+    reply(AnswerText(changes, false));
     return;
   }
-  node.configurator.LetGo([&node, moves, reply, patience](const Status& status) {
+  node.configurator.LetGo([&node, changes, reply, patience](const Status& status) {
     if (!status.ok()) {
       reply(status);
       return;
     }
-    std::make_shared<Waiting>(node, moves, reply, patience)->Look();
+    std::make_shared<Waiting>(node, changes, reply, patience)->Look();
   });
 }
 

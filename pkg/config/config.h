@@ -12,6 +12,7 @@
 #include "pkg/base/refused_updates.h"
 #include "pkg/base/status.h"
 #include "pkg/config/audit_config.h"
+#include "pkg/config/classes_config.h"
 #include "pkg/config/config_node.h"
 #include "pkg/config/config_section.h"
 #include "pkg/config/cpu_constraint.h"
@@ -59,6 +60,7 @@ struct Config {
   LoggerConfig logger;
   AuditConfig audit;
   UsageConfig usage;
+  ClassesConfig classes;
   CpuFilesConfig cpu_files;
   NriHostConfig nri;
   HooksConfig hooks;
@@ -94,6 +96,7 @@ inline void DescribeModules(ConfigSection& root, const ConfigChecks& checks, Con
   DescribeLogger(root, config.logger);
   DescribeAudit(root, config.audit);
   DescribeUsage(root, config.usage);
+  DescribeClasses(root, config.classes);
   DescribeCpuFiles(root, config.cpu_files);
   DescribeNri(root, config.nri);
   DescribeHooks(root, config.hooks);

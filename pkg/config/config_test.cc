@@ -269,6 +269,18 @@ audit:
 usage:
   Interval: 10s
   PerContainerMetrics: false
+classes:
+  isolation:
+    Interrupts: leave
+    Workqueues: leave
+    Quota: keep
+    Partition: none
+    Governor: ""
+  irq:
+    Controllable:
+      - "*"
+  AllowedNamespaces:
+    isolation: []
 cpuFiles:
   Containers: none
   MountPath: /run/cri-resmgr

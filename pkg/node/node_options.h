@@ -30,7 +30,7 @@ struct NodeOptions {
   std::string relay_socket{};    // served by the front door
   std::string runtime_socket{};  // of the runtime behind it
   std::string directory{};       // -relay-dir: data kept for restarts
-  std::string host_root = "/";   // where sys and proc of the host are, for samples of use
+  std::string host_root = "/";   // where sys and proc of the host are, for samples and classes
   std::string agent_socket{};
   std::string pod_resources_socket{};  // of the kubelet
   std::string metrics_address{};       // HOST:PORT
@@ -53,6 +53,8 @@ struct NodeOptions {
 
   // Directory of the saved placements, below `directory`.
   std::string StateDirectory() const { return directory + "/state"; }
+  // The journal of what classes change of the host.
+  std::string ClassesDirectory() const { return directory + "/classes"; }
   // Notes of calls under way: in memory beside the socket, and as long-lived as calls.
   std::string CallsFile() const { return relay_socket + ".calls"; }
   // The origin of `config`, for messages.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pkg/audit/auditor.h"
+#include "pkg/classes/host_classes.h"
 #include "pkg/cri/runtimes_watch.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/grpc/unary_server.h"
@@ -67,6 +68,8 @@ struct NodeView {
   UsageSampler* usage = nullptr;
   // What can trace the calls of a pod; nullptr: nothing.
   dump::Dumper* dumper = nullptr;
+  // What is changed of the host; nullptr: nothing.
+  const HostClasses* classes = nullptr;
 };
 
 // Methods on a socket of the node, called by cri-resmgr-ctl and the agent.

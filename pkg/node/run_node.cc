@@ -16,6 +16,7 @@
 #include "pkg/audit/cgroup_writer.h"
 #include "pkg/audit/creation_watch.h"
 #include "pkg/base/count_text.h"
+#include "pkg/classes/host_classes.h"
 #include "pkg/cpufile/cpu_files.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
@@ -81,6 +82,16 @@ std::shared_ptr<const ConfigReader> MakeReader(const NodeOptions& options,
                             .hooks = options.config.hooks,
                             .nri = options.config.nri,
                             .runtimes = options.config.runtimes});
+}
+
+// Without a policy no container has CPUs of its own.
+ClassesConfig ClassesOf(const Config& config) {
+  if (config.policy.active == kNullPolicy) return {};
+  ClassesConfig classes = config.classes;
+  const auto section = config.policy.sections.find(config.policy.active);
+  if (section != config.policy.sections.end())
+    OverrideIsolation(section->second, PolicySectionPath(config.policy.active), classes);
+  return classes;
 }
 
 // Switches every debug message of every source on, or returns to the configuration.
@@ -239,6 +250,7 @@ class RunningNode {
   std::optional<OptionalMetrics> metrics_server_;
   std::unique_ptr<StateStore> state_;
   std::optional<CpuFiles> cpu_files_;
+  std::optional<HostClasses> classes_;  // outlives the brain, which it observes
   std::unique_ptr<Reported> reported_;
   std::optional<CgroupLookup> lookup_;
   std::optional<CgroupWriter> cpuset_writer_;
@@ -288,6 +300,11 @@ void RunningNode::Run() {
 
 void RunningNode::StartBrain() {
   cpu_files_.emplace(CpuFilesOptions(options_, loop_, pipeline_, setup_));
+  classes_.emplace(HostClasses::Options{.loop = loop_,
+                                        .pipeline = pipeline_,
+                                        .host_root = options_.host_root,
+                                        .directory = options_.ClassesDirectory(),
+                                        .manager = [this] { return host_->manager(); }});
   reported_ = MakeReported(options_, loop_, flushes_, *setup_.machine, counted_.get());
   BrainHost::Options host{.loop = loop_,
                           .machine = *setup_.machine,
@@ -310,6 +327,7 @@ void RunningNode::StartBrain() {
   };
   host_.emplace(WithCounts(std::move(host), counted_.get()));
   host_->Observe(*cpu_files_);
+  host_->Observe(*classes_);
   creation_watch_.emplace(CreationWatch::Options{.loop = loop_,
                                                  .manager = [this] { return host_->manager(); },
                                                  .drifted =
@@ -356,6 +374,7 @@ void RunningNode::StartConfiguration() {
 void RunningNode::NoteConfiguration(const Configurator& now) {
   door_->Configure(now.current());
   cpu_files_->Configure(now.current().cpu_files);
+  classes_->Configure(ClassesOf(now.current()));
   auditor_->Configure(now.current().audit);
   usage_->Configure(now.current().usage);
   creation_watch_->SetOn(now.current().audit.interval.count() > 0);
@@ -401,7 +420,8 @@ void RunningNode::Serve() {
       .offline = [this] { return Offline(); },
       .machine_problems = [this] { return MachineProblems(); },
       .usage = &*usage_,
-      .dumper = dumper_.get()};
+      .dumper = dumper_.get(),
+      .classes = &*classes_};
   for (const NodeService& service : options_.services)
     sockets_.emplace_back(loop_, flushes_, service.socket, service.methods(view));
   page_.emplace(options_.page.get(), view);

@@ -11,6 +11,7 @@ void Describe(ConfigSection& section, StaticPlusOptions& options) {
   section.Map("Options",
               [&](ConfigSection& map) { DescribeExclusiveOptions(map, options.exclusive); });
   DescribeAlignment(section, options.alignment);
+  DescribeUndisturbed(section, options.undisturbed);
   section.Bool(
       "PreferIsolatedCPUs", options.exclusive.prefer_isolated,
       "isolated CPUs before ordinary CPUs; `false`: only for one CPU or one full core, and "

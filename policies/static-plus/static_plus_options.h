@@ -7,6 +7,7 @@
 #include "pkg/allocator/alignment.h"
 #include "pkg/allocator/exclusive_options.h"
 #include "pkg/base/status.h"
+#include "pkg/config/classes_config.h"
 #include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
 #include "pkg/policy/privileged_namespaces.h"
@@ -23,6 +24,7 @@ struct StaticPlusOptions {
   PrivilegedNamespaces privileged{};
   ExclusiveOptions exclusive = {.prefer_isolated = true};
   Alignment alignment = Alignment::kPrefer;
+  IsolationConfig undisturbed{};  // applied by pkg/classes
 };
 
 // `section` may be nullptr; `keys` gets the description of every option (ReadSection).

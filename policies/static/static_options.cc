@@ -17,6 +17,7 @@ void Describe(ConfigSection& section, StaticOptions& options) {
     DescribeExclusiveOptions(map, options.exclusive);
   });
   DescribeAlignment(section, options.alignment);
+  DescribeUndisturbed(section, options.undisturbed);
   section.Bool("RelaxedIsolation", options.exclusive.prefer_isolated,
                "kernel-isolated CPUs (`isolcpus`) are preferred for every exclusive container");
 }

@@ -6,6 +6,7 @@
 #include "pkg/allocator/alignment.h"
 #include "pkg/allocator/exclusive_options.h"
 #include "pkg/base/status.h"
+#include "pkg/config/classes_config.h"
 #include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
 
@@ -21,6 +22,7 @@ struct StaticOptions {
   bool pod_level_exclusive = true;
   ExclusiveOptions exclusive;
   Alignment alignment = Alignment::kPrefer;
+  IsolationConfig undisturbed{};  // applied by pkg/classes
 };
 
 // `section` may be nullptr; `keys` gets the description of every option (ReadSection).

@@ -78,6 +78,7 @@ void Describe(ConfigSection& section, TopologyAwareOptions& options) {
   section.Choice("UnlimitedBurstable", kLevels, options.unlimited_burstable,
                  "the level for Burstable containers without CPU limit");
   DescribeAlignment(section, options.alignment);
+  DescribeUndisturbed(section, options.undisturbed);
   section.Choice(
       "Packing",
       {{"auto", Packing::kAuto}, {"spread", Packing::kSpread}, {"tight", Packing::kTight}},

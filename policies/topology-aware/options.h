@@ -8,6 +8,7 @@
 
 #include "pkg/allocator/alignment.h"
 #include "pkg/base/status.h"
+#include "pkg/config/classes_config.h"
 #include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
 #include "pkg/policy/privileged_namespaces.h"
@@ -49,6 +50,7 @@ struct TopologyAwareOptions {
   PrivilegedNamespaces privileged{};
   CpuPriority default_priority = CpuPriority::kNone;
   Alignment alignment = Alignment::kPrefer;
+  IsolationConfig undisturbed{};  // applied by pkg/classes
   Packing packing = Packing::kAuto;
   PoolLevel unlimited_burstable = PoolLevel::kPackage;
 };

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/classes_command.h"
+
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/table.h"
+
+namespace resmgr {
+namespace {
+
+class ClassesCommand final : public DaemonCommand {
+ public:
+  std::string_view name() const override { return "classes"; }
+  std::string_view summary() const override {
+    return "List what the CPUs of containers are kept free of, and what the machine lacks for it.";
+  }
+  std::string_view description() const override {
+    return R"(Lists the classes that the configuration or the annotations of pods ask for, with the containers
+that have them. An inactive one has no effect, or not all of it: the reason names the file that is
+missing, or what the kernel answered.
+
+  interrupts  interrupts go to other CPUs
+  workqueues  the kernel's unbound work runs on other CPUs
+  quota       the pod has no CPU quota
+  partition   the CPUs are a scheduling domain of their own
+  idle        the longest time that a CPU may take to wake up
+  clock       the governor of the clock)";
+  }
+
+ private:
+  bool Watchable() const override { return true; }
+  std::string_view Method() const override { return "Classes"; }
+  std::string Table(const Reply& reply) const override { return ClassesText(reply); }
+};
+
+}  // namespace
+
+std::string ClassesText(const Reply& classes) {
+  if (classes.empty()) return "No classes are asked for.\n";
+  std::vector<TableRow> rows = {{"KIND", "NAME", "STATE", "CONTAINERS", "REASON"}};
+  for (const Reply& one : classes) {
+    std::string containers;
+    for (const Reply& name : one.value("containers", Reply::array()))
+      containers += (containers.empty() ? "" : ", ") + name.get<std::string>();
+    rows.push_back({Cell(one, "kind"), Cell(one, "name"), Cell(one, "state"),
+                    containers.empty() ? "-" : containers, Cell(one, "reason")});
+  }
+  return FormatTable(rows);
+}
+
+std::unique_ptr<Command> MakeClassesCommand() {
+  return std::make_unique<ClassesCommand>();
+}
+
+}  // namespace resmgr

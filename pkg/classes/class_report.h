@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/classes/host_keeper.h"
+#include "pkg/classes/isolation_plan.h"
+
+namespace resmgr {
+
+// What became of a class for one container, for `explain`. A value.
+struct ContainerClass {
+  std::string kind{};
+  std::string name{};
+  std::string source{};    // who asks for it
+  std::string way{};       // "by CPU", "after creation"
+  std::string in_force{};  // as it is read back
+  bool active = true;
+  std::string reason{};  // why it is not active, or what it does not reach
+};
+
+// A class with all containers that have it, for `classes`. A value.
+struct ClassState {
+  std::string kind{};
+  std::string name{};
+  bool active = true;
+  std::string reason{};
+  std::vector<std::string> containers{};  // "namespace/pod/container", each once
+};
+
+// What came of a plan. A value.
+struct ClassReport {
+  std::vector<ClassState> classes{};  // in the order of their kinds and names
+  // By container id; those that are being created have none.
+  std::map<std::string, std::vector<ContainerClass>, std::less<>> containers{};
+  // Files of the host with values of ours, and what they had before.
+  std::map<std::string, std::string, std::less<>> held{};
+  std::map<std::string, std::string, std::less<>> not_given_back{};  // files, and why
+  std::string journal{};                                             // why nothing new is written
+  std::string damage{};              // what is not given back of an earlier process
+  std::vector<std::string> notes{};  // for the log
+};
+
+ClassReport MakeReport(const IsolationPlan& plan, const std::vector<IsolationSubject>& subjects,
+                       const HostKeeper::Result& result);
+
+}  // namespace resmgr

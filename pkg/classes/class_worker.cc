@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/class_worker.h"
+
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/sys/container_cgroup.h"
+
+namespace resmgr {
+namespace {
+
+std::string BootOf(HostFiles& files) {
+  const StatusOr<std::string> boot = files.Read("proc/sys/kernel/random/boot_id");
+  return boot.ok() ? std::string(Trim(*boot)) : "";
+}
+
+}  // namespace
+
+ClassWorker::ClassWorker(std::string_view host_root, std::string directory)
+    : host_root_(host_root),
+      directory_(std::move(directory)),
+      files_(host_root, [this](std::string_view path) {
+        const std::lock_guard lock(mutex_);
+        in_hand_ = path;
+      }) {}
+
+std::string ClassWorker::in_hand() const {
+  const std::lock_guard lock(mutex_);
+  return in_hand_;
+}
+
+void ClassWorker::FindCgroup(IsolationSubject& subject) const {
+  constexpr std::string_view kMount = "/sys/fs/cgroup";
+  std::string_view root = host_root_;
+  while (root.ends_with('/'))
+    root.remove_suffix(1);
+  const std::string mount = fmt::format("{}{}", root, kMount);
+  if (!CheckCgroupNames(subject.cgroup_parent, subject.id).ok() || !IsUnifiedMount(mount)) return;
+  const auto found = FindContainerCgroup(mount, "", subject.cgroup_parent, subject.id);
+  if (found) subject.cgroup = found->substr(root.size() + 1);
+}
+
+ClassReport ClassWorker::Run(std::vector<IsolationSubject> subjects, const ClassesConfig& config) {
+  for (IsolationSubject& subject : subjects) {
+    if (subject.wish.isolation.partition != IsolationConfig::Partition::kNone &&
+        !subject.id.empty())
+      FindCgroup(subject);
+  }
+  if (!journal_) {
+    journal_.emplace(directory_, BootOf(files_));
+    keeper_.emplace(files_, *journal_);
+  }
+  IsolationPlan plan;
+  // The plan needs the values of before.
+  const Status opened = journal_->Open();
+  if (opened.ok() && (!subjects.empty() || config.any()))
+    plan = PlanIsolation(subjects, config, *keeper_);
+  ClassReport report = MakeReport(plan, subjects, keeper_->Keep(plan.values));
+  for (const auto& [path, entry] : journal_->entries())
+    report.held.emplace(path, Trim(entry.first));
+  report.damage = journal_->damage();
+  return report;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/classes/class_journal.h"
+#include "pkg/classes/class_report.h"
+#include "pkg/classes/host_files.h"
+#include "pkg/classes/host_keeper.h"
+#include "pkg/classes/isolation_plan.h"
+#include "pkg/config/classes_config.h"
+
+namespace resmgr {
+
+// Gives the host's files what the classes of containers ask for, on a thread that may hang. Run is
+// for one thread at a time; in_hand is thread-safe.
+class ClassWorker {
+ public:
+  // `host_root` has sys and proc; `directory` is for the journal, and this daemon's alone.
+  ClassWorker(std::string_view host_root, std::string directory);
+
+  ClassReport Run(std::vector<IsolationSubject> subjects, const ClassesConfig& config);
+  // The file that is being read or written, or was last.
+  std::string in_hand() const;
+
+ private:
+  void FindCgroup(IsolationSubject& subject) const;
+
+  mutable std::mutex mutex_;
+  std::string in_hand_;
+  const std::string host_root_;
+  const std::string directory_;
+  RealHostFiles files_;
+  std::optional<ClassJournal> journal_;  // from the first work on, as the keeper
+  std::optional<HostKeeper> keeper_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// The CPUs of a mask as the kernel writes it: hexadecimal numbers of up to eight digits with commas
+// between them, the highest CPUs in front ("0000,00003003"). White space around it is ignored.
+StatusOr<CpuSet> ParseCpuMask(std::string_view text);
+
+// The mask of these CPUs with as many digits as `like`, and more where they need them.
+std::string FormatCpuMask(const CpuSet& cpus, std::string_view like);
+
+}  // namespace resmgr

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pkg/classes/class_report.h"
+#include "pkg/classes/class_worker.h"
+#include "pkg/classes/isolation_stage.h"
+#include "pkg/config/classes_config.h"
+#include "pkg/log/log.h"
+#include "pkg/model/problem.h"
+#include "pkg/pipeline/pipeline.h"
+#include "pkg/resmgr/observer.h"
+#include "pkg/resmgr/resource_manager.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr {
+
+// Keeps the CPUs of containers free of what their classes say (docs/classes.md), by files of the
+// host outside of the containers' cgroups, and gives these files back what they had before: when a
+// container or its CPUs are released, when the configuration wants it no more, and what an earlier
+// process left behind. After each decision, and once a minute meanwhile, a thread away from the
+// loop compares the files with what is wanted. Without classes, and with nothing to give back, it
+// does nothing at all. Loop's thread only.
+class HostClasses final : public Observer {
+ public:
+  struct Options {
+    EventLoop& loop;
+    Pipeline& pipeline;           // gets a stage while pods may choose classes
+    std::string host_root = "/";  // where sys and proc of the host are
+    std::string directory{};      // for the journal; this daemon's alone
+    std::function<const ResourceManager*()> manager{};  // nullptr: no policy
+    std::chrono::milliseconds period = std::chrono::minutes(1);
+    // After which what failed is tried again.
+    std::chrono::milliseconds retry = std::chrono::seconds(5);
+    // Work that has not ended by then hangs.
+    std::chrono::milliseconds patience = std::chrono::seconds(5);
+  };
+
+  // What the options refer to outlives this, and the pipeline's calls do not.
+  explicit HostClasses(Options options);
+  ~HostClasses() override;
+  HostClasses(const HostClasses&) = delete;
+  HostClasses& operator=(const HostClasses&) = delete;
+
+  // To be called with each configuration that comes into force, also if it changes others.
+  void Configure(const ClassesConfig& config);
+
+  // What came of the last work.
+  const ClassReport& report() const { return report_; }
+  // The annotations of the container's pod that do not count, and why; mostly empty.
+  std::string NoteOf(const std::string& id) const;
+  // All that was decided so far is done, and no file of the host has a value of ours.
+  bool given_back() const;
+  std::vector<Problem> problems() const;
+
+  void OnPlaced(const Act&) override { Note(); }
+  void OnUpdated(const Act&) override { Note(); }
+  void OnMoved(const Act&, const Shift&) override { Note(); }
+  void OnReleased(const Act&) override { Note(); }
+  void OnAdopted(std::span<const Act>) override { Note(); }
+  void OnFoundEnded(std::span<const Act>) override { Note(); }
+  void OnInForce(const Act&, const Place&) override { Note(); }
+  void OnRemoved(const Act&) override { Note(); }
+  void OnListed(const Snapshot&) override { Note(); }
+
+ private:
+  using Clock = std::chrono::system_clock;
+  struct Inactive {
+    std::string reason;
+    Clock::time_point since;
+  };
+
+  void Note() {
+    if (on_ && !scheduled_) Schedule();
+  }
+  void Schedule();
+  void Later(std::chrono::milliseconds delay);
+  void Begin(bool again);
+  void Work();
+  void End(uint64_t work, ClassReport report);
+  void Hang();
+  // Whether other classes are inactive than before.
+  bool NoteInactive();
+  std::vector<IsolationSubject> Subjects();
+  const IsolationWish& WishOf(const Pod& pod, const Container& container);
+
+  const Options options_;
+  Logger& log_;
+  IsolationStage stage_;
+  bool in_pipeline_ = false;
+  ClassesConfig config_;
+  bool on_ = true;  // until it is known that there is nothing to do
+  bool wrote_ = false;  // or may have
+  bool scheduled_ = false;
+  EventLoop::HandlePtr next_;
+  EventLoop::HandlePtr deadline_;
+  std::optional<Clock::time_point> hangs_since_{};
+  std::map<ContainerKey, IsolationWish> wishes_;
+  std::map<std::string, std::string, std::less<>> notes_;  // by container id
+  std::vector<IsolationSubject> subjects_;                 // of the last work
+  uint64_t begun_ = 0;                                     // works
+  uint64_t ended_ = 0;                                     // the last one of them
+  ClassReport report_;
+  std::map<std::pair<std::string, std::string>, Inactive> inactive_;
+  std::optional<Clock::time_point> failing_since_{};  // journal, or values not given back
+  // Shared with work, which may outlive this.
+  const std::shared_ptr<ClassWorker> worker_;
+  Lifetime lifetime_;
+  OffLoop thread_;
+};
+
+}  // namespace resmgr

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// A brain with a small policy, and a tree of the host's files.
+#include "pkg/classes/host_classes.h"
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/pipeline/pipeline_call.h"
+#include "pkg/resmgr/observers.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/resmgr/testing/test_node.h"
+#include "pkg/sys/clock.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/temp_dir.h"
+#include "test/support/machines/machines.h"
+#include "test/support/status_matchers.h"
+
+namespace resmgr {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using test::IsOk;
+using test::TestNode;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using enum QosClass;
+
+const char* const kAffinity = "proc/irq/default_smp_affinity";
+
+// A creation behind the policy, as a front door has it.
+class Creation final : private Request::Source, private PipelineCall::Front {
+ public:
+  Creation(Pipeline& pipeline, CreateRequest create)
+      : request_(Operation::kCreateContainer, static_cast<Request::Source&>(*this)),
+        call_(pipeline, static_cast<PipelineCall::Front&>(*this)) {
+    request_.body = std::move(create);
+    call_.Start(request_);
+  }
+  const Status& refusal() const { return refusal_; }
+
+ private:
+  bool ReadCreate(CreateRequest&) override { return false; }
+  std::optional<Pod> ReadPod() override { return std::nullopt; }
+  bool ReadDetails(DetailSet, ContainerDetails&) override { return false; }
+  void OnDecided(const Status& refusal, const Adjustment&) override { refusal_ = refusal; }
+  void OnReplySeen() override {}
+  bool Has(Operation, Field) const override { return true; }
+
+  Request request_;
+  Status refusal_;
+  PipelineCall call_;
+};
+
+class HostClassesTest : public testing::Test {
+ protected:
+  static ResourceManager::Options Observed(Observer& observer) {
+    ResourceManager::Options options = TestNode::FastOptions();
+    options.observer = &observer;
+    return options;
+  }
+  static ClassesConfig Interrupts() {
+    return {.isolation = {.interrupts = IsolationConfig::Interrupts::kIsolate}};
+  }
+
+  HostClassesTest() {
+    Put(kAffinity, "ff\n");
+    Put("sys/devices/system/cpu/online", "0-7\n");
+    MakeClasses();
+  }
+  // A daemon's, which begins.
+  void MakeClasses() {
+    observers_ = Observers();
+    classes_.reset();
+    classes_ = std::make_unique<HostClasses>(HostClasses::Options{
+        .loop = node_.loop(),
+        .pipeline = pipeline_,
+        .host_root = Root(),
+        .directory = directory_.path() + "/classes",
+        .manager = [this] { return with_policy_ ? &node_.manager() : nullptr; },
+        .period = milliseconds(20),
+        .retry = milliseconds(5)});
+    observers_.Add(*classes_);
+  }
+  std::string Root() const { return directory_.path() + "/root"; }
+  void Put(const std::string& path, std::string_view text) const {
+    fs::create_directories(fs::path(Root() + "/" + path).parent_path());
+    std::ofstream(Root() + "/" + path) << text;
+  }
+  std::string At(const std::string& path) const {
+    return ReadFile(Root() + "/" + path, 1 << 10).value_or("?");
+  }
+  bool Becomes(const std::string& path, std::string_view text) {
+    return node_.RunUntil([&] { return At(path) == text; });
+  }
+
+  const TempDir directory_;
+  Observers observers_;
+  bool with_policy_ = true;
+  TestNode node_{
+      test::S1Ht(),  // CPUs 0-7
+      [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
+      Observed(observers_)};
+  LoopClock clock_{node_.loop()};
+  Pipeline pipeline_{clock_};
+  std::unique_ptr<HostClasses> classes_;
+};
+
+TEST_F(HostClassesTest, FromCreationToTheEnd) {
+  classes_->Configure(Interrupts());
+  const ContainerId id = node_.Run("dsp", kGuaranteed, 2000);
+  ASSERT_EQ(node_.Exclusive(id), "1-2");
+  ASSERT_TRUE(Becomes(kAffinity, "f9"));
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
+  EXPECT_THAT(classes_->report().classes.at(0).containers, ElementsAre("ns/pod-dsp/dsp"));
+  EXPECT_FALSE(classes_->given_back());
+  EXPECT_EQ(classes_->report().held.at(kAffinity), "ff");
+  EXPECT_THAT(classes_->problems(), IsEmpty());
+  node_.Run("web", kBurstable, 500);
+  const ContainerId other = node_.Run("more", kGuaranteed, 1000);
+  EXPECT_TRUE(Becomes(kAffinity, "f1"));
+  node_.Stop(id);
+  EXPECT_TRUE(Becomes(kAffinity, "f7"));
+  node_.Remove(id);
+  node_.Crash(other);
+  node_.Reconnect();
+  EXPECT_TRUE(Becomes(kAffinity, "ff\n"));
+  EXPECT_TRUE(node_.RunUntil([&] { return classes_->given_back(); }));
+}
+
+TEST_F(HostClassesTest, AnotherProgramsValueIsWrittenOverWithinThePeriod) {
+  classes_->Configure(Interrupts());
+  node_.Run("dsp", kGuaranteed, 2000);
+  ASSERT_TRUE(Becomes(kAffinity, "f9"));
+  Put(kAffinity, "ff\n");
+  EXPECT_TRUE(Becomes(kAffinity, "f9"));
+}
+
+TEST_F(HostClassesTest, TheConfigurationTakesItBack) {
+  classes_->Configure(Interrupts());
+  node_.Run("dsp", kGuaranteed, 2000);
+  ASSERT_TRUE(Becomes(kAffinity, "f9"));
+  classes_->Configure({});
+  EXPECT_TRUE(Becomes(kAffinity, "ff\n"));
+  classes_->Configure(Interrupts());
+  ASSERT_TRUE(Becomes(kAffinity, "f9"));
+  with_policy_ = false;
+  classes_->Configure(Interrupts());
+  EXPECT_TRUE(Becomes(kAffinity, "ff\n"));
+}
+
+TEST_F(HostClassesTest, TheNextDaemonGoesOnOrGivesBack) {
+  classes_->Configure(Interrupts());
+  node_.Run("dsp", kGuaranteed, 2000);
+  ASSERT_TRUE(Becomes(kAffinity, "f9"));
+  ASSERT_TRUE(node_.RunUntil([&] { return !classes_->report().held.empty(); }));
+  for (const bool wanted : {true, false}) {
+    MakeClasses();
+    classes_->Configure(wanted ? Interrupts() : ClassesConfig());
+    EXPECT_TRUE(Becomes(kAffinity, wanted ? "f9" : "ff\n"));
+    EXPECT_TRUE(node_.RunUntil([&] { return classes_->report().held.empty() == !wanted; }));
+  }
+}
+
+TEST_F(HostClassesTest, WhatIsMissingIsAProblemUntilItIsThere) {
+  fs::remove(Root() + "/" + kAffinity);
+  classes_->Configure(Interrupts());
+  ASSERT_TRUE(node_.RunUntil([&] { return !classes_->problems().empty(); }));
+  const Problem problem = classes_->problems()[0];
+  EXPECT_EQ(problem.kind, "class-inactive");
+  EXPECT_THAT(problem.message, HasSubstr(kAffinity));
+  EXPECT_GT(problem.since.time_since_epoch().count(), 0);
+  Put(kAffinity, "ff\n");
+  EXPECT_TRUE(node_.RunUntil([&] { return classes_->problems().empty(); }));
+}
+
+TEST_F(HostClassesTest, AnUnknownValueIsRefusedWhereItCounts) {
+  CreateRequest request = TestNode::Request(node_.AddPod("dsp", kGuaranteed), "dsp", 2000);
+  request.pod_id = PodSandboxId("unknown");
+  request.pod.emplace();
+  request.pod->namespace_name = "ns";
+  request.pod->annotations = StringMap({{"cpu-c-states.crio.io", "foo"}});
+  ClassesConfig config;
+  classes_->Configure(config);
+  EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
+  config.isolation_namespaces = {"ns"};
+  classes_->Configure(config);
+  const Status refusal = Creation(pipeline_, request).refusal();
+  EXPECT_EQ(refusal.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refusal)), HasSubstr("annotation cpu-c-states.crio.io: \"foo\""));
+  config.isolation_namespaces = {"other"};
+  classes_->Configure(config);
+  EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
+}
+
+TEST_F(HostClassesTest, WithoutClassesNothingIsLookedAt) {
+  classes_->Configure({});
+  EXPECT_TRUE(node_.RunUntil([&] { return classes_->given_back(); }));
+  node_.Run("dsp", kGuaranteed, 2000);
+  EXPECT_EQ(At(kAffinity), "ff\n");
+  EXPECT_FALSE(fs::exists(directory_.path() + "/classes"));
+}
+
+}  // namespace
+}  // namespace resmgr

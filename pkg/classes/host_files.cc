@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/host_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/sys/errno_status.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/unique_fd.h"
+
+namespace resmgr {
+namespace {
+
+// Interrupts of a very large machine.
+constexpr size_t kMostNames = 65'536;
+
+bool IsPlainText(std::string_view text) {
+  return std::ranges::all_of(
+      text, [](char c) { return c == '\n' || c == '\t' || (c >= ' ' && c <= '~'); });
+}
+
+}  // namespace
+
+RealHostFiles::RealHostFiles(std::string_view root, std::function<void(std::string_view)> in_hand)
+    : root_(root.ends_with('/') ? std::string(root) : std::string(root) + "/"),
+      in_hand_(std::move(in_hand)) {}
+
+std::string RealHostFiles::PathOf(const std::string& path) const {
+  std::string whole = root_ + path;
+  in_hand_(whole);
+  return whole;
+}
+
+StatusOr<std::string> RealHostFiles::Read(const std::string& path) {
+  const std::string whole = PathOf(path);
+  StatusOr<std::string> text = ReadFile(whole, kMostBytes);
+  if (text.ok() && !IsPlainText(*text)) return InvalidArgument("{} holds no plain text", whole);
+  return text;
+}
+
+int RealHostFiles::Write(const std::string& path, std::string_view text) {
+  // The kernel's own files ignore the truncation.
+  const UniqueFd fd(
+      ::open(PathOf(path).c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return errno;
+  struct stat found {};
+  if (::fstat(fd.get(), &found) != 0) return errno;
+  if (!S_ISREG(found.st_mode)) return EINVAL;
+  // One write is one value.
+  ssize_t written = 0;
+  do {
+    written = ::write(fd.get(), text.data(), text.size());
+  } while (written < 0 && errno == EINTR);
+  if (written < 0) return errno;
+  return static_cast<size_t>(written) == text.size() ? 0 : EIO;
+}
+
+std::vector<std::string> RealHostFiles::List(const std::string& directory) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(PathOf(directory).c_str()),
+                                                   &::closedir);
+  if (opened == nullptr) return names;
+  while (const dirent* const entry = ::readdir(opened.get())) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+    if (names.size() >= kMostNames) break;
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Status WriteError(int error, std::string_view path, std::string_view text) {
+  return ErrnoStatus(error, fmt::format("cannot write {} to {}", Printable(Trim(text), 64), path));
+}
+
+}  // namespace resmgr

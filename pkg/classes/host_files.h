@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+
+namespace resmgr {
+
+// Small files of the kernel, by their path from the root of the host without the slash in front
+// ("proc/irq/24/smp_affinity"). Reading and writing may block. Thread-compatible.
+class HostFiles {
+ public:
+  // The longest one is /proc/interrupts: a very large machine has megabytes.
+  static constexpr size_t kMostBytes = size_t{16} << 20;
+
+  virtual ~HostFiles() = default;
+
+  // NotFound: there is none, or what it belongs to is gone. InvalidArgument: it is no regular file,
+  // too long, or holds other than plain text.
+  virtual StatusOr<std::string> Read(const std::string& path) = 0;
+  // Replaces the value. 0, or the error number of the kernel.
+  virtual int Write(const std::string& path, std::string_view text) = 0;
+  // The names in a directory; the first ones of a very long one. Empty if there is none.
+  virtual std::vector<std::string> List(const std::string& directory) = 0;
+};
+
+// The files below `root`.
+class RealHostFiles final : public HostFiles {
+ public:
+  // `in_hand` is told each path before it is touched, on the thread that does it.
+  RealHostFiles(std::string_view root, std::function<void(std::string_view path)> in_hand);
+
+  StatusOr<std::string> Read(const std::string& path) override;
+  int Write(const std::string& path, std::string_view text) override;
+  std::vector<std::string> List(const std::string& directory) override;
+
+ private:
+  std::string PathOf(const std::string& path) const;
+
+  const std::string root_;  // ends with a slash
+  const std::function<void(std::string_view)> in_hand_;
+};
+
+// "cannot write 0-3 to FILE: Input/output error"; codes of ErrnoStatus.
+Status WriteError(int error, std::string_view path, std::string_view text);
+
+}  // namespace resmgr

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/host_keeper.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/classes/cpu_mask.h"
+
+namespace resmgr {
+namespace {
+
+bool IsMaskFile(std::string_view path) {
+  return path.ends_with("smp_affinity") || path.ends_with("/cpumask");
+}
+
+bool IsGone(int error) {
+  return error == ENOENT || error == ENODEV || error == ENXIO;
+}
+
+constexpr std::string_view kPartition = "/cpuset.cpus.partition";
+
+// Whether the file has what we wrote. A partition may read "isolated invalid (why)".
+bool IsOurs(std::string_view path, std::string_view now, const JournalEntry& entry) {
+  if (SameHostValue(path, now, entry.wanted) || SameHostValue(path, now, entry.was)) return true;
+  if (!path.ends_with(kPartition)) return false;
+  return Trim(now).starts_with(fmt::format("{} ", Trim(entry.wanted)));
+}
+
+// An empty write is none.
+std::string_view Written(std::string_view text) {
+  return text.empty() ? "\n" : text;
+}
+
+std::string Shown(std::string_view text) {
+  return Printable(Trim(text), 64);
+}
+
+}  // namespace
+
+bool SameHostValue(std::string_view path, std::string_view a, std::string_view b) {
+  if (Trim(a) == Trim(b)) return true;
+  if (!IsMaskFile(path)) return false;
+  const StatusOr<CpuSet> first = ParseCpuMask(a);
+  const StatusOr<CpuSet> second = ParseCpuMask(b);
+  return first.ok() && second.ok() && *first == *second;
+}
+
+bool IsManaged(int error) {
+  return error == EPERM || error == EIO;
+}
+
+StatusOr<std::string> HostKeeper::ReadFirst(const std::string& path) {
+  const auto entry = journal_.entries().find(path);
+  if (entry != journal_.entries().end()) return entry->second.first;
+  return files_.Read(path);
+}
+
+bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Result& result) {
+  const StatusOr<std::string> now = files_.Read(path);
+  if (!now.ok() && now.status().code() == StatusCode::kNotFound) return true;
+  const auto fail = [&](std::string why) {
+    result.not_given_back.emplace(path, std::move(why));
+    return false;
+  };
+  if (!now.ok()) return fail(std::string(Message(now.status())));
+  if (SameHostValue(path, *now, entry.first)) return true;
+  // A file of a disk, unlike one of the kernel, is empty while it is written.
+  const bool torn = Trim(*now).empty();
+  if (!torn && !IsOurs(path, *now, entry)) {
+    result.notes.push_back(
+        fmt::format("{} stays at {}, which another program has written", path, Shown(*now)));
+    return true;
+  }
+  const int error = files_.Write(path, Written(entry.first));
+  if (IsGone(error)) return true;
+  if (error != 0) return fail(std::string(Message(WriteError(error, path, entry.first))));
+  const StatusOr<std::string> then = files_.Read(path);
+  if (then.ok() && !SameHostValue(path, *then, entry.first))
+    return fail(fmt::format("it was given {} and reads {}", Shown(entry.first), Shown(*then)));
+  return true;
+}
+
+std::vector<std::string> HostKeeper::NotWanted(const std::vector<HostValue>& wanted) const {
+  std::set<std::string_view> wants;
+  for (const HostValue& value : wanted)
+    wants.insert(value.path);
+  std::vector<std::string> paths;
+  for (const auto& [path, entry] : journal_.entries())
+    if (!wants.contains(path)) paths.push_back(path);
+  std::ranges::stable_sort(paths, std::greater(), [](const std::string& path) {
+    return std::pair(path.ends_with(kPartition), std::ranges::count(path, '/'));
+  });
+  return paths;
+}
+
+void HostKeeper::GiveBackRest(const std::vector<HostValue>& wanted, ClassJournal::Entries& next,
+                              Result& result) {
+  for (const std::string& path : NotWanted(wanted)) {
+    const auto entry = next.find(path);
+    if (!GiveBack(path, entry->second, result)) continue;
+    seen_.erase(path);
+    next.erase(entry);
+  }
+}
+
+bool HostKeeper::Refused(const HostValue& value, HostOutcome& outcome) const {
+  const auto refused = refused_.find(value.path);
+  if (refused == refused_.end() || refused->second.first != value.text) return false;
+  outcome.error = refused->second.second;
+  outcome.status = WriteError(outcome.error, value.path, value.text);
+  return true;
+}
+
+std::vector<HostKeeper::Pending> HostKeeper::Prepare(const std::vector<HostValue>& wanted,
+                                                     ClassJournal::Entries& next, Result& result) {
+  std::vector<Pending> pending;
+  for (const HostValue& value : wanted) {
+    HostOutcome& outcome = result.outcomes[value.path];
+    const StatusOr<std::string> now = files_.Read(value.path);
+    if (!now.ok()) {
+      outcome.status = now.status();
+      continue;
+    }
+    outcome.in_force = Trim(*now);
+    const auto known = next.find(value.path);
+    const bool in_force = SameHostValue(value.path, *now, value.text);
+    const auto seen = seen_.find(value.path);
+    if (seen != seen_.end() && !SameHostValue(value.path, *now, seen->second)) {
+      result.notes.push_back(fmt::format("another program wrote {} to {}: it gets {} again",
+                                         Shown(*now), value.path, Shown(value.text)));
+    }
+    if (in_force) {
+      if (known != next.end()) known->second.wanted = value.text;
+      continue;
+    }
+    if (Refused(value, outcome)) continue;
+    if (known == next.end() && next.size() >= ClassJournal::kMostEntries) {
+      outcome.status = ResourceExhausted("more than {} files of the host would be changed",
+                                         ClassJournal::kMostEntries);
+      continue;
+    }
+    const bool is_new = known == next.end();
+    JournalEntry& entry = is_new ? next[value.path] : known->second;
+    if (is_new) entry.first = *now;
+    entry.was = *now;
+    entry.wanted = value.text;
+    pending.push_back({&value, is_new});
+  }
+  return pending;
+}
+
+void HostKeeper::Write(const HostValue& value, Result& result) {
+  HostOutcome& outcome = result.outcomes[value.path];
+  outcome.error = files_.Write(value.path, value.text);
+  const StatusOr<std::string> now = files_.Read(value.path);
+  if (now.ok()) outcome.in_force = Trim(*now);
+  if (outcome.error != 0) {
+    outcome.status = WriteError(outcome.error, value.path, value.text);
+    if (IsManaged(outcome.error)) refused_[value.path] = {value.text, outcome.error};
+    return;
+  }
+  if (!now.ok()) {
+    outcome.status = now.status();
+  } else if (!SameHostValue(value.path, *now, value.text)) {
+    outcome.status =
+        Unavailable("{} was given {} and reads {}", value.path, Shown(value.text), Shown(*now));
+  }
+}
+
+HostKeeper::Result HostKeeper::Keep(const std::vector<HostValue>& wanted) {
+  Result result;
+  result.journal = journal_.Open();
+  if (!result.journal.ok()) {
+    for (const HostValue& value : wanted)
+      result.outcomes[value.path].status = result.journal;
+    return result;
+  }
+  ClassJournal::Entries next = journal_.entries();
+  GiveBackRest(wanted, next, result);
+  const std::vector<Pending> pending = Prepare(wanted, next, result);
+  if (next != journal_.entries()) result.journal = journal_.Save(next);
+  if (!result.journal.ok()) {
+    for (const Pending& one : pending)
+      result.outcomes[one.value->path].status = result.journal;
+    return result;
+  }
+  bool refused = false;
+  for (const Pending& one : pending) {
+    Write(*one.value, result);
+    // The file still has what was there before us.
+    const HostOutcome& outcome = result.outcomes[one.value->path];
+    const auto entry = next.find(one.value->path);
+    if (outcome.status.ok() ||
+        !SameHostValue(one.value->path, outcome.in_force, entry->second.first))
+      continue;
+    next.erase(entry);
+    refused = true;
+  }
+  // What the disk then has too much does no harm.
+  if (refused) result.journal = journal_.Save(std::move(next));
+  seen_.clear();
+  for (const auto& [path, outcome] : result.outcomes)
+    if (outcome.status.ok()) seen_.emplace(path, outcome.in_force);
+  return result;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/classes/class_journal.h"
+#include "pkg/classes/host_files.h"
+
+namespace resmgr {
+
+// A value that a file of the host is to have.
+struct HostValue {
+  std::string path;
+  std::string text;
+
+  friend bool operator==(const HostValue&, const HostValue&) = default;
+};
+
+// What came of it.
+struct HostOutcome {
+  Status status{};
+  int error = 0;         // of a refused write
+  std::string in_force;  // what the file reads, without white space around it
+};
+
+// Gives the host's files the values that are wanted, and what they had before when these are wanted
+// no more. Nothing is written before the journal has it. A file that another program has written
+// meanwhile is left alone when it is to be given back, and written again while its value is wanted.
+// May block. Thread-compatible.
+class HostKeeper {
+ public:
+  struct Result {
+    std::map<std::string, HostOutcome, std::less<>> outcomes{};  // by path, of all wanted ones
+    std::vector<std::string> notes{};                            // for the log
+    // Files whose first value could not be given back yet, and why.
+    std::map<std::string, std::string, std::less<>> not_given_back{};
+    Status journal{};  // why nothing new is written
+  };
+
+  // Both must outlive this object.
+  HostKeeper(HostFiles& files, ClassJournal& journal) : files_(files), journal_(journal) {}
+
+  Result Keep(const std::vector<HostValue>& wanted);
+  // What the file had before our first write, or has if there was none.
+  StatusOr<std::string> ReadFirst(const std::string& path);
+  HostFiles& files() { return files_; }
+
+ private:
+  struct Pending {
+    const HostValue* value;
+    bool is_new;  // its file had no entry
+  };
+  // In the order in which files are given back: partitions before the CPUs that they take, and
+  // cgroups before those above.
+  std::vector<std::string> NotWanted(const std::vector<HostValue>& wanted) const;
+  // Whether the entry is over.
+  bool GiveBack(const std::string& path, const JournalEntry& entry, Result& result);
+  void GiveBackRest(const std::vector<HostValue>& wanted, ClassJournal::Entries& next,
+                    Result& result);
+  std::vector<Pending> Prepare(const std::vector<HostValue>& wanted, ClassJournal::Entries& next,
+                               Result& result);
+  void Write(const HostValue& value, Result& result);
+  bool Refused(const HostValue& value, HostOutcome& outcome) const;
+
+  HostFiles& files_;
+  ClassJournal& journal_;
+  // Values that the kernel will never take, and its answer.
+  std::map<std::string, std::pair<std::string, int>, std::less<>> refused_;
+  // Values that were in force when last seen.
+  std::map<std::string, std::string, std::less<>> seen_;
+};
+
+// Whether two texts of a file mean the same: masks of CPUs may have other digits.
+bool SameHostValue(std::string_view path, std::string_view a, std::string_view b);
+
+// EPERM and EIO: how kernels answer for interrupts that they manage themselves.
+bool IsManaged(int error);
+
+}  // namespace resmgr

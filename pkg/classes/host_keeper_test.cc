@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/host_keeper.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/classes/testing/fake_host_files.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/temp_dir.h"
+#include "test/support/status_matchers.h"
+
+namespace resmgr {
+namespace {
+
+namespace fs = std::filesystem;
+using test::FakeHostFiles;
+using test::IsOk;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const char* const kAffinity = "proc/irq/1/smp_affinity";
+const char* const kLatency = "sys/devices/system/cpu/cpu1/power/pm_qos_resume_latency_us";
+
+class HostKeeperTest : public testing::Test {
+ protected:
+  HostKeeperTest() {
+    files_.tree = before_;
+    Start();
+  }
+  // A process, after the former one has ended.
+  void Start() {
+    keeper_.reset();
+    journal_.reset();
+    journal_.emplace(directory_.path() + "/classes", "boot");
+    keeper_.emplace(files_, *journal_);
+  }
+  HostOutcome KeepOne(const std::string& path, const std::string& text) {
+    return keeper_->Keep({{path, text}}).outcomes[path];
+  }
+
+  const std::map<std::string, std::string> before_ = {{kAffinity, "ff\n"}, {kLatency, "0\n"}};
+  const TempDir directory_;
+  FakeHostFiles files_;
+  std::optional<ClassJournal> journal_;
+  std::optional<HostKeeper> keeper_;
+};
+
+TEST_F(HostKeeperTest, TheFirstValueIsOnTheDiskBeforeTheFirstWrite) {
+  bool saw = false;
+  files_.on_write = [&](const std::string& path, std::string_view) {
+    const auto text = ReadFile(journal_->path(), 1 << 20);
+    ASSERT_THAT(text.status(), IsOk());
+    EXPECT_EQ(ParseJournal(*text, "boot")->at(path).first, before_.at(path));
+    saw = true;
+  };
+  EXPECT_THAT(KeepOne(kAffinity, "f3").status, IsOk());
+  EXPECT_TRUE(saw);
+  EXPECT_EQ(files_.tree[kAffinity], "f3");
+  EXPECT_EQ(keeper_->ReadFirst(kAffinity).value(), "ff\n");
+}
+
+TEST_F(HostKeeperTest, WhatIsWantedNoMoreIsGivenBackByteForByte) {
+  keeper_->Keep({{kAffinity, "f3"}, {kLatency, "10"}});
+  EXPECT_EQ(keeper_->Keep({{kAffinity, "e3"}}).outcomes.size(), 1U);
+  EXPECT_EQ(files_.tree[kLatency], "0\n");
+  EXPECT_EQ(files_.tree[kAffinity], "e3");
+  Start();
+  EXPECT_THAT(keeper_->Keep({}).not_given_back, IsEmpty());
+  EXPECT_EQ(files_.tree, before_);
+  EXPECT_THAT(journal_->entries(), IsEmpty());
+}
+
+TEST_F(HostKeeperTest, NothingIsWrittenTwice) {
+  keeper_->Keep({{kAffinity, "f3"}});
+  files_.tree[kAffinity] = "000000f3\n";  // as a kernel shows it
+  files_.written.clear();
+  EXPECT_THAT(KeepOne(kAffinity, "f3").status, IsOk());
+  EXPECT_THAT(KeepOne(kAffinity, "f3").status, IsOk());
+  EXPECT_THAT(files_.written, IsEmpty());
+}
+
+TEST_F(HostKeeperTest, WhatHasTheValueAnywayIsNotOurs) {
+  EXPECT_THAT(KeepOne(kLatency, "0").status, IsOk());
+  EXPECT_THAT(journal_->entries(), IsEmpty());
+  EXPECT_FALSE(fs::exists(journal_->path()));
+}
+
+TEST_F(HostKeeperTest, WithoutAJournalNothingIsWritten) {
+  fs::create_directories(directory_.path() + "/classes/journal.tmp/in-the-way");
+  const HostKeeper::Result result = keeper_->Keep({{kAffinity, "f3"}});
+  EXPECT_FALSE(result.journal.ok());
+  EXPECT_FALSE(result.outcomes.at(kAffinity).status.ok());
+  EXPECT_THAT(files_.written, IsEmpty());
+  fs::remove_all(directory_.path() + "/classes/journal.tmp");
+  EXPECT_THAT(KeepOne(kAffinity, "f3").status, IsOk()) << "it is tried again";
+}
+
+TEST_F(HostKeeperTest, OtherProgramsValuesAreWrittenOverOnlyWhileOursAreWanted) {
+  KeepOne(kAffinity, "f3");
+  files_.tree[kAffinity] = "1\n";
+  const HostKeeper::Result again = keeper_->Keep({{kAffinity, "f3"}});
+  EXPECT_THAT(again.notes, ElementsAre(HasSubstr("another program wrote 1 to")));
+  EXPECT_EQ(files_.tree[kAffinity], "f3");
+  files_.tree[kAffinity] = "2\n";
+  EXPECT_THAT(keeper_->Keep({}).notes, ElementsAre(HasSubstr("stays at 2")));
+  EXPECT_EQ(files_.tree[kAffinity], "2\n");
+  EXPECT_THAT(journal_->entries(), IsEmpty());
+}
+
+TEST_F(HostKeeperTest, WhatTheKernelRefusesIsToldAndTriedAgain) {
+  for (const int error : {ENOSPC, EINVAL, ESRCH, EBUSY, EROFS}) {
+    files_.refuses[kLatency] = error;
+    const HostOutcome refused = KeepOne(kLatency, "10");
+    EXPECT_EQ(refused.error, error);
+    EXPECT_THAT(std::string(Message(refused.status)), HasSubstr("cannot write 10 to sys/devices"));
+    EXPECT_EQ(refused.in_force, "0");
+    EXPECT_THAT(journal_->entries(), IsEmpty()) << "the file is as it was";
+    files_.refuses.clear();
+    EXPECT_THAT(KeepOne(kLatency, "10").status, IsOk());
+    EXPECT_THAT(keeper_->Keep({}).not_given_back, IsEmpty());
+    EXPECT_EQ(files_.tree, before_);
+  }
+}
+
+TEST_F(HostKeeperTest, AManagedInterruptIsAskedOnceForAValue) {
+  for (const int error : {EPERM, EIO}) {
+    Start();
+    files_.refuses[kAffinity] = error;
+    files_.written.clear();
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(KeepOne(kAffinity, "f3").error, error);
+    EXPECT_EQ(files_.written.size(), 1U);
+    EXPECT_EQ(KeepOne(kAffinity, "e3").error, error);
+    EXPECT_EQ(files_.written.size(), 2U);
+    EXPECT_THAT(journal_->entries(), IsEmpty());
+  }
+}
+
+TEST_F(HostKeeperTest, WhatReadsOtherwiseThanWrittenIsToldAndGivenBack) {
+  files_.keeps = [](std::string_view, std::string_view text) {
+    return text == "33" ? std::string("40\n") : std::string(text);
+  };
+  const HostOutcome outcome = KeepOne(kLatency, "33");
+  EXPECT_THAT(std::string(Message(outcome.status)), HasSubstr("was given 33 and reads 40"));
+  EXPECT_EQ(outcome.in_force, "40");
+}
+
+TEST_F(HostKeeperTest, WhatCannotBeGivenBackStaysInTheJournal) {
+  KeepOne(kLatency, "10");
+  files_.refuses[kLatency] = EROFS;
+  EXPECT_THAT(keeper_->Keep({}).not_given_back.at(kLatency), HasSubstr("cannot write 0"));
+  Start();
+  files_.refuses.clear();
+  EXPECT_THAT(keeper_->Keep({}).not_given_back, IsEmpty());
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(HostKeeperTest, WhatIsGoneIsForgotten) {
+  KeepOne(kLatency, "10");
+  files_.tree.erase(kLatency);
+  EXPECT_EQ(KeepOne(kLatency, "10").status.code(), StatusCode::kNotFound);
+  EXPECT_THAT(keeper_->Keep({}).not_given_back, IsEmpty());
+  EXPECT_THAT(journal_->entries(), IsEmpty());
+}
+
+// Stopped before each operation on a file of the host, in several changes one after the other.
+TEST_F(HostKeeperTest, AKillBetweenAnyTwoStepsLosesNothing) {
+  const std::vector<std::vector<HostValue>> works = {{{kAffinity, "f3"}, {kLatency, "10"}},
+                                                     {{kAffinity, "e3"}},
+                                                     {{kAffinity, "f7"}, {kLatency, "n/a"}},
+                                                     {}};
+  bool finished = false;
+  for (int steps = 0; !finished; ++steps) {
+    ASSERT_LT(steps, 200);
+    files_.lives_for = steps;
+    try {
+      for (const std::vector<HostValue>& work : works)
+        keeper_->Keep(work);
+      finished = true;
+    } catch (const FakeHostFiles::Killed&) {
+    }
+    files_.lives_for = -1;
+    Start();
+    EXPECT_THAT(keeper_->Keep({}).not_given_back, IsEmpty());
+    EXPECT_EQ(files_.tree, before_) << steps;
+    EXPECT_THAT(journal_->entries(), IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/isolation_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/classes/cpu_mask.h"
+#include "pkg/classes/interrupts.h"
+#include "pkg/sys/cgroups.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kByCpu = "by CPU";
+constexpr std::string_view kAfterCreation = "after creation";
+constexpr const char* kDefaultAffinity = "proc/irq/default_smp_affinity";
+constexpr const char* kWorkqueues = "sys/devices/virtual/workqueue/cpumask";
+constexpr const char* kOnline = "sys/devices/system/cpu/online";
+constexpr const char* kCgroups = "sys/fs/cgroup";
+constexpr size_t kCgroupsSize = std::string_view(kCgroups).size();
+
+std::string CpuPath(int cpu, std::string_view file) {
+  return fmt::format("sys/devices/system/cpu/cpu{}/{}", cpu, file);
+}
+
+std::string LatencyPath(int cpu) {
+  return CpuPath(cpu, "power/pm_qos_resume_latency_us");
+}
+
+std::string LatencyName(const std::string& text) {
+  return text == "n/a" || text == "0" ? text : text + "us";
+}
+
+// Whether the cgroup is that of this pod alone, as the kubelet names them: "…/podUID", or with the
+// driver systemd "…-podUID.slice", where a dash of the UID is an underscore.
+bool IsPodsOwn(std::string_view cgroup, std::string_view uid) {
+  if (uid.empty()) return false;
+  while (cgroup.ends_with('/'))
+    cgroup.remove_suffix(1);
+  const std::string_view name = cgroup.substr(cgroup.rfind('/') + 1);
+  if (!IsSlice(name)) return name == fmt::format("pod{}", uid);
+  std::string escaped(uid);
+  std::ranges::replace(escaped, '-', '_');
+  return name.ends_with(fmt::format("pod{}.slice", escaped));
+}
+
+class Planner {
+ public:
+  Planner(const std::vector<IsolationSubject>& subjects, const ClassesConfig& config,
+          HostKeeper& host)
+      : subjects_(subjects), config_(config), host_(host) {}
+
+  IsolationPlan Plan() {
+    if (const StatusOr<std::string> text = host_.files().Read(kOnline); text.ok()) {
+      if (const StatusOr<CpuSet> online = CpuSet::Parse(Trim(*text)); online.ok())
+        online_ = *online;
+    }
+    PlanInterrupts();
+    PlanWorkqueues();
+    for (size_t i = 0; i < subjects_.size(); ++i)
+      PlanOne(i);
+    AddPartitions();
+    PlanConfigured();
+    return std::move(plan_);
+  }
+
+ private:
+  using Isolation = IsolationConfig;
+
+  IsolationPart& AddPart(size_t subject, std::string_view kind, std::string name,
+                         std::string_view way) {
+    return plan_.parts.emplace_back(
+        IsolationPart{.subject = subject, .kind = kind, .name = std::move(name), .way = way});
+  }
+  void AddValue(const std::string& path, std::string text) {
+    if (paths_.insert(path).second) plan_.values.push_back({path, std::move(text)});
+  }
+  Status Exists(const std::string& path) {
+    const StatusOr<std::string> text = host_.files().Read(path);
+    return text.ok() ? OkStatus() : text.status();
+  }
+
+  CpuSet CpusOf(bool (*wants)(const Isolation&)) const {
+    CpuSet cpus;
+    for (const IsolationSubject& subject : subjects_)
+      if (wants(subject.wish.isolation)) cpus |= subject.cpus;
+    return cpus;
+  }
+  static bool WantsInterrupts(const Isolation& isolation) {
+    return isolation.interrupts == Isolation::Interrupts::kIsolate;
+  }
+  static bool WantsWorkqueues(const Isolation& isolation) {
+    return isolation.workqueues == Isolation::Workqueues::kIsolate;
+  }
+
+  // Adds the mask without these CPUs, where that says something else; it is never empty.
+  Status AddMask(const std::string& path, const CpuSet& isolated) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string first, host_.ReadFirst(path));
+    RESMGR_ASSIGN_OR_RETURN(const CpuSet before, ParseCpuMask(first));
+    CpuSet after = before - isolated;
+    const bool none_online = !online_.empty() && (after & online_).empty();
+    if (after.empty() || none_online) after = online_ - isolated;
+    if (after.empty())
+      return FailedPrecondition("{} would have no CPU: all are containers' own", path);
+    if (after != before) AddValue(path, FormatCpuMask(after, Trim(first)));
+    return OkStatus();
+  }
+
+  void PlanInterrupts() {
+    const CpuSet isolated = CpusOf(WantsInterrupts);
+    if (isolated.empty()) return;
+    default_affinity_ = AddMask(kDefaultAffinity, isolated);
+    for (const Interrupt& interrupt : FindInterrupts(host_.files())) {
+      if (!IsControllable(interrupt, config_.controllable)) continue;
+      const std::string path = fmt::format("proc/irq/{}/smp_affinity", interrupt.number);
+      // An interrupt may go while we look.
+      if (!AddMask(path, isolated).ok()) continue;
+      plan_.interrupts.emplace(path, interrupt.ToString());
+    }
+  }
+  void PlanWorkqueues() {
+    const CpuSet isolated = CpusOf(WantsWorkqueues);
+    if (!isolated.empty()) workqueues_ = AddMask(kWorkqueues, isolated);
+  }
+
+  void PlanOne(size_t index) {
+    const Isolation& isolation = subjects_[index].wish.isolation;
+    if (WantsInterrupts(isolation)) {
+      IsolationPart& part = AddPart(index, "interrupts", "isolate", kByCpu);
+      if (plan_.interrupts.empty()) part.possible = default_affinity_;
+      part.paths.emplace_back(kDefaultAffinity);
+      for (const auto& [path, name] : plan_.interrupts)
+        part.paths.push_back(path);
+    }
+    if (WantsWorkqueues(isolation)) {
+      IsolationPart& part = AddPart(index, "workqueues", "isolate", kByCpu);
+      part.possible = workqueues_;
+      part.paths.emplace_back(kWorkqueues);
+    }
+    if (!isolation.max_latency.empty()) PlanLatency(index);
+    if (!isolation.governor.empty()) PlanGovernor(index);
+    if (isolation.quota == Isolation::Quota::kLift) PlanQuota(index);
+    // Its cgroup exists once it has an id.
+    if (isolation.partition != Isolation::Partition::kNone && !subjects_[index].id.empty())
+      PlanPartition(index);
+  }
+
+  void PlanLatency(size_t index) {
+    const IsolationSubject& subject = subjects_[index];
+    const std::string& text = subject.wish.isolation.max_latency;
+    IsolationPart& part = AddPart(index, "idle", LatencyName(text), kByCpu);
+    for (const int cpu : subject.cpus) {
+      part.paths.push_back(LatencyPath(cpu));
+      if (const Status there = Exists(part.paths.back()); !there.ok()) part.possible = there;
+    }
+    if (!part.possible.ok()) return;
+    for (const std::string& path : part.paths)
+      AddValue(path, text);
+  }
+
+  // Why the CPU cannot have this governor.
+  Status CheckClock(int cpu, const IsolationSubject& subject, std::string_view governor) {
+    RESMGR_RETURN_IF_ERROR(Exists(CpuPath(cpu, "cpufreq/scaling_governor")));
+    const auto available = host_.files().Read(CpuPath(cpu, "cpufreq/scaling_available_governors"));
+    if (available.ok()) {
+      const std::vector<std::string_view> known = Split(Trim(*available), ' ');
+      if (std::ranges::find(known, governor) == known.end())
+        return NotFound("CPU {} has no governor {}: it has {}", cpu, governor,
+                        Printable(Trim(*available), 256));
+    }
+    const auto related = host_.files().Read(CpuPath(cpu, "cpufreq/related_cpus"));
+    if (!related.ok()) return OkStatus();
+    for (const std::string_view other : Split(Trim(*related), ' ')) {
+      const std::optional<int64_t> number = ParseInt(other);
+      if (number && *number >= 0 && *number <= CpuSet::kMaxId &&
+          !subject.cpus.Contains(static_cast<int>(*number)))
+        return FailedPrecondition(
+            "CPU {} has its clock in common with CPU {}, which is not the "
+            "container's",
+            cpu, *number);
+    }
+    return OkStatus();
+  }
+  void PlanGovernor(size_t index) {
+    const IsolationSubject& subject = subjects_[index];
+    const std::string& governor = subject.wish.isolation.governor;
+    IsolationPart& part = AddPart(index, "clock", governor, kByCpu);
+    for (const int cpu : subject.cpus) {
+      part.paths.push_back(CpuPath(cpu, "cpufreq/scaling_governor"));
+      if (const Status can = CheckClock(cpu, subject, governor); !can.ok()) part.possible = can;
+    }
+    if (!part.possible.ok()) return;
+    for (const std::string& path : part.paths)
+      AddValue(path, governor);
+  }
+
+  void PlanQuota(size_t index) {
+    const IsolationSubject& subject = subjects_[index];
+    IsolationPart& part = AddPart(index, "quota", "lift", kAfterCreation);
+    if (!subject.quota_lifted) {
+      part.possible = FailedPrecondition("the policy keeps the container's own CPU quota");
+      return;
+    }
+    if (!CanBeCgroup(subject.cgroup_parent) || !IsPodsOwn(subject.cgroup_parent, subject.pod_uid)) {
+      part.possible = FailedPrecondition("the pod has no cgroup of its own: {}",
+                                         Printable(subject.cgroup_parent, 256));
+      return;
+    }
+    const std::string path = QuotaPath(subject.cgroup_parent);
+    const StatusOr<std::string> now = host_.files().Read(path);
+    part.possible = now.ok() ? OkStatus() : now.status();
+    part.paths.push_back(path);
+    if (now.ok()) AddValue(path, Lifted(path, *now));
+  }
+  std::string QuotaPath(const std::string& cgroup_parent) {
+    std::string parent = SlicePath(cgroup_parent);
+    parent.erase(0, parent.find_first_not_of('/'));
+    if (Exists(fmt::format("{}/cgroup.controllers", kCgroups)).ok())
+      return fmt::format("{}/{}/cpu.max", kCgroups, parent);
+    return fmt::format("{}/cpu/{}/cpu.cfs_quota_us", kCgroups, parent);
+  }
+  static std::string Lifted(std::string_view path, std::string_view now) {
+    if (!path.ends_with("cpu.max")) return "-1";
+    // "QUOTA PERIOD": the period stays.
+    const std::string_view text = Trim(now);
+    const size_t space = text.find(' ');
+    return space == std::string_view::npos ? "max" : fmt::format("max{}", text.substr(space));
+  }
+
+  static std::string PartitionName(const Isolation& isolation) {
+    return isolation.partition == Isolation::Partition::kRoot ? "root" : "isolated";
+  }
+  // A remote partition: each cgroup above has the CPUs in cpuset.cpus.exclusive, which are then
+  // granted to the container's.
+  void PlanPartition(size_t index) {
+    const IsolationSubject& subject = subjects_[index];
+    const std::string name = PartitionName(subject.wish.isolation);
+    IsolationPart& part = AddPart(index, "partition", name, kAfterCreation);
+    if (subject.cgroup.empty()) {
+      part.possible = NotFound("the container has no cgroup of version 2");
+      return;
+    }
+    for (size_t end = subject.cgroup.find('/', kCgroupsSize + 1);;
+         end = subject.cgroup.find('/', end + 1)) {
+      const std::string path = subject.cgroup.substr(0, end) + "/cpuset.cpus.exclusive";
+      part.paths.push_back(path);
+      if (const Status there = Exists(path); !there.ok())
+        part.possible = Annotate(there, "a partition needs Linux 6.7");
+      if (end == std::string::npos) break;
+    }
+    const std::string partition = subject.cgroup + "/cpuset.cpus.partition";
+    if (const Status there = Exists(partition); !there.ok()) part.possible = there;
+    if (!part.possible.ok()) return;
+    for (const std::string& path : part.paths)
+      exclusive_[path] |= subject.cpus;
+    part.paths.push_back(partition);
+    partitions_.push_back({partition, name});
+  }
+  // Cgroups above come first, and what takes the CPUs last.
+  void AddPartitions() {
+    std::vector<std::string> paths;
+    for (const auto& [path, cpus] : exclusive_)
+      paths.push_back(path);
+    std::ranges::stable_sort(paths, {},
+                             [](const std::string& path) { return std::ranges::count(path, '/'); });
+    for (const std::string& path : paths) {
+      CpuSet cpus = exclusive_[path];
+      if (const StatusOr<std::string> first = host_.ReadFirst(path); first.ok()) {
+        if (const StatusOr<CpuSet> before = CpuSet::Parse(Trim(*first)); before.ok())
+          cpus |= *before;
+      }
+      AddValue(path, cpus.ToString());
+    }
+    for (const HostValue& partition : partitions_)
+      AddValue(partition.path, partition.text);
+  }
+
+  // What the configuration asks for and no container needs now: whether the machine has it.
+  void PlanConfigured() {
+    const Isolation& isolation = config_.isolation;
+    const int first = online_.empty() ? 0 : online_.First();
+    const auto look = [this](std::string_view kind, std::string name, const std::string& path) {
+      const bool used = std::ranges::any_of(plan_.parts, [&](const IsolationPart& part) {
+        return part.kind == kind && part.name == name;
+      });
+      if (used) return;
+      IsolationPart& part = AddPart(IsolationPart::kNoSubject, kind, std::move(name), "");
+      if (!path.empty()) part.possible = Exists(path);
+    };
+    if (WantsInterrupts(isolation)) look("interrupts", "isolate", kDefaultAffinity);
+    if (WantsWorkqueues(isolation)) look("workqueues", "isolate", kWorkqueues);
+    if (!isolation.max_latency.empty())
+      look("idle", LatencyName(isolation.max_latency), LatencyPath(first));
+    if (!isolation.governor.empty())
+      look("clock", isolation.governor, CpuPath(first, "cpufreq/scaling_governor"));
+    if (isolation.quota == Isolation::Quota::kLift) look("quota", "lift", "");
+    if (isolation.partition != Isolation::Partition::kNone)
+      look("partition", PartitionName(isolation), fmt::format("{}/cgroup.controllers", kCgroups));
+  }
+
+  const std::vector<IsolationSubject>& subjects_;
+  const ClassesConfig& config_;
+  HostKeeper& host_;
+  CpuSet online_;
+  Status default_affinity_;
+  Status workqueues_;
+  std::map<std::string, CpuSet> exclusive_;  // files of cgroups with partitions below
+  std::vector<HostValue> partitions_;
+  std::set<std::string, std::less<>> paths_;
+  IsolationPlan plan_;
+};
+
+}  // namespace
+
+IsolationPlan PlanIsolation(const std::vector<IsolationSubject>& subjects,
+                            const ClassesConfig& config, HostKeeper& host) {
+  return Planner(subjects, config, host).Plan();
+}
+
+}  // namespace resmgr

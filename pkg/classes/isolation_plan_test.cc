@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/isolation_plan.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/classes/class_report.h"
+#include "pkg/classes/interrupts.h"
+#include "pkg/classes/testing/fake_host_files.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr {
+namespace {
+
+using test::FakeHostFiles;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Isolation = IsolationConfig;
+
+// A machine with CPUs 0-7 and three interrupts.
+class IsolationPlanTest : public testing::Test {
+ protected:
+  IsolationPlanTest() {
+    auto& tree = files_.tree;
+    tree["sys/devices/system/cpu/online"] = "0-7\n";
+    tree["proc/irq/default_smp_affinity"] = "ff\n";
+    tree["proc/irq/1/smp_affinity"] = "ff\n";
+    tree["proc/irq/24/smp_affinity"] = "08\n";
+    tree["proc/irq/25/smp_affinity"] = "f0\n";
+    tree["proc/interrupts"] =
+        "            CPU0       CPU1\n"
+        "   1:          0          9   IO-APIC   1-edge      i8042\n"
+        "  24:          7          0  PCI-MSIX-0000:00:03.0   1-edge      eth0-rx-0\n"
+        "  25:          7          0  PCI-MSIX-0000:00:04.0   1-edge      nvme0q1\n"
+        " NMI:          0          0   Non-maskable interrupts\n";
+    tree["sys/devices/virtual/workqueue/cpumask"] = "ff\n";
+    for (int cpu = 0; cpu < 8; ++cpu) {
+      const std::string directory = fmt::format("sys/devices/system/cpu/cpu{}/", cpu);
+      tree[directory + "power/pm_qos_resume_latency_us"] = "0\n";
+      tree[directory + "cpufreq/scaling_governor"] = "schedutil\n";
+      tree[directory + "cpufreq/scaling_available_governors"] = "performance schedutil\n";
+      tree[directory + "cpufreq/related_cpus"] =
+          fmt::format("{} {}\n", cpu / 2 * 2, cpu / 2 * 2 + 1);
+    }
+    tree["sys/fs/cgroup/cgroup.controllers"] = "cpu cpuset\n";
+    tree["sys/fs/cgroup/kubepods/poduid/cpu.max"] = "200000 100000\n";
+    before_ = tree;
+  }
+  static IsolationSubject Subject(const CpuSet& cpus, const Isolation& isolation) {
+    return {.container = fmt::format("ns/pod/c{}", cpus.First()),
+            .id = fmt::format("id{}", cpus.First()),
+            .pod_uid = "uid",
+            .cgroup_parent = "/kubepods/poduid",
+            .cpus = cpus,
+            .quota_lifted = true,
+            .wish = {.isolation = isolation, .source = "classes.isolation"}};
+  }
+  ClassReport Apply(const std::vector<IsolationSubject>& subjects) {
+    const IsolationPlan plan = PlanIsolation(subjects, config_, keeper_);
+    return MakeReport(plan, subjects, keeper_.Keep(plan.values));
+  }
+  std::string At(const std::string& path) const { return files_.tree.at(path); }
+
+  const Isolation interrupts_{.interrupts = Isolation::Interrupts::kIsolate};
+  ClassesConfig config_;
+  TempDir directory_;
+  FakeHostFiles files_;
+  std::map<std::string, std::string> before_;
+  ClassJournal journal_{directory_.path() + "/classes", ""};
+  HostKeeper keeper_{files_, journal_};
+};
+
+TEST_F(IsolationPlanTest, InterruptsAreFoundWithTheirNames) {
+  const std::vector<Interrupt> found = FindInterrupts(files_);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[1].text, "PCI-MSIX-0000:00:03.0   1-edge      eth0-rx-0");
+  EXPECT_EQ(found[1].ToString(), "24 (eth0-rx-0)");
+  EXPECT_TRUE(IsControllable(found[1], {"eth*"}));
+  EXPECT_TRUE(IsControllable(found[1], {"24"}));
+  EXPECT_TRUE(IsControllable(found[1], {"PCI-MSIX*"}));
+  EXPECT_FALSE(IsControllable(found[1], {"eth", "2"}));
+}
+
+TEST_F(IsolationPlanTest, InterruptsLeaveTheContainersCpusAndComeBack) {
+  const ClassReport report = Apply({Subject({2, 3}, interrupts_)});
+  EXPECT_EQ(At("proc/irq/default_smp_affinity"), "f3");
+  EXPECT_EQ(At("proc/irq/1/smp_affinity"), "f3");
+  EXPECT_EQ(At("proc/irq/24/smp_affinity"), "f3") << "it was on their CPU alone";
+  EXPECT_EQ(At("proc/irq/25/smp_affinity"), "f0\n");
+  ASSERT_EQ(report.classes.size(), 1U);
+  EXPECT_TRUE(report.classes[0].active);
+  EXPECT_THAT(report.classes[0].containers, ElementsAre("ns/pod/c2"));
+  EXPECT_EQ(report.containers.at("id2")[0].in_force, "2 interrupts moved");
+
+  Apply({Subject({2, 3}, interrupts_), Subject({4, 5}, interrupts_)});
+  EXPECT_EQ(At("proc/irq/1/smp_affinity"), "c3");
+  EXPECT_EQ(At("proc/irq/25/smp_affinity"), "c0");
+  Apply({Subject({4, 5}, interrupts_)});
+  EXPECT_EQ(At("proc/irq/1/smp_affinity"), "cf");
+  EXPECT_EQ(At("proc/irq/24/smp_affinity"), "08\n");
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(IsolationPlanTest, ManagedInterruptsAreNamedAndTheOthersMove) {
+  files_.refuses["proc/irq/24/smp_affinity"] = EIO;
+  const ClassReport report = Apply({Subject({2, 3}, interrupts_)});
+  EXPECT_TRUE(report.classes[0].active);
+  EXPECT_EQ(report.classes[0].reason, "the kernel does not let these be moved: 24 (eth0-rx-0)");
+  EXPECT_EQ(At("proc/irq/1/smp_affinity"), "f3");
+  files_.refuses.clear();
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(IsolationPlanTest, OtherRefusalsMakeTheClassInactive) {
+  files_.refuses["proc/irq/24/smp_affinity"] = EROFS;
+  const ClassReport report = Apply({Subject({2, 3}, interrupts_)});
+  EXPECT_FALSE(report.classes[0].active);
+  EXPECT_THAT(report.classes[0].reason, HasSubstr("cannot write f3 to proc/irq/24/smp_affinity"));
+}
+
+TEST_F(IsolationPlanTest, OnlyControllableInterruptsMove) {
+  config_.controllable = {"i8042"};
+  Apply({Subject({2, 3}, interrupts_)});
+  EXPECT_EQ(At("proc/irq/1/smp_affinity"), "f3");
+  EXPECT_EQ(At("proc/irq/24/smp_affinity"), "08\n");
+}
+
+TEST_F(IsolationPlanTest, NoMaskIsEverEmpty) {
+  const ClassReport report = Apply({Subject(CpuSet::Parse("0-7").value(), interrupts_)});
+  EXPECT_EQ(files_.tree, before_);
+  EXPECT_FALSE(report.classes[0].active);
+  EXPECT_THAT(report.classes[0].reason, HasSubstr("would have no CPU"));
+}
+
+TEST_F(IsolationPlanTest, LatencyGovernorWorkqueuesAndQuota) {
+  const Isolation all{.workqueues = Isolation::Workqueues::kIsolate,
+                      .quota = Isolation::Quota::kLift,
+                      .max_latency = "10",
+                      .governor = "performance"};
+  const ClassReport report = Apply({Subject({2, 3}, all)});
+  EXPECT_EQ(At("sys/devices/virtual/workqueue/cpumask"), "f3");
+  EXPECT_EQ(At("sys/fs/cgroup/kubepods/poduid/cpu.max"), "max 100000");
+  for (const int cpu : {2, 3}) {
+    const std::string directory = fmt::format("sys/devices/system/cpu/cpu{}/", cpu);
+    EXPECT_EQ(At(directory + "power/pm_qos_resume_latency_us"), "10");
+    EXPECT_EQ(At(directory + "cpufreq/scaling_governor"), "performance");
+  }
+  ASSERT_EQ(report.classes.size(), 4U);
+  for (const ClassState& one : report.classes)
+    EXPECT_TRUE(one.active) << one.kind << ": " << one.reason;
+  EXPECT_EQ(report.classes[1].name, "10us");
+  const std::vector<ContainerClass>& mine = report.containers.at("id2");
+  EXPECT_EQ(mine[1].kind, "idle");
+  EXPECT_EQ(mine[1].in_force, "10");
+  EXPECT_EQ(mine[1].way, "by CPU");
+  EXPECT_EQ(mine[3].way, "after creation");
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(IsolationPlanTest, ACpuThatSharesItsClockKeepsItsGovernor) {
+  const ClassReport report = Apply({Subject({3}, {.governor = "performance"})});
+  EXPECT_THAT(report.classes[0].reason, HasSubstr("CPU 3 has its clock in common with CPU 2"));
+  EXPECT_THAT(Apply({Subject({2, 3}, {.governor = "ondemand"})}).classes[0].reason,
+              HasSubstr("has no governor ondemand: it has performance schedutil"));
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(IsolationPlanTest, WhatTheMachineLacksIsInactiveWithTheFile) {
+  config_.isolation = {.workqueues = Isolation::Workqueues::kIsolate,
+                       .max_latency = "n/a",
+                       .governor = "performance"};
+  EXPECT_TRUE(std::ranges::all_of(Apply({}).classes, &ClassState::active));
+  files_.tree.erase("sys/devices/virtual/workqueue/cpumask");
+  files_.tree.erase("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  const ClassReport report = Apply({});
+  ASSERT_EQ(report.classes.size(), 3U);
+  EXPECT_THAT(report.classes[0].reason, HasSubstr("cpu0/cpufreq/scaling_governor"));
+  EXPECT_TRUE(report.classes[1].active);
+  EXPECT_THAT(report.classes[2].reason, HasSubstr("workqueue/cpumask"));
+  EXPECT_THAT(report.classes[2].containers, IsEmpty());
+}
+
+class PartitionTest : public IsolationPlanTest {
+ protected:
+  PartitionTest() {
+    for (const char* const cgroup : {"kubepods", "kubepods/poduid", kFirst, kSecond})
+      Put(cgroup, "exclusive", "\n");
+    for (const char* const cgroup : {kFirst, kSecond})
+      Put(cgroup, "partition", "member\n");
+    before_ = files_.tree;
+  }
+  static std::string File(std::string_view cgroup, std::string_view name) {
+    return fmt::format("sys/fs/cgroup/{}/cpuset.cpus.{}", cgroup, name);
+  }
+  void Put(std::string_view cgroup, std::string_view name, const std::string& text) {
+    files_.tree[File(cgroup, name)] = text;
+  }
+  static IsolationSubject In(std::string_view cgroup, const CpuSet& cpus) {
+    IsolationSubject subject = Subject(cpus, {.partition = Isolation::Partition::kIsolated});
+    subject.cgroup = fmt::format("sys/fs/cgroup/{}", cgroup);
+    return subject;
+  }
+  size_t WrittenAt(const std::string& what) const {
+    return static_cast<size_t>(std::ranges::find(files_.written, what) - files_.written.begin());
+  }
+
+  static constexpr const char* kFirst = "kubepods/poduid/a";
+  static constexpr const char* kSecond = "kubepods/poduid/z";
+};
+
+TEST_F(PartitionTest, TakesItsCpusFromAboveAndGivesThemBackFromBelow) {
+  const ClassReport report = Apply({In(kFirst, {2, 3}), In(kSecond, {4})});
+  ASSERT_EQ(report.classes.size(), 1U);
+  EXPECT_TRUE(report.classes[0].active) << report.classes[0].reason;
+  EXPECT_EQ(At(File("kubepods", "exclusive")), "2-4");
+  EXPECT_EQ(At(File("kubepods/poduid", "exclusive")), "2-4");
+  EXPECT_EQ(At(File(kFirst, "exclusive")), "2-3");
+  EXPECT_EQ(At(File(kFirst, "partition")), "isolated");
+  EXPECT_LT(WrittenAt(File("kubepods", "exclusive") + " 2-4"),
+            WrittenAt(File("kubepods/poduid", "exclusive") + " 2-4"));
+  EXPECT_LT(WrittenAt(File(kSecond, "exclusive") + " 4"),
+            WrittenAt(File(kFirst, "partition") + " isolated"));
+  Apply({In(kSecond, {4})});
+  EXPECT_EQ(At(File("kubepods", "exclusive")), "4");
+  EXPECT_EQ(At(File(kFirst, "partition")), "member\n");
+  files_.written.clear();
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+  EXPECT_EQ(WrittenAt(File(kSecond, "partition") + " member\n"), 0U);
+  EXPECT_LT(WrittenAt(File(kSecond, "exclusive") + " \n"),
+            WrittenAt(File("kubepods", "exclusive") + " \n"));
+}
+
+TEST_F(PartitionTest, WhatTheKernelFindsInvalidIsInactiveWithItsReasonAndGivenBack) {
+  files_.keeps = [](std::string_view, std::string_view text) {
+    return text == "isolated" ? std::string(
+                                    "isolated invalid (Cpu list in cpuset.cpus not "
+                                    "exclusive)\n")
+                              : std::string(text);
+  };
+  const ClassReport report = Apply({In(kFirst, {2, 3})});
+  EXPECT_FALSE(report.classes[0].active);
+  EXPECT_THAT(report.classes[0].reason, HasSubstr("not exclusive"));
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(PartitionTest, OldKernelsHaveNone) {
+  files_.tree.erase(File("kubepods/poduid", "exclusive"));
+  before_ = files_.tree;
+  const ClassReport report = Apply({In(kFirst, {2, 3})});
+  EXPECT_THAT(report.classes[0].reason, HasSubstr("needs Linux 6.7"));
+  EXPECT_THAT(Apply({Subject({2}, {.partition = Isolation::Partition::kRoot})}).classes[0].reason,
+              HasSubstr("no cgroup of version 2"));
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(IsolationPlanTest, OnlyAPodsOwnCgroupLosesItsQuota) {
+  const Isolation lift{.quota = Isolation::Quota::kLift};
+  IsolationSubject subject = Subject({2, 3}, lift);
+  for (const char* const parent : {"/kubepods", "", "/", "/kubepods/../poduid", "/podother"}) {
+    subject.cgroup_parent = parent;
+    EXPECT_FALSE(Apply({subject}).classes[0].active) << parent;
+  }
+  EXPECT_EQ(files_.tree, before_);
+  subject = Subject({2, 3}, lift);
+  subject.quota_lifted = false;
+  EXPECT_THAT(Apply({subject}).classes[0].reason, HasSubstr("the policy keeps"));
+
+  files_.tree["sys/fs/cgroup/kubepods.slice/kubepods-poda_b.slice/cpu.max"] = "5 10\n";
+  subject = Subject({2, 3}, lift);
+  subject.pod_uid = "a-b";
+  subject.cgroup_parent = "kubepods-poda_b.slice";
+  EXPECT_TRUE(Apply({subject}).classes[0].active);
+  EXPECT_EQ(At("sys/fs/cgroup/kubepods.slice/kubepods-poda_b.slice/cpu.max"), "max 10");
+
+  files_.tree.erase("sys/fs/cgroup/cgroup.controllers");
+  files_.tree["sys/fs/cgroup/cpu/kubepods/poduid/cpu.cfs_quota_us"] = "200000\n";
+  Apply({Subject({2, 3}, lift)});
+  EXPECT_EQ(At("sys/fs/cgroup/cpu/kubepods/poduid/cpu.cfs_quota_us"), "-1");
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/config/classes_config.h"
+#include "pkg/model/pod.h"
+
+namespace resmgr {
+
+// What a container's CPUs are to be kept free of, and who says so. A value.
+struct IsolationWish {
+  IsolationConfig isolation{};
+  std::string source{};  // the key of the configuration, or the annotations
+  std::string note{};    // annotations that do not count, and why; mostly empty
+
+  friend bool operator==(const IsolationWish&, const IsolationWish&) = default;
+};
+
+// The wish for a container of the pod, if it gets CPUs of its own: the configuration, over which
+// the pod's annotation `isolation` wins (pkg/kube/annotations.h), and over that those of CRI-O
+// ("irq-load-balancing.crio.io", and with "/CONTAINER" behind it). InvalidArgument: an annotation
+// that counts has no valid value; the message names it. Pure.
+StatusOr<IsolationWish> IsolationOf(const Pod& pod, std::string_view container,
+                                    const ClassesConfig& config);
+
+}  // namespace resmgr

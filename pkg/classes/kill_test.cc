@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes that are killed at any instant while they change a tree of files, and the next ones.
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pkg/classes/class_journal.h"
+#include "pkg/classes/host_files.h"
+#include "pkg/classes/host_keeper.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFiles = 12;
+constexpr int kKills = 100;
+
+class KillTest : public testing::Test {
+ protected:
+  KillTest() {
+    for (int i = 0; i < kFiles; ++i) {
+      const std::string path = PathOf(i);
+      before_[path] = fmt::format("{}\n", i);
+      fs::create_directories(fs::path(Root() + path).parent_path());
+      std::ofstream(Root() + path) << before_[path];
+    }
+  }
+  static std::string PathOf(int i) { return fmt::format("sys/cpu{}/latency", i); }
+  std::string Root() const { return directory_.path() + "/root/"; }
+  std::map<std::string, std::string> Tree() const {
+    std::map<std::string, std::string> tree;
+    for (const auto& [path, text] : before_)
+      tree[path] = ReadFile(Root() + path, 1 << 10).value_or("?");
+    return tree;
+  }
+  static std::vector<HostValue> SomeValues(std::minstd_rand& random) {
+    std::vector<HostValue> values;
+    for (int i = 0; i < kFiles; ++i) {
+      if (random() % 2 == 0) values.push_back({PathOf(i), fmt::format("{}", 1000 + random() % 5)});
+    }
+    return values;
+  }
+  // Never returns.
+  [[noreturn]] void ChangeForever(unsigned seed) const {
+    std::minstd_rand random(seed);
+    RealHostFiles files(Root(), [](std::string_view) {});
+    ClassJournal journal(directory_.path() + "/classes", "");
+    HostKeeper keeper(files, journal);
+    for (;;)
+      keeper.Keep(SomeValues(random));
+  }
+
+  const TempDir directory_;
+  std::map<std::string, std::string> before_;
+};
+
+TEST_F(KillTest, TheNextProcessGivesEverythingBack) {
+  std::minstd_rand random(42);
+  for (int kill_number = 0; kill_number < kKills; ++kill_number) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) ChangeForever(static_cast<unsigned>(kill_number + 1));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 8'000));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << status;
+
+    RealHostFiles files(Root(), [](std::string_view) {});
+    ClassJournal journal(directory_.path() + "/classes", "");
+    ASSERT_TRUE(journal.Open().ok());
+    ASSERT_EQ(journal.damage(), "");
+    // Every other one goes on where it was.
+    if (kill_number % 2 == 1) continue;
+    HostKeeper keeper(files, journal);
+    const HostKeeper::Result result = keeper.Keep({});
+    EXPECT_TRUE(result.not_given_back.empty());
+    EXPECT_TRUE(result.notes.empty()) << result.notes[0];
+    ASSERT_EQ(Tree(), before_) << "kill " << kill_number;
+  }
+}
+
+}  // namespace
+}  // namespace resmgr

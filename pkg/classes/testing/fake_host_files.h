@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cerrno>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/classes/host_files.h"
+
+namespace resmgr::test {
+
+// A host in memory, which refuses writes and dies as the test says. Thread-compatible.
+class FakeHostFiles final : public HostFiles {
+ public:
+  // Thrown in place of an operation of a process that was killed.
+  struct Killed {};
+
+  std::map<std::string, std::string> tree;
+  // Error numbers of the writes of a path.
+  std::map<std::string, int> refuses;
+  // What a written text becomes; by default itself, and a newline.
+  std::function<std::string(std::string_view path, std::string_view text)> keeps;
+  // Before each write.
+  std::function<void(const std::string& path, std::string_view text)> on_write;
+  std::vector<std::string> written;  // "PATH TEXT"
+  // Operations until the process is killed; less than 0: never.
+  int lives_for = -1;
+
+  StatusOr<std::string> Read(const std::string& path) override {
+    Live();
+    const auto file = tree.find(path);
+    if (file == tree.end()) return NotFound("there is no {}", path);
+    return file->second;
+  }
+  int Write(const std::string& path, std::string_view text) override {
+    Live();
+    if (on_write) on_write(path, text);
+    const auto file = tree.find(path);
+    if (file == tree.end()) return ENOENT;
+    written.push_back(fmt::format("{} {}", path, text));
+    const auto refused = refuses.find(path);
+    if (refused != refuses.end() && refused->second != 0) return refused->second;
+    file->second = keeps ? keeps(path, text) : std::string(text);
+    return 0;
+  }
+  std::vector<std::string> List(const std::string& directory) override {
+    Live();
+    std::vector<std::string> names;
+    for (const auto& [path, text] : tree) {
+      if (!path.starts_with(directory + "/")) continue;
+      std::string name = path.substr(directory.size() + 1);
+      name = name.substr(0, name.find('/'));
+      if (names.empty() || names.back() != name) names.push_back(name);
+    }
+    return names;
+  }
+
+ private:
+  void Live() {
+    if (lives_for == 0) throw Killed();
+    if (lives_for > 0) --lives_for;
+  }
+};
+
+}  // namespace resmgr::test

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/config/config_section.h"
+
+namespace resmgr {
+
+// What a container with CPUs of its own is kept free of, on these CPUs (docs/classes.md).
+struct IsolationConfig {
+  enum class Interrupts { kLeave, kIsolate };
+  enum class Workqueues { kLeave, kIsolate };
+  enum class Quota { kKeep, kLift };
+  enum class Partition { kNone, kRoot, kIsolated };
+
+  Interrupts interrupts = Interrupts::kLeave;
+  Workqueues workqueues = Workqueues::kLeave;
+  Quota quota = Quota::kKeep;              // of the pod
+  Partition partition = Partition::kNone;  // of the container's cgroup
+  // As the kernel's file has it: microseconds, "0" (any latency), "n/a" (none); "": as it is.
+  std::string max_latency{};
+  std::string governor{};  // "": as it is
+
+  bool any() const { return *this != IsolationConfig(); }
+  friend bool operator==(const IsolationConfig&, const IsolationConfig&) = default;
+};
+
+// Configures what is changed outside of containers' cgroups (pkg/classes).
+struct ClassesConfig {
+  IsolationConfig isolation{};
+  std::string isolation_source = "classes.isolation";  // the key that says so
+  // Globs of the interrupts that may be moved.
+  std::vector<std::string> controllable = {"*"};
+  // Globs of the namespaces whose pods may choose their isolation by annotations.
+  std::vector<std::string> isolation_namespaces{};
+
+  // Whether containers may have classes at all.
+  bool any() const { return isolation.any() || !isolation_namespaces.empty(); }
+  friend bool operator==(const ClassesConfig&, const ClassesConfig&) = default;
+};
+
+// The module `classes`.
+void DescribeClasses(ConfigSection& root, ClassesConfig& config);
+
+// The keys of an isolation: of the module, and of a pod's annotation.
+void DescribeIsolation(ConfigSection& section, IsolationConfig& config);
+
+// The key `Undisturbed` of a policy's section: the same keys. What it names overrides
+// `classes.isolation` while that policy is active (OverrideIsolation).
+void DescribeUndisturbed(ConfigSection& section, IsolationConfig& config);
+// `section` is the active policy's, at `path`, and has been checked.
+void OverrideIsolation(const ConfigNode& section, std::string_view path, ClassesConfig& config);
+
+// Whether a clock governor can have this name.
+Status CheckGovernor(std::string_view name);
+
+}  // namespace resmgr

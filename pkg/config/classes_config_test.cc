@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/classes_config.h"
+
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "pkg/config/config.h"
+
+namespace resmgr {
+namespace {
+
+class ClassesConfigTest : public testing::Test {
+ protected:
+  static StatusOr<ClassesConfig> Read(std::string_view text) {
+    RESMGR_ASSIGN_OR_RETURN(const Config config, ParseConfig(text, "f", {}));
+    return config.classes;
+  }
+  static std::string ErrorOf(std::string_view text) {
+    return std::string(Message(Read(text).status()));
+  }
+};
+
+TEST_F(ClassesConfigTest, ReadsEveryKey) {
+  const ClassesConfig expected{.isolation = {.interrupts = IsolationConfig::Interrupts::kIsolate,
+                                             .workqueues = IsolationConfig::Workqueues::kIsolate,
+                                             .quota = IsolationConfig::Quota::kLift,
+                                             .partition = IsolationConfig::Partition::kIsolated,
+                                             .max_latency = "10",
+                                             .governor = "performance"},
+                               .controllable = {"eth*", "24"},
+                               .isolation_namespaces = {"telco-*"}};
+  EXPECT_EQ(Read("classes:\n"
+                 "  isolation: {Interrupts: isolate, Workqueues: isolate, Quota: lift,\n"
+                 "              Partition: isolated, MaxLatency: 10us, Governor: performance}\n"
+                 "  irq: {Controllable: [eth*, 24]}\n"
+                 "  AllowedNamespaces: {isolation: [telco-*]}\n")
+                .value(),
+            expected);
+  for (const std::string_view text : {"", "classes:", "classes: {isolation: {}}"}) {
+    EXPECT_EQ(Read(text).value(), ClassesConfig()) << text;
+    EXPECT_FALSE(Read(text)->any()) << text;
+  }
+}
+
+TEST_F(ClassesConfigTest, LatenciesAreKeptAsTheKernelHasThem) {
+  const auto latency = [](std::string_view text) {
+    return Read(fmt::format("classes: {{isolation: {{MaxLatency: {}}}}}", text))
+        .value()
+        .isolation.max_latency;
+  };
+  EXPECT_EQ(latency("1us"), "1");
+  EXPECT_EQ(latency("2ms"), "2000");
+  EXPECT_EQ(latency("1000ms"), "1000000");
+  EXPECT_EQ(latency("n/a"), "n/a");
+}
+
+TEST_F(ClassesConfigTest, APolicyOverridesWhatItNames) {
+  ConfigChecks checks;
+  checks.policies = {"null", "static"};
+  const Config config = ParseConfig(
+                            "policy: {Active: static, static: {undisturbed: {Quota: lift}}}\n"
+                            "classes: {isolation: {MaxLatency: 10us}}\n",
+                            "f", checks)
+                            .value();
+  ClassesConfig classes = config.classes;
+  OverrideIsolation(config.policy.sections.at("static"), "policy.static", classes);
+  const IsolationConfig expected{.quota = IsolationConfig::Quota::kLift, .max_latency = "10"};
+  EXPECT_EQ(classes.isolation, expected);
+  EXPECT_EQ(classes.isolation_source, "policy.static.Undisturbed");
+  OverrideIsolation(ConfigNode(), "policy.static", classes);
+  EXPECT_EQ(classes.isolation, expected);
+}
+
+TEST_F(ClassesConfigTest, MistakesHaveTheirPlace) {
+  for (const char* const wrong : {"0us", "10", "1001ms", "10s", "-1us", "us"}) {
+    EXPECT_EQ(ErrorOf(fmt::format("classes: {{isolation: {{MaxLatency: {}}}}}", wrong)),
+              fmt::format("f:1: classes.isolation.MaxLatency: \"{}\" is not a time from 1us to "
+                          "1000ms, and not \"n/a\"",
+                          wrong));
+  }
+  EXPECT_EQ(ErrorOf("classes: {isolation: {Governor: ../x}}"),
+            "f:1: classes.isolation.Governor: \"../x\" can be no governor");
+  EXPECT_EQ(ErrorOf("classes: {irq: {Controllable: ['eth[']}}"),
+            "f:1: classes.irq.Controllable: \"eth[\" has a [ without its ]");
+  EXPECT_NE(ErrorOf("classes: {rdt: {}}").find("classes.rdt: unknown key"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CPUs of containers are kept free of, in a fake tree of the host's files.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/integration/control_fixture.h"
+#include "test/support/cri_client/specs.h"
+
+namespace resmgr::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+class ClassesTest : public ControlTest {
+ protected:
+  ClassesTest() {
+    Put("proc/irq/default_smp_affinity", "ff\n");
+    Put("proc/irq/1/smp_affinity", "ff\n");
+    Put("proc/irq/24/smp_affinity", "0f\n");
+    Put("proc/interrupts", "     CPU0 CPU1\n  1: 0 0 IO-APIC 1-edge i8042\n");
+    Put("sys/devices/system/cpu/online", "0-7\n");
+    Put("sys/devices/virtual/workqueue/cpumask", "ff\n");
+    for (int cpu = 0; cpu < kCpus; ++cpu)
+      Put(LatencyOf(cpu), "0\n");
+    Put("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+    Put(kQuota, "200000 100000\n");
+    before_ = Tree();
+  }
+  static std::string LatencyOf(int cpu) {
+    return fmt::format("sys/devices/system/cpu/cpu{}/power/pm_qos_resume_latency_us", cpu);
+  }
+  fs::path Root() const { return Path("root"); }
+  void Put(const std::string& name, const std::string& text) const {
+    fs::create_directories((Root() / name).parent_path());
+    std::ofstream(Root() / name) << text;
+  }
+  std::string At(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(Root() / name).rdbuf();
+    return text.str();
+  }
+  std::map<std::string, std::string> Tree() const {
+    std::map<std::string, std::string> tree;
+    for (const auto& entry : fs::recursive_directory_iterator(Root())) {
+      const std::string name = fs::relative(entry.path(), Root());
+      if (entry.is_regular_file()) tree[name] = At(name);
+    }
+    return tree;
+  }
+  bool GivenBack() const {
+    return Eventually([this] { return Tree() == before_; });
+  }
+  void Start(const std::string& classes) {
+    StartDaemon(
+        Flags({"-host-root", Root(), "-fallback-config",
+               WriteFile("classes.yaml",
+                         "policy: {Active: static, ReservedResources: {CPU: 1}}\n" + classes)}));
+  }
+
+  static constexpr const char* kAll =
+      "classes: {isolation: {Interrupts: isolate, Workqueues: isolate, Quota: lift, "
+      "MaxLatency: 10us, Governor: performance}}\n";
+  static constexpr const char* kQuota = "sys/fs/cgroup/kubepods/poduid-g/cpu.max";
+  std::map<std::string, std::string> before_;
+};
+
+TEST_F(ClassesTest, AreInForceWithTheContainerAndGivenBackAfterIt) {
+  StartRuntime();
+  Start(kAll);
+  CriClient client = Relayed();
+  const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  ASSERT_EQ(CpusAtRuntime(running.container).size(), 2);
+  ASSERT_TRUE(Eventually([this] { return At(kQuota) == "max 100000"; })) << At(kQuota);
+  const CpuSet own = CpusAtRuntime(running.container);
+  for (int cpu = 0; cpu < kCpus; ++cpu)
+    EXPECT_EQ(At(LatencyOf(cpu)), own.Contains(cpu) ? "10" : "0\n");
+  EXPECT_NE(At("proc/irq/1/smp_affinity"), "ff\n");
+  EXPECT_NE(At("sys/devices/virtual/workqueue/cpumask"), "ff\n");
+
+  Json classes;
+  ASSERT_TRUE(Eventually([&] {
+    classes = Ctl({"classes", "-o", "json"}).json();
+    return classes.size() == 5;
+  })) << classes;
+  for (const Json& one : classes) {
+    EXPECT_EQ(one.size(), 5U) << "DESIGN 7.3";
+    EXPECT_EQ(one["containers"], Json::array({"default/g/main"})) << one;
+    EXPECT_EQ(one["state"], one["kind"] == "clock" ? "inactive" : "active") << one;
+  }
+  EXPECT_THAT(classes[0]["reason"], HasSubstr("cpufreq/scaling_governor"));
+  const Json problems = Ctl({"status", "-o", "json"}).json()["problems"];
+  ASSERT_EQ(problems.size(), 1U) << problems;
+  EXPECT_EQ(problems[0]["kind"], "class-inactive");
+  EXPECT_THAT(Ctl({"explain", "g"}).out,
+              AllOf(HasSubstr("idle 10us"), HasSubstr("10, by CPU; of classes.isolation")));
+  EXPECT_EQ(Ctl({"explain", "g", "-o", "json"}).json()[0]["classes"].size(), 5U);
+
+  EXPECT_THAT(client.StopContainer(running.container), IsOk());
+  EXPECT_TRUE(GivenBack());
+}
+
+TEST_F(ClassesTest, AreGivenBackByTheConfigurationAndByUninstall) {
+  StartRuntime();
+  Start(kAll);
+  CriClient client = Relayed();
+  Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+  ASSERT_TRUE(Eventually([this] { return At(kQuota) == "max 100000"; }));
+  const std::string policy = "policy: {Active: static, ReservedResources: {CPU: 1}}\n";
+  EXPECT_EQ(Ctl({"config", "set", WriteFile("off.yaml", policy)}).exit_code, 0);
+  EXPECT_TRUE(GivenBack());
+  EXPECT_EQ(Ctl({"config", "set", WriteFile("on.yaml", policy + kAll)}).exit_code, 0);
+  ASSERT_TRUE(Eventually([this] { return At(kQuota) == "max 100000"; }));
+  Json plan;
+  ASSERT_TRUE(Eventually([&] {
+    plan = Ctl({"uninstall", "-dry-run", "-o", "json"}).json();
+    return plan.contains("host");
+  })) << plan;
+  EXPECT_THAT(plan["host"],
+              Contains(Json({{"file", std::string("/") + kQuota}, {"before", "200000 100000"}})));
+  EXPECT_EQ(Ctl({"uninstall", "-apply", "-o", "json"}).json()["done"], true);
+  EXPECT_EQ(Tree(), before_);
+}
+
+TEST_F(ClassesTest, AKillLosesNothing) {
+  StartRuntime();
+  Start(kAll);
+  std::string container;
+  {
+    CriClient client = Relayed();
+    container = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2)).container;
+  }
+  ASSERT_TRUE(Eventually([this] { return At(kQuota) == "max 100000"; }));
+  const std::map<std::string, std::string> in_force = Tree();
+  daemon_->Kill();
+  Start(kAll);
+  ASSERT_TRUE(Eventually([this] { return Ctl({"classes", "-o", "json"}).json().size() == 5; }));
+  EXPECT_EQ(Tree(), in_force);
+  daemon_->Kill();
+  EXPECT_THAT(Direct().StopContainer(container), IsOk());
+  EXPECT_EQ(Tree(), in_force);
+  Start(kAll);
+  EXPECT_TRUE(GivenBack());
+}
+
+// Containers come and go meanwhile; at the end all of them are gone.
+TEST_F(ClassesTest, ManyKillsAtAnyInstantLoseNothing) {
+  constexpr int kKills = 12;
+  std::minstd_rand random(7);
+  StartRuntime();
+  for (int i = 0; i < kKills; ++i) {
+    Start(kAll);
+    CriClient client = Relayed();
+    const Running running =
+        Run(client, MakeGuaranteedPod(fmt::format("p{}", i)), MakeGuaranteedContainer("main", 2));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
+    if (i % 2 == 0) {
+      EXPECT_THAT(client.StopContainer(running.container), IsOk());
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 5'000));
+      daemon_->Kill();
+    } else {
+      daemon_->Kill();
+      EXPECT_THAT(Direct().StopContainer(running.container), IsOk());
+    }
+  }
+  Start(kAll);
+  EXPECT_TRUE(GivenBack());
+}
+
+TEST_F(ClassesTest, PodsChooseWhereTheyMay) {
+  StartRuntime();
+  Start("classes: {AllowedNamespaces: {isolation: [default]}}\n");
+  CriClient client = Relayed();
+  cri::PodSandboxConfig pod = MakeGuaranteedPod("g");
+  (*pod.mutable_annotations())["cpu-c-states.crio.io"] = "max_latency:0";
+  const std::string id = *client.RunPod(pod);
+  const auto refused = client.CreateContainer(id, pod, MakeGuaranteedContainer("main", 2));
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refused.status())),
+              HasSubstr("annotation cpu-c-states.crio.io: \"max_latency:0\" is not"));
+  EXPECT_EQ(Tree(), before_);
+
+  cri::PodSandboxConfig other = MakeGuaranteedPod("other");
+  (*other.mutable_annotations())["cpu-c-states.crio.io"] = "disable";
+  const CpuSet own =
+      CpusAtRuntime(Run(client, other, MakeGuaranteedContainer("main", 2)).container);
+  EXPECT_TRUE(Eventually([&] { return At(LatencyOf(own.First())) == "n/a"; }));
+
+  cri::PodSandboxConfig elsewhere =
+      MakePod({.name = "e", .namespace_name = "elsewhere", .qos = QosClass::kGuaranteed});
+  (*elsewhere.mutable_annotations())["cpu-c-states.crio.io"] = "foo";
+  Run(client, elsewhere, MakeGuaranteedContainer("main", 2));
+  EXPECT_THAT(Ctl({"explain", "elsewhere/e"}).out,
+              HasSubstr("annotation cpu-c-states.crio.io ignored: namespace elsewhere is not in "
+                        "classes.AllowedNamespaces.isolation"));
+}
+
+}  // namespace
+}  // namespace resmgr::test
