@@ -49,7 +49,7 @@ StatusOr<Topology> NewTopology() {
   hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(raw, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
   for (const hwloc_obj_type_t type :
-       {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_CORE}) {
+       {HWLOC_OBJ_PACKAGE, HWLOC_OBJ_DIE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_CORE}) {
     hwloc_topology_set_type_filter(raw, type, HWLOC_TYPE_FILTER_KEEP_ALL);
   }
   hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED |
@@ -137,6 +137,7 @@ Status ReadCpus(hwloc_topology_t topology, Machine::Parts& parts) {
     Cpu& cpu = by_id[pu->os_index];
     cpu.online = true;
     cpu.core = AncestorIndex(topology, pu, HWLOC_OBJ_CORE);
+    cpu.l2 = AncestorIndex(topology, pu, HWLOC_OBJ_L2CACHE);
     cpu.l3 = AncestorIndex(topology, pu, HWLOC_OBJ_L3CACHE);
     cpu.die = AncestorIndex(topology, pu, HWLOC_OBJ_DIE);
     cpu.package = AncestorIndex(topology, pu, HWLOC_OBJ_PACKAGE);

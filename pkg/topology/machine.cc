@@ -27,6 +27,9 @@ constexpr int kNoPackage = -1;
 int OwnCoreKey(int cpu) {
   return -1 - cpu;
 }
+int OwnL2Key(int core) {
+  return -1 - core;
+}
 int PackageDieKey(int package) {
   return -1 - package;
 }
@@ -83,16 +86,20 @@ Status CheckNodes(const std::vector<NumaNode>& nodes) {
 // Fills in what an odd machine leaves out and renumbers the groups; an offline CPU is in none.
 void NormalizeGroups(std::vector<Cpu>& cpus) {
   GroupNumbers cores;
+  GroupNumbers l2_groups;
+  std::map<int, int> l2_of_core;  // that of its first CPU
   GroupNumbers l3_groups;
   GroupNumbers dies;
   GroupNumbers packages;
   for (Cpu& cpu : cpus) {
     if (!cpu.online) {
-      cpu.core = cpu.l3 = cpu.die = cpu.numa = cpu.package = -1;
+      cpu.core = cpu.l2 = cpu.l3 = cpu.die = cpu.numa = cpu.package = -1;
       cpu.isolated = false;
       continue;
     }
     cpu.core = cores.NumberOf(cpu.core < 0 ? OwnCoreKey(cpu.id) : cpu.core);
+    const int l2 = cpu.l2 < 0 ? OwnL2Key(cpu.core) : cpu.l2;
+    cpu.l2 = l2_groups.NumberOf(l2_of_core.try_emplace(cpu.core, l2).first->second);
     if (cpu.l3 >= 0) cpu.l3 = l3_groups.NumberOf(cpu.l3);
     cpu.package = packages.NumberOf(cpu.package < 0 ? kNoPackage : cpu.package);
     cpu.die = dies.NumberOf(cpu.die < 0 ? PackageDieKey(cpu.package) : cpu.die);
@@ -178,6 +185,7 @@ void Machine::IndexOnlineCpu(const Cpu& cpu) {
   online_.Add(cpu.id);
   if (cpu.isolated) isolated_.Add(cpu.id);
   AddToGroup(cores_, cpu.core, cpu.id);
+  AddToGroup(l2_groups_, cpu.l2, cpu.id);
   AddToGroup(l3_groups_, cpu.l3, cpu.id);
   AddToGroup(dies_, cpu.die, cpu.id);
   AddToGroup(packages_, cpu.package, cpu.id);

@@ -22,6 +22,7 @@ enum class MemoryType { kDram, kPmem, kHbm };
 struct Cpu {
   int id = -1;  // operating-system number
   int core = -1;
+  int l2 = -1;  // its core alone, unless several cores share the cache
   int l3 = -1;  // -1: no such cache
   int die = -1;
   int numa = -1;  // operating-system number of the node that its memory is local to
@@ -61,14 +62,15 @@ struct NumaNode {
 };
 
 // The machine that placements are decided for: an immutable value, safe to read from any thread.
-// Groups (cores, L3 caches, dies, packages) are CPU sets, indexed by the ids in Cpu.
+// Groups (cores, L2 and L3 caches, dies, packages) are CPU sets, indexed by the ids in Cpu.
 class Machine {
  public:
   // What a machine is made from. Create fills in what an odd machine leaves out, so a part may
   // have: group ids that are any number, or -1 (a CPU without core is a core of its own, without
-  // die it is on its package's only die, and all without package share one); nodes without
-  // distances (10 to itself and 20 to others, as the kernel assumes) and without `cpus` (Create
-  // derives them).
+  // L2 cache its core has one, without die it is on its package's only die, and all without package
+  // share one); an L2 cache of less than a core, which counts as that of the whole core; nodes
+  // without distances (10 to itself and 20 to others, as the kernel assumes) and without `cpus`
+  // (Create derives them).
   struct Parts {
     std::vector<Cpu> cpus;        // in the order of their id; offline ones included
     std::vector<NumaNode> nodes;  // in the order of their id
@@ -88,6 +90,7 @@ class Machine {
 
   // Online CPUs of each group; element i is the group with id i.
   const std::vector<CpuSet>& cores() const { return cores_; }
+  const std::vector<CpuSet>& l2_groups() const { return l2_groups_; }
   const std::vector<CpuSet>& l3_groups() const { return l3_groups_; }
   const std::vector<CpuSet>& dies() const { return dies_; }
   const std::vector<CpuSet>& packages() const { return packages_; }
@@ -105,9 +108,10 @@ class Machine {
   // All threads of the cores that these CPUs belong to.
   CpuSet WithSiblings(const CpuSet& cpus) const;
 
-  // A hash, in hexadecimal, over all that is above except the amounts of memory, the speeds, and
-  // what is allowed: those change under a running machine (ballooning, hot-plug, turbo off,
-  // cgroups), which is no reason to call it another one.
+  // A hash, in hexadecimal, over all that is above except the amounts of memory, the speeds, what
+  // is allowed, and the L2 caches: those change under a running machine (ballooning, hot-plug,
+  // turbo off, cgroups) or were not known to former versions, which is no reason to call it another
+  // one.
   std::string Fingerprint() const;
 
  private:
@@ -119,6 +123,7 @@ class Machine {
   std::vector<int> cpu_index_;   // by CPU id, -1 where there is none
   std::vector<int> node_index_;  // by node id, -1 where there is none
   std::vector<CpuSet> cores_;
+  std::vector<CpuSet> l2_groups_;
   std::vector<CpuSet> l3_groups_;
   std::vector<CpuSet> dies_;
   std::vector<CpuSet> packages_;

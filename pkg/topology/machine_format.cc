@@ -104,17 +104,19 @@ std::string FormatCores(const Machine& machine) {
 }  // namespace
 
 std::string MachineToJson(const Machine& machine) {
+  const bool shared_l2 = machine.l2_groups().size() < machine.cores().size();
   Json cpus = Json::array();
   for (const Cpu& cpu : machine.cpus()) {
-    cpus.push_back({{"id", cpu.id},
-                    {"core", cpu.core},
-                    {"l3", cpu.l3},
-                    {"die", cpu.die},
-                    {"numa", cpu.numa},
-                    {"package", cpu.package},
-                    {"online", cpu.online},
-                    {"isolated", cpu.isolated},
-                    {"kind", ToString(cpu.kind)}});
+    Json& json = cpus.emplace_back(Json{{"id", cpu.id},
+                                        {"core", cpu.core},
+                                        {"l3", cpu.l3},
+                                        {"die", cpu.die},
+                                        {"numa", cpu.numa},
+                                        {"package", cpu.package},
+                                        {"online", cpu.online},
+                                        {"isolated", cpu.isolated},
+                                        {"kind", ToString(cpu.kind)}});
+    if (shared_l2) json["l2"] = cpu.l2;
   }
   Json nodes = Json::array();
   for (const NumaNode& node : machine.nodes()) {

@@ -43,6 +43,13 @@ TEST(MachineFormatTest, JsonTellsOfflineIsolatedAndSpecialParts) {
   EXPECT_EQ(pmem["numa"][2]["distances"], nlohmann::json({17, 28, 10, 28}));
 }
 
+TEST(MachineFormatTest, JsonTellsL2CachesThatCoresShare) {
+  const auto shared =
+      nlohmann::json::parse(MachineToJson(*LoadMachine("synthetic:package:1 l2:2 core:2 pu:1")));
+  EXPECT_EQ(shared["cpus"][1]["l2"], 0);
+  EXPECT_EQ(shared["cpus"][3]["l2"], 1);
+}
+
 TEST(MachineFormatTest, TableGroupsCoresOfOneKind) {
   EXPECT_EQ(MachineToTable(LoadSample("alderlake-2p4e.xml")),
             "8 CPUs online (0-7), 6 cores, 1 package, 1 die, 1 NUMA node, 32.0 GiB of memory\n"

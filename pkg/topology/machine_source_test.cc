@@ -119,6 +119,15 @@ TEST(MachineSourceTest, SyntheticDescriptionGivesEveryLevel) {
   EXPECT_EQ(machine.allowed(), machine.online());
 }
 
+TEST(MachineSourceTest, CoresMayShareAnL2Cache) {
+  const Machine machine = LoadSpec("synthetic:package:1 l3:1 l2:2 core:4 pu:1");
+  EXPECT_THAT(machine.l2_groups(), ElementsAre(CpuSet::Range(0, 3), CpuSet::Range(4, 7)));
+  EXPECT_EQ(machine.cores().size(), 8U);
+  EXPECT_EQ(machine.l3_groups().size(), 1U);
+  EXPECT_EQ(machine.nodes().size(), 1U);
+  EXPECT_EQ(LoadSpec("synthetic:package:1 l3:1 core:4 pu:2").l2_groups().size(), 4U);
+}
+
 TEST(MachineSourceTest, SyntheticMachineMayLackMostLevels) {
   const Machine machine = LoadSpec("synthetic:pu:4");
   EXPECT_EQ(machine.cores().size(), 4U);

@@ -78,6 +78,21 @@ TEST(MachineTest, FillsInGroupsThatTheMachineDoesNotName) {
   EXPECT_THAT(machine.packages(), ElementsAre(CpuSet::Range(0, 3)));
 }
 
+TEST(MachineTest, CoresHaveAnL2CacheEachUnlessTheyShareOne) {
+  EXPECT_THAT(Build(TwoCores()).l2_groups(), ElementsAre(CpuSet{0, 2}, CpuSet{1, 3}));
+  Machine::Parts shared = TwoCores();
+  for (Cpu& cpu : shared.cpus)
+    cpu.l2 = 7;
+  EXPECT_THAT(Build(std::move(shared)).l2_groups(), ElementsAre(CpuSet::Range(0, 3)));
+  // Of virtual machines that tell a cache for each thread, and of only some cores.
+  Machine::Parts odd = TwoCores();
+  odd.cpus[0].l2 = 0;
+  odd.cpus[2].l2 = 5;
+  const Machine machine = Build(std::move(odd));
+  EXPECT_THAT(machine.l2_groups(), ElementsAre(CpuSet{0, 2}, CpuSet{1, 3}));
+  EXPECT_EQ(machine.Fingerprint(), Build(TwoCores()).Fingerprint());
+}
+
 TEST(MachineTest, PackagesWithoutDiesHaveOneEach) {
   Machine::Parts parts = TwoCores();
   for (Cpu& cpu : parts.cpus) {
