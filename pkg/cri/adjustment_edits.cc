@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "pkg/base/field_writer.h"
+#include "pkg/model/resource_fields.h"
 #include "pkg/model/unified_files.h"
 
 namespace resmgr {
@@ -38,17 +39,11 @@ constexpr uint32_t kSeccompProfilePath = 10;
 // Fields of SecurityProfile.
 constexpr uint32_t kProfileType = 1;
 constexpr uint32_t kLocalhostRef = 2;
-// Fields of LinuxContainerResources.
-constexpr uint32_t kCpuPeriod = 1;
-constexpr uint32_t kCpuQuota = 2;
-constexpr uint32_t kCpuShares = 3;
-constexpr uint32_t kMemoryLimit = 4;
-constexpr uint32_t kOomScoreAdj = 5;
+// Fields of LinuxContainerResources beside the numbers (pkg/model/resource_fields.h).
 constexpr uint32_t kCpusetCpus = 6;
 constexpr uint32_t kCpusetMems = 7;
 constexpr KeyedField kHugepageLimits{.field = 8, .key = 1};  // by page_size
 constexpr uint32_t kUnified = 9;
-constexpr uint32_t kMemorySwapLimit = 10;
 
 // Annotations from containerd's internal/cri/annotations and CRI-O's pkg/annotations.
 constexpr std::string_view kBlockioClass = "io.kubernetes.cri.blockio-class";
@@ -100,11 +95,7 @@ std::string EncodeCdiDevice(std::string_view name) {
 class Editor {
  public:
   explicit Editor(const Adjustment& adjustment)
-      : values_(adjustment.values),
-        clears_cpus_(adjustment.clears_cpus()),
-        clears_mems_(adjustment.clears_mems()) {
-    if (adjustment.wide() != nullptr) wide_ = adjustment.wide();
-  }
+      : adjustment_(adjustment), wide_(adjustment.wide() != nullptr ? adjustment.wide() : &none_) {}
 
   void EditCreate();
   void EditUpdate();
@@ -112,9 +103,6 @@ class Editor {
   StatusOr<SplicedMessage> Apply(std::string_view message) const { return splice_.Apply(message); }
 
  private:
-  void Number(const FieldPath& path, uint32_t field, const std::optional<int64_t>& value) {
-    if (value) splice_.SetNumber(path, field, static_cast<uint64_t>(*value));
-  }
   // Edits of a map, or of the CRI's repeated KeyValue.
   void Pairs(const FieldPath& path, uint32_t field, const KeyedEdits<std::string>& edits);
   template <typename Value, typename Encode>
@@ -125,11 +113,9 @@ class Editor {
   void EditClasses(const FieldPath& path, uint32_t annotations);
   void EditSeccomp(const std::string& profile);
 
-  const ResourceValues& values_;
-  const bool clears_cpus_;
-  const bool clears_mems_;
+  const Adjustment& adjustment_;
   const WideAdjustment none_;
-  const WideAdjustment* wide_ = &none_;
+  const WideAdjustment* wide_;
   MessageSplice splice_;
 };
 
@@ -156,48 +142,32 @@ void Editor::Entries(const FieldPath& path, KeyedField field, const KeyedEdits<V
 }
 
 void Editor::EditResources(const FieldPath& path) {
-  Number(path, kCpuPeriod, values_.cpu_period);
-  Number(path, kCpuQuota, values_.cpu_quota);
-  Number(path, kCpuShares, values_.cpu_shares);
-  Number(path, kMemoryLimit, wide_->memory_limit);
-  Number(path, kOomScoreAdj, wide_->oom_score_adj);
-  if (values_.cpus) splice_.SetBytes(path, kCpusetCpus, values_.cpus->ToString());
-  if (values_.mems) splice_.SetBytes(path, kCpusetMems, values_.mems->ToString());
-  if (clears_cpus_) splice_.Clear(path, kCpusetCpus);
-  if (clears_mems_) splice_.Clear(path, kCpusetMems);
+  for (const NumberField& number : kNumberFields) {
+    const auto value = NumberIn(adjustment_, number);
+    if (value) splice_.SetNumber(path, number.cri_number, static_cast<uint64_t>(*value));
+  }
+  const ResourceValues& values = adjustment_.values;
+  if (values.cpus) splice_.SetBytes(path, kCpusetCpus, values.cpus->ToString());
+  if (values.mems) splice_.SetBytes(path, kCpusetMems, values.mems->ToString());
+  if (adjustment_.clears_cpus()) splice_.Clear(path, kCpusetCpus);
+  if (adjustment_.clears_mems()) splice_.Clear(path, kCpusetMems);
   Entries(path, kHugepageLimits, wide_->hugepage_limits, EncodeHugepageLimit);
   Pairs(path, kUnified, wide_->unified);
-  Number(path, kMemorySwapLimit, wide_->memory_swap_limit);
   ClearWhatFilesSay(path);
 }
 
 // Removes the request's own fields with the meaning of files, which runtimes would set as well.
 void Editor::ClearWhatFilesSay(const FieldPath& path) {
   for (const auto& edit : wide_->unified) {
-    const auto field = edit.value ? FieldOfFile(edit.key, *edit.value) : std::nullopt;
-    if (!field) continue;
-    switch (field->field) {
-      case Field::kCpusetCpus:
-        splice_.Clear(path, kCpusetCpus);
-        break;
-      case Field::kCpusetMems:
-        splice_.Clear(path, kCpusetMems);
-        break;
-      case Field::kCpuShares:
-        splice_.Clear(path, kCpuShares);
-        break;
-      case Field::kCpuQuota:
-        splice_.Clear(path, kCpuQuota);
-        splice_.Clear(path, kCpuPeriod);
-        break;
-      case Field::kMemoryLimit:
-        splice_.Clear(path, kMemoryLimit);
-        break;
-      case Field::kMemorySwapLimit:
-        splice_.Clear(path, kMemorySwapLimit);
-        break;
-      default:
-        splice_.Remove(path, kHugepageLimits, field->key);
+    const auto said = edit.value ? FieldOfFile(edit.key, *edit.value) : std::nullopt;
+    if (!said) continue;
+    const Field field = said->field;
+    if (field == Field::kCpusetCpus) splice_.Clear(path, kCpusetCpus);
+    if (field == Field::kCpusetMems) splice_.Clear(path, kCpusetMems);
+    if (field == Field::kHugepageLimits) splice_.Remove(path, kHugepageLimits, said->key);
+    for (const NumberField& number : kNumberFields) {
+      const bool with_quota = field == Field::kCpuQuota && number.field == Field::kCpuPeriod;
+      if (number.field == field || with_quota) splice_.Clear(path, number.cri_number);
     }
   }
 }
@@ -256,21 +226,9 @@ void Editor::EditSandbox() {
 }
 
 bool IsLinuxResource(Field field) {
-  switch (field) {
-    case Field::kCpusetCpus:
-    case Field::kCpusetMems:
-    case Field::kCpuShares:
-    case Field::kCpuQuota:
-    case Field::kCpuPeriod:
-    case Field::kMemoryLimit:
-    case Field::kMemorySwapLimit:
-    case Field::kOomScoreAdj:
-    case Field::kHugepageLimits:
-    case Field::kUnified:
-      return true;
-    default:
-      return false;
-  }
+  return field == Field::kCpusetCpus || field == Field::kCpusetMems ||
+         field == Field::kHugepageLimits || field == Field::kUnified ||
+         NumberFieldOf(field) != nullptr;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "pkg/base/field_writer.h"
 #include "pkg/cri/for_each_field.h"
 #include "pkg/model/identity.h"
+#include "pkg/model/resource_fields.h"
 #include "pkg/model/resources_annotation.h"
 #include "pkg/model/unified_files.h"
 
@@ -84,26 +85,18 @@ bool ReadFile(std::string_view entry, std::vector<std::string>& files) {
   return files.size() <= kMostFiles;
 }
 
+void ReadNumber(const WireReader& field, LinuxResources& resources) {
+  for (const NumberField& number : kNumberFields) {
+    if (number.cri_number == field.field() && number.requested != nullptr) {
+      resources.*number.requested = static_cast<int64_t>(field.number());
+    }
+  }
+}
+
 bool ReadLinuxResources(std::string_view message, LinuxResources& resources,
                         std::vector<std::string>* files = nullptr) {
   return ForEachField(message, [&](const WireReader& field) {
-    const auto number = static_cast<int64_t>(field.number());
     switch (field.field()) {
-      case 1:
-        resources.cpu_period = number;
-        return true;
-      case 2:
-        resources.cpu_quota = number;
-        return true;
-      case 3:
-        resources.cpu_shares = number;
-        return true;
-      case 4:
-        resources.memory_limit = number;
-        return true;
-      case 5:
-        resources.oom_score_adj = number;
-        return true;
       case 6:
         resources.cpuset_cpus = std::string(field.bytes());
         return true;
@@ -115,6 +108,7 @@ bool ReadLinuxResources(std::string_view message, LinuxResources& resources,
       case 9:
         return files == nullptr || ReadFile(field.bytes(), *files);
       default:
+        ReadNumber(field, resources);
         return true;
     }
   });

@@ -3,8 +3,10 @@
 
 #include <utility>
 
+#include "pkg/api/message_numbers.h"
 #include "pkg/cri/oci_spec.h"
 #include "pkg/cri/status_reply.h"
+#include "pkg/model/resource_fields.h"
 
 namespace resmgr {
 
@@ -153,12 +155,11 @@ std::string EncodeUpdateRequest(const ContainerId& id, const ResourceChange& cha
   request.set_container_id(std::string(id.value()));
   v1::LinuxContainerResources& linux = *request.mutable_linux();
   const LinuxResources& resources = change.resources;
-  linux.set_cpu_period(resources.cpu_period.value_or(0));
-  linux.set_cpu_quota(resources.cpu_quota.value_or(0));
-  linux.set_cpu_shares(resources.cpu_shares.value_or(0));
-  linux.set_memory_limit_in_bytes(resources.memory_limit.value_or(0));
+  for (const NumberField& number : kNumberFields) {
+    const auto value = number.requested != nullptr ? resources.*number.requested : std::nullopt;
+    if (value) SetNumberAt(linux, number.cri_number, *value);
+  }
   linux.set_memory_swap_limit_in_bytes(change.memory_swap_limit.value_or(0));
-  linux.set_oom_score_adj(resources.oom_score_adj.value_or(0));
   linux.set_cpuset_cpus(resources.cpuset_cpus.value_or(""));
   linux.set_cpuset_mems(resources.cpuset_mems.value_or(""));
   for (const auto& [page_size, limit] : resources.hugepage_limits) {

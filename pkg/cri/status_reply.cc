@@ -4,9 +4,11 @@
 #include <chrono>
 #include <utility>
 
+#include "pkg/api/message_numbers.h"
 #include "pkg/base/json.h"
 #include "pkg/cri/messages.h"
 #include "pkg/model/identity.h"
+#include "pkg/model/resource_fields.h"
 
 namespace resmgr {
 
@@ -16,14 +18,10 @@ namespace v1 = ::runtime::v1;
 
 LinuxResources FromMessage(const v1::LinuxContainerResources& message) {
   LinuxResources resources;
-  const auto set = [](int64_t value, std::optional<int64_t>& target) {
-    if (value != 0) target = value;
-  };
-  set(message.cpu_period(), resources.cpu_period);
-  set(message.cpu_quota(), resources.cpu_quota);
-  set(message.cpu_shares(), resources.cpu_shares);
-  set(message.memory_limit_in_bytes(), resources.memory_limit);
-  set(message.oom_score_adj(), resources.oom_score_adj);
+  for (const NumberField& number : kNumberFields) {
+    if (number.requested == nullptr) continue;
+    resources.*number.requested = NumberAt(message, number.cri_number);
+  }
   if (!message.cpuset_cpus().empty()) resources.cpuset_cpus = message.cpuset_cpus();
   if (!message.cpuset_mems().empty()) resources.cpuset_mems = message.cpuset_mems();
   for (const auto& limit : message.hugepage_limits()) {
@@ -53,10 +51,9 @@ LinuxResources FromSpec(const Json& info) {
 // Reads LinuxContainerResources in both runtimes' JSON: the CRI's names, without zeros.
 LinuxResources FromCriJson(const Json& json) {
   LinuxResources resources;
-  resources.cpu_period = Number(At(json, {"cpu_period"}));
-  resources.cpu_quota = Number(At(json, {"cpu_quota"}));
-  resources.cpu_shares = Number(At(json, {"cpu_shares"}));
-  resources.memory_limit = Number(At(json, {"memory_limit_in_bytes"}));
+  for (const NumberField& number : kNumberFields) {
+    if (number.requested != nullptr) resources.*number.requested = Number(At(json, {number.cri_name}));
+  }
   return resources;
 }
 

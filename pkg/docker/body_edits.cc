@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "pkg/docker/host_config_fields.h"
 #include "pkg/docker/host_config_lists.h"
 #include "pkg/docker/json_text.h"
+#include "pkg/model/resource_fields.h"
 
 namespace resmgr::docker {
 namespace {
@@ -95,19 +97,20 @@ void SetMembers(std::string_view object, const NewMembers& members, Splices& spl
   if (!added.empty()) splices.Append(object, AsMembers(added));
 }
 
-void AddValues(const ResourceValues& values, NewMembers& members) {
-  const auto number = [&members](std::string_view name, const std::optional<int64_t>& value) {
-    if (value) members.emplace_back(name, fmt::format("{}", *value));
-  };
-  number("CpuShares", values.cpu_shares);
-  number("CpuPeriod", values.cpu_period);
-  number("CpuQuota", values.cpu_quota);
-  if (values.cpus) members.emplace_back("CpusetCpus", EncodeJsonText(values.cpus->ToString()));
-  if (values.mems) members.emplace_back("CpusetMems", EncodeJsonText(values.mems->ToString()));
-}
-
 void AddNumber(std::string_view name, const std::optional<int64_t>& value, NewMembers& members) {
   if (value) members.emplace_back(name, fmt::format("{}", *value));
+}
+
+// Adds the numbers that `value_of` gives for the rows of kNumberFields.
+void AddNumbers(const std::function<std::optional<int64_t>(const NumberField&)>& value_of,
+                NewMembers& members) {
+  for (const auto& [field, name] : kHostConfigNumbers)
+    AddNumber(name, value_of(*NumberFieldOf(field)), members);
+}
+
+void AddSets(const ResourceValues& values, NewMembers& members) {
+  if (values.cpus) members.emplace_back("CpusetCpus", EncodeJsonText(values.cpus->ToString()));
+  if (values.mems) members.emplace_back("CpusetMems", EncodeJsonText(values.mems->ToString()));
 }
 
 // Replaces a CPU limit by NanoCpus. A quota that lifts the limit stays a quota, since dockerd takes
@@ -139,24 +142,23 @@ Status AddFile(std::string_view file, std::string_view value, NewMembers& member
 }
 
 // `has_cpus`: the request limits CPUs by NanoCpus.
-NewMembers ResourcesOf(const Adjustment& adjustment, bool has_cpus) {
+NewMembers ResourcesOf(Operation operation, const Adjustment& adjustment, bool has_cpus) {
   NewMembers members;
-  AddValues(adjustment.values, members);
+  const auto value_of = [operation, &adjustment](const NumberField& row) {
+    return DockerHas(operation, row.field) ? NumberIn(adjustment, row) : std::nullopt;
+  };
+  AddNumbers(value_of, members);
+  AddSets(adjustment.values, members);
   const bool limits = adjustment.values.cpu_quota || adjustment.values.cpu_period;
   // dockerd refuses a request with both kinds of CPU limit.
   if (limits && has_cpus) members.emplace_back("NanoCpus", "0");
   if (adjustment.clears_cpus()) members.emplace_back("CpusetCpus", "\"\"");
   if (adjustment.clears_mems()) members.emplace_back("CpusetMems", "\"\"");
-  const WideAdjustment* const wide = adjustment.wide();
-  if (wide == nullptr) return members;
-  AddNumber("Memory", wide->memory_limit, members);
-  AddNumber("MemorySwap", wide->memory_swap_limit, members);
   return members;
 }
 
 // Adds the members that only a creation has in its HostConfig.
 Status AddOfCreation(std::string_view object, const WideAdjustment& wide, NewMembers& members) {
-  AddNumber("OomScoreAdj", wide.oom_score_adj, members);
   if (wide.cgroup_parent) {
     const std::string_view before = HostConfigMember(object, "CgroupParent");
     const std::string name = IsJsonText(before) ? DecodeJsonText(before) : "";
@@ -269,8 +271,8 @@ void ClearCpusBeside(std::string_view object, Splices& splices) {
   });
 }
 
-StatusOr<std::string> EditCreate(std::string_view object, const Adjustment& adjustment,
-                                 Splices splices) {
+StatusOr<std::string> EditCreate(Operation operation, std::string_view object,
+                                 const Adjustment& adjustment, Splices splices) {
   NewMembers added;
   const std::string_view config = LastMember(object, "HostConfig");
   bool has_cpus = false;
@@ -279,7 +281,7 @@ StatusOr<std::string> EditCreate(std::string_view object, const Adjustment& adju
     if (!IsField(name, "HostConfig") || !IsJsonObject(value)) return;
     has_cpus = has_cpus || !LastMember(value, "NanoCpus").empty();
   });
-  NewMembers resources = ResourcesOf(adjustment, has_cpus);
+  NewMembers resources = ResourcesOf(operation, adjustment, has_cpus);
   RESMGR_RETURN_IF_ERROR(AddFiles(adjustment.wide(), resources));
   if (adjustment.wide() != nullptr) {
     RESMGR_RETURN_IF_ERROR(AddOfCreation(object, *adjustment.wide(), resources));
@@ -363,11 +365,11 @@ StatusOr<std::string> EditBody(Operation operation, std::string_view body,
   if (operation != Operation::kUpdateContainerResources && !adjustment.empty()) {
     const std::string whole = WithHostConfig(object);
     const std::string_view edited = whole.empty() ? body : whole;
-    return EditCreate(TrimJson(edited), adjustment, Splices(edited));
+    return EditCreate(operation, TrimJson(edited), adjustment, Splices(edited));
   }
   Splices splices(body);
   const bool has_cpus = !LastMember(object, "NanoCpus").empty();
-  NewMembers resources = ResourcesOf(adjustment, has_cpus);
+  NewMembers resources = ResourcesOf(operation, adjustment, has_cpus);
   RESMGR_RETURN_IF_ERROR(AddFiles(adjustment.wide(), resources));
   SetMembers(object, resources, splices);
   return splices.Apply();
@@ -375,7 +377,11 @@ StatusOr<std::string> EditBody(Operation operation, std::string_view body,
 
 std::string MakeUpdateBody(const ResourceValues& values, LimitedBy limited_by) {
   NewMembers members;
-  AddValues(values, members);
+  const auto value_of = [&values](const NumberField& row) {
+    return row.decided() ? values.*row.value : std::nullopt;
+  };
+  AddNumbers(value_of, members);
+  AddSets(values, members);
   if (limited_by == LimitedBy::kNanoCpus) UseNanoCpus(values.cpu_quota, values.cpu_period, members);
   return "{" + AsMembers(members) + "}";
 }
@@ -386,13 +392,14 @@ StatusOr<std::string> MakeUpdateBody(const ResourceChange& change, LimitedBy lim
   const auto text = [&members](std::string_view name, const std::optional<std::string>& value) {
     if (value && !value->empty()) members.emplace_back(name, EncodeJsonText(*value));
   };
-  AddNumber("CpuShares", resources.cpu_shares, members);
-  AddNumber("CpuPeriod", resources.cpu_period, members);
-  AddNumber("CpuQuota", resources.cpu_quota, members);
+  const auto value_of = [&change](const NumberField& row) {
+    if (row.field == Field::kMemorySwapLimit) return change.memory_swap_limit;
+    const bool has = DockerHas(Operation::kUpdateContainerResources, row.field);
+    return has ? change.resources.*row.requested : std::nullopt;
+  };
+  AddNumbers(value_of, members);
   text("CpusetCpus", resources.cpuset_cpus);
   text("CpusetMems", resources.cpuset_mems);
-  AddNumber("Memory", resources.memory_limit, members);
-  AddNumber("MemorySwap", change.memory_swap_limit, members);
   for (const auto& [file, value] : change.unified)
     RESMGR_RETURN_IF_ERROR(AddFile(file, value, members));
   if (limited_by == LimitedBy::kNanoCpus)

@@ -2,6 +2,8 @@
 #include "pkg/docker/container_body.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -16,6 +18,7 @@
 #include "pkg/docker/host_config_fields.h"
 #include "pkg/docker/host_config_lists.h"
 #include "pkg/docker/json_text.h"
+#include "pkg/model/resource_fields.h"
 
 namespace resmgr::docker {
 namespace {
@@ -101,50 +104,47 @@ class BodyFields {
 
 // Resources in HostConfig's own form.
 struct RawResources {
-  int64_t shares = 0;
-  int64_t quota = 0;
-  int64_t period = 0;
+  std::array<int64_t, kHostConfigNumbers.size()> numbers{};
   int64_t nano_cpus = 0;
-  int64_t memory = 0;
-  int64_t memory_swap = 0;
-  int64_t oom_score_adj = 0;
   std::string cpus{};
   std::string mems{};
 
   void Read(std::string_view name, std::string_view value, BodyFields& fields) {
-    fields.Integer(name, value, "CpuShares", shares);
-    fields.Integer(name, value, "CpuQuota", quota);
-    fields.Integer(name, value, "CpuPeriod", period);
+    for (size_t i = 0; i < numbers.size(); ++i)
+      fields.Integer(name, value, kHostConfigNumbers[i].name, numbers[i]);
     fields.Integer(name, value, "NanoCpus", nano_cpus);
-    fields.Integer(name, value, "Memory", memory);
-    fields.Integer(name, value, "MemorySwap", memory_swap);
-    fields.Integer(name, value, "OomScoreAdj", oom_score_adj);
     fields.Text(name, value, "CpusetCpus", cpus);
     fields.Text(name, value, "CpusetMems", mems);
   }
   // Replaces values 0 or "" by those of the fields beside HostConfig, as dockerd does.
   void FillFrom(const RawResources& beside, const std::string& cpuset) {
-    if (shares == 0) shares = beside.shares;
-    if (memory == 0) memory = beside.memory;
-    if (memory_swap == 0) memory_swap = beside.memory_swap;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const Field field = kHostConfigNumbers[i].field;
+      const bool both = field == Field::kCpuShares || field == Field::kMemoryLimit ||
+                        field == Field::kMemorySwapLimit;
+      if (both && numbers[i] == 0) numbers[i] = beside.numbers[i];
+    }
     if (cpus.empty()) cpus = beside.cpus;
     if (cpus.empty()) cpus = cpuset;
   }
   void AddTo(LinuxResources& resources) const {
-    const auto set = [](int64_t value, std::optional<int64_t>& into) {
-      if (value != 0) into = value;
-    };
-    set(shares, resources.cpu_shares);
-    set(period, resources.cpu_period);
-    set(quota, resources.cpu_quota);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const auto requested = NumberFieldOf(kHostConfigNumbers[i].field)->requested;
+      if (requested != nullptr && numbers[i] != 0) resources.*requested = numbers[i];
+    }
     if (nano_cpus > 0) {
       resources.cpu_period = kNanoCpusPeriod;
       resources.cpu_quota = nano_cpus / (kNanoPerCpu / kNanoCpusPeriod);
     }
-    set(memory, resources.memory_limit);
-    set(oom_score_adj, resources.oom_score_adj);
     if (!cpus.empty()) resources.cpuset_cpus = cpus;
     if (!mems.empty()) resources.cpuset_mems = mems;
+  }
+  // Bytes, of memory and swap together.
+  std::optional<int64_t> MemorySwap() const {
+    const auto* const row =
+        std::ranges::find(kHostConfigNumbers, Field::kMemorySwapLimit, &HostConfigNumber::field);
+    const int64_t limit = numbers[static_cast<size_t>(row - kHostConfigNumbers.begin())];
+    return limit != 0 ? std::optional(limit) : std::nullopt;
   }
 };
 
@@ -233,7 +233,7 @@ class CreateReader {
     std::vector<StringMap::value_type> labels(labels_.begin(), labels_.end());
     body_.labels = StringMap(labels);
     raw_.AddTo(body_.resources);
-    if (raw_.memory_swap != 0) body_.details.memory_swap_limit = raw_.memory_swap;
+    body_.details.memory_swap_limit = raw_.MemorySwap();
     body_.details.mounts = std::move(binds_);
     std::ranges::move(mounts_, std::back_inserter(body_.details.mounts));
     body_.details.cgroup_parent = WholeCgroup(body_.cgroup_parent);
@@ -414,7 +414,7 @@ StatusOr<UpdateBody> ReadUpdateBody(std::string_view body) {
   RawResources raw = ReadRaw(object, status);
   if (!status.ok()) return status;
   raw.AddTo(read.resources);
-  if (raw.memory_swap != 0) read.memory_swap_limit = raw.memory_swap;
+  read.memory_swap_limit = raw.MemorySwap();
   read.has_resources = read.memory_swap_limit || read.resources != LinuxResources();
   return read;
 }

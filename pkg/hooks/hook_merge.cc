@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <set>
 
+#include "pkg/api/message_numbers.h"
 #include "pkg/base/parse.h"
 #include "pkg/hooks/hook_answer.h"
+#include "pkg/model/resource_fields.h"
 #include "pkg/model/unified_files.h"
 #include "pkg/topology/cpu_set.h"
 
@@ -24,6 +26,15 @@ struct Answer {
 
   void Note(Field field, std::string_view key = {}) const { owners.Note(field, key, server); }
 };
+
+// Otherwise the number of an answer is no change.
+bool MeansSomething(Field field, int64_t wanted, AnswerStyle style) {
+  if (field == Field::kOomScoreAdj) {
+    return (wanted != 0 || style == AnswerStyle::kEcho) && wanted >= kLowestOomScoreAdj &&
+           wanted <= kHighestOomScoreAdj;
+  }
+  return wanted > 0 || (wanted < 0 && field == Field::kCpuQuota);
+}
 
 bool Same(const HookMap& map, const std::string& key, const std::string& value) {
   const auto found = map.find(key);
@@ -195,42 +206,15 @@ void ContainerHookMerge::AddResources(const std::string& server, AnswerStyle sty
                                       const api::LinuxContainerResources& answer) {
   const Answer from{.server = server, .owners = owners_};
   api::LinuxContainerResources& sent = *request_.mutable_container_resources();
-  ResourceValues& values = changes_.adjustment.values;
   std::vector<Field> said;
-  const auto number = [&from, &said](Field field, int64_t wanted, int64_t had) -> bool {
-    const bool means_something = wanted > 0 || (wanted < 0 && field == Field::kCpuQuota);
-    if (!means_something || wanted == had) return false;
-    from.Note(field);
-    said.push_back(field == Field::kCpuPeriod ? Field::kCpuQuota : field);
-    return true;
-  };
-  if (number(Field::kCpuPeriod, answer.cpu_period(), sent.cpu_period())) {
-    values.cpu_period = answer.cpu_period();
-    sent.set_cpu_period(answer.cpu_period());
-  }
-  if (number(Field::kCpuQuota, answer.cpu_quota(), sent.cpu_quota())) {
-    values.cpu_quota = answer.cpu_quota();
-    sent.set_cpu_quota(answer.cpu_quota());
-  }
-  if (number(Field::kCpuShares, answer.cpu_shares(), sent.cpu_shares())) {
-    values.cpu_shares = answer.cpu_shares();
-    sent.set_cpu_shares(answer.cpu_shares());
-  }
-  if (number(Field::kMemoryLimit, answer.memory_limit_in_bytes(), sent.memory_limit_in_bytes())) {
-    changes_.adjustment.Wide().memory_limit = answer.memory_limit_in_bytes();
-    sent.set_memory_limit_in_bytes(answer.memory_limit_in_bytes());
-  }
-  if (number(Field::kMemorySwapLimit, answer.memory_swap_limit_in_bytes(),
-             sent.memory_swap_limit_in_bytes())) {
-    changes_.adjustment.Wide().memory_swap_limit = answer.memory_swap_limit_in_bytes();
-    sent.set_memory_swap_limit_in_bytes(answer.memory_swap_limit_in_bytes());
-  }
-  const int64_t score = answer.oom_score_adj();
-  if (score != sent.oom_score_adj() && (score != 0 || style == AnswerStyle::kEcho) &&
-      score >= kLowestOomScoreAdj && score <= kHighestOomScoreAdj) {
-    changes_.adjustment.Wide().oom_score_adj = score;
-    from.Note(Field::kOomScoreAdj);
-    sent.set_oom_score_adj(score);
+  for (const NumberField& number : kNumberFields) {
+    const int64_t wanted = NumberAt(answer, number.cri_number).value_or(0);
+    if (wanted == NumberAt(sent, number.cri_number).value_or(0)) continue;
+    if (!MeansSomething(number.field, wanted, style)) continue;
+    NumberOf(changes_.adjustment, number) = wanted;
+    SetNumberAt(sent, number.cri_number, wanted);
+    from.Note(number.field);
+    said.push_back(number.field == Field::kCpuPeriod ? Field::kCpuQuota : number.field);
   }
   AddSets(server, style, answer);
   AddHugepages(server, answer);

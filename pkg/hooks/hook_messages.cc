@@ -7,8 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "pkg/api/message_numbers.h"
 #include "pkg/base/field_writer.h"
 #include "pkg/base/utf8.h"
+#include "pkg/model/resource_fields.h"
 
 namespace resmgr::hooks {
 namespace {
@@ -28,11 +30,10 @@ void SetMeta(const Pod& pod, uint32_t attempt, api::PodSandboxMetadata& meta) {
 }
 
 void SetNumbers(const LinuxResources& from, api::LinuxContainerResources& to) {
-  if (from.cpu_period) to.set_cpu_period(*from.cpu_period);
-  if (from.cpu_quota) to.set_cpu_quota(*from.cpu_quota);
-  if (from.cpu_shares) to.set_cpu_shares(*from.cpu_shares);
-  if (from.memory_limit) to.set_memory_limit_in_bytes(*from.memory_limit);
-  if (from.oom_score_adj) to.set_oom_score_adj(*from.oom_score_adj);
+  for (const NumberField& number : kNumberFields) {
+    const auto value = number.requested != nullptr ? from.*number.requested : std::nullopt;
+    if (value) SetNumberAt(to, number.cri_number, *value);
+  }
 }
 
 void SetHugepageLimits(const std::map<std::string, uint64_t>& from,
@@ -115,14 +116,10 @@ api::LinuxContainerResources ToHookResources(const LinuxResources& resources) {
 
 LinuxResources FromHookResources(const api::LinuxContainerResources& message) {
   LinuxResources resources;
-  const auto number = [](int64_t value) {
-    return value == 0 ? std::optional<int64_t>() : std::optional<int64_t>(value);
-  };
-  resources.cpu_period = number(message.cpu_period());
-  resources.cpu_quota = number(message.cpu_quota());
-  resources.cpu_shares = number(message.cpu_shares());
-  resources.memory_limit = number(message.memory_limit_in_bytes());
-  resources.oom_score_adj = number(message.oom_score_adj());
+  for (const NumberField& number : kNumberFields) {
+    if (number.requested == nullptr) continue;
+    resources.*number.requested = NumberAt(message, number.cri_number);
+  }
   if (!message.cpuset_cpus().empty()) resources.cpuset_cpus = message.cpuset_cpus();
   if (!message.cpuset_mems().empty()) resources.cpuset_mems = message.cpuset_mems();
   for (const api::HugepageLimit& limit : message.hugepage_limits())

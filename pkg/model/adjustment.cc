@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/model/adjustment.h"
 
-#include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
+#include "pkg/model/resource_fields.h"
 #include "pkg/model/unified_files.h"
 
 namespace resmgr {
 namespace {
 
+// The later value wins, the later list is added to the former one.
 template <typename T>
-void TakeIfSet(std::optional<T>& value, std::optional<T>&& later) {
+void Combine(std::optional<T>& value, std::optional<T>&& later) {
   if (later) value = std::move(later);
 }
-
 template <typename T>
-void Extend(std::vector<T>& list, std::vector<T>&& later) {
+void Combine(KeyedEdits<T>& edits, KeyedEdits<T>&& later) {
+  edits.Merge(std::move(later));
+}
+template <typename T>
+void Combine(std::vector<T>& list, std::vector<T>&& later) {
   list.insert(list.end(), std::make_move_iterator(later.begin()),
               std::make_move_iterator(later.end()));
 }
@@ -29,94 +34,44 @@ void MergeSet(std::optional<Set>& set, std::optional<Set>&& later, bool later_cl
 void MergeWide(WideAdjustment& base, WideAdjustment&& later) {
   base.clear_cpus |= later.clear_cpus;
   base.clear_mems |= later.clear_mems;
-  TakeIfSet(base.memory_limit, std::move(later.memory_limit));
-  TakeIfSet(base.memory_swap_limit, std::move(later.memory_swap_limit));
-  TakeIfSet(base.oom_score_adj, std::move(later.oom_score_adj));
-  base.hugepage_limits.Merge(std::move(later.hugepage_limits));
-  base.unified.Merge(std::move(later.unified));
-  TakeIfSet(base.blockio_class, std::move(later.blockio_class));
-  TakeIfSet(base.rdt_class, std::move(later.rdt_class));
-  base.environment.Merge(std::move(later.environment));
-  TakeIfSet(base.args, std::move(later.args));
-  base.mounts.Merge(std::move(later.mounts));
-  base.devices.Merge(std::move(later.devices));
-  Extend(base.cdi_devices, std::move(later.cdi_devices));
-  base.labels.Merge(std::move(later.labels));
-  base.annotations.Merge(std::move(later.annotations));
-  TakeIfSet(base.cgroup_parent, std::move(later.cgroup_parent));
-  base.resource_limits.Merge(std::move(later.resource_limits));
-  Extend(base.hooks, std::move(later.hooks));
-  TakeIfSet(base.seccomp_profile, std::move(later.seccomp_profile));
+  ForEachWideField([&base, &later](Field /*field*/, auto member) {
+    Combine(base.*member, std::move(later.*member));
+  });
 }
 
-// Collects what is changed.
-class ChangeList {
- public:
-  template <typename T>
-  void Add(Field field, const std::optional<T>& value) {
-    if (value) changes_.push_back({.field = field});
-  }
-  template <typename T>
-  void Add(Field field, const KeyedEdits<T>& edits) {
-    for (const auto& edit : edits)
-      changes_.push_back({.field = field, .key = edit.key});
-  }
-  void AddIf(bool changed, Field field) {
-    if (changed) changes_.push_back({.field = field});
-  }
-  void Add(Field field, const std::string& key) {
-    changes_.push_back({.field = field, .key = key});
-  }
-  std::vector<FieldChange> Take() { return std::move(changes_); }
+const std::string& KeyOf(const std::string& element) {
+  return element;
+}
+const std::string& KeyOf(const OciHook& hook) {
+  return hook.path;
+}
 
- private:
-  std::vector<FieldChange> changes_;
-};
-
-void AddWideChanges(const WideAdjustment& wide, ChangeList& changes) {
-  changes.Add(Field::kMemoryLimit, wide.memory_limit);
-  changes.Add(Field::kMemorySwapLimit, wide.memory_swap_limit);
-  changes.Add(Field::kOomScoreAdj, wide.oom_score_adj);
-  changes.Add(Field::kHugepageLimits, wide.hugepage_limits);
-  changes.Add(Field::kUnified, wide.unified);
-  changes.Add(Field::kBlockioClass, wide.blockio_class);
-  changes.Add(Field::kRdtClass, wide.rdt_class);
-  changes.Add(Field::kEnvironment, wide.environment);
-  changes.Add(Field::kArgs, wide.args);
-  changes.Add(Field::kMounts, wide.mounts);
-  changes.Add(Field::kDevices, wide.devices);
-  for (const std::string& name : wide.cdi_devices)
-    changes.Add(Field::kCdiDevices, name);
-  changes.Add(Field::kLabels, wide.labels);
-  changes.Add(Field::kAnnotations, wide.annotations);
-  changes.Add(Field::kCgroupParent, wide.cgroup_parent);
-  changes.Add(Field::kResourceLimits, wide.resource_limits);
-  for (const OciHook& hook : wide.hooks)
-    changes.Add(Field::kHooks, hook.path);
-  changes.Add(Field::kSeccompProfile, wide.seccomp_profile);
+// Appends a change for each thing that the member sets.
+template <typename T>
+void AddChanges(Field field, const std::optional<T>& value, std::vector<FieldChange>& changes) {
+  if (value) changes.push_back({.field = field});
+}
+template <typename T>
+void AddChanges(Field field, const KeyedEdits<T>& edits, std::vector<FieldChange>& changes) {
+  for (const auto& edit : edits)
+    changes.push_back({.field = field, .key = edit.key});
+}
+template <typename T>
+void AddChanges(Field field, const std::vector<T>& list, std::vector<FieldChange>& changes) {
+  for (const T& element : list)
+    changes.push_back({.field = field, .key = KeyOf(element)});
 }
 
 void Unset(const FieldChange& field, Adjustment& adjustment) {
-  ResourceValues& values = adjustment.values;
-  switch (field.field) {
-    case Field::kCpusetCpus:
-      return values.cpus.reset();
-    case Field::kCpusetMems:
-      return values.mems.reset();
-    case Field::kCpuShares:
-      return values.cpu_shares.reset();
-    case Field::kCpuQuota:
-      values.cpu_period.reset();
-      return values.cpu_quota.reset();
-    default:
-      break;
-  }
-  if (adjustment.wide() == nullptr) return;
-  WideAdjustment& wide = adjustment.Wide();
-  if (field.field == Field::kMemoryLimit) wide.memory_limit.reset();
-  if (field.field == Field::kMemorySwapLimit) wide.memory_swap_limit.reset();
+  if (field.field == Field::kCpusetCpus) adjustment.values.cpus.reset();
+  if (field.field == Field::kCpusetMems) adjustment.values.mems.reset();
+  if (field.field == Field::kCpuQuota) adjustment.values.cpu_period.reset();
+  const NumberField* const number = NumberFieldOf(field.field);
+  if (number != nullptr && NumberIn(adjustment, *number)) NumberOf(adjustment, *number).reset();
   // The request's own goes, too.
-  if (field.field == Field::kHugepageLimits) wide.hugepage_limits.Remove(field.key);
+  if (field.field == Field::kHugepageLimits && adjustment.wide() != nullptr) {
+    adjustment.Wide().hugepage_limits.Remove(field.key);
+  }
 }
 
 // Removes from `base` each value that `later` says in another way (field or file): runtimes would
@@ -145,66 +100,21 @@ bool IsKubeletsOwn(std::string_view key) {
 }
 
 std::string_view ToString(Field field) {
-  switch (field) {
-    case Field::kCpusetCpus:
-      return "cpuset_cpus";
-    case Field::kCpusetMems:
-      return "cpuset_mems";
-    case Field::kCpuShares:
-      return "cpu_shares";
-    case Field::kCpuQuota:
-      return "cpu_quota";
-    case Field::kCpuPeriod:
-      return "cpu_period";
-    case Field::kMemoryLimit:
-      return "memory_limit";
-    case Field::kMemorySwapLimit:
-      return "memory_swap_limit";
-    case Field::kOomScoreAdj:
-      return "oom_score_adj";
-    case Field::kHugepageLimits:
-      return "hugepage_limits";
-    case Field::kUnified:
-      return "unified";
-    case Field::kBlockioClass:
-      return "blockio_class";
-    case Field::kRdtClass:
-      return "rdt_class";
-    case Field::kEnvironment:
-      return "environment";
-    case Field::kArgs:
-      return "args";
-    case Field::kMounts:
-      return "mounts";
-    case Field::kDevices:
-      return "devices";
-    case Field::kCdiDevices:
-      return "cdi_devices";
-    case Field::kLabels:
-      return "labels";
-    case Field::kAnnotations:
-      return "annotations";
-    case Field::kCgroupParent:
-      return "cgroup_parent";
-    case Field::kResourceLimits:
-      return "resource_limits";
-    case Field::kHooks:
-      return "hooks";
-    case Field::kSeccompProfile:
-      return "seccomp_profile";
-  }
-  return "";
+  return kFieldNames[static_cast<size_t>(field)];
 }
 
 std::vector<FieldChange> Adjustment::Changes() const {
-  ChangeList changes;
-  changes.AddIf(values.cpus || clears_cpus(), Field::kCpusetCpus);
-  changes.AddIf(values.mems || clears_mems(), Field::kCpusetMems);
-  changes.Add(Field::kCpuShares, values.cpu_shares);
-  changes.Add(Field::kCpuQuota, values.cpu_quota);
-  changes.Add(Field::kCpuPeriod, values.cpu_period);
-  if (wide_ != nullptr) AddWideChanges(*wide_, changes);
-  return changes.Take();
+  std::vector<FieldChange> changes;
+  if (values.cpus || clears_cpus()) changes.push_back({.field = Field::kCpusetCpus});
+  if (values.mems || clears_mems()) changes.push_back({.field = Field::kCpusetMems});
+  AddChanges(Field::kCpuShares, values.cpu_shares, changes);
+  AddChanges(Field::kCpuQuota, values.cpu_quota, changes);
+  AddChanges(Field::kCpuPeriod, values.cpu_period, changes);
+  if (wide_ == nullptr) return changes;
+  ForEachWideField([this, &changes](Field field, auto member) {
+    AddChanges(field, (*wide_).*member, changes);
+  });
+  return changes;
 }
 
 void Adjustment::Merge(Adjustment&& later) {
@@ -213,9 +123,9 @@ void Adjustment::Merge(Adjustment&& later) {
   const bool later_clears_mems = later.clears_mems();
   MergeSet(values.cpus, std::move(later.values.cpus), later_clears_cpus);
   MergeSet(values.mems, std::move(later.values.mems), later_clears_mems);
-  TakeIfSet(values.cpu_shares, std::move(later.values.cpu_shares));
-  TakeIfSet(values.cpu_quota, std::move(later.values.cpu_quota));
-  TakeIfSet(values.cpu_period, std::move(later.values.cpu_period));
+  Combine(values.cpu_shares, std::move(later.values.cpu_shares));
+  Combine(values.cpu_quota, std::move(later.values.cpu_quota));
+  Combine(values.cpu_period, std::move(later.values.cpu_period));
   if (wide_ == nullptr) {
     wide_ = std::move(later.wide_);
   } else if (later.wide_ != nullptr) {
@@ -261,25 +171,12 @@ void Adjustment::YieldToFiles() {
 }
 
 bool Adjustment::Says(const FieldChange& field) const {
-  switch (field.field) {
-    case Field::kCpusetCpus:
-      if (values.cpus || clears_cpus()) return true;
-      break;
-    case Field::kCpusetMems:
-      if (values.mems || clears_mems()) return true;
-      break;
-    case Field::kCpuShares:
-      if (values.cpu_shares) return true;
-      break;
-    case Field::kCpuQuota:
-      if (values.cpu_quota || values.cpu_period) return true;
-      break;
-    default:
-      break;
-  }
+  if (field.field == Field::kCpusetCpus && (values.cpus || clears_cpus())) return true;
+  if (field.field == Field::kCpusetMems && (values.mems || clears_mems())) return true;
+  if (field.field == Field::kCpuQuota && values.cpu_period) return true;
+  const NumberField* const number = NumberFieldOf(field.field);
+  if (number != nullptr && NumberIn(*this, *number)) return true;
   if (wide_ == nullptr) return false;
-  if (field.field == Field::kMemoryLimit && wide_->memory_limit) return true;
-  if (field.field == Field::kMemorySwapLimit && wide_->memory_swap_limit) return true;
   if (field.field == Field::kHugepageLimits && wide_->hugepage_limits.Find(field.key) != nullptr) {
     return true;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/model/resource_fields.h"
 #include "pkg/model/unified_files.h"
 
 namespace resmgr {
@@ -75,8 +76,11 @@ void OverlayResources(const Adjustment& so_far, LinuxResources& resources) {
   const WideAdjustment& wide = *so_far.wide();
   if (so_far.clears_cpus()) resources.cpuset_cpus.reset();
   if (so_far.clears_mems()) resources.cpuset_mems.reset();
-  Take(wide.memory_limit, resources.memory_limit);
-  Take(wide.oom_score_adj, resources.oom_score_adj);
+  for (const NumberField& number : kNumberFields) {
+    if (number.requested != nullptr && !number.decided()) {
+      Take(wide.*number.changed, resources.*number.requested);
+    }
+  }
   for (const auto& [size, limit] : wide.hugepage_limits) {
     if (limit) {
       resources.hugepage_limits[size] = *limit;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "pkg/base/status.h"
+#include "pkg/model/resource_fields.h"
 
 namespace resmgr {
 namespace {
@@ -25,10 +26,11 @@ std::optional<T> Changed(const std::optional<T>& wanted, const std::optional<T>&
 
 LinuxResources AsResources(const ResourceValues& values) {
   LinuxResources resources;
-  resources.cpu_period = values.cpu_period;
-  resources.cpu_quota = values.cpu_quota;
-  resources.cpu_shares = values.cpu_shares;
-  resources.memory_limit = values.memory_limit;
+  for (const NumberField& number : kNumberFields) {
+    if (number.requested != nullptr && number.value != nullptr) {
+      resources.*number.requested = values.*number.value;
+    }
+  }
   if (values.cpus) resources.cpuset_cpus = values.cpus->ToString();
   if (values.mems) resources.cpuset_mems = values.mems->ToString();
   return resources;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/model/resources.h"
 
+#include "pkg/model/resource_fields.h"
+
 namespace resmgr {
 namespace {
 
@@ -12,11 +14,8 @@ void Override(std::optional<T>& value, const std::optional<T>& change) {
 }  // namespace
 
 void Merge(LinuxResources& base, const LinuxResources& changes) {
-  Override(base.cpu_period, changes.cpu_period);
-  Override(base.cpu_quota, changes.cpu_quota);
-  Override(base.cpu_shares, changes.cpu_shares);
-  Override(base.memory_limit, changes.memory_limit);
-  Override(base.oom_score_adj, changes.oom_score_adj);
+  for (const NumberField& number : kNumberFields)
+    if (number.requested != nullptr) Override(base.*number.requested, changes.*number.requested);
   Override(base.cpuset_cpus, changes.cpuset_cpus);
   Override(base.cpuset_mems, changes.cpuset_mems);
   for (const auto& [page_size, limit] : changes.hugepage_limits) {

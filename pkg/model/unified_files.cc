@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/model/resource_fields.h"
 
 namespace resmgr {
 namespace {
@@ -129,24 +130,12 @@ FieldChange MeaningOf(const FieldChange& change) {
 }
 
 void Unset(const FieldChange& field, LinuxResources& resources) {
-  switch (field.field) {
-    case Field::kCpusetCpus:
-      return resources.cpuset_cpus.reset();
-    case Field::kCpusetMems:
-      return resources.cpuset_mems.reset();
-    case Field::kCpuShares:
-      return resources.cpu_shares.reset();
-    case Field::kCpuQuota:
-      resources.cpu_period.reset();
-      return resources.cpu_quota.reset();
-    case Field::kMemoryLimit:
-      return resources.memory_limit.reset();
-    case Field::kHugepageLimits:
-      resources.hugepage_limits.erase(field.key);
-      return;
-    default:
-      return;
-  }
+  if (field.field == Field::kCpusetCpus) resources.cpuset_cpus.reset();
+  if (field.field == Field::kCpusetMems) resources.cpuset_mems.reset();
+  if (field.field == Field::kCpuQuota) resources.cpu_period.reset();
+  if (field.field == Field::kHugepageLimits) resources.hugepage_limits.erase(field.key);
+  const NumberField* const number = NumberFieldOf(field.field);
+  if (number != nullptr && number->requested != nullptr) (resources.*number->requested).reset();
 }
 
 std::string FileOf(const FieldChange& change) {

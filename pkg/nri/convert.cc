@@ -8,6 +8,7 @@
 #include "pkg/model/identity.h"
 #include "pkg/model/resources_annotation.h"
 #include "pkg/model/unified_files.h"
+#include "pkg/nri/nri_numbers.h"
 
 namespace resmgr::nri {
 namespace {
@@ -17,12 +18,6 @@ constexpr std::string_view kRestarts = "io.kubernetes.container.restartCount";
 
 StringMap ToStringMap(const google::protobuf::Map<std::string, std::string>& map) {
   return {map.begin(), map.end()};
-}
-
-template <typename Optional>
-std::optional<int64_t> NotZero(bool present, const Optional& value) {
-  if (!present || value.value() == 0) return std::nullopt;
-  return static_cast<int64_t>(value.value());
 }
 
 std::optional<std::string> NotEmpty(const std::string& text) {
@@ -98,9 +93,9 @@ google::protobuf::RepeatedPtrField<api::Hook>& HooksAt(OciHook::Point point, api
 }
 
 void AddWideResources(const WideAdjustment& wide, api::LinuxResources& resources) {
-  if (wide.memory_limit) resources.mutable_memory()->mutable_limit()->set_value(*wide.memory_limit);
-  if (wide.memory_swap_limit) {
-    resources.mutable_memory()->mutable_swap()->set_value(*wide.memory_swap_limit);
+  for (const NriNumber& number : kNriNumbers) {
+    if (number.row().decided()) continue;
+    if (const auto& value = wide.*number.row().changed) number.set(resources, *value);
   }
   for (const auto& [size, limit] : wide.hugepage_limits) {
     if (!limit) continue;
@@ -150,13 +145,13 @@ std::vector<std::string> FilesOf(const api::LinuxResources& resources) {
 
 LinuxResources ToResources(const api::LinuxResources& resources) {
   LinuxResources out;
-  const api::LinuxCPU& cpu = resources.cpu();
-  out.cpu_shares = NotZero(cpu.has_shares(), cpu.shares());
-  out.cpu_quota = NotZero(cpu.has_quota(), cpu.quota());
-  out.cpu_period = NotZero(cpu.has_period(), cpu.period());
-  out.cpuset_cpus = NotEmpty(cpu.cpus());
-  out.cpuset_mems = NotEmpty(cpu.mems());
-  out.memory_limit = NotZero(resources.memory().has_limit(), resources.memory().limit());
+  for (const NriNumber& number : kNriNumbers) {
+    const auto value = number.get(resources);
+    const auto requested = number.row().requested;
+    if (requested != nullptr && value.value_or(0) != 0) out.*requested = value;
+  }
+  out.cpuset_cpus = NotEmpty(resources.cpu().cpus());
+  out.cpuset_mems = NotEmpty(resources.cpu().mems());
   for (const api::HugepageLimit& limit : resources.hugepage_limits())
     out.hugepage_limits[limit.page_size()] = limit.limit();
   return out;
@@ -224,17 +219,8 @@ void AddTo(const ResourceValues& values, api::LinuxResources& resources) {
   api::LinuxCPU& cpu = *resources.mutable_cpu();
   if (values.cpus) cpu.set_cpus(values.cpus->ToString());
   if (values.mems) cpu.set_mems(values.mems->ToString());
-  if (values.cpu_shares) {
-    cpu.mutable_shares()->set_value(static_cast<uint64_t>(*values.cpu_shares));
-  }
-  if (values.cpu_quota) cpu.mutable_quota()->set_value(*values.cpu_quota);
-  if (values.cpu_period) {
-    cpu.mutable_period()->set_value(static_cast<uint64_t>(*values.cpu_period));
-  }
-  if (!values.has_memory()) return;
-  api::LinuxMemory& memory = *resources.mutable_memory();
-  if (values.memory_limit) memory.mutable_limit()->set_value(*values.memory_limit);
-  if (values.memory_swap_limit) memory.mutable_swap()->set_value(*values.memory_swap_limit);
+  for (const NriNumber& number : kNriNumbers)
+    if (const auto& value = values.*number.row().value) number.set(resources, *value);
 }
 
 bool NriHas(Operation operation, Field field) {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/model/resource_fields.h"
 #include "pkg/model/unified_files.h"
 
 namespace resmgr {
@@ -41,55 +42,34 @@ std::string ListText(const std::optional<Set>& set, bool clears) {
   return clears ? "any" : "";
 }
 
-// nullptr: there is no edit with this key.
-template <typename Edit>
-std::string EditText(const Edit* edit) {
+// The value of the entry with this key. Environment variables, arguments, labels and annotations
+// may hold secrets, mounts and devices are long: these have no text.
+std::string EntryText(const auto& edits, const std::string& key) {
+  const auto* const edit = edits.Find(key);
   if (edit == nullptr) return "";
   if (!edit->value) return "removed";
   return Printable(fmt::format("{}", *edit->value), kShownValue);
 }
 
 std::string WideValue(const WideAdjustment& wide, const FieldChange& change) {
-  switch (change.field) {
-    case Field::kMemoryLimit:
-      return Text(wide.memory_limit);
-    case Field::kMemorySwapLimit:
-      return Text(wide.memory_swap_limit);
-    case Field::kOomScoreAdj:
-      return Text(wide.oom_score_adj);
-    case Field::kHugepageLimits:
-      return EditText(wide.hugepage_limits.Find(change.key));
-    case Field::kUnified:
-      return EditText(wide.unified.Find(change.key));
-    case Field::kBlockioClass:
-      return Text(wide.blockio_class);
-    case Field::kRdtClass:
-      return Text(wide.rdt_class);
-    case Field::kCgroupParent:
-      return Text(wide.cgroup_parent);
-    default:
-      return "";
-  }
+  if (change.field == Field::kHugepageLimits) return EntryText(wide.hugepage_limits, change.key);
+  if (change.field == Field::kUnified) return EntryText(wide.unified, change.key);
+  if (change.field == Field::kBlockioClass) return Text(wide.blockio_class);
+  if (change.field == Field::kRdtClass) return Text(wide.rdt_class);
+  if (change.field == Field::kCgroupParent) return Text(wide.cgroup_parent);
+  return "";
 }
 
 }  // namespace
 
 std::string ShownValue(const Adjustment& adjustment, const FieldChange& change) {
   const ResourceValues& values = adjustment.values;
-  switch (change.field) {
-    case Field::kCpusetCpus:
-      return ListText(values.cpus, adjustment.clears_cpus());
-    case Field::kCpusetMems:
-      return ListText(values.mems, adjustment.clears_mems());
-    case Field::kCpuShares:
-      return Text(values.cpu_shares);
-    case Field::kCpuQuota:
-      return values.cpu_quota == -1 ? "none" : Text(values.cpu_quota);
-    case Field::kCpuPeriod:
-      return Text(values.cpu_period);
-    default:
-      return adjustment.wide() == nullptr ? "" : WideValue(*adjustment.wide(), change);
-  }
+  if (change.field == Field::kCpusetCpus) return ListText(values.cpus, adjustment.clears_cpus());
+  if (change.field == Field::kCpusetMems) return ListText(values.mems, adjustment.clears_mems());
+  if (change.field == Field::kCpuQuota && values.cpu_quota == -1) return "none";
+  const NumberField* const number = NumberFieldOf(change.field);
+  if (number != nullptr) return Text(NumberIn(adjustment, *number));
+  return adjustment.wide() == nullptr ? "" : WideValue(*adjustment.wide(), change);
 }
 
 bool LookLikeOneProgram(std::string_view a, std::string_view b) {

@@ -13,6 +13,7 @@
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/qos.h"
+#include "pkg/model/resource_fields.h"
 
 namespace resmgr {
 
@@ -68,11 +69,9 @@ LinuxResources ReadResources(const json& object, std::string_view key = "resourc
   LinuxResources resources;
   const json* const fields = Member(object, key);
   if (fields == nullptr) return resources;
-  resources.cpu_period = Number(*fields, "cpu_period");
-  resources.cpu_quota = Number(*fields, "cpu_quota");
-  resources.cpu_shares = Number(*fields, "cpu_shares");
-  resources.memory_limit = Number(*fields, "memory_limit_in_bytes");
-  resources.oom_score_adj = Number(*fields, "oom_score_adj");
+  for (const NumberField& number : kNumberFields) {
+    if (number.requested != nullptr) resources.*number.requested = Number(*fields, number.cri_name);
+  }
   if (std::string cpus = Text(*fields, "cpuset_cpus"); !cpus.empty()) {
     resources.cpuset_cpus = std::move(cpus);
   }

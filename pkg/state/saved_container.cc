@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <span>
 
+#include "pkg/api/message_numbers.h"
 #include "pkg/api/state.pb.h"
 #include "pkg/base/field_writer.h"
 #include "pkg/kube/annotations.h"
+#include "pkg/model/resource_fields.h"
 
 namespace resmgr {
 namespace {
@@ -36,11 +38,8 @@ void AddNonEmpty(uint32_t field, const IdSet<Tag>& set, FieldWriter& out) {
 
 void AddResources(uint32_t field, const LinuxResources& resources, FieldWriter& out) {
   const size_t begin = out.Begin(field);
-  Add(1, resources.cpu_period, out);
-  Add(2, resources.cpu_quota, out);
-  Add(3, resources.cpu_shares, out);
-  Add(4, resources.memory_limit, out);
-  Add(5, resources.oom_score_adj, out);
+  for (const NumberField& number : kNumberFields)
+    if (number.requested != nullptr) Add(number.cri_number, resources.*number.requested, out);
   Add(6, resources.cpuset_cpus, out);
   Add(7, resources.cpuset_mems, out);
   for (const auto& [size, limit] : resources.hugepage_limits) {
@@ -169,11 +168,9 @@ std::optional<QosClass> Decode(state::QosClass qos) {
 
 LinuxResources Decode(const state::Resources& in) {
   LinuxResources resources;
-  if (in.has_cpu_period()) resources.cpu_period = in.cpu_period();
-  if (in.has_cpu_quota()) resources.cpu_quota = in.cpu_quota();
-  if (in.has_cpu_shares()) resources.cpu_shares = in.cpu_shares();
-  if (in.has_memory_limit()) resources.memory_limit = in.memory_limit();
-  if (in.has_oom_score_adj()) resources.oom_score_adj = in.oom_score_adj();
+  for (const NumberField& number : kNumberFields) {
+    if (number.requested != nullptr) resources.*number.requested = NumberAt(in, number.cri_number);
+  }
   if (in.has_cpuset_cpus()) resources.cpuset_cpus = in.cpuset_cpus();
   if (in.has_cpuset_mems()) resources.cpuset_mems = in.cpuset_mems();
   for (const state::HugepageLimit& entry : in.hugepage_limits())

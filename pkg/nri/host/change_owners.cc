@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/nri/host/change_owners.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "pkg/model/unified_files.h"
+#include "pkg/nri/nri_numbers.h"
 
 namespace resmgr::nri {
 
@@ -17,21 +19,13 @@ api::Field FieldBehind(std::string_view file) {
 }
 
 api::Field FieldOf(Field field) {
+  const auto* const number = std::ranges::find(kNriNumbers, field, &NriNumber::field);
+  if (number != kNriNumbers.end()) return number->nri_field;
   switch (field) {
     case Field::kCpusetCpus:
       return api::FIELD_CPUSET_CPUS;
     case Field::kCpusetMems:
       return api::FIELD_CPUSET_MEMS;
-    case Field::kCpuShares:
-      return api::FIELD_CPUSHARES;
-    case Field::kCpuQuota:
-      return api::FIELD_CPUQUOTA;
-    case Field::kCpuPeriod:
-      return api::FIELD_CPUPERIOD;
-    case Field::kMemoryLimit:
-      return api::FIELD_MEM_LIMIT;
-    case Field::kMemorySwapLimit:
-      return api::FIELD_MEM_SWAP_LIMIT;
     case Field::kOomScoreAdj:
       return api::FIELD_OOM_SCORE_ADJ;
     case Field::kHugepageLimits:
@@ -60,9 +54,8 @@ api::Field FieldOf(Field field) {
       return api::FIELD_OCI_HOOKS;
     case Field::kSeccompProfile:
       return api::FIELD_SECCOMP_POLICY;
-    case Field::kLabels:
-    case Field::kCgroupParent:
-      break;  // plugins cannot change them
+    default:
+      break;  // plugins cannot change it
   }
   return api::FIELD_NONE;
 }

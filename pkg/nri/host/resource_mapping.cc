@@ -14,6 +14,7 @@
 #include "pkg/nri/convert.h"
 #include "pkg/nri/host/field_ledger.h"
 #include "pkg/nri/host/pod_view.h"
+#include "pkg/nri/nri_numbers.h"
 
 namespace resmgr::nri {
 namespace {
@@ -22,14 +23,6 @@ constexpr size_t kShownKey = 128;
 constexpr std::string_view kMemoryLow = "memory.low";
 constexpr std::string_view kPidsMax = "pids.max";
 constexpr std::string_view kUnlimited = "max";
-
-void SetCpu(const LinuxResources& from, api::LinuxCPU& cpu) {
-  if (from.cpu_shares) cpu.mutable_shares()->set_value(static_cast<uint64_t>(*from.cpu_shares));
-  if (from.cpu_quota) cpu.mutable_quota()->set_value(*from.cpu_quota);
-  if (from.cpu_period) cpu.mutable_period()->set_value(static_cast<uint64_t>(*from.cpu_period));
-  if (from.cpuset_cpus) cpu.set_cpus(Utf8Repaired(*from.cpuset_cpus));
-  if (from.cpuset_mems) cpu.set_mems(Utf8Repaired(*from.cpuset_mems));
-}
 
 // The cgroup v2 files for values without a field in the CRI.
 std::vector<std::pair<std::string_view, std::string>> FilesFor(const api::LinuxResources& resources,
@@ -57,24 +50,18 @@ Status ReadList(const std::string& text, std::string_view what, std::optional<Se
   return OkStatus();
 }
 
-template <typename Optional>
-Status ReadNumber(bool present, const Optional& from, std::string_view what,
-                  std::optional<int64_t>& to) {
-  if (!present) return OkStatus();
-  if (!std::in_range<int64_t>(from.value())) {
-    return InvalidArgument("{}: {} is too large", what, from.value());
+Status ReadCpu(const api::LinuxResources& resources, ResourceValues& values) {
+  RESMGR_RETURN_IF_ERROR(ReadList(resources.cpu().cpus(), "cpus", values.cpus));
+  RESMGR_RETURN_IF_ERROR(ReadList(resources.cpu().mems(), "mems", values.mems));
+  for (const NriNumber& number : kNriNumbers) {
+    if (!number.row().decided()) continue;
+    const auto value = number.get(resources);
+    if (number.is_unsigned && value.value_or(0) < 0) {
+      return InvalidArgument("{}: {} is too large", number.text, static_cast<uint64_t>(*value));
+    }
+    values.*number.row().value = value;
   }
-  to = static_cast<int64_t>(from.value());
   return OkStatus();
-}
-
-Status ReadCpu(const api::LinuxCPU& cpu, ResourceValues& values) {
-  RESMGR_RETURN_IF_ERROR(ReadList(cpu.cpus(), "cpus", values.cpus));
-  RESMGR_RETURN_IF_ERROR(ReadList(cpu.mems(), "mems", values.mems));
-  RESMGR_RETURN_IF_ERROR(
-      ReadNumber(cpu.has_shares(), cpu.shares(), "CPU shares", values.cpu_shares));
-  RESMGR_RETURN_IF_ERROR(ReadNumber(cpu.has_quota(), cpu.quota(), "CPU quota", values.cpu_quota));
-  return ReadNumber(cpu.has_period(), cpu.period(), "CPU period", values.cpu_period);
 }
 
 // Writes the file's value into the field of the same meaning, or unsets the field. False: the file
@@ -121,9 +108,14 @@ api::LinuxResources ToNriResources(const LinuxResources& resources,
                                    const std::optional<int64_t>& memory_swap_limit,
                                    const StringMap& unified) {
   api::LinuxResources out;
-  SetCpu(resources, *out.mutable_cpu());
+  api::LinuxCPU& cpu = *out.mutable_cpu();
+  if (resources.cpuset_cpus) cpu.set_cpus(Utf8Repaired(*resources.cpuset_cpus));
+  if (resources.cpuset_mems) cpu.set_mems(Utf8Repaired(*resources.cpuset_mems));
   api::LinuxMemory& memory = *out.mutable_memory();
-  if (resources.memory_limit) memory.mutable_limit()->set_value(*resources.memory_limit);
+  for (const NriNumber& number : kNriNumbers) {
+    const auto requested = number.row().requested;
+    if (requested != nullptr && resources.*requested) number.set(out, *(resources.*requested));
+  }
   if (memory_swap_limit.value_or(0) != 0) memory.mutable_swap()->set_value(*memory_swap_limit);
   for (const auto& [size, limit] : resources.hugepage_limits) {
     api::HugepageLimit& added = *out.add_hugepage_limits();
@@ -153,7 +145,7 @@ ResourceChange ToResourceChange(const api::LinuxResources& resources, const Runt
 
 Status MapResources(const api::LinuxResources& resources, const RuntimeTraits& traits,
                     Adjustment& adjustment) {
-  RESMGR_RETURN_IF_ERROR(ReadCpu(resources.cpu(), adjustment.values));
+  RESMGR_RETURN_IF_ERROR(ReadCpu(resources, adjustment.values));
   const api::LinuxMemory& memory = resources.memory();
   const auto files = FilesFor(resources, traits);
   const bool nothing_else = !memory.has_limit() && !memory.has_swap() && files.empty() &&
@@ -162,11 +154,11 @@ Status MapResources(const api::LinuxResources& resources, const RuntimeTraits& t
   if (nothing_else) return OkStatus();
   WideAdjustment& wide = adjustment.Wide();
   // In the CRI 0 means no limit.
-  const auto limit_of = [](const api::OptionalInt64& limit) {
-    return std::max<int64_t>(limit.value(), 0);
-  };
-  if (memory.has_limit()) wide.memory_limit = limit_of(memory.limit());
-  if (memory.has_swap()) wide.memory_swap_limit = limit_of(memory.swap());
+  for (const NriNumber& number : kNriNumbers) {
+    if (number.row().decided()) continue;
+    const auto value = number.get(resources);
+    if (value) wide.*number.row().changed = std::max<int64_t>(*value, 0);
+  }
   for (const api::HugepageLimit& limit : resources.hugepage_limits())
     wide.hugepage_limits.Set(limit.page_size(), limit.limit());
   for (const auto& [file, value] : resources.unified())
