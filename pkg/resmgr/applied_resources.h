@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "pkg/model/container.h"
 #include "pkg/model/cpu_numbers.h"
 #include "pkg/model/resource_values.h"
@@ -19,6 +22,13 @@ struct AppliedResources : ResourceValues {
 // placement leaves alone, so that a value which the policy no longer overrides is restored. A
 // number that was set later stays.
 AppliedResources DesiredResources(const Container& container);
+
+// Does not change once it is made. Never null.
+using SharedResources = std::shared_ptr<const AppliedResources>;
+
+inline SharedResources Shared(AppliedResources resources) {
+  return std::make_shared<const AppliedResources>(std::move(resources));
+}
 
 // The numbers of it, for any placement and request.
 CpuNumbers NumbersInForce(const NumbersSetLater& later, const Placement& placement,

@@ -10,8 +10,7 @@
 #include "pkg/base/status.h"
 #include "pkg/model/container.h"
 #include "pkg/model/resources.h"
-#include "pkg/resmgr/recent_resources.h"
-#include "pkg/state/open_calls.h"
+#include "pkg/resmgr/applied_resources.h"
 #include "pkg/sys/clock.h"
 
 namespace resmgr {
@@ -45,8 +44,6 @@ struct PushState {
   // Cached blocker: the container last found on all awaited CPUs; it is checked first.
   // Without it a first start with 500 containers takes 15 % more CPU time (FirstStartTest).
   mutable ContainerKey in_the_way{};
-  // The key of its updates, once there was one.
-  mutable std::optional<OpenCalls::Key> update_key{};
   EventLoop::HandlePtr retry;
   std::chrono::milliseconds delay{0};
   Status last_error;

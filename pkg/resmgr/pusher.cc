@@ -63,7 +63,7 @@ void Pusher::Disconnected() {
 }
 
 void Pusher::BeginCreation(ContainerRecord& record, bool carried) {
-  record.push.emplace(carried ? recent_.Desired(record.container) : recent_.none(), everywhere_);
+  record.push.emplace(carried ? Shared(DesiredResources(record.container)) : none_, everywhere_);
 }
 
 void Pusher::EndCreation(ContainerRecord& record) {
@@ -81,7 +81,7 @@ void Pusher::TakeSetLater(ContainerRecord& record) {
   if (later.cpu_shares) now.cpu_shares = later.cpu_shares;
   if (later.cpu_quota) now.cpu_quota = later.cpu_quota;
   if (later.cpu_period) now.cpu_period = later.cpu_period;
-  record.push->applied = recent_.Share(now);
+  record.push->applied = Shared(now);
 }
 
 void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
@@ -92,7 +92,7 @@ void Pusher::Confirm(ContainerKey key, const AppliedResources& applied) {
   // Others must not enter yet the CPUs that it had for itself before a reconnect and still runs on.
   const CpuSet still_held = open ? state.held : state.held & applied.cpus.value_or(CpuSet());
   const CpuSet still_possible = state.possible;
-  Record(state, recent_.Share(AsWritten(*record, WithoutKept(*record, applied))));
+  Record(state, Shared(AsWritten(*record, WithoutKept(*record, applied))));
   state.held |= still_held;
   if (open) {
     state.certain = false;
@@ -165,7 +165,7 @@ void Pusher::EndForwarded(ContainerKey key, const AppliedResources& sent, bool a
   --state.forwarded;
   if (applied) state.noted = nullptr;
   if (applied && !state.overlapped) {
-    Record(state, recent_.Share(sent));
+    Record(state, Shared(sent));
     EndStuck(*record);
     listener_.OnInForce(*record, *state.applied);
   } else {
@@ -218,7 +218,7 @@ ContainerRecord* Pusher::Followed(ContainerKey key) const {
 }
 
 PushState& Pusher::Follow(ContainerRecord& record) {
-  return record.push ? *record.push : record.push.emplace(recent_.none(), everywhere_);
+  return record.push ? *record.push : record.push.emplace(none_, everywhere_);
 }
 
 void Pusher::Step(ContainerKey key) {
@@ -252,8 +252,8 @@ void Pusher::Step(ContainerRecord& record) {
 
 void Pusher::Send(ContainerRecord& record, SharedResources target) {
   PushState& state = *record.push;
-  std::shared_ptr<const ResourceValues> missing =
-      recent_.Missing(target, state.certain && !state.noted ? state.applied : recent_.none());
+  const SharedResources& present = state.certain && !state.noted ? state.applied : none_;
+  auto missing = std::make_shared<const ResourceValues>(Difference(*target, *present));
   if (missing->empty()) return SettleAs(record, *target);
   if (state.sets_alone && missing->has_sets()) {
     target = WithoutNumbers(*target, *missing);
@@ -274,9 +274,7 @@ void Pusher::Send(ContainerRecord& record, SharedResources target) {
     return;
   }
   if (!gathering_) return Call(record.container, *missing);
-  if (gathered_values_.empty() || gathered_values_.back() != missing) {
-    gathered_values_.push_back(missing);
-  }
+  gathered_values_.push_back(missing);
   gathered_.push_back({.container = &record.container, .values = missing.get()});
 }
 
@@ -287,7 +285,7 @@ void Pusher::SettleAs(ContainerRecord& record, const AppliedResources& target) {
   if (state.applied->exclusive != target.exclusive) {
     AppliedResources applied = *state.applied;
     applied.exclusive = target.exclusive;
-    state.applied = recent_.Share(applied);
+    state.applied = Shared(applied);
   }
   Settle(record);
   if (!told) listener_.OnInForce(record, *state.applied);
@@ -428,7 +426,7 @@ SharedResources Pusher::OverApplied(SharedResources sent, const SharedResources&
   AppliedResources now = *sent;
   if (keeps_cpus) now.cpus = before->cpus;
   if (keeps_mems) now.mems = before->mems;
-  return recent_.Share(now);
+  return Shared(now);
 }
 
 void Pusher::Record(PushState& state, SharedResources applied) {
@@ -465,13 +463,11 @@ void Pusher::TrackCall(const ContainerRecord& record) {
   const PushState& state = *record.push;
   const bool is_open = state.in_flight || state.forwarded > 0;
   if (!is_open && !(state.certain && state_writer_.AnyCallOpen())) return;
-  if (!state.update_key) {
-    state.update_key = OpenCalls::KeyOf(StateWriter::Call::kUpdate, record.container.id);
-  }
+  const OpenCalls::Key key = OpenCalls::KeyOf(StateWriter::Call::kUpdate, record.container.id);
   if (is_open) {
-    state_writer_.BeginUpdate(*state.update_key);
+    state_writer_.BeginUpdate(key);
   } else {
-    state_writer_.EndUpdate(*state.update_key);
+    state_writer_.EndUpdate(key);
   }
 }
 

@@ -15,7 +15,7 @@
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/cpuset_writer.h"
-#include "pkg/resmgr/recent_resources.h"
+#include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/refusal_causes.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/state_writer.h"
@@ -278,7 +278,8 @@ class Pusher {
   std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are theirs no more
   std::set<ContainerKey> held_back_;  // got less than they should have, for the sake of others
   size_t move_aside_ = 1;             // so many of them the next time that they are stuck
-  RecentResources recent_;
+  // Nothing is set: what is known of a container that has not been reported yet.
+  const SharedResources none_ = Shared({});
   // Updates that are noted as open and not sent yet.
   struct Gathered {
     const Container* container;    // of a record that is not erased meanwhile

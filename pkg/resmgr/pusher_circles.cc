@@ -114,7 +114,7 @@ void Pusher::SendFirstAnyway() {
   held_back_.erase(first);
   ContainerRecord* const record = Followed(first);
   if (record == nullptr || !record->Placeable()) return;
-  Send(*record, recent_.Desired(record->container));
+  Send(*record, Shared(DesiredResources(record->container)));
 }
 
 // Containers may wait for others than those that move now: an update may fail for ever, or never be
@@ -141,7 +141,7 @@ bool Pusher::MoveAside(ContainerKey key) {
   AppliedResources target = DesiredResources(record->container);
   target.cpus = aside;
   target.exclusive = CpuSet();
-  Send(*record, recent_.Share(target));
+  Send(*record, Shared(target));
   return true;
 }
 

@@ -206,7 +206,7 @@ SharedResources Pusher::WithoutNumbers(const AppliedResources& resources,
   if (carried.cpu_shares) rest.cpu_shares.reset();
   if (carried.cpu_quota) rest.cpu_quota.reset();
   if (carried.cpu_period) rest.cpu_period.reset();
-  return recent_.Share(rest);
+  return Shared(rest);
 }
 
 bool Pusher::OnlyNumbersRefused(ContainerKey key) const {

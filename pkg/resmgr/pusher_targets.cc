@@ -11,7 +11,7 @@ namespace resmgr {
 // Returns the desired resources without the CPUs that others have not left yet. A container that
 // does not run need not wait here: its start waits.
 Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) {
-  Target safe{.resources = recent_.Desired(record.container)};
+  Target safe{.resources = Shared(DesiredResources(record.container))};
   const AppliedResources& target = *safe.resources;
   if (!target.cpus || !record.MayRun()) return safe;
   // Hundreds that only share move at once, and mostly no other one is in their way.
@@ -47,7 +47,7 @@ Pusher::Target Pusher::ReducedTarget(const ContainerRecord& record, SharedResour
   const Placement& placement = record.container.placement;
   const bool whole =
       target.cpus == placement.EnforcedCpus() && target.exclusive == placement.exclusive;
-  return {.resources = recent_.Share(target), .whole = whole};
+  return {.resources = Shared(target), .whole = whole};
 }
 
 CpuSet Pusher::ExclusiveOfOthers(ContainerKey key) const {

@@ -30,29 +30,21 @@ void Shifts::Note(ContainerKey key, const Placement& before, const Placement& af
 }
 
 void Shifts::NoteShared(ContainerKey key, const Placement& before, const SharedChange& change) {
-  // Hundreds without exclusive CPUs move from the same CPUs to the same.
-  const bool by_last = last_change_ == &change && before.exclusive.empty();
-  if (by_last && shifts_[last_].from.cpus == before.cpus) {
-    ++shifts_[last_].containers;
-    return;
-  }
   if (before.cpus == change.CpusFor(before)) return;
-  last_ = Add(key, {Without(before.cpus, before.exclusive), {}, {}},
-              {change.cpus - before.exclusive, {}, {}});
-  last_change_ = before.exclusive.empty() ? &change : nullptr;
+  Add(key, {Without(before.cpus, before.exclusive), {}, {}},
+      {change.cpus - before.exclusive, {}, {}});
 }
 
-size_t Shifts::Add(ContainerKey key, const Place& from, const Place& to) {
+void Shifts::Add(ContainerKey key, const Place& from, const Place& to) {
   const size_t looked_at = std::min(shifts_.size(), kShiftsLookedAt);
   for (size_t i = shifts_.size(); i > shifts_.size() - looked_at; --i) {
     Shift& known = shifts_[i - 1];
     if (known.from == from && known.to == to) {
       ++known.containers;
-      return i - 1;
+      return;
     }
   }
   shifts_.push_back({.first = key, .from = from, .to = to});
-  return shifts_.size() - 1;
 }
 
 }  // namespace resmgr

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -15,23 +14,17 @@ namespace resmgr {
 // the same shared CPUs are one.
 class Shifts {
  public:
-  void Clear() {
-    shifts_.clear();
-    last_change_ = nullptr;
-  }
+  void Clear() { shifts_.clear(); }
   void Note(ContainerKey key, const Placement& before, const Placement& after);
-  // It gets the CPUs of `change`, which stays where it is until Clear.
+  // It gets the CPUs of `change`.
   void NoteShared(ContainerKey key, const Placement& before, const SharedChange& change);
   std::span<const Shift> all() const { return shifts_; }
 
  private:
-  // Adds one container to those that move alike; returns where these are.
-  size_t Add(ContainerKey key, const Place& from, const Place& to);
+  // Adds one container to those that move alike.
+  void Add(ContainerKey key, const Place& from, const Place& to);
 
   std::vector<Shift> shifts_;
-  // By which a container without exclusive CPUs moved last, and where it is counted.
-  const SharedChange* last_change_ = nullptr;
-  size_t last_ = 0;
 };
 
 }  // namespace resmgr
