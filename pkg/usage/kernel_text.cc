@@ -8,6 +8,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/topology/cpu_set.h"
+#include "pkg/usage/kernel_words.h"
 
 namespace resmgr {
 namespace {
@@ -15,25 +16,8 @@ namespace {
 // Calls `visit` with each line.
 template <typename Visit>
 void ForEachLine(std::string_view text, const Visit& visit) {
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    visit(text.substr(0, end));
-    if (end == std::string_view::npos) return;
-    text.remove_prefix(end + 1);
-  }
-}
-
-// The next word of a line, which loses it; "" at its end.
-std::string_view NextWord(std::string_view& line) {
-  const size_t begin = line.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) {
-    line = {};
-    return line;
-  }
-  line.remove_prefix(begin);
-  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
-  line.remove_prefix(word.size());
-  return word;
+  while (!text.empty())
+    visit(NextLine(text));
 }
 
 std::optional<uint64_t> Times(std::optional<uint64_t> number, uint64_t factor) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "pkg/usage/interrupts.h"
 #include "pkg/usage/kernel_text.h"
 
 namespace resmgr {
@@ -39,6 +40,8 @@ struct UsageCounters {
   std::chrono::system_clock::time_point wall{};
   std::map<std::string, ContainerCounters> containers{};  // by id; only those with a cgroup
   std::map<int, CpuTimes> cpus{};
+  // Counts for exclusive CPUs that were busy with them lately; all others are not read.
+  InterruptCounts interrupts{};
   std::map<int, NodeCounters> nodes{};
   std::map<std::string, MonitorCounters> monitors{};  // by the groups' names
   bool unified = false;                               // cgroup v2

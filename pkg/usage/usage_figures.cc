@@ -67,27 +67,49 @@ ContainerFigures ComputeContainer(const UsageSubject& subject, const ContainerCo
   return figures;
 }
 
-std::map<int, CpuFigures> ComputeCpus(const std::map<int, CpuTimes>& before,
-                                      const std::map<int, CpuTimes>& now) {
+// nullopt: no time has passed.
+std::optional<CpuFigures> ComputeCpu(const CpuTimes& before, const CpuTimes& now) {
+  // The kernel's own figures may go back a little: an idle CPU estimates.
+  const auto grown = [&before, &now](uint64_t CpuTimes::*member) {
+    return now.*member > before.*member ? static_cast<double>(now.*member - before.*member) : 0.0;
+  };
+  const double irq = grown(&CpuTimes::irq) + grown(&CpuTimes::softirq);
+  const double busy = grown(&CpuTimes::user) + grown(&CpuTimes::system) + irq;
+  const double steal = grown(&CpuTimes::steal);
+  const double all = busy + steal + grown(&CpuTimes::idle);
+  if (all <= 0) return std::nullopt;
+  return CpuFigures{.busy_percent = 100 * busy / all,
+                    .irq_percent = 100 * irq / all,
+                    .steal_percent = 100 * steal / all};
+}
+
+std::map<int, CpuFigures> ComputeCpus(const UsageCounters& before, const UsageCounters& now) {
   std::map<int, CpuFigures> figures;
-  for (const auto& [id, times] : now) {
-    const auto found = before.find(id);
-    if (found == before.end()) continue;
-    const CpuTimes& old = found->second;
-    // The kernel's own figures may go back a little: an idle CPU estimates.
-    const auto grown = [&old, &times = times](uint64_t CpuTimes::*member) {
-      return times.*member > old.*member ? static_cast<double>(times.*member - old.*member) : 0.0;
-    };
-    const double irq = grown(&CpuTimes::irq) + grown(&CpuTimes::softirq);
-    const double busy = grown(&CpuTimes::user) + grown(&CpuTimes::system) + irq;
-    const double steal = grown(&CpuTimes::steal);
-    const double all = busy + steal + grown(&CpuTimes::idle);
-    if (all <= 0) continue;
-    figures[id] = {.busy_percent = 100 * busy / all,
-                   .irq_percent = 100 * irq / all,
-                   .steal_percent = 100 * steal / all};
+  const double seconds = Seconds(now.at - before.at).count();
+  for (const auto& [id, times] : now.cpus) {
+    const auto found = before.cpus.find(id);
+    if (found == before.cpus.end()) continue;
+    std::optional<CpuFigures> cpu = ComputeCpu(found->second, times);
+    if (!cpu) continue;
+    cpu->top_interrupt = TopOf(before.interrupts, now.interrupts, id);
+    if (seconds > 0)
+      cpu->interrupts_per_second = static_cast<double>(cpu->top_interrupt.count) / seconds;
+    figures.emplace(id, *std::move(cpu));
   }
   return figures;
+}
+
+// Where its CPUs are all its own, what is used there without it is used by others.
+void ComputeOthers(const UsageFigures& figures, ContainerFigures& container) {
+  const CpuSet& own = container.subject.exclusive;
+  if (own.empty() || own != container.subject.cpus || !container.cpu_used) return;
+  double used = 0;
+  for (const int id : own) {
+    const auto cpu = figures.cpus.find(id);
+    if (cpu == figures.cpus.end()) return;
+    used += (cpu->second.busy_percent - cpu->second.irq_percent) / 100;
+  }
+  container.others_used = std::max(0.0, used - *container.cpu_used);
 }
 
 NodeFigures ComputeNode(const NodeCounters* before, const NodeCounters& now) {
@@ -180,6 +202,10 @@ std::optional<double> ContainerFigures::AnyThrottledPercent() const {
   return std::max(*throttled_percent, pod_throttled_percent.value_or(0));
 }
 
+double IrqPercent(const CpuTimes& before, const CpuTimes& now) {
+  return ComputeCpu(before, now).value_or(CpuFigures()).irq_percent;
+}
+
 double BusyCpus(const UsageFigures& figures, const CpuSet& cpus) {
   double busy = 0;
   for (const int cpu : cpus) {
@@ -209,7 +235,7 @@ UsageFigures ComputeUsage(const UsageCounters* before, const UsageCounters& now,
     const auto old = before->containers.find(subject.id);
     if (old != before->containers.end()) ComputeRates(old->second, found->second, container);
   }
-  if (before != nullptr) figures.cpus = ComputeCpus(before->cpus, now.cpus);
+  if (before != nullptr) figures.cpus = ComputeCpus(*before, now);
   for (const auto& [id, node] : now.nodes) {
     const NodeCounters* old = nullptr;
     if (before != nullptr) {
@@ -219,6 +245,8 @@ UsageFigures ComputeUsage(const UsageCounters* before, const UsageCounters& now,
     figures.nodes.emplace(id, ComputeNode(old, node));
   }
   BoundByMachine(figures);
+  for (ContainerFigures& container : figures.containers)
+    ComputeOthers(figures, container);
   AddContainersToNodes(figures);
   for (const ContainerFigures& container : figures.containers) {
     if (!container.subject.pool.empty())

@@ -30,6 +30,9 @@ struct ContainerFigures {
   std::map<int, int64_t> memory_by_node{};
   int64_t remote_bytes = 0;  // the part of these on other nodes than its own
   std::optional<double> remote_percent{};
+  // CPUs that others than it and interrupts used of those of its own, where it has no others: tasks
+  // of the kernel, mostly.
+  std::optional<double> others_used{};
   uint64_t oom_kills = 0;    // between the samples, as the next one
   uint64_t high_events = 0;  // reclaims at memory.high
   bool reset = false;        // its counters began anew between the samples
@@ -42,7 +45,13 @@ struct CpuFigures {
   double busy_percent = 0;  // with interrupts, without what the hypervisor took
   double irq_percent = 0;   // with softirqs
   double steal_percent = 0;
+  // Where it was looked for: the interrupt that came most often, and how often in a second.
+  TopInterrupt top_interrupt{};
+  double interrupts_per_second = 0;
 };
+
+// Percent of the time between two readings that interrupts took, softirqs included.
+double IrqPercent(const CpuTimes& before, const CpuTimes& now);
 
 struct NodeFigures {
   std::optional<int64_t> total_bytes{};

@@ -123,6 +123,30 @@ TEST(UsageFiguresTest, CpusAreBusyWithInterruptsAndNotWithWhatWasStolen) {
 }
 
 // Random counters, among them those that wrap, begin anew or are missing.
+TEST(UsageFiguresTest, OthersUseWhatIsBusyWithoutTheContainerAndInterrupts) {
+  UsageCounters before = At(seconds(0));
+  UsageCounters now = At(seconds(10));
+  for (const char* const id : {"own", "mixed", "shared"}) {
+    before.containers[id] = CpuAt(seconds(0), 0);
+    now.containers[id] = CpuAt(seconds(10), 5'000'000'000);  // half a CPU
+  }
+  before.cpus = {{0, {}}, {1, {}}};
+  now.cpus = {{0, {.user = 70, .idle = 20, .irq = 10}}, {1, {.user = 20, .idle = 80}}};
+  before.interrupts = {{0, {{"24 (x)", 5}}}};
+  now.interrupts = {{0, {{"24 (x)", 105}}}};
+  const UsageFigures figures = ComputeUsage(&before, now,
+                                            {{.id = "own", .cpus = {0, 1}, .exclusive = {0, 1}},
+                                             {.id = "mixed", .cpus = {0, 1}, .exclusive = {0}},
+                                             {.id = "shared", .cpus = {0, 1}}});
+  EXPECT_THAT(figures.containers[0].others_used, Optional(DoubleNear(0.4, 1e-9)));
+  EXPECT_EQ(figures.containers[1].others_used, std::nullopt) << "its others use the other CPU, too";
+  EXPECT_EQ(figures.containers[2].others_used, std::nullopt);
+  EXPECT_EQ(figures.cpus.at(0).top_interrupt.name, "24 (x)");
+  EXPECT_DOUBLE_EQ(figures.cpus.at(0).interrupts_per_second, 10);
+  EXPECT_DOUBLE_EQ(IrqPercent(before.cpus[0], now.cpus[0]), 10);
+  EXPECT_DOUBLE_EQ(IrqPercent(now.cpus[0], now.cpus[0]), 0);
+}
+
 TEST(UsageFiguresTest, ContainersTogetherNeverHaveMoreThanPoolAndMachine) {
   const uint64_t seed = test::SeedOr(1);
   SCOPED_TRACE(test::Repeat(seed));

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/sys/files.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
@@ -55,6 +56,17 @@ std::optional<std::string_view> UsageFiles::Read(const std::string& path, TooLon
   }
   if (too_long == TooLong::kCutOff) return std::string_view(buffer_.get(), kMostBytes);
   Fail(path, fmt::format("longer than {} bytes", kMostBytes));
+  return std::nullopt;
+}
+
+std::optional<std::string> UsageFiles::ReadLong(const std::string& path) {
+  in_hand_->Set(path);
+  StatusOr<std::string> text = ReadFile(path, kMostLongBytes);
+  if (text.ok()) {
+    ++files_;
+    return *std::move(text);
+  }
+  if (text.status().code() != StatusCode::kNotFound) Fail(path, Message(text.status()));
   return std::nullopt;
 }
 

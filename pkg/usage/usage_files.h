@@ -42,6 +42,9 @@ class UsageFiles {
   // The content, valid until the next call; nullopt: there is no such file, or it cannot be read.
   std::optional<std::string_view> Read(const std::string& path,
                                        TooLong too_long = TooLong::kLeaveOut);
+  // A file that may be much longer, for those that are seldom read.
+  static constexpr size_t kMostLongBytes = size_t{8} << 20;
+  std::optional<std::string> ReadLong(const std::string& path);
   size_t files() const { return files_; }
   // Files that exist and could not be read, and why: the first few since the last call.
   std::vector<std::string> TakeErrors();

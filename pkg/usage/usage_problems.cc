@@ -2,8 +2,10 @@
 #include "pkg/usage/usage_problems.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "pkg/base/bytes_text.h"
 #include "pkg/base/count_text.h"
@@ -73,6 +75,72 @@ Problem Remote(const UsageFigures& figures, const ContainerFigures& container) {
                               container.cgroup, from, subject.mems.First())};
 }
 
+// The figures of the one of these CPUs that is busiest with interrupts; its id is -1: none is
+// known.
+std::pair<int, CpuFigures> MostInterrupted(const UsageFigures& figures, const CpuSet& cpus) {
+  std::pair<int, CpuFigures> most{-1, {}};
+  for (const int id : cpus) {
+    const auto cpu = figures.cpus.find(id);
+    if (cpu != figures.cpus.end() && cpu->second.irq_percent > most.second.irq_percent) most = *cpu;
+  }
+  return most;
+}
+
+// CPUs that no container has for itself.
+CpuSet UnownedCpus(const UsageFigures& figures) {
+  CpuSet cpus;
+  for (const auto& [id, cpu] : figures.cpus)
+    cpus |= CpuSet{id};
+  for (const ContainerFigures& container : figures.containers)
+    cpus = cpus - container.subject.exclusive;
+  return cpus;
+}
+
+Problem Interrupted(const UsageFigures& figures, const ContainerFigures& container, int id,
+                    const CpuFigures& cpu) {
+  const std::string name = container.subject.FullName();
+  const TopInterrupt& top = cpu.top_interrupt;
+  Problem problem{.kind = "pressure", .objects = {name, fmt::format("CPU {}", id)}};
+  problem.message = fmt::format("interrupts take {:.0f} % of CPU {}, which is {}'s own",
+                                cpu.irq_percent, id, name);
+  if (!top.name.empty())
+    problem.message +=
+        fmt::format(": mostly {}, {:.0f} a second", top.name, cpu.interrupts_per_second);
+  const CpuSet others = UnownedCpus(figures);
+  problem.next = top.number().empty() || others.empty()
+                     ? "cat /proc/interrupts"
+                     : fmt::format("echo {} > /proc/irq/{}/smp_affinity_list", others.ToString(),
+                                   top.number());
+  return problem;
+}
+
+Problem UsedByOthers(const ContainerFigures& container) {
+  const UsageSubject& subject = container.subject;
+  const std::string name = subject.FullName();
+  return {
+      .kind = "pressure",
+      .message = fmt::format("tasks of the kernel, or others that are in no container, use {:.2f} "
+                             "CPUs of {}, which {} {}'s own",
+                             container.others_used.value_or(0), CpusText(subject.exclusive),
+                             subject.exclusive.size() == 1 ? "is" : "are", name),
+      .objects = {name},
+      .next = fmt::format("ps -eLo psr,pcpu,comm --sort=-pcpu | grep -wE '^ *({})' | head",
+                          fmt::join(subject.exclusive, "|"))};
+}
+
+Problem Confined(const ContainerFigures& container) {
+  const UsageSubject& subject = container.subject;
+  const std::string name = subject.FullName();
+  return {.kind = "pressure",
+          .message =
+              fmt::format("{} waits for a CPU in {:.0f} % of the time: its limit is {:.3g} "
+                          "CPUs, and pool {} has {} ({})",
+                          name, container.cpu_pressure.value_or(Pressure()).some60, subject.limit,
+                          subject.pool, subject.cpus.size(), subject.cpus.ToString()),
+          .objects = {name, "pool " + subject.pool},
+          .next = "cri-resmgr-ctl rebalance"};
+}
+
 }  // namespace
 
 void UsageProblems::Observe(const UsageFigures& figures) {
@@ -88,20 +156,40 @@ void UsageProblems::Observe(const UsageFigures& figures) {
 void UsageProblems::ObserveContainer(const UsageFigures& figures,
                                      const ContainerFigures& container) {
   const UsageSubject& subject = container.subject;
-  if (!subject.exclusive.empty()) {
-    const double own = container.throttled_percent.value_or(0);
-    const double pods = container.pod_throttled_percent.value_or(0);
-    if (std::max(own, pods) >= limits_.throttled_percent)
-      Note(figures, {Kind::kThrottled, subject.id}, limits_.lasts,
-           Throttled(figures, container, pods > own));
-    const double percent =
-        100 * container.cpu_used.value_or(subject.exclusive.size()) / subject.exclusive.size();
-    if (percent < limits_.idle_percent)
-      Note(figures, {Kind::kIdle, subject.id}, limits_.idle_lasts, Idle(container, percent));
-  }
+  subject.exclusive.empty() ? ObserveShared(figures, container)
+                            : ObserveExclusive(figures, container);
   if (container.remote_bytes >= limits_.remote_bytes &&
       container.remote_percent.value_or(0) >= limits_.remote_percent)
     Note(figures, {Kind::kRemote, subject.id}, limits_.lasts, Remote(figures, container));
+}
+
+void UsageProblems::ObserveExclusive(const UsageFigures& figures,
+                                     const ContainerFigures& container) {
+  const UsageSubject& subject = container.subject;
+  const double own = container.throttled_percent.value_or(0);
+  const double pods = container.pod_throttled_percent.value_or(0);
+  if (std::max(own, pods) >= limits_.throttled_percent)
+    Note(figures, {Kind::kThrottled, subject.id}, limits_.lasts,
+         Throttled(figures, container, pods > own));
+  const double percent =
+      100 * container.cpu_used.value_or(subject.exclusive.size()) / subject.exclusive.size();
+  if (percent < limits_.idle_percent)
+    Note(figures, {Kind::kIdle, subject.id}, limits_.idle_lasts, Idle(container, percent));
+  const auto [id, cpu] = MostInterrupted(figures, subject.exclusive);
+  if (cpu.irq_percent >= limits_.interrupt_percent)
+    Note(figures, {Kind::kInterrupts, subject.id}, limits_.lasts,
+         Interrupted(figures, container, id, cpu));
+  if (container.others_used.value_or(0) >= limits_.others_used)
+    Note(figures, {Kind::kOthers, subject.id}, limits_.lasts, UsedByOthers(container));
+}
+
+// One that a quota throttles waits for that.
+void UsageProblems::ObserveShared(const UsageFigures& figures, const ContainerFigures& container) {
+  const UsageSubject& subject = container.subject;
+  if (subject.cpus.empty() || subject.limit <= subject.cpus.size()) return;
+  if (container.AnyThrottledPercent().value_or(0) >= 1) return;
+  if (container.cpu_pressure.value_or(Pressure()).some60 < limits_.pressure_percent) return;
+  Note(figures, {Kind::kSmallPool, subject.id}, limits_.pressure_lasts, Confined(container));
 }
 
 void UsageProblems::ObservePools(const UsageFigures& figures) {

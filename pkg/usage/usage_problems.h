@@ -15,17 +15,20 @@
 namespace resmgr {
 
 // Finds in a sequence of figures what lasts and should not be so, and an advice for each:
-// containers with CPUs of their own that a quota throttles; a pool under pressure while another one
-// has room; memory on other nodes than decided. Containers that leave CPUs of their own idle are an
-// advice and no problem: an idle database is in order. Nothing is told of a single sample.
-// Thread-compatible.
+// containers with CPUs of their own that a quota throttles, or that interrupts or tasks of others
+// use; a pool under pressure while another one has room; a container that waits in a pool with
+// fewer CPUs than its limit; memory on other nodes than decided. Containers that leave CPUs of
+// their own idle are an advice and no problem: an idle database is in order. Nothing is told of a
+// single sample. Thread-compatible.
 class UsageProblems {
  public:
   struct Limits {
-    double throttled_percent = 5;  // of the periods
-    double idle_percent = 5;       // busy, of CPUs of a container's own
-    double pressure_percent = 20;  // some task waits
-    double room_percent = 50;      // of its CPUs are used at most, by a pool that has room
+    double throttled_percent = 5;   // of the periods
+    double idle_percent = 5;        // busy, of CPUs of a container's own
+    double pressure_percent = 20;   // some task waits
+    double interrupt_percent = 10;  // of one of a container's own CPUs
+    double others_used = 0.25;      // CPUs, of a container's own
+    double room_percent = 50;       // of its CPUs are used at most, by a pool that has room
     double room_pressure_percent = 5;
     double remote_percent = 20;
     int64_t remote_bytes = int64_t{64} << 20;
@@ -48,7 +51,7 @@ class UsageProblems {
   std::string AdviceOf(const std::string& id) const;
 
  private:
-  enum class Kind { kThrottled, kIdle, kPressure, kRemote };
+  enum class Kind { kThrottled, kIdle, kPressure, kRemote, kInterrupts, kOthers, kSmallPool };
   using Key = std::pair<Kind, std::string>;
   struct Known {
     std::chrono::system_clock::time_point since{};
@@ -59,6 +62,8 @@ class UsageProblems {
   };
 
   void ObserveContainer(const UsageFigures& figures, const ContainerFigures& container);
+  void ObserveExclusive(const UsageFigures& figures, const ContainerFigures& container);
+  void ObserveShared(const UsageFigures& figures, const ContainerFigures& container);
   void ObservePools(const UsageFigures& figures);
   void Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts, Problem problem);
 

@@ -41,6 +41,7 @@ class UsageProblemsTest : public testing::Test {
                        .from = from,
                        .at = std::chrono::steady_clock::time_point(time_),
                        .containers = std::move(containers),
+                       .cpus = cpus_,
                        .pools = std::move(pools),
                        .complete = true,
                        .unified = true});
@@ -52,6 +53,7 @@ class UsageProblemsTest : public testing::Test {
 
   seconds time_{1000};
   seconds step_{0};  // of the wall clock between two samples
+  std::map<int, CpuFigures> cpus_;
   UsageProblems problems_;
 };
 
@@ -170,6 +172,80 @@ TEST_F(UsageProblemsTest, PoolsThatAreNoneForEachOtherAreNotCompared) {
       Observe({}, pools);
     EXPECT_THAT(problems_.List(), IsEmpty()) << pools.begin()->first;
   }
+}
+
+TEST_F(UsageProblemsTest, InterruptsOnCpusOfAContainersOwn) {
+  const ContainerFigures container = Exclusive();
+  ContainerFigures other = Exclusive();
+  other.subject.exclusive = other.subject.cpus = {1};
+  cpus_ = {{0, {.irq_percent = 90}},
+           {1, {}},
+           {2, {.irq_percent = 5}},
+           {3, {.irq_percent = 23, .top_interrupt = {"24 (nvme0q3)", 9}}},
+           {4, {}}};
+  cpus_[3].interrupts_per_second = 1200;
+  for (int i = 0; i < 3; ++i)
+    Observe({container, other});
+  ASSERT_THAT(problems_.List(), SizeIs(1));
+  Problem problem = problems_.List()[0];
+  EXPECT_EQ(problem.kind, "pressure");
+  EXPECT_EQ(
+      problem.message,
+      "interrupts take 23 % of CPU 3, which is ns/web/main's own: mostly 24 (nvme0q3), 1200 a "
+      "second");
+  EXPECT_THAT(problem.objects, ElementsAre("ns/web/main", "CPU 3"));
+  EXPECT_EQ(problem.next, "echo 0,4 > /proc/irq/24/smp_affinity_list");
+  cpus_[3].top_interrupt = {"LOC", 9};
+  Observe({container, other});
+  EXPECT_EQ(problems_.List()[0].next, "cat /proc/interrupts") << "it is each CPU's own";
+  cpus_[3].irq_percent = 9;
+  Observe({container, other});
+  EXPECT_THAT(problems_.List(), IsEmpty());
+}
+
+TEST_F(UsageProblemsTest, OthersOnCpusOfAContainersOwn) {
+  ContainerFigures container = Exclusive();
+  container.others_used = 0.4;
+  for (int i = 0; i < 3; ++i)
+    Observe({container});
+  ASSERT_THAT(problems_.List(), SizeIs(1));
+  const Problem problem = problems_.List()[0];
+  EXPECT_EQ(problem.kind, "pressure");
+  EXPECT_EQ(problem.message,
+            "tasks of the kernel, or others that are in no container, use 0.40 CPUs of CPUs 2-3, "
+            "which are ns/web/main's own");
+  EXPECT_THAT(problem.next, HasSubstr("'^ *(2|3)'"));
+  container.others_used = 0.1;
+  Observe({container});
+  EXPECT_THAT(problems_.List(), IsEmpty());
+}
+
+TEST_F(UsageProblemsTest, ASharedContainerThatWaitsInAPoolSmallerThanItsLimit) {
+  ContainerFigures container = Exclusive();
+  container.subject.exclusive = {};
+  container.subject.pool = "node0";
+  container.subject.limit = 4;
+  container.cpu_pressure = Pressure{.some60 = 31};
+  container.throttled_percent = 0;
+  for (int i = 0; i < 5; ++i)
+    Observe({container});
+  EXPECT_THAT(problems_.List(), IsEmpty()) << "not for a minute";
+  Observe({container});
+  ASSERT_THAT(problems_.List(), SizeIs(1));
+  const Problem problem = problems_.List()[0];
+  EXPECT_EQ(problem.kind, "pressure");
+  EXPECT_EQ(problem.message,
+            "ns/web/main waits for a CPU in 31 % of the time: its limit is 4 CPUs, and pool node0 "
+            "has 2 (2-3)");
+  EXPECT_THAT(problem.objects, ElementsAre("ns/web/main", "pool node0"));
+  container.throttled_percent = 3;
+  Observe({container});
+  EXPECT_THAT(problems_.List(), IsEmpty()) << "it waits for its quota";
+  container.throttled_percent = 0;
+  container.subject.limit = 2;
+  for (int i = 0; i < 10; ++i)
+    Observe({container});
+  EXPECT_THAT(problems_.List(), IsEmpty()) << "it has room";
 }
 
 TEST_F(UsageProblemsTest, SamplesMayBeFarApart) {

@@ -13,6 +13,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/sys/container_cgroup.h"
 #include "pkg/topology/numa_stat.h"
+#include "pkg/usage/usage_figures.h"
 
 namespace resmgr {
 namespace {
@@ -23,6 +24,8 @@ constexpr size_t kMostDomains = 64;
 constexpr size_t kMostNotes = 32;
 // A search for a container without a cgroup may read thousands of names.
 constexpr uint64_t kLongestSearchPause = 32;
+// From this part of a CPU's time on, it is of interest which interrupts come there.
+constexpr double kHotPercent = 5;
 
 // "/" and "" are the host itself.
 std::string PrefixOf(std::string_view host_root) {
@@ -83,6 +86,7 @@ UsageCounters UsageReader::Read(const std::vector<UsageSubject>& subjects) {
   if (const auto text = files_.Read(root_ + "/proc/stat", UsageFiles::TooLong::kCutOff))
     counters.cpus = ParseProcStat(*text);
   counters.at = std::chrono::steady_clock::now();
+  ReadInterrupts(subjects, counters);
   PodCpu pods;
   for (const UsageSubject& subject : subjects) {
     Places& places = PlacesOf(subject);
@@ -183,6 +187,27 @@ void UsageReader::ReadPressure(const Places& places, ContainerCounters& counters
     counters.cpu_pressure = ParsePressure(*text);
   if (const auto text = files_.Read(places.pressure + "/memory.pressure"))
     counters.memory_pressure = ParsePressure(*text);
+}
+
+// The file has a column for each CPU and a line for each queue of a device, and costs the kernel
+// milliseconds on large machines. So it is read only as long as some exclusive CPU is busy with
+// interrupts, by /proc/stat.
+void UsageReader::ReadInterrupts(const std::vector<UsageSubject>& subjects,
+                                 UsageCounters& counters) {
+  const std::map<int, CpuTimes> before = std::exchange(cpus_, counters.cpus);
+  CpuSet exclusive;
+  for (const UsageSubject& subject : subjects)
+    exclusive |= subject.exclusive;
+  CpuSet hot;
+  for (const int cpu : exclusive) {
+    const auto old = before.find(cpu);
+    const auto now = counters.cpus.find(cpu);
+    if (old == before.end() || now == counters.cpus.end()) continue;
+    if (IrqPercent(old->second, now->second) >= kHotPercent) hot |= CpuSet{cpu};
+  }
+  if (hot.empty()) return;
+  if (const auto text = files_.ReadLong(root_ + "/proc/interrupts"))
+    counters.interrupts = ParseInterrupts(*text, hot);
 }
 
 void UsageReader::ReadNodes(UsageCounters& counters) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -47,6 +48,7 @@ class UsageReader {
   void ReadCpu(const Places& places, PodCpu& pods, ContainerCounters& counters);
   void ReadMemory(const Places& places, ContainerCounters& counters);
   void ReadPressure(const Places& places, ContainerCounters& counters);
+  void ReadInterrupts(const std::vector<UsageSubject>& subjects, UsageCounters& counters);
   void ReadNodes(UsageCounters& counters);
   void ReadMonitors(UsageCounters& counters);
   void ReadMonitor(const std::string& directory, MonitorCounters& monitor);
@@ -58,6 +60,7 @@ class UsageReader {
   bool unified_ = false;
   UsageFiles files_;
   uint64_t sample_ = 0;
+  std::map<int, CpuTimes> cpus_;                    // of the last sample
   std::unordered_map<std::string, Places> places_;  // by container id
   std::set<std::string> noted_;
   std::vector<std::string> notes_;

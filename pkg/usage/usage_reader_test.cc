@@ -179,6 +179,77 @@ TEST_F(UsageReaderTest, ManyDeadCgroupsCostLittle) {
   EXPECT_LT(later, first * (kSamples / 2));
 }
 
+// A large file, so only where a CPU of a container's own is busy with them.
+TEST_F(UsageReaderTest, ReadsInterruptsWhileTheyPressOnExclusiveCpus) {
+  PutMachine();
+  PutUnified("abc");
+  Put("proc/interrupts", "  CPU0 CPU1\n 24: 7 5 MSI nvme0q1\n");
+  const auto put_cpus = [this](int irq0, int irq1, int idle) {
+    Put("proc/stat", fmt::format("cpu0 0 0 0 {} 0 {} 0 0 0 0\ncpu1 0 0 0 {} 0 {} 0 0 0 0\n", idle,
+                                 irq0, idle, irq1));
+  };
+  UsageSubject subject = Subject("abc");
+  subject.exclusive = subject.cpus = {1};
+  UsageReader reader(root_.path(), in_hand_);
+  put_cpus(0, 0, 0);
+  EXPECT_THAT(reader.Read({subject}).interrupts, IsEmpty());
+  put_cpus(50, 1, 100);
+  EXPECT_THAT(reader.Read({subject}).interrupts, IsEmpty()) << "CPU 0 is no container's own";
+  put_cpus(100, 20, 200);
+  EXPECT_THAT(reader.Read({subject}).interrupts,
+              ElementsAre(Pair(1, ElementsAre(Pair("24 (nvme0q1)", 5)))));
+  put_cpus(150, 20, 300);
+  EXPECT_THAT(reader.Read({subject}).interrupts, IsEmpty());
+  fs::remove(fs::path(root_.path()) / "proc/interrupts");
+  put_cpus(150, 90, 400);
+  const UsageCounters counters = reader.Read({subject});
+  EXPECT_THAT(counters.interrupts, IsEmpty());
+  EXPECT_THAT(counters.notes, IsEmpty()) << "a container's /proc need not have it";
+}
+
+// Names of groups that are as long as paths may be, or are no pods, lead nowhere.
+TEST_F(UsageReaderTest, ACgroupTreeOfAnotherManagerIsLeftAlone) {
+  PutMachine();
+  PutUnified("abc");
+  const fs::path root = fs::path(root_.path()) / "sys/fs/cgroup";
+  for (const char* const other : {"machine.slice/abc", "lxc/pod1/abc", "user.slice/kubepods/abc"})
+    fs::create_directories(root / other);
+  Put("sys/fs/cgroup/lxc/pod1/abc/cpu.stat", "usage_usec 999\n");
+  UsageReader reader(root_.path(), in_hand_);
+  EXPECT_EQ(reader.Read({Subject("abc")}).containers.at("abc").cpu.usage_ns, 1'000'000U);
+  // As of a kubelet with another root: nothing is taken for it.
+  const UsageCounters counters = reader.Read({{.id = "abc", .cgroup_parent = "/other/pod1"}});
+  EXPECT_THAT(counters.containers, IsEmpty());
+}
+
+// A daemon in a cgroup namespace of its own, which sees the mount from its own group on: it needs
+// the host's by -host-root, and says so.
+TEST_F(UsageReaderTest, AMountWithoutThePodsIsNamed) {
+  PutMachine();
+  Put("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+  Put("sys/fs/cgroup/cpu.stat", "usage_usec 5\n");
+  const UsageCounters counters = Reader().Read({Subject("abc")});
+  EXPECT_THAT(counters.containers, IsEmpty());
+  EXPECT_THAT(counters.notes, ElementsAre(HasSubstr("no cgroup of a container is found in")));
+}
+
+// The container ends, another one has its files, or the whole tree goes while it is read.
+TEST_F(UsageReaderTest, FilesThatVanishOneByOneAreNoError) {
+  PutMachine();
+  PutUnified("abc");
+  const fs::path directory = fs::path(root_.path()) / "sys/fs/cgroup/kubepods/pod1/abc";
+  UsageReader reader(root_.path(), in_hand_);
+  for (const char* const file :
+       {"cpu.pressure", "memory.pressure", "memory.numa_stat", "memory.events", "memory.current"}) {
+    fs::remove(directory / file);
+    EXPECT_EQ(reader.Read({Subject("abc")}).containers.size(), 1U) << file;
+  }
+  fs::remove(directory / "cpu.stat");
+  EXPECT_THAT(reader.Read({Subject("abc")}).containers, IsEmpty());
+  fs::remove_all(fs::path(root_.path()) / "sys");
+  EXPECT_THAT(reader.Read({Subject("abc")}).containers, IsEmpty());
+}
+
 TEST_F(UsageReaderTest, ReadsResctrlGroupsThatExist) {
   PutMachine();
   EXPECT_THAT(Reader().Read({}).monitors, IsEmpty());

@@ -18,16 +18,18 @@ std::vector<UsageSubject> UsageSubjects(const ResourceManager* manager) {
     if (container.state != ContainerState::kRunning) return;
     const Placement& placement = container.placement;
     const double request = static_cast<double>(container.requirements.cpu_request.value) / 1000;
-    subjects.push_back({.id = std::string(container.id.value()),
-                        .namespace_name = pod.namespace_name,
-                        .pod = pod.name,
-                        .container = container.name,
-                        .cgroup_parent = pod.cgroup_parent,
-                        .cpus = placement.EnforcedCpus().value_or(CpuSet()),
-                        .exclusive = placement.exclusive,
-                        .mems = placement.mems.value_or(NodeSet()),
-                        .pool = placement.pool,
-                        .granted = std::max<double>(placement.exclusive.size(), request)});
+    subjects.push_back(
+        {.id = std::string(container.id.value()),
+         .namespace_name = pod.namespace_name,
+         .pod = pod.name,
+         .container = container.name,
+         .cgroup_parent = pod.cgroup_parent,
+         .cpus = placement.EnforcedCpus().value_or(CpuSet()),
+         .exclusive = placement.exclusive,
+         .mems = placement.mems.value_or(NodeSet()),
+         .pool = placement.pool,
+         .granted = std::max<double>(placement.exclusive.size(), request),
+         .limit = static_cast<double>(container.requirements.cpu_limit.value) / 1000});
   });
   return subjects;
 }

@@ -22,6 +22,7 @@ struct UsageSubject {
   std::string pool{};
   // CPUs: those that are its own or, if that is more, its request.
   double granted = 0;
+  double limit = 0;  // CPUs; 0: none
 
   // "namespace/pod/container"
   std::string FullName() const;

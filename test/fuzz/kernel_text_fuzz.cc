@@ -6,6 +6,7 @@
 
 #include "pkg/topology/cpu_set.h"
 #include "pkg/topology/numa_stat.h"
+#include "pkg/usage/interrupts.h"
 #include "pkg/usage/kernel_text.h"
 
 // Whatever a file of the kernel says: percentages are percentages, and ids and amounts are in
@@ -29,6 +30,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   resmgr::ParseNodeMeminfo(text, counters);
   resmgr::ParseNodeNumastat(text, counters);
   if (counters.total_bytes.value_or(0) < 0 || counters.free_bytes.value_or(0) < 0) std::abort();
+  for (const auto& [cpu, counts] : resmgr::ParseInterrupts(text, resmgr::CpuSet::Range(0, 7))) {
+    if (cpu < 0 || cpu > 7 || counts.empty()) std::abort();
+    for (const auto& [name, count] : counts)
+      if (count == 0 || name.size() > 1024) std::abort();
+  }
   resmgr::ParseCpuStat(text);
   resmgr::ParseMemoryEvents(text);
   resmgr::ParseCount(text);
