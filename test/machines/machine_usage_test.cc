@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon tells of use on a machine with several memory nodes is what programs in
+// containers find themselves: memory on a node that was not decided, which is named and goes when
+// the advice is followed; CPU time, throttling, and the pressure of cgroup v2.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "test/machines/machine_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kRemoteMiB = 128;
+
+class MachineUsageTest : public MachineTest {
+ protected:
+  // An empty object where the sampler does not know it yet.
+  Json Top(const RunningPod& pod) {
+    for (const Json& container : Ctl({"top"}))
+      if (container.value("id", "") == pod.container_id) return container;
+    return Json::object();
+  }
+  // The last words of this kind in the container's log: "TIME stdout F has 134217728".
+  std::optional<int64_t> Told(const RunningPod& pod, const std::string& word) {
+    std::ifstream log(node().PodLogs() / fmt::format("{}_0.log", pod.workload.name));
+    std::optional<int64_t> told;
+    for (std::string line; std::getline(log, line);) {
+      std::istringstream words(line);
+      std::string time;
+      std::string stream;
+      std::string tag;
+      std::string first;
+      int64_t number = 0;
+      if (words >> time >> stream >> tag >> first >> number && first == word) told = number;
+    }
+    return told;
+  }
+  // The problem of this kind that names the container; an empty object: none.
+  Json ProblemOf(const RunningPod& pod, const std::string& kind) {
+    const std::string name = fmt::format("default/{0}/{0}", pod.workload.name);
+    const Json status = Ctl({"status"});
+    for (const Json& problem : status.value("problems", Json::array())) {
+      const Json& objects = problem["objects"];
+      if (problem["kind"] == kind &&
+          std::find(objects.begin(), objects.end(), name) != objects.end())
+        return problem;
+    }
+    return Json::object();
+  }
+  std::string CgroupFileOf(const RunningPod& pod, const std::string& file) {
+    return containerd().CgroupPath(pod.container_id, file);
+  }
+  void PutIntoCgroup(const RunningPod& pod, const std::string& file, const std::string& text) {
+    std::ofstream stream(CgroupFileOf(pod, file));
+    stream << text << std::flush;
+    EXPECT_TRUE(stream.good()) << file << ": " << text;
+  }
+};
+
+TEST_P(MachineUsageTest, RemoteMemoryIsFoundNamedAndBroughtHome) {
+  ASSERT_NO_FATAL_FAILURE(OpenConfigured("usage: {Interval: 2s}\naudit: {Interval: 0s}\n"));
+  const NodeSet all = TheMachine().allowed_nodes();
+  ASSERT_GE(all.size(), 2);
+  Workload workload = Guaranteed("remote", 1);
+  workload.memory_limit = Bytes{2 * kRemoteMiB * kMiB};
+  // The node that is not the one of its CPU is known only when it runs.
+  workload.command = {"sh", "-c",
+                      fmt::format("read n < /tmp/node; while [ -z \"$n\" ]; do sleep 1; read n < "
+                                  "/tmp/node; done; exec place-memory $n {}",
+                                  kRemoteMiB)};
+  const RunningPod pod = Run(workload);
+  const NodeSet decided = NodeSet::Parse(MemsOf(pod)).value_or(NodeSet());
+  const NodeSet others = all - decided;
+  ASSERT_FALSE(decided.empty());
+  ASSERT_FALSE(others.empty()) << MemsOf(pod);
+  const int remote = others.First();
+  // Another program lets it use that node, past the runtime.
+  PutIntoCgroup(pod, "cpuset.mems", all.ToString());
+  const auto chosen = node().runtime().Exec(
+      pod.container_id, {"sh", "-c", fmt::format("echo {} > /tmp/node", remote)});
+  ASSERT_TRUE(chosen.ok()) << Describe(chosen.status());
+  const Status placed = WaitUntil("it has the memory", kPatience, [&] {
+    return Told(pod, "has").value_or(0) == kRemoteMiB * kMiB;
+  });
+  ASSERT_TRUE(placed.ok()) << Describe(placed);
+
+  // The figures are those of the program, but for the little that its shell and libraries have.
+  const double told = static_cast<double>(*Told(pod, "has"));
+  Json figures;
+  const Status seen = WaitUntil("it is seen", kPatience, [&] {
+    figures = Top(pod);
+    return figures.contains("memoryByNode") &&
+           figures["memoryByNode"].value(std::to_string(remote), 0.0) >= told;
+  });
+  ASSERT_TRUE(seen.ok()) << figures;
+  EXPECT_NEAR(figures["memoryByNode"][std::to_string(remote)].get<double>(), told, 0.03 * told);
+  EXPECT_NEAR(figures["memoryBytes"].get<double>(), told, 0.03 * told + 4.0 * kMiB) << figures;
+  EXPECT_GT(figures["remotePercent"].get<double>(), 90) << figures;
+
+  Json problem;
+  const Status named = WaitUntil("it is a problem", std::chrono::seconds(90), [&] {
+    problem = ProblemOf(pod, "remote-memory");
+    return !problem.empty();
+  });
+  ASSERT_TRUE(named.ok()) << Ctl({"status"});
+  EXPECT_NE(problem["message"].get<std::string>().find(fmt::format("on node {}", remote)),
+            std::string::npos)
+      << problem;
+  EXPECT_EQ(problem["objects"][1], fmt::format("node {}", remote));
+
+  // What the advice does: the pages move to the decided node. Cgroup v2 does that with the set.
+  if (containerd().CgroupFile(pod.container_id, "memory.max").empty()) return;
+  PutIntoCgroup(pod, "cpuset.mems", decided.ToString());
+  const Status home = WaitUntil("its memory is home", std::chrono::seconds(60), [&] {
+    figures = Top(pod);
+    return figures.value("remotePercent", 100.0) < 5;
+  });
+  EXPECT_TRUE(home.ok()) << figures;
+  EXPECT_EQ(Told(pod, "has"), 0) << "by the program's own look";
+  EXPECT_TRUE(ProblemOf(pod, "remote-memory").empty());
+}
+
+TEST_P(MachineUsageTest, BusyThrottledAndWaitingContainersAreToldApart) {
+  ASSERT_NO_FATAL_FAILURE(OpenConfigured("usage: {Interval: 2s}\n"));
+  constexpr const char* kLoop = "while :; do :; done";
+  const auto run = [this](Workload workload, const std::string& script) {
+    workload.command = {"sh", "-c", script};
+    return Run(workload);
+  };
+  const RunningPod busy = run(Guaranteed("busy", 1), kLoop);
+  Workload limited = Burstable("throttled", MilliCpu{100});
+  limited.cpu_limit = MilliCpu{200};
+  const RunningPod throttled = run(limited, kLoop);
+  const RunningPod waits = run(BestEffort("waits"), "sleep 100000");
+  Json figures;
+  const auto used = [&](const RunningPod& pod, double low, double high) {
+    const Status seen = WaitUntil(pod.workload.name, kPatience, [&] {
+      figures = Top(pod);
+      return figures.contains("cpuUsed") && figures["cpuUsed"].is_number() &&
+             figures["cpuUsed"] >= low && figures["cpuUsed"] <= high;
+    });
+    EXPECT_TRUE(seen.ok()) << pod.workload.name << ": " << figures;
+  };
+  // An emulated machine has as much time as its host leaves it: what is stolen is not used.
+  used(busy, 0.5, 1.03);
+  used(throttled, 0.1, 0.206);
+  EXPECT_GT(figures.value("throttledPercent", 0.0), 20) << figures;
+  used(waits, 0, 0.02);
+  EXPECT_EQ(figures.value("throttledPercent", 0.0), 0) << figures;
+
+  // The kernel's own text within its resolution, which is two seconds.
+  const std::string text = containerd().CgroupFile(throttled.container_id, "cpu.pressure");
+  if (text.empty()) return;
+  const auto some10 = [](const std::string& pressure) {
+    const size_t at = pressure.find("avg10=");
+    return at == std::string::npos ? -1.0 : std::stod(pressure.substr(at + 6));
+  };
+  const Status same = WaitUntil("the pressure is the kernel's", kPatience, [&] {
+    figures = Top(throttled);
+    if (!figures.contains("cpuPressure10") || !figures["cpuPressure10"].is_number()) return false;
+    const double kernel = some10(containerd().CgroupFile(throttled.container_id, "cpu.pressure"));
+    return kernel > 1 &&
+           std::abs(figures["cpuPressure10"].get<double>() - kernel) <= std::max(5.0, 0.1 * kernel);
+  });
+  EXPECT_TRUE(same.ok()) << figures << text;
+}
+
+// Only this policy decides memory nodes.
+INSTANTIATE_TEST_SUITE_P(Containerd, MachineUsageTest,
+                         ::testing::Combine(::testing::Values(Door::kRelay),
+                                            ::testing::Values("topology-aware")),
+                         NameOfMachineCase);
+
+}  // namespace
+}  // namespace resmgr::test
