@@ -13,6 +13,8 @@
 #include "test/bench/pin.h"
 #include "test/bench/process_stats.h"
 #include "test/bench/report.h"
+#include "test/bench/samples.h"
+#include "test/bench/scenario.h"
 #include "test/bench/soak.h"
 
 namespace resmgr::bench {
@@ -31,6 +33,7 @@ struct Flags {
   int rounds = kRounds;
   double factor = 1;
   int64_t soak = 0;
+  int samples = 0;  // containers whose use the other daemon samples
   bool hostile = false;
   bool json = false;
   bool check = false;
@@ -39,7 +42,7 @@ struct Flags {
 constexpr char kUsage[] =
     "usage: resmgr-bench [--quick] [--json] [--check] [--rounds N] [--only PART-OF-NAME]\n"
     "                    [--cpu N (-1: not pinned)] [--daemon COMMAND] [--other COMMAND]\n"
-    "                    [--soak CALLS] [--hostile]\n"
+    "                    [--samples CONTAINERS] [--soak CALLS] [--hostile]\n"
     "COMMAND: a cri-resmgr and more flags for it, separated by spaces.\n";
 
 DaemonCommand ToCommand(std::string_view text) {
@@ -85,6 +88,8 @@ bool Parse(int argc, char** argv, Flags* flags) {
       flags->cpu = static_cast<int>(*number);
     } else if (flag == "--rounds" && number && *number > 0) {
       flags->rounds = static_cast<int>(*number);
+    } else if (flag == "--samples" && number && *number > 0 && *number <= 10'000) {
+      flags->samples = static_cast<int>(*number);
     } else if (flag == "--soak" && number && *number > 0) {
       flags->soak = *number;
     } else {
@@ -124,13 +129,16 @@ StatusOr<ProcessFigures> MeasureProcesses(Testbed& bed) {
   return figures;
 }
 
-Status RunBench(Testbed& bed, const Flags& flags, bool* met) {
+// `sampled` may be nullptr.
+Status RunBench(Testbed& bed, const Flags& flags, const SampledContainers* sampled, bool* met) {
   std::vector<Scenario> scenarios = AllScenarios(flags.factor);
   std::erase_if(scenarios, [&](const Scenario& scenario) {
     return scenario.name.find(flags.only) == std::string::npos;
   });
   for (size_t i = Testbed::kDaemon; i < bed.candidates(); ++i)
     RESMGR_RETURN_IF_ERROR(RunPod(*bed.at(i).client));
+  for (size_t i = Testbed::kDaemon; sampled != nullptr && i < bed.candidates(); ++i)
+    RESMGR_RETURN_IF_ERROR(sampled->Run(*bed.at(i).client));
   RESMGR_ASSIGN_OR_RETURN(const auto summaries, Measure(bed, scenarios, flags.rounds));
   RESMGR_ASSIGN_OR_RETURN(const auto figures, MeasureProcesses(bed));
   std::fputs((flags.json ? Json(summaries, figures) : Table(summaries, figures)).c_str(), stdout);
@@ -154,6 +162,17 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "cannot run on CPU %d\n", flags.cpu);
     return 2;
   }
+  std::optional<SampledContainers> sampled;
+  if (flags.samples > 0) {
+    auto made = SampledContainers::Make(flags.samples);
+    if (!made.ok()) {
+      std::fprintf(stderr, "%s\n", Describe(made.status()).c_str());
+      return 2;
+    }
+    sampled.emplace(*std::move(made));
+    flags.other = sampled->With(flags.daemon);
+    flags.daemon = sampled->Without(flags.daemon);
+  }
   const auto bed = Testbed::Start(flags.daemon, flags.other);
   if (!bed.ok()) {
     std::fprintf(stderr, "%s\n", Describe(bed.status()).c_str());
@@ -161,7 +180,8 @@ int Main(int argc, char** argv) {
   }
   if (flags.soak > 0) return RunSoak(**bed, flags.soak);
   bool met = false;
-  if (const Status status = RunBench(**bed, flags, &met); !status.ok()) {
+  if (const Status status = RunBench(**bed, flags, sampled ? &*sampled : nullptr, &met);
+      !status.ok()) {
     std::fprintf(stderr, "%s\n", Describe(status).c_str());
     return 2;
   }

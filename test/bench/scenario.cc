@@ -87,6 +87,29 @@ Status RunPod(LoadClient& client) {
   return ToStatus(RunAll(client, "RunPodSandbox", {request.SerializeAsString()}));
 }
 
+StatusOr<std::vector<std::string>> RunContainers(LoadClient& client, int count) {
+  // Far from the numbers of those that are measured.
+  constexpr int kFirst = 90'000'000;
+  const LoadResult created = client.Run({.path = RuntimePath("CreateContainer"),
+                                         .calls = count,
+                                         .concurrency = 8,
+                                         .request = [](int i) { return CreateRequest(kFirst + i); },
+                                         .keep_replies = true});
+  RESMGR_RETURN_IF_ERROR(ToStatus(created));
+  std::vector<std::string> ids;
+  std::vector<std::string> starts;
+  for (const std::string& reply : created.replies) {
+    cri::CreateContainerResponse container;
+    cri::StartContainerRequest start;
+    if (!container.ParseFromString(reply)) return Internal("not a reply to CreateContainer");
+    ids.push_back(container.container_id());
+    start.set_container_id(container.container_id());
+    starts.push_back(start.SerializeAsString());
+  }
+  RESMGR_RETURN_IF_ERROR(ToStatus(RunAll(client, "StartContainer", starts)));
+  return ids;
+}
+
 Status RemoveContainers(LoadClient& client, const std::vector<std::string>& replies) {
   std::vector<std::string> requests;
   for (const std::string& reply : replies) {

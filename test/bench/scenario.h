@@ -38,6 +38,8 @@ grpc::ByteBuffer ListRequest(int containers);
 
 // The pod that CreateRequest's containers belong to.
 Status RunPod(LoadClient& client);
+// So many of CreateRequest's containers, created and started; their ids.
+StatusOr<std::vector<std::string>> RunContainers(LoadClient& client, int count);
 // Stops nothing, removes what these CreateContainer replies made.
 Status RemoveContainers(LoadClient& client, const std::vector<std::string>& replies);
 
