@@ -39,13 +39,7 @@ std::string PodKey(const PodEvent& event) {
   return fmt::format("{}/{}/{}", event.pod_namespace, event.pod, event.uid);
 }
 
-std::string KindKey(const PodEvent& event) {
-  return fmt::format("{}/{}", event.warning ? "Warning" : "Normal", event.reason);
-}
-
-}  // namespace
-
-Status CheckPodEvent(const PodEvent& event) {
+Status CheckPod(const PodEvent& event) {
   if (!IsSubdomain(event.pod_namespace)) {
     return InvalidArgument("\"{}\" is not the name of a namespace",
                            Printable(event.pod_namespace, 64));
@@ -55,6 +49,30 @@ Status CheckPodEvent(const PodEvent& event) {
   }
   if (!IsUid(event.uid))
     return InvalidArgument("\"{}\" is not a valid UID", Printable(event.uid, 64));
+  return OkStatus();
+}
+
+std::string KindKey(const PodEvent& event) {
+  return fmt::format("{}/{}", event.warning ? "Warning" : "Normal", event.reason);
+}
+
+// A node's events have its name as UID, since `kubectl describe node` looks for that.
+Json AboutOf(const PodEvent& event, const std::string& node) {
+  if (event.IsOfNode())
+    return {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", node}};
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"namespace", event.pod_namespace},
+          {"name", event.pod},
+          {"uid", event.uid}};
+}
+
+}  // namespace
+
+Status CheckPodEvent(const PodEvent& event) {
+  if (!event.IsOfNode()) {
+    RESMGR_RETURN_IF_ERROR(CheckPod(event));
+  }
   if (!IsReason(event.reason)) {
     return InvalidArgument("\"{}\" is not a valid reason: a reason is one word in CamelCase",
                            Printable(event.reason, 64));
@@ -143,12 +161,8 @@ PodEvents::Known& PodEvents::KnownAs(const std::string& key, const PodEvent& eve
   ForgetSome();
   Known& known = known_[key];
   known.used = used_.insert(used_.end(), key);
-  known.object = {.event_namespace = event.pod_namespace,
-                  .about = {{"apiVersion", "v1"},
-                            {"kind", "Pod"},
-                            {"namespace", event.pod_namespace},
-                            {"name", event.pod},
-                            {"uid", event.uid}},
+  known.object = {.event_namespace = event.IsOfNode() ? "default" : event.pod_namespace,
+                  .about = AboutOf(event, node_),
                   .source = "cri-resmgr",
                   .node = node_,
                   .warning = event.warning,

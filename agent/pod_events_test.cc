@@ -277,6 +277,18 @@ TEST_F(PodEventsTest, NamesOfEventsFitWhateverThePodsNameIs) {
   EXPECT_THAT(event, testing::Not(HasSubstr("..")));
 }
 
+// A problem of the node.
+TEST_F(PodEventsTest, WithoutAPodIsAnEventOfTheNode) {
+  const PodEvent event{.warning = true, .reason = "ProblemDrift", .message = "a has drifted"};
+  EXPECT_EQ(CheckPodEvent(event), OkStatus());
+  ASSERT_TRUE(events_.Add(event));
+  ASSERT_TRUE(Sends());
+  EXPECT_EQ(transport_.Request(kEvents).target, "/api/v1/namespaces/default/events");
+  EXPECT_EQ(Body()["involvedObject"],
+            Json({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "n1"}, {"uid", "n1"}}));
+  EXPECT_THAT(Body()["metadata"]["name"].get<std::string>(), StartsWith("n1."));
+}
+
 TEST(CheckPodEventTest, TakesWhatTheApiServerTakes) {
   EXPECT_EQ(CheckPodEvent(Refusal("a", "no room")), OkStatus());
   EXPECT_EQ(CheckPodEvent(Refusal("a", std::string(1024, 'x'))), OkStatus());

@@ -11,6 +11,7 @@
 #include "cmd/cri-resmgr-ctl/amounts.h"
 #include "cmd/cri-resmgr-ctl/container_filter.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "cmd/cri-resmgr-ctl/status_command.h"
 #include "pkg/base/json.h"
 #include "pkg/base/table.h"
 
@@ -55,7 +56,9 @@ std::string RunsOn(const Reply& container) {
   return text + (mems.empty() ? "; any memory node" : "; memory nodes " + mems);
 }
 
-std::string_view YesOrNotYet(const Reply& container) {
+// Whether its placement is in force; the last audit has the last word.
+std::string_view InForce(const Reply& container) {
+  if (!container.value("audit", "").empty()) return "no: it has drifted";
   return container.value("settled", false) ? "yes" : "not yet";
 }
 
@@ -128,6 +131,11 @@ void AddClassRows(const Reply& container, std::vector<TableRow>& rows) {
   }
 }
 
+void AddProblemRows(const Reply& container, std::vector<TableRow>& rows) {
+  for (const Reply& problem : container.value("problems", Reply::array()))
+    rows.push_back({"  problem", ProblemText(problem)});
+}
+
 // True under the null policy, which decides nothing: the request and plugins determine everything.
 bool IsUnplaced(const Reply& container) {
   return container.value("policy", "") == "null";
@@ -146,7 +154,9 @@ std::string UnplacedExplained(const Reply& container) {
 std::string Explained(const Reply& container) {
   if (IsUnplaced(container)) return UnplacedExplained(container);
   if (container.value("state", "") == "refused") {
-    return FullName(container) + "\n" + FormatTable({{"  refused", Cell(container, "refused")}});
+    std::vector<TableRow> rows = {{"  refused", Cell(container, "refused")}};
+    AddProblemRows(container, rows);
+    return FullName(container) + "\n" + FormatTable(rows);
   }
   std::vector<TableRow> rows = {
       {"  id", Cell(container, "id")},
@@ -155,7 +165,7 @@ std::string Explained(const Reply& container) {
       {"  runs on", RunsOn(container)},
       {"  pool", Cell(container, "pool")},
       {"  because", Cell(container, "reason")},
-      {"  in force", std::string(YesOrNotYet(container))},
+      {"  in force", std::string(InForce(container))},
   };
   const auto add = [&rows](const char* title, const std::string& text) {
     if (!text.empty()) rows.push_back({title, text});
@@ -171,6 +181,7 @@ std::string Explained(const Reply& container) {
   add("  not updated", container.value("notUpdated", ""));
   add("  memory elsewhere", container.value("memoryElsewhere", ""));
   add("  audit", container.value("audit", ""));
+  AddProblemRows(container, rows);
   add("  advice", container.value("advice", ""));
   add("  file of its CPUs", container.value("cpuFile", ""));
   AddClassRows(container, rows);
@@ -232,7 +243,7 @@ std::string Overview(const Reply& containers) {
            Cell(container, "cpus"),
            Cell(container, "exclusive"),
            Cell(container, "mems"),
-           std::string(YesOrNotYet(container)),
+           std::string(InForce(container)),
            Cell(container, "reason")};
     if (by_id) row.insert(row.begin() + 1, Cell(container, "id").substr(0, kShortId));
   }

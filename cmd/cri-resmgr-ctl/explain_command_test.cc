@@ -39,6 +39,18 @@ TEST(ExplainCommandTest, TellsWhyThereIsNoFileOfItsCpus) {
               HasSubstr("file of its CPUs  none: it has a mount of its own at /run, and"));
 }
 
+TEST(ExplainCommandTest, AContainerThatHasDriftedIsNeverInForce) {
+  Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
+      "settled":true,"hints":[],"candidates":[],"owners":[],
+      "problems":[{"kind":"drift","message":"shop/db/main has drifted: CPUs 0-7","next":"audit"}]})");
+  EXPECT_THAT(ExplanationText(Reply::array({container})), HasSubstr("in force          yes\n"));
+  container["audit"] = "CPUs 0-7 in its cgroup, not 1-2";
+  const std::string text = ExplanationText(Reply::array({container}));
+  EXPECT_THAT(text, HasSubstr("in force          no: it has drifted\n"));
+  EXPECT_THAT(text, HasSubstr("problem           drift: shop/db/main has drifted: CPUs 0-7; try:"));
+  EXPECT_THAT(ExplanationText(Reply::array({container, container})), Not(HasSubstr("  yes  ")));
+}
+
 TEST(ExplainCommandTest, TellsWhatMemoryLiesElsewhere) {
   const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
       "hints":[],"candidates":[],"owners":[],

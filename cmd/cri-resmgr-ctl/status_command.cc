@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/status_command.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
+
+#include <fmt/ranges.h>
 
 #include "cmd/cri-resmgr-ctl/amounts.h"
 #include "pkg/base/count_text.h"
 #include "pkg/base/table.h"
+#include "pkg/model/problem.h"
 #include "pkg/topology/cpu_set.h"
 
 namespace resmgr {
@@ -26,6 +30,17 @@ std::string Containers(const Reply& reply) {
   return text;
 }
 
+// The sections of the runbook about these, each once.
+std::string RunbooksOf(const Reply& problems) {
+  std::vector<std::string> sections;
+  for (const Reply& problem : problems) {
+    if (!problem.is_object()) continue;
+    const std::string section = RunbookOf(problem.value("kind", ""));
+    if (std::ranges::find(sections, section) == sections.end()) sections.push_back(section);
+  }
+  return fmt::format("{}", fmt::join(sections, ", "));
+}
+
 class StatusCommand final : public DaemonCommand {
  public:
   std::string_view name() const override { return "status"; }
@@ -36,9 +51,11 @@ class StatusCommand final : public DaemonCommand {
     return R"(Shows the state of the running daemon: the active policy and the source of its configuration,
 whether the runtime is connected, the number of pods and containers, and which CPUs are exclusive,
 shared and reserved. "problems" lists what needs attention: a runtime that cannot be reached,
-containers that the runtime fails to update, CPUs that are decided and not in force, state that
-cannot be saved, containers that are throttled, wait for CPUs or have their memory on other nodes.
-Each has its kind, its numbers and what to try.)";
+containers that the runtime fails to update, CPUs that are decided and not in force, containers that
+were refused in the last hour, pools that are asked for more than they have, a kubelet whose CPU
+manager is on, a configuration that was refused, sockets that are not served, state that cannot be
+saved, containers that are throttled, wait for CPUs or have their memory on other nodes. Each has
+its kind, its numbers and what to try; "what to do" names the sections of the runbook.)";
   }
 
  private:
@@ -84,6 +101,8 @@ Each has its kind, its numbers and what to try.)";
     if (problems.empty()) rows.push_back({"problems", "none"});
     for (const Reply& problem : problems)
       rows.push_back({&problem == &problems.front() ? "problems" : "", ProblemText(problem)});
+    if (const std::string runbooks = RunbooksOf(problems); !runbooks.empty())
+      rows.push_back({"what to do", runbooks});
     return FormatTable(rows);
   }
 

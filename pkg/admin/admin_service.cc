@@ -17,7 +17,6 @@
 #include "pkg/admin/uninstall.h"
 #include "pkg/admin/usage_methods.h"
 #include "pkg/allocator/want_of_room.h"
-#include "pkg/base/count_text.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
@@ -25,6 +24,7 @@
 #include "pkg/log/log.h"
 #include "pkg/log/log_sources.h"
 #include "pkg/node/losses.h"
+#include "pkg/node/node_problems.h"
 #include "pkg/node/online_watch.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/topology/machine_format.h"
@@ -95,80 +95,6 @@ Status ChoosePlaces(const Machine& machine, const Json& request, ContainerChoice
   return OkStatus();
 }
 
-void AddPluginProblems(const NodeView& node, std::vector<Problem>& problems) {
-  for (const PluginView& plugin : node.plugins()) {
-    if (plugin.state == PluginView::State::kReady) continue;
-    const std::string name =
-        plugin.index.empty() ? plugin.name : fmt::format("{}-{}", plugin.index, plugin.name);
-    problems.push_back({.kind = "plugin",
-                        .message = fmt::format(
-                            "the {} plugin {} is {}{}{}", plugin.kind, name, ToString(plugin.state),
-                            plugin.last_error.empty() ? "" : ": ", plugin.last_error),
-                        .objects = {name},
-                        .next = "cri-resmgr-ctl plugins"});
-  }
-}
-
-// The default one is that of NodeView::runtime_state.
-void AddRuntimeProblems(const std::vector<RuntimeView>& runtimes, std::vector<Problem>& problems) {
-  for (const RuntimeView& runtime : runtimes) {
-    if (runtime.name == kDefaultRuntime || runtime.state == RuntimeView::State::kConnected)
-      continue;
-    problems.push_back(
-        {.kind = "runtime",
-         .since = runtime.since.value_or(std::chrono::system_clock::time_point()),
-         .message = fmt::format("the runtime {} is {}{}{}", runtime.name, ToString(runtime.state),
-                                runtime.last_error.empty() ? "" : ": ", runtime.last_error),
-         .objects = {runtime.name, runtime.socket},
-         .next = "cri-resmgr-ctl runtimes"});
-  }
-}
-
-// What an operator should look after.
-std::vector<Problem> Problems(const NodeView& node, const std::string& runtime,
-                              const std::vector<RuntimeView>& runtimes) {
-  std::vector<Problem> problems;
-  const auto add = [&problems](std::vector<Problem> more) {
-    std::ranges::move(more, std::back_inserter(problems));
-  };
-  const ResourceManager* const manager = node.host.manager();
-  if (manager != nullptr && runtime != "connected") {
-    problems.push_back({.kind = "runtime", .message = "the runtime is not connected: " + runtime});
-  }
-  AddRuntimeProblems(runtimes, problems);
-  AddPluginProblems(node, problems);
-  const auto other = node.other_socket();
-  const bool places = node.configurator.current().policy.active != kNullPolicy;
-  if (places && other && other->used && !other->reachable.ok()) {
-    problems.push_back(
-        {.kind = "socket",
-         .message = fmt::format("the runtime's CRI cannot be reached, which updates of containers "
-                                "need where its NRI is older than 0.12.1: {}",
-                                Message(other->reachable)),
-         .objects = {other->path},
-         .next = "set -runtime-socket to the socket of the runtime's CRI"});
-  }
-  if (manager != nullptr) add(FailingUpdates(*manager));
-  if (places) {
-    add(node.machine_problems());
-    const CpuSet offline = OfflineCpus(node.machine) | node.offline();
-    if (manager != nullptr && !offline.empty()) add(LackingCpus(*manager, offline));
-  }
-  add(node.auditor.problems());
-  if (node.usage != nullptr) add(node.usage->problems());
-  if (node.classes != nullptr) add(node.classes->problems());
-  if (!node.state_saved())
-    problems.push_back({.kind = "state", .message = "the state cannot be saved: see the log"});
-  if (const uint64_t lost = node.dump_lost(); lost > 0) {
-    problems.push_back({.kind = "dump",
-                        .message = fmt::format("the dump lacks {} since the daemon was started",
-                                               CountText(static_cast<int64_t>(lost), "call")),
-                        .objects = {"dump"},
-                        .next = "dump less, or to a faster disk, and restart the daemon"});
-  }
-  return problems;
-}
-
 // Without a policy.
 OrderedJson SeenCountsJson(const std::vector<SeenContainer>& seen) {
   std::set<std::string_view> pods;
@@ -177,8 +103,7 @@ OrderedJson SeenCountsJson(const std::vector<SeenContainer>& seen) {
   return {{"pods", pods.size()}, {"containers", seen.size()}};
 }
 
-std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_point started,
-                       ProblemTimes& times, const std::vector<RuntimeView>& runtimes) {
+std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_point started) {
   if (node.usage != nullptr) node.usage->Touch();
   const auto uptime = std::chrono::steady_clock::now() - started;
   const ResourceManager* const manager = node.host.manager();
@@ -209,7 +134,7 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
   }
   status["state"] = node.state_saved() ? "saved" : "not saved";
   status["dumpLost"] = node.dump_lost();
-  status["problems"] = ProblemsJson(times.Completed(Problems(node, runtime, runtimes)));
+  status["problems"] = ProblemsJson(ProblemsOf(node));
   return OrderedJsonText(status);
 }
 
@@ -264,6 +189,21 @@ void AddAudit(const NodeView& node, OrderedJson& containers) {
   for (OrderedJson& container : containers) {
     const std::string found = node.auditor.FoundOf(ContainerId(container.value("id", "")));
     if (!found.empty()) container["audit"] = found;
+  }
+}
+
+// The problems that name a container.
+void AddProblems(const NodeView& node, OrderedJson& containers) {
+  const std::vector<Problem> problems = ProblemsOf(node);
+  if (problems.empty()) return;
+  for (OrderedJson& container : containers) {
+    const std::string name = fmt::format("{}/{}/{}", container.value("namespace", ""),
+                                         container.value("pod", ""), container.value("name", ""));
+    std::vector<Problem> hit;
+    std::ranges::copy_if(problems, std::back_inserter(hit), [&name](const Problem& problem) {
+      return std::ranges::find(problem.objects, name) != problem.objects.end();
+    });
+    if (!hit.empty()) container["problems"] = ProblemsJson(hit);
   }
 }
 
@@ -372,6 +312,7 @@ StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const Json& request) {
   }
   if (!explained.ok()) return NoSuchContainer(what, KnownNames(node, *manager, choice));
   AddHeld(*manager, *explained);
+  if (explained.ok()) AddProblems(node, *explained);
   return explained;
 }
 
@@ -549,14 +490,7 @@ UnaryServer::Methods AdminService::Methods() {
     methods.emplace(fmt::format("/cri_resmgr.v1.Admin/{}", name), Decoded(std::move(handler)));
   };
   const NodeView& node = node_;
-  add("Status", [this](const Json&, const auto& reply) {
-    const auto answer = [this, reply](const std::vector<RuntimeView>& runtimes) {
-      reply(NodeStatus(node_, started_, problem_times_, runtimes));
-    };
-    // An only runtime is not asked, and need not be waited for.
-    const bool several = !node_.configurator.current().runtimes.runtimes.empty();
-    several ? node_.describe_runtimes(answer) : answer({});
-  });
+  add("Status", [this](const Json&, const auto& reply) { reply(NodeStatus(node_, started_)); });
   add("Policies", [&node](const Json&, const auto& reply) { reply(Policies(node)); });
   add("Topology",
       [&node](const Json& request, const auto& reply) { reply(Topology(node, request)); });

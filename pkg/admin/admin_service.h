@@ -31,8 +31,9 @@ namespace resmgr {
 //   Plugins      {}                         -> [stage_json.h]
 //   Runtimes     {}                         -> [stage_json.h]
 //   Containers   {"namespace","selector","cpus","pool","node"} -> [node_json.h]; all may be left
-//   out Explain      {"what", as above}         -> [node_json.h, stage_json.h, history_json.h,
-//       and "memoryElsewhere" where there is some]
+//       out
+//   Explain      {"what", and as above}     -> [node_json.h, stage_json.h, history_json.h; and
+//       where there are some "memoryElsewhere" and "problems", those of the container]
 //   History      {"count"}                  -> [history_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
 //   ConfigCheck  {"name","text"}            ->
@@ -82,7 +83,6 @@ class AdminService {
 
   NodeView node_;
   std::chrono::steady_clock::time_point started_;
-  ProblemTimes problem_times_;
   PodDump pod_dump_{node_};
   std::vector<UnaryServer::Reply> want_config_;  // the next print is for them
   bool printing_ = false;

@@ -115,6 +115,78 @@ TEST_F(AdminServiceTest, PluginsThatDoNotServeAndALossyDumpAreProblems) {
   EXPECT_EQ(problems[2]["message"], "the dump lacks 3 calls since the daemon was started");
 }
 
+TEST_F(AdminServiceTest, ADumpThatIsWrittenAgainIsNoProblem) {
+  dump_lost_ = 3;
+  dump_losing_ = false;
+  Json status = AnswerTo("Status", Json::object());
+  EXPECT_EQ(status["dumpLost"], 3);
+  EXPECT_EQ(status["problems"], Json::array());
+  dump_failing_ = true;
+  status = AnswerTo("Status", Json::object());
+  ASSERT_EQ(status["problems"].size(), 1U);
+  EXPECT_EQ(status["problems"][0]["kind"], "dump");
+}
+
+TEST_F(AdminServiceTest, AConfigurationThatIsRefusedIsAProblemUntilAnotherOneIsInForce) {
+  EXPECT_EQ(CodeOf("ConfigSet", Delivery("policy: {Active: nosuch}")),
+            StatusCode::kInvalidArgument);
+  const Json problems = AnswerTo("Status", Json::object())["problems"];
+  ASSERT_EQ(problems.size(), 1U) << problems;
+  EXPECT_EQ(problems[0]["kind"], "config-rejected");
+  EXPECT_THAT(problems[0]["message"].get<std::string>(),
+              testing::AllOf(HasSubstr("from cri-resmgr-ctl is refused"), HasSubstr("nosuch")));
+  EXPECT_EQ(CodeOf("ConfigCheck", Delivery("policy: {Active: nosuch}")),
+            StatusCode::kInvalidArgument);
+  AnswerTo("ConfigSet", Delivery("policy: {Active: first-fit}"));
+  EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json::array());
+  EXPECT_EQ(CodeOf("ConfigCheck", Delivery("policy: {Active: nosuch}")),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json::array()) << "asked only";
+}
+
+// With a pool that is asked for more than it has, one that is not, and one whose policy counts
+// otherwise.
+class CrowdedPolicy final : public test::FirstFitPolicy {
+ public:
+  using FirstFitPolicy::FirstFitPolicy;
+  std::vector<Zone> Zones(const Snapshot&) const override {
+    return {{.name = "shared", .shared = {1, 2}, .shared_request = MilliCpu{2500}},
+            {.name = "full", .shared = {3, 4}, .shared_request = MilliCpu{2001}, .containers = 1},
+            {.name = "grows", .shared = {5}, .shared_request = MilliCpu{5000}, .free = MilliCpu{0}},
+            {.name = "empty"}};
+  }
+};
+
+TEST_F(AdminServiceTest, SharedContainersThatAskForMoreThanThereIsAreAProblem) {
+  test::TestNode node(test::S1Ht(), [](const Machine& machine) {
+    return std::make_unique<CrowdedPolicy>(machine);
+  });
+  host_.brain = &node.manager();
+  runtime_state_ = "connected";
+  const Json problems = AnswerTo("Status", Json::object())["problems"];
+  ASSERT_EQ(problems.size(), 1U) << problems;
+  EXPECT_EQ(problems[0]["kind"], "overcommit");
+  EXPECT_THAT(problems[0]["message"].get<std::string>(),
+              HasSubstr("pool shared ask for 0.5 CPUs more than its 2 CPUs (1-2)"));
+  EXPECT_EQ(problems[0]["objects"], Json::array({"pool shared"}));
+  EXPECT_EQ(problems[0]["next"], "cri-resmgr-ctl pools");
+}
+
+TEST_F(AdminServiceTest, ExplainHasTheProblemsOfAContainer) {
+  test::TestNode node(test::S1Ht(), [](const Machine& machine) {
+    return std::make_unique<test::FirstFitPolicy>(machine);
+  });
+  host_.brain = &node.manager();
+  runtime_state_ = "connected";
+  node.Run("a", QosClass::kGuaranteed, 2000);
+  node.Run("b", QosClass::kGuaranteed, 2000);
+  own_problems_ = {{.kind = "refused", .message = "m", .objects = {"ns/x/x", "ns/a/a"}}};
+  const Json a = AnswerTo("Explain", {{"what", "ns/a/a"}})[0];
+  ASSERT_EQ(a["problems"].size(), 1U);
+  EXPECT_EQ(a["problems"][0]["kind"], "refused");
+  EXPECT_FALSE(AnswerTo("Explain", {{"what", "ns/b/b"}})[0].contains("problems"));
+}
+
 class SeveralRuntimesTest : public test::ServedNode {
  protected:
   SeveralRuntimesTest() : ServedNode(Two()) {}

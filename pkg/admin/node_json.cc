@@ -9,8 +9,6 @@
 #include <utility>
 
 #include "pkg/admin/stage_json.h"
-#include "pkg/allocator/want_of_room.h"
-#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
 #include "pkg/kube/cpu_arithmetic.h"
@@ -21,9 +19,6 @@
 
 namespace resmgr {
 namespace {
-
-// Containers that a list of problems names.
-constexpr size_t kNamed = 5;
 
 template <typename Set>
 std::string ListOf(const std::optional<Set>& decided, const std::optional<std::string>& requested) {
@@ -221,52 +216,6 @@ OrderedJson HeldJson(const ResourceManager& manager) {
   return {{"pods", pods.size()},         {"containers", containers},
           {"unsettled", unsettled},      {"exclusive", exclusive.ToString()},
           {"shared", shared.ToString()}, {"reserved", reserved.ToString()}};
-}
-
-std::vector<Problem> LackingCpus(const ResourceManager& manager, const CpuSet& offline) {
-  std::vector<Problem> lacking;
-  size_t count = 0;
-  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
-    const Placement& placement = container.placement;
-    const bool exited = container.state == ContainerState::kExited;
-    if (exited || !LacksCpus(placement.reason) || ++count > kNamed) return;
-    const std::string name = FullName(pod, container.name);
-    lacking.push_back(
-        {.kind = "cpu-offline",
-         .message = fmt::format(
-             "{} has {} for itself, which is less than it asks for, while CPUs {} are offline; it "
-             "gets the others when they are back, or when others are free",
-             name,
-             placement.exclusive.empty() ? "no CPU" : CountText(placement.exclusive.size(), "CPU"),
-             offline.ToString()),
-         .objects = {name},
-         .next = "cri-resmgr-ctl rebalance"});
-  });
-  if (count > kNamed) {
-    lacking.push_back(
-        {.kind = "cpu-offline", .message = fmt::format("and {} more of them", count - kNamed)});
-  }
-  return lacking;
-}
-
-std::vector<Problem> FailingUpdates(const ResourceManager& manager) {
-  std::vector<Problem> failing;
-  size_t count = 0;
-  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
-    const Status error = manager.LastUpdateError(container.key);
-    if (error.ok() || ++count > kNamed) return;
-    const std::string name = FullName(pod, container.name);
-    failing.push_back(
-        {.kind = "runtime",
-         .message = fmt::format("the runtime does not update {}: {}", name, Message(error)),
-         .objects = {name},
-         .next = UpdateRemedy(pod, container, error)});
-  });
-  if (count > kNamed) {
-    failing.push_back(
-        {.kind = "runtime", .message = fmt::format("and {} more of them", count - kNamed)});
-  }
-  return failing;
 }
 
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot) {

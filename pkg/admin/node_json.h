@@ -11,7 +11,6 @@
 #include "pkg/base/status.h"
 #include "pkg/kube/label_selector.h"
 #include "pkg/model/container.h"
-#include "pkg/model/problem.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/resource_manager.h"
@@ -94,10 +93,6 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
 //    should), "exclusive","shared","reserved" (kernel lists: CPUs that containers have for
 //    themselves, that the others share, and that are kept for the system)}
 OrderedJson HeldJson(const ResourceManager& manager);
-// Problems: containers whose last update failed, the first few of them.
-std::vector<Problem> FailingUpdates(const ResourceManager& manager);
-// Problems: containers with fewer CPUs for themselves than they ask for, while these are offline.
-std::vector<Problem> LackingCpus(const ResourceManager& manager, const CpuSet& offline);
 
 // {"container","from":{"cpus","exclusive","mems"},"to":{"cpus","exclusive","mems","reason"}}
 OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves);

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "pkg/base/count_text.h"
 #include "pkg/resmgr/applied_resources.h"
 
 namespace resmgr {
@@ -14,6 +15,8 @@ namespace {
 // Each is a client of the admin socket that waits.
 constexpr size_t kMostJobs = 8;
 constexpr size_t kMostNamed = 5;  // problems of each kind
+// Names of those that are counted only.
+constexpr size_t kMostListed = 100;
 
 struct Subject {
   ContainerKey key{};
@@ -100,6 +103,7 @@ struct Named {
   std::string first;
   std::string text;
   size_t count = 0;
+  std::vector<std::string> objects{};  // at most kMostListed
 
   // "container ns/web/main", "containers ns/web/main and 3 more".
   std::string Names() const {
@@ -296,8 +300,10 @@ void Auditor::LogNews(const AuditReport& report) {
     if (finding.drifts.empty()) continue;
     const auto known = known_.find(finding.id);
     const bool news = known == known_.end() || known->second.drifts != finding.drifts;
-    found.emplace(finding.id,
-                  Known{.key = finding.key, .drifts = finding.drifts, .decided = finding.decided});
+    found.emplace(finding.id, Known{.key = finding.key,
+                                    .drifts = finding.drifts,
+                                    .decided = finding.decided,
+                                    .repaired = finding.sent_again && known == known_.end()});
     if (!news && !finding.sent_again) continue;
     std::string text = DescribeAll(finding.drifts);
     const std::string cause = CommonCause(finding.drifts);
@@ -346,10 +352,17 @@ std::vector<Problem> Auditor::problems() const {
   return problems;
 }
 
+// Another program writes its cpuset, which is a problem of its own.
+bool Auditor::IsWrittenAgain(const ContainerId& id) const {
+  const auto written = written_.find(id);
+  return written != written_.end() && written->second.audits >= 2 &&
+         !IsLongAgo(written->second.found);
+}
+
 void Auditor::AddWritten(std::vector<Problem>& problems) const {
   size_t count = 0;
   for (const auto& [id, written] : written_) {
-    if (written.audits < 2 || IsLongAgo(written.found)) continue;
+    if (!IsWrittenAgain(id)) continue;
     if (Find(*options_.manager(), id, written.key) == nullptr) continue;
     if (++count > kMostNamed) continue;
     problems.push_back(
@@ -387,7 +400,9 @@ void Auditor::AddOutsideCauses(std::vector<Problem>& problems) const {
     const Pod* const pod = options_.manager()->snapshot().FindPod(container->pod_id);
     if (pod == nullptr) continue;
     Named& named = causes[CauseOf(*drift)];
-    if (++named.count == 1) named = {FullName(*pod, container->name), Describe(*drift), 1};
+    const std::string name = FullName(*pod, container->name);
+    if (++named.count == 1) named = {.first = name, .text = Describe(*drift), .count = 1};
+    if (named.objects.size() < kMostListed) named.objects.push_back(name);
   }
   size_t count = 0;
   for (const auto& [cause, named] : causes) {
@@ -395,7 +410,7 @@ void Auditor::AddOutsideCauses(std::vector<Problem>& problems) const {
     problems.push_back({.kind = "drift",
                         .message = fmt::format("what was decided for {} is not in force: {}",
                                                named.Names(), named.text),
-                        .objects = {named.first}});
+                        .objects = named.objects});
   }
   if (causes.size() > kMostNamed) {
     problems.push_back(
@@ -403,6 +418,36 @@ void Auditor::AddOutsideCauses(std::vector<Problem>& problems) const {
          .message = fmt::format("and others for {} more causes", causes.size() - kMostNamed),
          .next = "cri-resmgr-ctl audit"});
   }
+}
+
+std::vector<Problem> Auditor::drifted() const {
+  std::vector<Problem> problems;
+  if (options_.manager() == nullptr) return problems;
+  size_t count = 0;
+  for (const auto& [id, known] : known_) {
+    if (known.repaired || IsWrittenAgain(id)) continue;
+    if (std::ranges::any_of(known.drifts, IsFromOutside)) continue;
+    const Container* const container = StillFound(id, known);
+    if (container == nullptr) continue;
+    const Pod* const pod = options_.manager()->snapshot().FindPod(container->pod_id);
+    if (pod == nullptr) continue;
+    const std::string name = FullName(*pod, container->name);
+    if (++count <= kMostNamed) {
+      problems.push_back(
+          {.kind = "drift",
+           .message = fmt::format("{} has drifted: {}", name, DescribeAll(known.drifts)),
+           .objects = {name},
+           .next = "cri-resmgr-ctl audit -repair"});
+      continue;
+    }
+    if (count == kMostNamed + 1)
+      problems.push_back({.kind = "drift", .next = "cri-resmgr-ctl audit -repair"});
+    if (problems.back().objects.size() < kMostListed) problems.back().objects.push_back(name);
+    problems.back().message =
+        fmt::format("and {} more have drifted",
+                    CountText(static_cast<int64_t>(count - kMostNamed), "container"));
+  }
+  return problems;
 }
 
 std::string Auditor::FoundOf(const ContainerId& id) const {

@@ -99,6 +99,9 @@ class Auditor {
   // last audit found and no repair removes. For `status`. Nothing that is long ago, nor a cause
   // where something else was decided since then.
   std::vector<Problem> problems() const;
+  // The other containers that had something else than decided at the last audit. Without those that
+  // were sent the decision again for the first time, which is mostly the end of it.
+  std::vector<Problem> drifted() const;
   // What the last audit found of this container: sentences, "" where it is as decided, where
   // something else was decided since then, and where the audit is long ago.
   std::string FoundOf(const ContainerId& id) const;
@@ -109,6 +112,7 @@ class Auditor {
     ContainerKey key{};
     std::vector<Drift> drifts{};
     ResourceValues decided{};  // what was compared
+    bool repaired = false;     // it was sent again, and had not drifted at the audit before
   };
   // A container whose cgroup was found with other CPUs or memory nodes.
   struct Written {
@@ -134,6 +138,7 @@ class Auditor {
   bool IsLongAgo(EventLoop::Clock::time_point time) const;
   // The container, where what was found of it still counts; nullptr otherwise.
   const Container* StillFound(const ContainerId& id, const Known& known) const;
+  bool IsWrittenAgain(const ContainerId& id) const;
   void AddWritten(std::vector<Problem>& problems) const;
   void AddOutsideCauses(std::vector<Problem>& problems) const;
   void Answer(StatusOr<AuditReport> result);

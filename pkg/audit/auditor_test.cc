@@ -245,6 +245,44 @@ TEST_F(AuditorTest, AContainerThatDriftsAgainHasAnotherWriter) {
   EXPECT_EQ(Problems().size(), 1U) << "not for long yet";
 }
 
+// Any difference is one, whoever made it, unless it is a problem of its own or being mended.
+TEST_F(AuditorTest, WhatTheLastAuditFoundHasDrifted) {
+  const ContainerId a = Run("a", 2000);
+  const ContainerId b = Run("b", 2000);
+  const std::string decided = node_.Placed(a);
+  EXPECT_THAT(auditor_->drifted(), IsEmpty());
+  PutCpus(a, "0-7");
+  runtime().Find(b)->resources.cpuset_cpus = "6";
+  ASSERT_EQ(Audit()->drifted, 2U);
+  std::vector<Problem> drifted = auditor_->drifted();
+  ASSERT_EQ(drifted.size(), 2U);
+  for (const Problem& problem : drifted) {
+    EXPECT_EQ(problem.kind, "drift");
+    EXPECT_THAT(problem.message, HasSubstr(" has drifted: "));
+    EXPECT_EQ(problem.objects.size(), 1U);
+    EXPECT_EQ(problem.next, "cri-resmgr-ctl audit -repair");
+  }
+  // The cpuset is written again: that is told in other words.
+  ASSERT_EQ(Audit()->drifted, 2U);
+  drifted = auditor_->drifted();
+  ASSERT_EQ(drifted.size(), 1U);
+  EXPECT_THAT(drifted[0].objects, ElementsAre("ns/b/b"));
+  EXPECT_EQ(auditor_->problems().size(), 1U);
+  active_ = false;
+  EXPECT_THAT(auditor_->drifted(), IsEmpty()) << "nothing is decided";
+}
+
+TEST_F(AuditorTest, WhatIsMendedHasDriftedOnlyIfItDriftsAgain) {
+  const ContainerId id = Run("a", 2000);
+  runtime().Find(id)->resources.cpuset_cpus = "6";
+  ASSERT_EQ(Audit(true)->drifted, 1U);
+  EXPECT_THAT(auditor_->drifted(), IsEmpty());
+  runtime().AnswerAll();
+  runtime().Find(id)->resources.cpuset_cpus = "6";
+  ASSERT_EQ(Audit(true)->drifted, 1U);
+  EXPECT_EQ(auditor_->drifted().size(), 1U);
+}
+
 TEST_F(AuditorTest, AContainerThatIsLeftAloneForLongHasNoOtherWriter) {
   left_alone_ = milliseconds(500);
   MakeAuditor();

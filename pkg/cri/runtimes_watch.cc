@@ -218,6 +218,13 @@ void RuntimesWatch::Tell() {
   }
 }
 
+std::vector<RuntimeView> RuntimesWatch::Known() const {
+  if (backends_ == nullptr) return {};
+  std::vector<RuntimeView> views = Views();
+  std::erase_if(views, [](const RuntimeView& view) { return !view.since; });
+  return views;
+}
+
 std::vector<RuntimeView> RuntimesWatch::Views() const {
   std::vector<RuntimeView> views;
   for (size_t i = 0; i < all_.size(); ++i) {

@@ -222,7 +222,16 @@ void Dumper::GiveUp(const CallRef& call, bool request_reported) {
   if (writer_->queue().Lose(event)) CountLost();
 }
 
+bool Dumper::losing() const {
+  return writer_->losing();
+}
+
+bool Dumper::failing() const {
+  return active_.load(std::memory_order_relaxed) && writer_->failing();
+}
+
 void Dumper::CountLost() {
+  writer_->NoteLoss();
   lost_calls_.fetch_add(1, std::memory_order_relaxed);
   if (on_lost_) on_lost_();
 }

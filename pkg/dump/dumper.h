@@ -105,6 +105,10 @@ class Dumper {
 
   // Number of calls since the start that the dump lacks in part or as a whole.
   uint64_t lost_calls() const { return lost_calls_.load(std::memory_order_relaxed); }
+  // Whether the writer has not come to the end of its queue since it lost a call.
+  bool losing() const;
+  // Whether a file cannot be opened or written now.
+  bool failing() const;
 
   // Continues with other rules and files; files whose names stay are not emptied again. The
   // dumper's thread opens the files; one that cannot be opened causes a warning, and is tried again

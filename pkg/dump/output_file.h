@@ -45,6 +45,8 @@ class OutputFile {
   // kPause are lost, then it is tried again.
   Status Flush();
 
+  // Whether the last write failed.
+  bool failing() const { return failing_; }
   const std::string& path() const { return path_; }
   // Whether both are one file, whatever their paths are.
   bool SameAs(const OutputFile& other) const {

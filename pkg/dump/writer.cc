@@ -17,6 +17,7 @@ void Writer::Run() {
     std::optional<Event> event = queue_.TryPop();
     if (!event) {
       Flush();
+      losing_ = false;
       event = queue_.Pop(next_try_);
     }
     if (event) Write(*event);
@@ -90,6 +91,7 @@ void Writer::OpenMissing() {
       recorder_.emplace(std::move(file), recording_start_, recording_wall_start_);
     }
   }
+  NoteFiles();
   next_try_.reset();
   if (file_.missing() || recording_.missing()) next_try_ = Clock::now() + means_.retry_pause;
 }
@@ -107,6 +109,13 @@ std::unique_ptr<OutputFile> Writer::Open(Wanted& wanted) {
 void Writer::Flush() {
   if (text_.file() != nullptr) Report(*text_.file(), text_.file()->Flush());
   if (recorder_) Report(recorder_->file(), recorder_->file().Flush());
+  NoteFiles();
+}
+
+void Writer::NoteFiles() {
+  failing_ = file_.missing() || recording_.missing() ||
+             (text_.file() != nullptr && text_.file()->failing()) ||
+             (recorder_ && recorder_->file().failing());
 }
 
 void Writer::Report(const OutputFile& file, const Status& status) {

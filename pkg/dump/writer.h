@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -32,6 +33,12 @@ class Writer {
 
   // Thread-safe.
   EventQueue& queue() { return queue_; }
+  // An event found no room; from then on `losing` until the queue is empty again. Thread-safe, as
+  // the next two.
+  void NoteLoss() { losing_ = true; }
+  bool losing() const { return losing_; }
+  // Whether a file is missing, or could not be written at the last try.
+  bool failing() const { return failing_; }
 
   // Runs until the queue is closed and empty. The other members are used by the thread in here.
   void Run();
@@ -54,9 +61,12 @@ class Writer {
   void OpenMissing();
   std::unique_ptr<OutputFile> Open(Wanted& wanted);
   void Flush();
+  void NoteFiles();
   void Report(const OutputFile& file, const Status& status);
 
   EventQueue queue_;
+  std::atomic<bool> losing_{false};
+  std::atomic<bool> failing_{false};
   const LogSink log_;
   const Means means_;
   TextDump text_;

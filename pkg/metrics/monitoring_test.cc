@@ -47,6 +47,7 @@ std::set<std::string> Served() {
   node.Refused("RESOURCE_EXHAUSTED");
   const NodeMetrics::Pool pool{.name = "shared"};
   node.ShowPools({&pool, 1});
+  node.ShowProblems("drift", 1);
   node.Show({});
   std::string text;
   for (const auto& collectable : {metrics.collectable(), node.collectable()})
@@ -71,6 +72,16 @@ TEST(MonitoringTest, DashboardAndAlertsNameWhatIsServed) {
                         std::inserter(missing, missing.end()));
     EXPECT_THAT(missing, IsEmpty()) << file;
   }
+}
+
+// Each alert leads to a section of the page.
+TEST(MonitoringTest, TheRunbookHasASectionForEachAlert) {
+  const std::string page = Read("docs/troubleshooting.md");
+  const std::set<std::string> alerts =
+      Names(Read("sample-configs/monitoring/alerts.yaml"), "- alert: ([A-Za-z]+)");
+  EXPECT_GE(alerts.size(), 13U);
+  for (const std::string& alert : alerts)
+    EXPECT_THAT(page, testing::HasSubstr("\n### " + alert + "\n"));
 }
 
 }  // namespace

@@ -136,6 +136,8 @@ class NodeMetrics::Impl {
       AddGaugeFamily(*registry, "cri_resmgr_not_updated_containers",
                      "Containers whose last update by the daemon the runtime did not carry out")
           .Add({});
+  Gauges& problems = AddGaugeFamily(*registry, "cri_resmgr_problems",
+                                    "Problems that cri-resmgr-ctl status lists, by kind");
   Gauges& policy = AddGaugeFamily(*registry, "cri_resmgr_policy_info",
                                   "Always 1; the label says which policy is active");
 
@@ -247,6 +249,10 @@ void NodeMetrics::Audited(const Audit& audit) {
 void NodeMetrics::PodEvents(size_t taken, size_t lost) {
   impl_->events_taken.Increment(static_cast<double>(taken));
   impl_->events_lost.Increment(static_cast<double>(lost));
+}
+
+void NodeMetrics::ShowProblems(std::string_view kind, size_t count) {
+  impl_->problems.Add({{"kind", std::string(kind)}}).Set(static_cast<double>(count));
 }
 
 void NodeMetrics::Lagged(std::chrono::nanoseconds late) {

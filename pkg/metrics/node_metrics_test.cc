@@ -63,6 +63,15 @@ TEST(NodeMetricsTest, CountsAudits) {
   EXPECT_THAT(text, HasSubstr("cri_resmgr_drift_repairs_total 1"));
 }
 
+TEST(NodeMetricsTest, ShowsProblemsByKind) {
+  NodeMetrics metrics;
+  metrics.ShowProblems("drift", 3);
+  metrics.ShowProblems("refused", 1);
+  metrics.ShowProblems("drift", 0);
+  EXPECT_THAT(TextOf(metrics), HasSubstr("cri_resmgr_problems{kind=\"drift\"} 0"));
+  EXPECT_THAT(TextOf(metrics), HasSubstr("cri_resmgr_problems{kind=\"refused\"} 1"));
+}
+
 TEST(NodeMetricsTest, CountsEventsOfPods) {
   NodeMetrics metrics;
   metrics.PodEvents(3, 0);

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace resmgr {
 
 // Something that an operator should look after. A value.
 struct Problem {
-  std::string kind{};  // DESIGN 7.3: "throttled"
+  std::string kind{};  // one of kProblemKinds
   // Since when it is so; the epoch where its part does not know.
   std::chrono::system_clock::time_point since{};
   std::string message{};               // a sentence with its numbers
@@ -18,5 +20,17 @@ struct Problem {
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };
+
+// All kinds, a fixed outside contract.
+inline constexpr std::array<std::string_view, 16> kProblemKinds = {
+    "drift",          "refused",   "overcommit",  "cpuset-overridden",
+    "cpu-manager-on", "socket",    "state",       "dump",
+    "plugin",         "runtime",   "cpu-offline", "config-rejected",
+    "class-inactive", "throttled", "pressure",    "remote-memory"};
+
+// The section of a kind, which tells what to do: "docs/troubleshooting.md#drift".
+inline std::string RunbookOf(std::string_view kind) {
+  return "docs/troubleshooting.md#" + std::string(kind);
+}
 
 }  // namespace resmgr

@@ -261,8 +261,10 @@ Status Configurator::ApplyMachine(ConfigCandidate candidate) {
 void Configurator::Finish(StatusOr<Preview> result) {
   const Job job = std::move(jobs_.front());
   if (job.apply && !job.machine && !result.ok()) {
+    const std::string why = OneLine(Describe(result.status()));
     log_.Warn("the configuration from {} stays in force: that from {} is refused: {}", source_,
-              job.sender, OneLine(Describe(result.status())));
+              job.sender, why);
+    if (!let_go_) NoteRefusal(job.sender, why);
     options_.refused();
   }
   jobs_.pop_front();
@@ -271,9 +273,16 @@ void Configurator::Finish(StatusOr<Preview> result) {
   RunNext();
 }
 
+void Configurator::NoteRefusal(std::string sender, std::string why) {
+  const auto since = refusal_ ? refusal_->since : std::chrono::system_clock::now();
+  refusal_ = Refusal{.since = since, .sender = std::move(sender), .why = std::move(why)};
+}
+
 // Makes the first external changes: no refusal is possible any more.
 void Configurator::Commit(ConfigCandidate candidate, std::string losses) {
   losses_ = std::move(losses);
+  refusal_.reset();
+  stored_ = OkStatus();
   current_ = std::make_shared<const Config>(std::move(candidate.config));
   source_ = std::move(candidate.name);
   policy_part_ = std::move(candidate.policy_part);
@@ -305,6 +314,7 @@ void Configurator::Store(DeliveredConfig source) {
 }
 
 void Configurator::WarnNotStored(const Status& why) {
+  stored_ = why;
   log_.Warn("the configuration is not saved and will be lost at a restart: {}", Message(why));
 }
 

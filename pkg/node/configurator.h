@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,6 +109,18 @@ class Configurator {
   // form of DescribeLosses; usually "".
   const std::string& losses() const { return losses_; }
 
+  // A configuration that was refused, as long as no other one came into force since then.
+  struct Refusal {
+    std::chrono::system_clock::time_point since{};  // the first refusal
+    std::string sender{};
+    std::string why{};  // of the last one
+  };
+  const std::optional<Refusal>& refusal() const { return refusal_; }
+  // The configuration of an earlier run was refused at the start.
+  void NoteRefusal(std::string sender, std::string why);
+  // Why the configuration in force is not kept for restarts; OK where it is, or need not be.
+  const Status& stored() const { return stored_; }
+
  private:
   // A queued configuration.
   struct Job {
@@ -147,6 +160,8 @@ class Configurator {
   std::string policy_part_;
   std::vector<std::string> warnings_;
   std::string losses_;
+  std::optional<Refusal> refusal_;
+  Status stored_;
   std::deque<Job> jobs_;  // the first one is under way
   bool busy_ = false;
   bool delivered_ = false;  // the present one was delivered to this run

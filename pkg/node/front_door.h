@@ -94,6 +94,9 @@ class FrontDoor {
   // about a second, and not after Stop. Other doors have none.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): the relay keeps it.
   virtual void DescribeRuntimes(std::function<void(std::vector<RuntimeView>)> done) { done({}); }
+  // The same by what is known already, without those that have not been asked yet; empty where
+  // there is one runtime.
+  virtual std::vector<RuntimeView> runtimes() const { return {}; }
   // The runtime's CRI socket, if requests come by another socket.
   struct OtherSocket {
     std::string path{};

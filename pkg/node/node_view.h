@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "pkg/node/front_door.h"
 #include "pkg/node/plugin_view.h"
 #include "pkg/node/policy_host.h"
+#include "pkg/node/problem_times.h"
 #include "pkg/node/seen_container.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/policy/registry.h"
@@ -48,6 +50,10 @@ struct NodeView {
   // The front door's runtimes (FrontDoor::DescribeRuntimes).
   std::function<void(std::function<void(std::vector<RuntimeView>)> done)> describe_runtimes =
       [](const std::function<void(std::vector<RuntimeView>)>& done) { done({}); };
+  // The same by what is known without asking (FrontDoor::runtimes).
+  std::function<std::vector<RuntimeView>()> known_runtimes = [] {
+    return std::vector<RuntimeView>();
+  };
   // The front door's other socket.
   std::function<std::optional<FrontDoor::OtherSocket>()> other_socket = [] {
     return std::optional<FrontDoor::OtherSocket>();
@@ -60,10 +66,17 @@ struct NodeView {
   };
   // The number of calls that the dump lacks.
   std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
+  // Whether it is losing more; whether its files cannot be written now.
+  std::function<bool()> dump_losing = [] { return true; };
+  std::function<bool()> dump_failing = [] { return false; };
   // CPUs of the machine that went offline since it was read.
   std::function<CpuSet()> offline = [] { return CpuSet(); };
   // Problems of the machine for an operator.
   std::function<std::vector<Problem>()> machine_problems = [] { return std::vector<Problem>(); };
+  // Problems of the daemon itself: its sockets, and containers that it refused.
+  std::function<std::vector<Problem>()> own_problems = [] { return std::vector<Problem>(); };
+  // When problems were listed first, the same for all that list them.
+  std::shared_ptr<ProblemTimes> problem_times = std::make_shared<ProblemTimes>();
   // What is used; nullptr: it is not sampled.
   UsageSampler* usage = nullptr;
   // What can trace the calls of a pod; nullptr: nothing.

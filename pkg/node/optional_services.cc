@@ -11,7 +11,20 @@ namespace {
 // For a try that is under way when the daemon ends.
 constexpr std::chrono::milliseconds kRetryPatience{100};
 
+void Fail(const Status& why, std::optional<Unserved>& unserved) {
+  if (!unserved) unserved = Unserved{.since = std::chrono::system_clock::now()};
+  unserved->why = why;
+}
+
 }  // namespace
+
+Problem Unserved::ProblemOf(const std::string& place) const {
+  return {.kind = "socket",
+          .since = since,
+          .message = fmt::format("{} is not served, and is tried again: {}", place, Message(why)),
+          .objects = {place},
+          .next = "ss -lxtp, which names the process that has it"};
+}
 
 OptionalListener::OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make)
     : loop_(loop),
@@ -25,6 +38,7 @@ OptionalListener::OptionalListener(EventLoop& loop, std::string path, Serve serv
 void OptionalListener::Take(Listener listener) {
   Logger& log = GetLogger("admin");
   if (listener.ok()) {
+    unserved_.reset();
     serve_(*std::move(listener));
     if (warned_) log.Info("{} is served now", path_);
     return;
@@ -32,7 +46,12 @@ void OptionalListener::Take(Listener listener) {
   if (!std::exchange(warned_, true)) {
     log.Warn("cannot serve {}, retrying: {}", path_, Message(listener.status()));
   }
+  Fail(listener.status(), unserved_);
   retry_ = loop_.After(pauses_.Next(), [this] { TryAgain(); });
+}
+
+std::optional<Problem> OptionalListener::problem() const {
+  return unserved_ ? std::optional(unserved_->ProblemOf(path_)) : std::nullopt;
 }
 
 void OptionalListener::TryAgain() {
@@ -64,12 +83,18 @@ OptionalMetrics::OptionalMetrics(EventLoop& loop, std::string address, ServedMet
 void OptionalMetrics::Take(Server server) {
   Logger& log = GetLogger("cri-resmgr");
   if (server.ok()) {
+    unserved_.reset();
     server_ = *std::move(server);
     log.Info("metrics are served on port {}", server_->port());
     return;
   }
   if (!std::exchange(warned_, true)) log.Warn("{}; retrying", Message(server.status()));
+  Fail(server.status(), unserved_);
   retry_ = loop_.After(pauses_.Next(), [this] { TryAgain(); });
+}
+
+std::optional<Problem> OptionalMetrics::problem() const {
+  return unserved_ ? std::optional(unserved_->ProblemOf(address_)) : std::nullopt;
 }
 
 void OptionalMetrics::TryAgain() {

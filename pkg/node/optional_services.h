@@ -4,12 +4,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "pkg/grpc/unary_server.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/metrics/metrics_server.h"
+#include "pkg/model/problem.h"
 #include "pkg/sys/backoff.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/off_loop.h"
@@ -24,6 +26,15 @@ namespace resmgr {
 inline constexpr std::chrono::milliseconds kFirstTryPause{100};
 inline constexpr std::chrono::milliseconds kLastTryPause{10'000};
 
+// Since when a service is not served, and why.
+struct Unserved {
+  std::chrono::system_clock::time_point since{};
+  Status why{};  // of the last try
+
+  // Problem "socket" of the service at this place.
+  Problem ProblemOf(const std::string& place) const;
+};
+
 // A socket of the node, besides the front door. Its file system may hang, so all tries but the
 // first, before the loop runs, are made off the loop.
 class OptionalListener {
@@ -37,6 +48,8 @@ class OptionalListener {
   // Objects passed by reference must outlive this one.
   OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make);
 
+  std::optional<Problem> problem() const;
+
  private:
   void Take(Listener listener);
   void TryAgain();
@@ -46,6 +59,7 @@ class OptionalListener {
   const Serve serve_;
   const Make make_;
   bool warned_ = false;
+  std::optional<Unserved> unserved_;
   Backoff pauses_{kFirstTryPause, kLastTryPause};
   EventLoop::HandlePtr retry_;
   OffLoop off_loop_;
@@ -60,6 +74,9 @@ class OptionalSocket {
         return ListeningSocket::Create(path);
       });
 
+  // Nothing where it is served.
+  std::optional<Problem> problem() const { return listener_.problem(); }
+
  private:
   std::unique_ptr<UnaryServer> server_;
   OptionalListener listener_;  // last, since it creates the server
@@ -72,6 +89,9 @@ class OptionalMetrics {
   // Tries at once. An empty address serves nothing; `served` is unused then.
   OptionalMetrics(EventLoop& loop, std::string address, ServedMetrics served);
 
+  // Nothing where it is served.
+  std::optional<Problem> problem() const;
+
  private:
   using Server = StatusOr<std::unique_ptr<MetricsServer>>;
 
@@ -82,6 +102,7 @@ class OptionalMetrics {
   const std::string address_;
   const ServedMetrics served_;
   bool warned_ = false;
+  std::optional<Unserved> unserved_;
   Backoff pauses_{kFirstTryPause, kLastTryPause};
   EventLoop::HandlePtr retry_;
   std::unique_ptr<MetricsServer> server_;

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace resmgr {
 
-// The contents of a Kubernetes Event of a pod. A value; texts are printable.
+// The API server's limit of a message in bytes.
+inline constexpr size_t kLongestEventMessage = 1024;
+
+// The contents of a Kubernetes Event of a pod or, without a name, namespace and UID, of the node
+// itself. A value; texts are printable.
 struct PodEvent {
   std::string pod_namespace{};
   std::string pod{};  // pod's name

@@ -10,8 +10,6 @@
 namespace resmgr {
 namespace {
 
-// The API server's limit of a message in bytes.
-constexpr size_t kLongestMessage = 1024;
 // A container's name has at most 63 bytes.
 constexpr size_t kLongestName = 64;
 
@@ -64,7 +62,7 @@ void PodEventWatch::TellPod(const Pod& pod, bool warning, std::string_view reaso
          .uid = std::string(pod.uid.value()),
          .warning = warning,
          .reason = std::string(reason),
-         .message = Utf8Cut(Printable(message, kLongestMessage), kLongestMessage),
+         .message = Utf8Cut(Printable(message, kLongestEventMessage), kLongestEventMessage),
          .last = now_()});
 }
 

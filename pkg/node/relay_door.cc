@@ -97,6 +97,9 @@ class RelayDoor final : public FrontDoor {
     if (!watch_) return done({});
     watch_->Describe(std::move(done));
   }
+  std::vector<RuntimeView> runtimes() const override {
+    return watch_ ? watch_->Known() : std::vector<RuntimeView>();
+  }
   std::vector<SeenContainer> seen() const override {
     std::vector<SeenContainer> all;
     if (hook_hosting_) all = hook_hosting_->seen();

@@ -27,11 +27,16 @@
 #include "pkg/node/configurator.h"
 #include "pkg/node/counted.h"
 #include "pkg/node/hand_over.h"
+#include "pkg/node/kubelet_watch.h"
 #include "pkg/node/local_config.h"
 #include "pkg/node/node_disk.h"
+#include "pkg/node/node_problems.h"
 #include "pkg/node/online_watch.h"
 #include "pkg/node/optional_services.h"
 #include "pkg/node/pods_cgroup_watch.h"
+#include "pkg/node/problems_watch.h"
+#include "pkg/node/ready_news.h"
+#include "pkg/node/refusals.h"
 #include "pkg/node/reported.h"
 #include "pkg/node/take_over.h"
 #include "pkg/node/usage_watch.h"
@@ -92,6 +97,13 @@ ClassesConfig ClassesOf(const Config& config) {
   if (section != config.policy.sections.end())
     OverrideIsolation(section->second, PolicySectionPath(config.policy.active), classes);
   return classes;
+}
+
+// Where the kubelet keeps the state of its CPU manager, below the host's root.
+std::string KubeletFile(std::string root) {
+  while (root.ends_with('/'))
+    root.pop_back();
+  return root + std::string(KubeletWatch::kStateFile);
 }
 
 // Switches every debug message of every source on, or returns to the configuration.
@@ -185,14 +197,6 @@ StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
   return door;
 }
 
-// Uses a logger of its own, so that programs that wait for the line see it at any -logger-level.
-void AnnounceReady(const NodeOptions& options, const Setup& setup) {
-  Logger log("cri-resmgr");
-  log.Info("ready: policy {} on {}, {}", setup.config.policy.active,
-           CountText(setup.machine->online().size(), "CPU"), options.door.description);
-  if (const Status status = NotifyReady(); !status.ok()) log.Warn("{}", Message(status));
-}
-
 // Stops in this order, since requests of the door need the brain, and the brain needs the state.
 class StopAtEnd {
  public:
@@ -231,6 +235,8 @@ class RunningNode {
   void NoteConfiguration(const Configurator& now);
   void Serve();
   std::vector<Problem> MachineProblems() const;
+  std::vector<Problem> OwnProblems() const;
+  void WatchProblems(const NodeView& view);
   CpuSet Offline() const { return online_ ? online_->offline() : CpuSet(); }
   EventLoop::HandlePtr WatchForMetrics();
 
@@ -256,6 +262,7 @@ class RunningNode {
   std::optional<CgroupWriter> cpuset_writer_;
   std::optional<CgroupCauses> causes_;
   std::optional<CreationWatch> creation_watch_;  // outlives the brain, which it observes
+  std::optional<Refusals> refusals_;             // likewise
   std::optional<BrainHost> host_;
   std::optional<StopAtEnd> stop_;
   std::optional<Auditor> auditor_;
@@ -264,10 +271,13 @@ class RunningNode {
   std::optional<OffLoop> late_;
   std::optional<OnlineWatch> online_;
   std::optional<PodsCgroupWatch> pods_cgroup_;
+  std::optional<KubeletWatch> kubelet_;
   std::list<OptionalSocket> sockets_;
   std::optional<OpenPage> page_;
   EventLoop::HandlePtr watchdog_;
   EventLoop::HandlePtr watching_;
+  std::optional<ProblemsWatch> problems_watch_;
+  std::optional<ReadyNews> ready_;
 };
 
 Status RunningNode::Open() {
@@ -291,7 +301,11 @@ void RunningNode::Run() {
   const auto signals = HandleSignals(
       loop_, *door_, *hand_over_, [this] { Reload(options_, *configurator_); },
       [this, on = false]() mutable { ToggleDebug(on = !on, *configurator_); });
-  AnnounceReady(options_, setup_);
+  ready_.emplace(
+      loop_,
+      fmt::format("policy {} on {}, {}", setup_.config.policy.active,
+                  CountText(setup_.machine->online().size(), "CPU"), options_.door.description),
+      [this] { return host_->RuntimeState(); });
   loop_.Run();
   if (!dumper_->Close(kDumpDeadline))
     GetLogger("cri-resmgr").Warn("the rest of the dump was dropped");
@@ -335,6 +349,8 @@ void RunningNode::StartBrain() {
                                                        if (auditor_) auditor_->RunSoon();
                                                      }});
   host_->Observe(*creation_watch_);
+  refusals_.emplace(host_->history());
+  host_->Observe(*refusals_);
   if (reported_ != nullptr) {
     host_->Observe(reported_->cpus);
     host_->Observe(reported_->events);
@@ -364,6 +380,8 @@ void RunningNode::StartConfiguration() {
     if (counted_ != nullptr) counted_->watch->NoteRefusedConfiguration();
   };
   configurator_.emplace(std::move(options), setup_.config, setup_.config_source);
+  if (const auto& [sender, why] = setup_.refused; !why.empty())
+    configurator_->NoteRefusal(sender, why);
   NoteConfiguration(*configurator_);
   late_.emplace(loop_, "late-config", std::chrono::milliseconds(0));
   // Reads again: a configuration may have been delivered to the other daemon meanwhile.
@@ -398,6 +416,7 @@ void RunningNode::Serve() {
                                  .known = setup_.machine_problems,
                                  .offline = [this] { return online_->offline(); }});
   }
+  kubelet_.emplace(KubeletWatch::Options{.loop = loop_, .file = KubeletFile(options_.host_root)});
   const NodeView view{
       .loop = loop_,
       .version = options_.version,
@@ -413,27 +432,59 @@ void RunningNode::Serve() {
       .state_saved = [this] { return state_->Saved(); },
       .plugins = [this] { return door_->plugins(); },
       .describe_runtimes = [this](auto done) { door_->DescribeRuntimes(std::move(done)); },
+      .known_runtimes = [this] { return door_->runtimes(); },
       .other_socket = [this] { return door_->other_socket(); },
       .seen = [this] { return door_->seen(); },
       .why_no_cpu_file = [this](const ContainerId& id) { return cpu_files_->WhyNone(id); },
       .dump_lost = [this] { return dumper_->lost_calls(); },
+      .dump_losing = [this] { return dumper_->losing(); },
+      .dump_failing = [this] { return dumper_->failing(); },
       .offline = [this] { return Offline(); },
       .machine_problems = [this] { return MachineProblems(); },
+      .own_problems = [this] { return OwnProblems(); },
       .usage = &*usage_,
       .dumper = dumper_.get(),
       .classes = &*classes_};
   for (const NodeService& service : options_.services)
     sockets_.emplace_back(loop_, flushes_, service.socket, service.methods(view));
   page_.emplace(options_.page.get(), view);
+  WatchProblems(view);
+}
+
+// Only where there are metrics or an agent: all others ask.
+void RunningNode::WatchProblems(const NodeView& view) {
+  if (counted_ == nullptr && reported_ == nullptr) return;
+  ProblemsWatch::Options options{.loop = loop_, .problems = [view] { return ProblemsOf(view); }};
+  if (counted_ != nullptr) {
+    options.count = [&metrics = counted_->node](const ProblemsWatch::Counts& counts) {
+      for (const auto& [kind, count] : counts)
+        metrics.ShowProblems(kind, count);
+    };
+  }
+  if (reported_ != nullptr)
+    options.tell = [this](PodEvent event) { reported_->reports.Add(std::move(event)); };
+  problems_watch_.emplace(std::move(options));
 }
 
 std::vector<Problem> RunningNode::MachineProblems() const {
   std::vector<Problem> problems = pod_resources_.problems();
+  std::ranges::move(kubelet_->problems(), std::back_inserter(problems));
   if (!online_) return problems;
   for (std::string& problem : online_->problems())
-    problems.push_back({.kind = "cpu-offline", .message = std::move(problem)});
+    problems.push_back(
+        {.kind = "cpu-offline", .message = std::move(problem), .next = "lscpu -e=CPU,NODE,ONLINE"});
   for (std::string& problem : pods_cgroup_->problems())
-    problems.push_back({.kind = "drift", .message = std::move(problem)});
+    problems.push_back(
+        {.kind = "drift", .message = std::move(problem), .next = "cri-resmgr-ctl topology"});
+  return problems;
+}
+
+std::vector<Problem> RunningNode::OwnProblems() const {
+  std::vector<Problem> problems = refusals_->problems();
+  for (const OptionalSocket& socket : sockets_)
+    if (std::optional<Problem> problem = socket.problem()) problems.push_back(*std::move(problem));
+  if (std::optional<Problem> problem = metrics_server_->problem())
+    problems.push_back(*std::move(problem));
   return problems;
 }
 

@@ -41,9 +41,11 @@ void AddMachineProblems(const NodeOptions& options, const std::optional<CgroupSe
                         setup.machine_problems.end());
 }
 
-// Prepares with the configuration of an earlier run, if it still fits.
+// Prepares with the configuration of an earlier run, if it still fits; otherwise `refused` becomes
+// Setup::refused.
 std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const RuntimesConfig& runtimes,
-                                 const PolicyRegistry& policies, const Machine& machine) {
+                                 const PolicyRegistry& policies, const Machine& machine,
+                                 std::pair<std::string, std::string>& refused) {
   if (!kept) return std::nullopt;
   Setup setup;
   if (kept->config.ok()) {
@@ -56,8 +58,12 @@ std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const RuntimesC
     }
   }
   if (!kept->config.ok()) {
+    const std::string why = OneLine(Message(kept->config.status()));
     GetLogger("config").Warn("the configuration that {} delivered to an earlier run is ignored: {}",
-                             kept->source, OneLine(Message(kept->config.status())));
+                             kept->source, why);
+    // A disk that does not answer is asked again.
+    if (kept->config.status().code() != StatusCode::kDeadlineExceeded)
+      refused = {kept->source, why};
     return std::nullopt;
   }
   setup.config = *std::move(kept->config);
@@ -112,11 +118,13 @@ StatusOr<Setup> Prepare(const NodeOptions& options) {
   const auto machine = std::make_shared<const Machine>(std::move(on.machine));
   std::optional<KeptConfig> found = LoadKeptConfig(options);
   const bool answers = !found || found->config.status().code() != StatusCode::kDeadlineExceeded;
+  std::pair<std::string, std::string> refused;
   std::optional<Setup> kept =
-      PrepareKept(std::move(found), options.config.runtimes, options.policies, *machine);
+      PrepareKept(std::move(found), options.config.runtimes, options.policies, *machine, refused);
   if (!kept) {
     RESMGR_ASSIGN_OR_RETURN(kept, PrepareOwn(options, *machine));
   }
+  kept->refused = std::move(refused);
   kept->disk_answers = answers;
   kept->warnings = ConfigWarnings(kept->config, *machine, options.policies);
   kept->machine = machine;

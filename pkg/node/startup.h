@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -19,10 +20,12 @@ namespace resmgr {
 // The options' configuration and objects, checked against the machine.
 struct Setup {
   std::shared_ptr<const Machine> machine;
-  Config config;                      // at the start
-  bool delivered = false;             // the configuration was delivered to an earlier run
-  bool disk_answers = true;           // the disk with an earlier run's configuration
-  std::string config_source;          // a file, "agent", "the command line"
+  Config config;              // at the start
+  bool delivered = false;     // the configuration was delivered to an earlier run
+  bool disk_answers = true;   // the disk with an earlier run's configuration
+  std::string config_source;  // a file, "agent", "the command line"
+  // A configuration of an earlier run that was refused: its source, and why; or empty.
+  std::pair<std::string, std::string> refused;
   std::vector<std::string> warnings;  // ConfigWarnings; also machine_problems if a policy places
   // CgroupDifferences, for a live machine.
   std::vector<std::string> machine_problems;

@@ -46,11 +46,15 @@ class ServedNode : public testing::Test {
             .state_saved = [this] { return state_saved_; },
             .plugins = [this] { return plugins_; },
             .describe_runtimes = [this](const auto& done) { done(runtimes_); },
+            .known_runtimes = [this] { return runtimes_; },
             .other_socket = [this] { return other_socket_; },
             .seen = [this] { return seen_; },
             .dump_lost = [this] { return dump_lost_; },
+            .dump_losing = [this] { return dump_losing_; },
+            .dump_failing = [this] { return dump_failing_; },
             .offline = [this] { return offline_; },
-            .machine_problems = [this] { return machine_problems_; }};
+            .machine_problems = [this] { return machine_problems_; },
+            .own_problems = [this] { return own_problems_; }};
   }
 
   // Runs the loop until the answer is there.
@@ -101,9 +105,12 @@ class ServedNode : public testing::Test {
   std::string runtime_state_ = "not used";
   bool state_saved_ = true;
   uint64_t dump_lost_ = 0;
+  bool dump_losing_ = true;
+  bool dump_failing_ = false;
   std::optional<FrontDoor::OtherSocket> other_socket_;
   CpuSet offline_;
   std::vector<Problem> machine_problems_;
+  std::vector<Problem> own_problems_;
 };
 
 }  // namespace resmgr::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The panel that tells why a container has its CPUs.
-import {amount, byId, bytes, make, percent, setText} from './dom.js';
+import {amount, byId, bytes, make, percent, problemText, setText} from './dom.js';
 
 const milli = (value) => (value > 0 ? `${value / 1000} CPUs` : '-');
 
@@ -30,6 +30,11 @@ function memoryUsed(use) {
   return `${bytes(use.memoryBytes)}${nodes.length > 0 ? ` (${nodes.join(', ')})` : ''}; ${percent(use.remotePercent)} remote`;
 }
 
+function inForce({settled, audit}) {
+  if (audit) return 'no: it has drifted';
+  return settled === undefined ? undefined : settled ? 'yes' : 'not yet';
+}
+
 function describe(explained, use) {
   return [
     facts([['Why', explained.reason], ['Refused', explained.refused], ['CPUs', explained.cpus],
@@ -41,7 +46,8 @@ function describe(explained, use) {
       ['CPU limit', explained.limit === undefined ? undefined : milli(explained.limit)],
       ['Memory request', explained.memoryRequest === undefined ? undefined : bytes(explained.memoryRequest)],
       ['Memory limit', bytes(explained.memoryLimit)], ['CPU shares', explained.shares],
-      ['In force', explained.settled === undefined ? undefined : explained.settled ? 'yes' : 'not yet'], ['Id', explained.id]]),
+      ['In force', inForce(explained)], ['Id', explained.id]]),
+    ...list('Problems', explained.problems?.map(problemText)),
     ...list('Not in force', explained.notUpdated ? [explained.notUpdated] : []),
     ...list('Hints of devices and volumes',
         explained.hints?.map((hint) => `${hint.source}: CPUs ${hint.cpus || '-'}, nodes ${hint.nodes || '-'}`)),

@@ -33,6 +33,12 @@ export function setStyle(element, name, value) {
   if (element.style.getPropertyValue(name) !== value) element.style.setProperty(name, value);
 }
 
+// One problem of `status` or `explain`, with the section of the runbook about it.
+export function problemText(problem) {
+  const next = problem.next ? `; try: ${problem.next}` : '';
+  return `${problem.kind}: ${problem.message}${next} (docs/troubleshooting.md#${problem.kind})`;
+}
+
 export function bytes(count) {
   if (!count) return '-';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

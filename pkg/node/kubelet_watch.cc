@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/kubelet_watch.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pkg/base/json.h"
+#include "pkg/base/parse.h"
+#include "pkg/log/log.h"
+#include "pkg/sys/files.h"
+
+namespace resmgr {
+namespace {
+
+// A name and a list of CPUs for each container with exclusive CPUs.
+constexpr size_t kLongestStateFile = size_t{1} << 20;
+constexpr size_t kLongestPolicyName = 64;
+
+// "none" leaves CPUs alone; all others place containers.
+bool Places(std::string_view policy) {
+  return !policy.empty() && policy != "none";
+}
+
+}  // namespace
+
+std::optional<std::string> CpuManagerPolicyOf(std::string_view text) {
+  const auto json = ParseJson(text);
+  if (!json || !json->is_object()) return std::nullopt;
+  const auto policy = json->find("policyName");
+  if (policy == json->end() || !policy->is_string()) return std::nullopt;
+  return Printable(policy->get<std::string>(), kLongestPolicyName);
+}
+
+KubeletWatch::KubeletWatch(Options options)
+    : options_(std::move(options)),
+      off_loop_(options_.loop, "kubelet-state", std::chrono::milliseconds(0)),
+      timer_(options_.loop.Every(options_.period, [this] { Look(); })) {
+  Look();
+}
+
+void KubeletWatch::Look() {
+  if (off_loop_.busy()) return;
+  // Without a thread the next period tries again.
+  [[maybe_unused]] const Status begun =
+      off_loop_.Run([this, file = options_.file]() -> EventLoop::Task {
+        const StatusOr<std::string> text = ReadFile(file, kLongestStateFile);
+        return
+            [this, policy = text.ok() ? CpuManagerPolicyOf(*text) : std::nullopt] { Take(policy); };
+      });
+}
+
+void KubeletWatch::Take(const std::optional<std::string>& policy) {
+  const bool was_on = Places(policy_);
+  policy_ = policy.value_or("");
+  if (was_on == Places(policy_)) return;
+  since_ = std::chrono::system_clock::now();
+  for (const Problem& problem : problems())
+    GetLogger("node").Warn("{}", problem.message);
+}
+
+std::vector<Problem> KubeletWatch::problems() const {
+  if (!Places(policy_)) return {};
+  return {{.kind = "cpu-manager-on",
+           .since = since_,
+           .message = fmt::format("the kubelet's CPU manager is on ({} says policyName {}): it "
+                                  "places containers, too, and its CPUs are replaced",
+                                  options_.file, policy_),
+           .objects = {options_.file},
+           .next = fmt::format("set cpuManagerPolicy: none for the kubelet, then: rm {} && "
+                               "systemctl restart kubelet",
+                               options_.file)}};
+}
+
+}  // namespace resmgr
