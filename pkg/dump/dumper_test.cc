@@ -345,8 +345,11 @@ TEST_F(DumperTest, NeverWaitsForASlowLogAndCountsWhatItDrops) {
   ASSERT_TRUE(gate.WaitForVisitor());
   for (int i = 0; i < 100; ++i)
     Call(kStart, runtime::v1::StartContainerRequest(), runtime::v1::StartContainerResponse());
+  EXPECT_TRUE(dumper_->losing());
   gate.Open();
   const auto log = Log();
+  EXPECT_FALSE(dumper_->losing()) << "it has caught up";
+  EXPECT_FALSE(dumper_->failing());
   ASSERT_THAT(log, SizeIs(12));
   EXPECT_EQ(log.back(), "!the dump fell behind: 90 calls are missing or incomplete");
   EXPECT_EQ(lost, 90);

@@ -36,6 +36,7 @@ class OptionalSocketTest : public testing::Test {
 TEST_F(OptionalSocketTest, IsServedAtOnce) {
   const OptionalSocket socket(loop_, flushes_, path_, {});
   EXPECT_TRUE(Serves());
+  EXPECT_FALSE(socket.problem());
 }
 
 TEST_F(OptionalSocketTest, WithoutAPathServesNothing) {
@@ -46,12 +47,16 @@ TEST_F(OptionalSocketTest, WithoutAPathServesNothing) {
 TEST_F(OptionalSocketTest, IsServedOnceAnotherInstanceHasEnded) {
   auto other = std::make_unique<ListeningSocket>(*ListeningSocket::Create(path_));
   const OptionalSocket socket(loop_, flushes_, path_, {});
+  ASSERT_TRUE(socket.problem());
+  EXPECT_EQ(socket.problem()->kind, "socket");
+  EXPECT_EQ(socket.problem()->objects, std::vector{path_});
   bool tried_again = false;
   const auto later = loop_.After(milliseconds(150), [&] {
     tried_again = true;
     other.reset();
   });
   EXPECT_TRUE(RunUntil(loop_, [&] { return tried_again && Serves(); }));
+  EXPECT_FALSE(socket.problem());
 }
 
 // The socket's file system may hang.

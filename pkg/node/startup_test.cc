@@ -112,6 +112,7 @@ TEST_F(StartupTest, AKeptConfigurationComesBeforeTheOptionsUnlessTheyForceTheirs
   EXPECT_EQ(setup.config_source, "agent");
   EXPECT_TRUE(setup.delivered);
   EXPECT_EQ(setup.policy, nullptr) << "the null policy";
+  EXPECT_EQ(setup.refused.second, "");
   options_.forced = true;
   EXPECT_EQ(Prepared().config_source, "the command line");
 }
@@ -129,7 +130,10 @@ TEST_F(StartupTest, AKeptConfigurationThatDoesNotFitIsLeftAside) {
        {"policy: {Active: unknown}", "no: {configuration: at all}",
         "policy: {Active: first-fit, AvailableResources: {CPU: cpuset:64-70}}"}) {
     Keep(text);
-    EXPECT_EQ(Prepared().config_source, "the command line") << text;
+    const resmgr::Setup setup = Prepared();
+    EXPECT_EQ(setup.config_source, "the command line") << text;
+    EXPECT_EQ(setup.refused.first, "agent");
+    EXPECT_NE(setup.refused.second, "");
   }
 }
 
