@@ -18,6 +18,7 @@
 #include "pkg/simulator/report.h"
 #include "pkg/simulator/simulator.h"
 #include "pkg/sys/files.h"
+#include "pkg/topology/machine_format.h"
 #include "pkg/topology/machine_source.h"
 #include "policies/builtin_policies.h"
 
@@ -99,7 +100,8 @@ separated by ---
 A file of YAML has at most 30,000 documents, 32 MiB, 1,000,000 values and 10,000 pods.
 
 A refused pod or container is shown with the reason; it is not an error of the simulation. -o json
-prints one line per effect; -o table ends with a summary, and -explain adds the reasons.
+prints one line per effect; -o page is a file that the daemon's page for browsers opens; -o table
+ends with a summary, and -explain adds the reasons.
 
   kubectl get pods -A -o yaml | cri-resmgr-ctl simulate -config static.yaml -
   cri-resmgr-ctl simulate -topology "synthetic:package:2 numa:2 core:8 pu:2" -config static.yaml \
@@ -112,7 +114,9 @@ void SimulateCommand::Declare(CommandLine& line) {
             "The daemon's configuration: YAML, or one flag per line without dashes. Without it "
             "there is no policy.",
             &config_file_);
-  line.Choice("o", {"table", "json"}, "The output format.", &output_);
+  line.Choice("o", {"table", "json", "page"},
+              "The output format. page: the machine and the effects, for the daemon's page.",
+              &output_);
   line.Flag("explain", "Add the reason and the candidates of each placement to the table.",
             &explain_);
   line.Arguments("SCENARIO...", &scenarios_);
@@ -142,17 +146,20 @@ Status SimulateCommand::Run(std::ostream& out) {
   for (const std::string& note : notes)
     *notes_ << "cri-resmgr-ctl: " << PrintableLines(note) << '\n';
 
+  if (output_ == "page") out << MachineToJson(*machine) << '\n';
   std::vector<StepEffect> all;
   for (const Step& step : scenario) {
     for (StepEffect& effect : simulator->Run(step)) {
       if (output_ == "json") {
         out << ToJson(effect) << '\n';
+      } else if (output_ == "page") {
+        out << ToPageJson(effect, simulator->node().Reserved()) << '\n';
       } else {
         all.push_back(std::move(effect));
       }
     }
   }
-  if (output_ == "json") return OkStatus();
+  if (output_ != "table") return OkStatus();
   out << ToTable(all, explain_) << '\n' << Summary(all, simulator->node());
   const bool binds_memory =
       std::ranges::any_of(all, [](const StepEffect& effect) { return !effect.mems.empty(); });

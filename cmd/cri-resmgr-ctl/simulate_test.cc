@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -114,6 +115,32 @@ TEST_F(SimulateTest, JsonHasOneLinePerEffect) {
   }
   EXPECT_GT(count, 25);
   EXPECT_GT(refused, 0) << "eight CPUs are not enough for all of them";
+}
+
+TEST_F(SimulateTest, ThePageGetsTheMachineReservedCpusQosAndLimits) {
+  const Outcome outcome =
+      Simulate({"-topology", "synthetic:package:2 numa:1 l3:1 core:10 pu:2", "-config",
+                kSamples + "config.yaml", "-o", "page", kSamples + "pods.yaml"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(json::parse(line)["cpus"].size(), 40U);
+  std::map<std::string, json> placed;
+  json last;
+  while (std::getline(lines, line)) {
+    last = json::parse(line);
+    if (last["op"] == "create")
+      placed[last["pod"].get<std::string>() + "/" + last["container"].get<std::string>()] = last;
+  }
+  const json database = placed["shop/users-db/database"];
+  EXPECT_EQ(database["qos"], "Guaranteed");
+  EXPECT_EQ(database["cpuLimit"], 2000);
+  EXPECT_EQ(database["memoryLimit"], int64_t{4} << 30);
+  EXPECT_EQ(database["reserved"], "0");
+  EXPECT_EQ(database["changed"][0]["exclusive"], "");
+  EXPECT_EQ(placed["kube-system/proxy/proxy"]["qos"], "BestEffort");
+  EXPECT_EQ(placed["kube-system/proxy/proxy"]["cpuLimit"], 0);
 }
 
 TEST_F(SimulateTest, TakesAnOptionsFileAndSeveralScenarios) {

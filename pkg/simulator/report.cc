@@ -115,9 +115,7 @@ std::string Explanation(const StepEffect& effect, const std::string& indent) {
   return text;
 }
 
-}  // namespace
-
-std::string ToJson(const StepEffect& effect) {
+ordered_json LineOf(const StepEffect& effect) {
   ordered_json changed = ordered_json::array();
   for (const StepEffect::Change& change : effect.changed) {
     changed.push_back({{"pod", change.pod},
@@ -125,12 +123,27 @@ std::string ToJson(const StepEffect& effect) {
                        {"cpus", change.cpus},
                        {"mems", change.mems}});
   }
-  const ordered_json line = {
-      {"step", effect.step},           {"op", effect.op},         {"pod", effect.pod},
-      {"container", effect.container}, {"cpus", effect.cpus},     {"mems", effect.mems},
-      {"exclusive", effect.exclusive}, {"shares", effect.shares}, {"quota", effect.quota},
-      {"pool", effect.pool},           {"reason", effect.reason}, {"error", effect.error},
-      {"changed", std::move(changed)}};
+  return {{"step", effect.step},           {"op", effect.op},         {"pod", effect.pod},
+          {"container", effect.container}, {"cpus", effect.cpus},     {"mems", effect.mems},
+          {"exclusive", effect.exclusive}, {"shares", effect.shares}, {"quota", effect.quota},
+          {"pool", effect.pool},           {"reason", effect.reason}, {"error", effect.error},
+          {"changed", std::move(changed)}};
+}
+
+}  // namespace
+
+std::string ToJson(const StepEffect& effect) {
+  return PrintableJson(OrderedJsonText(LineOf(effect)));
+}
+
+std::string ToPageJson(const StepEffect& effect, const CpuSet& reserved) {
+  ordered_json line = LineOf(effect);
+  line["qos"] = effect.qos;
+  line["cpuLimit"] = effect.cpu_limit.value;
+  line["memoryLimit"] = effect.memory_limit.value;
+  line["reserved"] = reserved.ToString();
+  for (size_t i = 0; i < effect.changed.size(); ++i)
+    line["changed"][i]["exclusive"] = effect.changed[i].exclusive;
   return PrintableJson(OrderedJsonText(line));
 }
 

@@ -16,6 +16,11 @@ namespace resmgr {
 // All keys are always present; sets are kernel lists ("0-3,8").
 std::string ToJson(const StepEffect& effect);
 
+// The same for the page (pkg/page/web/simulation.js), with "qos", "cpuLimit" (in milli-CPU) and
+// "memoryLimit" (in bytes), 0 without a limit; with "reserved", the CPUs that the policy keeps for
+// the system after the step; and with "exclusive" of each change.
+std::string ToPageJson(const StepEffect& effect, const CpuSet& reserved);
+
 // The same for people: a table with the moves of other containers below each effect; with `explain`
 // also the reason of the container's place.
 std::string ToTable(const std::vector<StepEffect>& effects, bool explain = false);

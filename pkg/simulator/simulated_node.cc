@@ -214,6 +214,15 @@ std::vector<Overhead> SimulatedNode::Overheads() const {
   return overheads;
 }
 
+CpuSet SimulatedNode::Reserved() const {
+  CpuSet reserved;
+  for (const Zone& zone : policy().Zones(manager_->snapshot())) {
+    // All policies call it so; balloons are numbered.
+    if (zone.name == "reserved" || zone.name.starts_with("reserved[")) reserved |= zone.shared;
+  }
+  return reserved;
+}
+
 RunningContainer SimulatedNode::AsRunning(const RuntimeContainer& held) const {
   static const Placement kNone;
   const Pod* const pod = runtime_.FindPod(held.pod_id);
@@ -229,6 +238,9 @@ RunningContainer SimulatedNode::AsRunning(const RuntimeContainer& held) const {
           .exclusive = placement.exclusive.ToString(),
           .shares = held.resources.cpu_shares.value_or(0),
           .quota = QuotaOrNone(held.resources.cpu_quota),
+          .qos = pod == nullptr ? "" : std::string(ToString(pod->qos)),
+          .cpu_limit = known == nullptr ? MilliCpu() : known->requirements.cpu_limit,
+          .memory_limit = Bytes{held.resources.memory_limit.value_or(0)},
           .pool = placement.pool,
           .reason = placement.reason};
 }

@@ -36,8 +36,11 @@ struct RunningContainer {
   std::string exclusive{};  // the exclusive part of `cpus`
   int64_t shares = 0;       // 0 if unset
   int64_t quota = -1;       // microseconds per period; -1 without a limit
-  std::string pool{};       // the policy's pool; "" if it decided nothing
-  std::string reason{};     // the policy's reason for the place
+  std::string qos{};        // of its pod
+  MilliCpu cpu_limit{};     // 0: none, as the next one
+  Bytes memory_limit{};
+  std::string pool{};    // the policy's pool; "" if it decided nothing
+  std::string reason{};  // the policy's reason for the place
 };
 
 // The daemon's resource manager with a runtime in memory, for callers that make the calls of a
@@ -91,6 +94,8 @@ class SimulatedNode : private Observer {
   // The overheads of the pods that have such containers.
   std::vector<Overhead> Overheads() const;
   bool Exists(const ContainerId& id) const;
+  // The CPUs that the policy keeps for the system.
+  CpuSet Reserved() const;
   const Policy& policy() const { return manager_->policy(); }
   const Machine& machine() const { return machine_; }
 

@@ -78,6 +78,9 @@ void Simulator::Add(std::string op, std::string pod, std::string container, cons
     effect.exclusive = own->exclusive;
     effect.shares = own->shares;
     effect.quota = own->quota;
+    effect.qos = own->qos;
+    effect.cpu_limit = own->cpu_limit;
+    effect.memory_limit = own->memory_limit;
     effect.pool = own->pool;
     effect.reason = own->reason;
     if (options_.explain && (effect.op == "create" || effect.op == "resize")) {
@@ -101,6 +104,7 @@ void Simulator::Add(std::string op, std::string pod, std::string container, cons
                                 .old_mems = before.mems,
                                 .cpus = now->cpus,
                                 .mems = now->mems,
+                                .exclusive = now->exclusive,
                                 .had_own = before.had_own});
     }
     before = {.cpus = now->cpus, .mems = now->mems, .had_own = !now->exclusive.empty()};
@@ -306,6 +310,7 @@ void Simulator::Do(const RebalanceStep& step) {
                               .old_mems = list(move.from.mems),
                               .cpus = list(move.to.cpus),
                               .mems = list(move.to.mems),
+                              .exclusive = move.to.exclusive.ToString(),
                               .had_own = !move.from.exclusive.empty()});
   }
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "pkg/base/units.h"
+
 namespace resmgr {
 
 // The effect of one step of a scenario on one container, or, with both names empty, on the node.
@@ -18,7 +20,8 @@ struct StepEffect {
     std::string old_mems{};
     std::string cpus{};
     std::string mems{};
-    bool had_own = false;  // it ran on exclusive CPUs
+    std::string exclusive{};  // the exclusive part of `cpus`
+    bool had_own = false;     // it ran on exclusive CPUs
   };
 
   size_t step = 0;  // number of the document or call, from 1, over all files
@@ -32,7 +35,10 @@ struct StepEffect {
   std::string mems{};
   std::string exclusive{};  // the exclusive part of `cpus`
   int64_t shares = 0;
-  int64_t quota = 0;                      // microseconds per period; -1 without a limit
+  int64_t quota = 0;     // microseconds per period; -1 without a limit
+  std::string qos{};     // of its pod
+  MilliCpu cpu_limit{};  // 0: none, as the next one
+  Bytes memory_limit{};
   std::string pool{};                     // the policy's
   std::string reason{};                   // for the place
   std::vector<std::string> candidates{};  // derivation of the place, if requested
