@@ -10,10 +10,9 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "pkg/sys/process_group.h"
 #include "pkg/sys/unique_fd.h"
 
 namespace resmgr::agent {
@@ -87,12 +86,6 @@ class Running : public RunningCommand {
     return running;
   }
 
-  ~Running() override {
-    if (pid_ < 0) return;
-    ::kill(-pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-
  private:
   Running(std::string name, CommandDone done) : name_(std::move(name)), done_(std::move(done)) {}
 
@@ -104,13 +97,12 @@ class Running : public RunningCommand {
     output_ = UniqueFd(ends[0]);
     const UniqueFd input(ends[1]);
     ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
-    RESMGR_ASSIGN_OR_RETURN(pid_, Spawn(command, input.get()));
-    process_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
-    if (!process_.valid()) {
-      return FailedPrecondition("cannot watch {}: {}", name_, std::strerror(errno));
-    }
+    RESMGR_ASSIGN_OR_RETURN(const pid_t pid, Spawn(command, input.get()));
+    auto process = ProcessGroup::Own(pid);
+    if (!process.ok()) return FailedPrecondition("{}: {}", name_, Message(process.status()));
+    process_ = *std::move(process);
     output_watch_ = loop.Watch(output_.get(), EventLoop::kReadable, [this](int) { Read(); });
-    process_watch_ = loop.Watch(process_.get(), EventLoop::kReadable, [this](int) { Reap(); });
+    process_watch_ = loop.Watch(process_.pidfd(), EventLoop::kReadable, [this](int) { Reap(); });
     timer_ = loop.After(command.timeout, [this, timeout = command.timeout] {
       End(FailedPrecondition("{} did not end within {} ms", name_, timeout.count()));
     });
@@ -137,16 +129,11 @@ class Running : public RunningCommand {
   }
 
   void Reap() {
-    int status = 0;
-    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    const auto end = process_.Reap();
+    if (!end) return;
     Drain();
     if (text_.size() > kMaxOutput) return Read();
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-      return End(FailedPrecondition("{} failed ({} {})", name_,
-                                    WIFEXITED(status) ? "exit status" : "signal",
-                                    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
-    }
-    End(OkStatus());
+    End(end->ok() ? OkStatus() : FailedPrecondition("{} failed ({})", name_, end->ToString()));
   }
 
   void End(const Status& status) {
@@ -163,9 +150,8 @@ class Running : public RunningCommand {
 
   const std::string name_;
   CommandDone done_;
-  pid_t pid_ = -1;
   UniqueFd output_;
-  UniqueFd process_;
+  ProcessGroup process_;
   EventLoop::HandlePtr output_watch_;
   EventLoop::HandlePtr process_watch_;
   EventLoop::HandlePtr timer_;

@@ -52,7 +52,8 @@ LinuxResources FromSpec(const Json& info) {
 LinuxResources FromCriJson(const Json& json) {
   LinuxResources resources;
   for (const NumberField& number : kNumberFields) {
-    if (number.requested != nullptr) resources.*number.requested = Number(At(json, {number.cri_name}));
+    if (number.requested != nullptr)
+      resources.*number.requested = Number(At(json, {number.cri_name}));
   }
   return resources;
 }

@@ -111,9 +111,8 @@ std::vector<FieldChange> Adjustment::Changes() const {
   AddChanges(Field::kCpuQuota, values.cpu_quota, changes);
   AddChanges(Field::kCpuPeriod, values.cpu_period, changes);
   if (wide_ == nullptr) return changes;
-  ForEachWideField([this, &changes](Field field, auto member) {
-    AddChanges(field, (*wide_).*member, changes);
-  });
+  ForEachWideField(
+      [this, &changes](Field field, auto member) { AddChanges(field, (*wide_).*member, changes); });
   return changes;
 }
 

@@ -10,13 +10,10 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/sys/errno_status.h"
-#include "pkg/sys/thread.h"
 
 namespace resmgr::nri {
 namespace {
@@ -70,15 +67,6 @@ class Spawning {
   posix_spawnattr_t attributes_;
 };
 
-// Reaps a killed process once it ends: its system calls may delay that, on a dead disk for long.
-void ReapLater(pid_t pid) {
-  try {
-    StartThread("nri-reap", [pid] { ::waitpid(pid, nullptr, 0); }).detach();
-  } catch (const std::system_error&) {
-    // It stays a zombie until this daemon ends.
-  }
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const PluginFile& plugin) {
@@ -96,38 +84,14 @@ StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const PluginFile& pl
   // Only this end does not block: the plugin's end blocks, as programs expect.
   ::fcntl(child->socket_.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(child->output_.get(), F_SETFL, O_NONBLOCK);
-  const int error = Spawning(its_socket.get(), its_output.get()).Run(plugin, child->pid_);
+  pid_t pid = -1;
+  const int error = Spawning(its_socket.get(), its_output.get()).Run(plugin, pid);
   if (error != 0) {
-    child->pid_ = -1;
     return FailedPrecondition("cannot execute {}: {}", Printable(plugin.path),
                               std::generic_category().message(error));
   }
-  child->pidfd_.Reset(static_cast<int>(::syscall(SYS_pidfd_open, child->pid_, 0)));
-  if (!child->pidfd_.valid()) return ErrnoStatus(errno, "cannot watch a process");
+  RESMGR_ASSIGN_OR_RETURN(child->group_, ProcessGroup::Own(pid));
   return child;
-}
-
-void ChildProcess::Kill() const {
-  ::kill(-pid_, SIGKILL);
-}
-
-ChildProcess::~ChildProcess() {
-  if (pid_ < 0) return;
-  Kill();
-  ReapLater(pid_);
-}
-
-std::string ChildProcess::Reap() {
-  siginfo_t info{};
-  // Not reaped yet, so that its group's number cannot be reused before the group is killed.
-  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-      info.si_pid == 0) {
-    return "";
-  }
-  Kill();
-  ::waitpid(std::exchange(pid_, -1), nullptr, WNOHANG);
-  return fmt::format("{} {}", info.si_code == CLD_EXITED ? "exit status" : "signal",
-                     info.si_status);
 }
 
 }  // namespace resmgr::nri

@@ -45,16 +45,17 @@ void PluginProcess::OnStarted(StatusOr<std::unique_ptr<ChildProcess>> child) {
   child_ = *std::move(child);
   started_ = loop_.Now();
   output_ = std::make_unique<PluginOutput>(loop_, child_->TakeOutput(), full_name_);
-  exit_ = loop_.Watch(child_->pidfd(), EventLoop::kReadable, [this](int) { OnExit(); });
-  session_ = owner_.OnStarted(plugin_, child_->TakeSocket(), child_->pid());
+  exit_ = loop_.Watch(child_->group().pidfd(), EventLoop::kReadable, [this](int) { OnExit(); });
+  session_ = owner_.OnStarted(plugin_, child_->TakeSocket(), child_->group().pid());
   if (session_ == nullptr) Restart();
 }
 
 // Its session ends by itself, after it has read the remaining bytes.
 void PluginProcess::OnExit() {
-  const pid_t pid = child_->pid();
-  const std::string how = child_->Reap();
-  if (how.empty()) return;
+  const pid_t pid = child_->group().pid();
+  const auto end = child_->group().Reap();
+  if (!end) return;
+  const std::string how = end->ToString();
   log_.Warn("plugin {} (pid {}) has ended: {}", full_name_, pid, how);
   const std::string last = output_ == nullptr ? std::string() : output_->LastLine();
   session_ = nullptr;
@@ -68,7 +69,7 @@ void PluginProcess::OnExit() {
 
 void PluginProcess::Restart() {
   session_ = nullptr;
-  if (child_ != nullptr) child_->Kill();
+  if (child_ != nullptr) child_->group().Kill();
 }
 
 std::string PluginProcess::StartLater() {
