@@ -557,6 +557,34 @@ TEST(TopologyAwarePolicyTest, ExplainsItsChoice) {
   EXPECT_THAT(node.policy().Explain(ContainerKey{99}), IsEmpty());
 }
 
+TEST(TopologyAwarePolicyTest, TheConsideredPlacesAreATableInPlainWords) {
+  Node node(N4C16());
+  const ContainerKey key = node.Run("c", kGuaranteed, 2000);
+  const std::vector<ConsideredPlace> places = node.policy().Considered(key);
+  ASSERT_EQ(places.size(), node.policy().Explain(key).size());
+  EXPECT_EQ(places[0].name, "NUMA node #1");
+  EXPECT_EQ(places[0].verdict, "taken: the best");
+  EXPECT_EQ(places[0].free, MilliCpu{2000}) << "two of its four CPUs are left";
+  EXPECT_TRUE(places[0].free_memory.has_value());
+  EXPECT_EQ(places[0].near_devices, 100);
+  EXPECT_EQ(places[0].affinity, std::nullopt);
+  EXPECT_THAT(places[1].verdict, HasSubstr("NUMA node #1 was better: "));
+  for (const ConsideredPlace& place : places)
+    EXPECT_THAT(place.verdict, testing::Not(HasSubstr("the lower number")));
+  EXPECT_TRUE(node.policy().Considered(ContainerKey{99}).empty());
+}
+
+TEST(TopologyAwarePolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {
+  Node node(N4C16(), "0", "{Alignment: numa}");
+  const ContainerKey split = node.Add("split", kGuaranteed, 6000);
+  const auto ways = [&node](ContainerKey key) {
+    return node.policy().WaysIn(node.snapshot(), node.snapshot().PodOf(key), node.ContainerOf(key));
+  };
+  EXPECT_THAT(ways(split), testing::ElementsAre("Alignment: prefer"));
+  const ContainerKey large = node.Add("large", kGuaranteed, 16'000);
+  EXPECT_THAT(ways(large), IsEmpty()) << "only a smaller request helps";
+}
+
 TEST(TopologyAwarePolicyTest, UnreadableAnnotationsAreNoted) {
   Node node(N4C16());
   const ContainerKey key = node.Add("c", kGuaranteed, 1000);
