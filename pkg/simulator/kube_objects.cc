@@ -155,6 +155,15 @@ Status KubeObjects::ReadKind(const ConfigNode& object, std::string_view kind) {
       ++ended_;
       return OkStatus();
     }
+    if (!node_.empty()) {
+      RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const spec,
+                              FindKey(&object, "spec", Kind::kMap, ""));
+      RESMGR_ASSIGN_OR_RETURN(const std::string node, FindText(spec, "nodeName", "spec."));
+      if (node != node_) {
+        ++elsewhere_;
+        return OkStatus();
+      }
+    }
     RESMGR_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(object));
     return Add({.where = Where(object), .manifest = std::move(manifest)});
   }
@@ -254,6 +263,10 @@ std::vector<std::string> KubeObjects::Notes() const {
   if (idle_ > 0) {
     notes.push_back("skipped " +
                     CountText(static_cast<int64_t>(idle_), "suspended or ended workload"));
+  }
+  if (elsewhere_ > 0) {
+    notes.push_back("skipped " + CountText(static_cast<int64_t>(elsewhere_), "pod") +
+                    " that do not run on node " + Printable(node_, 256));
   }
   if (ended_ > 0) {
     notes.push_back("skipped " + CountText(static_cast<int64_t>(ended_), "ended pod"));

@@ -39,6 +39,9 @@ inline constexpr size_t kMaxPods = 10'000;
 // Other kinds place no container and are counted for Notes.
 class KubeObjects {
  public:
+  // `node`: only Pods that run there (spec.nodeName) are taken; empty: all.
+  explicit KubeObjects(std::string_view node = {}) : node_(node) {}
+
   // kInvalidArgument "SOURCE:LINE: path: ...", as from ReadManifest, or for more than kMaxPods.
   Status Read(const ConfigNode& object);
   // The pods of the objects that were read since the last call.
@@ -54,8 +57,10 @@ class KubeObjects {
                      const std::string& path);
   Status Add(PodOfObject pod);
 
+  const std::string node_;
   std::vector<PodOfObject> pods_;
   size_t count_ = 0;
+  size_t elsewhere_ = 0;  // Pods of other nodes, or of none yet
   size_t ended_ = 0;
   size_t idle_ = 0;                        // workloads that are suspended or have ended
   std::map<std::string, size_t> skipped_;  // by kind

@@ -171,41 +171,45 @@ std::string ToTable(const std::vector<StepEffect>& effects, bool explain) {
   return text;
 }
 
-std::string Summary(const std::vector<StepEffect>& effects, const SimulatedNode& node) {
-  size_t placed = 0;
-  size_t refused = 0;
+Totals TotalsOf(const std::vector<StepEffect>& effects, const SimulatedNode& node) {
+  Totals totals;
   std::set<std::pair<std::string, std::string>> moved;
   std::set<std::pair<std::string, std::string>> followed;
   for (const StepEffect& effect : effects) {
     if (!effect.error.empty()) {
-      ++refused;
+      ++totals.refused;
     } else if (effect.op == "create") {
-      ++placed;
+      ++totals.placed;
     }
     for (const StepEffect::Change& change : effect.changed) {
       if (change.old_cpus == change.cpus) continue;
       (change.had_own ? moved : followed).insert({change.pod, change.container});
     }
   }
-  const Machine& machine = node.machine();
-  CpuSet exclusive;
+  totals.moved = moved.size();
+  totals.moved_sharing = followed.size();
   for (const RunningContainer& container : node.Running()) {
-    if (const auto cpus = CpuSet::Parse(container.exclusive); cpus.ok())
-      exclusive = exclusive | *cpus;
+    if (const auto cpus = CpuSet::Parse(container.exclusive); cpus.ok()) totals.exclusive |= *cpus;
   }
-  const CpuSet free = machine.allowed() - exclusive;
-  const CpuSet broken = free & machine.WithSiblings(exclusive);
-  std::string text =
-      fmt::format("placed         {}\n", CountText(static_cast<int64_t>(placed), "container"));
-  text += fmt::format("refused        {}\n", refused);
-  text += fmt::format("moved          {} with CPUs of their own, {} on shared CPUs\n", moved.size(),
-                      followed.size());
-  text += fmt::format("exclusive      {} ({})\n", CountText(exclusive.size(), "CPU"),
-                      OrDash(exclusive.ToString()));
+  const Machine& machine = node.machine();
+  totals.free = machine.allowed() - totals.exclusive;
+  totals.broken = totals.free & machine.WithSiblings(totals.exclusive);
+  return totals;
+}
+
+std::string Summary(const std::vector<StepEffect>& effects, const SimulatedNode& node) {
+  const Totals totals = TotalsOf(effects, node);
+  std::string text = fmt::format("placed         {}\n",
+                                 CountText(static_cast<int64_t>(totals.placed), "container"));
+  text += fmt::format("refused        {}\n", totals.refused);
+  text += fmt::format("moved          {} with CPUs of their own, {} on shared CPUs\n", totals.moved,
+                      totals.moved_sharing);
+  text += fmt::format("exclusive      {} ({})\n", CountText(totals.exclusive.size(), "CPU"),
+                      OrDash(totals.exclusive.ToString()));
   text += fmt::format(
       "fragmentation  {} not exclusively assigned, {} of them on cores that are partly taken\n",
-      CountText(free.size(), "CPU"), broken.size());
-  text += fmt::format("               {}\n", OrDash(ByNode(free, machine)));
+      CountText(totals.free.size(), "CPU"), totals.broken.size());
+  text += fmt::format("               {}\n", OrDash(ByNode(totals.free, node.machine())));
   return text + OverheadLine(node);
 }
 

@@ -25,6 +25,18 @@ std::string ToPageJson(const StepEffect& effect, const CpuSet& reserved);
 // also the reason of the container's place.
 std::string ToTable(const std::vector<StepEffect>& effects, bool explain = false);
 
+// What came of a scenario.
+struct Totals {
+  size_t placed = 0;
+  size_t refused = 0;
+  size_t moved = 0;          // containers with CPUs of their own that got others
+  size_t moved_sharing = 0;  // containers on shared CPUs, likewise
+  CpuSet exclusive{};
+  CpuSet free{};    // not exclusive
+  CpuSet broken{};  // of these, on cores that are partly taken
+};
+Totals TotalsOf(const std::vector<StepEffect>& effects, const SimulatedNode& node);
+
 // The final state: numbers of placed, refused and moved containers, and how scattered the CPUs are
 // that no container has exclusively.
 std::string Summary(const std::vector<StepEffect>& effects, const SimulatedNode& node);

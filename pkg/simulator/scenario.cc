@@ -99,12 +99,12 @@ StatusOr<Step> ReadControlDocument(const ConfigNode& document) {
 }  // namespace
 
 StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
-                                std::vector<std::string>* notes) {
+                                std::vector<std::string>* notes, std::string_view node) {
   if (IsRecording(text)) return ReadRecording(text, source);
   RESMGR_ASSIGN_OR_RETURN(const std::vector<ConfigNode> documents,
                           ParseYamlDocuments(text, source));
   Scenario scenario;
-  KubeObjects objects;
+  KubeObjects objects(node);
   for (const ConfigNode& document : documents) {
     if (document.kind == Kind::kNull) continue;
     if (document.kind != Kind::kMap) return ErrorAt(document, "", kKnown);

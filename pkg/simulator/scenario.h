@@ -92,9 +92,11 @@ using Scenario = std::vector<Step>;
 //   wait: DURATION, as "90s" or "1m30s", at most a day
 //   config: {...}
 //   rebalance: preview|apply
+// Of Pods, only those of `node` are taken where it is not empty.
 // Recorded calls that failed are left out: the effects of a success are unknown.
 StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
-                                std::vector<std::string>* notes = nullptr);
+                                std::vector<std::string>* notes = nullptr,
+                                std::string_view node = {});
 
 // Bytes of a scenario's file: a recording is longer than files that users write.
 inline constexpr size_t kMaxScenarioSize = size_t{64} << 20;
