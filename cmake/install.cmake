@@ -41,6 +41,14 @@ set(RESMGR_CONFIG_PATH \"${path}\")" COMPONENT ${component})
 endfunction()
 
 resmgr_documents(cri-resmgr daemon)
+set(config_page ${PROJECT_BINARY_DIR}/documents/cri-resmgr.yaml.5)
+add_custom_command(OUTPUT ${config_page}.gz
+  COMMAND cri-resmgr -print-config-page > ${config_page}
+  COMMAND gzip -9nf ${config_page}
+  DEPENDS cri-resmgr
+  VERBATIM)
+add_custom_target(cri-resmgr-config-page ALL DEPENDS ${config_page}.gz)
+install(FILES ${config_page}.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man5 COMPONENT daemon)
 # It is the same program, whose page has the flags that this name has a form of.
 set(link ${PROJECT_BINARY_DIR}/documents/koord-runtime-proxy.8.gz)
 file(CREATE_LINK cri-resmgr.8.gz ${link} SYMBOLIC)
@@ -68,3 +76,10 @@ foreach(policy IN ITEMS static static-plus topology-aware balloons)
 endforeach()
 install(FILES agent/README.md DESTINATION ${pages}/cri-resmgr-agent COMPONENT agent)
 install(FILES webhook/README.md DESTINATION ${pages}/cri-resmgr-webhook COMPONENT webhook)
+foreach(package IN ITEMS daemon:cri-resmgr agent:cri-resmgr-agent webhook:cri-resmgr-webhook)
+  string(REPLACE ":" ";" package ${package})
+  list(GET package 0 component)
+  list(GET package 1 name)
+  install(CODE "set(PAGES \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${pages}/${name}\")" COMPONENT ${component})
+  install(SCRIPT cmake/install_pages.cmake COMPONENT ${component})
+endforeach()

@@ -171,6 +171,8 @@ void DeclareActions(CommandLine& line, Flags& flags) {
   line.Flag("print-config", "Print the configuration in force as YAML.", &flags.print_config);
   line.Flag("print-schema", "Print the JSON schema of the configuration, for editors.",
             &flags.print_schema);
+  line.Flag("print-config-page", "Print the manual page cri-resmgr.yaml(5) of the configuration.",
+            &flags.print_config_page);
   line.Flag("list-policies", "List the policies.", &flags.list_policies);
   line.Flag("reset-policy", "Forget all placements in the stored state.", &flags.reset_policy);
   line.Flag("reset-config", "Forget the configuration that an agent has sent.",
@@ -427,7 +429,9 @@ StatusOr<Flags> ParseFlags(int argc, const char* const* argv, const ConfigChecks
     first.help = first_line.Help();
     return first;
   }
-  if (first.version || first.list_policies || first.print_schema) return first;
+  if (first.version || first.list_policies || first.print_schema || first.print_config_page) {
+    return first;
+  }
   RESMGR_ASSIGN_OR_RETURN(const std::string file, ChooseConfigFile(first));
 
   Flags flags;

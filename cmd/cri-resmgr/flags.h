@@ -53,6 +53,7 @@ struct Flags {
   bool check_config = false;
   bool print_config = false;
   bool print_schema = false;
+  bool print_config_page = false;
   bool reset_policy = false;
   bool reset_config = false;
   bool version = false;

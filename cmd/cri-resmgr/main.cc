@@ -12,6 +12,7 @@
 #include "pkg/api/protobuf_log.h"
 #include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
+#include "pkg/config/config_page.h"
 #include "pkg/config/print_config.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/node/run_node.h"
@@ -79,6 +80,10 @@ int Main(int argc, const char* const* argv) {
   if (flags->list_policies) return ListPolicies(policies);
   if (flags->print_schema) {
     fmt::print("{}", ConfigSchema(AllConfigKeys(ChecksWith(policies))));
+    return kExitOk;
+  }
+  if (flags->print_config_page) {
+    fmt::print("{}", ConfigManPage(AllConfigKeys(ChecksWith(policies))));
     return kExitOk;
   }
   const NodeOptions options = OptionsOf(*flags, policies);

@@ -21,26 +21,10 @@ std::string Upper(std::string_view text) {
   return upper;
 }
 
-// Escaped for troff: hyphens can be copied to a shell, and no line becomes a request.
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  if (text.starts_with('.') || text.starts_with('\'')) escaped += "\\&";
-  for (const char c : text) {
-    if (c == '\\') {
-      escaped += "\\e";
-    } else if (c == '-') {
-      escaped += "\\-";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
-
 // Escaped for the quotes of a request's argument.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
-  for (const char c : Escaped(text)) {
+  for (const char c : TroffText(text)) {
     if (c == '"') {
       quoted += "\\(dq";
     } else {
@@ -65,18 +49,18 @@ void AppendText(std::string_view text, std::string& page) {
     }
     if (paragraph && !indented) page += ".PP\n";
     paragraph = false;
-    page += Escaped(indented ? line.substr(2) : line) + '\n';
+    page += TroffText(indented ? line.substr(2) : line) + '\n';
   }
   if (verbatim) page += ".fi\n.RE\n";
 }
 
 void AppendFlag(const FlagDocument& flag, std::string& page) {
-  page += fmt::format(".TP\n\\fB\\-{}\\fR", Escaped(flag.name));
-  if (!flag.value_name.empty()) page += fmt::format(" \\fI{}\\fR", Escaped(flag.value_name));
-  page += '\n' + Escaped(flag.help) + '\n';
+  page += fmt::format(".TP\n\\fB\\-{}\\fR", TroffText(flag.name));
+  if (!flag.value_name.empty()) page += fmt::format(" \\fI{}\\fR", TroffText(flag.value_name));
+  page += '\n' + TroffText(flag.help) + '\n';
   if (flag.repeatable) page += "May be repeated.\n";
   if (!flag.default_text.empty()) {
-    page += fmt::format("Default: {}\n", Escaped(flag.default_text));
+    page += fmt::format("Default: {}\n", TroffText(flag.default_text));
   }
 }
 
@@ -100,8 +84,8 @@ void AppendCommands(const CommandDocument& document, std::string& page) {
   page += ".SH COMMANDS\nFlags of a command may stand before or after it.\n";
   for (const CommandDocument& command : document.commands) {
     page +=
-        fmt::format(".SS \"{}{}{}\"\n", Escaped(CommandName(command)),
-                    command.arguments_usage.empty() ? "" : " ", Escaped(command.arguments_usage));
+        fmt::format(".SS \"{}{}{}\"\n", TroffText(CommandName(command)),
+                    command.arguments_usage.empty() ? "" : " ", TroffText(command.arguments_usage));
     AppendText(command.summary, page);
     for (const FlagDocument& flag : command.flags) {
       const bool common =
@@ -123,15 +107,30 @@ std::string_view Title(std::string_view summary) {
 
 }  // namespace
 
+std::string TroffText(std::string_view text) {
+  std::string escaped;
+  if (text.starts_with('.') || text.starts_with('\'')) escaped += "\\&";
+  for (const char c : text) {
+    if (c == '\\') {
+      escaped += "\\e";
+    } else if (c == '-') {
+      escaped += "\\-";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
 std::string ManPage(const CommandDocument& document) {
   std::string title(Title(document.summary));
   std::replace(title.begin(), title.end(), '\n', ' ');
   std::string page = fmt::format(
       ".\\\" Made by `{} -help=man`.\n.TH {} 8 \"\" \"cri\\-resmgr\" \"System Administration\"\n"
       ".SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.B {}\n[\\fIFLAG\\fR...]{}{}\n.SH DESCRIPTION\n",
-      document.program, Quoted(Upper(document.program)), Escaped(document.program), Escaped(title),
-      Escaped(document.program), document.arguments_usage.empty() ? "" : " ",
-      Escaped(document.arguments_usage));
+      document.program, Quoted(Upper(document.program)), TroffText(document.program),
+      TroffText(title), TroffText(document.program), document.arguments_usage.empty() ? "" : " ",
+      TroffText(document.arguments_usage));
   AppendText(document.summary, page);
   AppendCommands(document, page);
   AppendFlagGroups(document, page);

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# Makes the pages below PAGES true where they are installed: the samples are called examples there, and a link to a file
+# that is only in the source becomes its text.
+file(GLOB_RECURSE pages "${PAGES}/*.md")
+foreach(page IN LISTS pages)
+  file(READ "${page}" text)
+  string(REPLACE "sample-configs/" "examples/" text "${text}")
+  # Brackets would confuse CMake's lists.
+  string(REPLACE "](" "@LINK@" marked "${text}")
+  string(REGEX MATCHALL "@LINK@[^)#\n@]+" links "${marked}")
+  list(REMOVE_DUPLICATES links)
+  get_filename_component(directory "${page}" DIRECTORY)
+  foreach(link IN LISTS links)
+    string(REPLACE "@LINK@" "" target "${link}")
+    if(target MATCHES "^[a-z]+:" OR EXISTS "${directory}/${target}")
+      continue()
+    endif()
+    string(REGEX REPLACE "([.+*?()^$])" "\\\\\\1" quoted "${target}")
+    string(REGEX REPLACE "@LINK@${quoted}(#[^)\n]*)?\\)" "@GONE@" marked "${marked}")
+  endforeach()
+  string(REGEX REPLACE "\\[([^][\n]*\n?[^][\n]*)@GONE@" "\\1" marked "${marked}")
+  string(REPLACE "@LINK@" "](" text "${marked}")
+  if(text MATCHES "@GONE@")
+    message(FATAL_ERROR "${page}: a link to a file that is not installed cannot be taken out")
+  endif()
+  file(WRITE "${page}" "${text}")
+endforeach()
