@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
 
+#include <cerrno>
 #include <chrono>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "pkg/grpc/unary_client.h"
 #include "pkg/sys/unix_socket.h"
@@ -28,6 +30,13 @@ bool MayBeOfAnother(StatusCode code) {
          code == StatusCode::kUnknown || code == StatusCode::kInternal;
 }
 
+std::string_view NextStep(const std::string& socket) {
+  if (::access(socket.c_str(), R_OK | W_OK) != 0 && errno == EACCES) {
+    return "only root may use it: try again with sudo";
+  }
+  return "see whether it runs: systemctl status 'cri-resmgr*', journalctl -u 'cri-resmgr*'";
+}
+
 }  // namespace
 
 StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
@@ -35,7 +44,8 @@ StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view meth
   RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(socket), "-socket"));
   UnaryAnswer answer = Ask(socket, method, request, kTimeout);
   if (!answer.connected.ok()) {
-    return Unavailable("cri-resmgr is not reached: {}", Message(answer.connected));
+    return Unavailable("cri-resmgr is not reached: {}; {}", Message(answer.connected),
+                       NextStep(socket));
   }
   if (answer.reply.ok() || !MayBeOfAnother(answer.reply.status().code())) return answer.reply;
   const UnaryAnswer probe = Ask(socket, "Status", "{}", kProbeTimeout);

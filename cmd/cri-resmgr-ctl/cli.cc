@@ -48,16 +48,6 @@ void DeclareSocket(CommandLine& line, std::optional<std::string>& socket) {
   });
 }
 
-CommandDocument DocumentOf(Command& command) {
-  std::optional<std::string> socket;
-  CommandLine line(fmt::format("{} {}", kProgram, command.name()), command.description());
-  command.Declare(line);
-  DeclareSocket(line, socket);
-  CommandDocument document = line.Document();
-  document.short_summary = command.summary();
-  return document;
-}
-
 // The command at `at`; its flags precede and follow it.
 class Invocation {
  public:
@@ -74,7 +64,7 @@ class Invocation {
   // Not OK if the arguments before the command are not flags of it.
   Status ReadBefore() { return line_.Parse(at_, argv_); }
 
-  Status Run(std::ostream& out, std::ostream& err) {
+  Status Run(const ProgramView& program, std::ostream& out, std::ostream& err) {
     if (!line_.help_requested()) RESMGR_RETURN_IF_ERROR(line_.Parse(argc_ - at_, argv_ + at_));
     if (line_.help_requested()) {
       out << line_.Help();
@@ -82,6 +72,7 @@ class Invocation {
     }
     command_.UseSocket(StripUnixPrefix(socket_ ? *socket_ : kDefaultSocket), socket_.has_value());
     command_.UseNotes(err);
+    command_.UseProgram(program);
     return command_.Run(out);
   }
 
@@ -94,26 +85,31 @@ class Invocation {
   CommandLine line_;
 };
 
-// The remaining flags are -help and -version.
+// The command line without a command: -help and -version.
+struct ProgramLine {
+  ProgramLine() : line(kProgram, kSummary) {
+    DeclareSocket(line, socket);
+    line.Flag("version", "Print the version and exit.", &print_version);
+    line.Arguments("COMMAND [FLAG...]", &arguments);
+    line.Section("Exit status", kExitStatus);
+  }
+
+  CommandLine line;
+  std::optional<std::string> socket;
+  std::vector<std::string> arguments;
+  bool print_version = false;
+};
+
 Status RunWithoutCommand(int argc, const char* const* argv, std::string_view version,
                          const CommandList& commands, std::ostream& out) {
-  bool print_version = false;
-  std::optional<std::string> socket;
-  CommandLine line(kProgram, kSummary);
-  DeclareSocket(line, socket);
-  line.Flag("version", "Print the version and exit.", &print_version);
-  std::vector<std::string> arguments;
-  line.Arguments("COMMAND [FLAG...]", &arguments);
-  line.Section("Exit status", kExitStatus);
+  ProgramLine program;
+  CommandLine& line = program.line;
   RESMGR_RETURN_IF_ERROR(line.Parse(argc, argv));
   if (line.help_requested()) {
-    CommandDocument document = line.Document();
-    for (const auto& command : commands)
-      document.commands.push_back(DocumentOf(*command));
-    out << Render(document, line.help_format());
+    out << Render(ProgramDocument(commands), line.help_format());
     return OkStatus();
   }
-  if (!print_version) return InvalidArgument("no command given; -help lists the commands");
+  if (!program.print_version) return InvalidArgument("no command given; -help lists the commands");
   out << kProgram << ' ' << version << '\n';
   return OkStatus();
 }
@@ -130,7 +126,9 @@ Status Run(int argc, const char* const* argv, std::string_view version, const Co
     if (command != commands.end()) {
       Invocation invocation(**command, argc, argv, at);
       const Status status = invocation.ReadBefore();
-      if (status.ok()) return invocation.Run(out, err);
+      if (status.ok()) {
+        return invocation.Run({.version = version, .commands = &commands}, out, err);
+      }
       if (!misread) misread = status;
     }
     if (at == 1 || !WantsMore(argv[at - 1])) {
@@ -142,6 +140,23 @@ Status Run(int argc, const char* const* argv, std::string_view version, const Co
 }
 
 }  // namespace
+
+CommandDocument DocumentOf(Command& command) {
+  std::optional<std::string> socket;
+  CommandLine line(fmt::format("{} {}", kProgram, command.name()), command.description());
+  command.Declare(line);
+  DeclareSocket(line, socket);
+  CommandDocument document = line.Document();
+  document.short_summary = command.summary();
+  return document;
+}
+
+CommandDocument ProgramDocument(const CommandList& commands) {
+  CommandDocument document = ProgramLine().line.Document();
+  for (const auto& command : commands)
+    document.commands.push_back(DocumentOf(*command));
+  return document;
+}
 
 int ExitCodeOf(const Status& status) {
   switch (status.code()) {

@@ -6,12 +6,17 @@
 
 #include "cmd/cri-resmgr-ctl/commands.h"
 #include "pkg/base/status.h"
+#include "pkg/cmdline/command_document.h"
 
 namespace resmgr {
 
 // 0 for success, 1 for usage and configuration, 2 for the environment (something required is
 // missing), 3 for kDrift (command.h) and for a bug.
 int ExitCodeOf(const Status& status);
+
+// The help of one command, and of the program with all of its commands.
+CommandDocument DocumentOf(Command& command);
+CommandDocument ProgramDocument(const CommandList& commands);
 
 // Runs the command that the arguments name and returns the exit code. Results and help go to `out`,
 // an error goes to `err` as one line.

@@ -53,6 +53,41 @@ TEST(CliTest, PrintsItsVersion) {
   EXPECT_EQ(Ctl({"--version"}).exit_code, 0);
 }
 
+TEST(CliTest, VersionTellsOfADaemonThatIsNotReached) {
+  const Outcome version = Ctl({"version", "-socket", "/no/such/socket"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_EQ(version.out, "cri-resmgr-ctl 1.2.3\ncri-resmgr     not reached\n");
+  EXPECT_EQ(Ctl({"version", "-o", "json", "-socket", "/no/such/socket"}).out,
+            "{\"ctl\":\"1.2.3\",\"daemon\":\"\"}\n");
+}
+
+TEST(CliTest, HelpOfACommandIsThatOfItsFlag) {
+  EXPECT_EQ(Ctl({"help", "topology"}).out, Ctl({"topology", "-help"}).out);
+  EXPECT_EQ(Ctl({"help"}).out, Ctl({"-help"}).out);
+  ExpectOneLineError(Ctl({"help", "topolgy"}),
+                     "unknown command \"topolgy\"; did you mean topology?");
+}
+
+TEST(CliTest, CompletionWithoutADaemonHasNoNames) {
+  for (const char* const kind :
+       {"pods", "containers", "namespaces", "pools", "policies", "log-sources"}) {
+    const Outcome outcome = Ctl({"complete", kind, "-socket", "/no/such/socket"});
+    EXPECT_EQ(outcome.exit_code, 0) << kind;
+    EXPECT_THAT(outcome.out, IsEmpty()) << kind;
+  }
+  ExpectOneLineError(Ctl({"complete", "dreams"}), "no names of the kind \"dreams\"");
+}
+
+TEST(CliTest, ADaemonThatIsNotReachedHasANextStep) {
+  const Outcome outcome = Ctl({"status", "-socket", "/no/such/socket"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("there is no such socket; see whether it runs: systemctl"));
+}
+
+TEST(CliTest, AHistoryFromNowhereIsRefused) {
+  ExpectOneLineError(Ctl({"history", "-since", "yesterday"}), "-since: \"yesterday\" is neither");
+}
+
 TEST(CliTest, RefusesWhatItDoesNotKnow) {
   ExpectOneLineError(Ctl({}), "no command given");
   ExpectOneLineError(Ctl({"topolgy"}), "unknown command \"topolgy\"; did you mean topology?");

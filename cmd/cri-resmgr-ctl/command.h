@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <ostream>
 #include <string_view>
+#include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/cmdline/command_line.h"
@@ -11,6 +13,14 @@ namespace resmgr {
 
 // Something differs from what was decided. No daemon answers with it, so it is not taken for a bug.
 inline constexpr StatusCode kDrift = StatusCode::kDataLoss;
+
+class Command;
+
+// The program that a command is part of; valid while the command runs.
+struct ProgramView {
+  std::string_view version{};
+  const std::vector<std::unique_ptr<Command>>* commands = nullptr;
+};
 
 // One command of cri-resmgr-ctl. Lives for one run of the program: Declare binds flags to members.
 class Command {
@@ -30,6 +40,8 @@ class Command {
   virtual void UseSocket(std::string_view /*socket*/, bool /*told*/) {}
   // Sets the stream for notes beside the result; called before Run.
   virtual void UseNotes(std::ostream& /*notes*/) {}
+  // Sets what the program is; called before Run.
+  virtual void UseProgram(const ProgramView& /*program*/) {}
   // Called after the flags were read. Writes the result to `out`; an error becomes one line and the
   // exit code of ExitCodeOf.
   virtual Status Run(std::ostream& out) = 0;

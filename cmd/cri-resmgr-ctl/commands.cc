@@ -5,10 +5,12 @@
 #include "cmd/cri-resmgr-ctl/classes_command.h"
 #include "cmd/cri-resmgr-ctl/containers_command.h"
 #include "cmd/cri-resmgr-ctl/control_commands.h"
+#include "cmd/cri-resmgr-ctl/dump_command.h"
 #include "cmd/cri-resmgr-ctl/explain_command.h"
 #include "cmd/cri-resmgr-ctl/history_command.h"
 #include "cmd/cri-resmgr-ctl/node_commands.h"
 #include "cmd/cri-resmgr-ctl/plugins_command.h"
+#include "cmd/cri-resmgr-ctl/program_commands.h"
 #include "cmd/cri-resmgr-ctl/runtimes_command.h"
 #include "cmd/cri-resmgr-ctl/simulate_command.h"
 #include "cmd/cri-resmgr-ctl/status_command.h"
@@ -35,8 +37,12 @@ CommandList AllCommands() {
   commands.push_back(MakeConfigCommand());
   commands.push_back(MakeRebalanceCommand());
   commands.push_back(MakeLogCommand());
+  commands.push_back(MakeDumpCommand());
   commands.push_back(MakeUninstallCommand());
   commands.push_back(std::make_unique<SimulateCommand>());
+  commands.push_back(MakeVersionCommand());
+  commands.push_back(MakeHelpCommand());
+  commands.push_back(MakeCompleteCommand());
   return commands;
 }
 

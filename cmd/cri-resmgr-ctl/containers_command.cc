@@ -9,6 +9,7 @@
 
 #include "cmd/cri-resmgr-ctl/container_filter.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/bytes_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/table.h"
 #include "pkg/topology/cpu_set.h"
@@ -68,14 +69,22 @@ class ContainersCommand final : public DaemonCommand {
 them. QUOTA is in microseconds per period. `explain` shows the reasons.
 
   cri-resmgr-ctl containers -n shop -sort-by cpus
-  cri-resmgr-ctl containers -l 'app in (web,api)' -w)";
+  cri-resmgr-ctl containers -l 'app in (web,api)' -w
+  cri-resmgr-ctl containers -cpu 7 -o wide)";
   }
 
  private:
   bool Watchable() const override { return true; }
+  bool IsList() const override { return true; }
 
   void DeclareMore(CommandLine& line) override {
     filter_.Declare(line);
+    line.Flag("cpu", "LIST", "Only containers that may run on one of these CPUs: 7, 0-3,8.",
+              &cpus_);
+    line.Flag("pool", "POOL", "Only containers of this pool.", &pool_);
+    line.Flag("node", "NODE",
+              "Only containers that may run on CPUs of this NUMA node, or have memory there.",
+              &node_);
     line.Choice("sort-by", ColumnNames(), "The column to sort by. Default: the order of creation.",
                 &sort_by_);
   }
@@ -85,6 +94,9 @@ them. QUOTA is in microseconds per period. `explain` shows the reasons.
   StatusOr<Reply> Request() const override {
     Reply request = Reply::object();
     filter_.AddTo(request);
+    if (!cpus_.empty()) request["cpus"] = cpus_;
+    if (!pool_.empty()) request["pool"] = pool_;
+    if (!node_.empty()) request["node"] = node_;
     return request;
   }
 
@@ -103,17 +115,25 @@ them. QUOTA is in microseconds per period. `explain` shows the reasons.
     std::vector<TableRow> rows(1);
     for (const Column& column : kColumns)
       rows[0].emplace_back(column.title);
+    if (wide()) rows[0].insert(rows[0].end(), {"SHARED", "MEMORY LIMIT", "ID", "REASON"});
     for (const Reply& container : reply) {
       TableRow& row = rows.emplace_back();
       for (const Column& column : kColumns) {
         const bool unlimited = column.title == "QUOTA" && container.value("quota", 0) == -1;
         row.push_back(unlimited ? "none" : Cell(container, column.member));
       }
+      if (!wide()) continue;
+      const int64_t limit = container.value("memoryLimit", int64_t{0});
+      row.insert(row.end(), {Cell(container, "shared"), limit > 0 ? BytesText(limit) : "none",
+                             Cell(container, "id"), Cell(container, "reason")});
     }
-    return FormatTable(rows);
+    return FormatTable(rows, style());
   }
 
   ContainerFilter filter_;
+  std::string cpus_;
+  std::string pool_;
+  std::string node_;
   std::string sort_by_;
 };
 

@@ -93,8 +93,12 @@ policy objects of nri-plugins as they are.
             ? ""
             : fmt::format("these containers lose exclusive CPUs, which needs -force:\n{}\n",
                           LossesTable(losses));
-    return fmt::format("{}valid: policy {}\n{}{}", lost, Cell(reply, "policy"), warnings,
-                       MovesTable(reply.at("moves")));
+    // Daemons of older versions do not tell.
+    const std::string moves = reply.value("movesKnown", true) || !reply.at("moves").empty()
+                                  ? MovesTable(reply.at("moves"))
+                                  : "which containers move is not known yet: the null policy is "
+                                    "active, which knows none\n";
+    return fmt::format("{}valid: policy {}\n{}{}", lost, Cell(reply, "policy"), warnings, moves);
   }
 
   static std::string LossesTable(const Reply& losses) {

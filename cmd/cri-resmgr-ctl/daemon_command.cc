@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
+#include "cmd/cri-resmgr-ctl/terminal_style.h"
 #include "cmd/cri-resmgr-ctl/watch.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
@@ -21,7 +22,13 @@ std::string PlaceText(const Reply& place) {
 }  // namespace
 
 void DaemonCommand::Declare(CommandLine& line) {
-  line.Choice("o", {"table", "json", "yaml"}, "The output format.", &output_);
+  if (IsList()) {
+    line.Choice("o", {"table", "wide", "json", "yaml"},
+                "The output format. A table is cut to the width of the terminal, wide is not.",
+                &output_);
+  } else {
+    line.Choice("o", {"table", "json", "yaml"}, "The output format.", &output_);
+  }
   if (Watchable()) {
     line.Flag("w", "Watch: show the output again whenever it changes, until Ctrl-C.", &watch_);
   }
@@ -31,6 +38,7 @@ void DaemonCommand::Declare(CommandLine& line) {
 Status DaemonCommand::Run(std::ostream& out) {
   RESMGR_ASSIGN_OR_RETURN(const Reply request, Request());
   const std::string text = OrderedJsonText(request);
+  SetStyle(out);
   if (watch_) {
     const auto look = [&]() -> StatusOr<std::string> {
       RESMGR_ASSIGN_OR_RETURN(Shown shown, Look(text));
@@ -43,12 +51,24 @@ Status DaemonCommand::Run(std::ostream& out) {
   return shown.outcome;
 }
 
-StatusOr<DaemonCommand::Shown> DaemonCommand::Look(std::string_view request) const {
+void DaemonCommand::SetStyle(const std::ostream& out) {
+  if (IsList()) style_ = StyleFor(out, wide());
+}
+
+StatusOr<Reply> DaemonCommand::Ask(std::string_view request) const {
   RESMGR_ASSIGN_OR_RETURN(const std::string text, AskDaemon(socket_, Method(), request));
   Reply reply = Reply::parse(text, nullptr, false);
   if (reply.is_discarded()) return Internal("the daemon's answer is not JSON");
   try {
-    reply = Arranged(std::move(reply));
+    return Arranged(std::move(reply));
+  } catch (const Reply::exception& error) {
+    return Internal("the daemon's answer is not as expected: {}", error.what());
+  }
+}
+
+StatusOr<DaemonCommand::Shown> DaemonCommand::Look(std::string_view request) const {
+  RESMGR_ASSIGN_OR_RETURN(const Reply reply, Ask(request));
+  try {
     const Status outcome = Outcome(reply);
     return Shown{.text = Form(reply), .outcome = outcome};
   } catch (const Reply::exception& error) {
@@ -59,7 +79,7 @@ StatusOr<DaemonCommand::Shown> DaemonCommand::Look(std::string_view request) con
 std::string DaemonCommand::Form(const Reply& reply) const {
   if (output_ == "json") return PrintableJson(OrderedJsonText(reply)) + '\n';
   if (output_ == "yaml") return dump::ToYaml(reply);
-  return Table(Readable(reply, ""));
+  return TextOf(reply);
 }
 
 Reply DaemonCommand::Readable(const Reply& value, std::string_view member) const {

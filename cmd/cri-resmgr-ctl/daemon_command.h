@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/command.h"
+#include "pkg/base/table.h"
 
 namespace resmgr {
 
@@ -28,6 +29,8 @@ class DaemonCommand : public Command {
   virtual void DeclareMore(CommandLine& /*line*/) {}
   // Whether the answer changes with time, so that -w makes sense.
   virtual bool Watchable() const { return false; }
+  // Whether the table is a list that is cut to a terminal's width, so that -o wide makes sense.
+  virtual bool IsList() const { return false; }
   // The name of the method that is called.
   virtual std::string_view Method() const = 0;
   virtual StatusOr<Reply> Request() const { return Reply::object(); }
@@ -40,6 +43,18 @@ class DaemonCommand : public Command {
   // Whether the request succeeded; the error, printed after the reply, is that of the command.
   virtual Status Outcome(const Reply& /*reply*/) const { return OkStatus(); }
 
+  // Asks the daemon; the arranged reply.
+  StatusOr<Reply> Ask(std::string_view request) const;
+  // Table of the reply, fit for a terminal.
+  std::string TextOf(const Reply& reply) const { return Table(Readable(reply, "")); }
+  // How Table formats a list; as `out` and the flags say once SetStyle was called.
+  const TableStyle& style() const { return style_; }
+  void SetStyle(const std::ostream& out);
+  // Whether -o wide was given: all columns, and no cell is cut.
+  bool wide() const { return output_ == "wide"; }
+  // Whether the output is Table's.
+  bool as_table() const { return output_ == "table" || wide(); }
+
  private:
   struct Shown {
     std::string text;
@@ -51,6 +66,7 @@ class DaemonCommand : public Command {
 
   std::string socket_;
   std::string output_ = "table";
+  TableStyle style_;
   bool watch_ = false;
 };
 

@@ -2,6 +2,7 @@
 #include "cmd/cri-resmgr-ctl/explain_command.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 #include <string_view>
@@ -150,14 +151,82 @@ std::string UnplacedExplained(const Reply& container) {
   return FullName(container) + '\n' + FormatTable(rows);
 }
 
+// What the pools hold, for one that was refused.
+std::string HeldText(const Reply& container) {
+  const Reply held = container.value("held", Reply::array());
+  if (held.empty()) return "";
+  std::vector<TableRow> rows = {
+      {"    POOL", "EXCLUSIVE", "SHARED", "ASKED OF SHARED", "FREE OF SHARED"}};
+  const bool memory =
+      std::ranges::any_of(held, [](const Reply& pool) { return Number(pool, "memoryBytes") > 0; });
+  if (memory) rows.front().insert(rows.front().end(), {"MEMORY", "MEMORY USED"});
+  for (const Reply& pool : held) {
+    TableRow& row = rows.emplace_back();
+    row = {"    " + Cell(pool, "name"), Cell(pool, "exclusive"), Cell(pool, "shared"),
+           CpusText(Number(pool, "sharedRequest")), CpusText(Number(pool, "free"))};
+    if (!memory) continue;
+    row.push_back(BytesText(Number(pool, "memoryBytes")));
+    row.push_back(BytesText(Number(pool, "memoryUsed")));
+  }
+  return "  now held (in CPUs)\n" + FormatTable(rows);
+}
+
+// The considered places as a table, with the columns that any of them has; then what else is known.
+std::string CandidatesText(const Reply& container) {
+  struct PlaceColumn {
+    const char* title;
+    const char* member;
+    std::string (*text)(const Reply& value);
+  };
+  static constexpr std::array<PlaceColumn, 4> kPlaceColumns = {{
+      {"FREE CPUS", "free", [](const Reply& value) { return CpusText(value.get<int64_t>()); }},
+      {"FREE MEMORY", "freeMemory",
+       [](const Reply& value) { return BytesText(value.get<int64_t>()); }},
+      {"NEAR DEVICES", "nearDevices",
+       [](const Reply& value) { return fmt::format("{} %", value.get<int64_t>()); }},
+      {"AFFINITY", "affinity",
+       [](const Reply& value) { return fmt::format("{:.3g}", value.get<double>()); }},
+  }};
+  const Reply places = container.value("considered", Reply::array());
+  std::vector<PlaceColumn> columns;
+  for (const PlaceColumn& column : kPlaceColumns) {
+    const auto has = [&column](const Reply& place) { return place.contains(column.member); };
+    if (std::ranges::any_of(places, has)) columns.push_back(column);
+  }
+  std::vector<TableRow> rows(1, TableRow{"    CANDIDATE"});
+  for (const PlaceColumn& column : columns)
+    rows.front().emplace_back(column.title);
+  rows.front().emplace_back("VERDICT");
+  for (const Reply& place : places) {
+    TableRow& row = rows.emplace_back();
+    row.push_back("    " + Cell(place, "name"));
+    for (const PlaceColumn& column : columns)
+      row.push_back(place.contains(column.member) ? column.text(place.at(column.member)) : "-");
+    row.push_back(Cell(place, "verdict"));
+  }
+  std::string text = places.empty() ? "" : FormatTable(rows);
+  // The first lines are these places; daemons of older versions have the lines alone.
+  const Reply& lines = container.at("candidates");
+  for (size_t i = places.size(); i < lines.size(); ++i)
+    text += "    " + lines[i].get<std::string>() + '\n';
+  return text;
+}
+
+std::string RefusedExplained(const Reply& container) {
+  std::vector<TableRow> rows;
+  if (container.contains("request")) {
+    rows.push_back({"  QoS class", Cell(container, "qos")});
+    rows.push_back({"  asks for", Asked(container)});
+  }
+  rows.push_back({"  refused", Cell(container, "refused")});
+  AddProblemRows(container, rows);
+  return FullName(container) + "\n" + FormatTable(rows) + HeldText(container);
+}
+
 // Describes one container in full.
 std::string Explained(const Reply& container) {
   if (IsUnplaced(container)) return UnplacedExplained(container);
-  if (container.value("state", "") == "refused") {
-    std::vector<TableRow> rows = {{"  refused", Cell(container, "refused")}};
-    AddProblemRows(container, rows);
-    return FullName(container) + "\n" + FormatTable(rows);
-  }
+  if (container.value("state", "") == "refused") return RefusedExplained(container);
   std::vector<TableRow> rows = {
       {"  id", Cell(container, "id")},
       {"  QoS class, state", Cell(container, "qos") + ", " + Cell(container, "state")},
@@ -191,14 +260,12 @@ std::string Explained(const Reply& container) {
   add("  overhead of its pod", PodAmounts(object("podOverhead")));
   add("  its pod as a whole", PodAmounts(object("podResources")));
   AddOwnerRows(container, rows);
-  std::string text = FullName(container) + '\n' + FormatTable(rows);
+  std::string text = FullName(container) + '\n' + FormatTable(rows) + HeldText(container);
   for (const Reply& hint : container.at("hints")) {
     text += fmt::format("  near {}: CPUs {}, memory nodes {}\n", Cell(hint, "source"),
                         Cell(hint, "cpus"), Cell(hint, "nodes"));
   }
-  for (const Reply& line : container.at("candidates"))
-    text += "    " + line.get<std::string>() + '\n';
-  return text;
+  return text + CandidatesText(container);
 }
 
 // Under the null policy: the containers and their changed fields.
@@ -257,8 +324,9 @@ class ExplainCommand final : public DaemonCommand {
   std::string_view summary() const override { return "Explain why a container runs on its CPUs."; }
   std::string_view description() const override {
     return R"(Explains the placement of a container: its request, the rule that decided, the candidates and what
-they lacked, and which stage or plugin set which field of the request. Several containers are
-shown as a table.
+they lacked, and which stage or plugin set which field of the request. A container that was refused
+is shown with its request and what the pools hold. Several containers are shown as a table. Where
+no name is the same, those that begin so are meant.
 
   cri-resmgr-ctl explain web
   cri-resmgr-ctl explain default/web/nginx

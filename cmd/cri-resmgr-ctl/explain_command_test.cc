@@ -94,5 +94,42 @@ TEST(ExplainCommandTest, SeveralOfOneNameAreToldApartByTheirIds) {
   EXPECT_THAT(others, Not(HasSubstr("0123456789abc")));
 }
 
+TEST(ExplainCommandTest, CandidatesAreATable) {
+  const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
+      "hints":[{"source":"device /dev/nvme0","cpus":"","nodes":"1"}],"owners":[],
+      "candidates":["node 1: the best","node 0: behind node 1 by: x","node 1: a note"],
+      "considered":[
+        {"name":"node 1","free":6000,"freeMemory":8589934592,"nearDevices":100,
+         "verdict":"taken: the best"},
+        {"name":"node 0","free":7500,"freeMemory":1073741824,"nearDevices":0,"affinity":2.5,
+         "verdict":"node 1 was better: nearer to all its devices and volumes"}]})");
+  const std::string text = ExplanationText(Reply::array({container}));
+  EXPECT_THAT(
+      text,
+      HasSubstr("    CANDIDATE  FREE CPUS  FREE MEMORY  NEAR DEVICES  AFFINITY  VERDICT\n"
+                "    node 1     6          8 GiB        100 %         -         taken: the best\n"
+                "    node 0     7.5        1 GiB        0 %           2.5       node 1 was better: "
+                "nearer to all its devices and volumes\n"
+                "    node 1: a note\n"));
+  EXPECT_THAT(text, Not(HasSubstr("behind")));
+}
+
+TEST(ExplainCommandTest, ARefusedContainerHasItsRequestAndWhatThePoolsHold) {
+  const Reply container = Reply::parse(R"({"id":"","namespace":"shop","pod":"big","name":"main",
+      "state":"refused","qos":"Guaranteed","request":16000,"limit":16000,"memoryRequest":33554432,
+      "memoryLimit":33554432,"refused":"needs 16 exclusive CPUs; never on this node at 2026-11-27",
+      "hints":[],"candidates":[],"held":[
+        {"name":"shared","exclusive":"","shared":"0,4-7","sharedRequest":1500,"free":3500,
+         "memoryBytes":0,"memoryUsed":0},
+        {"name":"exclusive","exclusive":"1-3","shared":"","sharedRequest":0,"free":0,
+         "memoryBytes":0,"memoryUsed":0}]})");
+  const std::string text = ExplanationText(Reply::array({container}));
+  EXPECT_THAT(text, HasSubstr("asks for   16 CPUs, limit 16; memory 32 MiB, limit 32 MiB\n"));
+  EXPECT_THAT(text, HasSubstr("refused    needs 16 exclusive CPUs; never on this node"));
+  EXPECT_THAT(text, HasSubstr("    shared     -          0,4-7   1.5"));
+  EXPECT_THAT(text, HasSubstr("    exclusive  1-3        -       0"));
+  EXPECT_THAT(text, Not(HasSubstr("MEMORY")));
+}
+
 }  // namespace
 }  // namespace resmgr

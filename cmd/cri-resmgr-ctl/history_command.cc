@@ -1,19 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/history_command.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <set>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include <fmt/chrono.h>
+
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/table.h"
+#include "pkg/base/terminal.h"
+#include "pkg/kube/duration.h"
 
 namespace resmgr {
 namespace {
 
-// Longest reason or error in the table, in bytes; -o json has all of it.
+// Longest reason or error in the table, in bytes; -o wide and -o json have all of it.
 constexpr size_t kLongestText = 160;
+constexpr std::chrono::seconds kFollowPause{1};
+constexpr std::chrono::hours kLongestSince{24 * 366};
+
+// Whether an entry is about the pod: "[NAMESPACE/]POD[/CONTAINER]" or the beginning of it.
+bool IsAbout(const Reply& entry, std::string_view pod) {
+  const std::string container = entry.value("container", "");
+  const size_t slash = container.find('/');
+  return container.starts_with(pod) ||
+         (slash != std::string::npos &&
+          std::string_view(container).substr(slash + 1).starts_with(pod));
+}
+
+// The time of -since in the form of the entries: so long ago, or a time like theirs.
+StatusOr<std::string> SinceText(const std::string& since) {
+  const auto ago = ParseDuration(since, kLongestSince);
+  if (ago) {
+    const auto then =
+        std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now() - *ago);
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}", fmt::gmtime(then));
+  }
+  const bool is_time = since.size() >= 10 && since[4] == '-' && since[7] == '-';
+  if (is_time) return since;
+  return InvalidArgument(
+      "-since: \"{}\" is neither a time like 10m or 2h nor one like "
+      "2026-11-27T03:00:00",
+      Printable(since, 64));
+}
 
 class HistoryCommand final : public DaemonCommand {
  public:
@@ -24,40 +61,106 @@ class HistoryCommand final : public DaemonCommand {
   std::string_view description() const override {
     return R"(Lists the latest decisions of the running daemon, the newest one last: which containers were
 placed, moved, released or refused, and which updates the runtime failed to carry out. The daemon
-keeps about a thousand of them until it exits.
+keeps about a thousand of them until it exits, and the last refusals for longer.
 
   cri-resmgr-ctl history
-  cri-resmgr-ctl history -n 20)";
+  cri-resmgr-ctl history -n 20
+  cri-resmgr-ctl history -pod shop/web -since 10m
+  cri-resmgr-ctl history -f)";
   }
+  Status Run(std::ostream& out) override { return follow_ ? Follow(out) : DaemonCommand::Run(out); }
 
  private:
+  bool IsList() const override { return true; }
   void DeclareMore(CommandLine& line) override {
     line.Flag("n", "N", "Show the newest N only; 0: all that are kept.", &count_);
+    line.Flag("pod", "POD", "Only entries about [NAMESPACE/]POD, or pods whose names begin so.",
+              &pod_);
+    line.Flag("since", "TIME", "Only newer entries: 10m, 2h, or a time such as 2026-11-27T03:00.",
+              &since_);
+    line.Flag("f", "Follow: go on and show new entries until Ctrl-C. JSON has one line each then.",
+              &follow_);
   }
   std::string_view Method() const override { return "History"; }
   StatusOr<Reply> Request() const override {
     if (count_ < 0) return InvalidArgument("-n: {} is less than 0", count_);
-    return count_ > 0 ? Reply{{"count", count_}} : Reply::object();
+    if (!since_.empty()) RESMGR_RETURN_IF_ERROR(SinceText(since_).status());
+    // The entries that are chosen here are counted here, too.
+    const bool all = count_ == 0 || !pod_.empty() || !since_.empty() || follow_;
+    return all ? Reply::object() : Reply{{"count", count_}};
+  }
+
+  Reply Arranged(Reply reply) const override {
+    auto& entries = reply.get_ref<Reply::array_t&>();
+    const std::string since = since_.empty() ? "" : SinceText(since_).value_or("");
+    std::erase_if(entries, [&](const Reply& entry) {
+      return (!pod_.empty() && !IsAbout(entry, pod_)) || entry.value("time", "") < since ||
+             IsShown(entry);
+    });
+    const auto most = static_cast<size_t>(count_);
+    if (most > 0 && entries.size() > most && newest_.empty()) {
+      entries.erase(entries.begin(), entries.end() - static_cast<std::ptrdiff_t>(most));
+    }
+    return reply;
   }
 
   std::string Table(const Reply& reply) const override {
-    if (reply.empty()) return "nothing was done yet\n";
-    std::vector<TableRow> rows = {
-        {"TIME", "EVENT", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "WHY"}};
+    if (reply.empty()) return follow_ ? "" : "nothing was done yet\n";
+    std::vector<TableRow> rows;
+    if (newest_.empty())
+      rows = {{"TIME", "EVENT", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "WHY"}};
     for (const Reply& entry : reply) {
       const bool error = Cell(entry, "error") != "-";
       rows.push_back({Cell(entry, "time"), Cell(entry, "event"), Text(entry, "container"),
                       Cell(entry, "cpus"), Cell(entry, "exclusive"), Cell(entry, "mems"),
                       Text(entry, error ? "error" : "reason")});
     }
-    return FormatTable(rows);
+    return FormatTable(rows, style());
   }
 
-  static std::string Text(const Reply& entry, const char* key) {
-    return Printable(Cell(entry, key), kLongestText);
+  std::string Text(const Reply& entry, const char* key) const {
+    const std::string text = Cell(entry, key);
+    return wide() ? Printable(text, text.size()) : Printable(text, kLongestText);
+  }
+
+  bool IsShown(const Reply& entry) const {
+    const std::string time = entry.value("time", "");
+    return time < newest_ || (time == newest_ && shown_.contains(OrderedJsonText(entry)));
+  }
+  // Notes which entries were shown, for -f.
+  void Note(const Reply& entries) {
+    for (const Reply& entry : entries) {
+      const std::string time = entry.value("time", "");
+      if (time > newest_) shown_.clear();
+      newest_ = std::max(newest_, time);
+      if (time == newest_) shown_.insert(OrderedJsonText(entry));
+    }
+  }
+
+  Status Follow(std::ostream& out) {
+    RESMGR_ASSIGN_OR_RETURN(const Reply request, Request());
+    SetStyle(out);
+    while (out.good()) {
+      RESMGR_ASSIGN_OR_RETURN(const Reply entries, Ask(OrderedJsonText(request)));
+      if (as_table()) {
+        out << TextOf(entries);
+      } else {
+        for (const Reply& entry : entries)
+          out << PrintableJson(OrderedJsonText(entry)) << '\n';
+      }
+      out << std::flush;
+      Note(entries);
+      std::this_thread::sleep_for(kFollowPause);
+    }
+    return OkStatus();
   }
 
   int64_t count_ = 0;
+  std::string pod_;
+  std::string since_;
+  bool follow_ = false;
+  std::string newest_;           // time of the newest entry that -f has shown
+  std::set<std::string> shown_;  // the entries of that time
 };
 
 }  // namespace

@@ -48,13 +48,14 @@ The last error of each plugin follows the table.)";
 
  private:
   bool Watchable() const override { return true; }
+  bool IsList() const override { return true; }
   std::string_view Method() const override { return "Plugins"; }
-  std::string Table(const Reply& reply) const override { return PluginsText(reply); }
+  std::string Table(const Reply& reply) const override { return PluginsText(reply, style()); }
 };
 
 }  // namespace
 
-std::string PluginsText(const Reply& plugins) {
+std::string PluginsText(const Reply& plugins, const TableStyle& style) {
   if (plugins.empty()) return "no plugins\n";
   std::vector<TableRow> rows = {{"PLUGIN", "KIND", "STATE", "CALLS", "FAILURES", "P50", "EVENTS"}};
   std::string errors;
@@ -65,7 +66,7 @@ std::string PluginsText(const Reply& plugins) {
     const std::string error = plugin.value("lastError", "");
     if (!error.empty()) errors += fmt::format("  {}: {}\n", NameOf(plugin), error);
   }
-  return FormatTable(rows) + errors;
+  return FormatTable(rows, style) + errors;
 }
 
 std::unique_ptr<Command> MakePluginsCommand() {

@@ -13,6 +13,6 @@ namespace resmgr {
 std::unique_ptr<Command> MakePluginsCommand();
 
 // The output for people.
-std::string PluginsText(const Reply& plugins);
+std::string PluginsText(const Reply& plugins, const TableStyle& style = {});
 
 }  // namespace resmgr

@@ -45,13 +45,14 @@ The last error of each runtime follows the table.)";
 
  private:
   bool Watchable() const override { return true; }
+  bool IsList() const override { return true; }
   std::string_view Method() const override { return "Runtimes"; }
-  std::string Table(const Reply& reply) const override { return RuntimesText(reply); }
+  std::string Table(const Reply& reply) const override { return RuntimesText(reply, style()); }
 };
 
 }  // namespace
 
-std::string RuntimesText(const Reply& runtimes) {
+std::string RuntimesText(const Reply& runtimes, const TableStyle& style) {
   if (runtimes.empty()) return "no CRI runtimes: the daemon relays no CRI calls\n";
   std::vector<TableRow> rows = {{"RUNTIME", "STATE", "SINCE", "VERSION", "PODS", "CONTAINERS",
                                  "CALLS", "ERRORS", "HANDLERS", "SOCKET"}};
@@ -64,7 +65,7 @@ std::string RuntimesText(const Reply& runtimes) {
     const std::string error = runtime.value("lastError", "");
     if (!error.empty()) errors += fmt::format("  {}: {}\n", Cell(runtime, "name"), error);
   }
-  return FormatTable(rows) + errors;
+  return FormatTable(rows, style) + errors;
 }
 
 std::unique_ptr<Command> MakeRuntimesCommand() {

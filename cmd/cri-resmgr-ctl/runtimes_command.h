@@ -13,6 +13,6 @@ namespace resmgr {
 std::unique_ptr<Command> MakeRuntimesCommand();
 
 // The output for people.
-std::string RuntimesText(const Reply& runtimes);
+std::string RuntimesText(const Reply& runtimes, const TableStyle& style = {});
 
 }  // namespace resmgr

@@ -23,6 +23,14 @@ std::string Cpus(const Reply& reply, const char* key) {
   return fmt::format("{} ({})", CpuSet::Parse(list).value_or(CpuSet()).size(), list);
 }
 
+// Policies may let containers share the reserved CPUs, which then count twice.
+std::string SharedToo(const Reply& reply) {
+  const CpuSet reserved = CpuSet::Parse(reply.value("reserved", "")).value_or(CpuSet());
+  const CpuSet shared = CpuSet::Parse(reply.value("shared", "")).value_or(CpuSet());
+  return !reserved.empty() && reserved.IsSubsetOf(shared) ? ", which are among the shared ones"
+                                                          : "";
+}
+
 std::string Containers(const Reply& reply) {
   const int64_t unsettled = reply.value("unsettled", int64_t{0});
   std::string text = Cell(reply, "containers");
@@ -91,7 +99,7 @@ its kind, its numbers and what to try; "what to do" names the sections of the ru
     if (reply.contains("exclusive")) {
       rows.push_back({"  exclusive", Cpus(reply, "exclusive")});
       rows.push_back({"  shared", Cpus(reply, "shared")});
-      rows.push_back({"  reserved", Cpus(reply, "reserved")});
+      rows.push_back({"  reserved", Cpus(reply, "reserved") + SharedToo(reply)});
     }
     rows.push_back({"state", Cell(reply, "state")});
     if (const int64_t lost = reply.value("dumpLost", int64_t{0}); lost > 0) {

@@ -87,6 +87,7 @@ what the memory nodes or the CPUs do. Where nothing was sampled lately, the answ
 
  private:
   bool Watchable() const override { return true; }
+  bool IsList() const override { return true; }
   void DeclareMore(CommandLine& line) override {
     line.Flag("n", "NAMESPACE", "Only containers of this namespace.", &namespace_);
     line.Choice("sort-by", {"cpu", "throttled", "pressure", "memory", "remote", "name"},
@@ -108,8 +109,8 @@ what the memory nodes or the CPUs do. Where nothing was sampled lately, the answ
     return SortedUsage(std::move(reply), sort_by_);
   }
   std::string Table(const Reply& reply) const override {
-    if (What() == "nodes") return NodesUsageText(reply);
-    return What() == "cpus" ? CpusText(reply) : ContainersUsageText(reply);
+    if (What() == "nodes") return NodesUsageText(reply, style());
+    return What() == "cpus" ? CpusText(reply, style()) : ContainersUsageText(reply, style());
   }
   std::string What() const { return arguments_.empty() ? "" : arguments_[0]; }
 
@@ -134,13 +135,14 @@ last sample, and the containers that are bound to CPUs of which it is one.
 
  private:
   bool Watchable() const override { return true; }
+  bool IsList() const override { return true; }
   void DeclareMore(CommandLine& line) override { line.Arguments("[LIST]", &arguments_); }
   std::string_view Method() const override { return "Cpus"; }
   StatusOr<Reply> Request() const override {
     if (arguments_.size() > 1) return InvalidArgument("give one list of CPUs, as in 0-7,16");
     return Reply{{"cpus", arguments_.empty() ? "" : arguments_[0]}};
   }
-  std::string Table(const Reply& reply) const override { return CpusText(reply); }
+  std::string Table(const Reply& reply) const override { return CpusText(reply, style()); }
 
   std::vector<std::string> arguments_;
 };
@@ -161,7 +163,7 @@ Reply SortedUsage(Reply containers, std::string_view key) {
   return containers;
 }
 
-std::string ContainersUsageText(const Reply& containers) {
+std::string ContainersUsageText(const Reply& containers, const TableStyle& style) {
   if (containers.empty()) return "No running containers.\n";
   std::vector<TableRow> rows = {{"NAMESPACE", "POD", "CONTAINER", "CPUS", "USED", "GRANTED",
                                  "THROTTLED", "PRESSURE", "MEMORY", "REMOTE", "POOL"}};
@@ -173,10 +175,10 @@ std::string ContainersUsageText(const Reply& containers) {
                     BytesCell(container, "memoryBytes"),
                     NumberText(container, "remotePercent", "%"), Cell(container, "pool")});
   }
-  return FormatTable(rows);
+  return FormatTable(rows, style);
 }
 
-std::string NodesUsageText(const Reply& nodes) {
+std::string NodesUsageText(const Reply& nodes, const TableStyle& style) {
   if (nodes.empty()) return "The kernel tells no memory nodes.\n";
   std::vector<TableRow> rows = {
       {"NODE", "CPUS", "CPUS USED", "MEMORY", "USED", "BY CONTAINERS", "FOR OTHER NODES"}};
@@ -185,10 +187,10 @@ std::string NodesUsageText(const Reply& nodes) {
                     BytesCell(node, "memoryBytes"), BytesCell(node, "memoryUsed"),
                     BytesCell(node, "containerBytes"), NumberText(node, "otherPagesPercent", "%")});
   }
-  return FormatTable(rows);
+  return FormatTable(rows, style);
 }
 
-std::string CpusText(const Reply& cpus) {
+std::string CpusText(const Reply& cpus, const TableStyle& style) {
   if (cpus.empty()) return "No CPUs.\n";
   std::vector<TableRow> rows = {{"CPU", "STATE", "BUSY", "", "CONTAINERS"}};
   for (const Reply& cpu : cpus) {
@@ -196,7 +198,7 @@ std::string CpusText(const Reply& cpus) {
                     Bar(NumberOf(cpu, "busyPercent")),
                     NamesText(cpu.value("containers", Reply::array()))});
   }
-  return FormatTable(rows);
+  return FormatTable(rows, style);
 }
 
 std::unique_ptr<Command> MakeTopCommand() {

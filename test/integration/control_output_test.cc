@@ -145,6 +145,96 @@ TEST_F(ControlOutputTest, ChoosesContainersByNamespaceAndLabels) {
   EXPECT_EQ(Ctl({"explain", "web-1", "-n", "batch"}).exit_code, 1);
 }
 
+TEST_F(ControlOutputTest, ShowsWhoMayRunOnACpu) {
+  StartBoth();
+  CriClient client = Relayed();
+  RunIn(client, "shop", "web-1", "web", 2);
+  RunIn(client, "batch", "job-1", "job", 0);
+  using Names = std::vector<std::string>;
+  const std::string own = Ctl({"containers", "-o", "json"}).json()[0].at("exclusive");
+  EXPECT_EQ(Pods({"-cpu", own}), (Names{"web-1"}));
+  EXPECT_EQ(Pods({"-cpu", "0"}), (Names{"job-1"}));
+  EXPECT_EQ(Pods({"-pool", "shared"}), (Names{"job-1"}));
+  EXPECT_EQ(Pods({"-node", "0"}), (Names{"web-1", "job-1"}));
+  EXPECT_THAT(Ctl({"containers", "-cpu", "99"}).err, HasSubstr("the machine has no CPU 99"));
+  EXPECT_THAT(Ctl({"containers", "-o", "wide"}).out, HasSubstr("REASON"));
+  EXPECT_EQ(Ctl({"complete", "pods"}).out, "batch/job-1\nshop/web-1\n");
+  EXPECT_THAT(Ctl({"version"}).out, Not(HasSubstr("not reached")));
+  const Shown unknown = Ctl({"log", "debug", "resmgt"});
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean resmgr?"));
+  EXPECT_EQ(Ctl({"log", "debug", "resmgr"}).exit_code, 0);
+}
+
+TEST_F(ControlOutputTest, ARefusalTellsAllAndOutlivesARestart) {
+  StartBoth();
+  CriClient client = Relayed();
+  RunIn(client, "shop", "web-1", "web", 2);
+  const auto pod = client.RunPod(MakeGuaranteedPod("large"));
+  ASSERT_THAT(pod, IsOk());
+  const auto refused =
+      client.CreateContainer(*pod, MakeGuaranteedPod("large"), MakeGuaranteedContainer("main", 20));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(std::string(Message(refused.status())),
+              AllOf(HasSubstr("; never on this node: change the request; container "
+                              "default/large/main: change what its pod asks for")));
+  EXPECT_THAT(Ctl({"explain", "lar"}).out,
+              AllOf(StartsWith("default/large/main\n"), HasSubstr("asks for   20 CPUs, limit 20"),
+                    HasSubstr("never on this node"), HasSubstr("\n    exclusive  ")));
+  EXPECT_THAT(Ctl({"explain", "web-2"}).err,
+              HasSubstr("no container is called web-2; did you mean web-1?"));
+  EXPECT_EQ(Ctl({"history", "-pod", "default/large", "-o", "json"}).json().size(), 1U);
+  EXPECT_EQ(
+      Ctl({"history", "-pod", "large", "-n", "1", "-since", "1h", "-o", "json"}).json().size(), 1U);
+  EXPECT_EQ(Ctl({"history", "-since", "2100-01-01", "-o", "json"}).json().size(), 0U);
+  ASSERT_THAT(daemon_->Terminate(), IsOk());
+  StartDaemon(StaticFlags());
+  ASSERT_TRUE(Eventually([this] {
+    return Ctl({"explain", "large"}).out.find("asks for   20 CPUs") != std::string::npos;
+  })) << Ctl({"explain", "large"}).err;
+}
+
+TEST_F(ControlOutputTest, FollowsTheHistoryUntilItIsEnded) {
+  StartBoth();
+  CriClient client = Relayed();
+  RunIn(client, "shop", "web-1", "web", 2);
+  const auto follow = ChildProcess::Start(
+      {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "history", "-f"},
+      Path("followed"));
+  ASSERT_THAT(follow, IsOk());
+  EXPECT_TRUE(Eventually(
+      [this] { return TextOf(Path("followed")).find("shop/web-1") != std::string::npos; }));
+  RunIn(client, "shop", "db-1", "db", 1);
+  EXPECT_TRUE(Eventually(
+      [this] { return TextOf(Path("followed")).find("shop/db-1") != std::string::npos; }));
+  const std::string text = TextOf(Path("followed"));
+  EXPECT_EQ(text.find("TIME"), text.rfind("TIME")) << "one header\n" << text;
+  EXPECT_EQ(text.find("shop/web-1"), text.rfind("shop/web-1")) << "each once\n" << text;
+  ::kill((*follow)->pid(), SIGINT);
+  EXPECT_TRUE((*follow)->Wait(kPatience).ok());
+}
+
+TEST_F(ControlOutputTest, OnePodsCallsAreDumped) {
+  StartBoth();
+  CriClient client = Relayed();
+  const auto dump =
+      ChildProcess::Start({Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "dump", "-pod",
+                           "shop/web-1", "-for", "20s", "-o", Path("dumped")},
+                          Path("said"));
+  ASSERT_THAT(dump, IsOk());
+  ASSERT_TRUE(Eventually([this] {
+    return Ctl({"dump", "-pod", "a/b", "-for", "1s"}).err.find("is under way") != std::string::npos;
+  }));
+  RunIn(client, "shop", "db-1", "db", 1);
+  RunIn(client, "shop", "web-1", "web", 2);
+  EXPECT_TRUE(Eventually(
+      [this] { return TextOf(Path("dumped")).find("REPLY StartContainer") != std::string::npos; }));
+  const std::string text = TextOf(Path("dumped"));
+  EXPECT_THAT(text, AllOf(HasSubstr("REQUEST RunPodSandbox"), HasSubstr("CHANGED CreateContainer"),
+                          HasSubstr("name: web-1"), Not(HasSubstr("db-1"))));
+  ::kill((*dump)->pid(), SIGKILL);
+}
+
 TEST_F(ControlOutputTest, FlagsStandBeforeOrBehindTheCommand) {
   StartBoth();
   CriClient client = Relayed();

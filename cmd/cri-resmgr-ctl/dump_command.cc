@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/dump_command.h"
+
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "cmd/cri-resmgr-ctl/ask_daemon.h"
+#include "pkg/base/parse.h"
+#include "pkg/base/terminal.h"
+#include "pkg/kube/duration.h"
+
+namespace resmgr {
+namespace {
+
+using Answer = nlohmann::json;
+
+constexpr std::chrono::milliseconds kPollPause{500};
+constexpr std::chrono::minutes kLongestDump{10};
+
+class DumpCommand final : public Command {
+ public:
+  std::string_view name() const override { return "dump"; }
+  std::string_view summary() const override { return "Show the calls about one pod for a while."; }
+  std::string_view description() const override {
+    return R"(Shows the CRI calls (or, as an NRI plugin, the NRI calls) about one pod that pass from now on, with
+what the daemon changed in them. The pod need not exist yet. The dump ends after its time, at
+Ctrl-C, and in the daemon by itself a few seconds after this program was killed. What the
+configuration dumps is not changed by it. Secrets are hidden.
+
+  cri-resmgr-ctl dump -pod shop/web
+  cri-resmgr-ctl dump -pod shop/web -for 30s -o web.dump)";
+  }
+  void Declare(CommandLine& line) override {
+    line.Flag("pod", "POD", "The pod: NAMESPACE/POD.", &pod_);
+    line.Flag("for", "TIME", "How long: 30s, 2m; ten minutes at most.", &time_);
+    line.Flag("o", "FILE", "Write into this file instead of the standard output.", &file_);
+  }
+  void UseSocket(std::string_view socket, bool /*told*/) override { socket_ = socket; }
+  void UseNotes(std::ostream& notes) override { notes_ = &notes; }
+
+  Status Run(std::ostream& out) override {
+    if (pod_.empty()) return InvalidArgument("dump takes -pod NAMESPACE/POD");
+    const auto time = ParseDuration(time_, kLongestDump);
+    if (!time || *time < std::chrono::seconds(1)) {
+      return InvalidArgument("-for: \"{}\" is not a time from 1s to 10m", Printable(time_, 64));
+    }
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*time).count();
+    std::ofstream file;
+    if (!file_.empty()) {
+      file.open(file_, std::ios::trunc);
+      if (!file) return Unavailable("-o: cannot write {}", Printable(file_, 256));
+    }
+    RESMGR_ASSIGN_OR_RETURN(const Answer begun,
+                            Ask("DumpPod", {{"pod", pod_}, {"seconds", seconds}}));
+    const Answer trace = {{"trace", begun.value("trace", uint64_t{0})}};
+    std::ostream& to = file_.empty() ? out : file;
+    while (to.good()) {
+      RESMGR_ASSIGN_OR_RETURN(const Answer piece, Ask("DumpPodNext", trace));
+      to << PrintableLines(piece.value("text", "")) << std::flush;
+      if (const auto lost = piece.value("lostLines", uint64_t{0}); lost > 0) {
+        *notes_ << "cri-resmgr-ctl: " << lost << " lines found no room\n";
+      }
+      if (piece.value("over", true)) return OkStatus();
+      std::this_thread::sleep_for(kPollPause);
+    }
+    [[maybe_unused]] const auto stopped = Ask("DumpPodStop", trace);
+    return Unavailable("the output cannot be written");
+  }
+
+ private:
+  StatusOr<Answer> Ask(std::string_view method, const Answer& request) const {
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, AskDaemon(socket_, method, request.dump()));
+    Answer answer = Answer::parse(text, nullptr, false);
+    if (!answer.is_object()) return Internal("the daemon's answer is not a JSON object");
+    return answer;
+  }
+
+  std::string socket_;
+  std::string pod_;
+  std::string time_ = "2m";
+  std::string file_;
+  std::ostream* notes_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeDumpCommand() {
+  return std::make_unique<DumpCommand>();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cri-resmgr-ctl/program_commands.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cmd/cri-resmgr-ctl/ask_daemon.h"
+#include "cmd/cri-resmgr-ctl/cli.h"
+#include "pkg/base/json.h"
+#include "pkg/base/parse.h"
+#include "pkg/base/suggest.h"
+#include "pkg/base/terminal.h"
+
+namespace resmgr {
+namespace {
+
+using Told = nlohmann::ordered_json;
+
+// The daemon's answer; null without one.
+Told AnswerOf(const std::string& socket, std::string_view method) {
+  const StatusOr<std::string> text = AskDaemon(socket, method, "{}");
+  Told answer = text.ok() ? Told::parse(*text, nullptr, false) : Told();
+  return answer.is_discarded() ? Told() : answer;
+}
+
+std::string TextIn(const Told& object, const char* member) {
+  const auto found = object.is_object() ? object.find(member) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+class VersionCommand final : public Command {
+ public:
+  std::string_view name() const override { return "version"; }
+  std::string_view summary() const override {
+    return "Show the version of this program and of the running daemon.";
+  }
+  std::string_view description() const override {
+    return "Shows the version of this program and, if it runs, of the daemon.";
+  }
+  void Declare(CommandLine& line) override {
+    line.Choice("o", {"table", "json"}, "The output format.", &output_);
+  }
+  void UseSocket(std::string_view socket, bool /*told*/) override { socket_ = socket; }
+  void UseProgram(const ProgramView& program) override { version_ = program.version; }
+  Status Run(std::ostream& out) override {
+    const std::string daemon = TextIn(AnswerOf(socket_, "Status"), "version");
+    if (output_ == "json") {
+      const Told versions = {{"ctl", version_}, {"daemon", daemon}};
+      out << PrintableJson(OrderedJsonText(versions)) << '\n';
+      return OkStatus();
+    }
+    out << "cri-resmgr-ctl " << version_ << '\n'
+        << "cri-resmgr     " << (daemon.empty() ? "not reached" : Printable(daemon, 64)) << '\n';
+    return OkStatus();
+  }
+
+ private:
+  std::string socket_;
+  std::string version_;
+  std::string output_ = "table";
+};
+
+class HelpCommand final : public Command {
+ public:
+  std::string_view name() const override { return "help"; }
+  std::string_view summary() const override { return "Explain a command, or list the commands."; }
+  std::string_view description() const override {
+    return "Explains a command as its flag -help does; without an argument, lists the commands.";
+  }
+  void Declare(CommandLine& line) override { line.Arguments("[COMMAND]", &arguments_); }
+  void UseProgram(const ProgramView& program) override { program_ = program; }
+  Status Run(std::ostream& out) override {
+    if (arguments_.size() > 1) return InvalidArgument("help takes one command");
+    const CommandList& commands = *program_.commands;
+    if (arguments_.empty()) {
+      out << Render(ProgramDocument(commands), HelpFormat::kText);
+      return OkStatus();
+    }
+    const std::string& wanted = arguments_.front();
+    const auto found = std::ranges::find(commands, wanted, &Command::name);
+    if (found == commands.end()) {
+      std::vector<std::string_view> names;
+      for (const auto& command : commands)
+        names.push_back(command->name());
+      return InvalidArgument("unknown command \"{}\"{}", Printable(wanted, 64),
+                             DidYouMean(wanted, names));
+    }
+    out << Render(DocumentOf(**found), HelpFormat::kText);
+    return OkStatus();
+  }
+
+ private:
+  ProgramView program_;
+  std::vector<std::string> arguments_;
+};
+
+class CompleteCommand final : public Command {
+ public:
+  std::string_view name() const override { return "complete"; }
+  std::string_view summary() const override {
+    return "Print names that the running daemon has, for shell completion.";
+  }
+  std::string_view description() const override {
+    return "Prints the names of one kind that the running daemon has, a line each; none if it "
+           "does\n"
+           "not answer. The shell completion uses it.";
+  }
+  void Declare(CommandLine& line) override {
+    line.Arguments("pods|containers|namespaces|pools|policies|log-sources", &arguments_);
+  }
+  void UseSocket(std::string_view socket, bool /*told*/) override { socket_ = socket; }
+  Status Run(std::ostream& out) override {
+    if (arguments_.size() != 1) return InvalidArgument("complete takes one kind of names");
+    const std::string& kind = arguments_.front();
+    if (kind == "policies") {
+      Add(AnswerOf(socket_, "Policies"), "name");
+    } else if (kind == "pools") {
+      Add(AnswerOf(socket_, "Pools"), "name");
+    } else if (kind == "log-sources") {
+      for (const Told& source : AnswerOf(socket_, "LogSources"))
+        if (source.is_string()) Add(source.get<std::string>());
+    } else if (kind == "pods" || kind == "containers" || kind == "namespaces") {
+      AddContainers(kind);
+    } else {
+      return InvalidArgument("there are no names of the kind \"{}\"", Printable(kind, 64));
+    }
+    for (const std::string& name : names_)
+      out << name << '\n';
+    return OkStatus();
+  }
+
+ private:
+  // A shell expands what it completes: other names are left out.
+  void Add(const std::string& name) {
+    const bool plain = std::ranges::all_of(name, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '-' || c == '_' || c == '.' || c == '/';
+    });
+    if (plain && !name.empty()) names_.insert(name);
+  }
+  void Add(const Told& list, const char* member) {
+    if (!list.is_array()) return;
+    for (const Told& object : list)
+      Add(TextIn(object, member));
+  }
+  void AddContainers(std::string_view kind) {
+    const Told list = AnswerOf(socket_, "Containers");
+    if (!list.is_array()) return;
+    for (const Told& container : list) {
+      const std::string name_space = TextIn(container, "namespace");
+      const std::string pod = name_space + '/' + TextIn(container, "pod");
+      if (kind == "namespaces") Add(name_space);
+      if (kind != "namespaces") Add(pod);
+      if (kind == "containers") Add(pod + '/' + TextIn(container, "name"));
+    }
+  }
+
+  std::string socket_;
+  std::vector<std::string> arguments_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeVersionCommand() {
+  return std::make_unique<VersionCommand>();
+}
+
+std::unique_ptr<Command> MakeHelpCommand() {
+  return std::make_unique<HelpCommand>();
+}
+
+std::unique_ptr<Command> MakeCompleteCommand() {
+  return std::make_unique<CompleteCommand>();
+}
+
+}  // namespace resmgr
