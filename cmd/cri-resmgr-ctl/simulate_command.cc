@@ -6,10 +6,15 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <sstream>
 #include <utility>
+#include <variant>
 
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "pkg/base/json.h"
+#include "pkg/base/table.h"
 #include "pkg/base/terminal.h"
 #include "pkg/config/config_file.h"
 #include "pkg/config/config_text.h"
@@ -47,7 +52,7 @@ StatusOr<std::string> ReadStandardInput() {
   }
 }
 
-StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files,
+StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files, const std::string& node,
                                  std::vector<std::string>& notes) {
   Scenario all;
   for (const std::string& file : files) {
@@ -56,7 +61,7 @@ StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files,
                                                         ? ReadStandardInput()
                                                         : ReadInput(file, kMaxScenarioSize));
     const std::string name = standard_input ? "standard input" : file;
-    RESMGR_ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(text, name, &notes));
+    RESMGR_ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(text, name, &notes, node));
     if (scenario.empty()) return InvalidArgument("{}: there is nothing in it to simulate", name);
     std::move(scenario.begin(), scenario.end(), std::back_inserter(all));
   }
@@ -72,7 +77,24 @@ StatusOr<std::unique_ptr<Policy>> PolicyFor(const Config& config, const Machine&
   return policies.Create(kNullPolicy, {.machine = machine, .available = {}, .reserved = {}});
 }
 
+Status Annotated(const Status& status, const std::string& topology) {
+  return Annotate(status, "-topology " + topology);
+}
+
 }  // namespace
+
+// One machine under one configuration.
+struct SimulateCommand::Setting {
+  std::string topology{};
+  std::shared_ptr<const Machine> machine{};
+  Config config{};
+};
+
+struct SimulateCommand::Result {
+  std::vector<StepEffect> effects{};
+  Totals totals{};
+  std::string summary{};
+};
 
 std::string_view SimulateCommand::summary() const {
   return "Simulate the placement of pods on any machine, without a daemon or a runtime.";
@@ -105,11 +127,21 @@ ends with a summary, and -explain adds the reasons.
 
   kubectl get pods -A -o yaml | cri-resmgr-ctl simulate -config static.yaml -
   cri-resmgr-ctl simulate -topology "synthetic:package:2 numa:2 core:8 pu:2" -config static.yaml \
-    -o table pods.yaml)";
+    -o table pods.yaml
+
+Several -topology or -policy are compared: one line of totals for each machine and policy.
+
+  kubectl get pods -A -o json | cri-resmgr-ctl simulate -node worker-7 -policy static \
+    -policy topology-aware -topology epyc-9654-2s -topology xeon-8480-2s-snc4 -)";
 }
 
 void SimulateCommand::Declare(CommandLine& line) {
-  line.Flag("topology", "SPEC", "The machine, as for the command topology.", &topology_);
+  line.Flag("topology", "SPEC",
+            "The machine, as for the command topology; this one by default. May be repeated.",
+            &topologies_);
+  line.Flag("policy", "NAME", "The policy, instead of that of -config. May be repeated.",
+            &policies_);
+  line.Flag("node", "NODE", "Only pods that run on this node (spec.nodeName).", &node_);
   line.Flag("config", "FILE",
             "The daemon's configuration: YAML, or one flag per line without dashes. Without it "
             "there is no policy.",
@@ -122,48 +154,139 @@ void SimulateCommand::Declare(CommandLine& line) {
   line.Arguments("SCENARIO...", &scenarios_);
 }
 
+StatusOr<std::vector<SimulateCommand::Setting>> SimulateCommand::Settings() const {
+  const PolicyRegistry registry = BuiltinPolicies();
+  RESMGR_ASSIGN_OR_RETURN(const Config config, ReadConfigFile(config_file_, ChecksWith(registry)));
+  std::vector<std::string> topologies = topologies_;
+  if (topologies.empty()) topologies.emplace_back("live");
+  std::vector<std::string> policies = policies_;
+  if (policies.empty()) policies.push_back(config.policy.active);
+  std::vector<Setting> settings;
+  for (const std::string& topology : topologies) {
+    auto machine = LoadMachine(topology, kSyntheticMemoryPerCpu);
+    if (!machine.ok()) return Annotated(machine.status(), topology);
+    const auto shared = std::make_shared<const Machine>(*std::move(machine));
+    for (const std::string& policy : policies) {
+      Setting setting = {.topology = topology, .machine = shared, .config = config};
+      setting.config.policy.active = policy;
+      settings.push_back(std::move(setting));
+    }
+  }
+  return settings;
+}
+
+// If `lines` is not null, the effects go there while it runs, as -o says.
+StatusOr<SimulateCommand::Result> SimulateCommand::Simulate(const Setting& setting,
+                                                            const Scenario& scenario,
+                                                            std::ostream* lines) const {
+  const PolicyRegistry policies = BuiltinPolicies();
+  const ConfigChecks checks = ChecksWith(policies);
+  const Machine& machine = *setting.machine;
+  RESMGR_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Simulator> simulator,
+      Simulator::Create(
+          {.machine = machine,
+           .make_policy =
+               [&](const Config& wanted) { return PolicyFor(wanted, machine, policies); },
+           .config = setting.config,
+           .read_config = [&checks](const ConfigNode& node) { return ParseConfig(node, checks); },
+           .explain = explain_}));
+  RESMGR_RETURN_IF_ERROR(simulator->Check(scenario));
+  Result result;
+  const bool for_page = output_ == "page";
+  if (lines != nullptr && for_page) *lines << MachineToJson(machine) << '\n';
+  for (const Step& step : scenario) {
+    for (StepEffect& effect : simulator->Run(step)) {
+      if (lines != nullptr) {
+        *lines << (for_page ? ToPageJson(effect, simulator->node().Reserved()) : ToJson(effect))
+               << '\n';
+      } else {
+        result.effects.push_back(std::move(effect));
+      }
+    }
+  }
+  result.totals = TotalsOf(result.effects, simulator->node());
+  result.summary = Summary(result.effects, simulator->node());
+  return result;
+}
+
+// A line of totals for each setting; one that is not possible has its error below.
+Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scenario& scenario,
+                                std::ostream& out) const {
+  std::vector<TableRow> rows = {{"TOPOLOGY", "CPUS", "POLICY", "PLACED", "REFUSED", "MOVED",
+                                 "EXCLUSIVE", "FREE", "ON PARTLY TAKEN CORES"}};
+  std::string errors;
+  for (const Setting& setting : settings) {
+    const std::string& policy = setting.config.policy.active;
+    const int cpus = setting.machine->allowed().size();
+    const StatusOr<Result> result = Simulate(setting, scenario, nullptr);
+    const Totals totals = result.ok() ? result->totals : Totals();
+    const std::string error(Message(result.status()));
+    if (output_ == "json") {
+      const nlohmann::ordered_json line = {{"topology", setting.topology},
+                                           {"policy", policy},
+                                           {"cpus", cpus},
+                                           {"placed", totals.placed},
+                                           {"refused", totals.refused},
+                                           {"moved", totals.moved},
+                                           {"movedSharing", totals.moved_sharing},
+                                           {"exclusive", totals.exclusive.size()},
+                                           {"free", totals.free.size()},
+                                           {"freeOnPartlyTakenCores", totals.broken.size()},
+                                           {"error", error}};
+      out << PrintableJson(OrderedJsonText(line)) << '\n';
+    } else if (!result.ok()) {
+      rows.push_back(
+          {setting.topology, fmt::to_string(cpus), policy, "-", "-", "-", "-", "-", "-"});
+      errors += fmt::format("{}, {}: {}\n", setting.topology, policy, error);
+    } else {
+      rows.push_back({setting.topology, fmt::to_string(cpus), policy, fmt::to_string(totals.placed),
+                      fmt::to_string(totals.refused),
+                      fmt::to_string(totals.moved + totals.moved_sharing),
+                      fmt::to_string(totals.exclusive.size()), fmt::to_string(totals.free.size()),
+                      fmt::to_string(totals.broken.size())});
+    }
+  }
+  if (output_ != "json") out << FormatTable(rows) << PrintableLines(errors);
+  return OkStatus();
+}
+
 Status SimulateCommand::Run(std::ostream& out) {
   if (scenarios_.empty()) return InvalidArgument("no scenario given; see -help");
   // The output shows what happens.
   ConfigureLogging({.level = LogLevel::kError});
-  auto machine = LoadMachine(topology_, kSyntheticMemoryPerCpu);
-  if (!machine.ok()) return Annotate(machine.status(), "-topology " + topology_);
-  const PolicyRegistry policies = BuiltinPolicies();
-  const ConfigChecks checks = ChecksWith(policies);
-  RESMGR_ASSIGN_OR_RETURN(Config config, ReadConfigFile(config_file_, checks));
+  RESMGR_ASSIGN_OR_RETURN(const std::vector<Setting> settings, Settings());
   std::vector<std::string> notes;
-  RESMGR_ASSIGN_OR_RETURN(const Scenario scenario, ReadScenarios(scenarios_, notes));
-  RESMGR_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Simulator> simulator,
-      Simulator::Create(
-          {.machine = *machine,
-           .make_policy =
-               [&](const Config& wanted) { return PolicyFor(wanted, *machine, policies); },
-           .config = std::move(config),
-           .read_config = [&checks](const ConfigNode& node) { return ParseConfig(node, checks); },
-           .explain = explain_}));
-  RESMGR_RETURN_IF_ERROR(simulator->Check(scenario));
-  for (const std::string& note : notes)
-    *notes_ << "cri-resmgr-ctl: " << PrintableLines(note) << '\n';
-
-  if (output_ == "page") out << MachineToJson(*machine) << '\n';
-  std::vector<StepEffect> all;
-  for (const Step& step : scenario) {
-    for (StepEffect& effect : simulator->Run(step)) {
-      if (output_ == "json") {
-        out << ToJson(effect) << '\n';
-      } else if (output_ == "page") {
-        out << ToPageJson(effect, simulator->node().Reserved()) << '\n';
-      } else {
-        all.push_back(std::move(effect));
-      }
-    }
+  RESMGR_ASSIGN_OR_RETURN(const Scenario scenario, ReadScenarios(scenarios_, node_, notes));
+  const auto tell = [&] {
+    for (const std::string& note : notes)
+      *notes_ << "cri-resmgr-ctl: " << PrintableLines(note) << '\n';
+  };
+  if (settings.size() > 1 && output_ == "page") {
+    return InvalidArgument("-o page shows one machine and one policy");
   }
-  if (output_ != "table") return OkStatus();
-  out << ToTable(all, explain_) << '\n' << Summary(all, simulator->node());
-  const bool binds_memory =
-      std::ranges::any_of(all, [](const StepEffect& effect) { return !effect.mems.empty(); });
-  if (binds_memory && LeavesMemoryOpen(topology_)) {
+  if (settings.size() > 1) {
+    tell();
+    return Compare(settings, scenario, out);
+  }
+  std::ostringstream lines;
+  RESMGR_ASSIGN_OR_RETURN(const Result result,
+                          Simulate(settings[0], scenario, output_ == "table" ? nullptr : &lines));
+  tell();
+  if (output_ != "table") {
+    out << lines.str();
+    return OkStatus();
+  }
+  out << ToTable(result.effects, explain_) << '\n' << result.summary;
+  const bool sets_policy = std::ranges::any_of(
+      scenario, [](const Step& step) { return std::holds_alternative<ConfigStep>(step.action); });
+  if (settings[0].config.policy.active == kNullPolicy && !sets_policy) {
+    out << "policy         null, which places nothing: name another by -policy, or in -config "
+           "FILE\n";
+  }
+  const bool binds_memory = std::ranges::any_of(
+      result.effects, [](const StepEffect& effect) { return !effect.mems.empty(); });
+  if (binds_memory && LeavesMemoryOpen(settings[0].topology)) {
     out << "memory         4 GiB for each CPU of a NUMA node, since the topology tells none "
            "(numa:2(memory=64GiB) would)\n";
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cmd/cri-resmgr-ctl/command.h"
+#include "pkg/simulator/scenario.h"
 
 namespace resmgr {
 
@@ -19,7 +20,18 @@ class SimulateCommand : public Command {
   Status Run(std::ostream& out) override;
 
  private:
-  std::string topology_ = "live";
+  struct Result;
+  struct Setting;
+
+  StatusOr<Result> Simulate(const Setting& setting, const Scenario& scenario,
+                            std::ostream* lines) const;
+  Status Compare(const std::vector<Setting>& settings, const Scenario& scenario,
+                 std::ostream& out) const;
+  StatusOr<std::vector<Setting>> Settings() const;
+
+  std::vector<std::string> topologies_;
+  std::vector<std::string> policies_;
+  std::string node_;
   std::string config_file_;
   std::string output_ = "table";
   bool explain_ = false;

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ using test::Outcome;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 const std::string kSamples = RESMGR_SOURCE_DIR "/sample-configs/simulate/";
 
@@ -439,6 +441,60 @@ TEST_F(SimulateTest, BadInputIsOneClearLine) {
   ExpectError({machine, "-config", reserved, pod}, "7");
   const std::string change = File("change.yaml", good + "---\nconfig:\n  polici: {}\n");
   ExpectError({machine, change}, change + ":6: polici");
+}
+
+TEST_F(SimulateTest, MachinesAndPoliciesAreComparedInOneTable) {
+  const std::string pods = kSamples + "pods.yaml";
+  const std::string config = File("c.yaml", "policy: {ReservedResources: {CPU: 1}}\n");
+  const std::vector<std::string> settings = {
+      "-topology", "synthetic:core:4 pu:2", "-topology", "epyc-9654-2s", "-policy", "static",
+      "-policy",   "topology-aware",        "-config",   config};
+  std::vector<std::string> arguments = settings;
+  arguments.push_back(pods);
+  const Outcome table = Simulate(arguments);
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, ::testing::StartsWith("TOPOLOGY               CPUS  POLICY"));
+  EXPECT_THAT(table.out, HasSubstr("\nsynthetic:core:4 pu:2  8     static          "));
+  EXPECT_THAT(table.out, HasSubstr("\nepyc-9654-2s           384   topology-aware  "));
+  arguments.insert(arguments.end(), {"-o", "json"});
+  const Outcome lines = Simulate(arguments);
+  std::istringstream each(lines.out);
+  std::vector<json> rows;
+  for (std::string line; std::getline(each, line);)
+    rows.push_back(json::parse(line));
+  ASSERT_EQ(rows.size(), 4U);
+  EXPECT_GT(rows[0]["refused"], rows[2]["refused"]) << "8 CPUs are few";
+  EXPECT_EQ(rows[3]["policy"], "topology-aware");
+  EXPECT_EQ(rows[3]["error"], "");
+}
+
+TEST_F(SimulateTest, APolicyOfTheCommandLineReplacesThatOfTheFile) {
+  const std::string pod = File("p.yaml", R"(
+kind: Pod
+metadata: {name: a}
+spec: {containers: [{name: c, resources: {limits: {cpu: "1", memory: 1Gi}}}]}
+)");
+  const std::string config =
+      File("c.yaml", "policy: {Active: \"null\", ReservedResources: {CPU: 1}}\n");
+  EXPECT_THAT(Simulate({"-topology", "synthetic:core:4 pu:1", "-config", config, pod}).out,
+              HasSubstr("\npolicy         null, which places nothing: name another by -policy"));
+  const Outcome placed =
+      Simulate({"-topology", "synthetic:core:4 pu:1", "-config", config, "-policy", "static", pod});
+  EXPECT_THAT(placed.out, AllOf(HasSubstr("exclusive      1 CPU (1)"), Not(HasSubstr("null"))));
+}
+
+TEST_F(SimulateTest, OnlyPodsOfANodeAreTakenOfAListOfAll) {
+  const std::string all = File("all.json", R"({"kind": "List", "items": [
+    {"kind": "Pod", "metadata": {"name": "here"},
+     "spec": {"nodeName": "worker-7", "containers": [{"name": "c"}]}},
+    {"kind": "Pod", "metadata": {"name": "there"},
+     "spec": {"nodeName": "worker-8", "containers": [{"name": "c"}]}},
+    {"kind": "Pod", "metadata": {"name": "pending"}, "spec": {"containers": [{"name": "c"}]}}]})");
+  const Outcome outcome = Simulate(
+      {"-topology", "synthetic:core:4 pu:1", "-policy", "static", "-node", "worker-7", all});
+  EXPECT_THAT(outcome.out, HasSubstr("default/here/c"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("there")));
+  EXPECT_THAT(outcome.err, HasSubstr("skipped 2 pods that do not run on node worker-7"));
 }
 
 }  // namespace
