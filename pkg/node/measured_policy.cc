@@ -66,6 +66,11 @@ class MeasuredPolicy final : public Policy {
   }
   bool WantsHints() const override { return policy_->WantsHints(); }
   bool WantsPodResources() const override { return policy_->WantsPodResources(); }
+  bool FollowsUse() const override { return policy_->FollowsUse(); }
+  StatusOr<Plan> FollowUse(const Snapshot& snapshot, const policy::MeasuredUse& use) override {
+    return Timed(NodeMetrics::Operation::kUpdate,
+                 [&] { return policy_->FollowUse(snapshot, use); });
+  }
   std::vector<Zone> Zones(const Snapshot& snapshot) const override {
     return policy_->Zones(snapshot);
   }

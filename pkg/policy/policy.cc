@@ -26,6 +26,10 @@ StatusOr<Plan> Policy::MoveShared(const Snapshot&, std::span<const policy::PoolM
   return FailedPrecondition("policy {} moves no containers between shared pools", name());
 }
 
+StatusOr<Plan> Policy::FollowUse(const Snapshot&, const policy::MeasuredUse&) {
+  return Plan{};
+}
+
 std::vector<std::string> Policy::Explain(ContainerKey) const {
   return {};
 }

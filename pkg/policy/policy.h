@@ -11,6 +11,7 @@
 #include "pkg/base/status.h"
 #include "pkg/model/plan.h"
 #include "pkg/model/snapshot.h"
+#include "pkg/policy/measured_use.h"
 #include "pkg/policy/shared_pools.h"
 #include "pkg/topology/machine.h"
 
@@ -134,6 +135,12 @@ class Policy {
   // Whether containers need the hints that the kubelet's pod-resources give, too: the kubelet is
   // asked for them.
   virtual bool WantsPodResources() const { return false; }
+
+  // Whether placements follow what containers use: FollowUse is called then, now and again.
+  virtual bool FollowsUse() const { return false; }
+  // What containers used until now: what changes by it, an empty plan when nothing does. Other
+  // decisions do not wait for it, and what is not measured is not guessed.
+  virtual StatusOr<Plan> FollowUse(const Snapshot& snapshot, const policy::MeasuredUse& use);
 
   // What `cri-resmgr-ctl pools` shows.
   virtual std::vector<Zone> Zones(const Snapshot& snapshot) const = 0;

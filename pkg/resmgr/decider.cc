@@ -94,6 +94,10 @@ StatusOr<ContainerKeys> Decider::LookAgain(ContainerKey key) {
   return Apply(policy_->LookAgain(store_.placeable(), key));
 }
 
+StatusOr<ContainerKeys> Decider::FollowUse(const policy::MeasuredUse& use) {
+  return Apply(policy_->FollowUse(store_.placeable(), use));
+}
+
 StatusOr<ContainerKeys> Decider::Release(ContainerKey key) {
   return Apply(policy_->Release(store_.placeable(), key));
 }

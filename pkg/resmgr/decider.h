@@ -61,6 +61,7 @@ class Decider {
   StatusOr<ContainerKeys> Allocate(const ContainerRecord& record, const Container* predecessor);
   StatusOr<ContainerKeys> Update(const ContainerRecord& record);
   StatusOr<ContainerKeys> LookAgain(ContainerKey key);
+  StatusOr<ContainerKeys> FollowUse(const policy::MeasuredUse& use);
   // The container is erased or not placeable any more.
   StatusOr<ContainerKeys> Release(ContainerKey key);
 

@@ -96,6 +96,20 @@ Status PolicyChanges::MoveShared(std::span<const policy::PoolMove> moves, std::s
   return changed.status();
 }
 
+// A change that is under way places containers anew, or takes them back.
+void PolicyChanges::FollowUse(const policy::MeasuredUse& use) {
+  if (change_ || !brain_.policy().FollowsUse()) return;
+  StatusOr<ContainerKeys> changed = brain_.decider.FollowUse(use);
+  if (!changed.ok()) {
+    brain_.log.Warn("placements do not follow use: {}", Describe(changed.status()));
+    if (changed.status().code() == StatusCode::kInternal) brain_.Push(brain_.decider.Recover());
+    return;
+  }
+  if (changed->empty()) return;
+  brain_.ReportMoves("what containers use");
+  brain_.Push(*std::move(changed));
+}
+
 // A container that no policy has bound is found where the runtime has it. On all CPUs it is bound
 // to nothing: the next policy is to place it as a new one, and not to take it for one that shares
 // these CPUs by a decision that was lost.

@@ -36,6 +36,7 @@ class PolicyChanges {
   StatusOr<std::vector<PlannedMove>> PreviewMoveShared(
       std::span<const policy::PoolMove> moves) const;
   Status MoveShared(std::span<const policy::PoolMove> moves, std::string_view why);
+  void FollowUse(const policy::MeasuredUse& use);
   Status SetOffline(const OfflineChange& offline, std::unique_ptr<Policy> policy);
   bool AllReleased() const;
 

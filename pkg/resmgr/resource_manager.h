@@ -238,6 +238,9 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
     return policy_changes_.PreviewRebalance();
   }
   StatusOr<std::vector<Move>> Rebalance() { return policy_changes_.Rebalance(); }
+  // What containers used was measured. A policy that does not follow it (Policy::FollowsUse) is not
+  // asked, nor one that is just taking over.
+  void FollowUse(const policy::MeasuredUse& use) { policy_changes_.FollowUse(use); }
 
   // Which containers to move between the active policy's shared pools by what is used; `stays`
   // tells which of them must not move. Changes nothing, as the next two.
