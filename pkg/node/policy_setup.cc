@@ -132,6 +132,14 @@ std::vector<std::string> ConfigWarnings(const Config& config, const Machine& mac
                     "reserved",
                     cpus->available.ToString()));
   }
+  const PolicyFactory* const factory = policies.Find(config.policy.active);
+  const auto section = config.policy.sections.find(config.policy.active);
+  if (factory == nullptr || factory->without_effect == nullptr ||
+      section == config.policy.sections.end()) {
+    return warnings;
+  }
+  for (std::string& warning : factory->without_effect(section->second))
+    warnings.push_back(std::move(warning));
   return warnings;
 }
 

@@ -40,6 +40,9 @@ struct PolicyFactory {
   // may be nullptr, gets the description of every option with its value or default. null: the
   // policy has no options.
   Status (*read_section)(const ConfigNode& section, std::vector<ConfigKey>* keys) = nullptr;
+  // What of a section has no effect, one sentence each, for the log and `config check`. null: all
+  // has.
+  std::vector<std::string> (*without_effect)(const ConfigNode& section) = nullptr;
 };
 
 // The policies that a binary was built with, from an explicit list (the daemon's is
