@@ -8,7 +8,7 @@
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/parse.h"
 #include "policies/balloons/balloon_placer.h"
-#include "policies/balloons/balloons_policy.h"
+#include "policies/balloons/balloon_reason.h"
 
 namespace resmgr {
 namespace {
@@ -67,6 +67,7 @@ BalloonBook BalloonAdoption::Run() {
     if (!own.empty()) AdoptGroup(book, book.NextIndex(group.type), group, own, true);
   }
   book.KeepRooms();
+  AdoptBorrowed(book);
   // Containers that run come before balloons without any. These lie where containers that share
   // idle CPUs miss some, or at least where no container is.
   CpuSet seen;
@@ -88,7 +89,24 @@ BalloonBook BalloonAdoption::Run() {
   // The configuration may have other limits than before.
   book.ShrinkLarge();
   book.GrowShort();
+  book.SettleBorrowed();
   return book;
+}
+
+// Where no reason tells, what containers see beside the own CPUs of their balloon.
+void BalloonAdoption::AdoptBorrowed(BalloonBook& book) const {
+  if (!setup_->follows_use()) return;
+  for (const Found& found : found_) {
+    if (!found.placed || !setup_->type(found.member.type).follows_use()) continue;
+    const std::optional<size_t> place = book.Find(found.member.key);
+    const Balloon& balloon = book.balloons()[*place];
+    const CpuSet visible = setup_->machine().WithSiblings(VisibleOf(found));
+    const std::string& reason = found.container->placement.reason;
+    CpuSet borrowed = BorrowedCpusOfReason(reason) & visible;
+    const bool told = !OwnCpusOfReason(reason).empty() || !setup_->sharing(balloon.type).empty();
+    if (!told) borrowed = VisibleOf(found) - balloon.cpus();
+    book.AdoptBorrowed(*place, borrowed);
+  }
 }
 
 // By the names of balloons that placements have.
@@ -189,7 +207,9 @@ CpuSet BalloonAdoption::OwnOf(const BalloonBook& book, const Group& group,
     for (const int cpu : hidden) {
       if (own.size() < target) own.Add(cpu);
     }
-    return own;
+    if (!setup_->type(group.type).follows_use() || own.size() <= target) return own;
+    // The rest was borrowed.
+    return setup_->chooser().Grow(setup_->rules(group.type), {}, own, target).value_or(own);
   }
   const CpuSet free = (group.visible & book.idle()) | hidden;
   if (free == setup_->available() && target < free.size()) return {};

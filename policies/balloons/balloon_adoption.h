@@ -46,6 +46,7 @@ class BalloonAdoption {
   };
 
   void AdoptNamed(BalloonBook& book);
+  void AdoptBorrowed(BalloonBook& book) const;
   void AdoptGroup(BalloonBook& book, int index, const Group& group, const CpuSet& own, bool exact);
   std::vector<Group> GroupUnnamed();
   CpuSet OwnOf(const BalloonBook& book, const Group& group, const CpuSet& others) const;

@@ -1,86 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "pkg/model/container.h"
+#include "policies/balloons/balloon.h"
 #include "policies/balloons/balloon_setup.h"
+#include "policies/balloons/shared_list.h"
 
 namespace resmgr {
 
-// What a balloon had for a container when it was placed.
-struct ConsideredBalloon {
-  int type = 0;
-  int index = 0;
-  int64_t request = 0;
-  int size = 0;
-  int needed = 0;
-  int most = 0;
-  bool pods_fit = true;
-};
-
-// A container in a balloon.
-struct BalloonMember {
-  ContainerKey key{};
-  PodSandboxId pod{};
-  std::string namespace_name{};
-  std::string group{};  // what groupBy says; "": no group
-  int type = 0;         // the container's; a guest's is not that of the balloon
-  int64_t request = 0;  // milli-CPUs
-  int64_t demand = 0;   // what counts for the size, by sizeBy
-  bool hide_hyperthreads = false;
-  unsigned memory_types = 0;
-  std::vector<BalloonHint> hints{};  // where its devices are, if the type is to be close to them
-  std::string text{};                // the rules that placed it, as the reason begins
-  std::vector<ConsideredBalloon> considered{};  // of its type, the first ones
-};
-using BalloonMemberPtr = std::shared_ptr<const BalloonMember>;
-
-// The CPUs of a balloon, or of one component of it, which has CPUs of its own or components.
-struct BalloonPart {
-  int type = 0;
-  CpuSet cpus;
-  std::vector<BalloonPart> parts{};
-
-  CpuSet All() const;
-};
-
-struct Balloon {
-  int type = 0;
-  int index = 0;
-  uint64_t serial = 0;  // in the order of creation
-  BalloonPart part;
-  CpuSet room{};  // of growWithin: kept for this balloon, its own CPUs included; else empty
-  std::vector<BalloonMemberPtr> members{};
-  std::vector<std::string> dropped{};  // hints that its last growth could not follow
-  // The CPUs that came with one container, until the next change of the size: they go with it, so
-  // that a creation that is taken back leaves no trace.
-  CpuSet grown{};
-  ContainerKey grown_by{};
-
-  CpuSet cpus() const { return part.All(); }
-  int64_t Request() const;
-  int64_t Demand() const;
-  int Pods(const PodSandboxId& with) const;  // different ones, `with` included
-  bool Holds(const PodSandboxId& pod) const;
-  // Whether the pods of both balloons, each counted once, are at most so many; 0 is no limit.
-  bool PodsFit(const Balloon& other, int64_t most) const;
-};
-
 // All balloons of a node: which CPUs and containers each has. A call that fails changes nothing.
-// Every CPU is in at most one balloon. A copy is independent. Balloons are named by their place in
-// the list; a place is valid until a balloon is removed.
+// Every CPU is in at most one balloon. A copy is independent, and cheap: it shares the balloons
+// that neither changes. Balloons are in the order of their creation and named by their place in the
+// list; a place is valid until a balloon is removed.
 class BalloonBook {
  public:
   explicit BalloonBook(std::shared_ptr<const BalloonSetup> setup);
 
   const BalloonSetup& setup() const { return *setup_; }
-  const std::vector<Balloon>& balloons() const { return balloons_; }
+  const SharedList<Balloon>& balloons() const { return balloons_; }
+  // CPUs that no balloon has by requests.
   const CpuSet& idle() const { return idle_; }
+  // Those of them that no balloon borrows.
+  CpuSet unlent() const { return idle_ - lent_; }
   std::string NameOf(const Balloon& balloon) const;  // "TYPE[N]"
   std::string NameOf(int type, int index) const;
   std::optional<size_t> Find(ContainerKey key) const;
@@ -116,6 +63,16 @@ class BalloonBook {
   // Balloons with more give these back.
   void ShrinkLarge();
 
+  // The balloon borrows so many CPUs from now on, or as many as it may and are idle.
+  void Borrow(size_t place, int count, std::chrono::system_clock::time_point now);
+  // How many it may by the limits of its type.
+  int MostBorrowed(const Balloon& balloon) const;
+  // It has borrowed these before a restart; those that are not idle are left out.
+  void AdoptBorrowed(size_t place, const CpuSet& cpus);
+  // CPUs that are not idle any more are not borrowed any more, nor more than a balloon may have.
+  // Ends each decision.
+  void SettleBorrowed();
+
   // What the balloon would need with `more` milli-CPUs, and what it can have now.
   int Needed(const Balloon& balloon, int64_t more) const;
   int MostNow(const Balloon& balloon) const;
@@ -127,6 +84,8 @@ class BalloonBook {
 
   // Idle CPUs on which containers of the balloon may run, too.
   CpuSet SharedIdle(const Balloon& balloon) const;
+  // Whether any of these CPUs would be such if it were idle.
+  bool Shares(const Balloon& balloon, const CpuSet& cpus) const;
 
  private:
   Status Resize(Balloon& balloon, int size);
@@ -135,18 +94,24 @@ class BalloonBook {
   int Target(const Balloon& balloon) const;
   void Shrink(size_t place, ContainerKey gone = {});
   CpuSet FreeFor(const Balloon& balloon) const;
+  StatusOr<CpuSet> ChooseMore(const Balloon& balloon, const CpuChoiceRules& rules,
+                              const CpuSet& own, int count,
+                              std::vector<std::string>& dropped) const;
+  void RecountLent();
   const CpuChoiceRules& RulesFor(const Balloon& balloon, const BalloonPart& part,
                                  CpuChoiceRules& changed) const;
   CpuSet LoadedFor(const BalloonPart& part) const;
   BalloonPart MakePart(int type) const;
+  size_t Add(Balloon balloon);
   void SplitAdopted(BalloonPart& part, const CpuSet& cpus) const;
   CpuSet WantedBy(int type) const;
   int Instances(int type) const;  // components of composites included
   Status KeepRoom(Balloon& balloon) const;
 
   std::shared_ptr<const BalloonSetup> setup_;
-  std::vector<Balloon> balloons_;
+  SharedList<Balloon> balloons_;
   CpuSet idle_;
+  CpuSet lent_;  // what balloons borrow, together
   uint64_t last_serial_ = 0;
 };
 

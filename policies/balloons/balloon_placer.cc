@@ -18,7 +18,7 @@ bool OfGroup(const Balloon& balloon, const BalloonMember& member) {
 }
 
 bool OfPod(const Balloon& balloon, const BalloonMember& member) {
-  return balloon.Holds(member.pod);
+  return balloon.HoldsPodOf(member);
 }
 
 bool OfNamespace(const Balloon& balloon, const BalloonMember& member) {
@@ -72,9 +72,9 @@ BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
     const Balloon& balloon = book.balloons()[place];
     if (balloon.type != member.type || !belongs(balloon, member)) continue;
     if (!book.PodFits(balloon, member.pod)) continue;
-    const int size = inflate ? book.MostNow(balloon) : balloon.cpus().size();
+    const int size = inflate ? book.MostNow(balloon) : balloon.size;
     if (size == 0 || book.Needed(balloon, member.demand) > size) continue;
-    int64_t free = int64_t{10} * type.overcommit_percent * size - balloon.Demand();
+    int64_t free = int64_t{10} * type.overcommit_percent * size - balloon.demand;
     auto containers = static_cast<int64_t>(balloon.members.size());
     if (type.fill_order == BalloonFillOrder::kPacked) {
       free = -free;
@@ -82,7 +82,7 @@ BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
     }
     if (type.fill_order == BalloonFillOrder::kFirstFree) free = containers = 0;
     const int64_t crowd =
-        SpreadsEvenly(type, member) ? Crowd(balloon, std::max(balloon.cpus().size(), 1)) : 0;
+        SpreadsEvenly(type, member) ? Crowd(balloon, std::max(balloon.size, 1)) : 0;
     candidates.push_back({{crowd, -free, containers, balloon.serial}, place});
   }
   std::ranges::sort(candidates);
@@ -172,7 +172,7 @@ bool BalloonPlacer::LimitsAllow(const BalloonMember& member) const {
 bool BalloonPlacer::SchedulerMaySend(const BalloonMember& member) const {
   int64_t sum = member.request;
   for (const Balloon& balloon : book_.balloons())
-    sum += balloon.Request();
+    sum += balloon.request;
   const BalloonSetup& setup = book_.setup();
   return sum <= int64_t{1000} * setup.available().size() - setup.reserved_milli();
 }
@@ -194,9 +194,9 @@ std::optional<BalloonPlacer::Merge> BalloonPlacer::BestMerge(const BalloonBook& 
     const int kept = goes ? 0 : setup.MinCpus(from.type, from.index);
     for (const Balloon& to : book.balloons()) {
       if (&to == &from || to.type != from.type || to.members.empty()) continue;
-      const int needed = book.Needed(to, from.Demand());
-      const int size = to.cpus().size();
-      const int saved = from.cpus().size() - kept - std::max(0, needed - size);
+      const int needed = book.Needed(to, from.demand);
+      const int size = to.size;
+      const int saved = from.size - kept - std::max(0, needed - size);
       if (saved <= 0 || needed > setup.MaxCpus(to.type, to.index)) continue;
       if (!from.PodsFit(to, type.max_pods)) continue;
       const bool dedicated = type.prefer_new || type.per_namespace || !type.group_by.empty();
@@ -264,7 +264,7 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
         type.name == kReservedType || type.own_cpus || setup.MaxCpus(balloon.type, 0) == 0;
     int group = own ? (fits ? 0 : 4) : (fixed ? 3 : (fits ? 1 : 2));
     if (!book_.PodFits(balloon, member.pod)) group = 5;
-    const int64_t load = (balloon.Demand() + member.demand) / size;
+    const int64_t load = (balloon.demand + member.demand) / size;
     candidates.push_back({{group, load, balloon.serial}, place});
   }
   std::ranges::sort(candidates);
@@ -275,7 +275,7 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
     trial.Squeeze(place, shared);
     const Balloon& balloon = trial.balloons()[place];
     // A composite may need more CPUs than there are for the first container.
-    if (balloon.cpus().empty()) continue;
+    if (balloon.size == 0) continue;
     member.text = fmt::format("{}{} in {}, for {} has no CPUs left", kWantOfRoom, member.text,
                               trial.NameOf(balloon), setup.type(member.type).name);
     book_ = std::move(trial);
@@ -287,12 +287,13 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
 // One more than are told says that there are more.
 std::vector<ConsideredBalloon> BalloonPlacer::Considered(const BalloonMember& member) const {
   std::vector<ConsideredBalloon> considered;
+  considered.reserve(kMostToldBalloons + 1);
   for (const Balloon& balloon : book_.balloons()) {
     if (balloon.type != member.type) continue;
     considered.push_back({.type = balloon.type,
                           .index = balloon.index,
-                          .request = balloon.Request(),
-                          .size = balloon.cpus().size(),
+                          .request = balloon.request,
+                          .size = balloon.size,
                           .needed = book_.Needed(balloon, member.demand),
                           .most = book_.MostNow(balloon),
                           .pods_fit = book_.PodFits(balloon, member.pod)});

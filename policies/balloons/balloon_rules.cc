@@ -143,6 +143,7 @@ BalloonMember BalloonRules::MemberOfType(const Pod& pod, const Container& contai
                                          std::string why) const {
   BalloonMember member{.key = container.key,
                        .pod = pod.id,
+                       .pod_bit = PodBit(pod.id),
                        .namespace_name = pod.namespace_name,
                        .group = {},
                        .type = index,
@@ -195,6 +196,7 @@ std::vector<std::string> BalloonRules::Unheeded(const Pod& pod, const Container&
 
 bool BalloonRules::PinsMemory(const Pod& pod, const Container& container, int type) const {
   if (!setup_.type(type).pin_memory) return false;
+  if (pod.annotations.empty()) return true;
   const bool keeps = ReadBoolAnnotation(pod.annotations, "memory.preserve", container.name) == true;
   return !keeps || !setup_.options().privileged.Include(pod);
 }

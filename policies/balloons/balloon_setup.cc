@@ -62,8 +62,12 @@ CpuSet CpusNearDevice(const Machine& machine, std::string_view path) {
   const auto id = LeadingNumber(path.substr(kCpu.size()));
   const Cpu* const cpu = id ? machine.FindCpu(*id) : nullptr;
   if (cpu == nullptr || !cpu->online) return {};
-  const bool l3 = path.find("/cache/index3") != std::string_view::npos;
+  const auto names = [path](std::string_view part) {
+    return path.find(part) != std::string_view::npos;
+  };
+  const bool l3 = names("/cache/index3");
   if (l3 && cpu->l3 >= 0) return machine.l3_groups()[static_cast<size_t>(cpu->l3)];
+  if (names("/cache/index2")) return machine.l2_groups()[static_cast<size_t>(cpu->l2)];
   return machine.WithSiblings({cpu->id});
 }
 
@@ -261,6 +265,7 @@ void BalloonSetup::MakeRules() {
   const std::vector<BalloonHint> devices = WantedDevices(*machine_, options_);
   for (const BalloonType& type : options_.types) {
     keeps_rooms_ |= type.grow_within != BalloonLevel::kNone;
+    follows_use_ |= type.follows_use();
     CpuChoiceRules& rules = rules_.emplace_back();
     rules.balance = type.balance;
     rules.spread = type.spread_cores;

@@ -23,8 +23,9 @@ class BalloonSetup {
   // What the scheduler does not count as allocatable.
   int64_t reserved_milli() const { return reserved_milli_; }
 
-  // Whether any type keeps room for its balloons.
+  // Whether any type keeps room for its balloons, or follows what containers use.
   bool keeps_rooms() const { return keeps_rooms_; }
+  bool follows_use() const { return follows_use_; }
 
   int types() const { return static_cast<int>(options_.types.size()); }
   const BalloonType& type(int index) const { return options_.types[static_cast<size_t>(index)]; }
@@ -37,6 +38,7 @@ class BalloonSetup {
   int MaxBalloons(int type) const;  // a large number if there is no limit
   // The CPUs that balloon `index` of a type may have; all if the type has no instances by level.
   const CpuSet& Bounds(int type, int index) const;
+  bool HasBounds(int type) const { return !instance_parts_[static_cast<size_t>(type)].empty(); }
   // The CPUs that this balloon always has.
   CpuSet Fixed(int type, int index) const;
   int MinCpus(int type, int index) const;
@@ -63,6 +65,7 @@ class BalloonSetup {
   CpuChooser chooser_;
   int64_t reserved_milli_ = 0;
   bool keeps_rooms_ = false;
+  bool follows_use_ = false;
   std::vector<CpuChoiceRules> rules_;
   std::vector<std::vector<CpuSet>> sharing_;
   std::vector<std::vector<CpuSet>> instance_parts_;  // by type, of instances per level

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold here and fails with nri-plugins.
+// What must hold here and fails with nri-plugins: the rows 12c, in their order, and unknown keys.
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,6 +55,61 @@ TEST(BalloonsTheirFaultsTest, AResizeInPlaceGrowsNearAndGivesBackTheFarthest) {
   EXPECT_EQ(node.CpusOf(a), "0,2-5");
   ASSERT_TRUE(node.Resize(a, 2000).ok());
   EXPECT_EQ(node.CpusOf(a), "2-3") << "what is farthest from most goes first";
+}
+
+TEST(BalloonsTheirFaultsTest, ARestartWithTwentyBalloonsMovesNoContainer) {
+  BalloonsNode node(
+      "balloonTypes: [{name: x, preferNewBalloons: true, maxCPUs: 2}, {name: y, "
+      "preferNewBalloons: true, shareIdleCPUsInSame: numa}]",
+      test::MakeMachine({.packages = 2, .nodes = 2, .cores = 8, .threads = 2}));
+  std::vector<ContainerKey> keys;
+  for (int i = 0; i < 24; ++i) {
+    keys.push_back(*node.Run(fmt::format("c{}", i),
+                             {.request = 300 + 200 * (i % 5), .type = i % 2 == 0 ? "x" : "y"}));
+  }
+  for (const size_t gone : {1U, 6U, 11U, 16U})
+    node.Remove(keys[gone]);
+  std::vector<std::string> before;
+  for (const Zone& zone : node.policy().Zones(node.snapshot()))
+    before.push_back(zone.name + " " + zone.cpus.ToString());
+  EXPECT_EQ(before.size(), 23u) << "twenty, two that always exist, and what is idle";
+  node.RestartPolicy();
+  EXPECT_TRUE(node.Reconcile().empty());
+  std::vector<std::string> after;
+  for (const Zone& zone : node.policy().Zones(node.snapshot()))
+    after.push_back(zone.name + " " + zone.cpus.ToString());
+  EXPECT_EQ(after, before) << "numbers and CPUs are the same";
+}
+
+TEST(BalloonsTheirFaultsTest, OnlyAnotherNiceValueIsReadAndMovesNothing) {
+  const auto section = [](int nice) {
+    return fmt::format(
+        "schedulingClasses: [{{name: fast, policy: other, nice: {}}}]\n"
+        "balloonTypes: [{{name: x, schedulingClass: fast}}]",
+        nice);
+  };
+  const auto value = [&](int nice) {
+    const StatusOr<ConfigNode> node = ParseYaml(section(nice), "a.yaml");
+    return ReadBalloonsOptions(&*node)->raw.at("schedulingClasses").items[0].entries[2].value.text;
+  };
+  EXPECT_EQ(value(-3), "-3");
+  EXPECT_EQ(value(5), "5");
+  BalloonsNode node(section(-3));
+  ASSERT_TRUE(node.Run("a", {.request = 100, .type = "x"}).ok());
+  node.ChangeSection(section(5));
+  EXPECT_TRUE(node.Reconcile().empty());
+}
+
+TEST(BalloonsTheirFaultsTest, ARefusedConfigurationLeavesAllAsItIs) {
+  BalloonsNode node("balloonTypes: [{name: x, preferNewBalloons: true}]");
+  const ContainerKey a = *node.Run("a", {.request = 1000, .type = "x"});
+  const ContainerKey b = *node.Run("b", {.request = 2000, .type = "x"});
+  const std::string before = node.CpusOf(a) + " " + node.CpusOf(b);
+  EXPECT_FALSE(test::CreateError(BalloonsPolicyFactory(), node.machine(), "0",
+                                 "balloonTypes: [{name: x, minCPUs: 33, maxCPUs: 32}]")
+                   .ok());
+  ASSERT_TRUE(node.Run("c", {.request = 1000, .type = "x"}).ok()) << "the old one is in force";
+  EXPECT_EQ(node.CpusOf(a) + " " + node.CpusOf(b), before);
 }
 
 TEST(BalloonsTheirFaultsTest, SwappedTypesMoveNoContainer) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -178,12 +179,29 @@ void DescribeOwnTypeKeys(ConfigSection& section, BalloonType& type) {
     DescribeClass(section, key, type.classes, kClassHelp);
 }
 
+void DescribeUse(ConfigSection& section, BalloonType& type) {
+  section.Map("followUse", [&type](ConfigSection& use) {
+    use.Int(
+        "growAbove", 0, 100, type.grow_above,
+        "percent: a balloon whose containers use more of its CPUs borrows idle ones near it. 0: "
+        "its size follows requests alone");
+    use.Int("shrinkBelow", 0, 99, type.shrink_below,
+            "percent: a balloon whose containers use less gives borrowed CPUs back");
+    use.Duration("pause", std::chrono::seconds(1), std::chrono::hours(1), type.use_pause,
+                 "the least time between two such changes of one balloon");
+    if (type.follows_use() && type.shrink_below >= type.grow_above) {
+      use.Fail("shrinkBelow", fmt::format("is {}, not less than growAbove {}", type.shrink_below,
+                                          type.grow_above));
+    }
+  });
+}
+
 // What a composite balloon's components decide.
 void DescribeKeysOfParts(ConfigSection& section, BalloonType& type) {
   if (type.composite()) {
     for (const std::string_view key :
          {"cpuClass", "preferSpreadOnPhysicalCores", "allocatorTopologyBalancing",
-          "preferCloseToDevices", "preferIsolCpus", "preferCoreType", "cpus"}) {
+          "preferCloseToDevices", "preferIsolCpus", "preferCoreType", "cpus", "followUse"}) {
       section.Refuse(key, "has no meaning beside components; their types have it");
     }
     return;
@@ -209,6 +227,7 @@ void DescribeKeysOfParts(ConfigSection& section, BalloonType& type) {
       .Default("none");
   DescribeClass(section, "cpuClass", type.classes, kClassHelp);
   DescribeCpuSet(section, type);
+  DescribeUse(section, type);
 }
 
 void DescribeMemoryTypes(ConfigSection& section, BalloonType& type) {
@@ -411,6 +430,7 @@ void DescribePolicyKeys(ConfigSection& section, BalloonsOptions& options, Proble
   });
   for (const std::string_view key : {"instrumentation", "log", "control", "showContainersInNrt"}) {
     section.Raw(key, options.raw, "read without effect");
+    if (section.Node(key) != nullptr) options.without_effect.emplace_back(key);
   }
 }
 

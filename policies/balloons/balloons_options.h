@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -73,10 +74,16 @@ struct BalloonType {
   int64_t max_pods = 0;
   BalloonFillOrder fill_order = BalloonFillOrder::kBalanced;
   bool spread_best_effort = true;
+  // Balloons borrow idle CPUs where their containers use more than so many percent of what they
+  // have, and give them back below the other one. 0: they do not.
+  int64_t grow_above = 0;
+  int64_t shrink_below = 50;
+  std::chrono::milliseconds use_pause = std::chrono::seconds(30);  // between two such changes
 
   RawValues raw{};  // keys that are printed as they were written
 
   bool composite() const { return !component_names.empty(); }
+  bool follows_use() const { return grow_above > 0; }
 };
 
 struct BalloonLoadClass {
@@ -101,8 +108,9 @@ struct BalloonsOptions {
   std::vector<BalloonLoadClass> load_classes{};
   std::vector<BalloonType> types{};  // with `reserved` and `default`, in the order of matching
   std::vector<std::string> classes{};
-  RawValues raw{};                    // keys that are printed as they were written
-  bool overcommit_when_short = true;  // else a container is refused when no CPUs are left
+  std::vector<std::string> without_effect{};  // other keys that are read without effect
+  RawValues raw{};                            // keys that are printed as they were written
+  bool overcommit_when_short = true;          // else a container is refused when no CPUs are left
   int64_t move_budget = 4;
 
   int FindType(std::string_view name) const;  // -1 if there is none

@@ -2,28 +2,18 @@
 #include "policies/balloons/balloons_policy.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/model/cpu_holders.h"
 #include "policies/balloons/balloon_adoption.h"
 #include "policies/balloons/balloon_placer.h"
+#include "policies/balloons/balloon_reason.h"
+#include "policies/balloons/balloon_use.h"
+#include "policies/balloons/balloons_notes.h"
 
 namespace resmgr {
 namespace {
-
-constexpr std::string_view kOwn = "; own CPUs ";
-constexpr std::string_view kBeforeFewer = "; ";
-
-// Whether containers that are entitled to the balloon's CPUs have fewer than they ask for: guests
-// say so themselves.
-bool IsShort(const BalloonSetup& setup, const Balloon& balloon, const CpuSet& own) {
-  int64_t demand = 0;
-  for (const BalloonMemberPtr& member : balloon.members)
-    if (!member->text.starts_with(kWantOfRoom)) demand += member->demand;
-  return own.size() < setup.CpusFor(balloon.type, demand);
-}
 
 std::string_view VerdictOf(const ConsideredBalloon& balloon) {
   if (!balloon.pods_fit) return "has as many pods as it may";
@@ -42,34 +32,6 @@ Status ReadKeys(const ConfigNode& section, std::vector<ConfigKey>* keys) {
 }
 
 }  // namespace
-
-std::string WithOwnCpus(const std::string& text, const CpuSet& own) {
-  return fmt::format("{}{}{}", text, kOwn, own.ToString());
-}
-
-std::string TextOfReason(const std::string& reason) {
-  std::string text = reason.substr(0, reason.rfind(kOwn));
-  if (text.ends_with(kFewerCpus))
-    text.resize(text.size() - kFewerCpus.size() - kBeforeFewer.size());
-  return text;
-}
-
-CpuSet OwnCpusOfReason(const std::string& reason) {
-  const size_t at = reason.rfind(kOwn);
-  if (at == std::string::npos) return {};
-  return CpuSet::Parse(std::string_view(reason).substr(at + kOwn.size())).value_or(CpuSet());
-}
-
-CpuSet OneThreadPerCore(const Machine& machine, const CpuSet& cpus) {
-  CpuSet first;
-  CpuSet seen;
-  for (const int cpu : cpus) {
-    if (seen.Contains(cpu)) continue;
-    first.Add(cpu);
-    seen |= machine.WithSiblings({cpu});
-  }
-  return first;
-}
 
 StatusOr<std::unique_ptr<Policy>> BalloonsPolicy::Create(const PolicyContext& context) {
   RESMGR_ASSIGN_OR_RETURN(BalloonsOptions options, ReadBalloonsOptions(context.section));
@@ -119,10 +81,11 @@ StatusOr<Plan> BalloonsPolicy::Reconcile(const Snapshot& snapshot) {
       [&](const Pod& pod, const Container& container) { adoption.Add(pod, container); });
   book_ = adoption.Run();
   Plan plan;
+  const BalloonPlan made = plan_of_book();
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     const std::optional<size_t> place = book_.Find(container.key);
-    Placement placement = place ? PlacementOf(book_.balloons()[*place],
-                                              *book_.MemberOf(container.key), pod, container)
+    Placement placement = place ? made.PlacementOf(book_.balloons()[*place],
+                                                   *book_.MemberOf(container.key), pod, container)
                                 : UnboundPlacement(adoption.WhyInNone(container.key), container);
     if (placement.SameDecision(container.placement)) return;
     plan.changes.push_back({container.key, std::move(placement)});
@@ -135,7 +98,7 @@ StatusOr<Plan> BalloonsPolicy::Allocate(const Snapshot& snapshot, const Pod& pod
   BalloonBook before = book_;
   if (const std::string why = rules().WhyInNone(pod, container); !why.empty()) {
     if (predecessor != nullptr) book_.Leave(predecessor->key);
-    Plan plan = MakePlan(snapshot, before);
+    Plan plan = PlanSince(before, snapshot);
     plan.Change(container.key) = UnboundPlacement(why, container);
     return plan;
   }
@@ -153,7 +116,7 @@ StatusOr<Plan> BalloonsPolicy::Allocate(const Snapshot& snapshot, const Pod& pod
                         fmt::format("{}; {}", Message(place.status()), holders));
     }
   }
-  return MakePlan(snapshot, before);
+  return PlanSince(before, snapshot);
 }
 
 bool BalloonsPolicy::JoinFormer(const Container& predecessor,
@@ -194,7 +157,7 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
 // A name is used again by balloons that have nothing to do with the former one.
 bool BalloonsPolicy::IsFormer(const Balloon& balloon, const CpuSet& own,
                               const BalloonMember& member) const {
-  if (balloon.members.empty() || balloon.Holds(member.pod)) return true;
+  if (balloon.members.empty() || balloon.HoldsPodOf(member)) return true;
   const BalloonType& type = setup_->type(balloon.type);
   const bool apart = type.prefer_new || type.per_namespace || !type.group_by.empty();
   return !apart && own.Intersects(balloon.cpus());
@@ -221,13 +184,13 @@ StatusOr<Plan> BalloonsPolicy::Update(const Snapshot& snapshot, const Pod& pod,
     const bool guest = held->type != book_.balloons()[*place].type;
     if (!guest && book_.Replace(*place, key, member).ok()) {
       book_.GrowShort();
-      return MakePlan(snapshot, before);
+      return PlanSince(before, snapshot);
     }
     book_.Leave(key);
   }
   const StatusOr<size_t> found =
       BalloonPlacer(book_).Place(std::make_shared<BalloonMember>(*std::move(decided)));
-  if (found.ok()) return MakePlan(snapshot, before);
+  if (found.ok()) return PlanSince(before, snapshot);
   book_ = std::move(before);
   if (!may_stay) return found.status();
   return Plan{};
@@ -257,12 +220,11 @@ std::vector<std::string> BalloonsPolicy::WaysIn(const Snapshot& /*snapshot*/, co
 StatusOr<Plan> BalloonsPolicy::Release(const Snapshot& snapshot, ContainerKey key) {
   const BalloonBook before = book_;
   book_.Leave(key);
-  return MakePlan(snapshot, before);
+  return PlanSince(before, snapshot);
 }
 
 // Containers that share for want of room look for a balloon of their type again.
 StatusOr<Plan> BalloonsPolicy::Rebalance(const Snapshot& snapshot) {
-  const BalloonBook before = book_;
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     if (!container.placement.reason.starts_with(kWantOfRoom)) return;
     StatusOr<BalloonMember> decided = rules().MemberFor(pod, container);
@@ -273,10 +235,19 @@ StatusOr<Plan> BalloonsPolicy::Rebalance(const Snapshot& snapshot) {
     const bool found = BalloonPlacer(book_).Place(member).ok();
     if (!found || member->text.starts_with(kWantOfRoom)) book_ = held;
   });
-  Plan plan;
-  for (const Balloon& balloon : book_.balloons())
-    AddChanges(snapshot, balloon, plan);
-  return plan;
+  book_.SettleBorrowed();
+  return plan_of_book().Complete(snapshot);
+}
+
+StatusOr<Plan> BalloonsPolicy::FollowUse(const Snapshot& snapshot, const policy::MeasuredUse& use) {
+  const BalloonBook before = book_;
+  FollowMeasuredUse(book_, use);
+  return PlanSince(before, snapshot);
+}
+
+Plan BalloonsPolicy::PlanSince(const BalloonBook& before, const Snapshot& snapshot) {
+  book_.SettleBorrowed();
+  return plan_of_book().Since(before, snapshot);
 }
 
 std::vector<std::string> BalloonsPolicy::Explain(ContainerKey key) const {
@@ -292,6 +263,10 @@ std::vector<std::string> BalloonsPolicy::Explain(ContainerKey key) const {
     }
     lines.push_back(TextOf(considered, book_.NameOf(considered.type, considered.index)));
   }
+  if (!balloon.borrowed.empty()) {
+    lines.push_back(fmt::format("{}: has idle CPUs {}, too, by what its containers use",
+                                book_.NameOf(balloon), balloon.borrowed.ToString()));
+  }
   for (const std::string& hint : balloon.dropped)
     lines.push_back(fmt::format("{}: not followed: {}", book_.NameOf(balloon), hint));
   for (const std::string& path : setup_->type(balloon.type).close_to) {
@@ -303,34 +278,9 @@ std::vector<std::string> BalloonsPolicy::Explain(ContainerKey key) const {
     lines.push_back(
         fmt::format("{}: {} is kept, and applied by nothing here", book_.NameOf(balloon), named));
   }
+  for (const std::string& named : setup_->options().classes)
+    lines.push_back(fmt::format("balloons: {} is kept, and applied by nothing here", named));
   return lines;
-}
-
-Plan BalloonsPolicy::MakePlan(const Snapshot& snapshot, const BalloonBook& before) const {
-  Plan plan;
-  std::map<uint64_t, const Balloon*> known;
-  for (const Balloon& balloon : before.balloons())
-    known.emplace(balloon.serial, &balloon);
-  for (const Balloon& balloon : book_.balloons()) {
-    const auto at = known.find(balloon.serial);
-    const bool same = at != known.end() && at->second->cpus() == balloon.cpus() &&
-                      at->second->members == balloon.members &&
-                      before.SharedIdle(*at->second) == book_.SharedIdle(balloon);
-    if (!same) AddChanges(snapshot, balloon, plan);
-  }
-  return plan;
-}
-
-void BalloonsPolicy::AddChanges(const Snapshot& snapshot, const Balloon& balloon,
-                                Plan& plan) const {
-  for (const BalloonMemberPtr& member : balloon.members) {
-    const Container* const container = snapshot.FindContainer(member->key);
-    const Pod* const pod = container == nullptr ? nullptr : snapshot.FindPod(container->pod_id);
-    if (pod == nullptr) continue;
-    Placement placement = PlacementOf(balloon, *member, *pod, *container);
-    if (placement.SameDecision(container->placement)) continue;
-    plan.changes.push_back({member->key, std::move(placement)});
-  }
 }
 
 Placement BalloonsPolicy::UnboundPlacement(const std::string& why,
@@ -338,74 +288,6 @@ Placement BalloonsPolicy::UnboundPlacement(const std::string& why,
   Placement placement;
   placement.reason = why + container.needs_note;
   return placement;
-}
-
-Placement BalloonsPolicy::PlacementOf(const Balloon& balloon, const BalloonMember& member,
-                                      const Pod& pod, const Container& container) const {
-  const CpuSet own = balloon.cpus();
-  CpuSet cpus = own | book_.SharedIdle(balloon);
-  Placement placement;
-  if (rules().PinsMemory(pod, container, balloon.type)) {
-    const NodeSet nodes = MemoryNodes(cpus, member.memory_types);
-    if (!nodes.empty()) placement.mems = nodes;
-  }
-  if (member.hide_hyperthreads) {
-    const Machine& machine = setup_->machine();
-    // The balloon's own thread of a core comes before an idle one.
-    cpus = OneThreadPerCore(machine, own) |
-           OneThreadPerCore(machine, cpus - machine.WithSiblings(own));
-  }
-  if (setup_->options().pin_cpu) placement.cpus = cpus;
-  placement.pool = book_.NameOf(balloon);
-  const bool lacks = !member.text.starts_with(kWantOfRoom) && IsShort(*setup_, balloon, own);
-  placement.reason = WithOwnCpus(
-      lacks ? fmt::format("{}{}{}", member.text, kBeforeFewer, kFewerCpus) : member.text, own);
-  return placement;
-}
-
-// The nodes of the CPUs; for each type of memory that is asked for and none of them has, the
-// nearest ones; then only nodes of those types, if there are any.
-NodeSet BalloonsPolicy::MemoryNodes(const CpuSet& cpus, unsigned types) const {
-  const Machine& machine = setup_->machine();
-  const auto usable = [](const NumaNode& node) { return node.allowed && node.memory.value > 0; };
-  const auto has = [types](const NumaNode& node) {
-    return types == 0 || (types & (1U << static_cast<unsigned>(node.type))) != 0;
-  };
-  const NodeSet local = machine.NodesOf(cpus);
-  NodeSet chosen;
-  for (const NumaNode& node : machine.nodes()) {
-    if (local.Contains(node.id) && usable(node)) chosen.Add(node.id);
-  }
-  const auto distance = [&](const NumaNode& to) {
-    int least = -1;
-    for (const NumaNode& from : machine.nodes()) {
-      if (!local.Contains(from.id)) continue;
-      const int here = from.distances[static_cast<size_t>(&to - machine.nodes().data())];
-      if (least < 0 || here < least) least = here;
-    }
-    return least;
-  };
-  for (const MemoryType type : {MemoryType::kDram, MemoryType::kHbm, MemoryType::kPmem}) {
-    const bool wanted = types == 0 ? chosen.empty() && type == MemoryType::kDram
-                                   : (types & (1U << static_cast<unsigned>(type))) != 0;
-    if (!wanted) continue;
-    int nearest = -1;
-    bool present = false;
-    for (const NumaNode& node : machine.nodes()) {
-      if (node.type != type || !usable(node)) continue;
-      present |= chosen.Contains(node.id);
-      if (nearest < 0 || distance(node) < nearest) nearest = distance(node);
-    }
-    if (present) continue;
-    for (const NumaNode& node : machine.nodes()) {
-      if (node.type == type && usable(node) && distance(node) == nearest) chosen.Add(node.id);
-    }
-  }
-  NodeSet matching;
-  for (const NumaNode& node : machine.nodes()) {
-    if (chosen.Contains(node.id) && has(node)) matching.Add(node.id);
-  }
-  return matching.empty() ? chosen : matching;
 }
 
 std::vector<Zone> BalloonsPolicy::Zones(const Snapshot& /*snapshot*/) const {
@@ -422,17 +304,17 @@ std::vector<Zone> BalloonsPolicy::Zones(const Snapshot& /*snapshot*/) const {
     }
     std::ranges::sort(own, {}, &Balloon::index);
     for (const Balloon* const balloon : own) {
-      const int64_t request = balloon->Request();
       add({.name = book_.NameOf(*balloon),
            .kind = "balloon",
-           .cpus = balloon->cpus(),
-           .shared = balloon->cpus() | book_.SharedIdle(*balloon),
-           .shared_request = MilliCpu{request},
-           .free = MilliCpu{int64_t{1000} * book_.MostNow(*balloon) - request},
+           .cpus = balloon->cpus() | balloon->borrowed,
+           .shared = balloon->cpus() | balloon->borrowed | book_.SharedIdle(*balloon),
+           .shared_request = MilliCpu{balloon->request},
+           .free = MilliCpu{int64_t{1000} * book_.MostNow(*balloon) - balloon->request},
            .containers = static_cast<int>(balloon->members.size())});
     }
   }
-  if (!book_.idle().empty()) add({.name = "idle", .kind = "idle", .cpus = book_.idle()});
+  const CpuSet idle = book_.unlent();
+  if (!idle.empty()) add({.name = "idle", .kind = "idle", .cpus = idle});
   return zones;
 }
 
@@ -444,6 +326,7 @@ PolicyFactory BalloonsPolicyFactory() {
           "their containers request",
       .create = BalloonsPolicy::Create,
       .read_section = ReadKeys,
+      .without_effect = BalloonsWithoutEffect,
   };
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "pkg/policy/policy.h"
 #include "pkg/policy/registry.h"
 #include "policies/balloons/balloon_book.h"
+#include "policies/balloons/balloon_plan.h"
 #include "policies/balloons/balloon_rules.h"
 
 namespace resmgr {
@@ -44,22 +44,21 @@ class BalloonsPolicy : public Policy {
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override;
   bool WantsHints() const override;
   bool WantsPodResources() const override;
+  bool FollowsUse() const override { return setup_->follows_use(); }
+  StatusOr<Plan> FollowUse(const Snapshot& snapshot, const policy::MeasuredUse& use) override;
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;
 
  private:
   BalloonsPolicy(std::shared_ptr<const BalloonSetup> setup, PinningRule pinning);
 
   BalloonRules rules() const { return {*setup_, pinning_}; }
+  BalloonPlan plan_of_book() const { return {book_, rules()}; }
+  // Ends a decision.
+  Plan PlanSince(const BalloonBook& before, const Snapshot& snapshot);
   Placement UnboundPlacement(const std::string& why, const Container& container) const;
-  Placement PlacementOf(const Balloon& balloon, const BalloonMember& member, const Pod& pod,
-                        const Container& container) const;
-  NodeSet MemoryNodes(const CpuSet& cpus, unsigned types) const;
   // A new attempt of a container takes its former place, if it has one that fits.
   bool JoinFormer(const Container& predecessor, const std::shared_ptr<BalloonMember>& member);
   bool IsFormer(const Balloon& balloon, const CpuSet& own, const BalloonMember& member) const;
-  // What changes for containers of balloons that differ from `before`.
-  Plan MakePlan(const Snapshot& snapshot, const BalloonBook& before) const;
-  void AddChanges(const Snapshot& snapshot, const Balloon& balloon, Plan& plan) const;
 
   const std::shared_ptr<const BalloonSetup> setup_;
   const PinningRule pinning_;
@@ -67,14 +66,5 @@ class BalloonsPolicy : public Policy {
 };
 
 PolicyFactory BalloonsPolicyFactory();
-
-// The end of a placement's reason, by which the balloon's own CPUs are found again.
-std::string WithOwnCpus(const std::string& text, const CpuSet& own);
-// The text before that, and the CPUs; empty if the reason has none.
-std::string TextOfReason(const std::string& reason);
-CpuSet OwnCpusOfReason(const std::string& reason);
-
-// The lowest CPU of each core in `cpus`.
-CpuSet OneThreadPerCore(const Machine& machine, const CpuSet& cpus);
 
 }  // namespace resmgr

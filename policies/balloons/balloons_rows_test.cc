@@ -13,16 +13,12 @@
 namespace resmgr {
 namespace {
 
+using test::Apart;
 using test::BalloonsNode;
 using test::Cpus;
 using testing::HasSubstr;
 
 constexpr std::string_view kRefused = "no suitable balloon instance available";
-
-// Disjoint.
-bool Apart(const CpuSet& a, const CpuSet& b) {
-  return !a.Intersects(b);
-}
 
 TEST(BalloonsRowsTest, Test01FixedAndGrowingTypes) {
   BalloonsNode node(R"(
@@ -122,7 +118,9 @@ balloonTypes:
   EXPECT_EQ(node.PoolOf(fast0), "fast-dualcore[0]");
   EXPECT_EQ(node.PoolOf(fast1), "fast-dualcore[1]");
   EXPECT_EQ(node.SetOf(fast0).size(), 4);
+  const std::string left = node.CpusOf(fast1);
   node.Remove(fast0);
+  EXPECT_EQ(node.CpusOf(fast1), left);
   const ContainerKey flex = *node.Run("flex", {.request = 3500, .type = "flex"});
   EXPECT_EQ(node.SetOf(flex).size(), 4);
   const ContainerKey more = *node.Run("more", {.request = 1200, .type = "flex"});
@@ -163,6 +161,14 @@ balloonTypes:
   const CpuSet grown = set("r", {.namespace_name = "default", .request = 2500, .type = "reserved"});
   EXPECT_TRUE(Cpus("0-2").IsSubsetOf(grown));
   EXPECT_GT(grown.size(), 4);
+  std::vector<ContainerKey> all;
+  node.snapshot().ForEachContainer(
+      [&](const Pod&, const Container& container) { all.push_back(container.key); });
+  for (const ContainerKey key : all)
+    node.Remove(key);
+  EXPECT_EQ(set("d2", {.namespace_name = "default", .request = 999}).size(), 1);
+  EXPECT_EQ(set("k2", {.namespace_name = "kube-system", .request = 100}), Cpus("0-2"))
+      << "theirs owns fewer than all reserved CPUs";
 }
 
 TEST(BalloonsRowsTest, Test04GroupBy) {
@@ -209,6 +215,13 @@ balloonTypes:
   const ContainerKey next = *node.Run("next", {.namespace_name = "default", .request = 200});
   EXPECT_TRUE(Apart(node.SetOf(next), node.SetOf(a)));
   EXPECT_EQ(node.SetOf(next).size(), 2);
+  // No new balloon is possible after three more namespaces: the containers share one.
+  for (const char* const name : {"c", "d", "e"})
+    ASSERT_TRUE(node.Run(name, {.namespace_name = name, .request = 1500}).ok());
+  const ContainerKey f = *node.Run("f", {.namespace_name = "f", .request = 100});
+  const ContainerKey g = *node.CreateIn(f, "g", 100);
+  EXPECT_EQ(node.SetOf(f), node.SetOf(g));
+  EXPECT_NE(node.SetOf(f).size(), 0);
   const ContainerKey free = node.Add("free", {.namespace_name = "default"});
   node.Annotate(free, "cpu.preserve", "true");
   ASSERT_TRUE(node.Place(free).ok());
@@ -229,6 +242,10 @@ TEST(BalloonsRowsTest, Test06TypesThatGoAndComeBack) {
   node.Reconcile();
   EXPECT_EQ(node.PoolOf(a), "x[0]");
   EXPECT_EQ(node.SetOf(a).size(), 2);
+  node.ChangeSection(
+      "{reservedResources: {cpu: \"1\"}, balloonTypes: [{name: x, namespaces: [x], minCPUs: 2, "
+      "cpuClass: turbo}]}");
+  EXPECT_TRUE(node.Reconcile().empty()) << "only the class is another one";
 }
 
 TEST(BalloonsRowsTest, Test07Limits) {
@@ -308,6 +325,8 @@ preferSpreadOnPhysicalCores: true
 balloonTypes:
 - {name: policydefaults, minCPUs: 2, minBalloons: 1}
 - {name: topo1cores0, minCPUs: 2, minBalloons: 1, preferSpreadOnPhysicalCores: false}
+- {name: topo0cores1, minCPUs: 2, minBalloons: 1, allocatorTopologyBalancing: false}
+- {name: topo0cores0, minCPUs: 2, minBalloons: 1, allocatorTopologyBalancing: false, preferSpreadOnPhysicalCores: false}
 - {name: device-node2, preferNewBalloons: true, preferCloseToDevices: [/sys/devices/system/node/node2]}
 )");
   const auto cores = [&](const CpuSet& cpus) {
@@ -318,6 +337,10 @@ balloonTypes:
   EXPECT_EQ(cores(defaults), 2);
   EXPECT_TRUE(Apart(defaults, Cpus("8-11")));
   EXPECT_EQ(cores(node.SetOf(*node.Run("b", {.request = 100, .type = "topo1cores0"}))), 1);
+  EXPECT_EQ(cores(node.SetOf(*node.Run("p", {.request = 100, .type = "topo0cores0"}))), 1);
+  const ContainerKey grown = *node.Run("g", {.request = 1000, .type = "topo0cores1"});
+  ASSERT_TRUE(node.CreateIn(grown, "g2", 1000).ok());
+  EXPECT_EQ(cores(node.SetOf(grown)), 2);
   const CpuSet near = node.SetOf(*node.Run("c", {.request = 3000, .type = "device-node2"}));
   EXPECT_EQ(cores(near), 2);
   EXPECT_TRUE(near.IsSubsetOf(Cpus("8-11")));
@@ -344,100 +367,6 @@ balloonTypes:
   EXPECT_TRUE(node.PlacementOf(*node.Run("other", {})).cpus.has_value());
 }
 
-TEST(BalloonsRowsTest, Test13SharedIdleCpus) {
-  BalloonsNode node(R"(
-reservedResources: {cpu: "1"}
-balloonTypes:
-- {name: b, maxCPUs: 4, preferNewBalloons: true, allocatorTopologyBalancing: true, shareIdleCPUsInSame: numa}
-- {name: one, maxCPUs: 1, preferNewBalloons: true, preferSpreadingPods: true, shareIdleCPUsInSame: numa}
-)");
-  CpuSet nodes;
-  for (const char* const name : {"a", "b", "c"}) {
-    const CpuSet cpus = node.SetOf(*node.Run(name, {.request = 1500, .type = "b"}));
-    EXPECT_GE(cpus.size(), 3);
-    EXPECT_EQ(node.machine().NodesOf(cpus).size(), 1);
-    nodes |= cpus;
-  }
-  EXPECT_EQ(node.machine().NodesOf(nodes).size(), 3);
-}
-
-TEST(BalloonsRowsTest, Test13TwoBalloonsShareTheIdleCpuBetweenThem) {
-  BalloonsNode node(R"(
-availableResources: {cpu: "cpuset:4-7"}
-reservedResources: {cpu: "1"}
-balloonTypes:
-- {name: one, maxCPUs: 1, preferNewBalloons: true, shareIdleCPUsInSame: numa}
-)");
-  const ContainerKey a = *node.Run("a", {.request = 500, .type = "one"});
-  const ContainerKey b = *node.Run("b", {.request = 500, .type = "one"});
-  EXPECT_EQ(node.SetOf(a).size(), 2);
-  EXPECT_EQ(node.SetOf(b).size(), 2);
-  EXPECT_EQ((node.SetOf(a) | node.SetOf(b)).size(), 3);
-  ASSERT_TRUE(node.Run("k", {.namespace_name = "kube-system", .request = 1500}).ok());
-  EXPECT_EQ(node.SetOf(a).size(), 1);
-  EXPECT_EQ(node.SetOf(b).size(), 1);
-}
-
-TEST(BalloonsRowsTest, Test15LoadsOfCoresStayApart) {
-  BalloonsNode node(R"(
-loadClasses: [{name: avx, level: core, overloadsLevelInBalloon: true}]
-balloonTypes:
-- {name: avx, minCPUs: 2, maxCPUs: 4, minBalloons: 2, loads: [avx], preferNewBalloons: true}
-)");
-  const auto cores = [&](const CpuSet& cpus) { return node.machine().WithSiblings(cpus); };
-  const ContainerKey a = *node.Run("a", {.request = 2000, .type = "avx"});
-  EXPECT_EQ(cores(node.SetOf(a)).size(), 4) << "two cores for two CPUs";
-  const ContainerKey b = *node.Run("b", {.request = 2000, .type = "avx"});
-  EXPECT_TRUE(Apart(cores(node.SetOf(a)), cores(node.SetOf(b))));
-  ASSERT_TRUE(node.Resize(a, 4000).ok());
-  EXPECT_EQ(cores(node.SetOf(a)).size(), 8);
-  EXPECT_TRUE(Apart(cores(node.SetOf(a)), cores(node.SetOf(b))));
-}
-
-constexpr std::string_view kNodes = R"(
-balloonTypes:
-- {name: node0, preferCloseToDevices: [/sys/devices/system/node/node0]}
-- {name: node1, preferCloseToDevices: [/sys/devices/system/node/node1]}
-- {name: node2, preferCloseToDevices: [/sys/devices/system/node/node2]}
-- {name: node3, preferCloseToDevices: [/sys/devices/system/node/node3]}
-- name: all
-  minCPUs: 4
-  components: [{balloonType: node0}, {balloonType: node1}, {balloonType: node2}, {balloonType: node3}]
-- name: one-of
-  preferNewBalloons: true
-  componentCreation: balance-balloons
-  components: [{balloonType: node2}, {balloonType: node3}, {balloonType: node0}, {balloonType: node1}]
-)";
-
-TEST(BalloonsRowsTest, Test16CompositeBalloons) {
-  BalloonsNode node(kNodes);
-  const ContainerKey a = *node.Run("a", {.request = 500, .type = "all"});
-  const ContainerKey b = *node.CreateIn(a, "b", 500);
-  const auto each = [&](int count) {
-    for (const NumaNode& its : node.machine().nodes())
-      EXPECT_EQ(node.SetOf(a).CountCommon(its.cpus), count) << its.id;
-  };
-  EXPECT_EQ(node.SetOf(a), node.SetOf(b));
-  each(1);
-  const ContainerKey nine = *node.CreateIn(a, "nine", 9000);
-  each(3);
-  node.Remove(nine);
-  each(1);
-  EXPECT_TRUE(node.Reconcile().empty()) << "it is found again";
-}
-
-TEST(BalloonsRowsTest, Test16TheComponentWithTheFewestInstances) {
-  BalloonsNode node(kNodes);
-  std::vector<ContainerKey> keys;
-  for (const int expected : {2, 3, 0, 1}) {
-    keys.push_back(*node.Run("c" + std::to_string(expected), {.request = 1000, .type = "one-of"}));
-    EXPECT_EQ(node.machine().NodesOf(node.SetOf(keys.back())), NodeSet{expected});
-  }
-  node.Remove(keys[1]);
-  EXPECT_EQ(node.machine().NodesOf(node.SetOf(*node.Run("n", {.request = 1000, .type = "one-of"}))),
-            NodeSet{3});
-}
-
 TEST(BalloonsRowsTest, Test22IsolatedCpus) {
   BalloonsNode node("balloonTypes: [{name: iso, minCPUs: 1, minBalloons: 1, preferIsolCpus: true}]",
                     test::WithIsolated(test::N4C16(), "0-1"));
@@ -457,70 +386,6 @@ reservedPoolNamespaces: [mine]
   EXPECT_TRUE(
       node.SetOf(*node.Run("k", {.namespace_name = "kube-system"})).IsSubsetOf(Cpus("2-3")));
   EXPECT_TRUE(node.SetOf(*node.Run("m", {.namespace_name = "mine"})).IsSubsetOf(Cpus("2-3")));
-}
-
-// Two packages of four CPUs: nodes 0 and 1 are DRAM, 2 and 3 HBM, 4 and 5 PMEM.
-Machine Hbm() {
-  Machine::Parts parts;
-  std::vector<Cpu> cpus;
-  for (int id = 0; id < 8; ++id)
-    cpus.push_back(
-        {.id = id, .core = id, .die = id / 4, .numa = id / 4, .package = id / 4, .online = true});
-  parts = test::PartsOf(std::move(cpus));
-  const int64_t gib = int64_t{1} << 30;
-  for (NumaNode& node : parts.nodes)
-    node.memory = Bytes{2 * gib};
-  for (int id = 2; id < 6; ++id) {
-    NumaNode node;
-    node.id = id;
-    node.memory = Bytes{(id < 4 ? 1 : 4) * gib};
-    node.type = id < 4 ? MemoryType::kHbm : MemoryType::kPmem;
-    parts.nodes.push_back(node);
-  }
-  for (NumaNode& node : parts.nodes) {
-    node.distances.clear();
-    for (int to = 0; to < 6; ++to)
-      node.distances.push_back(to == node.id ? 10 : (to % 2 == node.id % 2 ? 17 : 28));
-  }
-  return test::MakeMachine(std::move(parts));
-}
-
-TEST(BalloonsRowsTest, Hbm01MemoryTypes) {
-  BalloonsNode node(R"(
-balloonTypes:
-- {name: plain, preferNewBalloons: true, preferCloseToDevices: [/sys/devices/system/node/node0]}
-- {name: fast, memoryTypes: [HBM, PMEM], preferCloseToDevices: [/sys/devices/system/node/node1]}
-- {name: unpinned, pinMemory: false}
-)",
-                    Hbm());
-  const auto mems = [&](std::string_view name, std::string_view type, std::string_view annotation) {
-    const ContainerKey key = node.Add(name, {.request = 100, .type = type});
-    if (!annotation.empty()) node.Annotate(key, "memory-type", annotation);
-    EXPECT_TRUE(node.Place(key).ok());
-    const std::optional<NodeSet>& set = node.PlacementOf(key).mems;
-    return set ? set->ToString() : "all";
-  };
-  EXPECT_EQ(mems("a", "plain", ""), "0");
-  EXPECT_EQ(mems("b", "plain", "hbm"), "2");
-  EXPECT_EQ(mems("c", "plain", "pmem"), "4");
-  EXPECT_EQ(mems("d", "plain", "dram,hbm"), "0,2");
-  EXPECT_EQ(mems("e", "fast", ""), "3,5");
-  EXPECT_EQ(mems("f", "unpinned", ""), "all");
-}
-
-TEST(BalloonsRowsTest, Hbm04FullSocketsShareTheRest) {
-  BalloonsNode node(R"(
-reservedResources: {cpu: "cpuset:3"}
-allocatorTopologyBalancing: true
-balloonTypes:
-- {name: fullsocket, maxCPUs: 4, minCPUs: 1, minBalloons: 2, maxBalloons: 2, shareIdleCPUsInSame: package}
-)",
-                    Hbm());
-  const ContainerKey a = *node.Run("a", {.request = 750, .type = "fullsocket"});
-  EXPECT_EQ(node.CpusOf(a), "4-7");
-  EXPECT_EQ(Cpus(node.CpusOfBalloon("fullsocket[0]")).size(), 1) << "the others are idle";
-  EXPECT_TRUE(Cpus(node.CpusOfBalloon("fullsocket[1]")).IsSubsetOf(Cpus("0-2")));
-  EXPECT_EQ(node.CpusOfBalloon("reserved[0]"), "3");
 }
 
 }  // namespace

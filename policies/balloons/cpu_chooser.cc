@@ -68,6 +68,8 @@ std::vector<CpuSet> PartsAt(const Machine& machine, BalloonLevel level, const Cp
       add_all(machine.l3_groups());
       break;
     case BalloonLevel::kL2:
+      add_all(machine.l2_groups());
+      break;
     case BalloonLevel::kCore:
       add_all(machine.cores());
       break;
@@ -77,6 +79,11 @@ std::vector<CpuSet> PartsAt(const Machine& machine, BalloonLevel level, const Cp
       break;
   }
   return parts;
+}
+
+const std::vector<CpuSet>& PartsOfLoad(const Machine& machine, BalloonLevel level) {
+  if (level == BalloonLevel::kL3) return machine.l3_groups();
+  return level == BalloonLevel::kL2 ? machine.l2_groups() : machine.cores();
 }
 
 CpuSet AllOf(const std::vector<CpuSet>& parts, const CpuSet& touching) {
@@ -107,7 +114,7 @@ StatusOr<CpuSet> CpuChooser::Grow(const CpuChoiceRules& rules, const CpuSet& own
 // One CPU after the other, each away from the load of those before.
 CpuSet CpuChooser::ChooseApart(const CpuChoiceRules& rules, const CpuSet& own, const CpuSet& idle,
                                int count, std::vector<std::string>* dropped) const {
-  const std::vector<CpuSet> parts = PartsAt(machine_, rules.own_load, machine_.online());
+  const std::vector<CpuSet>& parts = PartsOfLoad(machine_, rules.own_load);
   CpuSet loaded = rules.loaded | AllOf(parts, own);
   CpuSet chosen;
   for (int i = 0; i < count; ++i) {
@@ -145,10 +152,9 @@ CpuSet CpuChooser::Choose(const CpuChoiceRules& rules, const CpuSet& own, const 
   return chosen;
 }
 
-CpuSet CpuChooser::Shrink(const CpuChoiceRules& rules, const CpuSet& own, const CpuSet& idle,
-                          int count) const {
+CpuSet CpuChooser::Shrink(const CpuChoiceRules& rules, const CpuSet& own, CpuSet candidates,
+                          const CpuSet& idle, int count) const {
   CpuSet back;
-  CpuSet candidates = own;
   for (const BalloonHint& hint : rules.hints) {
     const CpuSet unwanted = candidates - hint.cpus;
     if (unwanted.size() >= count - back.size()) {

@@ -18,9 +18,10 @@ enum class BalloonLevel { kNone, kSystem, kPackage, kDie, kNuma, kL3, kL2, kCore
 std::optional<BalloonLevel> ParseBalloonLevel(std::string_view text);
 std::string_view ToString(BalloonLevel level);
 
-// The parts of the machine at a level, as far as they have any of `cpus`. The machine does not tell
-// L2 caches: they count as cores.
+// The parts of the machine at a level, as far as they have any of `cpus`.
 std::vector<CpuSet> PartsAt(const Machine& machine, BalloonLevel level, const CpuSet& cpus);
+// The same for all online CPUs at a level that a load has: kCore, kL2 or kL3. Not copied.
+const std::vector<CpuSet>& PartsOfLoad(const Machine& machine, BalloonLevel level);
 // The CPUs of all parts that have any of `touching`.
 CpuSet AllOf(const std::vector<CpuSet>& parts, const CpuSet& touching);
 
@@ -53,7 +54,12 @@ class CpuChooser {
                         int count, std::vector<std::string>* dropped = nullptr) const;
   // `count` of `own`, one after the other: those that the hints want least, then the farthest.
   CpuSet Shrink(const CpuChoiceRules& rules, const CpuSet& own, const CpuSet& idle,
-                int count) const;
+                int count) const {
+    return Shrink(rules, own, own, idle, count);
+  }
+  // The same among a part of `own`.
+  CpuSet Shrink(const CpuChoiceRules& rules, const CpuSet& own, CpuSet candidates,
+                const CpuSet& idle, int count) const;
 
  private:
   CpuSet Choose(const CpuChoiceRules& rules, const CpuSet& own, const CpuSet& idle, int count,

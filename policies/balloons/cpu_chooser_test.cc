@@ -250,6 +250,33 @@ TEST(CpuTreeTest, ShrinkingByManyLeavesDieThenPackageThenNode) {
   EXPECT_EQ(own.size(), 7);
 }
 
+// A resize is a gentle defragmentation.
+TEST(CpuTreeTest, ASetThatShrinksAndGrowsEndsOnOnePackage) {
+  Sets sets(test::MakeMachine({.packages = 2, .cores = 16, .threads = 2}));
+  const std::vector<int> sizes = {4, 4, 14, 7, 7, 4, 4, 14};
+  for (size_t i = 0; i < sizes.size(); ++i)
+    sets.Size(std::to_string(i), sizes[i]);
+  for (size_t i = 0; i < 4; ++i)
+    sets.Size(std::to_string(i), sizes[i] - 2);
+  for (int i = 0; i < 4; ++i) {
+    sets.Size("7", 13);
+    sets.Size("7", 14);
+  }
+  EXPECT_EQ(Touched(sets.machine().packages(), sets.at("7")), 1) << sets.at("7").ToString();
+}
+
+TEST(CpuTreeTest, L2CachesAreALevel) {
+  // A performance core of two threads, and two L2 caches of four efficient cores.
+  std::vector<Cpu> cpus;
+  for (int id = 0; id < 10; ++id)
+    cpus.push_back({.id = id, .core = id < 2 ? 0 : id - 1, .l2 = (id + 2) / 4, .online = true});
+  Sets sets(test::MakeMachine(test::PartsOf(std::move(cpus))));
+  EXPECT_EQ(sets.Size("a", 2), "0-1");
+  EXPECT_EQ(sets.Size("b", 1), "2");
+  EXPECT_EQ(sets.Size("c", 4), "6-9") << "one L2 cache";
+  EXPECT_EQ(sets.Size("b", 2), "2-3");
+}
+
 TEST(CpuTreeTest, L3CachesAreALevel) {
   // A node of two L3 caches of four cores.
   const Machine machine =

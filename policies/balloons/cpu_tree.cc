@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/balloons/cpu_tree.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
-#include <utility>
 
 namespace resmgr {
 
 CpuTree::CpuTree(const Machine& machine, const CpuSet& cpus, bool by_thread) {
-  levels_.push_back({{cpus, -1}});
+  parts_.push_back({cpus, -1});
+  level_begins_ = {0, 1};
   const auto divide_by = [&](int Cpu::*group) {
     Divide([&machine, group](int cpu) { return machine.FindCpu(cpu)->*group; });
   };
@@ -23,89 +25,99 @@ CpuTree::CpuTree(const Machine& machine, const CpuSet& cpus, bool by_thread) {
     });
   }
   divide_by(&Cpu::l3);
+  divide_by(&Cpu::l2);
   divide_by(&Cpu::core);
   Divide([](int cpu) { return cpu; });
+  IndexParts();
 }
 
 // Parts stay in the order of their parents, and below a parent in that of their lowest CPU.
 void CpuTree::Divide(const std::function<int(int cpu)>& group_of) {
-  std::vector<Part> parts;
-  const std::vector<Part>& above = levels_.back();
-  for (size_t parent = 0; parent < above.size(); ++parent) {
+  std::vector<Part> below;
+  const size_t begin = level_begins_[levels() - 1];
+  for (size_t parent = begin; parent < parts_.size(); ++parent) {
     std::map<int, size_t> by_group;
-    for (const int cpu : above[parent].cpus) {
-      const auto [found, added] = by_group.emplace(group_of(cpu), parts.size());
-      if (added) parts.push_back({{}, static_cast<int>(parent)});
-      parts[found->second].cpus.Add(cpu);
+    for (const int cpu : parts_[parent].cpus) {
+      const auto [found, added] = by_group.emplace(group_of(cpu), below.size());
+      if (added) below.push_back({{}, static_cast<int>(parent)});
+      below[found->second].cpus.Add(cpu);
     }
   }
-  levels_.push_back(std::move(parts));
+  if (below.size() <= parts_.size() - begin) return;
+  std::ranges::move(below, std::back_inserter(parts_));
+  level_begins_.push_back(parts_.size());
+}
+
+void CpuTree::IndexParts() {
+  ancestors_.assign(parts_.size() * levels(), 0);
+  thread_of_.assign(static_cast<size_t>(parts_.front().cpus.Last() + 1), -1);
+  for (size_t level = 0; level < levels(); ++level) {
+    for (size_t part = level_begins_[level]; part < level_begins_[level + 1]; ++part) {
+      int ancestor = static_cast<int>(part);
+      for (size_t above = level + 1; above-- > 0;) {
+        ancestors_[part * levels() + above] = ancestor;
+        ancestor = parts_[static_cast<size_t>(ancestor)].parent;
+      }
+      if (level + 1 < levels() || parts_[part].cpus.empty()) continue;
+      thread_of_[static_cast<size_t>(parts_[part].cpus.First())] = static_cast<int>(part);
+    }
+  }
 }
 
 CpuTree::Counts CpuTree::Count(const CpuSet& cpus) const {
-  Counts counts(levels_.size());
-  for (size_t level = 0; level < levels_.size(); ++level)
-    counts[level].resize(levels_[level].size());
-  const size_t last = levels_.size() - 1;
-  for (size_t i = 0; i < levels_[last].size(); ++i)
-    counts[last][i] = cpus.Contains(levels_[last][i].cpus.First()) ? 1 : 0;
-  for (size_t level = last; level > 0; --level) {
-    for (size_t i = 0; i < levels_[level].size(); ++i)
-      counts[level - 1][static_cast<size_t>(levels_[level][i].parent)] += counts[level][i];
+  Counts counts(parts_.size());
+  const bool few = static_cast<size_t>(cpus.size()) * levels() < parts_.size();
+  for (const int cpu : cpus) {
+    const auto id = static_cast<size_t>(cpu);
+    const int thread = id < thread_of_.size() ? thread_of_[id] : -1;
+    if (thread < 0) continue;
+    if (!few) ++counts[static_cast<size_t>(thread)];
+    for (size_t level = 0; few && level < levels(); ++level)
+      ++counts[AncestorOf(thread, level)];
   }
+  for (size_t part = parts_.size(); !few && part-- > 1;)
+    counts[static_cast<size_t>(parts_[part].parent)] += counts[part];
   return counts;
 }
 
-int CpuTree::Compare(const Counts& counts, size_t level, int a, int b) const {
-  int difference = 0;
-  for (; a != b; --level) {
-    const auto left = static_cast<size_t>(a);
-    const auto right = static_cast<size_t>(b);
-    const int here = counts[level][left] - counts[level][right];
-    if (here != 0) difference = here;
-    a = levels_[level][left].parent;
-    b = levels_[level][right].parent;
+void CpuTree::KeepBest(const Counts& counts, size_t level, bool most,
+                       std::vector<int>& kept) const {
+  for (size_t above = 1; above <= level && kept.size() > 1; ++above) {
+    int best = counts[AncestorOf(kept.front(), above)];
+    for (const int part : kept) {
+      const int here = counts[AncestorOf(part, above)];
+      best = most ? std::max(best, here) : std::min(best, here);
+    }
+    std::erase_if(kept, [&](int part) { return counts[AncestorOf(part, above)] != best; });
   }
-  return difference;
 }
 
 CpuSet CpuTree::PartToGrow(const CpuSet& own, const CpuSet& idle, int count, bool balance) const {
-  const Counts owned = Count(own);
   const Counts free = Count(idle);
-  for (size_t level = levels_.size(); level-- > 0;) {
-    int best = -1;
-    for (size_t i = 0; i < levels_[level].size(); ++i) {
-      const auto part = static_cast<int>(i);
-      if (free[level][i] < count) continue;
-      if (best >= 0) {
-        const int more = Compare(owned, level, part, best);
-        const int freer = Compare(free, level, part, best);
-        const bool better = more != 0 ? more > 0 : (balance ? freer > 0 : freer < 0);
-        if (!better) continue;
-      }
-      best = part;
+  for (size_t level = levels(); level-- > 0;) {
+    std::vector<int> kept;
+    for (size_t part = level_begins_[level]; part < level_begins_[level + 1]; ++part) {
+      if (free[part] >= count) kept.push_back(static_cast<int>(part));
     }
-    if (best >= 0) return levels_[level][static_cast<size_t>(best)].cpus & idle;
+    if (kept.empty()) continue;
+    if (kept.size() > 1 && !own.empty()) KeepBest(Count(own), level, true, kept);
+    KeepBest(free, level, balance, kept);
+    return parts_[static_cast<size_t>(kept.front())].cpus & idle;
   }
   return {};
 }
 
 int CpuTree::FirstToGiveBack(const CpuSet& own, const CpuSet& candidates,
                              const CpuSet& idle) const {
-  const Counts owned = Count(own);
-  const Counts free = Count(idle);
-  const size_t level = levels_.size() - 1;
-  int best = -1;
-  for (size_t i = 0; i < levels_[level].size(); ++i) {
-    const auto part = static_cast<int>(i);
-    if (!candidates.Contains(levels_[level][i].cpus.First())) continue;
-    if (best >= 0) {
-      const int more = Compare(owned, level, part, best);
-      if (more > 0 || (more == 0 && Compare(free, level, part, best) > 0)) continue;
-    }
-    best = part;
-  }
-  return best < 0 ? -1 : levels_[level][static_cast<size_t>(best)].cpus.First();
+  std::vector<int> kept;
+  for (const int cpu : candidates& parts_.front().cpus)
+    kept.push_back(thread_of_[static_cast<size_t>(cpu)]);
+  if (kept.empty()) return -1;
+  std::ranges::sort(kept);
+  const size_t level = levels() - 1;
+  KeepBest(Count(own), level, false, kept);
+  if (kept.size() > 1) KeepBest(Count(idle), level, false, kept);
+  return parts_[static_cast<size_t>(kept.back())].cpus.First();
 }
 
 }  // namespace resmgr

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -8,10 +9,11 @@
 
 namespace resmgr {
 
-// The machine's CPUs as a tree: system, packages, dies, NUMA nodes, L3 caches, cores, threads. It
-// finds the part of the machine in which a set of CPUs grows, and the CPU that a set gives back
-// first. Where parts are equal by all rules, numbers decide: the part with the lowest CPU is the
-// first. Immutable; a copy is independent.
+// The machine's CPUs as a tree: system, packages, dies, NUMA nodes, L3 caches, L2 caches, cores,
+// threads. Levels whose parts are those of the level above are left out. It finds the part of the
+// machine in which a set of CPUs grows, and the CPU that a set gives back first. Where parts are
+// equal by all rules, numbers decide: the part with the lowest CPU is the first. Immutable; a copy
+// is independent.
 class CpuTree {
  public:
   // `by_thread`: every NUMA node is divided by the position of the threads in their cores, so that
@@ -31,17 +33,27 @@ class CpuTree {
  private:
   struct Part {
     CpuSet cpus;
-    int parent = -1;  // index in the level above
+    int parent = -1;
   };
-  // By level, then by part, the number of CPUs.
-  using Counts = std::vector<std::vector<int>>;
+  // The number of CPUs of each part.
+  using Counts = std::vector<int>;
 
   void Divide(const std::function<int(int cpu)>& group_of);
+  void IndexParts();
+  size_t levels() const { return level_begins_.size() - 1; }
+  // The part at a level that has the part.
+  size_t AncestorOf(int part, size_t level) const {
+    return static_cast<size_t>(ancestors_[static_cast<size_t>(part) * levels() + level]);
+  }
   Counts Count(const CpuSet& cpus) const;
-  // Negative if part `a` of the level has fewer than `b`, at the highest level where they differ.
-  int Compare(const Counts& counts, size_t level, int a, int b) const;
+  // Keeps the parts with the most (fewest) CPUs, from packages down to the level of these parts.
+  void KeepBest(const Counts& counts, size_t level, bool most, std::vector<int>& kept) const;
 
-  std::vector<std::vector<Part>> levels_;  // from the system to threads
+  std::vector<Part> parts_;  // from the system to threads, each level as a whole
+  // The place of the first part of each level, and at last the number of parts.
+  std::vector<size_t> level_begins_;
+  std::vector<int> ancestors_;  // for each part its ancestor of each level down to its own
+  std::vector<int> thread_of_;  // by CPU, the part that has it alone; -1: not in the tree
 };
 
 }  // namespace resmgr

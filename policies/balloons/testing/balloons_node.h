@@ -17,6 +17,10 @@ inline Machine N4C16() {
       {.packages = 2, .nodes = 2, .cores = 2, .threads = 2, .siblings_apart = false});
 }
 
+inline bool Apart(const CpuSet& a, const CpuSet& b) {
+  return !a.Intersects(b);
+}
+
 // What a container of a test is, beside its name.
 struct BalloonPod {
   std::string_view namespace_name = "ns";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -101,6 +103,18 @@ class PolicyNode {
   }
   Plan Rebalance() {
     const StatusOr<Plan> plan = policy_->Rebalance(snapshot_);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    Apply(*plan);
+    return *plan;
+  }
+  // These CPUs were used until so long after some time.
+  Plan FollowUse(const std::map<ContainerKey, double>& cpus, std::chrono::seconds until) {
+    policy::MeasuredUse use;
+    use.until = std::chrono::system_clock::time_point(std::chrono::hours(1)) + until;
+    use.over = std::chrono::minutes(1);
+    for (const auto& [key, used] : cpus)
+      use.containers[key].cpus = used;
+    const StatusOr<Plan> plan = policy_->FollowUse(snapshot_, use);
     EXPECT_TRUE(plan.ok()) << plan.status();
     Apply(*plan);
     return *plan;

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a BalloonBook gets balloons.
+#include <algorithm>
+#include <utility>
+
+#include "policies/balloons/balloon_book.h"
+
+namespace resmgr {
+namespace {
+
+int CountParts(const BalloonPart& part, int type) {
+  int count = part.type == type ? 1 : 0;
+  for (const BalloonPart& below : part.parts)
+    count += CountParts(below, type);
+  return count;
+}
+
+}  // namespace
+
+int BalloonBook::Instances(int type) const {
+  int count = 0;
+  for (const Balloon& balloon : balloons_)
+    count += CountParts(balloon.part, type);
+  return count;
+}
+
+// With all components, or with the one of which there are the fewest.
+BalloonPart BalloonBook::MakePart(int type) const {
+  BalloonPart part{.type = type, .cpus = {}};
+  const BalloonType& own = setup_->type(type);
+  if (!own.balance_components) {
+    for (const int component : own.components)
+      part.parts.push_back(MakePart(component));
+    return part;
+  }
+  const auto weight = [this](int component) {
+    int count = Instances(component);
+    for (const int inner : setup_->type(component).components)
+      count += Instances(inner);
+    return count;
+  };
+  const auto fewest = std::ranges::min_element(own.components, {}, weight);
+  part.parts.push_back(MakePart(*fewest));
+  return part;
+}
+
+size_t BalloonBook::Add(Balloon balloon) {
+  balloon.serial = ++last_serial_;
+  balloon.Recount();
+  balloons_.Add(std::move(balloon));
+  return balloons_.size() - 1;
+}
+
+StatusOr<size_t> BalloonBook::Create(int type, const std::vector<BalloonHint>& hints) {
+  const BalloonType& own = setup_->type(type);
+  if (Count(type) >= setup_->MaxBalloons(type)) {
+    return ResourceExhausted("type {} has {} balloons, and no more are allowed", own.name,
+                             Count(type));
+  }
+  Balloon balloon{.type = type, .index = NextIndex(type), .part = MakePart(type)};
+  const CpuSet fixed = setup_->Fixed(type, balloon.index);
+  if (!fixed.IsSubsetOf(idle_)) {
+    return ResourceExhausted("CPUs {} of type {} are in use", (fixed - idle_).ToString(), own.name);
+  }
+  balloon.part.cpus = fixed;
+  balloon.Recount();
+  RESMGR_RETURN_IF_ERROR(KeepRoom(balloon));
+  if (!hints.empty()) {
+    // Its size comes later; the hints are those of its first container.
+    balloon.members.push_back(std::make_shared<BalloonMember>(BalloonMember{.hints = hints}));
+  }
+  const CpuSet before = idle_;
+  idle_ -= fixed;
+  const Status sized = Resize(balloon, setup_->MinCpus(type, balloon.index));
+  if (!sized.ok()) {
+    idle_ = before;
+    return sized;
+  }
+  balloon.members.clear();
+  return Add(std::move(balloon));
+}
+
+// Chooses the CPUs in which a balloon of a type with growWithin grows: those that it has, and more
+// in the same part of the machine.
+Status BalloonBook::KeepRoom(Balloon& balloon) const {
+  const BalloonType& own = setup_->type(balloon.type);
+  if (own.grow_within == BalloonLevel::kNone) return OkStatus();
+  const CpuSet present = balloon.cpus();
+  const int more = static_cast<int>(own.max_cpus) - present.size();
+  const CpuSet free = FreeForNew(balloon.type, balloon.index) - present;
+  const CpuSet* best = nullptr;
+  const std::vector<CpuSet> parts =
+      PartsAt(setup_->machine(), own.grow_within, setup_->available());
+  for (const CpuSet& part : parts) {
+    const int here = part.CountCommon(free);
+    if (here < more || !present.IsSubsetOf(part)) continue;
+    const int difference = best == nullptr ? 0 : here - best->CountCommon(free);
+    if (best == nullptr || (own.balance ? difference > 0 : difference < 0)) best = &part;
+  }
+  if (best == nullptr) {
+    return ResourceExhausted("type {}: no {} has room for {} CPUs", own.name,
+                             ToString(own.grow_within), own.max_cpus);
+  }
+  RESMGR_ASSIGN_OR_RETURN(const CpuSet added, setup_->chooser().Grow(setup_->rules(balloon.type),
+                                                                     present, *best & free, more));
+  balloon.room = present | added;
+  return OkStatus();
+}
+
+Status BalloonBook::CreateAlways(const std::vector<BalloonHint>& hints) {
+  // Those with CPUs of their own first, then by priority, then in the order of the list.
+  for (int round = -1; round < 4; ++round) {
+    for (int type = 0; type < setup_->types(); ++type) {
+      const BalloonType& own = setup_->type(type);
+      if (round < 0 ? !own.own_cpus : own.priority != round) continue;
+      while (Count(type) < setup_->MinBalloons(type))
+        RESMGR_RETURN_IF_ERROR(Create(type, hints).status());
+    }
+  }
+  return OkStatus();
+}
+
+std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus) {
+  const CpuSet own = cpus & FreeForNew(type, index);
+  for (size_t place = 0; place < balloons_.size(); ++place) {
+    if (balloons_[place].type != type || balloons_[place].index != index) continue;
+    // One with CPUs of its type, which may have had more.
+    Balloon& there = balloons_.Change(place);
+    there.part.cpus |= own;
+    there.Recount();
+    idle_ -= own;
+    return place;
+  }
+  if (own.empty()) return std::nullopt;
+  Balloon balloon{.type = type, .index = index, .part = MakePart(type)};
+  idle_ -= own;
+  SplitAdopted(balloon.part, own);
+  return Add(std::move(balloon));
+}
+
+void BalloonBook::KeepRooms() {
+  if (!setup_->keeps_rooms()) return;
+  for (size_t place = 0; place < balloons_.size(); ++place) {
+    if (balloons_[place].room.empty()) (void)KeepRoom(balloons_.Change(place));
+  }
+}
+
+// The CPUs of the components are not remembered: each component gets those that its hints want.
+void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
+  if (part.parts.empty()) {
+    part.cpus = cpus;
+    return;
+  }
+  const BalloonType& own = setup_->type(part.type);
+  if (own.balance_components) {
+    const auto fit = [&](int component) { return -WantedBy(component).CountCommon(cpus); };
+    BalloonPart component{.type = *std::ranges::min_element(own.components, {}, fit), .cpus = {}};
+    for (const int inner : setup_->type(component.type).components)
+      component.parts.push_back(MakePart(inner));
+    part.parts = {std::move(component)};
+  }
+  CpuSet left = cpus;
+  const auto count = static_cast<int>(part.parts.size());
+  for (int i = 0; i < count; ++i) {
+    BalloonPart& below = part.parts[static_cast<size_t>(i)];
+    const int share = (left.size() + count - i - 1) / (count - i);
+    CpuChoiceRules rules = setup_->rules(below.type);
+    if (!below.parts.empty()) rules.hints.insert(rules.hints.begin(), {"", WantedBy(below.type)});
+    const CpuSet its =
+        i + 1 == count ? left : setup_->chooser().Grow(rules, {}, left, share).value_or(CpuSet());
+    SplitAdopted(below, its);
+    left -= its;
+  }
+}
+
+// What the first hints of the leaves of a type want.
+CpuSet BalloonBook::WantedBy(int type) const {
+  const BalloonType& own = setup_->type(type);
+  const std::vector<BalloonHint>& hints = setup_->rules(type).hints;
+  if (!own.composite()) return hints.empty() ? CpuSet() : hints.front().cpus;
+  CpuSet wanted;
+  for (const int component : own.components)
+    wanted |= WantedBy(component);
+  return wanted;
+}
+
+}  // namespace resmgr

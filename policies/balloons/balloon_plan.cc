@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/balloons/balloon_plan.h"
+
+#include <algorithm>
+
+#include "pkg/allocator/want_of_room.h"
+#include "policies/balloons/balloon_reason.h"
+
+namespace resmgr {
+namespace {
+
+// The nodes of the CPUs; for each type of memory that is asked for and none of them has, the
+// nearest ones; then only nodes of those types, if there are any.
+NodeSet MemoryNodes(const Machine& machine, const CpuSet& cpus, unsigned types) {
+  const auto usable = [](const NumaNode& node) { return node.allowed && node.memory.value > 0; };
+  const auto has = [types](const NumaNode& node) {
+    return types == 0 || (types & (1U << static_cast<unsigned>(node.type))) != 0;
+  };
+  const NodeSet local = machine.NodesOf(cpus);
+  NodeSet chosen;
+  for (const NumaNode& node : machine.nodes()) {
+    if (local.Contains(node.id) && usable(node)) chosen.Add(node.id);
+  }
+  const auto distance = [&](const NumaNode& to) {
+    int least = -1;
+    for (const NumaNode& from : machine.nodes()) {
+      if (!local.Contains(from.id)) continue;
+      const int here = from.distances[static_cast<size_t>(&to - machine.nodes().data())];
+      if (least < 0 || here < least) least = here;
+    }
+    return least;
+  };
+  for (const MemoryType type : {MemoryType::kDram, MemoryType::kHbm, MemoryType::kPmem}) {
+    const bool wanted = types == 0 ? chosen.empty() && type == MemoryType::kDram
+                                   : (types & (1U << static_cast<unsigned>(type))) != 0;
+    if (!wanted) continue;
+    int nearest = -1;
+    bool present = false;
+    for (const NumaNode& node : machine.nodes()) {
+      if (node.type != type || !usable(node)) continue;
+      present |= chosen.Contains(node.id);
+      if (nearest < 0 || distance(node) < nearest) nearest = distance(node);
+    }
+    if (present) continue;
+    for (const NumaNode& node : machine.nodes()) {
+      if (node.type == type && usable(node) && distance(node) == nearest) chosen.Add(node.id);
+    }
+  }
+  NodeSet matching;
+  for (const NumaNode& node : machine.nodes()) {
+    if (chosen.Contains(node.id) && has(node)) matching.Add(node.id);
+  }
+  return matching.empty() ? chosen : matching;
+}
+
+// Whether containers that are entitled to the balloon's CPUs have fewer than they ask for: guests
+// say so themselves.
+bool IsShort(const BalloonSetup& setup, const Balloon& balloon) {
+  int64_t demand = 0;
+  for (const BalloonMemberPtr& member : balloon.members)
+    if (!member->text.starts_with(kWantOfRoom)) demand += member->demand;
+  return balloon.size < setup.CpusFor(balloon.type, demand);
+}
+
+// Whether the containers of a balloon run on the same CPUs as before, and lack none or some as before. `idle`: the CPUs that are
+// idle and not borrowed now and were not before, or the other way round.
+bool OnSameCpus(const BalloonBook& book, const Balloon& before, const Balloon& now,
+                const CpuSet& idle) {
+  const bool same =
+      &before == &now || (before.cpus() == now.cpus() && before.borrowed == now.borrowed);
+  if (!same) return false;
+  if (&before != &now && IsShort(book.setup(), before) != IsShort(book.setup(), now)) return false;
+  return idle.empty() || !book.Shares(now, idle);
+}
+
+}  // namespace
+
+CpuSet OneThreadPerCore(const Machine& machine, const CpuSet& cpus) {
+  CpuSet first;
+  CpuSet seen;
+  for (const int cpu : cpus) {
+    if (seen.Contains(cpu)) continue;
+    first.Add(cpu);
+    seen |= machine.WithSiblings({cpu});
+  }
+  return first;
+}
+
+BalloonPlan::View BalloonPlan::ViewOf(const Balloon& balloon) const {
+  View view;
+  view.own = balloon.cpus() | balloon.borrowed;
+  view.cpus = view.own | book_.SharedIdle(balloon);
+  view.pool = book_.NameOf(balloon);
+  view.own_text = WithOwnCpus("", balloon.cpus(), balloon.borrowed);
+  view.is_short = IsShort(book_.setup(), balloon);
+  return view;
+}
+
+const NodeSet& BalloonPlan::MemoryOf(View& view, unsigned types) const {
+  for (const auto& [known, nodes] : view.mems) {
+    if (known == types) return nodes;
+  }
+  view.mems.emplace_back(types, MemoryNodes(book_.setup().machine(), view.cpus, types));
+  return view.mems.back().second;
+}
+
+Placement BalloonPlan::PlacementIn(View& view, const Balloon& balloon, const BalloonMember& member,
+                                   const Pod& pod, const Container& container) const {
+  Placement placement;
+  if (rules_.PinsMemory(pod, container, balloon.type)) {
+    const NodeSet& nodes = MemoryOf(view, member.memory_types);
+    if (!nodes.empty()) placement.mems = nodes;
+  }
+  if (book_.setup().options().pin_cpu) {
+    placement.cpus = view.cpus;
+    if (member.hide_hyperthreads) {
+      const Machine& machine = book_.setup().machine();
+      // The balloon's own thread of a core comes before an idle one.
+      placement.cpus = OneThreadPerCore(machine, view.own) |
+                       OneThreadPerCore(machine, view.cpus - machine.WithSiblings(view.own));
+    }
+  }
+  placement.pool = view.pool;
+  const bool lacks = view.is_short && !member.text.starts_with(kWantOfRoom);
+  placement.reason = (lacks ? ThatLacksCpus(member.text) : member.text) + view.own_text;
+  return placement;
+}
+
+Placement BalloonPlan::PlacementOf(const Balloon& balloon, const BalloonMember& member,
+                                   const Pod& pod, const Container& container) const {
+  View view = ViewOf(balloon);
+  return PlacementIn(view, balloon, member, pod, container);
+}
+
+Plan BalloonPlan::Since(const BalloonBook& before, const Snapshot& snapshot) const {
+  Plan plan;
+  const CpuSet former_idle = before.unlent();
+  const CpuSet idle = (former_idle - book_.unlent()) | (book_.unlent() - former_idle);
+  auto former = before.balloons().begin();
+  const auto end = before.balloons().end();
+  for (const Balloon& balloon : book_.balloons()) {
+    // Both are in the order of their serial numbers.
+    while (former != end && former->serial < balloon.serial)
+      ++former;
+    const bool known = former != end && former->serial == balloon.serial;
+    if (!known || !OnSameCpus(book_, *former, balloon, idle)) {
+      AddChanges(snapshot, balloon, nullptr, plan);
+    } else if (&*former != &balloon) {
+      AddChanges(snapshot, balloon, &*former, plan);
+    }
+  }
+  return plan;
+}
+
+Plan BalloonPlan::Complete(const Snapshot& snapshot) const {
+  Plan plan;
+  for (const Balloon& balloon : book_.balloons())
+    AddChanges(snapshot, balloon, nullptr, plan);
+  return plan;
+}
+
+void BalloonPlan::AddChanges(const Snapshot& snapshot, const Balloon& balloon,
+                             const Balloon* except, Plan& plan) const {
+  if (balloon.members.empty()) return;
+  View view = ViewOf(balloon);
+  for (const BalloonMemberPtr& member : balloon.members) {
+    if (except != nullptr && except->MemberOf(member->key) == member) continue;
+    const Container* const container = snapshot.FindContainer(member->key);
+    const Pod* const pod = container == nullptr ? nullptr : snapshot.FindPod(container->pod_id);
+    if (pod == nullptr) continue;
+    Placement placement = PlacementIn(view, balloon, *member, *pod, *container);
+    if (placement.SameDecision(container->placement)) continue;
+    plan.changes.push_back({member->key, std::move(placement)});
+  }
+}
+
+}  // namespace resmgr

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pkg/model/plan.h"
+#include "pkg/model/snapshot.h"
+#include "policies/balloons/balloon_book.h"
+#include "policies/balloons/balloon_rules.h"
+
+namespace resmgr {
+
+// Placements of the containers in balloons. Refers to the book, which must outlive it.
+class BalloonPlan {
+ public:
+  BalloonPlan(const BalloonBook& book, BalloonRules rules) : book_(book), rules_(rules) {}
+
+  Placement PlacementOf(const Balloon& balloon, const BalloonMember& member, const Pod& pod,
+                        const Container& container) const;
+  // What changes for containers of balloons that differ from a former state of the book.
+  Plan Since(const BalloonBook& before, const Snapshot& snapshot) const;
+  // What changes for any container.
+  Plan Complete(const Snapshot& snapshot) const;
+
+ private:
+  // What the containers of one balloon have in common.
+  struct View {
+    CpuSet own{};  // borrowed ones included
+    CpuSet cpus{};
+    std::string pool{};
+    std::string own_text{};  // as the reason ends
+    bool is_short = false;   // of CPUs for the containers that are entitled to them
+    // Memory nodes by the types that a container asks for; mostly one.
+    std::vector<std::pair<unsigned, NodeSet>> mems{};
+  };
+
+  View ViewOf(const Balloon& balloon) const;
+  Placement PlacementIn(View& view, const Balloon& balloon, const BalloonMember& member,
+                        const Pod& pod, const Container& container) const;
+  // Members that `except`, unless nullptr, has are left out.
+  void AddChanges(const Snapshot& snapshot, const Balloon& balloon, const Balloon* except,
+                  Plan& plan) const;
+  const NodeSet& MemoryOf(View& view, unsigned types) const;
+
+  const BalloonBook& book_;
+  const BalloonRules rules_;
+};
+
+// The lowest CPU of each core in `cpus`.
+CpuSet OneThreadPerCore(const Machine& machine, const CpuSet& cpus);
+
+}  // namespace resmgr
