@@ -71,6 +71,7 @@ policy objects of nri-plugins as they are.
     RESMGR_ASSIGN_OR_RETURN(std::string text, ReadInput(file, kMaxConfigSize));
     if (IsPolicyObject(text)) {
       RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, ConvertConfig("nri-plugins", text, file));
+      Tell(converted.notes);
       text = std::move(converted.yaml);
     }
     return Reply{{"name", file}, {"text", text}};
@@ -118,10 +119,14 @@ policy objects of nri-plugins as they are.
     RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadInput(arguments_.back(), kMaxConfigSize));
     RESMGR_ASSIGN_OR_RETURN(const ConvertedConfig converted,
                             ConvertConfig(from_, text, arguments_.back()));
-    for (const std::string& note : converted.notes)
-      *notes_ << "note: " << note << '\n';
+    Tell(converted.notes);
     out << converted.yaml;
     return OkStatus();
+  }
+
+  void Tell(const std::vector<std::string>& notes) const {
+    for (const std::string& note : notes)
+      *notes_ << "note: " << note << '\n';
   }
 
   std::vector<std::string> arguments_;

@@ -3,18 +3,20 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
 #include "pkg/config/print_config.h"
 #include "pkg/config/yaml_reader.h"
+#include "policies/builtin_policies.h"
 
 namespace resmgr {
 namespace {
 
 using Entries = std::vector<ConfigNode::Entry>;
+using Keys = std::vector<std::string_view>;
+using Notes = std::vector<std::string>;
 
 const ConfigNode* FindKey(const ConfigNode& map, std::string_view key) {
   const auto at = std::ranges::find_if(map.entries, [key](const ConfigNode::Entry& entry) {
@@ -37,8 +39,7 @@ Status CheckKind(const ConfigNode& node, std::string_view path, Kind kind) {
                  fmt::format("must be {}, not {}", ToString(kind), ToString(node.kind)));
 }
 
-Status CheckScalars(const ConfigNode& map, std::string_view path,
-                    std::initializer_list<std::string_view> keys) {
+Status CheckScalars(const ConfigNode& map, std::string_view path, const Keys& keys) {
   for (const std::string_view key : keys) {
     const ConfigNode* const value = FindKey(map, key);
     if (value == nullptr) continue;
@@ -50,8 +51,7 @@ Status CheckScalars(const ConfigNode& map, std::string_view path,
 // The maps in the list of that key, whose fields with these names are no maps or lists; none if
 // there is no such key.
 StatusOr<std::vector<ConfigNode>> MapsIn(const ConfigNode& map, std::string_view path,
-                                         std::string_view key,
-                                         std::initializer_list<std::string_view> scalars) {
+                                         std::string_view key, const Keys& scalars) {
   const ConfigNode* const list = FindKey(map, key);
   if (list == nullptr) return std::vector<ConfigNode>();
   const std::string where = fmt::format("{}.{}", path, key);
@@ -73,6 +73,22 @@ ConfigNode ItemsNode(std::vector<ConfigNode> items) {
   list.kind = ConfigNode::Kind::kList;
   list.items = std::move(items);
   return list;
+}
+
+constexpr size_t kMostKeyText = 64;
+
+bool Names(const Keys& keys, std::string_view key) {
+  return std::ranges::any_of(
+      keys, [key](std::string_view known) { return EqualsIgnoreCase(known, key); });
+}
+
+// Notes each key of a map that is not among the known ones.
+void NoteOthers(const ConfigNode& map, std::string_view path, const Keys& known, Notes& notes) {
+  for (const ConfigNode::Entry& entry : map.entries) {
+    if (Names(known, entry.key)) continue;
+    notes.push_back(fmt::format("{}{}{} is left out", path, path.empty() ? "" : ".",
+                                Printable(entry.key, kMostKeyText)));
+  }
 }
 
 void Copy(const ConfigNode& from, std::string_view key, std::string_view as, Entries& to) {
@@ -97,19 +113,25 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
     return InvalidArgument("this is no BalloonsPolicy or TopologyAwarePolicy with a spec");
   }
   RESMGR_RETURN_IF_ERROR(CheckKind(*spec, "spec", Kind::kMap));
-  constexpr std::array<std::string_view, 4> kElsewhere = {"agent", "instrumentation", "log",
-                                                          "control"};
+  const Keys elsewhere = {"agent", "instrumentation", "log", "control"};
   ConvertedConfig converted;
-  std::vector<std::string> notes;
+  Notes notes;
+  NoteOthers(document, "", {"apiVersion", "kind", "metadata", "spec"}, notes);
+  if (const ConfigNode* const metadata = FindKey(document, "metadata"); metadata != nullptr) {
+    const std::string name = TextOf(*metadata, "name");
+    notes.push_back(
+        fmt::format("metadata is left out: a ConfigMap cri-resmgr-config.{} in kube-system is for "
+                    "the same nodes",
+                    name.empty() ? "default" : Printable(name, kMostKeyText)));
+  }
   Entries section;
   const bool balloons = kind == "BalloonsPolicy";
   for (const ConfigNode::Entry& entry : spec->entries) {
-    const auto named = [&entry](std::string_view key) { return EqualsIgnoreCase(entry.key, key); };
-    if (std::ranges::any_of(kElsewhere, named)) {
+    if (Names(elsewhere, entry.key)) {
       notes.push_back(fmt::format("{} is left out: see docs/migration.md", entry.key));
       continue;
     }
-    if (!balloons && (named("availableResources") || named("reservedResources"))) continue;
+    if (!balloons && Names({"availableResources", "reservedResources"}, entry.key)) continue;
     section.push_back(entry);
   }
   converted = balloons ? Wrap("balloons", ConfigNode(), std::move(section))
@@ -164,20 +186,25 @@ StatusOr<ConvertedConfig> FromBalloons(const ConfigNode& policy, const ConfigNod
   return converted;
 }
 
-// The keys that these policies have in common.
-Entries CommonKeys(const ConfigNode& section) {
+// The keys that these policies have in common; the others, but the list of pools, are noted.
+Entries CommonKeys(const ConfigNode& section, std::string_view path, std::string_view pools,
+                   Notes& notes) {
   Entries entries;
-  for (const std::string_view key : {"PinCPU", "PinMemory", "ReservedPoolNamespaces"})
+  const Keys common = {"PinCPU", "PinMemory", "ReservedPoolNamespaces"};
+  for (const std::string_view key : common)
     Copy(section, key, key, entries);
+  Keys known = common;
+  known.push_back(pools);
+  NoteOthers(section, path, known, notes);
   return entries;
 }
 
 StatusOr<ConvertedConfig> FromPodPools(const ConfigNode& policy, const ConfigNode& section) {
   std::vector<ConfigNode> types;
-  std::vector<std::string> notes;
+  Notes notes;
+  const Keys known = {"Name", "CPU", "Instances", "MaxPods", "FillOrder"};
   RESMGR_ASSIGN_OR_RETURN(const std::vector<ConfigNode> pools,
-                          MapsIn(section, "policy.podpools", "Pools",
-                                 {"Name", "CPU", "Instances", "MaxPods", "FillOrder"}));
+                          MapsIn(section, "policy.podpools", "Pools", known));
   for (const ConfigNode& pool : pools) {
     const std::string name = TextOf(pool, "Name");
     const std::string cpus = TextOf(pool, "CPU");
@@ -185,6 +212,9 @@ StatusOr<ConvertedConfig> FromPodPools(const ConfigNode& policy, const ConfigNod
       notes.emplace_back("pool reserved is left out: ReservedResources says its CPUs");
       continue;
     }
+    const std::string path =
+        fmt::format("policy.podpools.Pools[{}]", Printable(name, kMostKeyText));
+    NoteOthers(pool, path, name == "default" ? Keys{"Name", "CPU"} : known, notes);
     Entries type = {MakeEntry("name", ScalarNode(name)), MakeEntry("minCPUs", ScalarNode(cpus))};
     if (name == "default") {
       notes.emplace_back("the balloon default[0] grows with requests; left-over CPUs stay idle");
@@ -198,7 +228,7 @@ StatusOr<ConvertedConfig> FromPodPools(const ConfigNode& policy, const ConfigNod
     types.push_back(MapNode(std::move(type)));
   }
   notes.emplace_back("a full pool refuses pods, where podpools put them into the default pool");
-  Entries entries = CommonKeys(section);
+  Entries entries = CommonKeys(section, "policy.podpools", "Pools", notes);
   entries.push_back(MakeEntry("balloonTypes", ItemsNode(std::move(types))));
   ConvertedConfig converted = Wrap("balloons", policy, std::move(entries));
   converted.notes = std::move(notes);
@@ -215,6 +245,7 @@ StatusOr<ConvertedConfig> FromStaticPools(const ConfigNode& policy, const Config
     const std::string path = fmt::format("{}.{}", kPools, pool.key);
     RESMGR_RETURN_IF_ERROR(CheckKind(pool.value, path, Kind::kMap));
     RESMGR_RETURN_IF_ERROR(CheckScalars(pool.value, path, {"exclusive"}));
+    NoteOthers(pool.value, path, {"exclusive", "cpuLists"}, notes);
     const bool exclusive = ParseBool(TextOf(pool.value, "exclusive")).value_or(false);
     RESMGR_ASSIGN_OR_RETURN(const std::vector<ConfigNode> lists,
                             MapsIn(pool.value, path, "cpuLists", {"Cpuset"}));
@@ -224,6 +255,7 @@ StatusOr<ConvertedConfig> FromStaticPools(const ConfigNode& policy, const Config
       Entries type = {MakeEntry("name", ScalarNode(name)),
                       MakeEntry("cpus", ScalarNode(TextOf(lists[i], "Cpuset")))};
       if (exclusive) type.push_back(MakeEntry("maxPods", ScalarNode("1")));
+      NoteOthers(lists[i], fmt::format("{}.cpuLists[{}]", path, i), {"Cpuset"}, notes);
       types.push_back(MapNode(std::move(type)));
     }
     if (count > 1) {
@@ -235,7 +267,7 @@ StatusOr<ConvertedConfig> FromStaticPools(const ConfigNode& policy, const Config
       "pods name their type in the annotation balloon.balloons.resource-policy.nri.io; `cmk "
       "isolate` "
       "in their commands is not read");
-  Entries entries = CommonKeys(section);
+  Entries entries = CommonKeys(section, "policy.static-pools", "pools", notes);
   entries.push_back(MakeEntry("balloonTypes", ItemsNode(std::move(types))));
   ConvertedConfig converted = Wrap("balloons", policy, std::move(entries));
   converted.notes = std::move(notes);
@@ -244,21 +276,26 @@ StatusOr<ConvertedConfig> FromStaticPools(const ConfigNode& policy, const Config
 
 StatusOr<ConvertedConfig> FromDynamicPools(const ConfigNode& policy, const ConfigNode& section) {
   std::vector<ConfigNode> types;
+  Notes notes;
   RESMGR_ASSIGN_OR_RETURN(
       const std::vector<ConfigNode> pools,
       MapsIn(section, "policy.dynamic-pools", "DynamicPoolTypes", {"Name", "AllocatorPriority"}));
   for (const ConfigNode& pool : pools) {
     Entries type = CopyTypes(pool);
-    if (TextOf(pool, "Name") != "reserved")
+    if (TextOf(pool, "Name") != "reserved") {
       type.push_back(MakeEntry("maxBalloons", ScalarNode("1")));
+      type.push_back(MakeEntry("followUse", MapNode({MakeEntry("growAbove", ScalarNode("80"))})));
+    }
     types.push_back(MapNode(std::move(type)));
   }
-  Entries entries = CommonKeys(section);
+  Entries entries = CommonKeys(section, "policy.dynamic-pools", "DynamicPoolTypes", notes);
   entries.push_back(MakeEntry("balloonTypes", ItemsNode(std::move(types))));
   ConvertedConfig converted = Wrap("balloons", policy, std::move(entries));
+  converted.notes = std::move(notes);
   converted.notes.emplace_back(
-      "pools follow requests; what is left over is not divided by measured use, but can be shared "
-      "with shareIdleCPUsInSame");
+      "pools have what is requested of them, and borrow idle CPUs by measured use (followUse), "
+      "where "
+      "dynamic-pools divided all CPUs by it");
   return converted;
 }
 
@@ -275,20 +312,54 @@ constexpr std::array kPolicies = {
     PolicyKind{"dynamic-pools", FromDynamicPools},
 };
 
-// The module `policy` of a file, or of the data of a ConfigMap.
-StatusOr<ConfigNode> PolicyModule(const ConfigNode& document, std::string_view source) {
+// The module `policy` of a file, or of the data of a ConfigMap; what is beside it is noted.
+StatusOr<ConfigNode> PolicyModule(const ConfigNode& document, std::string_view source,
+                                  Notes& notes) {
   RESMGR_RETURN_IF_ERROR(CheckKind(document, "", Kind::kMap));
   const ConfigNode* const data = FindKey(document, "data");
   const ConfigNode& modules = data == nullptr ? document : *data;
   RESMGR_RETURN_IF_ERROR(CheckKind(modules, "data", Kind::kMap));
   const ConfigNode* const policy = FindKey(modules, "policy");
   if (policy == nullptr) return InvalidArgument("there is no module `policy`");
+  NoteOthers(modules, data == nullptr ? "" : "data", {"policy"}, notes);
+  if (data != nullptr) NoteOthers(document, "", {"apiVersion", "kind", "metadata", "data"}, notes);
   ConfigNode module = *policy;
   if (policy->kind == Kind::kScalar) {
     RESMGR_ASSIGN_OR_RETURN(module, ParseYaml(policy->text, source));
   }
   RESMGR_RETURN_IF_ERROR(CheckKind(module, "policy", Kind::kMap));
   return module;
+}
+
+// What of the result has no effect here.
+void NoteWithoutEffect(ConvertedConfig& converted) {
+  const StatusOr<ConfigNode> document = ParseYaml(converted.yaml, "");
+  const ConfigNode* const policy = document.ok() ? FindKey(*document, "policy") : nullptr;
+  if (policy == nullptr) return;
+  const std::string active = TextOf(*policy, "Active");
+  const PolicyRegistry policies = BuiltinPolicies();
+  const PolicyFactory* const factory = policies.Find(active);
+  const ConfigNode* const section = FindKey(*policy, active);
+  if (factory == nullptr || factory->without_effect == nullptr || section == nullptr) return;
+  for (std::string& note : factory->without_effect(*section))
+    converted.notes.push_back(std::move(note));
+}
+
+// The section of the policy, in a file or a ConfigMap.
+StatusOr<ConvertedConfig> FromModule(const PolicyKind& kind, const ConfigNode& document,
+                                     std::string_view source) {
+  Notes notes;
+  const StatusOr<ConfigNode> policy = PolicyModule(document, source, notes);
+  if (!policy.ok()) return Annotate(policy.status(), source);
+  const ConfigNode* const section = FindKey(*policy, kind.name);
+  if (section == nullptr) return InvalidArgument("{}: there is no policy.{}", source, kind.name);
+  const std::string path = fmt::format("policy.{}", kind.name);
+  RESMGR_RETURN_IF_ERROR(CheckKind(*section, path, Kind::kMap));
+  NoteOthers(*policy, "policy", {"Active", "AvailableResources", "ReservedResources", kind.name},
+             notes);
+  RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, kind.convert(*policy, *section));
+  converted.notes.insert(converted.notes.begin(), notes.begin(), notes.end());
+  return converted;
 }
 
 }  // namespace
@@ -306,23 +377,20 @@ const std::vector<std::string_view>& ConvertibleKinds() {
 StatusOr<ConvertedConfig> ConvertConfig(std::string_view kind, std::string_view text,
                                         std::string_view source) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode document, ParseYaml(text, source));
-  if (kind == "nri-plugins") {
-    StatusOr<ConvertedConfig> converted = FromObject(document);
-    if (!converted.ok()) return Annotate(converted.status(), source);
-    return converted;
-  }
   const auto known = std::ranges::find(kPolicies, kind, &PolicyKind::name);
-  if (known == kPolicies.end()) {
+  const bool object = kind == "nri-plugins";
+  if (!object && known == kPolicies.end()) {
     return InvalidArgument("-from {}: there are {}{}", Printable(kind, 64),
                            fmt::join(ConvertibleKinds(), ", "),
                            DidYouMean(kind, ConvertibleKinds()));
   }
-  const StatusOr<ConfigNode> policy = PolicyModule(document, source);
-  if (!policy.ok()) return Annotate(policy.status(), source);
-  const ConfigNode* const section = FindKey(*policy, kind);
-  if (section == nullptr) return InvalidArgument("{}: there is no policy.{}", source, kind);
-  RESMGR_RETURN_IF_ERROR(CheckKind(*section, fmt::format("policy.{}", kind), Kind::kMap));
-  return known->convert(*policy, *section);
+  StatusOr<ConvertedConfig> converted =
+      object ? FromObject(document) : FromModule(*known, document, source);
+  if (!converted.ok()) {
+    return object ? Annotate(converted.status(), source) : converted.status();
+  }
+  NoteWithoutEffect(*converted);
+  return converted;
 }
 
 bool IsPolicyObject(std::string_view text) {

@@ -12,7 +12,8 @@ namespace resmgr {
 // A configuration of another project as one of ours.
 struct ConvertedConfig {
   std::string yaml;
-  std::vector<std::string> notes;  // what it does not have, or has otherwise; one sentence each
+  // One sentence each: every key that was left out or has no effect here, and what is otherwise.
+  std::vector<std::string> notes;
 };
 
 // What `-from` takes.

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +17,7 @@ namespace {
 
 using test::Ctl;
 using test::Outcome;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string Read(const std::string& path) {
@@ -45,10 +48,92 @@ TEST(ConvertConfigTest, TopologyAwareKeepsItsCpusOneLevelUp) {
       "t.yaml");
   ASSERT_TRUE(converted.ok()) << converted.status();
   EXPECT_THAT(converted->yaml, HasSubstr("ReservedResources"));
-  EXPECT_THAT(converted->notes, testing::ElementsAre(HasSubstr("log")));
+  EXPECT_THAT(converted->notes, ElementsAre(HasSubstr("log")));
   EXPECT_TRUE(IsPolicyObject("{kind: BalloonsPolicy, spec: {}}"));
   EXPECT_FALSE(IsPolicyObject("policy: {Active: static}"));
   EXPECT_FALSE(IsPolicyObject("{"));
+}
+
+std::vector<std::string> NotesOf(std::string_view kind, std::string_view text) {
+  const StatusOr<ConvertedConfig> converted = ConvertConfig(kind, text, "a.yaml");
+  EXPECT_TRUE(converted.ok()) << converted.status();
+  return converted.ok() ? converted->notes : std::vector<std::string>();
+}
+
+// What is left out, and what is read without effect.
+TEST(ConvertConfigTest, NamesEveryKeyOfABalloonsPolicyWithoutEffect) {
+  EXPECT_THAT(
+      NotesOf("nri-plugins", R"(
+apiVersion: config.nri/v1alpha1
+kind: BalloonsPolicy
+metadata: {name: group.gpu}
+spec:
+  reservedResources: {cpu: "1"}
+  control: {rdt: {enable: true}}
+  idleCPUClass: idle
+  showContainersInNrt: true
+  balloonTypes:
+  - {name: x, cpuClass: turbo, irqMode: sink, preferCloseToDevices: ["podresourceapi:x.com/nic"]}
+status: {}
+)"),
+      ElementsAre("status is left out", HasSubstr("ConfigMap cri-resmgr-config.group.gpu"),
+                  HasSubstr("control is left out"),
+                  HasSubstr("without effect: showContainersInNrt"),
+                  HasSubstr("idleCPUClass idle, cpuClass turbo of type x, irqMode sink of type x"),
+                  HasSubstr("podresourceapi:x.com/nic of type x")));
+}
+
+TEST(ConvertConfigTest, NamesEveryKeyThatAConfigMapLoses) {
+  EXPECT_THAT(
+      NotesOf("balloons", R"(
+kind: ConfigMap
+metadata: {name: cri-resmgr-config.default}
+immutable: true
+data:
+  rdt: "{}"
+  logger: "Debug: policy"
+  policy: |
+    Active: balloons
+    topology-aware: {PinCPU: true}
+    balloons:
+      BalloonTypes: [{Name: default, CpuClass: slow}]
+)"),
+      ElementsAre("data.rdt is left out", "data.logger is left out", "immutable is left out",
+                  "policy.topology-aware is left out", HasSubstr("cpuClass slow of type default")));
+}
+
+TEST(ConvertConfigTest, NamesEveryKeyThatPoolsLose) {
+  EXPECT_THAT(
+      NotesOf("podpools", R"(
+dump: {}
+policy:
+  podpools:
+    PinCPU: true
+    Debug: true
+    Pools:
+    - {Name: reserved, CPU: 1}
+    - {Name: default, CPU: 2, MaxPods: 7}
+    - {Name: one, CPU: 1, Instances: 2, Color: blue}
+)"),
+      ElementsAre("dump is left out", HasSubstr("pool reserved"),
+                  "policy.podpools.Pools[default].MaxPods is left out",
+                  HasSubstr("default[0] grows"), "policy.podpools.Pools[one].Color is left out",
+                  HasSubstr("full pool refuses"), "policy.podpools.Debug is left out"));
+  EXPECT_THAT(NotesOf("static-pools", R"(
+policy:
+  static-pools:
+    labelNode: true
+    pools: {a: {exclusive: true, color: red, cpuLists: [{Cpuset: "2", Socket: 0}]}}
+)"),
+              ElementsAre("policy.static-pools.pools.a.color is left out",
+                          "policy.static-pools.pools.a.cpuLists[0].Socket is left out",
+                          HasSubstr("cmk isolate"), "policy.static-pools.labelNode is left out"));
+  EXPECT_THAT(NotesOf("dynamic-pools", R"(
+policy:
+  dynamic-pools: {Rate: 1, DynamicPoolTypes: [{Name: a, CpuClass: fast}]}
+)"),
+              ElementsAre("policy.dynamic-pools.Rate is left out", HasSubstr("followUse"),
+                          HasSubstr("cpuClass fast of type a")));
 }
 
 TEST(ConvertConfigTest, RefusesWhatItDoesNotKnow) {
