@@ -32,6 +32,7 @@ void PodResources::SetWanted(bool wanted) {
   trial_.reset();
   again_.reset();
   problem_.reset();
+  wrong_answer_ = false;
   if (wanted_) Try();
 }
 
@@ -39,7 +40,7 @@ std::unique_ptr<HintFinder::Question> PodResources::Ask(
     const Pod& pod, const std::string& container, std::function<void(HintFinder::Hints)> answer) {
   if (options_.server.socket.empty() || options_.loop.Now() < paused_until_) return nullptr;
   return AskFor({.namespace_name = pod.namespace_name, .pod = pod.name, .container = container},
-                std::move(answer));
+                /*trial=*/false, std::move(answer));
 }
 
 std::vector<Problem> PodResources::problems() const {
@@ -48,7 +49,7 @@ std::vector<Problem> PodResources::problems() const {
 }
 
 std::unique_ptr<HintFinder::Question> PodResources::AskFor(
-    PodContainer container, std::function<void(HintFinder::Hints)> answer) {
+    PodContainer container, bool trial, std::function<void(HintFinder::Hints)> answer) {
   const auto told = std::make_shared<Told>();
   auto find = [server = options_.server, container = std::move(container), told] {
     StatusOr<HintFinder::Hints> found = AskPodResources(server, container);
@@ -56,12 +57,13 @@ std::unique_ptr<HintFinder::Question> PodResources::AskFor(
     told->known = true;
     return found.ok() ? *std::move(found) : HintFinder::Hints();
   };
-  auto finish = [this, alive = lifetime_.token(), told,
+  auto finish = [this, alive = lifetime_.token(), trial, told,
                  answer = std::move(answer)](HintFinder::Hints hints) {
     if (!alive.expired()) {
       Note(told->known
                ? told->status
-               : DeadlineExceeded("no answer within {} ms", options_.server.timeout.count()));
+               : DeadlineExceeded("no answer within {} ms", options_.server.timeout.count()),
+           trial);
     }
     answer(std::move(hints));
   };
@@ -71,24 +73,28 @@ std::unique_ptr<HintFinder::Question> PodResources::AskFor(
 // A question about no pod: what counts is that the kubelet answers it.
 void PodResources::Try() {
   if (options_.server.socket.empty()) {
-    Note(FailedPrecondition("-pod-resources-socket is disabled"));
+    Note(FailedPrecondition("-pod-resources-socket is disabled"), true);
     return;
   }
-  trial_ = AskFor({}, [](const HintFinder::Hints&) {});
-  if (trial_ == nullptr) Note(DeadlineExceeded("earlier questions are not answered"));
+  trial_ = AskFor({}, /*trial=*/true, [](const HintFinder::Hints&) {});
+  if (trial_ == nullptr) Note(DeadlineExceeded("earlier questions are not answered"), true);
 }
 
-void PodResources::Note(const Status& status) {
+void PodResources::Note(const Status& status, bool trial) {
   Logger& log = GetLogger("pod-resources");
   if (status.ok()) {
+    if (trial && wrong_answer_) return;
     if (problem_) log.Info("the kubelet answers at {} again", options_.server.socket);
     problem_.reset();
+    wrong_answer_ = false;
     again_.reset();
     paused_until_ = {};
     return;
   }
   if (status.code() == StatusCode::kDeadlineExceeded)
     paused_until_ = options_.loop.Now() + options_.pause;
+  wrong_answer_ = !trial && status.code() != StatusCode::kDeadlineExceeded &&
+                  status.code() != StatusCode::kUnavailable;
   const bool first = !problem_;
   if (first) {
     problem_ = Problem{

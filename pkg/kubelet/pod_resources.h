@@ -43,15 +43,17 @@ class PodResources final : public DeviceHints {
   std::vector<Problem> problems() const;
 
  private:
-  std::unique_ptr<HintFinder::Question> AskFor(PodContainer container,
+  // `trial`: the question is about no container, so that its answer shows only that there is one.
+  std::unique_ptr<HintFinder::Question> AskFor(PodContainer container, bool trial,
                                                std::function<void(HintFinder::Hints)> answer);
   void Try();
-  void Note(const Status& status);
+  void Note(const Status& status, bool trial);
 
   const Options options_;
   HintFinder finder_;
   bool wanted_ = false;
   std::optional<Problem> problem_;
+  bool wrong_answer_ = false;  // the problem is what the kubelet answers, not that it does not
   EventLoop::Clock::time_point paused_until_{};
   std::unique_ptr<HintFinder::Question> trial_;
   EventLoop::HandlePtr again_;

@@ -158,7 +158,7 @@ TEST_F(PodResourcesTest, DisabledSocketIsNamedAndNotAsked) {
   EXPECT_THAT(resources.problems().front().message, HasSubstr("is disabled"));
 }
 
-TEST_F(PodResourcesTest, AnswerMayBeTooLongOrBroken) {
+TEST_F(PodResourcesTest, AnswerThatIsTooLongIsAProblemUntilOneIsNot) {
   StartKubelet();
   PodResources::Options options = Options();
   options.server.max_answer = 10;
@@ -167,6 +167,9 @@ TEST_F(PodResourcesTest, AnswerMayBeTooLongOrBroken) {
   EXPECT_EQ(Hints(resources), std::vector<std::string>());
   ASSERT_THAT(resources.problems(), SizeIs(1));
   EXPECT_THAT(resources.problems().front().message, HasSubstr("too long"));
+  // Trials are about no container, and are answered.
+  test::RunFor(loop_, milliseconds(100));
+  EXPECT_THAT(resources.problems(), SizeIs(1));
 }
 
 // A socket of something that speaks no HTTP/2, or ends the connection.
