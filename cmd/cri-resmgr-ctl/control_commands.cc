@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/control_commands.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -144,18 +146,61 @@ class RebalanceCommand final : public DaemonCommand {
   std::string_view description() const override {
     return "Asks the active policy for better places for the running containers, and lists the "
            "moves.\n"
-           "They are made with -apply only.";
+           "They are made with -apply only. With -by use, containers move between shared pools by "
+           "what they\n"
+           "use and how long they wait for CPUs; what the moves bring is measured, and those that "
+           "bring too\n"
+           "little are taken back.";
   }
 
  private:
   void DeclareMore(CommandLine& line) override {
     line.Flag("apply", "Move the containers.", &apply_);
+    line.Choice("by", {"rules", "use"},
+                "What decides: the policy's rules for what containers ask for, or what they use.",
+                &by_);
+    line.Flag("moves", "N",
+              "With -by use: how many containers move at most, not usage.RebalanceMoves.", &moves_);
   }
-  std::string_view Method() const override { return "Rebalance"; }
-  StatusOr<Reply> Request() const override { return Reply{{"apply", apply_}}; }
-  std::string Table(const Reply& reply) const override { return MovesTable(reply.at("moves")); }
+  bool ByUse() const { return by_ == "use"; }
+  std::string_view Method() const override { return ByUse() ? "RebalanceByUse" : "Rebalance"; }
+  StatusOr<Reply> Request() const override {
+    Reply request = {{"apply", apply_}};
+    if (!moves_) return request;
+    const std::optional<int64_t> moves = ParseInt(*moves_);
+    if (!ByUse() || !moves) return InvalidArgument("-moves takes a number, and needs -by use");
+    request["moves"] = *moves;
+    return request;
+  }
+  std::string Table(const Reply& reply) const override {
+    if (!ByUse()) return MovesTable(reply.at("moves"));
+    const Reply& last = reply.at("last");
+    std::string text = RoundText(reply.at("byUse"));
+    if (!last.is_null() && last != reply.at("byUse"))
+      text += fmt::format("\nthe last one, of {}:\n{}", Cell(last, "time"), RoundText(last));
+    return text;
+  }
+
+  static std::string RoundText(const Reply& round) {
+    std::vector<TableRow> rows = {{"CONTAINER", "FROM", "TO", "USED", "WAITS", "GAIN", "STATE"}};
+    for (const Reply& move : round.at("moves")) {
+      const std::string waits = Cell(move, "pressure");
+      rows.push_back({Cell(move, "container"), Cell(move, "from"), Cell(move, "to"),
+                      fmt::format("{:.2f}", move.value("used", 0.0)),
+                      waits == "-" ? waits : fmt::format("{:.0f} %", move.value("pressure", 0.0)),
+                      fmt::format("{:.1f}", move.value("gain", 0.0)), Cell(move, "state")});
+    }
+    std::string text = rows.size() > 1 ? FormatTable(rows) : "no container moves\n";
+    text += fmt::format("CPUs that are lacking: {:.1f}, predicted {:.1f}, measured {}\n",
+                        round.value("lacking", 0.0), round.value("lackingPredicted", 0.0),
+                        Cell(round, "lackingMeasured"));
+    const std::string note = Cell(round, "note");
+    return note == "-" ? text : text + note + "\n";
+  }
 
   bool apply_ = false;
+  std::string by_ = "rules";
+  std::optional<std::string> moves_;
 };
 
 class LogCommand final : public DaemonCommand {

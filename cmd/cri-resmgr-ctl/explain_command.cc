@@ -252,6 +252,7 @@ std::string Explained(const Reply& container) {
   add("  audit", container.value("audit", ""));
   AddProblemRows(container, rows);
   add("  advice", container.value("advice", ""));
+  add("  by use", container.value("byUse", ""));
   add("  file of its CPUs", container.value("cpuFile", ""));
   AddClassRows(container, rows);
   add("  classes", container.value("classesIgnored", ""));

@@ -12,10 +12,12 @@
 #include "pkg/admin/classes_json.h"
 #include "pkg/admin/history_json.h"
 #include "pkg/admin/node_json.h"
+#include "pkg/admin/rfc3339.h"
 #include "pkg/admin/seen_json.h"
 #include "pkg/admin/stage_json.h"
 #include "pkg/admin/uninstall.h"
 #include "pkg/admin/usage_methods.h"
+#include "pkg/admin/use_methods.h"
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
@@ -103,6 +105,21 @@ OrderedJson SeenCountsJson(const std::vector<SeenContainer>& seen) {
   return {{"pods", pods.size()}, {"containers", seen.size()}};
 }
 
+// Adds what problems of use came to that have ended; nothing where there are none.
+void AddEffects(const NodeView& node, OrderedJson& status) {
+  if (node.usage == nullptr || node.usage->effects().empty()) return;
+  OrderedJson ended = OrderedJson::array();
+  for (const UsageProblems::Effect& effect : node.usage->effects()) {
+    ended.push_back({{"kind", effect.kind},
+                     {"since", Rfc3339(effect.since)},
+                     {"ended", Rfc3339(effect.ended)},
+                     {"message", effect.message},
+                     {"before", effect.before},
+                     {"after", effect.after}});
+  }
+  status["ended"] = std::move(ended);
+}
+
 std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_point started) {
   if (node.usage != nullptr) node.usage->Touch();
   const auto uptime = std::chrono::steady_clock::now() - started;
@@ -135,6 +152,7 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
   status["state"] = node.state_saved() ? "saved" : "not saved";
   status["dumpLost"] = node.dump_lost();
   status["problems"] = ProblemsJson(ProblemsOf(node));
+  AddEffects(node, status);
   return OrderedJsonText(status);
 }
 
@@ -226,6 +244,14 @@ void AddClasses(const NodeView& node, OrderedJson& containers) {
   }
 }
 
+void AddMovesByUse(const NodeView& node, OrderedJson& containers) {
+  if (node.by_use == nullptr) return;
+  for (OrderedJson& container : containers) {
+    const std::string moved = node.by_use->AboutOf(container.value("id", ""));
+    if (!moved.empty()) container["byUse"] = moved;
+  }
+}
+
 // Adds why a container has fewer CPUs than it asks for.
 void AddOffline(const NodeView& node, OrderedJson& containers) {
   const CpuSet offline = OfflineCpus(node.machine) | node.offline();
@@ -281,6 +307,7 @@ StatusOr<OrderedJson> ExplainNamed(const NodeView& node, const ResourceManager& 
     AddAudit(node, *explained);
     AddAdvice(node, *explained);
     AddClasses(node, *explained);
+    AddMovesByUse(node, *explained);
     AddOffline(node, *explained);
   }
   return WithRefusals(std::move(explained), node.host.history(), manager.snapshot(), what, choice,
@@ -403,6 +430,14 @@ StatusOr<std::string> Rebalance(const NodeView& node, const Json& request) {
   RESMGR_ASSIGN_OR_RETURN(const std::vector<ResourceManager::Move> moves,
                           really ? manager->Rebalance() : manager->PreviewRebalance());
   return OrderedJsonText({{"moves", MovesJson(moves)}});
+}
+
+StatusOr<std::optional<int>> MostMoves(const Json& request) {
+  const auto moves = request.find("moves");
+  if (moves == request.end()) return std::optional<int>();
+  if (moves->is_number_integer() && *moves >= 0 && *moves <= UseRebalancer::kMostMoves)
+    return std::optional<int>(moves->get<int>());
+  return InvalidArgument("moves is not a number from 0 to {}", UseRebalancer::kMostMoves);
 }
 
 void Audit(const NodeView& node, const Json& request, const UnaryServer::Reply& reply) {
@@ -561,6 +596,11 @@ UnaryServer::Methods AdminService::Methods() {
       [](const Json&, const auto& reply) { reply(OrderedJsonText(OrderedJson(LogSources()))); });
   add("Rebalance",
       [&node](const Json& request, const auto& reply) { reply(Rebalance(node, request)); });
+  add("RebalanceByUse", [&node](const Json& request, const auto& reply) {
+    const StatusOr<std::optional<int>> moves = MostMoves(request);
+    if (!moves.ok()) return reply(moves.status());
+    RebalanceByUse(node, IsTrue(request, "apply"), *moves, reply);
+  });
   return methods;
 }
 

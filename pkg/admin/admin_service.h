@@ -48,6 +48,7 @@ namespace resmgr {
 //   Log          {"level","source"}         -> {}; NotFound for a source that there is not
 //   LogSources   {}                         -> ["SOURCE"]
 //   Rebalance    {"apply"}                  -> {"moves":[node_json.h]}
+//   RebalanceByUse {"apply","moves"}        -> {"moves":[node_json.h], and use_methods.h}
 //   Audit        {"repair"}                 -> [audit_json.h]
 //   Uninstall    {"apply"}                  -> [uninstall.h]
 //   Top          {"what"}                   -> [usage_json.h]; "containers", "nodes" or "cpus"

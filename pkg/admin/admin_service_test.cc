@@ -287,6 +287,12 @@ TEST_F(AdminServiceTest, UnderTheNullPolicyListsAreEmptyAndDecisionsCannotBeExpl
   EXPECT_EQ(CodeOf("Rebalance", {{"apply", true}}), StatusCode::kFailedPrecondition);
 }
 
+TEST_F(AdminServiceTest, ARebalanceByUseNeedsSamples) {
+  EXPECT_EQ(CodeOf("RebalanceByUse", {{"apply", true}}), StatusCode::kUnavailable);
+  for (const int wrong : {-1, 101})
+    EXPECT_EQ(CodeOf("RebalanceByUse", {{"moves", wrong}}), StatusCode::kInvalidArgument);
+}
+
 TEST_F(AdminServiceTest, ExplainsWhatMemoryLiesElsewhere) {
   test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
                          auto policy = std::make_unique<test::FirstFitPolicy>(machine);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/admin/usage_json.h"
 
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/admin/node_json.h"
@@ -148,6 +150,30 @@ OrderedJson CpusJson(const CpuMap& map, const CpuSet& chosen) {
     object["busyPercent"] = std::move(busy);
   }
   return list;
+}
+
+OrderedJson UseRoundJson(const UseRound& round) {
+  OrderedJson moves = OrderedJson::array();
+  for (const UseRound::Move& move : round.moves) {
+    moves.push_back({{"container", move.container},
+                     {"from", move.from},
+                     {"to", move.to},
+                     {"used", Rounded(move.used)},
+                     {"pressure", RoundedOrNull(move.pressure)},
+                     {"gain", Rounded(move.gain)},
+                     {"state", ToString(move.state)},
+                     {"reason", move.text}});
+  }
+  return {
+      {"time", Rfc3339(round.time)},
+      {"state", ToString(round.state)},
+      {"measuredSeconds", std::chrono::duration_cast<std::chrono::seconds>(round.measured).count()},
+      {"containers", round.containers},
+      {"lacking", Rounded(round.lacking)},
+      {"lackingPredicted", Rounded(round.lacking_predicted)},
+      {"lackingMeasured", RoundedOrNull(round.lacking_after)},
+      {"note", round.note},
+      {"moves", std::move(moves)}};
 }
 
 }  // namespace resmgr

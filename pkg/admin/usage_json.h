@@ -6,6 +6,7 @@
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/topology/machine.h"
 #include "pkg/usage/usage_figures.h"
+#include "pkg/usage/use_rebalancer.h"
 
 namespace resmgr {
 
@@ -33,5 +34,8 @@ struct CpuMap {
 // "containers" are those that are bound to CPUs of which it is one, the first 64 of them;
 // "busyPercent" is null where it is not known.
 nlohmann::ordered_json CpusJson(const CpuMap& map, const CpuSet& chosen);
+
+// A round of a rebalance by use, as use_methods.h says.
+nlohmann::ordered_json UseRoundJson(const UseRound& round);
 
 }  // namespace resmgr

@@ -269,6 +269,8 @@ audit:
 usage:
   Interval: 10s
   PerContainerMetrics: false
+  RebalanceInterval: disabled
+  RebalanceMoves: 5
 classes:
   isolation:
     Interrupts: leave
@@ -348,11 +350,12 @@ TEST(PrintConfigTest, ReadsBackToTheSame) {
                             "'c d': \"x\\ny\\\"\\\\\", e: 'null', f: {}}}"),
            std::string_view("policy: {\"null\": {a: ''}, ReservedResources: {CPU: [1, 3]}}\n"
                             "dump: {Config: [\"a\", 'b # c'], File: '- x'}\n"),
-           std::string_view("audit: {Interval: disabled, Repair: true}\n"
-                            "usage: {Interval: 30s, PerContainerMetrics: true}\n"
-                            "cpuFiles: {Containers: annotated, MountPath: /etc/cpus}\n"
-                            "hooks: {Directory: /etc/hooks, Timeout: 90s, SkipKey: '', SkipValue: "
-                            "''}"),
+           std::string_view(
+               "audit: {Interval: disabled, Repair: true}\n"
+               "usage: {Interval: 30s, PerContainerMetrics: true, RebalanceInterval: 1h}\n"
+               "cpuFiles: {Containers: annotated, MountPath: /etc/cpus}\n"
+               "hooks: {Directory: /etc/hooks, Timeout: 90s, SkipKey: '', SkipValue: "
+               "''}"),
            std::string_view(
                "nri: {Host: {Socket: /run/nri.sock, PluginPath: disabled, Strikes: 0, "
                "ExternalPlugins: false, SyncTimeout: 1m30s, Validator: {RejectSysctls: "

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "pkg/config/config_section.h"
 
@@ -11,6 +12,9 @@ namespace resmgr {
 struct UsageConfig {
   std::chrono::milliseconds interval = std::chrono::seconds(10);
   bool per_container_metrics = false;
+  // How often containers are moved by use without being asked for; 0: never.
+  std::chrono::milliseconds rebalance_every{0};
+  int64_t rebalance_moves = 5;  // at most, each time
 
   friend bool operator==(const UsageConfig&, const UsageConfig&) = default;
 };

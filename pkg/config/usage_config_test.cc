@@ -17,11 +17,25 @@ StatusOr<UsageConfig> ReadUsageText(std::string_view text) {
 }
 
 TEST(UsageConfigTest, ReadsEveryKey) {
-  const UsageConfig expected{.interval = std::chrono::seconds(30), .per_container_metrics = true};
-  EXPECT_EQ(ReadUsageText("usage: {Interval: 30s, PerContainerMetrics: true}").value(), expected);
+  const UsageConfig expected{.interval = std::chrono::seconds(30),
+                             .per_container_metrics = true,
+                             .rebalance_every = std::chrono::minutes(10),
+                             .rebalance_moves = 2};
+  EXPECT_EQ(ReadUsageText("usage: {Interval: 30s, PerContainerMetrics: true, RebalanceInterval: "
+                          "10m, RebalanceMoves: 2}")
+                .value(),
+            expected);
   for (const std::string_view text : {"", "usage:", "usage: {}"})
     EXPECT_EQ(ReadUsageText(text).value(), UsageConfig()) << text;
   EXPECT_EQ(UsageConfig().interval, std::chrono::seconds(10));
+}
+
+TEST(UsageConfigTest, NothingMovesByItselfUnlessItIsSaid) {
+  EXPECT_EQ(UsageConfig().rebalance_every.count(), 0);
+  EXPECT_EQ(ReadUsageText("usage: {RebalanceInterval: disabled}").value(), UsageConfig());
+  for (const char* const wrong :
+       {"RebalanceInterval: 59s", "RebalanceMoves: 0", "RebalanceMoves: 101"})
+    EXPECT_FALSE(ReadUsageText(fmt::format("usage: {{{}}}", wrong)).ok()) << wrong;
 }
 
 TEST(UsageConfigTest, MistakesHaveTheirPlace) {

@@ -121,6 +121,8 @@ Status Dumper::Reconfigure(Settings settings) {
   rules_in_force_ = settings_.rules.customized() || !settings_.options.file.empty();
   plans_.clear();
   UpdateActiveLocked();
+  recording_.store(settings_.recording().path.empty() ? 0 : ++last_recording_,
+                   std::memory_order_relaxed);
   if (!thread_.joinable()) return OkStatus();
   Event event;
   event.kind = Event::Kind::kSettings;
@@ -146,6 +148,15 @@ void Dumper::Trace(std::shared_ptr<PodTrace> trace) {
   if (closed_) return;
   trace_ = std::move(trace);
   UpdateActiveLocked();
+}
+
+void Dumper::RecordUse(std::vector<RecordedUse> use) {
+  if (recording() == 0) return;
+  Event event;
+  event.kind = Event::Kind::kUse;
+  event.at = std::chrono::steady_clock::now();
+  event.use = std::move(use);
+  writer_->queue().PushExtra(std::move(event));
 }
 
 bool Dumper::Close(std::chrono::milliseconds deadline) {

@@ -110,6 +110,11 @@ class Dumper {
   // Whether a file cannot be opened or written now.
   bool failing() const;
 
+  // The number of the recording that is written, another one with each Reconfigure; 0: none.
+  uint64_t recording() const { return recording_.load(std::memory_order_relaxed); }
+  // Adds a line of what containers use to the recording; it is dropped where that is behind.
+  void RecordUse(std::vector<RecordedUse> use);
+
   // Continues with other rules and files; files whose names stay are not emptied again. The
   // dumper's thread opens the files; one that cannot be opened causes a warning, and is tried again
   // every Options::retry_pause. kFailedPrecondition after Close.
@@ -135,6 +140,8 @@ class Dumper {
 
   std::atomic<bool> active_{false};
   std::atomic<uint64_t> lost_calls_{0};
+  std::atomic<uint64_t> recording_{0};
+  uint64_t last_recording_ = 0;
   std::mutex mutex_;
   Settings settings_;
   bool rules_in_force_ = false;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,13 @@ struct WriterSettings {
   std::chrono::system_clock::time_point recording_wall_start{};
 };
 
+// The use of one container, for a recording.
+struct RecordedUse {
+  std::string container{};  // id
+  double cpus = 0;
+  std::optional<double> pressure{};  // percent of the time in which it waited for a CPU
+};
+
 // One task for the writer, in the order of the queue.
 struct Event {
   enum class Kind {
@@ -44,6 +52,7 @@ struct Event {
     kEnd,
     kLost,      // calls whose events found no room
     kSettings,  // a change of settings
+    kUse,       // what containers use; no call
   };
 
   Kind kind = Kind::kRequest;
@@ -61,11 +70,15 @@ struct Event {
   std::vector<uint64_t> cut_calls;              // kLost: recorded calls whose request was seen
   std::unique_ptr<WriterSettings> settings;     // kSettings
   std::shared_ptr<PodTrace> trace{};            // gets it, too; may be null
+  std::vector<RecordedUse> use;                 // kUse
+
+  static constexpr size_t kIdSize = 64;  // of a container
 
   // Bytes of the queue's memory that it takes.
   size_t Cost() const {
     return sizeof(Event) + payload.bytes.capacity() + payload.encoding.capacity() +
-           changed.capacity() + message.capacity();
+           changed.capacity() + message.capacity() +
+           use.capacity() * (sizeof(RecordedUse) + kIdSize);
   }
   // Whether it is the last event of its call.
   bool Last() const {

@@ -54,6 +54,13 @@ void EventQueue::PushSettings(Event event) {
   AppendLocked(std::move(event));
 }
 
+void EventQueue::PushExtra(Event event) {
+  const std::lock_guard lock(mutex_);
+  const bool fits =
+      events_.size() < limits_.events && bytes_ + reserved_ + event.Cost() <= limits_.bytes;
+  if (!closed_ && fits) AppendLocked(std::move(event));
+}
+
 void EventQueue::DropOldestSettingsLocked() {
   const auto oldest = std::find_if(events_.begin(), events_.end(), [](const Event& event) {
     return event.kind == Event::Kind::kSettings;

@@ -39,6 +39,8 @@ class EventQueue {
   // Adds a change of settings, which always finds room. Only the latest kMaxSettings waiting ones
   // are kept.
   void PushSettings(Event event);
+  // Takes an event that belongs to no call; where there is no room it is dropped, and not counted.
+  void PushExtra(Event event);
   static constexpr size_t kMaxSettings = 16;
 
   // The next event, or nullopt if there is none now.

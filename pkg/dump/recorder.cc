@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include <fmt/chrono.h>
@@ -188,6 +189,18 @@ void Recorder::Lost(const Event& event) {
   for (const uint64_t call : event.cut_calls)
     calls_.erase(call);
   file_->Append(fmt::format("{{\"lost_calls\":{}}}\n", event.lost_calls));
+}
+
+void Recorder::Use(const Event& event) {
+  json use = json::object();
+  for (const RecordedUse& one : event.use) {
+    // More digits are no information, and would make recordings longer.
+    const auto rounded = [](double value) { return std::round(value * 1000) / 1000; };
+    json& figures = use[one.container] = json::array({rounded(one.cpus)});
+    if (one.pressure) figures.push_back(rounded(*one.pressure));
+  }
+  file_->Append(fmt::format("{{\"t\":{:.6f},\"op\":\"use\",\"use\":{}}}\n",
+                            Seconds(event.at - start_), JsonText(use)));
 }
 
 }  // namespace resmgr::dump

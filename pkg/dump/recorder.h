@@ -19,8 +19,8 @@ namespace resmgr::dump {
 bool IsRecorded(std::string_view path);
 
 // Writes the data that a simulator needs to replay such calls, as JSON lines: a header, then one
-// line per call at its end (README.md has the fields). Environment, command lines, mounts and
-// credentials are never included. Used by one thread.
+// line per call at its end, and lines of what containers use (README.md has the fields).
+// Environment, command lines, mounts and credentials are never included. Used by one thread.
 class Recorder {
  public:
   // Times in the recording count from `start`.
@@ -33,6 +33,7 @@ class Recorder {
   void Reply(const Event& event);
   void End(const Event& event);
   void Lost(const Event& event);
+  void Use(const Event& event);
 
  private:
   std::unique_ptr<OutputFile> file_;

@@ -68,6 +68,26 @@ TEST_F(RecorderTest, BeginsWithAHeader) {
                                        "\"[0-9-]{10}T[0-9:]{8}Z\"\\}")));
 }
 
+TEST_F(RecorderTest, HoldsWhatContainersUse) {
+  StartRecording();
+  EXPECT_EQ(dumper_->recording(), 1U);
+  dumper_->RecordUse({{.container = "c1", .cpus = 0.12345, .pressure = 40}, {.container = "c2"}});
+  json line = json::parse(Lines().back());
+  EXPECT_TRUE(line.at("t").is_number());
+  line.erase("t");
+  EXPECT_EQ(line, (json{{"op", "use"}, {"use", {{"c1", {0.123, 40.0}}, {"c2", {0.0}}}}}));
+}
+
+TEST_F(RecorderTest, UseIsDroppedWithoutARecordingAndWithoutRoom) {
+  ASSERT_TRUE(Start({.specs = {"reset"}}).ok());
+  EXPECT_EQ(dumper_->recording(), 0U);
+  dumper_->RecordUse({{.container = "c1"}});
+  ASSERT_TRUE(Reconfigure({.specs = {"record:" + PathOf("r.jsonl")}}).ok());
+  dumper_->RecordUse(std::vector<RecordedUse>(2'000'000));
+  EXPECT_THAT(Lines(), testing::SizeIs(1));
+  EXPECT_EQ(dumper_->lost_calls(), 0U) << "it is no call";
+}
+
 TEST_F(RecorderTest, HoldsTimesWithSixDecimals) {
   StartRecording();
   FailedCall(kStart, runtime::v1::StartContainerRequest(), 0, "");

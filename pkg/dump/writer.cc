@@ -60,6 +60,9 @@ void Writer::Write(Event& event) {
     case Event::Kind::kSettings:
       Apply(*event.settings);
       break;
+    case Event::Kind::kUse:
+      if (recorder_) recorder_->Use(event);
+      break;
   }
 }
 

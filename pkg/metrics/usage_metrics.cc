@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/metrics/usage_metrics.h"
 
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <string_view>
@@ -35,56 +36,111 @@ class UsageGauges {
   prometheus::MetricFamily family_;
 };
 
+// One gauge of a kind of things, and how each of them has it; nullopt where that is not known.
+template <typename Thing>
+struct GaugeRow {
+  const char* name;
+  const char* help;
+  std::optional<double> (*value)(const Thing& thing);
+};
+
+template <typename Number>
+std::optional<double> AsGauge(const std::optional<Number>& value) {
+  if (!value) return std::nullopt;
+  return static_cast<double>(*value);
+}
+
+constexpr GaugeRow<UsageMetrics::Pool> kPoolRows[] = {
+    {"cri_resmgr_pool_cpu_used", "CPUs that the containers of each pool use",
+     [](const UsageMetrics::Pool& pool) { return std::optional(pool.cpu_used); }},
+    {"cri_resmgr_pool_cpu_pressure_ratio",
+     "The highest CPU pressure (some, 60 s) of a container of each pool",
+     [](const UsageMetrics::Pool& pool) { return pool.cpu_pressure; }},
+    {"cri_resmgr_pool_memory_remote_bytes",
+     "Memory of the containers of each pool on other nodes than decided",
+     [](const UsageMetrics::Pool& pool) { return AsGauge(std::optional(pool.remote_bytes)); }},
+};
+
+constexpr GaugeRow<UsageMetrics::Node> kNodeRows[] = {
+    {"cri_resmgr_numa_cpu_used", "CPUs of each NUMA node that are busy",
+     [](const UsageMetrics::Node& node) { return std::optional(node.cpu_used); }},
+    {"cri_resmgr_numa_memory_used_bytes", "Memory of each NUMA node that is not free",
+     [](const UsageMetrics::Node& node) { return AsGauge(node.memory_bytes); }},
+    {"cri_resmgr_numa_memory_container_bytes", "Memory of each NUMA node that containers have",
+     [](const UsageMetrics::Node& node) { return AsGauge(std::optional(node.container_bytes)); }},
+};
+
+constexpr GaugeRow<UsageMetrics::Container> kContainerRows[] = {
+    {"cri_resmgr_container_cpu_used", "CPUs that each container uses",
+     [](const UsageMetrics::Container& container) { return container.cpu_used; }},
+    {"cri_resmgr_container_cpu_throttled_ratio",
+     "Periods in which a quota throttled each container",
+     [](const UsageMetrics::Container& container) { return container.throttled; }},
+    {"cri_resmgr_container_cpu_pressure_ratio", "CPU pressure (some, 60 s) of each container",
+     [](const UsageMetrics::Container& container) { return container.cpu_pressure; }},
+    {"cri_resmgr_container_memory_used_bytes", "Memory that each container has",
+     [](const UsageMetrics::Container& container) { return AsGauge(container.memory_bytes); }},
+    {"cri_resmgr_container_memory_remote_bytes",
+     "Memory of each container on other nodes than decided",
+     [](const UsageMetrics::Container& container) { return AsGauge(container.remote_bytes); }},
+};
+
+constexpr GaugeRow<UsageMetrics::Monitor> kMonitorRows[] = {
+    {"cri_resmgr_resctrl_llc_occupancy_bytes", "Last-level cache that each resctrl group occupies",
+     [](const UsageMetrics::Monitor& monitor) { return AsGauge(monitor.llc_bytes); }},
+    {"cri_resmgr_resctrl_memory_bytes_per_second", "Memory traffic of each resctrl group",
+     [](const UsageMetrics::Monitor& monitor) { return monitor.bandwidth; }},
+};
+
+// The gauges of a table, for one thing after the other.
+template <typename Thing, size_t kRows>
+class GaugeTable {
+ public:
+  explicit GaugeTable(const GaugeRow<Thing> (&rows)[kRows]) : rows_(rows) {
+    for (const GaugeRow<Thing>& row : rows)
+      gauges_.emplace_back(row.name, row.help);
+  }
+  void Add(const UsageLabels& labels, const Thing& thing) {
+    for (size_t i = 0; i < kRows; ++i)
+      gauges_[i].Add(labels, rows_[i].value(thing));
+  }
+  void MoveTo(std::vector<prometheus::MetricFamily>& families) {
+    for (UsageGauges& gauges : gauges_)
+      gauges.MoveTo(families);
+  }
+
+ private:
+  const GaugeRow<Thing> (&rows_)[kRows];
+  std::vector<UsageGauges> gauges_;
+};
+
 void AddPools(const std::vector<UsageMetrics::Pool>& pools,
               std::vector<prometheus::MetricFamily>& families) {
-  UsageGauges used("cri_resmgr_pool_cpu_used", "CPUs that the containers of each pool use");
-  UsageGauges pressure("cri_resmgr_pool_cpu_pressure_ratio",
-                       "The highest CPU pressure (some, 60 s) of a container of each pool");
+  GaugeTable table(kPoolRows);
   UsageGauges memory("cri_resmgr_pool_memory_used_bytes",
                      "Memory that the containers of each pool have on each memory node");
-  UsageGauges remote("cri_resmgr_pool_memory_remote_bytes",
-                     "Memory of the containers of each pool on other nodes than decided");
   for (const UsageMetrics::Pool& pool : pools) {
-    const UsageLabels labels = {{"pool", pool.name}};
-    used.Add(labels, std::optional(pool.cpu_used));
-    pressure.Add(labels, pool.cpu_pressure);
+    table.Add({{"pool", pool.name}}, pool);
     for (const auto& [node, bytes] : pool.memory_by_node)
       memory.Add({{"node", std::to_string(node)}, {"pool", pool.name}}, std::optional(bytes));
-    remote.Add(labels, std::optional(pool.remote_bytes));
   }
-  for (UsageGauges* const gauges : {&used, &pressure, &memory, &remote})
-    gauges->MoveTo(families);
+  table.MoveTo(families);
+  memory.MoveTo(families);
 }
 
 void AddNodes(const std::vector<UsageMetrics::Node>& nodes,
               std::vector<prometheus::MetricFamily>& families) {
-  UsageGauges used("cri_resmgr_numa_cpu_used", "CPUs of each NUMA node that are busy");
-  UsageGauges memory("cri_resmgr_numa_memory_used_bytes",
-                     "Memory of each NUMA node that is not free");
-  UsageGauges containers("cri_resmgr_numa_memory_container_bytes",
-                         "Memory of each NUMA node that containers have");
-  for (const UsageMetrics::Node& node : nodes) {
-    const UsageLabels labels = {{"node", std::to_string(node.id)}};
-    used.Add(labels, std::optional(node.cpu_used));
-    memory.Add(labels, node.memory_bytes);
-    containers.Add(labels, std::optional(node.container_bytes));
-  }
-  for (UsageGauges* const gauges : {&used, &memory, &containers})
-    gauges->MoveTo(families);
+  GaugeTable table(kNodeRows);
+  for (const UsageMetrics::Node& node : nodes)
+    table.Add({{"node", std::to_string(node.id)}}, node);
+  table.MoveTo(families);
 }
 
 // Returns how many series were left out.
 size_t AddContainers(const std::vector<UsageMetrics::Container>& containers,
                      std::vector<prometheus::MetricFamily>& families) {
-  UsageGauges used("cri_resmgr_container_cpu_used", "CPUs that each container uses");
-  UsageGauges throttled("cri_resmgr_container_cpu_throttled_ratio",
-                        "Periods in which a quota throttled each container");
-  UsageGauges pressure("cri_resmgr_container_cpu_pressure_ratio",
-                       "CPU pressure (some, 60 s) of each container");
-  UsageGauges memory("cri_resmgr_container_memory_used_bytes", "Memory that each container has");
-  UsageGauges remote("cri_resmgr_container_memory_remote_bytes",
-                     "Memory of each container on other nodes than decided");
-  constexpr size_t kSeries = 5;
+  GaugeTable table(kContainerRows);
+  constexpr size_t kSeries = std::size(kContainerRows);
   size_t left_out = 0;
   size_t added = 0;
   std::set<std::tuple<std::string_view, std::string_view, std::string_view>> names;
@@ -99,30 +155,23 @@ size_t AddContainers(const std::vector<UsageMetrics::Container>& containers,
     const UsageLabels labels = {{"container", container.name},
                                 {"namespace", container.namespace_name},
                                 {"pod", container.pod}};
-    used.Add(labels, container.cpu_used);
-    throttled.Add(labels, container.throttled);
-    pressure.Add(labels, container.cpu_pressure);
-    memory.Add(labels, container.memory_bytes);
-    remote.Add(labels, container.remote_bytes);
+    table.Add(labels, container);
   }
-  for (UsageGauges* const gauges : {&used, &throttled, &pressure, &memory, &remote})
-    gauges->MoveTo(families);
+  table.MoveTo(families);
   return left_out;
 }
 
 void AddMonitors(const std::vector<UsageMetrics::Monitor>& monitors,
                  std::vector<prometheus::MetricFamily>& families) {
-  UsageGauges cache("cri_resmgr_resctrl_llc_occupancy_bytes",
-                    "Last-level cache that each resctrl group occupies");
-  UsageGauges memory("cri_resmgr_resctrl_memory_bytes_per_second",
-                     "Memory traffic of each resctrl group");
-  for (const UsageMetrics::Monitor& monitor : monitors) {
-    const UsageLabels labels = {{"group", monitor.group}};
-    cache.Add(labels, monitor.llc_bytes);
-    memory.Add(labels, monitor.bandwidth);
-  }
-  for (UsageGauges* const gauges : {&cache, &memory})
-    gauges->MoveTo(families);
+  GaugeTable table(kMonitorRows);
+  for (const UsageMetrics::Monitor& monitor : monitors)
+    table.Add({{"group", monitor.group}}, monitor);
+  table.MoveTo(families);
+}
+
+// Families without series would be lines without a meaning.
+void DropEmpty(std::vector<prometheus::MetricFamily>& families) {
+  std::erase_if(families, [](const auto& family) { return family.metric.empty(); });
 }
 
 void AddSum(const char* name, const char* help, double value,
@@ -134,11 +183,24 @@ void AddSum(const char* name, const char* help, double value,
 
 }  // namespace
 
+class UsageMetrics::Series {
+ public:
+  explicit Series(const std::vector<Container>& containers) {
+    left_out = AddContainers(containers, families);
+    DropEmpty(families);
+  }
+
+  std::vector<prometheus::MetricFamily> families;
+  size_t left_out = 0;
+};
+
 class UsageMetrics::Impl final : public prometheus::Collectable {
  public:
   std::vector<prometheus::MetricFamily> Collect() const override {
     const std::lock_guard lock(mutex);
     std::vector<prometheus::MetricFamily> families = gauges;
+    if (series != nullptr)
+      families.insert(families.end(), series->families.begin(), series->families.end());
     AddSum("cri_resmgr_usage_samples_total", "Samples of what is used", samples, families);
     AddSum("cri_resmgr_usage_sample_seconds_total", "CPU time that samples took", seconds,
            families);
@@ -152,6 +214,7 @@ class UsageMetrics::Impl final : public prometheus::Collectable {
 
   mutable std::mutex mutex;  // guards the following members
   std::vector<prometheus::MetricFamily> gauges;
+  SeriesPtr series;
   double samples = 0;
   double seconds = 0;
   double files = 0;
@@ -162,27 +225,34 @@ UsageMetrics::UsageMetrics() : impl_(std::make_shared<Impl>()) {}
 
 UsageMetrics::~UsageMetrics() = default;
 
-void UsageMetrics::Show(const Sample& sample) {
+UsageMetrics::SeriesPtr UsageMetrics::MakeSeries(const std::vector<Container>& containers) {
+  return std::make_shared<const Series>(containers);
+}
+
+UsageMetrics::SeriesPtr UsageMetrics::Show(const Sample& sample, SeriesPtr series) {
   std::vector<prometheus::MetricFamily> gauges;
   AddPools(sample.pools, gauges);
   AddNodes(sample.nodes, gauges);
-  const size_t left_out = AddContainers(sample.containers, gauges);
   AddMonitors(sample.monitors, gauges);
-  // Families without series would be lines without a meaning.
-  std::erase_if(gauges, [](const auto& family) { return family.metric.empty(); });
+  DropEmpty(gauges);
+  if (series == nullptr) series = MakeSeries(sample.containers);
   const std::lock_guard lock(impl_->mutex);
   // The old ones are destroyed after the lock: a scrape, on another thread, need not wait for that.
   impl_->gauges.swap(gauges);
+  impl_->series.swap(series);
   ++impl_->samples;
   impl_->seconds += sample.cost_seconds;
   impl_->files += static_cast<double>(sample.files);
-  impl_->left_out += static_cast<double>(left_out);
+  impl_->left_out += static_cast<double>(impl_->series->left_out);
+  return series;
 }
 
 void UsageMetrics::Clear() {
   std::vector<prometheus::MetricFamily> gauges;
+  SeriesPtr series;
   const std::lock_guard lock(impl_->mutex);
   impl_->gauges.swap(gauges);
+  impl_->series.swap(series);
 }
 
 std::shared_ptr<prometheus::Collectable> UsageMetrics::collectable() const {

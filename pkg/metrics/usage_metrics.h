@@ -62,8 +62,15 @@ class UsageMetrics {
     double cost_seconds = 0;  // usage_sample_seconds_total
     uint64_t files = 0;       // usage_files_read_total
   };
-  // Counts usage_samples_total, too.
-  void Show(const Sample& sample);
+  // The series of containers, made ready: thousands of labels. It may be made, and destroyed, on
+  // any thread.
+  class Series;
+  using SeriesPtr = std::shared_ptr<const Series>;
+  static SeriesPtr MakeSeries(const std::vector<Container>& containers);
+
+  // Counts usage_samples_total, too. `series`: those of containers; nullptr: they are made of
+  // Sample::containers. Returns those that were shown before, for another thread to destroy.
+  SeriesPtr Show(const Sample& sample, SeriesPtr series = nullptr);
   // What is used is not known any more; sums stay.
   void Clear();
 

@@ -25,6 +25,7 @@
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
 #include "pkg/usage/usage_sampler.h"
+#include "pkg/usage/use_rebalancer.h"
 
 namespace resmgr {
 
@@ -83,6 +84,8 @@ struct NodeView {
   dump::Dumper* dumper = nullptr;
   // What is changed of the host; nullptr: nothing.
   const HostClasses* classes = nullptr;
+  // Moves containers by what is used; nullptr where that is not sampled.
+  UseRebalancer* by_use = nullptr;
 };
 
 // Methods on a socket of the node, called by cri-resmgr-ctl and the agent.

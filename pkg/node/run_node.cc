@@ -40,6 +40,7 @@
 #include "pkg/node/reported.h"
 #include "pkg/node/take_over.h"
 #include "pkg/node/usage_watch.h"
+#include "pkg/node/use_recorder.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/state/state_store.h"
@@ -47,6 +48,7 @@
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/notify.h"
 #include "pkg/sys/off_loop.h"
+#include "pkg/usage/use_rebalancer.h"
 
 namespace resmgr {
 namespace {
@@ -232,6 +234,11 @@ class RunningNode {
   Metrics* metrics() { return counted_ == nullptr ? nullptr : &counted_->metrics; }
   void StartBrain();
   void StartConfiguration();
+  void StartSampling();
+  // Samples are taken without a client for metrics, and for rebalances by use.
+  void NoteSampling(const UsageConfig& config) {
+    usage_->SetAlways(counted_ != nullptr || config.rebalance_every.count() > 0);
+  }
   void NoteConfiguration(const Configurator& now);
   void Serve();
   std::vector<Problem> MachineProblems() const;
@@ -266,6 +273,8 @@ class RunningNode {
   std::optional<BrainHost> host_;
   std::optional<StopAtEnd> stop_;
   std::optional<Auditor> auditor_;
+  std::optional<UseRebalancer> by_use_;  // outlives the sampler, which tells it, as the next one
+  std::optional<UseRecorder> use_recorder_;
   std::optional<UsageSampler> usage_;
   std::optional<Configurator> configurator_;
   std::optional<OffLoop> late_;
@@ -296,7 +305,6 @@ void RunningNode::Run() {
   Serve();
   watchdog_ = FeedWatchdog(loop_);
   watching_ = WatchForMetrics();
-  usage_->SetAlways(counted_ != nullptr);
   hand_over_.emplace(HandOverOptions(options_, loop_, *door_));
   const auto signals = HandleSignals(
       loop_, *door_, *hand_over_, [this] { Reload(options_, *configurator_); },
@@ -365,10 +373,7 @@ void RunningNode::StartBrain() {
 
 void RunningNode::StartConfiguration() {
   auditor_.emplace(AuditorOptions(loop_, *host_, pipeline_, counted_.get()));
-  usage_.emplace(UsageSamplerOptions(loop_, clock_, *host_, *setup_.machine, options_.host_root,
-                                     counted_ == nullptr ? nullptr : &counted_->usage, [this] {
-                                       return configurator_->current().usage.per_container_metrics;
-                                     }));
+  StartSampling();
   Configurator::Options options{.loop = loop_,
                                 .reader = MakeReader(options_, setup_.machine),
                                 .host = *host_,
@@ -389,12 +394,35 @@ void RunningNode::StartConfiguration() {
   if (!setup_.disk_answers || taken_over) RestoreLater(options_, *late_, *configurator_);
 }
 
+void RunningNode::StartSampling() {
+  by_use_.emplace(UseRebalancer::Options{.clock = clock_,
+                                         .manager = [this] { return host_->manager(); },
+                                         .look_on = [this](auto time) { usage_->LookOn(time); }});
+  use_recorder_.emplace(*dumper_);
+  UsageSampler::Options options =
+      UsageSamplerOptions(loop_, clock_, *host_, *setup_.machine, options_.host_root,
+                          counted_ == nullptr ? nullptr : &counted_->usage,
+                          [this] { return configurator_->current().usage.per_container_metrics; });
+  options.told = [this, told = std::move(options.told)](const UsageFigures& figures) {
+    told(figures);
+    by_use_->Observe(figures);
+    use_recorder_->Observe(figures);
+  };
+  options.lost = [this, lost = std::move(options.lost)] {
+    lost();
+    by_use_->Lose();
+  };
+  usage_.emplace(std::move(options));
+}
+
 void RunningNode::NoteConfiguration(const Configurator& now) {
   door_->Configure(now.current());
   cpu_files_->Configure(now.current().cpu_files);
   classes_->Configure(ClassesOf(now.current()));
   auditor_->Configure(now.current().audit);
   usage_->Configure(now.current().usage);
+  by_use_->Configure(now.current().usage);
+  NoteSampling(now.current().usage);
   creation_watch_->SetOn(now.current().audit.interval.count() > 0);
   const ResourceManager* const manager = host_->manager();
   pod_resources_.SetWanted(manager != nullptr && manager->policy().WantsPodResources());
@@ -444,7 +472,8 @@ void RunningNode::Serve() {
       .own_problems = [this] { return OwnProblems(); },
       .usage = &*usage_,
       .dumper = dumper_.get(),
-      .classes = &*classes_};
+      .classes = &*classes_,
+      .by_use = &*by_use_};
   for (const NodeService& service : options_.services)
     sockets_.emplace_back(loop_, flushes_, service.socket, service.methods(view));
   page_.emplace(options_.page.get(), view);

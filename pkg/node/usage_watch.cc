@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace resmgr {
 namespace {
@@ -31,6 +32,47 @@ UsageMetrics::Container ContainerOf(const ContainerFigures& figures) {
   return container;
 }
 
+std::vector<UsageMetrics::Container> ContainersOf(const UsageFigures& figures) {
+  std::vector<UsageMetrics::Container> containers;
+  containers.reserve(figures.containers.size());
+  for (const ContainerFigures& container : figures.containers)
+    containers.push_back(ContainerOf(container));
+  return containers;
+}
+
+// Series that a sample on the other thread makes ready for the loop. The loop uses it while no sample is
+// taken; a sample that hangs keeps it.
+struct ReadySeries {
+  bool wanted = false;
+  UsageMetrics::SeriesPtr next{};
+  UsageMetrics::SeriesPtr former{};  // shown before
+};
+
+void MakeReady(ReadySeries& ready, const UsageFigures& figures) {
+  ready.former.reset();
+  ready.next = UsageMetrics::MakeSeries(ready.wanted ? ContainersOf(figures)
+                                                     : std::vector<UsageMetrics::Container>());
+}
+
+// Each sample makes series of containers, if they are wanted, on its own thread.
+void AddMetrics(UsageSampler::Options& options, PolicyHost& host, const Machine& machine,
+                UsageMetrics& metrics, std::function<bool()> per_container) {
+  const auto ready = std::make_shared<ReadySeries>();
+  options.subjects = [&host, ready, per_container = std::move(per_container)] {
+    ready->wanted = per_container();
+    return UsageSubjects(host.manager());
+  };
+  options.take = [ready, take = std::move(options.take)](const auto& subjects, bool first) {
+    UsageSampler::Figures figures = take(subjects, first);
+    MakeReady(*ready, *figures);
+    return figures;
+  };
+  options.told = [ready, &metrics, &machine](const UsageFigures& figures) {
+    ready->former = metrics.Show(UsageMetricsOf(figures, machine, false), std::move(ready->next));
+  };
+  options.lost = [&metrics] { metrics.Clear(); };
+}
+
 }  // namespace
 
 UsageMetrics::Sample UsageMetricsOf(const UsageFigures& figures, const Machine& machine,
@@ -56,9 +98,7 @@ UsageMetrics::Sample UsageMetricsOf(const UsageFigures& figures, const Machine& 
                                .llc_bytes = monitor.llc_bytes,
                                .bandwidth = monitor.memory_bytes_per_second});
   }
-  if (!per_container) return sample;
-  for (const ContainerFigures& container : figures.containers)
-    sample.containers.push_back(ContainerOf(container));
+  if (per_container) sample.containers = ContainersOf(figures);
   return sample;
 }
 
@@ -72,13 +112,7 @@ UsageSampler::Options UsageSamplerOptions(EventLoop& loop, Clock& clock, PolicyH
                                 .subjects = [&host] { return UsageSubjects(host.manager()); },
                                 .take = TakeFrom(host_root, in_hand),
                                 .in_hand = in_hand};
-  if (metrics != nullptr) {
-    options.told = [metrics, &machine,
-                    per_container = std::move(per_container)](const UsageFigures& figures) {
-      metrics->Show(UsageMetricsOf(figures, machine, per_container()));
-    };
-    options.lost = [metrics] { metrics->Clear(); };
-  }
+  if (metrics != nullptr) AddMetrics(options, host, machine, *metrics, std::move(per_container));
   return options;
 }
 

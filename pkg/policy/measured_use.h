@@ -9,7 +9,7 @@
 
 namespace resmgr::policy {
 
-// What one container used, on average over MeasuredUse::over.
+// The use of one container, on average over MeasuredUse::over.
 struct ContainerUse {
   double cpus = 0;  // CPUs; a busy loop with a CPU of its own uses 1
   // Percent of the time, 0 to 100, in which some task of it waited for a CPU. nullopt: the kernel
@@ -19,7 +19,7 @@ struct ContainerUse {
   friend bool operator==(const ContainerUse&, const ContainerUse&) = default;
 };
 
-// What containers used until now, for policies that decide by it. A value: whoever measures makes
+// The use of containers until now, for policies that decide by it. A value: whoever measures makes
 // it, and no decision waits for it. A container that is not in it was not measured: it began to run
 // too lately, is not bound by the policy or has no cgroup that can be read.
 struct MeasuredUse {

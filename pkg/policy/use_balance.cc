@@ -71,7 +71,7 @@ double WantedBy(const Snapshot& snapshot, const MeasuredUse& use, ContainerKey k
                     static_cast<double>(container->requirements.cpu_limit.value) / 1000);
 }
 
-// What a policy has, and what is wanted of it.
+// The pools of a policy, and how much is wanted of them.
 struct State {
   State(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use)
       : shared(policy.Shared(snapshot)), order(shared.pools), wanted(shared.pools.size()) {

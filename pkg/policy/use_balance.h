@@ -15,8 +15,8 @@
 
 namespace resmgr::policy {
 
-// Which containers to move between shared pools, by what is used. Pure functions: what is done with
-// a plan is the caller's.
+// Chooses containers to move between shared pools, by what is used. Pure functions: what is done
+// with a plan is the caller's.
 //
 // A container wants what it uses and, since that is all that it got, more by the part of the time
 // in which it waited, twice as much at most and never more than its limit. A pool lacks what its
@@ -57,10 +57,10 @@ struct UsePlan {
   size_t measured = 0;           // containers in shared pools whose use is known
 };
 
-// What a container with these CPUs of its own and this limit (0: none) wants of shared ones.
+// How much a container with these CPUs of its own and this limit (0: none) wants of shared ones.
 double WantedCpus(const ContainerUse& use, double own, double limit);
 
-// What the shared pools of this policy have to give, and what is wanted of them.
+// How much the shared pools of this policy have to give, and how much is wanted of them.
 PoolLoads LoadsOf(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use);
 double Lacking(const PoolLoads& loads);
 

@@ -242,13 +242,13 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   // asked, nor one that is just taking over.
   void FollowUse(const policy::MeasuredUse& use) { policy_changes_.FollowUse(use); }
 
-  // Which containers to move between the active policy's shared pools by what is used; `stays`
+  // Plans moves between the active policy's shared pools by what is used; `stays`
   // tells which of them must not move. Changes nothing, as the next two.
   policy::UsePlan PlanByUse(const policy::MeasuredUse& use, const policy::UseLimits& limits,
                             const std::function<bool(const ContainerId&)>& stays) const {
     return policy_changes_.PlanByUse(use, limits, stays);
   }
-  // What the shared pools give and lack, by this use.
+  // How much the shared pools give and lack, by this use.
   policy::PoolLoads Loads(const policy::MeasuredUse& use) const {
     return policy_changes_.Loads(use);
   }

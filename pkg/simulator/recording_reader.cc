@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/simulator/recording_reader.h"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -153,6 +155,38 @@ StatusOr<std::optional<RecordedStep>> ReadLine(const json& line) {
   return step;
 }
 
+// nullopt for a line that is no line of use.
+StatusOr<std::optional<RecordedUse>> ReadUse(const json& line) {
+  const json* const use = Member(line, "use");
+  if (Text(line, "op") != "use" || use == nullptr || !use->is_object()) return std::nullopt;
+  constexpr double kLongest = 366.0 * 24 * 3600;
+  const json* const at = Member(line, "t");
+  const double seconds = at != nullptr && at->is_number() ? at->get<double>() : -1;
+  if (!(seconds >= 0 && seconds <= kLongest)) return InvalidArgument("the time is no time");
+  RecordedUse step{.at = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000))};
+  for (const auto& [id, figures] : use->items()) {
+    const bool valid =
+        figures.is_array() && !figures.empty() && figures.size() <= 2 &&
+        std::ranges::all_of(figures, [](const json& figure) {
+          return figure.is_number() && figure.get<double>() >= 0 && figure.get<double>() <= 100'000;
+        });
+    if (!valid) return InvalidArgument("the use of {} is not CPUs and percent", Printable(id, 64));
+    auto& [container, one] = step.use.emplace_back();
+    container = ContainerId(id);
+    one.cpus = figures[0].get<double>();
+    if (figures.size() == 2) one.pressure = figures[1].get<double>();
+  }
+  return step;
+}
+
+StatusOr<std::optional<Step>> ReadStep(const json& line, const std::string& where) {
+  RESMGR_ASSIGN_OR_RETURN(std::optional<RecordedUse> use, ReadUse(line));
+  if (use) return Step{.where = where, .action = *std::move(use)};
+  RESMGR_ASSIGN_OR_RETURN(std::optional<RecordedStep> call, ReadLine(line));
+  if (!call) return std::nullopt;
+  return Step{.where = where, .action = *std::move(call)};
+}
+
 }  // namespace
 
 bool IsRecording(std::string_view text) {
@@ -181,13 +215,13 @@ StatusOr<Scenario> ReadRecording(std::string_view text, std::string_view source)
       if (version == 1) continue;
       return InvalidArgument("{}: recordings of version 1 are known, not this one", where);
     }
-    auto step = ReadLine(*parsed);
+    auto step = ReadStep(*parsed, where);
     if (!step.ok()) return InvalidArgument("{}: {}", where, Message(step.status()));
     if (!step->has_value()) continue;
     if (scenario.size() >= kMaxRecordedCalls) {
       return InvalidArgument("{}: more than {} calls", where, kMaxRecordedCalls);
     }
-    scenario.push_back({.where = where, .action = **std::move(step)});
+    scenario.push_back(**std::move(step));
   }
   return scenario;
 }

@@ -53,6 +53,25 @@ TEST(RecordingReaderTest, ReadsTheCallsOfAPod) {
   EXPECT_EQ((*scenario)[1].where, "r.json:3");
 }
 
+TEST(RecordingReaderTest, ReadsWhatContainersUsed) {
+  const auto scenario = ReadLines(R"({"t":60.5,"op":"use","use":{"c1":[1.5,40],"c2":[0]}})"
+                                  "\n");
+  ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
+  ASSERT_EQ(scenario->size(), 1u);
+  const RecordedUse& use = std::get<RecordedUse>((*scenario)[0].action);
+  EXPECT_EQ(use.at, std::chrono::milliseconds(60'500));
+  ASSERT_EQ(use.use.size(), 2u);
+  EXPECT_EQ(use.use[0].first, ContainerId("c1"));
+  EXPECT_EQ(use.use[0].second, (policy::ContainerUse{.cpus = 1.5, .pressure = 40}));
+  EXPECT_EQ(use.use[1].second, policy::ContainerUse());
+  for (const std::string wrong :
+       {R"({"t":-1,"op":"use","use":{}})", R"({"op":"use","use":{}})",
+        R"({"t":1e300,"op":"use","use":{}})", R"({"t":1,"op":"use","use":{"c":[]}})",
+        R"({"t":1,"op":"use","use":{"c":[-1]}})", R"({"t":1,"op":"use","use":{"c":[1,2,3]}})",
+        R"({"t":1,"op":"use","use":{"c":["1"]}})", R"({"t":1,"op":"use","use":{"c":[1e9]}})"})
+    EXPECT_FALSE(ReadLines(wrong + "\n").ok()) << wrong;
+}
+
 TEST(RecordingReaderTest, LeavesOutWhatHadNoEffectOrCannotBeRead) {
   const auto scenario = ReadLines(
       R"({"lost_calls":3}

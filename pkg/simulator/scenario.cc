@@ -7,8 +7,11 @@
 #include "pkg/config/config_section.h"
 #include "pkg/config/yaml_reader.h"
 #include "pkg/kube/duration.h"
+#include "pkg/kube/quantity.h"
+#include "pkg/policy/use_balance.h"
 #include "pkg/simulator/kube_objects.h"
 #include "pkg/simulator/recording_reader.h"
+#include "pkg/usage/use_rebalancer.h"
 
 namespace resmgr {
 
@@ -18,7 +21,7 @@ using Kind = ConfigNode::Kind;
 
 constexpr std::string_view kKnown =
     "a document is a Pod or another object of Kubernetes, or one of delete, resize, restart, wait, "
-    "config, rebalance";
+    "config, rebalance, use";
 
 // `parts` is the largest number of names: 2 for NS/POD, 3 if a container may follow.
 StatusOr<Target> ReadTarget(const ConfigNode& value, std::string_view path, size_t parts) {
@@ -55,6 +58,76 @@ StatusOr<ResizeStep> ReadResize(const ConfigNode& value) {
   return step;
 }
 
+StatusOr<RebalanceStep> ReadRebalance(const ConfigNode& value) {
+  if (value.kind != Kind::kMap) {
+    if (value.text == "preview" || value.text == "apply")
+      return RebalanceStep{.apply = value.text == "apply"};
+    return ErrorAt(value, "rebalance", "must be preview or apply");
+  }
+  RebalanceStep step;
+  int64_t moves = -1;
+  ConfigSection reader(value, "rebalance");
+  reader.Bool("apply", step.apply, "whether the containers move");
+  reader.Choice<bool>("by", {{"rules", false}, {"use", true}}, step.by_use, "what decides");
+  reader.Int("moves", 0, UseRebalancer::kMostMoves, moves, "how many move by use at most");
+  RESMGR_RETURN_IF_ERROR(reader.Finish());
+  if (moves >= 0) step.moves = static_cast<int>(moves);
+  return step;
+}
+
+// A percentage up to 100.
+Status ReadPressure(std::string_view text, std::optional<double>& pressure) {
+  const auto percent = ParseMilliCpu(text);
+  if (!percent.ok() || percent->value < 0 || percent->value > 100'000)
+    return InvalidArgument("must be a percentage, from 0 to 100");
+  pressure = static_cast<double>(percent->value) / 1000;
+  return OkStatus();
+}
+
+Status ReadCpus(std::string_view text, double& cpus) {
+  const auto amount = ParseMilliCpu(text);
+  if (!amount.ok()) return InvalidArgument("{}", Message(amount.status()));
+  cpus = static_cast<double>(amount->value) / 1000;
+  return cpus >= 0 ? OkStatus() : InvalidArgument("must not be negative");
+}
+
+// Reads how much it wants, or was measured to use.
+StatusOr<double> ReadWanted(const ConfigNode& value, const std::string& path) {
+  policy::ContainerUse use;
+  if (value.kind == Kind::kScalar) {
+    if (const Status read = ReadCpus(value.text, use.cpus); !read.ok())
+      return ErrorAt(value, path, std::string(Message(read)));
+    return use.cpus;
+  }
+  if (value.kind != Kind::kMap)
+    return ErrorAt(value, path, "must be an amount of CPUs, or a map of cpus and pressure");
+  ConfigSection reader(value, path);
+  reader.Parse(
+      "cpus", std::nullopt, [&use](std::string_view text) { return ReadCpus(text, use.cpus); },
+      "CPUs that it uses");
+  reader.Parse(
+      "pressure", std::nullopt,
+      [&use](std::string_view text) { return ReadPressure(text, use.pressure); },
+      "percent of the time in which it waits");
+  RESMGR_RETURN_IF_ERROR(reader.Finish());
+  return policy::WantedCpus(use, 0, 0);
+}
+
+StatusOr<UseStep> ReadUse(const ConfigNode& value) {
+  if (value.kind != Kind::kMap) return ErrorAt(value, "use", "must be a map of containers");
+  UseStep step;
+  for (const ConfigNode::Entry& entry : value.entries) {
+    ConfigNode name = entry.value;
+    name.kind = Kind::kScalar;
+    name.text = entry.key;
+    UseStep::Entry& use = step.entries.emplace_back();
+    RESMGR_ASSIGN_OR_RETURN(use.target, ReadTarget(name, "use", 3));
+    RESMGR_ASSIGN_OR_RETURN(use.wanted,
+                            ReadWanted(entry.value, "use." + Printable(entry.key, 200)));
+  }
+  return step;
+}
+
 Status ReadControl(const ConfigNode::Entry& entry, Step& step) {
   const ConfigNode& value = entry.value;
   if (entry.key == "delete") {
@@ -73,10 +146,9 @@ Status ReadControl(const ConfigNode::Entry& entry, Step& step) {
     if (value.kind != Kind::kMap) return ErrorAt(value, "config", "must be a map");
     step.action = ConfigStep{value};
   } else if (entry.key == "rebalance") {
-    if (value.text != "preview" && value.text != "apply") {
-      return ErrorAt(value, "rebalance", "must be preview or apply");
-    }
-    step.action = RebalanceStep{.apply = value.text == "apply"};
+    RESMGR_ASSIGN_OR_RETURN(step.action, ReadRebalance(value));
+  } else if (entry.key == "use") {
+    RESMGR_ASSIGN_OR_RETURN(step.action, ReadUse(value));
   } else {
     return ErrorAt(value, Printable(entry.key, 64), kKnown);
   }

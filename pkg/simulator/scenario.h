@@ -2,14 +2,17 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
 #include "pkg/model/pod.h"
+#include "pkg/policy/measured_use.h"
 #include "pkg/resmgr/resource_manager.h"
 #include "pkg/simulator/manifest.h"
 
@@ -49,6 +52,23 @@ struct ConfigStep {
 // Asks the active policy for better places; `apply`: the containers move there.
 struct RebalanceStep {
   bool apply = false;
+  bool by_use = false;
+  std::optional<int> moves{};  // by use: how many at most
+};
+
+// From now on containers want so many CPUs; what they get depends on their CPUs and on others.
+struct UseStep {
+  struct Entry {
+    Target target{};  // a whole pod: each of its containers
+    double wanted = 0;
+  };
+  std::vector<Entry> entries{};
+};
+
+// The use of containers at one time of a recording.
+struct RecordedUse {
+  std::chrono::milliseconds at{0};  // since its start
+  std::vector<std::pair<ContainerId, policy::ContainerUse>> use{};
 };
 
 // A call that the daemon recorded; the fields of other calls stay empty.
@@ -75,7 +95,7 @@ struct RecordedStep {
 struct Step {
   std::string where{};  // "FILE:LINE"
   std::variant<Manifest, DeleteStep, ResizeStep, RestartStep, WaitStep, ConfigStep, RebalanceStep,
-               RecordedStep>
+               UseStep, RecordedStep, RecordedUse>
       action{};
 };
 
@@ -92,6 +112,8 @@ using Scenario = std::vector<Step>;
 //   wait: DURATION, as "90s" or "1m30s", at most a day
 //   config: {...}
 //   rebalance: preview|apply
+//   rebalance: {by: rules|use, apply: true|false, moves: N}
+//   use: {NS/POD[/CONTAINER]: CPUS or {cpus: CPUS, pressure: PERCENT}, ...}
 // Of Pods, only those of `node` are taken where it is not empty.
 // Recorded calls that failed are left out: the effects of a success are unknown.
 StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,

@@ -54,6 +54,35 @@ config: {policy: {Active: static}}
   EXPECT_EQ(std::get<ConfigStep>((*scenario)[5].action).config.entries.size(), 1u);
 }
 
+TEST(ScenarioTest, ReadsWhatContainersUse) {
+  const auto scenario = ReadScenario(
+      "use: {shop/web: 1500m, shop/db/main: {cpus: 0.5, pressure: 50}}\n---\n"
+      "rebalance: {by: use, apply: true, moves: 3}\n---\nrebalance: {by: use}\n",
+      "s.yaml");
+  ASSERT_TRUE(scenario.ok()) << Describe(scenario.status());
+  const auto& use = std::get<UseStep>((*scenario)[0].action);
+  ASSERT_EQ(use.entries.size(), 2u);
+  EXPECT_EQ(use.entries[0].target.PodName(), "shop/web");
+  EXPECT_DOUBLE_EQ(use.entries[0].wanted, 1.5);
+  EXPECT_EQ(use.entries[1].target.container, "main");
+  EXPECT_DOUBLE_EQ(use.entries[1].wanted, 1) << "it waited for as much";
+  const auto& apply = std::get<RebalanceStep>((*scenario)[1].action);
+  EXPECT_TRUE(apply.apply && apply.by_use);
+  EXPECT_EQ(apply.moves, 3);
+  const auto& preview = std::get<RebalanceStep>((*scenario)[2].action);
+  EXPECT_TRUE(preview.by_use && !preview.apply && !preview.moves);
+}
+
+TEST(ScenarioTest, WrongUseHasItsPlace) {
+  EXPECT_THAT(ScenarioError("use: 1"), HasSubstr("s.yaml:1: use: must be a map of containers"));
+  EXPECT_THAT(ScenarioError("use: {web: 1}"), HasSubstr("must be NAMESPACE/POD[/CONTAINER]"));
+  for (const std::string wrong :
+       {"-1", "x", "[1]", "{cpus: -1}", "{pressure: 101}", "{pressure: -1}", "{memory: 1}"})
+    EXPECT_THAT(ScenarioError("use: {shop/web: " + wrong + "}"), HasSubstr("use.shop/web"));
+  for (const std::string wrong : {"{by: chance}", "{moves: 101}", "{when: now}", "[]"})
+    EXPECT_THAT(ScenarioError("rebalance: " + wrong), HasSubstr("s.yaml:1: rebalance"));
+}
+
 TEST(ScenarioTest, AnEmptyTextHasNoSteps) {
   EXPECT_EQ(ReadScenario("", "s.yaml")->size(), 0u);
 }

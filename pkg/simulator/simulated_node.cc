@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/simulator/simulated_node.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -18,6 +19,12 @@ constexpr std::chrono::seconds kDeadline{20};
 // Turns of the loop without activity that count as quiet: an answer may post a task that makes a
 // call.
 constexpr int kQuietTurns = 3;
+
+// How much one container would use if there were CPUs enough, and how many it has for itself.
+struct ContainerUseWanted {
+  double wanted = 0;
+  double own = 0;
+};
 
 }  // namespace
 
@@ -39,6 +46,9 @@ void SimulatedNode::StartManager(std::unique_ptr<Policy> policy) {
   options.observer = this;
   manager_ = std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime_,
                                                state_.get(), options);
+  by_use_.emplace(
+      UseRebalancer::Options{.clock = clock_, .manager = [this] { return manager_.get(); }});
+  by_use_->Configure(usage_);
   manager_->RuntimeConnected();
   bool ready = false;
   manager_->WhenReady([&ready](const Status&) { ready = true; });
@@ -106,8 +116,10 @@ void SimulatedNode::RemovePod(const PodSandboxId& id) {
   runtime_.RemovePod(id);
   manager_->PodRemoved(id);
   Settle();
-  for (const ContainerId& container : containers)
+  for (const ContainerId& container : containers) {
     keys_.erase(container);
+    wanted_.erase(container);
+  }
 }
 
 Status SimulatedNode::Create(const CreateRequest& request, const ContainerId& id) {
@@ -161,11 +173,68 @@ void SimulatedNode::Remove(const ContainerId& id) {
   manager_->ContainerRemoved(id);
   Settle();
   keys_.erase(id);
+  wanted_.erase(id);
 }
 
 void SimulatedNode::Wait(std::chrono::milliseconds time) {
+  while (!wanted_.empty() && time.count() > 0) {
+    const auto slice = std::min<std::chrono::milliseconds>(time, usage_.interval);
+    Sample(slice);
+    time -= slice;
+  }
   clock_.Advance(time);
   Settle();
+}
+
+void SimulatedNode::Configure(const UsageConfig& config) {
+  usage_ = config;
+  by_use_->Configure(config);
+}
+
+void SimulatedNode::SetUse(const ContainerId& id, double wanted) {
+  if (keys_.contains(id)) wanted_[id] = wanted;
+}
+
+// Observes how much containers get while time passes, as the daemon would measure it.
+void SimulatedNode::Sample(std::chrono::milliseconds time) {
+  const UsageFigures figures = FiguresOf(time);
+  clock_.Advance(time);
+  Settle();
+  by_use_->Observe(figures);
+  Settle();
+}
+
+UsageFigures SimulatedNode::FiguresOf(std::chrono::milliseconds time) const {
+  policy::MeasuredUse wanted{.over = time};
+  std::map<std::string, ContainerUseWanted> uses;
+  manager_->snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+    const auto found = wanted_.find(container.id);
+    if (found == wanted_.end()) return;
+    const double limit = static_cast<double>(container.requirements.cpu_limit.value) / 1000;
+    const double most = limit > 0 ? std::min(found->second, limit) : found->second;
+    wanted.containers[container.key] = {.cpus = most};
+    uses[std::string(container.id.value())] = {
+        .wanted = most, .own = static_cast<double>(container.placement.exclusive.size())};
+  });
+  const policy::PoolLoads loads = manager_->Loads(wanted);
+  UsageFigures figures{.since = clock_.Now(),
+                       .until = clock_.Now() + time,
+                       .from = clock_.Steady(),
+                       .at = clock_.Steady() + time,
+                       .complete = true};
+  for (UsageSubject& subject : UsageSubjects(manager_.get())) {
+    const ContainerUseWanted& use = uses[subject.id];
+    const double own = std::min(use.wanted, use.own);
+    const auto pool = loads.find(subject.pool);
+    // The part of what a pool wants that it lacks is missing to each of its containers.
+    const double lacking = pool == loads.end() || pool->second.wanted <= 0
+                               ? 0
+                               : pool->second.lacking / pool->second.wanted;
+    figures.containers.push_back({.subject = std::move(subject),
+                                  .cpu_used = own + (use.wanted - own) * (1 - lacking),
+                                  .waited_percent = use.wanted > own ? 100 * lacking : 0});
+  }
+  return figures;
 }
 
 void SimulatedNode::Restart(std::unique_ptr<Policy> policy, RuntimesConfig runtimes) {
@@ -187,6 +256,12 @@ StatusOr<SimulatedNode::Moves> SimulatedNode::Rebalance(bool apply) {
   StatusOr<Moves> moves = apply ? manager_->Rebalance() : manager_->PreviewRebalance();
   Settle();
   return moves;
+}
+
+StatusOr<UseRound> SimulatedNode::RebalanceByUse(bool apply, std::optional<int> most_moves) {
+  StatusOr<UseRound> round = apply ? by_use_->Apply(most_moves) : by_use_->Preview(most_moves);
+  Settle();
+  return round;
 }
 
 std::vector<std::string> SimulatedNode::Explain(const ContainerId& id) const {

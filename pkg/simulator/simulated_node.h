@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +25,7 @@
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/manual_clock.h"
 #include "pkg/topology/machine.h"
+#include "pkg/usage/use_rebalancer.h"
 
 namespace resmgr {
 
@@ -69,8 +72,13 @@ class SimulatedNode : private Observer {
   void Stop(const ContainerId& id);
   void Remove(const ContainerId& id);
 
-  // Lets time pass, for policies that wait (Placement::look_again_after); otherwise no time passes.
+  // Lets time pass, for policies that wait (Placement::look_again_after), and for samples of use;
+  // otherwise no time passes.
   void Wait(std::chrono::milliseconds time);
+  // The container wants so many CPUs from now on. What it gets, and how long it waits, follows from
+  // the CPUs of its pool and what others there want. Nothing for one that does not exist.
+  void SetUse(const ContainerId& id, double wanted);
+  void Configure(const UsageConfig& config);
 
   // The daemon ends, and starts again with this policy on the same runtime.
   void Restart(std::unique_ptr<Policy> policy, RuntimesConfig runtimes = {});
@@ -80,6 +88,10 @@ class SimulatedNode : private Observer {
   using Moves = std::vector<ResourceManager::Move>;
   // The moves by which the policy would improve placements; with `apply`, they are carried out.
   StatusOr<Moves> Rebalance(bool apply);
+  // The same by what containers use.
+  StatusOr<UseRound> RebalanceByUse(bool apply, std::optional<int> most_moves);
+  // Those that moved containers, and what came of them.
+  const std::deque<UseRound>& rounds() const { return by_use_->rounds(); }
   // The derivation of the container's place, beyond its reason (Policy::Explain).
   std::vector<std::string> Explain(const ContainerId& id) const;
 
@@ -108,6 +120,8 @@ class SimulatedNode : private Observer {
   void NoteMoves(const Act& act);
   void Note(const Snapshot& snapshot, const Shift& shift);
 
+  void Sample(std::chrono::milliseconds time);
+  UsageFigures FiguresOf(std::chrono::milliseconds time) const;
   RunningContainer AsRunning(const RuntimeContainer& held) const;
   void StartManager(std::unique_ptr<Policy> policy);
   // Runs the loop until the condition holds and nothing is under way, or up to a deadline that only
@@ -123,6 +137,9 @@ class SimulatedNode : private Observer {
   absl::flat_hash_map<ContainerId, ContainerKey, TextHash> keys_;  // keys in the present manager
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<ResourceManager> manager_;
+  std::map<ContainerId, double> wanted_;  // CPUs, by those that exist
+  UsageConfig usage_;
+  std::optional<UseRebalancer> by_use_;  // of the present daemon
 };
 
 }  // namespace resmgr

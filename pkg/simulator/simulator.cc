@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pkg/model/kubelet_resources.h"
+#include "pkg/policy/use_balance.h"
 
 namespace resmgr {
 
@@ -45,6 +46,7 @@ StatusOr<std::unique_ptr<Simulator>> Simulator::Create(Options options) {
                           simulator->options_.make_policy(simulator->config_));
   simulator->node_ = std::make_unique<SimulatedNode>(simulator->options_.machine, std::move(policy),
                                                      simulator->config_.runtimes);
+  simulator->node_->Configure(simulator->config_.usage);
   return simulator;
 }
 
@@ -279,8 +281,47 @@ void Simulator::Do(const RestartStep&) {
 }
 
 void Simulator::Do(const WaitStep& step) {
-  node_->Wait(step.time);
-  Add("wait", "", "", {}, OkStatus());
+  Wait("wait", step.time, true);
+}
+
+void Simulator::Wait(const std::string& op, std::chrono::milliseconds time, bool always) {
+  const auto what = [this] {
+    const auto& rounds = node_->rounds();
+    return rounds.empty() ? std::pair(UseRound::State::kPreview, std::string())
+                          : std::pair(rounds.back().state, rounds.back().note);
+  };
+  const auto before = what();
+  node_->Wait(time);
+  const auto after = what();
+  if (!always && before == after) return;
+  Add(op, "", "", {}, OkStatus());
+  if (before != after)
+    effects_.back().reason = fmt::format("by use, {}: {}", ToString(after.first), after.second);
+}
+
+void Simulator::Do(const UseStep& step) {
+  for (const UseStep::Entry& entry : step.entries) {
+    const std::string name = entry.target.PodName();
+    const auto pod = pods_.find(name);
+    bool found = false;
+    if (pod != pods_.end()) {
+      for (const auto& [container, member] : pod->second.members) {
+        if (!entry.target.container.empty() && container != entry.target.container) continue;
+        node_->SetUse(member.id, entry.wanted);
+        found = true;
+      }
+    }
+    Add("use", name, entry.target.container, {},
+        found ? OkStatus() : NotFound("there is no such container"));
+  }
+}
+
+// The measured use tells how much was wanted; the places may be others here.
+void Simulator::Do(const RecordedUse& step) {
+  if (step.at > recorded_at_) Wait("use", step.at - recorded_at_, false);
+  recorded_at_ = step.at;
+  for (const auto& [id, use] : step.use)
+    node_->SetUse(id, policy::WantedCpus(use, 0, 0));
 }
 
 void Simulator::Do(const ConfigStep& step) {
@@ -290,18 +331,39 @@ void Simulator::Do(const ConfigStep& step) {
     auto policy = options_.make_policy(*config);
     status = policy.ok() ? node_->SetPolicy(*std::move(policy)) : policy.status();
   }
-  if (status.ok()) config_ = *std::move(config);
+  if (status.ok()) {
+    config_ = *std::move(config);
+    node_->Configure(config_.usage);
+  }
   Add("config", "", "", {}, status);
 }
 
 // A preview reports moves without carrying them out.
 void Simulator::Do(const RebalanceStep& step) {
+  if (step.by_use) return DoByUse(step);
   const auto moves = node_->Rebalance(step.apply);
   Add("rebalance", "", "", {}, moves.status());
-  if (step.apply || !moves.ok()) return;
+  if (!step.apply && moves.ok()) TellPreview(*moves);
+}
+
+void Simulator::DoByUse(const RebalanceStep& step) {
+  const auto round = node_->RebalanceByUse(step.apply, step.moves);
+  Add("rebalance", "", "", {}, round.status());
+  if (!round.ok()) return;
+  std::string moves;
+  for (const UseRound::Move& move : round->moves)
+    moves += "; " + move.text;
+  const std::string note = round->note.empty() ? "" : "; " + round->note;
+  if (!step.apply) TellPreview(round->placements);
+  effects_.back().reason = fmt::format("{}{:.1f} CPUs are lacking, predicted {:.1f}{}{}",
+                                       step.apply ? "" : "a preview: nothing has moved; ",
+                                       round->lacking, round->lacking_predicted, moves, note);
+}
+
+void Simulator::TellPreview(const std::vector<ResourceManager::Move>& moves) {
   StepEffect& effect = effects_.back();
   effect.reason = "a preview: nothing has moved";
-  for (const ResourceManager::Move& move : *moves) {
+  for (const ResourceManager::Move& move : moves) {
     const size_t slash = move.container.rfind('/');
     const auto list = [](const auto& set) { return set ? set->ToString() : std::string(); };
     effect.changed.push_back({.pod = move.container.substr(0, slash),

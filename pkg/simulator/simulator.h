@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -76,12 +77,20 @@ class Simulator {
   void Do(const WaitStep& step);
   void Do(const ConfigStep& step);
   void Do(const RebalanceStep& step);
+  void Do(const UseStep& step);
+  void Do(const RecordedUse& step);
   void Do(const RecordedStep& step);
 
   // Launches the missing containers of the manifest, in a kubelet's order.
   void LaunchMissing(RunningPod& pod);
   // False if it was refused.
   bool Launch(RunningPod& pod, const Manifest::Container& container);
+  void DoByUse(const RebalanceStep& step);
+  // The last effect tells moves that were not made.
+  void TellPreview(const std::vector<ResourceManager::Move>& moves);
+  // Lets time pass; what moved containers meanwhile is told by an effect, and `always` there is
+  // one.
+  void Wait(const std::string& op, std::chrono::milliseconds time, bool always);
   void Replay(const RecordedStep& step, const RunningContainer& container);
   void DeleteContainer(RunningPod& pod, const std::string& name);
   Pod SandboxOf(const Manifest& manifest);
@@ -103,6 +112,7 @@ class Simulator {
   std::vector<StepEffect> effects_;         // effects of this step
   size_t step_ = 0;
   uint64_t last_id_ = 0;
+  std::chrono::milliseconds recorded_at_{0};  // the time of a recording
 };
 
 }  // namespace resmgr

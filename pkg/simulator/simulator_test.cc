@@ -15,6 +15,7 @@
 #include "pkg/topology/machine_source.h"
 #include "policies/null/null_policy.h"
 #include "policies/static/static_policy.h"
+#include "policies/topology-aware/topology_aware_policy.h"
 
 namespace resmgr {
 namespace {
@@ -24,14 +25,18 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 PolicyRegistry Policies() {
-  const std::array factories = {NullPolicyFactory(), StaticPolicyFactory()};
+  const std::array factories = {NullPolicyFactory(), StaticPolicyFactory(),
+                                TopologyAwarePolicyFactory()};
   return PolicyRegistry(factories);
 }
 
 // One machine of eight CPUs without SMT, CPU 0 reserved.
 class SimulatorTest : public testing::Test {
  protected:
-  SimulatorTest() { ConfigureLogging({.level = LogLevel::kError}); }
+  explicit SimulatorTest(const std::string& machine = "synthetic:numa:2 core:4 pu:1")
+      : machine_(*LoadMachine(machine)) {
+    ConfigureLogging({.level = LogLevel::kError});
+  }
 
   void Start(const std::string& config_text) {
     Simulator::Options options{.machine = machine_, .make_policy = {}, .read_config = {}};
@@ -87,11 +92,148 @@ class SimulatorTest : public testing::Test {
         "---\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{containers: [{{name: main}}]}}\n", name);
   }
 
-  const Machine machine_ = *LoadMachine("synthetic:numa:2 core:4 pu:1");
+  const Machine machine_;
   const PolicyRegistry policies_ = Policies();
   std::unique_ptr<Simulator> simulator_;
   StepEffect last_;
 };
+
+// Two packages of four CPUs, one of which is reserved. Four pods, two of which are crowded on one
+// node.
+class SimulatedUseTest : public SimulatorTest {
+ protected:
+  SimulatedUseTest() : SimulatorTest("synthetic:package:2 numa:1 core:4 pu:1") {
+    Start("policy.Active: topology-aware");
+  }
+
+  static std::string Burstable(const std::string& name) {
+    return fmt::format(
+        "---\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{containers: [{{name: main, resources: "
+        "{{requests: {{cpu: 300m, memory: 1Mi}}}}}}]}}\n",
+        name);
+  }
+  std::string PoolOf(const std::string& name) {
+    for (const RunningContainer& container : simulator_->node().Running())
+      if (container.pod == "default/" + name) return container.pool;
+    return "";
+  }
+  // Each of those beside "a" and itself wants so much.
+  std::string Crowd(double cpus) {
+    Run(Burstable("a") + Burstable("b") + Burstable("c") + Burstable("d"));
+    std::string use = "use: {";
+    for (const char* const name : {"a", "b", "c", "d"}) {
+      const bool crowded = PoolOf(name) == PoolOf("b");
+      use += fmt::format("default/{}: {}, ", name, crowded ? cpus : 0.1);
+    }
+    return use + "}\n";
+  }
+};
+
+TEST_F(SimulatedUseTest, RebalancesByUseAndKeepsWhatHelps) {
+  Run(Crowd(3));
+  Run("wait: 40s");
+  const auto pools = [this] {
+    std::string all;
+    for (const char* const name : {"a", "b", "c", "d"})
+      all += PoolOf(name) + " ";
+    return all;
+  };
+  const std::string before = pools();
+  Run("rebalance: {by: use}");
+  EXPECT_THAT(last_.reason, HasSubstr("a preview: nothing has moved; 3.0 CPUs are lacking"));
+  EXPECT_EQ(last_.changed.size(), 1U);
+  EXPECT_EQ(pools(), before);
+  Run("rebalance: {by: use, apply: true}");
+  EXPECT_THAT(last_.reason, HasSubstr("measured use: default/"));
+  const std::string after = pools();
+  EXPECT_NE(after, before);
+  Run("rebalance: {by: use, apply: true}");
+  EXPECT_THAT(last_.error, HasSubstr("not measured yet"));
+  Run("wait: 50s");
+  EXPECT_EQ(last_.reason, "");
+  Run("wait: 20s");
+  EXPECT_THAT(last_.reason, HasSubstr("by use, kept: 0.0 CPUs are lacking, 3.0 before 1 move"));
+  EXPECT_EQ(pools(), after);
+}
+
+TEST_F(SimulatedUseTest, TakesBackWhatDidNotHelp) {
+  const std::string use = Crowd(3);
+  Run(use);
+  Run("wait: 40s");
+  Run("rebalance: {by: use, apply: true}");
+  ASSERT_EQ(last_.changed.size(), 1U);
+  // The others of that pool then want all that became free, and more.
+  const std::string moved = last_.changed[0].pod;
+  for (const char* const name : {"a", "b", "c", "d"})
+    if ("default/" + std::string(name) != moved) Run(fmt::format("use: {{default/{}: 8}}", name));
+  Run("wait: 70s");
+  EXPECT_THAT(last_.reason, HasSubstr("by use, taken back"));
+  EXPECT_EQ(last_.changed.size(), 1U);
+  EXPECT_EQ(last_.changed[0].pod, moved);
+}
+
+TEST_F(SimulatedUseTest, WithoutUseNothingIsMeasuredAndUnknownContainersAreTold) {
+  Run(Burstable("a") + "---\nwait: 1h\n---\nrebalance: {by: use}\n");
+  EXPECT_THAT(last_.error, HasSubstr("not measured yet"));
+  Run("use: {default/none: 1}");
+  EXPECT_THAT(last_.error, HasSubstr("no such container"));
+}
+
+TEST_F(SimulatedUseTest, ConfiguredRebalancesRunByThemselvesAndARestartMovesNobody) {
+  const std::string use = Crowd(3);
+  Run("config: {policy: {Active: topology-aware}, usage: {RebalanceInterval: 1m}}");
+  Run(use);
+  Run("wait: 65s");
+  EXPECT_THAT(last_.reason, HasSubstr("by use, measuring"));
+  EXPECT_EQ(last_.changed.size(), 1U);
+  const std::string pool = PoolOf(last_.changed[0].pod.substr(8));
+  const std::string moved = last_.changed[0].pod.substr(8);
+  Run("restart: relay");
+  EXPECT_EQ(PoolOf(moved), pool);
+  Run("wait: 1h");
+  EXPECT_EQ(PoolOf(moved), pool);
+}
+
+TEST_F(SimulatedUseTest, AStaticPolicyHasNothingToMove) {
+  Start("policy.Active: static");
+  Run(SharedPod("web") +
+      "---\nuse: {default/web: 9}\n---\nwait: 1m\n---\nrebalance: {by: "
+      "use, apply: true}\n");
+  EXPECT_EQ(last_.error, "");
+  EXPECT_THAT(last_.reason, HasSubstr("policy static has no shared pools"));
+}
+
+// A day of samples, every minute.
+TEST_F(SimulatedUseTest, ARecordedDayIsReplayedWithWhatWasUsed) {
+  std::string day =
+      "{\"recording\":\"cri-resmgr\",\"version\":1,\"start\":\"2026-03-05T09:10:11Z\"}\n";
+  for (int i = 0; i < 4; ++i) {
+    const std::string pod = fmt::format(
+        R"("pod":{{"id":"s{0}","uid":"u{0}","name":"p{0}","namespace":"default","cgroup_parent":"/kubepods/burstable/podu{0}"}})",
+        i);
+    day += fmt::format(R"({{"t":0.1,"op":"RunPodSandbox","ok":true,"code":0,{}}})"
+                       "\n",
+                       pod);
+    day += fmt::format(
+        R"({{"t":0.2,"op":"CreateContainer","ok":true,"code":0,"container":{{"id":"c{}","name":"main","resources":{{"cpu_period":100000,"cpu_shares":307}}}},{}}})"
+        "\n",
+        i, pod);
+    day += fmt::format(
+        R"({{"t":0.3,"op":"StartContainer","ok":true,"code":0,"container":{{"id":"c{}"}}}})"
+        "\n",
+        i);
+  }
+  for (int minute = 1; minute <= 24 * 60; ++minute)
+    day += fmt::format(
+        R"({{"t":{},"op":"use","use":{{"c0":[1.5,50],"c1":[1.5,50],"c2":[1.5,50],"c3":[0.1]}}}})"
+        "\n",
+        60 * minute);
+  Run(day);
+  EXPECT_TRUE(simulator_->node().rounds().empty()) << "off unless it is configured";
+  Run("rebalance: {by: use, apply: true}");
+  EXPECT_EQ(last_.error, "");
+  EXPECT_EQ(last_.changed.size(), 1U) << last_.reason;
+}
 
 TEST_F(SimulatorTest, PlacesContainersAndMovesOthersAway) {
   EXPECT_THAT(Run(SharedPod("web") + Pod("db", "2")),

@@ -26,7 +26,7 @@ struct StepEffect {
 
   size_t step = 0;  // number of the document or call, from 1, over all files
   // "create", "start" (only when refused), "exit" (an init container that is done, or a recorded
-  // stop), "delete", "resize", "restart", "wait", "config", "rebalance"
+  // stop), "delete", "resize", "restart", "wait", "config", "rebalance", "use"
   std::string op{};
   std::string pod{};
   std::string container{};

@@ -82,11 +82,15 @@ std::optional<Pressure> ParsePressure(std::string_view text) {
     constexpr std::string_view k60 = "avg60=";
     std::optional<double> some10;
     std::optional<double> some60;
+    std::optional<uint64_t> some_us;
+    constexpr std::string_view kTotal = "total=";
     for (std::string_view word = NextWord(line); !word.empty(); word = NextWord(line)) {
       if (word.starts_with(k10)) some10 = ParsePercent(word.substr(k10.size()));
       if (word.starts_with(k60)) some60 = ParsePercent(word.substr(k60.size()));
+      if (word.starts_with(kTotal)) some_us = ParseCount(word.substr(kTotal.size()));
     }
-    if (some10 && some60) pressure = Pressure{.some10 = *some10, .some60 = *some60};
+    if (some10 && some60)
+      pressure = Pressure{.some10 = *some10, .some60 = *some60, .some_us = some_us};
   });
   return pressure;
 }

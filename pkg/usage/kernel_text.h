@@ -25,6 +25,7 @@ CpuStat ParseCpuStat(std::string_view text);
 struct Pressure {
   double some10 = 0;
   double some60 = 0;
+  std::optional<uint64_t> some_us{};  // microseconds in all, since the cgroup was made
 };
 std::optional<Pressure> ParsePressure(std::string_view text);
 

@@ -41,6 +41,11 @@ void ComputeRates(const ContainerCounters& before, const ContainerCounters& now,
   const auto growth = [&figures](const auto& first, const auto& second) {
     return Growth(first, second, figures.reset).value_or(0);
   };
+  if (before.cpu_pressure && now.cpu_pressure) {
+    const auto waited = Growth(before.cpu_pressure->some_us, now.cpu_pressure->some_us, pod_reset);
+    if (waited && seconds > 0)
+      figures.waited_percent = std::min(100.0, static_cast<double>(*waited) / 1e4 / seconds);
+  }
   figures.oom_kills = growth(before.events.oom_kills, now.events.oom_kills);
   figures.high_events = growth(before.events.high, now.events.high);
 }
@@ -142,8 +147,7 @@ void AddToPool(const ContainerFigures& container, PoolFigures& pool) {
   for (const auto& [node, bytes] : container.memory_by_node)
     pool.memory_by_node[node] += bytes;
   AddPressure(container.cpu_pressure, pool.cpu_pressure);
-  const bool throttled = container.AnyThrottledPercent().value_or(0) >= kThrottledPercent;
-  if (container.subject.exclusive.empty() && !throttled)
+  if (container.subject.exclusive.empty() && !container.IsThrottled())
     AddPressure(container.cpu_pressure, pool.waiting);
 }
 
@@ -204,6 +208,16 @@ std::optional<double> ContainerFigures::AnyThrottledPercent() const {
 
 double IrqPercent(const CpuTimes& before, const CpuTimes& now) {
   return ComputeCpu(before, now).value_or(CpuFigures()).irq_percent;
+}
+
+bool ContainerFigures::IsThrottled() const {
+  return AnyThrottledPercent().value_or(0) >= kThrottledPercent;
+}
+
+std::optional<double> ContainerFigures::PressureForCpus() const {
+  if (IsThrottled()) return std::nullopt;
+  if (waited_percent || !cpu_pressure) return waited_percent;
+  return cpu_pressure->some10;
 }
 
 double BusyCpus(const UsageFigures& figures, const CpuSet& cpus) {

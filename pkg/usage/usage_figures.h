@@ -26,6 +26,8 @@ struct ContainerFigures {
   std::string cgroup{};      // its own, of the controller `memory`
   std::optional<Pressure> cpu_pressure{};
   std::optional<Pressure> memory_pressure{};
+  // Percent of the time between the samples in which some task waited for a CPU.
+  std::optional<double> waited_percent{};
   std::optional<uint64_t> memory_bytes{};
   std::map<int, int64_t> memory_by_node{};
   int64_t remote_bytes = 0;  // the part of these on other nodes than its own
@@ -39,6 +41,10 @@ struct ContainerFigures {
 
   // The larger one of both quotas.
   std::optional<double> AnyThrottledPercent() const;
+  // A quota was used up, for which its tasks waited, which the kernel counts as pressure.
+  bool IsThrottled() const;
+  // Percent of the time in which some task waited for a CPU and not for a quota.
+  std::optional<double> PressureForCpus() const;
 };
 
 struct CpuFigures {

@@ -143,14 +143,93 @@ Problem Confined(const ContainerFigures& container) {
 
 }  // namespace
 
-void UsageProblems::Observe(const UsageFigures& figures) {
-  if (!figures.complete) return;
+size_t UsageProblems::Observe(const UsageFigures& figures) {
+  if (!figures.complete) return 0;
   for (auto& [key, known] : known_)
     known.seen = false;
   for (const ContainerFigures& container : figures.containers)
     ObserveContainer(figures, container);
   ObservePools(figures);
+  size_t ended = 0;
+  for (const auto& [key, known] : known_)
+    if (!known.seen && End(figures, key, known)) ++ended;
   std::erase_if(known_, [](const auto& known) { return !known.second.seen; });
+  return std::min(ended, effects_.size());
+}
+
+double UsageProblems::PercentNow(const UsageFigures& figures, const ContainerFigures& container,
+                                 Kind kind) {
+  switch (kind) {
+    case Kind::kRemote:
+      return container.remote_percent.value_or(0);
+    case Kind::kInterrupts:
+      return MostInterrupted(figures, container.subject.exclusive).second.irq_percent;
+    case Kind::kOthers:
+      return 100 * container.others_used.value_or(0);
+    case Kind::kSmallPool:
+      return container.cpu_pressure.value_or(Pressure()).some60;
+    default:
+      return container.AnyThrottledPercent().value_or(0);
+  }
+}
+
+std::string UsageProblems::BeginOfEffect(Kind kind, const std::string& name) {
+  switch (kind) {
+    case Kind::kRemote:
+      return fmt::format("{} has off its nodes", name);
+    case Kind::kInterrupts:
+      return fmt::format("interrupts take of one of the CPUs of {}", name);
+    case Kind::kOthers:
+      return fmt::format("others use of the CPUs of {}", name);
+    case Kind::kSmallPool:
+      return fmt::format("{} waits for a CPU in", name);
+    default:
+      return fmt::format("{} is throttled in", name);
+  }
+}
+
+std::string_view UsageProblems::UnitOf(Kind kind) {
+  switch (kind) {
+    case Kind::kRemote:
+      return "of its memory";
+    case Kind::kOthers:
+      return "of one CPU";
+    case Kind::kInterrupts:
+    case Kind::kSmallPool:
+    case Kind::kPressure:
+      return "of the time";
+    default:
+      return "of the periods";
+  }
+}
+
+// False: it was not told, or what it was about is not there any more.
+bool UsageProblems::End(const UsageFigures& figures, const Key& key, const Known& known) {
+  const auto& [kind, id] = key;
+  if (!known.lasts || kind == Kind::kIdle) return false;
+  Effect effect{.kind = known.problem.kind,
+                .id = id,
+                .since = known.since,
+                .ended = figures.until,
+                .before = known.percent};
+  std::string what;
+  if (kind == Kind::kPressure) {
+    const auto pool = figures.pools.find(id);
+    if (pool == figures.pools.end()) return false;
+    effect.after = pool->second.waiting.value_or(Pressure()).some60;
+    what = fmt::format("tasks in pool {} wait in", id);
+  } else {
+    const auto found = std::ranges::find(
+        figures.containers, id, [](const ContainerFigures& each) { return each.subject.id; });
+    if (found == figures.containers.end()) return false;
+    effect.after = PercentNow(figures, *found, kind);
+    what = BeginOfEffect(kind, found->subject.FullName());
+  }
+  effect.message = fmt::format("{} {:.0f} % {}, {:.0f} % before", what, effect.after, UnitOf(kind),
+                               effect.before);
+  if (effects_.size() == kMostEffects) effects_.pop_front();
+  effects_.push_back(std::move(effect));
+  return true;
 }
 
 void UsageProblems::ObserveContainer(const UsageFigures& figures,
@@ -160,7 +239,8 @@ void UsageProblems::ObserveContainer(const UsageFigures& figures,
                             : ObserveExclusive(figures, container);
   if (container.remote_bytes >= limits_.remote_bytes &&
       container.remote_percent.value_or(0) >= limits_.remote_percent)
-    Note(figures, {Kind::kRemote, subject.id}, limits_.lasts, Remote(figures, container));
+    Note(figures, {Kind::kRemote, subject.id}, limits_.lasts, container.remote_percent.value_or(0),
+         Remote(figures, container));
 }
 
 void UsageProblems::ObserveExclusive(const UsageFigures& figures,
@@ -169,18 +249,19 @@ void UsageProblems::ObserveExclusive(const UsageFigures& figures,
   const double own = container.throttled_percent.value_or(0);
   const double pods = container.pod_throttled_percent.value_or(0);
   if (std::max(own, pods) >= limits_.throttled_percent)
-    Note(figures, {Kind::kThrottled, subject.id}, limits_.lasts,
+    Note(figures, {Kind::kThrottled, subject.id}, limits_.lasts, std::max(own, pods),
          Throttled(figures, container, pods > own));
   const double percent =
       100 * container.cpu_used.value_or(subject.exclusive.size()) / subject.exclusive.size();
   if (percent < limits_.idle_percent)
-    Note(figures, {Kind::kIdle, subject.id}, limits_.idle_lasts, Idle(container, percent));
+    Note(figures, {Kind::kIdle, subject.id}, limits_.idle_lasts, percent, Idle(container, percent));
   const auto [id, cpu] = MostInterrupted(figures, subject.exclusive);
   if (cpu.irq_percent >= limits_.interrupt_percent)
-    Note(figures, {Kind::kInterrupts, subject.id}, limits_.lasts,
+    Note(figures, {Kind::kInterrupts, subject.id}, limits_.lasts, cpu.irq_percent,
          Interrupted(figures, container, id, cpu));
   if (container.others_used.value_or(0) >= limits_.others_used)
-    Note(figures, {Kind::kOthers, subject.id}, limits_.lasts, UsedByOthers(container));
+    Note(figures, {Kind::kOthers, subject.id}, limits_.lasts, 100 * *container.others_used,
+         UsedByOthers(container));
 }
 
 // One that a quota throttles waits for that.
@@ -188,8 +269,9 @@ void UsageProblems::ObserveShared(const UsageFigures& figures, const ContainerFi
   const UsageSubject& subject = container.subject;
   if (subject.cpus.empty() || subject.limit <= subject.cpus.size()) return;
   if (container.AnyThrottledPercent().value_or(0) >= 1) return;
-  if (container.cpu_pressure.value_or(Pressure()).some60 < limits_.pressure_percent) return;
-  Note(figures, {Kind::kSmallPool, subject.id}, limits_.pressure_lasts, Confined(container));
+  const double waits = container.cpu_pressure.value_or(Pressure()).some60;
+  if (waits < limits_.pressure_percent) return;
+  Note(figures, {Kind::kSmallPool, subject.id}, limits_.pressure_lasts, waits, Confined(container));
 }
 
 void UsageProblems::ObservePools(const UsageFigures& figures) {
@@ -209,7 +291,7 @@ void UsageProblems::ObservePools(const UsageFigures& figures) {
                  has_room(each.second);
         });
     if (other == figures.pools.end()) continue;
-    Note(figures, {Kind::kPressure, name}, limits_.pressure_lasts,
+    Note(figures, {Kind::kPressure, name}, limits_.pressure_lasts, pressure,
          {.kind = "pressure",
           .message = fmt::format(
               "tasks in pool {} wait for a CPU in {:.0f} % of the time ({:.1f} of {} are busy), "
@@ -217,12 +299,12 @@ void UsageProblems::ObservePools(const UsageFigures& figures) {
               name, pressure, pool.busy, CountText(pool.cpus.size(), "CPU"), other->first,
               other->second.busy, CountText(other->second.cpus.size(), "CPU")),
           .objects = {"pool " + name, "pool " + other->first},
-          .next = "cri-resmgr-ctl rebalance"});
+          .next = "cri-resmgr-ctl rebalance -by use"});
   }
 }
 
 void UsageProblems::Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts,
-                         Problem problem) {
+                         double percent, Problem problem) {
   const auto [found, added] = known_.try_emplace(std::move(key));
   Known& known = found->second;
   if (added) {
@@ -232,6 +314,7 @@ void UsageProblems::Note(const UsageFigures& figures, Key key, std::chrono::seco
   known.seen = true;
   known.lasts = !added && figures.at - known.begun >= lasts;
   known.problem = std::move(problem);
+  known.percent = percent;
   known.problem.since = known.since;
 }
 

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
+#include <cstddef>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,17 +39,33 @@ class UsageProblems {
   };
   // How many of each kind are named; one more tells how many there are.
   static constexpr size_t kMostNamed = 5;
+  // How many ends of problems are kept.
+  static constexpr size_t kMostEffects = 16;
+
+  // A problem that was told has ended: what an advice that was followed, or anything else, brought.
+  struct Effect {
+    std::string kind{};
+    std::string id{};  // the container's, or the pool's name
+    std::chrono::system_clock::time_point since{};
+    std::chrono::system_clock::time_point ended{};
+    double before = 0;  // percent, when it was told last
+    double after = 0;   // of the present figures
+    std::string message{};
+  };
 
   UsageProblems() : UsageProblems(Limits()) {}
   explicit UsageProblems(Limits limits) : limits_(limits) {}
 
-  void Observe(const UsageFigures& figures);
+  // Returns how many problems that were told have ended by it: the last ones of effects().
+  size_t Observe(const UsageFigures& figures);
   // Samples have stopped: what comes next says nothing of the time between.
   void Forget() { known_.clear(); }
 
   std::vector<Problem> List() const;
   // A sentence of the container, "" where there is no advice.
   std::string AdviceOf(const std::string& id) const;
+  // The newest last.
+  const std::deque<Effect>& effects() const { return effects_; }
 
  private:
   enum class Kind { kThrottled, kIdle, kPressure, kRemote, kInterrupts, kOthers, kSmallPool };
@@ -57,6 +74,7 @@ class UsageProblems {
     std::chrono::system_clock::time_point since{};
     std::chrono::steady_clock::time_point begun{};
     Problem problem{};
+    double percent = 0;  // what is too much
     bool lasts = false;  // long enough to be told
     bool seen = false;   // in the present figures
   };
@@ -65,10 +83,19 @@ class UsageProblems {
   void ObserveExclusive(const UsageFigures& figures, const ContainerFigures& container);
   void ObserveShared(const UsageFigures& figures, const ContainerFigures& container);
   void ObservePools(const UsageFigures& figures);
-  void Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts, Problem problem);
+  void Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts, double percent,
+            Problem problem);
+  bool End(const UsageFigures& figures, const Key& key, const Known& known);
+  // The figure of the container that a problem of this kind is about.
+  static double PercentNow(const UsageFigures& figures, const ContainerFigures& container,
+                           Kind kind);
+  // The two parts of an effect's message around the figure.
+  static std::string BeginOfEffect(Kind kind, const std::string& name);
+  static std::string_view UnitOf(Kind kind);
 
   const Limits limits_;
   std::map<Key, Known> known_;
+  std::deque<Effect> effects_;
 };
 
 }  // namespace resmgr

@@ -85,6 +85,55 @@ TEST_F(UsageProblemsTest, NamesByWhoseQuotaAnExclusiveContainerIsThrottled) {
   EXPECT_THAT(problems_.List(), IsEmpty());
 }
 
+TEST_F(UsageProblemsTest, TheEndOfAToldProblemTellsWhatItBrought) {
+  ContainerFigures container = Exclusive();
+  container.throttled_percent = 42;
+  Observe({container});
+  container.throttled_percent = 0;
+  Observe({container});
+  EXPECT_THAT(problems_.effects(), IsEmpty()) << "it was not told";
+  container.throttled_percent = 42;
+  for (int i = 0; i < 4; ++i)
+    Observe({container});
+  container.throttled_percent = 1;
+  Observe({container});
+  ASSERT_THAT(problems_.effects(), SizeIs(1));
+  const UsageProblems::Effect& effect = problems_.effects()[0];
+  EXPECT_EQ(effect.kind, "throttled");
+  EXPECT_EQ(effect.id, "e");
+  EXPECT_EQ(effect.before, 42);
+  EXPECT_EQ(effect.after, 1);
+  EXPECT_EQ(effect.message, "ns/web/main is throttled in 1 % of the periods, 42 % before");
+  EXPECT_GT(effect.ended, effect.since);
+}
+
+TEST_F(UsageProblemsTest, EffectsOfPoolsAndMemoryAreToldAndBounded) {
+  ContainerFigures container = Exclusive();
+  for (size_t round = 0; round < UsageProblems::kMostEffects; ++round) {
+    container.subject.mems = {0};
+    container.memory_by_node = {{0, 1 << 20}, {1, 1 << 30}};
+    container.remote_bytes = 1 << 30;
+    container.remote_percent = 99;
+    for (int i = 0; i < 7; ++i)
+      Observe({container}, {{"a", Busy({0, 1}, 2, 40)}, {"b", Busy({2, 3}, 0.5, 0)}});
+    container.remote_bytes = 0;
+    container.remote_percent = 0;
+    Observe({container}, {{"a", Busy({0, 1}, 1, 3)}, {"b", Busy({2, 3}, 1.5, 1)}});
+  }
+  ASSERT_THAT(problems_.effects(), SizeIs(UsageProblems::kMostEffects));
+  EXPECT_EQ(problems_.effects()[0].message, "tasks in pool a wait in 3 % of the time, 40 % before");
+  EXPECT_EQ(problems_.effects()[1].message,
+            "ns/web/main has off its nodes 0 % of its memory, 99 % before");
+  // A container that has gone tells nothing.
+  container.remote_bytes = 1 << 30;
+  container.remote_percent = 99;
+  for (int i = 0; i < 7; ++i)
+    Observe({container});
+  const auto last = problems_.effects().back().ended;
+  Observe({});
+  EXPECT_EQ(problems_.effects().back().ended, last);
+}
+
 TEST_F(UsageProblemsTest, AThrottledSharedContainerIsAsItShouldBe) {
   ContainerFigures container = Exclusive();
   container.subject.exclusive = {};
@@ -125,7 +174,7 @@ TEST_F(UsageProblemsTest, APoolUnderPressureWhileAnotherOneHasRoom) {
   EXPECT_EQ(problem.message,
             "tasks in pool a wait for a CPU in 40 % of the time (2.0 of 2 CPUs are busy), while "
             "pool b has room (0.5 of 2 CPUs)");
-  EXPECT_EQ(problem.next, "cri-resmgr-ctl rebalance");
+  EXPECT_EQ(problem.next, "cri-resmgr-ctl rebalance -by use");
   Observe({}, pools(40, 1.9));
   EXPECT_THAT(problems_.List(), IsEmpty()) << "nowhere to go";
   for (int i = 0; i < 10; ++i)

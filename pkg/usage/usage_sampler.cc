@@ -124,7 +124,10 @@ void UsageSampler::End(const Figures& figures) {
     log.Info("{}", note);
   if (!figures->complete) return Schedule(std::min(options_.first_pause, interval_));
   last_ = figures;
-  problems_.Observe(*figures);
+  const auto& effects = problems_.effects();
+  for (size_t ended = problems_.Observe(*figures); ended > 0; --ended)
+    log.Info("{}: {}", effects[effects.size() - ended].kind,
+             effects[effects.size() - ended].message);
   options_.told(*figures);
   Answer(last_);
   Schedule(PauseAfter(*figures));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -63,9 +64,13 @@ class UsageSampler {
   void Look(Done done);
   // A client looks for problems, now and probably again.
   void Touch();
+  // Samples are wanted for so long from now on, and for three intervals at least.
+  void LookOn(std::chrono::milliseconds time) { LookUntil(time); }
 
   // What is wrong with the use, by the samples so far, and with the sampler.
   std::vector<Problem> problems() const;
+  // Problems that were told and have ended, and what that came to: the last ones.
+  const std::deque<UsageProblems::Effect>& effects() const { return problems_.effects(); }
   // An advice for this container, "" where there is none.
   std::string AdviceOf(const std::string& id) const { return problems_.AdviceOf(id); }
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "pkg/dump/dumper.h"
+#include "pkg/usage/usage_figures.h"
+
+namespace resmgr {
+
+// Adds what containers use to the dump's recording, if there is one: a line each minute at most,
+// with those containers whose use differs from what was recorded last. Loop's thread only.
+class UseRecorder {
+ public:
+  // The most that one line has; further containers are left out.
+  static constexpr size_t kMostContainers = 1000;
+  static constexpr std::chrono::seconds kPause{60};
+
+  // The dumper must outlive it.
+  explicit UseRecorder(dump::Dumper& dumper) : dumper_(dumper) {}
+
+  void Observe(const UsageFigures& figures);
+
+ private:
+  struct Recorded {
+    double cpus = 0;
+    std::optional<double> pressure{};
+    uint64_t seen = 0;  // the last line whose figures had it
+  };
+
+  dump::Dumper& dumper_;
+  uint64_t recording_ = 0;
+  uint64_t line_ = 0;
+  std::chrono::steady_clock::time_point last_{};
+  std::unordered_map<std::string, Recorded> recorded_;  // by container id
+};
+
+}  // namespace resmgr

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/usage/use_rebalancer.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pkg/base/count_text.h"
+#include "pkg/log/log.h"
+
+namespace resmgr {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A decision needs samples of so long, and of three intervals where these are shorter.
+constexpr milliseconds kLeastMeasured = seconds(30);
+// Moves are judged by so long, or by more samples where these are shorter or longer.
+constexpr milliseconds kSettles = seconds(60);
+constexpr int kSettlingSamples = 6;
+// Samples may stop or fail meanwhile: moves that are not judged after so many times that stay.
+constexpr int kPatience = 5;
+
+struct Found {
+  const Pod* pod = nullptr;
+  const Container* container = nullptr;
+};
+
+Found FindById(const Snapshot& snapshot, const std::string& id) {
+  Found found;
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    if (container.id.value() == id) found = {&pod, &container};
+  });
+  return found;
+}
+
+// "web uses 1.50 CPUs and waits in 33 % of the time; ..."
+std::string TextOf(const policy::UseMove& move, const std::string& container) {
+  const std::string waits =
+      move.pressure ? fmt::format(" and waits in {:.0f} % of the time", *move.pressure) : "";
+  return fmt::format(
+      "measured use: {} uses {:.2f} CPUs{}; of {:.0f} CPUs of {} {:.1f} are wanted, of {:.0f} of "
+      "{} {:.1f}; moved there, {:.1f} CPUs less are lacking",
+      container, move.used, waits, move.from_load.cpus, move.from, move.from_load.wanted,
+      move.to_load.cpus, move.to, move.to_load.wanted, move.gain);
+}
+
+policy::PoolLoad LoadOf(const policy::PoolLoads& loads, const std::string& pool) {
+  const auto found = loads.find(pool);
+  return found == loads.end() ? policy::PoolLoad() : found->second;
+}
+
+std::string SecondsText(milliseconds time) {
+  return fmt::format("{} s", std::chrono::duration_cast<seconds>(time).count());
+}
+
+}  // namespace
+
+std::string_view ToString(UseRound::State state) {
+  switch (state) {
+    case UseRound::State::kPreview:
+      return "preview";
+    case UseRound::State::kMeasuring:
+      return "measuring";
+    case UseRound::State::kKept:
+      return "kept";
+    case UseRound::State::kTakenBack:
+      return "taken back";
+    case UseRound::State::kNotMeasured:
+      break;
+  }
+  return "not measured";
+}
+
+UseRebalancer::UseRebalancer(Options options) : options_(std::move(options)) {
+  Configure(UsageConfig());
+}
+
+void UseRebalancer::Configure(const UsageConfig& config) {
+  least_measured_ = std::min(kLeastMeasured, 3 * config.interval);
+  settles_ = kSettlingSamples * config.interval;
+  if (settles_ > kSettles) settles_ = std::max(kSettles, 2 * config.interval);
+  most_moves_ = static_cast<int>(config.rebalance_moves);
+  if (std::exchange(every_, config.rebalance_every) != config.rebalance_every)
+    next_run_ = options_.clock.Steady() + every_;
+}
+
+void UseRebalancer::Observe(const UsageFigures& figures) {
+  averages_.Add(figures);
+  ResourceManager* const manager = options_.manager();
+  EndOverdue();
+  if (manager != nullptr && Measuring() && averages_.elapsed() >= settles_) Judge(*manager);
+  if (every_.count() > 0 && options_.clock.Steady() >= next_run_ && !Measuring()) RunByItself();
+}
+
+void UseRebalancer::RunByItself() {
+  next_run_ = options_.clock.Steady() + every_;
+  const StatusOr<UseRound> round = Apply(std::nullopt);
+  if (!round.ok()) GetLogger("usage").Info("no rebalance by use: {}", Message(round.status()));
+}
+
+StatusOr<UseRound> UseRebalancer::Plan(ResourceManager& manager,
+                                       std::optional<int> most_moves) const {
+  if (averages_.elapsed().count() == 0)
+    return FailedPrecondition("what is used is not measured yet; ask again in a few seconds");
+  const Clock::SteadyTime now = options_.clock.Steady();
+  const policy::MeasuredUse use = averages_.Of(manager.snapshot());
+  policy::UseLimits limits;
+  limits.most_moves = std::clamp(most_moves.value_or(most_moves_), 0, kMostMoves);
+  const policy::UsePlan plan = manager.PlanByUse(use, limits, [&](const ContainerId& id) {
+    const auto held = held_off_.find(std::string(id.value()));
+    return held != held_off_.end() && held->second > now;
+  });
+  UseRound round{.time = options_.clock.Now(),
+                 .measured = averages_.elapsed(),
+                 .containers = plan.measured,
+                 .lacking = plan.lacking,
+                 .lacking_predicted = plan.lacking_after};
+  for (const policy::UseMove& move : plan.moves) {
+    const Container* const container = manager.snapshot().FindContainer(move.key);
+    const Pod* const pod =
+        container == nullptr ? nullptr : manager.snapshot().FindPod(container->pod_id);
+    if (pod == nullptr) continue;
+    std::string name = FullName(*pod, container->name);
+    std::string text = TextOf(move, name);
+    round.moves.push_back({.id = std::string(container->id.value()),
+                           .container = std::move(name),
+                           .from = move.from,
+                           .to = move.to,
+                           .used = move.used,
+                           .pressure = move.pressure,
+                           .gain = move.gain,
+                           .text = std::move(text)});
+  }
+  if (plan.loads.size() < 2) {
+    round.note = fmt::format("policy {} has no shared pools between which containers can move",
+                             manager.policy().name());
+  } else if (plan.moves.empty()) {
+    round.note = fmt::format("{:.1f} CPUs are lacking in all pools together: no move gains enough",
+                             plan.lacking);
+  }
+  return round;
+}
+
+StatusOr<UseRound> UseRebalancer::Preview(std::optional<int> most_moves) {
+  ResourceManager* const manager = options_.manager();
+  if (manager == nullptr) return FailedPrecondition("no policy is active");
+  EndOverdue();
+  RESMGR_ASSIGN_OR_RETURN(UseRound round, Plan(*manager, most_moves));
+  std::vector<policy::PoolMove> moves;
+  for (const UseRound::Move& move : round.moves) {
+    if (const Found found = FindById(manager->snapshot(), move.id); found.container != nullptr)
+      moves.push_back({found.container->key, move.to});
+  }
+  RESMGR_ASSIGN_OR_RETURN(round.placements, manager->PreviewMoveShared(moves));
+  return round;
+}
+
+StatusOr<UseRound> UseRebalancer::Apply(std::optional<int> most_moves) {
+  RESMGR_ASSIGN_OR_RETURN(UseRound round, Preview(most_moves));
+  if (Measuring()) return FailedPrecondition("the moves of the last rebalance are being measured");
+  if (round.moves.empty()) return round;
+  if (averages_.elapsed() < least_measured_) {
+    options_.look_on(2 * least_measured_);
+    return FailedPrecondition("use was measured for {} only: {} are needed; ask again then",
+                              SecondsText(averages_.elapsed()), SecondsText(least_measured_));
+  }
+  ResourceManager& manager = *options_.manager();
+  loads_ = manager.Loads(averages_.Of(manager.snapshot()));
+  RESMGR_RETURN_IF_ERROR(MakeMoves(manager, round));
+  averages_.BeginAt(options_.clock.Steady());
+  given_up_at_ = options_.clock.Steady() + kPatience * settles_;
+  options_.look_on(kPatience * settles_);
+  if (rounds_.size() == kKeptRounds) rounds_.pop_front();
+  rounds_.push_back(round);
+  return round;
+}
+
+// One after the other, so that each is told with its own reason. The later ones are left out where
+// one fails, which only a change since the plan could cause.
+Status UseRebalancer::MakeMoves(ResourceManager& manager, UseRound& round) {
+  Logger& log = GetLogger("usage");
+  size_t made = 0;
+  Status status;
+  for (UseRound::Move& move : round.moves) {
+    const Found found = FindById(manager.snapshot(), move.id);
+    if (found.container == nullptr) break;
+    const std::vector<policy::PoolMove> one = {{found.container->key, move.to}};
+    status = manager.MoveShared(one, move.text);
+    if (!status.ok()) break;
+    move.state = UseRound::State::kMeasuring;
+    HoldOff(move.id, kHoldOff);
+    log.Info("moved {} from {} to {}: {}", move.container, move.from, move.to, move.text);
+    ++made;
+  }
+  round.moves.resize(made);
+  if (made == 0) return status.ok() ? FailedPrecondition("the containers have ended") : status;
+  round.state = UseRound::State::kMeasuring;
+  round.note = fmt::format("what the moves bring is measured for {}", SecondsText(settles_));
+  return OkStatus();
+}
+
+void UseRebalancer::HoldOff(const std::string& id, std::chrono::minutes time) {
+  const Clock::SteadyTime now = options_.clock.Steady();
+  std::erase_if(held_off_, [now](const auto& held) { return held.second <= now; });
+  held_off_[id] = now + time;
+}
+
+void UseRebalancer::EndOverdue() {
+  if (!Measuring() || options_.clock.Steady() < given_up_at_) return;
+  for (UseRound::Move& move : rounds_.back().moves)
+    move.state = UseRound::State::kNotMeasured;
+  EndRound(UseRound::State::kNotMeasured,
+           "what the moves brought was not measured, since samples ended: they stay");
+}
+
+void UseRebalancer::EndRound(UseRound::State state, std::string note) {
+  UseRound& round = rounds_.back();
+  round.state = state;
+  round.note = std::move(note);
+  loads_.clear();
+  GetLogger("usage").Info("rebalance by use: {}", round.note);
+}
+
+// Moves out of one pool are judged together: what that pool lacks less, without what pools that
+// took them lack more.
+void UseRebalancer::Judge(ResourceManager& manager) {
+  UseRound& round = rounds_.back();
+  const policy::PoolLoads now = manager.Loads(averages_.Of(manager.snapshot()));
+  std::map<std::string, std::vector<UseRound::Move*>> groups;
+  for (UseRound::Move& move : round.moves) {
+    const Found found = FindById(manager.snapshot(), move.id);
+    move.state = UseRound::State::kNotMeasured;
+    if (found.container != nullptr && found.container->placement.pool == move.to)
+      groups[move.from].push_back(&move);
+  }
+  double predicted = 0;
+  double gained = 0;
+  bool taken_back = false;
+  for (auto& [from, moves] : groups) {
+    double expected = 0;
+    std::set<std::string> targets;
+    for (const UseRound::Move* const move : moves) {
+      expected += move->gain;
+      targets.insert(move->to);
+    }
+    double gain = LoadOf(loads_, from).lacking - LoadOf(now, from).lacking;
+    for (const std::string& target : targets)
+      gain -= std::max(0.0, LoadOf(now, target).lacking - LoadOf(loads_, target).lacking);
+    predicted += expected;
+    gained += gain;
+    for (UseRound::Move* const move : moves)
+      move->state = UseRound::State::kKept;
+    if (gain >= kKeptPart * expected) continue;
+    taken_back = true;
+    const std::string why = fmt::format(
+        "measured use: {:.1f} CPUs less are lacking, not {:.1f}: taken back", gain, expected);
+    for (UseRound::Move* const move : moves)
+      TakeBack(manager, *move, why);
+  }
+  round.lacking_after = policy::Lacking(now);
+  if (groups.empty())
+    return EndRound(UseRound::State::kNotMeasured, "all moved containers ended, or moved again");
+  EndRound(
+      taken_back ? UseRound::State::kTakenBack : UseRound::State::kKept,
+      fmt::format("{:.1f} CPUs are lacking, {:.1f} before {}: {:.1f} CPUs were gained of {:.1f} "
+                  "predicted{}",
+                  *round.lacking_after, round.lacking, CountText(std::ssize(round.moves), "move"),
+                  gained, predicted,
+                  taken_back ? "; what did not keep its promise was taken back" : ""));
+}
+
+void UseRebalancer::TakeBack(ResourceManager& manager, UseRound::Move& move,
+                             const std::string& why) {
+  HoldOff(move.id, kLongHoldOff);
+  const Found found = FindById(manager.snapshot(), move.id);
+  const std::vector<policy::PoolMove> back = {{found.container->key, move.from}};
+  const Status status = manager.MoveShared(back, why);
+  Logger& log = GetLogger("usage");
+  if (status.ok()) {
+    move.state = UseRound::State::kTakenBack;
+    log.Info("moved {} back to {}: {}", move.container, move.from, why);
+  } else {
+    log.Info("{} stays in {}, although too little was gained: {}", move.container, move.to,
+             Message(status));
+  }
+}
+
+std::string UseRebalancer::AboutOf(const std::string& id) const {
+  for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
+    for (const UseRound::Move& move : round->moves) {
+      if (move.id != id) continue;
+      return fmt::format("moved by use from {} to {}, {}: {:.1f} CPUs predicted; {}", move.from,
+                         move.to, ToString(move.state), move.gain, round->note);
+    }
+  }
+  return "";
+}
+
+}  // namespace resmgr
