@@ -314,6 +314,39 @@ TEST_F(SimulateTest, ExplainsWhyAContainerIsThere) {
   EXPECT_THAT(explained.out, HasSubstr(effect["reason"].get<std::string>()));
 }
 
+TEST_F(SimulateTest, BalloonsFollowUse) {
+  const std::string config = File("c.yaml",
+                                  "policy: {Active: balloons, balloons: {reservedResources: {cpu: "
+                                  "1}, balloonTypes: [{name: web, namespaces: [default], "
+                                  "followUse: {growAbove: 80}}]}}\n");
+  const std::string file = File("s.yaml", R"(kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}
+---
+use: {default/p: 3}
+---
+wait: 5m
+---
+use: {default/p: 0}
+---
+wait: 10m
+)");
+  const Outcome outcome = Simulate(
+      {"-topology", "synthetic:package:1 core:8 pu:1", "-config", config, "-o", "json", file});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::vector<std::string> cpus;
+  for (const std::string_view line : Split(outcome.out, '\n')) {
+    if (line.empty()) continue;
+    const json effect = json::parse(line);
+    if (effect["op"] == "create") cpus.push_back(effect["cpus"]);
+    if (effect["op"] == "wait") {
+      ASSERT_EQ(effect["changed"].size(), 1U) << line;
+      cpus.push_back(effect["changed"][0]["cpus"]);
+    }
+  }
+  EXPECT_THAT(cpus, testing::ElementsAre("1", "1-4", "1"));
+}
+
 TEST_F(SimulateTest, RebalancesOnDemand) {
   const std::string file = File("s.yaml", R"(kind: Pod
 metadata: {name: p}

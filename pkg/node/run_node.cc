@@ -235,9 +235,12 @@ class RunningNode {
   void StartBrain();
   void StartConfiguration();
   void StartSampling();
-  // Samples are taken without a client for metrics, and for rebalances by use.
+  // Samples are taken without a client for metrics, for rebalances by use, and for a policy that
+  // follows use.
   void NoteSampling(const UsageConfig& config) {
-    usage_->SetAlways(counted_ != nullptr || config.rebalance_every.count() > 0);
+    const ResourceManager* const manager = host_->manager();
+    const bool follows = manager != nullptr && manager->policy().FollowsUse();
+    usage_->SetAlways(counted_ != nullptr || config.rebalance_every.count() > 0 || follows);
   }
   void NoteConfiguration(const Configurator& now);
   void Serve();

@@ -95,6 +95,9 @@ void UseRebalancer::Observe(const UsageFigures& figures) {
   EndOverdue();
   if (manager != nullptr && Measuring() && averages_.elapsed() >= settles_) Judge(*manager);
   if (every_.count() > 0 && options_.clock.Steady() >= next_run_ && !Measuring()) RunByItself();
+  if (manager != nullptr && manager->policy().FollowsUse()) {
+    manager->FollowUse(averages_.Of(manager->snapshot()));
+  }
 }
 
 void UseRebalancer::RunByItself() {

@@ -79,7 +79,8 @@ class UseRebalancer {
   UseRebalancer& operator=(const UseRebalancer&) = delete;
 
   void Configure(const UsageConfig& config);
-  // The next figures: averages follow, moves are judged, and, if configured, made.
+  // The next figures: averages follow, moves are judged, and, if configured, made. A policy that
+  // follows use is told the averages.
   void Observe(const UsageFigures& figures);
   // Samples failed: what was measured says nothing of now.
   void Lose() { averages_.Clear(); }
