@@ -84,7 +84,7 @@ TEST(MachineTest, CoresHaveAnL2CacheEachUnlessTheyShareOne) {
   for (Cpu& cpu : shared.cpus)
     cpu.l2 = 7;
   EXPECT_THAT(Build(std::move(shared)).l2_groups(), ElementsAre(CpuSet::Range(0, 3)));
-  // Of virtual machines that tell a cache for each thread, and of only some cores.
+  // Virtual machines may tell a cache for each thread, and of only some cores.
   Machine::Parts odd = TwoCores();
   odd.cpus[0].l2 = 0;
   odd.cpus[2].l2 = 5;

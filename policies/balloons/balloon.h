@@ -35,6 +35,7 @@ struct BalloonMember {
   int64_t request = 0;  // milli-CPUs
   int64_t demand = 0;   // what counts for the size, by sizeBy
   bool hide_hyperthreads = false;
+  bool keeps_memory = false;  // its memory nodes are left as they are
   unsigned memory_types = 0;
   std::vector<BalloonHint> hints{};  // where its devices are, if the type is to be close to them
   std::string text{};                // the rules that placed it, as the reason begins

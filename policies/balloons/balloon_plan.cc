@@ -104,10 +104,10 @@ const NodeSet& BalloonPlan::MemoryOf(View& view, unsigned types) const {
   return view.mems.back().second;
 }
 
-Placement BalloonPlan::PlacementIn(View& view, const Balloon& balloon, const BalloonMember& member,
-                                   const Pod& pod, const Container& container) const {
+Placement BalloonPlan::PlacementIn(View& view, const Balloon& balloon,
+                                   const BalloonMember& member) const {
   Placement placement;
-  if (rules_.PinsMemory(pod, container, balloon.type)) {
+  if (book_.setup().type(balloon.type).pin_memory && !member.keeps_memory) {
     const NodeSet& nodes = MemoryOf(view, member.memory_types);
     if (!nodes.empty()) placement.mems = nodes;
   }
@@ -126,10 +126,9 @@ Placement BalloonPlan::PlacementIn(View& view, const Balloon& balloon, const Bal
   return placement;
 }
 
-Placement BalloonPlan::PlacementOf(const Balloon& balloon, const BalloonMember& member,
-                                   const Pod& pod, const Container& container) const {
+Placement BalloonPlan::PlacementOf(const Balloon& balloon, const BalloonMember& member) const {
   View view = ViewOf(balloon);
-  return PlacementIn(view, balloon, member, pod, container);
+  return PlacementIn(view, balloon, member);
 }
 
 Plan BalloonPlan::Since(const BalloonBook& before, const Snapshot& snapshot) const {
@@ -166,9 +165,8 @@ void BalloonPlan::AddChanges(const Snapshot& snapshot, const Balloon& balloon,
   for (const BalloonMemberPtr& member : balloon.members) {
     if (except != nullptr && except->MemberOf(member->key) == member) continue;
     const Container* const container = snapshot.FindContainer(member->key);
-    const Pod* const pod = container == nullptr ? nullptr : snapshot.FindPod(container->pod_id);
-    if (pod == nullptr) continue;
-    Placement placement = PlacementIn(view, balloon, *member, *pod, *container);
+    if (container == nullptr) continue;
+    Placement placement = PlacementIn(view, balloon, *member);
     if (placement.SameDecision(container->placement)) continue;
     plan.changes.push_back({member->key, std::move(placement)});
   }

@@ -8,17 +8,15 @@
 #include "pkg/model/plan.h"
 #include "pkg/model/snapshot.h"
 #include "policies/balloons/balloon_book.h"
-#include "policies/balloons/balloon_rules.h"
 
 namespace resmgr {
 
 // Placements of the containers in balloons. Refers to the book, which must outlive it.
 class BalloonPlan {
  public:
-  BalloonPlan(const BalloonBook& book, BalloonRules rules) : book_(book), rules_(rules) {}
+  explicit BalloonPlan(const BalloonBook& book) : book_(book) {}
 
-  Placement PlacementOf(const Balloon& balloon, const BalloonMember& member, const Pod& pod,
-                        const Container& container) const;
+  Placement PlacementOf(const Balloon& balloon, const BalloonMember& member) const;
   // What changes for containers of balloons that differ from a former state of the book.
   Plan Since(const BalloonBook& before, const Snapshot& snapshot) const;
   // What changes for any container.
@@ -37,15 +35,13 @@ class BalloonPlan {
   };
 
   View ViewOf(const Balloon& balloon) const;
-  Placement PlacementIn(View& view, const Balloon& balloon, const BalloonMember& member,
-                        const Pod& pod, const Container& container) const;
+  Placement PlacementIn(View& view, const Balloon& balloon, const BalloonMember& member) const;
   // Members that `except`, unless nullptr, has are left out.
   void AddChanges(const Snapshot& snapshot, const Balloon& balloon, const Balloon* except,
                   Plan& plan) const;
   const NodeSet& MemoryOf(View& view, unsigned types) const;
 
   const BalloonBook& book_;
-  const BalloonRules rules_;
 };
 
 // The lowest CPU of each core in `cpus`.

@@ -156,6 +156,8 @@ BalloonMember BalloonRules::MemberOfType(const Pod& pod, const Container& contai
   member.hide_hyperthreads =
       ReadBoolAnnotation(pod.annotations, "hide-hyperthreads", container.name)
           .value_or(type.hide_hyperthreads);
+  const bool keeps = ReadBoolAnnotation(pod.annotations, kMemoryPreserve, container.name) == true;
+  member.keeps_memory = keeps && setup_.options().privileged.Include(pod);
   member.memory_types = type.memory_types;
   if (const std::string words = Named(pod, "memory-type", container.name); !words.empty()) {
     std::vector<std::string> list;
@@ -192,13 +194,6 @@ std::vector<std::string> BalloonRules::Unheeded(const Pod& pod, const Container&
     ignored.push_back(PrivilegedNamespaces::WhyIgnored(kBalloon, pod, "balloons"));
   }
   return ignored;
-}
-
-bool BalloonRules::PinsMemory(const Pod& pod, const Container& container, int type) const {
-  if (!setup_.type(type).pin_memory) return false;
-  if (pod.annotations.empty()) return true;
-  const bool keeps = ReadBoolAnnotation(pod.annotations, "memory.preserve", container.name) == true;
-  return !keeps || !setup_.options().privileged.Include(pod);
 }
 
 }  // namespace resmgr

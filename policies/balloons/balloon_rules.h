@@ -27,7 +27,6 @@ class BalloonRules {
   BalloonMember RunningMember(const Pod& pod, const Container& container) const;
   // Annotations that only other namespaces may use.
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const;
-  bool PinsMemory(const Pod& pod, const Container& container, int type) const;
 
  private:
   StatusOr<int> TypeOf(const Pod& pod, const Container& container, std::string& why) const;

@@ -82,11 +82,11 @@ StatusOr<Plan> BalloonsPolicy::Reconcile(const Snapshot& snapshot) {
   book_ = adoption.Run();
   Plan plan;
   const BalloonPlan made = plan_of_book();
-  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+  snapshot.ForEachContainer([&](const Pod&, const Container& container) {
     const std::optional<size_t> place = book_.Find(container.key);
-    Placement placement = place ? made.PlacementOf(book_.balloons()[*place],
-                                                   *book_.MemberOf(container.key), pod, container)
-                                : UnboundPlacement(adoption.WhyInNone(container.key), container);
+    Placement placement =
+        place ? made.PlacementOf(book_.balloons()[*place], *book_.MemberOf(container.key))
+              : UnboundPlacement(adoption.WhyInNone(container.key), container);
     if (placement.SameDecision(container.placement)) return;
     plan.changes.push_back({container.key, std::move(placement)});
   });
@@ -98,7 +98,7 @@ StatusOr<Plan> BalloonsPolicy::Allocate(const Snapshot& snapshot, const Pod& pod
   BalloonBook before = book_;
   if (const std::string why = rules().WhyInNone(pod, container); !why.empty()) {
     if (predecessor != nullptr) book_.Leave(predecessor->key);
-    Plan plan = PlanSince(before, snapshot);
+    Plan plan = MakePlan(snapshot, before);
     plan.Change(container.key) = UnboundPlacement(why, container);
     return plan;
   }
@@ -116,7 +116,7 @@ StatusOr<Plan> BalloonsPolicy::Allocate(const Snapshot& snapshot, const Pod& pod
                         fmt::format("{}; {}", Message(place.status()), holders));
     }
   }
-  return PlanSince(before, snapshot);
+  return MakePlan(snapshot, before);
 }
 
 bool BalloonsPolicy::JoinFormer(const Container& predecessor,
@@ -184,13 +184,13 @@ StatusOr<Plan> BalloonsPolicy::Update(const Snapshot& snapshot, const Pod& pod,
     const bool guest = held->type != book_.balloons()[*place].type;
     if (!guest && book_.Replace(*place, key, member).ok()) {
       book_.GrowShort();
-      return PlanSince(before, snapshot);
+      return MakePlan(snapshot, before);
     }
     book_.Leave(key);
   }
   const StatusOr<size_t> found =
       BalloonPlacer(book_).Place(std::make_shared<BalloonMember>(*std::move(decided)));
-  if (found.ok()) return PlanSince(before, snapshot);
+  if (found.ok()) return MakePlan(snapshot, before);
   book_ = std::move(before);
   if (!may_stay) return found.status();
   return Plan{};
@@ -220,7 +220,7 @@ std::vector<std::string> BalloonsPolicy::WaysIn(const Snapshot& /*snapshot*/, co
 StatusOr<Plan> BalloonsPolicy::Release(const Snapshot& snapshot, ContainerKey key) {
   const BalloonBook before = book_;
   book_.Leave(key);
-  return PlanSince(before, snapshot);
+  return MakePlan(snapshot, before);
 }
 
 // Containers that share for want of room look for a balloon of their type again.
@@ -242,10 +242,10 @@ StatusOr<Plan> BalloonsPolicy::Rebalance(const Snapshot& snapshot) {
 StatusOr<Plan> BalloonsPolicy::FollowUse(const Snapshot& snapshot, const policy::MeasuredUse& use) {
   const BalloonBook before = book_;
   FollowMeasuredUse(book_, use);
-  return PlanSince(before, snapshot);
+  return MakePlan(snapshot, before);
 }
 
-Plan BalloonsPolicy::PlanSince(const BalloonBook& before, const Snapshot& snapshot) {
+Plan BalloonsPolicy::MakePlan(const Snapshot& snapshot, const BalloonBook& before) {
   book_.SettleBorrowed();
   return plan_of_book().Since(before, snapshot);
 }

@@ -52,9 +52,9 @@ class BalloonsPolicy : public Policy {
   BalloonsPolicy(std::shared_ptr<const BalloonSetup> setup, PinningRule pinning);
 
   BalloonRules rules() const { return {*setup_, pinning_}; }
-  BalloonPlan plan_of_book() const { return {book_, rules()}; }
-  // Ends a decision.
-  Plan PlanSince(const BalloonBook& before, const Snapshot& snapshot);
+  BalloonPlan plan_of_book() const { return BalloonPlan(book_); }
+  // Ends a decision: what changes for containers of balloons that differ from `before`.
+  Plan MakePlan(const Snapshot& snapshot, const BalloonBook& before);
   Placement UnboundPlacement(const std::string& why, const Container& container) const;
   // A new attempt of a container takes its former place, if it has one that fits.
   bool JoinFormer(const Container& predecessor, const std::shared_ptr<BalloonMember>& member);

@@ -2,6 +2,7 @@
 // What always holds, over random machines, types and streams of containers.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <map>
 #include <random>
 #include <string>
@@ -53,6 +54,16 @@ std::string WideSection(int low, int high, bool overcommit) {
                      fmt::format(fmt::runtime(kWideTypes), low, high));
 }
 
+// The first types, which follow use.
+std::string FollowingSection() {
+  constexpr std::string_view kStart = "- {name: ";
+  std::string types(kTypes);
+  for (size_t at = types.find(kStart); at != std::string::npos; at = types.find(kStart, at + 1)) {
+    types.replace(at, kStart.size(), "- {followUse: {growAbove: 70, pause: 10s}, name: ");
+  }
+  return fmt::format("reservedResources: {{cpu: \"1\"}}\nballoonTypes:{}", types);
+}
+
 Machine RandomMachine(std::mt19937& random, int least_cores = 2) {
   const auto number = [&](int from, int to) {
     return std::uniform_int_distribution<int>(from, to)(random);
@@ -79,7 +90,18 @@ class Stream {
     return {seed, overcommit, std::mt19937(seed)};
   }
 
+  static Stream Following(unsigned seed) { return {seed, FollowingSection()}; }
+
   BalloonsNode& node() { return node_; }
+  // Ten seconds later, any container may use anything.
+  void Use() {
+    std::map<ContainerKey, double> cpus;
+    for (const ContainerKey key : keys_) {
+      if (Number(0, 9) > 0) cpus[key] = Number(0, 60) / 10.0;
+    }
+    time_ += std::chrono::seconds(10);
+    node_.FollowUse(cpus, time_);
+  }
   // Other limits, as an administrator would set them.
   void ChangeLimits() {
     changed_ = true;
@@ -147,6 +169,8 @@ class Stream {
   }
 
  private:
+  Stream(unsigned seed, const std::string& section)
+      : random_(seed), overcommit_(true), node_(section, RandomMachine(random_)) {}
   Stream(unsigned seed, bool overcommit, std::mt19937 random)
       : random_(seed),
         overcommit_(overcommit),
@@ -197,6 +221,7 @@ class Stream {
   BalloonsNode node_;
   std::vector<ContainerKey> keys_;
   int count_ = 0;
+  std::chrono::seconds time_{0};
   int64_t refused_wrongly_ = 0;
 };
 
@@ -217,6 +242,23 @@ TEST(BalloonsPropertyTest, RequestsAreNeverAboveCpusWithoutOvercommit) {
     for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
       stream.Step();
       stream.Check();
+    }
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
+TEST(BalloonsPropertyTest, UseTakesNothingFromRequests) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Stream stream = Stream::Following(seed);
+    for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
+      stream.Step();
+      if (i % 3 == 2) stream.Use();
+      stream.Check();
+    }
+    stream.node().RestartPolicy();
+    for (const PlacementChange& change : stream.node().Reconcile().changes) {
+      ADD_FAILURE() << "seed " << seed << ": " << change.placement.pool << ", "
+                    << change.placement.reason;
     }
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }

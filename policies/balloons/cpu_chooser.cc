@@ -165,12 +165,7 @@ CpuSet CpuChooser::Shrink(const CpuChoiceRules& rules, const CpuSet& own, CpuSet
     }
   }
   const CpuTree& tree = rules.spread ? by_thread_ : tree_;
-  while (back.size() < count) {
-    const int cpu = tree.FirstToGiveBack(own - back, candidates - back, idle | back);
-    if (cpu < 0) break;
-    back.Add(cpu);
-  }
-  return back;
+  return back | tree.GiveBack(own - back, candidates - back, idle | back, count - back.size());
 }
 
 }  // namespace resmgr

@@ -107,17 +107,28 @@ CpuSet CpuTree::PartToGrow(const CpuSet& own, const CpuSet& idle, int count, boo
   return {};
 }
 
-int CpuTree::FirstToGiveBack(const CpuSet& own, const CpuSet& candidates,
-                             const CpuSet& idle) const {
-  std::vector<int> kept;
+CpuSet CpuTree::GiveBack(const CpuSet& own, const CpuSet& candidates, const CpuSet& idle,
+                         int count) const {
+  std::vector<int> threads;
   for (const int cpu : candidates& parts_.front().cpus)
-    kept.push_back(thread_of_[static_cast<size_t>(cpu)]);
-  if (kept.empty()) return -1;
-  std::ranges::sort(kept);
-  const size_t level = levels() - 1;
-  KeepBest(Count(own), level, false, kept);
-  if (kept.size() > 1) KeepBest(Count(idle), level, false, kept);
-  return parts_[static_cast<size_t>(kept.back())].cpus.First();
+    threads.push_back(thread_of_[static_cast<size_t>(cpu)]);
+  std::ranges::sort(threads);
+  Counts owned = Count(own);
+  Counts free = Count(idle);
+  CpuSet back;
+  for (; count > 0 && !threads.empty(); --count) {
+    std::vector<int> kept = threads;
+    KeepBest(owned, levels() - 1, false, kept);
+    KeepBest(free, levels() - 1, false, kept);
+    const int next = kept.back();
+    std::erase(threads, next);
+    back.Add(parts_[static_cast<size_t>(next)].cpus.First());
+    for (size_t level = 0; level < levels(); ++level) {
+      --owned[AncestorOf(next, level)];
+      ++free[AncestorOf(next, level)];
+    }
+  }
+  return back;
 }
 
 }  // namespace resmgr

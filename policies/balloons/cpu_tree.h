@@ -25,10 +25,15 @@ class CpuTree {
   // if `balance`). Empty if `idle` has fewer than `count`.
   CpuSet PartToGrow(const CpuSet& own, const CpuSet& idle, int count, bool balance) const;
 
-  // The one of `candidates`, which are part of `own`, whose part of the machine, from packages
-  // down, has the fewest CPUs of `own`; then the fewest of `idle`. The highest number among equals.
-  // -1 if there are no candidates.
-  int FirstToGiveBack(const CpuSet& own, const CpuSet& candidates, const CpuSet& idle) const;
+  // `count` of `candidates`, which are part of `own`, one after the other: the one whose part of
+  // the machine, from packages down, has the fewest CPUs of `own`; then the fewest of `idle`. The
+  // highest number among equals. What was given back is idle for the next one. All if there are
+  // fewer.
+  CpuSet GiveBack(const CpuSet& own, const CpuSet& candidates, const CpuSet& idle, int count) const;
+  // The first of these; -1 if there are no candidates.
+  int FirstToGiveBack(const CpuSet& own, const CpuSet& candidates, const CpuSet& idle) const {
+    return GiveBack(own, candidates, idle, 1).First();
+  }
 
  private:
   struct Part {

@@ -40,7 +40,7 @@ class SharedList {
   Iterator end() const { return Iterator(values_.data() + values_.size()); }
   const T& operator[](size_t place) const { return *values_[place]; }
 
-  // That value, to be changed in this list alone; until the list is copied or the value removed.
+  // The value, to be changed in this list alone; until the list is copied or the value removed.
   T& Change(size_t place) {
     std::shared_ptr<T>& value = values_[place];
     if (value.use_count() > 1) value = std::make_shared<T>(*value);
