@@ -111,6 +111,9 @@ its kind, its numbers and what to try; "what to do" names the sections of the ru
       rows.push_back({&problem == &problems.front() ? "problems" : "", ProblemText(problem)});
     if (const std::string runbooks = RunbooksOf(problems); !runbooks.empty())
       rows.push_back({"what to do", runbooks});
+    if (const auto last = reply.find("byUse"); last != reply.end())
+      rows.push_back({"by use", fmt::format("{}, {}: {}", Cell(*last, "time"), Cell(*last, "state"),
+                                            Cell(*last, "note"))});
     const Reply ended = reply.value("ended", Reply::array());
     for (const Reply& effect : ended) {
       rows.push_back({&effect == &ended.front() ? "ended" : "",

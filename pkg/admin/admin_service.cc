@@ -105,6 +105,14 @@ OrderedJson SeenCountsJson(const std::vector<SeenContainer>& seen) {
   return {{"pods", pods.size()}, {"containers", seen.size()}};
 }
 
+// Adds what the last rebalance by use came to, if there was one.
+void AddLastRound(const NodeView& node, OrderedJson& status) {
+  if (node.by_use == nullptr || node.by_use->rounds().empty()) return;
+  const UseRound& last = node.by_use->rounds().back();
+  status["byUse"] = {
+      {"time", Rfc3339(last.time)}, {"state", ToString(last.state)}, {"note", last.note}};
+}
+
 // Adds what problems of use came to that have ended; nothing where there are none.
 void AddEffects(const NodeView& node, OrderedJson& status) {
   if (node.usage == nullptr || node.usage->effects().empty()) return;
@@ -153,6 +161,7 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
   status["dumpLost"] = node.dump_lost();
   status["problems"] = ProblemsJson(ProblemsOf(node));
   AddEffects(node, status);
+  AddLastRound(node, status);
   return OrderedJsonText(status);
 }
 

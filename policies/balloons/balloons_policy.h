@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,10 @@ class BalloonsPolicy : public Policy {
                         const Container& container) override;
   StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) override;
   StatusOr<Plan> Rebalance(const Snapshot& snapshot) override;
+  policy::SharedPools Shared(const Snapshot& snapshot) const override;
+  std::vector<std::string> TargetsOf(const Snapshot& snapshot, ContainerKey key) const override;
+  StatusOr<Plan> MoveShared(const Snapshot& snapshot,
+                            std::span<const policy::PoolMove> moves) override;
   std::vector<std::string> Explain(ContainerKey key) const override;
   // With what the balloons had when it was placed.
   std::vector<ConsideredPlace> Considered(ContainerKey key) const override;
@@ -58,6 +63,8 @@ class BalloonsPolicy : public Policy {
   Placement UnboundPlacement(const std::string& why, const Container& container) const;
   // A new attempt of a container takes its former place, if it has one that fits.
   bool JoinFormer(const Container& predecessor, const std::shared_ptr<BalloonMember>& member);
+  // As MoveShared, of one; after a failure the book has to be restored.
+  Status MoveOne(const policy::PoolMove& move);
   bool IsFormer(const Balloon& balloon, const CpuSet& own, const BalloonMember& member) const;
 
   const std::shared_ptr<const BalloonSetup> setup_;

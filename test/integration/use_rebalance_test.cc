@@ -161,6 +161,7 @@ TEST_F(UseRebalanceTest, MovesWhatIsCrowdedAndKeepsWhatHelpsOverAKill) {
   EXPECT_THAT(Ctl({"history"}).out, HasSubstr("measured use: default/"));
   EXPECT_TRUE(EndsAs("kept")) << Ctl({"rebalance", "-by", "use"}).out;
   EXPECT_THAT(Ctl({"explain", moved}).out, HasSubstr("by use"));
+  EXPECT_THAT(Ctl({"status"}).out, HasSubstr("CPUs were gained of"));
   EXPECT_THAT(Ctl({"rebalance", "-by", "use"}).out, HasSubstr("the last one, of"));
   EXPECT_TRUE(Logged("CPUs were gained of"));
   const CpuSet after = CpusAtRuntime(moved);
