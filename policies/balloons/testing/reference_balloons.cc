@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/balloons/testing/reference_balloons.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include <fnmatch.h>
+
+namespace resmgr::test {
+namespace {
+
+// The virtual devices.
+constexpr const char* kReserved = "reserved CPUs";
+constexpr const char* kIsolated = "isolated CPUs";
+
+bool MatchesGlob(const std::string& glob, const std::string& text) {
+  return fnmatch(glob.c_str(), text.c_str(), 0) == 0;
+}
+
+std::optional<std::string> ValueOf(const std::string& key, const ReferenceContainer& container) {
+  constexpr std::string_view kLabels = "pod/labels/";
+  if (key == "name") return container.name;
+  if (key == "namespace") return container.namespace_name;
+  if (key == "qosclass") return container.qos_class;
+  const auto label = container.labels.find(key.substr(kLabels.size()));
+  if (label == container.labels.end()) return std::nullopt;
+  return label->second;
+}
+
+bool Holds(const ReferenceExpression& expression, const ReferenceContainer& container) {
+  const std::optional<std::string> value = ValueOf(expression.key, container);
+  if (expression.op == "Exists") return value.has_value();
+  if (expression.op == "NotExist") return !value.has_value();
+  const bool among = value.has_value() &&
+                     std::count(expression.values.begin(), expression.values.end(), *value) > 0;
+  const bool wanted = expression.op == "Equals" || expression.op == "In";
+  return among == wanted;
+}
+
+int RoundedUp(int64_t milli_cpu) {
+  return static_cast<int>((milli_cpu + 999) / 1000);
+}
+
+bool Contains(const std::vector<std::string>& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+}  // namespace
+
+int64_t ReferenceBalloon::requests() const {
+  int64_t sum = 0;
+  for (const ReferenceContainer& container : containers)
+    sum += container.milli_cpu;
+  return sum;
+}
+
+ReferenceBalloons::ReferenceBalloons(const Machine& machine, ReferenceConfig config)
+    : machine_(machine), config_(std::move(config)), cpus_(machine), devices_(config_.devices) {
+  config_.available &= machine_.online();
+  AddBuiltInTypes();
+  if (!config_.reserved_cpus.empty()) devices_[kReserved] = config_.reserved_cpus;
+  const CpuSet isolated = machine_.isolated() & config_.available;
+  if (!isolated.empty()) devices_[kIsolated] = isolated;
+}
+
+void ReferenceBalloons::AddBuiltInTypes() {
+  const auto find = [&](const char* name) {
+    return std::find_if(config_.types.begin(), config_.types.end(),
+                        [&](const ReferenceType& type) { return type.name == name; });
+  };
+  if (find("reserved") == config_.types.end()) {
+    ReferenceType reserved;
+    reserved.name = "reserved";
+    reserved.priority = ReferencePriority::kLow;
+    config_.types.insert(config_.types.begin(), reserved);
+  }
+  SetUpReserved(*find("reserved"));
+  if (find("default") == config_.types.end()) {
+    ReferenceType fallback;
+    fallback.name = "default";
+    fallback.min_balloons = 1;
+    fallback.max_balloons = 1;
+    fallback.priority = ReferencePriority::kLow;
+    config_.types.push_back(fallback);
+  }
+}
+
+void ReferenceBalloons::SetUpReserved(ReferenceType& reserved) {
+  reserved.min_balloons = 1;
+  reserved.max_balloons = 1;
+  reserved.namespaces.push_back("kube-system");
+  for (const std::string& glob : config_.reserved_namespaces)
+    reserved.namespaces.push_back(glob);
+  if (config_.reserved_cpus.empty()) {
+    if (reserved.min_cpus == 0) reserved.min_cpus = RoundedUp(config_.reserved_milli);
+  } else {
+    reserved.priority = ReferencePriority::kNormal;
+    // Row 4 of 12c: the balloon owns them from the start.
+    reserved.min_cpus = config_.reserved_cpus.size();
+  }
+}
+
+std::vector<std::string> ReferenceBalloons::ClosenessOf(const ReferenceType& type) const {
+  std::vector<std::string> devices;
+  if (type.name == "reserved" && devices_.contains(kReserved)) devices.push_back(kReserved);
+  devices.insert(devices.end(), type.close.begin(), type.close.end());
+  if (type.isolated && devices_.contains(kIsolated)) devices.push_back(kIsolated);
+  return devices;
+}
+
+std::vector<std::string> ReferenceBalloons::AvoidedBy(const ReferenceType& type) const {
+  const std::vector<std::string> wanted = ClosenessOf(type);
+  std::vector<std::string> avoided;
+  const auto avoid = [&](const std::string& device) {
+    if (!Contains(wanted, device) && !Contains(avoided, device)) avoided.push_back(device);
+  };
+  if (devices_.contains(kIsolated)) avoid(kIsolated);
+  for (const ReferenceType& other : config_.types) {
+    for (const std::string& device : ClosenessOf(other))
+      avoid(device);
+  }
+  return avoided;
+}
+
+ReferenceWish ReferenceBalloons::WishOf(const ReferenceBalloon& balloon) const {
+  const ReferenceType& type = *balloon.type;
+  ReferenceWish wish;
+  wish.balancing = type.balancing;
+  wish.spread_cores = type.spread_cores;
+  for (const std::string& device : ClosenessOf(type))
+    wish.close.push_back(devices_.at(device));
+  for (const std::string& device : AvoidedBy(type))
+    wish.far.push_back(devices_.at(device));
+  for (const std::string& name : type.loads) {
+    ReferenceLoad load;
+    load.in_balloon = config_.loads.at(name);
+    for (const ReferenceBalloon& other : balloons_) {
+      if (&other != &balloon && Contains(other.type->loads, name)) {
+        load.loaded |= cpus_.CoresOf(other.cpus);
+      }
+    }
+    wish.loads.push_back(load);
+  }
+  return wish;
+}
+
+CpuSet ReferenceBalloons::Idle() const {
+  CpuSet idle = config_.available;
+  for (const ReferenceBalloon& balloon : balloons_)
+    idle -= balloon.cpus;
+  return idle;
+}
+
+CpuSet ReferenceBalloons::SharedIdle(const ReferenceBalloon& balloon) const {
+  const std::string& level = balloon.type->share_idle;
+  CpuSet shared;
+  for (const int own : balloon.cpus) {
+    const Cpu& cpu = *machine_.FindCpu(own);
+    for (const int other_id : machine_.online()) {
+      const Cpu& other = *machine_.FindCpu(other_id);
+      const bool near = level == "system" || (level == "package" && cpu.package == other.package) ||
+                        (level == "die" && cpu.die == other.die) ||
+                        (level == "numa" && cpu.numa == other.numa) ||
+                        (level == "core" && cpu.core == other.core);
+      if (near) shared.Add(other_id);
+    }
+  }
+  return (shared & Idle()) - machine_.isolated();
+}
+
+bool ReferenceBalloons::Start() {
+  using enum ReferencePriority;
+  for (const ReferenceType& type : config_.types) {
+    const bool unordered = (type.max_cpus > 0 && type.min_cpus > type.max_cpus) ||
+                           (type.max_balloons > 0 && type.min_balloons > type.max_balloons);
+    if (unordered) return false;
+  }
+  for (const ReferencePriority priority : {kHigh, kNormal, kLow, kNone}) {
+    for (const ReferenceType& type : config_.types) {
+      if (type.priority != priority) continue;
+      for (int i = 0; i < type.min_balloons; ++i) {
+        if (Idle().size() < type.min_cpus) return false;
+        AddBalloon(type);
+      }
+    }
+  }
+  return true;
+}
+
+bool ReferenceBalloons::Matches(const ReferenceType& type,
+                                const ReferenceContainer& container) const {
+  for (const ReferenceExpression& expression : type.expressions) {
+    if (Holds(expression, container)) return true;
+  }
+  for (const std::string& glob : type.namespaces) {
+    if (MatchesGlob(glob, container.namespace_name)) return true;
+  }
+  return false;
+}
+
+const ReferenceType& ReferenceBalloons::TypeOf(const ReferenceContainer& container) const {
+  for (const ReferenceType& type : config_.types) {
+    if (type.name == container.annotated) return type;
+  }
+  for (const ReferenceType& type : config_.types) {
+    if (container.annotated.empty() && Matches(type, container)) return type;
+  }
+  return *std::find_if(config_.types.begin(), config_.types.end(),
+                       [](const ReferenceType& type) { return type.name == "default"; });
+}
+
+int ReferenceBalloons::CountOf(const ReferenceType& type) const {
+  return static_cast<int>(
+      std::count_if(balloons_.begin(), balloons_.end(),
+                    [&](const ReferenceBalloon& balloon) { return balloon.type == &type; }));
+}
+
+int64_t ReferenceBalloons::Free(const ReferenceBalloon& balloon) const {
+  return int64_t{1000} * balloon.cpus.size() - balloon.requests();
+}
+
+// Row 1 of 12c: the idle CPUs count up to the type's limit.
+int64_t ReferenceBalloons::MaximalFree(const ReferenceBalloon& balloon) const {
+  int size = balloon.cpus.size() + Idle().size();
+  if (balloon.type->max_cpus > 0) size = std::min(size, balloon.type->max_cpus);
+  return int64_t{1000} * size - balloon.requests();
+}
+
+ReferenceBalloon* ReferenceBalloons::AddBalloon(const ReferenceType& type) {
+  std::set<int> taken;
+  for (const ReferenceBalloon& balloon : balloons_) {
+    if (balloon.type == &type) taken.insert(balloon.index);
+  }
+  ReferenceBalloon& added = balloons_.emplace_back();
+  added.type = &type;
+  while (taken.contains(added.index))
+    ++added.index;
+  Resize(added, type.min_cpus);
+  return &added;
+}
+
+ReferenceBalloon* ReferenceBalloons::NewBalloon(const ReferenceType& type, int64_t request) {
+  for (ReferenceBalloon& balloon : balloons_) {
+    // Row 2 of 12c: the request has to fit.
+    if (balloon.type == &type && balloon.containers.empty() && MaximalFree(balloon) >= request) {
+      return &balloon;
+    }
+  }
+  if (Idle().size() < std::max(1, type.min_cpus)) return nullptr;
+  if (type.max_balloons > 0 && CountOf(type) >= type.max_balloons) return nullptr;
+  ReferenceBalloon* const added = AddBalloon(type);
+  if (MaximalFree(*added) >= request) return added;
+  balloons_.pop_back();
+  return nullptr;
+}
+
+ReferenceBalloon* ReferenceBalloons::Choose(const ReferenceType& type,
+                                            const ReferenceContainer& container) {
+  const int64_t request = container.milli_cpu;
+  using Number = std::function<int64_t(const ReferenceBalloon&)>;
+  const Number free = [&](const ReferenceBalloon& balloon) { return Free(balloon); };
+  const Number maximal = [&](const ReferenceBalloon& balloon) { return MaximalFree(balloon); };
+  // The best of those with room by `room`, with a container that is `held`.
+  const auto best = [&](const char* method, const Number& room, const Number& order,
+                        const std::function<bool(const ReferenceContainer&)>& held) {
+    ReferenceBalloon* found = nullptr;
+    const auto rank = [&](const ReferenceBalloon& balloon) {
+      return std::make_pair(-order(balloon), balloon.containers.size());
+    };
+    for (ReferenceBalloon& balloon : balloons_) {
+      if (balloon.type != &type || room(balloon) < request) continue;
+      if (held && std::none_of(balloon.containers.begin(), balloon.containers.end(), held)) {
+        continue;
+      }
+      if (found == nullptr || rank(balloon) < rank(*found)) found = &balloon;
+    }
+    if (found != nullptr) method_ = method;
+    return found;
+  };
+  const auto fresh = [&] {
+    ReferenceBalloon* const found = NewBalloon(type, request);
+    if (found != nullptr) method_ = "new";
+    return found;
+  };
+
+  ReferenceBalloon* found = nullptr;
+  if (!type.group_label.empty() && container.labels.contains(type.group_label)) {
+    const std::string& group = container.labels.at(type.group_label);
+    found = best("same group", maximal, free, [&](const ReferenceContainer& other) {
+      const auto label = other.labels.find(type.group_label);
+      return label != other.labels.end() && label->second == group;
+    });
+  }
+  if (found == nullptr && !type.spread_pods) {
+    found = best("same pod", maximal, free,
+                 [&](const ReferenceContainer& other) { return other.pod == container.pod; });
+  }
+  if (found == nullptr && type.per_namespace) {
+    found = best("same namespace", maximal, free, [&](const ReferenceContainer& other) {
+      return other.namespace_name == container.namespace_name;
+    });
+    if (found == nullptr) found = fresh();
+  }
+  if (found == nullptr && type.prefer_new) found = fresh();
+  if (found == nullptr) found = best("balanced", free, free, nullptr);
+  if (found == nullptr) found = best("balanced-inflate", maximal, maximal, nullptr);
+  if (found == nullptr && !type.prefer_new) found = fresh();
+  return found;
+}
+
+int ReferenceBalloons::Target(const ReferenceBalloon& balloon) const {
+  int size = RoundedUp(std::max<int64_t>(1, balloon.requests()));
+  size = std::max(size, balloon.type->min_cpus);
+  return balloon.type->max_cpus > 0 ? std::min(size, balloon.type->max_cpus) : size;
+}
+
+void ReferenceBalloons::Resize(ReferenceBalloon& balloon, int size) {
+  const int more = size - balloon.cpus.size();
+  const ReferenceWish wish = WishOf(balloon);
+  if (more > 0) {
+    // Row 4 of 12c: the reserved balloon starts with exactly the reserved CPUs.
+    const bool start = balloon.type->name == "reserved" && balloon.cpus.empty() &&
+                       size == config_.reserved_cpus.size();
+    balloon.cpus |= start && config_.reserved_cpus.IsSubsetOf(Idle())
+                        ? config_.reserved_cpus
+                        : cpus_.Grow(wish, balloon.cpus, Idle(), more);
+  } else if (more < 0) {
+    balloon.cpus -= cpus_.Shrink(wish, balloon.cpus, Idle(), -more);
+  }
+}
+
+ReferenceBalloon* ReferenceBalloons::Create(const ReferenceContainer& container) {
+  method_ = "none";
+  const ReferenceType& type = TypeOf(container);
+  if (type.max_cpus < 0) return nullptr;
+  const size_t before = balloons_.size();
+  ReferenceBalloon* const balloon = Choose(type, container);
+  if (balloon == nullptr) return nullptr;
+  balloon->containers.push_back(container);
+  const int more = Target(*balloon) - balloon->cpus.size();
+  if (more > Idle().size()) {
+    balloon->containers.pop_back();
+    if (balloons_.size() > before) balloons_.pop_back();
+    return nullptr;
+  }
+  if (more > 0) Resize(*balloon, Target(*balloon));
+  return balloon;
+}
+
+void ReferenceBalloons::Remove(uint64_t key) {
+  for (auto balloon = balloons_.begin(); balloon != balloons_.end(); ++balloon) {
+    const size_t gone =
+        std::erase_if(balloon->containers,
+                      [&](const ReferenceContainer& container) { return container.key == key; });
+    if (gone == 0) continue;
+    if (!balloon->containers.empty()) {
+      Resize(*balloon, std::min(balloon->cpus.size(), Target(*balloon)));
+    } else if (CountOf(*balloon->type) > balloon->type->min_balloons) {
+      balloons_.erase(balloon);
+    } else {
+      Resize(*balloon, balloon->type->min_cpus);
+    }
+    return;
+  }
+}
+
+ReferenceBalloon* ReferenceBalloons::Find(const std::string& name) {
+  for (ReferenceBalloon& balloon : balloons_) {
+    if (balloon.name() == name) return &balloon;
+  }
+  return nullptr;
+}
+
+}  // namespace resmgr::test

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/topology/machine.h"
+#include "policies/balloons/testing/reference_cpus.h"
+
+namespace resmgr::test {
+
+// `value` of a container's "name", "namespace", "qosclass" or "pod/labels/KEY" by `op`: Equals,
+// NotEqual, In, NotIn, Exists or NotExist.
+struct ReferenceExpression {
+  std::string key;
+  std::string op;
+  std::vector<std::string> values;
+};
+
+enum class ReferencePriority { kHigh, kNormal, kLow, kNone };
+
+struct ReferenceType {
+  std::string name;
+  std::vector<std::string> namespaces;  // globs
+  std::vector<ReferenceExpression> expressions;
+  std::string group_label;  // groupBy ${pod/labels/KEY}; empty: none
+  int min_cpus = 0;
+  int max_cpus = 0;  // 0: no limit, -1: refuse
+  int min_balloons = 0;
+  int max_balloons = 0;  // 0: no limit
+  ReferencePriority priority = ReferencePriority::kHigh;
+  bool balancing = false;
+  bool spread_cores = false;
+  bool prefer_new = false;
+  bool spread_pods = false;
+  bool per_namespace = false;
+  bool hide_threads = false;
+  std::string share_idle;          // "", "system", "package", "die", "numa", "core", "thread"
+  std::vector<std::string> close;  // devices
+  bool isolated = false;           // preferIsolCpus
+  std::vector<std::string> loads;  // names of classes
+};
+
+struct ReferenceConfig {
+  CpuSet available;
+  CpuSet reserved_cpus;        // a cpuset, or else:
+  int64_t reserved_milli = 0;  // a quantity
+  std::vector<std::string> reserved_namespaces;
+  std::vector<ReferenceType> types;
+  std::map<std::string, CpuSet> devices;
+  std::map<std::string, bool> loads;  // by class: whether it overloads its level in the balloon
+};
+
+struct ReferenceContainer {
+  uint64_t key = 0;
+  std::string pod;
+  std::string name;
+  std::string namespace_name;
+  std::string qos_class;                      // "Guaranteed", "Burstable", "BestEffort"
+  std::map<std::string, std::string> labels;  // of the pod
+  int64_t milli_cpu = 0;
+  std::string annotated;  // the type that an annotation names; empty: none
+};
+
+struct ReferenceBalloon {
+  const ReferenceType* type = nullptr;
+  int index = 0;
+  CpuSet cpus;
+  std::vector<ReferenceContainer> containers;  // in the order of their coming
+
+  std::string name() const { return type->name + "[" + std::to_string(index) + "]"; }
+  int64_t requests() const;
+};
+
+// A second implementation of the balloons' rules for comparison: types, instances, sizes and CPUs.
+// As simple as possible and without regard for speed; it shares no code with the policy.
+class ReferenceBalloons {
+ public:
+  // `machine` outlives it.
+  ReferenceBalloons(const Machine& machine, ReferenceConfig config);
+
+  // Makes the balloons that are there before any container. False: the configuration asks for more
+  // than there is.
+  bool Start();
+
+  // The balloon that the container is in from now on; nullptr: refused.
+  ReferenceBalloon* Create(const ReferenceContainer& container);
+  void Remove(uint64_t key);
+
+  // In the order of their creation. What is ambiguous is taken over from the policy.
+  std::list<ReferenceBalloon>& balloons() { return balloons_; }
+  ReferenceBalloon* Find(const std::string& name);
+
+  CpuSet Idle() const;
+  // The idle CPUs that the balloon's containers may use, too.
+  CpuSet SharedIdle(const ReferenceBalloon& balloon) const;
+
+  const ReferenceType& TypeOf(const ReferenceContainer& container) const;
+  ReferenceWish WishOf(const ReferenceBalloon& balloon) const;
+  const ReferenceCpus& cpus() const { return cpus_; }
+  // The method that chose in the last Create, for messages.
+  const std::string& method() const { return method_; }
+
+ private:
+  void AddBuiltInTypes();
+  void SetUpReserved(ReferenceType& reserved);
+  bool Matches(const ReferenceType& type, const ReferenceContainer& container) const;
+  std::vector<std::string> ClosenessOf(const ReferenceType& type) const;
+  std::vector<std::string> AvoidedBy(const ReferenceType& type) const;
+  int CountOf(const ReferenceType& type) const;
+  int64_t Free(const ReferenceBalloon& balloon) const;
+  int64_t MaximalFree(const ReferenceBalloon& balloon) const;
+  ReferenceBalloon* Choose(const ReferenceType& type, const ReferenceContainer& container);
+  ReferenceBalloon* NewBalloon(const ReferenceType& type, int64_t request);
+  ReferenceBalloon* AddBalloon(const ReferenceType& type);
+  int Target(const ReferenceBalloon& balloon) const;
+  void Resize(ReferenceBalloon& balloon, int size);
+
+  const Machine& machine_;
+  ReferenceConfig config_;
+  ReferenceCpus cpus_;
+  std::map<std::string, CpuSet> devices_;  // with the virtual ones
+  std::list<ReferenceBalloon> balloons_;
+  std::string method_;
+};
+
+}  // namespace resmgr::test

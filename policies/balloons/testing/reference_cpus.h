@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "pkg/topology/machine.h"
+
+namespace resmgr::test {
+
+// A load of one balloon: the CPUs of the cores that other balloons load likewise.
+struct ReferenceLoad {
+  CpuSet loaded;
+  bool in_balloon = false;  // the balloon avoids the cores of its own CPUs, too
+};
+
+// What decides which CPUs a balloon gets and gives back, besides what it has and what is idle.
+struct ReferenceWish {
+  bool balancing = false;     // allocatorTopologyBalancing
+  bool spread_cores = false;  // preferSpreadOnPhysicalCores
+  std::vector<CpuSet> close;  // one for each device, the most wanted first
+  std::vector<CpuSet> far;
+  std::vector<ReferenceLoad> loads;
+};
+
+// A second implementation of how balloons choose CPUs, for comparison, as simple as possible and
+// without regard for speed. It shares no code with the policy.
+class ReferenceCpus {
+ public:
+  explicit ReferenceCpus(const Machine& machine);
+
+  // `count` CPUs of `idle`, which has as many, for a balloon that owns `own`.
+  CpuSet Grow(const ReferenceWish& wish, const CpuSet& own, const CpuSet& idle, int count) const;
+  // `count` CPUs of `own` that the balloon gives back.
+  CpuSet Shrink(const ReferenceWish& wish, const CpuSet& own, const CpuSet& idle, int count) const;
+
+  // Where Grow chooses freely by the rule of whole cores first: the idle CPUs of the smallest part
+  // of the machine that has enough of those that the wish leaves.
+  CpuSet Part(const ReferenceWish& wish, const CpuSet& own, const CpuSet& idle, int count) const;
+
+  CpuSet CoresOf(const CpuSet& cpus) const { return machine_.WithSiblings(cpus); }
+
+ private:
+  // A part of the machine. `path` has the parts around it from the whole machine to itself, and
+  // `numbers` their ids.
+  struct Element {
+    CpuSet cpus;
+    std::vector<CpuSet> path;
+    std::vector<int> numbers;
+    int level = 0;
+  };
+  using Tree = std::vector<Element>;
+  enum Level { kSystem, kPackage, kDie, kNode, kThreadClass, kL3, kCore, kThread, kLevels };
+
+  void AddElements(Tree& tree, const Element& parent, int level, bool by_thread_class) const;
+  int NumberAt(int level, const Cpu& cpu) const;
+  CpuSet Take(const CpuSet& part, int count) const;
+  CpuSet GrowAmong(const ReferenceWish& wish, const CpuSet& own, const CpuSet& left,
+                   int count) const;
+  CpuSet GrowUnderLoad(ReferenceWish wish, CpuSet own, CpuSet idle, int count) const;
+  static const Element* BestToGrow(const Tree& tree, const ReferenceWish& wish, const CpuSet& own,
+                                   const CpuSet& idle, int count);
+  static int BestToGiveBack(const Tree& tree, const CpuSet& own, const CpuSet& idle);
+  const Tree& TreeFor(const ReferenceWish& wish) const {
+    return wish.spread_cores ? split_ : plain_;
+  }
+
+  const Machine& machine_;
+  Tree plain_;
+  Tree split_;  // nodes are split by the index of a thread inside its core
+};
+
+}  // namespace resmgr::test
