@@ -107,8 +107,7 @@ StatusOr<CpuSet> CpuChooser::Grow(const CpuChoiceRules& rules, const CpuSet& own
   }
   if (count == free) return idle;
   if (rules.own_load != BalloonLevel::kNone) return ChooseApart(rules, own, idle, count, dropped);
-  const CpuSet calm = idle - rules.loaded;
-  return Choose(rules, own, calm.size() >= count ? calm : idle, count, dropped);
+  return Choose(rules, own, idle, rules.loaded, count, dropped);
 }
 
 // One CPU after the other, each away from the load of those before.
@@ -118,12 +117,10 @@ CpuSet CpuChooser::ChooseApart(const CpuChoiceRules& rules, const CpuSet& own, c
   CpuSet loaded = rules.loaded | AllOf(parts, own);
   CpuSet chosen;
   for (int i = 0; i < count; ++i) {
-    const CpuSet left = idle - chosen;
-    const CpuSet calm = left - loaded;
     // The first answer is the one for all of them, so that they lie together.
-    const int wanted = i == 0 && calm.size() >= count ? count : 1;
+    const int wanted = i == 0 && (idle - loaded).size() >= count ? count : 1;
     const CpuSet found =
-        Choose(rules, own | chosen, calm.empty() ? left : calm, wanted, i == 0 ? dropped : nullptr);
+        Choose(rules, own | chosen, idle - chosen, loaded, wanted, i == 0 ? dropped : nullptr);
     const int cpu = found.First();
     chosen.Add(cpu);
     loaded |= AllOf(parts, {cpu});
@@ -131,8 +128,10 @@ CpuSet CpuChooser::ChooseApart(const CpuChoiceRules& rules, const CpuSet& own, c
   return chosen;
 }
 
+// Loads are the last hint.
 CpuSet CpuChooser::Choose(const CpuChoiceRules& rules, const CpuSet& own, const CpuSet& idle,
-                          int count, std::vector<std::string>* dropped) const {
+                          const CpuSet& loaded, int count,
+                          std::vector<std::string>* dropped) const {
   CpuSet wanted = idle;
   for (const BalloonHint& hint : rules.hints) {
     const CpuSet both = wanted & hint.cpus;
@@ -142,6 +141,8 @@ CpuSet CpuChooser::Choose(const CpuChoiceRules& rules, const CpuSet& own, const 
       dropped->push_back(hint.name);
     }
   }
+  const CpuSet calm = wanted - loaded;
+  if (calm.size() >= count) wanted = calm;
   const CpuTree& tree = rules.spread ? by_thread_ : tree_;
   const CpuSet part = tree.PartToGrow(own, wanted, count, rules.balance);
   if (part.size() == count) return part;

@@ -62,8 +62,8 @@ class CpuChooser {
                 const CpuSet& idle, int count) const;
 
  private:
-  CpuSet Choose(const CpuChoiceRules& rules, const CpuSet& own, const CpuSet& idle, int count,
-                std::vector<std::string>* dropped) const;
+  CpuSet Choose(const CpuChoiceRules& rules, const CpuSet& own, const CpuSet& idle,
+                const CpuSet& loaded, int count, std::vector<std::string>* dropped) const;
   CpuSet ChooseApart(const CpuChoiceRules& rules, const CpuSet& own, const CpuSet& idle, int count,
                      std::vector<std::string>* dropped) const;
 

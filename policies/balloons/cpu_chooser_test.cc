@@ -167,6 +167,16 @@ Machine Deep() {
   return test::MakeMachine(test::PartsOf(std::move(cpus)));
 }
 
+TEST(CpuChooserTest, LoadsAreTheLastHint) {
+  CpuChoiceRules rules{.hints = {{"close to node2", Cpus("8-11")}}, .loaded = Cpus("8-11")};
+  EXPECT_EQ(Sets().Size("a", 2, rules), "8-9");
+  rules.loaded = Cpus("8-9");
+  EXPECT_EQ(Sets().Size("a", 1, rules), "10");
+  rules.loaded = CpuSet();
+  rules.own_load = BalloonLevel::kCore;
+  EXPECT_EQ(Sets().Size("a", 2, rules), "8,10");
+}
+
 TEST(CpuTreeTest, SmallestPartThatHasEnough) {
   const Machine machine = Deep();
   const CpuTree tree(machine, machine.online(), false);
