@@ -62,7 +62,7 @@ std::optional<size_t> PlaceOf(const BalloonBook& book, uint64_t serial) {
 BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
                                        const BalloonMemberPtr& shared, std::string_view step,
                                        bool (*belongs)(const Balloon&, const BalloonMember&),
-                                       bool inflate) {
+                                       Room room) {
   const BalloonType& type = book.setup().type(member.type);
   // Lower is better: for a container without a request the use of each CPU; then the rest, then
   // containers.
@@ -72,17 +72,18 @@ BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
     const Balloon& balloon = book.balloons()[place];
     if (balloon.type != member.type || !belongs(balloon, member)) continue;
     if (!book.PodFits(balloon, member.pod)) continue;
-    const int size = inflate ? book.MostNow(balloon) : balloon.size;
+    const int present = balloon.size;
+    const int size = room == Room::kPresent ? present : book.MostNow(balloon);
     if (size == 0 || book.Needed(balloon, member.demand) > size) continue;
-    int64_t free = int64_t{10} * type.overcommit_percent * size - balloon.demand;
+    const int compared = room == Room::kMost ? size : present;
+    int64_t free = int64_t{10} * type.overcommit_percent * compared - balloon.demand;
     auto containers = static_cast<int64_t>(balloon.members.size());
     if (type.fill_order == BalloonFillOrder::kPacked) {
       free = -free;
       containers = -containers;
     }
     if (type.fill_order == BalloonFillOrder::kFirstFree) free = containers = 0;
-    const int64_t crowd =
-        SpreadsEvenly(type, member) ? Crowd(balloon, std::max(balloon.size, 1)) : 0;
+    const int64_t crowd = SpreadsEvenly(type, member) ? Crowd(balloon, std::max(present, 1)) : 0;
     candidates.push_back({{crowd, -free, containers, balloon.serial}, place});
   }
   std::ranges::sort(candidates);
@@ -120,21 +121,21 @@ BalloonPlacer::Try BalloonPlacer::Chain(BalloonBook& book, BalloonMember& member
   const BalloonType& type = book.setup().type(member.type);
   Try found = NoSuch("any rule");
   const auto fill = [&](std::string_view step,
-                        bool (*belongs)(const Balloon&, const BalloonMember&), bool inflate) {
-    if (!found.ok()) found = Fill(book, member, shared, step, belongs, inflate);
+                        bool (*belongs)(const Balloon&, const BalloonMember&), Room room) {
+    if (!found.ok()) found = Fill(book, member, shared, step, belongs, room);
   };
   const auto create = [&] {
     if (!found.ok()) found = New(book, member, shared);
   };
-  if (!member.group.empty()) fill("balloon of its group", OfGroup, true);
-  if (!type.spread_pods) fill("balloon of its pod", OfPod, true);
+  if (!member.group.empty()) fill("balloon of its group", OfGroup, Room::kMostByPresent);
+  if (!type.spread_pods) fill("balloon of its pod", OfPod, Room::kMostByPresent);
   if (type.per_namespace) {
-    fill("balloon of its namespace", OfNamespace, true);
+    fill("balloon of its namespace", OfNamespace, Room::kMostByPresent);
     create();
   }
   if (type.prefer_new) create();
-  fill("balloon with room", Any, SpreadsEvenly(type, member));
-  fill("balloon that can grow", Any, true);
+  fill("balloon with room", Any, SpreadsEvenly(type, member) ? Room::kMost : Room::kPresent);
+  fill("balloon that can grow", Any, Room::kMost);
   create();
   return found;
 }

@@ -33,6 +33,9 @@ class BalloonPlacer {
 
  private:
   using Try = StatusOr<size_t>;
+  // The CPUs that a balloon must have for a container, and by which the emptiest is found: those
+  // that it has; those that it can have; the latter, and the emptiest by the former.
+  enum class Room { kPresent, kMost, kMostByPresent };
   struct Merge {
     uint64_t from = 0;
     uint64_t to = 0;
@@ -43,8 +46,7 @@ class BalloonPlacer {
 
   Try Chain(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
   Try Fill(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared,
-           std::string_view step, bool (*belongs)(const Balloon&, const BalloonMember&),
-           bool inflate);
+           std::string_view step, bool (*belongs)(const Balloon&, const BalloonMember&), Room room);
   Try New(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
   Try MakeRoom(BalloonMember& member, const BalloonMemberPtr& shared);
   Try Overcommit(BalloonMember& member, const BalloonMemberPtr& shared);

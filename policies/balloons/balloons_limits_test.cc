@@ -177,5 +177,13 @@ TEST(BalloonsLimitsTest, HiddenHyperthreadsLeaveABalloonItsOwnThread) {
   EXPECT_EQ(node.CpusOf(x), "1-2") << "CPU 0 is idle, and CPU 1 its own";
 }
 
+TEST(BalloonsPlacingTest, AmongThoseOfItsNamespaceItTakesTheEmptiestAsTheyAre) {
+  BalloonsNode node("balloonTypes: [{name: x, maxCPUs: 3, preferPerNamespaceBalloon: true}]");
+  ASSERT_TRUE(node.Run("a", {.request = 1900, .type = "x"}).ok());
+  ASSERT_TRUE(node.Run("b", {.request = 2350, .type = "x"}).ok());
+  EXPECT_EQ(node.PoolOf(*node.Run("c", {.request = 500, .type = "x"})), "x[1]");
+  EXPECT_EQ(Cpus(node.CpusOfBalloon("x[0]")).size(), 2) << "it need not grow";
+}
+
 }  // namespace
 }  // namespace resmgr
