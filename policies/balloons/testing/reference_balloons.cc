@@ -57,8 +57,10 @@ int64_t ReferenceBalloon::requests() const {
 }
 
 ReferenceBalloons::ReferenceBalloons(const Machine& machine, ReferenceConfig config)
-    : machine_(machine), config_(std::move(config)), cpus_(machine), devices_(config_.devices) {
-  config_.available &= machine_.online();
+    : machine_(machine),
+      config_(std::move(config)),
+      cpus_(machine, config_.available),
+      devices_(config_.devices) {
   AddBuiltInTypes();
   if (!config_.reserved_cpus.empty()) devices_[kReserved] = config_.reserved_cpus;
   const CpuSet isolated = machine_.isolated() & config_.available;
@@ -127,21 +129,18 @@ std::vector<std::string> ReferenceBalloons::AvoidedBy(const ReferenceType& type)
 ReferenceWish ReferenceBalloons::WishOf(const ReferenceBalloon& balloon) const {
   const ReferenceType& type = *balloon.type;
   ReferenceWish wish;
-  wish.balancing = type.balancing;
-  wish.spread_cores = type.spread_cores;
+  wish.balancing = type.balancing.value_or(config_.balancing);
+  wish.spread_cores = type.spread_cores.value_or(config_.spread_cores);
   for (const std::string& device : ClosenessOf(type))
     wish.close.push_back(devices_.at(device));
   for (const std::string& device : AvoidedBy(type))
     wish.far.push_back(devices_.at(device));
   for (const std::string& name : type.loads) {
-    ReferenceLoad load;
-    load.in_balloon = config_.loads.at(name);
+    wish.own_load |= config_.loads.at(name);
     for (const ReferenceBalloon& other : balloons_) {
-      if (&other != &balloon && Contains(other.type->loads, name)) {
-        load.loaded |= cpus_.CoresOf(other.cpus);
-      }
+      if (&other == &balloon || !Contains(other.type->loads, name)) continue;
+      wish.loaded |= cpus_.CoresOf(other.cpus);
     }
-    wish.loads.push_back(load);
   }
   return wish;
 }
@@ -170,20 +169,47 @@ CpuSet ReferenceBalloons::SharedIdle(const ReferenceBalloon& balloon) const {
   return (shared & Idle()) - machine_.isolated();
 }
 
+// With hidden threads one of each core: one of the balloon's own where it has any there.
+CpuSet ReferenceBalloons::Visible(const ReferenceBalloon& balloon) const {
+  const CpuSet all = balloon.cpus | SharedIdle(balloon);
+  if (!balloon.type->hide_threads) return all;
+  CpuSet visible;
+  for (const CpuSet& core : machine_.cores()) {
+    const CpuSet own = core & balloon.cpus;
+    const CpuSet shown = own.empty() ? core & all : own;
+    if (!shown.empty()) visible.Add(shown.First());
+  }
+  return visible;
+}
+
+// More balloons than CPUs are refused.
+bool ReferenceBalloons::IsTooMany() const {
+  const int cpus = config_.available.size();
+  int sum = 0;
+  for (const ReferenceType& type : config_.types) {
+    if (type.min_balloons > cpus) return true;
+    sum += type.min_balloons;
+  }
+  return sum > cpus + static_cast<int>(config_.types.size());
+}
+
 bool ReferenceBalloons::Start() {
   using enum ReferencePriority;
+  if (IsTooMany()) return false;
+  const auto make = [&](const ReferenceType& type) {
+    while (CountOf(type) < type.min_balloons) {
+      if (Idle().size() < type.min_cpus) return false;
+      AddBalloon(type);
+    }
+    return true;
+  };
+  // Row 4 of 12c: the balloon `reserved` has its own CPUs in any case.
   for (const ReferenceType& type : config_.types) {
-    const bool unordered = (type.max_cpus > 0 && type.min_cpus > type.max_cpus) ||
-                           (type.max_balloons > 0 && type.min_balloons > type.max_balloons);
-    if (unordered) return false;
+    if (type.name == "reserved" && !config_.reserved_cpus.empty() && !make(type)) return false;
   }
   for (const ReferencePriority priority : {kHigh, kNormal, kLow, kNone}) {
     for (const ReferenceType& type : config_.types) {
-      if (type.priority != priority) continue;
-      for (int i = 0; i < type.min_balloons; ++i) {
-        if (Idle().size() < type.min_cpus) return false;
-        AddBalloon(type);
-      }
+      if (type.priority == priority && !make(type)) return false;
     }
   }
   return true;
@@ -242,11 +268,11 @@ ReferenceBalloon* ReferenceBalloons::AddBalloon(const ReferenceType& type) {
 }
 
 ReferenceBalloon* ReferenceBalloons::NewBalloon(const ReferenceType& type, int64_t request) {
+  const bool idle = !Idle().empty();
   for (ReferenceBalloon& balloon : balloons_) {
-    // Row 2 of 12c: the request has to fit.
-    if (balloon.type == &type && balloon.containers.empty() && MaximalFree(balloon) >= request) {
-      return &balloon;
-    }
+    if (balloon.type != &type || !balloon.containers.empty()) continue;
+    // Row 2 of 12c: the request has to fit. No container fits without any CPU.
+    if (MaximalFree(balloon) >= request && (idle || !balloon.cpus.empty())) return &balloon;
   }
   if (Idle().size() < std::max(1, type.min_cpus)) return nullptr;
   if (type.max_balloons > 0 && CountOf(type) >= type.max_balloons) return nullptr;
@@ -271,6 +297,8 @@ ReferenceBalloon* ReferenceBalloons::Choose(const ReferenceType& type,
     };
     for (ReferenceBalloon& balloon : balloons_) {
       if (balloon.type != &type || room(balloon) < request) continue;
+      // A balloon without CPUs has no room, not even for a container without a request.
+      if (balloon.cpus.empty() && room(balloon) == 0) continue;
       if (held && std::none_of(balloon.containers.begin(), balloon.containers.end(), held)) {
         continue;
       }
@@ -321,14 +349,13 @@ void ReferenceBalloons::Resize(ReferenceBalloon& balloon, int size) {
   const ReferenceWish wish = WishOf(balloon);
   if (more > 0) {
     // Row 4 of 12c: the reserved balloon starts with exactly the reserved CPUs.
-    const bool start = balloon.type->name == "reserved" && balloon.cpus.empty() &&
-                       size == config_.reserved_cpus.size();
-    balloon.cpus |= start && config_.reserved_cpus.IsSubsetOf(Idle())
-                        ? config_.reserved_cpus
-                        : cpus_.Grow(wish, balloon.cpus, Idle(), more);
+    const bool start =
+        balloon.type->name == "reserved" && balloon.cpus.empty() && !config_.reserved_cpus.empty();
+    balloon.cpus |= start ? config_.reserved_cpus : cpus_.Grow(wish, balloon.cpus, Idle(), more);
   } else if (more < 0) {
     balloon.cpus -= cpus_.Shrink(wish, balloon.cpus, Idle(), -more);
   }
+  balloon.grown = CpuSet();
 }
 
 ReferenceBalloon* ReferenceBalloons::Create(const ReferenceContainer& container) {
@@ -345,8 +372,25 @@ ReferenceBalloon* ReferenceBalloons::Create(const ReferenceContainer& container)
     if (balloons_.size() > before) balloons_.pop_back();
     return nullptr;
   }
-  if (more > 0) Resize(*balloon, Target(*balloon));
+  if (more > 0) {
+    const CpuSet cpus = balloon->cpus;
+    Resize(*balloon, Target(*balloon));
+    balloon->grown = balloon->cpus - cpus;
+    balloon->grown_by = container.key;
+  }
   return balloon;
+}
+
+void ReferenceBalloons::GiveBack(ReferenceBalloon& balloon, uint64_t gone) {
+  const int target = balloon.containers.empty() ? balloon.type->min_cpus : Target(balloon);
+  const int fewer = balloon.cpus.size() - target;
+  if (fewer <= 0) return;
+  if (balloon.grown_by == gone && balloon.grown.size() == fewer) {
+    balloon.cpus -= balloon.grown;
+    balloon.grown = CpuSet();
+  } else {
+    Resize(balloon, target);
+  }
 }
 
 void ReferenceBalloons::Remove(uint64_t key) {
@@ -355,20 +399,54 @@ void ReferenceBalloons::Remove(uint64_t key) {
         std::erase_if(balloon->containers,
                       [&](const ReferenceContainer& container) { return container.key == key; });
     if (gone == 0) continue;
-    if (!balloon->containers.empty()) {
-      Resize(*balloon, std::min(balloon->cpus.size(), Target(*balloon)));
-    } else if (CountOf(*balloon->type) > balloon->type->min_balloons) {
+    if (balloon->containers.empty() && CountOf(*balloon->type) > balloon->type->min_balloons) {
       balloons_.erase(balloon);
     } else {
-      Resize(*balloon, balloon->type->min_cpus);
+      GiveBack(*balloon, key);
     }
     return;
   }
 }
 
+// Row 6 of 12c: it grows by the nearest CPUs and gives back the farthest.
+bool ReferenceBalloons::Update(uint64_t key, int64_t milli_cpu) {
+  const std::list<ReferenceBalloon> before = balloons_;
+  ReferenceBalloon& balloon = *Find(key);
+  ReferenceContainer& container =
+      *std::find_if(balloon.containers.begin(), balloon.containers.end(),
+                    [&](const ReferenceContainer& its) { return its.key == key; });
+  const bool fewer = milli_cpu <= container.milli_cpu;
+  container.milli_cpu = milli_cpu;
+  if (fewer) {
+    GiveBack(balloon, 0);
+    return true;
+  }
+  const int needed = RoundedUp(balloon.requests());
+  const int more = Target(balloon) - balloon.cpus.size();
+  if (needed <= Target(balloon) && more <= Idle().size()) {
+    if (more > 0) Resize(balloon, Target(balloon));
+    return true;
+  }
+  const ReferenceContainer changed = container;
+  balloons_ = before;
+  Remove(key);
+  if (Create(changed) != nullptr) return true;
+  balloons_ = before;
+  return false;
+}
+
 ReferenceBalloon* ReferenceBalloons::Find(const std::string& name) {
   for (ReferenceBalloon& balloon : balloons_) {
     if (balloon.name() == name) return &balloon;
+  }
+  return nullptr;
+}
+
+ReferenceBalloon* ReferenceBalloons::Find(uint64_t key) {
+  for (ReferenceBalloon& balloon : balloons_) {
+    for (const ReferenceContainer& container : balloon.containers) {
+      if (container.key == key) return &balloon;
+    }
   }
   return nullptr;
 }

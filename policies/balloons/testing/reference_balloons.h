@@ -13,8 +13,8 @@
 
 namespace resmgr::test {
 
-// `value` of a container's "name", "namespace", "qosclass" or "pod/labels/KEY" by `op`: Equals,
-// NotEqual, In, NotIn, Exists or NotExist.
+// Compares a container's "name", "namespace", "qosclass" or "pod/labels/KEY" with `values` by `op`:
+// Equals, NotEqual, In, NotIn, Exists or NotExist.
 struct ReferenceExpression {
   std::string key;
   std::string op;
@@ -33,8 +33,8 @@ struct ReferenceType {
   int min_balloons = 0;
   int max_balloons = 0;  // 0: no limit
   ReferencePriority priority = ReferencePriority::kHigh;
-  bool balancing = false;
-  bool spread_cores = false;
+  std::optional<bool> balancing;     // not set: the configuration's
+  std::optional<bool> spread_cores;  // not set: the configuration's
   bool prefer_new = false;
   bool spread_pods = false;
   bool per_namespace = false;
@@ -46,6 +46,8 @@ struct ReferenceType {
 };
 
 struct ReferenceConfig {
+  bool balancing = false;
+  bool spread_cores = false;
   CpuSet available;
   CpuSet reserved_cpus;        // a cpuset, or else:
   int64_t reserved_milli = 0;  // a quantity
@@ -71,13 +73,18 @@ struct ReferenceBalloon {
   int index = 0;
   CpuSet cpus;
   std::vector<ReferenceContainer> containers;  // in the order of their coming
+  // The CPUs that came with one container, and which, until the next change of the size: they go
+  // with it, so that to create and to remove it changes nothing.
+  CpuSet grown;
+  uint64_t grown_by = 0;
 
   std::string name() const { return type->name + "[" + std::to_string(index) + "]"; }
   int64_t requests() const;
 };
 
 // A second implementation of the balloons' rules for comparison: types, instances, sizes and CPUs.
-// As simple as possible and without regard for speed; it shares no code with the policy.
+// As simple as possible and without regard for speed; it shares no code with the policy. Composite
+// balloons and what only this project has are no part of it.
 class ReferenceBalloons {
  public:
   // `machine` outlives it.
@@ -90,22 +97,27 @@ class ReferenceBalloons {
   // The balloon that the container is in from now on; nullptr: refused.
   ReferenceBalloon* Create(const ReferenceContainer& container);
   void Remove(uint64_t key);
+  // The container asks for something else from now on. It stays in its balloon if that can have the
+  // size that is then needed, else it is placed anew. False: refused, and nothing changed.
+  bool Update(uint64_t key, int64_t milli_cpu);
 
-  // In the order of their creation. What is ambiguous is taken over from the policy.
-  std::list<ReferenceBalloon>& balloons() { return balloons_; }
+  // In the order of their creation.
+  const std::list<ReferenceBalloon>& balloons() const { return balloons_; }
   ReferenceBalloon* Find(const std::string& name);
+  ReferenceBalloon* Find(uint64_t key);
 
-  CpuSet Idle() const;
-  // The idle CPUs that the balloon's containers may use, too.
-  CpuSet SharedIdle(const ReferenceBalloon& balloon) const;
+  // The CPUs that its containers run on.
+  CpuSet Visible(const ReferenceBalloon& balloon) const;
 
-  const ReferenceType& TypeOf(const ReferenceContainer& container) const;
-  ReferenceWish WishOf(const ReferenceBalloon& balloon) const;
-  const ReferenceCpus& cpus() const { return cpus_; }
   // The method that chose in the last Create, for messages.
   const std::string& method() const { return method_; }
 
  private:
+  CpuSet Idle() const;
+  // The idle CPUs that the balloon's containers may use, too.
+  CpuSet SharedIdle(const ReferenceBalloon& balloon) const;
+  const ReferenceType& TypeOf(const ReferenceContainer& container) const;
+  ReferenceWish WishOf(const ReferenceBalloon& balloon) const;
   void AddBuiltInTypes();
   void SetUpReserved(ReferenceType& reserved);
   bool Matches(const ReferenceType& type, const ReferenceContainer& container) const;
@@ -117,7 +129,9 @@ class ReferenceBalloons {
   ReferenceBalloon* Choose(const ReferenceType& type, const ReferenceContainer& container);
   ReferenceBalloon* NewBalloon(const ReferenceType& type, int64_t request);
   ReferenceBalloon* AddBalloon(const ReferenceType& type);
+  bool IsTooMany() const;
   int Target(const ReferenceBalloon& balloon) const;
+  void GiveBack(ReferenceBalloon& balloon, uint64_t gone);
   void Resize(ReferenceBalloon& balloon, int size);
 
   const Machine& machine_;

@@ -3,6 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+#include <utility>
+
+#include "pkg/allocator/idle_groups.h"
 
 namespace resmgr::test {
 namespace {
@@ -32,16 +36,15 @@ CpuSet Narrowed(const ReferenceWish& wish, const CpuSet& idle, int count) {
     keep(close);
   for (const CpuSet& far : wish.far)
     keep(idle - far);
-  for (const ReferenceLoad& load : wish.loads)
-    keep(idle - load.loaded);
+  keep(idle - wish.loaded);
   return left;
 }
 
 }  // namespace
 
-ReferenceCpus::ReferenceCpus(const Machine& machine) : machine_(machine) {
+ReferenceCpus::ReferenceCpus(const Machine& machine, const CpuSet& available) : machine_(machine) {
   Element system;
-  system.cpus = machine.online();
+  system.cpus = available;
   system.path = {system.cpus};
   system.numbers = {0};
   plain_.push_back(system);
@@ -85,7 +88,7 @@ void ReferenceCpus::AddElements(Tree& tree, const Element& parent, int level,
     if (number >= 0) {
       element.level = level;
       element.path.push_back(cpus);
-      element.numbers.push_back(number);
+      element.numbers.push_back(cpus.First());
       tree.push_back(element);
     }
     AddElements(tree, element, level + 1, by_thread_class);
@@ -102,52 +105,30 @@ const ReferenceCpus::Element* ReferenceCpus::BestToGrow(const Tree& tree, const 
                            std::move(idle_counts), element.numbers);
   };
   const Element* best = nullptr;
+  decltype(rank(tree.front())) best_rank;
   for (const Element& element : tree) {
+    if (best != nullptr && element.level < best->level) continue;
     if (element.cpus.CountCommon(idle) < count) continue;
-    if (best == nullptr || element.level > best->level ||
-        (element.level == best->level && rank(element) < rank(*best))) {
-      best = &element;
-    }
+    auto its_rank = rank(element);
+    if (best != nullptr && its_rank >= best_rank) continue;
+    best = &element;
+    best_rank = std::move(its_rank);
   }
   return best;
 }
 
-int ReferenceCpus::BestToGiveBack(const Tree& tree, const CpuSet& own, const CpuSet& idle) {
+int ReferenceCpus::BestToGiveBack(const Tree& tree, const CpuSet& own, const CpuSet& candidates,
+                                  const CpuSet& idle) {
   const auto rank = [&](const Element& element) {
     return std::make_tuple(Counts(element.path, own), Counts(element.path, idle),
                            Negated(element.numbers));
   };
   const Element* best = nullptr;
   for (const Element& element : tree) {
-    if (element.level != kThread || !element.cpus.Intersects(own)) continue;
+    if (element.level != kThread || !element.cpus.Intersects(candidates)) continue;
     if (best == nullptr || rank(element) < rank(*best)) best = &element;
   }
   return best->cpus.First();
-}
-
-// Whole cores first, then threads where most of the package and of the core is taken.
-CpuSet ReferenceCpus::Take(const CpuSet& part, int count) const {
-  CpuSet taken;
-  for (const CpuSet& core : machine_.cores()) {
-    if (!core.IsSubsetOf(part) || taken.size() + core.size() > count) continue;
-    taken |= core;
-  }
-  while (taken.size() < count) {
-    const CpuSet left = part - taken;
-    const auto rank = [&](int id) {
-      const Cpu& cpu = *machine_.FindCpu(id);
-      const CpuSet& package = machine_.packages()[static_cast<size_t>(cpu.package)];
-      const CpuSet& core = machine_.cores()[static_cast<size_t>(cpu.core)];
-      return std::make_tuple(-package.CountCommon(taken), cpu.package, left.CountCommon(package),
-                             left.CountCommon(core), id);
-    };
-    int best = left.First();
-    for (const int id : left) {
-      if (rank(id) < rank(best)) best = id;
-    }
-    taken.Add(best);
-  }
-  return taken;
 }
 
 CpuSet ReferenceCpus::GrowAmong(const ReferenceWish& wish, const CpuSet& own, const CpuSet& left,
@@ -157,7 +138,7 @@ CpuSet ReferenceCpus::GrowAmong(const ReferenceWish& wish, const CpuSet& own, co
   if (part.size() == count || !wish.spread_cores) return part;
   CpuSet chosen;
   while (chosen.size() < count) {
-    chosen |= BestToGrow(tree, wish, own | chosen, left - chosen, 1)->cpus;
+    chosen |= BestToGrow(tree, wish, own | chosen, part - chosen, 1)->cpus;
   }
   return chosen;
 }
@@ -167,14 +148,18 @@ CpuSet ReferenceCpus::Part(const ReferenceWish& wish, const CpuSet& own, const C
   return GrowAmong(wish, own, Narrowed(wish, idle, count), count);
 }
 
+CpuSet ReferenceCpus::Take(const CpuSet& part, int count) const {
+  return TakeIdleGroups(machine_, part, count).value_or(CpuSet());
+}
+
 // One by one: the first is the lowest of the answer for all.
 CpuSet ReferenceCpus::GrowUnderLoad(ReferenceWish wish, CpuSet own, CpuSet idle, int count) const {
   CpuSet chosen;
-  for (int wanted = count; chosen.size() < count; wanted = 1) {
-    for (ReferenceLoad& load : wish.loads) {
-      if (load.in_balloon) load.loaded |= CoresOf(own);
-    }
-    const int cpu = Part(wish, own, idle, wanted).First();
+  while (chosen.size() < count) {
+    wish.loaded |= CoresOf(own);
+    const bool together = chosen.empty() && (idle - wish.loaded).size() >= count;
+    const int wanted = together ? count : 1;
+    const int cpu = Take(Part(wish, own, idle, wanted), wanted).First();
     chosen.Add(cpu);
     own.Add(cpu);
     idle.Remove(cpu);
@@ -186,8 +171,7 @@ CpuSet ReferenceCpus::Grow(const ReferenceWish& wish, const CpuSet& own, const C
                            int count) const {
   if (count == 0) return {};
   if (count == idle.size()) return idle;
-  if (std::any_of(wish.loads.begin(), wish.loads.end(),
-                  [](const ReferenceLoad& load) { return load.in_balloon; })) {
+  if (wish.own_load) {
     return GrowUnderLoad(wish, own, idle, count);
   }
   return Take(Part(wish, own, idle, count), count);
@@ -218,12 +202,9 @@ CpuSet ReferenceCpus::Shrink(const ReferenceWish& wish, const CpuSet& own, const
       if (weight(cpu) == last) equals.Add(cpu);
     }
   }
-  CpuSet free = idle;
   while (given_back.size() < count) {
-    const int cpu = BestToGiveBack(TreeFor(wish), equals, free);
-    given_back.Add(cpu);
-    equals.Remove(cpu);
-    free.Add(cpu);
+    given_back.Add(
+        BestToGiveBack(TreeFor(wish), own - given_back, equals - given_back, idle | given_back));
   }
   return given_back;
 }

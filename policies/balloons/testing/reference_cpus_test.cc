@@ -19,11 +19,8 @@ class ReferenceRows : public testing::Test {
   std::string Resize(const std::string& name, int size) {
     CpuSet& own = balloons_[name];
     ReferenceWish wish = wish_;
-    if (load_) {
-      wish.loads.push_back({.loaded = {}, .in_balloon = true});
-      for (const auto& [other, cpus] : balloons_) {
-        if (other != name) wish.loads.back().loaded |= cpus_.CoresOf(cpus);
-      }
+    for (const auto& [other, cpus] : balloons_) {
+      if (wish.own_load && other != name) wish.loaded |= cpus_.CoresOf(cpus);
     }
     if (size > own.size()) {
       const CpuSet more = cpus_.Grow(wish, own, idle_, size - own.size());
@@ -39,10 +36,9 @@ class ReferenceRows : public testing::Test {
 
   Machine machine_ = MakeMachine(
       Shape{.packages = 2, .nodes = 2, .cores = 2, .threads = 2, .siblings_apart = false});
-  ReferenceCpus cpus_{machine_};
+  ReferenceCpus cpus_{machine_, machine_.online()};
   CpuSet idle_ = machine_.online();
   ReferenceWish wish_;
-  bool load_ = false;
   std::map<std::string, CpuSet> balloons_;
 };
 
@@ -93,7 +89,8 @@ TEST_F(ReferenceRows, R5) {
 }
 
 TEST_F(ReferenceRows, R6) {
-  wish_ = {.balancing = true, .spread_cores = true, .close = {}, .far = {}, .loads = {}};
+  wish_.balancing = true;
+  wish_.spread_cores = true;
   EXPECT_EQ(Resize("a", 2), "0,2");
   EXPECT_EQ(Resize("b", 2), "8,10");
   EXPECT_EQ(Resize("a", 4), "0-3");
@@ -103,10 +100,12 @@ TEST_F(ReferenceRows, R6) {
 
 TEST_F(ReferenceRows, R7) {
   const CpuSet node2 = Cpus("8-11");
-  const ReferenceWish other{
-      .balancing = true, .spread_cores = false, .close = {}, .far = {node2}, .loads = {}};
-  const ReferenceWish device{
-      .balancing = true, .spread_cores = false, .close = {node2}, .far = {}, .loads = {}};
+  ReferenceWish other;
+  other.balancing = true;
+  other.far = {node2};
+  ReferenceWish device;
+  device.balancing = true;
+  device.close = {node2};
   wish_ = other;
   EXPECT_EQ(Resize("a", 1), "0");
   wish_ = device;
@@ -133,7 +132,7 @@ TEST_F(ReferenceRows, R8) {
 }
 
 TEST_F(ReferenceRows, R9) {
-  load_ = true;
+  wish_.own_load = true;
   EXPECT_EQ(Resize("a", 2), "0,2");
   EXPECT_EQ(Resize("b", 2), "4,6");
   EXPECT_EQ(Resize("c", 4), "8,10,12,14");
@@ -153,7 +152,7 @@ TEST(ReferenceCpus, PartsHaveTheKnownSizes) {
     parts.cpus.push_back(cpu);
   }
   const Machine machine = MakeMachine(PartsOf(std::move(parts.cpus)));
-  const ReferenceCpus cpus(machine);
+  const ReferenceCpus cpus(machine, machine.online());
   const std::map<int, int> sizes = {{1, 1},   {2, 2},   {3, 4},  {4, 4},   {5, 8},
                                     {7, 8},   {8, 8},   {9, 16}, {15, 16}, {16, 16},
                                     {17, 32}, {31, 32}, {32, 32}};
