@@ -200,13 +200,16 @@ TEST_F(FirstScreenTest, BalloonsHaveNamesAndColours) {
   EXPECT_THAT(Text("#figures"), HasSubstr("Balloons"));
   EXPECT_THAT(Text("#uses"), HasSubstr("reserved"));
   EXPECT_NE(ColourOf("one"), "rgba(0, 0, 0, 0)");
+  ASSERT_THAT(browser_->Click(".cpu.balloon"), IsOk());
+  EXPECT_EQ(Value("document.querySelector('#filter').value"), "default[0]");
+  EXPECT_EQ(CpusOf(".cpu.found"), CpusAtRuntime(running_["one"].container));
 }
 
 // Nothing is wider than the window. Takes the pictures of docs/page.md.
 TEST_F(FirstScreenTest, FitsScreensOfAllSizes) {
   StartWithPage("synthetic:package:2 numa:4(memory=206158430208) l3:4 core:8 pu:2");
-  RunMany();
-  OpenPage(kContainers);
+  RunShop();
+  OpenPage(kShop);
   ASSERT_TRUE(Becomes("document.querySelector('#figures .line polyline')"));
   for (const std::string scheme : {"light", "dark"}) {
     ASSERT_THAT(browser_->PreferColours(scheme), IsOk());

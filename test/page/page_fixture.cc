@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/page/page_fixture.h"
 
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -73,6 +74,26 @@ void PageTest::RunMany() {
     RunShared(name("web"), MilliCpu{200 + 100 * i});
   while (number < kContainers)
     RunShared(name("batch"), MilliCpu{0});
+}
+
+void PageTest::RunShop() {
+  struct Kind {
+    const char* name;
+    int cpus;
+  };
+  static constexpr std::array<Kind, 5> kOwn = {
+      {{"cache", 2}, {"payments", 1}, {"orders-db", 4}, {"recommender", 8}, {"upf", 6}}};
+  static constexpr std::array<const char*, 4> kShared = {"web", "worker", "agent", "report"};
+  for (size_t i = 0; i < kShop; ++i) {
+    if (i % 5 == 0) {
+      const Kind& kind = kOwn[i / 5 % kOwn.size()];
+      RunGuaranteed(fmt::format("{}-{}", kind.name, i / 25), MilliCpu{1000 * kind.cpus},
+                    Bytes{kind.cpus * kGiB.value});
+    } else {
+      RunShared(fmt::format("{}-{}", kShared[i % kShared.size()], i),
+                MilliCpu{static_cast<int64_t>(i % 3) * 200});
+    }
+  }
 }
 
 void PageTest::ResizeGuaranteed(const std::string& name, MilliCpu cpus, Bytes memory) {

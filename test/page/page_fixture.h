@@ -22,6 +22,7 @@ class PageTest : public DaemonTest {
   static constexpr const char* kMachine =
       "synthetic:package:2 die:2 numa:1(memory=68719476736) l3:2 core:8 pu:2";
   static constexpr int kContainers = 40;
+  static constexpr int kShop = 400;
   static constexpr int kMostCpus = 512;
   static constexpr Bytes kGiB{int64_t{1} << 30};
 
@@ -39,6 +40,8 @@ class PageTest : public DaemonTest {
   // kContainers pods: guaranteed ones, most of them with CPUs of their own, burstable and best
   // effort ones.
   void RunMany();
+  // A shop of 400 pods, 80 of them with CPUs of their own.
+  void RunShop();
   void RunGuaranteed(const std::string& name, MilliCpu cpus, Bytes memory);
   void RunShared(const std::string& name, MilliCpu request);
   // As a kubelet resizes a guaranteed container in place.

@@ -62,7 +62,7 @@ function memoryFigure(memory, use) {
   const remote = placed.reduce((sum, container) => sum + ofThem(container) * container.remotePercent / 100, 0);
   const far = all > 0 ? `, ${percent(100 * remote / all)} of what is placed on other nodes` : '';
   return {name: 'Memory used', value: `${bytes(sum('used'))} of ${bytes(total)}`,
-    more: `by containers ${bytes(sum('byContainers'))}${far}`, level: sum('used') > 0.95 * total ? 'warn' : ''};
+    more: sum('byContainers') > 0 ? `by containers ${bytes(sum('byContainers'))}${far}` : '', level: sum('used') > 0.95 * total ? 'warn' : ''};
 }
 
 function refusedFigure(history, now) {

@@ -177,7 +177,7 @@ export class Machine {
     if (cell.className !== classes) cell.className = classes;
   }
 
-  // The names above a row: one for neighbouring cores with the same owners.
+  // The names above a row: one for neighbouring cores with the same owners, which may reach over two more without a name.
   #name(row) {
     const runs = [];
     row.cores.forEach((threads, i) => {
@@ -187,10 +187,11 @@ export class Machine {
       if (last && last.key === key && last.from + last.length === i) ++last.length;
       else if (here.length > 0) runs.push({key, from: i, length: 1, owners: here});
     });
-    replace(row.names, ...runs.map((run) => {
+    replace(row.names, ...runs.map((run, i) => {
+      const room = (runs[i + 1]?.from ?? row.cores.length) - run.from;
       const name = make('span', {title: run.owners.map((owner) => owner.title).join('; ')},
           [...new Set(run.owners.map((owner) => owner.label))].join(', '));
-      name.style.setProperty('grid-column', `${run.from + 1} / span ${run.length}`);
+      name.style.setProperty('grid-column', `${run.from + 1} / span ${Math.min(room, run.length + 2)}`);
       return name;
     }));
   }

@@ -2,9 +2,10 @@
 // Who has which CPU, by what the daemon tells.
 import {parseList} from './cpu_set.js';
 
-// "payments" for "payments-6d4cf56db6-x7xkq" and "collector" for "collector-x7xkq": what people call a pod.
+// "payments" for "payments-6d4cf56db6-x7xkq" and "collector" for "collector-x7xkq": what people call a pod. Kubernetes makes
+// such endings of letters that form no words.
 export function shortName(pod) {
-  return pod.replace(/-[a-z0-9]{8,10}-[a-z0-9]{5}$/, '').replace(/-(?=[a-z]*\d)[a-z0-9]{5}$/, '');
+  return pod.replace(/(-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}$/, '');
 }
 
 // A policy's pool for the system; balloons are numbered.

@@ -67,8 +67,12 @@ function chooseCpu(cpu) {
   if (!node) return;
   setText(byId('cpu-text'), machine.describe(cpu, node.containers));
   byId('cpu-text').title = byId('cpu-text').textContent;
-  const owner = machine.owners?.get(cpu)?.container;
-  if (owner !== undefined) choose(owner, false);
+  const owner = machine.owners?.get(cpu);
+  if (owner?.container !== undefined) return choose(owner.container, false);
+  // A balloon has several containers: they, and its CPUs, are what the reader looks for.
+  if (owner?.state !== 'balloon') return;
+  byId('filter').value = owner.label;
+  show();
 }
 
 function choose(key, takeFocus = true) {
