@@ -106,6 +106,7 @@ void PodTrace::Take(Event& event) {
       break;
     case Event::Kind::kLost:
     case Event::Kind::kSettings:
+    case Event::Kind::kUse:
       break;
   }
   event.plan = plan;
