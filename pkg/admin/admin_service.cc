@@ -22,6 +22,7 @@
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
+#include "pkg/classes/host_classes.h"
 #include "pkg/config/print_config.h"
 #include "pkg/log/log.h"
 #include "pkg/log/log_sources.h"

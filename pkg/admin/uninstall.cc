@@ -8,6 +8,7 @@
 #include "pkg/admin/classes_json.h"
 #include "pkg/admin/node_json.h"
 #include "pkg/base/json.h"
+#include "pkg/classes/host_classes.h"
 
 namespace resmgr {
 namespace {

@@ -33,7 +33,7 @@ using testing::IsEmpty;
 
 using enum QosClass;
 
-const char* const kAffinity = "proc/irq/default_smp_affinity";
+const char* const kDefaultAffinity = "proc/irq/default_smp_affinity";
 
 // A creation behind the policy, as a front door has it.
 class Creation final : private Request::Source, private PipelineCall::Front {
@@ -71,7 +71,7 @@ class HostClassesTest : public testing::Test {
   }
 
   HostClassesTest() {
-    Put(kAffinity, "ff\n");
+    Put(kDefaultAffinity, "ff\n");
     Put("sys/devices/system/cpu/online", "0-7\n");
     MakeClasses();
   }
@@ -117,67 +117,67 @@ TEST_F(HostClassesTest, FromCreationToTheEnd) {
   classes_->Configure(Interrupts());
   const ContainerId id = node_.Run("dsp", kGuaranteed, 2000);
   ASSERT_EQ(node_.Exclusive(id), "1-2");
-  ASSERT_TRUE(Becomes(kAffinity, "f9"));
+  ASSERT_TRUE(Becomes(kDefaultAffinity, "f9"));
   ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
-  EXPECT_THAT(classes_->report().classes.at(0).containers, ElementsAre("ns/pod-dsp/dsp"));
+  EXPECT_THAT(classes_->report().classes.at(0).containers, ElementsAre("ns/dsp/dsp"));
   EXPECT_FALSE(classes_->given_back());
-  EXPECT_EQ(classes_->report().held.at(kAffinity), "ff");
+  EXPECT_EQ(classes_->report().held.at(kDefaultAffinity), "ff");
   EXPECT_THAT(classes_->problems(), IsEmpty());
   node_.Run("web", kBurstable, 500);
   const ContainerId other = node_.Run("more", kGuaranteed, 1000);
-  EXPECT_TRUE(Becomes(kAffinity, "f1"));
+  EXPECT_TRUE(Becomes(kDefaultAffinity, "f1"));
   node_.Stop(id);
-  EXPECT_TRUE(Becomes(kAffinity, "f7"));
+  EXPECT_TRUE(Becomes(kDefaultAffinity, "f7"));
   node_.Remove(id);
   node_.Crash(other);
   node_.Reconnect();
-  EXPECT_TRUE(Becomes(kAffinity, "ff\n"));
+  EXPECT_TRUE(Becomes(kDefaultAffinity, "ff\n"));
   EXPECT_TRUE(node_.RunUntil([&] { return classes_->given_back(); }));
 }
 
 TEST_F(HostClassesTest, AnotherProgramsValueIsWrittenOverWithinThePeriod) {
   classes_->Configure(Interrupts());
   node_.Run("dsp", kGuaranteed, 2000);
-  ASSERT_TRUE(Becomes(kAffinity, "f9"));
-  Put(kAffinity, "ff\n");
-  EXPECT_TRUE(Becomes(kAffinity, "f9"));
+  ASSERT_TRUE(Becomes(kDefaultAffinity, "f9"));
+  Put(kDefaultAffinity, "ff\n");
+  EXPECT_TRUE(Becomes(kDefaultAffinity, "f9"));
 }
 
 TEST_F(HostClassesTest, TheConfigurationTakesItBack) {
   classes_->Configure(Interrupts());
   node_.Run("dsp", kGuaranteed, 2000);
-  ASSERT_TRUE(Becomes(kAffinity, "f9"));
+  ASSERT_TRUE(Becomes(kDefaultAffinity, "f9"));
   classes_->Configure({});
-  EXPECT_TRUE(Becomes(kAffinity, "ff\n"));
+  EXPECT_TRUE(Becomes(kDefaultAffinity, "ff\n"));
   classes_->Configure(Interrupts());
-  ASSERT_TRUE(Becomes(kAffinity, "f9"));
+  ASSERT_TRUE(Becomes(kDefaultAffinity, "f9"));
   with_policy_ = false;
   classes_->Configure(Interrupts());
-  EXPECT_TRUE(Becomes(kAffinity, "ff\n"));
+  EXPECT_TRUE(Becomes(kDefaultAffinity, "ff\n"));
 }
 
 TEST_F(HostClassesTest, TheNextDaemonGoesOnOrGivesBack) {
   classes_->Configure(Interrupts());
   node_.Run("dsp", kGuaranteed, 2000);
-  ASSERT_TRUE(Becomes(kAffinity, "f9"));
+  ASSERT_TRUE(Becomes(kDefaultAffinity, "f9"));
   ASSERT_TRUE(node_.RunUntil([&] { return !classes_->report().held.empty(); }));
   for (const bool wanted : {true, false}) {
     MakeClasses();
     classes_->Configure(wanted ? Interrupts() : ClassesConfig());
-    EXPECT_TRUE(Becomes(kAffinity, wanted ? "f9" : "ff\n"));
+    EXPECT_TRUE(Becomes(kDefaultAffinity, wanted ? "f9" : "ff\n"));
     EXPECT_TRUE(node_.RunUntil([&] { return classes_->report().held.empty() == !wanted; }));
   }
 }
 
 TEST_F(HostClassesTest, WhatIsMissingIsAProblemUntilItIsThere) {
-  fs::remove(Root() + "/" + kAffinity);
+  fs::remove(Root() + "/" + kDefaultAffinity);
   classes_->Configure(Interrupts());
   ASSERT_TRUE(node_.RunUntil([&] { return !classes_->problems().empty(); }));
   const Problem problem = classes_->problems()[0];
   EXPECT_EQ(problem.kind, "class-inactive");
-  EXPECT_THAT(problem.message, HasSubstr(kAffinity));
+  EXPECT_THAT(problem.message, HasSubstr(kDefaultAffinity));
   EXPECT_GT(problem.since.time_since_epoch().count(), 0);
-  Put(kAffinity, "ff\n");
+  Put(kDefaultAffinity, "ff\n");
   EXPECT_TRUE(node_.RunUntil([&] { return classes_->problems().empty(); }));
 }
 
@@ -204,7 +204,7 @@ TEST_F(HostClassesTest, WithoutClassesNothingIsLookedAt) {
   classes_->Configure({});
   EXPECT_TRUE(node_.RunUntil([&] { return classes_->given_back(); }));
   node_.Run("dsp", kGuaranteed, 2000);
-  EXPECT_EQ(At(kAffinity), "ff\n");
+  EXPECT_EQ(At(kDefaultAffinity), "ff\n");
   EXPECT_FALSE(fs::exists(directory_.path() + "/classes"));
 }
 

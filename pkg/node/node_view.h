@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "pkg/audit/auditor.h"
-#include "pkg/classes/host_classes.h"
 #include "pkg/cri/runtimes_watch.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/grpc/unary_server.h"
@@ -28,6 +27,8 @@
 #include "pkg/usage/use_rebalancer.h"
 
 namespace resmgr {
+
+class HostClasses;
 
 // The part of the node that its services see; all members outlive them. Loop's thread only.
 struct NodeView {
