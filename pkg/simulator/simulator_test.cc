@@ -225,7 +225,7 @@ TEST_F(SimulatedUseTest, ARecordedDayIsReplayedWithWhatWasUsed) {
   }
   for (int minute = 1; minute <= 24 * 60; ++minute)
     day += fmt::format(
-        R"({{"t":{},"op":"use","use":{{"c0":[1.5,50],"c1":[1.5,50],"c2":[1.5,50],"c3":[0.1]}}}})"
+        R"({{"t":{},"op":"use","use":{{"c0":[1.5,50],"c1":[0.1],"c2":[1.5,50],"c3":[0.1]}}}})"
         "\n",
         60 * minute);
   Run(day);

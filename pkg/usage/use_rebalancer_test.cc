@@ -40,7 +40,7 @@ class UseRebalancerTest : public testing::Test {
   UseRebalancerTest() {
     std::map<std::string, std::vector<ContainerId>> pools;
     for (const std::string_view name : {"a", "b", "c", "d"}) {
-      const ContainerId id = node_.Run(name, QosClass::kBurstable, 300);
+      const ContainerId id = RunWithoutLimit(name);
       pools[PoolOf(id)].push_back(id);
       all_.push_back(id);
     }
@@ -49,6 +49,15 @@ class UseRebalancerTest : public testing::Test {
     Use(crowded_, 1.9, 40);
   }
 
+  ContainerId RunWithoutLimit(std::string_view name) {
+    CreateRequest request =
+        test::TestNode::Request(node_.AddPod(name, QosClass::kBurstable), name, 300);
+    request.resources.cpu_quota.reset();
+    const ContainerId id = node_.Create(request).value();
+    node_.runtime.AnswerAll();
+    node_.Start(id);
+    return id;
+  }
   std::string PoolOf(const ContainerId& id) { return node_.Known(id)->placement.pool; }
   void Use(const std::vector<ContainerId>& ids, double cpus, double waited) {
     for (const ContainerId& id : ids)

@@ -28,9 +28,9 @@ bool MaySuit(const GrantBook& book, const Grant& held, int pool) {
   if (!cpus.CanShare(pool) || cpus.IsOverfull(pool) || cpus.Lends(pool)) return false;
   if (cpus.SharedSet(pool) == cpus.SharedSet(held.pool)) return false;
   const Need& need = held.need;
+  if (need.unlimited) return tree.at(pool).depth <= tree.at(held.pool).depth;
   const int64_t burst = std::min(need.cpu_limit, int64_t{1000} * cpus.FreeCpus(held.pool));
-  if (int64_t{1000} * cpus.FreeCpus(pool) < burst) return false;
-  return !need.unlimited || tree.at(pool).depth <= tree.at(held.pool).depth;
+  return int64_t{1000} * cpus.FreeCpus(pool) >= burst;
 }
 
 }  // namespace
