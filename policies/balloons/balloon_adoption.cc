@@ -64,7 +64,7 @@ BalloonBook BalloonAdoption::Run() {
       if (&other != &group) others |= other.visible;
     }
     const CpuSet own = OwnOf(book, group, others);
-    if (!own.empty()) AdoptGroup(book, book.NextIndex(group.type), group, own, true);
+    if (!own.empty()) AdoptGroup(book, IndexFor(book, group, own), group, own, true);
   }
   book.KeepRooms();
   AdoptBorrowed(book);
@@ -129,8 +129,29 @@ void BalloonAdoption::AdoptNamed(BalloonBook& book) {
       own |= saved;
     }
     if (own.empty()) own = OwnOf(book, group, {});
+    own |= MissingOf(book, group, own);
     if (!own.empty()) AdoptGroup(book, name.second, group, own, false);
   }
+}
+
+// What the balloon lacks of the CPUs on which its containers run: a reason may be older than these,
+// as where the state could not be written.
+CpuSet BalloonAdoption::MissingOf(const BalloonBook& book, const Group& group,
+                                  const CpuSet& own) const {
+  const int missing = TargetOf(group) - own.size();
+  if (missing <= 0 || !setup_->options().pin_cpu || !setup_->sharing(group.type).empty()) return {};
+  const CpuSet seen = (group.visible & book.idle()) - own;
+  if (seen.size() <= missing) return seen;
+  return setup_->chooser().Grow(setup_->rules(group.type), own, seen, missing).value_or(CpuSet());
+}
+
+// The number of a balloon that always has some of these CPUs, or of a further one.
+int BalloonAdoption::IndexFor(const BalloonBook& book, const Group& group, const CpuSet& own) {
+  for (const Balloon& balloon : book.balloons()) {
+    if (balloon.type != group.type || !balloon.members.empty()) continue;
+    if (!balloon.cpus().empty() && balloon.cpus().IsSubsetOf(own)) return balloon.index;
+  }
+  return book.NextIndex(group.type);
 }
 
 // `exact`: only if the balloon has the size that its containers need, and may exist.
@@ -140,9 +161,10 @@ void BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& grou
     return balloon.type == group.type && balloon.index == index;
   };
   auto at = std::ranges::find_if(book.balloons(), same);
-  const bool room = book.Count(group.type) < setup_->MaxBalloons(group.type);
-  if (exact && (!room || !own.IsSubsetOf(book.FreeForNew(group.type, index)))) return;
-  if (at == book.balloons().end() && !room) return;
+  const bool there = at != book.balloons().end();
+  if (!there && book.Count(group.type) >= setup_->MaxBalloons(group.type)) return;
+  const CpuSet more = there ? own - at->cpus() : own;
+  if (exact && !more.IsSubsetOf(book.FreeForNew(group.type, index))) return;
   if (exact && own.size() != TargetOf(group)) return;
   const std::optional<size_t> place = book.Adopt(group.type, index, own);
   if (!place) return;

@@ -50,6 +50,8 @@ class BalloonAdoption {
   void AdoptGroup(BalloonBook& book, int index, const Group& group, const CpuSet& own, bool exact);
   std::vector<Group> GroupUnnamed();
   CpuSet OwnOf(const BalloonBook& book, const Group& group, const CpuSet& others) const;
+  CpuSet MissingOf(const BalloonBook& book, const Group& group, const CpuSet& own) const;
+  static int IndexFor(const BalloonBook& book, const Group& group, const CpuSet& own);
   CpuSet VisibleOf(const Found& found) const;
   int TargetOf(const Group& group) const;
 

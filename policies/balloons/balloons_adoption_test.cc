@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Restarts after which less is known than before.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "policies/balloons/testing/balloons_node.h"
+
+namespace resmgr {
+namespace {
+
+using test::BalloonsNode;
+
+// The CPUs that it has beyond those of its type are found, too.
+TEST(BalloonsAdoptionTest, ReservedBalloonThatHasGrownStaysWithoutState) {
+  BalloonsNode node("reservedResources: {cpu: \"cpuset:0\"}");
+  const ContainerKey near = *node.Run("near", {.request = 3000});
+  const ContainerKey system =
+      *node.Run("system", {.namespace_name = "kube-system", .request = 2000});
+  const std::string cpus = node.CpusOf(system);
+  node.Remove(near);
+  node.ForgetDecisions();
+  node.Reconcile();
+  EXPECT_EQ(node.CpusOf(system), cpus);
+  EXPECT_EQ(node.PoolOf(system), "reserved[0]");
+}
+
+TEST(BalloonsAdoptionTest, WhatTheRuntimeReportsIsNewerThanAReason) {
+  BalloonsNode node("balloonTypes: [{name: own, preferNewBalloons: true}]");
+  const ContainerKey key = *node.Run("a", {.request = 1000, .type = "own"});
+  const std::string before = node.PlacementOf(key).reason;
+  const ContainerKey near = *node.Run("near", {.request = 3000, .type = "own"});
+  ASSERT_TRUE(node.Resize(key, 3000).ok());
+  node.Remove(near);
+  const std::string cpus = node.CpusOf(key);
+  node.snapshot().At(key).placement.reason = before;
+  node.RestartPolicy();
+  node.Reconcile();
+  EXPECT_EQ(node.CpusOf(key), cpus);
+}
+
+}  // namespace
+}  // namespace resmgr
