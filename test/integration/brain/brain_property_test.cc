@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/log/log.h"
+#include "policies/balloons/balloons_policy.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
@@ -76,6 +77,30 @@ constexpr std::array<Options, 6> kTopologyAwareOptions = {{
     {"NoMemory", "{PinMemory: false}"},
     {"NoReservation", "", 0},
 }};
+constexpr std::array<Options, 8> kBalloonsOptions = {{
+    {"Own",
+     "{balloonTypes: [{name: own, preferNewBalloons: true, preferSpreadingPods: true, "
+     "matchExpressions: [{key: qosclass, operator: In, values: [Guaranteed]}]}]}",
+     2},
+    {"Sharing",
+     "{allocatorTopologyBalancing: true, balloonTypes: [{name: a, namespaces: ['n*'], "
+     "shareIdleCPUsInSame: numa, hideHyperthreads: true}]}"},
+    {"Limited",
+     "{whenShort: refuse, moveBudget: 0, balloonTypes: [{name: a, namespaces: ['*'], maxCPUs: 3, "
+     "maxPods: 2, preferNewBalloons: true}]}"},
+    {"Parts",
+     "{balloonTypes: [{name: part}, {name: a, namespaces: ['n*'], components: [{balloonType: "
+     "part}, {balloonType: part}]}]}"},
+    {"Loads",
+     "{preferSpreadOnPhysicalCores: true, loadClasses: [{name: l, level: core}], balloonTypes: "
+     "[{name: a, namespaces: ['n*'], loads: [l], preferPerNamespaceBalloon: true, sizeBy: "
+     "between}]}"},
+    {"Fixed",
+     "{balloonTypes: [{name: a, namespaces: ['n*'], minCPUs: 1, minBalloons: 1, fillOrder: packed, "
+     "groupBy: '${pod/uid}', maxOvercommit: 300}]}"},
+    {"NoPinning", "{pinCPU: false, pinMemory: false}"},
+    {"NoReservation", "", 0},
+}};
 // With these machines.
 constexpr std::array<std::string_view, 5> kOptionMachines = {"S1Ht", "M80", "Hybrid", "IsolatedM80",
                                                              "XmlEpyc2sCcx"};
@@ -91,6 +116,7 @@ std::vector<NodeCase> AllCases() {
                             const Options& options) {
     const std::string_view policy = factory.name == "static"        ? "Static"
                                     : factory.name == "static-plus" ? "StaticPlus"
+                                    : factory.name == "balloons"    ? "Balloons"
                                                                     : "TopologyAware";
     cases.push_back({fmt::format("{}{}{}", policy, machine.name, options.name), &machine,
                      options.reserved, factory, std::string(options.section)});
@@ -99,6 +125,7 @@ std::vector<NodeCase> AllCases() {
     add(machine, StaticPolicyFactory(), {});
     add(machine, StaticPlusPolicyFactory(), {});
     add(machine, TopologyAwarePolicyFactory(), {});
+    add(machine, BalloonsPolicyFactory(), {});
     const bool with_options = std::find(kOptionMachines.begin(), kOptionMachines.end(),
                                         machine.name) != kOptionMachines.end();
     if (!with_options) continue;
@@ -108,6 +135,8 @@ std::vector<NodeCase> AllCases() {
       add(machine, StaticPlusPolicyFactory(), options);
     for (const Options& options : kTopologyAwareOptions)
       add(machine, TopologyAwarePolicyFactory(), options);
+    for (const Options& options : kBalloonsOptions)
+      add(machine, BalloonsPolicyFactory(), options);
   }
   return cases;
 }
@@ -135,7 +164,8 @@ class BrainPropertyTest : public testing::TestWithParam<NodeCase> {
             {param.factory, param.section, machine.allowed(), reserved},
             {ChoiceOf(StaticPolicyFactory(), kStaticOptions),
              ChoiceOf(StaticPlusPolicyFactory(), kPlusOptions),
-             ChoiceOf(TopologyAwarePolicyFactory(), kTopologyAwareOptions)}};
+             ChoiceOf(TopologyAwarePolicyFactory(), kTopologyAwareOptions),
+             ChoiceOf(BalloonsPolicyFactory(), kBalloonsOptions)}};
   }
 
   void LivesWell(World& world) {

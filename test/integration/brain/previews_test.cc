@@ -12,6 +12,7 @@
 #include "pkg/config/yaml_reader.h"
 #include "pkg/policy/registry.h"
 #include "pkg/resmgr/testing/test_node.h"
+#include "policies/balloons/balloons_policy.h"
 #include "policies/null/null_policy.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
@@ -27,7 +28,7 @@ constexpr int kPreviewSteps = 40;
 
 std::vector<PolicyFactory> AllPolicies() {
   return {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory(),
-          NullPolicyFactory()};
+          BalloonsPolicyFactory(), NullPolicyFactory()};
 }
 
 // A node that does what its seed says, whether previews are asked for or not.
@@ -160,6 +161,10 @@ TEST(PreviewsTest, StaticPlusIsAsItWas) {
 
 TEST(PreviewsTest, TopologyAwareIsAsItWas) {
   PreviewOnAllMachines(TopologyAwarePolicyFactory());
+}
+
+TEST(PreviewsTest, BalloonsAreAsTheyWere) {
+  PreviewOnAllMachines(BalloonsPolicyFactory());
 }
 
 }  // namespace

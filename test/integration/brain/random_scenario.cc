@@ -39,6 +39,22 @@ constexpr std::array<std::string_view, 9> kTopologyAwareOptions = {
     "UnlimitedBurstable: system",
     "PinMemory: false",
     "PinCPU: false"};
+constexpr std::array<std::string_view, 8> kBalloonsOptions = {
+    "",
+    "balloonTypes: [{name: own, preferNewBalloons: true, preferSpreadingPods: true, "
+    "matchExpressions: [{key: qosclass, operator: In, values: [Guaranteed]}]}]",
+    "allocatorTopologyBalancing: true, balloonTypes: [{name: a, namespaces: ['*'], "
+    "shareIdleCPUsInSame: numa, hideHyperthreads: true}]",
+    "whenShort: refuse, moveBudget: 0, balloonTypes: [{name: a, namespaces: [default], maxCPUs: 3, "
+    "maxPods: 2, preferNewBalloons: true}]",
+    "balloonTypes: [{name: part}, {name: a, namespaces: [default], components: [{balloonType: "
+    "part}, {balloonType: part}]}]",
+    "balloonTypes: [{name: a, namespaces: ['d*'], preferPerNamespaceBalloon: true, sizeBy: "
+    "between}, {name: s, namespaces: [shop], groupBy: '${pod/name}', fillOrder: packed}]",
+    "preferSpreadOnPhysicalCores: true, loadClasses: [{name: l, level: core, "
+    "overloadsLevelInBalloon: true}], balloonTypes: [{name: a, namespaces: [default], loads: [l], "
+    "maxOvercommit: 200}]",
+    "pinMemory: false, balloonTypes: [{name: a, namespaces: ['*'], maxCPUs: 4, growWithin: numa}]"};
 
 // Annotations of the policies, with a value each.
 constexpr std::array<std::array<std::string_view, 2>, 20> kAnnotations = {{
@@ -88,6 +104,7 @@ class Writer {
     std::span<const std::string_view> options = kTopologyAwareOptions;
     if (policy_ == "static") options = kStaticOptions;
     if (policy_ == "static-plus") options = kPlusOptions;
+    if (policy_ == "balloons") options = kBalloonsOptions;
     const std::string_view section = Chance(50) ? options.front() : OneOf(options);
     constexpr std::array<std::string_view, 4> kReserved = {"1", "750m", "2", "1500m"};
     return fmt::format(

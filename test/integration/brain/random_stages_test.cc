@@ -20,6 +20,7 @@
 #include "pkg/config/yaml_reader.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/log/log.h"
+#include "policies/balloons/balloons_policy.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
@@ -67,7 +68,13 @@ const std::vector<PolicyChoice>& Policies() {
         "{Options: {full-pcpus-only: true}}"}},
       {TopologyAwarePolicyFactory(),
        {"", "{PreferSharedCPUs: true}", "{ColocatePods: true}",
-        "{CPUQuota: keep, UnlimitedBurstable: numa}", "{PinMemory: false}"}}};
+        "{CPUQuota: keep, UnlimitedBurstable: numa}", "{PinMemory: false}"}},
+      {BalloonsPolicyFactory(),
+       {"",
+        "{balloonTypes: [{name: own, preferNewBalloons: true, preferSpreadingPods: true, "
+        "matchExpressions: [{key: qosclass, operator: In, values: [Guaranteed]}]}]}",
+        "{balloonTypes: [{name: a, namespaces: ['*'], shareIdleCPUsInSame: numa}]}",
+        "{pinMemory: false, preferSpreadOnPhysicalCores: true}"}}};
   return *kPolicies;
 }
 

@@ -27,7 +27,7 @@
 namespace resmgr::test {
 namespace {
 
-constexpr uint64_t kUsual = kSanitized ? 90 : 900;
+constexpr uint64_t kUsual = kSanitized ? 90 : 1200;
 
 constexpr std::array<std::string_view, 21> kMachines = {
     "synthetic:package:1 core:4 pu:1",
@@ -213,7 +213,7 @@ class RestartScenariosTest : public testing::TestWithParam<std::string_view> {};
 TEST_P(RestartScenariosTest, ARestartChangesNothing) {
   SetLogLevel(LogLevel::kError);
   const uint64_t first = SeedOr(1);
-  const uint64_t count = std::max<uint64_t>(Scenarios() / 3 / kMachines.size(), 1);
+  const uint64_t count = std::max<uint64_t>(Scenarios() / 4 / kMachines.size(), 1);
   int failures = 0;
   uint64_t compared = 0;
   for (const std::string_view name : kMachines) {
@@ -238,7 +238,7 @@ TEST_P(RestartScenariosTest, ARestartChangesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, RestartScenariosTest,
-                         testing::Values("static", "static-plus", "topology-aware"),
+                         testing::Values("static", "static-plus", "topology-aware", "balloons"),
                          [](const auto& one) {
                            std::string name(one.param);
                            std::erase(name, '-');

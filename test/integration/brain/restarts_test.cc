@@ -17,6 +17,7 @@
 #include "pkg/policy/registry.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/crashing_file_system.h"
+#include "policies/balloons/balloons_policy.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
@@ -193,7 +194,9 @@ INSTANTIATE_TEST_SUITE_P(
                     NobodyMoves{"StaticPlus", StaticPlusPolicyFactory, true},
                     NobodyMoves{"StaticPlusWithoutState", StaticPlusPolicyFactory},
                     NobodyMoves{"TopologyAware", TopologyAwarePolicyFactory, true},
-                    NobodyMoves{"TopologyAwareWithoutState", TopologyAwarePolicyFactory}),
+                    NobodyMoves{"TopologyAwareWithoutState", TopologyAwarePolicyFactory},
+                    NobodyMoves{"Balloons", BalloonsPolicyFactory, true},
+                    NobodyMoves{"BalloonsWithoutState", BalloonsPolicyFactory}),
     [](const auto& one) { return one.param.name; });
 
 }  // namespace

@@ -123,7 +123,10 @@ void World::NotePools() {
   node_.manager().snapshot().ForEachContainer([this](const Pod&, const Container& container) {
     const Placement& placement = container.placement;
     if (container.id.empty() || !placement.exclusive.empty() || placement.pool.empty()) return;
-    pools_[container.id].insert(placement.pool);
+    // A balloon has other CPUs at times, which the disk has not heard of.
+    const bool balloon = placement.pool.ends_with(']');
+    const std::string cpus = balloon ? placement.cpus.value_or(CpuSet()).ToString() : "";
+    pools_[container.id].insert(placement.pool + cpus);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,20 @@
 #include "test/integration/brain/world.h"
 
 namespace resmgr::test {
+
+namespace {
+
+// A container of a balloon that runs on idle CPUs, too, or not on all of its own: only the daemon's
+// notes tell the balloon's own ones.
+bool UsesIdleCpus(const Placement& placement) {
+  constexpr std::string_view kOwn = "; own CPUs ";
+  const size_t at = placement.reason.rfind(kOwn);
+  if (at == std::string::npos) return false;
+  const std::string own = placement.reason.substr(at + kOwn.size());
+  return own != placement.cpus.value_or(CpuSet()).ToString();
+}
+
+}  // namespace
 
 CpuSet World::InForce(const RuntimeContainer& container) {
   const StatusOr<CpuSet> cpus = CpuSet::Parse(node_.runtime.CpusOf(container.id));
@@ -153,7 +168,7 @@ bool World::DependsOnMemory(const Container& container) {
   const CpuSet& own = placement.exclusive;
   const bool lacks = placement.reason.starts_with("shared for want of room") ||
                      (!own.empty() && own.size() != container.requirements.cpu_request.Whole());
-  return reconfigured_ || lacks || placement.cpu_shares ||
+  return reconfigured_ || lacks || placement.cpu_shares || UsesIdleCpus(placement) ||
          node_.runtime.Find(container.id) == nullptr;
 }
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/kube/cpu_arithmetic.h"
+#include "policies/balloons/balloons_policy.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
@@ -70,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::ValuesIn(StreamMachines()),
                      testing::Values(NamedPolicy{"Static", StaticPolicyFactory},
                                      NamedPolicy{"StaticPlus", StaticPlusPolicyFactory},
-                                     NamedPolicy{"TopologyAware", TopologyAwarePolicyFactory})),
+                                     NamedPolicy{"TopologyAware", TopologyAwarePolicyFactory},
+                                     NamedPolicy{"Balloons", BalloonsPolicyFactory})),
     [](const auto& param_info) {
       return fmt::format("{}{}", std::get<0>(param_info.param).name,
                          std::get<1>(param_info.param).name);
