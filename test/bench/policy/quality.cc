@@ -22,7 +22,7 @@ struct Quality {
 };
 
 void CountPlacement(const Machine& machine, const Container& container, Quality& quality) {
-  if (!container.placement.exclusive.empty()) {
+  if (!AloneOn(container.placement).empty()) {
     quality.exclusive.Count(machine, container);
     return;
   }
@@ -34,7 +34,7 @@ void CountPlacement(const Machine& machine, const Container& container, Quality&
 double IdleFree(BenchNode& node) {
   CpuSet exclusive;
   for (size_t i = 0; i < node.keys().size(); ++i)
-    exclusive |= node.At(i).placement.exclusive;
+    exclusive |= AloneOn(node.At(i).placement);
   const CpuSet free = node.machine().online() - exclusive;
   int whole = 0;
   for (const CpuSet& group : node.machine().l3_groups()) {

@@ -22,8 +22,13 @@ void Share::Count(const std::vector<CpuSet>& groups, const CpuSet& cpus, int64_t
   }
 }
 
+CpuSet AloneOn(const Placement& placement) {
+  if (!placement.pool.starts_with("dedicated[")) return placement.exclusive;
+  return placement.cpus.value_or(CpuSet());
+}
+
 void ExclusiveShares::Count(const Machine& machine, const Container& container) {
-  const CpuSet& exclusive = container.placement.exclusive;
+  const CpuSet exclusive = AloneOn(container.placement);
   const int64_t need = (container.requirements.cpu_request.value + 999) / 1000;
   l3.Count(machine.l3_groups(), exclusive, need);
   node.Count(NodesOf(machine), exclusive, need);

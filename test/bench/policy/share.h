@@ -22,7 +22,11 @@ struct Share {
   }
 };
 
-// Shares of exclusive containers that lie within one group.
+// The CPUs that a container has for itself alone: exclusive ones, or those of a balloon that is
+// made for single containers (balloons_bench.h).
+CpuSet AloneOn(const Placement& placement);
+
+// Shares of such containers that lie within one group.
 struct ExclusiveShares {
   Share l3;
   Share node;

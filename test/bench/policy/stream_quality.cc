@@ -10,6 +10,7 @@
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
+#include "test/bench/policy/balloons_bench.h"
 #include "test/bench/policy/kubelet_like.h"
 #include "test/bench/policy/node.h"
 #include "test/bench/policy/share.h"
@@ -89,7 +90,7 @@ class StreamRun {
       }
       ends_.push_back(end);
       const Container& created = node_.At(node_.keys().size() - 1);
-      if (!created.placement.exclusive.empty()) quality.exclusive.Count(node_.machine(), created);
+      if (!AloneOn(created.placement).empty()) quality.exclusive.Count(node_.machine(), created);
       if (i % kSampledEvery == 0) Sample(quality);
     }
     quality.moves += node_.Moves();
@@ -118,7 +119,7 @@ class StreamRun {
       const double local = Locality(node_.machine(), placement);
       quality.local += local;
       ++quality.samples;
-      if (placement.exclusive.empty()) continue;
+      if (AloneOn(placement).empty()) continue;
       quality.exclusive_local += local;
       ++quality.exclusive_samples;
     }
@@ -155,7 +156,7 @@ void MeasureStreams() {
                   "package", "local ex", "local", "moves/op", "refused");
       for (const PolicyFactory& factory :
            {KubeletLikePolicyFactory(), StaticPolicyFactory(), StaticPlusPolicyFactory(),
-            TopologyAwarePolicyFactory()}) {
+            TopologyAwarePolicyFactory(), DedicatedBalloonsFactory()}) {
         StreamQuality quality;
         for (const Shape& shape : kShapes) {
           for (const uint64_t seed : kSeeds)
