@@ -18,6 +18,7 @@
 #include "test/e2e/cpu_history.h"
 #include "test/e2e/node_fixture.h"
 #include "test/support/extensions/extensions.h"
+#include "test/support/policy_text.h"
 
 namespace resmgr::test {
 namespace {
@@ -44,14 +45,16 @@ class RealCombinationsTest : public NodeTest,
   const std::string& policy() const { return std::get<0>(GetParam()); }
   Beside beside() const { return std::get<1>(GetParam()); }
   bool ChangesShares() const { return beside() != Beside::kCpuFiles; }
+  // The others share no reserved CPU, and two CPUs are all that machines may have.
+  bool SharesReserved() const { return policy() != "topology-aware" && policy() != "balloons"; }
 
   // Skips where containerd has no NRI and the extension is a plugin of it.
   void OpenNode() {
     Open({.nri_host = beside() == Beside::kPlugin,
           .hook_servers = beside() == Beside::kHookServer,
           .policy = "",
-          // topology-aware shares no reserved CPU, and two CPUs are all that machines may have.
-          .reserved = policy() == "topology-aware" ? "" : "cpuset:0",
+          .reserved = SharesReserved() ? "cpuset:0" : "",
+          .starts_alone = policy() != "balloons",
           .config = beside() == Beside::kCpuFiles ? "cpuFiles: {Containers: all}\n" : ""});
     if (HasFatalFailure()) return;
     const std::filesystem::path& directory = containerd().directory();
@@ -74,7 +77,7 @@ class RealCombinationsTest : public NodeTest,
       plugin_ =
           std::make_unique<SharesPlugin>(containerd().nri_socket(), SharesPlugin::Speaks::k061);
     }
-    ASSERT_TRUE(node().Deliver("Active: " + policy()).ok()) << node().RelayLog();
+    ASSERT_TRUE(node().Deliver(PolicyText(policy(), false)).ok()) << node().RelayLog();
     ExpectServing();
   }
   void ExpectServing() {
@@ -211,7 +214,7 @@ TEST_P(RealCombinationsTest, NothingMovesNothingLeaks) {
 
 INSTANTIATE_TEST_SUITE_P(
     Containerd, RealCombinationsTest,
-    ::testing::Combine(::testing::Values("static", "static-plus", "topology-aware"),
+    ::testing::Combine(::testing::Values("static", "static-plus", "topology-aware", "balloons"),
                        ::testing::Values(Beside::kHookServer, Beside::kPlugin,
                                          Beside::kPluginOfTheRuntime, Beside::kCpuFiles)),
     [](const auto& info) {

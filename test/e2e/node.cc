@@ -219,7 +219,8 @@ Status Node::Resize(const Workload& workload, RunningPod* pod) {
 }
 
 void Node::Watch(const RunningPod& pod) {
-  watch_->Add(pod.container_id, pod.workload.name, pod.workload.Exclusive());
+  watch_->Add(pod.container_id, pod.workload.name,
+              options_.starts_alone && pod.workload.Exclusive());
 }
 
 Status Node::Remove(const RunningPod& pod) {

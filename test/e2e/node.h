@@ -68,6 +68,9 @@ class Node {
     std::string policy = "static";
     // As after "CPU="; "" reserves nothing.
     std::string reserved = "cpuset:0";
+    // The policy has containers of Guaranteed workloads alone on their CPUs from the moment when
+    // they start; else the watch takes them for shared ones.
+    bool starts_alone = true;
     // The text of its configuration's file; "": none.
     std::string config{};
     Containerd::CgroupNames cgroup_names = Containerd::CgroupNames::kCgroupfs;

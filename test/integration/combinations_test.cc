@@ -21,6 +21,7 @@
 
 #include "test/integration/control_fixture.h"
 #include "test/support/extensions/extensions.h"
+#include "test/support/policy_text.h"
 
 namespace resmgr::test {
 namespace {
@@ -60,7 +61,7 @@ class CombinationsTest : public ControlTest,
   const Extensions& extensions() const { return std::get<1>(GetParam()); }
 
   void WriteConfig() {
-    std::string text = "policy:\n" + Indented(PolicyText(policy()));
+    std::string text = PolicyFile(policy());
     if (extensions().second_runtime) {
       text += fmt::format("runtimes: {{kata: {{Socket: {}}}}}\n", Path("kata.sock"));
     }
@@ -70,16 +71,6 @@ class CombinationsTest : public ControlTest,
     if (!classes.empty()) text += "runtimeClasses:\n" + classes;
     if (extensions().cpu_files) text += "cpuFiles: {Containers: all}\n";
     WriteFile("node.yaml", text);
-  }
-  static std::string PolicyText(const std::string& name) {
-    return "Active: " + name + "\nReservedResources: {CPU: \"cpuset:0\"}\n";
-  }
-  static std::string Indented(const std::string& text) {
-    std::istringstream lines(text);
-    std::string indented;
-    for (std::string line; std::getline(lines, line);)
-      indented += "  " + line + "\n";
-    return indented;
   }
 
   std::vector<std::string> DaemonFlags() const {
@@ -341,7 +332,9 @@ TEST_P(CombinationsTest, NothingMovesNothingLeaks) {
       Updates::kNotOfExclusiveOnes);
   ExpectUnmoved("restart of the runtimes", [this] { RestartRuntimes(); });
 
-  const std::string other = policy() == "static" ? "topology-aware" : "static";
+  const std::string other = policy() == "static"           ? "topology-aware"
+                            : policy() == "topology-aware" ? "balloons"
+                                                           : "static";
   for (const std::string& next : {other, policy()}) {
     const ::testing::ScopedTrace trace(__FILE__, __LINE__, "change to " + next);
     ASSERT_EQ(SetConfig({{"policy", PolicyText(next)}}), "");
@@ -423,7 +416,7 @@ const Extensions kExtensions[] = {
 
 INSTANTIATE_TEST_SUITE_P(, CombinationsTest,
                          ::testing::Combine(::testing::Values("static", "static-plus",
-                                                              "topology-aware"),
+                                                              "topology-aware", "balloons"),
                                             ::testing::ValuesIn(kExtensions)),
                          [](const auto& info) {
                            std::string name =

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <random>
 #include <regex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,6 +21,7 @@
 
 #include "pkg/base/parse.h"
 #include "test/integration/daemon_fixture.h"
+#include "test/support/policy_text.h"
 #include "test/support/programs/programs.h"
 #include "test/support/scrape/scrape.h"
 #include "test/support/seed.h"
@@ -50,8 +53,8 @@ class LifecyclesTest : public DaemonTest, public testing::WithParamInterface<con
 
   void SetUp() override {
     StartRuntime();
-    StartDaemon(Flags({"-policy", GetParam(), "-reserved-resources", "CPU=1", "-metrics-address",
-                       "127.0.0.1:0"}));
+    std::ofstream(Path("node.yaml")) << PolicyFile(GetParam());
+    StartDaemon(Flags({"-config", Path("node.yaml"), "-metrics-address", "127.0.0.1:0"}));
     ASSERT_TRUE(Logged("metrics are served on port"));
     metrics_port_ = MetricsPort();
     ASSERT_TRUE(Eventually([this] { return Series("cri_resmgr_runtime_ready ") == 1; }));
@@ -203,7 +206,9 @@ void LifecyclesTest::LiveAll(uint64_t count) {
 
 void LifecyclesTest::Look(const std::string& id, int cpus) {
   const std::lock_guard lock(mutex_);
-  if (cpus > 0) exclusive_.insert(id);
+  // No start waits until others have left a balloon.
+  const bool alone = cpus > 0 && std::string_view(GetParam()) != "balloons";
+  if (alone) exclusive_.insert(id);
   std::map<std::string, CpuSet> running;
   runtime_.WithStore([&running](CriStore& store) {
     for (const auto& [other, container] : store.containers()) {
@@ -276,7 +281,7 @@ TEST_P(LifecyclesTest, LeaveNothingAndAddUp) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LifecyclesTest,
-                         testing::Values("static", "static-plus", "topology-aware"),
+                         testing::Values("static", "static-plus", "topology-aware", "balloons"),
                          [](const auto& policy) {
                            std::string name = policy.param;
                            std::erase(name, '-');

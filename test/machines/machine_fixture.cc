@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "pkg/sys/temp_dir.h"
+#include "test/support/policy_text.h"
 
 namespace resmgr::test {
 
@@ -15,7 +16,8 @@ using Json = nlohmann::json;
 
 void MachineTest::OpenFixed() {
   ASSERT_GE(All().size(), 4) << "these tests need four CPUs";
-  OpenDoor(Policy());
+  if (Policy() != "balloons") return OpenDoor(Policy());
+  OpenDoorWith({.policy = "", .starts_alone = false, .config = PolicyFile(Policy())});
 }
 
 void MachineTest::OpenConfigured(const std::string& more) {

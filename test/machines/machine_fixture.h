@@ -21,7 +21,8 @@ class MachineTest : public DoorTest,
   bool IsPlugin() const override { return std::get<0>(GetParam()) == Door::kNriPlugin; }
   static std::string Policy() { return std::get<1>(GetParam()); }
 
-  // The policy as an option, which configurations that come later do not change.
+  // The policy as an option, which configurations that come later do not change; balloons as a
+  // configuration, with a balloon for each Guaranteed container.
   void OpenFixed();
   // The policy and more as a configuration: its text without the policy.
   void OpenConfigured(const std::string& more);
@@ -56,6 +57,8 @@ class MachineTest : public DoorTest,
 
 inline constexpr auto kDoors = {Door::kRelay, Door::kNriPlugin};
 inline constexpr auto kPolicies = {"static", "static-plus", "topology-aware"};
+// Those that have exclusive CPUs, and balloons of single containers.
+inline constexpr auto kAllPolicies = {"static", "static-plus", "topology-aware", "balloons"};
 
 std::string NameOfMachineCase(const ::testing::TestParamInfo<std::tuple<Door, const char*>>& info);
 

@@ -214,7 +214,7 @@ TEST_P(OfflineTest, ContainersLeaveCpusThatGoOfflineAndUseThemAgain) {
 
 INSTANTIATE_TEST_SUITE_P(Containerd, OfflineTest,
                          ::testing::Combine(::testing::ValuesIn(kDoors),
-                                            ::testing::ValuesIn(kPolicies)),
+                                            ::testing::ValuesIn(kAllPolicies)),
                          NameOfMachineCase);
 
 }  // namespace
