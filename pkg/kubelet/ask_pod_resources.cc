@@ -65,6 +65,9 @@ StatusOr<std::vector<LocalityHint>> AskPodResources(const PodResourcesServer& se
   const StatusOr<std::string> answer = Exchange(server).Run(container);
   if (answer.ok()) return ReadPodDevices(*answer, container, server.nodes);
   if (KnowsNoSuchPod(answer.status())) return std::vector<LocalityHint>();
+  // The last call had only what was left of it.
+  if (answer.status().code() == StatusCode::kDeadlineExceeded)
+    return DeadlineExceeded("no answer within {} ms", server.timeout.count());
   return answer.status();
 }
 

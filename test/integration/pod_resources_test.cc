@@ -48,6 +48,7 @@ class PodResourcesDaemonTest : public ControlTest {
     StartAgain(config);
   }
   void StartAgain(const std::string& config) {
+    if (daemon_ != nullptr) daemon_->Kill();
     std::vector<std::string> flags = Flags(
         {"-config", WriteFile("node.yaml", config), "-pod-resources-socket", Path("kubelet.sock")});
     *(std::ranges::find(flags, "-topology") + 1) = "synthetic:package:2 numa:1 core:4 pu:1";
