@@ -239,7 +239,8 @@ TEST_F(LargeNodeTest, ReadersDoNotDelayCalls) {
   std::atomic<bool> stop = false;
   std::atomic<int> answers = 0;
   std::vector<std::thread> readers;
-  for (const char* const name : {"status", "containers", "pools", "history", "topology"}) {
+  for (const char* const name :
+       {"status", "containers", "pools", "history", "topology", "top", "nodes", "busy"}) {
     readers.emplace_back([this, name, &stop, &answers] {
       while (!stop) {
         const std::string answer = Ask(std::string("GET /page/data/") + name);

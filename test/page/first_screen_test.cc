@@ -156,6 +156,7 @@ TEST_F(FirstScreenTest, ChoosingAContainerMovesNothing) {
   StartWithPage();
   RunMany();
   OpenPage(kContainers);
+  ASSERT_TRUE(Becomes("document.querySelectorAll('.cpu.measured').length > 0"));
   const std::string where =
       "[scrollX, scrollY, ...[...document.querySelectorAll('.cpu, main > section')].map((element) "
       "=> element.getBoundingClientRect()).flatMap(({x, y, width, height}) => [x, y, width, "

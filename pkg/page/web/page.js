@@ -91,12 +91,11 @@ function drawMachine(topology) {
 
 const nodeTime = () => (state.node ? Date.parse(state.node.machine.time) + Date.now() - state.answered : Date.now());
 
-// The CPUs to mark for what the reader looks for: those that it names or, of few containers, theirs.
-function foundCpus(text, containers, all) {
+// The CPUs to mark for what the reader looks for: those that the text names, or those of the containers that were found.
+function foundCpus(text, containers) {
   if (text.trim() === '') return undefined;
   const named = cpusNamed(text);
   if (named) return named;
-  if (containers.length === all.length) return undefined;
   const own = containers.some((container) => container.exclusive) ? 'exclusive' : 'cpus';
   return new Set(containers.flatMap((container) => [...parseList(container[own])]));
 }
@@ -129,7 +128,7 @@ function showAll(node, topology, use, text, chosen) {
   machine.colour(owners, node.containers.map((container) => container.key));
   machine.showBusy(use?.cpus);
   machine.showNodes(memory);
-  machine.mark(chosen ? parseList(chosen.cpus) : new Set(), foundCpus(text, found, node.containers));
+  machine.mark(chosen ? parseList(chosen.cpus) : new Set(), foundCpus(text, found));
   showMemory(memory);
   table.show(node.containers, found, state.chosen);
   showHistory(node.history, state.simulation ? undefined : nodeTime());
