@@ -207,7 +207,7 @@ TEST_F(UsageReaderTest, ReadsInterruptsWhileTheyPressOnExclusiveCpus) {
   EXPECT_THAT(counters.notes, IsEmpty()) << "a container's /proc need not have it";
 }
 
-// Names of groups that are as long as paths may be, or are no pods, lead nowhere.
+// Groups of the same name elsewhere are none of the container's.
 TEST_F(UsageReaderTest, ACgroupTreeOfAnotherManagerIsLeftAlone) {
   PutMachine();
   PutUnified("abc");
@@ -218,7 +218,7 @@ TEST_F(UsageReaderTest, ACgroupTreeOfAnotherManagerIsLeftAlone) {
   UsageReader reader(root_.path(), in_hand_);
   EXPECT_EQ(reader.Read({Subject("abc")}).containers.at("abc").cpu.usage_ns, 1'000'000U);
   // As of a kubelet with another root: nothing is taken for it.
-  const UsageCounters counters = reader.Read({{.id = "abc", .cgroup_parent = "/other/pod1"}});
+  const UsageCounters counters = Reader().Read({{.id = "abc", .cgroup_parent = "/other/pod1"}});
   EXPECT_THAT(counters.containers, IsEmpty());
 }
 
