@@ -203,7 +203,16 @@ StatusOr<OrderedJson> ExplainSeen(const NodeView& node, std::string_view what,
                                   const ContainerChoice& choice) {
   const std::vector<SeenContainer> seen = node.seen();
   if (seen.empty()) return Manager(node).status();
-  return ExplainSeenJson(seen, node.pipeline.owners(), what, choice);
+  const FieldOwners& owners = node.pipeline.owners();
+  StatusOr<OrderedJson> found = ExplainSeenJson(seen, owners, what, choice);
+  if (found.ok() || what.empty()) return found;
+  found = ExplainSeenJson(seen, owners, what, choice, NameMatch::kBeginning);
+  if (found.ok()) return found;
+  std::vector<std::string> names;
+  for (const SeenContainer& one : seen) {
+    if (choice.Includes(one.pod)) names.push_back(FullName(one.pod, one.container.name));
+  }
+  return NoSuchContainer(what, names);
 }
 
 void AddCpuFiles(const NodeView& node, OrderedJson& containers) {

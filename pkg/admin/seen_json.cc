@@ -24,11 +24,11 @@ OrderedJson SeenJson(const SeenContainer& seen) {
 
 StatusOr<OrderedJson> ExplainSeenJson(const std::vector<SeenContainer>& seen,
                                       const FieldOwners& owners, std::string_view what,
-                                      const ContainerChoice& choice) {
+                                      const ContainerChoice& choice, NameMatch match) {
   OrderedJson list = OrderedJson::array();
   for (const SeenContainer& one : seen) {
     if (!choice.Includes(one.pod)) continue;
-    if (what.empty() || Names(one.pod, one.container, what)) list.push_back(SeenJson(one));
+    if (what.empty() || Names(one.pod, one.container, what, match)) list.push_back(SeenJson(one));
   }
   if (list.empty()) return NoSuchContainer(what);
   AddOwners(owners, list);

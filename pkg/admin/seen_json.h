@@ -19,6 +19,7 @@ namespace resmgr {
 // NotFound when there is none.
 StatusOr<OrderedJson> ExplainSeenJson(const std::vector<SeenContainer>& seen,
                                       const FieldOwners& owners, std::string_view what,
-                                      const ContainerChoice& choice);
+                                      const ContainerChoice& choice,
+                                      NameMatch match = NameMatch::kWhole);
 
 }  // namespace resmgr

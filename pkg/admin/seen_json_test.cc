@@ -47,6 +47,7 @@ TEST(SeenJsonTest, ChoosesByNameIdAndLabel) {
   const FieldOwners owners;
   EXPECT_EQ(ExplainSeenJson(seen, owners, "shop/db/main", {})->size(), 1u);
   EXPECT_EQ(ExplainSeenJson(seen, owners, "abcdef", {})->front()["pod"], "db");
+  EXPECT_EQ(ExplainSeenJson(seen, owners, "shop/d", {}, NameMatch::kBeginning)->size(), 1u);
   EXPECT_EQ(ExplainSeenJson(seen, owners, "", {})->size(), 2u);
   ContainerChoice choice;
   choice.labels = *LabelSelector::Parse("app=web");
