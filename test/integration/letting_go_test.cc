@@ -159,8 +159,11 @@ TEST_F(BackTest, ThePackageIsNotRemovedWhileClientsAreConnected) {
   {
     StatusOr<UniqueFd> kubelet = ConnectUnix(RelaySocket());
     ASSERT_TRUE(kubelet.ok()) << kubelet.status();
-    const Removal refused = removal();
-    EXPECT_EQ(refused.exit_code, 1);
+    Removal refused;
+    EXPECT_TRUE(Eventually([&] {  // once the daemon has accepted it
+      refused = removal();
+      return refused.exit_code == 1;
+    }));
     EXPECT_THAT(refused.said, testing::HasSubstr("clients are connected to its socket"));
     EXPECT_THAT(refused.said, testing::HasSubstr("cri-resmgr-ctl uninstall -apply"));
   }
