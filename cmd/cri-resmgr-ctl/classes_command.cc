@@ -25,7 +25,8 @@ missing, or what the kernel answered.
   quota       the pod has no CPU quota
   partition   the CPUs are a scheduling domain of their own
   idle        the longest time that a CPU may take to wake up
-  clock       the governor of the clock)";
+  clock       the governor of the clock
+  memory      limits of the container's cgroup below its memory limit)";
   }
 
  private:

@@ -29,22 +29,24 @@ std::string ClassWorker::in_hand() const {
   return in_hand_;
 }
 
-void ClassWorker::FindCgroup(IsolationSubject& subject) const {
+std::string ClassWorker::CgroupOf(const std::string& cgroup_parent, const std::string& id) const {
   constexpr std::string_view kMount = "/sys/fs/cgroup";
   std::string_view root = host_root_;
   while (root.ends_with('/'))
     root.remove_suffix(1);
   const std::string mount = fmt::format("{}{}", root, kMount);
-  if (!CheckCgroupNames(subject.cgroup_parent, subject.id).ok() || !IsUnifiedMount(mount)) return;
-  const auto found = FindContainerCgroup(mount, "", subject.cgroup_parent, subject.id);
-  if (found) subject.cgroup = found->substr(root.size() + 1);
+  if (!CheckCgroupNames(cgroup_parent, id).ok() || !IsUnifiedMount(mount)) return "";
+  const auto found = FindContainerCgroup(mount, "", cgroup_parent, id);
+  return found ? found->substr(root.size() + 1) : "";
 }
 
-ClassReport ClassWorker::Run(std::vector<IsolationSubject> subjects, const ClassesConfig& config) {
+ClassReport ClassWorker::Run(std::vector<IsolationSubject> subjects,
+                             const std::vector<MemoryClassSubject>& memory,
+                             const ClassesConfig& config) {
   for (IsolationSubject& subject : subjects) {
     if (subject.wish.isolation.partition != IsolationConfig::Partition::kNone &&
         !subject.id.empty())
-      FindCgroup(subject);
+      subject.cgroup = CgroupOf(subject.cgroup_parent, subject.id);
   }
   if (!journal_) {
     journal_.emplace(directory_, BootOf(files_));
@@ -56,6 +58,14 @@ ClassReport ClassWorker::Run(std::vector<IsolationSubject> subjects, const Class
   if (opened.ok() && (!subjects.empty() || config.any()))
     plan = PlanIsolation(subjects, config, *keeper_);
   ClassReport report = MakeReport(plan, subjects, keeper_->Keep(plan.values));
+  const auto read = [this](const MemoryClassSubject& subject,
+                           const std::string& file) -> StatusOr<std::string> {
+    const std::string cgroup = CgroupOf(subject.cgroup_parent, subject.id);
+    if (cgroup.empty()) return NotFound("the container has no cgroup");
+    return files_.Read(fmt::format("{}/{}", cgroup, file));
+  };
+  const bool unified = files_.Read("sys/fs/cgroup/cgroup.controllers").ok();
+  AddMemoryClasses(memory, config, unified, read, report);
   for (const auto& [path, entry] : journal_->entries())
     report.held.emplace(path, Trim(entry.first));
   report.damage = journal_->damage();

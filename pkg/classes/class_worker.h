@@ -12,6 +12,7 @@
 #include "pkg/classes/host_files.h"
 #include "pkg/classes/host_keeper.h"
 #include "pkg/classes/isolation_plan.h"
+#include "pkg/classes/memory_report.h"
 #include "pkg/config/classes_config.h"
 
 namespace resmgr {
@@ -23,12 +24,14 @@ class ClassWorker {
   // `host_root` has sys and proc; `directory` is for the journal, and this daemon's alone.
   ClassWorker(std::string_view host_root, std::string directory);
 
-  ClassReport Run(std::vector<IsolationSubject> subjects, const ClassesConfig& config);
+  ClassReport Run(std::vector<IsolationSubject> subjects,
+                  const std::vector<MemoryClassSubject>& memory, const ClassesConfig& config);
   // The file that is being read or written, or was last.
   std::string in_hand() const;
 
  private:
-  void FindCgroup(IsolationSubject& subject) const;
+  // On cgroup v2, from the root of the host; empty if there is none.
+  std::string CgroupOf(const std::string& cgroup_parent, const std::string& id) const;
 
   mutable std::mutex mutex_;
   std::string in_hand_;

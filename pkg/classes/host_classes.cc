@@ -7,6 +7,7 @@
 #include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/sys/container_cgroup.h"
 
 namespace resmgr {
 namespace {
@@ -19,14 +20,13 @@ constexpr std::chrono::milliseconds kLastPatience{300};
 HostClasses::HostClasses(Options options)
     : options_(std::move(options)),
       log_(GetLogger("classes")),
+      unified_(IsUnifiedMount(options_.host_root + "/sys/fs/cgroup")),
       stage_(
           [this](const PodSandboxId& id) -> const Pod* {
             const ResourceManager* const manager = options_.manager();
             return manager == nullptr ? nullptr : manager->snapshot().FindPod(id);
           },
-          [this](const Pod& pod, const std::string& container) {
-            return IsolationOf(pod, container, config_).status();
-          }),
+          [this](const Pod& pod, const CreateRequest& create) { return FilesOf(pod, create); }),
       worker_(std::make_shared<ClassWorker>(options_.host_root, options_.directory)),
       thread_(options_.loop, "classes", kLastPatience) {}
 
@@ -37,13 +37,24 @@ HostClasses::~HostClasses() {
 void HostClasses::Configure(const ClassesConfig& config) {
   if (config != config_) wishes_.clear();
   config_ = config;
-  const bool wanted = !config_.isolation_namespaces.empty();
+  const bool wanted = config_.chooses();
   if (wanted != in_pipeline_) {
     wanted ? options_.pipeline.Add(stage_) : options_.pipeline.Remove(stage_);
     in_pipeline_ = wanted;
   }
   if (config_.any()) on_ = wrote_ = true;
   if (on_) Begin(true);
+}
+
+StatusOr<ClassStage::Files> HostClasses::FilesOf(const Pod& pod,
+                                                 const CreateRequest& create) const {
+  RESMGR_RETURN_IF_ERROR(IsolationOf(pod, create.name, config_).status());
+  RESMGR_ASSIGN_OR_RETURN(
+      MemoryWish wish,
+      MemoryOf(pod, create.name, create.resources.memory_limit.value_or(0), config_));
+  // Runtimes refuse such files on cgroup v1.
+  if (!unified_) wish.files.clear();
+  return std::move(wish.files);
 }
 
 // At the end of the loop's turn: one decision often moves many containers, and an observer must not
@@ -102,6 +113,29 @@ std::vector<IsolationSubject> HostClasses::Subjects() {
   return subjects;
 }
 
+std::vector<MemoryClassSubject> HostClasses::MemorySubjects() {
+  std::vector<MemoryClassSubject> subjects;
+  const ResourceManager* const manager = options_.manager();
+  if (manager == nullptr || config_.memory_namespaces.empty()) return subjects;
+  manager->snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    if (container.state == ContainerState::kExited) return;
+    const std::string id(container.id.value());
+    const auto note = [&](const std::string& text) {
+      if (!id.empty()) notes_[id] += notes_[id].empty() ? text : "; " + text;
+    };
+    StatusOr<MemoryWish> wish =
+        MemoryOf(pod, container.name, container.requested.memory_limit.value_or(0), config_);
+    if (!wish.ok()) return note(std::string(Message(wish.status())));
+    if (!wish->note.empty()) note(wish->note);
+    if (wish->files.empty()) return;
+    subjects.push_back({.container = FullName(pod, container.name),
+                        .id = id,
+                        .cgroup_parent = pod.cgroup_parent,
+                        .wish = *std::move(wish)});
+  });
+  return subjects;
+}
+
 // `again`: also if nothing was decided since the last work.
 void HostClasses::Begin(bool again) {
   const ResourceManager* const manager = options_.manager();
@@ -109,17 +143,20 @@ void HostClasses::Begin(bool again) {
   // they have.
   if (config_.any() && manager != nullptr && !manager->ready()) return Later(options_.retry);
   std::vector<IsolationSubject> subjects = Subjects();
-  if (!again && begun_ > 0 && subjects == subjects_) return;
+  std::vector<MemoryClassSubject> memory = MemorySubjects();
+  if (!again && begun_ > 0 && subjects == subjects_ && memory == memory_subjects_) return;
   subjects_ = std::move(subjects);
+  memory_subjects_ = std::move(memory);
   next_.reset();
   Work();
 }
 
 void HostClasses::Work() {
   const uint64_t work = ++begun_;
-  const Status begun = thread_.Run(
-      [this, worker = worker_, work, subjects = subjects_, config = config_]() -> EventLoop::Task {
-        auto report = std::make_shared<ClassReport>(worker->Run(subjects, config));
+  const Status begun =
+      thread_.Run([this, worker = worker_, work, subjects = subjects_, memory = memory_subjects_,
+                   config = config_]() -> EventLoop::Task {
+        auto report = std::make_shared<ClassReport>(worker->Run(subjects, memory, config));
         return [this, work, report] { End(work, std::move(*report)); };
       });
   if (!begun.ok()) {

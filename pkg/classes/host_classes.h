@@ -13,8 +13,9 @@
 #include <vector>
 
 #include "pkg/classes/class_report.h"
+#include "pkg/classes/class_stage.h"
 #include "pkg/classes/class_worker.h"
-#include "pkg/classes/isolation_stage.h"
+#include "pkg/classes/memory_report.h"
 #include "pkg/config/classes_config.h"
 #include "pkg/log/log.h"
 #include "pkg/model/problem.h"
@@ -27,12 +28,13 @@
 
 namespace resmgr {
 
-// Keeps the CPUs of containers free of what their classes say (docs/classes.md), by files of the
-// host outside of the containers' cgroups, and gives these files back what they had before: when a
-// container or its CPUs are released, when the configuration wants it no more, and what an earlier
-// process left behind. After each decision, and once a minute meanwhile, a thread away from the
-// loop compares the files with what is wanted. Without classes, and with nothing to give back, it
-// does nothing at all. Loop's thread only.
+// Gives containers what their classes say (docs/classes.md). Those of memory are files of their
+// cgroups, which the runtime sets at creation. The CPUs of containers are kept free by files of the
+// host outside of the containers' cgroups. HostClasses gives these files back what they had before:
+// when a container or its CPUs are released, when the configuration wants it no more, and what an
+// earlier process left behind. After each decision, and once a minute meanwhile, a thread away from
+// the loop compares the files with what is wanted. Without classes, and with nothing to give back,
+// it does nothing at all. Loop's thread only.
 class HostClasses final : public Observer {
  public:
   struct Options {
@@ -93,15 +95,18 @@ class HostClasses final : public Observer {
   void Hang();
   // Whether other classes are inactive than before.
   bool NoteInactive();
+  StatusOr<ClassStage::Files> FilesOf(const Pod& pod, const CreateRequest& create) const;
   std::vector<IsolationSubject> Subjects();
+  std::vector<MemoryClassSubject> MemorySubjects();
   const IsolationWish& WishOf(const Pod& pod, const Container& container);
 
   const Options options_;
   Logger& log_;
-  IsolationStage stage_;
+  const bool unified_;  // the node has cgroup v2
+  ClassStage stage_;
   bool in_pipeline_ = false;
   ClassesConfig config_;
-  bool on_ = true;  // until it is known that there is nothing to do
+  bool on_ = true;      // until it is known that there is nothing to do
   bool wrote_ = false;  // or may have
   bool scheduled_ = false;
   EventLoop::HandlePtr next_;
@@ -110,6 +115,7 @@ class HostClasses final : public Observer {
   std::map<ContainerKey, IsolationWish> wishes_;
   std::map<std::string, std::string, std::less<>> notes_;  // by container id
   std::vector<IsolationSubject> subjects_;                 // of the last work
+  std::vector<MemoryClassSubject> memory_subjects_;        // likewise
   uint64_t begun_ = 0;                                     // works
   uint64_t ended_ = 0;                                     // the last one of them
   ClassReport report_;

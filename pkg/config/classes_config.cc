@@ -118,9 +118,20 @@ void DescribeClasses(ConfigSection& root, ClassesConfig& config) {
                     "globs of the interrupts that may be moved, by their number or by the end of "
                     "their line in `/proc/interrupts`");
     });
+    DescribeMemoryClasses(classes, config.memory);
+    classes.List("MemoryAnnotations", config.memory_files,
+                 "files `memory.*` of their cgroup that pods may set by annotations");
+    for (const std::string& file : config.memory_files) {
+      const bool valid = file.starts_with("memory.") && file.find('/') == std::string::npos;
+      if (!valid && classes.Node("MemoryAnnotations") != nullptr)
+        classes.Fail("MemoryAnnotations",
+                     fmt::format("\"{}\" is no file memory.*", Printable(file, 64)));
+    }
     classes.Map("AllowedNamespaces", [&config](ConfigSection& allowed) {
       DescribeGlobs(allowed, "isolation", config.isolation_namespaces,
                     "globs of the namespaces whose pods may choose their isolation by annotations");
+      DescribeGlobs(allowed, "memory", config.memory_namespaces,
+                    "globs of the namespaces whose pods may choose a class of memory");
     });
   });
 }

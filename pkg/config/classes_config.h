@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/config/config_section.h"
+#include "pkg/config/memory_classes_config.h"
 
 namespace resmgr {
 
@@ -36,9 +37,16 @@ struct ClassesConfig {
   std::vector<std::string> controllable = {"*"};
   // Globs of the namespaces whose pods may choose their isolation by annotations.
   std::vector<std::string> isolation_namespaces{};
+  std::vector<MemoryClassConfig> memory{};
+  // Files of cgroups that pods may set by annotations, and globs of the namespaces whose pods may
+  // choose a class of memory.
+  std::vector<std::string> memory_files{};
+  std::vector<std::string> memory_namespaces{};
 
   // Whether containers may have classes at all.
-  bool any() const { return isolation.any() || !isolation_namespaces.empty(); }
+  bool any() const { return isolation.any() || chooses(); }
+  // Whether pods may choose some.
+  bool chooses() const { return !isolation_namespaces.empty() || !memory_namespaces.empty(); }
   friend bool operator==(const ClassesConfig&, const ClassesConfig&) = default;
 };
 

@@ -73,6 +73,30 @@ TEST_F(ClassesConfigTest, APolicyOverridesWhatItNames) {
   EXPECT_EQ(classes.isolation, expected);
 }
 
+TEST_F(ClassesConfigTest, ClassesOfMemory) {
+  const ClassesConfig config =
+      Read(
+          "classes:\n"
+          "  memory: [{name: bronze, swaplimitratio: 0.5}, {name: kept, min: 1Mi, swapMax: max}]\n"
+          "  MemoryAnnotations: [memory.high]\n"
+          "  AllowedNamespaces: {memory: ['*']}\n")
+          .value();
+  const std::vector<MemoryClassConfig> expected = {
+      {.name = "bronze", .swap_limit_ratio = 0.5},
+      {.name = "kept", .min = "1048576", .swap_max = "max"}};
+  EXPECT_EQ(config.memory, expected);
+  EXPECT_TRUE(config.chooses());
+  EXPECT_EQ(ErrorOf("classes: {memory: [{name: a}, {name: a}]}"),
+            "f:1: classes.memory: \"a\" is there twice");
+  EXPECT_EQ(ErrorOf("classes: {memory: [{low: 1}]}"), "f:1: classes.memory: a class has no name");
+  EXPECT_NE(ErrorOf("classes: {memory: [{name: a, swaplimitratio: 1}]}").find("less than 1"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf("classes: {memory: [{name: a, high: 5x}]}").find("is not a number of bytes"),
+            std::string::npos);
+  EXPECT_EQ(ErrorOf("classes: {MemoryAnnotations: [cpu.max]}"),
+            "f:1: classes.MemoryAnnotations: \"cpu.max\" is no file memory.*");
+}
+
 TEST_F(ClassesConfigTest, MistakesHaveTheirPlace) {
   for (const char* const wrong : {"0us", "10", "1001ms", "10s", "-1us", "us"}) {
     EXPECT_EQ(ErrorOf(fmt::format("classes: {{isolation: {{MaxLatency: {}}}}}", wrong)),

@@ -281,8 +281,11 @@ classes:
   irq:
     Controllable:
       - "*"
+  memory: []
+  MemoryAnnotations: []
   AllowedNamespaces:
     isolation: []
+    memory: []
 cpuFiles:
   Containers: none
   MountPath: /run/cri-resmgr

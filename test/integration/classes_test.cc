@@ -179,6 +179,37 @@ TEST_F(ClassesTest, ManyKillsAtAnyInstantLoseNothing) {
   EXPECT_TRUE(GivenBack());
 }
 
+TEST_F(ClassesTest, AClassOfMemoryIsInTheRequestAndReadBack) {
+  StartRuntime();
+  Start(
+      "classes: {memory: [{name: bronze, swaplimitratio: 0.5}], "
+      "AllowedNamespaces: {memory: [default]}}\n");
+  CriClient client = Relayed();
+  cri::PodSandboxConfig pod = MakeBurstablePod("b");
+  (*pod.mutable_annotations())["class.memory-qos.nri.io"] = "bronze";
+  const std::string id = *client.RunPod(pod);
+  EXPECT_EQ(client.CreateContainer(id, pod, MakeBestEffortContainer("main")).status().code(),
+            StatusCode::kInvalidArgument)
+      << "without a limit";
+  const cri::ContainerConfig config =
+      MakeContainer({.name = "main", .memory_limit = Bytes{1 << 20}});
+  const StatusOr<std::string> created = client.CreateContainer(id, pod, config);
+  ASSERT_THAT(created.status(), IsOk());
+  cri::CreateContainerRequest sent;
+  ASSERT_TRUE(sent.ParseFromString(runtime_.Calls("CreateContainer").back().messages.at(0)));
+  const auto& unified = sent.config().linux().resources().unified();
+  EXPECT_EQ(unified.at("memory.high"), "524288");
+  EXPECT_EQ(unified.at("memory.swap.max"), "max");
+  const std::string cgroup = "sys/fs/cgroup" + pod.linux().cgroup_parent() + "/" + *created;
+  Put(cgroup + "/memory.high", "524288\n");
+  Put(cgroup + "/memory.swap.max", "max\n");
+  EXPECT_TRUE(Eventually([this] {
+    return Ctl({"classes", "-o", "json"}).json() ==
+           Json::parse(R"([{"kind":"memory","name":"bronze","state":"active","reason":"",
+                            "containers":["default/b/main"]}])");
+  })) << Ctl({"classes"}).out;
+}
+
 TEST_F(ClassesTest, PodsChooseWhereTheyMay) {
   StartRuntime();
   Start("classes: {AllowedNamespaces: {isolation: [default]}}\n");

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/config/classes_config.h"
+#include "pkg/model/pod.h"
+
+namespace resmgr {
+
+// The class of memory of a container. A value.
+struct MemoryWish {
+  std::string name{};    // "": none
+  std::string source{};  // the annotations
+  std::string note{};    // annotations that do not count, and why; mostly empty
+  // Files of its cgroup v2 to their texts.
+  std::map<std::string, std::string> files{};
+
+  friend bool operator==(const MemoryWish&, const MemoryWish&) = default;
+};
+
+// The class that the pod's annotations "class.memory-qos.nri.io/CONTAINER", or without a container
+// for all of them, choose; "" chooses none. Single files, "memory.swap.max.memory-qos.nri.io", win
+// over it where the configuration allows them. `memory_limit` in bytes; 0: none. InvalidArgument:
+// an unknown class, a file that is not allowed, or a class that needs a limit; the message names
+// the annotation. Pure.
+StatusOr<MemoryWish> MemoryOf(const Pod& pod, std::string_view container, int64_t memory_limit,
+                              const ClassesConfig& config);
+
+}  // namespace resmgr

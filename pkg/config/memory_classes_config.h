@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/config/config_section.h"
+
+namespace resmgr {
+
+// What the kernel does with the memory of a container before it reaches its limit (cgroup v2). The
+// values are texts of the files memory.high and so on, in bytes or "max"; "": as it is.
+struct MemoryClassConfig {
+  std::string name{};
+  // The part of the limit that is to be in swap: memory.high is the rest, and swap is not limited.
+  std::optional<double> swap_limit_ratio{};
+  std::string high{};
+  std::string low{};
+  std::string min{};
+  std::string swap_max{};
+
+  friend bool operator==(const MemoryClassConfig&, const MemoryClassConfig&) = default;
+};
+
+// The key `memory` of the module `classes`.
+void DescribeMemoryClasses(ConfigSection& classes, std::vector<MemoryClassConfig>& memory);
+
+}  // namespace resmgr
