@@ -79,8 +79,7 @@ status: {}
       ElementsAre("status is left out", HasSubstr("ConfigMap cri-resmgr-config.group.gpu"),
                   HasSubstr("control is left out"),
                   HasSubstr("without effect: showContainersInNrt"),
-                  HasSubstr("idleCPUClass idle, cpuClass turbo of type x, irqMode sink of type x"),
-                  HasSubstr("podresourceapi:x.com/nic of type x")));
+                  HasSubstr("idleCPUClass idle, cpuClass turbo of type x, irqMode sink of type x")));
 }
 
 TEST(ConvertConfigTest, NamesEveryKeyThatAConfigMapLoses) {

@@ -427,6 +427,8 @@ void DescribePolicyKeys(ConfigSection& section, BalloonsOptions& options, Proble
                "the kubelet is asked where devices are, if a type has `podresourceapi:` in "
                "`preferCloseToDevices`");
     agent.Raw("nodeResourceTopology", options.raw, "read without effect");
+    if (agent.Node("nodeResourceTopology") != nullptr)
+      options.without_effect.emplace_back("agent.nodeResourceTopology");
   });
   for (const std::string_view key : {"instrumentation", "log", "control", "showContainersInNrt"}) {
     section.Raw(key, options.raw, "read without effect");

@@ -35,14 +35,15 @@ std::vector<std::string> BalloonsWithoutEffect(const ConfigNode& section) {
     for (const std::string& named : type.classes)
       classes.push_back(fmt::format("{} of type {}", named, type.name));
     for (const std::string& device : type.close_to) {
-      if (!device.starts_with(kPodResources)) continue;
+      if (options->pod_resource_api || !device.starts_with(kPodResources)) continue;
       devices.push_back(fmt::format("{} of type {}", device, type.name));
     }
   }
   std::vector<std::string> notes;
   Tell("keys that are read without effect", options->without_effect, notes);
   Tell("kept, and applied by nothing yet", classes, notes);
-  Tell("devices that only the kubelet knows, which it is not asked about", devices, notes);
+  Tell("devices that only the kubelet knows, which `agent.podResourceAPI: false` does not ask",
+       devices, notes);
   return notes;
 }
 

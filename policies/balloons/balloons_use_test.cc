@@ -245,14 +245,15 @@ TEST(BalloonsNotesTest, WhatHasNoEffectIsNamedOnce) {
               IsEmpty());
   EXPECT_THAT(
       BalloonsWithoutEffect(Yaml(
-          "{agent: {nodeResourceTopology: true}, log: {}, idleCPUClass: idle, turboDomain: system, "
+          "{agent: {nodeResourceTopology: true, podResourceAPI: false}, log: {}, idleCPUClass: idle, turboDomain: system, "
           "balloonTypes: [{name: x, cpuClass: turbo, rdtClass: gold, preferCloseToDevices: "
           "[\"podresourceapi:example.com/nic\"]}]}")),
-      ElementsAre("policy.balloons: keys that are read without effect: agent, log",
+      ElementsAre("policy.balloons: keys that are read without effect: agent.nodeResourceTopology, log",
                   "policy.balloons: kept, and applied by nothing yet: idleCPUClass idle, "
                   "turboDomain, cpuClass turbo of type x, rdtClass gold of type x",
-                  "policy.balloons: devices that only the kubelet knows, which it is not asked "
-                  "about: podresourceapi:example.com/nic of type x"));
+                  "policy.balloons: devices that only the kubelet knows, which "
+                  "`agent.podResourceAPI: false` does not ask: podresourceapi:example.com/nic of "
+                  "type x"));
   std::string types;
   for (int i = 0; i < 40; ++i)
     types += fmt::format("{{name: x{}, cpuClass: c}}, ", i);
