@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // usage: place-memory NODE MIB
-// Has so much memory on one memory node, as soon as its cgroup allows that, and prints how many bytes
-// of it lie there by the kernel's answer for each page. Then it waits and prints that again each
-// second.
+// Has so much memory on one memory node, as soon as its cgroup allows that, and prints how many
+// bytes of it lie there by the kernel's answer for each page. Then it waits and prints that again
+// each second.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -46,8 +46,7 @@ int main(int argc, char** argv) {
   const int node = atoi(argv[1]);
   const size_t size = (size_t)atoi(argv[2]) << 20;
   if (node < 0 || node >= 1024 || size == 0) return 1;
-  char* const memory =
-      mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char* const memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
   for (;;) {
     const int failed = Bind(memory, size, node);
