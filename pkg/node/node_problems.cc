@@ -10,6 +10,7 @@
 
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/count_text.h"
+#include "pkg/classes/host_classes.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/resmgr/update_remedies.h"
 #include "pkg/topology/online_cpus.h"
