@@ -222,9 +222,14 @@ TEST_F(ControlOutputTest, OnePodsCallsAreDumped) {
                            "shop/web-1", "-for", "20s", "-o", Path("dumped")},
                           Path("said"));
   ASSERT_THAT(dump, IsOk());
-  ASSERT_TRUE(Eventually([this] {
-    return Ctl({"dump", "-pod", "a/b", "-for", "1s"}).err.find("is under way") != std::string::npos;
+  // It has begun once a call about the pod is in it.
+  cri::PodSandboxConfig web = MakeBestEffortPod("web-1");
+  web.mutable_metadata()->set_namespace_("shop");
+  ASSERT_TRUE(Eventually([&] {
+    EXPECT_THAT(client.RunPod(web), IsOk());
+    return TextOf(Path("dumped")).find("REQUEST RunPodSandbox") != std::string::npos;
   }));
+  EXPECT_THAT(Ctl({"dump", "-pod", "a/b", "-for", "1s"}).err, HasSubstr("is under way"));
   RunIn(client, "shop", "db-1", "db", 1);
   RunIn(client, "shop", "web-1", "web", 2);
   EXPECT_TRUE(Eventually(
