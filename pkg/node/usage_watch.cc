@@ -40,8 +40,8 @@ std::vector<UsageMetrics::Container> ContainersOf(const UsageFigures& figures) {
   return containers;
 }
 
-// Series that a sample on the other thread makes ready for the loop. The loop uses it while no sample is
-// taken; a sample that hangs keeps it.
+// Series that a sample on the other thread makes ready for the loop. The loop uses it while no
+// sample is taken; a sample that hangs keeps it.
 struct ReadySeries {
   bool wanted = false;
   UsageMetrics::SeriesPtr next{};

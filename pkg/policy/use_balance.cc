@@ -150,25 +150,34 @@ class Planner {
     return candidates;
   }
 
+  // The first of its targets, unless a later one gains so much more that it would be a move by
+  // itself.
+  std::optional<Candidate> BestTarget(const State& state, size_t i) const {
+    std::optional<Candidate> best;
+    const SharedContainer& container = state.shared.containers[i];
+    const double wanted = state.by_container[i];
+    for (const std::string& name : policy_->TargetsOf(snapshot_, container.key)) {
+      const auto target = std::ranges::find(state.shared.pools, name, &SharedPool::name);
+      if (target == state.shared.pools.end() || refused_.contains({container.key, name})) continue;
+      const auto pool = static_cast<size_t>(target - state.shared.pools.begin());
+      std::vector<double> after = state.wanted;
+      after[container.pool] -= wanted;
+      after[pool] += wanted;
+      const double gain = state.all - Sum(state.order.Lacking(after));
+      if (IsEnough(gain, wanted) && (!best || gain >= best->gain + limits_.least_gain))
+        best = Candidate{i, pool, gain};
+    }
+    return best;
+  }
+
   std::optional<Candidate> FindBest(const State& state) const {
     std::optional<Candidate> best;
     for (const size_t i : Candidates(state)) {
-      const SharedContainer& container = state.shared.containers[i];
-      const double wanted = state.by_container[i];
-      for (const std::string& name : policy_->TargetsOf(snapshot_, container.key)) {
-        const auto target = std::ranges::find(state.shared.pools, name, &SharedPool::name);
-        if (target == state.shared.pools.end() || refused_.contains({container.key, name}))
-          continue;
-        const auto pool = static_cast<size_t>(target - state.shared.pools.begin());
-        std::vector<double> after = state.wanted;
-        after[container.pool] -= wanted;
-        after[pool] += wanted;
-        const double gain = state.all - Sum(state.order.Lacking(after));
-        if (!IsEnough(gain, wanted)) continue;
-        const bool smaller = best && i != best->container && gain > best->gain - kAlike &&
-                             wanted < state.by_container[best->container] - kAlike;
-        if (!best || gain > best->gain + kAlike || smaller) best = Candidate{i, pool, gain};
-      }
+      const std::optional<Candidate> next = BestTarget(state, i);
+      if (!next) continue;
+      const bool smaller = best && next->gain > best->gain - kAlike &&
+                           state.by_container[i] < state.by_container[best->container] - kAlike;
+      if (!best || next->gain > best->gain + kAlike || smaller) best = next;
     }
     return best;
   }

@@ -149,6 +149,17 @@ TEST_F(UseBalanceTest, TheSmallestMoveThatGainsAsMuchIsTaken) {
   EXPECT_THAT(PlanOf().moves, ElementsAre(Field(&UseMove::key, small)));
 }
 
+TEST_F(UseBalanceTest, ANearerPoolIsTakenUnlessAnotherOneGainsMuchMore) {
+  Add("one", kA, 1.5, 50);
+  Add("two", kA, 2.1, 50);
+  // With "two" in "b" 0.2 CPUs would be lacking, in "all" none.
+  limits_.least_gain = 0.3;
+  ASSERT_THAT(PlanOf().moves, SizeIs(1));
+  EXPECT_EQ(PlanOf().moves[0].to, "b");
+  limits_.least_gain = 0.1;
+  EXPECT_EQ(PlanOf().moves[0].to, "all");
+}
+
 TEST_F(UseBalanceTest, AGainThatIsSmallAgainstWhatMovesIsNone) {
   Add("large", kA, 4, 5);
   EXPECT_THAT(PlanOf().lacking, DoubleNear(0.21, 0.01));

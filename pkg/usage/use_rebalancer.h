@@ -85,7 +85,8 @@ class UseRebalancer {
   // Samples failed: what was measured says nothing of now.
   void Lose() { averages_.Clear(); }
 
-  // Tells what a rebalance would do. FailedPrecondition: nothing is measured, or no policy is active.
+  // Tells what a rebalance would do. FailedPrecondition: nothing is measured, or no policy is
+  // active.
   StatusOr<UseRound> Preview(std::optional<int> most_moves);
   // Makes the moves. FailedPrecondition, too: measured for too short a time, or former moves are
   // being measured.
