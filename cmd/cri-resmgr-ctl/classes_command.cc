@@ -38,7 +38,7 @@ missing, or what the kernel answered.
 }  // namespace
 
 std::string ClassesText(const Reply& classes) {
-  if (classes.empty()) return "No classes are asked for.\n";
+  if (classes.empty()) return "No classes are in use.\n";
   std::vector<TableRow> rows = {{"KIND", "NAME", "STATE", "CONTAINERS", "REASON"}};
   for (const Reply& one : classes) {
     std::string containers;

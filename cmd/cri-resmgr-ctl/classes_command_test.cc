@@ -7,7 +7,7 @@ namespace resmgr {
 namespace {
 
 TEST(ClassesCommandTest, ListsClassesWithTheirContainers) {
-  EXPECT_EQ(ClassesText(Reply::array()), "No classes are asked for.\n");
+  EXPECT_EQ(ClassesText(Reply::array()), "No classes are in use.\n");
   const Reply classes = Reply::parse(
       R"([{"kind":"idle","name":"10us","state":"active","reason":"","containers":["n/p/a","n/p/b"]},
           {"kind":"clock","name":"performance","state":"inactive","reason":"no file",

@@ -82,15 +82,18 @@ void DescribeIsolation(ConfigSection& section, IsolationConfig& config) {
                  config.partition,
                  "`root`: the CPUs are a scheduling domain of their own, `isolated`: one in which "
                  "the kernel balances no load");
-  section.Parse(
-      "MaxLatency", ShownLatency(config.max_latency),
-      [&config](std::string_view text) -> Status {
-        RESMGR_ASSIGN_OR_RETURN(config.max_latency, LatencyText(text));
-        return OkStatus();
-      },
-      "the longest time that the CPUs may take to wake up, from `1us` to `1000ms`; `n/a`: they "
-      "never leave C0");
-  section.Text("Governor", config.governor, "the clock governor of the CPUs", CheckGovernor);
+  section
+      .Parse(
+          "MaxLatency", ShownLatency(config.max_latency),
+          [&config](std::string_view text) -> Status {
+            RESMGR_ASSIGN_OR_RETURN(config.max_latency, LatencyText(text));
+            return OkStatus();
+          },
+          "the longest time that the CPUs may take to wake up, from `1us` to `1000ms`; `n/a`: they "
+          "never leave C0")
+      .Default("none");
+  section.Text("Governor", config.governor, "the clock governor of the CPUs", CheckGovernor)
+      .Default("none");
 }
 
 void DescribeUndisturbed(ConfigSection& section, IsolationConfig& config) {

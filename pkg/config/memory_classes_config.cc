@@ -39,27 +39,31 @@ StatusOr<std::string> BytesFileText(std::string_view text) {
 
 void DescribeFile(ConfigSection& section, std::string_view key, std::string& target,
                   std::string_view help) {
-  section.Parse(
-      key, target.empty() ? std::nullopt : std::optional(target),
-      [&target](std::string_view text) -> Status {
-        RESMGR_ASSIGN_OR_RETURN(target, BytesFileText(text));
-        return OkStatus();
-      },
-      help);
+  section
+      .Parse(
+          key, target.empty() ? std::nullopt : std::optional(target),
+          [&target](std::string_view text) -> Status {
+            RESMGR_ASSIGN_OR_RETURN(target, BytesFileText(text));
+            return OkStatus();
+          },
+          help)
+      .Default("none");
 }
 
 void DescribeMemoryClass(ConfigSection& section, MemoryClassConfig& item) {
-  section.Text("name", item.name, "what annotations name", CheckName);
-  section.Parse(
-      "swaplimitratio",
-      item.swap_limit_ratio ? std::optional(fmt::format("{}", *item.swap_limit_ratio))
-                            : std::nullopt,
-      [&item](std::string_view text) -> Status {
-        RESMGR_ASSIGN_OR_RETURN(item.swap_limit_ratio, RatioOf(text));
-        return OkStatus();
-      },
-      "the part of the container's memory limit above which it is throttled and swaps: "
-      "`memory.high` is the limit without it, and `memory.swap.max` is `max`");
+  section.Text("name", item.name, "what annotations name", CheckName).Default("none");
+  section
+      .Parse(
+          "swaplimitratio",
+          item.swap_limit_ratio ? std::optional(fmt::format("{}", *item.swap_limit_ratio))
+                                : std::nullopt,
+          [&item](std::string_view text) -> Status {
+            RESMGR_ASSIGN_OR_RETURN(item.swap_limit_ratio, RatioOf(text));
+            return OkStatus();
+          },
+          "the part of the container's memory limit above which it is throttled and swaps: "
+          "`memory.high` is the limit without it, and `memory.swap.max` is `max`")
+      .Default("none");
   DescribeFile(section, "high", item.high,
                "`memory.high`: above it the container is throttled; bytes or `max`");
   DescribeFile(section, "low", item.low,
