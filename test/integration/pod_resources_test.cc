@@ -48,7 +48,8 @@ class PodResourcesDaemonTest : public ControlTest {
     StartAgain(config);
   }
   void StartAgain(const std::string& config) {
-    if (daemon_ != nullptr) daemon_->Kill();
+    // What it has to remember is written then.
+    if (daemon_ != nullptr) EXPECT_THAT(daemon_->Terminate(), IsOk());
     std::vector<std::string> flags = Flags(
         {"-config", WriteFile("node.yaml", config), "-pod-resources-socket", Path("kubelet.sock")});
     *(std::ranges::find(flags, "-topology") + 1) = "synthetic:package:2 numa:1 core:4 pu:1";

@@ -160,12 +160,14 @@ class BrainPropertyTest : public testing::TestWithParam<NodeCase> {
     for (const int cpu : machine.allowed() - machine.isolated()) {
       if (reserved.size() < param.reserved) reserved.Add(cpu);
     }
-    return {machine,
-            {param.factory, param.section, machine.allowed(), reserved},
-            {ChoiceOf(StaticPolicyFactory(), kStaticOptions),
-             ChoiceOf(StaticPlusPolicyFactory(), kPlusOptions),
-             ChoiceOf(TopologyAwarePolicyFactory(), kTopologyAwareOptions),
-             ChoiceOf(BalloonsPolicyFactory(), kBalloonsOptions)}};
+    World::Setup setup{machine,
+                       {param.factory, param.section, machine.allowed(), reserved},
+                       {ChoiceOf(StaticPolicyFactory(), kStaticOptions),
+                        ChoiceOf(StaticPlusPolicyFactory(), kPlusOptions),
+                        ChoiceOf(TopologyAwarePolicyFactory(), kTopologyAwareOptions)}};
+    if (param.factory.name == "balloons")
+      setup.choices.push_back(ChoiceOf(BalloonsPolicyFactory(), kBalloonsOptions));
+    return setup;
   }
 
   void LivesWell(World& world) {
