@@ -76,10 +76,10 @@ spec:
   - {name: x, cpuClass: turbo, irqMode: sink, preferCloseToDevices: ["podresourceapi:x.com/nic"]}
 status: {}
 )"),
-      ElementsAre("status is left out", HasSubstr("ConfigMap cri-resmgr-config.group.gpu"),
-                  HasSubstr("control is left out"),
-                  HasSubstr("without effect: showContainersInNrt"),
-                  HasSubstr("idleCPUClass idle, cpuClass turbo of type x, irqMode sink of type x")));
+      ElementsAre(
+          "status is left out", HasSubstr("ConfigMap cri-resmgr-config.group.gpu"),
+          HasSubstr("control is left out"), HasSubstr("without effect: showContainersInNrt"),
+          HasSubstr("idleCPUClass idle, cpuClass turbo of type x, irqMode sink of type x")));
 }
 
 TEST(ConvertConfigTest, NamesEveryKeyThatAConfigMapLoses) {

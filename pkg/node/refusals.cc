@@ -62,9 +62,8 @@ void Refusals::Settle(const Act& act) {
 }
 
 void Refusals::ForgetOld() {
-  std::erase_if(refusals_, [limit = now_() - kKept](const auto& each) {
-    return each.second.last < limit;
-  });
+  std::erase_if(refusals_,
+                [limit = now_() - kKept](const auto& each) { return each.second.last < limit; });
 }
 
 std::vector<Problem> Refusals::problems() const {

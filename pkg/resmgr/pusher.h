@@ -15,7 +15,6 @@
 #include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/container_store.h"
 #include "pkg/resmgr/cpuset_writer.h"
-#include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/refusal_causes.h"
 #include "pkg/resmgr/runtime_client.h"
 #include "pkg/resmgr/state_writer.h"

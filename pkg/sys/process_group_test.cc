@@ -14,7 +14,7 @@
 namespace resmgr {
 namespace {
 
-constexpr int kPatience = 10'000;  // milliseconds
+constexpr int kPatienceMs = 10'000;
 
 // A child that leads a group and does what `body` does.
 template <typename Body>
@@ -31,7 +31,7 @@ pid_t Child(Body body) {
 
 bool Ended(int pidfd) {
   pollfd poll{.fd = pidfd, .events = POLLIN, .revents = 0};
-  return ::poll(&poll, 1, kPatience) == 1;
+  return ::poll(&poll, 1, kPatienceMs) == 1;
 }
 
 TEST(ProcessGroupTest, TellsHowTheProcessEnded) {
@@ -71,7 +71,7 @@ TEST(ProcessGroupTest, ItsEndKillsTheWholeGroupAndDoesNotWait) {
     EXPECT_EQ(moved.pid(), pid);
   }
   pollfd poll{.fd = pipe[0], .events = 0, .revents = 0};
-  EXPECT_EQ(::poll(&poll, 1, kPatience), 1) << "a process of the group still runs";
+  EXPECT_EQ(::poll(&poll, 1, kPatienceMs), 1) << "a process of the group still runs";
   EXPECT_EQ(poll.revents & POLLHUP, POLLHUP);
   ::close(pipe[0]);
 }
