@@ -67,14 +67,14 @@ struct CallScript {
 using Log = std::vector<std::string>;
 
 // The events of the stages and the front of one call.
-struct Record {
+struct Recorded {
   Log log;
   int reserved = 0;  // present sum
 };
 
 class ScriptedCall final : public StageCall {
  public:
-  ScriptedCall(Stage& stage, const StageScript& script, Record& record, Clock& clock)
+  ScriptedCall(Stage& stage, const StageScript& script, Recorded& record, Clock& clock)
       : StageCall(stage), script_(script), record_(record), clock_(clock) {}
   ~ScriptedCall() override {
     if (state_ != State::kReserved) return;
@@ -159,7 +159,7 @@ class ScriptedCall final : public StageCall {
   }
 
   const StageScript script_;
-  Record& record_;
+  Recorded& record_;
   Clock& clock_;
   State state_ = State::kNone;
   bool accepted_ = false;
@@ -168,7 +168,7 @@ class ScriptedCall final : public StageCall {
 
 class ScriptedStage final : public Stage {
  public:
-  ScriptedStage(int number, const StageScript& script, Record& record, Clock& clock)
+  ScriptedStage(int number, const StageScript& script, Recorded& record, Clock& clock)
       : Stage({.name = std::to_string(number),
                .operations = {Operation::kCreateContainer},
                .deadline = kDeadline,
@@ -185,7 +185,7 @@ class ScriptedStage final : public Stage {
 
  private:
   const StageScript script_;
-  Record& record_;
+  Recorded& record_;
   Clock& clock_;
   const std::shared_ptr<std::vector<EventLoop::HandlePtr>> leftovers_ =
       std::make_shared<std::vector<EventLoop::HandlePtr>>();
@@ -316,7 +316,7 @@ class Rehearsal final : private PipelineCall::Front {
 
   const CallScript& script_;
   ManualClock clock_;
-  Record record_;
+  Recorded record_;
   std::vector<std::unique_ptr<ScriptedStage>> stages_;
   Pipeline pipeline_;
   NoSource source_;

@@ -25,8 +25,8 @@ balloonTypes:
 )";
 
 // A container of the type with a device near to these nodes, as the kubelet tells it.
-ContainerKey Run(BalloonsNode& node, std::string_view name, std::string_view type,
-                 std::string_view resource, const NodeSet& nodes, int64_t request = 1000) {
+ContainerKey RunNear(BalloonsNode& node, std::string_view name, std::string_view type,
+                     std::string_view resource, const NodeSet& nodes, int64_t request = 1000) {
   const ContainerKey key = node.Add(name, {.request = request, .type = type});
   node.snapshot().At(key).hints = {
       {.source = "pod-resources podresourceapi:" + std::string(resource),
@@ -38,29 +38,29 @@ ContainerKey Run(BalloonsNode& node, std::string_view name, std::string_view typ
 
 TEST(BalloonsDevicesTest, ContainersLandOnTheNodesOfTheirDevices) {
   BalloonsNode node(kTypes);
-  const CpuSet first = node.SetOf(Run(node, "a", "nic", "telco.com/nic", {2, 3}));
-  const CpuSet second = node.SetOf(Run(node, "b", "nic", "telco.com/nic", {2, 3}));
-  const CpuSet low = node.SetOf(Run(node, "c", "nic", "telco.com/nic", {0, 1}));
+  const CpuSet first = node.SetOf(RunNear(node, "a", "nic", "telco.com/nic", {2, 3}));
+  const CpuSet second = node.SetOf(RunNear(node, "b", "nic", "telco.com/nic", {2, 3}));
+  const CpuSet low = node.SetOf(RunNear(node, "c", "nic", "telco.com/nic", {0, 1}));
   EXPECT_TRUE((first | second).IsSubsetOf(Cpus("8-15")));
   EXPECT_FALSE(first.Intersects(second));
   EXPECT_TRUE(low.IsSubsetOf(Cpus("1-7")));
   for (int of = 0; of < 4; ++of) {
     const std::string name = "tpu" + std::to_string(of);
-    const CpuSet cpus = node.SetOf(Run(node, name, "tpu", "tech.com/tpu", {of}));
+    const CpuSet cpus = node.SetOf(RunNear(node, name, "tpu", "tech.com/tpu", {of}));
     EXPECT_TRUE(cpus.IsSubsetOf(CpuSet::Range(4 * of, 4 * of + 3))) << cpus.ToString();
   }
 }
 
 TEST(BalloonsDevicesTest, OnlyDevicesThatTheTypeNamesCount) {
   BalloonsNode node(kTypes);
-  const CpuSet other = node.SetOf(Run(node, "other", "tpu", "telco.com/nic", {3}));
-  const CpuSet none = node.SetOf(Run(node, "none", "", "tech.com/tpu", {3}));
+  const CpuSet other = node.SetOf(RunNear(node, "other", "tpu", "telco.com/nic", {3}));
+  const CpuSet none = node.SetOf(RunNear(node, "none", "", "tech.com/tpu", {3}));
   EXPECT_FALSE((other | none).Intersects(Cpus("12-15")));
 }
 
 TEST(BalloonsDevicesTest, HintWithTooFewCpusIsDroppedAndTold) {
   BalloonsNode node(kTypes);
-  const ContainerKey key = Run(node, "large", "tpu", "tech.com/tpu", {3}, 6000);
+  const ContainerKey key = RunNear(node, "large", "tpu", "tech.com/tpu", {3}, 6000);
   EXPECT_EQ(node.SetOf(key).size(), 6);
   EXPECT_THAT(node.policy().Explain(key),
               Contains(HasSubstr("not followed: close to podresourceapi:tech.com/tpu")));

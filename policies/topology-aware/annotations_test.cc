@@ -80,7 +80,8 @@ TEST(TopologyAwareOptionsTest, NamesWhatIsWrongWithItsPlace) {
 
 TEST(OptionsTest, KubeletIsAskedWhereTheSectionSaysSo) {
   const auto asks = [](std::string_view section) {
-    return ReadTopologyAwareOptions(&*ParseYaml(section, "test.yaml"))->pod_resource_api;
+    const ConfigNode node = *ParseYaml(section, "test.yaml");
+    return ReadTopologyAwareOptions(&node)->pod_resource_api;
   };
   EXPECT_FALSE(asks("PinCPU: true"));
   EXPECT_TRUE(asks("agent: {podResourceAPI: true}"));
