@@ -33,7 +33,7 @@ StatusOr<OrderedJson> PodDump::Begin(std::string_view pod, std::chrono::seconds 
     ids.emplace_back(seen.container.id.value());
   }
   std::ranges::sort(ids);
-  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   trace_ = std::make_shared<dump::PodTrace>(parts[0], parts[1], std::move(ids));
   over_ = false;
   node_.dumper->Trace(trace_);
