@@ -17,7 +17,7 @@ using test::Cpus;
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr std::string_view kTypes = R"(
+constexpr std::string_view kDeviceTypes = R"(
 reservedResources: {cpu: "cpuset:0"}
 balloonTypes:
 - {name: nic, preferNewBalloons: true, preferSpreadingPods: true, preferCloseToDevices: ["podresourceapi:telco.com/*"]}
@@ -37,7 +37,7 @@ ContainerKey RunNear(BalloonsNode& node, std::string_view name, std::string_view
 }
 
 TEST(BalloonsDevicesTest, ContainersLandOnTheNodesOfTheirDevices) {
-  BalloonsNode node(kTypes);
+  BalloonsNode node(kDeviceTypes);
   const CpuSet first = node.SetOf(RunNear(node, "a", "nic", "telco.com/nic", {2, 3}));
   const CpuSet second = node.SetOf(RunNear(node, "b", "nic", "telco.com/nic", {2, 3}));
   const CpuSet low = node.SetOf(RunNear(node, "c", "nic", "telco.com/nic", {0, 1}));
@@ -52,14 +52,14 @@ TEST(BalloonsDevicesTest, ContainersLandOnTheNodesOfTheirDevices) {
 }
 
 TEST(BalloonsDevicesTest, OnlyDevicesThatTheTypeNamesCount) {
-  BalloonsNode node(kTypes);
+  BalloonsNode node(kDeviceTypes);
   const CpuSet other = node.SetOf(RunNear(node, "other", "tpu", "telco.com/nic", {3}));
   const CpuSet none = node.SetOf(RunNear(node, "none", "", "tech.com/tpu", {3}));
   EXPECT_FALSE((other | none).Intersects(Cpus("12-15")));
 }
 
 TEST(BalloonsDevicesTest, HintWithTooFewCpusIsDroppedAndTold) {
-  BalloonsNode node(kTypes);
+  BalloonsNode node(kDeviceTypes);
   const ContainerKey key = RunNear(node, "large", "tpu", "tech.com/tpu", {3}, 6000);
   EXPECT_EQ(node.SetOf(key).size(), 6);
   EXPECT_THAT(node.policy().Explain(key),
@@ -67,8 +67,8 @@ TEST(BalloonsDevicesTest, HintWithTooFewCpusIsDroppedAndTold) {
 }
 
 TEST(BalloonsDevicesTest, KubeletIsAskedForTypesThatNameItsDevices) {
-  EXPECT_TRUE(BalloonsNode(kTypes).policy().WantsPodResources());
-  const std::string off = "agent: {podResourceAPI: false}\n" + std::string(kTypes);
+  EXPECT_TRUE(BalloonsNode(kDeviceTypes).policy().WantsPodResources());
+  const std::string off = "agent: {podResourceAPI: false}\n" + std::string(kDeviceTypes);
   EXPECT_FALSE(BalloonsNode(off).policy().WantsPodResources());
   EXPECT_FALSE(BalloonsNode("balloonTypes: [{name: a, preferCloseToDevices: [/dev/nvme0]}]")
                    .policy()

@@ -16,7 +16,7 @@ using test::BalloonsNode;
 using test::Cpus;
 using testing::ResultOf;
 
-constexpr std::string_view kTypes = R"(
+constexpr std::string_view kOwnTypes = R"(
 reservedResources: {cpu: "cpuset:0"}
 whenShort: refuse
 balloonTypes:
@@ -24,12 +24,13 @@ balloonTypes:
 )";
 
 std::string WithCpus(std::string_view cpus) {
-  return "availableResources: {cpu: \"cpuset:" + std::string(cpus) + "\"}\n" + std::string(kTypes);
+  return "availableResources: {cpu: \"cpuset:" + std::string(cpus) + "\"}\n" +
+         std::string(kOwnTypes);
 }
 
 TEST(BalloonsOfflineTest, BalloonThatLostACpuSaysSoUntilItHasAllOfThem) {
   const auto lacks = [](bool is) { return ResultOf(LacksCpus, is); };
-  BalloonsNode node(kTypes);
+  BalloonsNode node(kOwnTypes);
   const ContainerKey large = *node.Run("large", {.request = 14'000, .type = "own"});
   const ContainerKey small = *node.Run("small", {.request = 1000, .type = "own"});
   const CpuSet own = node.SetOf(large);
@@ -47,14 +48,14 @@ TEST(BalloonsOfflineTest, BalloonThatLostACpuSaysSoUntilItHasAllOfThem) {
   node.RestartPolicy();
   EXPECT_TRUE(node.Reconcile().empty()) << "a restart changes nothing, the reason included";
 
-  node.ChangeSection(kTypes);
+  node.ChangeSection(kOwnTypes);
   node.Reconcile();
   EXPECT_EQ(node.SetOf(large), own);
   EXPECT_EQ(node.PlacementOf(large).reason, reason);
 }
 
 TEST(BalloonsOfflineTest, BalloonKeepsWhatItCanAndTakesAnother) {
-  BalloonsNode node(kTypes);
+  BalloonsNode node(kOwnTypes);
   const ContainerKey key = *node.Run("a", {.request = 2000, .type = "own"});
   const CpuSet own = node.SetOf(key);
   const CpuSet lost = {own.First()};

@@ -225,7 +225,9 @@ TEST_F(ControlOutputTest, OnePodsCallsAreDumped) {
   // It has begun once a call about the pod is in it.
   cri::PodSandboxConfig web = MakeBestEffortPod("web-1");
   web.mutable_metadata()->set_namespace_("shop");
+  uint32_t attempt = 0;
   ASSERT_TRUE(Eventually([&] {
+    web.mutable_metadata()->set_attempt(++attempt);
     EXPECT_THAT(client.RunPod(web), IsOk());
     return TextOf(Path("dumped")).find("REQUEST RunPodSandbox") != std::string::npos;
   }));

@@ -112,8 +112,10 @@ TEST_F(PodResourcesDaemonTest, RestartMovesNothingAndAsksForNoContainerAgain) {
   kubelet_->Give("default", "b", "main", {{"vendor.com/gpu-a", {"id"}, {0}}});
   StartAgain(kBalloons);
   EXPECT_EQ(CpusAtRuntime(id), cpus);
-  EXPECT_THAT(Ctl({"explain", "default/b", "-o", "json"}).json().dump(),
-              HasSubstr("\"nodes\":\"1\""));
+  EXPECT_TRUE(Eventually([this] {
+    const Json explained = Ctl({"explain", "default/b", "-o", "json"}).json();
+    return explained.dump().find("\"nodes\":\"1\"") != std::string::npos;
+  })) << Ctl({"explain", "default/b", "-o", "json"}).out;
 }
 
 TEST_F(PodResourcesDaemonTest, HungKubeletDelaysACreationOnceAndIsTold) {
