@@ -23,6 +23,18 @@ bool IsGone(int error) {
 
 constexpr std::string_view kPartition = "/cpuset.cpus.partition";
 
+// Another program that fights for many files would fill the log.
+constexpr size_t kMostNotes = 20;
+
+bool IsInterrupt(std::string_view path) {
+  return path.starts_with("proc/irq/");
+}
+
+// What the kubelet writes when a pod is resized.
+bool IsQuotaFile(std::string_view path) {
+  return path.ends_with("/cpu.max") || path.ends_with("/cpu.cfs_quota_us");
+}
+
 // Whether the file has what we wrote. A partition may read "isolated invalid (why)".
 bool IsOurs(std::string_view path, std::string_view now, const JournalEntry& entry) {
   if (SameHostValue(path, now, entry.wanted) || SameHostValue(path, now, entry.was)) return true;
@@ -37,6 +49,30 @@ std::string_view Written(std::string_view text) {
 
 std::string Shown(std::string_view text) {
   return Printable(Trim(text), 64);
+}
+
+// Before `text` is written to a file with an entry, which reads `now`.
+void Change(std::string_view path, std::string_view now, std::string_view text,
+            JournalEntry& entry) {
+  // A file of a disk is empty while it is written.
+  const bool known =
+      Trim(now).empty() || SameHostValue(path, now, entry.first) || IsOurs(path, now, entry);
+  // Another program's value is not ours to take back if ours does not get there. A pod's quota is
+  // the kubelet's: its last one counts.
+  if (!known && IsQuotaFile(path)) entry.first = now;
+  if (known) {
+    entry.was = now;
+  } else {
+    entry.was = entry.wanted;
+  }
+  entry.wanted = text;
+}
+
+void Shorten(std::vector<std::string>& notes) {
+  if (notes.size() <= kMostNotes) return;
+  const size_t more = notes.size() - kMostNotes;
+  notes.resize(kMostNotes);
+  notes.push_back(fmt::format("the same for {} more files", more));
 }
 
 }  // namespace
@@ -115,9 +151,9 @@ bool HostKeeper::Refused(const HostValue& value, HostOutcome& outcome) const {
   return true;
 }
 
-std::vector<HostKeeper::Pending> HostKeeper::Prepare(const std::vector<HostValue>& wanted,
-                                                     ClassJournal::Entries& next, Result& result) {
-  std::vector<Pending> pending;
+std::vector<const HostValue*> HostKeeper::Prepare(const std::vector<HostValue>& wanted,
+                                                  ClassJournal::Entries& next, Result& result) {
+  std::vector<const HostValue*> pending;
   for (const HostValue& value : wanted) {
     HostOutcome& outcome = result.outcomes[value.path];
     const StatusOr<std::string> now = files_.Read(value.path);
@@ -146,9 +182,8 @@ std::vector<HostKeeper::Pending> HostKeeper::Prepare(const std::vector<HostValue
     const bool is_new = known == next.end();
     JournalEntry& entry = is_new ? next[value.path] : known->second;
     if (is_new) entry.first = *now;
-    entry.was = *now;
-    entry.wanted = value.text;
-    pending.push_back({&value, is_new});
+    Change(value.path, *now, value.text, entry);
+    pending.push_back(&value);
   }
   return pending;
 }
@@ -157,10 +192,11 @@ void HostKeeper::Write(const HostValue& value, Result& result) {
   HostOutcome& outcome = result.outcomes[value.path];
   outcome.error = files_.Write(value.path, value.text);
   const StatusOr<std::string> now = files_.Read(value.path);
-  if (now.ok()) outcome.in_force = Trim(*now);
+  outcome.in_force = now.ok() ? Trim(*now) : "";
   if (outcome.error != 0) {
     outcome.status = WriteError(outcome.error, value.path, value.text);
-    if (IsManaged(outcome.error)) refused_[value.path] = {value.text, outcome.error};
+    if (IsInterrupt(value.path) && IsManaged(outcome.error))
+      refused_[value.path] = {value.text, outcome.error};
     return;
   }
   if (!now.ok()) {
@@ -169,6 +205,20 @@ void HostKeeper::Write(const HostValue& value, Result& result) {
     outcome.status =
         Unavailable("{} was given {} and reads {}", value.path, Shown(value.text), Shown(*now));
   }
+}
+
+void HostKeeper::NoteWritten(const HostValue& value, const HostOutcome& outcome,
+                             ClassJournal::Entries& next) {
+  if (outcome.status.ok()) return;
+  const auto entry = next.find(value.path);
+  if (outcome.error != 0) {
+    // The file still has what was there before us.
+    if (SameHostValue(value.path, outcome.in_force, entry->second.first)) next.erase(entry);
+    return;
+  }
+  // What the kernel made of a value is ours, too. A file that cannot be read may have it.
+  if (!outcome.in_force.empty() && !SameHostValue(value.path, outcome.in_force, entry->second.was))
+    entry->second.was = outcome.in_force;
 }
 
 HostKeeper::Result HostKeeper::Keep(const std::vector<HostValue>& wanted) {
@@ -181,30 +231,25 @@ HostKeeper::Result HostKeeper::Keep(const std::vector<HostValue>& wanted) {
   }
   ClassJournal::Entries next = journal_.entries();
   GiveBackRest(wanted, next, result);
-  const std::vector<Pending> pending = Prepare(wanted, next, result);
+  const std::vector<const HostValue*> pending = Prepare(wanted, next, result);
+  Shorten(result.notes);
   if (next != journal_.entries()) result.journal = journal_.Save(next);
   if (!result.journal.ok()) {
-    for (const Pending& one : pending)
-      result.outcomes[one.value->path].status = result.journal;
+    for (const HostValue* const one : pending)
+      result.outcomes[one->path].status = result.journal;
     return result;
   }
-  bool refused = false;
-  for (const Pending& one : pending) {
-    Write(*one.value, result);
-    // The file still has what was there before us.
-    const HostOutcome& outcome = result.outcomes[one.value->path];
-    const auto entry = next.find(one.value->path);
-    if (outcome.status.ok() ||
-        !SameHostValue(one.value->path, outcome.in_force, entry->second.first))
-      continue;
-    next.erase(entry);
-    refused = true;
+  for (const HostValue* const one : pending) {
+    Write(*one, result);
+    NoteWritten(*one, result.outcomes[one->path], next);
   }
   // What the disk then has too much does no harm.
-  if (refused) result.journal = journal_.Save(std::move(next));
+  if (next != journal_.entries()) result.journal = journal_.Save(std::move(next));
   seen_.clear();
   for (const auto& [path, outcome] : result.outcomes)
     if (outcome.status.ok()) seen_.emplace(path, outcome.in_force);
+  std::erase_if(refused_,
+                [&result](const auto& one) { return !result.outcomes.contains(one.first); });
   return result;
 }
 

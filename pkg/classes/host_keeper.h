@@ -30,13 +30,14 @@ struct HostOutcome {
 
 // Gives the host's files the values that are wanted, and what they had before when these are wanted
 // no more. Nothing is written before the journal has it. A file that another program has written
-// meanwhile is left alone when it is to be given back, and written again while its value is wanted.
+// meanwhile is left alone when it is to be given back, and written again while its value is wanted;
+// a pod's CPU quota then gets back what that program (the kubelet) wrote last.
 // May block. Thread-compatible.
 class HostKeeper {
  public:
   struct Result {
     std::map<std::string, HostOutcome, std::less<>> outcomes{};  // by path, of all wanted ones
-    std::vector<std::string> notes{};                            // for the log
+    std::vector<std::string> notes{};                            // for the log, not many
     // Files whose first value could not be given back yet, and why.
     std::map<std::string, std::string, std::less<>> not_given_back{};
     Status journal{};  // why nothing new is written
@@ -51,10 +52,6 @@ class HostKeeper {
   HostFiles& files() { return files_; }
 
  private:
-  struct Pending {
-    const HostValue* value;
-    bool is_new;  // its file had no entry
-  };
   // In the order in which files are given back: partitions before the CPUs that they take, and
   // cgroups before those above.
   std::vector<std::string> NotWanted(const std::vector<HostValue>& wanted) const;
@@ -62,14 +59,18 @@ class HostKeeper {
   bool GiveBack(const std::string& path, const JournalEntry& entry, Result& result);
   void GiveBackRest(const std::vector<HostValue>& wanted, ClassJournal::Entries& next,
                     Result& result);
-  std::vector<Pending> Prepare(const std::vector<HostValue>& wanted, ClassJournal::Entries& next,
-                               Result& result);
+  // Those that are to be written.
+  std::vector<const HostValue*> Prepare(const std::vector<HostValue>& wanted,
+                                        ClassJournal::Entries& next, Result& result);
   void Write(const HostValue& value, Result& result);
+  // What the journal is to know after the write.
+  static void NoteWritten(const HostValue& value, const HostOutcome& outcome,
+                          ClassJournal::Entries& next);
   bool Refused(const HostValue& value, HostOutcome& outcome) const;
 
   HostFiles& files_;
   ClassJournal& journal_;
-  // Values that the kernel will never take, and its answer.
+  // Affinities that the kernel will never take, and its answer.
   std::map<std::string, std::pair<std::string, int>, std::less<>> refused_;
   // Values that were in force when last seen.
   std::map<std::string, std::string, std::less<>> seen_;

@@ -115,8 +115,45 @@ TEST_F(HostKeeperTest, OtherProgramsValuesAreWrittenOverOnlyWhileOursAreWanted) 
   EXPECT_THAT(journal_->entries(), IsEmpty());
 }
 
+TEST_F(HostKeeperTest, AnotherProgramsValueStaysIfOursDoesNotGetThere) {
+  KeepOne(kAffinity, "f3");
+  files_.tree[kAffinity] = "1\n";
+  files_.refuses[kAffinity] = EBUSY;
+  EXPECT_EQ(KeepOne(kAffinity, "f3").error, EBUSY);
+  files_.refuses.clear();
+  Start();
+  EXPECT_THAT(keeper_->Keep({}).notes, ElementsAre(HasSubstr("stays at 1")));
+  EXPECT_EQ(files_.tree[kAffinity], "1\n");
+}
+
+TEST_F(HostKeeperTest, AQuotaIsGivenBackAsTheKubeletWroteItLast) {
+  const std::string quota = "sys/fs/cgroup/kubepods/podx/cpu.max";
+  files_.tree[quota] = "200000 100000\n";
+  KeepOne(quota, "max 100000");
+  files_.tree[quota] = "300000 100000\n";  // the pod is resized
+  EXPECT_THAT(KeepOne(quota, "max 100000").status, IsOk());
+  EXPECT_EQ(files_.tree[quota], "max 100000");
+  Start();
+  keeper_->Keep({});
+  EXPECT_EQ(files_.tree[quota], "300000 100000\n");
+}
+
+TEST_F(HostKeeperTest, AFightForManyFilesDoesNotFillTheLog) {
+  std::vector<HostValue> values;
+  for (int i = 0; i < 100; ++i) {
+    values.push_back({fmt::format("proc/irq/{}/smp_affinity", i), "f3"});
+    files_.tree[values.back().path] = "ff\n";
+  }
+  keeper_->Keep(values);
+  for (const HostValue& value : values)
+    files_.tree[value.path] = "1\n";
+  const HostKeeper::Result result = keeper_->Keep(values);
+  EXPECT_EQ(result.notes.size(), 21U);
+  EXPECT_EQ(result.notes.back(), "the same for 80 more files");
+}
+
 TEST_F(HostKeeperTest, WhatTheKernelRefusesIsToldAndTriedAgain) {
-  for (const int error : {ENOSPC, EINVAL, ESRCH, EBUSY, EROFS}) {
+  for (const int error : {ENOSPC, EINVAL, ESRCH, EBUSY, EROFS, EPERM, EIO}) {
     files_.refuses[kLatency] = error;
     const HostOutcome refused = KeepOne(kLatency, "10");
     EXPECT_EQ(refused.error, error);
@@ -141,6 +178,10 @@ TEST_F(HostKeeperTest, AManagedInterruptIsAskedOnceForAValue) {
     EXPECT_EQ(KeepOne(kAffinity, "e3").error, error);
     EXPECT_EQ(files_.written.size(), 2U);
     EXPECT_THAT(journal_->entries(), IsEmpty());
+    // The number may be another device's then.
+    keeper_->Keep({});
+    EXPECT_EQ(KeepOne(kAffinity, "e3").error, error);
+    EXPECT_EQ(files_.written.size(), 3U);
   }
 }
 
@@ -151,6 +192,23 @@ TEST_F(HostKeeperTest, WhatReadsOtherwiseThanWrittenIsToldAndGivenBack) {
   const HostOutcome outcome = KeepOne(kLatency, "33");
   EXPECT_THAT(std::string(Message(outcome.status)), HasSubstr("was given 33 and reads 40"));
   EXPECT_EQ(outcome.in_force, "40");
+  Start();
+  EXPECT_THAT(keeper_->Keep({}).notes, IsEmpty());
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(HostKeeperTest, WhatWasWrittenAndCannotBeReadStaysInTheJournal) {
+  files_.on_write = [this](const std::string& path, std::string_view) {
+    files_.unreadable.insert(path);
+  };
+  EXPECT_FALSE(KeepOne(kLatency, "10").status.ok());
+  EXPECT_EQ(files_.tree[kLatency], "10");
+  EXPECT_EQ(journal_->entries().at(kLatency).first, "0\n");
+  Start();
+  files_.on_write = nullptr;
+  files_.unreadable.clear();
+  EXPECT_THAT(keeper_->Keep({}).not_given_back, IsEmpty());
+  EXPECT_EQ(files_.tree, before_);
 }
 
 TEST_F(HostKeeperTest, WhatCannotBeGivenBackStaysInTheJournal) {

@@ -39,7 +39,6 @@ struct IsolationPart {
   std::string_view way{};            // "by CPU", "after creation"
   std::vector<std::string> paths{};  // of the values that it needs
   Status possible{};                 // why not; nothing is written then
-  std::string note{};                // what it does not reach; mostly empty
 };
 
 struct IsolationPlan {

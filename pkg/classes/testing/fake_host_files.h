@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ class FakeHostFiles final : public HostFiles {
   std::map<std::string, std::string> tree;
   // Error numbers of the writes of a path.
   std::map<std::string, int> refuses;
+  std::set<std::string> unreadable;
   // What a written text becomes; by default itself, and a newline.
   std::function<std::string(std::string_view path, std::string_view text)> keeps;
   // Before each write.
@@ -33,6 +35,7 @@ class FakeHostFiles final : public HostFiles {
     Live();
     const auto file = tree.find(path);
     if (file == tree.end()) return NotFound("there is no {}", path);
+    if (unreadable.contains(path)) return Unavailable("cannot read {}", path);
     return file->second;
   }
   int Write(const std::string& path, std::string_view text) override {
