@@ -67,7 +67,10 @@ StatusOr<ClassJournal::Entries> ParseJournal(std::string_view text, std::string_
   const std::optional<Json> parsed = ParseJson(body);
   if (!parsed || !parsed->is_object()) return Damaged();
   ClassJournal::Entries entries;
-  if (parsed->value("boot", "") != boot) return entries;
+  const auto wrote = parsed->find("boot");
+  if (wrote == parsed->end() || !wrote->is_string()) return Damaged();
+  const bool known = !boot.empty() && *wrote != "";
+  if (known && *wrote != boot) return entries;
   for (const Json& file : parsed->value("files", Json::array())) {
     const std::optional<std::string> path = TextAt(file, 0);
     const std::optional<std::string> first = TextAt(file, 1);

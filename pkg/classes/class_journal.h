@@ -31,7 +31,8 @@ class ClassJournal {
   static constexpr size_t kMostEntries = 65'536;
   static constexpr size_t kMostBytes = size_t{16} << 20;
 
-  // `boot` names the life of the kernel: an earlier one's values have ended with it.
+  // `boot` names the life of the kernel: an earlier one's values have ended with it. "": unknown,
+  // and each journal counts.
   ClassJournal(std::string directory, std::string boot)
       : directory_(std::move(directory)), boot_(std::move(boot)) {}
 
@@ -60,8 +61,8 @@ class ClassJournal {
 
 // The form on the disk.
 std::string JournalText(const ClassJournal::Entries& entries, std::string_view boot);
-// Empty entries for another life of the kernel. InvalidArgument: it is damaged. FailedPrecondition:
-// of a newer version.
+// Empty entries for another life of the kernel, if both are known. InvalidArgument: it is damaged.
+// FailedPrecondition: of a newer version.
 StatusOr<ClassJournal::Entries> ParseJournal(std::string_view text, std::string_view boot);
 
 }  // namespace resmgr

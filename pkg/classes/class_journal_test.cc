@@ -63,6 +63,11 @@ TEST_F(ClassJournalTest, ValuesOfAnEarlierBootHaveEndedWithIt) {
   EXPECT_EQ(next.damage(), "");
 }
 
+TEST_F(ClassJournalTest, AnUnknownBootMayBeTheSame) {
+  EXPECT_EQ(ParseJournal(JournalText(entries_, "boot"), "").value(), entries_);
+  EXPECT_EQ(ParseJournal(JournalText(entries_, ""), "boot").value(), entries_);
+}
+
 TEST_F(ClassJournalTest, WhatIsCutOffOrChangedAnywhereIsPutAside) {
   const std::string text = JournalText(entries_, "boot");
   for (size_t size = 0; size < text.size(); ++size) {
