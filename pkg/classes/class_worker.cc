@@ -53,10 +53,14 @@ ClassReport ClassWorker::Run(std::vector<IsolationSubject> subjects,
     keeper_.emplace(files_, *journal_);
   }
   IsolationPlan plan;
-  // The plan needs the values of before.
   const Status opened = journal_->Open();
-  if (opened.ok() && (!subjects.empty() || config.any()))
-    plan = PlanIsolation(subjects, config, *keeper_);
+  if (!subjects.empty() || config.any()) plan = PlanIsolation(subjects, config, *keeper_);
+  // The plan needs the values of before.
+  if (!opened.ok()) {
+    plan.values.clear();
+    for (IsolationPart& part : plan.parts)
+      part.possible = opened;
+  }
   ClassReport report = MakeReport(plan, subjects, keeper_->Keep(plan.values));
   const auto read = [this](const MemoryClassSubject& subject,
                            const std::string& file) -> StatusOr<std::string> {

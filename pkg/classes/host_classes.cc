@@ -15,6 +15,9 @@ namespace {
 // For work that has begun, at the end of the daemon.
 constexpr std::chrono::milliseconds kLastPatience{300};
 
+// Problems that are listed one by one; a machine has hundreds of interrupts.
+constexpr size_t kMostFiles = 10;
+
 }  // namespace
 
 HostClasses::HostClasses(Options options)
@@ -225,7 +228,9 @@ std::string HostClasses::NoteOf(const std::string& id) const {
 bool HostClasses::given_back() const {
   // The disk of the journal does not answer, and this process has changed nothing.
   if (!wrote_ && ended_ == 0) return true;
-  return !scheduled_ && ended_ == begun_ && report_.held.empty() && report_.not_given_back.empty();
+  // Without the journal it is not known what there is to give back.
+  return !scheduled_ && ended_ == begun_ && report_.journal.empty() && report_.held.empty() &&
+         report_.not_given_back.empty();
 }
 
 std::vector<Problem> HostClasses::problems() const {
@@ -254,9 +259,17 @@ std::vector<Problem> HostClasses::problems() const {
   if (!failing_since_) return problems;
   if (!report_.journal.empty())
     add(*failing_since_, report_.journal, {options_.directory}, "see docs/classes.md");
+  const char* const next = "write it yourself, or wait: it is tried again";
+  size_t listed = 0;
   for (const auto& [path, why] : report_.not_given_back) {
+    if (++listed > kMostFiles) break;
     add(*failing_since_, fmt::format("{} does not get its former value back: {}", path, why),
-        {path}, "write it yourself, or wait: it is tried again");
+        {path}, next);
+  }
+  if (const size_t all = report_.not_given_back.size(); all > kMostFiles) {
+    add(*failing_since_,
+        fmt::format("{} more files do not get their former values back", all - kMostFiles),
+        {options_.directory}, next);
   }
   return problems;
 }

@@ -181,6 +181,40 @@ TEST_F(HostClassesTest, WhatIsMissingIsAProblemUntilItIsThere) {
   EXPECT_TRUE(node_.RunUntil([&] { return classes_->problems().empty(); }));
 }
 
+TEST_F(HostClassesTest, WithoutItsJournalAClassIsInactiveAndNothingIsKnownToBeGivenBack) {
+  fs::create_directories(directory_.path() + "/classes");
+  std::ofstream(directory_.path() + "/classes/journal") << "cri-resmgr classes 2 x\n{}";
+  classes_->Configure(Interrupts());
+  const ContainerId id = node_.Run("dsp", kGuaranteed, 2000);
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
+  const ClassState& state = classes_->report().classes.at(0);
+  EXPECT_FALSE(state.active);
+  EXPECT_THAT(state.reason, HasSubstr("which is newer"));
+  EXPECT_EQ(At(kDefaultAffinity), "ff\n");
+  classes_->Configure({});
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().classes.empty(); }));
+  EXPECT_FALSE(classes_->given_back());
+}
+
+TEST_F(HostClassesTest, ManyFilesAreNotAProblemEach) {
+  constexpr int kInterrupts = 30;
+  const auto path = [](int i) { return fmt::format("proc/irq/{}/smp_affinity", i); };
+  for (int i = 0; i < kInterrupts; ++i)
+    Put(path(i), "ff\n");
+  classes_->Configure(Interrupts());
+  node_.Run("dsp", kGuaranteed, 2000);
+  ASSERT_TRUE(
+      node_.RunUntil([&] { return classes_->report().held.size() == size_t{kInterrupts} + 1; }));
+  for (int i = 0; i < kInterrupts; ++i) {
+    fs::remove(Root() + "/" + path(i));
+    fs::create_directory(Root() + "/" + path(i));
+  }
+  classes_->Configure({});
+  ASSERT_TRUE(node_.RunUntil([&] { return !classes_->report().not_given_back.empty(); }));
+  ASSERT_EQ(classes_->problems().size(), 11U);
+  EXPECT_THAT(classes_->problems().back().message, HasSubstr("20 more files"));
+}
+
 TEST_F(HostClassesTest, AnUnknownValueIsRefusedWhereItCounts) {
   CreateRequest request = TestNode::Request(node_.AddPod("dsp", kGuaranteed), "dsp", 2000);
   request.pod_id = PodSandboxId("unknown");
