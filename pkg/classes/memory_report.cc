@@ -2,9 +2,13 @@
 #include "pkg/classes/memory_report.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
+
+#include <unistd.h>
 
 #include "pkg/base/parse.h"
 
@@ -15,13 +19,32 @@ constexpr const char* kKind = "memory";
 constexpr const char* kOnlyFiles = "annotated files";
 constexpr const char* kNeedsV2 = "classes of memory need cgroup v2";
 
+// As the kernel reads an amount: "64M" are 64 << 20 bytes.
+std::optional<uint64_t> AmountOf(std::string_view text) {
+  constexpr std::string_view kUnits = "kmgtpe";
+  constexpr unsigned kBitsOfUnit = 10;
+  unsigned shift = 0;
+  if (!text.empty()) {
+    const char last = text.back();
+    const size_t unit =
+        kUnits.find(static_cast<char>(last >= 'A' && last <= 'Z' ? last - 'A' + 'a' : last));
+    if (unit != std::string_view::npos) {
+      shift = static_cast<unsigned>(unit + 1) * kBitsOfUnit;
+      text.remove_suffix(1);
+    }
+  }
+  const std::optional<uint64_t> number = ParseUint(text);
+  if (!number || *number > std::numeric_limits<uint64_t>::max() >> shift) return std::nullopt;
+  return *number << shift;
+}
+
 // The kernel keeps whole pages.
 bool SameAmount(std::string_view wanted, std::string_view read) {
   if (wanted == read) return true;
-  constexpr uint64_t kPage = 4096;
-  const std::optional<uint64_t> a = ParseUint(wanted);
-  const std::optional<uint64_t> b = ParseUint(read);
-  return a && b && *a / kPage == *b / kPage;
+  const auto page = static_cast<uint64_t>(::getpagesize());
+  const std::optional<uint64_t> a = AmountOf(wanted);
+  const std::optional<uint64_t> b = AmountOf(read);
+  return a && b && *a / page == *b / page;
 }
 
 ClassState& ClassOf(std::string_view name, ClassReport& report) {

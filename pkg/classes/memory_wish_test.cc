@@ -95,14 +95,13 @@ class MemoryReportTest : public testing::Test {
     AddMemoryClasses(
         {{.container = "shop/p/main",
           .id = "id",
-          .wish = {.name = "silver",
-                   .source = "annotation x",
-                   .files = {{"memory.high", "858993459"}}}}},
+          .wish = {.name = "silver", .source = "annotation x", .files = {{"memory.high", high_}}}}},
         config_, unified, [this](const MemoryClassSubject&, const std::string&) { return read_; },
         report);
     return report;
   }
   ClassesConfig config_{.memory = {{.name = "silver"}, {.name = "unused"}}};
+  std::string high_ = "858993459";
   StatusOr<std::string> read_ = std::string("858992640\n");  // in whole pages
 };
 
@@ -114,6 +113,18 @@ TEST_F(MemoryReportTest, WhatIsReadBackCounts) {
   EXPECT_TRUE(report.classes[1].active);
   EXPECT_EQ(report.containers.at("id")[0].in_force, "memory.high 858992640");
   EXPECT_EQ(report.containers.at("id")[0].way, "at creation");
+}
+
+TEST_F(MemoryReportTest, AmountsHaveTheKernelsUnits) {
+  read_ = std::string("1073741824\n");
+  for (const char* const text : {"1G", "1g", "1024M", "1048576k", "1073741824"}) {
+    high_ = text;
+    EXPECT_TRUE(Report().classes[0].active) << text;
+  }
+  for (const char* const text : {"1M", "G", "17179869184G", "1Gi", "max"}) {
+    high_ = text;
+    EXPECT_FALSE(Report().classes[0].active) << text;
+  }
 }
 
 TEST_F(MemoryReportTest, WhatIsNotInForceIsInactive) {
