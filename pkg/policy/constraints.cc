@@ -25,6 +25,13 @@ std::vector<std::string> CgroupDirectories(std::string_view name, std::string_vi
   return directories;
 }
 
+StatusOr<CpuSet> ReadSet(const std::string& path) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxCpusetFile));
+  StatusOr<CpuSet> cpus = CpuSet::Parse(Trim(text));
+  if (!cpus.ok()) return Annotate(cpus.status(), path);
+  return cpus;
+}
+
 StatusOr<CpuSet> ReadCgroup(const std::string& name, const ConstraintOptions& options) {
   const std::vector<std::string> directories = CgroupDirectories(name, options.cgroup_mount);
   bool found = false;
@@ -32,14 +39,15 @@ StatusOr<CpuSet> ReadCgroup(const std::string& name, const ConstraintOptions& op
     // The effective ones first: a child of a version 2 hierarchy inherits with an empty
     // cpuset.cpus.
     for (const char* file : {"cpuset.cpus.effective", "cpuset.cpus"}) {
-      const std::string path = fmt::format("{}/{}", directory, file);
-      const StatusOr<std::string> text = ReadFile(path, kMaxCpusetFile);
-      if (text.status().code() == StatusCode::kNotFound) continue;
-      if (!text.ok()) return text.status();
+      StatusOr<CpuSet> cpus = ReadSet(fmt::format("{}/{}", directory, file));
+      if (cpus.status().code() == StatusCode::kNotFound) continue;
+      if (!cpus.ok()) return cpus;
       found = true;
-      const StatusOr<CpuSet> cpus = CpuSet::Parse(Trim(*text));
-      if (!cpus.ok()) return Annotate(cpus.status(), path);
-      if (!cpus->empty()) return *cpus;
+      // Partitions below (classes.isolation) have taken these out of the effective ones.
+      const StatusOr<CpuSet> taken =
+          ReadSet(fmt::format("{}/cpuset.cpus.exclusive.effective", directory));
+      if (taken.ok()) *cpus |= *taken;
+      if (!cpus->empty()) return cpus;
     }
   }
   if (found) return InvalidArgument("the cgroup {} has no CPUs", name);

@@ -164,6 +164,12 @@ TEST_F(ConstraintsTest, ACgroupLosesOfflineCpusByItself) {
   EXPECT_EQ(Text("cgroup:pods", "2-3"), "1-2 reserved 2");
 }
 
+TEST_F(ConstraintsTest, ACgroupKeepsTheCpusOfItsPartitions) {
+  WriteCgroupFile("pods/cpuset.cpus.effective", "1-2");
+  WriteCgroupFile("pods/cpuset.cpus.exclusive.effective", "3-4");
+  EXPECT_EQ(Text("cgroup:pods", ""), "1-4 reserved ");
+}
+
 TEST_F(ConstraintsTest, ReservedCpusMustBeAvailable) {
   EXPECT_EQ(Text("1-5", "0,2"), "reserved: CPU 0 is not available; available are 1-5");
   EXPECT_EQ(Text("1-3", "4"),
