@@ -109,6 +109,7 @@ std::vector<IsolationSubject> HostClasses::Subjects() {
                         .pod_uid = std::string(pod.uid.value()),
                         .cgroup_parent = pod.cgroup_parent,
                         .cpus = placement.exclusive,
+                        .shares = placement.cpus && *placement.cpus != placement.exclusive,
                         .quota_lifted = placement.cpu_quota == kNoQuota,
                         .wish = wish});
   });

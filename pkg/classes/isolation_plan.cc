@@ -239,6 +239,11 @@ class Planner {
     const IsolationSubject& subject = subjects_[index];
     const std::string name = PartitionName(subject.wish.isolation);
     IsolationPart& part = AddPart(index, "partition", name, kAfterCreation);
+    if (subject.shares) {
+      part.possible = FailedPrecondition(
+          "the container has shared CPUs as well, which a partition would take from it");
+      return;
+    }
     if (subject.cgroup.empty()) {
       part.possible = NotFound("the container has no cgroup of version 2");
       return;

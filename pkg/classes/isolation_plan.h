@@ -23,6 +23,7 @@ struct IsolationSubject {
   // Its own one on cgroup v2, from the root of the host; found by the worker, empty until then.
   std::string cgroup{};
   CpuSet cpus{};              // its own
+  bool shares = false;        // it may use other CPUs as well
   bool quota_lifted = false;  // its own one, by the policy
   IsolationWish wish{};
 

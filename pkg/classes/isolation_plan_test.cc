@@ -255,6 +255,14 @@ TEST_F(PartitionTest, WhatTheKernelFindsInvalidIsInactiveWithItsReasonAndGivenBa
   EXPECT_EQ(files_.tree, before_);
 }
 
+TEST_F(PartitionTest, AContainerKeepsItsSharedCpus) {
+  IsolationSubject subject = In(kFirst, {2, 3});
+  subject.shares = true;
+  const ClassReport report = Apply({subject});
+  EXPECT_THAT(report.classes[0].reason, HasSubstr("shared CPUs as well"));
+  EXPECT_EQ(files_.tree, before_);
+}
+
 TEST_F(PartitionTest, OldKernelsHaveNone) {
   files_.tree.erase(File("kubepods/poduid", "exclusive"));
   before_ = files_.tree;
