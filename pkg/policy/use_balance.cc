@@ -100,6 +100,17 @@ struct State {
   size_t measured = 0;
 };
 
+// What each pool lacks less in `after`.
+std::map<std::string, double> ReliefOf(const State& before, const State& after) {
+  std::map<std::string, double> relief;
+  for (size_t pool = 0; pool < before.shared.pools.size(); ++pool)
+    relief.emplace(before.shared.pools[pool].name, before.lacking[pool]);
+  for (size_t pool = 0; pool < after.shared.pools.size(); ++pool)
+    relief[after.shared.pools[pool].name] -= after.lacking[pool];
+  std::erase_if(relief, [](const auto& each) { return each.second <= 0; });
+  return relief;
+}
+
 class Planner {
  public:
   Planner(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use,
@@ -208,7 +219,8 @@ class Planner {
                           .wanted = wanted,
                           .from_load = state.LoadOf(container.pool),
                           .to_load = state.LoadOf(candidate.target),
-                          .gain = state.all - next->all});
+                          .gain = state.all - next->all,
+                          .relief = ReliefOf(state, *next)});
     moved_.insert(container.key);
     policy_ = std::move(copy);
     return next;

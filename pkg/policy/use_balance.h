@@ -47,6 +47,8 @@ struct UseMove {
   PoolLoad from_load{};  // before the move, as the next one
   PoolLoad to_load{};
   double gain = 0;  // by how much less all pools together lack after it
+  // The pools that lack less after it, and by how much: pools around `from`, too.
+  std::map<std::string, double> relief{};
 };
 
 struct UsePlan {

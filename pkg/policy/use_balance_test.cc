@@ -21,6 +21,7 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 // Pools with fixed CPUs; each container is in one, and may move to all others.
@@ -117,6 +118,7 @@ TEST_F(UseBalanceTest, MovesFromACrowdedPoolToOneWithRoom) {
   EXPECT_EQ(plan.moves[0].to, "b");
   EXPECT_EQ(plan.moves[0].from, "a");
   EXPECT_THAT(plan.moves[0].gain, DoubleNear(2, 0.01));
+  EXPECT_THAT(plan.moves[0].relief, ElementsAre(Pair("a", DoubleNear(2, 0.01))));
   EXPECT_NE(plan.moves[0].key, ContainerKey{});
   EXPECT_THAT(plan.moves[0].from_load.wanted, DoubleNear(6, 0.01));
   EXPECT_EQ(plan.measured, 3U);

@@ -54,6 +54,37 @@ policy::PoolLoad LoadOf(const policy::PoolLoads& loads, const std::string& pool)
   return found == loads.end() ? policy::PoolLoad() : found->second;
 }
 
+using MoveGroup = std::vector<UseRound::Move*>;
+using Relief = std::map<std::string, double>;
+
+void AddTo(Relief& sum, const Relief& relief) {
+  for (const auto& [pool, less] : relief)
+    sum[pool] += less;
+}
+
+// What these moves brought: their part of what the pools lack less that were to be relieved, by
+// `all` moves together, without what the other pools of these moves lack more.
+double GainOf(const MoveGroup& moves, const Relief& all, const policy::PoolLoads& before,
+              const policy::PoolLoads& now) {
+  Relief relief;
+  std::set<std::string> others;
+  for (const UseRound::Move* const move : moves) {
+    AddTo(relief, move->relief);
+    others.insert({move->from, move->to});
+  }
+  const auto less = [&](const std::string& pool) {
+    return LoadOf(before, pool).lacking - LoadOf(now, pool).lacking;
+  };
+  double gain = 0;
+  for (const auto& [pool, part] : relief) {
+    gain += less(pool) * part / all.at(pool);
+    others.erase(pool);
+  }
+  for (const std::string& pool : others)
+    gain += std::min(0.0, less(pool));
+  return gain;
+}
+
 std::string SecondsText(milliseconds time) {
   return fmt::format("{} s", std::chrono::duration_cast<seconds>(time).count());
 }
@@ -92,12 +123,12 @@ void UseRebalancer::Configure(const UsageConfig& config) {
 void UseRebalancer::Observe(const UsageFigures& figures) {
   averages_.Add(figures);
   ResourceManager* const manager = options_.manager();
-  EndOverdue();
   if (manager != nullptr && Measuring() && averages_.elapsed() >= settles_) Judge(*manager);
   if (every_.count() > 0 && options_.clock.Steady() >= next_run_ && !Measuring()) RunByItself();
-  if (manager != nullptr && manager->policy().FollowsUse()) {
+  // A moment tells little: after a start, a gap or moves, averages begin anew.
+  const bool measured = averages_.elapsed() >= least_measured_;
+  if (measured && manager != nullptr && manager->policy().FollowsUse())
     manager->FollowUse(averages_.Of(manager->snapshot()));
-  }
 }
 
 void UseRebalancer::RunByItself() {
@@ -137,6 +168,7 @@ StatusOr<UseRound> UseRebalancer::Plan(ResourceManager& manager,
                            .used = move.used,
                            .pressure = move.pressure,
                            .gain = move.gain,
+                           .relief = move.relief,
                            .text = std::move(text)});
   }
   if (plan.loads.size() < 2) {
@@ -152,7 +184,6 @@ StatusOr<UseRound> UseRebalancer::Plan(ResourceManager& manager,
 StatusOr<UseRound> UseRebalancer::Preview(std::optional<int> most_moves) {
   ResourceManager* const manager = options_.manager();
   if (manager == nullptr) return FailedPrecondition("no policy is active");
-  EndOverdue();
   RESMGR_ASSIGN_OR_RETURN(UseRound round, Plan(*manager, most_moves));
   std::vector<policy::PoolMove> moves;
   for (const UseRound::Move& move : round.moves) {
@@ -176,11 +207,20 @@ StatusOr<UseRound> UseRebalancer::Apply(std::optional<int> most_moves) {
   loads_ = manager.Loads(averages_.Of(manager.snapshot()));
   RESMGR_RETURN_IF_ERROR(MakeMoves(manager, round));
   averages_.BeginAt(options_.clock.Steady());
-  given_up_at_ = options_.clock.Steady() + kPatience * settles_;
-  options_.look_on(kPatience * settles_);
   if (rounds_.size() == kKeptRounds) rounds_.pop_front();
   rounds_.push_back(round);
+  WaitForJudgement();
   return round;
+}
+
+void UseRebalancer::WaitForJudgement() {
+  options_.look_on(kPatience * settles_);
+  overdue_ = options_.clock.After(kPatience * settles_, [this] {
+    for (UseRound::Move& move : rounds_.back().moves)
+      move.state = UseRound::State::kNotMeasured;
+    EndRound(UseRound::State::kNotMeasured,
+             "what the moves brought was not measured, since samples ended: they stay");
+  });
 }
 
 // One after the other, so that each is told with its own reason. The later ones are left out where
@@ -213,84 +253,77 @@ void UseRebalancer::HoldOff(const std::string& id, std::chrono::minutes time) {
   held_off_[id] = now + time;
 }
 
-void UseRebalancer::EndOverdue() {
-  if (!Measuring() || options_.clock.Steady() < given_up_at_) return;
-  for (UseRound::Move& move : rounds_.back().moves)
-    move.state = UseRound::State::kNotMeasured;
-  EndRound(UseRound::State::kNotMeasured,
-           "what the moves brought was not measured, since samples ended: they stay");
-}
-
 void UseRebalancer::EndRound(UseRound::State state, std::string note) {
   UseRound& round = rounds_.back();
   round.state = state;
   round.note = std::move(note);
   loads_.clear();
+  overdue_.reset();
   GetLogger("usage").Info("rebalance by use: {}", round.note);
 }
 
-// Moves out of one pool are judged together: what that pool lacks less, without what pools that
-// took them lack more.
+// Moves out of one pool are judged together.
 void UseRebalancer::Judge(ResourceManager& manager) {
   UseRound& round = rounds_.back();
   const policy::PoolLoads now = manager.Loads(averages_.Of(manager.snapshot()));
-  std::map<std::string, std::vector<UseRound::Move*>> groups;
+  std::map<std::string, MoveGroup> groups;
+  Relief relief;
   for (UseRound::Move& move : round.moves) {
     const Found found = FindById(manager.snapshot(), move.id);
     move.state = UseRound::State::kNotMeasured;
-    if (found.container != nullptr && found.container->placement.pool == move.to)
-      groups[move.from].push_back(&move);
+    if (found.container == nullptr || found.container->placement.pool != move.to) continue;
+    groups[move.from].push_back(&move);
+    AddTo(relief, move.relief);
   }
   double predicted = 0;
   double gained = 0;
-  bool taken_back = false;
+  size_t taken_back = 0;
+  size_t stay = 0;
   for (auto& [from, moves] : groups) {
     double expected = 0;
-    std::set<std::string> targets;
-    for (const UseRound::Move* const move : moves) {
+    for (UseRound::Move* const move : moves) {
       expected += move->gain;
-      targets.insert(move->to);
+      move->state = UseRound::State::kKept;
     }
-    double gain = LoadOf(loads_, from).lacking - LoadOf(now, from).lacking;
-    for (const std::string& target : targets)
-      gain -= std::max(0.0, LoadOf(now, target).lacking - LoadOf(loads_, target).lacking);
+    const double gain = GainOf(moves, relief, loads_, now);
     predicted += expected;
     gained += gain;
-    for (UseRound::Move* const move : moves)
-      move->state = UseRound::State::kKept;
     if (gain >= kKeptPart * expected) continue;
-    taken_back = true;
     const std::string why = fmt::format(
         "measured use: {:.1f} CPUs less are lacking, not {:.1f}: taken back", gain, expected);
     for (UseRound::Move* const move : moves)
-      TakeBack(manager, *move, why);
+      ++(TakeBack(manager, *move, why) ? taken_back : stay);
   }
   round.lacking_after = policy::Lacking(now);
   if (groups.empty())
     return EndRound(UseRound::State::kNotMeasured, "all moved containers ended, or moved again");
   EndRound(
-      taken_back ? UseRound::State::kTakenBack : UseRound::State::kKept,
+      taken_back + stay > 0 ? UseRound::State::kTakenBack : UseRound::State::kKept,
       fmt::format("{:.1f} CPUs are lacking, {:.1f} before {}: {:.1f} CPUs were gained of {:.1f} "
-                  "predicted{}",
+                  "predicted{}{}",
                   *round.lacking_after, round.lacking, CountText(std::ssize(round.moves), "move"),
                   gained, predicted,
-                  taken_back ? "; what did not keep its promise was taken back" : ""));
+                  taken_back > 0 ? "; what did not keep its promise was taken back" : "",
+                  stay > 0 ? "; what could not move back stays" : ""));
 }
 
-void UseRebalancer::TakeBack(ResourceManager& manager, UseRound::Move& move,
+// False: it stays, since its former pool does not take it any more.
+bool UseRebalancer::TakeBack(ResourceManager& manager, UseRound::Move& move,
                              const std::string& why) {
   HoldOff(move.id, kLongHoldOff);
   const Found found = FindById(manager.snapshot(), move.id);
+  if (found.container == nullptr) return false;
   const std::vector<policy::PoolMove> back = {{found.container->key, move.from}};
   const Status status = manager.MoveShared(back, why);
   Logger& log = GetLogger("usage");
-  if (status.ok()) {
-    move.state = UseRound::State::kTakenBack;
-    log.Info("moved {} back to {}: {}", move.container, move.from, why);
-  } else {
+  if (!status.ok()) {
     log.Info("{} stays in {}, although too little was gained: {}", move.container, move.to,
              Message(status));
+    return false;
   }
+  move.state = UseRound::State::kTakenBack;
+  log.Info("moved {} back to {}: {}", move.container, move.from, why);
+  return true;
 }
 
 std::string UseRebalancer::AboutOf(const std::string& id) const {

@@ -25,7 +25,7 @@ struct UseRound {
     kPreview,      // nothing was moved
     kMeasuring,    // moved
     kKept,         // enough of what was predicted is measured
-    kTakenBack,    // less is measured; some or all containers are back where they were
+    kTakenBack,    // less is measured; containers are back where they were, if these took them
     kNotMeasured,  // samples ended, or others decided again meanwhile; they stay
   };
   struct Move {
@@ -35,7 +35,8 @@ struct UseRound {
     std::string to{};
     double used = 0;  // CPUs
     std::optional<double> pressure{};
-    double gain = 0;  // CPUs that are lacking less, predicted
+    double gain = 0;                         // CPUs that are lacking less, predicted
+    std::map<std::string, double> relief{};  // the same by pool, without pools that lack more
     std::string text{};
     State state = State::kPreview;
   };
@@ -57,7 +58,7 @@ std::string_view ToString(UseRound::State state);  // "preview", "measuring", "k
 // Moves containers between the shared pools of the active policy by what they use, and takes moves
 // back that did not bring what was predicted, once. Nothing moves by itself unless it is configured
 // to. Loop's thread only; it never waits for a sample. What it knows ends with the daemon: moves
-// that are being measured then stay.
+// that are being measured then stay, and what was held off may move again.
 class UseRebalancer {
  public:
   static constexpr int kMostMoves = 100;  // of one round
@@ -80,7 +81,7 @@ class UseRebalancer {
 
   void Configure(const UsageConfig& config);
   // The next figures: averages follow, moves are judged, and, if configured, made. A policy that
-  // follows use is told the averages.
+  // follows use is told the averages, if these are of as many samples as moves need.
   void Observe(const UsageFigures& figures);
   // Samples failed: what was measured says nothing of now.
   void Lose() { averages_.Clear(); }
@@ -105,9 +106,9 @@ class UseRebalancer {
   }
   StatusOr<UseRound> Plan(ResourceManager& manager, std::optional<int> most_moves) const;
   Status MakeMoves(ResourceManager& manager, UseRound& round);
-  void EndOverdue();
+  void WaitForJudgement();
   void Judge(ResourceManager& manager);
-  void TakeBack(ResourceManager& manager, UseRound::Move& move, const std::string& why);
+  bool TakeBack(ResourceManager& manager, UseRound::Move& move, const std::string& why);
   void EndRound(UseRound::State state, std::string note);
   void HoldOff(const std::string& id, std::chrono::minutes time);
   void RunByItself();
@@ -121,7 +122,7 @@ class UseRebalancer {
   UseAverages averages_;
   std::deque<UseRound> rounds_;
   policy::PoolLoads loads_;                            // before the moves that are being measured
-  Clock::SteadyTime given_up_at_{};                    // when they stay unmeasured
+  EventLoop::HandlePtr overdue_;                       // when they stay unmeasured
   std::map<std::string, Clock::SteadyTime> held_off_;  // container ids, until when
 };
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/sys/manual_clock.h"
 #include "policies/topology-aware/topology_aware_policy.h"
@@ -33,6 +36,53 @@ std::unique_ptr<Policy> TopologyAware(const Machine& machine) {
       .value();
 }
 
+// Three shared pools: one around another one, and one beside them. "small" is in the inner one, all
+// others are in the one around it.
+class NestedPolicy final : public test::FirstFitPolicy {
+ public:
+  using FirstFitPolicy::FirstFitPolicy;
+
+  bool takes_back = true;
+  int followed = 0;
+
+  std::unique_ptr<Policy> Clone() const override { return std::make_unique<NestedPolicy>(*this); }
+  policy::SharedPools Shared(const Snapshot& snapshot) const override {
+    policy::SharedPools shared{{{"inner", test::Cpus("0-1")},
+                                {"around", test::Cpus("0-3")},
+                                {"beside", test::Cpus("4-7")}},
+                               {}};
+    snapshot.ForEachContainer([&](const Pod&, const Container& container) {
+      const bool small = container.name == "small";
+      shared.containers.push_back(
+          {container.key, moved_.contains(container.key) ? size_t{2} : size_t{small ? 0U : 1U}});
+    });
+    return shared;
+  }
+  std::vector<std::string> TargetsOf(const Snapshot&, ContainerKey key) const override {
+    return moved_.contains(key) ? std::vector<std::string>() : std::vector<std::string>{"beside"};
+  }
+  StatusOr<Plan> MoveShared(const Snapshot& snapshot,
+                            std::span<const policy::PoolMove> moves) override {
+    Plan plan;
+    for (const auto& [key, pool] : moves) {
+      if (pool != "beside" && !takes_back) return FailedPrecondition("no room");
+      pool == "beside" ? void(moved_.insert(key)) : void(moved_.erase(key));
+      Placement placement = snapshot.FindContainer(key)->placement;
+      placement.pool = pool;
+      plan.changes.push_back({key, std::move(placement)});
+    }
+    return plan;
+  }
+  bool FollowsUse() const override { return true; }
+  StatusOr<Plan> FollowUse(const Snapshot&, const policy::MeasuredUse& use) override {
+    followed += use.empty() ? 0 : 1;
+    return Plan{};
+  }
+
+ private:
+  std::set<ContainerKey> moved_;
+};
+
 // Two packages of CPUs 0-3 (0 is reserved) and 4-7; four containers, of which two are crowded in
 // the second one.
 class UseRebalancerTest : public testing::Test {
@@ -40,7 +90,7 @@ class UseRebalancerTest : public testing::Test {
   UseRebalancerTest() {
     std::map<std::string, std::vector<ContainerId>> pools;
     for (const std::string_view name : {"a", "b", "c", "d"}) {
-      const ContainerId id = RunWithoutLimit(name);
+      const ContainerId id = RunWithoutLimit(node_, name);
       pools[PoolOf(id)].push_back(id);
       all_.push_back(id);
     }
@@ -49,14 +99,26 @@ class UseRebalancerTest : public testing::Test {
     Use(crowded_, 1.9, 40);
   }
 
-  ContainerId RunWithoutLimit(std::string_view name) {
+  static ContainerId RunWithoutLimit(test::TestNode& node, std::string_view name) {
     CreateRequest request =
-        test::TestNode::Request(node_.AddPod(name, QosClass::kBurstable), name, 300);
+        test::TestNode::Request(node.AddPod(name, QosClass::kBurstable), name, 300);
     request.resources.cpu_quota.reset();
-    const ContainerId id = node_.Create(request).value();
-    node_.runtime.AnswerAll();
-    node_.Start(id);
+    const ContainerId id = node.Create(request).value();
+    node.runtime.AnswerAll();
+    node.Start(id);
     return id;
+  }
+  // On a node with NestedPolicy: takes two CPUs from the pool around it, where "big" lacks them.
+  void RunNested() {
+    nested_.emplace(test::S1Ht(), [this](const Machine& machine) {
+      auto policy = std::make_unique<NestedPolicy>(machine);
+      nested_policy_ = policy.get();
+      return policy;
+    });
+    manager_ = &nested_->manager();
+    all_ = {RunWithoutLimit(*nested_, "small"), RunWithoutLimit(*nested_, "big")};
+    Use({all_[0]}, 1.9, 0);
+    Use({all_[1]}, 2.1, 40);
   }
   std::string PoolOf(const ContainerId& id) { return node_.Known(id)->placement.pool; }
   void Use(const std::vector<ContainerId>& ids, double cpus, double waited) {
@@ -95,6 +157,8 @@ class UseRebalancerTest : public testing::Test {
   }
 
   test::TestNode node_{test::S2NoHt(), TopologyAware};
+  std::optional<test::TestNode> nested_;
+  NestedPolicy* nested_policy_ = nullptr;
   ManualClock clock_;
   ResourceManager* manager_ = &node_.manager();
   std::chrono::milliseconds looked_on_{0};
@@ -185,10 +249,47 @@ TEST_F(UseRebalancerTest, MovesAreNotMeasuredWhereSamplesEndOrOthersDecide) {
   const ContainerId moved = Move();
   const auto after = Pools();
   clock_.Advance(seconds(600));
-  ASSERT_TRUE(rebalancer_.Preview(std::nullopt).status().code() == StatusCode::kFailedPrecondition);
   EXPECT_EQ(rebalancer_.rounds().back().state, State::kNotMeasured);
   EXPECT_EQ(Pools(), after);
   EXPECT_THAT(rebalancer_.AboutOf(std::string(moved.value())), HasSubstr("not measured"));
+}
+
+// The CPUs that it leaves are those that the pool around its former one lacked.
+TEST_F(UseRebalancerTest, AMoveThatRelievesAnotherPoolIsKept) {
+  RunNested();
+  Sample(3);
+  ASSERT_EQ(Move(), all_[0]);
+  Use({all_[1]}, 3.5, 0);
+  Sample(7);
+  EXPECT_EQ(rebalancer_.rounds().back().state, State::kKept) << rebalancer_.rounds().back().note;
+  EXPECT_EQ(nested_->Known(all_[0])->placement.pool, "beside");
+}
+
+TEST_F(UseRebalancerTest, WhatCannotMoveBackIsNotCalledTakenBack) {
+  RunNested();
+  Sample(3);
+  ASSERT_EQ(Move(), all_[0]);
+  nested_policy_->takes_back = false;
+  Use({all_[1]}, 4, 50);
+  Sample(7);
+  const UseRound& round = rebalancer_.rounds().back();
+  EXPECT_EQ(round.state, State::kTakenBack) << "too little was gained";
+  EXPECT_NE(round.moves.at(0).state, State::kTakenBack);
+  EXPECT_THAT(round.note, HasSubstr("predicted; what could not move back stays"));
+  EXPECT_EQ(nested_->Known(all_[0])->placement.pool, "beside");
+}
+
+TEST_F(UseRebalancerTest, APolicyFollowsNoUseOfAMoment) {
+  RunNested();
+  Sample(2);
+  EXPECT_EQ(nested_policy_->followed, 0);
+  Sample(1);
+  EXPECT_EQ(nested_policy_->followed, 1);
+  rebalancer_.Lose();
+  Sample(2);
+  EXPECT_EQ(nested_policy_->followed, 1);
+  Sample(2);
+  EXPECT_EQ(nested_policy_->followed, 3);
 }
 
 TEST_F(UseRebalancerTest, AContainerThatEndedIsNotJudged) {
