@@ -103,6 +103,10 @@ TEST_F(UseAveragesTest, CountersThatBeganAnewAndContainersThatEndedAreLeftOut) {
   figures.containers[0].cpu_used.reset();
   averages_.Add(figures);
   EXPECT_EQ(Use()->cpus, 1);
+  figures = Next(64, 0);
+  figures.containers[0].reset = true;
+  averages_.Add(figures);
+  EXPECT_EQ(Use()->cpus, 1);
   figures = Next(0, 0);
   figures.containers.clear();
   averages_.Add(figures);
@@ -164,7 +168,7 @@ TEST_F(UseAveragesTest, RestartsOfContainersAndDaemonsInventNoUse) {
       // A counter that began anew and has passed its former value is not noticed, but it was small.
       ASSERT_LE(*told, rate + 1e-6);
       most = std::max(most, rate);
-      ASSERT_LE(Use()->cpus, most + 1e-6);
+      if (Use() != nullptr) ASSERT_LE(Use()->cpus, most + 1e-6);
     } else {
       ASSERT_EQ(Use(), nullptr);
     }
