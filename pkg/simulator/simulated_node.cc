@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/policy/pool_names.h"
 #include "pkg/topology/online_cpus.h"
 
 namespace resmgr {
@@ -292,8 +293,7 @@ std::vector<Overhead> SimulatedNode::Overheads() const {
 CpuSet SimulatedNode::Reserved() const {
   CpuSet reserved;
   for (const Zone& zone : policy().Zones(manager_->snapshot())) {
-    // All policies call it so; balloons are numbered.
-    if (zone.name == "reserved" || zone.name.starts_with("reserved[")) reserved |= zone.shared;
+    if (IsReservedPool(zone.name)) reserved |= zone.shared;
   }
   return reserved;
 }

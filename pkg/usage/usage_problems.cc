@@ -268,7 +268,7 @@ void UsageProblems::ObserveExclusive(const UsageFigures& figures,
 void UsageProblems::ObserveShared(const UsageFigures& figures, const ContainerFigures& container) {
   const UsageSubject& subject = container.subject;
   if (subject.cpus.empty() || subject.limit <= subject.cpus.size()) return;
-  if (container.AnyThrottledPercent().value_or(0) >= 1) return;
+  if (container.IsThrottled()) return;
   const double waits = container.cpu_pressure.value_or(Pressure()).some60;
   if (waits < limits_.pressure_percent) return;
   Note(figures, {Kind::kSmallPool, subject.id}, limits_.pressure_lasts, waits, Confined(container));

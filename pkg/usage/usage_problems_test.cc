@@ -134,6 +134,36 @@ TEST_F(UsageProblemsTest, EffectsOfPoolsAndMemoryAreToldAndBounded) {
   EXPECT_EQ(problems_.effects().back().ended, last);
 }
 
+TEST_F(UsageProblemsTest, EffectsOfInterruptsOthersAndSmallPools) {
+  ContainerFigures own = Exclusive();
+  own.others_used = 0.4;
+  ContainerFigures shared = Exclusive();
+  shared.subject.id = "s";
+  shared.subject.pod = "job";
+  shared.subject.exclusive = {};
+  shared.subject.limit = 4;
+  shared.cpu_pressure = Pressure{.some60 = 31};
+  cpus_ = {{2, {.irq_percent = 5}}, {3, {.irq_percent = 23}}};
+  for (int i = 0; i < 6; ++i)
+    Observe({own, shared});
+  EXPECT_THAT(problems_.List(), SizeIs(3));
+  own.others_used = 0.1;
+  shared.cpu_pressure = Pressure{.some60 = 4};
+  cpus_[3].irq_percent = 2;
+  Observe({own, shared});
+  EXPECT_THAT(problems_.List(), IsEmpty());
+  std::vector<std::string> messages;
+  for (const UsageProblems::Effect& effect : problems_.effects()) {
+    EXPECT_EQ(effect.kind, "pressure");
+    messages.push_back(effect.message);
+  }
+  EXPECT_THAT(messages,
+              ElementsAre("interrupts take of one of the CPUs of ns/web/main 5 % of the time, 23 % "
+                          "before",
+                          "others use of the CPUs of ns/web/main 10 % of one CPU, 40 % before",
+                          "ns/job/main waits for a CPU in 4 % of the time, 31 % before"));
+}
+
 TEST_F(UsageProblemsTest, AThrottledSharedContainerIsAsItShouldBe) {
   ContainerFigures container = Exclusive();
   container.subject.exclusive = {};
