@@ -6,6 +6,8 @@
 #include <memory>
 #include <numeric>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace resmgr::policy {
@@ -20,48 +22,58 @@ constexpr double kAlike = 0.01;
 constexpr size_t kMostCandidates = 64;
 // Moves of one plan that gain less on a copy of the policy than they should have, or are refused.
 constexpr int kMostRefused = 16;
+// The work of one plan, in shares of pools that are computed: some ten milliseconds of the loop. A
+// plan that would take more ends with the moves that it has.
+constexpr size_t kMostWork = 20'000'000;
+
+double Sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
 
 // Pools in the order in which they get CPUs, and what each has in common with those before it.
 class PoolOrder {
  public:
-  explicit PoolOrder(const std::vector<SharedPool>& pools) : pools_(pools), order_(pools.size()) {
+  explicit PoolOrder(const std::vector<SharedPool>& pools)
+      : pools_(pools), order_(pools.size()), common_(pools.size()), apart_(pools.size(), true) {
     std::iota(order_.begin(), order_.end(), size_t{0});
     std::ranges::stable_sort(order_, {}, [&](size_t pool) { return pools[pool].cpus.size(); });
-    common_.resize(pools.size());
     for (size_t i = 0; i < order_.size(); ++i) {
       const CpuSet& cpus = pools[order_[i]].cpus;
       for (size_t j = 0; j < i; ++j) {
         const CpuSet& smaller = pools[order_[j]].cpus;
         const int shared = cpus.CountCommon(smaller);
-        if (shared > 0)
-          common_[order_[i]].emplace_back(order_[j], static_cast<double>(shared) / smaller.size());
+        if (shared == 0) continue;
+        common_[order_[i]].emplace_back(order_[j], static_cast<double>(shared) / smaller.size());
+        apart_[order_[j]] = false;
+        ++work_;
       }
     }
+    work_ += pools.size();
   }
 
-  // By pool, what is lacking. What a pool gets comes from all its CPUs alike.
-  std::vector<double> Lacking(const std::vector<double>& wanted) const {
+  // What each pool gets of what it wants. What a pool gets comes from all its CPUs alike.
+  std::vector<double> Give(const std::vector<double>& wanted) const {
     std::vector<double> given(wanted.size());
-    std::vector<double> lacking(wanted.size());
     for (const size_t pool : order_) {
       double left = pools_[pool].cpus.size();
       for (const auto& [smaller, part] : common_[pool])
         left -= part * given[smaller];
       given[pool] = std::clamp(wanted[pool], 0.0, std::max(left, 0.0));
-      lacking[pool] = wanted[pool] - given[pool];
     }
-    return lacking;
+    return given;
   }
+  // What Give computes, in shares of pools.
+  size_t work() const { return work_; }
+  // Whether what the pool gets changes the share of no other one.
+  bool IsApart(size_t pool) const { return apart_[pool]; }
 
  private:
   const std::vector<SharedPool>& pools_;
   std::vector<size_t> order_;
   std::vector<std::vector<std::pair<size_t, double>>> common_;
+  std::vector<bool> apart_;
+  size_t work_ = 0;
 };
-
-double Sum(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
 
 double WantedBy(const Snapshot& snapshot, const MeasuredUse& use, ContainerKey key) {
   const ContainerUse* const measured = use.Find(key);
@@ -81,7 +93,11 @@ struct State {
       wanted[container.pool] += by_container.back();
       if (use.Find(container.key) != nullptr) ++measured;
     }
-    lacking = order.Lacking(wanted);
+    const std::vector<double> given = order.Give(wanted);
+    for (size_t pool = 0; pool < wanted.size(); ++pool) {
+      lacking.push_back(wanted[pool] - given[pool]);
+      places.emplace(shared.pools[pool].name, pool);
+    }
     all = Sum(lacking);
   }
   State(const State&) = delete;
@@ -91,11 +107,26 @@ struct State {
     return {static_cast<double>(shared.pools[pool].cpus.size()), wanted[pool], lacking[pool]};
   }
 
+  // What all pools lack less where this container is in another pool.
+  double GainOf(size_t container, size_t pool) const {
+    std::vector<double> after = wanted;
+    after[shared.containers[container].pool] -= by_container[container];
+    after[pool] += by_container[container];
+    return all - (Sum(after) - Sum(order.Give(after)));
+  }
+  // No move of the container gains more: not more than it wants, nor than is lacking where it
+  // leaves CPUs.
+  double MostGain(size_t container) const {
+    const size_t pool = shared.containers[container].pool;
+    return std::min(by_container[container], order.IsApart(pool) ? lacking[pool] : all);
+  }
+
   const SharedPools shared;
   const PoolOrder order;
-  std::vector<double> wanted;        // by pool
-  std::vector<double> by_container;  // in the order of the containers
-  std::vector<double> lacking;       // by pool
+  std::vector<double> wanted;                           // by pool
+  std::vector<double> by_container;                     // in the order of the containers
+  std::vector<double> lacking;                          // by pool
+  std::unordered_map<std::string_view, size_t> places;  // of the pools, by name
   double all = 0;
   size_t measured = 0;
 };
@@ -147,13 +178,13 @@ class Planner {
     return gain >= limits_.least_gain && gain >= limits_.least_part * wanted;
   }
 
-  // Those that may gain enough: no move gains more than its container wants.
+  // Those that may gain enough.
   std::vector<size_t> Candidates(const State& state) const {
     std::vector<size_t> candidates;
     for (size_t i = 0; i < state.shared.containers.size(); ++i) {
       const ContainerKey key = state.shared.containers[i].key;
       const bool stays = moved_.contains(key) || (stays_ && stays_(key));
-      if (state.by_container[i] >= limits_.least_gain && !stays) candidates.push_back(i);
+      if (IsEnough(state.MostGain(i), state.by_container[i]) && !stays) candidates.push_back(i);
     }
     std::ranges::stable_sort(candidates, std::ranges::greater(),
                              [&](size_t i) { return state.by_container[i]; });
@@ -163,27 +194,28 @@ class Planner {
 
   // The first of its targets, unless a later one gains so much more that it would be a move by
   // itself.
-  std::optional<Candidate> BestTarget(const State& state, size_t i) const {
+  std::optional<Candidate> BestTarget(const State& state, size_t i) {
     std::optional<Candidate> best;
     const SharedContainer& container = state.shared.containers[i];
     const double wanted = state.by_container[i];
+    const double most = state.MostGain(i);
     for (const std::string& name : policy_->TargetsOf(snapshot_, container.key)) {
-      const auto target = std::ranges::find(state.shared.pools, name, &SharedPool::name);
-      if (target == state.shared.pools.end() || refused_.contains({container.key, name})) continue;
-      const auto pool = static_cast<size_t>(target - state.shared.pools.begin());
-      std::vector<double> after = state.wanted;
-      after[container.pool] -= wanted;
-      after[pool] += wanted;
-      const double gain = state.all - Sum(state.order.Lacking(after));
+      const auto target = state.places.find(name);
+      if (target == state.places.end() || refused_.contains({container.key, name})) continue;
+      if (best && most < best->gain + limits_.least_gain) break;
+      work_ += state.order.work();
+      if (work_ > kMostWork) break;
+      const double gain = state.GainOf(i, target->second);
       if (IsEnough(gain, wanted) && (!best || gain >= best->gain + limits_.least_gain))
-        best = Candidate{i, pool, gain};
+        best = Candidate{i, target->second, gain};
     }
     return best;
   }
 
-  std::optional<Candidate> FindBest(const State& state) const {
+  std::optional<Candidate> FindBest(const State& state) {
     std::optional<Candidate> best;
     for (const size_t i : Candidates(state)) {
+      if (best && state.MostGain(i) <= best->gain - kAlike) continue;
       const std::optional<Candidate> next = BestTarget(state, i);
       if (!next) continue;
       const bool smaller = best && next->gain > best->gain - kAlike &&
@@ -233,6 +265,7 @@ class Planner {
   std::unique_ptr<Policy> policy_;  // with the moves so far
   std::set<ContainerKey> moved_;
   std::set<std::pair<ContainerKey, std::string>> refused_;
+  size_t work_ = 0;
 };
 
 }  // namespace

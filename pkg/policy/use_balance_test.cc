@@ -192,6 +192,28 @@ TEST_F(UseBalanceTest, APoolAroundOthersGetsWhatTheyLeave) {
   EXPECT_THAT(PlanOf().moves, IsEmpty());
 }
 
+// As balloons may be: the loop waits for the plan.
+TEST_F(UseBalanceTest, ManyPoolsAreSoonPlanned) {
+  constexpr size_t kPools = 200;
+  std::vector<SharedPool> pools;
+  for (size_t i = 0; i < kPools; ++i) {
+    const int first = static_cast<int>(2 * i);
+    pools.push_back({"web[" + std::to_string(i) + "]", {first, first + 1}});
+  }
+  policy_ = PoolsPolicy(std::move(pools));
+  for (size_t i = 0; i < 500; ++i)
+    Add("c" + std::to_string(i), i % (kPools / 2), 0.3 + 0.001 * static_cast<double>(i), 50);
+  limits_.most_moves = 100;
+  const UsePlan plan = PlanOf();
+  EXPECT_THAT(plan.moves, SizeIs(100));
+  double gain = 0;
+  for (const UseMove& move : plan.moves) {
+    EXPECT_GE(move.gain, limits_.least_gain);
+    gain += move.gain;
+  }
+  EXPECT_THAT(gain, DoubleNear(plan.lacking - plan.lacking_after, 1e-6));
+}
+
 TEST_F(UseBalanceTest, RefusedMovesEndThePlan) {
   for (int i = 0; i < 40; ++i)
     Add("c" + std::to_string(i), kA, 0.5, 50);
