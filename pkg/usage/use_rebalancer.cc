@@ -209,6 +209,7 @@ StatusOr<UseRound> UseRebalancer::Apply(std::optional<int> most_moves) {
   averages_.BeginAt(options_.clock.Steady());
   if (rounds_.size() == kKeptRounds) rounds_.pop_front();
   rounds_.push_back(round);
+  rounds_.back().placements = {};  // of thousands of containers, which nothing reads later
   WaitForJudgement();
   return round;
 }

@@ -66,7 +66,11 @@ class NestedPolicy final : public test::FirstFitPolicy {
     Plan plan;
     for (const auto& [key, pool] : moves) {
       if (pool != "beside" && !takes_back) return FailedPrecondition("no room");
-      pool == "beside" ? void(moved_.insert(key)) : void(moved_.erase(key));
+      if (pool == "beside") {
+        moved_.insert(key);
+      } else {
+        moved_.erase(key);
+      }
       Placement placement = snapshot.FindContainer(key)->placement;
       placement.pool = pool;
       plan.changes.push_back({key, std::move(placement)});
@@ -211,6 +215,7 @@ TEST_F(UseRebalancerTest, MovesThatBringWhatWasPredictedAreKept) {
   EXPECT_THAT(pool, HasSubstr("#0"));
   EXPECT_THAT(node_.Known(moved)->placement.reason, HasSubstr("by what is used"));
   EXPECT_EQ(rebalancer_.rounds().back().state, State::kMeasuring);
+  EXPECT_THAT(rebalancer_.rounds().back().placements, IsEmpty()) << "of the answer alone";
   Use(crowded_, 3, 0);
   Sample(5);
   EXPECT_EQ(rebalancer_.rounds().back().state, State::kMeasuring);
