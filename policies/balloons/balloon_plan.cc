@@ -62,9 +62,9 @@ bool IsShort(const BalloonSetup& setup, const Balloon& balloon) {
   return balloon.size < setup.CpusFor(balloon.type, demand);
 }
 
-// Whether the containers of a balloon run on the same CPUs as before, and lack none or some as
-// before. `idle`: the CPUs that are idle and not borrowed now and were not before, or the other way
-// round.
+// Whether the containers of a balloon run on the same CPUs as before, and lack some as before or
+// none as before. `idle`: the CPUs that are idle and not borrowed now and were not before, or the
+// other way round.
 bool OnSameCpus(const BalloonBook& book, const Balloon& before, const Balloon& now,
                 const CpuSet& idle) {
   const bool same =

@@ -16,7 +16,7 @@ using test::BalloonsNode;
 using test::Cpus;
 using testing::ResultOf;
 
-constexpr std::string_view kOwnTypes = R"(
+constexpr std::string_view kOfflineTypes = R"(
 reservedResources: {cpu: "cpuset:0"}
 whenShort: refuse
 balloonTypes:
@@ -25,12 +25,12 @@ balloonTypes:
 
 std::string WithCpus(std::string_view cpus) {
   return "availableResources: {cpu: \"cpuset:" + std::string(cpus) + "\"}\n" +
-         std::string(kOwnTypes);
+         std::string(kOfflineTypes);
 }
 
 TEST(BalloonsOfflineTest, BalloonThatLostACpuSaysSoUntilItHasAllOfThem) {
   const auto lacks = [](bool is) { return ResultOf(LacksCpus, is); };
-  BalloonsNode node(kOwnTypes);
+  BalloonsNode node(kOfflineTypes);
   const ContainerKey large = *node.Run("large", {.request = 14'000, .type = "own"});
   const ContainerKey small = *node.Run("small", {.request = 1000, .type = "own"});
   const CpuSet own = node.SetOf(large);
@@ -48,14 +48,14 @@ TEST(BalloonsOfflineTest, BalloonThatLostACpuSaysSoUntilItHasAllOfThem) {
   node.RestartPolicy();
   EXPECT_TRUE(node.Reconcile().empty()) << "a restart changes nothing, the reason included";
 
-  node.ChangeSection(kOwnTypes);
+  node.ChangeSection(kOfflineTypes);
   node.Reconcile();
   EXPECT_EQ(node.SetOf(large), own);
   EXPECT_EQ(node.PlacementOf(large).reason, reason);
 }
 
 TEST(BalloonsOfflineTest, BalloonKeepsWhatItCanAndTakesAnother) {
-  BalloonsNode node(kOwnTypes);
+  BalloonsNode node(kOfflineTypes);
   const ContainerKey key = *node.Run("a", {.request = 2000, .type = "own"});
   const CpuSet own = node.SetOf(key);
   const CpuSet lost = {own.First()};
