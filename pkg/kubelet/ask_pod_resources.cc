@@ -20,6 +20,13 @@ bool HasNoGet(const Status& status) {
          Message(status).find("Get method disabled") != std::string_view::npos;
 }
 
+// A kubelet takes ten calls at once, and then one in ten milliseconds.
+constexpr milliseconds kTurn{10};
+bool IsOutOfTurn(const Status& status) {
+  return status.code() == StatusCode::kResourceExhausted &&
+         Message(status).find("rate limit") != std::string_view::npos;
+}
+
 bool KnowsNoSuchPod(const Status& status) {
   return status.code() == StatusCode::kNotFound ||
          (status.code() == StatusCode::kUnknown &&
@@ -35,12 +42,23 @@ class Exchange {
 
   StatusOr<std::string> Run(const PodContainer& container) {
     RESMGR_RETURN_IF_ERROR(client_.Connect([](const Status&) {}));
-    StatusOr<std::string> answer = Call(kGetPodResources, GetPodResourcesRequest(container));
+    StatusOr<std::string> answer = CallInTurn(kGetPodResources, GetPodResourcesRequest(container));
     if (answer.ok() || !HasNoGet(answer.status())) return answer;
-    return Call(kListPodResources, "");
+    return CallInTurn(kListPodResources, "");
   }
 
  private:
+  // Calls again, as long as there is time, where the kubelet has too many calls.
+  StatusOr<std::string> CallInTurn(std::string_view path, const std::string& request) {
+    StatusOr<std::string> answer = Call(path, request);
+    while (!answer.ok() && IsOutOfTurn(answer.status()) && EventLoop::Clock::now() + kTurn < end_) {
+      const EventLoop::HandlePtr turn = loop_.After(kTurn, [this] { loop_.Stop(); });
+      loop_.Run();
+      answer = Call(path, request);
+    }
+    return answer;
+  }
+
   StatusOr<std::string> Call(std::string_view path, const std::string& request) {
     const auto left = std::chrono::duration_cast<milliseconds>(end_ - EventLoop::Clock::now());
     StatusOr<std::string> answer = Unavailable("no answer");

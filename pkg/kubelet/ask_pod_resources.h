@@ -23,8 +23,9 @@ struct PodResourcesServer {
 
 // The hints for one container, from Get, or from List where the kubelet has no Get (before 1.34,
 // unless the feature gate KubeletPodResourcesGet is on). None for a pod that the kubelet does not
-// know. Accesses the file system and waits for the answer: to be called off the loop. Otherwise the
-// status tells why the kubelet did not answer.
+// know. A kubelet that has too many calls for the moment is asked again. Accesses the file system
+// and waits for the answer: to be called off the loop. Otherwise the status tells why the kubelet
+// did not answer.
 StatusOr<std::vector<LocalityHint>> AskPodResources(const PodResourcesServer& server,
                                                     const PodContainer& container);
 

@@ -93,6 +93,27 @@ TEST_F(PodResourcesTest, ListIsAskedWhereThereIsNoGet) {
   }
 }
 
+// Kubelets take ten calls at once, and a hundred in a second.
+TEST_F(PodResourcesTest, KubeletThatHasTooManyCallsIsAskedAgain) {
+  for (const FakeKubelet::Get get : {FakeKubelet::Get::kThere, FakeKubelet::Get::kMissing}) {
+    kubelet_.reset();
+    StartKubelet(get);
+    kubelet_->RefuseNext(2);
+    PodResources resources(Options());
+    EXPECT_EQ(Hints(resources), gpu_);
+    EXPECT_EQ(kubelet_->gets() + kubelet_->lists(), 3);
+  }
+}
+
+TEST_F(PodResourcesTest, KubeletThatAlwaysHasTooManyCallsIsAProblem) {
+  StartKubelet();
+  kubelet_->RefuseNext(1'000'000);
+  PodResources resources(Options(milliseconds(100)));
+  resources.SetWanted(true);
+  EXPECT_EQ(Hints(resources), std::vector<std::string>());
+  EXPECT_TRUE(Becomes(resources, 1));
+}
+
 // Other clients of the runtime make pods, too.
 TEST_F(PodResourcesTest, PodThatTheKubeletDoesNotKnowIsNoProblem) {
   StartKubelet();

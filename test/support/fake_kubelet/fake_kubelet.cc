@@ -41,6 +41,9 @@ UnaryServer::Methods FakeKubelet::Methods() {
   const auto answer = [this](UnaryServer::Reply reply, StatusOr<std::string> text) {
     if (hangs_) {
       held_.push_back(std::move(reply));
+    } else if (refused_ > 0) {
+      --refused_;
+      reply(MakeStatus(StatusCode::kResourceExhausted, "rejected by rate limit"));
     } else {
       reply(std::move(text));
     }

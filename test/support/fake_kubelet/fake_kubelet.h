@@ -43,6 +43,8 @@ class FakeKubelet {
             std::vector<Devices> devices);
   // Calls are not answered any more.
   void Hang(bool hangs) { hangs_ = hangs; }
+  // The next calls are refused, as too many.
+  void RefuseNext(int calls) { refused_ = calls; }
   int gets() const { return gets_; }
   int lists() const { return lists_; }
 
@@ -63,6 +65,7 @@ class FakeKubelet {
   std::mutex mutex_;
   std::vector<Pod> pods_;
   std::atomic<bool> hangs_ = false;
+  std::atomic<int> refused_ = 0;
   std::atomic<int> gets_ = 0;
   std::atomic<int> lists_ = 0;
   EventLoop loop_;
