@@ -105,6 +105,18 @@ ConvertedConfig Wrap(std::string_view policy, const ConfigNode& cpus, Entries se
   return {PrintNode(MapNode({MakeEntry("policy", MapNode(std::move(entries)))})), {}};
 }
 
+// The one key of `agent` that there is here, too.
+void KeepAgent(const ConfigNode& agent, Entries& section, Notes& notes) {
+  constexpr std::string_view kPodResources = "podResourceAPI";
+  const ConfigNode* const asks = FindKey(agent, kPodResources);
+  if (asks == nullptr) {
+    notes.emplace_back("agent is left out: see docs/migration.md");
+    return;
+  }
+  section.push_back(MakeEntry("agent", MapNode({MakeEntry(kPodResources, *asks)})));
+  NoteOthers(agent, "agent", {kPodResources}, notes);
+}
+
 StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
   RESMGR_RETURN_IF_ERROR(CheckKind(document, "", Kind::kMap));
   const std::string kind = TextOf(document, "kind");
@@ -113,7 +125,7 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
     return InvalidArgument("this is no BalloonsPolicy or TopologyAwarePolicy with a spec");
   }
   RESMGR_RETURN_IF_ERROR(CheckKind(*spec, "spec", Kind::kMap));
-  const Keys elsewhere = {"agent", "instrumentation", "log", "control"};
+  const Keys elsewhere = {"instrumentation", "log", "control"};
   ConvertedConfig converted;
   Notes notes;
   NoteOthers(document, "", {"apiVersion", "kind", "metadata", "spec"}, notes);
@@ -127,6 +139,10 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
   Entries section;
   const bool balloons = kind == "BalloonsPolicy";
   for (const ConfigNode::Entry& entry : spec->entries) {
+    if (EqualsIgnoreCase(entry.key, "agent")) {
+      KeepAgent(entry.value, section, notes);
+      continue;
+    }
     if (Names(elsewhere, entry.key)) {
       notes.push_back(fmt::format("{} is left out: see docs/migration.md", entry.key));
       continue;

@@ -60,6 +60,23 @@ std::vector<std::string> NotesOf(std::string_view kind, std::string_view text) {
   return converted.ok() ? converted->notes : std::vector<std::string>();
 }
 
+// The one key of `agent` that has an effect here.
+TEST(ConvertConfigTest, KeepsWhetherTheKubeletIsAsked) {
+  for (const std::string_view kind : {"BalloonsPolicy", "TopologyAwarePolicy"}) {
+    const auto converted =
+        ConvertConfig("nri-plugins",
+                      fmt::format("{{kind: {}, spec: {{reservedResources: {{cpu: 1}}, agent: "
+                                  "{{nodeResourceTopology: true, podResourceAPI: false}}}}}}",
+                                  kind),
+                      "a.yaml");
+    ASSERT_TRUE(converted.ok()) << converted.status();
+    EXPECT_THAT(converted->yaml, HasSubstr("podResourceAPI: false"));
+    EXPECT_THAT(converted->notes, ElementsAre("agent.nodeResourceTopology is left out"));
+  }
+  EXPECT_THAT(NotesOf("nri-plugins", "{kind: TopologyAwarePolicy, spec: {agent: {}}}"),
+              ElementsAre("agent is left out: see docs/migration.md"));
+}
+
 // What is left out, and what is read without effect.
 TEST(ConvertConfigTest, NamesEveryKeyOfABalloonsPolicyWithoutEffect) {
   EXPECT_THAT(
