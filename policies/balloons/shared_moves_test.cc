@@ -100,5 +100,16 @@ TEST_F(BalloonsSharedMovesTest, ABalloonThatIsFullTakesNoneIn) {
   EXPECT_THAT(node.policy().TargetsOf(node.snapshot(), a), IsEmpty());
 }
 
+// A balloon with sizeBy is as full as its limits make it.
+TEST_F(BalloonsSharedMovesTest, WhatCountsForTheSizeCountsForTheRoom) {
+  BalloonsNode node(
+      "balloonTypes: [{name: x, minCPUs: 4, maxCPUs: 4, minBalloons: 2, maxBalloons: 2, sizeBy: "
+      "limit}]");
+  const ContainerKey a = *node.Run("a", {.request = 100, .type = "x", .limit = 3000});
+  const ContainerKey b = *node.Run("b", {.request = 100, .type = "x", .limit = 3000});
+  ASSERT_NE(node.PoolOf(a), node.PoolOf(b));
+  EXPECT_THAT(node.policy().TargetsOf(node.snapshot(), a), IsEmpty());
+}
+
 }  // namespace
 }  // namespace resmgr
