@@ -172,16 +172,27 @@ StatusOr<CpuSet> BalloonBook::ChooseMore(const Balloon& balloon, const CpuChoice
   return cpus;
 }
 
+// Hints that containers add, those of the last one first. Each set of CPUs is there once: many
+// containers may be near to the same devices.
+std::vector<BalloonHint> BalloonBook::HintsOfMembers(const Balloon& balloon) {
+  std::vector<BalloonHint> hints;
+  for (auto member = balloon.members.rbegin(); member != balloon.members.rend(); ++member) {
+    for (const BalloonHint& hint : (*member)->hints) {
+      if (std::ranges::find(hints, hint.cpus, &BalloonHint::cpus) == hints.end())
+        hints.push_back(hint);
+    }
+  }
+  return hints;
+}
+
 // Those of the type, which are not copied, or `changed`, with what containers and loads add.
 const CpuChoiceRules& BalloonBook::RulesFor(const Balloon& balloon, const BalloonPart& part,
                                             CpuChoiceRules& changed) const {
   const CpuChoiceRules& own = setup_->rules(part.type);
-  const bool hints = std::ranges::any_of(
-      balloon.members, [](const BalloonMemberPtr& member) { return !member->hints.empty(); });
-  if (!hints && setup_->type(part.type).loads.empty()) return own;
+  const std::vector<BalloonHint> hints = HintsOfMembers(balloon);
+  if (hints.empty() && setup_->type(part.type).loads.empty()) return own;
   changed = own;
-  for (const BalloonMemberPtr& member : balloon.members)
-    changed.hints.insert(changed.hints.begin(), member->hints.begin(), member->hints.end());
+  changed.hints.insert(changed.hints.begin(), hints.begin(), hints.end());
   changed.loaded = LoadedFor(part);
   return changed;
 }

@@ -100,6 +100,7 @@ class BalloonBook {
   void RecountLent();
   const CpuChoiceRules& RulesFor(const Balloon& balloon, const BalloonPart& part,
                                  CpuChoiceRules& changed) const;
+  static std::vector<BalloonHint> HintsOfMembers(const Balloon& balloon);
   CpuSet LoadedFor(const BalloonPart& part) const;
   BalloonPart MakePart(int type) const;
   size_t Add(Balloon balloon);

@@ -66,6 +66,18 @@ TEST(BalloonsDevicesTest, HintWithTooFewCpusIsDroppedAndTold) {
               Contains(HasSubstr("not followed: close to podresourceapi:tech.com/tpu")));
 }
 
+TEST(BalloonsDevicesTest, TheSamePlaceOfManyDevicesIsOneHint) {
+  BalloonsNode node("balloonTypes: [{name: x, preferCloseToDevices: [\"podresourceapi:*\"]}]");
+  ContainerKey last{};
+  for (int i = 0; i < 6; ++i)
+    last = RunNear(node, fmt::format("c{}", i), "x", fmt::format("tech.com/d{}", i), {3});
+  ASSERT_EQ(node.SetOf(last).size(), 6);
+  int told = 0;
+  for (const std::string& line : node.policy().Explain(last))
+    told += line.find("not followed") == std::string::npos ? 0 : 1;
+  EXPECT_EQ(told, 1);
+}
+
 TEST(BalloonsDevicesTest, KubeletIsAskedForTypesThatNameItsDevices) {
   EXPECT_TRUE(BalloonsNode(kDeviceTypes).policy().WantsPodResources());
   const std::string off = "agent: {podResourceAPI: false}\n" + std::string(kDeviceTypes);
