@@ -15,6 +15,8 @@
 namespace resmgr {
 namespace {
 
+constexpr std::string_view kWhereItWas = "; where it was before";
+
 std::string_view VerdictOf(const ConsideredBalloon& balloon) {
   if (!balloon.pods_fit) return "has as many pods as it may";
   if (balloon.needed > balloon.most) return "too small";
@@ -124,15 +126,19 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
   const BalloonBook before = book_;
   const std::string text = member->text;
   const Placement& former = predecessor.placement;
-  member->text += "; where it was before";
+  member->text += kWhereItWas;
   const int type = member->type;
   if (const std::optional<size_t> held = book_.Find(predecessor.key)) {
+    const std::string held_text = book_.MemberOf(predecessor.key)->text;
+    // What waits for room goes on waiting.
+    if (held_text.starts_with(kWantOfRoom)) member->text = held_text;
     if (book_.balloons()[*held].type == type &&
         book_.Replace(*held, predecessor.key, member).ok()) {
       book_.GrowShort();
       return true;
     }
     book_.Leave(predecessor.key);
+    member->text = text + std::string(kWhereItWas);
   }
   const auto at = std::ranges::find_if(book_.balloons(), [&](const Balloon& balloon) {
     return balloon.type == type && book_.NameOf(balloon) == former.pool;
@@ -148,7 +154,11 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
       book_.KeepRooms();
     }
   }
-  if (place && book_.Join(*place, member).ok()) return true;
+  if (place && book_.Join(*place, member).ok()) {
+    // The former balloon may have had CPUs for others, too.
+    book_.ShrinkLarge();
+    return true;
+  }
   book_ = before;
   member->text = text;
   return false;

@@ -136,6 +136,36 @@ TEST(BalloonsPolicyTest, ANewAttemptKeepsItsPlace) {
   EXPECT_EQ(node.PoolOf(third), pool);
 }
 
+// The balloon had CPUs for both containers of the pod.
+TEST(BalloonsPolicyTest, ANewAttemptTakesNoMoreThanItNeeds) {
+  BalloonsNode node("balloonTypes: [{name: x}]");
+  const ContainerKey a = *node.Run("a", {.request = 1000, .type = "x"});
+  const ContainerKey b = *node.CreateIn(a, "b", 3000);
+  const Container gone = node.snapshot().At(a);
+  const CpuSet former = node.SetOf(a);
+  ASSERT_EQ(former.size(), 4);
+  node.Remove(a);
+  node.Remove(b);
+  const ContainerKey again = node.Add("a", {.request = 1000, .type = "x"});
+  ASSERT_TRUE(node.Place(again, &gone).ok());
+  EXPECT_EQ(node.SetOf(again).size(), 1);
+  EXPECT_TRUE(node.SetOf(again).IsSubsetOf(former));
+}
+
+TEST(BalloonsPolicyTest, ANewAttemptOfAContainerThatWaitsForRoomGoesOnWaiting) {
+  BalloonsNode node("balloonTypes: [{name: x}, {name: y}]", test::MakeMachine({.cores = 3}));
+  ASSERT_TRUE(node.Run("x", {.request = 100, .type = "x"}).ok());
+  ASSERT_TRUE(node.Run("y", {.request = 100, .type = "y"}).ok());
+  const ContainerKey d = *node.Run("d", {.request = 2500});
+  const std::string reason = node.PlacementOf(d).reason;
+  ASSERT_THAT(reason, StartsWith(std::string(kWantOfRoom)));
+  const Container held = node.snapshot().At(d);
+  node.snapshot().Remove(d);
+  const ContainerKey again = node.Add("d", {.request = 2500});
+  ASSERT_TRUE(node.Place(again, &held).ok());
+  EXPECT_EQ(node.PlacementOf(again).reason, reason);
+}
+
 TEST(BalloonsPolicyTest, ReasonAndExplanationTellTheRules) {
   BalloonsNode node(
       "balloonTypes: [{name: x, namespaces: [n], preferNewBalloons: true, cpuClass: turbo, "
