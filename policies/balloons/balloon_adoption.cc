@@ -58,14 +58,8 @@ BalloonBook BalloonAdoption::Run() {
   }
   AdoptNamed(book);
   const std::vector<Group> groups = GroupUnnamed();
-  for (const Group& group : groups) {
-    CpuSet others;
-    for (const Group& other : groups) {
-      if (&other != &group) others |= other.visible;
-    }
-    const CpuSet own = OwnOf(book, group, others);
-    if (!own.empty()) AdoptGroup(book, IndexFor(book, group, own), group, own, true);
-  }
+  AdoptUnnamed(book, groups, false);
+  AdoptUnnamed(book, groups, true);
   book.KeepRooms();
   AdoptBorrowed(book);
   // Containers that run come before balloons without any. These lie where containers that share
@@ -97,12 +91,12 @@ BalloonBook BalloonAdoption::Run() {
 void BalloonAdoption::AdoptBorrowed(BalloonBook& book) const {
   if (!setup_->follows_use()) return;
   for (const Found& found : found_) {
-    if (!found.placed || !setup_->type(found.member.type).follows_use()) continue;
+    if (!found.placed) continue;
     const std::optional<size_t> place = book.Find(found.member.key);
     const Balloon& balloon = book.balloons()[*place];
-    const CpuSet visible = setup_->machine().WithSiblings(VisibleOf(found));
+    if (!setup_->type(balloon.type).follows_use()) continue;
     const std::string& reason = found.container->placement.reason;
-    CpuSet borrowed = BorrowedCpusOfReason(reason) & visible;
+    CpuSet borrowed = AsReported(found, BorrowedCpusOfReason(reason));
     const bool told = !OwnCpusOfReason(reason).empty() || !setup_->sharing(balloon.type).empty();
     if (!told) borrowed = VisibleOf(found) - balloon.cpus();
     book.AdoptBorrowed(*place, borrowed);
@@ -120,18 +114,19 @@ void BalloonAdoption::AdoptNamed(BalloonBook& book) {
     group.members.push_back(&found);
   }
   for (const auto& [name, group] : named) {
-    // A reason may be older than what the runtime reports.
     CpuSet own;
-    for (const Found* const found : group.members) {
-      CpuSet saved = OwnCpusOfReason(found->container->placement.reason);
-      const bool reported = setup_->options().pin_cpu && !found->container->may_be_elsewhere;
-      if (reported) saved &= setup_->machine().WithSiblings(VisibleOf(*found));
-      own |= saved;
-    }
+    for (const Found* const found : group.members)
+      own |= AsReported(*found, OwnCpusOfReason(found->container->placement.reason));
     if (own.empty()) own = OwnOf(book, group, {});
     own |= MissingOf(book, group, own);
     if (!own.empty()) AdoptGroup(book, name.second, group, own, false);
   }
+}
+
+// A reason may be older than what the runtime reports.
+CpuSet BalloonAdoption::AsReported(const Found& found, const CpuSet& saved) const {
+  const bool reported = setup_->options().pin_cpu && !found.container->may_be_elsewhere;
+  return reported ? saved & setup_->machine().WithSiblings(VisibleOf(found)) : saved;
 }
 
 // What the balloon lacks of the CPUs on which its containers run: a reason may be older than these,
@@ -154,7 +149,26 @@ int BalloonAdoption::IndexFor(const BalloonBook& book, const Group& group, const
   return book.NextIndex(group.type);
 }
 
-// `exact`: only if the balloon has the size that its containers need, and may exist.
+// Groups on CPUs that a balloon would have for them: as many as they need, or fewer, which others
+// left them.
+void BalloonAdoption::AdoptUnnamed(BalloonBook& book, const std::vector<Group>& groups,
+                                   bool fewer) {
+  for (const Group& group : groups) {
+    if (group.members.front()->placed) continue;
+    CpuSet others;
+    for (const Group& other : groups) {
+      if (&other != &group) others |= other.visible;
+    }
+    const CpuSet own = OwnOf(book, group, others);
+    const int target = TargetOf(group);
+    const bool fits =
+        fewer ? own.size() < target && !setup_->type(group.type).composite() : own.size() == target;
+    if (own.empty() || !fits) continue;
+    AdoptGroup(book, IndexFor(book, group, own), group, own, true);
+  }
+}
+
+// `exact`: only if the balloon can have all these CPUs.
 void BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& group,
                                  const CpuSet& own, bool exact) {
   const auto same = [&](const Balloon& balloon) {
@@ -165,7 +179,6 @@ void BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& grou
   if (!there && book.Count(group.type) >= setup_->MaxBalloons(group.type)) return;
   const CpuSet more = there ? own - at->cpus() : own;
   if (exact && !more.IsSubsetOf(book.FreeForNew(group.type, index))) return;
-  if (exact && own.size() != TargetOf(group)) return;
   const std::optional<size_t> place = book.Adopt(group.type, index, own);
   if (!place) return;
   for (Found* const found : group.members) {

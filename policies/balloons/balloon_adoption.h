@@ -17,7 +17,7 @@ namespace resmgr {
 //   1. one whose placement names a balloon of its type is in that balloon, which gets the same
 //      number and CPUs;
 //   2. of those with CPUs only (after a loss of state), containers of one type on the same CPUs are
-//      in one balloon, if it would have just that size;
+//      in one balloon, if it would have just that size, or else is short of CPUs that no other has;
 //   3. the balloons that always exist are made from the rest;
 //   4. the other containers are placed like new ones, but none can be refused.
 class BalloonAdoption {
@@ -47,9 +47,11 @@ class BalloonAdoption {
 
   void AdoptNamed(BalloonBook& book);
   void AdoptBorrowed(BalloonBook& book) const;
+  void AdoptUnnamed(BalloonBook& book, const std::vector<Group>& groups, bool fewer);
   void AdoptGroup(BalloonBook& book, int index, const Group& group, const CpuSet& own, bool exact);
   std::vector<Group> GroupUnnamed();
   CpuSet OwnOf(const BalloonBook& book, const Group& group, const CpuSet& others) const;
+  CpuSet AsReported(const Found& found, const CpuSet& saved) const;
   CpuSet MissingOf(const BalloonBook& book, const Group& group, const CpuSet& own) const;
   static int IndexFor(const BalloonBook& book, const Group& group, const CpuSet& own);
   CpuSet VisibleOf(const Found& found) const;

@@ -67,6 +67,8 @@ class BalloonBook {
   void Borrow(size_t place, int count, std::chrono::system_clock::time_point now);
   // How many it may by the limits of its type.
   int MostBorrowed(const Balloon& balloon) const;
+  // The CPUs that it may borrow beside those that it does.
+  CpuSet FreeToBorrow(const Balloon& balloon) const { return FreeFor(balloon) - lent_; }
   // It has borrowed these before a restart; those that are not idle are left out.
   void AdoptBorrowed(size_t place, const CpuSet& cpus);
   // CPUs that are not idle any more are not borrowed any more, nor more than a balloon may have.

@@ -103,7 +103,10 @@ void FollowMeasuredUse(BalloonBook& book, const policy::MeasuredUse& use) {
     if (!its.any) continue;
     const int most = balloon.size + book.MostBorrowed(balloon);
     const int wanted = std::min(WantedCpus(type, its, size), most);
-    if (wanted > size) growths.push_back({place, its.cpus, size, wanted});
+    if (wanted > size) {
+      const int possible = size + book.FreeToBorrow(balloon).size();
+      growths.push_back({place, its.cpus, size, std::min(wanted, possible)});
+    }
     if (wanted < size && !balloon.borrowed.empty()) {
       book.Borrow(place, std::max(wanted - balloon.size, 0), use.until);
     }
@@ -122,7 +125,7 @@ int BalloonBook::MostBorrowed(const Balloon& balloon) const {
 
 void BalloonBook::Borrow(size_t place, int count, Time now) {
   const Balloon& present = balloons_[place];
-  const CpuSet free = FreeFor(present) - lent_;
+  const CpuSet free = FreeToBorrow(present);
   const int before = present.borrowed.size();
   const int more = std::min({count, MostBorrowed(present), before + free.size()}) - before;
   if (more == 0) return;
@@ -141,7 +144,7 @@ void BalloonBook::Borrow(size_t place, int count, Time now) {
 }
 
 void BalloonBook::AdoptBorrowed(size_t place, const CpuSet& cpus) {
-  const CpuSet known = cpus & (FreeFor(balloons_[place]) - lent_);
+  const CpuSet known = cpus & FreeToBorrow(balloons_[place]);
   if (known.empty()) return;
   balloons_.Change(place).borrowed |= known;
   RecountLent();

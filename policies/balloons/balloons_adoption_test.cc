@@ -39,5 +39,21 @@ TEST(BalloonsAdoptionTest, WhatTheRuntimeReportsIsNewerThanAReason) {
   EXPECT_EQ(node.CpusOf(key), cpus);
 }
 
+// No other container has its CPUs, so these are what its balloon had.
+TEST(BalloonsAdoptionTest, BalloonThatIsShortStaysWithoutState) {
+  BalloonsNode node("balloonTypes: [{name: x}, {name: y}]", test::MakeMachine({.cores = 5}));
+  const ContainerKey small = *node.Run("small", {.request = 100, .type = "y"});
+  const ContainerKey one = *node.Run("one", {.request = 100, .type = "x"});
+  const ContainerKey late = *node.Run("late", {.request = 4500});
+  const std::string cpus = node.CpusOf(late);
+  ASSERT_EQ(node.SetOf(late).size(), 3);
+  node.ForgetDecisions();
+  node.Reconcile();
+  EXPECT_EQ(node.CpusOf(late), cpus);
+  EXPECT_EQ(node.PoolOf(late), "default[0]");
+  EXPECT_EQ(node.PoolOf(small), "y[0]");
+  EXPECT_EQ(node.PoolOf(one), "x[0]");
+}
+
 }  // namespace
 }  // namespace resmgr

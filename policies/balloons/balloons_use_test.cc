@@ -235,6 +235,48 @@ TEST(BalloonsUseTest, BoundsThatContradictAreRefused) {
               HasSubstr("no meaning beside components"));
 }
 
+// x[0] has no idle CPU in its package, whatever it uses.
+TEST(BalloonsUseTest, IdleCpusGoToABalloonThatMayHaveThem) {
+  BalloonsNode node(
+      "balloonTypes: [{name: fixed, cpus: \"6-7\"}, {name: x, minCPUs: 1, instances: 1 per "
+      "package, "
+      "followUse: {growAbove: 80}}]",
+      test::MakeMachine({.packages = 2, .cores = 4}));
+  const ContainerKey a = *node.Run("a", {.request = 4000, .type = "x"});
+  const ContainerKey b = *node.Run("b", {.request = 500, .type = "x"});
+  ASSERT_EQ(node.CpusOf(a), "0-3");
+  ASSERT_EQ(node.SetOf(b).size(), 1);
+  node.FollowUse({{a, 4.0}, {b, 0.95}}, seconds(0));
+  EXPECT_EQ(node.CpusOf(b), "4-5");
+}
+
+// Its containers are all of another type by now.
+TEST(BalloonsUseTest, BalloonWithGuestsAloneKeepsWhatItBorrowsOverARestart) {
+  BalloonsNode node(
+      "balloonTypes: [{name: web, followUse: {growAbove: 80}}, {name: o, maxCPUs: 1}, {name: g}]",
+      test::MakeMachine({.cores = 2}));
+  const ContainerKey web = *node.Run("web", {.request = 100, .type = "web"});
+  const ContainerKey other = *node.Run("o", {.request = 950, .type = "o"});
+  const ContainerKey guest = *node.Run("g", {.request = 100, .type = "g"});
+  ASSERT_EQ(node.PoolOf(guest), "web[0]");
+  node.Remove(other);
+  node.FollowUse({{web, 0.5}, {guest, 0.45}}, seconds(0));
+  node.Remove(web);
+  ASSERT_EQ(node.CpusOf(guest), "0-1");
+  node.RestartPolicy();
+  EXPECT_TRUE(node.Reconcile().empty());
+}
+
+TEST(BalloonsUseTest, WhatItBorrowsIsKnownWhereAnUpdateWasUnderWay) {
+  BalloonsNode node(kSection);
+  const ContainerKey a = *node.Run("a", {.request = 2000, .type = "web"});
+  node.FollowUse({{a, 2.0}}, seconds(0));
+  ASSERT_EQ(node.SetOf(a).size(), 3);
+  node.snapshot().At(a).may_be_elsewhere = true;
+  node.RestartPolicy();
+  EXPECT_TRUE(node.Reconcile().empty());
+}
+
 ConfigNode Yaml(std::string_view text) {
   return *ParseYaml(text, "a.yaml");
 }
