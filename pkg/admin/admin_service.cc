@@ -358,7 +358,7 @@ StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const Json& request) {
   }
   if (!explained.ok()) return NoSuchContainer(what, KnownNames(node, *manager, choice));
   AddHeld(*manager, *explained);
-  if (explained.ok()) AddProblems(node, *explained);
+  AddProblems(node, *explained);
   return explained;
 }
 

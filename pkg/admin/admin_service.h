@@ -43,7 +43,7 @@ namespace resmgr {
 //   ConfigSet    {"name","text"}            -> {"policy","warnings":[]}; refused for losses
 //   ConfigForce  {"name","text"}            -> {"policy","warnings":[]}; not refused for losses
 //   DumpPod      {"pod","seconds"}          -> {"trace"}
-//   DumpPodNext  {"trace"}                  -> {"text","lostLines","over"}
+//   DumpPodNext  {"trace"}                  -> {"text","lostLines","more","over"}
 //   DumpPodStop  {"trace"}                  -> {}
 //   Log          {"level","source"}         -> {}; NotFound for a source that there is not
 //   LogSources   {}                         -> ["SOURCE"]

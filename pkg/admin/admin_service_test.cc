@@ -392,6 +392,9 @@ TEST_F(AdminServiceTest, OnePodsCallsAreDumpedForAWhile) {
   EXPECT_EQ(ask("DumpPod", {{"pod", "shop/web"}, {"seconds", 1}}).status().code(),
             StatusCode::kFailedPrecondition)
       << "one at a time";
+  const Answer of_another =
+      Call(AdminMethods(view), "/cri_resmgr.v1.Admin/DumpPodNext", trace.dump());
+  EXPECT_EQ(of_another.status().code(), StatusCode::kNotFound);
   constexpr std::string_view kVersion = "/runtime.v1.RuntimeService/Version";
   EXPECT_EQ(dumper_->WantsMethod(kVersion), dump::Interest::kMessages);
   const Answer piece = ask("DumpPodNext", trace);

@@ -44,11 +44,12 @@ StatusOr<OrderedJson> PodDump::Begin(std::string_view pod, std::chrono::seconds 
 
 StatusOr<OrderedJson> PodDump::Next(uint64_t trace) {
   if (trace_ == nullptr || trace != last_trace_) return NotFound("that dump is over");
-  dump::PodTrace::Piece piece = trace_->TakeText();
+  dump::PodTrace::Piece piece = trace_->TakeText(kMostPiece);
   const bool over = over_ && piece.text.empty();
   if (over) trace_.reset();
   if (!over_) silence_ = node_.loop.After(kSilence, [this] { End(); });
-  return OrderedJson{{"text", piece.text}, {"lostLines", piece.lost_lines}, {"over", over}};
+  return OrderedJson{
+      {"text", piece.text}, {"lostLines", piece.lost_lines}, {"more", piece.more}, {"over", over}};
 }
 
 void PodDump::Stop(uint64_t trace) {

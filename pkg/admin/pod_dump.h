@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,6 +22,8 @@ class PodDump {
  public:
   static constexpr std::chrono::seconds kLongest{600};
   static constexpr std::chrono::seconds kSilence{10};
+  // Bytes of text in one answer, so that the loop is not held up.
+  static constexpr size_t kMostPiece = size_t{256} * 1024;
 
   // `node` must outlive this.
   explicit PodDump(const NodeView& node) : node_(node) {}
@@ -31,8 +34,8 @@ class PodDump {
   // Begins with the calls of "NAMESPACE/POD", which need not exist yet: {"trace"} to ask for it.
   // FailedPrecondition while there is another one.
   StatusOr<OrderedJson> Begin(std::string_view pod, std::chrono::seconds duration);
-  // {"text","lostLines","over"}: what was dumped since the last call. NotFound for one that is over
-  // and was read to its end.
+  // {"text","lostLines","more","over"}: what was dumped since the last call, or the first part of
+  // it, with more to ask for at once. NotFound for one that is over and was read to its end.
   StatusOr<OrderedJson> Next(uint64_t trace);
   // Ends before its time.
   void Stop(uint64_t trace);
@@ -41,7 +44,9 @@ class PodDump {
   void End();
 
   const NodeView& node_;
-  uint64_t last_trace_ = 0;
+  // Numbers of another daemon's dumps are others: its readers find theirs to be over.
+  uint64_t last_trace_ =
+      static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   std::shared_ptr<dump::PodTrace> trace_;
   bool over_ = true;
   EventLoop::HandlePtr end_;

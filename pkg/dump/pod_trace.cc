@@ -80,7 +80,7 @@ void PodTrace::Learn(const Event& event) {
 
 void PodTrace::Take(Event& event) {
   if (event.plan == nullptr) return;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(calls_mutex_);
   if (event.kind == Event::Kind::kRequest && IsAbout(event.payload.bytes) &&
       calls_.size() < kMostCalls) {
     calls_.insert(event.call);
@@ -114,6 +114,7 @@ void PodTrace::Take(Event& event) {
 
 // Called within Take.
 void PodTrace::Append(std::string_view line) {
+  const std::lock_guard lock(piece_mutex_);
   if (piece_.text.size() + line.size() > kMostText) {
     ++piece_.lost_lines;
   } else {
@@ -121,9 +122,16 @@ void PodTrace::Append(std::string_view line) {
   }
 }
 
-PodTrace::Piece PodTrace::TakeText() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(piece_, {});
+PodTrace::Piece PodTrace::TakeText(size_t most) {
+  const std::lock_guard lock(piece_mutex_);
+  if (piece_.text.size() <= most) return std::exchange(piece_, {});
+  size_t end = piece_.text.rfind('\n', most - 1);
+  if (end == std::string::npos) end = piece_.text.find('\n');
+  Piece taken = {.text = piece_.text.substr(0, end + 1),
+                 .lost_lines = std::exchange(piece_.lost_lines, 0)};
+  piece_.text.erase(0, taken.text.size());
+  taken.more = !piece_.text.empty();
+  return taken;
 }
 
 }  // namespace resmgr::dump

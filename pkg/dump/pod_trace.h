@@ -37,8 +37,10 @@ class PodTrace {
   struct Piece {
     std::string text{};       // since the last one; whole lines
     uint64_t lost_lines = 0;  // likewise
+    bool more = false;        // whether there is more text than `most`
   };
-  Piece TakeText();
+  // At most about `most` bytes; a line that is longer comes alone. Never waits for Take.
+  Piece TakeText(size_t most = kMostText);
 
  private:
   bool IsAbout(std::string_view request) const;
@@ -52,11 +54,12 @@ class PodTrace {
     std::string name_space;
   };
 
-  std::mutex mutex_;
+  std::mutex calls_mutex_;  // of what Take uses; held while it formats long messages
   const std::vector<Names> names_;
   std::vector<std::string> ids_;
   std::set<uint64_t> calls_;  // about the pod, in flight
   TextDump text_;
+  std::mutex piece_mutex_;  // of the next ones; taken last, and held for moments
   Piece piece_;
 };
 

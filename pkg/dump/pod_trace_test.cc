@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/dump/pod_trace.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 namespace resmgr::dump {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -110,6 +112,37 @@ TEST_F(PodTraceTest, WhatWaitsForItsReaderIsBounded) {
   EXPECT_GT(piece.text.size(), PodTrace::kMostText / 2);
   EXPECT_GT(piece.lost_lines, 0U);
   EXPECT_THAT(trace->TakeText().text, IsEmpty());
+}
+
+TEST_F(PodTraceTest, TheTextIsTakenInPiecesOfWholeLines) {
+  ASSERT_TRUE(DumpFixture::Start({}).ok());
+  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
+  dumper_->Trace(trace);
+  for (int i = 0; i < 20; ++i)
+    Call("RunPodSandbox", RunPod("shop", "web"), "");
+  dumper_->Trace(nullptr);
+  ASSERT_TRUE(dumper_->Close(std::chrono::seconds(30)));
+  constexpr size_t kMost = 500;
+  int pieces = 0;
+  for (PodTrace::Piece piece; pieces == 0 || piece.more; ++pieces) {
+    piece = trace->TakeText(kMost);
+    EXPECT_THAT(piece.text, EndsWith("\n"));
+    EXPECT_LE(piece.text.size(), kMost);
+  }
+  EXPECT_GT(pieces, 3);
+  EXPECT_THAT(trace->TakeText(kMost).text, IsEmpty());
+}
+
+TEST_F(PodTraceTest, ALineThatIsLongerThanAPieceComesAlone) {
+  ASSERT_TRUE(DumpFixture::Start({}).ok());
+  const auto trace = std::make_shared<PodTrace>("shop", "web", std::vector<std::string>());
+  dumper_->Trace(trace);
+  Call("RunPodSandbox", RunPod("shop", "web"), "");
+  dumper_->Trace(nullptr);
+  ASSERT_TRUE(dumper_->Close(std::chrono::seconds(30)));
+  const PodTrace::Piece piece = trace->TakeText(1);
+  EXPECT_EQ(std::ranges::count(piece.text, '\n'), 1);
+  EXPECT_TRUE(piece.more);
 }
 
 }  // namespace
