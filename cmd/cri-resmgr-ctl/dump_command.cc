@@ -8,12 +8,14 @@
 #include <string_view>
 #include <thread>
 
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
 #include "pkg/kube/duration.h"
+#include "pkg/sys/unique_fd.h"
 
 namespace resmgr {
 namespace {
@@ -53,6 +55,8 @@ configuration dumps is not changed by it. Secrets are hidden.
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*time).count();
     std::ofstream file;
     if (!file_.empty()) {
+      // So that a new file is its owner's alone, as the daemon's dumps are.
+      const UniqueFd made(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
       file.open(file_, std::ios::trunc);
       if (!file) return Unavailable("-o: cannot write {}", Printable(file_, 256));
     }
@@ -60,14 +64,15 @@ configuration dumps is not changed by it. Secrets are hidden.
                             Ask("DumpPod", {{"pod", pod_}, {"seconds", seconds}}));
     const Answer trace = {{"trace", begun.value("trace", uint64_t{0})}};
     std::ostream& to = file_.empty() ? out : file;
-    while (to.good()) {
+    for (;;) {
       RESMGR_ASSIGN_OR_RETURN(const Answer piece, Ask("DumpPodNext", trace));
       to << PrintableLines(piece.value("text", "")) << std::flush;
       if (const auto lost = piece.value("lostLines", uint64_t{0}); lost > 0) {
         *notes_ << "cri-resmgr-ctl: " << lost << " lines found no room\n";
       }
+      if (!to.good()) break;
       if (piece.value("over", true)) return OkStatus();
-      std::this_thread::sleep_for(kPollPause);
+      if (!piece.value("more", false)) std::this_thread::sleep_for(kPollPause);
     }
     [[maybe_unused]] const auto stopped = Ask("DumpPodStop", trace);
     return Unavailable("the output cannot be written");
