@@ -66,8 +66,11 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   cri-resmgr-ctl history
   cri-resmgr-ctl history -n 20
   cri-resmgr-ctl history -pod shop/web -since 10m
-  cri-resmgr-ctl history -f)";
+  cri-resmgr-ctl history -f
+
+-f goes on when the daemon is started again.)";
   }
+  void UseNotes(std::ostream& notes) override { notes_ = &notes; }
   Status Run(std::ostream& out) override { return follow_ ? Follow(out) : DaemonCommand::Run(out); }
 
  private:
@@ -141,17 +144,34 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
     RESMGR_ASSIGN_OR_RETURN(const Reply request, Request());
     SetStyle(out);
     while (out.good()) {
-      RESMGR_ASSIGN_OR_RETURN(const Reply entries, Ask(OrderedJsonText(request)));
-      if (as_table()) {
-        out << TextOf(entries);
-      } else {
-        for (const Reply& entry : entries)
-          out << PrintableJson(OrderedJsonText(entry)) << '\n';
-      }
-      out << std::flush;
-      Note(entries);
+      const StatusOr<Reply> entries = Ask(OrderedJsonText(request));
+      if (!entries.ok()) RESMGR_RETURN_IF_ERROR(AwaitDaemon(entries.status()));
+      if (entries.ok()) ShowNew(*entries, out);
       std::this_thread::sleep_for(kFollowPause);
     }
+    return OkStatus();
+  }
+
+  void ShowNew(const Reply& entries, std::ostream& out) {
+    if (as_table()) {
+      out << TextOf(entries);
+    } else {
+      for (const Reply& entry : entries)
+        out << PrintableJson(OrderedJsonText(entry)) << '\n';
+    }
+    out << std::flush;
+    Note(entries);
+    answered_ = true;
+    waits_ = false;
+  }
+
+  // A daemon that answered before may be starting again; the error where that is not so.
+  Status AwaitDaemon(const Status& error) {
+    const bool away =
+        error.code() == StatusCode::kUnavailable || error.code() == StatusCode::kDeadlineExceeded;
+    if (!answered_ || !away) return error;
+    if (!std::exchange(waits_, true))
+      *notes_ << "cri-resmgr-ctl: waiting: " << PrintableLines(Message(error)) << '\n';
     return OkStatus();
   }
 
@@ -159,6 +179,9 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   std::string pod_;
   std::string since_;
   bool follow_ = false;
+  std::ostream* notes_ = nullptr;
+  bool answered_ = false;        // whether the daemon has answered -f
+  bool waits_ = false;           // and is away now
   std::string newest_;           // time of the newest entry that -f has shown
   std::set<std::string> shown_;  // the entries of that time
 };

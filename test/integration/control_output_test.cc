@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pkg/base/parse.h"
@@ -210,6 +211,14 @@ TEST_F(ControlOutputTest, FollowsTheHistoryUntilItIsEnded) {
   const std::string text = TextOf(Path("followed"));
   EXPECT_EQ(text.find("TIME"), text.rfind("TIME")) << "one header\n" << text;
   EXPECT_EQ(text.find("shop/web-1"), text.rfind("shop/web-1")) << "each once\n" << text;
+  ASSERT_THAT(daemon_->Terminate(), IsOk());
+  EXPECT_TRUE(Eventually(
+      [this] { return TextOf(Path("followed")).find("waiting: ") != std::string::npos; }));
+  StartDaemon(StaticFlags());
+  CriClient again = Relayed();
+  RunIn(again, "shop", "cache-1", "cache", 1);
+  EXPECT_TRUE(Eventually(
+      [this] { return TextOf(Path("followed")).find("shop/cache-1") != std::string::npos; }));
   ::kill((*follow)->pid(), SIGINT);
   EXPECT_TRUE((*follow)->Wait(kPatience).ok());
 }
@@ -239,6 +248,9 @@ TEST_F(ControlOutputTest, OnePodsCallsAreDumped) {
   const std::string text = TextOf(Path("dumped"));
   EXPECT_THAT(text, AllOf(HasSubstr("REQUEST RunPodSandbox"), HasSubstr("CHANGED CreateContainer"),
                           HasSubstr("name: web-1"), Not(HasSubstr("db-1"))));
+  struct stat info = {};
+  ASSERT_EQ(::stat(Path("dumped").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600U) << "it is for its owner alone";
   ::kill((*dump)->pid(), SIGKILL);
 }
 
