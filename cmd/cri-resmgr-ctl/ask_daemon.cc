@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 
@@ -13,10 +14,8 @@
 namespace resmgr {
 namespace {
 
-// The answer to a new configuration comes after the runtime has moved every container.
-constexpr std::chrono::seconds kTimeout{60};
 // Time limit for finding out whether a daemon runs.
-constexpr std::chrono::seconds kProbeTimeout{5};
+constexpr std::chrono::milliseconds kProbeTimeout{5'000};
 
 UnaryAnswer Ask(const std::string& socket, std::string_view method, std::string_view request,
                 std::chrono::milliseconds timeout) {
@@ -40,15 +39,15 @@ std::string_view NextStep(const std::string& socket) {
 }  // namespace
 
 StatusOr<std::string> AskDaemon(const std::string& socket, std::string_view method,
-                                std::string_view request) {
+                                std::string_view request, std::chrono::milliseconds patience) {
   RESMGR_RETURN_IF_ERROR(Annotate(CheckUnixPath(socket), "-socket"));
-  UnaryAnswer answer = Ask(socket, method, request, kTimeout);
+  UnaryAnswer answer = Ask(socket, method, request, patience);
   if (!answer.connected.ok()) {
     return Unavailable("cri-resmgr is not reached: {}; {}", Message(answer.connected),
                        NextStep(socket));
   }
   if (answer.reply.ok() || !MayBeOfAnother(answer.reply.status().code())) return answer.reply;
-  const UnaryAnswer probe = Ask(socket, "Status", "{}", kProbeTimeout);
+  const UnaryAnswer probe = Ask(socket, "Status", "{}", std::min(patience, kProbeTimeout));
   if (probe.connected.ok() && !probe.reply.ok()) {
     return Unavailable("{} is not a cri-resmgr admin socket, or the daemon has just ended", socket);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/cli.h"
 
+#include <chrono>
+#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -9,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/testing/ctl_runner.h"
+#include "pkg/sys/temp_dir.h"
+#include "pkg/sys/unix_socket.h"
 
 namespace resmgr {
 namespace {
@@ -18,6 +22,7 @@ using test::Outcome;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 void ExpectOneLineError(const Outcome& outcome, std::string_view part) {
@@ -51,6 +56,32 @@ TEST(CliTest, EveryCommandExplainsItself) {
 TEST(CliTest, PrintsItsVersion) {
   EXPECT_EQ(Ctl({"-version"}).out, "cri-resmgr-ctl 1.2.3\n");
   EXPECT_EQ(Ctl({"--version"}).exit_code, 0);
+}
+
+// A shell waits for the names while the user holds the Tab key.
+TEST(CliTest, CompletionDoesNotWaitForADaemonThatHangs) {
+  const TempDir directory;
+  const std::string path = directory.File("admin.sock");
+  const auto never_accepts = ListeningSocket::Create(path);
+  ASSERT_TRUE(never_accepts.ok()) << never_accepts.status();
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome names = Ctl({"complete", "pods", "-socket", path});
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(names.exit_code, 0);
+  EXPECT_THAT(names.out, IsEmpty());
+}
+
+TEST(CliTest, NotesAboutAFileHaveNoControlCharacters) {
+  const TempDir directory;
+  const std::string path = directory.File("pools.yaml");
+  std::ofstream(path) << R"(policy:
+  static-pools:
+    pools:
+      "\x1b[31mred": {exclusive: "true", odd: 1, cpuLists: []}
+)";
+  const Outcome converted = Ctl({"config", "convert", path, "-from", "static-pools"});
+  EXPECT_THAT(converted.err, HasSubstr("odd is left out"));
+  EXPECT_THAT(converted.out + converted.err, Not(HasSubstr("\x1b")));
 }
 
 TEST(CliTest, VersionTellsOfADaemonThatIsNotReached) {

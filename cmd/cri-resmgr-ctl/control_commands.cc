@@ -128,7 +128,7 @@ policy objects of nri-plugins as they are.
 
   void Tell(const std::vector<std::string>& notes) const {
     for (const std::string& note : notes)
-      *notes_ << "note: " << note << '\n';
+      *notes_ << "note: " << Printable(note, note.size()) << '\n';
   }
 
   std::vector<std::string> arguments_;

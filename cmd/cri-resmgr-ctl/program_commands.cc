@@ -2,6 +2,7 @@
 #include "cmd/cri-resmgr-ctl/program_commands.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <string>
 #include <string_view>
@@ -21,9 +22,12 @@ namespace {
 
 using Told = nlohmann::ordered_json;
 
+// These commands do without the daemon: a shell that completes does not wait for one that hangs.
+constexpr std::chrono::milliseconds kShortPatience{1'500};
+
 // The daemon's answer; null without one.
 Told AnswerOf(const std::string& socket, std::string_view method) {
-  const StatusOr<std::string> text = AskDaemon(socket, method, "{}");
+  const StatusOr<std::string> text = AskDaemon(socket, method, "{}", kShortPatience);
   Told answer = text.ok() ? Told::parse(*text, nullptr, false) : Told();
   return answer.is_discarded() ? Told() : answer;
 }

@@ -106,10 +106,12 @@ TEST(CommandDocumentTest, NamesOfTheRunningDaemonAreCompleted) {
   CommandDocument document = {.program = "tool"};
   document.commands = {{.program = "tool look", .arguments_usage = "[NS/]POD[/CONTAINER]|ID"},
                        {.program = "tool complete", .arguments_usage = "pods|containers"}};
-  document.commands[0].flags = {{.name = "n", .value_name = "NAMESPACE", .help = "Of it."}};
+  document.commands[0].flags = {{.name = "n", .value_name = "NAMESPACE", .help = "Of it."},
+                                {.name = "policy", .value_name = "NAME", .help = "By it."}};
   const std::string bash = BashCompletion(document);
   EXPECT_THAT(bash, HasSubstr("live='containers'\n"));
   EXPECT_THAT(bash, HasSubstr("-n) value=\"live namespaces\" ;;"));
+  EXPECT_THAT(bash, HasSubstr("-policy) value=\"live policies\" ;;"));
   EXPECT_THAT(bash, HasSubstr("$(tool complete \"${value#live }\" 2>/dev/null)"));
   const std::string zsh = ZshCompletion(document);
   EXPECT_THAT(zsh,

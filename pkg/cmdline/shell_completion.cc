@@ -57,6 +57,10 @@ std::string_view LiveKind(std::string_view usage) {
   return usage.find("SOURCE") != std::string_view::npos ? "log-sources" : "";
 }
 
+std::string_view LiveKind(const FlagDocument& flag) {
+  return flag.name == "policy" ? "policies" : LiveKind(flag.value_name);
+}
+
 std::string FunctionName(std::string_view program) {
   std::string name = "_";
   for (const char c : program)
@@ -77,7 +81,7 @@ std::string BashCase(const CommandDocument& document, std::string_view indent, b
     if (!words.empty()) how = fmt::format("words '{}'", fmt::join(words, " "));
     if (IsFile(flag.value_name)) how = "files";
     if (IsDirectory(flag.value_name)) how = "directories";
-    const std::string_view kind = live ? LiveKind(flag.value_name) : "";
+    const std::string_view kind = live ? LiveKind(flag) : "";
     if (!kind.empty()) how = fmt::format("live {}", kind);
     values += fmt::format("{}  -{}) value=\"{}\" ;;\n", indent, flag.name, how);
   }
@@ -142,7 +146,7 @@ std::string ZshFlag(const FlagDocument& flag, std::string_view program) {
     if (!words.empty()) text += fmt::format("({})", fmt::join(words, " "));
     if (IsFile(flag.value_name)) text += "_files";
     if (IsDirectory(flag.value_name)) text += "_files -/";
-    const std::string_view kind = program.empty() ? "" : LiveKind(flag.value_name);
+    const std::string_view kind = program.empty() ? "" : LiveKind(flag);
     if (!kind.empty()) text += ZshLive(program, kind);
   }
   return InQuotes(text);
