@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives each owner of CPUs a colour that it keeps as long as it exists, and that none of its neighbours has.
 
-export const kColours = 12;
+const kColours = 12;
 const kKept = 4000;
 const kStore = 'resmgr-colours';
 

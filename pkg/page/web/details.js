@@ -30,6 +30,11 @@ function memoryUsed(use) {
   return `${bytes(use.memoryBytes)}${nodes.length > 0 ? ` (${nodes.join(', ')})` : ''}; ${percent(use.remotePercent)} remote`;
 }
 
+// "idle 10us: 10, by CPU; of classes.isolation"
+function classText({kind, name, state, inForce, way, source, reason}) {
+  return `${kind} ${name}: ${state === 'active' ? inForce : 'inactive'}, ${way}; of ${source}${reason ? `; ${reason}` : ''}`;
+}
+
 function inForce({settled, audit}) {
   if (audit) return 'no: it has drifted';
   return settled === undefined ? undefined : settled ? 'yes' : 'not yet';
@@ -39,7 +44,7 @@ function describe(explained, use) {
   return [
     facts([['Why', explained.reason], ['Refused', explained.refused], ['CPUs', explained.cpus],
       ['Exclusive', explained.exclusive || 'none'], ['Advice', explained.advice], ['Audit', explained.audit],
-      ['Used', used(use)], ['Memory', memoryUsed(use)], ['Memory elsewhere', explained.memoryElsewhere],
+      ['Moved by use', explained.byUse], ['Used', used(use)], ['Memory', memoryUsed(use)], ['Memory elsewhere', explained.memoryElsewhere],
       ['Memory nodes', explained.mems || 'any'], ['Pool', explained.pool],
       ['State', explained.state], ['QoS', explained.qos], ['Role', explained.role],
       ['CPU request', explained.request === undefined ? undefined : milli(explained.request)],
@@ -49,6 +54,7 @@ function describe(explained, use) {
       ['In force', inForce(explained)], ['Id', explained.id]]),
     ...list('Problems', explained.problems?.map(problemText)),
     ...list('Not in force', explained.notUpdated ? [explained.notUpdated] : []),
+    ...list('Classes', [...(explained.classes ?? []).map(classText), explained.classesIgnored].filter(Boolean)),
     ...list('Hints of devices and volumes',
         explained.hints?.map((hint) => `${hint.source}: CPUs ${hint.cpus || '-'}, nodes ${hint.nodes || '-'}`)),
     ...list('Candidates', explained.candidates),

@@ -4,7 +4,7 @@ import {parseList} from './cpu_set.js';
 
 // "payments" for "payments-6d4cf56db6-x7xkq" and "collector" for "collector-x7xkq": what people call a pod. Kubernetes makes
 // such endings of letters that form no words.
-export function shortName(pod) {
+function shortName(pod) {
   return pod.replace(/(-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}$/, '');
 }
 

@@ -3,6 +3,7 @@
 // which may then be another file or line, as `cri-resmgr-ctl topology -o json` writes it, and fewer facts. The files stay in
 // the browser.
 import {parseList, toList, without} from './cpu_set.js';
+import {isReserved} from './owners.js';
 
 const kLargest = 64 << 20;
 const kHistoryEntries = 200;
@@ -98,7 +99,7 @@ export function nodeAfter(simulation, count) {
   return {
     containers: list,
     refused: done.filter((effect) => effect.error).length,
-    pools: [{name: 'reserved', shared: reserved}, ...[...pools].filter(([name]) => !name.startsWith('reserved'))
+    pools: [{name: 'reserved', shared: reserved}, ...[...pools].filter(([name]) => !isReserved({name}))
         .map(([name, shared]) => poolOf(name, toList(shared)))],
     history: done.slice(-kHistoryEntries).map((effect) => ({time: effect.step, event: effect.error ? 'refused' : effect.op,
       container: nameOf(effect), cpus: effect.cpus, reason: effect.reason, error: effect.error})),
