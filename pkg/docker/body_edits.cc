@@ -101,11 +101,15 @@ void AddNumber(std::string_view name, const std::optional<int64_t>& value, NewMe
   if (value) members.emplace_back(name, fmt::format("{}", *value));
 }
 
-// Adds the numbers that `value_of` gives for the rows of kNumberFields.
-void AddNumbers(const std::function<std::optional<int64_t>(const NumberField&)>& value_of,
+// Adds the numbers that `value_of` gives for rows of kNumberFields: those that the policy decides,
+// or the others.
+void AddNumbers(bool decided,
+                const std::function<std::optional<int64_t>(const NumberField&)>& value_of,
                 NewMembers& members) {
-  for (const auto& [field, name] : kHostConfigNumbers)
-    AddNumber(name, value_of(*NumberFieldOf(field)), members);
+  for (const auto& [field, name] : kHostConfigNumbers) {
+    const NumberField& row = *NumberFieldOf(field);
+    if (row.decided() == decided) AddNumber(name, value_of(row), members);
+  }
 }
 
 void AddSets(const ResourceValues& values, NewMembers& members) {
@@ -147,13 +151,14 @@ NewMembers ResourcesOf(Operation operation, const Adjustment& adjustment, bool h
   const auto value_of = [operation, &adjustment](const NumberField& row) {
     return DockerHas(operation, row.field) ? NumberIn(adjustment, row) : std::nullopt;
   };
-  AddNumbers(value_of, members);
+  AddNumbers(true, value_of, members);
   AddSets(adjustment.values, members);
   const bool limits = adjustment.values.cpu_quota || adjustment.values.cpu_period;
   // dockerd refuses a request with both kinds of CPU limit.
   if (limits && has_cpus) members.emplace_back("NanoCpus", "0");
   if (adjustment.clears_cpus()) members.emplace_back("CpusetCpus", "\"\"");
   if (adjustment.clears_mems()) members.emplace_back("CpusetMems", "\"\"");
+  AddNumbers(false, value_of, members);
   return members;
 }
 
@@ -377,10 +382,8 @@ StatusOr<std::string> EditBody(Operation operation, std::string_view body,
 
 std::string MakeUpdateBody(const ResourceValues& values, LimitedBy limited_by) {
   NewMembers members;
-  const auto value_of = [&values](const NumberField& row) {
-    return row.decided() ? values.*row.value : std::nullopt;
-  };
-  AddNumbers(value_of, members);
+  AddNumbers(
+      true, [&values](const NumberField& row) { return values.*row.value; }, members);
   AddSets(values, members);
   if (limited_by == LimitedBy::kNanoCpus) UseNanoCpus(values.cpu_quota, values.cpu_period, members);
   return "{" + AsMembers(members) + "}";
@@ -397,9 +400,10 @@ StatusOr<std::string> MakeUpdateBody(const ResourceChange& change, LimitedBy lim
     const bool has = DockerHas(Operation::kUpdateContainerResources, row.field);
     return has ? change.resources.*row.requested : std::nullopt;
   };
-  AddNumbers(value_of, members);
+  AddNumbers(true, value_of, members);
   text("CpusetCpus", resources.cpuset_cpus);
   text("CpusetMems", resources.cpuset_mems);
+  AddNumbers(false, value_of, members);
   for (const auto& [file, value] : change.unified)
     RESMGR_RETURN_IF_ERROR(AddFile(file, value, members));
   if (limited_by == LimitedBy::kNanoCpus)
