@@ -2,8 +2,6 @@
 #include "pkg/admin/admin_service.h"
 
 #include <algorithm>
-#include <iterator>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -11,14 +9,14 @@
 #include "pkg/admin/audit_json.h"
 #include "pkg/admin/classes_json.h"
 #include "pkg/admin/history_json.h"
+#include "pkg/admin/method_parts.h"
 #include "pkg/admin/node_json.h"
+#include "pkg/admin/problems_json.h"
 #include "pkg/admin/rfc3339.h"
-#include "pkg/admin/seen_json.h"
 #include "pkg/admin/stage_json.h"
 #include "pkg/admin/uninstall.h"
 #include "pkg/admin/usage_methods.h"
 #include "pkg/admin/use_methods.h"
-#include "pkg/allocator/want_of_room.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
@@ -28,7 +26,6 @@
 #include "pkg/log/log_sources.h"
 #include "pkg/node/losses.h"
 #include "pkg/node/node_problems.h"
-#include "pkg/node/online_watch.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/topology/machine_format.h"
 #include "pkg/topology/online_cpus.h"
@@ -37,47 +34,6 @@ namespace resmgr {
 namespace {
 
 using Json = nlohmann::json;
-
-StatusOr<std::string> TextOf(const Json& request, const char* key) {
-  const auto found = request.find(key);
-  if (found == request.end() || !found->is_string()) {
-    return InvalidArgument("the request has no text \"{}\"", key);
-  }
-  return found->get<std::string>();
-}
-
-// Whether hook servers or plugins look at calls.
-bool StagesAtWork(const NodeView& node) {
-  return node.pipeline.LooksAt(Operation::kCreateContainer);
-}
-
-StatusOr<ResourceManager*> Manager(const NodeView& node) {
-  ResourceManager* const manager = node.host.manager();
-  if (manager == nullptr) {
-    return FailedPrecondition("the null policy is active: {}no container is placed",
-                              StagesAtWork(node) ? "" : "calls pass unread, and ");
-  }
-  return manager;
-}
-
-// "" where the request does not say; InvalidArgument for anything but text.
-StatusOr<std::string> TextOrNone(const Json& request, const char* key) {
-  if (!request.contains(key)) return std::string();
-  return TextOf(request, key);
-}
-
-bool IsTrue(const Json& request, const char* key) {
-  const auto found = request.find(key);
-  return found != request.end() && found->is_boolean() && found->get<bool>();
-}
-
-StatusOr<ContainerChoice> ChoiceOf(const Json& request) {
-  ContainerChoice choice;
-  RESMGR_ASSIGN_OR_RETURN(choice.namespace_name, TextOrNone(request, "namespace"));
-  RESMGR_ASSIGN_OR_RETURN(const std::string selector, TextOrNone(request, "selector"));
-  RESMGR_ASSIGN_OR_RETURN(choice.labels, LabelSelector::Parse(selector));
-  return choice;
-}
 
 // By "cpus", "pool" and "node" of the request, which may all be left out.
 Status ChoosePlaces(const Machine& machine, const Json& request, ContainerChoice& choice) {
@@ -196,170 +152,6 @@ std::string Topology(const NodeView& node, const Json& request) {
   const StatusOr<std::string> form = TextOf(request, "form");
   const bool table = form.ok() && *form == "table";
   return table ? MachineToTable(node.machine) : MachineToJson(node.machine);
-}
-
-// Without a policy there is only what plugins changed, where the front door knows containers.
-StatusOr<OrderedJson> ExplainSeen(const NodeView& node, std::string_view what,
-                                  const ContainerChoice& choice) {
-  const std::vector<SeenContainer> seen = node.seen();
-  if (seen.empty()) return Manager(node).status();
-  const FieldOwners& owners = node.pipeline.owners();
-  StatusOr<OrderedJson> found = ExplainSeenJson(seen, owners, what, choice);
-  if (found.ok() || what.empty()) return found;
-  found = ExplainSeenJson(seen, owners, what, choice, NameMatch::kBeginning);
-  if (found.ok()) return found;
-  std::vector<std::string> names;
-  for (const SeenContainer& one : seen) {
-    if (choice.Includes(one.pod)) names.push_back(FullName(one.pod, one.container.name));
-  }
-  return NoSuchContainer(what, names);
-}
-
-void AddCpuFiles(const NodeView& node, OrderedJson& containers) {
-  for (OrderedJson& container : containers) {
-    const std::string why = node.why_no_cpu_file(ContainerId(container.value("id", "")));
-    if (!why.empty()) container["cpuFile"] = why;
-  }
-}
-
-void AddAudit(const NodeView& node, OrderedJson& containers) {
-  for (OrderedJson& container : containers) {
-    const std::string found = node.auditor.FoundOf(ContainerId(container.value("id", "")));
-    if (!found.empty()) container["audit"] = found;
-  }
-}
-
-// The problems that name a container.
-void AddProblems(const NodeView& node, OrderedJson& containers) {
-  const std::vector<Problem> problems = ProblemsOf(node);
-  if (problems.empty()) return;
-  for (OrderedJson& container : containers) {
-    const std::string name = fmt::format("{}/{}/{}", container.value("namespace", ""),
-                                         container.value("pod", ""), container.value("name", ""));
-    std::vector<Problem> hit;
-    std::ranges::copy_if(problems, std::back_inserter(hit), [&name](const Problem& problem) {
-      return std::ranges::find(problem.objects, name) != problem.objects.end();
-    });
-    if (!hit.empty()) container["problems"] = ProblemsJson(hit);
-  }
-}
-
-void AddAdvice(const NodeView& node, OrderedJson& containers) {
-  if (node.usage == nullptr) return;
-  for (OrderedJson& container : containers) {
-    const std::string advice = node.usage->AdviceOf(container.value("id", ""));
-    if (!advice.empty()) container["advice"] = advice;
-  }
-}
-
-void AddClasses(const NodeView& node, OrderedJson& containers) {
-  if (node.classes == nullptr) return;
-  for (OrderedJson& container : containers) {
-    const std::string id = container.value("id", "");
-    const OrderedJson classes = ContainerClassesJson(node.classes->report(), id);
-    if (!classes.empty()) container["classes"] = classes;
-    const std::string note = node.classes->NoteOf(id);
-    if (!note.empty()) container["classesIgnored"] = note;
-  }
-}
-
-void AddMovesByUse(const NodeView& node, OrderedJson& containers) {
-  if (node.by_use == nullptr) return;
-  for (OrderedJson& container : containers) {
-    const std::string moved = node.by_use->AboutOf(container.value("id", ""));
-    if (!moved.empty()) container["byUse"] = moved;
-  }
-}
-
-// Adds why a container has fewer CPUs than it asks for.
-void AddOffline(const NodeView& node, OrderedJson& containers) {
-  const CpuSet offline = OfflineCpus(node.machine) | node.offline();
-  if (offline.empty()) return;
-  for (OrderedJson& container : containers) {
-    const std::string reason = container.value("reason", "");
-    if (LacksCpus(reason))
-      container["reason"] = fmt::format("{}; {} offline", reason, CpusAre(offline));
-  }
-}
-
-// A container of a reply whose memory may lie elsewhere than decided, and where it is in the reply.
-struct BoundContainers {
-  std::vector<size_t> positions{};
-  std::vector<MemorySubject> subjects{};
-};
-
-BoundContainers BoundIn(const OrderedJson& containers, const ResourceManager* manager) {
-  BoundContainers bound;
-  if (manager == nullptr) return bound;
-  std::map<std::string, size_t> positions;
-  for (size_t i = 0; i < containers.size(); ++i)
-    positions.emplace(containers[i].value("id", ""), i);
-  manager->snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
-    const auto found = positions.find(std::string(container.id.value()));
-    const std::optional<NodeSet>& nodes = container.placement.mems;
-    if (found == positions.end() || container.state != ContainerState::kRunning || !nodes) return;
-    bound.positions.push_back(found->second);
-    bound.subjects.push_back({.cgroup_parent = pod.cgroup_parent,
-                              .id = std::string(container.id.value()),
-                              .nodes = *nodes});
-  });
-  return bound;
-}
-
-// Adds to those that were refused what the pools hold.
-void AddHeld(const ResourceManager& manager, OrderedJson& containers) {
-  OrderedJson held;
-  for (OrderedJson& container : containers) {
-    if (!container.contains("refused")) continue;
-    if (held.is_null()) held = HeldByPoolJson(manager.policy(), manager.snapshot());
-    container["held"] = held;
-  }
-}
-
-StatusOr<OrderedJson> ExplainNamed(const NodeView& node, const ResourceManager& manager,
-                                   std::string_view what, const ContainerChoice& choice,
-                                   NameMatch match) {
-  StatusOr<OrderedJson> explained = ExplainJson(manager, what, choice, match);
-  if (explained.ok()) {
-    AddOwners(node.pipeline.owners(), *explained);
-    AddCpuFiles(node, *explained);
-    AddAudit(node, *explained);
-    AddAdvice(node, *explained);
-    AddClasses(node, *explained);
-    AddMovesByUse(node, *explained);
-    AddOffline(node, *explained);
-  }
-  return WithRefusals(std::move(explained), node.host.history(), manager.snapshot(), what, choice,
-                      match);
-}
-
-// Those that `explain` could find.
-std::vector<std::string> KnownNames(const NodeView& node, const ResourceManager& manager,
-                                    const ContainerChoice& choice) {
-  std::vector<std::string> names;
-  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
-    if (choice.Includes(pod)) names.push_back(FullName(pod, container.name));
-  });
-  const History& history = node.host.history();
-  for (const History::Entry* const entry : history.Last(history.capacity())) {
-    if (entry->event == History::Event::kRefused) names.push_back(entry->container);
-  }
-  return names;
-}
-
-StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const Json& request) {
-  RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
-  RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
-  const ResourceManager* const manager = node.host.manager();
-  if (manager == nullptr) return ExplainSeen(node, what, choice);
-  StatusOr<OrderedJson> explained = ExplainNamed(node, *manager, what, choice, NameMatch::kWhole);
-  if (!explained.ok() && !what.empty()) {
-    explained = ExplainNamed(node, *manager, what, choice, NameMatch::kBeginning);
-  }
-  if (!explained.ok()) return NoSuchContainer(what, KnownNames(node, *manager, choice));
-  AddHeld(*manager, *explained);
-  AddProblems(node, *explained);
-  return explained;
 }
 
 // All that is kept, or the newest ones.
@@ -493,22 +285,14 @@ UnaryServer::Method Decoded(Handler handler) {
       };
 }
 
-}  // namespace
-
-// Cgroups are read away from the loop; what they do not tell in time is left out.
-void AdminService::Explain(const Json& request, const UnaryServer::Reply& reply) {
-  StatusOr<OrderedJson> explained = ExplainPlaced(node_, request);
-  if (!explained.ok()) return reply(explained.status());
-  BoundContainers bound = BoundIn(*explained, node_.host.manager());
-  if (bound.subjects.empty()) return reply(OrderedJsonText(*explained));
-  memory_.Look(std::move(bound.subjects),
-               [reply, list = *std::move(explained), positions = std::move(bound.positions)](
-                   const std::vector<std::string>& found) mutable {
-                 for (size_t i = 0; i < found.size(); ++i)
-                   if (!found[i].empty()) list[positions[i]]["memoryElsewhere"] = found[i];
-                 reply(OrderedJsonText(list));
-               });
+// Adds methods by their names.
+auto AdderTo(UnaryServer::Methods& methods) {
+  return [&methods](std::string_view name, Handler handler) {
+    methods.emplace(fmt::format("/cri_resmgr.v1.Admin/{}", name), Decoded(std::move(handler)));
+  };
 }
+
+}  // namespace
 
 // A configuration of a megabyte takes some 20 ms to print. Calls that come meanwhile wait
 // for the next print, so that the work does not grow with their number.
@@ -538,12 +322,9 @@ void AdminService::PrintForWaiting() {
     reply(begun);
 }
 
-UnaryServer::Methods AdminService::Methods() {
-  UnaryServer::Methods methods;
-  const auto add = [&methods](std::string_view name, Handler handler) {
-    methods.emplace(fmt::format("/cri_resmgr.v1.Admin/{}", name), Decoded(std::move(handler)));
-  };
+void AdminService::AddReadings(UnaryServer::Methods& methods) {
   const NodeView& node = node_;
+  const auto add = AdderTo(methods);
   add("Status", [this](const Json&, const auto& reply) { reply(NodeStatus(node_, started_)); });
   add("Policies", [&node](const Json&, const auto& reply) { reply(Policies(node)); });
   add("Topology",
@@ -559,10 +340,31 @@ UnaryServer::Methods AdminService::Methods() {
   });
   add("Containers",
       [&node](const Json& request, const auto& reply) { reply(Containers(node, request)); });
-  add("Explain", [this](const Json& request, const auto& reply) { Explain(request, reply); });
+  add("Explain",
+      [this](const Json& request, const auto& reply) { explain_.Answer(request, reply); });
   add("History",
       [&node](const Json& request, const auto& reply) { reply(HistoryText(node, request)); });
   add("ConfigShow", [this](const Json&, const auto& reply) { ConfigShow(reply); });
+  add("Top", [&node](const Json& request, const auto& reply) {
+    const StatusOr<std::string> what = TextOrNone(request, "what");
+    what.ok() ? Top(node, *what, reply) : reply(what.status());
+  });
+  add("Cpus", [&node](const Json& request, const auto& reply) {
+    const StatusOr<std::string> list = TextOrNone(request, "cpus");
+    list.ok() ? Cpus(node, {.list = *list, .brief = IsTrue(request, "brief")}, reply)
+              : reply(list.status());
+  });
+  add("Classes", [&node](const Json&, const auto& reply) {
+    reply(OrderedJsonText(node.classes == nullptr ? OrderedJson::array()
+                                                  : ClassesJson(node.classes->report())));
+  });
+  add("LogSources",
+      [](const Json&, const auto& reply) { reply(OrderedJsonText(OrderedJson(LogSources()))); });
+}
+
+void AdminService::AddChanges(UnaryServer::Methods& methods) {
+  const NodeView& node = node_;
+  const auto add = AdderTo(methods);
   // These are long, and decoded off the loop.
   methods.emplace("/cri_resmgr.v1.Admin/ConfigCheck",
                   [&node](std::string message, const UnaryServer::Reply& reply) {
@@ -580,20 +382,18 @@ UnaryServer::Methods AdminService::Methods() {
   add("Uninstall", [&node](const Json& request, const auto& reply) {
     Uninstall(node, IsTrue(request, "apply"), reply);
   });
-  add("Top", [&node](const Json& request, const auto& reply) {
-    const StatusOr<std::string> what = TextOrNone(request, "what");
-    what.ok() ? Top(node, *what, reply) : reply(what.status());
-  });
-  add("Cpus", [&node](const Json& request, const auto& reply) {
-    const StatusOr<std::string> list = TextOrNone(request, "cpus");
-    list.ok() ? Cpus(node, {.list = *list, .brief = IsTrue(request, "brief")}, reply)
-              : reply(list.status());
-  });
-  add("Classes", [&node](const Json&, const auto& reply) {
-    reply(OrderedJsonText(node.classes == nullptr ? OrderedJson::array()
-                                                  : ClassesJson(node.classes->report())));
-  });
   add("Log", [](const Json& request, const auto& reply) { reply(Log(request)); });
+  add("Rebalance",
+      [&node](const Json& request, const auto& reply) { reply(Rebalance(node, request)); });
+  add("RebalanceByUse", [&node](const Json& request, const auto& reply) {
+    const StatusOr<std::optional<int>> moves = MostMoves(request);
+    if (!moves.ok()) return reply(moves.status());
+    RebalanceByUse(node, IsTrue(request, "apply"), *moves, reply);
+  });
+}
+
+void AdminService::AddDumps(UnaryServer::Methods& methods) {
+  const auto add = AdderTo(methods);
   add("DumpPod", [this](const Json& request, const auto& reply) {
     const auto seconds = request.find("seconds");
     const StatusOr<std::string> pod = TextOf(request, "pod");
@@ -611,15 +411,13 @@ UnaryServer::Methods AdminService::Methods() {
     pod_dump_.Stop(TraceOf(request));
     reply(std::string("{}"));
   });
-  add("LogSources",
-      [](const Json&, const auto& reply) { reply(OrderedJsonText(OrderedJson(LogSources()))); });
-  add("Rebalance",
-      [&node](const Json& request, const auto& reply) { reply(Rebalance(node, request)); });
-  add("RebalanceByUse", [&node](const Json& request, const auto& reply) {
-    const StatusOr<std::optional<int>> moves = MostMoves(request);
-    if (!moves.ok()) return reply(moves.status());
-    RebalanceByUse(node, IsTrue(request, "apply"), *moves, reply);
-  });
+}
+
+UnaryServer::Methods AdminService::Methods() {
+  UnaryServer::Methods methods;
+  AddReadings(methods);
+  AddChanges(methods);
+  AddDumps(methods);
   return methods;
 }
 

@@ -6,11 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/admin/explain_method.h"
 #include "pkg/admin/pod_dump.h"
-#include "pkg/admin/problems_json.h"
-#include "pkg/audit/batched_look.h"
-#include "pkg/audit/memory_places.h"
-#include "pkg/base/json.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/node/node_view.h"
 #include "pkg/sys/off_loop.h"
@@ -24,7 +21,9 @@ namespace resmgr {
 //       "uptimeSeconds","runtime","runtimeSocket","relaySocket","pods","containers","online",
 //       "offline", as an NRI plugin "criSocket" and "cri" ("not used", "reachable", "unreachable"),
 //       HeldJson's members (node_json.h) but under the null policy, "state" ("saved" or "not
-//       saved"), "dumpLost" (calls that the dump lacks), "problems" (problems_json.h)}
+//       saved"), "dumpLost" (calls that the dump lacks), "problems" (problems_json.h); and where
+//       there are some "ended" (problems of use that have ended: "kind","since","ended","message",
+//       "before","after") and "byUse" (the last rebalance by use: "time","state","note")}
 //   Policies     {}                         -> [{"name","description","active"}]
 //   Topology     {"form": "table"|"json"}   -> the text of machine_format.h
 //   Pools        {}                         -> [node_json.h]
@@ -32,8 +31,10 @@ namespace resmgr {
 //   Runtimes     {}                         -> [stage_json.h]
 //   Containers   {"namespace","selector","cpus","pool","node"} -> [node_json.h]; all may be left
 //       out
-//   Explain      {"what", and as above}     -> [node_json.h, stage_json.h, history_json.h; and
-//       where there are some "memoryElsewhere" and "problems", those of the container]
+//   Explain      {"what","namespace","selector"} -> [node_json.h, stage_json.h, history_json.h;
+//       and where there are some, texts: "cpuFile" (why it has none), "audit", "advice", "byUse"
+//       (how a rebalance moved it), "memoryElsewhere", "classesIgnored"; "classes"
+//       (classes_json.h), "held" (HeldByPoolJson), and "problems", those of the container]
 //   History      {"count"}                  -> [history_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
 //   ConfigCheck  {"name","text"}            ->
@@ -62,33 +63,25 @@ class AdminService {
   explicit AdminService(NodeView node)
       : node_(std::move(node)),
         started_(std::chrono::steady_clock::now()),
-        printer_(node_.loop, "config-show", std::chrono::milliseconds(100)),
-        memory_(
-            node_.loop, "memory-places",
-            [cgroups = CgroupReader(node_.cgroup_mount)] {
-              return [cgroups](const MemorySubject& subject) {
-                return MemoryElsewhere(cgroups, subject);
-              };
-            },
-            std::chrono::milliseconds(500)) {}
+        printer_(node_.loop, "config-show", std::chrono::milliseconds(100)) {}
 
   // This must outlive the server.
   UnaryServer::Methods Methods();
 
  private:
-  using Json = nlohmann::json;
-
   void ConfigShow(UnaryServer::Reply reply);
   void PrintForWaiting();
-  void Explain(const Json& request, const UnaryServer::Reply& reply);
+  void AddReadings(UnaryServer::Methods& methods);
+  void AddChanges(UnaryServer::Methods& methods);
+  void AddDumps(UnaryServer::Methods& methods);
 
   NodeView node_;
   std::chrono::steady_clock::time_point started_;
+  ExplainMethod explain_{node_};
   PodDump pod_dump_{node_};
   std::vector<UnaryServer::Reply> want_config_;  // the next print is for them
   bool printing_ = false;
   OffLoop printer_;
-  BatchedLook<MemorySubject, std::string> memory_;
 };
 
 // The methods of an AdminService that they own.

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/explain_method.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "pkg/admin/classes_json.h"
+#include "pkg/admin/history_json.h"
+#include "pkg/admin/method_parts.h"
+#include "pkg/admin/node_json.h"
+#include "pkg/admin/problems_json.h"
+#include "pkg/admin/seen_json.h"
+#include "pkg/admin/stage_json.h"
+#include "pkg/allocator/want_of_room.h"
+#include "pkg/classes/host_classes.h"
+#include "pkg/node/node_problems.h"
+#include "pkg/node/online_watch.h"
+#include "pkg/topology/online_cpus.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::chrono::milliseconds kLookPatience{500};
+
+// Without a policy there is only what plugins changed, where the front door knows containers.
+StatusOr<OrderedJson> ExplainSeen(const NodeView& node, std::string_view what,
+                                  const ContainerChoice& choice) {
+  const std::vector<SeenContainer> seen = node.seen();
+  if (seen.empty()) return Manager(node).status();
+  const FieldOwners& owners = node.pipeline.owners();
+  StatusOr<OrderedJson> found = ExplainSeenJson(seen, owners, what, choice);
+  if (found.ok() || what.empty()) return found;
+  found = ExplainSeenJson(seen, owners, what, choice, NameMatch::kBeginning);
+  if (found.ok()) return found;
+  std::vector<std::string> names;
+  for (const SeenContainer& one : seen) {
+    if (choice.Includes(one.pod)) names.push_back(FullName(one.pod, one.container.name));
+  }
+  return NoSuchContainer(what, names);
+}
+
+void AddCpuFiles(const NodeView& node, OrderedJson& containers) {
+  for (OrderedJson& container : containers) {
+    const std::string why = node.why_no_cpu_file(ContainerId(container.value("id", "")));
+    if (!why.empty()) container["cpuFile"] = why;
+  }
+}
+
+void AddAudit(const NodeView& node, OrderedJson& containers) {
+  for (OrderedJson& container : containers) {
+    const std::string found = node.auditor.FoundOf(ContainerId(container.value("id", "")));
+    if (!found.empty()) container["audit"] = found;
+  }
+}
+
+// The problems that name a container.
+void AddProblems(const NodeView& node, OrderedJson& containers) {
+  const std::vector<Problem> problems = ProblemsOf(node);
+  if (problems.empty()) return;
+  for (OrderedJson& container : containers) {
+    const std::string name = fmt::format("{}/{}/{}", container.value("namespace", ""),
+                                         container.value("pod", ""), container.value("name", ""));
+    std::vector<Problem> hit;
+    std::ranges::copy_if(problems, std::back_inserter(hit), [&name](const Problem& problem) {
+      return std::ranges::find(problem.objects, name) != problem.objects.end();
+    });
+    if (!hit.empty()) container["problems"] = ProblemsJson(hit);
+  }
+}
+
+void AddAdvice(const NodeView& node, OrderedJson& containers) {
+  if (node.usage == nullptr) return;
+  for (OrderedJson& container : containers) {
+    const std::string advice = node.usage->AdviceOf(container.value("id", ""));
+    if (!advice.empty()) container["advice"] = advice;
+  }
+}
+
+void AddClasses(const NodeView& node, OrderedJson& containers) {
+  if (node.classes == nullptr) return;
+  for (OrderedJson& container : containers) {
+    const std::string id = container.value("id", "");
+    const OrderedJson classes = ContainerClassesJson(node.classes->report(), id);
+    if (!classes.empty()) container["classes"] = classes;
+    const std::string note = node.classes->NoteOf(id);
+    if (!note.empty()) container["classesIgnored"] = note;
+  }
+}
+
+void AddMovesByUse(const NodeView& node, OrderedJson& containers) {
+  if (node.by_use == nullptr) return;
+  for (OrderedJson& container : containers) {
+    const std::string moved = node.by_use->AboutOf(container.value("id", ""));
+    if (!moved.empty()) container["byUse"] = moved;
+  }
+}
+
+// Adds why a container has fewer CPUs than it asks for.
+void AddOffline(const NodeView& node, OrderedJson& containers) {
+  const CpuSet offline = OfflineCpus(node.machine) | node.offline();
+  if (offline.empty()) return;
+  for (OrderedJson& container : containers) {
+    const std::string reason = container.value("reason", "");
+    if (LacksCpus(reason))
+      container["reason"] = fmt::format("{}; {} offline", reason, CpusAre(offline));
+  }
+}
+
+// A container of a reply whose memory may lie elsewhere than decided, and where it is in the reply.
+struct BoundContainers {
+  std::vector<size_t> positions{};
+  std::vector<MemorySubject> subjects{};
+};
+
+BoundContainers BoundIn(const OrderedJson& containers, const ResourceManager* manager) {
+  BoundContainers bound;
+  if (manager == nullptr) return bound;
+  std::map<std::string, size_t> positions;
+  for (size_t i = 0; i < containers.size(); ++i)
+    positions.emplace(containers[i].value("id", ""), i);
+  manager->snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    const auto found = positions.find(std::string(container.id.value()));
+    const std::optional<NodeSet>& nodes = container.placement.mems;
+    if (found == positions.end() || container.state != ContainerState::kRunning || !nodes) return;
+    bound.positions.push_back(found->second);
+    bound.subjects.push_back({.cgroup_parent = pod.cgroup_parent,
+                              .id = std::string(container.id.value()),
+                              .nodes = *nodes});
+  });
+  return bound;
+}
+
+// Adds to those that were refused what the pools hold.
+void AddHeld(const ResourceManager& manager, OrderedJson& containers) {
+  OrderedJson held;
+  for (OrderedJson& container : containers) {
+    if (!container.contains("refused")) continue;
+    if (held.is_null()) held = HeldByPoolJson(manager.policy(), manager.snapshot());
+    container["held"] = held;
+  }
+}
+
+StatusOr<OrderedJson> ExplainNamed(const NodeView& node, const ResourceManager& manager,
+                                   std::string_view what, const ContainerChoice& choice,
+                                   NameMatch match) {
+  StatusOr<OrderedJson> explained = ExplainJson(manager, what, choice, match);
+  if (explained.ok()) {
+    AddOwners(node.pipeline.owners(), *explained);
+    AddCpuFiles(node, *explained);
+    AddAudit(node, *explained);
+    AddAdvice(node, *explained);
+    AddClasses(node, *explained);
+    AddMovesByUse(node, *explained);
+    AddOffline(node, *explained);
+  }
+  return WithRefusals(std::move(explained), node.host.history(), manager.snapshot(), what, choice,
+                      match);
+}
+
+// Names that `explain` could find.
+std::vector<std::string> KnownNames(const NodeView& node, const ResourceManager& manager,
+                                    const ContainerChoice& choice) {
+  std::vector<std::string> names;
+  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    if (choice.Includes(pod)) names.push_back(FullName(pod, container.name));
+  });
+  const History& history = node.host.history();
+  for (const History::Entry* const entry : history.Last(history.capacity())) {
+    if (entry->event == History::Event::kRefused) names.push_back(entry->container);
+  }
+  return names;
+}
+
+StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const nlohmann::json& request) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string what, TextOf(request, "what"));
+  RESMGR_ASSIGN_OR_RETURN(const ContainerChoice choice, ChoiceOf(request));
+  const ResourceManager* const manager = node.host.manager();
+  if (manager == nullptr) return ExplainSeen(node, what, choice);
+  StatusOr<OrderedJson> explained = ExplainNamed(node, *manager, what, choice, NameMatch::kWhole);
+  if (!explained.ok() && !what.empty()) {
+    explained = ExplainNamed(node, *manager, what, choice, NameMatch::kBeginning);
+  }
+  if (!explained.ok()) return NoSuchContainer(what, KnownNames(node, *manager, choice));
+  AddHeld(*manager, *explained);
+  AddProblems(node, *explained);
+  return explained;
+}
+
+}  // namespace
+
+ExplainMethod::ExplainMethod(const NodeView& node)
+    : node_(node),
+      memory_(
+          node.loop, "memory-places",
+          [cgroups = CgroupReader(node.cgroup_mount)] {
+            return [cgroups](const MemorySubject& subject) {
+              return MemoryElsewhere(cgroups, subject);
+            };
+          },
+          kLookPatience) {}
+
+void ExplainMethod::Answer(const nlohmann::json& request, const UnaryServer::Reply& reply) {
+  StatusOr<OrderedJson> explained = ExplainPlaced(node_, request);
+  if (!explained.ok()) return reply(explained.status());
+  BoundContainers bound = BoundIn(*explained, node_.host.manager());
+  if (bound.subjects.empty()) return reply(OrderedJsonText(*explained));
+  memory_.Look(std::move(bound.subjects),
+               [reply, list = *std::move(explained), positions = std::move(bound.positions)](
+                   const std::vector<std::string>& found) mutable {
+                 for (size_t i = 0; i < found.size(); ++i)
+                   if (!found[i].empty()) list[positions[i]]["memoryElsewhere"] = found[i];
+                 reply(OrderedJsonText(list));
+               });
+}
+
+}  // namespace resmgr

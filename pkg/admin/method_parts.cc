@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/admin/method_parts.h"
+
+namespace resmgr {
+
+StatusOr<std::string> TextOf(const nlohmann::json& request, const char* key) {
+  const auto found = request.find(key);
+  if (found == request.end() || !found->is_string()) {
+    return InvalidArgument("the request has no text \"{}\"", key);
+  }
+  return found->get<std::string>();
+}
+
+bool StagesAtWork(const NodeView& node) {
+  return node.pipeline.LooksAt(Operation::kCreateContainer);
+}
+
+StatusOr<ResourceManager*> Manager(const NodeView& node) {
+  ResourceManager* const manager = node.host.manager();
+  if (manager == nullptr) {
+    return FailedPrecondition("the null policy is active: {}no container is placed",
+                              StagesAtWork(node) ? "" : "calls pass unread, and ");
+  }
+  return manager;
+}
+
+StatusOr<std::string> TextOrNone(const nlohmann::json& request, const char* key) {
+  if (!request.contains(key)) return std::string();
+  return TextOf(request, key);
+}
+
+bool IsTrue(const nlohmann::json& request, const char* key) {
+  const auto found = request.find(key);
+  return found != request.end() && found->is_boolean() && found->get<bool>();
+}
+
+StatusOr<ContainerChoice> ChoiceOf(const nlohmann::json& request) {
+  ContainerChoice choice;
+  RESMGR_ASSIGN_OR_RETURN(choice.namespace_name, TextOrNone(request, "namespace"));
+  RESMGR_ASSIGN_OR_RETURN(const std::string selector, TextOrNone(request, "selector"));
+  RESMGR_ASSIGN_OR_RETURN(choice.labels, LabelSelector::Parse(selector));
+  return choice;
+}
+
+}  // namespace resmgr
