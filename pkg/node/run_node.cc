@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/run_node.h"
 
-#include <array>
 #include <chrono>
-#include <csignal>
 #include <list>
 #include <memory>
 #include <optional>
@@ -30,6 +28,7 @@
 #include "pkg/node/kubelet_watch.h"
 #include "pkg/node/local_config.h"
 #include "pkg/node/node_disk.h"
+#include "pkg/node/node_end.h"
 #include "pkg/node/node_problems.h"
 #include "pkg/node/online_watch.h"
 #include "pkg/node/optional_services.h"
@@ -133,52 +132,6 @@ class OpenPage {
  private:
   NodePage* const page_;
 };
-
-// Ends the loop when the calls in flight are over.
-void EndNode(EventLoop& loop, FrontDoor& door) {
-  if (const Status status = NotifyStopping(); !status.ok())
-    GetLogger("cri-resmgr").Warn("{}", Message(status));
-  door.Drain([&loop] { loop.Stop(); });
-}
-
-// Valid as long as the handles are kept. SIGTERM and SIGINT end the daemon; SIGHUP and SIGUSR1 run
-// the tasks.
-std::array<EventLoop::HandlePtr, 4> HandleSignals(EventLoop& loop, FrontDoor& door,
-                                                  HandOver& hand_over, EventLoop::Task reload,
-                                                  EventLoop::Task debug) {
-  const auto end = [&loop, &door, &hand_over,
-                    ending = std::make_shared<bool>(false)](pid_t sender) {
-    Logger& log = GetLogger("cri-resmgr");
-    if (std::exchange(*ending, true)) {
-      log.Info("a second signal, of process {}: ending at once", sender);
-      loop.Stop();
-      return;
-    }
-    log.Info(
-        "ending on a signal of process {}: waiting for the calls in flight; a second signal ends "
-        "at once",
-        sender);
-    hand_over.Stop();
-    EndNode(loop, door);
-  };
-  return {loop.OnSignal(SIGTERM, end), loop.OnSignal(SIGINT, end),
-          loop.OnSignal(SIGHUP, [reload = std::move(reload)](pid_t) { reload(); }),
-          loop.OnSignal(SIGUSR1, [debug = std::move(debug)](pid_t) { debug(); })};
-}
-
-// Options for serving a daemon that asks for this one's sockets. Without sockets of the door there
-// is nothing to hand over.
-HandOver::Options HandOverOptions(const NodeOptions& options, EventLoop& loop, FrontDoor& door) {
-  HandOver::Options all{.loop = loop, .door = door, .version = options.version};
-  if (!options.door.sockets.empty()) all.socket = HandOver::SocketOf(options.relay_socket);
-  if (HasServiceManager()) {
-    all.refusal =
-        "the service manager would start it again; have that restart it, and hold its socket "
-        "meanwhile (cri-resmgr.socket)";
-  }
-  all.end = [&loop, &door] { EndNode(loop, door); };
-  return all;
-}
 
 // Opens the front door with its sockets; if requested, they are taken over from the daemon that
 // serves now and that has ended afterwards. On failure that one goes on unchanged.
