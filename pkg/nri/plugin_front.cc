@@ -65,16 +65,11 @@ void PluginFront::UpdateContainer(const ContainerId& id, const ResourceValues& v
 void PluginFront::UpdateContainers(std::span<const Update> updates, UpdatesDone done) {
   const auto shared = std::make_shared<const UpdatesDone>(std::move(done));
   updates_.Reserve(updates.size());
-  const ResourceValues* values = nullptr;
-  std::shared_ptr<const UpdateQueue::Change> change;
   for (size_t i = 0; i < updates.size(); ++i) {
     const ContainerId& id = updates[i].id;
     if (mirror_.Has(id)) {
       early_.Sent(id);
-      // Containers with equal changes share one object.
-      if (values != &updates[i].adjustment) change = updates_.ChangeOf(updates[i].adjustment);
-      values = &updates[i].adjustment;
-      updates_.Add(id, change, {shared, i});
+      updates_.Add(id, updates_.ChangeOf(updates[i].adjustment), {shared, i});
     } else {
       loop_.Post([shared, i, id] {
         (*shared)(i, NotFound("the runtime has told of no container {}", id.value()));

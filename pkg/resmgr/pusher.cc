@@ -274,8 +274,7 @@ void Pusher::Send(ContainerRecord& record, SharedResources target) {
     return;
   }
   if (!gathering_) return Call(record.container, *missing);
-  gathered_values_.push_back(missing);
-  gathered_.push_back({.container = &record.container, .values = missing.get()});
+  gathered_.push_back({.container = &record.container, .values = std::move(missing)});
 }
 
 // The runtime has all values. The exclusive CPUs are not told to the runtime.
@@ -331,7 +330,6 @@ void Pusher::SendGathered() {
     TakeAnswer(epoch, keys[index], status);
   }));
   gathered_.clear();
-  gathered_values_.clear();
 }
 
 // Marks the container as settled: applied equals desired.

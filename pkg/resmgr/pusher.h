@@ -281,11 +281,10 @@ class Pusher {
   const SharedResources none_ = Shared({});
   // Updates that are noted as open and not sent yet.
   struct Gathered {
-    const Container* container;    // of a record that is not erased meanwhile
-    const ResourceValues* values;  // one of `gathered_values_`
+    const Container* container;  // of a record that is not erased meanwhile
+    std::shared_ptr<const ResourceValues> values;
   };
   std::vector<Gathered> gathered_;
-  std::vector<std::shared_ptr<const ResourceValues>> gathered_values_;
   std::vector<LookedUp> to_look_up_;
   bool gathering_ = false;
   EventLoop::HandlePtr circle_check_;
