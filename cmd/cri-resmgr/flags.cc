@@ -92,8 +92,7 @@ void DeclareMode(CommandLine& line, Flags& flags) {
             &flags.nri_plugin_index);
 }
 
-void DeclareSettings(CommandLine& line, Flags& flags) {
-  DeclareMode(line, flags);
+void DeclareSockets(CommandLine& line, Flags& flags) {
   line.Group("Sockets");
   line.Flag("relay-socket", "PATH", "The socket to which the kubelet connects.",
             &flags.relay_socket);
@@ -123,7 +122,9 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
             "Serve a page for browsers at /page/ of -metrics-address, too. It shows the node with "
             "the names of its pods, is read-only and asks for no password.",
             &flags.metrics_page);
+}
 
+void DeclareNode(CommandLine& line, Flags& flags) {
   line.Group("Node");
   line.Flag("relay-dir", "DIR", "The directory for the state that is kept over restarts.",
             &flags.relay_dir);
@@ -163,6 +164,12 @@ void DeclareSettings(CommandLine& line, Flags& flags) {
             "finishes its calls in flight and exits, and no connection is refused. If that fails, "
             "the other daemon continues and this one exits.",
             &flags.take_over);
+}
+
+void DeclareSettings(CommandLine& line, Flags& flags) {
+  DeclareMode(line, flags);
+  DeclareSockets(line, flags);
+  DeclareNode(line, flags);
 }
 
 void DeclareActions(CommandLine& line, Flags& flags) {
