@@ -18,7 +18,8 @@ class ProcessGroup {
  public:
   // Owns nothing.
   ProcessGroup() = default;
-  // Takes over the child process. kUnavailable: it cannot be watched; it is killed then.
+  // Takes over the child process. kResourceExhausted: the machine has no room to watch it, which
+  // kills it.
   static StatusOr<ProcessGroup> Own(pid_t pid);
 
   ~ProcessGroup();
@@ -40,7 +41,8 @@ class ProcessGroup {
     bool ok() const { return exited && number == 0; }
     std::string ToString() const;  // "exit status 1", "signal 9"
   };
-  // Reaps an ended process, and kills the rest of its group. nullopt: it still runs.
+  // Reaps an ended process, and kills the rest of its group. nullopt: it still runs, or nothing is
+  // owned.
   std::optional<End> Reap();
 
  private:
