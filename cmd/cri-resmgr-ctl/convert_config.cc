@@ -347,7 +347,7 @@ StatusOr<ConfigNode> PolicyModule(const ConfigNode& document, std::string_view s
   return module;
 }
 
-// What of the result has no effect here.
+// Notes the keys of the result that have no effect here.
 void NoteWithoutEffect(ConvertedConfig& converted) {
   const StatusOr<ConfigNode> document = ParseYaml(converted.yaml, "");
   const ConfigNode* const policy = document.ok() ? FindKey(*document, "policy") : nullptr;

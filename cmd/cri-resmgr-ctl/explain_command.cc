@@ -151,7 +151,7 @@ std::string UnplacedExplained(const Reply& container) {
   return FullName(container) + '\n' + FormatTable(rows);
 }
 
-// What the pools hold, for one that was refused.
+// The CPUs and memory that pools hold, for a container that was refused.
 std::string HeldText(const Reply& container) {
   const Reply held = container.value("held", Reply::array());
   if (held.empty()) return "";

@@ -69,9 +69,9 @@ OrderedJson ContainersJson(const Snapshot& snapshot, std::string_view policy,
 //  containers, the pool that this is debited from has "overhead": {"cpu" (milli-CPU),"memory"}
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot);
 
-// What is held of each pool now, for one that was refused: PoolsJson's "name", "exclusive",
-// "shared", "sharedRequest", "free", "memoryBytes" and "memoryUsed" of the pools that hold or have
-// something, the first 64.
+// The part of each pool that is held now, for a container that was refused: PoolsJson's "name",
+// "exclusive", "shared", "sharedRequest", "free", "memoryBytes" and "memoryUsed" of the pools that
+// hold or have something, the first 64.
 OrderedJson HeldByPoolJson(const Policy& policy, const Snapshot& snapshot);
 
 // The containers of the choice that `what` names; "" names all. Each as ContainerJson with

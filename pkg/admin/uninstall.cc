@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPause{50};
 
-// What is to change, of containers and of the host.
+// The changes to come, of containers and of the host.
 struct Changes {
   OrderedJson moves;
   OrderedJson host;

@@ -21,9 +21,9 @@ struct JournalEntry {
   friend bool operator==(const JournalEntry&, const JournalEntry&) = default;
 };
 
-// What the host's files had before we wrote them, on the disk before that happens (ADR 16). The
-// whole journal is one file, which each change replaces: it has no torn end. One that is damaged
-// all the same is put aside. All functions may block on the disk. Thread-compatible.
+// Keeps the values that the host's files had before we wrote them, on the disk before that happens
+// (ADR 16). The whole journal is one file, which each change replaces: it has no torn end. One that
+// is damaged all the same is put aside. All functions may block on the disk. Thread-compatible.
 class ClassJournal {
  public:
   using Entries = std::map<std::string, JournalEntry, std::less<>>;

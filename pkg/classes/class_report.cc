@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMostNamed = 5;
 
-// What came of one part.
+// The outcome of one part.
 struct PartOutcome {
   bool active = true;
   std::string reason{};

@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// What became of a class for one container, for `explain`. A value.
+// The outcome of a class for one container, for `explain`. A value.
 struct ContainerClass {
   std::string kind{};
   std::string name{};
@@ -31,7 +31,7 @@ struct ClassState {
   std::vector<std::string> containers{};  // "namespace/pod/container", each once
 };
 
-// What came of a plan. A value.
+// The outcome of a plan. A value.
 struct ClassReport {
   std::vector<ClassState> classes{};  // in the order of their kinds and names
   // By container id; those that are being created have none.

@@ -200,8 +200,8 @@ void HostClasses::End(uint64_t work, ClassReport report) {
       if (problem.since == *failing_since_) log_.Warn("{}", problem.message);
   }
   on_ = config_.any() || failing || !report_.held.empty();
-  // What is inactive for the first time may only not be there yet, as the cgroup of a new
-  // container.
+  // A class that is inactive for the first time may wait for something that comes yet, as the
+  // cgroup of a new container.
   if (on_) Later(failing || news ? options_.retry : options_.period);
 }
 

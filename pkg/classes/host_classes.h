@@ -50,7 +50,7 @@ class HostClasses final : public Observer {
     std::chrono::milliseconds patience = std::chrono::seconds(5);
   };
 
-  // What the options refer to outlives this, and the pipeline's calls do not.
+  // The objects of the options outlive this, and the pipeline's calls do not.
   explicit HostClasses(Options options);
   ~HostClasses() override;
   HostClasses(const HostClasses&) = delete;
@@ -59,7 +59,7 @@ class HostClasses final : public Observer {
   // To be called with each configuration that comes into force, also if it changes others.
   void Configure(const ClassesConfig& config);
 
-  // What came of the last work.
+  // The outcome of the last work.
   const ClassReport& report() const { return report_; }
   // The annotations of the container's pod that do not count, and why; mostly empty.
   std::string NoteOf(const std::string& id) const;

@@ -21,7 +21,7 @@ struct HostValue {
   friend bool operator==(const HostValue&, const HostValue&) = default;
 };
 
-// What came of it.
+// The outcome for one file.
 struct HostOutcome {
   Status status{};
   int error = 0;         // of a refused write
@@ -47,7 +47,7 @@ class HostKeeper {
   HostKeeper(HostFiles& files, ClassJournal& journal) : files_(files), journal_(journal) {}
 
   Result Keep(const std::vector<HostValue>& wanted);
-  // What the file had before our first write, or has if there was none.
+  // The value that the file had before our first write, or has if there was none.
   StatusOr<std::string> ReadFirst(const std::string& path);
   HostFiles& files() { return files_; }
 

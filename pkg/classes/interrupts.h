@@ -12,8 +12,8 @@ namespace resmgr {
 // An interrupt that has an affinity.
 struct Interrupt {
   int number = 0;
-  // What /proc/interrupts says behind the counters: "PCI-MSIX-0000:00:03.0 1-edge virtio2-input.0";
-  // empty if it is not in use.
+  // The text behind the counters in /proc/interrupts: "PCI-MSIX-0000:00:03.0 1-edge
+  // virtio2-input.0"; empty if it is not in use.
   std::string text{};
 
   // The last word of the text: the name of the device or the queue.

@@ -283,7 +283,7 @@ class Planner {
       AddValue(partition.path, partition.text);
   }
 
-  // What the configuration asks for and no container needs now: whether the machine has it.
+  // Looks whether the machine has what the configuration asks for and no container needs now.
   void PlanConfigured() {
     const Isolation& isolation = config_.isolation;
     const int first = online_.empty() ? 0 : online_.First();

@@ -10,7 +10,8 @@
 
 namespace resmgr {
 
-// What a container's CPUs are to be kept free of, and who says so. A value.
+// The disturbances that a container's CPUs are to be kept free of, and the source that says so. A
+// value.
 struct IsolationWish {
   IsolationConfig isolation{};
   std::string source{};  // the key of the configuration, or the annotations

@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// What a container with CPUs of its own is kept free of, on these CPUs (docs/classes.md).
+// The disturbances that a container's own CPUs are kept free of (docs/classes.md).
 struct IsolationConfig {
   enum class Interrupts { kLeave, kIsolate };
   enum class Workqueues { kLeave, kIsolate };

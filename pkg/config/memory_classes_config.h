@@ -9,7 +9,7 @@
 
 namespace resmgr {
 
-// What the kernel does with the memory of a container before it reaches its limit (cgroup v2). The
+// How the kernel treats the memory of a container before it reaches its limit (cgroup v2). The
 // values are texts of the files memory.high and so on, in bytes or "max"; "": as it is.
 struct MemoryClassConfig {
   std::string name{};

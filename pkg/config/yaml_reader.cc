@@ -190,7 +190,7 @@ std::string_view TabHint(std::string_view text, int line) {
   return indent.find('\t') == std::string_view::npos ? "" : "; tabs do not indent in YAML";
 }
 
-// What the library says of wrong indentation tells nothing to users.
+// The library's words for wrong indentation tell nothing to users.
 std::string InPlainWords(const std::string& message) {
   if (message == YAML::ErrorMsg::END_OF_MAP || message == YAML::ErrorMsg::END_OF_SEQ) {
     return fmt::format(

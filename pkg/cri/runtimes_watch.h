@@ -65,8 +65,8 @@ class RuntimesWatch {
                 const HandlerAliases* aliases = nullptr);
   ~RuntimesWatch();
 
-  // What is known without asking: with several runtimes what the last answers told, as every
-  // kPeriod at least, without those that have not been asked yet. Nothing of an only runtime.
+  // Asks nothing. With several runtimes it is what the last answers told, as every kPeriod at
+  // least, without those that have not been asked yet. Empty with an only runtime.
   std::vector<RuntimeView> Known() const;
 
   // Asks all of them now. Runs `done` once, later, after at most twice kPatience; not after the end

@@ -17,7 +17,7 @@ namespace resmgr {
 inline constexpr std::string_view kGetPodResources = "/v1.PodResourcesLister/Get";
 inline constexpr std::string_view kListPodResources = "/v1.PodResourcesLister/List";
 
-// What the kubelet knows a container by.
+// The names by which the kubelet knows a container.
 struct PodContainer {
   std::string namespace_name{};
   std::string pod{};

@@ -28,8 +28,8 @@ struct Holding {
 std::string DescribeHolders(std::vector<Holding> holders,
                             const std::function<std::string(const Holding&)>& text);
 
-// What containers ask for of CPUs that they share: "2500m asked for by 5 containers that share".
-// Empty where none does.
+// The CPU time that containers ask for of CPUs that they share: "2500m asked for by 5 containers
+// that share". Empty where none does.
 std::string DescribeSharers(const Snapshot& snapshot, ContainerKey except);
 
 }  // namespace resmgr

@@ -81,9 +81,9 @@ struct NodeView {
   std::shared_ptr<ProblemTimes> problem_times = std::make_shared<ProblemTimes>();
   // What is used; nullptr: it is not sampled.
   UsageSampler* usage = nullptr;
-  // What can trace the calls of a pod; nullptr: nothing.
+  // Can trace the calls of a pod; nullptr: nothing can.
   dump::Dumper* dumper = nullptr;
-  // What is changed of the host; nullptr: nothing.
+  // Changes files of the host; nullptr: nothing does.
   const HostClasses* classes = nullptr;
   // Moves containers by what is used; nullptr where that is not sampled.
   UseRebalancer* by_use = nullptr;

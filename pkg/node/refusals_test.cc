@@ -26,7 +26,7 @@ class RefusalsTest : public testing::Test {
   void Start() {
     refusals_ = std::make_unique<Refusals>(history_, [this] { return now_; });
   }
-  // What the history has restored of a former daemon.
+  // As if the history had restored it from a former daemon.
   void Restore(const std::string& container, Refusals::Time time) {
     history_.Restore({.time = time,
                       .event = History::Event::kRefused,

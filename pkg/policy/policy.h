@@ -116,9 +116,8 @@ class Policy {
   // The same as a table: the considered places, best first.
   virtual std::vector<ConsideredPlace> Considered(ContainerKey key) const;
 
-  // What would let a container in that Allocate or Update has just refused: single changes of
-  // options or annotations by which it fits now ("Alignment: prefer"). Empty where only room or a
-  // smaller request helps.
+  // Single changes of options or annotations by which a container fits now that Allocate or Update
+  // has just refused ("Alignment: prefer"). Empty where only room or a smaller request helps.
   virtual std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
                                           const Container& container) const;
 
@@ -138,7 +137,7 @@ class Policy {
 
   // Whether placements follow what containers use: FollowUse is called then, now and again.
   virtual bool FollowsUse() const { return false; }
-  // What containers used until now: what changes by it, an empty plan when nothing does. Other
+  // Plans what changes by what containers used until now; the plan may be empty. Other
   // decisions do not wait for it, and what is not measured is not guessed.
   virtual StatusOr<Plan> FollowUse(const Snapshot& snapshot, const policy::MeasuredUse& use);
 

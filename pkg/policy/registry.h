@@ -40,8 +40,8 @@ struct PolicyFactory {
   // may be nullptr, gets the description of every option with its value or default. null: the
   // policy has no options.
   Status (*read_section)(const ConfigNode& section, std::vector<ConfigKey>* keys) = nullptr;
-  // What of a section has no effect, one sentence each, for the log and `config check`. null: all
-  // has.
+  // Names the keys of a section that have no effect, one sentence each, for the log and `config
+  // check`. null: all have one.
   std::vector<std::string> (*without_effect)(const ConfigNode& section) = nullptr;
 };
 

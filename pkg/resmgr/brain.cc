@@ -108,7 +108,7 @@ Status Brain::Refuse(const ContainerRecord& record, std::string_view what, const
   return AsRefusal(record, told);
 }
 
-// What cannot be granted while CPUs are offline may be granted when they are back.
+// A request that cannot be granted while CPUs are offline may be granted when they are back.
 Status Brain::WithWaysIn(const Pod& pod, const Container& container, const Status& why) const {
   if (!IsForRoom(why)) return why;
   std::string text(Message(why));

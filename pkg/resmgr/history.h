@@ -56,7 +56,7 @@ class History final : public Observer {
     // share what they have in common: a ring of whole copies would push all else out of caches.
     std::shared_ptr<const Place> place{};
     std::shared_ptr<const std::string> reason{};  // never null
-    // What a refused container asked for; null in other entries.
+    // The request of a refused container; null in other entries.
     std::shared_ptr<const Asked> asked{};
     // Why it was refused, what the runtime said, or what was in the way of a start.
     std::string error{};

@@ -238,12 +238,12 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
     return policy_changes_.PreviewRebalance();
   }
   StatusOr<std::vector<Move>> Rebalance() { return policy_changes_.Rebalance(); }
-  // What containers used was measured. A policy that does not follow it (Policy::FollowsUse) is not
-  // asked, nor one that is just taking over.
+  // Tells the policy what containers were measured to use. One that does not follow it
+  // (Policy::FollowsUse) is not asked, nor one that is just taking over.
   void FollowUse(const policy::MeasuredUse& use) { policy_changes_.FollowUse(use); }
 
-  // Plans moves between the active policy's shared pools by what is used; `stays`
-  // tells which of them must not move. Changes nothing, as the next two.
+  // Plans moves between the active policy's shared pools by what is used; `stays` tells which
+  // containers must not move. Changes nothing, as the next two.
   policy::UsePlan PlanByUse(const policy::MeasuredUse& use, const policy::UseLimits& limits,
                             const std::function<bool(const ContainerId&)>& stays) const {
     return policy_changes_.PlanByUse(use, limits, stays);

@@ -25,7 +25,7 @@ std::string ToPageJson(const StepEffect& effect, const CpuSet& reserved);
 // also the reason of the container's place.
 std::string ToTable(const std::vector<StepEffect>& effects, bool explain = false);
 
-// What came of a scenario.
+// The outcome of a scenario.
 struct Totals {
   size_t placed = 0;
   size_t refused = 0;

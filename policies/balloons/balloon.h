@@ -13,7 +13,7 @@
 
 namespace resmgr {
 
-// What a balloon had for a container when it was placed.
+// The room that a balloon had for a container when it was placed.
 struct ConsideredBalloon {
   int type = 0;
   int index = 0;
@@ -73,7 +73,7 @@ struct Balloon {
   CpuSet borrowed{};
   std::optional<std::chrono::system_clock::time_point> borrowed_at{};
 
-  // What follows from members and parts, kept since every decision looks at all balloons.
+  // These follow from members and parts, and are kept since every decision looks at all balloons.
   int size = 0;         // CPUs
   int64_t request = 0;  // of all members, as the next one
   int64_t demand = 0;

@@ -173,7 +173,7 @@ void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
   }
 }
 
-// What the first hints of the leaves of a type want.
+// The CPUs that the first hints of the leaves of a type want.
 CpuSet BalloonBook::WantedBy(int type) const {
   const BalloonType& own = setup_->type(type);
   const std::vector<BalloonHint>& hints = setup_->rules(type).hints;

@@ -17,13 +17,13 @@ class BalloonPlan {
   explicit BalloonPlan(const BalloonBook& book) : book_(book) {}
 
   Placement PlacementOf(const Balloon& balloon, const BalloonMember& member) const;
-  // What changes for containers of balloons that differ from a former state of the book.
+  // The changes for containers of balloons that differ from a former state of the book.
   Plan Since(const BalloonBook& before, const Snapshot& snapshot) const;
-  // What changes for any container.
+  // The changes for all containers.
   Plan Complete(const Snapshot& snapshot) const;
 
  private:
-  // What the containers of one balloon have in common.
+  // The properties that the containers of one balloon have in common.
   struct View {
     CpuSet own{};  // borrowed ones included
     CpuSet cpus{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold here and fails with nri-plugins: the rows 12c, in their order, and unknown keys.
+// Rules that hold here and fail with nri-plugins: the rows 12c, in their order, and unknown keys.
 #include <string>
 #include <string_view>
 #include <vector>

@@ -8,9 +8,9 @@
 
 namespace resmgr {
 
-// What a section policy.balloons says that has no effect, one sentence each: keys that are read for
+// Names what has no effect in a section policy.balloons, one sentence each: keys that are read for
 // the sake of nri-plugins' files, classes that nothing applies yet, and the kubelet's devices. None
-// of a section that is wrong. The same for any number of types: a list is cut after some names.
+// for a section that is wrong. The same for any number of types: a list is cut after some names.
 std::vector<std::string> BalloonsWithoutEffect(const ConfigNode& section);
 
 }  // namespace resmgr

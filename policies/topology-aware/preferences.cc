@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kOldDomain = "cri-resource-manager.intel.com";
 constexpr std::string_view kNewDomain = "resource-policy.nri.io";
-// What the names of resources begin with in the sources of hints.
+// The beginning of names of resources in the sources of hints.
 constexpr std::string_view kPodResources = "podresourceapi:";
 constexpr std::chrono::milliseconds kMaxColdStart = std::chrono::hours(1);
 

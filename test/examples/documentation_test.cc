@@ -301,7 +301,7 @@ TEST(DocumentationTest, LinksLeadSomewhere) {
   EXPECT_THAT(BrokenLinks(Pages()), IsEmpty());
 }
 
-// What cmake/install.cmake installs of them, as cmake/install_pages.cmake leaves it.
+// The pages that cmake/install.cmake installs, as cmake/install_pages.cmake leaves them.
 TEST(DocumentationTest, LinksOfInstalledPagesLeadSomewhere) {
   const fs::path root = fs::path(testing::TempDir()) / fmt::format("pages-{}", getpid());
   fs::create_directories(root / "policies");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPUs of containers are kept free of, in a fake tree of the host's files.
+// Classes keep the CPUs of containers free of disturbances, in a fake tree of the host's files.
 #include <csignal>
 #include <filesystem>
 #include <fstream>

@@ -129,7 +129,7 @@ TEST_F(BackTest, ThePagesOwnCommandsGoBackUnderAnyFlags) {
   EXPECT_FALSE(later.container.empty());
 }
 
-// What the package's script says before a removal, with this test's socket in the place of the
+// The words of the package's script before a removal, with this test's socket in the place of the
 // installed one and no unit to stop.
 struct Removal {
   int exit_code = 0;

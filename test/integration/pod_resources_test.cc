@@ -48,7 +48,7 @@ class PodResourcesDaemonTest : public ControlTest {
     StartAgain(config);
   }
   void StartAgain(const std::string& config) {
-    // What it has to remember is written then.
+    // It writes what it has to remember then.
     if (daemon_ != nullptr) EXPECT_THAT(daemon_->Terminate(), IsOk());
     std::vector<std::string> flags = Flags(
         {"-config", WriteFile("node.yaml", config), "-pod-resources-socket", Path("kubelet.sock")});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon tells of use on a machine with several memory nodes is what programs in
-// containers find themselves: memory on a node that was not decided, which is named and goes when
-// the advice is followed; CPU time, throttling, and the pressure of cgroup v2.
+// The daemon tells of use on a machine with several memory nodes what programs in containers find
+// themselves: memory on a node that was not decided, which is named and goes when the advice is
+// followed; CPU time, throttling, and the pressure of cgroup v2.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -118,7 +118,7 @@ TEST_P(MachineUsageTest, RemoteMemoryIsFoundNamedAndBroughtHome) {
       << problem;
   EXPECT_EQ(problem["objects"][1], fmt::format("node {}", remote));
 
-  // What the advice does: the pages move to the decided node. Cgroup v2 does that with the set.
+  // Follows the advice: the pages move to the decided node. Cgroup v2 does that with the set.
   if (containerd().CgroupFile(pod.container_id, "memory.max").empty()) return;
   PutIntoCgroup(pod, "cpuset.mems", decided.ToString());
   const Status home = WaitUntil("its memory is home", std::chrono::seconds(60), [&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator sees first: the node, what is wrong with it, who has which CPU, what is used;
+// An operator sees first: the node, what is wrong with it, who has which CPU, what is used;
 // and finding a container there.
 #include <array>
 #include <map>

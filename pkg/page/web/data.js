@@ -22,7 +22,7 @@ export async function askAll() {
   return {machine, status, containers, pools, history};
 }
 
-// What is used, or undefined where that is not known (yet).
+// Gets what is used, or undefined where that is not known (yet).
 export async function askUse() {
   try {
     // The first answer may have to wait for a sample, the others then need not.

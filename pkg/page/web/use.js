@@ -3,7 +3,7 @@
 import {byId} from './dom.js';
 
 const kKeptMs = 10 * 60 * 1000;
-// Of a node with the shortest interval between samples.
+// Enough for a node with the shortest interval between samples.
 const kMostSamples = 600;
 
 export class Samples {
@@ -17,7 +17,7 @@ export class Samples {
     this.lines = new Map();   // by id of a container, and of the machine by ''
   }
 
-  // What the daemon told of use (data.js). A sample that is already known is not taken again.
+  // Takes what the daemon told of use (data.js). A sample that is already known is not taken again.
   take(use, now) {
     const text = JSON.stringify([use.cpus, use.containers.map((container) => container.cpuUsed)]);
     const isOld = use.containers[0] ? use.containers[0].since === this.since : text === this.last;

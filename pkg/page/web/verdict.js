@@ -21,7 +21,7 @@ function row(problem, containers, now, choose) {
       problem.next ? make('code', {title: 'what to do next'}, problem.next) : '');
 }
 
-// What is wrong with this page or its data.
+// Tells what is wrong with this page or its data.
 export function tell(texts) {
   const box = byId('problems');
   byId('verdict').hidden = texts.length === 0;

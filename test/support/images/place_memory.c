@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Of <numaif.h>, which is of a package that the build needs for nothing else.
+// As in <numaif.h>, which is of a package that the build needs for nothing else.
 enum { kBind = 2, kMove = 2, kBits = 8 * sizeof(unsigned long) };
 
 static int Bind(void* memory, size_t size, int node) {
