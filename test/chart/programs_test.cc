@@ -190,7 +190,7 @@ TEST(ChartProgramsTest, ConfigMapsAreTaken) {
       ++maps;
     }
   }
-  EXPECT_EQ(maps, 5);
+  EXPECT_EQ(maps, 6);
   fs::remove(file);
 }
 

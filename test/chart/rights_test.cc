@@ -145,10 +145,11 @@ TEST(ChartRightsTest, TheWebhookNeedsNoRightsOfTheNode) {
 }
 
 TEST(ChartRightsTest, HostPathsAreFewAndNoneIsTheRoot) {
-  const std::set<std::string> allowed = {
-      "/var/run/nri",        "/var/run/cri-resmgr", "/run/cri-resmgr",
-      "/var/lib/cri-resmgr", "/sys/fs/cgroup",      "/opt/cri-resmgr",
-      "/etc/systemd/system", "/run/systemd",        "/run/containerd"};
+  const std::set<std::string> allowed = {"/var/run/nri",        "/var/run/cri-resmgr",
+                                         "/run/cri-resmgr",     "/var/lib/cri-resmgr",
+                                         "/sys/fs/cgroup",      "/opt/cri-resmgr",
+                                         "/etc/systemd/system", "/run/systemd",
+                                         "/run/containerd",     "/var/lib/kubelet/pod-resources"};
   std::set<std::string> found;
   for (const std::string& name : ChartSamples()) {
     for (const ConfigNode& workload : Workloads(Rendered(name))) {
