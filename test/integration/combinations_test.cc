@@ -342,6 +342,10 @@ TEST_P(CombinationsTest, NothingMovesNothingLeaks) {
     ASSERT_TRUE(Eventually([&] {
       return TextOf(Path("state/config")).find("Active: " + next + "\\n") != std::string::npos;
     }));
+    // Nothing but the state tells which CPUs are a balloon's own, and it is written a moment later.
+    ASSERT_TRUE(next != "balloons" || Eventually([this] {
+                  return TextOf(Path("state/state/state")).find("own CPUs") != std::string::npos;
+                }));
     ASSERT_TRUE(Eventually([this] { return ViewsAgree(); })) << Views();
     ExpectInvariants();
     ExpectUnmoved("kill -9 under " + next, [this] { Restart(SIGKILL); });
