@@ -145,7 +145,7 @@ TEST_F(PolicyStageTest, HintsOfBothKindsComeInOneOrder) {
   for (int i = 0; i < 20; ++i) {
     EXPECT_THAT(HintsOf(pod), ElementsAre("device /dev/gpu0", "pod-resources gpu"));
   }
-  EXPECT_EQ(devices_.asked.front(), "ns/pod-a/main");
+  EXPECT_EQ(devices_.asked.front(), "ns/a/main");
 }
 
 TEST_F(PolicyStageTest, OnlyWhatThePolicyWantsIsAsked) {
