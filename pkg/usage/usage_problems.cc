@@ -259,7 +259,8 @@ void UsageProblems::ObserveExclusive(const UsageFigures& figures,
   if (cpu.irq_percent >= limits_.interrupt_percent)
     Note(figures, {Kind::kInterrupts, subject.id}, limits_.lasts, cpu.irq_percent,
          Interrupted(figures, container, id, cpu));
-  if (container.others_used.value_or(0) >= limits_.others_used)
+  const double most = std::max(limits_.others_used, limits_.others_part * subject.exclusive.size());
+  if (container.others_used.value_or(0) >= most)
     Note(figures, {Kind::kOthers, subject.id}, limits_.lasts, 100 * *container.others_used,
          UsedByOthers(container));
 }

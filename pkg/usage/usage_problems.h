@@ -29,7 +29,8 @@ class UsageProblems {
     double idle_percent = 5;        // busy, of CPUs of a container's own
     double pressure_percent = 20;   // some task waits
     double interrupt_percent = 10;  // of one of a container's own CPUs
-    double others_used = 0.25;      // CPUs, of a container's own
+    double others_used = 0.25;      // CPUs, of a container's own; and this part of them:
+    double others_part = 0.1;       // a node's own programs run on all CPUs
     double room_percent = 50;       // of its CPUs are used at most, by a pool that has room
     double room_pressure_percent = 5;
     double remote_percent = 20;

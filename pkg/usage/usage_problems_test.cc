@@ -134,6 +134,21 @@ TEST_F(UsageProblemsTest, EffectsOfPoolsAndMemoryAreToldAndBounded) {
   EXPECT_EQ(problems_.effects().back().ended, last);
 }
 
+// Programs of the node run on all CPUs: some of it is on any large part of them.
+TEST_F(UsageProblemsTest, OthersOnManyCpusMayUseATenth) {
+  ContainerFigures own = Exclusive();
+  own.subject.exclusive = CpuSet::Range(2, 15);
+  own.cpu_used = 13;
+  own.others_used = 0.62;
+  for (int i = 0; i < 6; ++i)
+    Observe({own});
+  EXPECT_THAT(problems_.List(), IsEmpty());
+  own.others_used = 1.5;
+  for (int i = 0; i < 6; ++i)
+    Observe({own});
+  EXPECT_THAT(problems_.List(), SizeIs(1));
+}
+
 TEST_F(UsageProblemsTest, EffectsOfInterruptsOthersAndSmallPools) {
   ContainerFigures own = Exclusive();
   own.others_used = 0.4;
