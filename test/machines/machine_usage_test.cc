@@ -68,7 +68,7 @@ class MachineUsageTest : public MachineTest {
 };
 
 TEST_P(MachineUsageTest, RemoteMemoryIsFoundNamedAndBroughtHome) {
-  ASSERT_NO_FATAL_FAILURE(OpenConfigured("usage: {Interval: 2s}\naudit: {Interval: 0s}\n"));
+  ASSERT_NO_FATAL_FAILURE(OpenConfigured("usage: {Interval: 2s}\naudit: {Interval: disabled}\n"));
   const NodeSet all = TheMachine().allowed_nodes();
   ASSERT_GE(all.size(), 2);
   Workload workload = Guaranteed("remote", 1);
