@@ -334,8 +334,9 @@ class Adopter {
     if (!news || !reported.told || IsUnclear(reported) || !record.Placeable()) return;
     if (!record.updates.empty() || !record.push || !record.push->Quiet()) return;
     if (IsUpdateOpen(container.id)) return;
-    TakeFirstReport(WithoutValuesOfOthers(*record.push, reported.resources), container.placement,
-                    container);
+    LinuxResources in_force = WithoutValuesOfOthers(*record.push, reported.resources);
+    if (record.update_failed) in_force = WithoutUnnamed(std::move(in_force), container);
+    TakeFirstReport(in_force, container.placement, container);
     result_.first_reported.push_back(container.key);
   }
 

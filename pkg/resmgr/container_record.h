@@ -121,6 +121,8 @@ struct ContainerRecord {
   // without them; nullptr where there are none.
   std::vector<PendingUpdate> updates;
   std::unique_ptr<ConfirmedRequest> confirmed;
+  // Updates: one has failed. Its numbers may be in force where the request names none.
+  bool update_failed = false;
 
   // ContainerStore: the name that it had at its creation; null where it has that name still.
   std::unique_ptr<std::string> created_name;

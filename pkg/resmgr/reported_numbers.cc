@@ -7,6 +7,7 @@
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/requirements.h"
 #include "pkg/model/resources_annotation.h"
+#include "pkg/resmgr/applied_resources.h"
 #include "pkg/resmgr/needs.h"
 
 namespace resmgr {
@@ -99,6 +100,14 @@ void TakeFirstReport(const LinuxResources& in_force, const ResourceValues& place
              later.cpu_quota);
   TakeReport(in_force.cpu_period, period, !period, later.cpu_period);
   later.reported = true;
+}
+
+LinuxResources WithoutUnnamed(LinuxResources in_force, const Container& container) {
+  const CpuNumbers named =
+      NumbersInForce(container.set_later, container.placement, container.requested);
+  if (!named.shares) in_force.cpu_shares.reset();
+  if (!named.quota) in_force.cpu_quota.reset();
+  return in_force;
 }
 
 void TakeFirstReportOfSaved(const LinuxResources& in_force, const ResourceValues& placed,

@@ -17,6 +17,10 @@ namespace resmgr {
 // stays as it is.
 void TakeSent(const ResourceValues& sent, const ResourceValues& ours, NumbersSetLater& later);
 
+// Returns the report without the shares and the quota that no client, policy or later stage has
+// named. After an update that failed, these may be that update's: no other update replaces them.
+LinuxResources WithoutUnnamed(LinuxResources in_force, const Container& container);
+
 // Takes the runtime's first report since it was last told something: numbers that differ from those
 // that were sent were changed by its own plugins. `placed`: the placement's part of what was sent.
 void TakeFirstReport(const LinuxResources& in_force, const ResourceValues& placed,

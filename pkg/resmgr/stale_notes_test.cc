@@ -38,6 +38,14 @@ class StaleNotesTest : public testing::Test {
       return runtime().updates.empty();
     }));
   }
+  void ListUntilReported(const ContainerId& id) {
+    node_.manager().Resync();
+    ASSERT_TRUE(node_.RunUntil([&] {
+      while (!runtime().lists.empty())
+        runtime().AnswerList();
+      return node_.Known(id)->set_later.reported;
+    }));
+  }
 
   std::function<void(Plan&)> spoil_;   // of the next daemon's policy
   test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
@@ -90,6 +98,32 @@ TEST_F(StaleNotesTest, AnUpdateOfAnotherContainerCountsAfterOurOwnQuotaWasFound)
   AnswerAll();
   node_.FlushState();
   runtime().Find(web)->resources.cpu_shares = 1024;
+  node_.Restart();
+  EXPECT_EQ(node_.Known(web)->requirements.cpu_request.value, 1000);
+}
+
+// Nothing sets back the numbers of a failed update where the client had named none before it. They
+// are no sign, either, that others set those of the next container.
+TEST_F(StaleNotesTest, AFailedUpdateThatIsInForceIsNoPlugins) {
+  CreateRequest request = TestNode::Request(node_.AddPod("bare", kBestEffort), "bare", 0);
+  request.resources = {};
+  const ContainerId bare = *node_.Create(request);
+  node_.Start(bare);
+  const ContainerId web = node_.Run("web", kBestEffort, 0);
+  AnswerAll();
+  const LinuxResources more = TestNode::Resources(1000);
+  const StatusOr<Admission> update = node_.manager().AdmitUpdate(bare, more);
+  ASSERT_TRUE(update.ok()) << update.status();
+  runtime().Apply(bare, ReadValues(more));
+  node_.manager().UpdateFailed(*update);
+  AnswerAll();
+  ListUntilReported(bare);
+  EXPECT_EQ(runtime().Find(bare)->resources.cpu_shares, 1024);
+  EXPECT_EQ(node_.Known(bare)->set_later.cpu_shares, std::nullopt);
+  EXPECT_EQ(node_.Known(bare)->set_later.cpu_quota, std::nullopt);
+
+  node_.FlushState();
+  runtime().Find(web)->resources.cpu_shares = 1024;  // an update that is not on the disk
   node_.Restart();
   EXPECT_EQ(node_.Known(web)->requirements.cpu_request.value, 1000);
 }

@@ -100,6 +100,7 @@ void Updates::End(const Admission& admission, const ResourceValues* sent) {
     confirmed.placement.reset();
     if (confirmed.needs == ended.needs) confirmed.placement = ended.placement;
   } else {
+    record->update_failed = true;
     changed = RollBack(*record);
   }
   if (record->updates.empty()) record->confirmed.reset();

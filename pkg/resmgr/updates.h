@@ -11,7 +11,7 @@
 namespace resmgr {
 
 // The kubelet's updates of containers: decided, forwarded, and taken back where the runtime refuses
-// them. Owns ContainerRecord::updates and confirmed. Loop's thread only.
+// them. Owns ContainerRecord::updates, confirmed and update_failed. Loop's thread only.
 class Updates {
  public:
   // Both must outlive it.
