@@ -54,6 +54,27 @@ TEST(BalloonsOfflineTest, BalloonThatLostACpuSaysSoUntilItHasAllOfThem) {
   EXPECT_EQ(node.PlacementOf(large).reason, reason);
 }
 
+// Two CPUs go, first an idle one, and come back one after the other.
+TEST(BalloonsOfflineTest, BalloonTakesACpuBackWhileAnotherOneIsMissing) {
+  BalloonsNode node(kOfflineTypes);
+  const ContainerKey large = *node.Run("large", {.request = 14'000, .type = "own"});
+  const CpuSet own = node.SetOf(large);
+  const CpuSet idle = Cpus("1-15") - own;
+  const CpuSet lost = {own.First()};
+  node.ChangeSection(WithCpus((Cpus("0-15") - idle).ToString()));
+  node.Reconcile();
+  EXPECT_EQ(node.SetOf(large), own);
+  // The resource manager shows the policy only CPUs that are online.
+  *node.snapshot().At(large).placement.cpus = own - lost;
+  node.ChangeSection(WithCpus((Cpus("0-15") - idle - lost).ToString()));
+  node.Reconcile();
+  EXPECT_EQ(node.SetOf(large), own - lost);
+  EXPECT_TRUE(LacksCpus(node.PlacementOf(large).reason)) << node.PlacementOf(large).reason;
+  node.ChangeSection(WithCpus((Cpus("0-15") - idle).ToString()));
+  node.Reconcile();
+  EXPECT_EQ(node.SetOf(large), own) << node.PlacementOf(large).reason;
+}
+
 TEST(BalloonsOfflineTest, BalloonKeepsWhatItCanAndTakesAnother) {
   BalloonsNode node(kOfflineTypes);
   const ContainerKey key = *node.Run("a", {.request = 2000, .type = "own"});
