@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// The acceptance rows of balloons with real pods, named as in
+// policies/balloons/balloons_rows_test.cc: the kernel runs the containers on the CPUs and memory
+// nodes of the rows. The rows' machine has two packages of two nodes of two cores of two threads.
+#include <chrono>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/machines/machine_fixture.h"
+
+namespace resmgr::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kRefused = "no suitable balloon instance available";
+// For updates of containers that are on their way.
+constexpr std::chrono::seconds kSettled{20};
+
+bool Apart(const CpuSet& a, const CpuSet& b) {
+  return !a.Intersects(b);
+}
+
+// The annotation of this name, of one container if it is given.
+std::string Key(const std::string& name, const std::string& container = "") {
+  const std::string key = name + ".resource-policy.nri.io";
+  return container.empty() ? key : key + "/container." + container;
+}
+
+Workload Asks(const std::string& name, int64_t request) {
+  return Burstable(name, MilliCpu{request});
+}
+
+Workload In(const std::string& namespace_name, Workload workload) {
+  workload.namespace_name = namespace_name;
+  return workload;
+}
+
+class BalloonsRowsTest : public MachineTest {
+ protected:
+  using Annotations = std::map<std::string, std::string>;
+
+  void SetUp() override {
+    if (All().size() != 16 || TheMachine().nodes().size() != 4 || TheMachine().cores().size() != 8)
+      GTEST_SKIP() << "the rows are about another machine";
+  }
+
+  void OpenWith(const std::string& section) {
+    OpenDoorWith({.policy = "", .reserved = "", .starts_alone = false, .config = FileOf(section)});
+  }
+  Status Change(const std::string& section) { return Configure(FileOf(section)); }
+
+  // A pod with this container; more of them by Add.
+  RunningPod RunAs(const Workload& workload, const Annotations& annotations = {}) {
+    RunningPod pod{.workload = workload,
+                   .config = node().PodConfig(workload),
+                   .pod_id = {},
+                   .container_id = {}};
+    for (const auto& [key, value] : annotations)
+      (*pod.config.mutable_annotations())[key] = value;
+    const StatusOr<std::string> id = node().client().RunPod(pod.config);
+    EXPECT_TRUE(id.ok()) << workload.name << ": " << Describe(id.status());
+    pod.pod_id = id.value_or("");
+    return Add(pod, workload);
+  }
+  RunningPod RunOf(const std::string& type, const Workload& workload) {
+    return RunAs(workload, {{Key("balloon.balloons"), type}});
+  }
+  RunningPod Add(const RunningPod& pod, const Workload& workload) {
+    RunningPod its = pod;
+    const Status started = node().StartContainer(workload, &its);
+    EXPECT_TRUE(started.ok()) << workload.name << ": " << Describe(started);
+    return its;
+  }
+  // What the refusal of this container says; "": it is not refused.
+  std::string RefusalOf(const RunningPod& pod, const Workload& workload) {
+    RunningPod its = pod;
+    return std::string(Message(node().StartContainer(workload, &its)));
+  }
+  // Ends this container of a pod that goes on.
+  void End(const RunningPod& pod) {
+    Status ended = node().client().StopContainer(pod.container_id);
+    node().watch().Remove(pod.container_id);
+    if (ended.ok()) ended = node().client().RemoveContainer(pod.container_id);
+    EXPECT_TRUE(ended.ok()) << pod.workload.name << ": " << Describe(ended);
+  }
+
+  // The kernel's CPUs of the container, which get to be so many, with memory of their nodes.
+  CpuSet On(const RunningPod& pod, int size) {
+    if (pod.container_id.empty()) return {};
+    const Status settled = WaitUntil("its CPUs and memory", kSettled, [&] {
+      const CpuSet cpus = CpuSet::Parse(CpusOf(pod)).value_or(CpuSet());
+      return cpus.size() == size && MemsOf(pod) == TheMachine().NodesOf(cpus).ToString();
+    });
+    EXPECT_TRUE(settled.ok()) << pod.workload.name << " is on " << CpusOf(pod) << ", not on "
+                              << size << " CPUs, with memory nodes " << MemsOf(pod);
+    return KernelCpus(pod);
+  }
+
+  std::string BalloonOf(const RunningPod& pod) { return Explained(pod).value("pool", ""); }
+  static int CoresOf(const CpuSet& cpus) { return TheMachine().WithSiblings(cpus).size() / 2; }
+
+ private:
+  static std::string FileOf(const std::string& section) {
+    std::string file = "policy:\n  Active: balloons\n  balloons:\n";
+    std::istringstream lines(section);
+    for (std::string line; std::getline(lines, line);)
+      file += "    " + line + '\n';
+    return file;
+  }
+};
+
+constexpr const char* kTest01 = R"(
+availableResources: {cpu: "cpuset:1-15"}
+reservedResources: {cpu: "1"}
+balloonTypes:
+- {name: two-cpu, minCPUs: 2, maxCPUs: 2, preferNewBalloons: true}
+- {name: three-cpu, minCPUs: 3, allocatorPriority: normal, namespaces: [three], preferSpreadingPods: true}
+- {name: four-cpu, minCPUs: 4, maxCPUs: 8, minBalloons: 1, allocatorPriority: low}
+- {name: five-cpu, maxCPUs: 5, allocatorPriority: none, preferNewBalloons: true, preferSpreadingPods: true}
+)";
+
+TEST_P(BalloonsRowsTest, Test01FixedAndGrowingTypes) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(kTest01));
+  const RunningPod system = RunAs(In("kube-system", BestEffort("system")));
+  const RunningPod beside = Add(system, BestEffort("beside"));
+  EXPECT_EQ(On(system, 1), On(beside, 1));
+  const RunningPod two = RunOf("two-cpu", Asks("two", 100));
+  const RunningPod two_b = Add(two, Asks("two-b", 100));
+  EXPECT_EQ(On(two, 2), On(two_b, 2));
+  const RunningPod next = RunOf("two-cpu", Asks("next", 100));
+  EXPECT_TRUE(Apart(On(next, 2), On(two, 2)));
+  const RunningPod three = RunAs(In("three", Asks("three", 1500)));
+  const RunningPod three_b = Add(three, Asks("three-b", 1500));
+  EXPECT_EQ(On(three, 3), On(three_b, 3));
+  for (const RunningPod& pod : {two, next, three})
+    Remove(pod);
+
+  // Three CPUs each; one container uses one thread of each core.
+  const RunningPod c0 = RunAs(Asks("c0", 3000), {{Key("balloon.balloons"), "four-cpu"},
+                                                 {Key("hide-hyperthreads", "c1"), "true"}});
+  const RunningPod c1 = Add(c0, Asks("c1", 3000));
+  const RunningPod c2 = Add(c0, Asks("c2", 3000));
+  const CpuSet six = On(c0, 6);
+  EXPECT_TRUE(On(c1, 3).IsSubsetOf(six));
+  EXPECT_TRUE(Apart(On(c2, 4), six));
+  Remove(c0);
+
+  // New balloons until all CPUs are in one.
+  CpuSet pairs;
+  RunningPod pod = RunOf("five-cpu", Asks("pair0", 1250));
+  for (int i = 0; i < 3; ++i) {
+    if (i > 0) pod = Add(pod, Asks(fmt::format("pair{}", i), 1250));
+    const CpuSet cpus = On(pod, 2);
+    EXPECT_TRUE(Apart(cpus, pairs)) << cpus.ToString();
+    pairs |= cpus;
+  }
+  CpuSet singles;
+  pod = RunOf("five-cpu", BestEffort("single0"));
+  for (int i = 0; i < 8; ++i) {
+    if (i > 0) pod = Add(pod, BestEffort(fmt::format("single{}", i)));
+    const CpuSet cpus = On(pod, 1);
+    EXPECT_TRUE(Apart(cpus, pairs)) << cpus.ToString();
+    EXPECT_EQ(cpus.IsSubsetOf(singles), i >= 4) << cpus.ToString();
+    singles |= cpus;
+  }
+}
+
+constexpr const char* kTests02And07 = R"(
+reservedResources: {cpu: "1"}
+balloonTypes:
+- {name: full-core, minCPUs: 2, maxCPUs: 2, hideHyperthreads: true, preferNewBalloons: true}
+- {name: fast-dualcore, minCPUs: 4, maxCPUs: 4, preferNewBalloons: true}
+- {name: flex}
+- {name: singleton, minCPUs: 2, maxCPUs: 2, minBalloons: 1, maxBalloons: 1}
+- {name: dynamictwo, maxCPUs: 1, maxBalloons: 2, preferNewBalloons: true}
+)";
+
+TEST_P(BalloonsRowsTest, Tests02And07SizesFollowRequestsWithinLimits) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(kTests02And07));
+  const RunningPod hidden =
+      RunAs(Asks("hidden", 100),
+            {{Key("balloon.balloons"), "full-core"}, {Key("hide-hyperthreads", "open"), "false"}});
+  const RunningPod open = Add(hidden, Asks("open", 100));
+  EXPECT_TRUE(On(hidden, 1).IsSubsetOf(On(open, 2)));
+  const RunningPod fast0 = RunOf("fast-dualcore", Asks("fast0", 200));
+  const RunningPod fast1 = RunOf("fast-dualcore", Asks("fast1", 500));
+  EXPECT_EQ(BalloonOf(fast0), "fast-dualcore[0]");
+  EXPECT_EQ(BalloonOf(fast1), "fast-dualcore[1]");
+  const CpuSet left = On(fast1, 4);
+  EXPECT_TRUE(Apart(On(fast0, 4), left));
+  Remove(fast0);
+
+  const RunningPod flex = RunOf("flex", Asks("flex", 3500));
+  On(flex, 4);
+  const RunningPod more = Add(flex, Asks("more", 1200));
+  EXPECT_EQ(On(flex, 5), On(more, 5));
+  End(flex);
+  On(more, 2);
+  Remove(more);
+  const RunningPod again = RunOf("fast-dualcore", Asks("again", 4000));
+  EXPECT_EQ(BalloonOf(again), "fast-dualcore[0]");
+  EXPECT_TRUE(Apart(On(again, 4), left));
+  EXPECT_EQ(On(fast1, 4), left);
+  const std::string pools = Ctl({"pools"}).dump();
+  EXPECT_THAT(pools, HasSubstr("fast-dualcore[1]"));
+  EXPECT_THAT(pools, ::testing::Not(HasSubstr("flex[")));
+
+  const RunningPod a = RunOf("singleton", Asks("a", 1500));
+  const RunningPod b = Add(a, Asks("b", 500));
+  EXPECT_EQ(On(a, 2), On(b, 2));
+  EXPECT_THAT(RefusalOf(a, Asks("c", 100)), HasSubstr(kRefused));
+  const RunningPod d = RunOf("dynamictwo", Asks("d", 800));
+  const RunningPod e = Add(d, Asks("e", 600));
+  const RunningPod f = Add(d, Asks("f", 300));
+  EXPECT_TRUE(Apart(On(d, 1), On(e, 1)));
+  EXPECT_EQ(On(f, 1), On(e, 1));
+  EXPECT_THAT(RefusalOf(d, Asks("g", 300)), HasSubstr(kRefused));
+
+  const auto places = PlacesOf(fast1, a, d);
+  EXPECT_THAT(Describe(Change("balloonTypes: [{name: x, minBalloons: 2, maxBalloons: 1}]")),
+              HasSubstr("is 2, more than maxBalloons 1"));
+  EXPECT_EQ(PlacesOf(fast1, a, d), places);
+}
+
+constexpr const char* kTest03 = R"(
+reservedResources: {cpu: "cpuset:0-2"}
+reservedPoolNamespaces: ["monitor-*", "*-log*"]
+PrivilegedNamespaces: ["*"]
+balloonTypes:
+- {name: reserved, minCPUs: 1, namespaces: [my-exact-name]}
+- {name: default, minCPUs: 1}
+- {name: full-core, minCPUs: 2, maxCPUs: 2, minBalloons: 2}
+)";
+
+TEST_P(BalloonsRowsTest, Test03ReservedCpusAndNamespaces) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(kTest03));
+  const CpuSet reserved = CpuSet::Range(0, 2);
+  const RunningPod system = RunAs(In("kube-system", Asks("system", 100)),
+                                  {{Key("balloon.balloons", "core"), "full-core"}});
+  const RunningPod core = Add(system, Asks("core", 100));
+  EXPECT_EQ(On(system, 3), reserved);
+  EXPECT_TRUE(Apart(On(core, 2), reserved));
+  const RunningPod monitor = RunAs(In("monitor-x", Asks("monitor", 1000)));
+  const RunningPod monitor_b = Add(monitor, Asks("monitor-b", 1000));
+  const RunningPod log = RunAs(In("my-logger", Asks("log", 1000)));
+  const CpuSet four = On(log, 4);
+  EXPECT_TRUE(reserved.IsSubsetOf(four)) << four.ToString();
+  EXPECT_EQ(On(monitor, 4), four);
+  EXPECT_EQ(On(monitor_b, 4), four);
+
+  const RunningPod plain =
+      RunAs(Asks("plain", 2500), {{Key("balloon.balloons", "as-system"), "reserved"}});
+  const CpuSet own = On(plain, 3);
+  EXPECT_TRUE(Apart(own, four | On(core, 2))) << own.ToString();
+  const RunningPod as_system = Add(plain, Asks("as-system", 2500));
+  const CpuSet grown = On(as_system, 6);
+  EXPECT_TRUE(reserved.IsSubsetOf(grown)) << grown.ToString();
+  EXPECT_TRUE(Apart(grown, own | On(core, 2))) << grown.ToString();
+  EXPECT_EQ(On(system, 6), grown);
+
+  for (const RunningPod& pod : {monitor, log, plain})
+    Remove(pod);
+  EXPECT_EQ(On(system, 3), reserved);
+  On(RunAs(Asks("small", 999)), 1);
+}
+
+constexpr const char* kTest05 = R"(
+reservedResources: {cpu: "1"}
+PrivilegedNamespaces: ["*"]
+balloonTypes:
+- {name: ns, namespaces: ["*"], minCPUs: 2, maxCPUs: 4, preferPerNamespaceBalloon: true}
+)";
+
+TEST_P(BalloonsRowsTest, Test05OneBalloonPerNamespace) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(kTest05));
+  const RunningPod a = RunAs(Asks("a", 1000), {{Key("cpu.preserve", "free"), "true"}});
+  const RunningPod b = Add(a, Asks("b", 900));
+  EXPECT_EQ(On(a, 2), On(b, 2));
+  const RunningPod other = RunAs(In("other", Asks("other", 100)));
+  EXPECT_TRUE(Apart(On(other, 2), On(a, 2)));
+  const RunningPod grow = RunAs(Asks("grow", 2000));
+  const CpuSet grown = On(grow, 4);
+  EXPECT_EQ(On(a, 4), grown);
+  EXPECT_TRUE(Apart(grown, On(other, 2)));
+  const RunningPod next = Add(grow, Asks("next", 200));
+  EXPECT_TRUE(Apart(On(next, 2), grown | On(other, 2)));
+
+  // All CPUs but one are in balloons of namespaces then: containers share one.
+  On(RunAs(In("c", Asks("c", 3500))), 4);
+  On(RunAs(In("d", Asks("d", 1500))), 2);
+  const RunningPod late = RunAs(In("e", Asks("late", 100)));
+  const RunningPod late_b = Add(late, Asks("late-b", 100));
+  EXPECT_EQ(On(late, 2), On(late_b, 2));
+
+  EXPECT_EQ(KernelCpus(Add(a, Asks("free", 100))), All());
+}
+
+constexpr const char* kTests08And09 = R"(
+reservedResources: {cpu: "1"}
+balloonTypes:
+- {name: isolated-pods, maxCPUs: 2, minBalloons: 2, preferNewBalloons: true}
+- {name: isolated-ctrs, minCPUs: 1, maxCPUs: 1, preferNewBalloons: true, preferSpreadingPods: true}
+- {name: all, namespaces: ["*"], maxCPUs: 4}
+)";
+
+TEST_P(BalloonsRowsTest, Tests08And09FullAndPreCreatedBalloons) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(kTests08And09));
+  const RunningPod idle = RunAs(BestEffort("idle"));
+  On(idle, 1);
+  std::vector<RunningPod> whole = {RunAs(Asks("whole1", 1000))};
+  for (int i = 1; i <= 4; ++i) {
+    if (i > 1) whole.push_back(Add(whole.front(), Asks(fmt::format("whole{}", i), 1000)));
+    EXPECT_EQ(On(whole.back(), i), On(idle, i));
+  }
+  const RunningPod idle_b = Add(idle, BestEffort("idle-b"));
+  EXPECT_EQ(On(idle_b, 4), On(idle, 4));
+  const RunningPod next = RunAs(Asks("next", 1000));
+  EXPECT_TRUE(Apart(On(next, 1), On(idle, 4)));
+  for (int i = 0; i < 3; ++i)
+    End(whole[static_cast<size_t>(i)]);
+  EXPECT_EQ(On(whole[3], 1), On(idle, 1));
+  End(whole[3]);
+  EXPECT_EQ(On(idle, 1), On(idle_b, 1));
+
+  CpuSet all = On(idle, 1) | On(next, 1);
+  for (int i = 0; i < 3; ++i) {
+    const RunningPod pod = RunOf("isolated-pods", Asks(fmt::format("pod{}", i), 500));
+    EXPECT_EQ(BalloonOf(pod), fmt::format("isolated-pods[{}]", i));
+    const CpuSet cpus = On(pod, 1);
+    EXPECT_TRUE(Apart(cpus, all)) << cpus.ToString();
+    all |= cpus;
+  }
+  RunningPod alone = RunOf("isolated-ctrs", Asks("alone0", 100));
+  for (int i = 0; i < 4; ++i) {
+    if (i > 0) alone = Add(alone, Asks(fmt::format("alone{}", i), 100));
+    const CpuSet cpus = On(alone, 1);
+    EXPECT_TRUE(Apart(cpus, all)) << cpus.ToString();
+    all |= cpus;
+  }
+}
+
+constexpr const char* kTest23 = R"(
+availableResources: {cpu: "exclude-cpuset:0-1,4-5,8-9,12-13"}
+reservedResources: {cpu: "exclude-cpuset:4-15"}
+reservedPoolNamespaces: [mine]
+)";
+
+// The device is node 2 itself.
+constexpr const char* kTest10 = R"(
+reservedResources: {cpu: "1"}
+reservedPoolNamespaces: [mine]
+allocatorTopologyBalancing: true
+preferSpreadOnPhysicalCores: true
+balloonTypes:
+- {name: policydefaults, minCPUs: 2, minBalloons: 1}
+- {name: topo1cores0, minCPUs: 2, minBalloons: 1, preferSpreadOnPhysicalCores: false}
+- {name: topo0cores1, minCPUs: 2, minBalloons: 1, allocatorTopologyBalancing: false}
+- {name: topo0cores0, minCPUs: 2, minBalloons: 1, allocatorTopologyBalancing: false, preferSpreadOnPhysicalCores: false}
+- {name: device-node2, preferNewBalloons: true, preferCloseToDevices: [/sys/devices/system/node/node2]}
+)";
+
+TEST_P(BalloonsRowsTest, Tests10And23ChoiceOfCpus) {
+  ASSERT_NO_FATAL_FAILURE(OpenWith(kTest23));
+  const RunningPod system = RunAs(In("kube-system", BestEffort("system")));
+  const RunningPod mine = RunAs(In("mine", BestEffort("mine")));
+  EXPECT_EQ(On(system, 2), CpuSet::Range(2, 3));
+  EXPECT_EQ(On(mine, 2), CpuSet::Range(2, 3));
+
+  const Status changed = Change(kTest10);
+  ASSERT_TRUE(changed.ok()) << Describe(changed);
+  const std::string type = "balloon.balloons";
+  const RunningPod both = RunAs(Asks("both", 100), {{Key(type, "both"), "policydefaults"},
+                                                    {Key(type, "balance"), "topo1cores0"},
+                                                    {Key(type, "pack"), "topo0cores0"},
+                                                    {Key(type, "spread"), "topo0cores1"},
+                                                    {Key(type, "spread-b"), "topo0cores1"}});
+  const CpuSet device = TheMachine().FindNode(2)->cpus;
+  const CpuSet defaults = On(both, 2);
+  EXPECT_EQ(CoresOf(defaults), 2) << defaults.ToString();
+  EXPECT_TRUE(Apart(defaults, device)) << defaults.ToString();
+  EXPECT_EQ(CoresOf(On(Add(both, Asks("balance", 100)), 2)), 1);
+  EXPECT_EQ(CoresOf(On(Add(both, Asks("pack", 100)), 2)), 1);
+  const RunningPod spread = Add(both, Asks("spread", 1000));
+  const RunningPod spread_b = Add(both, Asks("spread-b", 1000));
+  const CpuSet two = On(spread, 2);
+  EXPECT_EQ(CoresOf(two), 2) << two.ToString();
+  EXPECT_EQ(On(spread_b, 2), two);
+  const CpuSet near = On(RunOf("device-node2", Asks("near", 3000)), 3);
+  EXPECT_TRUE(near.IsSubsetOf(device)) << near.ToString();
+  const CpuSet elsewhere = On(RunOf("device-node2", Asks("elsewhere", 2000)), 2);
+  EXPECT_EQ(CoresOf(elsewhere), 2) << elsewhere.ToString();
+  EXPECT_TRUE(Apart(elsewhere, device)) << elsewhere.ToString();
+  // They are still reserved containers, together.
+  EXPECT_EQ(CpuSetOf(mine), CpuSetOf(system));
+}
+
+INSTANTIATE_TEST_SUITE_P(Containerd, BalloonsRowsTest,
+                         ::testing::Combine(::testing::Values(Door::kRelay),
+                                            ::testing::Values("balloons")),
+                         NameOfMachineCase);
+
+}  // namespace
+}  // namespace resmgr::test
