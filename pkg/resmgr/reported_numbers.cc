@@ -67,6 +67,17 @@ bool CannotHaveArrived(const ReportOfSaved& report) {
          now != QuotaOrNone(asked.cpu_quota);
 }
 
+// A container that was found without notes while its policy lifted the quota has no quota in its
+// request. A quota of what it is known to request, or of its limit, is the client's.
+bool IsLimitNotNoted(const LinuxResources& in_force, const ResourceValues& placed,
+                     const Container& container) {
+  if (placed.cpu_quota != kNoQuota) return false;
+  if (QuotaOrNone(container.requested.cpu_quota) != kNoQuota) return false;
+  const MilliCpu limit = CpuLimitOf(in_force);
+  const Requirements& needs = container.requirements;
+  return limit.value > 0 && (limit == needs.cpu_request || limit == needs.cpu_limit);
+}
+
 AskedTexts::Texts TextsBefore(const KeyedEdits<std::string>& edits, const StringMap& named,
                               bool (*counts)(std::string_view key)) {
   AskedTexts::Texts texts;
@@ -118,6 +129,11 @@ void TakeFirstReportOfSaved(const LinuxResources& in_force, const ResourceValues
     others.cpu_shares.reset();
   }
   const int64_t quota = QuotaOrNone(in_force.cpu_quota);
+  if (IsLimitNotNoted(in_force, placed, container)) {
+    container.requested.cpu_quota = in_force.cpu_quota;
+    container.requested.cpu_period = in_force.cpu_period;
+    container.requirements.cpu_limit = CpuLimitOf(in_force);
+  }
   if (quota == QuotaOrNone(requested.cpu_quota) || quota == QuotaOrNone(std::nullopt)) {
     others.cpu_quota.reset();
   }

@@ -28,7 +28,8 @@ void TakeFirstReport(const LinuxResources& in_force, const ResourceValues& place
 
 // Likewise for a container of an earlier daemon, whose notes may be older than the last numbers
 // that it sent. The numbers that the client asked for, and a quota that is lifted, may be in force
-// by a later decision: they are no sign of plugins.
+// by a later decision: they are no sign of plugins. A limit that the client must have asked for,
+// and that is not noted, becomes a part of its request.
 void TakeFirstReportOfSaved(const LinuxResources& in_force, const ResourceValues& placed,
                             Container& container);
 

@@ -80,6 +80,23 @@ TEST_F(StaleNotesTest, AQuotaThatAPolicyMayHaveLiftedIsNoPlugins) {
   EXPECT_EQ(runtime().Find(web)->resources.cpu_quota, asked);
 }
 
+// No notes told what the client had asked for while the policy lifted the quota.
+TEST_F(StaleNotesTest, TheLimitOfAContainerThatWasFoundWithoutNotesIsNoPlugins) {
+  const CreateRequest request =
+      TestNode::Request(node_.AddPod("app", kGuaranteed), "app", /*milli_cpu=*/2000);
+  Admission admission;
+  admission.adjustment.cpus = CpuSet{1, 2};
+  admission.adjustment.cpu_quota = -1;
+  const ContainerId app = node_.Hold(request, admission);
+  runtime().Find(app)->state = ContainerState::kRunning;
+  node_.Reconnect();
+  AnswerAll();
+  ASSERT_EQ(node_.Known(app)->requested.cpu_quota, -1);
+  RestartWithQuota(app, request.resources.cpu_quota);
+  EXPECT_EQ(node_.Known(app)->set_later.cpu_quota, std::nullopt);
+  EXPECT_EQ(node_.Known(app)->requested.cpu_quota, request.resources.cpu_quota);
+}
+
 TEST_F(StaleNotesTest, AnotherQuotaIsAPlugins) {
   const ContainerId web = node_.Run("web", kGuaranteed, 1500);
   AnswerAll();
