@@ -77,7 +77,7 @@ TEST(ConvertConfigTest, KeepsWhetherTheKubeletIsAsked) {
               ElementsAre("agent is left out: see docs/migration.md"));
 }
 
-// What is left out, and what is read without effect.
+// Notes name keys that are left out, and keys that are read without effect.
 TEST(ConvertConfigTest, NamesEveryKeyOfABalloonsPolicyWithoutEffect) {
   EXPECT_THAT(
       NotesOf("nri-plugins", R"(

@@ -68,7 +68,7 @@ struct NodeView {
   };
   // The number of calls that the dump lacks.
   std::function<uint64_t()> dump_lost = [] { return uint64_t{0}; };
-  // Whether it is losing more; whether its files cannot be written now.
+  // True while the dump is losing calls; true while its files cannot be written.
   std::function<bool()> dump_losing = [] { return true; };
   std::function<bool()> dump_failing = [] { return false; };
   // CPUs of the machine that went offline since it was read.

@@ -114,7 +114,7 @@ using Scenario = std::vector<Step>;
 //   rebalance: preview|apply
 //   rebalance: {by: rules|use, apply: true|false, moves: N}
 //   use: {NS/POD[/CONTAINER]: CPUS or {cpus: CPUS, pressure: PERCENT}, ...}
-// Of Pods, only those of `node` are taken where it is not empty.
+// Pods of other nodes than `node` are left out where it is not empty.
 // Recorded calls that failed are left out: the effects of a success are unknown.
 StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
                                 std::vector<std::string>* notes = nullptr,
