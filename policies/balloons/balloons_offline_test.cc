@@ -75,6 +75,34 @@ TEST(BalloonsOfflineTest, BalloonTakesACpuBackWhileAnotherOneIsMissing) {
   EXPECT_EQ(node.SetOf(large), own) << node.PlacementOf(large).reason;
 }
 
+// The balloon that always exists lost its CPU, too: its minimum comes first, as the configuration
+// says, and the containers have all of theirs when the last CPU is back.
+TEST(BalloonsOfflineTest, ABalloonThatAlwaysExistsHasItsMinimumFirst) {
+  const std::string with_default =
+      std::string(kOfflineTypes) +
+      "- {name: default, minCPUs: 1, minBalloons: 1, maxBalloons: 1}\n";
+  const auto without = [&with_default](const CpuSet& lost) {
+    return "availableResources: {cpu: \"cpuset:" + (Cpus("0-15") - lost).ToString() + "\"}\n" +
+           with_default;
+  };
+  BalloonsNode node(with_default);
+  const ContainerKey large = *node.Run("large", {.request = 14'000, .type = "own"});
+  const CpuSet own = node.SetOf(large);
+  const CpuSet other = Cpus("1-15") - own;
+  const CpuSet lost = {own.First()};
+  node.ChangeSection(without(other | lost));
+  node.Reconcile();
+  EXPECT_EQ(node.SetOf(large), own - lost);
+  node.ChangeSection(without(other));
+  node.Reconcile();
+  EXPECT_EQ(node.SetOf(large), own - lost);
+  EXPECT_TRUE(LacksCpus(node.PlacementOf(large).reason)) << node.PlacementOf(large).reason;
+  node.ChangeSection(without({}));
+  node.Reconcile();
+  EXPECT_EQ(node.SetOf(large).size(), 14) << node.PlacementOf(large).reason;
+  EXPECT_FALSE(LacksCpus(node.PlacementOf(large).reason));
+}
+
 TEST(BalloonsOfflineTest, BalloonKeepsWhatItCanAndTakesAnother) {
   BalloonsNode node(kOfflineTypes);
   const ContainerKey key = *node.Run("a", {.request = 2000, .type = "own"});

@@ -208,9 +208,11 @@ void OfflineTest::ExpectFewerCpusUntilTheyAreBack() {
   EXPECT_FALSE(node().Run(Guaranteed("too-large", 2)).ok());
   PutBack(lost);
   GiveBackToParents();
-  ExpectSize(large, size);
+  // The balloon `default` always has a CPU, as its type says, and lost it with the first one.
+  ExpectSize(large, Policy() == "balloons" ? size - 1 : size);
   PutBack(rest.First());
   GiveBackToParents();
+  ExpectSize(large, size);
   ExpectNoProblem();
 }
 
