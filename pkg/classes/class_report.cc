@@ -31,27 +31,30 @@ std::string NamesText(const std::vector<std::string>& names) {
 
 class Reporter {
  public:
-  Reporter(const IsolationPlan& plan, const std::vector<IsolationSubject>& subjects,
+  Reporter(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,
            const HostKeeper::Result& result)
       : plan_(plan), subjects_(subjects), result_(result) {}
 
   ClassReport Report() {
     ClassReport report;
     std::map<std::pair<std::string, std::string>, ClassState> classes;
-    for (const IsolationPart& part : plan_.parts) {
+    for (const ClassPart& part : plan_.parts) {
       const PartOutcome outcome = OutcomeOf(part);
       ClassState& known = classes[{std::string(part.kind), part.name}];
       known.kind = part.kind;
       known.name = part.name;
       if (known.active && (!outcome.active || known.reason.empty())) known.reason = outcome.reason;
       known.active = known.active && outcome.active;
-      if (part.subject == IsolationPart::kNoSubject) continue;
-      const IsolationSubject& subject = subjects_[part.subject];
+      if (part.subject == ClassPart::kNoSubject) {
+        known.absent = part.possible.code() == StatusCode::kNotFound;
+        continue;
+      }
+      const ClassSubject& subject = subjects_[part.subject];
       known.containers.push_back(subject.container);
       if (subject.id.empty()) continue;
       report.containers[subject.id].push_back({.kind = std::string(part.kind),
                                                .name = part.name,
-                                               .source = subject.wish.source,
+                                               .source = part.source,
                                                .way = std::string(part.way),
                                                .in_force = outcome.in_force,
                                                .active = outcome.active,
@@ -66,9 +69,12 @@ class Reporter {
   }
 
  private:
-  PartOutcome OutcomeOf(const IsolationPart& part) const {
-    if (!part.possible.ok())
-      return {.active = false, .reason = std::string(Message(part.possible))};
+  PartOutcome OutcomeOf(const ClassPart& part) const {
+    if (!part.possible.ok()) {
+      return {.active = false,
+              .reason = std::string(Message(part.possible)),
+              .in_force = part.in_force};
+    }
     PartOutcome outcome;
     std::vector<std::string> managed;
     std::vector<std::string> values;
@@ -98,19 +104,19 @@ class Reporter {
         outcome.reason =
             fmt::format("the kernel does not let these be moved: {}", NamesText(managed));
     } else {
-      outcome.in_force = NamesText(values);
+      outcome.in_force = part.in_force.empty() ? NamesText(values) : part.in_force;
     }
     return outcome;
   }
 
-  const IsolationPlan& plan_;
-  const std::vector<IsolationSubject>& subjects_;
+  const ClassPlan& plan_;
+  const std::vector<ClassSubject>& subjects_;
   const HostKeeper::Result& result_;
 };
 
 }  // namespace
 
-ClassReport MakeReport(const IsolationPlan& plan, const std::vector<IsolationSubject>& subjects,
+ClassReport MakeReport(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,
                        const HostKeeper::Result& result) {
   return Reporter(plan, subjects, result).Report();
 }

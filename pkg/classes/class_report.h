@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/classes/class_plan.h"
 #include "pkg/classes/host_keeper.h"
-#include "pkg/classes/isolation_plan.h"
 
 namespace resmgr {
 
@@ -16,7 +16,7 @@ struct ContainerClass {
   std::string kind{};
   std::string name{};
   std::string source{};    // who asks for it
-  std::string way{};       // "by CPU", "after creation"
+  std::string way{};       // "by CPU", "at creation", "before start", ...
   std::string in_force{};  // as it is read back
   bool active = true;
   std::string reason{};  // why it is not active, or what it does not reach
@@ -27,6 +27,7 @@ struct ClassState {
   std::string kind{};
   std::string name{};
   bool active = true;
+  bool absent = false;  // it is not active since the machine lacks what it needs
   std::string reason{};
   std::vector<std::string> containers{};  // "namespace/pod/container", each once
 };
@@ -44,7 +45,7 @@ struct ClassReport {
   std::vector<std::string> notes{};  // for the log
 };
 
-ClassReport MakeReport(const IsolationPlan& plan, const std::vector<IsolationSubject>& subjects,
+ClassReport MakeReport(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,
                        const HostKeeper::Result& result);
 
 }  // namespace resmgr

@@ -9,50 +9,69 @@
 namespace resmgr {
 namespace {
 
-class ClassCall final : public StageCall {
+class ClassCreation final : public StageCall {
  public:
-  ClassCall(Stage& stage, const ClassStage::FindPod& find, const ClassStage::Decide& decide)
-      : StageCall(stage), find_(find), decide_(decide) {}
+  ClassCreation(Stage& stage, const ClassStage::Functions& functions)
+      : StageCall(stage), functions_(functions) {}
 
   void Before(Request& request, const Adjustment&) override {
     const CreateRequest* const create = request.create();
     if (create == nullptr) return Pass();
-    const Pod* pod = find_(create->pod_id);
+    const Pod* pod = functions_.find(create->pod_id);
     std::optional<Pod> read;
     if (pod == nullptr) {
       read = create->pod ? create->pod : request.ReadPod();
       if (read) pod = &*read;
     }
     if (pod == nullptr) return Pass();
-    const StatusOr<ClassStage::Files> files = decide_(*pod, *create);
-    if (!files.ok()) {
-      return Refuse(Annotate(files.status(),
+    StatusOr<Adjustment> adjustment = functions_.decide(*pod, *create);
+    if (!adjustment.ok()) {
+      return Refuse(Annotate(adjustment.status(),
                              fmt::format("container {}", Printable(FullName(*pod, create->name)))));
     }
-    if (files->empty()) return Pass();
-    Adjustment adjustment;
-    for (const auto& [file, text] : *files)
-      adjustment.Wide().unified.Set(file, text);
-    Adjust(std::move(adjustment));
+    if (adjustment->empty()) return Pass();
+    Adjust(*std::move(adjustment));
   }
+  void After(Request&, const Outcome&) override { functions_.ended(); }
 
  private:
-  const ClassStage::FindPod& find_;
-  const ClassStage::Decide& decide_;
+  const ClassStage::Functions& functions_;
+};
+
+class ClassStart final : public StageCall {
+ public:
+  ClassStart(Stage& stage, const ClassStage::Functions& functions)
+      : StageCall(stage), functions_(functions) {}
+
+  void Before(Request& request, const Adjustment&) override {
+    auto later = std::make_shared<std::optional<LateAnswer>>();
+    const auto go = [later] {
+      if (*later) std::exchange(*later, std::nullopt)->Pass();
+    };
+    if (!functions_.hold(request.container_id, go)) return Pass();
+    later->emplace(AnswerLater());
+  }
+  void After(Request&, const Outcome&) override { functions_.ended(); }
+
+ private:
+  const ClassStage::Functions& functions_;
 };
 
 }  // namespace
 
-ClassStage::ClassStage(FindPod find, Decide decide)
+ClassStage::ClassStage(Functions functions)
     : Stage({.name = "classes",
              .rank = StageRank::kProgram,
-             .operations = {Operation::kCreateContainer},
+             .operations = {Operation::kCreateContainer, Operation::kStartContainer},
+             .deadline = functions.patience,
+             .failure = FailurePolicy::kIgnore,
              .sets_numbers = false}),
-      find_(std::move(find)),
-      decide_(std::move(decide)) {}
+      functions_(std::move(functions)) {}
 
-std::unique_ptr<StageCall> ClassStage::Begin(const Request&) {
-  return std::make_unique<ClassCall>(*this, find_, decide_);
+std::unique_ptr<StageCall> ClassStage::Begin(const Request& request) {
+  if (request.operation() == Operation::kStartContainer)
+    return std::make_unique<ClassStart>(*this, functions_);
+  return std::make_unique<ClassCreation>(*this, functions_);
 }
 
 }  // namespace resmgr

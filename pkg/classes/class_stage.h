@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "pkg/base/ids.h"
 #include "pkg/base/status.h"
+#include "pkg/model/adjustment.h"
 #include "pkg/model/create_request.h"
 #include "pkg/model/pod.h"
 #include "pkg/pipeline/stage.h"
@@ -15,22 +16,28 @@
 namespace resmgr {
 
 // Refuses creations of containers whose pod asks for classes that do not exist, and adds what
-// classes set in the container's own cgroup. Loop's thread only.
+// the runtime itself does for classes; holds starts back until the worker has done its part, for a
+// limited time. Loop's thread only.
 class ClassStage final : public Stage {
  public:
-  // Files of a cgroup v2 to their texts.
-  using Files = std::map<std::string, std::string>;
-  // The pod, nullptr where it is not known.
-  using FindPod = std::function<const Pod*(const PodSandboxId& id)>;
-  using Decide = std::function<StatusOr<Files>(const Pod& pod, const CreateRequest& create)>;
+  struct Functions {
+    // The pod, nullptr where it is not known.
+    std::function<const Pod*(const PodSandboxId& id)> find{};
+    std::function<StatusOr<Adjustment>(const Pod& pod, const CreateRequest& create)> decide{};
+    // Runs `go` once the container may start, never from within; false: it may at once.
+    std::function<bool(const ContainerId& id, std::function<void()> go)> hold{};
+    // A creation or a start has ended, and the other stages are told after this one.
+    std::function<void()> ended{};
+    // The longest time that a start waits. It goes on then.
+    std::chrono::milliseconds patience{};
+  };
 
-  ClassStage(FindPod find, Decide decide);
+  explicit ClassStage(Functions functions);
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;
 
  private:
-  const FindPod find_;
-  const Decide decide_;
+  const Functions functions_;
 };
 
 }  // namespace resmgr

@@ -37,39 +37,41 @@ std::string ClassWorker::CgroupOf(const std::string& cgroup_parent, const std::s
   const std::string mount = fmt::format("{}{}", root, kMount);
   if (!CheckCgroupNames(cgroup_parent, id).ok() || !IsUnifiedMount(mount)) return "";
   const auto found = FindContainerCgroup(mount, "", cgroup_parent, id);
-  return found ? found->substr(root.size() + 1) : "";
+  if (!found) return "";
+  // A parent may begin or end with slashes.
+  std::string path = found->substr(root.size() + 1);
+  for (size_t twice = path.find("//"); twice != std::string::npos; twice = path.find("//", twice))
+    path.erase(twice, 1);
+  return path;
 }
 
-ClassReport ClassWorker::Run(std::vector<IsolationSubject> subjects,
-                             const std::vector<MemoryClassSubject>& memory,
-                             const ClassesConfig& config) {
-  for (IsolationSubject& subject : subjects) {
-    if (subject.wish.isolation.partition != IsolationConfig::Partition::kNone &&
-        !subject.id.empty())
-      subject.cgroup = CgroupOf(subject.cgroup_parent, subject.id);
-  }
+ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
+                             const std::vector<ClassPool>& pools, const ClassesConfig& config) {
+  for (ClassSubject& subject : subjects)
+    if (!subject.id.empty()) subject.cgroup = CgroupOf(subject.cgroup_parent, subject.id);
   if (!journal_) {
     journal_.emplace(directory_, BootOf(files_));
     keeper_.emplace(files_, *journal_);
   }
-  IsolationPlan plan;
+  ClassPlan plan;
   const Status opened = journal_->Open();
-  if (!subjects.empty() || config.any()) plan = PlanIsolation(subjects, config, *keeper_);
+  const ClassWork work{.subjects = subjects, .pools = pools, .config = config, .host = *keeper_};
+  if (!subjects.empty() || !pools.empty() || config.any()) {
+    for (const auto& kind : kinds_)
+      kind->Plan(work, plan);
+  }
   // The plan needs the values of before.
   if (!opened.ok()) {
     plan.values.clear();
-    for (IsolationPart& part : plan.parts)
+    for (ClassPart& part : plan.parts)
       part.possible = opened;
   }
-  ClassReport report = MakeReport(plan, subjects, keeper_->Keep(plan.values));
-  const auto read = [this](const MemoryClassSubject& subject,
-                           const std::string& file) -> StatusOr<std::string> {
-    const std::string cgroup = CgroupOf(subject.cgroup_parent, subject.id);
-    if (cgroup.empty()) return NotFound("the container has no cgroup");
-    return files_.Read(fmt::format("{}/{}", cgroup, file));
-  };
-  const bool unified = files_.Read("sys/fs/cgroup/cgroup.controllers").ok();
-  AddMemoryClasses(memory, config, unified, read, report);
+  const HostKeeper::Result result = keeper_->Keep(plan.values);
+  if (result.journal.ok()) {
+    for (const auto& kind : kinds_)
+      kind->Apply(work, plan);
+  }
+  ClassReport report = MakeReport(plan, subjects, result);
   for (const auto& [path, entry] : journal_->entries())
     report.held.emplace(path, Trim(entry.first));
   report.damage = journal_->damage();

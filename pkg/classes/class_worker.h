@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -8,11 +9,11 @@
 #include <vector>
 
 #include "pkg/classes/class_journal.h"
+#include "pkg/classes/class_kind.h"
+#include "pkg/classes/class_plan.h"
 #include "pkg/classes/class_report.h"
 #include "pkg/classes/host_files.h"
 #include "pkg/classes/host_keeper.h"
-#include "pkg/classes/isolation_plan.h"
-#include "pkg/classes/memory_report.h"
 #include "pkg/config/classes_config.h"
 
 namespace resmgr {
@@ -24,13 +25,13 @@ class ClassWorker {
   // `host_root` has sys and proc; `directory` is for the journal, and this daemon's alone.
   ClassWorker(std::string_view host_root, std::string directory);
 
-  ClassReport Run(std::vector<IsolationSubject> subjects,
-                  const std::vector<MemoryClassSubject>& memory, const ClassesConfig& config);
+  ClassReport Run(std::vector<ClassSubject> subjects, const std::vector<ClassPool>& pools,
+                  const ClassesConfig& config);
   // The file that is being read or written, or was last.
   std::string in_hand() const;
 
  private:
-  // On cgroup v2, from the root of the host; empty if there is none.
+  // On cgroup v2, as a path of HostFiles; empty if there is none.
   std::string CgroupOf(const std::string& cgroup_parent, const std::string& id) const;
 
   mutable std::mutex mutex_;
@@ -38,6 +39,7 @@ class ClassWorker {
   const std::string host_root_;
   const std::string directory_;
   RealHostFiles files_;
+  const std::vector<std::unique_ptr<ClassKind>> kinds_ = MakeClassKinds();
   std::optional<ClassJournal> journal_;  // from the first work on, as the keeper
   std::optional<HostKeeper> keeper_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/host_classes.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -24,23 +25,31 @@ HostClasses::HostClasses(Options options)
     : options_(std::move(options)),
       log_(GetLogger("classes")),
       unified_(IsUnifiedMount(options_.host_root + "/sys/fs/cgroup")),
-      stage_(
-          [this](const PodSandboxId& id) -> const Pod* {
+      stage_(StageFunctions()),
+      worker_(std::make_shared<ClassWorker>(options_.host_root, options_.directory)),
+      thread_(options_.loop, "classes", kLastPatience) {}
+
+ClassStage::Functions HostClasses::StageFunctions() {
+  return {.find = [this](const PodSandboxId& id) -> const Pod* {
             const ResourceManager* const manager = options_.manager();
             return manager == nullptr ? nullptr : manager->snapshot().FindPod(id);
           },
-          [this](const Pod& pod, const CreateRequest& create) { return FilesOf(pod, create); }),
-      worker_(std::make_shared<ClassWorker>(options_.host_root, options_.directory)),
-      thread_(options_.loop, "classes", kLastPatience) {}
+          .decide = [this](const Pod& pod,
+                           const CreateRequest& create) { return AtCreation(pod, create); },
+          .hold = [this](const ContainerId& id,
+                         std::function<void()> go) { return HoldStart(id, std::move(go)); },
+          .ended = [this] { Note(); },
+          .patience = options_.start_patience};
+}
 
 HostClasses::~HostClasses() {
   if (in_pipeline_) options_.pipeline.Remove(stage_);
 }
 
 void HostClasses::Configure(const ClassesConfig& config) {
-  if (config != config_) wishes_.clear();
+  if (config != config_) choices_.clear();
   config_ = config;
-  const bool wanted = config_.chooses();
+  const bool wanted = config_.any();
   if (wanted != in_pipeline_) {
     wanted ? options_.pipeline.Add(stage_) : options_.pipeline.Remove(stage_);
     in_pipeline_ = wanted;
@@ -49,15 +58,68 @@ void HostClasses::Configure(const ClassesConfig& config) {
   if (on_) Begin(true);
 }
 
-StatusOr<ClassStage::Files> HostClasses::FilesOf(const Pod& pod,
-                                                 const CreateRequest& create) const {
-  RESMGR_RETURN_IF_ERROR(IsolationOf(pod, create.name, config_).status());
-  RESMGR_ASSIGN_OR_RETURN(
-      MemoryWish wish,
-      MemoryOf(pod, create.name, create.resources.memory_limit.value_or(0), config_));
-  // Runtimes refuse such files on cgroup v1.
-  if (!unified_) wish.files.clear();
-  return std::move(wish.files);
+StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest& create) const {
+  // The policy has decided before.
+  Placement placement;
+  ClassNames of_pool;
+  if (const ResourceManager* const manager = options_.manager(); manager != nullptr) {
+    manager->snapshot().ForEachContainer([&](const Pod&, const Container& container) {
+      if (container.state != ContainerState::kCreating || container.pod_id != create.pod_id ||
+          container.name != create.name || container.attempt != create.attempt)
+        return;
+      placement = container.placement;
+      of_pool = manager->policy().ClassesOf(container.key);
+    });
+  }
+  const ClassedContainer container{.pod = pod,
+                                   .name = create.name,
+                                   .annotations = create.annotations,
+                                   .memory_limit = create.resources.memory_limit.value_or(0),
+                                   .placement = placement,
+                                   .of_pool = of_pool};
+  ChosenClasses chosen;
+  for (const auto& kind : kinds_)
+    RESMGR_RETURN_IF_ERROR(kind->Choose(container, config_, chosen));
+  RESMGR_RETURN_IF_ERROR(CheckPresent(chosen));
+  Adjustment adjustment;
+  for (const auto& kind : kinds_)
+    kind->AtCreation(chosen, config_, unified_, adjustment);
+  return adjustment;
+}
+
+Status HostClasses::CheckPresent(const ChosenClasses& chosen) const {
+  if (config_.absent == ClassesConfig::Absent::kWarn) return OkStatus();
+  for (const ClassState& one : report_.classes) {
+    const ClassChoice* const choice = chosen.Find(one.kind);
+    if (one.active || !one.absent || choice == nullptr || choice->name != one.name) continue;
+    if (choice->by_pod)
+      return FailedPrecondition("{}: the machine lacks {} {}: {}", choice->source, one.kind,
+                                one.name, one.reason);
+  }
+  return OkStatus();
+}
+
+bool HostClasses::HoldStart(const ContainerId& id, std::function<void()> go) {
+  // The creation may have ended a moment ago.
+  if (scheduled_) Begin(false);
+  const auto subject = std::ranges::find(subjects_, id.value(), &ClassSubject::id);
+  if (subject == subjects_.end() || ended_ == begun_) return false;
+  const bool holds = std::ranges::any_of(kinds_, [&](const std::unique_ptr<ClassKind>& kind) {
+    return kind->HoldsStart(subject->chosen, config_);
+  });
+  if (holds) held_.emplace_back(begun_, std::move(go));
+  return holds;
+}
+
+void HostClasses::LetGo() {
+  std::vector<std::function<void()>> ready;
+  std::erase_if(held_, [&](auto& start) {
+    if (start.first > ended_) return false;
+    ready.push_back(std::move(start.second));
+    return true;
+  });
+  for (const std::function<void()>& go : ready)
+    go();
 }
 
 // At the end of the loop's turn: one decision often moves many containers, and an observer must not
@@ -74,70 +136,83 @@ void HostClasses::Later(std::chrono::milliseconds delay) {
   next_ = options_.loop.After(delay, [this] { Begin(true); });
 }
 
-const IsolationWish& HostClasses::WishOf(const Pod& pod, const Container& container) {
-  const auto known = wishes_.find(container.key);
-  if (known != wishes_.end()) return known->second;
-  StatusOr<IsolationWish> wish = IsolationOf(pod, container.name, config_);
-  if (!wish.ok()) {
+const ChosenClasses& HostClasses::ChosenOf(const Pod& pod, const Container& container,
+                                           ClassNames of_pool) {
+  const Placement& placement = container.placement;
+  const int64_t memory_limit = container.requested.memory_limit.value_or(0);
+  const bool own_cpus = !placement.exclusive.empty();
+  const auto known = choices_.find(container.key);
+  if (known != choices_.end() && known->second.of_pool == of_pool &&
+      known->second.memory_limit == memory_limit && known->second.own_cpus == own_cpus &&
+      known->second.pool == placement.pool)
+    return known->second.chosen;
+  Choice& choice = choices_[container.key];
+  choice = {.of_pool = std::move(of_pool),
+            .memory_limit = memory_limit,
+            .own_cpus = own_cpus,
+            .pool = placement.pool};
+  for (const auto& kind : kinds_) {
+    const Status status = kind->Choose({.pod = pod,
+                                        .name = container.name,
+                                        .annotations = container.annotations,
+                                        .memory_limit = memory_limit,
+                                        .placement = placement,
+                                        .of_pool = choice.of_pool},
+                                       config_, choice.chosen);
     // Created before the annotation was looked at.
-    wish = IsolationWish{.isolation = config_.isolation,
-                         .source = config_.isolation_source,
-                         .note = std::string(Message(wish.status()))};
+    if (!status.ok()) choice.chosen.AddNote(Message(status));
   }
-  return wishes_.emplace(container.key, *std::move(wish)).first->second;
+  return choice.chosen;
 }
 
-std::vector<IsolationSubject> HostClasses::Subjects() {
-  std::vector<IsolationSubject> subjects;
+std::vector<ClassSubject> HostClasses::Subjects() {
+  std::vector<ClassSubject> subjects;
   const ResourceManager* const manager = options_.manager();
   notes_.clear();
   if (manager == nullptr || !config_.any()) {
-    wishes_.clear();
+    choices_.clear();
     return subjects;
   }
   std::set<ContainerKey> keys;
   manager->snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
     const Placement& placement = container.placement;
-    if (placement.exclusive.empty() || container.state == ContainerState::kExited) return;
+    if (container.state == ContainerState::kExited) return;
     keys.insert(container.key);
-    const IsolationWish& wish = WishOf(pod, container);
+    const ChosenClasses& chosen =
+        ChosenOf(pod, container, manager->policy().ClassesOf(container.key));
     const std::string id(container.id.value());
-    if (!wish.note.empty() && !id.empty()) notes_.emplace(id, wish.note);
-    if (!wish.isolation.any()) return;
-    subjects.push_back({.container = FullName(pod, container.name),
-                        .id = id,
-                        .pod_uid = std::string(pod.uid.value()),
-                        .cgroup_parent = pod.cgroup_parent,
-                        .cpus = placement.exclusive,
-                        .shares = placement.cpus && *placement.cpus != placement.exclusive,
-                        .quota_lifted = placement.cpu_quota == kNoQuota,
-                        .wish = wish});
+    if (!chosen.note.empty() && !id.empty()) notes_.emplace(id, chosen.note);
+    if (!chosen.any()) return;
+    const LinuxResources& requested = container.requested;
+    subjects.push_back(
+        {.container = FullName(pod, container.name),
+         .id = id,
+         .pod_uid = std::string(pod.uid.value()),
+         .cgroup_parent = pod.cgroup_parent,
+         .qos = pod.qos,
+         .running = container.state == ContainerState::kRunning,
+         .cpus = placement.exclusive,
+         .shares = placement.cpus && *placement.cpus != placement.exclusive,
+         .quota_lifted = placement.cpu_quota == kNoQuota,
+         .pool = placement.pool,
+         .cpu_quota = placement.cpu_quota.value_or(requested.cpu_quota.value_or(0)),
+         .cpu_period = placement.cpu_period.value_or(requested.cpu_period.value_or(0)),
+         .memory_limit = requested.memory_limit.value_or(0),
+         .chosen = chosen});
   });
-  std::erase_if(wishes_, [&keys](const auto& wish) { return !keys.contains(wish.first); });
+  std::erase_if(choices_, [&keys](const auto& choice) { return !keys.contains(choice.first); });
   return subjects;
 }
 
-std::vector<MemoryClassSubject> HostClasses::MemorySubjects() {
-  std::vector<MemoryClassSubject> subjects;
+std::vector<ClassPool> HostClasses::Pools() const {
+  std::vector<ClassPool> pools;
   const ResourceManager* const manager = options_.manager();
-  if (manager == nullptr || config_.memory_namespaces.empty()) return subjects;
-  manager->snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
-    if (container.state == ContainerState::kExited) return;
-    const std::string id(container.id.value());
-    const auto note = [&](const std::string& text) {
-      if (!id.empty()) notes_[id] += notes_[id].empty() ? text : "; " + text;
-    };
-    StatusOr<MemoryWish> wish =
-        MemoryOf(pod, container.name, container.requested.memory_limit.value_or(0), config_);
-    if (!wish.ok()) return note(std::string(Message(wish.status())));
-    if (!wish->note.empty()) note(wish->note);
-    if (wish->files.empty()) return;
-    subjects.push_back({.container = FullName(pod, container.name),
-                        .id = id,
-                        .cgroup_parent = pod.cgroup_parent,
-                        .wish = *std::move(wish)});
-  });
-  return subjects;
+  if (manager == nullptr || !config_.any()) return pools;
+  for (Zone& zone : manager->policy().Zones(manager->snapshot())) {
+    if (!zone.classes.empty())
+      pools.push_back({std::move(zone.name), std::move(zone.cpus), std::move(zone.classes)});
+  }
+  return pools;
 }
 
 // `again`: also if nothing was decided since the last work.
@@ -146,23 +221,22 @@ void HostClasses::Begin(bool again) {
   // Before the first list nothing is known of the containers that are there, and they keep what
   // they have.
   if (config_.any() && manager != nullptr && !manager->ready()) return Later(options_.retry);
-  std::vector<IsolationSubject> subjects = Subjects();
-  std::vector<MemoryClassSubject> memory = MemorySubjects();
-  if (!again && begun_ > 0 && subjects == subjects_ && memory == memory_subjects_) return;
+  std::vector<ClassSubject> subjects = Subjects();
+  std::vector<ClassPool> pools = Pools();
+  if (!again && begun_ > 0 && subjects == subjects_ && pools == pools_) return;
   subjects_ = std::move(subjects);
-  memory_subjects_ = std::move(memory);
+  pools_ = std::move(pools);
   next_.reset();
   Work();
 }
 
 void HostClasses::Work() {
   const uint64_t work = ++begun_;
-  const Status begun =
-      thread_.Run([this, worker = worker_, work, subjects = subjects_, memory = memory_subjects_,
-                   config = config_]() -> EventLoop::Task {
-        auto report = std::make_shared<ClassReport>(worker->Run(subjects, memory, config));
-        return [this, work, report] { End(work, std::move(*report)); };
-      });
+  const Status begun = thread_.Run([this, worker = worker_, work, subjects = subjects_,
+                                    pools = pools_, config = config_]() -> EventLoop::Task {
+    auto report = std::make_shared<ClassReport>(worker->Run(subjects, pools, config));
+    return [this, work, report] { End(work, std::move(*report)); };
+  });
   if (!begun.ok()) {
     ClassReport failed = report_;
     failed.journal = Message(begun);
@@ -190,6 +264,7 @@ void HostClasses::End(uint64_t work, ClassReport report) {
     log_.Info("{}", note);
   if (!report.damage.empty() && report_.damage.empty()) log_.Warn("{}", report.damage);
   report_ = std::move(report);
+  LetGo();
   const bool news = NoteInactive();
   const bool failing = !report_.journal.empty() || !report_.not_given_back.empty();
   if (!failing) {

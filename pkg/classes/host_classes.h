@@ -12,10 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/classes/class_kind.h"
+#include "pkg/classes/class_plan.h"
 #include "pkg/classes/class_report.h"
 #include "pkg/classes/class_stage.h"
 #include "pkg/classes/class_worker.h"
-#include "pkg/classes/memory_report.h"
 #include "pkg/config/classes_config.h"
 #include "pkg/log/log.h"
 #include "pkg/model/problem.h"
@@ -28,18 +29,17 @@
 
 namespace resmgr {
 
-// Gives containers what their classes say (docs/classes.md). Those of memory are files of their
-// cgroups, which the runtime sets at creation. The CPUs of containers are kept free by files of the
-// host outside of the containers' cgroups. HostClasses gives these files back what they had before:
-// when a container or its CPUs are released, when the configuration wants it no more, and what an
-// earlier process left behind. After each decision, and once a minute meanwhile, a thread away from
-// the loop compares the files with what is wanted. Without classes, and with nothing to give back,
-// it does nothing at all. Loop's thread only.
+// Gives containers what their classes say (docs/classes.md). The kinds (class_kind.h) tell what the
+// runtime does at creation, and what files of the host are to have. HostClasses gives these files
+// back what they had before: when a container or its CPUs are released, when the configuration
+// wants it no more, and what an earlier process left behind. After each decision, and once a minute
+// meanwhile, a thread away from the loop compares the files with what is wanted. Without classes,
+// and with nothing to give back, it does nothing at all. Loop's thread only.
 class HostClasses final : public Observer {
  public:
   struct Options {
     EventLoop& loop;
-    Pipeline& pipeline;           // gets a stage while pods may choose classes
+    Pipeline& pipeline;           // gets a stage while containers may have classes
     std::string host_root = "/";  // where sys and proc of the host are
     std::string directory{};      // for the journal; this daemon's alone
     std::function<const ResourceManager*()> manager{};  // nullptr: no policy
@@ -48,6 +48,8 @@ class HostClasses final : public Observer {
     std::chrono::milliseconds retry = std::chrono::seconds(5);
     // Work that has not ended by then hangs.
     std::chrono::milliseconds patience = std::chrono::seconds(5);
+    // The longest time that a start waits for it.
+    std::chrono::milliseconds start_patience = std::chrono::seconds(1);
   };
 
   // The objects of the options outlive this, and the pipeline's calls do not.
@@ -95,14 +97,28 @@ class HostClasses final : public Observer {
   void Hang();
   // Whether other classes are inactive than before.
   bool NoteInactive();
-  StatusOr<ClassStage::Files> FilesOf(const Pod& pod, const CreateRequest& create) const;
-  std::vector<IsolationSubject> Subjects();
-  std::vector<MemoryClassSubject> MemorySubjects();
-  const IsolationWish& WishOf(const Pod& pod, const Container& container);
+  // The classes of a container by what they depend on.
+  struct Choice {
+    ClassNames of_pool{};
+    int64_t memory_limit = 0;
+    bool own_cpus = false;
+    std::string pool{};
+    ChosenClasses chosen{};
+  };
+
+  ClassStage::Functions StageFunctions();
+  StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create) const;
+  Status CheckPresent(const ChosenClasses& chosen) const;
+  bool HoldStart(const ContainerId& id, std::function<void()> go);
+  void LetGo();
+  std::vector<ClassSubject> Subjects();
+  std::vector<ClassPool> Pools() const;
+  const ChosenClasses& ChosenOf(const Pod& pod, const Container& container, ClassNames of_pool);
 
   const Options options_;
   Logger& log_;
   const bool unified_;  // the node has cgroup v2
+  const std::vector<std::unique_ptr<ClassKind>> kinds_ = MakeClassKinds();
   ClassStage stage_;
   bool in_pipeline_ = false;
   ClassesConfig config_;
@@ -112,12 +128,13 @@ class HostClasses final : public Observer {
   EventLoop::HandlePtr next_;
   EventLoop::HandlePtr deadline_;
   std::optional<Clock::time_point> hangs_since_{};
-  std::map<ContainerKey, IsolationWish> wishes_;
-  std::map<std::string, std::string, std::less<>> notes_;  // by container id
-  std::vector<IsolationSubject> subjects_;                 // of the last work
-  std::vector<MemoryClassSubject> memory_subjects_;        // likewise
-  uint64_t begun_ = 0;                                     // works
-  uint64_t ended_ = 0;                                     // the last one of them
+  std::map<ContainerKey, Choice> choices_;
+  std::map<std::string, std::string, std::less<>> notes_;         // by container id
+  std::vector<ClassSubject> subjects_;                            // of the last work
+  std::vector<ClassPool> pools_;                                  // likewise
+  std::vector<std::pair<uint64_t, std::function<void()>>> held_;  // starts, until this work
+  uint64_t begun_ = 0;                                            // works
+  uint64_t ended_ = 0;                                            // the last one of them
   ClassReport report_;
   std::map<std::pair<std::string, std::string>, Inactive> inactive_;
   std::optional<Clock::time_point> failing_since_{};  // journal, or values not given back

@@ -224,12 +224,12 @@ TEST_F(HostClassesTest, AnUnknownValueIsRefusedWhereItCounts) {
   ClassesConfig config;
   classes_->Configure(config);
   EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
-  config.isolation_namespaces = {"ns"};
+  config.namespaces["isolation"] = {"ns"};
   classes_->Configure(config);
   const Status refusal = Creation(pipeline_, request).refusal();
   EXPECT_EQ(refusal.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(refusal)), HasSubstr("annotation cpu-c-states.crio.io: \"foo\""));
-  config.isolation_namespaces = {"other"};
+  config.namespaces["isolation"] = {"other"};
   classes_->Configure(config);
   EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
 }

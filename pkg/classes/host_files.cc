@@ -39,17 +39,36 @@ std::string RealHostFiles::PathOf(const std::string& path) const {
   return whole;
 }
 
+StatusOr<std::string> RealHostFiles::ReadDirectory(const std::string& whole) const {
+  struct stat found {};
+  if (::stat(whole.c_str(), &found) == 0)
+    return S_ISDIR(found.st_mode) ? StatusOr<std::string>(std::string(kThere))
+                                  : InvalidArgument("{} is no directory", whole);
+  if (errno != ENOENT) return ErrnoStatus(errno, fmt::format("cannot look at {}", whole));
+  // Without the directory above it can never be made.
+  const std::string parent = whole.substr(0, whole.rfind('/', whole.rfind('/') - 1));
+  if (::stat(parent.c_str(), &found) != 0) return NotFound("there is no {}", parent);
+  return std::string();
+}
+
 StatusOr<std::string> RealHostFiles::Read(const std::string& path) {
   const std::string whole = PathOf(path);
+  if (IsDirectoryPath(path)) return ReadDirectory(whole);
   StatusOr<std::string> text = ReadFile(whole, kMostBytes);
   if (text.ok() && !IsPlainText(*text)) return InvalidArgument("{} holds no plain text", whole);
   return text;
 }
 
 int RealHostFiles::Write(const std::string& path, std::string_view text) {
+  std::string whole = PathOf(path);
+  if (IsDirectoryPath(path)) {
+    constexpr mode_t kMode = 0755;
+    whole.resize(whole.size() - 2);
+    const bool make = !Trim(text).empty();
+    return (make ? ::mkdir(whole.c_str(), kMode) : ::rmdir(whole.c_str())) == 0 ? 0 : errno;
+  }
   // The kernel's own files ignore the truncation.
-  const UniqueFd fd(
-      ::open(PathOf(path).c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const UniqueFd fd(::open(whole.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return errno;
   struct stat found {};
   if (::fstat(fd.get(), &found) != 0) return errno;
@@ -74,6 +93,10 @@ std::vector<std::string> RealHostFiles::List(const std::string& directory) {
   }
   std::ranges::sort(names);
   return names;
+}
+
+bool IsDirectoryPath(std::string_view path) {
+  return path.ends_with("/.");
 }
 
 Status WriteError(int error, std::string_view path, std::string_view text) {

@@ -12,11 +12,14 @@
 namespace resmgr {
 
 // Small files of the kernel, by their path from the root of the host without the slash in front
-// ("proc/irq/24/smp_affinity"). Reading and writing may block. Thread-compatible.
+// ("proc/irq/24/smp_affinity"). A directory that is made and removed, as a group of resctrl, is a
+// file, too: "DIRECTORY/." reads kThere or nothing, and is written likewise. Reading and writing
+// may block. Thread-compatible.
 class HostFiles {
  public:
   // The longest one is /proc/interrupts: a very large machine has megabytes.
   static constexpr size_t kMostBytes = size_t{16} << 20;
+  static constexpr std::string_view kThere = "there\n";
 
   virtual ~HostFiles() = default;
 
@@ -41,10 +44,14 @@ class RealHostFiles final : public HostFiles {
 
  private:
   std::string PathOf(const std::string& path) const;
+  StatusOr<std::string> ReadDirectory(const std::string& whole) const;
 
   const std::string root_;  // ends with a slash
   const std::function<void(std::string_view)> in_hand_;
 };
+
+// Whether the path stands for the directory itself.
+bool IsDirectoryPath(std::string_view path);
 
 // "cannot write 0-3 to FILE: Input/output error"; codes of ErrnoStatus.
 Status WriteError(int error, std::string_view path, std::string_view text);

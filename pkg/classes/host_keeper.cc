@@ -8,14 +8,9 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/classes/cpu_mask.h"
 
 namespace resmgr {
 namespace {
-
-bool IsMaskFile(std::string_view path) {
-  return path.ends_with("smp_affinity") || path.ends_with("/cpumask");
-}
 
 bool IsGone(int error) {
   return error == ENOENT || error == ENODEV || error == ENXIO;
@@ -25,6 +20,9 @@ constexpr std::string_view kPartition = "/cpuset.cpus.partition";
 
 // Another program that fights for many files would fill the log.
 constexpr size_t kMostNotes = 20;
+
+constexpr std::string_view kResctrl = "sys/fs/resctrl/";
+constexpr const char* kLastCommand = "sys/fs/resctrl/info/last_cmd_status";
 
 bool IsInterrupt(std::string_view path) {
   return path.starts_with("proc/irq/");
@@ -76,14 +74,6 @@ void Shorten(std::vector<std::string>& notes) {
 }
 
 }  // namespace
-
-bool SameHostValue(std::string_view path, std::string_view a, std::string_view b) {
-  if (Trim(a) == Trim(b)) return true;
-  if (!IsMaskFile(path)) return false;
-  const StatusOr<CpuSet> first = ParseCpuMask(a);
-  const StatusOr<CpuSet> second = ParseCpuMask(b);
-  return first.ok() && second.ok() && *first == *second;
-}
 
 bool IsManaged(int error) {
   return error == EPERM || error == EIO;
@@ -151,18 +141,20 @@ bool HostKeeper::Refused(const HostValue& value, HostOutcome& outcome) const {
   return true;
 }
 
-std::vector<const HostValue*> HostKeeper::Prepare(const std::vector<HostValue>& wanted,
-                                                  ClassJournal::Entries& next, Result& result) {
-  std::vector<const HostValue*> pending;
-  for (const HostValue& value : wanted) {
+HostKeeper::Values HostKeeper::Prepare(const Values& wanted, Batch& batch) {
+  Values pending;
+  Result& result = batch.result;
+  for (const HostValue* const one : wanted) {
+    const HostValue& value = *one;
     HostOutcome& outcome = result.outcomes[value.path];
+    outcome = HostOutcome();
     const StatusOr<std::string> now = files_.Read(value.path);
     if (!now.ok()) {
       outcome.status = now.status();
       continue;
     }
     outcome.in_force = Trim(*now);
-    const auto known = next.find(value.path);
+    const auto known = batch.next.find(value.path);
     const bool in_force = SameHostValue(value.path, *now, value.text);
     const auto seen = seen_.find(value.path);
     if (seen != seen_.end() && !SameHostValue(value.path, *now, seen->second)) {
@@ -170,35 +162,57 @@ std::vector<const HostValue*> HostKeeper::Prepare(const std::vector<HostValue>& 
                                          Shown(*now), value.path, Shown(value.text)));
     }
     if (in_force) {
-      if (known != next.end()) known->second.wanted = value.text;
+      if (known != batch.next.end()) known->second.wanted = value.text;
       continue;
     }
     if (Refused(value, outcome)) continue;
-    if (known == next.end() && next.size() >= ClassJournal::kMostEntries) {
+    const bool is_new = known == batch.next.end();
+    if (is_new && batch.next.size() >= ClassJournal::kMostEntries) {
       outcome.status = ResourceExhausted("more than {} files of the host would be changed",
                                          ClassJournal::kMostEntries);
       continue;
     }
-    const bool is_new = known == next.end();
-    JournalEntry& entry = is_new ? next[value.path] : known->second;
+    JournalEntry& entry = is_new ? batch.next[value.path] : known->second;
     if (is_new) entry.first = *now;
     Change(value.path, *now, value.text, entry);
-    pending.push_back(&value);
+    batch.before[value.path] = *now;
+    pending.push_back(one);
   }
   return pending;
 }
 
-void HostKeeper::Write(const HostValue& value, Result& result) {
-  HostOutcome& outcome = result.outcomes[value.path];
+Status HostKeeper::Refusal(int error, std::string_view path, std::string_view text) {
+  const Status plain = WriteError(error, path, text);
+  if (!path.starts_with(kResctrl)) return plain;
+  // The kernel tells there what it did not like.
+  const StatusOr<std::string> told = files_.Read(kLastCommand);
+  if (!told.ok() || Trim(*told).empty() || Trim(*told) == "ok") return plain;
+  return MakeStatus(plain.code(),
+                    fmt::format("{} ({})", Message(plain), Printable(Trim(*told), 256)));
+}
+
+// Their first values stand in the journal, so a kill in between loses nothing.
+void HostKeeper::Vacate(const Values& pending, Batch& batch) {
+  for (auto value = pending.rbegin(); value != pending.rend(); ++value) {
+    const std::string& path = (*value)->path;
+    const std::string& first = batch.next.at(path).first;
+    if (!(*value)->vacates || SameHostValue(path, batch.before.at(path), first)) continue;
+    files_.Write(path, Written(first));  // a refusal shows in the write that follows
+  }
+}
+
+void HostKeeper::Write(const HostValue& value, Batch& batch) {
+  HostOutcome& outcome = batch.result.outcomes[value.path];
   outcome.error = files_.Write(value.path, value.text);
   const StatusOr<std::string> now = files_.Read(value.path);
   outcome.in_force = now.ok() ? Trim(*now) : "";
   if (outcome.error != 0) {
-    outcome.status = WriteError(outcome.error, value.path, value.text);
+    outcome.status = Refusal(outcome.error, value.path, value.text);
     if (IsInterrupt(value.path) && IsManaged(outcome.error))
       refused_[value.path] = {value.text, outcome.error};
     return;
   }
+  batch.written.push_back(&value);
   if (!now.ok()) {
     outcome.status = now.status();
   } else if (!SameHostValue(value.path, *now, value.text)) {
@@ -207,10 +221,33 @@ void HostKeeper::Write(const HostValue& value, Result& result) {
   }
 }
 
+// Values that belong to the refused one get what they had before this call, the last one first.
+void HostKeeper::RollBack(const HostValue& refused, Batch& batch) {
+  const Status& why =
+      batch.failed.emplace(refused.together, batch.result.outcomes[refused.path].status)
+          .first->second;
+  for (auto value = batch.written.rbegin(); value != batch.written.rend(); ++value) {
+    const std::string& path = (*value)->path;
+    if ((*value)->together != refused.together) continue;
+    const int error = files_.Write(path, Written(batch.before.at(path)));
+    HostOutcome& outcome = batch.result.outcomes[path];
+    const StatusOr<std::string> now = files_.Read(path);
+    outcome.in_force = now.ok() ? Trim(*now) : "";
+    outcome.error = ECANCELED;
+    outcome.status = error == 0 || IsGone(error)
+                         ? Annotate(why, fmt::format("{} got its former value again", path))
+                         : WriteError(error, path, batch.before.at(path));
+    NoteWritten(**value, outcome, batch.next);
+  }
+  std::erase_if(batch.written,
+                [&refused](const HostValue* value) { return value->together == refused.together; });
+}
+
 void HostKeeper::NoteWritten(const HostValue& value, const HostOutcome& outcome,
                              ClassJournal::Entries& next) {
   if (outcome.status.ok()) return;
   const auto entry = next.find(value.path);
+  if (entry == next.end()) return;
   if (outcome.error != 0) {
     // The file still has what was there before us.
     if (SameHostValue(value.path, outcome.in_force, entry->second.first)) next.erase(entry);
@@ -221,36 +258,64 @@ void HostKeeper::NoteWritten(const HostValue& value, const HostOutcome& outcome,
     entry->second.was = outcome.in_force;
 }
 
+bool HostKeeper::WriteAll(const Values& wanted, Batch& batch) {
+  const Values pending = Prepare(wanted, batch);
+  if (batch.next != journal_.entries()) batch.result.journal = journal_.Save(batch.next);
+  if (!batch.result.journal.ok()) {
+    for (const HostValue* const one : pending)
+      batch.result.outcomes[one->path].status = batch.result.journal;
+    return false;
+  }
+  Vacate(pending, batch);
+  bool made = false;
+  for (const HostValue* const one : pending) {
+    HostOutcome& outcome = batch.result.outcomes[one->path];
+    const auto failed =
+        one->together.empty() ? batch.failed.end() : batch.failed.find(one->together);
+    if (failed != batch.failed.end()) {
+      outcome.error = ECANCELED;
+      outcome.status = Annotate(failed->second, fmt::format("{} was not written", one->path));
+    } else {
+      Write(*one, batch);
+      if (outcome.error != 0 && !one->together.empty()) RollBack(*one, batch);
+      made = made || (outcome.error == 0 && IsDirectoryPath(one->path));
+    }
+    NoteWritten(*one, outcome, batch.next);
+  }
+  return made;
+}
+
 HostKeeper::Result HostKeeper::Keep(const std::vector<HostValue>& wanted) {
-  Result result;
+  Batch batch;
+  Result& result = batch.result;
   result.journal = journal_.Open();
   if (!result.journal.ok()) {
     for (const HostValue& value : wanted)
       result.outcomes[value.path].status = result.journal;
-    return result;
+    return std::move(batch.result);
   }
-  ClassJournal::Entries next = journal_.entries();
-  GiveBackRest(wanted, next, result);
-  const std::vector<const HostValue*> pending = Prepare(wanted, next, result);
+  batch.next = journal_.entries();
+  GiveBackRest(wanted, batch.next, result);
+  Values all;
+  for (const HostValue& value : wanted)
+    all.push_back(&value);
+  if (WriteAll(all, batch)) {
+    // Files of directories that were not there before.
+    std::erase_if(all, [&result](const HostValue* value) {
+      return result.outcomes[value->path].status.code() != StatusCode::kNotFound;
+    });
+    WriteAll(all, batch);
+  }
   Shorten(result.notes);
-  if (next != journal_.entries()) result.journal = journal_.Save(next);
-  if (!result.journal.ok()) {
-    for (const HostValue* const one : pending)
-      result.outcomes[one->path].status = result.journal;
-    return result;
-  }
-  for (const HostValue* const one : pending) {
-    Write(*one, result);
-    NoteWritten(*one, result.outcomes[one->path], next);
-  }
   // What the disk then has too much does no harm.
-  if (next != journal_.entries()) result.journal = journal_.Save(std::move(next));
+  if (result.journal.ok() && batch.next != journal_.entries())
+    result.journal = journal_.Save(std::move(batch.next));
   seen_.clear();
   for (const auto& [path, outcome] : result.outcomes)
     if (outcome.status.ok()) seen_.emplace(path, outcome.in_force);
   std::erase_if(refused_,
                 [&result](const auto& one) { return !result.outcomes.contains(one.first); });
-  return result;
+  return std::move(batch.result);
 }
 
 }  // namespace resmgr

@@ -3,23 +3,18 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pkg/base/status.h"
 #include "pkg/classes/class_journal.h"
 #include "pkg/classes/host_files.h"
+#include "pkg/classes/host_value.h"
 
 namespace resmgr {
-
-// A value that a file of the host is to have.
-struct HostValue {
-  std::string path;
-  std::string text;
-
-  friend bool operator==(const HostValue&, const HostValue&) = default;
-};
 
 // The outcome for one file.
 struct HostOutcome {
@@ -59,10 +54,24 @@ class HostKeeper {
   bool GiveBack(const std::string& path, const JournalEntry& entry, Result& result);
   void GiveBackRest(const std::vector<HostValue>& wanted, ClassJournal::Entries& next,
                     Result& result);
+  // What one call does.
+  struct Batch {
+    Result result{};
+    ClassJournal::Entries next{};
+    std::map<std::string, std::string, std::less<>> before{};  // texts of the files to be written
+    std::vector<const HostValue*> written{};                   // in this order
+    std::map<std::string, Status, std::less<>> failed{};       // HostValue::together
+  };
+  using Values = std::vector<const HostValue*>;
+
   // Those that are to be written.
-  std::vector<const HostValue*> Prepare(const std::vector<HostValue>& wanted,
-                                        ClassJournal::Entries& next, Result& result);
-  void Write(const HostValue& value, Result& result);
+  Values Prepare(const Values& wanted, Batch& batch);
+  // Whether a directory was made, whose files can be written now.
+  bool WriteAll(const Values& wanted, Batch& batch);
+  void Vacate(const Values& pending, Batch& batch);
+  void Write(const HostValue& value, Batch& batch);
+  void RollBack(const HostValue& refused, Batch& batch);
+  Status Refusal(int error, std::string_view path, std::string_view text);
   // What the journal is to know after the write.
   static void NoteWritten(const HostValue& value, const HostOutcome& outcome,
                           ClassJournal::Entries& next);
@@ -75,9 +84,6 @@ class HostKeeper {
   // Values that were in force when last seen.
   std::map<std::string, std::string, std::less<>> seen_;
 };
-
-// Whether two texts of a file mean the same: masks of CPUs may have other digits.
-bool SameHostValue(std::string_view path, std::string_view a, std::string_view b);
 
 // EPERM and EIO: how kernels answer for interrupts that they manage themselves.
 bool IsManaged(int error);

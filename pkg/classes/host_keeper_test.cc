@@ -229,6 +229,90 @@ TEST_F(HostKeeperTest, WhatIsGoneIsForgotten) {
   EXPECT_THAT(journal_->entries(), IsEmpty());
 }
 
+const char* const kGroup = "sys/fs/resctrl/cri-resmgr.gold/.";
+const char* const kMasks = "sys/fs/resctrl/cri-resmgr.gold/schemata";
+const char* const kRootMasks = "sys/fs/resctrl/schemata";
+
+class DirectoryTest : public HostKeeperTest {
+ protected:
+  DirectoryTest() {
+    files_.tree[kRootMasks] = "L3:0=ff\n";
+    files_.tree["sys/fs/resctrl/info/last_cmd_status"] = "mask is too short\n";
+    files_.on_make = [this](const std::string& directory) {
+      files_.tree[directory + "/schemata"] = "L3:0=ff\n";
+    };
+    tree_ = files_.tree;
+  }
+  const std::vector<HostValue> wanted_ = {{.path = kRootMasks, .text = "L3:0=f", .together = "rdt"},
+                                          {.path = kGroup, .text = "there", .together = "rdt"},
+                                          {.path = kMasks, .text = "L3:0=f0", .together = "rdt"}};
+  std::map<std::string, std::string> tree_;
+};
+
+TEST_F(DirectoryTest, IsMadeWithItsValuesAndRemoved) {
+  HostKeeper::Result result = keeper_->Keep(wanted_);
+  for (const HostValue& value : wanted_)
+    EXPECT_THAT(result.outcomes[value.path].status, IsOk()) << value.path;
+  EXPECT_EQ(files_.tree[kMasks], "L3:0=f0");
+  EXPECT_EQ(files_.tree[kRootMasks], "L3:0=f");
+  EXPECT_EQ(journal_->entries().at(kGroup).first, "");
+  keeper_->Keep({});
+  EXPECT_EQ(files_.tree, tree_);
+  EXPECT_THAT(journal_->entries(), IsEmpty());
+}
+
+TEST_F(DirectoryTest, ARefusalGivesTheWholeSetItsFormerValuesWithTheKernelsReason) {
+  for (const char* const path : {kMasks, kGroup, kRootMasks}) {
+    files_.refuses = {{path, EINVAL}};
+    HostKeeper::Result result = keeper_->Keep(wanted_);
+    EXPECT_EQ(files_.tree, tree_) << path;
+    EXPECT_THAT(journal_->entries(), IsEmpty()) << path;
+    for (const HostValue& value : wanted_) {
+      const HostOutcome& outcome = result.outcomes[value.path];
+      if (value.path == kMasks && std::string_view(path) != kMasks) continue;
+      EXPECT_THAT(std::string(Message(outcome.status)), HasSubstr("(mask is too short)"))
+          << value.path;
+    }
+  }
+}
+
+TEST_F(DirectoryTest, AKillBetweenAnyTwoStepsLeavesNoDirectoryBehind) {
+  bool finished = false;
+  for (int steps = 0; !finished; ++steps) {
+    ASSERT_LT(steps, 200);
+    files_.lives_for = steps;
+    try {
+      keeper_->Keep(wanted_);
+      keeper_->Keep({{.path = kGroup, .text = "there"}});
+      finished = true;
+    } catch (const FakeHostFiles::Killed&) {
+    }
+    files_.lives_for = -1;
+    Start();
+    keeper_->Keep({});
+    EXPECT_EQ(files_.tree, tree_) << steps;
+  }
+}
+
+TEST_F(HostKeeperTest, ValuesThatExcludeEachOtherAreVacatedFirst) {
+  const auto keep = [this](const std::string& first, const std::string& second) {
+    keeper_->Keep({{.path = kAffinity, .text = first, .vacates = true},
+                   {.path = kLatency, .text = second, .vacates = true}});
+  };
+  keep("a", "b");
+  files_.written.clear();
+  keep("b", "a");
+  EXPECT_THAT(files_.written,
+              ElementsAre(fmt::format("{} 0\n", kLatency), fmt::format("{} ff\n", kAffinity),
+                          fmt::format("{} b", kAffinity), fmt::format("{} a", kLatency)));
+  files_.written.clear();
+  keep("b", "c");
+  EXPECT_THAT(files_.written,
+              ElementsAre(fmt::format("{} 0\n", kLatency), fmt::format("{} c", kLatency)));
+  keeper_->Keep({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
 // Stopped before each operation on a file of the host, in several changes one after the other.
 TEST_F(HostKeeperTest, AKillBetweenAnyTwoStepsLosesNothing) {
   const std::vector<std::vector<HostValue>> works = {{{kAffinity, "f3"}, {kLatency, "10"}},

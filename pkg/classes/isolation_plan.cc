@@ -2,8 +2,8 @@
 #include "pkg/classes/isolation_plan.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -47,13 +47,13 @@ bool IsPodsOwn(std::string_view cgroup, std::string_view uid) {
   return name.ends_with(fmt::format("pod{}.slice", escaped));
 }
 
-class Planner {
+class IsolationPlanner {
  public:
-  Planner(const std::vector<IsolationSubject>& subjects, const ClassesConfig& config,
-          HostKeeper& host)
-      : subjects_(subjects), config_(config), host_(host) {}
+  IsolationPlanner(const std::vector<ClassSubject>& subjects, const ClassesConfig& config,
+                   HostKeeper& host, ClassPlan& plan)
+      : subjects_(subjects), config_(config), host_(host), plan_(plan) {}
 
-  IsolationPlan Plan() {
+  void Plan() {
     if (const StatusOr<std::string> text = host_.files().Read(kOnline); text.ok()) {
       if (const StatusOr<CpuSet> online = CpuSet::Parse(Trim(*text)); online.ok())
         online_ = *online;
@@ -64,20 +64,19 @@ class Planner {
       PlanOne(i);
     AddPartitions();
     PlanConfigured();
-    return std::move(plan_);
   }
 
  private:
   using Isolation = IsolationConfig;
 
-  IsolationPart& AddPart(size_t subject, std::string_view kind, std::string name,
-                         std::string_view way) {
-    return plan_.parts.emplace_back(
-        IsolationPart{.subject = subject, .kind = kind, .name = std::move(name), .way = way});
+  ClassPart& AddPart(size_t subject, std::string_view kind, std::string name,
+                     std::string_view way) {
+    ClassPart& part = plan_.parts.emplace_back(
+        ClassPart{.subject = subject, .kind = kind, .name = std::move(name), .way = way});
+    if (subject != ClassPart::kNoSubject) part.source = subjects_[subject].chosen.isolation.source;
+    return part;
   }
-  void AddValue(const std::string& path, std::string text) {
-    if (paths_.insert(path).second) plan_.values.push_back({path, std::move(text)});
-  }
+  void AddValue(const std::string& path, std::string text) { plan_.Add({path, std::move(text)}); }
   Status Exists(const std::string& path) {
     const StatusOr<std::string> text = host_.files().Read(path);
     return text.ok() ? OkStatus() : text.status();
@@ -85,8 +84,8 @@ class Planner {
 
   CpuSet CpusOf(bool (*wants)(const Isolation&)) const {
     CpuSet cpus;
-    for (const IsolationSubject& subject : subjects_)
-      if (wants(subject.wish.isolation)) cpus |= subject.cpus;
+    for (const ClassSubject& subject : subjects_)
+      if (wants(subject.chosen.isolation.isolation)) cpus |= subject.cpus;
     return cpus;
   }
   static bool WantsInterrupts(const Isolation& isolation) {
@@ -127,16 +126,16 @@ class Planner {
   }
 
   void PlanOne(size_t index) {
-    const Isolation& isolation = subjects_[index].wish.isolation;
+    const Isolation& isolation = subjects_[index].chosen.isolation.isolation;
     if (WantsInterrupts(isolation)) {
-      IsolationPart& part = AddPart(index, "interrupts", "isolate", kByCpu);
+      ClassPart& part = AddPart(index, "interrupts", "isolate", kByCpu);
       if (plan_.interrupts.empty()) part.possible = default_affinity_;
       part.paths.emplace_back(kDefaultAffinity);
       for (const auto& [path, name] : plan_.interrupts)
         part.paths.push_back(path);
     }
     if (WantsWorkqueues(isolation)) {
-      IsolationPart& part = AddPart(index, "workqueues", "isolate", kByCpu);
+      ClassPart& part = AddPart(index, "workqueues", "isolate", kByCpu);
       part.possible = workqueues_;
       part.paths.emplace_back(kWorkqueues);
     }
@@ -149,9 +148,9 @@ class Planner {
   }
 
   void PlanLatency(size_t index) {
-    const IsolationSubject& subject = subjects_[index];
-    const std::string& text = subject.wish.isolation.max_latency;
-    IsolationPart& part = AddPart(index, "idle", LatencyName(text), kByCpu);
+    const ClassSubject& subject = subjects_[index];
+    const std::string& text = subject.chosen.isolation.isolation.max_latency;
+    ClassPart& part = AddPart(index, "idle", LatencyName(text), kByCpu);
     for (const int cpu : subject.cpus) {
       part.paths.push_back(LatencyPath(cpu));
       if (const Status there = Exists(part.paths.back()); !there.ok()) part.possible = there;
@@ -162,7 +161,7 @@ class Planner {
   }
 
   // Why the CPU cannot have this governor.
-  Status CheckClock(int cpu, const IsolationSubject& subject, std::string_view governor) {
+  Status CheckClock(int cpu, const ClassSubject& subject, std::string_view governor) {
     RESMGR_RETURN_IF_ERROR(Exists(CpuPath(cpu, "cpufreq/scaling_governor")));
     const auto available = host_.files().Read(CpuPath(cpu, "cpufreq/scaling_available_governors"));
     if (available.ok()) {
@@ -185,9 +184,9 @@ class Planner {
     return OkStatus();
   }
   void PlanGovernor(size_t index) {
-    const IsolationSubject& subject = subjects_[index];
-    const std::string& governor = subject.wish.isolation.governor;
-    IsolationPart& part = AddPart(index, "clock", governor, kByCpu);
+    const ClassSubject& subject = subjects_[index];
+    const std::string& governor = subject.chosen.isolation.isolation.governor;
+    ClassPart& part = AddPart(index, "clock", governor, kByCpu);
     for (const int cpu : subject.cpus) {
       part.paths.push_back(CpuPath(cpu, "cpufreq/scaling_governor"));
       if (const Status can = CheckClock(cpu, subject, governor); !can.ok()) part.possible = can;
@@ -198,8 +197,8 @@ class Planner {
   }
 
   void PlanQuota(size_t index) {
-    const IsolationSubject& subject = subjects_[index];
-    IsolationPart& part = AddPart(index, "quota", "lift", kAfterCreation);
+    const ClassSubject& subject = subjects_[index];
+    ClassPart& part = AddPart(index, "quota", "lift", kAfterCreation);
     if (!subject.quota_lifted) {
       part.possible = FailedPrecondition("the policy keeps the container's own CPU quota");
       return;
@@ -236,9 +235,9 @@ class Planner {
   // A remote partition: each cgroup above has the CPUs in cpuset.cpus.exclusive, which are then
   // granted to the container's.
   void PlanPartition(size_t index) {
-    const IsolationSubject& subject = subjects_[index];
-    const std::string name = PartitionName(subject.wish.isolation);
-    IsolationPart& part = AddPart(index, "partition", name, kAfterCreation);
+    const ClassSubject& subject = subjects_[index];
+    const std::string name = PartitionName(subject.chosen.isolation.isolation);
+    ClassPart& part = AddPart(index, "partition", name, kAfterCreation);
     if (subject.shares) {
       part.possible = FailedPrecondition(
           "the container has shared CPUs as well, which a partition would take from it");
@@ -288,11 +287,11 @@ class Planner {
     const Isolation& isolation = config_.isolation;
     const int first = online_.empty() ? 0 : online_.First();
     const auto look = [this](std::string_view kind, std::string name, const std::string& path) {
-      const bool used = std::ranges::any_of(plan_.parts, [&](const IsolationPart& part) {
+      const bool used = std::ranges::any_of(plan_.parts, [&](const ClassPart& part) {
         return part.kind == kind && part.name == name;
       });
       if (used) return;
-      IsolationPart& part = AddPart(IsolationPart::kNoSubject, kind, std::move(name), "");
+      ClassPart& part = AddPart(ClassPart::kNoSubject, kind, std::move(name), "");
       if (!path.empty()) part.possible = Exists(path);
     };
     if (WantsInterrupts(isolation)) look("interrupts", "isolate", kDefaultAffinity);
@@ -306,7 +305,7 @@ class Planner {
       look("partition", PartitionName(isolation), fmt::format("{}/cgroup.controllers", kCgroups));
   }
 
-  const std::vector<IsolationSubject>& subjects_;
+  const std::vector<ClassSubject>& subjects_;
   const ClassesConfig& config_;
   HostKeeper& host_;
   CpuSet online_;
@@ -314,15 +313,14 @@ class Planner {
   Status workqueues_;
   std::map<std::string, CpuSet> exclusive_;  // files of cgroups with partitions below
   std::vector<HostValue> partitions_;
-  std::set<std::string, std::less<>> paths_;
-  IsolationPlan plan_;
+  ClassPlan& plan_;
 };
 
 }  // namespace
 
-IsolationPlan PlanIsolation(const std::vector<IsolationSubject>& subjects,
-                            const ClassesConfig& config, HostKeeper& host) {
-  return Planner(subjects, config, host).Plan();
+void PlanIsolation(const std::vector<ClassSubject>& subjects, const ClassesConfig& config,
+                   HostKeeper& host, ClassPlan& plan) {
+  IsolationPlanner(subjects, config, host, plan).Plan();
 }
 
 }  // namespace resmgr

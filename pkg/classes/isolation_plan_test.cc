@@ -53,17 +53,18 @@ class IsolationPlanTest : public testing::Test {
     tree["sys/fs/cgroup/kubepods/poduid/cpu.max"] = "200000 100000\n";
     before_ = tree;
   }
-  static IsolationSubject Subject(const CpuSet& cpus, const Isolation& isolation) {
+  static ClassSubject Subject(const CpuSet& cpus, const Isolation& isolation) {
     return {.container = fmt::format("ns/pod/c{}", cpus.First()),
             .id = fmt::format("id{}", cpus.First()),
             .pod_uid = "uid",
             .cgroup_parent = "/kubepods/poduid",
             .cpus = cpus,
             .quota_lifted = true,
-            .wish = {.isolation = isolation, .source = "classes.isolation"}};
+            .chosen = {.isolation = {.isolation = isolation, .source = "classes.isolation"}}};
   }
-  ClassReport Apply(const std::vector<IsolationSubject>& subjects) {
-    const IsolationPlan plan = PlanIsolation(subjects, config_, keeper_);
+  ClassReport Apply(const std::vector<ClassSubject>& subjects) {
+    ClassPlan plan;
+    PlanIsolation(subjects, config_, keeper_, plan);
     return MakeReport(plan, subjects, keeper_.Keep(plan.values));
   }
   std::string At(const std::string& path) const { return files_.tree.at(path); }
@@ -205,8 +206,8 @@ class PartitionTest : public IsolationPlanTest {
   void Put(std::string_view cgroup, std::string_view name, const std::string& text) {
     files_.tree[File(cgroup, name)] = text;
   }
-  static IsolationSubject In(std::string_view cgroup, const CpuSet& cpus) {
-    IsolationSubject subject = Subject(cpus, {.partition = Isolation::Partition::kIsolated});
+  static ClassSubject In(std::string_view cgroup, const CpuSet& cpus) {
+    ClassSubject subject = Subject(cpus, {.partition = Isolation::Partition::kIsolated});
     subject.cgroup = fmt::format("sys/fs/cgroup/{}", cgroup);
     return subject;
   }
@@ -256,7 +257,7 @@ TEST_F(PartitionTest, WhatTheKernelFindsInvalidIsInactiveWithItsReasonAndGivenBa
 }
 
 TEST_F(PartitionTest, AContainerKeepsItsSharedCpus) {
-  IsolationSubject subject = In(kFirst, {2, 3});
+  ClassSubject subject = In(kFirst, {2, 3});
   subject.shares = true;
   const ClassReport report = Apply({subject});
   EXPECT_THAT(report.classes[0].reason, HasSubstr("shared CPUs as well"));
@@ -275,7 +276,7 @@ TEST_F(PartitionTest, OldKernelsHaveNone) {
 
 TEST_F(IsolationPlanTest, OnlyAPodsOwnCgroupLosesItsQuota) {
   const Isolation lift{.quota = Isolation::Quota::kLift};
-  IsolationSubject subject = Subject({2, 3}, lift);
+  ClassSubject subject = Subject({2, 3}, lift);
   for (const char* const parent : {"/kubepods", "", "/", "/kubepods/../poduid", "/podother"}) {
     subject.cgroup_parent = parent;
     EXPECT_FALSE(Apply({subject}).classes[0].active) << parent;

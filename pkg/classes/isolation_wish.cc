@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/isolation_wish.h"
 
-#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/kube/annotations.h"
-#include "pkg/kube/glob.h"
 
 namespace resmgr {
 namespace {
@@ -103,9 +101,7 @@ StatusOr<IsolationWish> IsolationOf(const Pod& pod, std::string_view container,
                                     const ClassesConfig& config) {
   IsolationWish wish{.isolation = config.isolation, .source = config.isolation_source};
   if (pod.annotations.empty()) return wish;
-  const bool allowed = std::ranges::any_of(
-      config.isolation_namespaces,
-      [&pod](const std::string& glob) { return MatchesGlob(glob, pod.namespace_name); });
+  const bool allowed = config.Allows(kKey, "", pod.namespace_name);
   std::string keys;
   const auto counts = [&](std::string_view key) {
     keys.append(keys.empty() ? "" : ", ").append(key);

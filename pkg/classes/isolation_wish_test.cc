@@ -33,7 +33,7 @@ class IsolationWishTest : public testing::Test {
   }
 
   ClassesConfig config_{.isolation = {.interrupts = Interrupts::kIsolate},
-                        .isolation_namespaces = {"tel*"}};
+                        .namespaces = {{"isolation", {"tel*"}}}};
 };
 
 TEST_F(IsolationWishTest, TheConfigurationIsForAll) {
@@ -97,7 +97,7 @@ TEST_F(IsolationWishTest, AnUnknownValueIsRefused) {
 }
 
 TEST_F(IsolationWishTest, OfOtherNamespacesAnnotationsDoNotCount) {
-  config_.isolation_namespaces = {"kube-*"};
+  config_.namespaces["isolation"] = {"kube-*"};
   const IsolationWish wish =
       Wish({{"cpu-quota.crio.io", "foo"}, {"irq-load-balancing.crio.io", "disable"}}).value();
   EXPECT_EQ(wish.isolation, config_.isolation);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "pkg/base/parse.h"
-#include "pkg/kube/glob.h"
 
 namespace resmgr {
 namespace {
@@ -110,10 +109,9 @@ StatusOr<MemoryWish> MemoryOf(const Pod& pod, std::string_view container, int64_
   std::string keys;
   for (const Found& found : all)
     keys.append(keys.empty() ? "" : ", ").append(found.key);
-  const auto matches = [&pod](const std::string& glob) {
-    return MatchesGlob(glob, pod.namespace_name);
-  };
-  if (std::ranges::none_of(config.memory_namespaces, matches)) {
+  const auto chosen = std::ranges::find(all, kClass, &Found::what);
+  const std::string_view name = chosen == all.end() ? std::string_view() : chosen->value;
+  if (!config.Allows("memory", name, pod.namespace_name)) {
     wish.note = fmt::format(
         "annotation {} ignored: namespace {} is not in classes.AllowedNamespaces.memory",
         Printable(keys, 512), Printable(pod.namespace_name));

@@ -3,12 +3,17 @@
 
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/classes/memory_report.h"
+#include "pkg/classes/class_report.h"
+#include "pkg/classes/memory_kind.h"
+#include "pkg/classes/testing/fake_host_files.h"
+#include "pkg/sys/temp_dir.h"
 
 namespace resmgr {
 namespace {
@@ -38,7 +43,7 @@ class MemoryWishTest : public testing::Test {
                                    {.name = "silver", .swap_limit_ratio = 0.2},
                                    {.name = "kept", .low = "1048576", .min = "4096"}},
                         .memory_files = {"memory.swap.max"},
-                        .memory_namespaces = {"shop"}};
+                        .namespaces = {{"memory", {"shop"}}}};
 };
 
 // The rows of reference/classes.md 6.
@@ -80,7 +85,7 @@ TEST_F(MemoryWishTest, WhatCannotBeIsRefused) {
             "bronze, silver, kept");
   EXPECT_THAT(ErrorOf({{"class.memory-qos.nri.io", "bronze"}}, 0),
               HasSubstr("the container has none"));
-  config_.memory_namespaces = {"kube-*"};
+  config_.namespaces["memory"] = {"kube-*"};
   const MemoryWish wish = Wish({{"class.memory-qos.nri.io", "gold"}}).value();
   EXPECT_EQ(wish.note,
             "annotation class.memory-qos.nri.io ignored: namespace shop is not in "
@@ -88,24 +93,35 @@ TEST_F(MemoryWishTest, WhatCannotBeIsRefused) {
   EXPECT_THAT(wish.files, IsEmpty());
 }
 
-class MemoryReportTest : public testing::Test {
+class MemoryKindTest : public testing::Test {
  protected:
-  ClassReport Report(bool unified = true) const {
-    ClassReport report;
-    AddMemoryClasses(
-        {{.container = "shop/p/main",
-          .id = "id",
-          .wish = {.name = "silver", .source = "annotation x", .files = {{"memory.high", high_}}}}},
-        config_, unified, [this](const MemoryClassSubject&, const std::string&) { return read_; },
-        report);
-    return report;
+  MemoryKindTest() { files_.tree["sys/fs/cgroup/cgroup.controllers"] = "memory\n"; }
+
+  ClassReport Report() {
+    files_.tree.erase(kHigh);
+    if (read_) files_.tree[kHigh] = *read_;
+    ClassSubject subject{.container = "shop/p/main", .id = "id", .cgroup = "sys/fs/cgroup/c"};
+    subject.chosen.memory = {
+        .name = "silver", .source = "annotation x", .files = {{"memory.high", high_}}};
+    const std::vector<ClassSubject> subjects = {subject};
+    ClassPlan plan;
+    MakeMemoryKind()->Plan({.subjects = subjects, .pools = {}, .config = config_, .host = keeper_},
+                           plan);
+    EXPECT_THAT(plan.values, IsEmpty()) << "it is the runtime's to write";
+    return MakeReport(plan, subjects, {});
   }
+
+  static constexpr const char* kHigh = "sys/fs/cgroup/c/memory.high";
   ClassesConfig config_{.memory = {{.name = "silver"}, {.name = "unused"}}};
   std::string high_ = "858993459";
-  StatusOr<std::string> read_ = std::string("858992640\n");  // in whole pages
+  std::optional<std::string> read_ = "858992640\n";  // in whole pages
+  TempDir directory_;
+  test::FakeHostFiles files_;
+  ClassJournal journal_{directory_.path() + "/classes", ""};
+  HostKeeper keeper_{files_, journal_};
 };
 
-TEST_F(MemoryReportTest, WhatIsReadBackCounts) {
+TEST_F(MemoryKindTest, WhatIsReadBackCounts) {
   ClassReport report = Report();
   ASSERT_EQ(report.classes.size(), 2U);
   EXPECT_TRUE(report.classes[0].active);
@@ -115,8 +131,8 @@ TEST_F(MemoryReportTest, WhatIsReadBackCounts) {
   EXPECT_EQ(report.containers.at("id")[0].way, "at creation");
 }
 
-TEST_F(MemoryReportTest, AmountsHaveTheKernelsUnits) {
-  read_ = std::string("1073741824\n");
+TEST_F(MemoryKindTest, AmountsHaveTheKernelsUnits) {
+  read_ = "1073741824\n";
   for (const char* const text : {"1G", "1g", "1024M", "1048576k", "1073741824"}) {
     high_ = text;
     EXPECT_TRUE(Report().classes[0].active) << text;
@@ -127,14 +143,16 @@ TEST_F(MemoryReportTest, AmountsHaveTheKernelsUnits) {
   }
 }
 
-TEST_F(MemoryReportTest, WhatIsNotInForceIsInactive) {
-  read_ = std::string("max\n");
+TEST_F(MemoryKindTest, WhatIsNotInForceIsInactive) {
+  read_ = "max\n";
   EXPECT_EQ(Report().classes[0].reason,
-            "shop/p/main: memory.high is max and not 858993459, which is set at creation");
-  read_ = NotFound("there is no file");
-  EXPECT_EQ(Report().classes[0].reason, "shop/p/main: there is no file");
-  EXPECT_FALSE(Report(false).classes[1].active);
-  EXPECT_THAT(Report(false).classes[0].reason, HasSubstr("cgroup v2"));
+            "memory.high is max and not 858993459, which is set at creation");
+  read_ = std::nullopt;
+  EXPECT_THAT(Report().classes[0].reason, HasSubstr("there is no sys/fs/cgroup/c/memory.high"));
+  EXPECT_TRUE(Report().classes[1].active);
+  files_.tree.clear();
+  EXPECT_FALSE(Report().classes[1].active);
+  EXPECT_THAT(Report().classes[0].reason, HasSubstr("cgroup v2"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "pkg/config/classes_config.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -48,7 +49,85 @@ void DescribeGlobs(ConfigSection& section, std::string_view key, std::vector<std
     section.Fail(key, fmt::format("\"{}\" has a [ without its ]", Printable(*wrong, 64)));
 }
 
+struct AllowedKind {
+  std::string_view kind;
+  std::string_view help;
+};
+
+constexpr std::array kAllowedKinds = {
+    AllowedKind{"isolation",
+                "globs of the namespaces whose pods may choose their isolation by annotations"},
+    AllowedKind{"memory", "globs of the namespaces whose pods may choose a class of memory"},
+    AllowedKind{"rdt", "the same for a class of caches and memory bandwidth"},
+    AllowedKind{"blockio", "the same for a class of block I/O"},
+    AllowedKind{"cpu", "the same for a class of CPUs"},
+    AllowedKind{"scheduling", "the same for a class of scheduling"},
+    AllowedKind{"irq", "the same for the affinity of interrupts"}};
+
+bool IsAllowedKind(std::string_view kind) {
+  return std::ranges::find(kAllowedKinds, kind, &AllowedKind::kind) != kAllowedKinds.end();
+}
+
+using Namespaces = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+// Lists of globs by "KIND/CLASS".
+Status ReadSingleClasses(const ConfigNode& value, Namespaces& all) {
+  if (value.kind != ConfigNode::Kind::kMap && value.kind != ConfigNode::Kind::kNull)
+    return InvalidArgument("must be a map");
+  for (const ConfigNode::Entry& entry : value.entries) {
+    const size_t slash = entry.key.find('/');
+    if (slash == std::string::npos || slash + 1 == entry.key.size() ||
+        !IsAllowedKind(std::string_view(entry.key).substr(0, slash)))
+      return InvalidArgument("\"{}\" is no kind and class, as in \"rdt/gold\"",
+                             Printable(entry.key, 64));
+    StatusOr<std::vector<std::string>> globs = TextsOf(entry.value);
+    if (!globs.ok()) return globs.status();
+    for (const std::string& glob : *globs)
+      if (!IsGlob(glob))
+        return InvalidArgument("\"{}\" has a [ without its ]", Printable(glob, 64));
+    all[entry.key] = *std::move(globs);
+  }
+  return OkStatus();
+}
+
+std::optional<ConfigNode> ShownSingleClasses(const Namespaces& all) {
+  std::vector<ConfigNode::Entry> entries;
+  for (const auto& [key, globs] : all)
+    if (key.find('/') != std::string::npos) entries.push_back({key, 1, ListNode(globs)});
+  if (entries.empty()) return std::nullopt;
+  return MapNode(std::move(entries));
+}
+
+void DescribeAllowed(ConfigSection& allowed, Namespaces& all) {
+  for (const AllowedKind& one : kAllowedKinds) {
+    const auto known = all.find(one.kind);
+    std::vector<std::string> globs;
+    if (known != all.end()) globs = known->second;
+    DescribeGlobs(allowed, one.kind, globs, one.help);
+    if (!globs.empty()) all[std::string(one.kind)] = std::move(globs);
+  }
+  allowed
+      .Value(
+          "Classes", ShownSingleClasses(all),
+          [&all](const ConfigNode& value, const std::string&) {
+            return ReadSingleClasses(value, all);
+          },
+          "globs of namespaces by the kind and the name of single classes, as in `rdt/gold`, in "
+          "place of those of the kind")
+      .Default("none");
+}
+
 }  // namespace
+
+bool ClassesConfig::Allows(std::string_view kind, std::string_view name,
+                           std::string_view namespace_name) const {
+  auto globs = name.empty() ? namespaces.end() : namespaces.find(fmt::format("{}/{}", kind, name));
+  if (globs == namespaces.end()) globs = namespaces.find(kind);
+  return globs != namespaces.end() &&
+         std::ranges::any_of(globs->second, [namespace_name](const std::string& glob) {
+           return MatchesGlob(glob, namespace_name);
+         });
+}
 
 Status CheckGovernor(std::string_view name) {
   const bool plain = std::ranges::all_of(name, [](char c) {
@@ -130,12 +209,26 @@ void DescribeClasses(ConfigSection& root, ClassesConfig& config) {
         classes.Fail("MemoryAnnotations",
                      fmt::format("\"{}\" is no file memory.*", Printable(file, 64)));
     }
-    classes.Map("AllowedNamespaces", [&config](ConfigSection& allowed) {
-      DescribeGlobs(allowed, "isolation", config.isolation_namespaces,
-                    "globs of the namespaces whose pods may choose their isolation by annotations");
-      DescribeGlobs(allowed, "memory", config.memory_namespaces,
-                    "globs of the namespaces whose pods may choose a class of memory");
-    });
+    DescribeRdt(classes, config.rdt);
+    DescribeBlockio(classes, config.blockio);
+    DescribeCpuClasses(classes, config.cpu);
+    DescribeScheduling(classes, config.scheduling);
+    classes.Map("AllowedNamespaces",
+                [&config](ConfigSection& allowed) { DescribeAllowed(allowed, config.namespaces); });
+    using Unknown = ClassesConfig::Unknown;
+    using Absent = ClassesConfig::Absent;
+    classes.Choice("Unknown",
+                   {ConfigWord<Unknown>{"refuse", Unknown::kRefuse},
+                    ConfigWord<Unknown>{"ignore", Unknown::kIgnore}},
+                   config.unknown,
+                   "what happens to a container whose pod names a class that does not exist: it "
+                   "is refused, or `explain` notes it (`ignore`)");
+    classes.Choice(
+        "Absent",
+        {ConfigWord<Absent>{"warn", Absent::kWarn}, ConfigWord<Absent>{"refuse", Absent::kRefuse}},
+        config.absent,
+        "what happens to a container whose pod chooses a class that needs what the "
+        "machine lacks: it runs without, or it is refused");
   });
 }
 

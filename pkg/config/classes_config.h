@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pkg/config/blockio_config.h"
 #include "pkg/config/config_section.h"
+#include "pkg/config/cpu_classes_config.h"
 #include "pkg/config/memory_classes_config.h"
+#include "pkg/config/rdt_config.h"
+#include "pkg/config/scheduling_config.h"
 
 namespace resmgr {
 
@@ -29,24 +35,40 @@ struct IsolationConfig {
   friend bool operator==(const IsolationConfig&, const IsolationConfig&) = default;
 };
 
-// Configures what is changed outside of containers' cgroups (pkg/classes).
+// Configures the classes of containers (pkg/classes), with one member for each kind.
 struct ClassesConfig {
+  // What happens when a pod names a class that does not exist, and when the machine lacks what the
+  // class needs.
+  enum class Unknown { kRefuse, kIgnore };
+  enum class Absent { kWarn, kRefuse };
+
   IsolationConfig isolation{};
   std::string isolation_source = "classes.isolation";  // the key that says so
   // Globs of the interrupts that may be moved.
   std::vector<std::string> controllable = {"*"};
-  // Globs of the namespaces whose pods may choose their isolation by annotations.
-  std::vector<std::string> isolation_namespaces{};
   std::vector<MemoryClassConfig> memory{};
-  // Files of cgroups that pods may set by annotations, and globs of the namespaces whose pods may
-  // choose a class of memory.
+  // Files of cgroups that pods may set by annotations.
   std::vector<std::string> memory_files{};
-  std::vector<std::string> memory_namespaces{};
+  RdtConfig rdt{};
+  BlockioConfig blockio{};
+  CpuClassesConfig cpu{};
+  SchedulingConfig scheduling{};
+  // Globs of the namespaces whose pods may choose classes by annotations, by the kind ("rdt"), and
+  // for single classes in place of that, by kind and class ("rdt/gold").
+  std::map<std::string, std::vector<std::string>, std::less<>> namespaces{};
+  Unknown unknown = Unknown::kRefuse;
+  Absent absent = Absent::kWarn;
 
+  // Whether pods of the namespace may choose a class of this kind. `name` "": one that has no name,
+  // or any.
+  bool Allows(std::string_view kind, std::string_view name, std::string_view namespace_name) const;
   // Whether containers may have classes at all.
-  bool any() const { return isolation.any() || chooses(); }
+  bool any() const {
+    return isolation.any() || chooses() || rdt.any() || blockio.any() || cpu.any() ||
+           scheduling.any();
+  }
   // Whether pods may choose some.
-  bool chooses() const { return !isolation_namespaces.empty() || !memory_namespaces.empty(); }
+  bool chooses() const { return !namespaces.empty(); }
   friend bool operator==(const ClassesConfig&, const ClassesConfig&) = default;
 };
 

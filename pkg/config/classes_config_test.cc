@@ -30,7 +30,7 @@ TEST_F(ClassesConfigTest, ReadsEveryKey) {
                                              .max_latency = "10",
                                              .governor = "performance"},
                                .controllable = {"eth*", "24"},
-                               .isolation_namespaces = {"telco-*"}};
+                               .namespaces = {{"isolation", {"telco-*"}}}};
   EXPECT_EQ(Read("classes:\n"
                  "  isolation: {Interrupts: isolate, Workqueues: isolate, Quota: lift,\n"
                  "              Partition: isolated, MaxLatency: 10us, Governor: performance}\n"
@@ -95,6 +95,29 @@ TEST_F(ClassesConfigTest, ClassesOfMemory) {
             std::string::npos);
   EXPECT_EQ(ErrorOf("classes: {MemoryAnnotations: [cpu.max]}"),
             "f:1: classes.MemoryAnnotations: \"cpu.max\" is no file memory.*");
+}
+
+TEST_F(ClassesConfigTest, NamespacesMayChooseByKindAndBySingleClass) {
+  const ClassesConfig config =
+      Read(
+          "classes:\n"
+          "  AllowedNamespaces: {rdt: ['*'], Classes: {rdt/gold: [kube-*, infra], rdt/none: []}}\n"
+          "  Unknown: ignore\n"
+          "  Absent: refuse\n")
+          .value();
+  EXPECT_TRUE(config.Allows("rdt", "silver", "shop"));
+  EXPECT_TRUE(config.Allows("rdt", "", "shop"));
+  EXPECT_FALSE(config.Allows("rdt", "gold", "shop"));
+  EXPECT_TRUE(config.Allows("rdt", "gold", "kube-system"));
+  EXPECT_FALSE(config.Allows("rdt", "none", "shop"));
+  EXPECT_FALSE(config.Allows("blockio", "gold", "infra"));
+  EXPECT_EQ(config.unknown, ClassesConfig::Unknown::kIgnore);
+  EXPECT_EQ(config.absent, ClassesConfig::Absent::kRefuse);
+  EXPECT_EQ(ErrorOf("classes: {AllowedNamespaces: {Classes: {foo/bar: [a]}}}"),
+            "f:1: classes.AllowedNamespaces.Classes: \"foo/bar\" is no kind and class, as in "
+            "\"rdt/gold\"");
+  EXPECT_EQ(ErrorOf("classes: {AllowedNamespaces: {Classes: {rdt/gold: ['a[']}}}"),
+            "f:1: classes.AllowedNamespaces.Classes: \"a[\" has a [ without its ]");
 }
 
 TEST_F(ClassesConfigTest, MistakesHaveTheirPlace) {

@@ -64,6 +64,7 @@ class MeasuredPolicy final : public Policy {
                                   const Container& container) const override {
     return policy_->WaysIn(snapshot, pod, container);
   }
+  ClassNames ClassesOf(ContainerKey key) const override { return policy_->ClassesOf(key); }
   bool WantsHints() const override { return policy_->WantsHints(); }
   bool WantsPodResources() const override { return policy_->WantsPodResources(); }
   bool FollowsUse() const override { return policy_->FollowsUse(); }

@@ -38,6 +38,10 @@ std::vector<ConsideredPlace> Policy::Considered(ContainerKey) const {
   return {};
 }
 
+ClassNames Policy::ClassesOf(ContainerKey) const {
+  return {};
+}
+
 std::vector<std::string> Policy::WaysIn(const Snapshot&, const Pod&, const Container&) const {
   return {};
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +18,9 @@
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
+
+// Names of classes by their kinds: "rdt" to "gold" (docs/classes.md).
+using ClassNames = std::map<std::string, std::string, std::less<>>;
 
 // A set of CPUs and memory that a policy manages as one, for introspection.
 struct Zone {
@@ -34,6 +39,7 @@ struct Zone {
   Bytes memory_used{};      // granted to the containers of this zone and of those below it
   int containers = 0;       // whose placement names this zone as its pool
   Overhead overhead{};      // of all pods, in the zone that it is debited from; counts in `free`
+  ClassNames classes{};     // of its CPUs, whether containers are there or not
 };
 
 // A place that was considered for a container, for introspection. What a policy does not look at
@@ -128,6 +134,9 @@ class Policy {
                                             const Container& /*container*/) const {
     return {};
   }
+
+  // The classes that the container has by its pool, where its pod chooses none of these kinds.
+  virtual ClassNames ClassesOf(ContainerKey key) const;
 
   // Whether containers need locality hints (Container::hints): finding them reads files.
   virtual bool WantsHints() const { return false; }

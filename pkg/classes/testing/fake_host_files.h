@@ -27,12 +27,19 @@ class FakeHostFiles final : public HostFiles {
   std::function<std::string(std::string_view path, std::string_view text)> keeps;
   // Before each write.
   std::function<void(const std::string& path, std::string_view text)> on_write;
+  // Adds the files of a directory that was made.
+  std::function<void(const std::string& directory)> on_make;
   std::vector<std::string> written;  // "PATH TEXT"
   // Operations until the process is killed; less than 0: never.
   int lives_for = -1;
 
   StatusOr<std::string> Read(const std::string& path) override {
     Live();
+    if (IsDirectoryPath(path)) {
+      const std::string directory = path.substr(0, path.size() - 2);
+      if (Has(directory)) return std::string(kThere);
+      if (Has(directory.substr(0, directory.rfind('/')))) return std::string();
+    }
     const auto file = tree.find(path);
     if (file == tree.end()) return NotFound("there is no {}", path);
     if (unreadable.contains(path)) return Unavailable("cannot read {}", path);
@@ -42,10 +49,11 @@ class FakeHostFiles final : public HostFiles {
     Live();
     if (on_write) on_write(path, text);
     const auto file = tree.find(path);
-    if (file == tree.end()) return ENOENT;
+    if (file == tree.end() && !IsDirectoryPath(path)) return ENOENT;
     written.push_back(fmt::format("{} {}", path, text));
     const auto refused = refuses.find(path);
     if (refused != refuses.end() && refused->second != 0) return refused->second;
+    if (IsDirectoryPath(path)) return MakeOrRemove(path.substr(0, path.size() - 2), text);
     file->second = keeps ? keeps(path, text) : std::string(text);
     return 0;
   }
@@ -62,6 +70,19 @@ class FakeHostFiles final : public HostFiles {
   }
 
  private:
+  bool Has(const std::string& directory) const {
+    const auto first = tree.lower_bound(directory + "/");
+    return first != tree.end() && first->first.starts_with(directory + "/");
+  }
+  int MakeOrRemove(const std::string& directory, std::string_view text) {
+    if (text.find_first_not_of('\n') == std::string_view::npos) {
+      std::erase_if(tree,
+                    [&](const auto& file) { return file.first.starts_with(directory + "/"); });
+    } else if (on_make) {
+      on_make(directory);
+    }
+    return 0;
+  }
   void Live() {
     if (lives_for == 0) throw Killed();
     if (lives_for > 0) --lives_for;

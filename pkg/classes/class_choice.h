@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/classes_config.h"
+#include "pkg/model/pod.h"
+
+namespace resmgr {
+
+// The class of one kind that a container is to have. A value.
+struct ClassChoice {
+  std::string name{};    // "": none
+  std::string source{};  // "annotation KEY", "pool NAME", "QoS class Burstable"; "": nobody asks
+  std::string note{};    // annotations that do not count, and why; mostly empty
+  bool by_pod = false;   // its annotations ask for it
+
+  friend bool operator==(const ClassChoice&, const ClassChoice&) = default;
+};
+
+// A class that the configuration has.
+struct KnownClass {
+  std::string name{};
+  // Annotations for the whole pod, or for one container, may not choose it.
+  bool denies_pod_annotation = false;
+  bool denies_container_annotation = false;
+};
+
+// What is known of the container.
+struct ClassQuestion {
+  const Pod& pod;
+  std::string_view container;        // its name
+  const StringMap& annotations;      // its own ones
+  std::string_view pool{};           // of the policy
+  std::string_view class_of_pool{};  // "": none
+  bool by_qos = false;               // a class with the name of its QoS class is the default
+};
+
+// Chooses a class of the kind "rdt", "blockio", "cpu" or "scheduling", by the first of these that
+// names one:
+//   1. annotations for the container alone, then for the pod, where the pod's namespace may choose
+//      this class: KEY as in docs/annotations.md ("rdtclass.resource-policy.nri.io/container.N"),
+//      what containerd and CRI-O know ("io.kubernetes.cri.rdt-class"), and their forms for pods
+//      ("rdt.resources.beta.kubernetes.io/container.N", ".../pod")
+//   2. the policy's choice for the pool
+//   3. the pod's QoS class, if `by_qos` and there is such a class
+// An empty annotation chooses none. InvalidArgument: the annotation that counts names an unknown
+// class (unless the configuration says to ignore that), or one that denies such annotations; the
+// message names the annotation and the known classes. Pure.
+StatusOr<ClassChoice> ChooseClass(std::string_view kind, const ClassQuestion& about,
+                                  const std::vector<KnownClass>& known,
+                                  const ClassesConfig& config);
+
+}  // namespace resmgr

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/string_map.h"
+#include "pkg/classes/class_plan.h"
+#include "pkg/classes/host_keeper.h"
+#include "pkg/config/classes_config.h"
+#include "pkg/model/adjustment.h"
+#include "pkg/model/placement.h"
+#include "pkg/model/pod.h"
+#include "pkg/policy/policy.h"
+
+namespace resmgr {
+
+// A container that is being created, or exists. References for one call.
+struct ClassedContainer {
+  const Pod& pod;
+  std::string_view name;
+  const StringMap& annotations;  // its own ones
+  int64_t memory_limit;          // bytes; 0: none
+  const Placement& placement;
+  const ClassNames& of_pool;  // Policy::ClassesOf
+
+  ClassQuestion Ask(std::string_view kind, bool by_qos = false) const {
+    const auto chosen = of_pool.find(kind);
+    return {.pod = pod,
+            .container = name,
+            .annotations = annotations,
+            .pool = placement.pool,
+            .class_of_pool =
+                chosen == of_pool.end() ? std::string_view() : std::string_view(chosen->second),
+            .by_qos = by_qos};
+  }
+};
+
+// What there is to do. References for one call.
+struct ClassWork {
+  const std::vector<ClassSubject>& subjects;
+  const std::vector<ClassPool>& pools;
+  const ClassesConfig& config;
+  HostKeeper& host;
+};
+
+// One kind of classes, or several that are chosen together. There are two objects of each: one
+// answers on the loop's thread, and the other one works on the worker's.
+class ClassKind {
+ public:
+  virtual ~ClassKind() = default;
+
+  // The loop's: pure, and the same for the same arguments.
+
+  // Adds what the container is to have. InvalidArgument: its pod asks for what there is not, and
+  // the creation is refused; a container that exists then has what is added, which is its classes
+  // without its pod's annotations.
+  virtual Status Choose(const ClassedContainer& container, const ClassesConfig& config,
+                        ChosenClasses& chosen) const = 0;
+  // Adds what the runtime itself is to do for a container that is created. `unified`: the node has
+  // cgroup v2.
+  virtual void AtCreation(const ChosenClasses& /*chosen*/, const ClassesConfig& /*config*/,
+                          bool /*unified*/, Adjustment& /*adjustment*/) const {}
+  // Whether the container is to be started only after the worker has done its part.
+  virtual bool HoldsStart(const ChosenClasses& /*chosen*/, const ClassesConfig& /*config*/) const {
+    return false;
+  }
+
+  // The worker's: these may block.
+
+  // Adds what the host's files are to have, and the parts for `explain` and `classes`; reads, and
+  // writes nothing. What it reads are first values (HostKeeper::ReadFirst) wherever a plan
+  // depends on a file that it writes, so that the same containers give the same values again.
+  virtual void Plan(const ClassWork& work, ClassPlan& plan) = 0;
+  // After the values have been written: does what is no value of a file, as attributes of
+  // threads, and tells the outcome in its parts (`possible`, `in_force`). Not called while the
+  // journal cannot be written.
+  virtual void Apply(const ClassWork& /*work*/, ClassPlan& /*plan*/) {}
+};
+
+// All kinds, in the order in which their values are written.
+std::vector<std::unique_ptr<ClassKind>> MakeClassKinds();
+
+}  // namespace resmgr

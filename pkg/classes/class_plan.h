@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/classes/class_choice.h"
+#include "pkg/classes/host_value.h"
+#include "pkg/classes/isolation_wish.h"
+#include "pkg/classes/memory_wish.h"
+#include "pkg/kube/qos.h"
+#include "pkg/policy/policy.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// The classes of one container, by all kinds. A value.
+struct ChosenClasses {
+  IsolationWish isolation{};
+  MemoryWish memory{};
+  // By kind: "rdt", "blockio", "cpu", "scheduling". Only those that have a class.
+  std::map<std::string, ClassChoice, std::less<>> by_name{};
+  std::string note{};  // annotations that do not count, and why; mostly empty
+
+  bool any() const {
+    return isolation.isolation.any() || !memory.files.empty() || !by_name.empty();
+  }
+  void AddNote(std::string_view text) {
+    if (!text.empty()) note.append(note.empty() ? "" : "; ").append(text);
+  }
+  // nullptr: no class of this kind.
+  const ClassChoice* Find(std::string_view kind) const {
+    const auto found = by_name.find(kind);
+    return found == by_name.end() ? nullptr : &found->second;
+  }
+  friend bool operator==(const ChosenClasses&, const ChosenClasses&) = default;
+};
+
+// A container that has classes. A value.
+struct ClassSubject {
+  std::string container{};  // "namespace/pod/container"
+  std::string id{};         // empty while it is being created
+  std::string pod_uid{};
+  std::string cgroup_parent{};  // of its pod
+  // Its own one on cgroup v2, as a path of HostFiles; found by the worker, empty until then.
+  std::string cgroup{};
+  QosClass qos = QosClass::kBestEffort;
+  bool running = false;       // it was started
+  CpuSet cpus{};              // its own
+  bool shares = false;        // it may use other CPUs as well
+  bool quota_lifted = false;  // its own one, by the policy
+  std::string pool{};         // of the policy
+  int64_t cpu_quota = 0;      // in force, in microseconds per period; 0 and less: none
+  int64_t cpu_period = 0;     // microseconds; 0: the default
+  int64_t memory_limit = 0;   // bytes; 0: none
+  ChosenClasses chosen{};
+
+  friend bool operator==(const ClassSubject&, const ClassSubject&) = default;
+};
+
+// CPUs of the policy's that have classes, whether containers are there or not. A value.
+struct ClassPool {
+  std::string name{};
+  CpuSet cpus{};
+  ClassNames classes{};
+
+  friend bool operator==(const ClassPool&, const ClassPool&) = default;
+};
+
+// What a class is for one container.
+struct ClassPart {
+  static constexpr size_t kNoSubject = static_cast<size_t>(-1);
+
+  size_t subject = kNoSubject;       // kNoSubject: what the configuration names, for any container
+  std::string_view kind{};           // "interrupts", "rdt", ... : lives as long as the program
+  std::string name{};                // "isolate", "10us", "gold"
+  std::string source{};              // who asks for it
+  std::string_view way{};            // "by CPU", "at creation", "before start", "after start"
+  std::vector<std::string> paths{};  // of the values that it needs
+  Status possible{};                 // why not; nothing is written then
+  std::string in_force{};            // where no value of the plan says it
+};
+
+// What the host's files are to have, and for whom.
+struct ClassPlan {
+  std::vector<HostValue> values{};  // each path once, in the order in which they are written
+  std::vector<ClassPart> parts{};
+  // Names of the interrupts, by the paths of their values: "24 (eth0-rx-0)".
+  std::map<std::string, std::string, std::less<>> interrupts{};
+  std::set<std::string, std::less<>> paths{};  // of the values
+
+  // The first value for a path counts.
+  void Add(HostValue value) {
+    if (paths.insert(value.path).second) values.push_back(std::move(value));
+  }
+};
+
+}  // namespace resmgr

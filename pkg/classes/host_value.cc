@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/host_value.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include <unistd.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/classes/cpu_mask.h"
+
+namespace resmgr {
+namespace {
+
+bool IsMaskFile(std::string_view path) {
+  return path.ends_with("smp_affinity") || path.ends_with("/cpumask");
+}
+
+bool SameMask(std::string_view a, std::string_view b) {
+  const StatusOr<CpuSet> first = ParseCpuMask(a);
+  const StatusOr<CpuSet> second = ParseCpuMask(b);
+  return first.ok() && second.ok() && *first == *second;
+}
+
+bool IsAmountFile(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.starts_with("memory.");
+}
+
+// As the kernel reads an amount: "64M" are 64 << 20 bytes.
+std::optional<uint64_t> AmountOf(std::string_view text) {
+  constexpr std::string_view kUnits = "kmgtpe";
+  constexpr unsigned kBitsOfUnit = 10;
+  unsigned shift = 0;
+  if (!text.empty()) {
+    const char last = text.back();
+    const size_t unit =
+        kUnits.find(static_cast<char>(last >= 'A' && last <= 'Z' ? last - 'A' + 'a' : last));
+    if (unit != std::string_view::npos) {
+      shift = static_cast<unsigned>(unit + 1) * kBitsOfUnit;
+      text.remove_suffix(1);
+    }
+  }
+  const std::optional<uint64_t> number = ParseUint(text);
+  if (!number || *number > std::numeric_limits<uint64_t>::max() >> shift) return std::nullopt;
+  return *number << shift;
+}
+
+// The kernel keeps whole pages.
+bool SameAmount(std::string_view a, std::string_view b) {
+  const auto page = static_cast<uint64_t>(::getpagesize());
+  const std::optional<uint64_t> first = AmountOf(Trim(a));
+  const std::optional<uint64_t> second = AmountOf(Trim(b));
+  return first && second && *first / page == *second / page;
+}
+
+}  // namespace
+
+bool SameHostValue(std::string_view path, std::string_view a, std::string_view b) {
+  if (Trim(a) == Trim(b)) return true;
+  if (IsMaskFile(path)) return SameMask(a, b);
+  if (IsAmountFile(path)) return SameAmount(a, b);
+  return false;
+}
+
+}  // namespace resmgr

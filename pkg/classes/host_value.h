@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace resmgr {
+
+// A value that a file of the host is to have. "DIRECTORY/." stands for the directory itself, as a
+// file that reads "there" or nothing (HostFiles).
+struct HostValue {
+  std::string path;
+  std::string text;
+  // Not empty: all values of a plan with the same name are written, or none of them.
+  std::string together{};
+  // Values of different files exclude each other: before any value is written, this file gets its
+  // first value if it has another one and is to change.
+  bool vacates = false;
+
+  friend bool operator==(const HostValue&, const HostValue&) = default;
+};
+
+// Whether two texts of a file mean the same: masks of CPUs may have other digits, the kernel keeps
+// whole pages of memory, ...
+bool SameHostValue(std::string_view path, std::string_view a, std::string_view b);
+
+}  // namespace resmgr

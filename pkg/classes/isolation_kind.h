@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "pkg/classes/class_kind.h"
+
+namespace resmgr {
+
+// What the own CPUs of containers are kept free of (isolation_wish.h, isolation_plan.h).
+std::unique_ptr<ClassKind> MakeIsolationKind();
+
+}  // namespace resmgr
