@@ -236,7 +236,9 @@ bool IsLinuxResource(Field field) {
 bool CriHas(Operation operation, Field field) {
   switch (operation) {
     case Operation::kCreateContainer:
-      return field != Field::kResourceLimits && field != Field::kHooks;
+      return field != Field::kResourceLimits && field != Field::kHooks &&
+             field != Field::kScheduler && field != Field::kIoPriority &&
+             field != Field::kMemoryPolicy;
     case Operation::kUpdateContainerResources:
       return IsLinuxResource(field) || field == Field::kAnnotations;
     case Operation::kRunPodSandbox:

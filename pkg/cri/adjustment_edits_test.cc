@@ -347,6 +347,8 @@ TEST(AdjustmentEditsTest, EditsAPodSandbox) {
 TEST(AdjustmentEditsTest, KnowsWhatTheCriHasNoPlaceFor) {
   EXPECT_FALSE(CriHas(Operation::kCreateContainer, Field::kHooks));
   EXPECT_FALSE(CriHas(Operation::kCreateContainer, Field::kResourceLimits));
+  for (const Field field : {Field::kScheduler, Field::kIoPriority, Field::kMemoryPolicy})
+    EXPECT_FALSE(CriHas(Operation::kCreateContainer, field)) << ToString(field);
   EXPECT_TRUE(CriHas(Operation::kCreateContainer, Field::kMounts));
   EXPECT_TRUE(CriHas(Operation::kUpdateContainerResources, Field::kUnified));
   EXPECT_FALSE(CriHas(Operation::kUpdateContainerResources, Field::kMounts));

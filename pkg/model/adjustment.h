@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/base/process_settings.h"
 #include "pkg/model/container_details.h"
 #include "pkg/model/keyed_edits.h"
 #include "pkg/model/resource_values.h"
@@ -39,6 +40,9 @@ enum class Field {
   kResourceLimits,
   kHooks,
   kSeccompProfile,
+  kScheduler,
+  kIoPriority,
+  kMemoryPolicy,
 };
 
 std::string_view ToString(Field field);  // "cpuset_cpus", "annotations", ...
@@ -78,6 +82,9 @@ struct WideAdjustment {
   KeyedEdits<ResourceLimit> resource_limits{};   // by type
   std::vector<OciHook> hooks{};                  // in addition
   std::optional<std::string> seccomp_profile{};  // absolute path on the host, or OCI JSON
+  std::optional<SchedulerSettings> scheduler{};
+  std::optional<IoPriority> io_priority{};
+  std::optional<MemoryPolicySettings> memory_policy{};
 
   friend bool operator==(const WideAdjustment&, const WideAdjustment&) = default;
 };

@@ -41,8 +41,11 @@ inline constexpr auto kFieldNames = std::to_array<std::string_view>({
     "resource_limits",
     "hooks",
     "seccomp_profile",
+    "scheduler",
+    "io_priority",
+    "memory_policy",
 });
-static_assert(kFieldNames.size() == static_cast<size_t>(Field::kSeccompProfile) + 1);
+static_assert(kFieldNames.size() == static_cast<size_t>(Field::kMemoryPolicy) + 1);
 
 // A number of LinuxContainerResources (CRI), with the places where values keep it.
 struct NumberField {
@@ -113,6 +116,9 @@ constexpr void ForEachWideField(Visit visit) {
   visit(Field::kResourceLimits, &WideAdjustment::resource_limits);
   visit(Field::kHooks, &WideAdjustment::hooks);
   visit(Field::kSeccompProfile, &WideAdjustment::seccomp_profile);
+  visit(Field::kScheduler, &WideAdjustment::scheduler);
+  visit(Field::kIoPriority, &WideAdjustment::io_priority);
+  visit(Field::kMemoryPolicy, &WideAdjustment::memory_policy);
 }
 
 }  // namespace resmgr

@@ -134,6 +134,33 @@ void AddKeyed(const WideAdjustment& wide, api::ContainerAdjustment& out) {
   }
 }
 
+// The enumerations have NRI's numbers.
+void AddProcessSettings(const WideAdjustment& wide, api::LinuxContainerAdjustment& out) {
+  if (wide.scheduler) {
+    api::LinuxScheduler& scheduler = *out.mutable_scheduler();
+    scheduler.set_policy(static_cast<api::LinuxSchedulerPolicy>(wide.scheduler->policy));
+    scheduler.set_nice(wide.scheduler->nice);
+    scheduler.set_priority(wide.scheduler->priority);
+    for (const SchedulerSettings::Flag flag : wide.scheduler->flags)
+      scheduler.add_flags(static_cast<api::LinuxSchedulerFlag>(flag));
+    scheduler.set_runtime(wide.scheduler->runtime_ns);
+    scheduler.set_deadline(wide.scheduler->deadline_ns);
+    scheduler.set_period(wide.scheduler->period_ns);
+  }
+  if (wide.io_priority) {
+    api::LinuxIOPriority& priority = *out.mutable_io_priority();
+    priority.set_class_(static_cast<api::IOPrioClass>(wide.io_priority->io_class));
+    priority.set_priority(wide.io_priority->priority);
+  }
+  if (wide.memory_policy) {
+    api::LinuxMemoryPolicy& policy = *out.mutable_memory_policy();
+    policy.set_mode(static_cast<api::MpolMode>(wide.memory_policy->mode));
+    policy.set_nodes(wide.memory_policy->nodes);
+    for (const MemoryPolicySettings::Flag flag : wide.memory_policy->flags)
+      policy.add_flags(static_cast<api::MpolFlag>(flag));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> FilesOf(const api::LinuxResources& resources) {
@@ -253,6 +280,8 @@ void AddTo(const Adjustment& adjustment, api::ContainerAdjustment& out) {
   if (wide.oom_score_adj) {
     out.mutable_linux()->mutable_oom_score_adj()->set_value(*wide.oom_score_adj);
   }
+  if (wide.scheduler || wide.io_priority || wide.memory_policy)
+    AddProcessSettings(wide, *out.mutable_linux());
   AddKeyed(wide, out);
   if (wide.args) {
     // An empty first argument tells that replacing others' arguments is intended.
