@@ -1,8 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/config/blockio_config.h"
 
-namespace resmgr {
+#include <algorithm>
+#include <string_view>
 
-void DescribeBlockio(ConfigSection& /*classes*/, BlockioConfig& /*config*/) {}
+#include "pkg/base/parse.h"
+#include "pkg/config/class_name.h"
+#include "pkg/kube/glob.h"
+#include "pkg/kube/quantity.h"
+
+namespace resmgr {
+namespace {
+
+constexpr const char* kBlockioClasses = "Classes";
+
+template <typename Number>
+std::optional<std::string> ShownBlockioNumber(const std::optional<Number>& number) {
+  return number ? std::optional(fmt::format("{}", *number)) : std::nullopt;
+}
+
+void DescribeThrottle(ConfigSection& section, std::string_view key,
+                      std::optional<uint64_t>& target) {
+  section.Parse(
+      key, ShownBlockioNumber(target),
+      [&target](std::string_view text) -> Status {
+        const StatusOr<Bytes> amount = ParseBytes(text);
+        if (!amount.ok()) {
+          return InvalidArgument("syntax error: \"{}\" is no amount such as 50M or 1Gi",
+                                 Printable(text, 64));
+        }
+        target = static_cast<uint64_t>(amount->value);
+        return OkStatus();
+      },
+      "");
+}
+
+void DescribeBlockioWeight(ConfigSection& section, std::optional<int64_t>& target) {
+  section.Parse(
+      "Weight", ShownBlockioNumber(target),
+      [&target](std::string_view text) -> Status {
+        const StatusOr<Bytes> weight = ParseBytes(text);
+        if (!weight.ok()) {
+          return InvalidArgument("syntax error: \"{}\" is no weight from {} to {}",
+                                 Printable(text, 64), BlockioItem::kLeastWeight,
+                                 BlockioItem::kMostWeight);
+        }
+        if (weight->value < BlockioItem::kLeastWeight)
+          return InvalidArgument("{} is smaller than minimum {}", weight->value,
+                                 BlockioItem::kLeastWeight);
+        if (weight->value > BlockioItem::kMostWeight)
+          return InvalidArgument("{} is bigger than maximum {}", weight->value,
+                                 BlockioItem::kMostWeight);
+        target = weight->value;
+        return OkStatus();
+      },
+      "");
+}
+
+void DescribeBlockioItem(ConfigSection& section, BlockioItem& item) {
+  section.List("Devices", item.devices, "");
+  for (const std::string& glob : item.devices) {
+    const bool below =
+        glob.starts_with("/") && glob.find("/../") == std::string::npos && !glob.ends_with("/..");
+    if (!below || !IsGlob(glob))
+      section.Fail("Devices", fmt::format("\"{}\" is no glob of paths from the root, such as "
+                                          "/dev/sd*",
+                                          Printable(glob, 64)));
+  }
+  DescribeThrottle(section, "ThrottleReadBps", item.read_bps);
+  DescribeThrottle(section, "ThrottleWriteBps", item.write_bps);
+  DescribeThrottle(section, "ThrottleReadIOPS", item.read_iops);
+  DescribeThrottle(section, "ThrottleWriteIOPS", item.write_iops);
+  DescribeBlockioWeight(section, item.weight);
+  if (item.devices.empty() && item.throttles())
+    section.Fail("Devices", "is missing: without it only Weight is possible");
+}
+
+void DescribeBlockioClasses(ConfigSection& section, const ConfigNode& node,
+                            BlockioConfig::Classes& classes) {
+  classes.clear();
+  for (const ConfigNode::Entry& entry : node.entries) {
+    if (const Status name = CheckClassName(entry.key); !name.ok()) {
+      (void)section.Node(entry.key);
+      section.Fail(entry.value, Printable(entry.key, 64), Message(name));
+      continue;
+    }
+    section.Items<BlockioItem>(entry.key, classes[entry.key], BlockioItem(), DescribeBlockioItem,
+                               "");
+  }
+}
+
+ConfigNode ShownBlockioClasses(const BlockioConfig::Classes& classes) {
+  ConfigNode all = MapNode({});
+  for (const auto& [name, items] : classes) {
+    ConfigNode list = ListNode({});
+    for (const BlockioItem& item : items) {
+      BlockioItem shown = item;
+      std::vector<ConfigKey> keys;
+      ConfigSection section(keys);
+      DescribeBlockioItem(section, shown);
+      std::erase_if(keys, [](const ConfigKey& key) {
+        return !key.value || (key.kind == ConfigKey::Kind::kList && key.value->items.empty());
+      });
+      list.items.push_back(ValuesOf(keys));
+    }
+    all.entries.push_back({name, 1, std::move(list)});
+  }
+  return all;
+}
+
+}  // namespace
+
+void DescribeBlockio(ConfigSection& classes, BlockioConfig& config) {
+  classes.Map("blockio", [&config](ConfigSection& blockio) {
+    using Assign = BlockioConfig::Assign;
+    blockio.Choice("Assign",
+                   {ConfigWord<Assign>{"auto", Assign::kAuto},
+                    ConfigWord<Assign>{"runtime", Assign::kRuntime}},
+                   config.assign,
+                   "`auto`: classes are limits of the containers' cgroups; `runtime`: the runtime "
+                   "gets the name, and has a file with its classes");
+    std::map<std::string, ConfigNode, std::less<>> raw;
+    if (!config.classes.empty()) raw.emplace(kBlockioClasses, ShownBlockioClasses(config.classes));
+    blockio.Raw(kBlockioClasses, raw, "names of classes to lists of limits for devices");
+    const ConfigNode* const node = blockio.Node(kBlockioClasses);
+    if (node == nullptr) return;
+    blockio.Map(kBlockioClasses, [&](ConfigSection& section) {
+      DescribeBlockioClasses(section, *node, config.classes);
+    });
+  });
+}
 
 }  // namespace resmgr

@@ -283,9 +283,19 @@ classes:
       - "*"
   memory: []
   MemoryAnnotations: []
+  blockio:
+    Assign: auto
+  scheduling: []
   AllowedNamespaces:
     isolation: []
     memory: []
+    rdt: []
+    blockio: []
+    cpu: []
+    scheduling: []
+    irq: []
+  Unknown: refuse
+  Absent: warn
 cpuFiles:
   Containers: none
   MountPath: /run/cri-resmgr

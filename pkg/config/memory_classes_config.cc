@@ -7,18 +7,13 @@
 #include <system_error>
 
 #include "pkg/base/parse.h"
+#include "pkg/config/class_name.h"
 #include "pkg/kube/quantity.h"
 
 namespace resmgr {
 namespace {
 
 constexpr std::string_view kMax = "max";
-constexpr size_t kLongestName = 63;
-
-Status CheckName(std::string_view name) {
-  if (!name.empty() && name.size() <= kLongestName && IsPlainAscii(name)) return OkStatus();
-  return InvalidArgument("\"{}\" can be no name of a class", Printable(name, 64));
-}
 
 StatusOr<double> RatioOf(std::string_view text) {
   double ratio = -1;
@@ -51,7 +46,7 @@ void DescribeFile(ConfigSection& section, std::string_view key, std::string& tar
 }
 
 void DescribeMemoryClass(ConfigSection& section, MemoryClassConfig& item) {
-  section.Text("name", item.name, "what annotations name", CheckName).Default("none");
+  section.Text("name", item.name, "what annotations name", CheckClassName).Default("none");
   section
       .Parse(
           "swaplimitratio",
