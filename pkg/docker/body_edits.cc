@@ -5,12 +5,14 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/docker/blockio_fields.h"
 #include "pkg/docker/container_body.h"
 #include "pkg/docker/docker_labels.h"
 #include "pkg/docker/host_config_fields.h"
@@ -23,6 +25,7 @@ namespace {
 
 constexpr std::string_view kPidsMax = "pids.max";
 constexpr std::string_view kMemoryLow = "memory.low";
+constexpr std::string_view kSwapMax = "memory.swap.max";
 
 // The field of HostConfig with the meaning of a file of cgroup v2; "" if there is none.
 std::string_view FieldOfFile(std::string_view file) {
@@ -145,6 +148,22 @@ Status AddFile(std::string_view file, std::string_view value, NewMembers& member
   return OkStatus();
 }
 
+// MemorySwap counts memory and swap together, and dockerd takes it only with a limit of memory.
+Status AddSwap(std::string_view value, std::optional<int64_t> memory_limit, NewMembers& members) {
+  const std::optional<uint64_t> swap = ParseUint(value);
+  if (value == "max") {
+    AddNumber("MemorySwap", -1, members);
+    return OkStatus();
+  }
+  if (!swap || !std::in_range<int64_t>(*swap))
+    return InvalidArgument("unified {}: \"{}\" is not a number", kSwapMax, Printable(value));
+  if (memory_limit.value_or(0) <= 0) return OkStatus();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const int64_t room = kMost - *memory_limit;
+  AddNumber("MemorySwap", *memory_limit + std::min(static_cast<int64_t>(*swap), room), members);
+  return OkStatus();
+}
+
 // `has_cpus`: the request limits CPUs by NanoCpus.
 NewMembers ResourcesOf(Operation operation, const Adjustment& adjustment, bool has_cpus) {
   NewMembers members;
@@ -177,6 +196,22 @@ Status AddFiles(const WideAdjustment* wide, NewMembers& members) {
   if (wide == nullptr) return OkStatus();
   for (const auto& edit : wide->unified)
     if (edit.value) RESMGR_RETURN_IF_ERROR(AddFile(edit.key, *edit.value, members));
+  return OkStatus();
+}
+
+// Those that only a creation has. `config`: its HostConfig, or what is in its place.
+Status AddFilesOfCreation(std::string_view config, const WideAdjustment& wide,
+                          NewMembers& members) {
+  for (const auto& edit : wide.unified) {
+    if (!edit.value) continue;
+    if (IsBlockioFile(edit.key)) RESMGR_RETURN_IF_ERROR(AddBlockio(edit.key, *edit.value, members));
+    if (edit.key != kSwapMax || wide.memory_swap_limit) continue;
+    const std::string_view memory = LastMember(config, "Memory");
+    const std::optional<int64_t> requested =
+        memory.empty() ? std::nullopt : DecodeJsonInteger(memory);
+    RESMGR_RETURN_IF_ERROR(
+        AddSwap(*edit.value, wide.memory_limit ? wide.memory_limit : requested, members));
+  }
   return OkStatus();
 }
 
@@ -289,6 +324,8 @@ StatusOr<std::string> EditCreate(Operation operation, std::string_view object,
   NewMembers resources = ResourcesOf(operation, adjustment, has_cpus);
   RESMGR_RETURN_IF_ERROR(AddFiles(adjustment.wide(), resources));
   if (adjustment.wide() != nullptr) {
+    RESMGR_RETURN_IF_ERROR(
+        AddFilesOfCreation(IsJsonObject(config) ? config : "{}", *adjustment.wide(), resources));
     RESMGR_RETURN_IF_ERROR(AddOfCreation(object, *adjustment.wide(), resources));
   }
   if (!resources.empty()) {
@@ -351,6 +388,8 @@ bool DockerHas(Operation operation, Field field) {
 bool DockerLeavesOut(Operation operation, const FieldChange& change) {
   switch (change.field) {
     case Field::kUnified:
+      if (IsBlockioFile(change.key) || change.key == kSwapMax)
+        return operation == Operation::kUpdateContainerResources;
       return FieldOfFile(change.key).empty();
     case Field::kHugepageLimits:
     case Field::kBlockioClass:
