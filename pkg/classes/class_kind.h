@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/base/string_map.h"
+#include "pkg/classes/class_context.h"
 #include "pkg/classes/class_plan.h"
 #include "pkg/classes/host_keeper.h"
 #include "pkg/config/classes_config.h"
@@ -80,6 +81,6 @@ class ClassKind {
 };
 
 // All kinds, in the order in which their values are written.
-std::vector<std::unique_ptr<ClassKind>> MakeClassKinds();
+std::vector<std::unique_ptr<ClassKind>> MakeClassKinds(const ClassContext& context);
 
 }  // namespace resmgr

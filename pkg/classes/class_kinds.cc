@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/blockio_kind.h"
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/isolation_kind.h"
 #include "pkg/classes/memory_kind.h"
+#include "pkg/classes/scheduling_kind.h"
 
 namespace resmgr {
 
-std::vector<std::unique_ptr<ClassKind>> MakeClassKinds() {
+std::vector<std::unique_ptr<ClassKind>> MakeClassKinds(const ClassContext& context) {
   std::vector<std::unique_ptr<ClassKind>> kinds;
   kinds.push_back(MakeIsolationKind());
-  kinds.push_back(MakeMemoryKind());
+  kinds.push_back(MakeMemoryKind(context));
+  kinds.push_back(MakeBlockioKind(context));
+  kinds.push_back(MakeSchedulingKind(context));
   return kinds;
 }
 

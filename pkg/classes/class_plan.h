@@ -30,7 +30,7 @@ struct ChosenClasses {
   std::string note{};  // annotations that do not count, and why; mostly empty
 
   bool any() const {
-    return isolation.isolation.any() || !memory.files.empty() || !by_name.empty();
+    return isolation.isolation.any() || !memory.files.empty() || memory.policy || !by_name.empty();
   }
   void AddNote(std::string_view text) {
     if (!text.empty()) note.append(note.empty() ? "" : "; ").append(text);
@@ -59,7 +59,9 @@ struct ClassSubject {
   std::string pool{};         // of the policy
   int64_t cpu_quota = 0;      // in force, in microseconds per period; 0 and less: none
   int64_t cpu_period = 0;     // microseconds; 0: the default
-  int64_t memory_limit = 0;   // bytes; 0: none
+  // The quota that it is about to get, where that is lower than the one in force; 0: none.
+  int64_t coming_quota = 0;
+  int64_t memory_limit = 0;  // bytes; 0: none
   ChosenClasses chosen{};
 
   friend bool operator==(const ClassSubject&, const ClassSubject&) = default;
@@ -86,6 +88,7 @@ struct ClassPart {
   std::vector<std::string> paths{};  // of the values that it needs
   Status possible{};                 // why not; nothing is written then
   std::string in_force{};            // where no value of the plan says it
+  std::string note{};                // what it does not reach although it is possible
 };
 
 // What the host's files are to have, and for whom.

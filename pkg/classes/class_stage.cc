@@ -30,6 +30,8 @@ class ClassCreation final : public StageCall {
                              fmt::format("container {}", Printable(FullName(*pod, create->name)))));
     }
     if (adjustment->empty()) return Pass();
+    if (adjustment->wide() != nullptr && !adjustment->wide()->unified.empty())
+      functions_.requested(request.Details({Detail::kResources}).unified);
     Adjust(*std::move(adjustment));
   }
   void After(Request&, const Outcome&) override { functions_.ended(); }
@@ -57,12 +59,44 @@ class ClassStart final : public StageCall {
   const ClassStage::Functions& functions_;
 };
 
+class ClassUpdate final : public StageCall {
+ public:
+  ClassUpdate(Stage& stage, const ClassStage::Functions& functions)
+      : StageCall(stage), functions_(functions) {}
+  ~ClassUpdate() override {
+    if (!id_.value().empty()) functions_.updated(id_);
+  }
+  ClassUpdate(const ClassUpdate&) = delete;
+  ClassUpdate& operator=(const ClassUpdate&) = delete;
+
+  void Before(Request& request, const Adjustment& so_far) override {
+    const auto* const update = std::get_if<ContainerUpdate>(&request.body);
+    const std::optional<int64_t> requested =
+        update == nullptr ? std::nullopt : update->resources.cpu_quota;
+    const int64_t quota =
+        so_far.values.cpu_quota ? *so_far.values.cpu_quota : requested.value_or(0);
+    if (quota <= 0) return Pass();
+    auto later = std::make_shared<std::optional<LateAnswer>>();
+    const auto go = [later] {
+      if (*later) std::exchange(*later, std::nullopt)->Pass();
+    };
+    id_ = request.container_id;
+    if (!functions_.update(id_, quota, go)) return Pass();
+    later->emplace(AnswerLater());
+  }
+
+ private:
+  const ClassStage::Functions& functions_;
+  ContainerId id_;
+};
+
 }  // namespace
 
 ClassStage::ClassStage(Functions functions)
     : Stage({.name = "classes",
              .rank = StageRank::kProgram,
-             .operations = {Operation::kCreateContainer, Operation::kStartContainer},
+             .operations = {Operation::kCreateContainer, Operation::kStartContainer,
+                            Operation::kUpdateContainerResources},
              .deadline = functions.patience,
              .failure = FailurePolicy::kIgnore,
              .sets_numbers = false}),
@@ -71,6 +105,8 @@ ClassStage::ClassStage(Functions functions)
 std::unique_ptr<StageCall> ClassStage::Begin(const Request& request) {
   if (request.operation() == Operation::kStartContainer)
     return std::make_unique<ClassStart>(*this, functions_);
+  if (request.operation() == Operation::kUpdateContainerResources)
+    return std::make_unique<ClassUpdate>(*this, functions_);
   return std::make_unique<ClassCreation>(*this, functions_);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,8 +25,14 @@ class ClassStage final : public Stage {
     // The pod, nullptr where it is not known.
     std::function<const Pod*(const PodSandboxId& id)> find{};
     std::function<StatusOr<Adjustment>(const Pod& pod, const CreateRequest& create)> decide{};
+    // The creation's own files of cgroup v2, where `decide` sets some.
+    std::function<void(const StringMap& files)> requested{};
     // Runs `go` once the container may start, never from within; false: it may at once.
     std::function<bool(const ContainerId& id, std::function<void()> go)> hold{};
+    // The same before the container gets this CPU quota, in microseconds; `updated` follows once
+    // the update has ended in any way.
+    std::function<bool(const ContainerId& id, int64_t quota, std::function<void()> go)> update{};
+    std::function<void(const ContainerId& id)> updated{};
     // A creation or a start has ended, and the other stages are told after this one.
     std::function<void()> ended{};
     // The longest time that a start waits. It goes on then.

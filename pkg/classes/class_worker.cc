@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
-#include "pkg/sys/container_cgroup.h"
 
 namespace resmgr {
 namespace {
@@ -16,10 +15,10 @@ std::string BootOf(HostFiles& files) {
 
 }  // namespace
 
-ClassWorker::ClassWorker(std::string_view host_root, std::string directory)
-    : host_root_(host_root),
+ClassWorker::ClassWorker(ClassContext context, std::string directory)
+    : context_(std::move(context)),
       directory_(std::move(directory)),
-      files_(host_root, [this](std::string_view path) {
+      real_files_(context_.host_root, [this](std::string_view path) {
         const std::lock_guard lock(mutex_);
         in_hand_ = path;
       }) {}
@@ -29,28 +28,14 @@ std::string ClassWorker::in_hand() const {
   return in_hand_;
 }
 
-std::string ClassWorker::CgroupOf(const std::string& cgroup_parent, const std::string& id) const {
-  constexpr std::string_view kMount = "/sys/fs/cgroup";
-  std::string_view root = host_root_;
-  while (root.ends_with('/'))
-    root.remove_suffix(1);
-  const std::string mount = fmt::format("{}{}", root, kMount);
-  if (!CheckCgroupNames(cgroup_parent, id).ok() || !IsUnifiedMount(mount)) return "";
-  const auto found = FindContainerCgroup(mount, "", cgroup_parent, id);
-  if (!found) return "";
-  // A parent may begin or end with slashes.
-  std::string path = found->substr(root.size() + 1);
-  for (size_t twice = path.find("//"); twice != std::string::npos; twice = path.find("//", twice))
-    path.erase(twice, 1);
-  return path;
-}
-
 ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
                              const std::vector<ClassPool>& pools, const ClassesConfig& config) {
-  for (ClassSubject& subject : subjects)
-    if (!subject.id.empty()) subject.cgroup = CgroupOf(subject.cgroup_parent, subject.id);
+  for (ClassSubject& subject : subjects) {
+    if (!subject.id.empty())
+      subject.cgroup = FindSubjectCgroup(context_.host_root, "", subject.cgroup_parent, subject.id);
+  }
   if (!journal_) {
-    journal_.emplace(directory_, BootOf(files_));
+    journal_.emplace(directory_, BootOf(real_files_));
     keeper_.emplace(files_, *journal_);
   }
   ClassPlan plan;

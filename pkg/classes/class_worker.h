@@ -8,10 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "pkg/classes/class_context.h"
 #include "pkg/classes/class_journal.h"
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/class_plan.h"
 #include "pkg/classes/class_report.h"
+#include "pkg/classes/device_lines.h"
 #include "pkg/classes/host_files.h"
 #include "pkg/classes/host_keeper.h"
 #include "pkg/config/classes_config.h"
@@ -22,8 +24,9 @@ namespace resmgr {
 // for one thread at a time; in_hand is thread-safe.
 class ClassWorker {
  public:
-  // `host_root` has sys and proc; `directory` is for the journal, and this daemon's alone.
-  ClassWorker(std::string_view host_root, std::string directory);
+  // The root of the host in `context` has sys, proc and dev; `directory` is for the journal, and
+  // this daemon's alone.
+  ClassWorker(ClassContext context, std::string directory);
 
   ClassReport Run(std::vector<ClassSubject> subjects, const std::vector<ClassPool>& pools,
                   const ClassesConfig& config);
@@ -31,15 +34,13 @@ class ClassWorker {
   std::string in_hand() const;
 
  private:
-  // On cgroup v2, as a path of HostFiles; empty if there is none.
-  std::string CgroupOf(const std::string& cgroup_parent, const std::string& id) const;
-
   mutable std::mutex mutex_;
   std::string in_hand_;
-  const std::string host_root_;
+  const ClassContext context_;
   const std::string directory_;
-  RealHostFiles files_;
-  const std::vector<std::unique_ptr<ClassKind>> kinds_ = MakeClassKinds();
+  RealHostFiles real_files_;
+  DeviceLines files_{real_files_};
+  const std::vector<std::unique_ptr<ClassKind>> kinds_ = MakeClassKinds(context_);
   std::optional<ClassJournal> journal_;  // from the first work on, as the keeper
   std::optional<HostKeeper> keeper_;
 };

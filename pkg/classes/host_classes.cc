@@ -25,21 +25,28 @@ HostClasses::HostClasses(Options options)
     : options_(std::move(options)),
       log_(GetLogger("classes")),
       unified_(IsUnifiedMount(options_.host_root + "/sys/fs/cgroup")),
+      context_(
+          {.host_root = options_.host_root, .door = options_.door, .machine = options_.machine}),
       stage_(StageFunctions()),
-      worker_(std::make_shared<ClassWorker>(options_.host_root, options_.directory)),
+      worker_(std::make_shared<ClassWorker>(context_, options_.directory)),
       thread_(options_.loop, "classes", kLastPatience) {}
 
 ClassStage::Functions HostClasses::StageFunctions() {
-  return {.find = [this](const PodSandboxId& id) -> const Pod* {
-            const ResourceManager* const manager = options_.manager();
-            return manager == nullptr ? nullptr : manager->snapshot().FindPod(id);
-          },
-          .decide = [this](const Pod& pod,
-                           const CreateRequest& create) { return AtCreation(pod, create); },
-          .hold = [this](const ContainerId& id,
-                         std::function<void()> go) { return HoldStart(id, std::move(go)); },
-          .ended = [this] { Note(); },
-          .patience = options_.start_patience};
+  return {
+      .find = [this](const PodSandboxId& id) -> const Pod* {
+        const ResourceManager* const manager = options_.manager();
+        return manager == nullptr ? nullptr : manager->snapshot().FindPod(id);
+      },
+      .decide = [this](const Pod& pod,
+                       const CreateRequest& create) { return AtCreation(pod, create); },
+      .requested = [this](const StringMap& files) { NoteRequested(files); },
+      .hold = [this](const ContainerId& id,
+                     std::function<void()> go) { return HoldStart(id, std::move(go)); },
+      .update = [this](const ContainerId& id, int64_t quota,
+                       std::function<void()> go) { return HoldUpdate(id, quota, std::move(go)); },
+      .updated = [this](const ContainerId& id) { EndUpdate(id); },
+      .ended = [this] { Note(); },
+      .patience = options_.start_patience};
 }
 
 HostClasses::~HostClasses() {
@@ -87,6 +94,13 @@ StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest
   return adjustment;
 }
 
+// Only the kubelet sets these in requests (pkg/kubelet/kuberuntime, its gate MemoryQoS).
+void HostClasses::NoteRequested(const StringMap& files) {
+  const bool sets = files.contains("memory.high") || files.contains("memory.min");
+  if (!sets || context_.kubelet_sets_memory->exchange(true)) return;
+  log_.Info("the kubelet sets memory.high or memory.min itself: classes of memory win");
+}
+
 Status HostClasses::CheckPresent(const ChosenClasses& chosen) const {
   if (config_.absent == ClassesConfig::Absent::kWarn) return OkStatus();
   for (const ClassState& one : report_.classes) {
@@ -109,6 +123,26 @@ bool HostClasses::HoldStart(const ContainerId& id, std::function<void()> go) {
   });
   if (holds) held_.emplace_back(begun_, std::move(go));
   return holds;
+}
+
+// The kernel refuses a quota below the burst, so the burst comes down before. It goes up after the
+// quota has.
+bool HostClasses::HoldUpdate(const ContainerId& id, int64_t quota, std::function<void()> go) {
+  const auto subject = std::ranges::find(subjects_, id.value(), &ClassSubject::id);
+  if (subject == subjects_.end()) return false;
+  const ClassChoice* const choice = subject->chosen.Find("scheduling");
+  const SchedulingClassConfig* const found =
+      choice == nullptr ? nullptr : config_.scheduling.Find(choice->name);
+  if (found == nullptr || !found->burst_percent || quota >= subject->cpu_quota) return false;
+  coming_quotas_.insert_or_assign(subject->id, quota);
+  Begin(false);
+  if (ended_ == begun_) return false;
+  held_.emplace_back(begun_, std::move(go));
+  return true;
+}
+
+void HostClasses::EndUpdate(const ContainerId& id) {
+  if (coming_quotas_.erase(std::string(id.value())) > 0) Note();
 }
 
 void HostClasses::LetGo() {
@@ -184,6 +218,7 @@ std::vector<ClassSubject> HostClasses::Subjects() {
     if (!chosen.note.empty() && !id.empty()) notes_.emplace(id, chosen.note);
     if (!chosen.any()) return;
     const LinuxResources& requested = container.requested;
+    const auto coming = coming_quotas_.find(id);
     subjects.push_back(
         {.container = FullName(pod, container.name),
          .id = id,
@@ -197,6 +232,7 @@ std::vector<ClassSubject> HostClasses::Subjects() {
          .pool = placement.pool,
          .cpu_quota = placement.cpu_quota.value_or(requested.cpu_quota.value_or(0)),
          .cpu_period = placement.cpu_period.value_or(requested.cpu_period.value_or(0)),
+         .coming_quota = coming == coming_quotas_.end() ? 0 : coming->second,
          .memory_limit = requested.memory_limit.value_or(0),
          .chosen = chosen});
   });

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "pkg/classes/class_context.h"
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/class_plan.h"
 #include "pkg/classes/class_report.h"
@@ -39,9 +40,11 @@ class HostClasses final : public Observer {
  public:
   struct Options {
     EventLoop& loop;
-    Pipeline& pipeline;           // gets a stage while containers may have classes
-    std::string host_root = "/";  // where sys and proc of the host are
-    std::string directory{};      // for the journal; this daemon's alone
+    Pipeline& pipeline;                    // gets a stage while containers may have classes
+    std::string host_root = "/";           // where sys and proc of the host are
+    std::string directory{};               // for the journal; this daemon's alone
+    std::function<CreationWays()> door{};  // see ClassContext, as the machine
+    const Machine* machine = nullptr;
     std::function<const ResourceManager*()> manager{};  // nullptr: no policy
     std::chrono::milliseconds period = std::chrono::minutes(1);
     // After which what failed is tried again.
@@ -108,8 +111,11 @@ class HostClasses final : public Observer {
 
   ClassStage::Functions StageFunctions();
   StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create) const;
+  void NoteRequested(const StringMap& files);
   Status CheckPresent(const ChosenClasses& chosen) const;
   bool HoldStart(const ContainerId& id, std::function<void()> go);
+  bool HoldUpdate(const ContainerId& id, int64_t quota, std::function<void()> go);
+  void EndUpdate(const ContainerId& id);
   void LetGo();
   std::vector<ClassSubject> Subjects();
   std::vector<ClassPool> Pools() const;
@@ -118,7 +124,8 @@ class HostClasses final : public Observer {
   const Options options_;
   Logger& log_;
   const bool unified_;  // the node has cgroup v2
-  const std::vector<std::unique_ptr<ClassKind>> kinds_ = MakeClassKinds();
+  const ClassContext context_;
+  const std::vector<std::unique_ptr<ClassKind>> kinds_ = MakeClassKinds(context_);
   ClassStage stage_;
   bool in_pipeline_ = false;
   ClassesConfig config_;
@@ -129,12 +136,14 @@ class HostClasses final : public Observer {
   EventLoop::HandlePtr deadline_;
   std::optional<Clock::time_point> hangs_since_{};
   std::map<ContainerKey, Choice> choices_;
-  std::map<std::string, std::string, std::less<>> notes_;         // by container id
-  std::vector<ClassSubject> subjects_;                            // of the last work
-  std::vector<ClassPool> pools_;                                  // likewise
-  std::vector<std::pair<uint64_t, std::function<void()>>> held_;  // starts, until this work
-  uint64_t begun_ = 0;                                            // works
-  uint64_t ended_ = 0;                                            // the last one of them
+  std::map<std::string, std::string, std::less<>> notes_;  // by container id
+  std::vector<ClassSubject> subjects_;                     // of the last work
+  std::vector<ClassPool> pools_;                           // likewise
+  // Starts and updates, until this work.
+  std::vector<std::pair<uint64_t, std::function<void()>>> held_;
+  std::map<std::string, int64_t, std::less<>> coming_quotas_;  // by container id
+  uint64_t begun_ = 0;                                         // works
+  uint64_t ended_ = 0;                                         // the last one of them
   ClassReport report_;
   std::map<std::pair<std::string, std::string>, Inactive> inactive_;
   std::optional<Clock::time_point> failing_since_{};  // journal, or values not given back

@@ -59,6 +59,34 @@ class Creation final : private Request::Source, private PipelineCall::Front {
   PipelineCall call_;
 };
 
+// An update of a CPU quota.
+class QuotaUpdate final : private Request::Source, private PipelineCall::Front {
+ public:
+  QuotaUpdate(Pipeline& pipeline, const ContainerId& id, int64_t quota,
+              std::function<void()> on_decided)
+      : on_decided_(std::move(on_decided)),
+        request_(Operation::kUpdateContainerResources, static_cast<Request::Source&>(*this)),
+        call_(pipeline, static_cast<PipelineCall::Front&>(*this)) {
+    request_.container_id = id;
+    ContainerUpdate update{.has_linux = true};
+    update.resources.cpu_quota = quota;
+    request_.body = std::move(update);
+    call_.Start(request_);
+  }
+
+ private:
+  bool ReadCreate(CreateRequest&) override { return false; }
+  std::optional<Pod> ReadPod() override { return std::nullopt; }
+  bool ReadDetails(DetailSet, ContainerDetails&) override { return false; }
+  void OnDecided(const Status&, const Adjustment&) override { on_decided_(); }
+  void OnReplySeen() override {}
+  bool Has(Operation, Field) const override { return true; }
+
+  const std::function<void()> on_decided_;
+  Request request_;
+  PipelineCall call_;
+};
+
 class HostClassesTest : public testing::Test {
  protected:
   static ResourceManager::Options Observed(Observer& observer) {
@@ -96,6 +124,28 @@ class HostClassesTest : public testing::Test {
   }
   std::string At(const std::string& path) const {
     return ReadFile(Root() + "/" + path, 1 << 10).value_or("?");
+  }
+  // A container of a pod with these annotations, whose cgroup v2 has these files.
+  ContainerId RunWith(const StringMap& annotations,
+                      std::initializer_list<std::pair<const char*, const char*>> files) {
+    Put("sys/fs/cgroup/cgroup.controllers", "cpu io memory\n");
+    Pod pod;
+    pod.id = PodSandboxId("sandbox-p");
+    pod.uid = PodUid("uid-p");
+    pod.name = "p";
+    pod.namespace_name = "ns";
+    pod.cgroup_parent = "/kubepods/p";
+    pod.qos = kBurstable;
+    pod.annotations = annotations;
+    node_.runtime.held.pods.push_back(pod);
+    node_.manager().PodCreated(Pod(pod));
+    const ContainerId id = node_.Create(TestNode::Request(pod.id, "p", 500)).value();
+    for (const auto& [file, text] : files)
+      Put(CgroupOf(id) + "/" + file, text);
+    return id;
+  }
+  static std::string CgroupOf(const ContainerId& id) {
+    return fmt::format("sys/fs/cgroup/kubepods/p/{}", id.value());
   }
   bool Becomes(const std::string& path, std::string_view text) {
     return node_.RunUntil([&] { return At(path) == text; });
@@ -232,6 +282,44 @@ TEST_F(HostClassesTest, AnUnknownValueIsRefusedWhereItCounts) {
   config.namespaces["isolation"] = {"other"};
   classes_->Configure(config);
   EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
+}
+
+TEST_F(HostClassesTest, ABurstComesDownBeforeALowerQuota) {
+  ClassesConfig config;
+  config.scheduling.classes = {{.name = "web", .burst_percent = 100}};
+  config.namespaces["scheduling"] = {"ns"};
+  const ContainerId id = RunWith({{"scheduling-class.resource-policy.nri.io/pod", "web"}},
+                                 {{"cpu.max", "50000 100000\n"}, {"cpu.max.burst", "0\n"}});
+  const std::string burst = CgroupOf(id) + "/cpu.max.burst";
+  classes_->Configure(config);
+  ASSERT_TRUE(Becomes(burst, "50000"));
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
+  std::string at_update;
+  {
+    const QuotaUpdate update(pipeline_, id, 30'000, [&] { at_update = At(burst); });
+    ASSERT_TRUE(node_.RunUntil([&] { return !at_update.empty(); }));
+    EXPECT_EQ(at_update, "30000");
+    // The runtime refuses it for another reason.
+  }
+  EXPECT_TRUE(Becomes(burst, "50000"));
+  at_update.clear();
+  const QuotaUpdate rise(pipeline_, id, 80'000, [&] { at_update = At(burst); });
+  EXPECT_EQ(at_update, "50000") << "at once";
+}
+
+TEST_F(HostClassesTest, LimitsOfAClassOfBlockIoAreInTheCgroup) {
+  ClassesConfig config;
+  config.blockio.classes = {{"light", {{.weight = 80}}}};
+  config.namespaces["blockio"] = {"ns"};
+  const ContainerId id = RunWith({{"blockioclass.resource-policy.nri.io/pod", "light"}},
+                                 {{"io.weight", "default 100\n"}});
+  classes_->Configure(config);
+  EXPECT_TRUE(Becomes(CgroupOf(id) + "/io.weight", "default 708"));
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
+  const ContainerClass mine = classes_->report().containers.at(std::string(id.value())).at(0);
+  EXPECT_EQ(mine.kind, "blockio");
+  EXPECT_EQ(mine.source, "annotation blockioclass.resource-policy.nri.io/pod");
+  EXPECT_EQ(mine.in_force, "default 708");
 }
 
 TEST_F(HostClassesTest, WithoutClassesNothingIsLookedAt) {

@@ -2,59 +2,110 @@
 #include "pkg/classes/memory_kind.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/classes/memory_policy.h"
+#include "pkg/classes/subject_ways.h"
 
 namespace resmgr {
 namespace {
 
-constexpr std::string_view kKind = "memory";
+constexpr std::string_view kMemory = "memory";
 constexpr const char* kOnlyFiles = "annotated files";
+constexpr const char* kOnlyPolicy = "annotated policy";
 constexpr const char* kNeedsV2 = "classes of memory need cgroup v2";
+constexpr const char* kOfKubelet =
+    "the kubelet sets such values, too (its gate MemoryQoS): the class wins for its containers";
 
 class MemoryKind final : public ClassKind {
  public:
+  explicit MemoryKind(ClassContext context) : context_(std::move(context)) {}
+
   Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                 ChosenClasses& chosen) const override {
     RESMGR_ASSIGN_OR_RETURN(
         chosen.memory, MemoryOf(container.pod, container.name, container.memory_limit, config));
     chosen.AddNote(chosen.memory.note);
-    return OkStatus();
+    return ChoosePolicy(container, config, chosen);
   }
   // Runtimes refuse such files on cgroup v1.
   void AtCreation(const ChosenClasses& chosen, const ClassesConfig&, bool unified,
                   Adjustment& adjustment) const override {
+    if (chosen.memory.policy) adjustment.Wide().memory_policy = chosen.memory.policy;
     if (!unified) return;
-    for (const auto& [file, text] : chosen.memory.files)
-      adjustment.Wide().unified.Set(file, text);
+    const bool docker = context_.ways().docker;
+    for (const auto& [file, text] : chosen.memory.files) {
+      // The fields of HostConfig with these meanings; the worker sets the others.
+      const bool can = !docker || file == "memory.low" || file == "memory.swap.max";
+      if (can) adjustment.Wide().unified.Set(file, text);
+    }
   }
   void Plan(const ClassWork& work, ClassPlan& plan) override {
+    ways_.KeepOnly(work.subjects);
+    for (size_t i = 0; i < work.subjects.size(); ++i)
+      if (work.subjects[i].chosen.memory.policy) AddPolicy(work.subjects[i].chosen.memory, i, plan);
     if (work.config.memory.empty() && work.config.memory_files.empty()) return;
     const bool unified = work.host.files().Read("sys/fs/cgroup/cgroup.controllers").ok();
     const Status possible = unified ? OkStatus() : FailedPrecondition("{}", kNeedsV2);
+    const std::string note = *context_.kubelet_sets_memory ? kOfKubelet : "";
     for (const MemoryClassConfig& one : work.config.memory)
-      plan.parts.push_back({.kind = kKind, .name = one.name, .possible = possible});
+      plan.parts.push_back({.kind = kMemory, .name = one.name, .possible = possible, .note = note});
     for (size_t i = 0; i < work.subjects.size(); ++i) {
       const MemoryWish& wish = work.subjects[i].chosen.memory;
       if (wish.files.empty()) continue;
-      ClassPart& part =
-          plan.parts.emplace_back(ClassPart{.subject = i,
-                                            .kind = kKind,
-                                            .name = wish.name.empty() ? kOnlyFiles : wish.name,
-                                            .source = wish.source,
-                                            .way = "at creation",
-                                            .possible = possible});
-      if (unified) ReadBack(work.subjects[i], work.host.files(), part);
+      ClassPart part{.subject = i,
+                     .kind = kMemory,
+                     .name = wish.name.empty() ? kOnlyFiles : wish.name,
+                     .source = wish.source,
+                     .possible = possible,
+                     .note = note};
+      if (unified) PlanFiles(work.subjects[i], work.host.files(), part, plan);
+      plan.parts.push_back(std::move(part));
     }
   }
 
  private:
-  static void ReadBack(const ClassSubject& subject, HostFiles& files, ClassPart& part) {
-    if (subject.id.empty()) return;
+  Status ChoosePolicy(const ClassedContainer& container, const ClassesConfig& config,
+                      ChosenClasses& chosen) const {
+    RESMGR_ASSIGN_OR_RETURN(const MemoryPolicyWish wish,
+                            MemoryPolicyOf(container.pod, container.name, config));
+    chosen.AddNote(wish.note);
+    if (!wish.policy) return OkStatus();
+    if (!context_.ways().memory_policy || context_.machine == nullptr) {
+      return InvalidArgument(
+          "{}: the runtime can set no memory policy: that needs a plugin of NRI 0.12", wish.source);
+    }
+    const Placement& placement = container.placement;
+    const StatusOr<MemoryPolicySettings> settings =
+        ResolveMemoryPolicy(*wish.policy, placement.cpus.value_or(CpuSet()),
+                            placement.mems.value_or(NodeSet()), *context_.machine);
+    if (!settings.ok()) return InvalidArgument("{}: {}", wish.source, Message(settings.status()));
+    chosen.memory.policy = *settings;
+    chosen.memory.policy_name = wish.name;
+    chosen.memory.policy_source = wish.source;
+    return OkStatus();
+  }
+  // No other process can read or change it.
+  static void AddPolicy(const MemoryWish& wish, size_t subject, ClassPlan& plan) {
+    const MemoryPolicySettings& policy = *wish.policy;
+    plan.parts.push_back({.subject = subject,
+                          .kind = kMemory,
+                          .name = wish.policy_name.empty() ? kOnlyPolicy : wish.policy_name,
+                          .source = wish.policy_source,
+                          .way = "at creation",
+                          .in_force = fmt::format("{} {}", ToString(policy.mode), policy.nodes)});
+  }
+  void PlanFiles(const ClassSubject& subject, HostFiles& files, ClassPart& part, ClassPlan& plan) {
+    if (subject.id.empty()) {
+      part.way = "at creation";
+      return;
+    }
     if (subject.cgroup.empty()) {
       part.possible = NotFound("the container has no cgroup");
       return;
     }
+    bool there = true;
     for (const auto& [file, wanted] : subject.chosen.memory.files) {
       const std::string path = fmt::format("{}/{}", subject.cgroup, file);
       const StatusOr<std::string> now = files.Read(path);
@@ -62,20 +113,23 @@ class MemoryKind final : public ClassKind {
         part.possible = now.status();
         return;
       }
-      const std::string text = Printable(Trim(*now), 64);
-      if (!SameHostValue(path, wanted, *now)) {
-        part.possible =
-            FailedPrecondition("{} is {} and not {}, which is set at creation", file, text, wanted);
-      }
-      part.in_force.append(part.in_force.empty() ? "" : ", ").append(file + " " + text);
+      there = there && SameHostValue(path, *now, wanted);
+    }
+    part.way = ways_.Of(subject, there);
+    for (const auto& [file, wanted] : subject.chosen.memory.files) {
+      part.paths.push_back(fmt::format("{}/{}", subject.cgroup, file));
+      plan.Add({.path = part.paths.back(), .text = wanted});
     }
   }
+
+  const ClassContext context_;
+  SubjectWays ways_;  // the worker's
 };
 
 }  // namespace
 
-std::unique_ptr<ClassKind> MakeMemoryKind() {
-  return std::make_unique<MemoryKind>();
+std::unique_ptr<ClassKind> MakeMemoryKind(const ClassContext& context) {
+  return std::make_unique<MemoryKind>(context);
 }
 
 }  // namespace resmgr

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "pkg/base/process_settings.h"
 #include "pkg/base/status.h"
 #include "pkg/config/classes_config.h"
 #include "pkg/model/pod.h"
@@ -19,6 +21,10 @@ struct MemoryWish {
   std::string note{};    // annotations that do not count, and why; mostly empty
   // Files of its cgroup v2 to their texts.
   std::map<std::string, std::string> files{};
+  // Not one of the class alone (memory_policy.h).
+  std::optional<MemoryPolicySettings> policy{};
+  std::string policy_name{};    // the class that says it; "": an annotation
+  std::string policy_source{};  // the annotation
 
   friend bool operator==(const MemoryWish&, const MemoryWish&) = default;
 };

@@ -3,17 +3,10 @@
 
 #include <initializer_list>
 #include <map>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "pkg/classes/class_report.h"
-#include "pkg/classes/memory_kind.h"
-#include "pkg/classes/testing/fake_host_files.h"
-#include "pkg/sys/temp_dir.h"
 
 namespace resmgr {
 namespace {
@@ -91,68 +84,6 @@ TEST_F(MemoryWishTest, WhatCannotBeIsRefused) {
             "annotation class.memory-qos.nri.io ignored: namespace shop is not in "
             "classes.AllowedNamespaces.memory");
   EXPECT_THAT(wish.files, IsEmpty());
-}
-
-class MemoryKindTest : public testing::Test {
- protected:
-  MemoryKindTest() { files_.tree["sys/fs/cgroup/cgroup.controllers"] = "memory\n"; }
-
-  ClassReport Report() {
-    files_.tree.erase(kHigh);
-    if (read_) files_.tree[kHigh] = *read_;
-    ClassSubject subject{.container = "shop/p/main", .id = "id", .cgroup = "sys/fs/cgroup/c"};
-    subject.chosen.memory = {
-        .name = "silver", .source = "annotation x", .files = {{"memory.high", high_}}};
-    const std::vector<ClassSubject> subjects = {subject};
-    ClassPlan plan;
-    MakeMemoryKind()->Plan({.subjects = subjects, .pools = {}, .config = config_, .host = keeper_},
-                           plan);
-    EXPECT_THAT(plan.values, IsEmpty()) << "it is the runtime's to write";
-    return MakeReport(plan, subjects, {});
-  }
-
-  static constexpr const char* kHigh = "sys/fs/cgroup/c/memory.high";
-  ClassesConfig config_{.memory = {{.name = "silver"}, {.name = "unused"}}};
-  std::string high_ = "858993459";
-  std::optional<std::string> read_ = "858992640\n";  // in whole pages
-  TempDir directory_;
-  test::FakeHostFiles files_;
-  ClassJournal journal_{directory_.path() + "/classes", ""};
-  HostKeeper keeper_{files_, journal_};
-};
-
-TEST_F(MemoryKindTest, WhatIsReadBackCounts) {
-  ClassReport report = Report();
-  ASSERT_EQ(report.classes.size(), 2U);
-  EXPECT_TRUE(report.classes[0].active);
-  EXPECT_THAT(report.classes[0].containers, ElementsAre("shop/p/main"));
-  EXPECT_TRUE(report.classes[1].active);
-  EXPECT_EQ(report.containers.at("id")[0].in_force, "memory.high 858992640");
-  EXPECT_EQ(report.containers.at("id")[0].way, "at creation");
-}
-
-TEST_F(MemoryKindTest, AmountsHaveTheKernelsUnits) {
-  read_ = "1073741824\n";
-  for (const char* const text : {"1G", "1g", "1024M", "1048576k", "1073741824"}) {
-    high_ = text;
-    EXPECT_TRUE(Report().classes[0].active) << text;
-  }
-  for (const char* const text : {"1M", "G", "17179869184G", "1Gi", "max"}) {
-    high_ = text;
-    EXPECT_FALSE(Report().classes[0].active) << text;
-  }
-}
-
-TEST_F(MemoryKindTest, WhatIsNotInForceIsInactive) {
-  read_ = "max\n";
-  EXPECT_EQ(Report().classes[0].reason,
-            "memory.high is max and not 858993459, which is set at creation");
-  read_ = std::nullopt;
-  EXPECT_THAT(Report().classes[0].reason, HasSubstr("there is no sys/fs/cgroup/c/memory.high"));
-  EXPECT_TRUE(Report().classes[1].active);
-  files_.tree.clear();
-  EXPECT_FALSE(Report().classes[1].active);
-  EXPECT_THAT(Report().classes[0].reason, HasSubstr("cgroup v2"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "pkg/config/config_section.h"
+#include "pkg/config/memory_policy_config.h"
 
 namespace resmgr {
 
@@ -19,6 +20,8 @@ struct MemoryClassConfig {
   std::string low{};
   std::string min{};
   std::string swap_max{};
+  // With which the container's memory is allocated; a class may have it alone.
+  std::optional<MemoryPolicyConfig> policy{};
 
   friend bool operator==(const MemoryClassConfig&, const MemoryClassConfig&) = default;
 };

@@ -87,6 +87,7 @@ class DockerDoor final : public FrontDoor {
     hook_hosting_.emplace(context_, *inventory_, WithPodResources(options_.hooks));
   }
 
+  CreationWays ways() const override { return {.docker = true}; }
   void Start(dump::Dumper& dumper) override {
     watch_.emplace(context_.metrics, &dumper);
     proxy_.emplace(context_.loop, *std::exchange(listener_, std::nullopt),

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/classes/class_context.h"
 #include "pkg/cri/runtimes_watch.h"
 #include "pkg/dump/dumper.h"
 #include "pkg/h2/flush_queue.h"
@@ -88,6 +89,8 @@ class FrontDoor {
   virtual void Stop() = 0;
   // Gets the configuration in force, at the start and after each change.
   virtual void Configure(const Config& /*config*/) {}
+  // What it and its runtime do for classes when a container is created.
+  virtual CreationWays ways() const { return {}; }
   // The served plugins, in their order.
   virtual std::vector<PluginView> plugins() const { return {}; }
   // Describes the CRI runtimes behind the door, by asking each of them: calls `done` once, within

@@ -82,6 +82,16 @@ class NriDoor final : public FrontDoor {
                            }});
     front_->Start();
   }
+  // The versions of NRI that have these fields in an adjustment (pkg/api/nri.proto).
+  CreationWays ways() const override {
+    constexpr nri::ApiVersion kIoPriority{0, 10, 0};
+    constexpr nri::ApiVersion kScheduler{0, 11, 0};
+    constexpr nri::ApiVersion kMemoryPolicy{0, 12, 0};
+    const nri::ApiVersion version = front_ ? front_->host_version() : nri::ApiVersion();
+    return {.io_priority = version >= kIoPriority,
+            .scheduler = version >= kScheduler,
+            .memory_policy = version >= kMemoryPolicy};
+  }
   std::unique_ptr<BrainLink> MakeLink() override { return std::make_unique<NriLink>(*this); }
   void SetActive(BrainLink*) override {}
   // Answers take microseconds, and the runtime sends nothing to a plugin that is gone.

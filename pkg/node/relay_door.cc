@@ -52,6 +52,7 @@ class RelayDoor final : public FrontDoor {
       context_.pipeline.Remove(*stage);
   }
 
+  CreationWays ways() const override { return {.holds_starts = true}; }
   void Remember(StateStore& state) override {
     if (backends_) RememberOwners(state);
     if (aliases_) {

@@ -282,6 +282,8 @@ void RunningNode::StartBrain() {
                                         .pipeline = pipeline_,
                                         .host_root = options_.host_root,
                                         .directory = options_.ClassesDirectory(),
+                                        .door = [this] { return door_->ways(); },
+                                        .machine = setup_.machine.get(),
                                         .manager = [this] { return host_->manager(); }});
   reported_ = MakeReported(options_, loop_, flushes_, *setup_.machine, counted_.get());
   BrainHost::Options host{.loop = loop_,

@@ -65,6 +65,8 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   Status EnsureConnected() const;
   // Whether updates go to the runtime's CRI because its NRI cannot safely be asked.
   bool asks_cri() const { return connected_ && updates_.asks_cri(); }
+  // The NRI of the runtime that accepted this plugin last; 0.0.0 before.
+  ApiVersion host_version() const { return host_version_; }
   // Number of events that are being decided.
   size_t pending() const { return calls_.size(); }
 
@@ -81,6 +83,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   struct Running;
 
   void OnConfigured(const HostInfo& host) override {
+    host_version_ = host.version;
     updates_.SetHost(host.version, options_.by_cri);
   }
   api::SynchronizeResponse OnSynchronize(const api::SynchronizeRequest& all) override;
@@ -119,6 +122,7 @@ class PluginFront final : public PluginHandler, public RuntimeClient {
   EarlyUpdates early_;
   UpdateQueue updates_;
   bool connected_ = false;
+  ApiVersion host_version_;
   std::list<std::unique_ptr<Running>> calls_;
   // Declared last, so that it is destroyed first.
   std::unique_ptr<PluginConnection> connection_;

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/blockio_kind.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/classes/subject_ways.h"
+#include "pkg/kube/annotations.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kBlockio = "blockio";
+constexpr const char* kBlockioCgroups = "sys/fs/cgroup";
+constexpr const char* kWeightFile = "io.weight";
+constexpr const char* kBfqFile = "io.bfq.weight";
+
+bool IsWeightFile(std::string_view name) {
+  return name == kWeightFile || name == kBfqFile || name.starts_with("blkio.bfq.weight");
+}
+
+// Whether the runtime can set the file at creation. It writes a text at once, and the kernel takes
+// one device with each write.
+bool IsOneLine(const BlockioFile& file) {
+  return !file.text.empty() && file.text.find('\n') == std::string::npos;
+}
+
+class BlockioKind final : public ClassKind {
+ public:
+  BlockioKind(ClassContext context, std::unique_ptr<BlockDevices> devices)
+      : context_(std::move(context)), devices_(std::move(devices)) {}
+
+  Status Choose(const ClassedContainer& container, const ClassesConfig& config,
+                ChosenClasses& chosen) const override {
+    if (!config.blockio.any()) return OkStatus();
+    const bool by_runtime = config.blockio.assign == BlockioConfig::Assign::kRuntime;
+    std::vector<KnownClass> known;
+    for (const auto& [name, items] : config.blockio.classes)
+      known.push_back({.name = name});
+    const ClassQuestion question = container.Ask(kBlockio);
+    ClassesConfig lenient;
+    if (by_runtime) {
+      // The runtime's own file has the classes, whose names are not known here.
+      const auto named = FindAnnotation(container.pod.annotations, "blockioclass", container.name);
+      if (named) known.push_back({.name = std::string(Trim(named->value))});
+      lenient = config;
+      lenient.unknown = ClassesConfig::Unknown::kIgnore;
+    }
+    StatusOr<ClassChoice> choice =
+        ChooseClass(kBlockio, question, known, by_runtime ? lenient : config);
+    if (!choice.ok()) {
+      if (!question.class_of_pool.empty()) Take(PoolChoice(question), chosen);
+      return choice.status();
+    }
+    Take(*std::move(choice), chosen);
+    return OkStatus();
+  }
+  void AtCreation(const ChosenClasses& chosen, const ClassesConfig& config, bool unified,
+                  Adjustment& adjustment) const override {
+    const ClassChoice* const choice = chosen.Find(kBlockio);
+    if (choice == nullptr) return;
+    if (config.blockio.assign == BlockioConfig::Assign::kRuntime) {
+      adjustment.Wide().blockio_class = choice->name;
+      return;
+    }
+    const bool docker = context_.ways().docker;
+    for (const BlockioFile& file : context_.blockio->Find(choice->name)) {
+      const bool can = docker ? file.name != kBfqFile : unified && IsOneLine(file);
+      if (can) adjustment.Wide().unified.Set(file.name, file.text);
+    }
+  }
+  bool HoldsStart(const ChosenClasses& chosen, const ClassesConfig& config) const override {
+    return chosen.Find(kBlockio) != nullptr &&
+           config.blockio.assign == BlockioConfig::Assign::kAuto && context_.ways().holds_starts;
+  }
+  void Plan(const ClassWork& work, ClassPlan& plan) override;
+
+ private:
+  static ClassChoice PoolChoice(const ClassQuestion& question) {
+    return {.name = std::string(question.class_of_pool),
+            .source = fmt::format("pool {}", question.pool)};
+  }
+  static void Take(ClassChoice choice, ChosenClasses& chosen) {
+    chosen.AddNote(choice.note);
+    if (!choice.name.empty())
+      chosen.by_name.insert_or_assign(std::string(kBlockio), std::move(choice));
+  }
+
+  void Resolve(const ClassWork& work);
+  void Publish(HostFiles& files) const;
+  Status Controller(HostFiles& files) const;
+  void PlanOne(const ClassWork& work, size_t index, const ClassChoice& choice, ClassPlan& plan);
+  Status AddFiles(const std::vector<BlockioFile>& wanted, const std::string& cgroup,
+                  HostFiles& files, ClassPart& part, ClassPlan& plan) const;
+
+  const ClassContext context_;
+  // The worker's.
+  const std::unique_ptr<BlockDevices> devices_;
+  std::map<std::string, BlockioLimits, std::less<>> limits_;  // of all classes
+  bool unified_ = false;
+  SubjectWays ways_;
+};
+
+void BlockioKind::Resolve(const ClassWork& work) {
+  limits_.clear();
+  for (const auto& [name, items] : work.config.blockio.classes)
+    limits_.emplace(name, ResolveBlockio(items, *devices_, work.host.files()));
+}
+
+// Files that one of the cgroups has in which runtimes put pods and containers; a runtime refuses a
+// creation with another file.
+void BlockioKind::Publish(HostFiles& files) const {
+  constexpr const char* kParents[] = {"kubepods.slice", "kubepods", "system.slice", "docker"};
+  const auto has = [&](const std::string& name) {
+    // At dockerd limits are fields, which have files on cgroup v1, too.
+    if (!unified_) return name == "io.max";
+    return std::ranges::any_of(kParents, [&](const char* parent) {
+      return files.Read(fmt::format("{}/{}/{}", kBlockioCgroups, parent, name)).ok();
+    });
+  };
+  ResolvedBlockio::Classes classes;
+  for (const auto& [name, limits] : limits_) {
+    for (BlockioFile& file : UnifiedFiles(limits))
+      if (has(file.name)) classes[name].push_back(std::move(file));
+  }
+  context_.blockio->Set(std::move(classes));
+}
+
+Status BlockioKind::Controller(HostFiles& files) const {
+  if (!unified_) {
+    const std::string path = fmt::format("{}/blkio", kBlockioCgroups);
+    if (!files.List(path).empty()) return OkStatus();
+    return NotFound("there is no {}: the kernel has no controller for block I/O", path);
+  }
+  const std::string path = fmt::format("{}/cgroup.controllers", kBlockioCgroups);
+  RESMGR_ASSIGN_OR_RETURN(const std::string text, files.Read(path));
+  const std::vector<std::string_view> names = Split(Trim(text), ' ');
+  if (std::ranges::find(names, "io") != names.end()) return OkStatus();
+  return NotFound("{} has no io", path);
+}
+
+Status BlockioKind::AddFiles(const std::vector<BlockioFile>& wanted, const std::string& cgroup,
+                             HostFiles& files, ClassPart& part, ClassPlan& plan) const {
+  Status missing;
+  bool weights = false;
+  bool any_weight = false;
+  for (const BlockioFile& file : wanted) {
+    const std::string path = fmt::format("{}/{}", cgroup, file.name);
+    const Status there = files.Read(path).status();
+    weights = weights || IsWeightFile(file.name);
+    if (!there.ok()) {
+      // One of the two files of a weight is enough.
+      if (missing.ok() || !IsWeightFile(file.name)) missing = there;
+      if (!IsWeightFile(file.name)) return missing;
+      continue;
+    }
+    any_weight = any_weight || IsWeightFile(file.name);
+    part.paths.push_back(path);
+    plan.Add({.path = path, .text = file.text});
+  }
+  return weights && !any_weight ? missing : OkStatus();
+}
+
+void BlockioKind::PlanOne(const ClassWork& work, size_t index, const ClassChoice& choice,
+                          ClassPlan& plan) {
+  const ClassSubject& subject = work.subjects[index];
+  ClassPart part{.subject = index, .kind = kBlockio, .name = choice.name, .source = choice.source};
+  const auto limits = limits_.find(choice.name);
+  if (work.config.blockio.assign == BlockioConfig::Assign::kRuntime) {
+    part.way = "by the runtime";
+  } else if (limits == limits_.end()) {
+    part.possible =
+        NotFound("there are no block I/O parameters for class \"{}\"", Printable(choice.name, 64));
+  } else {
+    HostFiles& files = work.host.files();
+    const std::string cgroup = unified_ ? subject.cgroup
+                                        : FindSubjectCgroup(context_.host_root, "blkio",
+                                                            subject.cgroup_parent, subject.id);
+    const std::vector<BlockioFile> wanted =
+        unified_ ? UnifiedFiles(limits->second) : LegacyFiles(limits->second);
+    part.note = fmt::format("{}", fmt::join(limits->second.notes, "; "));
+    const bool there = !wanted.empty() && std::ranges::all_of(wanted, [&](const BlockioFile& file) {
+      const StatusOr<std::string> now = files.Read(fmt::format("{}/{}", cgroup, file.name));
+      return now.ok() ? Trim(*now) == Trim(file.text) : IsWeightFile(file.name);
+    });
+    if (subject.id.empty()) {
+      part.way = "before start";
+    } else if (cgroup.empty()) {
+      part.possible = NotFound("the container has no cgroup");
+    } else {
+      part.way = ways_.Of(subject, there);
+      part.possible = AddFiles(wanted, cgroup, files, part, plan);
+    }
+  }
+  plan.parts.push_back(std::move(part));
+}
+
+void BlockioKind::Plan(const ClassWork& work, ClassPlan& plan) {
+  HostFiles& files = work.host.files();
+  unified_ = files.Read(fmt::format("{}/cgroup.controllers", kBlockioCgroups)).ok();
+  Resolve(work);
+  Publish(files);
+  ways_.KeepOnly(work.subjects);
+  if (!work.config.blockio.any()) return;
+  const Status controller = limits_.empty() ? OkStatus() : Controller(files);
+  for (const auto& [name, limits] : limits_) {
+    plan.parts.push_back({.kind = kBlockio,
+                          .name = name,
+                          .possible = controller,
+                          .note = fmt::format("{}", fmt::join(limits.notes, "; "))});
+  }
+  for (size_t i = 0; i < work.subjects.size(); ++i) {
+    const ClassChoice* const choice = work.subjects[i].chosen.Find(kBlockio);
+    if (choice != nullptr) PlanOne(work, i, *choice, plan);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<ClassKind> MakeBlockioKind(const ClassContext& context) {
+  return MakeBlockioKind(context, std::make_unique<HostBlockDevices>(context.host_root));
+}
+
+std::unique_ptr<ClassKind> MakeBlockioKind(const ClassContext& context,
+                                           std::unique_ptr<BlockDevices> devices) {
+  return std::make_unique<BlockioKind>(context, std::move(devices));
+}
+
+}  // namespace resmgr

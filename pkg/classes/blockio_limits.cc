@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/blockio_limits.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr {
+namespace {
+
+std::string NumberText(const BlockDeviceNumber& number) {
+  return fmt::format("{}:{}", number.first, number.second);
+}
+
+std::optional<BlockDeviceNumber> ParseDeviceNumber(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::optional<uint64_t> major = ParseUint(text.substr(0, colon));
+  const std::optional<uint64_t> minor = ParseUint(text.substr(colon + 1));
+  if (!major || !minor || *major > UINT32_MAX || *minor > UINT32_MAX) return std::nullopt;
+  return BlockDeviceNumber(static_cast<uint32_t>(*major), static_cast<uint32_t>(*minor));
+}
+
+// The word in brackets: "none [mq-deadline] bfq".
+std::string_view ActiveWord(std::string_view text) {
+  const size_t begin = text.find('[');
+  const size_t end = text.find(']');
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return "";
+  return text.substr(begin + 1, end - begin - 1);
+}
+
+template <typename Value>
+void OverrideValue(std::optional<Value>& value, const std::optional<Value>& later) {
+  if (later) value = later;
+}
+
+class BlockioResolver {
+ public:
+  BlockioResolver(BlockDevices& devices, HostFiles& files) : devices_(devices), files_(files) {}
+
+  void Add(const BlockioItem& item) {
+    if (item.devices.empty()) return OverrideValue(limits_.weight, item.weight);
+    for (const BlockDeviceNumber& number : DisksOf(item)) {
+      DeviceLimits& limits = limits_.devices[number];
+      OverrideValue(limits.read_bps, item.read_bps);
+      OverrideValue(limits.write_bps, item.write_bps);
+      OverrideValue(limits.read_iops, item.read_iops);
+      OverrideValue(limits.write_iops, item.write_iops);
+      OverrideValue(limits.weight, item.weight);
+      if (item.weight) CheckScheduler(number);
+    }
+  }
+  BlockioLimits Take() {
+    if (more_ > 0) limits_.notes.push_back(fmt::format("{} more such notes", more_));
+    return std::move(limits_);
+  }
+
+ private:
+  void Note(std::string text) {
+    if (!noted_.insert(text).second) return;
+    if (limits_.notes.size() + 1 < BlockioLimits::kMostNotes) {
+      limits_.notes.push_back(std::move(text));
+    } else {
+      ++more_;
+    }
+  }
+  std::set<BlockDeviceNumber> DisksOf(const BlockioItem& item) {
+    std::set<BlockDeviceNumber> disks;
+    for (const std::string& glob : item.devices) {
+      bool any = false;
+      for (const FoundDevice& device : devices_.Find(glob)) {
+        if (!device.is_block) continue;
+        any = true;
+        disks.insert(DiskOf(device));
+      }
+      if (!any) Note(fmt::format("no block device matches {}", Printable(glob, 128)));
+    }
+    return disks;
+  }
+  BlockDeviceNumber DiskOf(const FoundDevice& device) {
+    const std::string own = fmt::format("sys/dev/block/{}", NumberText(device.number));
+    if (!files_.Read(own + "/partition").ok()) return device.number;
+    const StatusOr<std::string> disk = files_.Read(own + "/../dev");
+    const auto number = disk.ok() ? ParseDeviceNumber(Trim(*disk)) : std::nullopt;
+    if (!number) return device.number;
+    Note(fmt::format("{} is a partition: the limits are those of its whole disk {}",
+                     Printable(device.path, 128), NumberText(*number)));
+    return *number;
+  }
+  void CheckScheduler(const BlockDeviceNumber& number) {
+    const std::string path = fmt::format("sys/dev/block/{}/queue/scheduler", NumberText(number));
+    const StatusOr<std::string> text = files_.Read(path);
+    if (!text.ok()) return;
+    const std::string_view active = ActiveWord(*text);
+    if (active == "bfq" || active == "cfq") return;
+    Note(fmt::format("{}: with the scheduler {} a weight has an effect by io.cost alone",
+                     NumberText(number), active.empty() ? Trim(*text) : active));
+  }
+
+  BlockDevices& devices_;
+  HostFiles& files_;
+  BlockioLimits limits_;
+  std::set<std::string> noted_;
+  size_t more_ = 0;
+};
+
+std::string LimitText(const std::optional<uint64_t>& value) {
+  return value.value_or(0) == 0 ? "max" : fmt::format("{}", *value);
+}
+
+void AddBlockioFile(std::string name, const std::vector<std::string>& lines,
+                    std::vector<BlockioFile>& files) {
+  if (!lines.empty()) files.push_back({std::move(name), fmt::format("{}", fmt::join(lines, "\n"))});
+}
+
+std::vector<std::string> WeightLines(const BlockioLimits& limits,
+                                     int64_t (*convert)(int64_t weight)) {
+  // What the kernel gives a cgroup of which nothing is said; of both files.
+  constexpr int64_t kUsual = 100;
+  std::vector<std::string> lines = {
+      fmt::format("default {}", limits.weight ? convert(*limits.weight) : kUsual)};
+  bool any = limits.weight.has_value();
+  for (const auto& [number, device] : limits.devices) {
+    if (!device.weight) continue;
+    any = true;
+    lines.push_back(fmt::format("{} {}", NumberText(number), convert(*device.weight)));
+  }
+  if (!any) lines.clear();
+  return lines;
+}
+
+// Whether some device has a throttle, or had one taken away.
+bool Throttles(const BlockioLimits& limits) {
+  return std::ranges::any_of(limits.devices, [](const auto& one) {
+    const DeviceLimits& device = one.second;
+    return device.read_bps || device.write_bps || device.read_iops || device.write_iops;
+  });
+}
+
+}  // namespace
+
+int64_t UnifiedWeight(int64_t weight) {
+  constexpr int64_t kMostUnified = 10'000;
+  return 1 + (weight - BlockioItem::kLeastWeight) * (kMostUnified - 1) /
+                 (BlockioItem::kMostWeight - BlockioItem::kLeastWeight);
+}
+
+BlockioLimits ResolveBlockio(const std::vector<BlockioItem>& items, BlockDevices& devices,
+                             HostFiles& files) {
+  BlockioResolver resolver(devices, files);
+  for (const BlockioItem& item : items)
+    resolver.Add(item);
+  return resolver.Take();
+}
+
+std::vector<BlockioFile> UnifiedFiles(const BlockioLimits& limits) {
+  std::vector<BlockioFile> files;
+  std::vector<std::string> lines;
+  for (const auto& [number, device] : limits.devices) {
+    const std::string read = LimitText(device.read_bps);
+    const std::string write = LimitText(device.write_bps);
+    const std::string reads = LimitText(device.read_iops);
+    const std::string writes = LimitText(device.write_iops);
+    // The kernel shows no device without a limit.
+    if (read == "max" && write == "max" && reads == "max" && writes == "max") continue;
+    lines.push_back(fmt::format("{} rbps={} wbps={} riops={} wiops={}", NumberText(number), read,
+                                write, reads, writes));
+  }
+  if (Throttles(limits)) files.push_back({"io.max", fmt::format("{}", fmt::join(lines, "\n"))});
+  AddBlockioFile("io.weight", WeightLines(limits, UnifiedWeight), files);
+  AddBlockioFile("io.bfq.weight", WeightLines(limits, [](int64_t weight) { return weight; }),
+                 files);
+  return files;
+}
+
+std::vector<BlockioFile> LegacyFiles(const BlockioLimits& limits) {
+  struct Throttle {
+    const char* name;
+    std::optional<uint64_t> DeviceLimits::*value;
+  };
+  constexpr std::array<Throttle, 4> kThrottles = {{
+      {"blkio.throttle.read_bps_device", &DeviceLimits::read_bps},
+      {"blkio.throttle.write_bps_device", &DeviceLimits::write_bps},
+      {"blkio.throttle.read_iops_device", &DeviceLimits::read_iops},
+      {"blkio.throttle.write_iops_device", &DeviceLimits::write_iops},
+  }};
+  std::vector<BlockioFile> files;
+  for (const Throttle& throttle : kThrottles) {
+    std::vector<std::string> lines;
+    bool said = false;
+    for (const auto& [number, device] : limits.devices) {
+      const std::optional<uint64_t>& value = device.*throttle.value;
+      said = said || value.has_value();
+      if (value.value_or(0) != 0) lines.push_back(fmt::format("{} {}", NumberText(number), *value));
+    }
+    if (said) files.push_back({throttle.name, fmt::format("{}", fmt::join(lines, "\n"))});
+  }
+  if (limits.weight) files.push_back({"blkio.bfq.weight", fmt::format("{}", *limits.weight)});
+  std::vector<std::string> weights;
+  for (const auto& [number, device] : limits.devices)
+    if (device.weight) weights.push_back(fmt::format("{} {}", NumberText(number), *device.weight));
+  AddBlockioFile("blkio.bfq.weight_device", weights, files);
+  return files;
+}
+
+}  // namespace resmgr

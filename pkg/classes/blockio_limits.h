@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/classes/blockio_devices.h"
+#include "pkg/classes/host_files.h"
+#include "pkg/config/blockio_config.h"
+
+namespace resmgr {
+
+// What a class of block I/O says of one disk. Per second; 0: no limit.
+struct DeviceLimits {
+  std::optional<uint64_t> read_bps{};
+  std::optional<uint64_t> write_bps{};
+  std::optional<uint64_t> read_iops{};
+  std::optional<uint64_t> write_iops{};
+  std::optional<int64_t> weight{};
+
+  friend bool operator==(const DeviceLimits&, const DeviceLimits&) = default;
+};
+
+// A class of block I/O on this machine as it is now. A value.
+struct BlockioLimits {
+  static constexpr size_t kMostNotes = 8;
+
+  std::optional<int64_t> weight{};  // of the disks that are not in `devices`
+  std::map<BlockDeviceNumber, DeviceLimits> devices{};
+  std::vector<std::string> notes{};  // what has no effect, or another one than it seems; kMostNotes
+
+  friend bool operator==(const BlockioLimits&, const BlockioLimits&) = default;
+};
+
+// A file of a cgroup and its whole text, with a line for each device in the order of their numbers.
+struct BlockioFile {
+  std::string name;
+  std::string text;
+
+  friend bool operator==(const BlockioFile&, const BlockioFile&) = default;
+};
+
+// Applies the items in their order to the devices that their globs match now. The kernel knows
+// limits of whole disks alone, so those of a partition are its disk's. May block.
+BlockioLimits ResolveBlockio(const std::vector<BlockioItem>& items, BlockDevices& devices,
+                             HostFiles& files);
+
+// The files of cgroup v2: io.max, io.weight, and io.bfq.weight, which has no effect without the
+// scheduler bfq. Only those about which the limits say something. Pure, like the others.
+std::vector<BlockioFile> UnifiedFiles(const BlockioLimits& limits);
+// The same for cgroup v1: blkio.throttle.read_bps_device and so on.
+std::vector<BlockioFile> LegacyFiles(const BlockioLimits& limits);
+
+// io.weight of the OCI's weight, as runc converts it: 10 is 1, 100 is 910, 1000 is 10000.
+int64_t UnifiedWeight(int64_t weight);
+
+}  // namespace resmgr

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/device_lines.h"
+
+#include <cerrno>
+#include <map>
+#include <random>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/classes/class_journal.h"
+#include "pkg/classes/host_keeper.h"
+#include "pkg/classes/testing/fake_host_files.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr const char* kMax = "c/io.max";
+constexpr const char* kNoLimits = "rbps=max wbps=max riops=max wiops=max";
+
+class DeviceLinesTest : public testing::Test {
+ protected:
+  DeviceLinesTest() {
+    host_.tree = {{kMax, ""}, {"c/io.weight", "default 100\n"}, {"c/cpu.max", "max 100000\n"}};
+    host_.keeps = [this](std::string_view path, std::string_view text) {
+      return Kept(std::string(path), std::string(text));
+    };
+  }
+  // The kernel takes one device with each write, and shows none without limits.
+  std::string Kept(const std::string& path, const std::string& text) {
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    if (!HasDeviceLines(path)) return text + "\n";
+    std::map<std::string, std::string> lines;
+    const auto add = [&lines](const std::string& line) {
+      const size_t space = line.find(' ');
+      if (space != std::string::npos) lines[line.substr(0, space)] = line.substr(space + 1);
+    };
+    std::string rest = host_.tree[path];
+    for (size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n')) {
+      add(rest.substr(0, end));
+      rest = rest.substr(end + 1);
+    }
+    add(text);
+    std::string kept;
+    for (const auto& [key, value] : lines) {
+      const bool gone = value == kNoLimits || value == "default" ||
+                        (path.find("throttle") != std::string::npos && value == "0");
+      if (!gone) kept += key + " " + value + "\n";
+    }
+    return kept;
+  }
+
+  test::FakeHostFiles host_;
+  DeviceLines files_{host_};
+};
+
+TEST_F(DeviceLinesTest, EachLineIsAWriteOfItsOwn) {
+  EXPECT_EQ(files_.Write(kMax,
+                         "7:7 rbps=5 wbps=max riops=max wiops=max\n8:0 rbps=6 wbps=max "
+                         "riops=max wiops=max"),
+            0);
+  EXPECT_EQ(files_.Read(kMax).value(),
+            "7:7 rbps=5 wbps=max riops=max wiops=max\n8:0 rbps=6 wbps=max riops=max wiops=max");
+  host_.written.clear();
+  EXPECT_EQ(files_.Write(kMax, "8:0 rbps=7 wbps=max riops=max wiops=max"), 0);
+  EXPECT_THAT(host_.written, ElementsAre(fmt::format("c/io.max 7:7 {}", kNoLimits),
+                                         "c/io.max 8:0 rbps=7 wbps=max riops=max wiops=max"));
+  EXPECT_EQ(files_.Write(kMax, "\n"), 0);
+  EXPECT_EQ(files_.Read(kMax).value(), "");
+}
+
+TEST_F(DeviceLinesTest, LinesHaveOneOrder) {
+  host_.tree[kMax] =
+      "253:0 rbps=1 wbps=max riops=max wiops=max\n8:16 rbps=1 wbps=max riops=max "
+      "wiops=max\n8:0 rbps=max wbps=max riops=max wiops=max\n";
+  EXPECT_EQ(files_.Read(kMax).value(),
+            "8:16 rbps=1 wbps=max riops=max wiops=max\n253:0 rbps=1 wbps=max riops=max wiops=max");
+  host_.tree["c/io.weight"] = "8:0 50\ndefault 100\n";
+  EXPECT_EQ(files_.Read("c/io.weight").value(), "default 100\n8:0 50");
+  EXPECT_EQ(files_.Read("c/cpu.max").value(), "max 100000\n") << "no such file";
+}
+
+TEST_F(DeviceLinesTest, ADeviceThatIsGoneDoesNotKeepTheOthersFromTheirLimits) {
+  host_.on_write = [this](const std::string& path, std::string_view text) {
+    host_.refuses[path] = text.starts_with("9:9") ? ENODEV : 0;
+  };
+  EXPECT_EQ(files_.Write("c/io.weight", "default 50\n9:9 1\n10:0 2"), ENODEV);
+  EXPECT_EQ(files_.Read("c/io.weight").value(), "default 50\n10:0 2");
+}
+
+TEST_F(DeviceLinesTest, AKeeperGivesBackTheLinesThatWereThere) {
+  const std::string before = "8:0 rbps=9 wbps=max riops=max wiops=max";
+  host_.tree[kMax] = before + "\n";
+  TempDir directory;
+  ClassJournal journal(directory.path(), "boot");
+  HostKeeper keeper(files_, journal);
+  const std::string wanted = "7:7 rbps=5 wbps=max riops=max wiops=max";
+  const HostKeeper::Result result = keeper.Keep({{.path = kMax, .text = wanted}});
+  EXPECT_TRUE(result.outcomes.at(kMax).status.ok());
+  EXPECT_EQ(files_.Read(kMax).value(), wanted);
+  host_.written.clear();
+  (void)keeper.Keep({{.path = kMax, .text = wanted}});
+  EXPECT_THAT(host_.written, IsEmpty()) << "what is in force is not written again";
+  (void)keeper.Keep({});
+  EXPECT_EQ(files_.Read(kMax).value(), before);
+}
+
+// From any lines to any others.
+TEST_F(DeviceLinesTest, PropertyAWrittenTextIsRead) {
+  std::mt19937 random(11);
+  const auto text = [&random](bool weights) {
+    std::string lines = weights ? fmt::format("default {}", 1 + random() % 1000) : "";
+    for (unsigned device = 0; device < 4; ++device) {
+      if (random() % 2 == 0) continue;
+      lines.append(lines.empty() ? "" : "\n")
+          .append(weights ? fmt::format("8:{} {}", device, 1 + random() % 1000)
+                          : fmt::format("8:{} rbps={} wbps=max riops=max wiops=max", device,
+                                        random() % 3 + 1));
+    }
+    return lines;
+  };
+  for (int round = 0; round < 500; ++round) {
+    const bool weights = random() % 2 == 0;
+    const std::string path = weights ? "c/io.weight" : kMax;
+    const std::string wanted = text(weights);
+    ASSERT_EQ(files_.Write(path, wanted), 0);
+    ASSERT_EQ(files_.Read(path).value(), wanted);
+  }
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/memory_kind.h"
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/classes/testing/kind_bench.h"
+
+namespace resmgr {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class MemoryKindTest : public testing::Test {
+ protected:
+  MemoryKindTest() {
+    bench_.files.tree["sys/fs/cgroup/cgroup.controllers"] = "memory\n";
+    bench_.config.memory = {{.name = "silver"}, {.name = "unused"}};
+    bench_.subjects.push_back(
+        {.container = "shop/p/main", .id = "id", .cgroup = "sys/fs/cgroup/c"});
+    Wants("858993459");
+    bench_.files.tree[kHigh] = "858992640\n";  // in whole pages
+  }
+  void Wants(std::string_view high) {
+    bench_.subjects[0].chosen.memory = {
+        .name = "silver", .source = "annotation x", .files = {{"memory.high", std::string(high)}}};
+  }
+  ClassReport Report() { return bench_.Run(*kind_); }
+
+  static constexpr const char* kHigh = "sys/fs/cgroup/c/memory.high";
+  test::KindBench bench_;
+  ClassContext context_;
+  std::unique_ptr<ClassKind> kind_ = MakeMemoryKind(context_);
+};
+
+TEST_F(MemoryKindTest, WhatTheRuntimeHasSetIsNotWritten) {
+  const ClassReport report = Report();
+  ASSERT_EQ(report.classes.size(), 2U);
+  EXPECT_TRUE(report.classes[0].active);
+  EXPECT_THAT(report.classes[0].containers, ElementsAre("shop/p/main"));
+  EXPECT_TRUE(report.classes[1].active);
+  EXPECT_EQ(report.containers.at("id")[0].in_force, "858992640");
+  EXPECT_EQ(report.containers.at("id")[0].way, "at creation");
+  EXPECT_THAT(bench_.files.written, IsEmpty());
+}
+
+TEST_F(MemoryKindTest, AmountsHaveTheKernelsUnits) {
+  bench_.files.tree[kHigh] = "1073741824\n";
+  for (const char* const text : {"1G", "1g", "1024M", "1048576k", "1073741824"}) {
+    Wants(text);
+    EXPECT_TRUE(Report().classes[0].active) << text;
+  }
+  EXPECT_THAT(bench_.files.written, IsEmpty());
+}
+
+TEST_F(MemoryKindTest, ARunningContainerFollowsItsMemoryLimit) {
+  (void)Report();
+  Wants("429496729");
+  EXPECT_TRUE(Report().classes[0].active);
+  EXPECT_EQ(bench_.files.tree.at(kHigh), "429496729");
+  bench_.subjects.clear();
+  (void)Report();
+  EXPECT_EQ(bench_.files.tree.at(kHigh), "858992640\n") << "its class has ended before it did";
+}
+
+TEST_F(MemoryKindTest, WhatTheRuntimeCouldNotSetIsWritten) {
+  bench_.files.tree[kHigh] = "max\n";
+  bench_.subjects[0].running = true;
+  const ClassReport report = Report();
+  EXPECT_EQ(bench_.files.tree.at(kHigh), "858993459");
+  EXPECT_EQ(report.containers.at("id")[0].way, "after start");
+}
+
+TEST_F(MemoryKindTest, WhatCannotBeInForceIsInactive) {
+  bench_.files.tree[kHigh] = "max\n";
+  bench_.files.refuses[kHigh] = EBUSY;
+  EXPECT_THAT(Report().classes[0].reason, HasSubstr("cannot write 858993459 to sys/fs/cgroup/c/"));
+  bench_.files.tree.erase(kHigh);
+  EXPECT_THAT(Report().classes[0].reason, HasSubstr("there is no sys/fs/cgroup/c/memory.high"));
+  EXPECT_TRUE(Report().classes[1].active);
+  bench_.files.tree.clear();
+  EXPECT_FALSE(Report().classes[1].active);
+  EXPECT_THAT(Report().classes[0].reason, HasSubstr("cgroup v2"));
+}
+
+TEST_F(MemoryKindTest, TheKubeletsOwnValuesAreNoticed) {
+  *context_.kubelet_sets_memory = true;
+  EXPECT_TRUE(Report().classes[0].active);
+  EXPECT_THAT(Report().classes[0].reason, HasSubstr("its gate MemoryQoS"));
+}
+
+TEST_F(MemoryKindTest, DockerdHasFieldsForSomeOfTheFiles) {
+  ChosenClasses chosen;
+  chosen.memory.files = {{"memory.high", "1"}, {"memory.low", "2"}, {"memory.swap.max", "3"}};
+  Adjustment at_runtime;
+  kind_->AtCreation(chosen, bench_.config, true, at_runtime);
+  EXPECT_NE(at_runtime.wide()->unified.Find("memory.high"), nullptr);
+  context_.door = [] { return CreationWays{.docker = true}; };
+  Adjustment at_docker;
+  MakeMemoryKind(context_)->AtCreation(chosen, bench_.config, true, at_docker);
+  EXPECT_EQ(at_docker.wide()->unified.Find("memory.high"), nullptr);
+  EXPECT_NE(at_docker.wide()->unified.Find("memory.low"), nullptr);
+  EXPECT_NE(at_docker.wide()->unified.Find("memory.swap.max"), nullptr);
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/scheduling_kind.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/classes/burst_plan.h"
+#include "pkg/classes/subject_ways.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kScheduling = "scheduling";
+using SchedPolicy = SchedulerSettings::Policy;
+
+// A kernel may refuse these to a container, which could not start then.
+bool IsRisky(const SchedulerSettings& scheduler) {
+  return scheduler.policy == SchedPolicy::kFifo || scheduler.policy == SchedPolicy::kRoundRobin ||
+         scheduler.policy == SchedPolicy::kDeadline || scheduler.nice < 0;
+}
+
+bool SetsThreads(const SchedulingClassConfig& config) {
+  return config.scheduler.policy != SchedPolicy::kNone ||
+         config.io_priority.io_class != IoPriority::Class::kNone;
+}
+
+class SchedulingKind final : public ClassKind {
+ public:
+  SchedulingKind(ClassContext context, std::unique_ptr<ThreadAttributes> threads)
+      : context_(std::move(context)), threads_(std::move(threads)) {}
+
+  Status Choose(const ClassedContainer& container, const ClassesConfig& config,
+                ChosenClasses& chosen) const override {
+    if (!config.scheduling.any()) return OkStatus();
+    std::vector<KnownClass> known;
+    for (const SchedulingClassConfig& one : config.scheduling.classes)
+      known.push_back({.name = one.name});
+    const ClassQuestion question = container.Ask(kScheduling);
+    StatusOr<ClassChoice> choice = ChooseClass(kScheduling, question, known, config);
+    if (!choice.ok() && question.class_of_pool.empty()) return choice.status();
+    const Status status = choice.status();
+    if (!status.ok()) {
+      choice = ClassChoice{.name = std::string(question.class_of_pool),
+                           .source = fmt::format("pool {}", question.pool)};
+    }
+    chosen.AddNote(choice->note);
+    if (!choice->name.empty()) chosen.by_name.insert_or_assign(std::string(kScheduling), *choice);
+    return status;
+  }
+  void AtCreation(const ChosenClasses& chosen, const ClassesConfig& config, bool,
+                  Adjustment& adjustment) const override {
+    const SchedulingClassConfig* const found = ClassOf(chosen, config);
+    if (found == nullptr) return;
+    const CreationWays ways = context_.ways();
+    const SchedulerSettings& scheduler = found->scheduler;
+    if (ways.scheduler && scheduler.policy != SchedPolicy::kNone && !IsRisky(scheduler))
+      adjustment.Wide().scheduler = scheduler;
+    if (ways.io_priority && found->io_priority.io_class != IoPriority::Class::kNone &&
+        found->io_priority.io_class != IoPriority::Class::kRealTime)
+      adjustment.Wide().io_priority = found->io_priority;
+  }
+  bool HoldsStart(const ChosenClasses& chosen, const ClassesConfig& config) const override {
+    const SchedulingClassConfig* const found = ClassOf(chosen, config);
+    return found != nullptr && SetsThreads(*found) && context_.ways().holds_starts;
+  }
+  void Plan(const ClassWork& work, ClassPlan& plan) override;
+  void Apply(const ClassWork& work, ClassPlan& plan) override;
+
+ private:
+  using Applied = std::pair<SchedulerSettings, IoPriority>;
+
+  static const SchedulingClassConfig* ClassOf(const ChosenClasses& chosen,
+                                              const ClassesConfig& config) {
+    const ClassChoice* const choice = chosen.Find(kScheduling);
+    return choice == nullptr ? nullptr : config.scheduling.Find(choice->name);
+  }
+  std::string CgroupOf(const ClassSubject& subject) const {
+    if (unified_) return subject.cgroup;
+    return FindSubjectCgroup(context_.host_root, "cpu", subject.cgroup_parent, subject.id);
+  }
+  void PlanBurst(const std::string& cgroup, int64_t percent, int64_t coming, HostFiles& files,
+                 ClassPart& part, ClassPlan& plan) const;
+  void ApplyOne(const ClassSubject& subject, const SchedulingClassConfig& config, HostFiles& files,
+                ClassPart& part);
+
+  const ClassContext context_;
+  // The worker's.
+  const std::unique_ptr<ThreadAttributes> threads_;
+  bool unified_ = false;
+  SubjectWays ways_;
+  std::map<std::string, Applied, std::less<>> applied_;  // by container id
+};
+
+// The quota is read, since the runtime may have another one than was decided: the kernel refuses a
+// burst above it.
+void SchedulingKind::PlanBurst(const std::string& cgroup, int64_t percent, int64_t coming,
+                               HostFiles& files, ClassPart& part, ClassPlan& plan) const {
+  const std::string path =
+      fmt::format("{}/{}", cgroup, unified_ ? "cpu.max.burst" : "cpu.cfs_burst_us");
+  const StatusOr<std::string> text =
+      files.Read(fmt::format("{}/{}", cgroup, unified_ ? "cpu.max" : "cpu.cfs_quota_us"));
+  const StatusOr<int64_t> quota = text.ok() ? ParseQuota(*text) : text.status();
+  if (!quota.ok()) {
+    part.possible = quota.status();
+    return;
+  }
+  // A quota below the burst is refused, too: the burst comes down first.
+  const int64_t lower = coming > 0 && *quota > 0 ? std::min(coming, *quota) : *quota;
+  const std::optional<int64_t> burst = BurstOf(lower, percent);
+  if (!burst) {
+    part.note = "the container has no CPU limit, so there is no burst";
+    return;
+  }
+  if (const Status there = files.Read(path).status(); !there.ok()) {
+    part.possible = there;
+    return;
+  }
+  part.paths.push_back(path);
+  plan.Add({.path = path, .text = fmt::format("{}", *burst)});
+}
+
+void SchedulingKind::Plan(const ClassWork& work, ClassPlan& plan) {
+  ways_.KeepOnly(work.subjects);
+  std::erase_if(applied_, [&work](const auto& one) {
+    return std::ranges::find(work.subjects, one.first, &ClassSubject::id) == work.subjects.end();
+  });
+  if (!work.config.scheduling.any()) return;
+  HostFiles& files = work.host.files();
+  unified_ = files.Read("sys/fs/cgroup/cgroup.controllers").ok();
+  for (const SchedulingClassConfig& one : work.config.scheduling.classes)
+    plan.parts.push_back({.kind = kScheduling, .name = one.name});
+  for (size_t i = 0; i < work.subjects.size(); ++i) {
+    const ClassSubject& subject = work.subjects[i];
+    const ClassChoice* const choice = subject.chosen.Find(kScheduling);
+    if (choice == nullptr) continue;
+    ClassPart part{
+        .subject = i, .kind = kScheduling, .name = choice->name, .source = choice->source};
+    const SchedulingClassConfig* const found = ClassOf(subject.chosen, work.config);
+    const std::string cgroup = CgroupOf(subject);
+    if (found == nullptr) {
+      part.possible = NotFound("there is no class \"{}\" of scheduling", Printable(part.name, 64));
+    } else if (subject.id.empty()) {
+      part.way = "before start";
+    } else if (cgroup.empty()) {
+      part.possible = NotFound("the container has no cgroup");
+    } else {
+      const auto now =
+          ReadThreads(cgroup, unified_, found->scheduler, found->io_priority, files, *threads_);
+      const std::string wanted = ShownSettings(found->scheduler, found->io_priority);
+      part.way = ways_.Of(subject, SetsThreads(*found) && now == wanted);
+      if (found->burst_percent)
+        PlanBurst(cgroup, *found->burst_percent, subject.coming_quota, files, part, plan);
+    }
+    plan.parts.push_back(std::move(part));
+  }
+}
+
+void SchedulingKind::ApplyOne(const ClassSubject& subject, const SchedulingClassConfig& config,
+                              HostFiles& files, ClassPart& part) {
+  const std::string cgroup = CgroupOf(subject);
+  const SchedulerSettings& scheduler = config.scheduler;
+  const IoPriority& io = config.io_priority;
+  const std::optional<std::string> now =
+      ReadThreads(cgroup, unified_, scheduler, io, files, *threads_);
+  if (!now) {
+    part.possible = NotFound("the container has no threads that this daemon can see");
+    return;
+  }
+  part.in_force = *now;
+  const Applied wanted(scheduler, io);
+  const auto applied = applied_.find(subject.id);
+  const bool done = (applied != applied_.end() && applied->second == wanted) ||
+                    (applied == applied_.end() && *now == ShownSettings(scheduler, io));
+  if (!done) {
+    const ThreadsOutcome outcome = SetThreads(cgroup, unified_, scheduler, io, files, *threads_);
+    part.in_force = outcome.in_force;
+    if (!outcome.scheduler.ok() || !outcome.io.ok()) {
+      part.possible = outcome.scheduler.ok() ? outcome.io : outcome.scheduler;
+      return;
+    }
+  }
+  applied_.insert_or_assign(subject.id, wanted);
+}
+
+void SchedulingKind::Apply(const ClassWork& work, ClassPlan& plan) {
+  HostFiles& files = work.host.files();
+  for (ClassPart& part : plan.parts) {
+    if (part.kind != kScheduling || part.subject == ClassPart::kNoSubject) continue;
+    const ClassSubject& subject = work.subjects[part.subject];
+    const SchedulingClassConfig* const found = ClassOf(subject.chosen, work.config);
+    if (found == nullptr || !SetsThreads(*found) || subject.id.empty() || !part.possible.ok())
+      continue;
+    ApplyOne(subject, *found, files, part);
+    // The values of the plan would not be shown beside it.
+    for (const std::string& path : part.paths) {
+      const StatusOr<std::string> burst = files.Read(path);
+      if (burst.ok()) part.in_force += fmt::format(", burst {}us", Printable(Trim(*burst), 32));
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<ClassKind> MakeSchedulingKind(const ClassContext& context) {
+  return MakeSchedulingKind(context, std::make_unique<KernelThreadAttributes>());
+}
+
+std::unique_ptr<ClassKind> MakeSchedulingKind(const ClassContext& context,
+                                              std::unique_ptr<ThreadAttributes> threads) {
+  return std::make_unique<SchedulingKind>(context, std::move(threads));
+}
+
+}  // namespace resmgr

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/scheduling_kind.h"
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/classes/testing/fake_thread_attributes.h"
+#include "pkg/classes/testing/kind_bench.h"
+
+namespace resmgr {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kBurst = "sys/fs/cgroup/c/cpu.max.burst";
+constexpr const char* kQuota = "sys/fs/cgroup/c/cpu.max";
+
+class SchedulingKindTest : public testing::Test {
+ protected:
+  SchedulingKindTest() {
+    auto threads = std::make_unique<test::FakeThreadAttributes>();
+    threads_ = threads.get();
+    threads_->threads[10] = {};
+    bench_.files.tree = {{"sys/fs/cgroup/cgroup.controllers", "cpu\n"},
+                         {"sys/fs/cgroup/c/cgroup.threads", "10\n"},
+                         {kQuota, "50000 100000\n"},
+                         {kBurst, "0\n"}};
+    bench_.config.scheduling.classes = {
+        {.name = "batch",
+         .scheduler = {.policy = SchedulerSettings::Policy::kIdle, .nice = 17},
+         .io_priority = {IoPriority::Class::kBestEffort, 6}},
+        {.name = "burst", .burst_percent = 100},
+        {.name = "rt", .scheduler = {.policy = SchedulerSettings::Policy::kFifo, .priority = 42}}};
+    context_.door = [this] { return ways_; };
+    kind_ = MakeSchedulingKind(context_, std::move(threads));
+  }
+  ContainerClass Run() { return bench_.Run(*kind_).containers.at("id").at(0); }
+  Adjustment AtCreation(const std::string& name) {
+    ChosenClasses chosen;
+    chosen.by_name["scheduling"] = {.name = name};
+    Adjustment adjustment;
+    kind_->AtCreation(chosen, bench_.config, true, adjustment);
+    return adjustment;
+  }
+
+  test::KindBench bench_;
+  CreationWays ways_{.holds_starts = true};
+  ClassContext context_;
+  test::FakeThreadAttributes* threads_ = nullptr;
+  std::unique_ptr<ClassKind> kind_;
+};
+
+TEST_F(SchedulingKindTest, ThreadsGetTheClassBeforeTheStart) {
+  bench_.Add("scheduling", "rt");
+  EXPECT_TRUE(kind_->HoldsStart(bench_.subjects[0].chosen, bench_.config));
+  const ContainerClass mine = Run();
+  EXPECT_TRUE(mine.active) << mine.reason;
+  EXPECT_EQ(mine.way, "before start");
+  EXPECT_EQ(mine.in_force, "fifo 42");
+  EXPECT_EQ(threads_->threads.at(10).scheduler, bench_.config.scheduling.Find("rt")->scheduler);
+}
+
+TEST_F(SchedulingKindTest, WhatTheContainerChangesItselfStays) {
+  bench_.Add("scheduling", "rt");
+  (void)Run();
+  threads_->threads.at(10).scheduler = {.policy = SchedulerSettings::Policy::kBatch};
+  threads_->sets = 0;
+  EXPECT_EQ(Run().in_force, "batch");
+  EXPECT_EQ(threads_->sets, 0);
+  // Another class is set for a running container.
+  bench_.subjects[0].chosen.by_name["scheduling"].name = "batch";
+  EXPECT_EQ(Run().in_force, "idle nice 17, io be 6");
+}
+
+TEST_F(SchedulingKindTest, ThreadsThatBeganWithTheClassAreNotTouched) {
+  const SchedulingClassConfig& batch = *bench_.config.scheduling.Find("batch");
+  threads_->threads.at(10) = {batch.scheduler, batch.io_priority};
+  bench_.Add("scheduling", "batch");
+  EXPECT_EQ(Run().way, "at creation");
+  EXPECT_EQ(threads_->sets, 0);
+}
+
+TEST_F(SchedulingKindTest, WhatTheKernelRefusesIsToldAndTriedAgain) {
+  bench_.Add("scheduling", "rt");
+  threads_->scheduler_error = EPERM;
+  const ContainerClass refused = Run();
+  EXPECT_FALSE(refused.active);
+  EXPECT_THAT(refused.reason, HasSubstr("the kernel refuses the scheduler fifo 42"));
+  threads_->scheduler_error = 0;
+  EXPECT_TRUE(Run().active);
+}
+
+TEST_F(SchedulingKindTest, TheRuntimeSetsWhatNoKernelRefuses) {
+  EXPECT_EQ(AtCreation("batch").wide(), nullptr) << "the CRI has no such fields";
+  ways_ = {.io_priority = true};
+  EXPECT_FALSE(AtCreation("batch").wide()->scheduler.has_value());
+  ways_ = {.io_priority = true, .scheduler = true};
+  const Adjustment batch = AtCreation("batch");
+  EXPECT_EQ(batch.wide()->scheduler, bench_.config.scheduling.Find("batch")->scheduler);
+  EXPECT_EQ(batch.wide()->io_priority, bench_.config.scheduling.Find("batch")->io_priority);
+  EXPECT_EQ(AtCreation("rt").wide(), nullptr) << "the container would not start";
+  EXPECT_EQ(AtCreation("gold").wide(), nullptr);
+}
+
+TEST_F(SchedulingKindTest, ABurstFollowsTheQuota) {
+  bench_.Add("scheduling", "burst");
+  EXPECT_FALSE(kind_->HoldsStart(bench_.subjects[0].chosen, bench_.config));
+  EXPECT_TRUE(Run().active);
+  EXPECT_EQ(bench_.files.tree.at(kBurst), "50000");
+  bench_.files.tree[kQuota] = "20000 100000\n";
+  EXPECT_EQ(Run().in_force, "20000");
+  EXPECT_EQ(bench_.files.tree.at(kBurst), "20000");
+  bench_.files.tree[kQuota] = "max 100000\n";
+  EXPECT_THAT(Run().reason, HasSubstr("no CPU limit"));
+  EXPECT_EQ(bench_.files.tree.at(kBurst), "0\n");
+  bench_.files.tree.erase(kBurst);
+  bench_.files.tree[kQuota] = "20000 100000\n";
+  EXPECT_THAT(Run().reason, HasSubstr("there is no sys/fs/cgroup/c/cpu.max.burst"));
+}
+
+TEST_F(SchedulingKindTest, ABurstComesDownBeforeTheQuota) {
+  ClassSubject& subject = bench_.Add("scheduling", "burst");
+  (void)Run();
+  ASSERT_EQ(bench_.files.tree.at(kBurst), "50000");
+  subject.coming_quota = 30'000;
+  (void)Run();
+  EXPECT_EQ(bench_.files.tree.at(kBurst), "30000") << "the kernel refuses a quota below it";
+  bench_.files.tree[kQuota] = "30000 100000\n";
+  (void)Run();
+  EXPECT_EQ(bench_.files.tree.at(kBurst), "30000");
+  subject.coming_quota = 0;
+  bench_.files.tree[kQuota] = "80000 100000\n";
+  (void)Run();
+  EXPECT_EQ(bench_.files.tree.at(kBurst), "80000") << "after the quota has risen";
+}
+
+TEST_F(SchedulingKindTest, AContainerWithoutItsCgroupIsInactive) {
+  bench_.Add("scheduling", "rt").cgroup = "";
+  EXPECT_EQ(Run().reason, "the container has no cgroup");
+  bench_.subjects[0].cgroup = "sys/fs/cgroup/gone";
+  EXPECT_THAT(Run().reason, HasSubstr("no threads that this daemon can see"));
+}
+
+}  // namespace
+}  // namespace resmgr
