@@ -3,6 +3,7 @@
 #include "pkg/classes/class_kind.h"
 #include "pkg/classes/isolation_kind.h"
 #include "pkg/classes/memory_kind.h"
+#include "pkg/classes/rdt_kind.h"
 #include "pkg/classes/scheduling_kind.h"
 
 namespace resmgr {
@@ -13,6 +14,7 @@ std::vector<std::unique_ptr<ClassKind>> MakeClassKinds(const ClassContext& conte
   kinds.push_back(MakeMemoryKind(context));
   kinds.push_back(MakeBlockioKind(context));
   kinds.push_back(MakeSchedulingKind(context));
+  kinds.push_back(MakeRdtKind());
   return kinds;
 }
 

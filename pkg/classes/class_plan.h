@@ -51,6 +51,7 @@ struct ClassSubject {
   std::string cgroup_parent{};  // of its pod
   // Its own one on cgroup v2, as a path of HostFiles; found by the worker, empty until then.
   std::string cgroup{};
+  std::string cgroup_v1{};  // the same on cgroup v1, of the controller cpuset
   QosClass qos = QosClass::kBestEffort;
   bool running = false;       // it was started
   CpuSet cpus{};              // its own
@@ -87,6 +88,7 @@ struct ClassPart {
   std::string_view way{};            // "by CPU", "at creation", "before start", "after start"
   std::vector<std::string> paths{};  // of the values that it needs
   Status possible{};                 // why not; nothing is written then
+  std::string note{};                // what it does not reach, although it is active
   std::string in_force{};            // where no value of the plan says it
   std::string note{};                // what it does not reach although it is possible
 };

@@ -75,7 +75,7 @@ class Reporter {
               .reason = std::string(Message(part.possible)),
               .in_force = part.in_force};
     }
-    PartOutcome outcome;
+    PartOutcome outcome{.reason = part.note};
     std::vector<std::string> managed;
     std::vector<std::string> values;
     size_t moved = 0;

@@ -31,8 +31,10 @@ std::string ClassWorker::in_hand() const {
 ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
                              const std::vector<ClassPool>& pools, const ClassesConfig& config) {
   for (ClassSubject& subject : subjects) {
-    if (!subject.id.empty())
-      subject.cgroup = FindSubjectCgroup(context_.host_root, "", subject.cgroup_parent, subject.id);
+    if (subject.id.empty()) continue;
+    subject.cgroup = FindSubjectCgroup(context_.host_root, "", subject.cgroup_parent, subject.id);
+    subject.cgroup_v1 =
+        FindSubjectCgroup(context_.host_root, "cpuset", subject.cgroup_parent, subject.id);
   }
   if (!journal_) {
     journal_.emplace(directory_, BootOf(real_files_));

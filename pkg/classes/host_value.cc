@@ -9,6 +9,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/cpu_mask.h"
+#include "pkg/classes/rdt_masks.h"
 
 namespace resmgr {
 namespace {
@@ -61,6 +62,7 @@ bool SameHostValue(std::string_view path, std::string_view a, std::string_view b
   if (Trim(a) == Trim(b)) return true;
   if (IsMaskFile(path)) return SameMask(a, b);
   if (IsAmountFile(path)) return SameAmount(a, b);
+  if (path.ends_with("/schemata")) return HasSchemata(ParseSchemata(b), ParseSchemata(a));
   return false;
 }
 

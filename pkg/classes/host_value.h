@@ -20,8 +20,8 @@ struct HostValue {
   friend bool operator==(const HostValue&, const HostValue&) = default;
 };
 
-// Whether two texts of a file mean the same: masks of CPUs may have other digits, the kernel keeps
-// whole pages of memory, ...
+// Whether a file that reads `a` has the value `b`: masks of CPUs may have other digits, the kernel
+// keeps whole pages of memory, rounds bandwidth up, ...
 bool SameHostValue(std::string_view path, std::string_view a, std::string_view b);
 
 }  // namespace resmgr

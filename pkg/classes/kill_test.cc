@@ -26,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kFiles = 12;
+constexpr int kGroups = 4;
 constexpr int kKills = 100;
 
 class KillTest : public testing::Test {
@@ -37,19 +38,29 @@ class KillTest : public testing::Test {
       fs::create_directories(fs::path(Root() + path).parent_path());
       std::ofstream(Root() + path) << before_[path];
     }
+    fs::create_directories(Root() + "sys/fs/resctrl");
   }
   static std::string PathOf(int i) { return fmt::format("sys/cpu{}/latency", i); }
+  static std::string GroupOf(int i) { return fmt::format("sys/fs/resctrl/cri-resmgr.{}", i); }
   std::string Root() const { return directory_.path() + "/root/"; }
   std::map<std::string, std::string> Tree() const {
     std::map<std::string, std::string> tree;
     for (const auto& [path, text] : before_)
       tree[path] = ReadFile(Root() + path, 1 << 10).value_or("?");
+    for (int i = 0; i < kGroups; ++i)
+      if (fs::exists(Root() + GroupOf(i))) tree[GroupOf(i)] = "there";
     return tree;
   }
   static std::vector<HostValue> SomeValues(std::minstd_rand& random) {
     std::vector<HostValue> values;
     for (int i = 0; i < kFiles; ++i) {
       if (random() % 2 == 0) values.push_back({PathOf(i), fmt::format("{}", 1000 + random() % 5)});
+    }
+    for (int i = 0; i < kGroups; ++i) {
+      if (random() % 2 == 0)
+        values.push_back({.path = GroupOf(i) + "/.",
+                          .text = std::string(HostFiles::kThere),
+                          .together = "groups"});
     }
     return values;
   }

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -120,6 +121,58 @@ TEST_F(ClassesConfigTest, NamespacesMayChooseByKindAndBySingleClass) {
             "f:1: classes.AllowedNamespaces.Classes: \"a[\" has a [ without its ]");
 }
 
+TEST_F(ClassesConfigTest, ClassesOfCaches) {
+  const RdtConfig rdt =
+      Read(
+          "classes:\n"
+          "  rdt:\n"
+          "    Assign: cpus\n"
+          "    options: {mb: {optional: true}}\n"
+          "    partitions:\n"
+          "      fast:\n"
+          "        l3Allocation: {all: 60%, '0,128-129': {unified: '0xff', code: 0-3, data: 4-7}}\n"
+          "        mbAllocation: [50%, 1000MBps]\n"
+          "        classes: {gold: {kubernetes: {denyPodAnnotation: true}}, '': {l2Allocation: "
+          "1%}}\n")
+          .value()
+          .rdt;
+  EXPECT_EQ(rdt.assign, RdtConfig::Assign::kCpus);
+  EXPECT_TRUE(rdt.mb_optional);
+  EXPECT_TRUE(rdt.any());
+  const RdtPartitionConfig& fast = rdt.partitions.at("fast");
+  EXPECT_EQ(fast.allocations.l3.all->unified, CachePart(CachePercent{60}));
+  ASSERT_NE(fast.allocations.l3.Find(129), nullptr);
+  EXPECT_EQ(fast.allocations.l3.Find(129)->code, CachePart(CacheBits{0xf}));
+  EXPECT_EQ(fast.allocations.l3.Find(1)->unified, CachePart(CachePercent{60}));
+  EXPECT_EQ(fast.allocations.mb.all->mbps, 1000U);
+  EXPECT_TRUE(fast.classes.at("gold").denies_pod_annotation);
+  EXPECT_TRUE(fast.classes.contains(""));
+  EXPECT_EQ(ErrorOf("classes: {rdt: {partitions: {a: {l3Allocation: {0: 1x%}}}}}"),
+            "f:1: classes.rdt.partitions.a.l3Allocation: 0: \"1x%\": invalid integer \"1x\"");
+  EXPECT_EQ(ErrorOf("classes: {rdt: {Prefix: a/b}}"),
+            "f:1: classes.rdt.Prefix: \"a/b\" can be no beginning of names");
+}
+
+// `config show` prints what was read in a form that can be read again.
+TEST_F(ClassesConfigTest, ClassesOfCachesAreShownAsTheyAreRead) {
+  const ClassesConfig config =
+      Read(
+          "classes: {rdt: {partitions: {p: {l3Allocation: {all: 10-40%, 3: '0x1f'},"
+          " mbAllocation: {7: [5MBps]}, classes: {c: {l3Allocation: {all: {unified: 1%, code: 2%,"
+          " data: 3%}}}}}}}}")
+          .value();
+  std::vector<ConfigKey> keys;
+  ConfigSection writer(keys);
+  ClassesConfig shown = config;
+  DescribeClasses(writer, shown);
+  const ConfigNode values = ValuesOf(keys);
+  ClassesConfig again;
+  ConfigSection reader(values, "");
+  DescribeClasses(reader, again);
+  ASSERT_TRUE(reader.Finish().ok());
+  EXPECT_EQ(again.rdt, config.rdt);
+}
+
 TEST_F(ClassesConfigTest, MistakesHaveTheirPlace) {
   for (const char* const wrong : {"0us", "10", "1001ms", "10s", "-1us", "us"}) {
     EXPECT_EQ(ErrorOf(fmt::format("classes: {{isolation: {{MaxLatency: {}}}}}", wrong)),
@@ -131,7 +184,7 @@ TEST_F(ClassesConfigTest, MistakesHaveTheirPlace) {
             "f:1: classes.isolation.Governor: \"../x\" can be no governor");
   EXPECT_EQ(ErrorOf("classes: {irq: {Controllable: ['eth[']}}"),
             "f:1: classes.irq.Controllable: \"eth[\" has a [ without its ]");
-  EXPECT_NE(ErrorOf("classes: {rdt: {}}").find("classes.rdt: unknown key"), std::string::npos);
+  EXPECT_NE(ErrorOf("classes: {foo: {}}").find("classes.foo: unknown key"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// Classes of caches and memory bandwidth on trees of files that behave as resctrl.
+#include "pkg/classes/rdt_kind.h"
+
+#include <cerrno>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/classes/class_report.h"
+#include "pkg/classes/testing/fake_host_files.h"
+#include "pkg/classes/testing/fake_resctrl.h"
+#include "pkg/config/config.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr {
+namespace {
+
+using test::FakeHostFiles;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kTwoClasses =
+    "{fast: {l3Allocation: 60%, mbAllocation: [100%], classes: {gold: {}}},"
+    " slow: {l3Allocation: 40%, mbAllocation: [100%],"
+    "        classes: {silver: {mbAllocation: [66%]}}}}";
+
+class RdtKindTest : public testing::Test {
+ protected:
+  RdtKindTest() {
+    resctrl_.AddCache("L3", "fffff", 16);
+    resctrl_.AddBandwidth(8);
+    files_.tree["sys/devices/system/cpu/online"] = "0-7\n";
+    files_.tree["sys/fs/cgroup/c/cgroup.threads"] = "100\n101\n";
+    before_ = files_.tree;
+    Start();
+    Configure(kTwoClasses);
+  }
+  // A process, after the former one has ended.
+  void Start() {
+    keeper_.reset();
+    journal_.reset();
+    journal_.emplace(directory_.path() + "/classes", "");
+    keeper_.emplace(files_, *journal_);
+    kind_ = MakeRdtKind();
+  }
+  void Configure(std::string_view partitions, std::string_view more = "") {
+    config_ = ParseConfig(fmt::format("classes: {{rdt: {{{}partitions: {}}}}}", more, partitions),
+                          "f", {})
+                  .value()
+                  .classes;
+  }
+  static ClassSubject Subject(const std::string& name, const CpuSet& cpus = {}) {
+    ClassSubject subject{.container = "ns/pod/c", .id = "id", .cgroup = "sys/fs/cgroup/c"};
+    subject.cpus = cpus;
+    subject.chosen.by_name["rdt"] = {.name = name, .source = "annotation x", .by_pod = true};
+    return subject;
+  }
+  ClassReport Run(const std::vector<ClassSubject>& subjects = {},
+                  const std::vector<ClassPool>& pools = {}) {
+    ClassPlan plan;
+    const Status opened = journal_->Open();
+    EXPECT_TRUE(opened.ok()) << opened;
+    const ClassWork work{.subjects = subjects, .pools = pools, .config = config_, .host = *keeper_};
+    kind_->Plan(work, plan);
+    const HostKeeper::Result result = keeper_->Keep(plan.values);
+    kind_->Apply(work, plan);
+    return MakeReport(plan, subjects, result);
+  }
+  static const ClassState& StateOf(const ClassReport& report, std::string_view name) {
+    static const ClassState none{.name = "none", .active = false, .reason = "no such class"};
+    const auto found = std::ranges::find(report.classes, name, &ClassState::name);
+    return found == report.classes.end() ? none : *found;
+  }
+  std::string At(const std::string& path) const {
+    const auto found = files_.tree.find("sys/fs/resctrl/" + path);
+    return found == files_.tree.end() ? "none" : found->second;
+  }
+  size_t WrittenAt(const std::string& what) const {
+    return static_cast<size_t>(std::ranges::find(files_.written, what) - files_.written.begin());
+  }
+  std::vector<std::string> Groups() const {
+    std::vector<std::string> groups;
+    for (const auto& [path, text] : files_.tree)
+      if (path.starts_with("sys/fs/resctrl/cri-resmgr.") && path.ends_with("/mode"))
+        groups.push_back(path);
+    return groups;
+  }
+
+  TempDir directory_;
+  FakeHostFiles files_;
+  test::FakeResctrl resctrl_{files_};
+  std::map<std::string, std::string> before_;
+  std::optional<ClassJournal> journal_;
+  std::optional<HostKeeper> keeper_;
+  std::unique_ptr<ClassKind> kind_;
+  ClassesConfig config_;
+};
+
+TEST_F(RdtKindTest, GroupsAreMadeAndGivenBack) {
+  ClassReport report = Run();
+  EXPECT_TRUE(StateOf(report, "gold").active) << StateOf(report, "gold").reason;
+  EXPECT_EQ(At("cri-resmgr.gold/schemata"), "L3:0=fff;1=fff\nMB:0=100;1=100\n");
+  EXPECT_EQ(At("cri-resmgr.silver/schemata"), "L3:0=ff000;1=ff000\nMB:0=70;1=70\n");
+  EXPECT_EQ(At("schemata"), before_.at("sys/fs/resctrl/schemata")) << "no class is the root's";
+  files_.written.clear();
+  report = Run();
+  EXPECT_TRUE(StateOf(report, "silver").active) << "the kernel rounds up";
+  EXPECT_TRUE(files_.written.empty()) << files_.written[0];
+  Start();
+  config_ = {};
+  Run();
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(RdtKindTest, TheRootsMasksAreGivenBack) {
+  Configure("{p: {l3Allocation: 50%, classes: {'': {}}}}");
+  Run();
+  EXPECT_EQ(At("schemata"), "L3:0=3ff;1=3ff\nMB:0=100;1=100\n");
+  Start();
+  config_ = {};
+  Run();
+  EXPECT_EQ(ParseSchemata(At("schemata")), ParseSchemata(before_.at("sys/fs/resctrl/schemata")));
+}
+
+TEST_F(RdtKindTest, OneClassLessIsOneGroupLess) {
+  Run();
+  Configure("{fast: {l3Allocation: 60%, classes: {gold: {}}}}");
+  Run();
+  EXPECT_EQ(At("cri-resmgr.silver/mode"), "none");
+  EXPECT_EQ(At("cri-resmgr.gold/schemata"), "L3:0=fff;1=fff\nMB:0=100;1=100\n");
+}
+
+TEST_F(RdtKindTest, WhatShrinksIsWrittenBeforeWhatGrows) {
+  Configure(
+      "{a: {l3Allocation: '0x000ff', classes: {gold: {}}},"
+      " b: {l3Allocation: '0xfff00', classes: {silver: {}}}}");
+  Run();
+  Configure(
+      "{a: {l3Allocation: '0x0ffff', classes: {gold: {}}},"
+      " b: {l3Allocation: '0xf0000', classes: {silver: {}}}}");
+  files_.written.clear();
+  Run();
+  EXPECT_LT(WrittenAt("sys/fs/resctrl/cri-resmgr.silver/schemata "
+                      "L3:0=f0000;1=f0000\nMB:0=100;1=100\n"),
+            WrittenAt("sys/fs/resctrl/cri-resmgr.gold/schemata "
+                      "L3:0=ffff;1=ffff\nMB:0=100;1=100\n"));
+  EXPECT_EQ(At("cri-resmgr.gold/schemata"), "L3:0=ffff;1=ffff\nMB:0=100;1=100\n");
+}
+
+TEST_F(RdtKindTest, ARefusalLeavesNothingHalfDoneAndNamesTheKernelsReason) {
+  Configure(
+      "{a: {l3Allocation: 50%, classes: {gold: {}}},"
+      " b: {l3Allocation: 50%, classes: {'': {}}}}");
+  const std::map<std::string, int> faults = {{"sys/fs/resctrl/cri-resmgr.gold/schemata", EINVAL},
+                                             {"sys/fs/resctrl/cri-resmgr.gold/.", ENOSPC},
+                                             {"sys/fs/resctrl/schemata", EIO}};
+  for (const auto& [path, error] : faults) {
+    files_.refuses = {{path, error}};
+    files_.tree["sys/fs/resctrl/info/last_cmd_status"] = "Non-consecutive bits in mask\n";
+    const ClassReport report = Run({Subject("gold")});
+    EXPECT_THAT(report.containers.at("id")[0].reason, HasSubstr("Non-consecutive bits")) << path;
+    EXPECT_THAT(Groups(), testing::IsEmpty()) << path;
+    EXPECT_EQ(ParseSchemata(At("schemata")), ParseSchemata(before_["sys/fs/resctrl/schemata"]))
+        << path;
+  }
+  files_.refuses.clear();
+  EXPECT_TRUE(StateOf(Run(), "gold").active);
+  EXPECT_EQ(At("cri-resmgr.gold/schemata"), "L3:0=3ff;1=3ff\nMB:0=100;1=100\n");
+}
+
+TEST_F(RdtKindTest, AReadOnlyTreeIsNamed) {
+  files_.refuses = {{"sys/fs/resctrl/cri-resmgr.gold/.", EROFS}};
+  const ClassReport report = Run({Subject("gold")});
+  EXPECT_THAT(StateOf(report, "gold").reason, HasSubstr("Read-only file system"));
+  EXPECT_FALSE(report.containers.at("id")[0].active);
+}
+
+TEST_F(RdtKindTest, GroupsOfOthersAreListedAndNeverTouched) {
+  resctrl_.AddGroup("sys/fs/resctrl/Guaranteed");
+  resctrl_.AddGroup("sys/fs/resctrl/non_goresctrl.Group");
+  before_ = files_.tree;
+  const ClassReport report = Run();
+  EXPECT_EQ(StateOf(report, "(others)").reason,
+            "groups that are not touched: Guaranteed, non_goresctrl.Group");
+  for (const std::string& line : files_.written) {
+    EXPECT_THAT(line, Not(HasSubstr("Guaranteed")));
+    EXPECT_THAT(line, Not(HasSubstr("non_goresctrl")));
+  }
+  config_ = {};
+  Run();
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(RdtKindTest, TheBudgetOfGroupsIsCheckedFirst) {
+  for (int i = 0; i < 6; ++i)
+    resctrl_.AddGroup(fmt::format("sys/fs/resctrl/other{}", i));
+  const ClassReport report = Run();
+  EXPECT_EQ(StateOf(report, "gold").reason,
+            "resctrl has 8 groups at most: the configuration needs 3 with the root, and others "
+            "have 6");
+  EXPECT_TRUE(files_.written.empty());
+}
+
+TEST_F(RdtKindTest, BitsThatAGroupOfOthersHasAloneAreNotAskedFor) {
+  resctrl_.AddGroup("sys/fs/resctrl/locked");
+  files_.tree["sys/fs/resctrl/locked/mode"] = "exclusive\n";
+  files_.tree["sys/fs/resctrl/locked/schemata"] = "L3:0=1;1=1\n";
+  EXPECT_THAT(StateOf(Run(), "gold").reason,
+              HasSubstr("has bits that the group locked of others has alone (1)"));
+  EXPECT_TRUE(files_.written.empty());
+}
+
+TEST_F(RdtKindTest, GroupsOfOursThatNobodyKnowsGoWhenTheyAreEmpty) {
+  resctrl_.AddGroup("sys/fs/resctrl/cri-resmgr.old");
+  resctrl_.AddGroup("sys/fs/resctrl/cri-resmgr.used");
+  files_.tree["sys/fs/resctrl/cri-resmgr.used/tasks"] = "7\n";
+  EXPECT_EQ(StateOf(Run(), "used").reason,
+            "refusing to remove non-empty resctrl group cri-resmgr.used");
+  EXPECT_EQ(At("cri-resmgr.old/mode"), "none");
+  Configure(kTwoClasses, "Force: true, ");
+  Run();
+  EXPECT_EQ(At("cri-resmgr.used/mode"), "none");
+}
+
+TEST_F(RdtKindTest, WithoutResctrlAClassIsInactiveWithTheFile) {
+  files_.tree.erase("sys/fs/resctrl/schemata");
+  const ClassReport report = Run({Subject("gold")});
+  EXPECT_THAT(StateOf(report, "gold").reason, HasSubstr("there is no sys/fs/resctrl/schemata"));
+  EXPECT_TRUE(StateOf(report, "gold").absent);
+  EXPECT_TRUE(files_.written.empty());
+}
+
+TEST_F(RdtKindTest, TasksComeIntoTheGroupOfTheirClass) {
+  const ClassReport report = Run({Subject("gold")});
+  EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n100\n101\n");
+  const ContainerClass& mine = report.containers.at("id")[0];
+  EXPECT_TRUE(mine.active) << mine.reason;
+  EXPECT_EQ(mine.way, "by tasks");
+  EXPECT_EQ(mine.in_force, "L3:0=fff;1=fff MB:0=100;1=100 of 2 tasks");
+  files_.tree["sys/fs/cgroup/c/cgroup.threads"] = "100\n101\n102\n";
+  files_.written.clear();
+  Run({Subject("gold")});
+  EXPECT_THAT(files_.written, testing::ElementsAre("sys/fs/resctrl/cri-resmgr.gold/tasks 102"));
+  // The container lives on without a class.
+  Run();
+  EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n");
+  EXPECT_EQ(At("tasks"), "\n100\n101\n102\n");
+}
+
+TEST_F(RdtKindTest, ATaskThatEndsMeanwhileIsNoFaultAndOthersAre) {
+  files_.refuses = {{"sys/fs/resctrl/cri-resmgr.gold/tasks", ESRCH}};
+  EXPECT_TRUE(Run({Subject("gold")}).containers.at("id")[0].active);
+  files_.refuses = {{"sys/fs/resctrl/cri-resmgr.gold/tasks", EPERM}};
+  files_.tree["sys/fs/resctrl/info/last_cmd_status"] = "Can't move task to different group\n";
+  const ClassReport report = Run({Subject("gold")});
+  EXPECT_THAT(report.containers.at("id")[0].reason, HasSubstr("Can't move task"));
+}
+
+TEST_F(RdtKindTest, OwnCpusBringTheClassWithoutTasks) {
+  ClassReport report = Run({Subject("gold", {2, 3})});
+  EXPECT_EQ(At("cri-resmgr.gold/cpus_list"), "2-3");
+  EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n");
+  EXPECT_EQ(report.containers.at("id")[0].way, "by CPU");
+  EXPECT_TRUE(report.containers.at("id")[0].active);
+  ClassSubject subject = Subject("gold", {2, 3});
+  subject.shares = true;
+  EXPECT_EQ(Run({subject}).containers.at("id")[0].way, "by tasks");
+  EXPECT_EQ(At("cri-resmgr.gold/cpus_list"), "\n");
+}
+
+TEST_F(RdtKindTest, APoolsCpusHaveItsClassButThoseOfContainersWithAnother) {
+  ClassSubject own = Subject("silver", {3});
+  ClassSubject member = Subject("gold");
+  member.id = "member";
+  member.pool = "fast";
+  member.chosen.by_name["rdt"].by_pod = false;
+  const std::vector<ClassPool> pools = {
+      {.name = "fast", .cpus = {2, 3, 4}, .classes = {{"rdt", "gold"}}}};
+  const ClassReport report = Run({own, member}, pools);
+  EXPECT_EQ(At("cri-resmgr.gold/cpus_list"), "2,4");
+  EXPECT_EQ(At("cri-resmgr.silver/cpus_list"), "3");
+  EXPECT_EQ(report.containers.at("member")[0].way, "by CPU");
+  EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n");
+}
+
+TEST_F(RdtKindTest, OnlyByCpusNeedsOwnCpus) {
+  Configure(kTwoClasses, "Assign: cpus, ");
+  const ClassReport report = Run({Subject("gold")});
+  EXPECT_EQ(report.containers.at("id")[0].reason, "the container has no CPUs for itself alone");
+  EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n");
+}
+
+TEST_F(RdtKindTest, TheRuntimeGetsTheNameOfTheGroup) {
+  Configure(kTwoClasses, "Assign: runtime, ");
+  Adjustment adjustment;
+  const ChosenClasses chosen = Subject("gold").chosen;
+  kind_->AtCreation(chosen, config_, true, adjustment);
+  ASSERT_NE(adjustment.wide(), nullptr);
+  EXPECT_EQ(adjustment.wide()->rdt_class, "cri-resmgr.gold");
+  EXPECT_FALSE(kind_->HoldsStart(chosen, config_));
+  Run({Subject("gold")});
+  EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n");
+  Configure(kTwoClasses);
+  Adjustment none;
+  kind_->AtCreation(chosen, config_, true, none);
+  EXPECT_TRUE(none.empty());
+  EXPECT_TRUE(kind_->HoldsStart(chosen, config_));
+}
+
+TEST_F(RdtKindTest, MBpsByTheMountAndEighthsByTheRootsValue) {
+  files_.tree["proc/mounts"] =
+      "sysfs /sys sysfs rw 0 0\nresctrl /sys/fs/resctrl resctrl rw,relatime,mba_MBps 0 0\n";
+  files_.tree["sys/fs/resctrl/schemata"] = "    MB:0=4294967295\n    L3:0=fffff\n";
+  Configure("{p: {mbAllocation: [50%, 1000MBps], classes: {gold: {}}}}");
+  EXPECT_TRUE(StateOf(Run(), "gold").active);
+  EXPECT_THAT(At("cri-resmgr.gold/schemata"), HasSubstr("MB:0=1000"));
+  files_.tree["proc/mounts"] = "";
+  files_.tree["sys/fs/resctrl/info/MB/bandwidth_gran"] = "1\n";
+  files_.tree["sys/fs/resctrl/info/MB/min_bandwidth"] = "1\n";
+  resctrl_.step = 1;
+  files_.tree["sys/fs/resctrl/schemata"] = "    MB:0=2048\n    L3:0=fffff\n";
+  Run();
+  EXPECT_THAT(At("cri-resmgr.gold/schemata"), HasSubstr("MB:0=8;"));
+}
+
+TEST_F(RdtKindTest, AKillBetweenAnyTwoStepsIsMadeGoodByTheNextProcess) {
+  const std::vector<ClassSubject> subjects = {Subject("gold", {2, 3})};
+  bool finished = false;
+  for (int steps = 0; !finished; ++steps) {
+    ASSERT_LT(steps, 400);
+    files_.lives_for = steps;
+    try {
+      Configure(kTwoClasses);
+      Run(subjects);
+      Configure("{p: {l3Allocation: 50%, classes: {gold: {}, '': {}}}}");
+      Run(subjects);
+      finished = true;
+    } catch (const FakeHostFiles::Killed&) {
+    }
+    files_.lives_for = -1;
+    Start();
+    config_ = {};
+    Run();
+    EXPECT_THAT(Groups(), testing::IsEmpty()) << steps;
+    EXPECT_EQ(ParseSchemata(At("schemata")), ParseSchemata(before_["sys/fs/resctrl/schemata"]))
+        << steps;
+  }
+}
+
+TEST_F(RdtKindTest, AnExistingContainerWithAnUnknownClassHasThatOfItsPool) {
+  config_.namespaces["rdt"] = {"*"};
+  Pod pod;
+  pod.namespace_name = "ns";
+  pod.annotations = StringMap({{"rdtclass.resource-policy.nri.io", "bronze"}});
+  const StringMap none;
+  Placement placement;
+  placement.pool = "fast";
+  const ClassNames of_pool = {{"rdt", "gold"}};
+  ChosenClasses chosen;
+  const Status status = kind_->Choose({.pod = pod,
+                                       .name = "c",
+                                       .annotations = none,
+                                       .memory_limit = 0,
+                                       .placement = placement,
+                                       .of_pool = of_pool},
+                                      config_, chosen);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  ASSERT_NE(chosen.Find("rdt"), nullptr);
+  EXPECT_EQ(chosen.Find("rdt")->name, "gold");
+}
+
+}  // namespace
+}  // namespace resmgr

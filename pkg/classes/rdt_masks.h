@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/rdt_config.h"
+
+namespace resmgr {
+
+// The caches of one level, or the memory controllers, of a machine.
+struct RdtCache {
+  uint64_t mask = 0;  // the bits that there are, from bit 0
+  uint32_t min_bits = 1;
+  bool sparse = false;  // masks may have gaps
+  bool split = false;   // into code and data
+  std::vector<uint32_t> ids{};
+};
+struct RdtBandwidth {
+  // Percent; MBps (mount option mba_MBps); eighths of GB/s (AMD).
+  enum class Unit { kPercent, kMbps, kEighths };
+  Unit unit = Unit::kPercent;
+  uint32_t least = 0;  // in this unit
+  uint32_t step = 1;   // the kernel rounds up to its multiples
+  std::vector<uint32_t> ids{};
+};
+struct RdtMachine {
+  std::optional<RdtCache> l2{};
+  std::optional<RdtCache> l3{};
+  std::optional<RdtBandwidth> mb{};
+};
+
+// The content of a file schemata: "L3", "L3CODE", "MB", ... to values by the ids of caches.
+using RdtSchemata = std::map<std::string, std::map<uint32_t, uint64_t>, std::less<>>;
+// By the name of the class; the root's is "".
+using RdtClassSchemata = std::map<std::string, RdtSchemata, std::less<>>;
+
+// What the configuration is on this machine, by the arithmetic of goresctrl: partitions lie one
+// after the other in the order of their names, and classes are parts of their partition.
+// InvalidArgument: it cannot be, or the machine has something else; the message names the
+// partition or the class. Pure.
+StatusOr<RdtClassSchemata> ComputeRdt(const RdtConfig& config, const RdtMachine& machine);
+
+// Rounds bandwidth as the kernel does.
+void RoundBandwidth(const RdtBandwidth& machine, RdtSchemata& schemata);
+
+// "L3:0=fff;1=ff0\nMB:0=50;1=100\n".
+std::string SchemataText(const RdtSchemata& schemata);
+// The kernel pads names and numbers. Lines that are not understood are left out.
+RdtSchemata ParseSchemata(std::string_view text);
+// Whether the file that reads `now` has these values; it may have more of them.
+bool HasSchemata(const RdtSchemata& wanted, const RdtSchemata& now);
+
+}  // namespace resmgr

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/rdt_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/classes/rdt_machine.h"
+#include "pkg/classes/rdt_masks.h"
+
+namespace resmgr {
+namespace {
+
+constexpr const char* kTogether = "rdt";
+
+// Whether nothing of it grows.
+bool Shrinks(const RdtSchemata& to, const RdtSchemata& from) {
+  for (const auto& [resource, values] : to) {
+    const auto before = from.find(resource);
+    if (before == from.end()) return false;
+    for (const auto& [id, value] : values) {
+      const auto had = before->second.find(id);
+      if (had == before->second.end()) return false;
+      const bool grows = resource == "MB" ? value > had->second : (value & ~had->second) != 0;
+      if (grows) return false;
+    }
+  }
+  return true;
+}
+
+bool IsOurs(std::string_view group, const RdtConfig& config) {
+  return group.starts_with(config.prefix);
+}
+
+class RdtPlanner {
+ public:
+  RdtPlanner(const ClassWork& work, ClassPlan& plan)
+      : work_(work), config_(work.config.rdt), plan_(plan) {}
+
+  void Plan() {
+    const Status possible = Compute();
+    if (possible.ok()) {
+      AddGroups();
+      AddCpus();
+    }
+    for (const auto& [name, partition] : config_.partitions)
+      for (const auto& [class_name, one] : partition.classes)
+        plan_.parts.push_back({.kind = kRdt,
+                               .name = class_name.empty() ? "system/default" : class_name,
+                               .possible = possible});
+    AddForeign();
+    for (size_t i = 0; i < work_.subjects.size(); ++i)
+      if (const ClassChoice* const choice = work_.subjects[i].chosen.Find(kRdt))
+        AddPart(i, *choice, possible);
+  }
+
+ private:
+  using Assign = RdtConfig::Assign;
+
+  Status Compute() {
+    RESMGR_ASSIGN_OR_RETURN(host_, ReadRdt(work_.host));
+    RESMGR_ASSIGN_OR_RETURN(computed_, ComputeRdt(config_, host_.machine));
+    if (host_.machine.mb) {
+      for (auto& [name, schemata] : computed_)
+        RoundBandwidth(*host_.machine.mb, schemata);
+    }
+    size_t wanted = 1;
+    for (const auto& [name, schemata] : computed_)
+      if (!name.empty()) ++wanted;
+    std::vector<std::string> others;
+    for (const std::string& group : host_.groups)
+      if (!IsOurs(group, config_)) others.push_back(group);
+    if (wanted + others.size() > host_.most_groups) {
+      return ResourceExhausted(
+          "resctrl has {} groups at most: the configuration needs {} with the root, and others "
+          "have {}",
+          host_.most_groups, wanted, others.size());
+    }
+    for (const std::string& group : others)
+      RESMGR_RETURN_IF_ERROR(CheckForeign(group));
+    return OkStatus();
+  }
+  // The kernel refuses bits of a group that has them alone.
+  Status CheckForeign(const std::string& group) {
+    const StatusOr<std::string> mode = work_.host.files().Read(RdtGroupFile(group, "mode"));
+    if (!mode.ok() || Trim(*mode) == "shareable") return OkStatus();
+    const StatusOr<std::string> text = work_.host.files().Read(RdtGroupFile(group, "schemata"));
+    if (!text.ok()) return OkStatus();
+    const RdtSchemata theirs = ParseSchemata(*text);
+    for (const auto& [name, schemata] : computed_) {
+      for (const auto& [resource, values] : schemata) {
+        const auto found = theirs.find(resource);
+        if (found == theirs.end() || resource == "MB") continue;
+        for (const auto& [id, mask] : values) {
+          const auto taken = found->second.find(id);
+          if (taken != found->second.end() && (taken->second & mask) != 0)
+            return FailedPrecondition(
+                "class \"{}\": {}:{}={:x} has bits that the group {} of others has alone ({:x})",
+                name, resource, id, mask, Printable(group, 64), taken->second);
+        }
+      }
+    }
+    return OkStatus();
+  }
+
+  static std::string SchemataPath(const std::string& group) {
+    return group.empty() ? std::string(kResctrlSchemata) : RdtGroupFile(group, "schemata");
+  }
+  void AddGroups() {
+    std::vector<HostValue> shrinking;
+    std::vector<HostValue> growing;
+    std::vector<HostValue> groups;
+    for (const auto& [name, schemata] : computed_) {
+      if (schemata.empty() && name.empty()) continue;
+      const std::string group = RdtGroupOf(name, config_);
+      if (!group.empty()) {
+        groups.push_back({.path = RdtGroupPath(group) + "/.",
+                          .text = std::string(HostFiles::kThere),
+                          .together = kTogether});
+      }
+      if (schemata.empty()) continue;
+      const std::string path = SchemataPath(group);
+      const StatusOr<std::string> now = work_.host.files().Read(path);
+      const bool shrinks = now.ok() && Shrinks(schemata, ParseSchemata(*now));
+      (shrinks ? shrinking : growing)
+          .push_back({.path = path, .text = SchemataText(schemata), .together = kTogether});
+    }
+    for (std::vector<HostValue>* const list : {&shrinking, &groups, &growing})
+      for (HostValue& value : *list)
+        plan_.Add(std::move(value));
+  }
+
+  bool UsesCpus() const {
+    return config_.assign == Assign::kAuto || config_.assign == Assign::kCpus;
+  }
+  bool HasOwnCpus(const ClassSubject& subject) const {
+    return UsesCpus() && !subject.cpus.empty() && !subject.shares;
+  }
+  // Its pool's CPUs have the class already.
+  bool IsInPool(const ClassSubject& subject, const ClassChoice& choice) const {
+    return UsesCpus() && !choice.by_pod &&
+           std::ranges::any_of(work_.pools, [&](const ClassPool& pool) {
+             const auto found = pool.classes.find(kRdt);
+             return pool.name == subject.pool && found != pool.classes.end() &&
+                    found->second == choice.name;
+           });
+  }
+  void AddCpus() {
+    if (!UsesCpus()) return;
+    std::map<std::string, CpuSet> cpus;
+    CpuSet taken;
+    for (const ClassSubject& subject : work_.subjects) {
+      const ClassChoice* const choice = subject.chosen.Find(kRdt);
+      if (choice == nullptr || !HasOwnCpus(subject)) continue;
+      cpus[RdtGroupOf(choice->name, config_)] |= subject.cpus;
+      taken |= subject.cpus;
+    }
+    for (const ClassPool& pool : work_.pools) {
+      const auto found = pool.classes.find(kRdt);
+      if (found == pool.classes.end()) continue;
+      cpus[RdtGroupOf(found->second, config_)] |= pool.cpus - taken;
+    }
+    CpuSet online;
+    if (const auto text = work_.host.files().Read("sys/devices/system/cpu/online"); text.ok())
+      online = CpuSet::Parse(Trim(*text)).value_or(CpuSet());
+    for (auto& [group, set] : cpus) {
+      if (!online.empty()) set &= online;
+      // What is in no group is the root's.
+      if (group.empty() || set.empty()) continue;
+      plan_.Add({.path = RdtGroupFile(group, "cpus_list"), .text = set.ToString()});
+    }
+  }
+
+  // A part in `classes` that lists them.
+  void AddForeign() {
+    std::string names;
+    for (const std::string& group : host_.groups)
+      if (!IsOurs(group, config_))
+        names.append(names.empty() ? "" : ", ").append(Printable(group, 64));
+    if (names.empty()) return;
+    plan_.parts.push_back({.kind = kRdt,
+                           .name = "(others)",
+                           .note = fmt::format("groups that are not touched: {}", names)});
+  }
+
+  void AddPart(size_t index, const ClassChoice& choice, const Status& possible) {
+    const ClassSubject& subject = work_.subjects[index];
+    ClassPart part{.subject = index,
+                   .kind = kRdt,
+                   .name = choice.name,
+                   .source = choice.source,
+                   .way = kRdtByTasks,
+                   .possible = possible};
+    const std::string group = RdtGroupOf(choice.name, config_);
+    if (possible.ok() && !computed_.contains(IsRdtRoot(choice.name) ? "" : choice.name))
+      part.possible = NotFound("there is no class \"{}\" in classes.rdt", choice.name);
+    if (!group.empty()) part.paths = {RdtGroupPath(group) + "/."};
+    part.paths.push_back(SchemataPath(group));
+    if (config_.assign == Assign::kRuntime) {
+      part.way = kRdtByRuntime;
+    } else if (HasOwnCpus(subject)) {
+      part.way = kRdtByCpu;
+      if (!group.empty()) part.paths.push_back(RdtGroupFile(group, "cpus_list"));
+    } else if (IsInPool(subject, choice)) {
+      part.way = kRdtByCpu;
+    } else if (config_.assign == Assign::kCpus && part.possible.ok()) {
+      part.possible = FailedPrecondition("the container has no CPUs for itself alone");
+    }
+    plan_.parts.push_back(std::move(part));
+  }
+
+  const ClassWork& work_;
+  const RdtConfig& config_;
+  ClassPlan& plan_;
+  RdtHost host_;
+  RdtClassSchemata computed_;
+};
+
+}  // namespace
+
+std::string RdtGroupOf(std::string_view class_name, const RdtConfig& config) {
+  return IsRdtRoot(class_name) ? std::string() : fmt::format("{}{}", config.prefix, class_name);
+}
+
+void PlanRdt(const ClassWork& work, ClassPlan& plan) {
+  RdtPlanner(work, plan).Plan();
+}
+
+}  // namespace resmgr
