@@ -14,6 +14,7 @@
 #include "test/bench/process_stats.h"
 #include "test/bench/report.h"
 #include "test/bench/samples.h"
+#include "test/bench/sampling_cost.h"
 #include "test/bench/scenario.h"
 #include "test/bench/soak.h"
 
@@ -23,6 +24,8 @@ namespace {
 constexpr int kRounds = 21;
 constexpr int kQuickRounds = 5;
 constexpr double kQuickFactor = 0.5;
+constexpr size_t kBlocks = 16;  // of daemons that exchange their roles
+constexpr size_t kQuickBlocks = 8;
 
 struct Flags {
   std::string backend;  // serve as the backend on this socket
@@ -33,7 +36,8 @@ struct Flags {
   int rounds = kRounds;
   double factor = 1;
   int64_t soak = 0;
-  int samples = 0;  // containers whose use the other daemon samples
+  int samples = 0;  // containers whose use one of two daemons samples
+  size_t blocks = kBlocks;
   bool hostile = false;
   bool json = false;
   bool check = false;
@@ -63,6 +67,7 @@ bool Parse(int argc, char** argv, Flags* flags) {
     if (flag == "--quick") {
       flags->rounds = kQuickRounds;
       flags->factor = kQuickFactor;
+      flags->blocks = kQuickBlocks;
       continue;
     }
     if (flag == "--json" || flag == "--check") {
@@ -129,16 +134,38 @@ StatusOr<ProcessFigures> MeasureProcesses(Testbed& bed) {
   return figures;
 }
 
-// `sampled` may be nullptr.
-Status RunBench(Testbed& bed, const Flags& flags, const SampledContainers* sampled, bool* met) {
+std::vector<Scenario> ChosenScenarios(const Flags& flags) {
   std::vector<Scenario> scenarios = AllScenarios(flags.factor);
   std::erase_if(scenarios, [&](const Scenario& scenario) {
     return scenario.name.find(flags.only) == std::string::npos;
   });
+  return scenarios;
+}
+
+Status RunSamples(Testbed& bed, const Flags& flags, const SampledContainers& sampled, bool* met) {
+  std::vector<Scenario> scenarios = ChosenScenarios(flags);
+  // Small calls notice the most.
+  std::erase_if(scenarios, [](const Scenario& scenario) { return !scenario.added_limit; });
+  if (scenarios.empty()) return InvalidArgument("no call's name contains '{}'", flags.only);
+  for (const size_t i : {Testbed::kDaemon, Testbed::kOther}) {
+    RESMGR_RETURN_IF_ERROR(RunPod(*bed.at(i).client));
+    RESMGR_RETURN_IF_ERROR(sampled.Run(*bed.at(i).client));
+  }
+  RESMGR_ASSIGN_OR_RETURN(const auto costs, MeasureSampling(bed, sampled, scenarios, flags.blocks));
+  std::fputs(SamplingTable(costs).c_str(), stdout);
+  const auto peak = [&bed](size_t index) {
+    return static_cast<double>(PeakRssKib(bed.at(index).process->pid())) / 1024.0;
+  };
+  std::printf("peak RSS of the two daemons with %d containers: %.1f and %.1f MiB\n",
+              sampled.containers(), peak(Testbed::kDaemon), peak(Testbed::kOther));
+  *met = costs.Met();
+  return OkStatus();
+}
+
+Status RunBench(Testbed& bed, const Flags& flags, bool* met) {
+  const std::vector<Scenario> scenarios = ChosenScenarios(flags);
   for (size_t i = Testbed::kDaemon; i < bed.candidates(); ++i)
     RESMGR_RETURN_IF_ERROR(RunPod(*bed.at(i).client));
-  for (size_t i = Testbed::kDaemon; sampled != nullptr && i < bed.candidates(); ++i)
-    RESMGR_RETURN_IF_ERROR(sampled->Run(*bed.at(i).client));
   RESMGR_ASSIGN_OR_RETURN(const auto summaries, Measure(bed, scenarios, flags.rounds));
   RESMGR_ASSIGN_OR_RETURN(const auto figures, MeasureProcesses(bed));
   std::fputs((flags.json ? Json(summaries, figures) : Table(summaries, figures)).c_str(), stdout);
@@ -170,8 +197,8 @@ int Main(int argc, char** argv) {
       return 2;
     }
     sampled.emplace(*std::move(made));
-    flags.other = sampled->With(flags.daemon);
-    flags.daemon = sampled->Without(flags.daemon);
+    flags.other = sampled->Of(flags.daemon, Testbed::kOther);
+    flags.daemon = sampled->Of(flags.daemon, Testbed::kDaemon);
   }
   const auto bed = Testbed::Start(flags.daemon, flags.other);
   if (!bed.ok()) {
@@ -180,7 +207,8 @@ int Main(int argc, char** argv) {
   }
   if (flags.soak > 0) return RunSoak(**bed, flags.soak);
   bool met = false;
-  if (const Status status = RunBench(**bed, flags, sampled ? &*sampled : nullptr, &met);
+  if (const Status status =
+          sampled ? RunSamples(**bed, flags, *sampled, &met) : RunBench(**bed, flags, &met);
       !status.ok()) {
     std::fprintf(stderr, "%s\n", Describe(status).c_str());
     return 2;

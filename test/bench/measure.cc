@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "test/bench/order.h"
 #include "test/bench/process_stats.h"
 
 namespace resmgr::bench {
@@ -13,17 +14,14 @@ namespace {
 // In parts of the direct p50.
 constexpr double kLeastAddedByRelay = 0.05;
 
+// Before each burst run a fifth as many calls: what the candidate before it left in the processor's
+// caches is gone by then.
+constexpr int kUncountedPart = 5;
+
 using Round = std::vector<Sample>;  // one of each candidate
 
 double Microseconds(std::chrono::nanoseconds duration) {
   return std::chrono::duration<double, std::micro>(duration).count();
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  if (values.size() % 2 == 1) return values[middle];
-  return (values[middle - 1] + values[middle]) / 2;
 }
 
 double MedianOf(const std::vector<Round>& rounds,
@@ -34,38 +32,32 @@ double MedianOf(const std::vector<Round>& rounds,
   return Median(std::move(values));
 }
 
-StatusOr<Sample> RunOnce(Candidate& candidate, const Scenario& scenario, int* number) {
+struct CpuTimes {
+  std::chrono::nanoseconds all{};
+  std::chrono::nanoseconds of_calls{};
+};
+
+// 0: there is no process.
+CpuTimes CpuTimesOf(pid_t pid) {
+  if (pid == 0) return {};
+  return {.all = CpuTime(pid), .of_calls = CpuTimeWithout(pid, "usage")};
+}
+
+StatusOr<LoadResult> RunCalls(Candidate& candidate, const Scenario& scenario, int calls,
+                              int* number) {
   const int first = *number;
-  *number += scenario.calls;
-  const pid_t pid = candidate.process ? candidate.process->pid() : 0;
-  const auto cpu_before = pid != 0 ? CpuTime(pid) : std::chrono::nanoseconds(0);
+  *number += calls;
   LoadResult result =
       candidate.client->Run({.path = RuntimePath(scenario.method),
-                             .calls = scenario.calls,
+                             .calls = calls,
                              .concurrency = scenario.concurrency,
                              .request = [&](int i) { return scenario.request(first + i); },
                              .keep_replies = scenario.creates});
-  const auto cpu = pid != 0 ? CpuTime(pid) - cpu_before : std::chrono::nanoseconds(0);
   if (result.errors > 0) {
     return Unavailable("{} over {}: {} of {} calls failed: {}", scenario.name, candidate.name,
-                       result.errors, scenario.calls, result.first_error);
+                       result.errors, calls, result.first_error);
   }
-  if (scenario.creates) RESMGR_RETURN_IF_ERROR(RemoveContainers(*candidate.client, result.replies));
-  std::sort(result.latencies.begin(), result.latencies.end());
-  const size_t count = result.latencies.size();
-  Sample sample;
-  sample.p50 = Microseconds(result.latencies[count / 2]);
-  sample.p99 = Microseconds(result.latencies[count * 99 / 100]);
-  sample.calls_per_second = scenario.calls / std::chrono::duration<double>(result.elapsed).count();
-  sample.cpu = Microseconds(cpu) / scenario.calls;
-  return sample;
-}
-
-// The one of `count` candidates that is the `i`th of a round: another one begins each round, and
-// every second round goes backwards, so that no candidate is always behind the same other one.
-size_t Turn(size_t i, size_t round, size_t count) {
-  const size_t turn = (i + round) % count;
-  return round % 2 == 0 ? turn : count - 1 - turn;
+  return result;
 }
 
 Summary Summarize(const Scenario& scenario, const std::vector<Round>& rounds) {
@@ -114,6 +106,35 @@ Summary Summarize(const Scenario& scenario, const std::vector<Round>& rounds) {
 
 }  // namespace
 
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  if (values.size() % 2 == 1) return values[middle];
+  return (values[middle - 1] + values[middle]) / 2;
+}
+
+StatusOr<Sample> RunBurst(Candidate& candidate, const Scenario& scenario, int* number) {
+  const int uncounted = std::max(scenario.calls / kUncountedPart, scenario.concurrency);
+  RESMGR_ASSIGN_OR_RETURN(const LoadResult warm, RunCalls(candidate, scenario, uncounted, number));
+  const pid_t pid = candidate.process ? candidate.process->pid() : 0;
+  const CpuTimes before = CpuTimesOf(pid);
+  RESMGR_ASSIGN_OR_RETURN(LoadResult result, RunCalls(candidate, scenario, scenario.calls, number));
+  const CpuTimes after = CpuTimesOf(pid);
+  if (scenario.creates) {
+    RESMGR_RETURN_IF_ERROR(RemoveContainers(*candidate.client, warm.replies));
+    RESMGR_RETURN_IF_ERROR(RemoveContainers(*candidate.client, result.replies));
+  }
+  std::sort(result.latencies.begin(), result.latencies.end());
+  const size_t count = result.latencies.size();
+  Sample sample;
+  sample.p50 = Microseconds(result.latencies[count / 2]);
+  sample.p99 = Microseconds(result.latencies[count * 99 / 100]);
+  sample.calls_per_second = scenario.calls / std::chrono::duration<double>(result.elapsed).count();
+  sample.cpu = Microseconds(after.all - before.all) / scenario.calls;
+  sample.cpu_of_calls = Microseconds(after.of_calls - before.of_calls) / scenario.calls;
+  return sample;
+}
+
 StatusOr<std::vector<Summary>> Measure(Testbed& bed, const std::vector<Scenario>& scenarios,
                                        int rounds) {
   std::vector<std::vector<Round>> results(scenarios.size());
@@ -122,9 +143,8 @@ StatusOr<std::vector<Summary>> Measure(Testbed& bed, const std::vector<Scenario>
   for (int round = -1; round < rounds; ++round) {
     for (size_t s = 0; s < scenarios.size(); ++s) {
       Round samples(bed.candidates());
-      for (size_t i = 0; i < samples.size(); ++i) {
-        const size_t turn = Turn(i, static_cast<size_t>(round + 1), samples.size());
-        RESMGR_ASSIGN_OR_RETURN(samples[turn], RunOnce(bed.at(turn), scenarios[s], &number));
+      for (const size_t turn : OrderOf(static_cast<size_t>(round + 1), samples.size())) {
+        RESMGR_ASSIGN_OR_RETURN(samples[turn], RunBurst(bed.at(turn), scenarios[s], &number));
       }
       if (round >= 0) results[s].push_back(samples);
     }

@@ -17,6 +17,8 @@ struct Sample {
   double p99 = 0;
   double calls_per_second = 0;
   double cpu = 0;  // microseconds of the proxy per call
+  // The same without the thread that samples what containers use.
+  double cpu_of_calls = 0;
 };
 
 // What cri-resmgr costs in what the other daemon of the testbed costs.
@@ -45,8 +47,14 @@ struct Summary {
   bool CpuOk() const { return !scenario.cpu_limit || cpu_ratio <= *scenario.cpu_limit; }
 };
 
+// One burst, after calls of the same kind that are not counted. `number` is that of the next call.
+// Unavailable: a call failed.
+StatusOr<Sample> RunBurst(Candidate& candidate, const Scenario& scenario, int* number);
+
+double Median(std::vector<double> values);
+
 // Runs every scenario over every candidate, `rounds` times, the candidates one after the other in
-// an order that changes from round to round. Unavailable: a call failed.
+// an order that favours none (order.h). Unavailable: a call failed.
 StatusOr<std::vector<Summary>> Measure(Testbed& bed, const std::vector<Scenario>& scenarios,
                                        int rounds);
 

@@ -3,14 +3,17 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 #include <sys/types.h>
 
 namespace resmgr::bench {
 
-// CPU time of all threads of the process so far, as the scheduler counts it (exact to nanoseconds
-// while the process sleeps). Threads that have ended are not counted.
+// CPU time of the process so far, as the scheduler counts it, in nanoseconds, with that of threads
+// that have ended: a sample of use is taken on a thread of its own. 0: no such process.
 std::chrono::nanoseconds CpuTime(pid_t pid);
+// The CPU time of the threads that are there now and have another name.
+std::chrono::nanoseconds CpuTimeWithout(pid_t pid, std::string_view thread_name);
 
 // The most memory that the process ever held, and what it holds now, in KiB. 0: no such process.
 int64_t PeakRssKib(pid_t pid);

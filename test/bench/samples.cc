@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/bench/samples.h"
 
+#include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -10,11 +12,28 @@
 
 #include "test/bench/scenario.h"
 #include "test/bench/usage/cgroup_files.h"
+#include "test/support/containerd/child_process.h"
 #include "test/support/cri_client/specs.h"
 
 namespace resmgr::bench {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::chrono::seconds kHardlyEver{300};
+constexpr std::chrono::seconds kSwitchTimeout{20};
+
+// By what the daemon has logged.
+int ConfigurationsInForce(const fs::path& log) {
+  std::ifstream file(log);
+  int count = 0;
+  for (std::string line; std::getline(file, line);)
+    if (line.find("is in force: policy") != std::string::npos) ++count;
+  return count;
+}
+
+}  // namespace
 
 StatusOr<SampledContainers> SampledContainers::Make(int containers) {
   std::string root = "/dev/shm/resmgr-bench-XXXXXX";
@@ -35,16 +54,27 @@ SampledContainers::~SampledContainers() {
   if (!root_.empty()) fs::remove_all(root_, ignored);
 }
 
-DaemonCommand SampledContainers::With(const DaemonCommand& daemon,
-                                      const std::string& interval) const {
-  const fs::path config = root_ / fmt::format("{}.yaml", interval);
-  PutFile(config, fmt::format("usage: {{Interval: {}}}\n", interval));
+fs::path SampledContainers::Configure(size_t index, std::chrono::seconds interval) const {
+  const fs::path config = root_ / fmt::format("{}.yaml", index);
+  PutFile(config, fmt::format("usage: {{Interval: {}s}}\n", interval.count()));
+  return config;
+}
+
+DaemonCommand SampledContainers::Of(const DaemonCommand& daemon, size_t index) const {
   DaemonCommand sampling = daemon;
-  for (const std::string& word :
-       {std::string("-config"), config.string(), std::string("-metrics-address"),
-        std::string("127.0.0.1:0"), std::string("-host-root"), root_.string()})
+  for (const std::string& word : {std::string("-config"), Configure(index, kHardlyEver).string(),
+                                  std::string("-metrics-address"), std::string("127.0.0.1:0"),
+                                  std::string("-host-root"), root_.string()})
     sampling.flags.push_back(word);
   return sampling;
+}
+
+Status SampledContainers::Switch(Candidate& candidate, size_t index, bool on) const {
+  const int before = ConfigurationsInForce(candidate.log);
+  Configure(index, on ? kInterval : kHardlyEver);
+  candidate.process->Signal(SIGHUP);
+  return test::WaitUntil("a configuration in force", kSwitchTimeout,
+                         [&] { return ConfigurationsInForce(candidate.log) > before; });
 }
 
 Status SampledContainers::Run(LoadClient& client) const {

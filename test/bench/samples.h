@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <string>
 
@@ -9,20 +11,27 @@
 
 namespace resmgr::bench {
 
-// Two daemons that differ in how often they sample what containers use: hardly ever, and as often
-// as by default; and the containers that they sample, with cgroups in memory. Gone with the object.
+// Daemons that sample what containers use as often as by default, or hardly ever, and the
+// containers that they sample, with cgroups in memory. Gone with the object.
 class SampledContainers {
  public:
+  // As by default.
+  static constexpr std::chrono::seconds kInterval{10};
+
   // kUnavailable: there is no room in memory.
   static StatusOr<SampledContainers> Make(int containers);
   SampledContainers(SampledContainers&& other) noexcept;
   SampledContainers& operator=(SampledContainers&&) = delete;
   ~SampledContainers();
 
-  // The same daemon, sampling every five minutes, that is, at its start only.
-  DaemonCommand Without(const DaemonCommand& daemon) const { return With(daemon, "5m"); }
-  // The same, sampling every ten seconds.
-  DaemonCommand With(const DaemonCommand& daemon) const { return With(daemon, "10s"); }
+  int containers() const { return containers_; }
+
+  // The same daemon with a configuration of its own, the one for the candidate of this index. It
+  // takes samples at its start only, until it is switched on.
+  DaemonCommand Of(const DaemonCommand& daemon, size_t index) const;
+  // From now on the candidate samples each kInterval, or every five minutes. Returns once this is
+  // in force. kDeadlineExceeded: it did not become so.
+  Status Switch(Candidate& candidate, size_t index, bool on) const;
 
   // Runs the containers behind this daemon, and makes their cgroups.
   Status Run(LoadClient& client) const;
@@ -30,7 +39,7 @@ class SampledContainers {
  private:
   SampledContainers(std::filesystem::path root, int containers)
       : root_(std::move(root)), containers_(containers) {}
-  DaemonCommand With(const DaemonCommand& daemon, const std::string& interval) const;
+  std::filesystem::path Configure(size_t index, std::chrono::seconds interval) const;
 
   std::filesystem::path root_;
   int containers_;

@@ -107,11 +107,11 @@ StatusOr<std::unique_ptr<Testbed>> Testbed::Start(const DaemonCommand& daemon,
     Candidate candidate{names[i], bed->SocketOf(sockets[i]), nullptr, nullptr};
     if (i >= kDaemon) RESMGR_RETURN_IF_ERROR(bed->StartBackend(BackendOf(i)));
     if (i != kDirect) {
-      const std::filesystem::path log = logs / (std::string(sockets[i]) + ".log");
-      RESMGR_ASSIGN_OR_RETURN(candidate.process,
-                              test::ChildProcess::Start(bed->Command(i, sockets[i]), log));
+      candidate.log = logs / (std::string(sockets[i]) + ".log");
+      RESMGR_ASSIGN_OR_RETURN(
+          candidate.process, test::ChildProcess::Start(bed->Command(i, sockets[i]), candidate.log));
       if (const Status status = WaitForSocket(candidate.socket, *candidate.process); !status.ok()) {
-        return Annotate(status, test::LastLines(log));
+        return Annotate(status, test::LastLines(candidate.log));
       }
     }
     candidate.client = std::make_unique<LoadClient>(candidate.socket);

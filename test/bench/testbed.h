@@ -26,6 +26,7 @@ struct Candidate {
   std::string socket;
   std::unique_ptr<test::ChildProcess> process;  // none for the direct way
   std::unique_ptr<LoadClient> client;
+  std::filesystem::path log = {};  // of the process
 };
 
 // Backends and all candidates as processes of their own in one directory, gone with the object.
