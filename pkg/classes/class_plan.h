@@ -90,7 +90,6 @@ struct ClassPart {
   Status possible{};                 // why not; nothing is written then
   std::string note{};                // what it does not reach, although it is active
   std::string in_force{};            // where no value of the plan says it
-  std::string note{};                // what it does not reach although it is possible
 };
 
 // What the host's files are to have, and for whom.

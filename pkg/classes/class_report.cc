@@ -106,7 +106,6 @@ class Reporter {
     } else {
       outcome.in_force = part.in_force.empty() ? NamesText(values) : part.in_force;
     }
-    if (outcome.reason.empty()) outcome.reason = part.note;
     return outcome;
   }
 
