@@ -2,6 +2,7 @@
 #include "pkg/allocator/alignment.h"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -120,13 +121,20 @@ std::string_view InOnePlace(Alignment alignment) {
   return "";
 }
 
-std::string DescribeLack(const std::vector<std::pair<std::string_view, int>>& free, int needed) {
+std::string DescribeLack(std::vector<std::pair<std::string_view, int>> free, int needed) {
+  if (free.size() > kNamedPlaces) {
+    std::ranges::stable_sort(free, std::ranges::greater(),
+                             [](const auto& place) { return place.second; });
+  }
   std::string text;
   for (size_t i = 0; i < std::min(free.size(), kNamedPlaces); ++i) {
     text += fmt::format("{}{}: {} of {} free", text.empty() ? "" : "; ", free[i].first,
                         free[i].second, CountText(needed, "CPU"));
   }
-  if (free.size() > kNamedPlaces) text += fmt::format("; and {} more", free.size() - kNamedPlaces);
+  if (free.size() > kNamedPlaces) {
+    text += fmt::format("; {} more have no more than {}", free.size() - kNamedPlaces,
+                        free[kNamedPlaces - 1].second);
+  }
   return text;
 }
 

@@ -64,8 +64,8 @@ class AlignedPlaces {
 // The need of a container in a refusal: "in one NUMA node".
 std::string_view InOnePlace(Alignment alignment);
 
-// The shortage of each place: "NUMA node 0: 3 of 4 CPUs free; NUMA node 1: ...". Only the first
-// places if there are many.
-std::string DescribeLack(const std::vector<std::pair<std::string_view, int>>& free, int needed);
+// The shortage of each place: "NUMA node 0: 3 of 4 CPUs free; NUMA node 1: ...". If there are more
+// than eight places, the eight with the most free CPUs, beginning with the one that has the most.
+std::string DescribeLack(std::vector<std::pair<std::string_view, int>> free, int needed);
 
 }  // namespace resmgr

@@ -14,6 +14,7 @@ namespace {
 using test::Cpus;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 std::vector<std::string> Names(const Machine& machine, Alignment alignment) {
   std::vector<std::string> names;
@@ -63,6 +64,15 @@ TEST(AlignmentTest, ReadsAnnotationsOfPodAndContainer) {
   EXPECT_EQ(ReadAlignmentAnnotation({}, "main").note, "");
 }
 
+// 64 L3 caches: the one that comes nearest to the need must not be among those left out.
+TEST(AlignmentTest, TheLackOfManyPlacesBeginsWithTheMostFreeCpus) {
+  std::vector<std::pair<std::string_view, int>> free(64, {"L3 cache 1", 0});
+  free[17] = {"L3 cache 17", 3};
+  free[63] = {"L3 cache 63", 2};
+  EXPECT_THAT(DescribeLack(free, 4),
+              StartsWith("L3 cache 17: 3 of 4 CPUs free; L3 cache 63: 2 of 4 CPUs free; "));
+}
+
 TEST(AlignmentTest, TheLackIsBounded) {
   EXPECT_EQ(DescribeLack({{"NUMA node 0", 3}, {"NUMA node 1", 0}}, 4),
             "NUMA node 0: 3 of 4 CPUs free; NUMA node 1: 0 of 4 CPUs free");
@@ -70,7 +80,7 @@ TEST(AlignmentTest, TheLackIsBounded) {
   const std::vector<std::pair<std::string_view, int>> many(1000, {"L3 cache 7", 1});
   const std::string text = DescribeLack(many, 2);
   EXPECT_LT(text.size(), 400);
-  EXPECT_THAT(text, HasSubstr("; and 992 more"));
+  EXPECT_THAT(text, HasSubstr("; 992 more have no more than 1"));
 }
 
 }  // namespace
