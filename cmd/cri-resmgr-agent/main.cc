@@ -15,6 +15,7 @@
 #include "agent/probe_agent.h"
 #include "cmd/cri-resmgr-agent/flags.h"
 #include "pkg/api/protobuf_log.h"
+#include "pkg/cmdline/print_out.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/h2/flush_queue.h"
 #include "pkg/log/log.h"
@@ -52,6 +53,11 @@ int Fail(const Status& status) {
     default:
       return kExitEnvironment;
   }
+}
+
+int Print(std::string_view text) {
+  const Status status = PrintOut(text);
+  return status.ok() ? kExitOk : Fail(status);
 }
 
 StatusOr<agent::ClusterAccess> Access(const AgentFlags& flags) {
@@ -112,14 +118,8 @@ int Main(int argc, const char* const* argv) {
   SendProtobufLogToOurs();
   const auto flags = ParseAgentFlags(argc, argv, Variable("NODE_NAME"));
   if (!flags.ok()) return Fail(flags.status());
-  if (!flags->help.empty()) {
-    fmt::print("{}", flags->help);
-    return kExitOk;
-  }
-  if (flags->version) {
-    fmt::print("cri-resmgr-agent {}\n", RESMGR_VERSION);
-    return kExitOk;
-  }
+  if (!flags->help.empty()) return Print(flags->help);
+  if (flags->version) return Print(fmt::format("cri-resmgr-agent {}\n", RESMGR_VERSION));
   if (!flags->probe.empty()) return Probe(*flags);
   const Status status = Run(*flags);
   return status.ok() ? kExitOk : Fail(status);

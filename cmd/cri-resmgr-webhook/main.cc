@@ -9,6 +9,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/cmdline/command_line.h"
+#include "pkg/cmdline/print_out.h"
 #include "pkg/log/log.h"
 #include "webhook/server.h"
 
@@ -69,6 +70,11 @@ int Fail(int exit_code, const Status& status) {
   return exit_code;
 }
 
+int Print(std::string_view text) {
+  const Status status = PrintOut(text);
+  return status.ok() ? kExitOk : Fail(kExitEnvironment, status);
+}
+
 int Serve(Flags flags) {
   const LogThread log_thread;
   ConfigureLogging(std::move(flags.logging));
@@ -93,14 +99,8 @@ int Main(int argc, const char* const* argv) {
       "0 success; 1 wrong flags; 2 wrong environment, such as a port that is in use; 3 a bug.");
   const Status status = line.Parse(argc, argv);
   if (!status.ok()) return Fail(kExitUsage, status);
-  if (line.help_requested()) {
-    fmt::print("{}", line.Help());
-    return kExitOk;
-  }
-  if (flags.version) {
-    fmt::print("cri-resmgr-webhook {}\n", RESMGR_VERSION);
-    return kExitOk;
-  }
+  if (line.help_requested()) return Print(line.Help());
+  if (flags.version) return Print(fmt::format("cri-resmgr-webhook {}\n", RESMGR_VERSION));
   if (flags.server.certificate_file.empty() || flags.server.key_file.empty()) {
     return Fail(kExitUsage, InvalidArgument("-cert-file and -key-file are needed"));
   }

@@ -12,6 +12,7 @@
 #include "pkg/api/protobuf_log.h"
 #include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
+#include "pkg/cmdline/print_out.h"
 #include "pkg/config/config_page.h"
 #include "pkg/config/print_config.h"
 #include "pkg/node/policy_setup.h"
@@ -28,24 +29,30 @@ int Fail(const Status& status) {
   return ExitCodeOf(status);
 }
 
+int Print(std::string_view text) {
+  const Status status = PrintOut(text);
+  return status.ok() ? kExitOk : Fail(status);
+}
+
 int ListPolicies(const PolicyRegistry& policies) {
-  for (const PolicyFactory& factory : policies.factories()) {
-    fmt::print("{:<16} {}\n", factory.name, factory.description);
-  }
-  return kExitOk;
+  std::string list;
+  for (const PolicyFactory& factory : policies.factories())
+    list += fmt::format("{:<16} {}\n", factory.name, factory.description);
+  return Print(list);
 }
 
 // A configuration that was delivered to an earlier run has precedence over the file's.
 int PrintConfigInForce(const NodeOptions& options) {
   const std::optional<KeptConfig> kept = LoadKeptConfig(options);
+  std::string text;
   if (kept && kept->config.ok()) {
-    fmt::print("# From {}, as it was delivered to an earlier run; -reset-config forgets it.\n",
-               Printable(kept->source));
+    text =
+        fmt::format("# From {}, as it was delivered to an earlier run; -reset-config forgets it.\n",
+                    Printable(kept->source));
   }
   const Config& config = kept && kept->config.ok() ? *kept->config : options.config;
-  fmt::print("{}{}", PrintConfig(WithDefaults(config, options.policies)),
-             OtherDefaults(config, options.policies));
-  return kExitOk;
+  text += PrintConfig(WithDefaults(config, options.policies));
+  return Print(text + OtherDefaults(config, options.policies));
 }
 
 // The arguments, translated into flags of cri-resmgr.
@@ -69,33 +76,20 @@ int Main(int argc, const char* const* argv) {
   const auto flags =
       ParseFlags(static_cast<int>(arguments.size()), arguments.data(), ChecksWith(policies));
   if (!flags.ok()) return Fail(flags.status());
-  if (!flags->help.empty()) {
-    fmt::print("{}", flags->help);
-    return kExitOk;
-  }
-  if (flags->version) {
-    fmt::print("cri-resmgr {}\n", RESMGR_VERSION);
-    return kExitOk;
-  }
+  if (!flags->help.empty()) return Print(flags->help);
+  if (flags->version) return Print(fmt::format("cri-resmgr {}\n", RESMGR_VERSION));
   if (flags->list_policies) return ListPolicies(policies);
-  if (flags->print_schema) {
-    fmt::print("{}", ConfigSchema(AllConfigKeys(ChecksWith(policies))));
-    return kExitOk;
-  }
-  if (flags->print_config_page) {
-    fmt::print("{}", ConfigManPage(AllConfigKeys(ChecksWith(policies))));
-    return kExitOk;
-  }
+  if (flags->print_schema) return Print(ConfigSchema(AllConfigKeys(ChecksWith(policies))));
+  if (flags->print_config_page) return Print(ConfigManPage(AllConfigKeys(ChecksWith(policies))));
   const NodeOptions options = OptionsOf(*flags, policies);
   if (flags->print_config) return PrintConfigInForce(options);
   if (flags->reset_policy || flags->reset_config) {
     const Status status = Reset(
         options, {.placements = flags->reset_policy, .delivered_config = flags->reset_config});
     if (!status.ok()) return Fail(status);
-    fmt::print("forgot {}{}{}\n", flags->reset_policy ? "the placements" : "",
-               flags->reset_policy && flags->reset_config ? " and " : "",
-               flags->reset_config ? "the delivered configuration" : "");
-    return kExitOk;
+    return Print(fmt::format("forgot {}{}{}\n", flags->reset_policy ? "the placements" : "",
+                             flags->reset_policy && flags->reset_config ? " and " : "",
+                             flags->reset_config ? "the delivered configuration" : ""));
   }
   auto setup = flags->check_config ? CheckOnly(options) : Prepare(options);
   if (!setup.ok()) return Fail(setup.status());
@@ -103,9 +97,9 @@ int Main(int argc, const char* const* argv) {
   if (flags->check_config) {
     for (const std::string& warning : setup->warnings)
       fmt::print(stderr, "cri-resmgr: warning: {}\n", warning);
-    fmt::print("the configuration is valid: policy {} on {}\n", flags->config.policy.active,
-               CountText(setup->machine->online().size(), "CPU"));
-    return kExitOk;
+    return Print(fmt::format("the configuration is valid: policy {} on {}\n",
+                             flags->config.policy.active,
+                             CountText(setup->machine->online().size(), "CPU")));
   }
   const Status status = RunNode(options, *std::move(setup));
   return status.ok() ? kExitOk : Fail(status);
@@ -115,8 +109,5 @@ int Main(int argc, const char* const* argv) {
 }  // namespace resmgr
 
 int main(int argc, char** argv) {
-  const int code = resmgr::Main(argc, argv);
-  if (std::fflush(stdout) == 0) return code;
-  fmt::print(stderr, "cri-resmgr: the output cannot be written\n");
-  return code == resmgr::kExitOk ? resmgr::kExitEnvironment : code;
+  return resmgr::Main(argc, argv);
 }

@@ -4,7 +4,10 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "test/integration/daemon_fixture.h"
 #include "test/support/programs/programs.h"
@@ -88,11 +91,22 @@ TEST_F(LifecycleTest, ShowsDebugMessagesFromOneSignalToTheNext) {
 }
 
 TEST_F(LifecycleTest, OutputThatCannotBeWrittenIsAnError) {
-  const std::string command = Program("cri-resmgr") + " -print-config >/dev/full";
-  const auto process = ChildProcess::Start({"/bin/sh", "-c", command}, Path("full.log"));
-  ASSERT_THAT(process, IsOk());
-  EXPECT_EQ((*process)->Wait(kPatience).value_or(-1), 2);
-  EXPECT_THAT(TextOf(Path("full.log")), HasSubstr("cannot be written"));
+  // Shorter and longer than a buffer of the C library.
+  for (const char* const words :
+       {"cri-resmgr -version", "cri-resmgr -print-config", "cri-resmgr -help",
+        "cri-resmgr -print-schema", "cri-resmgr -print-config-page", "cri-resmgr -list-policies",
+        "cri-resmgr-agent -help", "cri-resmgr-agent -version", "cri-resmgr-webhook -help",
+        "cri-resmgr-webhook -help=man", "cri-resmgr-webhook -version", "cri-resmgr-ctl -help"}) {
+    SCOPED_TRACE(words);
+    const std::string_view line = words;
+    const size_t space = line.find(' ');
+    const std::string command =
+        fmt::format("{} {} >/dev/full", Program(line.substr(0, space)), line.substr(space + 1));
+    const auto process = ChildProcess::Start({"/bin/sh", "-c", command}, Path("full.log"));
+    ASSERT_THAT(process, IsOk());
+    EXPECT_EQ((*process)->Wait(kPatience).value_or(-1), 2);
+    EXPECT_THAT(TextOf(Path("full.log")), HasSubstr("the output cannot be written"));
+  }
 }
 
 TEST_F(LifecycleTest, SocketOfADeadInstanceIsReplaced) {
