@@ -4,6 +4,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cmd/cri-resmgr-ctl/cli.h"
@@ -76,6 +77,13 @@ TEST(UninstallCommandTest, TellsWhetherAllIsDone) {
   const Reply none = Reply::parse(R"({"moves":[],"done":false})");
   EXPECT_EQ(UninstallText(none, false), "no container moves\n");
   EXPECT_EQ(UninstallText(none, true), "no container moves\n") << "the rest is the command's error";
+  const Reply numbers = Reply::parse(R"({"moves":[{"container":"ns/a/main",
+      "from":{"cpus":"0-3","exclusive":"","mems":"0","shares":512,"quota":-1,"period":null},
+      "to":{"cpus":"0-3","exclusive":"","mems":"0","shares":null,"quota":20000,"period":100000,
+            "reason":"given back"}}],"done":false})");
+  EXPECT_THAT(UninstallText(numbers, false),
+              testing::AllOf(testing::HasSubstr("mems 0 shares 512 quota none"),
+                             testing::HasSubstr("shares as asked quota 20000 of 100000 us")));
   const Reply moved = Reply::parse(R"({"moves":[{"container":"ns/a/main",
       "from":{"cpus":"1-2","exclusive":"1-2","mems":""},
       "to":{"cpus":"0-7","exclusive":"","mems":"","reason":"let go"}}],"done":true})");

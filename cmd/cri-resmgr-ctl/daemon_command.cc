@@ -15,8 +15,25 @@
 namespace resmgr {
 namespace {
 
+// A number that a change sets; null is what the container asks for.
+std::string NumberText(const Reply& number) {
+  return number.is_null() ? "as asked" : OrderedJsonText(number);
+}
+
+std::string QuotaText(const Reply& place) {
+  const Reply& quota = place.at("quota");
+  if (quota.is_number_integer() && quota.get<int64_t>() < 0) return "none";
+  const Reply& period = place.value("period", Reply());
+  if (quota.is_null() || period.is_null()) return NumberText(quota);
+  return fmt::format("{} of {} us", OrderedJsonText(quota), OrderedJsonText(period));
+}
+
 std::string PlaceText(const Reply& place) {
-  return fmt::format("cpus {} mems {}", Cell(place, "cpus"), Cell(place, "mems"));
+  std::string text = fmt::format("cpus {} mems {}", Cell(place, "cpus"), Cell(place, "mems"));
+  // Only what the change sets is there.
+  if (place.contains("shares")) text += " shares " + NumberText(place.at("shares"));
+  if (place.contains("quota")) text += " quota " + QuotaText(place);
+  return text;
 }
 
 }  // namespace

@@ -270,7 +270,7 @@ std::string Explained(const Reply& container) {
 }
 
 // Under the null policy: the containers and their changed fields.
-std::string UnplacedOverview(const Reply& containers) {
+std::string UnplacedOverview(const Reply& containers, const TableStyle& style) {
   std::vector<TableRow> rows = {{"CONTAINER", "CPUS", "MEMS", "CHANGED"}};
   for (const Reply& container : containers) {
     std::string text;
@@ -278,7 +278,7 @@ std::string UnplacedOverview(const Reply& containers) {
       text += fmt::format("{}{} by {}", text.empty() ? "" : "; ", what, whose);
     rows.push_back({FullName(container), Cell(container, "cpus"), Cell(container, "mems"), text});
   }
-  return FormatTable(rows);
+  return FormatTable(rows, style);
 }
 
 // Length of a short id, as people copy it.
@@ -293,8 +293,9 @@ bool HaveOneName(const Reply& containers) {
 }
 
 // Describes several containers, a line each.
-std::string Overview(const Reply& containers) {
-  if (!containers.empty() && IsUnplaced(containers.front())) return UnplacedOverview(containers);
+std::string Overview(const Reply& containers, const TableStyle& style) {
+  if (!containers.empty() && IsUnplaced(containers.front()))
+    return UnplacedOverview(containers, style);
   std::vector<TableRow> rows = {{"CONTAINER", "ROLE", "STATE", "CPU", "LIMIT", "MEMORY", "CPUS",
                                  "EXCLUSIVE", "MEMS", "IN FORCE", "BECAUSE"}};
   const bool by_id = HaveOneName(containers);
@@ -315,8 +316,8 @@ std::string Overview(const Reply& containers) {
            Cell(container, "reason")};
     if (by_id) row.insert(row.begin() + 1, Cell(container, "id").substr(0, kShortId));
   }
-  return FormatTable(rows) + fmt::format("\n`explain {}` tells more of one of them.\n",
-                                         by_id ? "ID" : "NAMESPACE/POD/CONTAINER");
+  return FormatTable(rows, style) + fmt::format("\n`explain {}` tells more of one of them.\n",
+                                                by_id ? "ID" : "NAMESPACE/POD/CONTAINER");
 }
 
 class ExplainCommand final : public DaemonCommand {
@@ -337,6 +338,7 @@ no name is the same, those that begin so are meant.
 
  private:
   bool Watchable() const override { return true; }
+  bool IsList() const override { return true; }
 
   void DeclareMore(CommandLine& line) override {
     filter_.Declare(line);
@@ -356,7 +358,7 @@ no name is the same, those that begin so are meant.
     return request;
   }
 
-  std::string Table(const Reply& reply) const override { return ExplanationText(reply); }
+  std::string Table(const Reply& reply) const override { return ExplanationText(reply, style()); }
 
   ContainerFilter filter_;
   std::vector<std::string> what_;
@@ -364,8 +366,8 @@ no name is the same, those that begin so are meant.
 
 }  // namespace
 
-std::string ExplanationText(const Reply& containers) {
-  return containers.size() == 1 ? Explained(containers.at(0)) : Overview(containers);
+std::string ExplanationText(const Reply& containers, const TableStyle& style) {
+  return containers.size() == 1 ? Explained(containers.at(0)) : Overview(containers, style);
 }
 
 std::unique_ptr<Command> MakeExplainCommand() {

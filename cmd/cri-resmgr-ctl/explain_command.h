@@ -6,13 +6,14 @@
 
 #include "cmd/cri-resmgr-ctl/command.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "pkg/base/table.h"
 
 namespace resmgr {
 
 // `explain`: tells why a container runs where it runs.
 std::unique_ptr<Command> MakeExplainCommand();
 
-// The output for people: one container in full, several with a line each.
-std::string ExplanationText(const Reply& containers);
+// The output for people: one container in full, several with a line each, in this style.
+std::string ExplanationText(const Reply& containers, const TableStyle& style = {});
 
 }  // namespace resmgr

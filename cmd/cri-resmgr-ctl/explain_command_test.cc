@@ -94,6 +94,20 @@ TEST(ExplainCommandTest, SeveralOfOneNameAreToldApartByTheirIds) {
   EXPECT_THAT(others, Not(HasSubstr("0123456789abc")));
 }
 
+TEST(ExplainCommandTest, ATableOfSeveralIsCutToTheTerminal) {
+  const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
+      "hints":[],"candidates":[],"owners":[],"cpus":"0-1","reason":"a rule that decided, for this and that and other reasons"})");
+  Reply other = container;
+  other["name"] = "side";
+  const Reply both = Reply::array({container, other});
+  const std::string cut = ExplanationText(both, {.width = 80});
+  EXPECT_THAT(cut, HasSubstr("…"));
+  EXPECT_THAT(cut, Not(HasSubstr("and other reasons")));
+  EXPECT_THAT(ExplanationText(both), HasSubstr("and other reasons"));
+  EXPECT_THAT(ExplanationText(Reply::array({container}), {.width = 80}),
+              HasSubstr("and other reasons"));
+}
+
 TEST(ExplainCommandTest, CandidatesAreATable) {
   const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
       "hints":[{"source":"device /dev/nvme0","cpus":"","nodes":"1"}],"owners":[],

@@ -301,11 +301,26 @@ OrderedJson MovesJson(const std::vector<ResourceManager::Move>& moves) {
         {"mems", placement.mems ? placement.mems->ToString() : ""},
     };
   };
+  // Numbers only where they change; null: as the container asks for it.
+  const auto add_numbers = [](const ResourceManager::Move& move, const Placement& placement,
+                              OrderedJson& object) {
+    const auto number = [](const std::optional<int64_t>& value) {
+      return value ? OrderedJson(*value) : OrderedJson(nullptr);
+    };
+    if (move.from.cpu_shares != move.to.cpu_shares) object["shares"] = number(placement.cpu_shares);
+    if (move.from.cpu_quota != move.to.cpu_quota || move.from.cpu_period != move.to.cpu_period) {
+      object["quota"] = number(placement.cpu_quota);
+      object["period"] = number(placement.cpu_period);
+    }
+  };
   OrderedJson list = OrderedJson::array();
   for (const ResourceManager::Move& move : moves) {
+    OrderedJson from = place(move.from);
     OrderedJson to = place(move.to);
+    add_numbers(move, move.from, from);
+    add_numbers(move, move.to, to);
     to["reason"] = move.to.reason;
-    list.push_back({{"container", move.container}, {"from", place(move.from)}, {"to", to}});
+    list.push_back({{"container", move.container}, {"from", from}, {"to", to}});
   }
   return list;
 }

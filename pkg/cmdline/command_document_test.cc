@@ -47,9 +47,11 @@ CommandDocument Sample() {
 }
 
 // The words that bash offers for the last, partial word of a command line.
-std::vector<std::string> Completed(const std::string& words) {
+std::vector<std::string> Completed(const std::string& words,
+                                   const CommandDocument& document = Sample(),
+                                   const std::string& before = "") {
   const std::string file = ::testing::TempDir() + "/completion.bash";
-  std::ofstream(file) << BashCompletion(Sample()) << "COMP_WORDS=(" << words
+  std::ofstream(file) << before << BashCompletion(document) << "COMP_WORDS=(" << words
                       << ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
                       << "_tool\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
   FILE* pipe = popen(("cd / && bash " + file).c_str(), "r");
@@ -112,10 +114,17 @@ TEST(CommandDocumentTest, NamesOfTheRunningDaemonAreCompleted) {
   EXPECT_THAT(bash, HasSubstr("live='containers'\n"));
   EXPECT_THAT(bash, HasSubstr("-n) value=\"live namespaces\" ;;"));
   EXPECT_THAT(bash, HasSubstr("-policy) value=\"live policies\" ;;"));
-  EXPECT_THAT(bash, HasSubstr("$(tool complete \"${value#live }\" 2>/dev/null)"));
+  // It says what it was asked for.
+  const std::string tool = "tool() { printf '%s\\n' \"${@//\\//.}\"; }\n";
+  EXPECT_THAT(Completed("tool look ''", document, tool), ElementsAre("complete", "containers"));
+  const auto with_socket = ElementsAre("complete", "containers", "-socket", ".run.a");
+  EXPECT_THAT(Completed("tool -socket /run/a look ''", document, tool), with_socket);
+  EXPECT_THAT(Completed("tool look --socket = /run/a ''", document, tool), with_socket);
+  EXPECT_THAT(Completed("tool look -n n -socket /run/a p", document, tool), IsEmpty());
   const std::string zsh = ZshCompletion(document);
   EXPECT_THAT(zsh,
-              HasSubstr("'*:name:{compadd -- ${(f)\"$(tool complete containers 2>/dev/null)\"}}'"));
+              HasSubstr("'*:name:{compadd -- ${(f)\"$(tool complete containers $socket "
+                        "${opt_args[-socket]:+-socket} ${opt_args[-socket]} 2>/dev/null)\"}}'"));
   EXPECT_THAT(zsh, HasSubstr("tool complete namespaces"));
   EXPECT_THAT(BashCompletion(Sample()), Not(HasSubstr("live*)")));
 }

@@ -39,8 +39,19 @@ bool IsDirectory(std::string_view value_name) {
   return value_name == "DIR";
 }
 
-// The command that prints names of a kind for the completion, where the program has it.
+// The command that prints names of a kind for the completion, where the program has it. It is asked
+// with the -socket of the command line that is completed.
 constexpr std::string_view kLiveCommand = "complete";
+constexpr std::string_view kBashSocket =
+    "  local j socket=()\n"
+    "  for ((j = 1; j < COMP_CWORD - 1; j++)); do\n"
+    "    [[ ${COMP_WORDS[j]} == -socket || ${COMP_WORDS[j]} == --socket ]] || continue\n"
+    "    [ \"${COMP_WORDS[j + 1]}\" != '=' ] || ((j++))\n"
+    "    [ $((j + 1)) -ge \"$COMP_CWORD\" ] || socket=(-socket \"${COMP_WORDS[j + 1]}\")\n"
+    "  done\n";
+// The words of a zsh command that pass it on: told before the command, or after it.
+constexpr std::string_view kZshSocket =
+    "$socket ${opt_args[-socket]:+-socket} ${opt_args[-socket]}";
 
 bool HasLiveNames(const CommandDocument& document) {
   return std::ranges::any_of(document.commands, [](const CommandDocument& command) {
@@ -130,8 +141,8 @@ std::string FirstSentence(std::string_view text) {
 
 // An action of zsh's _arguments: names of the kind.
 std::string ZshLive(std::string_view program, std::string_view kind) {
-  return fmt::format("{{compadd -- ${{(f)\"$({} {} {} 2>/dev/null)\"}}}}",
-                     program.substr(0, program.find(' ')), kLiveCommand, kind);
+  return fmt::format("{{compadd -- ${{(f)\"$({} {} {} {} 2>/dev/null)\"}}}}",
+                     program.substr(0, program.find(' ')), kLiveCommand, kind, kZshSocket);
 }
 
 // `program` is empty where it has no live names.
@@ -195,6 +206,7 @@ std::string BashCompletion(const CommandDocument& document) {
         "done\n",
         fmt::join(names, " | "));
   }
+  if (live) text += kBashSocket;
   text += "  case $command in\n";
   for (const CommandDocument& command : document.commands) {
     text += fmt::format("    {})\n{}      ;;\n", CommandName(command),
@@ -205,7 +217,7 @@ std::string BashCompletion(const CommandDocument& document) {
       live ? fmt::format(
                  "    live*)\n      compopt +o filenames 2>/dev/null\n"
                  "      mapfile -t COMPREPLY < <(compgen -W \"$({} {} \"${{value#live }}\" "
-                 "2>/dev/null)\" -- \"$cur\")\n      ;;\n",
+                 "\"${{socket[@]}}\" 2>/dev/null)\" -- \"$cur\")\n      ;;\n",
                  document.program, kLiveCommand)
            : "";
   text += fmt::format(
@@ -224,9 +236,10 @@ std::string BashCompletion(const CommandDocument& document) {
 }
 
 std::string ZshCompletion(const CommandDocument& document) {
-  std::string text =
-      fmt::format("#compdef {}\n# Made by `{} -help=zsh`.\nlocal curcontext=$curcontext state\n",
-                  document.program, document.program);
+  std::string text = fmt::format(
+      "#compdef {}\n# Made by `{} -help=zsh`.\nlocal curcontext=$curcontext state\n"
+      "local -A opt_args\nlocal -a socket\n",
+      document.program, document.program);
   if (document.commands.empty()) return text + ZshArguments(document, "", "", false);
   const bool live = HasLiveNames(document);
   std::string names;
@@ -239,7 +252,9 @@ std::string ZshCompletion(const CommandDocument& document) {
       document, "",
       fmt::format("{} '*::argument:->rest'", InQuotes(fmt::format("1:command:(({}))", names))),
       false);
-  text += "[[ $state == rest ]] || return\ncase $words[1] in\n";
+  text +=
+      "[[ $state == rest ]] || return\n"
+      "[[ -z ${opt_args[-socket]} ]] || socket=(-socket ${opt_args[-socket]})\ncase $words[1] in\n";
   for (const CommandDocument& command : document.commands) {
     const bool words = !Words(command.arguments_usage).empty();
     const bool files = words || command.arguments_usage.starts_with("SCENARIO");

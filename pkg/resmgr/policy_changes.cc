@@ -24,19 +24,24 @@ std::string OnlineNews(const CpuSet& gone, const CpuSet& back) {
   return text;
 }
 
-Status OfPolicy(const Policy& policy, const Status& why) {
-  return Annotate(why, fmt::format("policy {}", policy.name()));
+bool SamePlace(const Placement& one, const Placement& other) {
+  return Place::Of(one) == Place::Of(other);
 }
 
-}  // namespace
+bool SamePlaceAndNumbers(const Placement& one, const Placement& other) {
+  return SamePlace(one, other) && one.cpu_shares == other.cpu_shares &&
+         one.cpu_quota == other.cpu_quota && one.cpu_period == other.cpu_period;
+}
 
-std::vector<PlannedMove> PolicyChanges::MovesOf(const Plan& plan) const {
+// The containers whose placement would not be the same.
+template <typename Same>
+std::vector<PlannedMove> ChangesIn(const Plan& plan, const Brain& brain, const Same& same) {
   std::vector<PlannedMove> moves;
-  brain_.store.placeable().ForEachContainer([&](const Pod& pod, const Container& container) {
+  brain.store.placeable().ForEachContainer([&](const Pod& pod, const Container& container) {
     std::optional<Placement> next = plan.NewPlacement(container);
     if (!next) return;
-    brain_.decider.LiftRestrictions(container, *next);
-    if (Place::Of(*next) == Place::Of(container.placement)) return;
+    brain.decider.LiftRestrictions(container, *next);
+    if (same(*next, container.placement)) return;
     moves.push_back({.container = FullName(pod, container.name),
                      .from = container.placement,
                      .to = *std::move(next)});
@@ -44,9 +49,19 @@ std::vector<PlannedMove> PolicyChanges::MovesOf(const Plan& plan) const {
   return moves;
 }
 
+Status OfPolicy(const Policy& policy, const Status& why) {
+  return Annotate(why, fmt::format("policy {}", policy.name()));
+}
+
+}  // namespace
+
+std::vector<PlannedMove> PolicyChanges::MovesOf(const Plan& plan) const {
+  return ChangesIn(plan, brain_, &SamePlace);
+}
+
 StatusOr<std::vector<PlannedMove>> PolicyChanges::Preview(const Policy& policy) const {
   RESMGR_ASSIGN_OR_RETURN(const Plan plan, brain_.decider.PreviewTakeOver(policy));
-  std::vector<PlannedMove> moves = MovesOf(plan);
+  std::vector<PlannedMove> moves = ChangesIn(plan, brain_, &SamePlaceAndNumbers);
   if (policy.name() == "null") exited_.AddMoves(moves);
   return moves;
 }

@@ -359,6 +359,27 @@ TEST_F(PolicyChangeTest, APreviewTellsTheMovesAndMakesNone) {
   EXPECT_THAT(runtime().updates, IsEmpty());
 }
 
+// CPU shares and quota change what a container gets, too.
+TEST_F(PolicyChangeTest, APreviewTellsChangesOfNumbersAlone) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const ContainerKey key = node_.Known(shared)->key;
+  auto policy = std::make_unique<FirstFitPolicy>(node_.machine());
+  policy->spoil = [this, key](Plan& plan) {
+    Put(plan, key, CpuSet{0, 1, 2, 3, 4, 5, 6, 7});
+    plan.changes.back().placement.cpu_shares = 512;
+    plan.changes.back().placement.cpu_quota = -1;
+  };
+  const auto moves = manager().PreviewPolicy(*policy);
+  ASSERT_TRUE(moves.ok());
+  ASSERT_THAT(*moves, SizeIs(1));
+  EXPECT_EQ(moves->front().from.cpus, moves->front().to.cpus);
+  EXPECT_EQ(moves->front().from.cpu_shares, std::nullopt);
+  EXPECT_EQ(moves->front().to.cpu_shares, 512);
+  EXPECT_EQ(moves->front().to.cpu_quota, -1);
+  EXPECT_FALSE(moves->front().LosesExclusiveCpus());
+  EXPECT_THAT(runtime().updates, IsEmpty());
+}
+
 // A policy that binds no container to CPUs
 
 class LettingGoTest : public PolicyChangeTest {
