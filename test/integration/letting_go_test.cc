@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A change to the null policy takes the brain away, and no container stays bound all the same.
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <iterator>
@@ -129,20 +130,20 @@ TEST_F(BackTest, ThePagesOwnCommandsGoBackUnderAnyFlags) {
   EXPECT_FALSE(later.container.empty());
 }
 
-// The words of the package's script before a removal, with this test's socket in the place of the
-// installed one and no unit to stop.
+// The words of the package's script before a removal, where this test's daemon is the only process
+// and there is no unit to stop.
 struct Removal {
   int exit_code = 0;
   std::string said;
 };
-Removal TryToRemove(const std::string& socket, const std::string& script, const std::string& told) {
+Removal TryToRemove(const std::string& proc, const std::string& script, const std::string& told) {
   std::ifstream source(RESMGR_SOURCE_DIR "/cmake/debian/prerm.in");
   std::string text{std::istreambuf_iterator<char>(source), {}};
   const auto replace = [&text](const std::string& what, const std::string& by) {
     for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
       text.replace(at, what.size(), by);
   };
-  replace("relay=/cri-resmgr/cri-resmgr.sock", "relay=" + socket);
+  replace("proc=/proc", "proc=" + proc);
   replace("@SOCKETS@", "a.socket");
   replace("@UNITS@", "");
   replace("/run/systemd/system", "/no/such/directory");
@@ -154,7 +155,11 @@ Removal TryToRemove(const std::string& socket, const std::string& script, const 
 
 TEST_F(BackTest, ThePackageIsNotRemovedWhileClientsAreConnected) {
   StartBoth();
-  const auto removal = [this] { return TryToRemove(RelaySocket(), Path("prerm"), Path("told")); };
+  namespace fs = std::filesystem;
+  fs::create_directory(Path("proc"));
+  fs::create_symlink(fmt::format("/proc/{}", pid()), Path(fmt::format("proc/{}", pid())));
+  fs::create_symlink("/proc/net", Path("proc/net"));
+  const auto removal = [this] { return TryToRemove(Path("proc"), Path("prerm"), Path("told")); };
   EXPECT_EQ(removal().exit_code, 0);
   {
     StatusOr<UniqueFd> kubelet = ConnectUnix(RelaySocket());
@@ -165,6 +170,7 @@ TEST_F(BackTest, ThePackageIsNotRemovedWhileClientsAreConnected) {
       return refused.exit_code == 1;
     }));
     EXPECT_THAT(refused.said, testing::HasSubstr("clients are connected to its socket"));
+    EXPECT_THAT(refused.said, testing::HasSubstr(RelaySocket())) << "wherever that is";
     EXPECT_THAT(refused.said, testing::HasSubstr("cri-resmgr-ctl uninstall -apply"));
   }
   EXPECT_TRUE(Eventually([&] { return removal().exit_code == 0; }));
