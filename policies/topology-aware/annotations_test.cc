@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pods may say about their placement, and what follows for their class.
+// Annotations of pods about their placement, and their consequences for the class.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -351,7 +351,7 @@ TEST(AffinityTest, OneContainerHasSoManyAtMost) {
   EXPECT_TRUE(read->Of("b").ok());
 }
 
-// What is too long is not parsed: else the error would be that it is no YAML.
+// A text that is too long is not parsed: else the error would be that it is no YAML.
 TEST(AffinityTest, TextsThatAreTooLongAreNotParsed) {
   const std::string half(PodAffinities::kMaxText / 2, '{');
   const StringMap both = {{"resource-policy.nri.io/affinity", half},

@@ -25,7 +25,7 @@ class BestPools {
 
   // Where the next pool is scored.
   PoolScore& Next() { return *order_[count_]; }
-  // What it has to be better than; nullptr where there is room for it in any case.
+  // The score to be beaten; nullptr where there is room for it in any case.
   const PoolScore* Worst() const { return count_ == kMost ? order_[kMost - 1] : nullptr; }
   // It is one of the best.
   void KeepNext() {

@@ -126,7 +126,7 @@ void CpuLedger::UpdateRoomsBelow(int pool) {
     UpdateRoomsBelow(child);
 }
 
-// What is beyond the needs of the pool, `extra` included; below 0 where they are not met.
+// The CPU time beyond the needs of the pool, `extra` included; below 0 where they are not met.
 int64_t CpuLedger::Unneeded(int pool, int64_t extra) const {
   const State& state = Of(pool);
   int64_t need = state.need + extra;

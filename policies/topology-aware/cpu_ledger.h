@@ -12,10 +12,10 @@
 
 namespace resmgr {
 
-// What is granted of the CPUs, pool by pool; exact after any sequence. The shared set of a pool is
+// The granted CPUs, pool by pool; exact after any sequence. The shared set of a pool is
 // its sharable CPUs without all that is granted exclusively, so sets of nested pools nest, too.
 //
-// What containers of a pool need of its shared set is the sum of their requests and of what the
+// Containers of a pool need of its shared set the sum of their requests and of what the
 // pools below need, and a CPU where any container shares. An exclusive grant leaves every pool so
 // many whole CPUs, or containers of that pool have to move to a larger one (GrantBook::MakeRoom).
 // Only the root can refuse: it keeps what all sharing containers together ask for. Where there are
@@ -30,7 +30,7 @@ class CpuLedger {
   CpuLedger(const Machine& machine, const PoolTree& tree, const CpuSet& reserved,
             MilliCpu unreserved = {});
 
-  // What one container holds.
+  // The CPUs that one container holds.
   struct Share {
     int pool = 0;
     CpuSet exclusive{};  // ordinary and isolated CPUs
@@ -39,12 +39,12 @@ class CpuLedger {
   };
   void Give(const Share& share);
   void Take(const Share& share);
-  // What is given as `share` is shared in a pool around its own or inside of it from now on. As
+  // A `share` is shared in a pool around its own or inside of it from now on. As
   // Take and Give, but that little of the ledger is looked at.
   void Move(const Share& share, int to);
 
   const CpuSet& exclusive() const { return exclusive_; }
-  // What is not granted exclusively of the pool's sharable CPUs.
+  // The pool's sharable CPUs that are not granted exclusively.
   const CpuSet& Free(int pool) const { return Of(pool).free; }
   int FreeCpus(int pool) const { return Of(pool).free_count; }
   // Where containers of the pool share; empty when they cannot.
@@ -55,7 +55,7 @@ class CpuLedger {
   // The root's sharing containers are on reserved CPUs.
   bool Lends(int pool) const { return pool == tree_.root() && Of(pool).free_count == 0; }
   CpuSet FreeIsolated(int pool) const { return tree_.at(pool).isolated - exclusive_; }
-  // What can still be asked for from the shared set; below 0 where more is granted than there is.
+  // The room of the shared set for requests; below 0 where more is granted than there is.
   int64_t Room(int pool) const { return Of(pool).room; }
   // Whether a container that shares so much in one pool could do so in `pool` below it instead.
   bool HasRoomBelow(int above, int pool, int64_t shared) const;
@@ -114,7 +114,7 @@ class CpuLedger {
   void UpdateRoomsBelow(int pool);
   void UpdateRoom(int pool);
   int64_t Unneeded(int pool, int64_t extra) const;
-  // What containers of the pool may ask for beside what is exclusive.
+  // The CPU time for requests of the pool beside its exclusive CPUs.
   int64_t Capacity(int pool) const {
     const int64_t more = pool == tree_.root() ? unreserved_.value : 0;
     return int64_t{1000} * Of(pool).free_count + more;

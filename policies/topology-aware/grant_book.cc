@@ -51,7 +51,7 @@ const Grant* GrantBook::Find(ContainerKey key) const {
 
 CpuLedger::Share GrantBook::ShareOf(const Grant& grant) const {
   const bool shares = grant.need.Shares();
-  // What a preserved container asks for weighs on the shared CPUs, wherever it runs.
+  // The request of a preserved container weighs on the shared CPUs, wherever it runs.
   const bool weighs = shares || grant.need.cpu_class == CpuClass::kPreserved;
   return {.pool = grant.pool,
           .exclusive = grant.exclusive,

@@ -24,7 +24,7 @@ namespace resmgr {
 // The name of the pool of containers on reserved CPUs.
 inline constexpr std::string_view kReservedPool = "reserved";
 
-// What one container has.
+// The grant of one container.
 struct Grant {
   Need need{};
   int pool = 0;        // for reserved CPUs the smallest pool that has them all
@@ -94,7 +94,7 @@ class GrantBook {
   void AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys,
                     std::vector<SharedChange>& shared) const;
 
-  // What may change of a grant because of others.
+  // The part of a grant that may change because of others.
   struct Place {
     int pool = 0;
     std::optional<MemoryZone> zone{};
@@ -115,7 +115,7 @@ class GrantBook {
   const PoolTree& tree() const { return tree_; }
   const CpuLedger& cpus() const { return cpus_; }
   const MemoryLedger& memory() const { return memory_; }
-  // What containers need of memory as far as that is no estimate.
+  // The memory needs of containers as far as they are no estimates.
   Bytes CertainMemory() const { return certain_memory_; }
   const CpuSet& reserved() const { return reserved_; }
   bool pins_cpus() const { return pin_cpu_; }

@@ -24,7 +24,7 @@ enum class CpuClass {
   kPreserved,  // not placed at all
 };
 
-// What one container asks of a pool, from its requirements, QoS class, annotations and the options.
+// One container's request to a pool, from its requirements, QoS class, annotations and options.
 struct Need {
   CpuClass cpu_class = CpuClass::kShared;
   int full = 0;            // exclusive CPUs

@@ -9,7 +9,7 @@
 namespace resmgr {
 namespace {
 
-// What a sharing container counts beside its request: one that asks for nothing runs, too.
+// A sharing container counts so much beside its request: one that asks for nothing runs, too.
 constexpr int64_t kAskedForAtLeast = 500;  // milli-CPUs
 
 // CPUs left in pools that are worth as much as a sharing container near its memory. With fewer,

@@ -447,7 +447,7 @@ Status Placer::Shortage(const Demand& demand) const {
       Levels(need, asked));
 }
 
-// What each place lacks for exclusive CPUs that must not be split. A container that runs stays in
+// The lack of each place for exclusive CPUs that must not be split. A container that runs stays in
 // its own.
 Status Placer::WantOfPlace(const Demand& demand, std::string_view what) const {
   const Need& need = demand.need;
@@ -484,7 +484,7 @@ std::string Placer::Needs(const Demand& demand) const {
       need.fraction > 0 ? fmt::format(" and {}m of shared ones", need.fraction) : "");
 }
 
-// What some pools could grant still.
+// The amounts that some pools could still grant.
 std::string Placer::Levels(const Need& need, std::span<const int> pools) const {
   const CpuLedger& cpus = book_.cpus();
   std::string levels;

@@ -447,7 +447,7 @@ class Life {
     ASSERT_TRUE(plan.ok()) << plan.status();
     Apply("forget", *plan);
     for (const ContainerKey key : keys_) {
-      // What is hidden of a mixed container's CPUs cannot be told from outside.
+      // Hidden CPUs of a mixed container cannot be told from outside.
       if (snapshot_.PodOf(key).annotations.contains("hide-hyperthreads.resource-policy.nri.io"))
         return;
     }

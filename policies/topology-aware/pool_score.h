@@ -13,7 +13,7 @@
 
 namespace resmgr {
 
-// What tells two pools apart, the strongest first. For each of them a pool has one number, and the
+// The rules that tell two pools apart, the strongest first. For each a pool has one number, and the
 // larger one is better. A pool's numbers do not depend on the other pools, and the last one is
 // different for every pool: comparing the first numbers that differ is a strict total order.
 enum class PoolRule : size_t {

@@ -33,7 +33,7 @@ struct HintFilter {
   bool Accepts(std::string_view source) const;
 };
 
-// What a pod's annotations say about the placement of one of its containers. What they do not say
+// The preferences of a pod's annotations for the placement of one of its containers. A missing one
 // is empty.
 struct Preferences {
   std::optional<bool> shared{};

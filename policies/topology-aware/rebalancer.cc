@@ -106,7 +106,7 @@ std::optional<Grant> Rebalancer::FindMoreCpus(Demand demand, const Grant& held) 
   return placer_.PlaceNear(demand, book_.tree().SmallestWith(held.exclusive));
 }
 
-// What follows from grants: sharers make room, and memory fits into fewer or more nodes.
+// Consequences of grants: sharers make room, and memory fits into fewer or more nodes.
 void Rebalancer::Settle(const CpuSet& granted) {
   book_.MakeRoom(granted);
   book_.MoveBack();

@@ -239,7 +239,7 @@ bool Reconciler::Grantable(const CpuSet& cpus, bool decided) const {
   return decided ? book_.cpus().CanKeep(cpus) : book_.cpus().CanSpare(cpus);
 }
 
-// What it has counts, and not what a new container of its kind would get: options may have changed.
+// Its own CPUs count, not those of a new container of its kind: options may have changed.
 void Reconciler::FitNeed(Need& need, const Entry& entry, bool exclusive) const {
   const MilliCpu request = entry.container->requirements.cpu_request;
   if (!exclusive) {

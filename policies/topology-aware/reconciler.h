@@ -29,7 +29,7 @@ class Reconciler {
   // A demand without affinities. Pod and container must stay until Run returns.
   void Add(const Pod& pod, const Container& container, Demand demand);
 
-  // What changed. `add_affinities` completes the demand of a container that is placed anew, when
+  // The changes. `add_affinities` completes the demand of a container that is placed anew, when
   // the others have their grants already; `placed` hears of each that got one then.
   Plan Run(const std::function<void(const Pod&, const Container&, Demand&)>& add_affinities,
            const std::function<void(const Pod&, const Container&)>& placed);

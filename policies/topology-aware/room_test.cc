@@ -250,7 +250,7 @@ TEST_F(RoomTest, AContainerThatGrowsInAnOverfullPoolKeepsItsCpusAndMemory) {
   const CpuSet held = At(own).exclusive;
   const NodeSet mems = *At(own).mems;
   ASSERT_EQ(mems.size(), 1);
-  // What is found is never refused: they ask for more CPUs than the node has, and more memory.
+  // Running containers are never refused: they ask for more CPUs and memory than the node has.
   for (int i = 0; i < 4; ++i) {
     Container& found = snapshot_.Add("found", kBurstable, 2000);
     found.placement.cpus = machine_.l3_groups()[1] - held;

@@ -61,7 +61,7 @@ class TopologyAwarePolicy : public Policy {
   TopologyAwarePolicy(const PolicyContext& context, const TopologyAwareOptions& options,
                       PinningRule pinning);
 
-  // What an annotation asks for or, without one, the options; valid until the next is read.
+  // Affinities by an annotation or, without one, the options; valid until the next is read.
   struct OwnAffinities {
     std::span<const Affinity> read{};
     std::vector<Affinity> implied{};
@@ -81,7 +81,7 @@ class TopologyAwarePolicy : public Policy {
   // The book and the index of affinities together.
   void Give(const Pod& pod, const Container& container, Grant grant);
   std::optional<Grant> Take(ContainerKey key);
-  // What the book says of a container, for the index.
+  // Enters the book's data of a container into the index.
   void Index(const Pod& pod, const Container& container);
   // The pool whose neighbours a container is; nullopt for one that is not placed in any.
   std::optional<int> PoolOf(ContainerKey key) const;
