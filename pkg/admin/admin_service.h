@@ -14,7 +14,7 @@
 
 namespace resmgr {
 
-// What cri-resmgr-ctl asks on -admin-socket. Requests and replies are JSON in gRPC messages; each
+// Serves cri-resmgr-ctl on -admin-socket. Requests and replies are JSON in gRPC messages; each
 // method is "/cri_resmgr.v1.Admin/NAME":
 //
 //   Status       {}                         -> {"version","policy","config","forced",

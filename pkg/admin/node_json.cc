@@ -25,7 +25,7 @@ std::string ListOf(const std::optional<Set>& decided, const std::optional<std::s
   return decided ? decided->ToString() : requested.value_or("");
 }
 
-// What of it is known, in the units of ContainerJson.
+// The known values, in the units of ContainerJson.
 OrderedJson PodResourcesJson(const LinuxResources& resources) {
   OrderedJson object = OrderedJson::object();
   const auto put = [&object](const char* name, const std::optional<int64_t>& value) {
@@ -136,7 +136,7 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
   const LinuxResources& requested = container.requested;
   const CpuSet cpus = placement.cpus.value_or(CpuSet());
   const CpuNumbers numbers = NumbersInForce(container.set_later, placement, requested);
-  // What the runtime still tells of its CPUs are those that it had.
+  // The runtime still reports the CPUs that it had.
   const bool ended = container.state == ContainerState::kExited;
   OrderedJson object = {
       {"id", container.id.value()},

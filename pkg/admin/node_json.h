@@ -17,7 +17,7 @@
 
 namespace resmgr {
 
-// What cri-resmgr-ctl shows of a node, as JSON with its members in a fixed order. No environment,
+// The node's data for cri-resmgr-ctl, as JSON with its members in a fixed order. No environment,
 // annotation or label of a pod is part of it.
 using OrderedJson = nlohmann::ordered_json;
 
@@ -88,7 +88,7 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
                                   const ContainerChoice& choice = {},
                                   NameMatch match = NameMatch::kWhole);
 
-// What `status` tells of the containers and their CPUs:
+// The containers and their CPUs, as `status` tells them:
 //   {"pods","containers","unsettled" (containers for which the runtime has not done yet what it
 //    should), "exclusive","shared","reserved" (kernel lists: CPUs that containers have for
 //    themselves, that the others share, and that are kept for the system)}

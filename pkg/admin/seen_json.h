@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// What `explain` shows under the null policy: the containers of the choice that `what` names, as in
+// Explanations under the null policy: the containers of the choice that `what` names, as in
 // ExplainJson, with what plugins and hook servers changed of their requests. Each:
 //   {"id","pod","namespace","name","cpus","mems","shares","quota","period","memoryLimit" (what it
 //    has, as in ContainerJson),"policy": "null","owners" (stage_json.h),"hints": [],

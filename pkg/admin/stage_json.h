@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// What cri-resmgr-ctl shows of stages and of their plugins.
+// The stages and their plugins, as cri-resmgr-ctl shows them.
 
 // A fixed outside contract of `cri-resmgr-ctl plugins -o json`, each:
 //   {"kind": "nri"|"hook","name","index","state": "ready"|"disconnected"|"failed","events":[],

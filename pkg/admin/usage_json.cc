@@ -18,7 +18,7 @@
 namespace resmgr {
 namespace {
 
-// What one CPU's list of containers names at most: thousands may share it.
+// The longest list of containers of one CPU: thousands may share it.
 constexpr size_t kMostContainers = 64;
 
 // To a thousandth, which is more than is measured.

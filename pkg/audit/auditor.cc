@@ -84,7 +84,7 @@ std::string DescribeAll(const std::vector<Drift>& drifts) {
   return text;
 }
 
-// What many containers have in common, so that it is told once. The same cause may leave one fewer
+// A cause that many containers share is told once. The same cause may leave one fewer
 // CPUs and another one those of others, which is worse.
 std::string CauseOf(const Drift& drift) {
   return drift.why.empty() ? Describe(drift)

@@ -25,7 +25,7 @@
 
 namespace resmgr {
 
-// What one audit found.
+// The findings of one audit.
 struct AuditReport {
   struct Finding {
     ContainerKey key{};
@@ -68,7 +68,7 @@ class Auditor {
     // these are compared.
     std::function<bool()> numbers_are_ours = [] { return true; };
     Told told = [](const AuditReport*) {};
-    // What has not answered by then is left out of the report.
+    // Containers without an answer by then are left out of the report.
     std::chrono::milliseconds patience = std::chrono::seconds(5);
     // RunSoon: the pause before an audit, in which more may change, and the least time between two.
     std::chrono::milliseconds soon = std::chrono::milliseconds(200);
@@ -102,12 +102,12 @@ class Auditor {
   // The other containers that had something else than decided at the last audit. Without those that
   // were sent the decision again for the first time, which is mostly the end of it.
   std::vector<Problem> drifted() const;
-  // What the last audit found of this container: sentences, "" where it is as decided, where
+  // Findings of the last audit about this container: sentences, "" where it is as decided, where
   // something else was decided since then, and where the audit is long ago.
   std::string FoundOf(const ContainerId& id) const;
 
  private:
-  // What the last audit found of a container.
+  // The findings of the last audit about a container.
   struct Known {
     ContainerKey key{};
     std::vector<Drift> drifts{};

@@ -362,7 +362,7 @@ TEST_F(AuditorTest, WhatWasFoundLongAgoIsNotToldAnyMore) {
   EXPECT_EQ(auditor_->FoundOf(below), "");
 }
 
-// What the runtime itself has noted, or a cgroup above takes, is nobody's write past the runtime.
+// A value noted by the runtime, or taken by a cgroup above, is no write past the runtime.
 TEST_F(AuditorTest, OtherDriftsAreNoWritesPastTheRuntime) {
   const ContainerId id = Run("a", 2000);
   runtime().Find(id)->resources.cpuset_cpus = "6";

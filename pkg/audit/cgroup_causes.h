@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// What the cgroups say about this container's CPUs and memory nodes: a cgroup above that allows
+// Causes in cgroups that change this container's CPUs and memory nodes: a cgroup above that allows
 // less, a partition, one beside or below it that is in conflict, a controller that is not enabled.
 // May block.
 std::string CauseOfRefusal(const CgroupReader& cgroups, CpusetLimits& limits,

@@ -13,7 +13,7 @@
 
 namespace resmgr {
 
-// What the kernel enforces for one container. An empty value is one that the cgroup does not set,
+// The values that the kernel enforces for one container. An empty one is not set by the cgroup,
 // or that could not be read.
 struct CgroupValues {
   // As they were written into the cgroup. On cgroup v2 the shares are `cpu_weight` instead.
@@ -28,7 +28,7 @@ struct CgroupValues {
   std::string why_fewer_mems{};
   std::string why_no_cpuset{};
   bool idle = false;  // cpu.idle
-  // What the first process in the cgroup itself may use, by its affinity and its cgroup, and the
+  // The CPUs of the first process in the cgroup itself, by its affinity and its cgroup, and the
   // process that started it.
   std::optional<CpuSet> process_cpus{};
   std::optional<CpuSet> parent_cpus{};

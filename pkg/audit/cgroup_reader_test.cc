@@ -97,7 +97,7 @@ TEST_F(CgroupReaderTest, WithoutAParentTheDefaultOfTheRuntimeIsFound) {
   EXPECT_EQ(CpusOf(Read("", id)), "1");
   Put("cpuset/system.slice/docker-" + other + ".scope/cpuset.cpus", "2");
   EXPECT_EQ(CpusOf(Read("", other)), "2");
-  // What a container makes below its own cgroup is not another one's.
+  // A cgroup that a container makes below its own is not another container's.
   const std::string third(64, 'c');
   Put("cpuset/docker/" + id + "/" + third + "/cpuset.cpus", "3");
   EXPECT_FALSE(Read("", third).ok());

@@ -41,7 +41,7 @@ bool CanBeMended(const Drift& drift);
 // the container may be on the exclusive CPUs of others.
 bool HasOthers(const Drift& drift);
 
-// What differs. Only what is decided is compared; of the numbers those that the kernel rounds or
+// The differences. Only decided values are compared; of the numbers those that the kernel rounds or
 // limits count as what it makes of them. A value that could not be read is no difference, but for
 // CPUs and memory nodes, which every cgroup has.
 std::vector<Drift> CompareCgroup(const ResourceValues& decided, const CgroupValues& actual);

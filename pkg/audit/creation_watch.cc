@@ -122,7 +122,7 @@ void CreationWatch::End(Look& look) {
     if (now->placement.EnforcedCpus() != subject.decided.cpus) return false;
     const auto read = look.read.find(subject.key);
     const auto reported = look.reported.find(subject.id);
-    // What the node leaves every container less of is no news.
+    // A value that the node limits for every container is no news.
     return (read != look.read.end() &&
             std::ranges::any_of(CompareCgroup(subject.decided, read->second), CanBeMended)) ||
            (reported != look.reported.end() &&

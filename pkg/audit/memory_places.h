@@ -19,7 +19,7 @@ StatusOr<std::map<int, int64_t>> ReadMemoryOnNodes(const CgroupReader& cgroups,
                                                    std::string_view cgroup_parent,
                                                    std::string_view id);
 
-// What lies on other nodes than decided, as a text for people; "" where that is less than a
+// The memory on other nodes than decided, as a text for people; "" where that is less than a
 // mebibyte, or nothing is known. Cgroup v1 moves no pages when a container moves.
 struct MemorySubject {
   std::string cgroup_parent{};

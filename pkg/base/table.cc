@@ -12,7 +12,7 @@ namespace resmgr {
 
 namespace {
 
-// What a terminal shows of a cell, and how wide that is: one column for each character.
+// The text of a cell on a terminal, and its width: one column for each character.
 struct Shown {
   std::string text;
   size_t width = 0;

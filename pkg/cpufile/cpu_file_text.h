@@ -12,7 +12,7 @@ namespace resmgr {
 // The file's name in the directory that a container has mounted.
 inline constexpr std::string_view kCpuFileName = "cpus.env";
 
-// What the file says (docs/cpu-file.md, pkg/adr/0008-cpu-file.md): lines NAME=LIST, which a shell
+// The text of the file (docs/cpu-file.md, pkg/adr/0008-cpu-file.md): lines NAME=LIST, which a shell
 // can source, with lists as the kernel writes them ("0,3-7", "" for none). `exclusive` is a part of
 // `cpus`.
 std::string CpuFileText(const CpuSet& cpus, const CpuSet& exclusive, const NodeSet& mems);

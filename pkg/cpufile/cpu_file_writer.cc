@@ -113,7 +113,7 @@ void CpuFileWriter::FinishJob(const std::string& name, Job& job) {
   const auto wanted = behind_.find(name);
   // Something else is wanted meanwhile.
   if (wanted == behind_.end() || waiting_.contains(name)) return;
-  // What has no directory any more needs no file either.
+  // A container without a directory needs no file either.
   if (job.outcome.ok() || job.outcome.code() == StatusCode::kNotFound) {
     behind_.erase(wanted);
     return;

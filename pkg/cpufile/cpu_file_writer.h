@@ -61,7 +61,7 @@ class CpuFileWriter {
     Status outcome{};
   };
   using Jobs = std::map<std::string, Job>;
-  // What one piece of work off the loop does, and what came of it.
+  // One piece of work off the loop, and its outcome.
   struct Batch {
     Jobs jobs;
     bool list = false;

@@ -41,7 +41,7 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
     CpuFileWriter::Options writer{};
   };
 
-  // What the options refer to outlives this, and the pipeline's calls do not.
+  // The objects of the options outlive this, and the pipeline's calls do not.
   explicit CpuFiles(Options options);
   ~CpuFiles() override;
   CpuFiles(const CpuFiles&) = delete;
@@ -67,7 +67,7 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
 
  private:
   struct Entry {
-    // What the file is to begin with, of a creation under way.
+    // The first contents of the file, of a creation under way.
     std::string first_text{};
     bool being_created = false;
     // Last in force, and whose that is: a container may be created with the name of one that lives.

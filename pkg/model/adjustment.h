@@ -15,7 +15,7 @@
 
 namespace resmgr {
 
-// What stages may change of a request.
+// The fields of a request that stages may change.
 enum class Field {
   kCpusetCpus,
   kCpusetMems,
@@ -58,7 +58,7 @@ struct FieldChange {
   friend bool operator==(const FieldChange&, const FieldChange&) = default;
 };
 
-// What only few stages change. What is not set stays as the request says.
+// Fields that only few stages change. A field that is not set stays as the request says.
 struct WideAdjustment {
   // The request is to have no list of CPUs or memory nodes: "no restriction", never "no change". In
   // one adjustment a list in `values` wins over it.
@@ -89,7 +89,7 @@ struct WideAdjustment {
   friend bool operator==(const WideAdjustment&, const WideAdjustment&) = default;
 };
 
-// What a stage changes of a request, or all stages so far. The few fields of the policy lie inline;
+// Changes of a request by one stage, or by all so far. The few fields of the policy lie inline;
 // the rest has memory only where a stage sets some of it. A value type that can only be moved,
 // thread-compatible.
 class Adjustment {

@@ -44,7 +44,7 @@ struct Container {
   LinuxResources requested;  // as the last request said, before any stage changed it
   NumbersSetLater set_later;
   Requirements requirements;  // what the policy works with
-  // What of the pod's annotation does not count, and why; empty when all of it does. It follows the
+  // The part of the annotation that does not count, and why; empty when all counts. It follows the
   // reason of each placement.
   std::string needs_note;
   std::vector<LocalityHint> hints;  // only when the policy wants them

@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// What is shown of a container and has no influence on its placement; computed when it is asked
+// Facts that are shown of a container and do not influence its placement; computed when asked
 // for.
 
 // Resources other than cpu and memory by their Kubernetes names: huge pages ("hugepages-2Mi") in

@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// What a CreateContainer request says, as far as the resource manager needs it.
+// The part of a CreateContainer request that the resource manager needs.
 struct CreateRequest {
   PodSandboxId pod_id;
   std::optional<Pod> pod;  // from sandbox_config, used when the sandbox is not known here

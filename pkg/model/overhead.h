@@ -6,7 +6,7 @@
 
 namespace resmgr {
 
-// What pods cost beside their containers: the `overhead` of their RuntimeClasses.
+// Costs of pods beside their containers: the `overhead` of their RuntimeClasses.
 struct Overhead {
   MilliCpu cpu{};
   Bytes memory{};

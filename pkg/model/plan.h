@@ -25,7 +25,7 @@ struct SharedChange {
   CpuSet CpusFor(const Placement& placement) const { return cpus | placement.exclusive; }
 };
 
-// What a policy decided: every container whose placement differs from before, the one asked about
+// A policy's decision: every container whose placement differs from before, the one asked about
 // included, each of them once.
 struct Plan {
   std::vector<PlacementChange> changes;  // mostly one

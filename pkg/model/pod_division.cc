@@ -12,7 +12,7 @@
 namespace resmgr {
 namespace {
 
-// What each container may ask for is far below what would make sums of them leave 64 bits.
+// This limit of a container's request keeps sums of requests within 64 bits.
 constexpr int64_t kMost = int64_t{1} << 48;
 
 int64_t Capped(int64_t value) {

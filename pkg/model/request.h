@@ -19,14 +19,14 @@
 
 namespace resmgr {
 
-// What an UpdateContainerResources request changes.
+// The changes in an UpdateContainerResources request.
 struct ContainerUpdate {
   bool has_linux = false;  // it carries Linux resources, if only empty ones
   LinuxResources resources;
   StringMap annotations{};
 };
 
-// What an UpdatePodSandboxResources request sets of the pod as a whole.
+// Resources of the pod as a whole that an UpdatePodSandboxResources request sets.
 struct PodUpdate {
   LinuxResources overhead;
   LinuxResources resources;
@@ -78,9 +78,9 @@ class Request {
     taken_ = true;
     return std::get<CreateRequest>(body);
   }
-  // What CreateContainer says of its pod sandbox.
+  // The pod sandbox in a CreateContainer request.
   std::optional<Pod> ReadPod() { return source_ == nullptr ? std::nullopt : source_->ReadPod(); }
-  // What of these is not read yet is read now; nothing more is read after Close. Broken parts stay
+  // Parts of these that are not read yet are read now; nothing more after Close. Broken parts stay
   // empty. Valid as long as the request.
   const ContainerDetails& Details(DetailSet parts);
   // The same, to be kept: parts that are read later are not in it.

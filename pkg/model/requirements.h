@@ -14,7 +14,7 @@ namespace resmgr {
 // By quota and period; 0 is no limit.
 MilliCpu CpuLimitOf(const LinuxResources& resources);
 
-// What a container needs, reckoned from what a CRI message says, by undoing the kubelet's
+// The needs of a container, reckoned from a CRI message by undoing the kubelet's
 // arithmetic:
 //   cpu_request     from the shares; from the quota where the shares are at their upper limit
 //   cpu_limit       from quota and period; Guaranteed: at least the request, and only above it
@@ -38,7 +38,7 @@ struct ResolvedRequirements {
   Requirements requirements;
   // Why an annotation that is there could not be used, and the estimate was taken; OK otherwise.
   Status annotation;
-  // What of the annotation the request contradicts, as the end of a placement's reason; empty when
+  // The part of the annotation that the request contradicts, as the end of a reason; empty when
   // nothing is.
   std::string note{};
 };
@@ -63,7 +63,7 @@ std::string_view WhyCpuIsOfPod(const Requirements& requirements);
 // stand for all requests from 256 CPUs on, and neither its limit nor an annotation says which. It
 // asks for `cpu_request` at least, and for its limit at most.
 bool MayAskForMore(const Container& container);
-// What then follows the request in a placement's reason.
+// This note then follows the request in a placement's reason.
 inline constexpr std::string_view kMayAskForMoreNote = ", the most that CPU shares tell";
 
 }  // namespace resmgr

@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// What a CRI message asks for (LinuxContainerResources): an empty value means that the message did
+// Resources in a CRI message (LinuxContainerResources): an empty value means that the message did
 // not set it. The sets stay text, because an empty or unusual list must not be changed on its way
 // to the runtime; what is decided about is ResourceValues, made from this by ReadValues.
 struct LinuxResources {
@@ -26,12 +26,12 @@ struct LinuxResources {
   friend bool operator==(const LinuxResources&, const LinuxResources&) = default;
 };
 
-// What a container has after an update: every field that `changes` sets wins over `base`.
+// The resources of a container after an update: each field that `changes` sets wins over `base`.
 LinuxResources Merged(LinuxResources base, const LinuxResources& changes);
 // The same of `base` itself.
 void Merge(LinuxResources& base, const LinuxResources& changes);
 
-// What a container needs, as the policy sees it: from the annotation of the webhook where the
+// The needs of a container, as the policy sees them: from the annotation of the webhook where the
 // request does not contradict it, else estimated from LinuxResources (pkg/model/requirements.h).
 struct Requirements {
   MilliCpu cpu_request;

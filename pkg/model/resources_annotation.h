@@ -20,7 +20,7 @@ namespace resmgr {
 // names to quantities.
 inline constexpr std::string_view kResourcesAnnotation = "intel.com/resources";
 
-// What the annotation's value says about one container, init containers included. A limit without a
+// The annotation's value for one container, init containers included. A limit without a
 // request is the request too, as in Kubernetes. Other resources than cpu and memory are not read.
 // nullopt when it does not name the container; one with nothing in both limits and requests has no
 // requirements of its own, all of them are 0.

@@ -45,7 +45,7 @@ AgentReports::AgentReports(EventLoop& loop, h2::FlushQueue& flushes, std::string
 
 void AgentReports::ShowCpus(std::string cpus) {
   cpus_ = std::move(cpus);
-  // What else happens in this turn of the loop goes along.
+  // Other events of this turn of the loop go along.
   calls_.BeginSoon();
 }
 

@@ -32,7 +32,7 @@ struct ConstraintOptions {
   CpuSet offline{};
 };
 
-// What the constraints of the configuration mean on this machine:
+// The constraints of the configuration on this machine:
 //   available  as a set or a cgroup: these CPUs, as far as they are online; as a quantity: so many
 //              CPUs (rounded down) picked from those that this process may use; as all but some:
 //              those that this process may use without them; not set: all that it may use

@@ -180,7 +180,7 @@ TEST_F(ConstraintsTest, ReservedCpusMustBeAvailable) {
       "reserved: asks for 9223372036854775 CPUs, but 6 CPUs are available and not isolated: 0-5");
 }
 
-// What it likes best changes with what it gets.
+// Its preference changes with the number that it gets.
 StatusOr<CpuSet> PickEvenOrOdd(const CpuSet& from, int count) {
   CpuSet picked;
   for (const int cpu : from) {

@@ -6,7 +6,7 @@
 
 namespace resmgr {
 
-// What a container gets that a policy bound once and no policy binds any more, for nothing else
+// The sets for a container that a policy bound once and no policy binds any more, for nothing else
 // would undo the binding: the CPUs (memory nodes) that its request says, where all of them can be
 // had on this machine, and else all that there are.
 CpuSet CpusWithoutPolicy(const Machine& machine, const LinuxResources& requested);

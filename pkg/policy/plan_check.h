@@ -13,7 +13,7 @@ namespace resmgr {
 // Every container whose placement may hold exclusive CPUs; others may be named too.
 using ExclusiveHolders = std::set<ContainerKey>;
 
-// What must hold after any plan (pkg/ARCHITECTURE.md, invariants 1 and 2): no change twice or for a
+// Rules for any plan (pkg/ARCHITECTURE.md, invariants 1 and 2): no change twice or for a
 // container that is not in the snapshot; no empty set; CPUs online, memory nodes present; exclusive
 // CPUs are CPUs of their container and of no other. Internal names the container and the CPUs:
 // a policy that breaks one of these has a bug, and its plan must not reach a runtime.

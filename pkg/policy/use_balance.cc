@@ -51,7 +51,7 @@ class PoolOrder {
     work_ += pools.size();
   }
 
-  // What each pool gets of what it wants. What a pool gets comes from all its CPUs alike.
+  // The part that each pool gets of its wish. It comes from all of the pool's CPUs alike.
   std::vector<double> Give(const std::vector<double>& wanted) const {
     std::vector<double> given(wanted.size());
     for (const size_t pool : order_) {
@@ -62,7 +62,7 @@ class PoolOrder {
     }
     return given;
   }
-  // What Give computes, in shares of pools.
+  // The work of Give, in shares of pools.
   size_t work() const { return work_; }
   // Whether what the pool gets changes the share of no other one.
   bool IsApart(size_t pool) const { return apart_[pool]; }
@@ -107,7 +107,7 @@ struct State {
     return {static_cast<double>(shared.pools[pool].cpus.size()), wanted[pool], lacking[pool]};
   }
 
-  // What all pools lack less where this container is in another pool.
+  // The CPUs that all pools lack less where this container is in another pool.
   double GainOf(size_t container, size_t pool) const {
     std::vector<double> after = wanted;
     after[shared.containers[container].pool] -= by_container[container];
@@ -131,7 +131,7 @@ struct State {
   size_t measured = 0;
 };
 
-// What each pool lacks less in `after`.
+// The CPUs that each pool lacks less in `after`.
 std::map<std::string, double> ReliefOf(const State& before, const State& after) {
   std::map<std::string, double> relief;
   for (size_t pool = 0; pool < before.shared.pools.size(); ++pool)

@@ -368,7 +368,7 @@ class Adopter {
         !store_.OthersOwn(saved->placement.exclusive, container.key)) {
       return SetFoundPlace(container, applied, saved);
     }
-    // What it still has for itself stays its own.
+    // CPUs that it still has for itself stay its own.
     if (container.placement.exclusive.empty() || !store_.OthersOwn(cpus, container.key)) {
       SetFoundPlace(container, applied, nullptr);
     }

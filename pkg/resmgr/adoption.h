@@ -23,7 +23,7 @@ struct Adoption {
     std::string_view why;
   };
 
-  // What the runtime enforces for each container that runs or may run, by ascending key. Without
+  // The values in force for each container that runs or may run, by ascending key. Without
   // those about which something happened after the list was asked for. CPUs on which no other
   // container runs count as exclusive: a container that they are granted to must wait until this
   // one has left them.
@@ -32,7 +32,7 @@ struct Adoption {
   std::vector<Ended> ended;
   // Newly listed containers that run or may run, by ascending key.
   std::vector<ContainerKey> adopted;
-  // What became of their starts is known now.
+  // The outcome of their starts is known now.
   std::vector<ContainerKey> start_known;
   // They run although no start of theirs was under way here, or one that began at an unknown time:
   // updates that were sent before may have come too late for it.

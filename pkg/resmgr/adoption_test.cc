@@ -33,7 +33,7 @@ class AdoptionTest : public ::testing::Test {
     container.resources.cpuset_cpus = cpus;
     inventory_.containers.push_back(container);
   }
-  // What counts as exclusive, by name.
+  // The CPUs that count as exclusive, by name.
   std::map<std::string, std::string> Exclusive() {
     const Adoption adoption =
         Adopt(store_, inventory_, {}, store_.clock(), Bytes{0}, state_writer_);

@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// What a runtime enforces for one container, as far as placements go: the values that a request
+// The values that a runtime enforces for one container, as far as placements go: those of a request
 // carried to it or that it reported.
 struct AppliedResources : ResourceValues {
   CpuSet exclusive;  // the part of `cpus` that was granted to this container alone
@@ -18,7 +18,7 @@ struct AppliedResources : ResourceValues {
   friend bool operator==(const AppliedResources&, const AppliedResources&) = default;
 };
 
-// What should be in force: the placement, and the container's own request for the numbers that the
+// Values to be in force: the placement, and the container's own request for the numbers that the
 // placement leaves alone, so that a value which the policy no longer overrides is restored. A
 // number that was set later stays.
 AppliedResources DesiredResources(const Container& container);
@@ -34,7 +34,7 @@ inline SharedResources Shared(AppliedResources resources) {
 CpuNumbers NumbersInForce(const NumbersSetLater& later, const Placement& placement,
                           const LinuxResources& requested);
 
-// What the runtime reports to be in force.
+// The values that the runtime reports to be in force.
 AppliedResources ReportedResources(const LinuxResources& resources);
 
 // A report with what it may leave out: the numbers that the policy does not override, which are as

@@ -6,7 +6,7 @@
 
 namespace resmgr {
 
-// What a client sees of a container's CPU numbers: those that it asked for. Kubelets take the
+// A client sees the CPU numbers of a container that it asked for. Kubelets take the
 // numbers that a runtime reports for the resources that the container got, and compare them with
 // the pod's. Where the policy or a later stage had others put in force, a pod would never get what
 // it was resized to, as far as its kubelet can tell.

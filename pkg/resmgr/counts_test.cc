@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the brain counts.
+// The brain counts its acts.
 #include <map>
 #include <memory>
 #include <optional>

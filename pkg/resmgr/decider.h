@@ -41,7 +41,7 @@ class Decider {
   // them without these.
   void SetOffline(const CpuSet& offline);
   const CpuSet& offline() const { return offline_; }
-  // What `policy` would do if it took all containers over, checked; it may be a clone, and the
+  // The plan by which `policy` would take all containers over, checked; it may be a clone, and the
   // store keeps none of it.
   StatusOr<Plan> PreviewTakeOver(const Policy& policy) const;
   StatusOr<Plan> PreviewRebalance() const;
@@ -69,7 +69,7 @@ class Decider {
   // store holds.
   ContainerKeys Recover();
 
-  // What the last decision, if it did not fail, did to containers that had a place before; valid
+  // Changes of the last decision, if it did not fail, to containers that had a place before; valid
   // until the next one.
   std::span<const Shift> shifts() const { return shifts_.all(); }
   // Nothing had to be decided this time.
@@ -99,7 +99,7 @@ class Decider {
 // Commit its end restores the records that were noted, and the policy.
 class Transaction {
  public:
-  // What a record had before.
+  // The former values of a record.
   struct Before {
     ContainerKey key{};
     LinuxResources requested;

@@ -23,7 +23,7 @@ class History final : public Observer {
  public:
   // Enough for what a full node does in a restart of all its pods.
   static constexpr size_t kDefaultCapacity = 1024;
-  // What is kept of a name, a reason or an error: longer ones are cut.
+  // The length at which a name, a reason or an error is cut.
   static constexpr size_t kLongestText = 1024;
 
   enum class Event {
@@ -95,7 +95,7 @@ class History final : public Observer {
              std::string_view reason);
   // Where its policy decided that the container is.
   void AddDecided(Event event, const Act& act);
-  // What is tried again and again is one entry, with the time of its last try.
+  // An act that is repeated is one entry, with the time of its last try.
   void AddError(Event event, const Act& act, std::string_view error);
   void AddRefusal(const Act& act, const Status& why);
   Entry& Back(size_t steps);

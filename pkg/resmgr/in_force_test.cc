@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What observers are told to be in force, and how long there is a container at all.
+// Observers are told the values in force, and how long a container exists.
 #include <string>
 #include <utility>
 #include <vector>

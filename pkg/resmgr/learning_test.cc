@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What others do at the runtime, and what happens there by itself: how it is noticed.
+// The brain notices acts of others at the runtime, and changes that happen there by themselves.
 #include <chrono>
 #include <memory>
 #include <optional>

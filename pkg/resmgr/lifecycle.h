@@ -21,7 +21,7 @@ enum class LifeState : uint8_t {
 };
 inline constexpr size_t kLifeStates = 7;
 
-// What happens to a container, or becomes known about it.
+// An event that happens to a container, or becomes known about it.
 enum class LifeEvent : uint8_t {
   kCreateSucceeded,
   kCreateFailed,

@@ -103,7 +103,7 @@ TEST(LifecycleTest, EveryEventInEveryState) {
   EXPECT_EQ(Paths().size(), kLifeStates);
 }
 
-// What policies see follows each transition.
+// The state that policies see follows each transition.
 TEST(LifecycleTest, ThePublishedStateFollows) {
   const std::map<LifeState, ContainerState> published = {
       {kCreating, ContainerState::kCreating}, {kCreated, ContainerState::kCreated},

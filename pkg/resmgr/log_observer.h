@@ -17,7 +17,7 @@ namespace resmgr {
 //   placed default/dsp/main: CPU 1, exclusive (static); moved 2 shared containers 0-1 -> 0
 // Refusals and failures are warnings, what is carried out at the runtime is for debugging only, and
 // everything else is information; with debug messages on, a placed container's candidates follow.
-// What a list shows of more than 20 containers at once, as at the start on a full node, is one line
+// News of more than 20 containers in one list, as at the start on a full node, are one line
 // with their sum, and a line each for debugging only.
 // Nothing is formatted for a level that is off.
 class LogObserver final : public Observer {

@@ -23,7 +23,7 @@ using ::testing::SizeIs;
 
 using enum QosClass;
 
-// What the log says from "[resmgr] " on.
+// The fixture reads the log from "[resmgr] " on.
 class LogObserverTest : public test::ManagerFixture {
  protected:
   LogObserverTest() {

@@ -55,7 +55,7 @@ Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported,
   if (!same || pod.qos != QosClass::kGuaranteed) needs.cpu_limit = now.cpu_limit;
   if (pod.qos != QosClass::kGuaranteed) return needs;
   const MilliCpu quota = CpuLimitOf(reported.resources);
-  // What rounding makes of small requests is no such case.
+  // A difference by the rounding of small requests is no such case.
   if (quota.value - needs.cpu_request.value >= kMilliPerCpu) {
     needs.cpu_request = needs.cpu_limit = quota;
   }

@@ -16,12 +16,12 @@ namespace resmgr {
 // The machine's memory, which kubelets take as the node's capacity.
 Bytes MemoryCapacity(const Machine& machine);
 
-// What a container needs that the runtime reports, by an annotation or by what is in force. CPU as
+// Needs of a container that the runtime reports, by an annotation or the values in force. CPU as
 // in force where it is reported: after a resize that is newer than the annotation. In a Guaranteed
 // pod the quota tells the request, too, and counts where the shares are a policy's, for what a
 // container has beside CPUs of its own.
 Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported, Bytes memory_capacity);
-// What a container that needs this had requested, of which the runtime reports what is in force.
+// The request of a container with these needs, of which the runtime reports the values in force.
 LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requirements& needs);
 // The container needs and requested the CPU that is in force, by an update that reached the runtime
 // before it reached the disk. `in_force`: the needs that `reported` tells.
@@ -37,7 +37,7 @@ bool IsSameByWeight(int64_t shares, const std::optional<int64_t>& reported);
 // too.
 bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force);
 
-// What a container that has needed `needs` needs when what it requests changes from `before` to
+// The needs of a container that has needed `needs` when its request changes from `before` to
 // `after`. Only what really changes is estimated anew: the rest may come from an annotation that
 // knows better, as may a request from 256 CPUs on where no quota tells it. What is its pod's stays
 // its pod's.

@@ -36,7 +36,7 @@ struct Shift {
   Place to{};
 };
 
-// What the resource manager does. Log lines about its acts, metrics and the history come from here.
+// Acts of the resource manager. Log lines about them, metrics and the history come from here.
 // Called on the loop's thread within the act: an observer must not block, must not call the
 // resource manager, and must not keep references.
 class Observer {
@@ -88,7 +88,7 @@ class Observer {
   virtual void OnWritten(const Act& /*act*/, const Status& /*why*/) {}
   // So many updates of its own were of a container that had ended or was removed meanwhile.
   virtual void OnMoot(size_t /*updates*/) {}
-  // What the runtime is known to enforce now, by its answer to a creation or an update, or by a
+  // The runtime is known to enforce this now, by its answer to a creation or an update, or by a
   // list: `place` may differ from the container's placement, which is what was decided. Not told
   // as long as it is unknown (an update without an answer); the same may be told again.
   virtual void OnInForce(const Act& /*act*/, const Place& /*place*/) {}

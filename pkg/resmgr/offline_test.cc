@@ -52,7 +52,7 @@ TEST_F(OnlineViewTest, NoContainerHasACpuThatIsOffline) {
   EXPECT_EQ(none.pool, "");
   EXPECT_EQ(snapshot_.FindContainer(part)->placement.exclusive, Cpus("2-3"));
 
-  // What the policy leaves where it is, it leaves on what the view showed.
+  // A container that the policy leaves alone stays on the CPUs that the view showed.
   Plan plan;
   plan.Change(all).cpus = Cpus("5");
   view.Complete(plan);

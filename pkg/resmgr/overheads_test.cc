@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pods cost beside their containers, from their creation to their removal.
+// Overheads of pods count from their creation to their removal.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -30,7 +30,7 @@ bool IsFormer(const ContainerRecord& other, const ContainerRecord& fresh) {
   return &other != &fresh && other.container.name == fresh.container.name;
 }
 
-// What the containers of the pod are to need. `fresh` is not placed yet; nullptr: there is none.
+// The needs of the pod's containers. `fresh` is not placed yet; nullptr: there is none.
 Members Divided(const ContainerStore& store, const PodRecord& pod, const ContainerRecord* fresh,
                 std::span<const ReducedSibling> before) {
   Members members;

@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// What a pod has as a whole bounds what its containers have together. Loop's thread only.
+// The resources of a pod bound the sum of those of its containers. Loop's thread only.
 class PodLimits {
  public:
   using Members = absl::InlinedVector<PodMember, 4>;
@@ -31,7 +31,7 @@ class PodLimits {
   // had, as far as those that are left leave it to them: at the very same place where that is free.
   ContainerKeys Restore(PodRecord& pod, std::span<const ReducedSibling> bounded);
 
-  // What the pod has changed, or one of its containers came back. Returns the containers that
+  // The pod's resources changed, or one of its containers came back. Returns the containers that
   // changed places.
   ContainerKeys Apply(PodRecord& pod);
   // After a list: divides among containers for which no note tells what is their own. Notes are

@@ -155,7 +155,7 @@ TEST_F(PodLimitsTest, AResizeOutlivesTheContainerAndItsAnnotation) {
   EXPECT_THAT(node_.Known(second)->needs_note, HasSubstr("CPU of 2000m"));
 }
 
-// What the others of a pod give up for a new container is part of its creation.
+// The creation of a container includes the changes of the others in its pod.
 
 class FailedCreationTest : public PodLimitsTest {
  protected:

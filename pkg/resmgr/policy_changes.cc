@@ -233,7 +233,7 @@ void PolicyChanges::RollBack(ContainerKey key, const Status& why) {
       Printable(name), refused->name(), brain_.policy().name(), Describe(why));
   brain_.log.Warn("{}", reason);
   brain_.Push(std::move(changed));
-  // What was refused while the change was under way is tried again.
+  // Starts that were refused while the change was under way are tried again.
   exited_.FreeSoon();
   change.done(MakeStatus(StatusCode::kAborted, reason));
 }

@@ -140,7 +140,7 @@ TEST_F(RefusalCausesTest, ALookThatFindsNothingMakesTheSameFailureNoNews) {
   EXPECT_TRUE(LastError().ok());
 }
 
-// What happens meanwhile has the last word.
+// A later event has the last word.
 TEST_F(RefusalCausesTest, ACauseThatComesLateIsMoot) {
   Refuse(Internal("{}", kRefusal));
   node_.manager().RuntimeDisconnected();

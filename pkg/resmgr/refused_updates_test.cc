@@ -137,7 +137,7 @@ TEST_F(RefusedUpdatesTest, TheNumbersThatWereRefusedAreTriedAgainWithoutTheCpuse
   EXPECT_TRUE(node_.manager().Settled(node_.Known(shared)->key));
 }
 
-// What the runtime reports meanwhile is what the numbers are to replace.
+// The numbers are to replace those that the runtime reports meanwhile.
 TEST_F(RefusedUpdatesTest, NumbersThatWereRefusedAreNotTakenForThoseOfAPlugin) {
   node_.KeepState(files_);
   node_.Restart();

@@ -167,7 +167,7 @@ TEST_F(RevivalsTest, ItIsRefusedWhereThereIsNoRoom) {
   EXPECT_EQ(node_.Exclusive(again), "1-2");
 }
 
-// What a list shows of it before its start is carried out is what it was.
+// A list shows the former state of it until its start is carried out.
 TEST_F(RevivalsTest, ListsDoNotEndItBeforeItsStartIsOver) {
   const ContainerId again = Exited("again", 1000);
   const ContainerId shared = node_.Run("shared", kBurstable, 100);

@@ -19,7 +19,7 @@
 
 namespace resmgr {
 
-// What the runtime says about one container that exists.
+// The runtime's report about one container that exists.
 struct RuntimeContainer {
   ContainerId id;
   PodSandboxId pod_id;
@@ -69,7 +69,7 @@ struct Known {
   std::function<bool(const RuntimeContainer& listed)> container{};
 };
 
-// What a runtime tells of its own accord. The id is a container's or a pod sandbox's.
+// An event that a runtime sends unasked. The id is a container's or a pod sandbox's.
 struct ContainerEvent {
   // kUpdated: another client changed its resources. kRenamed: it has another name, no more.
   enum class Kind { kUnknown, kCreated, kStarted, kStopped, kDeleted, kUpdated, kRenamed };

@@ -42,7 +42,7 @@ bool Keeps(const ContainerRecord& record) {
   return container.cpus_bound || container.mems_bound;
 }
 
-// What the runtime was last told, by which another client's update is told from ours.
+// The values that the runtime was last told, by which another client's update is told from ours.
 Placement NumbersOf(const Placement& former) {
   Placement numbers;
   numbers.cpu_shares = former.cpu_shares;

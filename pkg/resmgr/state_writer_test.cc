@@ -221,7 +221,7 @@ TEST_F(StateWriterTest, EndsOfCallsAreWrittenWhenItEnds) {
   writer->EndCall(StateWriter::Call::kUpdate, ContainerId("a"));
   writer.reset();
   EXPECT_EQ(OpenCallsOnDisk(), 0u);
-  // What it has posted does nothing.
+  // A task that it has posted does nothing.
   loop_.Post([this] { loop_.Stop(); });
   loop_.Run();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the brain makes of the runtime's lists, after a connect and later.
+// The brain reads the runtime's lists, after a connect and later.
 #include <optional>
 #include <string>
 #include <vector>

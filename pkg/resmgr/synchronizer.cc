@@ -166,7 +166,7 @@ void Synchronizer::Arm(EventLoop::HandlePtr& timer, std::chrono::milliseconds de
   });
 }
 
-// What a runtime does not tell now it may not tell for long, and asking is work for it.
+// A runtime may give no answer for long, and each question is work for it.
 void Synchronizer::ScheduleUnclearResync(const RuntimeInventory::Unclear& unclear) {
   if (unclear.why.ok()) {
     unclear_pauses_.Reset();

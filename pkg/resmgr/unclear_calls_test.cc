@@ -196,7 +196,7 @@ TEST_F(UnclearCallsTest, WithoutNotesAnyCreatedContainerMayBeStarting) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
 }
 
-// What is reported of it is newer than what it starts with.
+// The report about it is newer than the values that it starts with.
 TEST_F(UnclearCallsTest, WithoutNotesAStartMayBeOlderThanAResize) {
   const ContainerId app = *node_.Create("app", kGuaranteed, 2000);
   BeginStart(app);
@@ -312,7 +312,7 @@ TEST_F(UnclearCallsTest, NothingIsSentAfterAKillWhenNothingWasUnderWay) {
   EXPECT_THAT(runtime().history, IsEmpty());
 }
 
-// What its client or the daemon before had under way may have ended after the first list.
+// A call of its client or of the daemon before may have ended after the first list.
 TEST_F(UnclearCallsTest, TheRuntimeIsAskedOnceMoreAfterAConnect) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   node_.Reconnect();

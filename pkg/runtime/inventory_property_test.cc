@@ -79,7 +79,7 @@ class World {
   }
 
  private:
-  // What a stage gets of a call's outcome.
+  // The part of a call's outcome that a stage sees.
   enum class Seen { kAll, kUnclear, kNothing };
 
   size_t Draw(size_t below) { return random_() % below; }

@@ -30,7 +30,7 @@ class InventoryTest : public testing::Test {
     runtime_.AnswerList();
     ASSERT_TRUE(inventory_.ready());
   }
-  // What was put off to the next turn of the loop.
+  // Runs the tasks that were put off to the next turn of the loop.
   void Turn() { clock_.Advance(std::chrono::milliseconds(0)); }
   void AddPod(const std::string& id) {
     runtime_.HavePod(id);

@@ -32,7 +32,7 @@ struct InventoryContainer {
 };
 using InventoryContainerPtr = std::shared_ptr<InventoryContainer>;
 
-// What one user of the inventory keeps about the objects, and how it learns of changes. An object
+// The data of one user of the inventory about the objects, and how it learns of changes. An object
 // without data of this view is one that the view does not know yet, or has given up. The functions
 // run on the loop's thread; they may change the view's data, but not the inventory.
 class InventoryView {

@@ -18,7 +18,7 @@ class FileSystem {
    public:
     virtual ~File() = default;
     virtual Status Append(std::string_view bytes) = 0;
-    // What was appended survives a power failure.
+    // Appended bytes survive a power failure afterwards.
     virtual Status Sync() = 0;
   };
 

@@ -23,7 +23,7 @@ enum class EntryKind : uint8_t { kLabel = 0, kPut = 1, kErase = 2 };
 // Where they are in an entry: the size of the name, and the name.
 constexpr size_t kEntryNameSizeAt = 5;
 constexpr size_t kEntryNameAt = 13;
-// What is longer is no entry.
+// A longer name or value makes no entry.
 constexpr size_t kMaxEntryName = 4096;
 constexpr size_t kMaxEntryValue = size_t{16} << 20;
 

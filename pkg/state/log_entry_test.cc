@@ -46,7 +46,7 @@ TEST(LogEntryTest, AnyBitMayBeWrong) {
   }
 }
 
-// What some file systems leave behind the last bytes that were synced.
+// Some file systems leave zeros behind the last bytes that were synced.
 TEST(LogEntryTest, ZerosAreNoEntry) {
   for (size_t size = 0; size < 300; ++size) {
     const std::string zeros(size, '\0');

@@ -117,7 +117,7 @@ void OpenCalls::Write() {
   }
 }
 
-// What is open now, the latest change included.
+// Writes the calls that are open now, the latest change included.
 Status OpenCalls::Rewrite() {
   const std::string next = path_ + ".new";
   // The path may be relative, even a mere name.

@@ -50,7 +50,7 @@ class OpenCalls {
   void End(Kind kind, const ContainerId& id) {
     if (!open_.empty()) End(KeyOf(kind, id));
   }
-  // What begins until Write is written by that, which comes before any of these calls is sent.
+  // Calls that begin until Write are written by that, which comes before any of them is sent.
   void Gather() { gathering_ = true; }
   void Write();
   // Something is not written yet. A daemon that comes after a kill takes a call that has ended for

@@ -157,7 +157,7 @@ Status RecordLog::Append(std::string_view entries) {
 Status RecordLog::Sync() {
   if (file_ == nullptr) return FailedPrecondition("the state file is not open");
   Status synced = file_->Sync();
-  // What reached the disk after a failed sync is unknown.
+  // After a failed sync, the contents of the disk are unknown.
   if (!synced.ok()) file_.reset();
   return synced;
 }

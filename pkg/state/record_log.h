@@ -34,11 +34,11 @@ class RecordLog {
   // containers need a few MiB.
   static constexpr size_t kMaxFile = size_t{48} << 20;
 
-  // What was found, as far as it can be used. Never an error: without its history the owner still
+  // The entries, as far as they can be used. Never an error: without its history the owner still
   // has to work.
   struct Found {
     Records records;
-    // What was wrong, for the log; empty when all was read, or when there was nothing.
+    // Faults of the file, for the log; empty when all was read, or when there was nothing.
     std::vector<std::string> complaints;
   };
 

@@ -14,7 +14,7 @@
 
 namespace resmgr {
 
-// What lists of its runtime tell of a container and its pod, as far as decisions need it.
+// Facts about a container and its pod from lists of its runtime, as far as decisions need them.
 struct SavedOrigin {
   std::string runtime;  // by its name in the configuration
   Pod pod;              // id, uid, name, namespace, handler, overhead, annotations for policies
@@ -66,13 +66,13 @@ struct AskedView {
   const Placement& placement;
 };
 
-// What is kept of a container over restarts: everything that its runtime cannot tell. Where it
+// Facts about a container that are kept over restarts, since its runtime cannot tell them. Where it
 // runs, the runtime knows better.
 struct SavedContainer {
   // Its exclusive CPUs, shares, quota, period, counted memory nodes, pool and reason; the sets of
   // CPUs and memory nodes are not kept.
   Placement placement;
-  // What the kubelet asked for: the runtime reports what we made of it.
+  // The kubelet's request: the runtime reports the values that we made of it.
   LinuxResources requested;
   Requirements requirements;
   std::vector<LocalityHint> hints;
@@ -106,14 +106,14 @@ struct SavedExtras {
   std::string_view created_name{};
 };
 
-// What is kept of this one: a protobuf message (pkg/api/state.proto). What a newer version adds, an
+// The kept form: a protobuf message (pkg/api/state.proto). Fields of a newer version, an
 // older one ignores. The same container always gives the same bytes. Appends to `out`.
 void EncodeSaved(const Container& container, QosClass qos, std::string& out,
                  const SavedExtras& extras = {});
 // InvalidArgument when it is not one.
 StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 
-// What a pod sandbox has as a whole, where that was changed after its creation: overhead and
+// The resources of a pod as a whole, where they were changed after its creation: overhead and
 // resources of the pod (pkg/api/state.proto, StatedPod).
 std::string EncodeStated(const Pod& pod);
 // Puts these into the pod. InvalidArgument: the bytes are none, and nothing is changed.

@@ -13,7 +13,7 @@
 namespace resmgr {
 namespace {
 
-// What is written survives this process. Only a machine that fails can lose it, and no container
+// Written data survives this process. Only a machine that fails can lose it, and no container
 // outlives that: so the disk, which others wait for too, is not made to hurry.
 constexpr std::chrono::seconds kSyncWithin{1};
 // After a failed write.
@@ -39,7 +39,7 @@ std::string_view IdOfNote(StateStore::PodNote kind, std::string_view name) {
 
 }  // namespace
 
-// What the loop and the thread work with.
+// Data that the loop and the thread share.
 struct StateStore::Shared {
   Shared(FileSystem& files, const std::string& directory, const StateLabel& machine)
       : log(files, directory, machine) {}

@@ -84,14 +84,14 @@ class StateStore {
   // Forgets all of this kind but these.
   void RetainNotes(PodNote kind, const std::function<bool(std::string_view id)>& wanted);
 
-  // What changed since the last one is written together, and durable within a second.
+  // Changes since the last one are written together, and are durable within a second.
   void Commit();
 
   // Whether the disk has what was handed over, or gets it in good time: not after a failed writing,
   // and not while one has taken longer than five seconds.
   bool Saved();
 
-  // What the thread has written since the start, the open calls apart.
+  // Writes of the thread since the start, the open calls apart.
   struct Written {
     uint64_t writes = 0;    // that succeeded
     uint64_t failures = 0;  // that were tried again, or were the last

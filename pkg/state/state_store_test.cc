@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, StateStoreRenameTest, testing::Values("state.pre
                            return std::string(step.param) == "state" ? "ToState" : "ToPrevious";
                          });
 
-// What it has comes too late, and is not what holds then.
+// The contents of the disk come too late, and do not hold any more.
 TEST_F(StateStoreTest, StartsEmptyOnAHungDiskAndWritesWhenItAnswers) {
   {
     StateStore store(RealFileSystem(), dir_.path(), "machine", Report());

@@ -105,7 +105,7 @@ class EventLoop::Impl {
   // The batch of posts being run, kept for its capacity.
   std::vector<Task> batch_;
 
-  // What other threads touch.
+  // Members that other threads touch.
   std::mutex mutex_;
   std::vector<Task> posted_;
   bool stop_requested_ = false;
@@ -180,7 +180,7 @@ void EventLoop::Impl::Remove(Source& source) {
 }
 
 void EventLoop::Impl::Bury() {
-  // What a callback captured may be handles of this loop.
+  // A callback may have captured handles of this loop.
   while (!dead_.empty()) {
     const auto dead = std::exchange(dead_, {});
   }

@@ -153,7 +153,7 @@ TEST_F(EventLoopTest, WatchMayBeDestroyedInItsOwnCallback) {
       loop_.Watch(pair.near.get(), EventLoop::kReadable, [&, text = std::string(100, 'c')](int) {
         ++calls;
         watch.reset();
-        // What the callback captured is still there.
+        // The captured text is still there.
         EXPECT_EQ(text.size(), 100U);
         // Two turns later.
         loop_.Post([&] { loop_.Post([&] { loop_.Stop(); }); });

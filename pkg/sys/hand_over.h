@@ -37,7 +37,7 @@ namespace resmgr {
 // One end of such a connection. Not thread-safe.
 class HandOverChannel {
  public:
-  // What a peer can make us hold: a longer message, and more sockets, end the connection.
+  // Bounds of what a peer sends: a longer message, and more sockets, end the connection.
   static constexpr size_t kLongestMessage = 512;
   static constexpr size_t kMostSockets = 64;
 
@@ -55,7 +55,7 @@ class HandOverChannel {
   StatusOr<std::optional<std::string>> Next();
   // Waits for it; DeadlineExceeded.
   StatusOr<std::string> Await(std::chrono::milliseconds timeout);
-  // What a `socket` message came with. InvalidArgument: it is none.
+  // The socket that came with a `socket` message. InvalidArgument: it is none.
   StatusOr<OpenSockets::Copy> ReadSocket(std::string_view message);
 
   // The user and the process at the other end, by the kernel's word (SO_PEERCRED of unix(7)).

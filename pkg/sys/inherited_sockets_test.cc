@@ -74,7 +74,7 @@ TEST_F(InheritedSocketsTest, WaitsForTheClaimOfAnother) {
   EXPECT_TRUE(ListeningSocket::Create(path_).ok()) << "it was not lost";
 }
 
-// What the environment names has fixed numbers, so a process of its own is asked.
+// The environment names fixed numbers, so a process of its own is asked.
 class FromEnvironmentTest : public InheritedSocketsTest {
  protected:
   // How many a process takes that has the socket as its fd 3, a pipe as 4, and these variables.

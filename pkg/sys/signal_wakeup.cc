@@ -16,7 +16,7 @@
 namespace resmgr {
 namespace {
 
-// What the handler looks at. An eventfd stays with its slot for ever: a handler that runs on
+// The handler looks at these. An eventfd stays with its slot for ever: a handler that runs on
 // another thread while a slot is given up would otherwise write to whatever got the number next.
 struct Slot {
   std::atomic<int> signal{0};  // 0: free

@@ -21,7 +21,7 @@ struct CpusetHierarchy {
   static CpusetHierarchy At(const std::string& cgroups);
 };
 
-// What a directory's processes may use, with what partitions below it took for themselves. Empty:
+// CPUs for the processes of a directory, with those that partitions below it took. Empty:
 // it is not told.
 CpuSet ReadAllowedCpus(const CpusetHierarchy& hierarchy, const std::string& directory);
 NodeSet ReadAllowedMems(const CpusetHierarchy& hierarchy, const std::string& directory);
@@ -42,7 +42,7 @@ class CpusetLimits {
   // Why the cgroup `path` itself can have no cpuset. Example: "the controller cpuset is not enabled
   // in cgroup.subtree_control of /kubepods: write +cpuset into it".
   std::string WhyNone(std::string_view path) const;
-  // What may keep the cgroup `own` ("": a new one) below `above` from taking these CPUs: cgroups
+  // Causes that keep the cgroup `own` ("": a new one) below `above` from these CPUs: cgroups
   // beside it have some for themselves or, on cgroup v1, those below it have others.
   std::string Conflicts(std::string_view above, std::string_view own, const CpuSet& cpus) const;
   // As ReadAllowedCpus, of the cgroup `path`.

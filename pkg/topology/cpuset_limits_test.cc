@@ -174,7 +174,7 @@ TEST_F(CpusetLimitsTest, ADomainThatIsInvalidIsNamed) {
             "threaded ones: remove these");
 }
 
-// What other programs name, and how many there are, is theirs.
+// Other programs choose names and number of cgroups.
 TEST_F(CpusetLimitsTest, OddTreesDoNoHarm) {
   Put("a/cpuset.cpus.partition", std::string(100'000, 'r'));
   Put("b/cpuset.cpus.partition", "root");

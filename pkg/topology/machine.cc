@@ -106,7 +106,7 @@ void NormalizeGroups(std::vector<Cpu>& cpus) {
   }
 }
 
-// What the kernel assumes when the firmware does not tell.
+// The kernel assumes it when the firmware reports none.
 constexpr int kLocalDistance = 10;
 constexpr int kRemoteDistance = 20;
 

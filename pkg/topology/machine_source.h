@@ -20,7 +20,7 @@ namespace resmgr {
 // has so much for each of them; without it, 1 GiB in all.
 StatusOr<Machine> LoadMachine(std::string_view spec, Bytes memory_per_cpu = {});
 
-// What real servers have about.
+// Real servers have about as much.
 inline constexpr Bytes kSyntheticMemoryPerCpu{int64_t{4} << 30};
 
 // Whether it is a synthetic description that tells no amount of memory.

@@ -38,7 +38,7 @@ class FakeRuntimeClient : public RuntimeClient {
   bool ListsTellNews() const override { return lists_tell_news; }
 
   bool lists_tell_news = true;
-  // What there is.
+  // The pods and containers that exist.
   RuntimeInventory held;
   RuntimeContainer* Find(const ContainerId& id);
   void Remove(const ContainerId& id);
@@ -49,7 +49,7 @@ class FakeRuntimeClient : public RuntimeClient {
   // One of the two only, of a running container.
   enum class Part { kReport, kForce };
   void ApplyPart(const ContainerId& id, const ResourceValues& adjustment, Part part);
-  // What is reported is what is in force, until the next such case.
+  // Reports contain the values in force, until the next such case.
   void ReportTruth();
 
   // A start begins with what is noted now; the container runs.

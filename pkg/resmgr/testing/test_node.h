@@ -68,7 +68,7 @@ class TestNode {
   // Waits until all that it remembers is written.
   void FlushState();
 
-  // What the next daemon would find; nothing where no state is kept.
+  // The state that the next daemon would find; nothing where no state is kept.
   std::optional<SavedContainer> Saved(const ContainerId& id) const;
 
   // The container as the brain knows it; nullptr when it does not.
