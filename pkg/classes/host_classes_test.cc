@@ -87,6 +87,35 @@ class QuotaUpdate final : private Request::Source, private PipelineCall::Front {
   PipelineCall call_;
 };
 
+// A start, likewise.
+class Starting final : private Request::Source, private PipelineCall::Front {
+ public:
+  Starting(Pipeline& pipeline, const ContainerId& id)
+      : request_(Operation::kStartContainer, static_cast<Request::Source&>(*this)),
+        call_(pipeline, static_cast<PipelineCall::Front&>(*this)) {
+    request_.container_id = id;
+    call_.Start(request_);
+  }
+  bool decided() const { return decided_; }
+  const Status& refusal() const { return refusal_; }
+
+ private:
+  bool ReadCreate(CreateRequest&) override { return false; }
+  std::optional<Pod> ReadPod() override { return std::nullopt; }
+  bool ReadDetails(DetailSet, ContainerDetails&) override { return false; }
+  void OnDecided(const Status& refusal, const Adjustment&) override {
+    decided_ = true;
+    refusal_ = refusal;
+  }
+  void OnReplySeen() override {}
+  bool Has(Operation, Field) const override { return true; }
+
+  Request request_;
+  bool decided_ = false;
+  Status refusal_;
+  PipelineCall call_;
+};
+
 class HostClassesTest : public testing::Test {
  protected:
   static ResourceManager::Options Observed(Observer& observer) {
@@ -328,6 +357,72 @@ TEST_F(HostClassesTest, WithoutClassesNothingIsLookedAt) {
   node_.Run("dsp", kGuaranteed, 2000);
   EXPECT_EQ(At(kDefaultAffinity), "ff\n");
   EXPECT_FALSE(fs::exists(directory_.path() + "/classes"));
+}
+
+class RdtStartTest : public HostClassesTest {
+ protected:
+  // The groups are there already, since these files are no kernel's.
+  RdtStartTest() {
+    Put("sys/fs/cgroup/cgroup.controllers", "cpu\n");
+    for (const char* const file : {"L3/cbm_mask", "L3/min_cbm_bits", "L3/num_closids"})
+      Put(std::string("sys/fs/resctrl/info/") + file, "f\n");
+    Put("sys/fs/resctrl/info/L3/min_cbm_bits", "1\n");
+    Put("sys/fs/resctrl/info/L3/num_closids", "4\n");
+    for (const std::string directory : {"", "cri-resmgr.Burstable/"}) {
+      Put("sys/fs/resctrl/" + directory + "schemata", "L3:0=f\n");
+      Put("sys/fs/resctrl/" + directory + "tasks", "\n");
+      Put("sys/fs/resctrl/" + directory + "cpus_list", "\n");
+    }
+    MakeClasses();
+    RdtPartitionConfig partition;
+    partition.allocations.l3.all = CacheParts{.unified = CachePercent{50}};
+    partition.classes["Burstable"];
+    ClassesConfig config;
+    config.rdt.default_by_qos = true;
+    config.rdt.partitions["p"] = partition;
+    classes_->Configure(config);
+  }
+  static constexpr const char* kTasks = "sys/fs/resctrl/cri-resmgr.Burstable/tasks";
+};
+
+TEST_F(RdtStartTest, AStartWaitsUntilTheTasksAreInTheirGroup) {
+  ASSERT_TRUE(Becomes("sys/fs/resctrl/cri-resmgr.Burstable/schemata", "L3:0=3\n"));
+  const ContainerId id = node_.Create("web", kBurstable, 500).value();
+  Put(fmt::format("sys/fs/cgroup/kubepods/{}/cgroup.threads", id.value()), "100\n");
+  Starting start(pipeline_, id);
+  EXPECT_FALSE(start.decided());
+  ASSERT_TRUE(node_.RunUntil([&] { return start.decided(); }));
+  EXPECT_THAT(start.refusal(), IsOk());
+  EXPECT_EQ(At(kTasks), "100");
+  // What is in its group does not wait.
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
+  EXPECT_EQ(classes_->report().containers.at(std::string(id.value()))[0].way, "by tasks");
+}
+
+TEST_F(RdtStartTest, AStartOfAContainerWithoutAClassDoesNotWait) {
+  const ContainerId id = node_.Create("dsp", kGuaranteed, 1000).value();
+  EXPECT_TRUE(Starting(pipeline_, id).decided());
+  EXPECT_TRUE(Starting(pipeline_, ContainerId("unknown")).decided());
+}
+
+TEST_F(RdtStartTest, AbsentClassesThatAPodAsksForAreRefusedWhereTheConfigurationSaysSo) {
+  fs::remove(Root() + "/sys/fs/resctrl/schemata");
+  ClassesConfig config;
+  config.rdt.partitions["p"].classes["gold"];
+  config.namespaces["rdt"] = {"ns"};
+  classes_->Configure(config);
+  ASSERT_TRUE(node_.RunUntil([&] { return !classes_->problems().empty(); }));
+  CreateRequest request = TestNode::Request(node_.AddPod("web", kBurstable), "web", 500);
+  request.pod_id = PodSandboxId("unknown");
+  request.pod.emplace();
+  request.pod->namespace_name = "ns";
+  request.pod->annotations = StringMap({{"rdtclass.resource-policy.nri.io", "gold"}});
+  EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
+  config.absent = ClassesConfig::Absent::kRefuse;
+  classes_->Configure(config);
+  const Status refusal = Creation(pipeline_, request).refusal();
+  EXPECT_EQ(refusal.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(refusal)), HasSubstr("there is no sys/fs/resctrl/schemata"));
 }
 
 }  // namespace
