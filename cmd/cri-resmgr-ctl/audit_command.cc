@@ -24,7 +24,8 @@ class AuditCommand final : public DaemonCommand {
   std::string_view description() const override {
     return R"(Compares running containers with what the daemon decided: CPUs, memory nodes, and other values
 that the policy sets. It reads the cgroup of each container and asks the runtime for the values
-that it has recorded, and lists the differences.
+that it has recorded, and lists the differences. Files of the host that classes want otherwise
+follow in a table of their own.
 
   WHERE  cgroup: another program has written to the container's cgroup
          effective: a cgroup above the container's one allows less than was decided
@@ -141,11 +142,21 @@ std::string AuditText(const Reply& report) {
   }
   if (const std::string why = report.value("runtimeProblem", ""); !why.empty())
     notes += fmt::format("what the runtime reports is not compared: {}\n", why);
+  std::vector<TableRow> files = {{"FILE", "WANTED", "ACTUAL", "REPAIR"}};
+  for (const Reply& file : report.value("files", Reply::array())) {
+    const std::string unread = file.value("unread", "");
+    files.push_back({Cell(file, "file"), Cell(file, "wanted"),
+                     unread.empty() ? Cell(file, "actual") : unread,
+                     file.value("repaired", false) ? "written again" : "-"});
+  }
+  if (const std::string why = report.value("filesProblem", ""); !why.empty())
+    notes += fmt::format("the files of classes are not compared: {}\n", why);
   const std::string summary =
       fmt::format("{} compared, {} other than decided, {}{} left out while they change\n",
                   CountText(report.value("checked", int64_t{0}), "container"),
                   Cell(report, "drifted"), NotFoundText(report), Cell(report, "changing"));
-  return (rows.size() > 1 ? FormatTable(rows) : "") + CausesText(report) + notes + summary;
+  return (rows.size() > 1 ? FormatTable(rows) : "") + CausesText(report) +
+         (files.size() > 1 ? FormatTable(files) : "") + notes + summary;
 }
 
 Status AuditOutcome(const Reply& report, bool repair) {
@@ -156,7 +167,12 @@ Status AuditOutcome(const Reply& report, bool repair) {
                         std::ranges::all_of(drifts, &IsMendedByRepair);
     if (!drifts.empty() && !mended) ++differ;
   }
-  if (differ == 0) return OkStatus();
+  int64_t files = 0;
+  for (const Reply& file : report.value("files", Reply::array()))
+    if (!file.value("repaired", false)) ++files;
+  if (differ == 0 && files == 0) return OkStatus();
+  if (differ == 0)
+    return MakeStatus(kDrift, fmt::format("{} other than wanted", CountIs(files, "file")));
   return MakeStatus(kDrift, fmt::format("{} other than decided", CountIs(differ, "container")));
 }
 

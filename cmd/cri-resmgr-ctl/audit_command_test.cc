@@ -47,6 +47,25 @@ TEST(AuditCommandTest, NamesACauseOnceWithTheContainersThatItAffects) {
             "2 containers compared, 2 other than decided, 0 left out while they change\n");
 }
 
+TEST(AuditCommandTest, ShowsFilesOfClassesAndExitsWith3ForThoseThatStayDifferent) {
+  Reply report =
+      Reply::parse(R"({"checked":0,"drifted":0,"changing":0,"runtimeProblem":"","containers":[],
+      "files":[{"file":"/proc/irq/1/smp_affinity","wanted":"f9","actual":"ff","unread":"",
+                "repaired":true},
+               {"file":"/sys/a","wanted":"1","actual":"","unread":"no file","repaired":false}]})");
+  EXPECT_EQ(AuditText(report),
+            "FILE                      WANTED  ACTUAL   REPAIR\n"
+            "/proc/irq/1/smp_affinity  f9      ff       written again\n"
+            "/sys/a                    1       no file  -\n"
+            "0 containers compared, 0 other than decided, 0 left out while they change\n");
+  EXPECT_FALSE(AuditOutcome(report, true).ok());
+  report["files"].erase(1);
+  EXPECT_TRUE(AuditOutcome(report, true).ok());
+  report["filesProblem"] = "it hangs";
+  EXPECT_NE(AuditText(report).find("the files of classes are not compared: it hangs\n"),
+            std::string::npos);
+}
+
 TEST(AuditCommandTest, ShowsThatNothingDiffers) {
   const Reply report =
       Reply::parse(R"({"checked":2,"drifted":0,"changing":1,"runtimeProblem":"","containers":[]})");

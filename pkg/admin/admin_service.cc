@@ -252,12 +252,15 @@ StatusOr<std::optional<int>> MostMoves(const Json& request) {
 }
 
 void Audit(const NodeView& node, const Json& request, const UnaryServer::Reply& reply) {
-  node.auditor.Run(IsTrue(request, "repair"), [reply](const StatusOr<AuditReport>& report) {
-    if (report.ok()) {
-      reply(OrderedJsonText(AuditJson(*report)));
-    } else {
-      reply(report.status());
-    }
+  const bool repair = IsTrue(request, "repair");
+  node.auditor.Run(repair, [&node, repair, reply](const StatusOr<AuditReport>& report) {
+    if (!report.ok()) return reply(report.status());
+    OrderedJson answer = AuditJson(*report);
+    if (node.classes == nullptr) return reply(OrderedJsonText(answer));
+    node.classes->Audit(repair, [answer, reply](const auto& audited) mutable {
+      AddFiles(audited, answer);
+      reply(OrderedJsonText(answer));
+    });
   });
 }
 

@@ -28,4 +28,20 @@ OrderedJson AuditJson(const AuditReport& report) {
           {"containers", std::move(containers)}};
 }
 
+void AddFiles(const StatusOr<std::vector<HostClasses::Audited>>& audited, OrderedJson& answer) {
+  if (!audited.ok()) {
+    answer["filesProblem"] = Message(audited.status());
+    return;
+  }
+  OrderedJson files = OrderedJson::array();
+  for (const HostClasses::Audited& one : *audited) {
+    files.push_back({{"file", "/" + one.difference.path},
+                     {"wanted", one.difference.wanted},
+                     {"actual", one.difference.now},
+                     {"unread", one.difference.unread},
+                     {"repaired", one.repaired}});
+  }
+  if (!files.empty()) answer["files"] = std::move(files);
+}
+
 }  // namespace resmgr

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <vector>
+
 #include "pkg/admin/node_json.h"
 #include "pkg/audit/auditor.h"
+#include "pkg/classes/host_classes.h"
 
 namespace resmgr {
 
@@ -15,5 +18,10 @@ namespace resmgr {
 //    container and what to do)}], "unread" ("", or why its cgroup could not be read),
 //    "sentAgain"}]}, of containers that have drifted or could not be read
 OrderedJson AuditJson(const AuditReport& report);
+
+// Adds what classes have in other files than is wanted, if there are such files: "files":
+//   [{"file", "wanted", "actual" ("" if it cannot be read), "unread" ("", or why), "repaired"}],
+//   or "filesProblem": why they were not compared
+void AddFiles(const StatusOr<std::vector<HostClasses::Audited>>& audited, OrderedJson& answer);
 
 }  // namespace resmgr

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/admin/audit_json.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace resmgr {
@@ -26,6 +28,25 @@ TEST(AuditJsonTest, HasWhatWasFound) {
       R"("value":"cpuset.cpus","decided":"1-2","actual":"0-7","why":"a slice"}],"unread":"",)"
       R"("sentAgain":true},{"container":"ns/other/main","id":"","drifts":[],)"
       R"("unread":"no cgroup","sentAgain":false}]})");
+}
+
+TEST(AuditJsonTest, HasFilesOfClassesThatDiffer) {
+  OrderedJson answer = OrderedJson::object();
+  AddFiles(std::vector<HostClasses::Audited>(), answer);
+  EXPECT_EQ(answer.dump(), "{}");
+  AddFiles(
+      std::vector<HostClasses::Audited>{
+          {.difference = {.path = "proc/irq/1/smp_affinity", .wanted = "f9", .now = "ff"},
+           .repaired = true},
+          {.difference = {.path = "sys/a", .wanted = "1", .unread = "no file"}}},
+      answer);
+  EXPECT_EQ(answer.dump(),
+            R"({"files":[{"file":"/proc/irq/1/smp_affinity","wanted":"f9","actual":"ff",)"
+            R"("unread":"","repaired":true},{"file":"/sys/a","wanted":"1","actual":"",)"
+            R"("unread":"no file","repaired":false}]})");
+  answer = OrderedJson::object();
+  AddFiles(Unavailable("it hangs"), answer);
+  EXPECT_EQ(answer.dump(), R"({"filesProblem":"it hangs"})");
 }
 
 }  // namespace

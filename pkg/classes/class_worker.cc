@@ -28,8 +28,7 @@ std::string ClassWorker::in_hand() const {
   return in_hand_;
 }
 
-ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
-                             const std::vector<ClassPool>& pools, const ClassesConfig& config) {
+Status ClassWorker::Prepare(std::vector<ClassSubject>& subjects) {
   for (ClassSubject& subject : subjects) {
     if (subject.id.empty()) continue;
     subject.cgroup = FindSubjectCgroup(context_.host_root, "", subject.cgroup_parent, subject.id);
@@ -40,13 +39,32 @@ ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
     journal_.emplace(directory_, BootOf(real_files_));
     keeper_.emplace(files_, *journal_);
   }
+  return journal_->Open();
+}
+
+ClassPlan ClassWorker::MakePlan(const ClassWork& work) {
   ClassPlan plan;
-  const Status opened = journal_->Open();
-  const ClassWork work{.subjects = subjects, .pools = pools, .config = config, .host = *keeper_};
-  if (!subjects.empty() || !pools.empty() || config.any()) {
+  if (!work.subjects.empty() || !work.pools.empty() || work.config.any()) {
     for (const auto& kind : kinds_)
       kind->Plan(work, plan);
   }
+  return plan;
+}
+
+StatusOr<std::vector<HostDifference>> ClassWorker::Compare(std::vector<ClassSubject> subjects,
+                                                           const std::vector<ClassPool>& pools,
+                                                           const ClassesConfig& config) {
+  RESMGR_RETURN_IF_ERROR(Prepare(subjects));
+  const ClassPlan plan =
+      MakePlan({.subjects = subjects, .pools = pools, .config = config, .host = *keeper_});
+  return keeper_->Compare(plan.values);
+}
+
+ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
+                             const std::vector<ClassPool>& pools, const ClassesConfig& config) {
+  const Status opened = Prepare(subjects);
+  const ClassWork work{.subjects = subjects, .pools = pools, .config = config, .host = *keeper_};
+  ClassPlan plan = MakePlan(work);
   // The plan needs the values of before.
   if (!opened.ok()) {
     plan.values.clear();

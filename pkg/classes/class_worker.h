@@ -20,8 +20,8 @@
 
 namespace resmgr {
 
-// Gives the host's files what the classes of containers ask for, on a thread that may hang. Run is
-// for one thread at a time; in_hand is thread-safe.
+// Gives the host's files what the classes of containers ask for, on a thread that may hang. in_hand
+// is thread-safe; all else is for one thread at a time.
 class ClassWorker {
  public:
   // The root of the host in `context` has sys, proc and dev; `directory` is for the journal, and
@@ -30,10 +30,18 @@ class ClassWorker {
 
   ClassReport Run(std::vector<ClassSubject> subjects, const std::vector<ClassPool>& pools,
                   const ClassesConfig& config);
+  // What differs from what Run would write; changes nothing.
+  StatusOr<std::vector<HostDifference>> Compare(std::vector<ClassSubject> subjects,
+                                                const std::vector<ClassPool>& pools,
+                                                const ClassesConfig& config);
   // The file that is being read or written, or was last.
   std::string in_hand() const;
 
  private:
+  // Before all other work: the journal, and the containers' cgroups.
+  Status Prepare(std::vector<ClassSubject>& subjects);
+  ClassPlan MakePlan(const ClassWork& work);
+
   mutable std::mutex mutex_;
   std::string in_hand_;
   const ClassContext context_;

@@ -281,6 +281,61 @@ void HostClasses::Work() {
   if (deadline_ == nullptr) deadline_ = options_.loop.After(options_.patience, [this] { Hang(); });
 }
 
+void HostClasses::Compare(Differences done) {
+  const auto comparison = std::make_shared<Comparison>();
+  comparison->done = std::move(done);
+  comparison->timer = options_.loop.After(options_.patience, [this, comparison] {
+    if (comparing_ == comparison) comparing_ = nullptr;
+    std::erase(comparisons_, comparison);
+    comparison->End(
+        Unavailable("reading or writing {} takes too long", Printable(worker_->in_hand())));
+    NextComparison();
+  });
+  comparisons_.push_back(comparison);
+  NextComparison();
+}
+
+// The thread keeps the latest of the work that waits for it: a comparison must not be in the way of
+// work, so it begins while there is none.
+void HostClasses::NextComparison() {
+  if (comparing_ != nullptr || comparisons_.empty() || ended_ != begun_) return;
+  comparing_ = comparisons_.front();
+  comparisons_.erase(comparisons_.begin());
+  const Status begun =
+      thread_.Run([this, comparison = comparing_, worker = worker_, subjects = subjects_,
+                   pools = pools_, config = config_]() -> EventLoop::Task {
+        auto found = std::make_shared<StatusOr<std::vector<HostDifference>>>(
+            worker->Compare(subjects, pools, config));
+        return [this, comparison, found] {
+          if (comparing_ == comparison) comparing_ = nullptr;
+          comparison->End(std::move(*found));
+          NextComparison();
+        };
+      });
+  if (!begun.ok()) std::exchange(comparing_, nullptr)->End(begun);
+}
+
+void HostClasses::Audit(bool repair, std::function<void(StatusOr<std::vector<Audited>>)> done) {
+  if (!config_.any()) return done(std::vector<Audited>());
+  Compare([this, repair,
+           done = std::move(done)](StatusOr<std::vector<HostDifference>> before) mutable {
+    if (!before.ok()) return done(before.status());
+    std::vector<Audited> audited;
+    for (HostDifference& difference : *before)
+      audited.push_back({.difference = std::move(difference)});
+    if (!repair || audited.empty()) return done(std::move(audited));
+    Begin(true);
+    Compare([audited = std::move(audited),
+             done = std::move(done)](const StatusOr<std::vector<HostDifference>>& after) mutable {
+      for (Audited& one : audited) {
+        one.repaired = after.ok() && std::ranges::find(*after, one.difference.path,
+                                                       &HostDifference::path) == after->end();
+      }
+      done(std::move(audited));
+    });
+  });
+}
+
 void HostClasses::Hang() {
   // A disk that hangs is told by others where there are no classes.
   if (!config_.any() && report_.held.empty()) return;
@@ -301,6 +356,7 @@ void HostClasses::End(uint64_t work, ClassReport report) {
   if (!report.damage.empty() && report_.damage.empty()) log_.Warn("{}", report.damage);
   report_ = std::move(report);
   LetGo();
+  NextComparison();
   const bool news = NoteInactive();
   const bool failing = !report_.journal.empty() || !report_.not_given_back.empty();
   if (!failing) {

@@ -72,6 +72,14 @@ class HostClasses final : public Observer {
   bool given_back() const;
   std::vector<Problem> problems() const;
 
+  struct Audited {
+    HostDifference difference{};
+    bool repaired = false;
+  };
+  // Runs `done`, also from within, with the files that differ from what classes want; with
+  // `repair` these are written again first. Unavailable: a file hangs.
+  void Audit(bool repair, std::function<void(StatusOr<std::vector<Audited>>)> done);
+
   void OnPlaced(const Act&) override { Note(); }
   void OnUpdated(const Act&) override { Note(); }
   void OnMoved(const Act&, const Shift&) override { Note(); }
@@ -96,6 +104,19 @@ class HostClasses final : public Observer {
   void Later(std::chrono::milliseconds delay);
   void Begin(bool again);
   void Work();
+  using Differences = std::function<void(StatusOr<std::vector<HostDifference>>)>;
+  struct Comparison {
+    Differences done;
+    EventLoop::HandlePtr timer;
+
+    void End(StatusOr<std::vector<HostDifference>> differences) {
+      const EventLoop::HandlePtr over = std::move(timer);
+      if (const Differences once = std::exchange(done, nullptr)) once(std::move(differences));
+    }
+  };
+
+  void Compare(Differences done);
+  void NextComparison();
   void End(uint64_t work, ClassReport report);
   void Hang();
   // Whether other classes are inactive than before.
@@ -142,8 +163,10 @@ class HostClasses final : public Observer {
   // Starts and updates, until this work.
   std::vector<std::pair<uint64_t, std::function<void()>>> held_;
   std::map<std::string, int64_t, std::less<>> coming_quotas_;  // by container id
-  uint64_t begun_ = 0;                                         // works
-  uint64_t ended_ = 0;                                         // the last one of them
+  std::vector<std::shared_ptr<Comparison>> comparisons_;       // that have not begun
+  std::shared_ptr<Comparison> comparing_;
+  uint64_t begun_ = 0;  // works
+  uint64_t ended_ = 0;  // the last one of them
   ClassReport report_;
   std::map<std::pair<std::string, std::string>, Inactive> inactive_;
   std::optional<Clock::time_point> failing_since_{};  // journal, or values not given back

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -142,7 +144,7 @@ class HostClassesTest : public testing::Test {
         .host_root = Root(),
         .directory = directory_.path() + "/classes",
         .manager = [this] { return with_policy_ ? &node_.manager() : nullptr; },
-        .period = milliseconds(20),
+        .period = period_,
         .retry = milliseconds(5)});
     observers_.Add(*classes_);
   }
@@ -183,6 +185,7 @@ class HostClassesTest : public testing::Test {
   const TempDir directory_;
   Observers observers_;
   bool with_policy_ = true;
+  milliseconds period_{20};
   TestNode node_{
       test::S1Ht(),  // CPUs 0-7
       [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
@@ -357,6 +360,47 @@ TEST_F(HostClassesTest, WithoutClassesNothingIsLookedAt) {
   node_.Run("dsp", kGuaranteed, 2000);
   EXPECT_EQ(At(kDefaultAffinity), "ff\n");
   EXPECT_FALSE(fs::exists(directory_.path() + "/classes"));
+}
+
+TEST_F(HostClassesTest, AnAuditListsFilesThatDifferAndRepairsThemOnRequest) {
+  std::optional<std::vector<HostClasses::Audited>> audited;
+  const auto audit = [&](bool repair) {
+    audited.reset();
+    classes_->Audit(repair, [&](const auto& found) { audited = found.value(); });
+    return node_.RunUntil([&] { return audited.has_value(); });
+  };
+  ASSERT_TRUE(audit(false));
+  EXPECT_THAT(*audited, IsEmpty());
+  period_ = std::chrono::hours(1);
+  MakeClasses();
+  classes_->Configure(Interrupts());
+  node_.Run("dsp", kGuaranteed, 2000);
+  ASSERT_TRUE(Becomes(kDefaultAffinity, "f9"));
+  ASSERT_TRUE(audit(false));
+  EXPECT_THAT(*audited, IsEmpty());
+  Put(kDefaultAffinity, "ff\n");
+  ASSERT_TRUE(audit(false));
+  ASSERT_EQ(audited->size(), 1U);
+  const HostDifference expected{.path = kDefaultAffinity, .wanted = "f9", .now = "ff"};
+  EXPECT_EQ(audited->at(0).difference, expected);
+  EXPECT_FALSE(audited->at(0).repaired);
+  EXPECT_EQ(At(kDefaultAffinity), "ff\n");
+  ASSERT_TRUE(audit(true));
+  ASSERT_EQ(audited->size(), 1U);
+  EXPECT_TRUE(audited->at(0).repaired);
+  EXPECT_EQ(At(kDefaultAffinity), "f9");
+}
+
+// Work that waits for the thread is replaced by later work, which must not be a comparison.
+TEST_F(HostClassesTest, AnAuditIsNotInTheWayOfDecisions) {
+  classes_->Configure(Interrupts());
+  int answers = 0;
+  for (int i = 0; i < 5; ++i) {
+    node_.Run(fmt::format("dsp{}", i), kGuaranteed, 1000);
+    classes_->Audit(i % 2 == 0, [&](const auto& found) { answers += found.ok() ? 1 : 0; });
+  }
+  EXPECT_TRUE(Becomes(kDefaultAffinity, "c1"));
+  EXPECT_TRUE(node_.RunUntil([&] { return answers == 5; }));
 }
 
 class RdtStartTest : public HostClassesTest {

@@ -285,6 +285,24 @@ bool HostKeeper::WriteAll(const Values& wanted, Batch& batch) {
   return made;
 }
 
+std::vector<HostDifference> HostKeeper::Compare(const std::vector<HostValue>& wanted) {
+  std::vector<HostDifference> differences;
+  for (const HostValue& value : wanted) {
+    const StatusOr<std::string> now = files_.Read(value.path);
+    HostOutcome refused;
+    if ((now.ok() && SameHostValue(value.path, *now, value.text)) || Refused(value, refused))
+      continue;
+    HostDifference& one = differences.emplace_back(
+        HostDifference{.path = value.path, .wanted = std::string(Trim(value.text))});
+    if (now.ok()) {
+      one.now = Trim(*now);
+    } else {
+      one.unread = Message(now.status());
+    }
+  }
+  return differences;
+}
+
 HostKeeper::Result HostKeeper::Keep(const std::vector<HostValue>& wanted) {
   Batch batch;
   Result& result = batch.result;

@@ -23,6 +23,16 @@ struct HostOutcome {
   std::string in_force;  // what the file reads, without white space around it
 };
 
+// A file of the host that has another value than it is to have. A value.
+struct HostDifference {
+  std::string path{};
+  std::string wanted{};
+  std::string now{};     // "": it cannot be read
+  std::string unread{};  // why it cannot be read
+
+  friend bool operator==(const HostDifference&, const HostDifference&) = default;
+};
+
 // Gives the host's files the values that are wanted, and what they had before when these are wanted
 // no more. Nothing is written before the journal has it. A file that another program has written
 // meanwhile is left alone when it is to be given back, and written again while its value is wanted;
@@ -42,6 +52,8 @@ class HostKeeper {
   HostKeeper(HostFiles& files, ClassJournal& journal) : files_(files), journal_(journal) {}
 
   Result Keep(const std::vector<HostValue>& wanted);
+  // Reads alone. Values that the kernel has refused for good are no differences.
+  std::vector<HostDifference> Compare(const std::vector<HostValue>& wanted);
   // The value that the file had before our first write, or has if there was none.
   StatusOr<std::string> ReadFirst(const std::string& path);
   HostFiles& files() { return files_; }

@@ -84,7 +84,7 @@ struct NodeView {
   // Can trace the calls of a pod; nullptr: nothing can.
   dump::Dumper* dumper = nullptr;
   // Changes files of the host; nullptr: nothing does.
-  const HostClasses* classes = nullptr;
+  HostClasses* classes = nullptr;
   // Moves containers by what is used; nullptr where that is not sampled.
   UseRebalancer* by_use = nullptr;
 };
