@@ -48,6 +48,7 @@ const std::map<std::string, int>& Layers() {
       {"pkg/audit", 6},
       {"pkg/classes", 6},
       {"pkg/usage", 6},
+      {"pkg/schedview", 6},
       {"pkg/pipeline", 6},
       {"pkg/runtime", 6},
       {"pkg/cri", 7},

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/schedview/placeable.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "pkg/policy/pool_names.h"
+#include "pkg/schedview/what_if.h"
+
+namespace resmgr {
+namespace {
+
+// A place that a copy of the policy granted.
+struct ImaginedGrant {
+  Placement placement{};
+  std::optional<size_t> zone{};  // that it is wholly inside
+};
+
+// Asks one copy of the policy: a container that was only tried is released again, which restores
+// the state before it.
+class PlaceableSearch {
+ public:
+  PlaceableSearch(const Policy& policy, const Snapshot& snapshot, std::span<const CpuSet> zones,
+                  const PlaceableOptions& options)
+      : options_(options),
+        zones_(zones),
+        what_if_(snapshot),
+        policy_(policy.Clone()),
+        tries_left_(options.most_tries) {
+    for (size_t zone = 0; zone < zones.size(); ++zone)
+      open_.insert(zone);
+    snapshot.ForEachContainer([this](const Pod&, const Container& container) {
+      if (container.state != ContainerState::kExited) taken_ |= container.placement.exclusive;
+    });
+  }
+
+  std::vector<int> Run() {
+    std::vector<int> found(zones_.size(), 0);
+    while (!open_.empty()) {
+      const int cpus = Largest(MostIn());
+      const std::optional<ImaginedGrant> granted = Grant(cpus);
+      // The same question has the same answer, unless no number fitted.
+      if (!granted || !granted->zone || !open_.contains(*granted->zone)) break;
+      found[*granted->zone] = cpus;
+      open_.erase(*granted->zone);
+      taken_ |= granted->placement.exclusive;
+    }
+    return found;
+  }
+
+  // The largest of so many CPUs that the policy grants as it is, wherever.
+  int MostAlone(int cpus) {
+    while (cpus > 0 && !Try(cpus))
+      --cpus;
+    return cpus;
+  }
+
+  // Whether the policy grants them as it is, wherever.
+  bool Try(int cpus) {
+    if (tries_left_ == 0) return false;
+    --tries_left_;
+    const std::optional<ImaginedGrant> granted = Grant(cpus);
+    if (granted) Undo();
+    return granted.has_value();
+  }
+
+ private:
+  // nullopt: the policy refuses, and nothing has changed.
+  std::optional<ImaginedGrant> Grant(int cpus) {
+    if (cpus < 1) return std::nullopt;
+    const Container& container = what_if_.Add(cpus);
+    const StatusOr<Plan> plan =
+        policy_->Allocate(what_if_, what_if_.PodOfLast(), container, nullptr);
+    std::optional<Placement> placement;
+    if (plan.ok()) placement = plan->NewPlacement(container);
+    if (!placement) {
+      what_if_.RemoveLast();
+      return std::nullopt;
+    }
+    what_if_.Place(*placement);
+    const std::optional<size_t> zone = ZoneOf(*placement, cpus);
+    return ImaginedGrant{.placement = *std::move(placement), .zone = zone};
+  }
+
+  void Undo() {
+    const ContainerKey key = what_if_.LastKey();
+    what_if_.RemoveLast();
+    // What is unknown is released, too, so this does not fail.
+    [[maybe_unused]] const StatusOr<Plan> released = policy_->Release(what_if_, key);
+  }
+
+  // No zone has more CPUs left than this.
+  int MostIn() const {
+    int most = 0;
+    for (const size_t zone : open_)
+      most = std::max(most, (zones_[zone] - taken_).size());
+    return most;
+  }
+
+  std::optional<size_t> ZoneOf(const Placement& placement, int cpus) const {
+    const CpuSet where =
+        placement.exclusive.empty() ? placement.cpus.value_or(CpuSet()) : placement.exclusive;
+    if (where.size() < cpus) return std::nullopt;
+    for (size_t zone = 0; zone < zones_.size(); ++zone)
+      if (where.IsSubsetOf(zones_[zone])) return zone;
+    return std::nullopt;
+  }
+
+  // Whether they are granted inside a zone without a result.
+  bool FitsOpen(int cpus) {
+    if (tries_left_ == 0) return false;
+    --tries_left_;
+    const std::optional<ImaginedGrant> granted = Grant(cpus);
+    if (granted) Undo();
+    return granted && granted->zone && open_.contains(*granted->zone);
+  }
+
+  // Bisects the multiples of a core's threads, then tries the numbers between the last one that
+  // fits and the next. 0: none fits.
+  int Largest(int most) {
+    if (FitsOpen(most)) return most;
+    const int step = std::max(options_.threads_per_core, 1);
+    int fits = 0;
+    int too_many = (most + step - 1) / step;
+    while (too_many - fits > 1) {
+      const int middle = fits + (too_many - fits) / 2;
+      (FitsOpen(middle * step) ? fits : too_many) = middle;
+    }
+    const int limit = std::min((fits + 1) * step, most) - 1;
+    for (int cpus = limit; cpus > fits * step; --cpus)
+      if (FitsOpen(cpus)) return cpus;
+    return fits * step;
+  }
+
+  const PlaceableOptions options_;
+  const std::span<const CpuSet> zones_;
+  WhatIf what_if_;
+  const std::unique_ptr<Policy> policy_;
+  std::set<size_t> open_;  // zones without a result
+  CpuSet taken_;
+  int tries_left_;
+};
+
+}  // namespace
+
+CpuSet AllocatableCpus(const Policy& policy, const Snapshot& snapshot) {
+  CpuSet allocatable;
+  CpuSet reserved;
+  for (const Zone& zone : policy.Zones(snapshot)) {
+    CpuSet& cpus = IsReservedPool(zone.name) ? reserved : allocatable;
+    cpus |= zone.cpus;
+  }
+  return allocatable - reserved;
+}
+
+std::vector<int> PlaceableCpus(const Policy& policy, const Snapshot& snapshot,
+                               std::span<const CpuSet> zones, const PlaceableOptions& options) {
+  std::vector<int> found = PlaceableSearch(policy, snapshot, zones, options).Run();
+  // A policy that chooses between kinds of CPUs may grant a container only after another one.
+  PlaceableSearch alone(policy, snapshot, zones, options);
+  for (int& cpus : found)
+    cpus = alone.MostAlone(cpus);
+  return found;
+}
+
+bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
+                    const PlaceableOptions& options) {
+  if (zones.size() < 2) return true;
+  const EmptySnapshot empty;
+  const std::unique_ptr<Policy> copy = policy.Clone();
+  if (!copy->Reconcile(empty).ok()) return false;
+  const std::vector<int> fits = PlaceableCpus(*copy, empty, zones, options);
+  const int largest = std::ranges::max(fits);
+  PlaceableSearch search(*copy, empty, zones, options);
+  const int step = std::max(options.threads_per_core, 1);
+  // A policy that splits at all does so with a little more than fits, or with half as much again.
+  for (const int cpus : {largest + step, largest + largest / 2 / step * step})
+    if (cpus > largest && search.Try(cpus)) return false;
+  return true;
+}
+
+}  // namespace resmgr

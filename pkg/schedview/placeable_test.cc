@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/schedview/placeable.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/schedview/what_if.h"
+#include "policies/static-plus/static_plus_policy.h"
+#include "policies/static/static_policy.h"
+#include "test/integration/brain/policy_node.h"
+#include "test/support/machines/machines.h"
+
+namespace resmgr {
+namespace {
+
+using testing::ElementsAre;
+
+// Two NUMA nodes of eight CPUs each, 0-7 and 8-15.
+Machine TwoNodes(int threads = 1) {
+  return test::MakeMachine(
+      {.packages = 2, .cores = 8 / threads, .threads = threads, .siblings_apart = false});
+}
+
+std::vector<CpuSet> ZonesOf(test::PolicyNode& node) {
+  const CpuSet allocatable = AllocatableCpus(node.policy(), node.snapshot());
+  std::vector<CpuSet> zones;
+  for (const NumaNode& one : node.machine().nodes())
+    zones.push_back(one.cpus & allocatable);
+  return zones;
+}
+
+std::vector<int> Placeable(test::PolicyNode& node, const PlaceableOptions& options = {}) {
+  return PlaceableCpus(node.policy(), node.snapshot(), ZonesOf(node), options);
+}
+
+TEST(PlaceableCpusTest, AnIdleNodeHasAllButItsReservedCpus) {
+  test::PolicyNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
+  EXPECT_THAT(Placeable(node), ElementsAre(7, 8));
+}
+
+TEST(PlaceableCpusTest, ExclusiveCpusOfOthersAreGone) {
+  test::PolicyNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
+  ASSERT_TRUE(node.Create("a", QosClass::kGuaranteed, 8000).ok());
+  EXPECT_THAT(Placeable(node), ElementsAre(7, 0));
+  ASSERT_TRUE(node.Create("b", QosClass::kGuaranteed, 7000).ok());
+  EXPECT_THAT(Placeable(node), ElementsAre(0, 0));
+}
+
+// The policy keeps a CPU for shared containers, wherever they ran before.
+TEST(PlaceableCpusTest, TheLastSharedCpuIsNotPlaceable) {
+  test::PolicyNode node(StaticPlusPolicyFactory(), TwoNodes(), "", "");
+  ASSERT_TRUE(node.Create("shares", QosClass::kBurstable, 500).ok());
+  const std::vector<int> placeable = Placeable(node);
+  EXPECT_EQ(placeable[0] + placeable[1], 15);
+}
+
+TEST(PlaceableCpusTest, WholeCoresComeInMultiplesOfTheirThreads) {
+  test::PolicyNode node(StaticPolicyFactory(), TwoNodes(2), "0",
+                        "{Options: {full-pcpus-only: true}}");
+  EXPECT_THAT(Placeable(node, {.threads_per_core = 2}), ElementsAre(6, 8));
+}
+
+TEST(PlaceableCpusTest, AskingChangesNothing) {
+  test::PolicyNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
+  const auto key = node.Create("a", QosClass::kGuaranteed, 3000);
+  ASSERT_TRUE(key.ok());
+  const std::string before = node.CpusOf(*key);
+  const std::vector<int> first = Placeable(node);
+  EXPECT_EQ(Placeable(node), first);
+  EXPECT_EQ(node.CpusOf(*key), before);
+  EXPECT_EQ(node.snapshot().size(), 1U);
+  EXPECT_TRUE(node.Create("b", QosClass::kGuaranteed, 1000 * first[0]).ok());
+  EXPECT_TRUE(node.Create("c", QosClass::kGuaranteed, 1000 * first[1]).ok());
+}
+
+TEST(PlaceableCpusTest, WithoutTriesLeftZonesCountAsFull) {
+  test::PolicyNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
+  EXPECT_THAT(Placeable(node, {.most_tries = 1}), ElementsAre(0, 8)) << "one try of each kind";
+  EXPECT_THAT(Placeable(node, {.most_tries = 0}), ElementsAre(0, 0));
+}
+
+TEST(RefusesToSplitTest, FollowsTheAlignmentThatIsConfigured) {
+  for (const auto& [section, refuses] :
+       {std::pair("", false), std::pair("{Alignment: numa}", true)}) {
+    test::PolicyNode node(StaticPolicyFactory(), TwoNodes(), "0", section);
+    const std::vector<CpuSet> zones = ZonesOf(node);
+    EXPECT_EQ(RefusesToSplit(node.policy(), zones, {}), refuses) << section;
+    // The answer does not depend on what is free at the moment.
+    ASSERT_TRUE(node.Create("a", QosClass::kGuaranteed, 8000).ok());
+    ASSERT_TRUE(node.Create("b", QosClass::kGuaranteed, 7000).ok());
+    EXPECT_EQ(RefusesToSplit(node.policy(), zones, {}), refuses) << section;
+  }
+}
+
+TEST(WhatIfTest, ShowsWhatExistsAndWhatIsImagined) {
+  test::TestSnapshot all;
+  const ContainerKey running = all.Add("running", QosClass::kGuaranteed, 1000).key;
+  all.At(running).state = ContainerState::kRunning;
+  const ContainerKey exited = all.Add("exited", QosClass::kGuaranteed, 1000).key;
+  all.At(exited).state = ContainerState::kExited;
+  WhatIf what_if(all);
+  const ContainerKey imagined = what_if.Add(2).key;
+  std::vector<ContainerKey> seen;
+  what_if.ForEachContainer(
+      [&seen](const Pod&, const Container& container) { seen.push_back(container.key); });
+  EXPECT_THAT(seen, ElementsAre(running, imagined));
+  EXPECT_EQ(what_if.FindContainer(exited), nullptr);
+  ASSERT_NE(what_if.FindContainer(imagined), nullptr);
+  EXPECT_EQ(what_if.FindContainer(imagined)->requirements.cpu_request, MilliCpu{2000});
+  EXPECT_EQ(what_if.FindPod(what_if.PodOfLast().id), &what_if.PodOfLast());
+  what_if.RemoveLast();
+  EXPECT_EQ(what_if.FindContainer(imagined), nullptr);
+}
+
+}  // namespace
+}  // namespace resmgr

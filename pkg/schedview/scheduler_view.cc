@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/schedview/scheduler_view.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pkg/kube/quantity.h"
+#include "pkg/model/container_facts.h"
+#include "pkg/schedview/placeable.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kHugePages = "hugepages-";
+
+std::vector<const NumaNode*> ViewedNodes(const Machine& machine) {
+  std::vector<const NumaNode*> nodes;
+  for (const NumaNode& node : machine.nodes())
+    if (!node.cpus.empty() && nodes.size() < kMostViewZones) nodes.push_back(&node);
+  return nodes;
+}
+
+int ThreadsPerCore(const Machine& machine) {
+  int most = 1;
+  for (const CpuSet& core : machine.cores())
+    most = std::max(most, core.size());
+  return most;
+}
+
+// "hugepages-2Mi" for pages of 2^21 bytes.
+std::string HugePagesResource(Bytes size) {
+  const StatusOr<std::string> quantity = CanonicalQuantity(fmt::format("{}Ki", size.value / 1024));
+  return fmt::format("{}{}", kHugePages, quantity.ok() ? *quantity : "0");
+}
+
+// The memory of each node that containers bound to it ask for, by the resource's name.
+using HeldMemory = std::map<int, std::map<std::string, int64_t>>;
+
+// What is bound to several nodes is divided evenly: where it lies only the kernel knows.
+HeldMemory MemoryHeld(const Snapshot& snapshot) {
+  HeldMemory held;
+  snapshot.ForEachContainer([&held](const Pod& pod, const Container& container) {
+    const Placement& placement = container.placement;
+    const NodeSet nodes = placement.mems.value_or(placement.counted_mems);
+    if (container.state == ContainerState::kExited || nodes.empty()) return;
+    std::map<std::string, int64_t> wanted;
+    for (const auto& [name, amount] : OtherResources(pod, container))
+      if (name.starts_with(kHugePages)) wanted[name] = amount;
+    wanted["memory"] = container.requirements.memory_request.value;
+    for (const int node : nodes)
+      for (const auto& [name, amount] : wanted)
+        held[node][name] += (amount + nodes.size() - 1) / nodes.size();
+  });
+  return held;
+}
+
+ViewAmount MemoryAmount(std::string name, Bytes all, const HeldMemory& held, int node) {
+  int64_t taken = 0;
+  const auto of_node = held.find(node);
+  if (of_node != held.end()) {
+    const auto found = of_node->second.find(name);
+    if (found != of_node->second.end()) taken = found->second;
+  }
+  return {.name = std::move(name),
+          .capacity = all.value,
+          .allocatable = all.value,
+          .available = std::max<int64_t>(0, all.value - taken)};
+}
+
+void AddMemory(const NumaNode& node, const HeldMemory& held, ViewZone& zone) {
+  if (!node.allowed) return;
+  zone.amounts.push_back(MemoryAmount("memory", node.OrdinaryMemory(), held, node.id));
+  for (const HugePages& pages : node.huge_pages) {
+    if (pages.count == 0) continue;
+    zone.amounts.push_back(
+        MemoryAmount(HugePagesResource(pages.size), pages.Total(), held, node.id));
+  }
+}
+
+std::vector<int> DistancesAmong(const Machine& machine, const NumaNode& from,
+                                const std::vector<const NumaNode*>& nodes) {
+  std::vector<int> distances;
+  for (const NumaNode* const to : nodes) {
+    const auto at = static_cast<size_t>(to - machine.nodes().data());
+    distances.push_back(from.distances[at]);
+  }
+  return distances;
+}
+
+// A pod is counted while the runtime has containers of it that are not known to be init containers.
+std::vector<PodName> CountedPods(const Snapshot& snapshot) {
+  std::set<PodName> pods;
+  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
+    if (pod.qos != QosClass::kGuaranteed) return;
+    if (RoleOf(snapshot, pod, container) == ContainerRole::kInit) return;
+    pods.insert({pod.namespace_name, pod.name});
+  });
+  return {pods.begin(), pods.end()};
+}
+
+CpuSet ExclusiveCpus(const Snapshot& snapshot) {
+  CpuSet exclusive;
+  snapshot.ForEachContainer([&exclusive](const Pod&, const Container& container) {
+    if (container.state != ContainerState::kExited) exclusive |= container.placement.exclusive;
+  });
+  return exclusive;
+}
+
+}  // namespace
+
+SchedulerView MakeSchedulerView(const Machine& machine, const Policy& policy,
+                                const Snapshot& snapshot, bool alignment_refuses) {
+  const std::vector<const NumaNode*> nodes = ViewedNodes(machine);
+  const CpuSet allocatable = AllocatableCpus(policy, snapshot);
+  std::vector<CpuSet> zones;
+  for (const NumaNode* const node : nodes)
+    zones.push_back(node->cpus & allocatable);
+  const PlaceableOptions options{.threads_per_core = ThreadsPerCore(machine)};
+  const std::vector<int> placeable = PlaceableCpus(policy, snapshot, zones, options);
+  const CpuSet exclusive = ExclusiveCpus(snapshot);
+  const HeldMemory held = MemoryHeld(snapshot);
+  SchedulerView view;
+  view.refuses = alignment_refuses && RefusesToSplit(policy, zones, options);
+  for (size_t at = 0; at < nodes.size(); ++at) {
+    ViewZone& zone = view.zones.emplace_back();
+    zone.numa_id = nodes[at]->id;
+    zone.distances = DistancesAmong(machine, *nodes[at], nodes);
+    zone.cpus = zones[at];
+    zone.exclusive = zones[at] & exclusive;
+    zone.amounts.push_back({.name = "cpu",
+                            .capacity = nodes[at]->cpus.size(),
+                            .allocatable = zones[at].size(),
+                            .available = placeable[at]});
+    AddMemory(*nodes[at], held, zone);
+  }
+  view.pods = CountedPods(snapshot);
+  return view;
+}
+
+}  // namespace resmgr
