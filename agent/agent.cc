@@ -21,6 +21,7 @@ constexpr size_t kMostHeldBytes = size_t{4} << 20;
 constexpr std::chrono::seconds kBadEventsPeriod{60};
 // The reporter's parts have seeds of their own.
 constexpr uint64_t kPodEventsSeed = 100;
+constexpr uint64_t kTopologySeed = 200;
 
 KeyRules Rules(const AgentOptions& options) {
   KeyRules rules{.domains = options.allowed_domains, .reserved = {}};
@@ -62,6 +63,12 @@ Agent::Agent(const AgentOptions& options, HttpTransport& transport, Clock& timer
         PodEvents::Options{.spread = options.report.spread, .backoff = options.report.backoff},
         options.retry.seed + kPodEventsSeed);
   }
+  if (options.topology) {
+    topology_.emplace(
+        transport, timers, options.node,
+        TopologyWriter::Options{.spread = options.report.spread, .backoff = options.report.backoff},
+        options.retry.seed + kTopologySeed);
+  }
 }
 
 void Agent::Start() {
@@ -80,6 +87,7 @@ void Agent::NodeSeen(const Json& node) {
   view_.Seen(node);
   reporter_.NodeSeen(node);
   if (cpus_) cpus_->NodeSeen(node);
+  if (topology_) topology_->NodeSeen(node);
   if (holds_patches_) ReleasePatches();
 }
 
@@ -132,6 +140,13 @@ Status Agent::ShowCpus(std::string cpus) {
     return FailedPrecondition("the flag -node-reports of cri-resmgr-agent does not name cpus");
   }
   return cpus_->Show(std::move(cpus));
+}
+
+Status Agent::ShowTopology(std::optional<SchedulerView> view) {
+  if (!topology_) {
+    return FailedPrecondition("the flag -node-reports of cri-resmgr-agent does not name topology");
+  }
+  return topology_->Show(std::move(view));
 }
 
 StatusOr<uint64_t> Agent::AddPodEvents(const std::vector<PodEvent>& events) {

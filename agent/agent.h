@@ -18,6 +18,7 @@
 #include "agent/node_view.h"
 #include "agent/pod_events.h"
 #include "agent/status_reporter.h"
+#include "agent/topology_writer.h"
 #include "pkg/log/rate_limit.h"
 #include "pkg/sys/clock.h"
 
@@ -38,6 +39,7 @@ struct AgentOptions {
   // Reports about the node, besides its policy, that the daemon may send.
   bool show_cpus = true;
   bool pod_events = true;
+  bool topology = true;
   RetryOptions retry{.start_spread = std::chrono::seconds(1)};
   ReportOptions report{.spread = std::chrono::seconds(5)};
   Backoff::Options push_backoff{.first = Backoff::Duration(100), .limit = Backoff::Duration(2000)};
@@ -59,6 +61,7 @@ class Agent : public AgentHandler {
   void HealthCheck(std::string query, TextDone done) override;
   Status ShowCpus(std::string cpus) override;
   StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& events) override;
+  Status ShowTopology(std::optional<SchedulerView> view) override;
 
  private:
   struct HeldPatch {
@@ -86,8 +89,9 @@ class Agent : public AgentHandler {
   ConfigPusher pusher_;
   ConfigSource source_;
   NodeAccess access_;
-  std::optional<PodEvents> pod_events_;  // nullopt: not reported
-  RateLimit bad_events_;                 // limits their log lines
+  std::optional<PodEvents> pod_events_;     // nullopt: not reported
+  std::optional<TopologyWriter> topology_;  // nullopt: not written
+  RateLimit bad_events_;                    // limits their log lines
 };
 
 }  // namespace resmgr::agent

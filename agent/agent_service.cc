@@ -44,6 +44,33 @@ std::vector<PodEvent> EventsOf(const cri_resmgr::v1::AddPodEventsRequest& reques
   return events;
 }
 
+StatusOr<ViewZone> ZoneOf(const cri_resmgr::v1::TopologyZone& message) {
+  ViewZone zone{.numa_id = message.numa_id(),
+                .distances = {message.distances().begin(), message.distances().end()}};
+  for (const cri_resmgr::v1::TopologyAmount& amount : message.amounts()) {
+    zone.amounts.push_back({.name = amount.name(),
+                            .capacity = amount.capacity(),
+                            .allocatable = amount.allocatable(),
+                            .available = amount.available()});
+  }
+  RESMGR_ASSIGN_OR_RETURN(zone.cpus, CpuSet::Parse(message.cpus()));
+  RESMGR_ASSIGN_OR_RETURN(zone.exclusive, CpuSet::Parse(message.exclusive()));
+  return zone;
+}
+
+// nullopt: there is to be no object.
+StatusOr<std::optional<SchedulerView>> ViewOf(const cri_resmgr::v1::ShowTopologyRequest& request) {
+  if (request.absent()) return std::optional<SchedulerView>();
+  SchedulerView view{.refuses = request.refuses()};
+  for (const cri_resmgr::v1::TopologyZone& message : request.zones()) {
+    RESMGR_ASSIGN_OR_RETURN(ViewZone zone, ZoneOf(message));
+    view.zones.push_back(std::move(zone));
+  }
+  for (const cri_resmgr::v1::TopologyPod& pod : request.pods())
+    view.pods.push_back({pod.pod_namespace(), pod.pod()});
+  return std::optional(std::move(view));
+}
+
 }  // namespace
 
 UnaryServer::Methods AgentService(AgentHandler& handler) {
@@ -92,6 +119,13 @@ UnaryServer::Methods AgentService(AgentHandler& handler) {
              answer.set_dropped(*dropped);
              reply(answer.SerializeAsString());
            })},
+      {"/cri_resmgr.v1.NodeReports/ShowTopology",
+       Reads<cri_resmgr::v1::ShowTopologyRequest>([&handler](const auto& request,
+                                                             const auto& reply) {
+         StatusOr<std::optional<SchedulerView>> view = ViewOf(request);
+         const Status taken = view.ok() ? handler.ShowTopology(*std::move(view)) : view.status();
+         WithStatus<cri_resmgr::v1::ShowTopologyReply>(reply)(taken);
+       })},
   };
 }
 

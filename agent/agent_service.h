@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "agent/pod_events.h"
 #include "pkg/base/status.h"
 #include "pkg/grpc/unary_server.h"
+#include "pkg/schedview/scheduler_view.h"
 
 namespace resmgr::agent {
 
@@ -33,6 +35,8 @@ class AgentHandler {
   // Returns the number of dropped events; the others are written later. kFailedPrecondition: none
   // will ever be written.
   virtual StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& events) = 0;
+  // nullopt: there is to be no object. Results as of ShowCpus.
+  virtual Status ShowTopology(std::optional<SchedulerView> view) = 0;
 };
 
 // The methods of both services. The handler must outlive their server.

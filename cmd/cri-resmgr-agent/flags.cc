@@ -20,14 +20,20 @@ CommandLine::Setter TakeReports(agent::AgentOptions& options) {
   return [&options](std::string_view value) -> Status {
     options.show_cpus = false;
     options.pod_events = false;
+    options.topology = false;
     for (const std::string_view part : Split(value, ',')) {
       const std::string_view report = Trim(part);
       if (report.empty()) continue;
-      if (report != "cpus" && report != "pod-events") {
-        return InvalidArgument("\"{}\" is not a valid report: choose from cpus and pod-events",
-                               Printable(report, 64));
+      bool* const chosen = report == "cpus"         ? &options.show_cpus
+                           : report == "pod-events" ? &options.pod_events
+                           : report == "topology"   ? &options.topology
+                                                    : nullptr;
+      if (chosen == nullptr) {
+        return InvalidArgument(
+            "\"{}\" is not a valid report: choose from cpus, pod-events and topology",
+            Printable(report, 64));
       }
-      (report == "cpus" ? options.show_cpus : options.pod_events) = true;
+      *chosen = true;
     }
     return OkStatus();
   };
@@ -66,8 +72,9 @@ void DeclareCluster(CommandLine& line, AgentFlags& flags) {
   line.Flag(
       "node-reports", "LIST",
       "What cri-resmgr may report in addition to its policy: cpus (an annotation of the node with "
-      "the allocated CPUs), pod-events (Events of pods that are refused or moved). Empty: nothing.",
-      "cpus,pod-events", TakeReports(flags.agent));
+      "the allocated CPUs), pod-events (Events of pods that are refused or moved), topology (the "
+      "node's NodeResourceTopology, for schedulers). Empty: nothing.",
+      "cpus,pod-events,topology", TakeReports(flags.agent));
 }
 
 CommandLine::Setter TakeDuration(std::chrono::milliseconds& target) {

@@ -29,6 +29,7 @@ TEST(AgentFlagsTest, HasTheDefaultsThatUsersKnow) {
   EXPECT_EQ(flags->agent.report.spread, std::chrono::seconds(5));
   EXPECT_TRUE(flags->agent.show_cpus);
   EXPECT_TRUE(flags->agent.pod_events);
+  EXPECT_TRUE(flags->agent.topology);
   EXPECT_EQ(flags->agent.map_namespace, "kube-system");
   EXPECT_EQ(flags->agent.map_name, "cri-resmgr-config");
   EXPECT_EQ(flags->agent.group_label, "cri-resource-manager.intel.com/group");
@@ -59,6 +60,7 @@ TEST(AgentFlagsTest, ReportsAreThoseThatAreNamed) {
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_FALSE(none->agent.show_cpus);
   EXPECT_FALSE(none->agent.pod_events);
+  EXPECT_FALSE(none->agent.topology);
   const auto cpus = Parse({"-node-reports", " cpus,"});
   ASSERT_TRUE(cpus.ok()) << cpus.status();
   EXPECT_TRUE(cpus->agent.show_cpus);
@@ -67,6 +69,10 @@ TEST(AgentFlagsTest, ReportsAreThoseThatAreNamed) {
   ASSERT_TRUE(events.ok()) << events.status();
   EXPECT_FALSE(events->agent.show_cpus);
   EXPECT_TRUE(events->agent.pod_events);
+  const auto topology = Parse({"-node-reports=topology"});
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_FALSE(topology->agent.pod_events);
+  EXPECT_TRUE(topology->agent.topology);
 }
 
 TEST(AgentFlagsTest, TheNodesNameHasSmallLettersAsTheKubeletsHas) {

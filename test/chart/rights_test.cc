@@ -45,7 +45,7 @@ std::set<std::string> Rights(const std::vector<ConfigNode>& documents) {
 
 TEST(ChartRightsTest, RolesGiveWhatTheSampleGives) {
   const std::set<std::string> sample = Rights(Sample("rbac-agent.yaml"));
-  ASSERT_EQ(sample.size(), 11U);
+  ASSERT_EQ(sample.size(), 15U);
   for (const char* const name : {"plugin", "everything"})
     EXPECT_EQ(Rights(Rendered(name)), sample) << name;
   // Without Events of pods.
@@ -55,6 +55,12 @@ TEST(ChartRightsTest, RolesGiveWhatTheSampleGives) {
                             return right.starts_with("ClusterRole in : /events");
                           }),
             2U);
+  // Nor with what schedulers read.
+  EXPECT_EQ(std::erase_if(less,
+                          [](const std::string& right) {
+                            return right.find("topology.node.k8s.io") != std::string::npos;
+                          }),
+            4U);
   EXPECT_EQ(Rights(Rendered("relay")), less);
   for (const char* const name : {"webhook", "relay-remove", "nothing"})
     EXPECT_THAT(Rights(Rendered(name)), IsEmpty()) << name;
@@ -92,7 +98,10 @@ TEST(ChartRightsTest, AnAgentMayChangeItsOwnNodeOnly) {
   for (const char* const path :
        {"spec/failurePolicy", "spec/variables/0/expression", "spec/validations/0/messageExpression",
         "spec/matchConstraints/resourceRules/0/resources/1",
-        "spec/matchConstraints/resourceRules/0/operations/0"}) {
+        "spec/matchConstraints/resourceRules/0/operations/0",
+        "spec/matchConstraints/resourceRules/1/resources/0",
+        "spec/matchConstraints/resourceRules/1/operations/0",
+        "spec/matchConstraints/resourceRules/1/operations/1"}) {
     EXPECT_THAT(At(policy, path).text, Not(IsEmpty())) << path;
     EXPECT_EQ(At(policy, path).text, At(sample, path).text) << path;
   }

@@ -177,7 +177,8 @@ class FleetTransport : public agent::HttpTransport {
     if (request.method != "GET") return "{}";
     Json items = Json::array();
     if (IsAbout(request.target, node_)) {
-      items.push_back({{"metadata", {{"name", node_}, {"annotations", annotations_}}}});
+      items.push_back(
+          {{"metadata", {{"name", node_}, {"uid", node_}, {"annotations", annotations_}}}});
     }
     if (IsAbout(request.target, kDefaultMap)) items.push_back(server_.map());
     return JsonText({{"metadata", {{"resourceVersion", server_.version()}}}, {"items", items}});
@@ -206,6 +207,16 @@ class FleetDaemon : public agent::ConfigClient {
   // Containers have come or gone.
   void Allocate(int exclusive) {
     EXPECT_THAT(agent_->ShowCpus(fmt::format("{} CPUs", exclusive)), IsOk());
+  }
+
+  // The same for schedulers.
+  void TellSchedulers(int available) {
+    SchedulerView view;
+    view.zones = {
+        {.numa_id = 0,
+         .distances = {10},
+         .amounts = {{.name = "cpu", .capacity = 64, .allocatable = 64, .available = available}}}};
+    EXPECT_THAT(agent_->ShowTopology(std::move(view)), IsOk());
   }
 
   void SetCallbacks(Callbacks /*callbacks*/) override {}
@@ -375,6 +386,32 @@ TEST_F(FleetTest, ContainersWithExclusiveCpusComeAndGo) {
   Tell("exclusive containers start or end", start);
   EXPECT_LE(server_.served.Peak(), kMost);
   EXPECT_GE(server_.writes.Within(start, seconds(180)), kAgents);
+}
+
+// The same changes, for schedulers that wait for them; and more of them on one node than it writes.
+TEST_F(FleetTest, SchedulersAreToldOfPodsThatComeAndGo) {
+  StartAndSettle();
+  for (const Node& node : nodes_)
+    node.daemon->TellSchedulers(64);
+  Run(seconds(160));
+  Forget();
+  const auto start = timers_.Steady();
+  size_t changed = 0;
+  for (int second = 0; second < 100; ++second) {
+    for (int i = 0; i < kAgents / 100; ++i)
+      nodes_[changed++].daemon->TellSchedulers(second % 60);
+    Run(seconds(1));
+  }
+  Run(seconds(20));
+  Tell("schedulers are told of pods that come and go", start);
+  EXPECT_LE(server_.served.Peak(), kMost);
+  EXPECT_GE(server_.writes.Within(start, seconds(120)), kAgents);
+  Forget();
+  for (int i = 0; i < 100; ++i) {
+    nodes_[0].daemon->TellSchedulers(i % 60);
+    Run(milliseconds(100));
+  }
+  EXPECT_LE(server_.writes.Peak(), 2) << "one second of the clock has parts of two";
 }
 
 TEST_F(FleetTest, PodsOfAllNodesAreRefusedAgainAndAgain) {

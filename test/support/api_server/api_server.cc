@@ -15,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kOk = 200;
 constexpr int kCreated = 201;
+constexpr int kBadRequest = 400;
 constexpr int kUnauthorized = 401;
 constexpr int kMissing = 404;
 constexpr int kConflict = 409;
@@ -77,6 +78,14 @@ std::pair<std::string, std::string> CollectionAndName(std::string path) {
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
+// Another manager than this one that has written the object; "" for none.
+std::string OtherManager(const Json& object, const std::string& manager) {
+  const Json metadata = object.value("metadata", Json::object());
+  for (const Json& entry : metadata.value("managedFields", Json::array()))
+    if (entry.value("manager", "") != manager) return entry.value("manager", "");
+  return "";
+}
+
 std::string Line(std::string_view type, const Json& object) {
   return Json{{"type", type}, {"object", object}}.dump() + "\n";
 }
@@ -111,6 +120,7 @@ std::string ApiServer::Kubeconfig(const std::string& cluster_more, const std::st
 void ApiServer::SetNode(const std::string& name, const std::map<std::string, std::string>& labels) {
   Json node = objects_.Get(std::string(kNodes), name).value_or(Json::object());
   node["metadata"]["labels"] = labels;
+  if (!node["metadata"].contains("uid")) node["metadata"]["uid"] = "uid-" + name;
   objects_.Put(std::string(kNodes), name, node);
 }
 
@@ -131,6 +141,10 @@ std::string ApiServer::Annotation(const std::string& node, std::string_view key)
 
 std::vector<Json> ApiServer::Events() const {
   return objects_.List(std::string(kEvents));
+}
+
+Json ApiServer::Topology(const std::string& node) const {
+  return objects_.Get(std::string(kTopologies), node).value_or(Json());
 }
 
 void ApiServer::SetTokens(std::set<std::string> tokens) {
@@ -164,6 +178,9 @@ std::vector<ApiServer::Request> ApiServer::Requests() const {
 void ApiServer::Handle(const HttpServerRequest& request, HttpServerReply& reply) {
   if (const milliseconds delay = delay_; delay.count() > 0) std::this_thread::sleep_for(delay);
   if (Refuse(request, reply)) return;
+  if (!topologies_defined_ && request.path.starts_with(kTopologies))
+    return SendStatus(reply, kMissing, "the server could not find the requested resource");
+  if (request.method == "DELETE") return Delete(request, reply);
   if (request.method == "PATCH") return Patch(request, reply);
   if (request.method == "POST") return Create(request, reply);
   if (!IsCollection(request.path)) return Get(request, reply);
@@ -299,6 +316,8 @@ void ApiServer::Watch(const HttpServerRequest& request, HttpServerReply& reply) 
 
 void ApiServer::Patch(const HttpServerRequest& request, HttpServerReply& reply) {
   const auto type = request.headers.find("content-type");
+  if (type != request.headers.end() && type->second == "application/apply-patch+yaml")
+    return Apply(request, reply);
   if (type == request.headers.end() || type->second != "application/merge-patch+json") {
     return SendStatus(reply, kUnsupported, "this server knows merge patches");
   }
@@ -308,6 +327,38 @@ void ApiServer::Patch(const HttpServerRequest& request, HttpServerReply& reply) 
   if (!object) return SendStatus(reply, kMissing, request.path + " not found");
   if (conflict) return SendStatus(reply, kConflict, "the object has been modified");
   reply.Send(kOk, AsAccepted(request, *object).dump());
+}
+
+// The lists of such objects are replaced whole: the program that applies one owns all of it.
+void ApiServer::Apply(const HttpServerRequest& request, HttpServerReply& reply) {
+  const auto [collection, name] = CollectionAndName(request.path);
+  const auto manager = request.query.find("fieldManager");
+  if (manager == request.query.end())
+    return SendStatus(reply, kBadRequest, "fieldManager is required for apply patch");
+  Json object = Json::parse(request.body);
+  const auto former = objects_.Get(collection, name);
+  const std::string other = former ? OtherManager(*former, manager->second) : "";
+  if (!other.empty() && (*former)["zones"] != object["zones"]) {
+    return SendStatus(reply, kConflict,
+                      "Apply failed with 1 conflict: conflict with \"" + other + "\": .zones");
+  }
+  object["metadata"]["managedFields"] =
+      Json::array({{{"manager", manager->second}, {"operation", "Apply"}}});
+  reply.Send(former ? kOk : kCreated,
+             AsAccepted(request, objects_.Put(collection, name, std::move(object))).dump());
+}
+
+void ApiServer::Delete(const HttpServerRequest& request, HttpServerReply& reply) {
+  const auto [collection, name] = CollectionAndName(request.path);
+  const auto object = objects_.Get(collection, name);
+  if (!object) return SendStatus(reply, kMissing, request.path + " not found");
+  const Json options = request.body.empty() ? Json::object() : Json::parse(request.body);
+  const Json conditions = options.value("preconditions", Json::object());
+  const std::string version = conditions.value("resourceVersion", "");
+  if (!version.empty() && version != (*object)["metadata"].value("resourceVersion", ""))
+    return SendStatus(reply, kConflict, "the object has been modified");
+  objects_.Delete(collection, name);
+  reply.Send(kOk, Json{{"kind", "Status"}, {"status", "Success"}}.dump());
 }
 
 void ApiServer::Create(const HttpServerRequest& request, HttpServerReply& reply) {

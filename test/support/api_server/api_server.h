@@ -17,12 +17,15 @@
 
 namespace resmgr::test {
 
-// As much of a Kubernetes API server as a client of nodes, ConfigMaps and events sees: get, list,
-// watch with versions and bookmarks, merge patches, creation, bearer tokens; and everything that
-// can go wrong with it, on demand. The objects outlive Stop and Start. Thread-safe.
+// As much of a Kubernetes API server as a client of nodes, ConfigMaps, events and
+// NodeResourceTopologies sees: get, list, watch with versions and bookmarks, merge patches,
+// server-side apply of whole objects, creation, deletion, bearer tokens; and everything that can go
+// wrong with it, on demand. The objects outlive Stop and Start. Thread-safe.
 class ApiServer {
  public:
   static constexpr std::string_view kNodes = "/api/v1/nodes";
+  static constexpr std::string_view kTopologies =
+      "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies";
 
   struct Request {
     std::string method;
@@ -57,6 +60,11 @@ class ApiServer {
   // The value of an annotation of a node, "" where it has none.
   std::string Annotation(const std::string& node, std::string_view key) const;
   std::vector<Json> Events() const;
+  // Whether there is a CustomResourceDefinition of NodeResourceTopology. Without it, its paths are
+  // not found.
+  void DefineTopologies(bool defined) { topologies_defined_ = defined; }
+  // A node's NodeResourceTopology; null where there is none.
+  Json Topology(const std::string& node) const;
 
   // Only these bearer tokens are good from now on; none: requests are not checked.
   void SetTokens(std::set<std::string> tokens);
@@ -89,6 +97,8 @@ class ApiServer {
   bool SendLine(HttpServerReply& reply, const std::string& line);
   void Disturb(HttpServerReply& reply);
   void Patch(const HttpServerRequest& request, HttpServerReply& reply);
+  void Apply(const HttpServerRequest& request, HttpServerReply& reply);
+  void Delete(const HttpServerRequest& request, HttpServerReply& reply);
   void Create(const HttpServerRequest& request, HttpServerReply& reply);
 
   ObjectStore objects_;
@@ -96,6 +106,7 @@ class ApiServer {
   std::atomic<std::chrono::milliseconds> bookmark_interval_{std::chrono::milliseconds(60'000)};
   std::atomic<bool> trickle_{false};
   std::atomic<bool> gone_as_status_{false};
+  std::atomic<bool> topologies_defined_{true};
   std::atomic<int> watches_{0};
   std::atomic<uint64_t> bookmarks_{0};
   std::atomic<uint64_t> disturbance_{0};  // counts them

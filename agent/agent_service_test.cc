@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent_service.h"
+
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/api/node_reports.pb.h"
+
+namespace resmgr::agent {
+namespace {
+
+// Notes what it is to show, and answers as the test says.
+class NotingHandler final : public AgentHandler {
+ public:
+  void GetNode(TextDone done) override { done(Unimplemented("no node")); }
+  void PatchNode(std::vector<PatchOperation> /*operations*/, Done done) override {
+    done(OkStatus());
+  }
+  void UpdateNodeCapacity(std::map<std::string, std::string> /*capacities*/, Done done) override {
+    done(OkStatus());
+  }
+  void HealthCheck(std::string /*query*/, TextDone done) override { done(""); }
+  Status ShowCpus(std::string /*cpus*/) override { return OkStatus(); }
+  StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& /*events*/) override { return 0; }
+  Status ShowTopology(std::optional<SchedulerView> view) override {
+    ++calls;
+    shown = std::move(view);
+    return answer;
+  }
+
+  int calls = 0;
+  std::optional<SchedulerView> shown;
+  Status answer;
+};
+
+class AgentServiceTest : public testing::Test {
+ protected:
+  Status ShowTopology(const std::string& message) {
+    Status status = Internal("no answer");
+    methods_.at("/cri_resmgr.v1.NodeReports/ShowTopology")(
+        message, [&status](const StatusOr<std::string>& reply) { status = reply.status(); });
+    return status;
+  }
+
+  NotingHandler handler_;
+  UnaryServer::Methods methods_ = AgentService(handler_);
+};
+
+TEST_F(AgentServiceTest, ATopologyIsTheViewOfTheDaemon) {
+  cri_resmgr::v1::ShowTopologyRequest request;
+  request.set_refuses(true);
+  cri_resmgr::v1::TopologyZone& zone = *request.add_zones();
+  zone.set_numa_id(2);
+  zone.add_distances(10);
+  zone.set_cpus("1-3");
+  zone.set_exclusive("2");
+  cri_resmgr::v1::TopologyAmount& amount = *zone.add_amounts();
+  amount.set_name("cpu");
+  amount.set_capacity(8);
+  amount.set_allocatable(7);
+  amount.set_available(5);
+  cri_resmgr::v1::TopologyPod& pod = *request.add_pods();
+  pod.set_pod_namespace("default");
+  pod.set_pod("pod0");
+  EXPECT_EQ(ShowTopology(request.SerializeAsString()), OkStatus());
+  SchedulerView expected;
+  expected.refuses = true;
+  expected.zones = {{.numa_id = 2,
+                     .distances = {10},
+                     .amounts = {{.name = "cpu", .capacity = 8, .allocatable = 7, .available = 5}},
+                     .cpus = CpuSet{1, 2, 3},
+                     .exclusive = CpuSet{2}}};
+  expected.pods = {{"default", "pod0"}};
+  ASSERT_NE(handler_.shown, std::nullopt);
+  EXPECT_TRUE(handler_.shown->SameContent(expected));
+}
+
+TEST_F(AgentServiceTest, AnAbsentTopologyIsNone) {
+  cri_resmgr::v1::ShowTopologyRequest request;
+  request.set_absent(true);
+  EXPECT_EQ(ShowTopology(request.SerializeAsString()), OkStatus());
+  EXPECT_EQ(handler_.calls, 1);
+  EXPECT_EQ(handler_.shown, std::nullopt);
+}
+
+TEST_F(AgentServiceTest, WhatIsNoTopologyIsRefused) {
+  cri_resmgr::v1::ShowTopologyRequest request;
+  request.add_zones()->set_cpus("1-x");
+  EXPECT_EQ(ShowTopology(request.SerializeAsString()).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ShowTopology("\xff").code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(handler_.calls, 0);
+  handler_.answer = FailedPrecondition("not wanted");
+  request.Clear();
+  EXPECT_EQ(ShowTopology(request.SerializeAsString()).code(), StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace resmgr::agent

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/topology_object.h"
+
+#include <functional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/base/json.h"
+
+namespace resmgr::agent {
+namespace {
+
+using testing::HasSubstr;
+
+ViewZone AZone(int numa_id, std::vector<int> distances, int64_t allocatable, int64_t available) {
+  return {.numa_id = numa_id,
+          .distances = std::move(distances),
+          .amounts = {
+              {.name = "cpu", .capacity = 8, .allocatable = allocatable, .available = available},
+              {.name = "memory", .capacity = 1024, .allocatable = 1024, .available = 512}}};
+}
+
+SchedulerView TwoZones() {
+  SchedulerView view;
+  view.zones = {AZone(0, {10, 21}, 7, 7), AZone(1, {21, 10}, 8, 8)};
+  return view;
+}
+
+// Row N1 of the acceptance table.
+TEST(TopologyObjectTest, IsWhatSchedulersRead) {
+  SchedulerView view = TwoZones();
+  view.zones[0].cpus = CpuSet{1, 2, 3};
+  const Json object = TopologyObject("worker-1", "uid-1", view);
+  const Json expected = *ParseJson(R"({
+    "apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology",
+    "metadata": {"name": "worker-1", "ownerReferences": [
+      {"apiVersion": "v1", "kind": "Node", "name": "worker-1", "uid": "uid-1"}]},
+    "topologyPolicies": ["BestEffortContainerLevel"],
+    "attributes": [
+      {"name": "topologyManagerPolicy", "value": "best-effort"},
+      {"name": "topologyManagerScope", "value": "container"},
+      {"name": "topologyManagerMaxNUMANodes", "value": "2"},
+      {"name": "nodeTopologyPodsFingerprint", "value": "pfp0v001ef46db3751d8e999"},
+      {"name": "nodeTopologyPodsFingerprintMethod", "value": "with-exclusive-resources"}],
+    "zones": [
+      {"name": "node-0", "type": "Node",
+       "costs": [{"name": "node-0", "value": 10}, {"name": "node-1", "value": 21}],
+       "attributes": [{"name": "cri-resource-manager.intel.com/numa-id", "value": "0"},
+                      {"name": "cri-resource-manager.intel.com/cpus", "value": "1-3"},
+                      {"name": "cri-resource-manager.intel.com/exclusive", "value": ""}],
+       "resources": [
+         {"name": "cpu", "capacity": "8", "allocatable": "7", "available": "7"},
+         {"name": "memory", "capacity": "1024", "allocatable": "1024", "available": "512"}]},
+      {"name": "node-1", "type": "Node",
+       "costs": [{"name": "node-0", "value": 21}, {"name": "node-1", "value": 10}],
+       "attributes": [{"name": "cri-resource-manager.intel.com/numa-id", "value": "1"},
+                      {"name": "cri-resource-manager.intel.com/cpus", "value": ""},
+                      {"name": "cri-resource-manager.intel.com/exclusive", "value": ""}],
+       "resources": [
+         {"name": "cpu", "capacity": "8", "allocatable": "8", "available": "8"},
+         {"name": "memory", "capacity": "1024", "allocatable": "1024", "available": "512"}]}]})");
+  EXPECT_EQ(object, expected) << JsonText(object, 1);
+}
+
+// Row N6.
+TEST(TopologyObjectTest, ZonesHaveNoGapsInTheirNumbers) {
+  SchedulerView view = TwoZones();
+  view.zones[1].numa_id = 2;
+  const Json object = TopologyObject("n1", "u", view);
+  EXPECT_EQ(object["zones"][1]["name"], "node-1");
+  EXPECT_EQ(object["zones"][1]["attributes"][0]["value"], "2");
+}
+
+TEST(TopologyObjectTest, SaysThatTheNodeRefusesOnlyWhereItDoes) {
+  SchedulerView view = TwoZones();
+  view.refuses = true;
+  const Json object = TopologyObject("n1", "u", view);
+  EXPECT_EQ(object["attributes"][0]["value"], "single-numa-node");
+  EXPECT_EQ(object["attributes"][1]["value"], "pod");
+  EXPECT_EQ(object["topologyPolicies"][0], "SingleNUMANodePodLevel");
+}
+
+TEST(TopologyObjectTest, TheFingerprintIsOfTheViewsPods) {
+  SchedulerView view = TwoZones();
+  view.pods = {{"default", "pod0"}};
+  EXPECT_EQ(TopologyObject("n1", "u", view)["attributes"][3]["value"], "pfp0v00110399bf9eea6fbd3");
+}
+
+TEST(TopologyObjectTest, NodesHaveOneObjectEachUnderTheirName) {
+  EXPECT_EQ(TopologyPath("n1"), "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies/n1");
+}
+
+TEST(CheckTopologyTest, RefusesWhatIsNoObject) {
+  EXPECT_TRUE(CheckTopology(TwoZones()).ok());
+  using Spoil = std::function<void(SchedulerView&)>;
+  const std::vector<std::pair<Spoil, const char*>> bad = {
+      {[](auto& view) { view.zones[0].amounts[0].available = 9; }, "in this order"},
+      {[](auto& view) { view.zones[0].amounts[0].available = -1; }, "in this order"},
+      {[](auto& view) { view.zones[0].amounts[0].name = "a b"; }, "not a resource"},
+      {[](auto& view) { view.zones[1].distances = {10}; }, "1 distances to 2 zones"},
+      {[](auto& view) { view.zones[1].numa_id = -1; }, "not a NUMA node"},
+      {[](auto& view) { view.zones.resize(65); }, "65 zones"},
+      {[](auto& view) {
+         view.pods = {{"a", "B/c"}};
+       },
+       "not the name of a pod"},
+      {[](auto& view) {
+         view.pods.resize(5000, {"a", "b"});
+       },
+       "5000 pods"},
+      {[](auto& view) { view.zones[0].amounts.resize(17, view.zones[0].amounts[0]); },
+       "17 resources"},
+  };
+  for (const auto& [spoil, message] : bad) {
+    SchedulerView view = TwoZones();
+    spoil(view);
+    const Status status = CheckTopology(view);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << message;
+    EXPECT_THAT(std::string(Message(status)), HasSubstr(message));
+  }
+}
+
+}  // namespace
+}  // namespace resmgr::agent

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "agent/backoff.h"
+#include "agent/delivery.h"
+#include "agent/event_series.h"
+#include "agent/http.h"
+#include "agent/jitter.h"
+#include "agent/json_path.h"
+#include "pkg/base/status.h"
+#include "pkg/schedview/scheduler_view.h"
+#include "pkg/sys/clock.h"
+
+namespace resmgr::agent {
+
+// Keeps the node's NodeResourceTopology equal to the daemon's last view, by server-side apply
+// without force. Content that the server has taken is not written again. A write is
+// - at most one in `gap`, of the view at the time of sending; while the server does not answer, a
+//   new view replaces the one that is tried, so an outage leaves no queue;
+// - sent within `soon` where pods came or went or other CPUs are available, which a scheduler waits
+//   for; else, and for the first view of this agent, at a random time within `spread`.
+// Where the server has no such resource (404), refuses the content or the right, or another program
+// writes the same object (409), that is told once, and the next try follows `pause` later; a
+// conflict also makes an Event of the node (TopologyConflict). Without a view, an object that this
+// agent has applied is removed once. Thread-compatible.
+class TopologyWriter {
+ public:
+  struct Options {
+    std::chrono::milliseconds spread{75'000};
+    std::chrono::milliseconds soon{600};
+    std::chrono::milliseconds gap{1000};
+    std::chrono::milliseconds pause{std::chrono::minutes(10)};
+    Backoff::Options backoff{.limit = std::chrono::milliseconds(200'000)};
+  };
+
+  TopologyWriter(HttpTransport& transport, Clock& timers, std::string node, const Options& options,
+                 uint64_t seed, EventSeries::WallClock now = std::chrono::system_clock::now);
+
+  // nullopt: there is to be no object. kInvalidArgument as from CheckTopology: the last one counts.
+  Status Show(std::optional<SchedulerView> view);
+  // Takes the node's object as it is now. Nothing is written before the first one.
+  void NodeSeen(const Json& node);
+
+ private:
+  // What the server has, as far as it is known.
+  enum class Known { kNothing, kWritten, kAbsent };
+
+  bool UpToDate() const;
+  bool IsUrgent() const;
+  void Plan();
+  void Write();
+  void Written(const std::string& body, const StatusOr<HttpReply>& reply);
+  void LookForOwn();
+  void Found(const StatusOr<HttpReply>& reply);
+  void Removed(const StatusOr<HttpReply>& reply);
+  void Pause(const Status& why);
+  std::string Body() const;
+  HttpRequest Request(std::string method) const;
+
+  const std::string node_;
+  const Options options_;
+  Clock& timers_;
+  Jitter jitter_;
+  std::string uid_;     // the node's; "": not seen yet
+  bool shown_ = false;  // the daemon has said what there is to be
+  std::optional<SchedulerView> view_;
+  std::optional<SchedulerView> sent_;  // of the last write
+  Known known_ = Known::kNothing;
+  std::string body_;     // if kWritten
+  bool paused_ = false;  // the server refused; timer_ ends this
+  bool refusal_told_ = false;
+  std::optional<Clock::SteadyTime> last_write_;
+  Clock::SteadyTime due_{};
+  EventLoop::HandlePtr timer_;  // the next request
+  Delivery delivery_;
+  EventSeries conflicts_;
+};
+
+}  // namespace resmgr::agent

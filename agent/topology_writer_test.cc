@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/topology_writer.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/testing/fake_transport.h"
+#include "pkg/base/json.h"
+#include "pkg/sys/manual_clock.h"
+
+namespace resmgr::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr char kObject[] = "noderesourcetopologies/n1";
+constexpr char kNodeEvents[] = "/api/v1/namespaces/default/events";
+
+// One zone with so many CPUs available, and these pods in it.
+SchedulerView OneZone(int64_t available, std::vector<PodName> pods = {}) {
+  SchedulerView view;
+  view.zones = {
+      {.numa_id = 0,
+       .distances = {10},
+       .amounts = {{.name = "cpu", .capacity = 8, .allocatable = 8, .available = available}}}};
+  view.pods = std::move(pods);
+  return view;
+}
+
+class TopologyWriterTest : public testing::Test {
+ protected:
+  void SeeNode(const std::string& uid = "uid-1") {
+    writer_.NodeSeen({{"metadata", {{"name", "n1"}, {"uid", uid}}}});
+  }
+  void Show(std::optional<SchedulerView> view) {
+    EXPECT_EQ(writer_.Show(std::move(view)), OkStatus());
+  }
+  // The body of the request that is under way, once it is due.
+  Json Body() {
+    timers_.Advance(kSpread);
+    return transport_.Has(kObject) ? ParseJson(transport_.Request(kObject).body).value_or(Json())
+                                   : Json();
+  }
+  std::string Available() {
+    const Json body = Body();
+    return body.is_object() ? body["zones"][0]["resources"][0].value("available", "") : "nothing";
+  }
+  std::string Method() { return transport_.Request(kObject).method; }
+  bool Answer(int status = 200, const Json& body = Json::object()) {
+    return transport_.Answer(kObject, status, body);
+  }
+  // The node is seen and the first view is written.
+  void WriteFirst() {
+    SeeNode();
+    Show(OneZone(8));
+    ASSERT_EQ(Available(), "8");
+    ASSERT_TRUE(Answer());
+    timers_.Advance(seconds(2));
+  }
+
+  static constexpr milliseconds kSpread{5000};
+
+  FakeTransport transport_;
+  ManualClock timers_;
+  TopologyWriter writer_{
+      transport_, timers_,
+      "n1",       {.spread = kSpread},
+      1,          [] {
+        return std::chrono::system_clock::from_time_t(1'767'323'045); }};
+};
+
+TEST_F(TopologyWriterTest, AppliesTheObjectWithoutForce) {
+  SeeNode();
+  Show(OneZone(8));
+  EXPECT_EQ(transport_.sent(), 0) << "at some time within the spread";
+  const Json body = Body();
+  EXPECT_EQ(body["metadata"]["ownerReferences"][0]["uid"], "uid-1");
+  const HttpRequest request = transport_.Request(kObject);
+  EXPECT_EQ(request.method, "PATCH");
+  EXPECT_EQ(request.content_type, "application/apply-patch+yaml");
+  EXPECT_THAT(request.target, HasSubstr("/n1?fieldManager=cri-resmgr-agent"));
+  EXPECT_THAT(request.target, testing::Not(HasSubstr("force")));
+}
+
+TEST_F(TopologyWriterTest, WaitsUntilTheNodeIsSeen) {
+  Show(OneZone(8));
+  EXPECT_EQ(Available(), "nothing");
+  SeeNode();
+  EXPECT_EQ(Available(), "8");
+}
+
+TEST_F(TopologyWriterTest, WhatTheServerHasIsNotWrittenAgain) {
+  WriteFirst();
+  Show(OneZone(8));
+  SeeNode();
+  timers_.Advance(minutes(60));
+  EXPECT_EQ(transport_.sent(), 1);
+}
+
+// A scheduler waits for what follows from pods.
+TEST_F(TopologyWriterTest, PodsAndTheirCpusAreWrittenSoon) {
+  WriteFirst();
+  Show(OneZone(5, {{"default", "pod0"}}));
+  timers_.Advance(milliseconds(600));
+  EXPECT_EQ(transport_.open(), 1U);
+}
+
+// Row N7.
+TEST_F(TopologyWriterTest, ChangesOfOneMomentAreOneWriteOfTheLast) {
+  WriteFirst();
+  Show(OneZone(5));
+  timers_.Advance(milliseconds(1));
+  Show(OneZone(3));
+  EXPECT_EQ(Available(), "3");
+  ASSERT_TRUE(Answer());
+  timers_.Advance(minutes(60));
+  EXPECT_EQ(transport_.sent(), 2);
+}
+
+TEST_F(TopologyWriterTest, WritesAtMostOnceASecond) {
+  WriteFirst();
+  const int before = transport_.sent();
+  for (int i = 0; i < 100; ++i) {
+    Show(OneZone(i % 8));
+    timers_.Advance(milliseconds(100));
+    Answer();
+  }
+  EXPECT_LE(transport_.sent() - before, 10);
+  EXPECT_GE(transport_.sent() - before, 5);
+}
+
+// An earlier request that the server may still carry out never ends up after a later one.
+TEST_F(TopologyWriterTest, TheNextWriteWaitsForTheAnswer) {
+  WriteFirst();
+  Show(OneZone(5));
+  ASSERT_EQ(Available(), "5");
+  Show(OneZone(3));
+  timers_.Advance(minutes(1));
+  EXPECT_EQ(transport_.open(), 1U);
+  EXPECT_EQ(Available(), "5");
+  ASSERT_TRUE(Answer());
+  EXPECT_EQ(Available(), "3");
+}
+
+// Row N8.
+TEST_F(TopologyWriterTest, AfterAnOutageTheLastViewIsWrittenOnce) {
+  WriteFirst();
+  Show(OneZone(7));
+  ASSERT_EQ(Available(), "7");
+  for (int i = 0; i < 5; ++i) {
+    transport_.Answer(kObject, Unavailable("away"));
+    Show(OneZone(i));
+    timers_.Advance(minutes(1));
+  }
+  // A former view may be under way once more.
+  if (Available() != "4") transport_.Answer(kObject, Unavailable("away"));
+  ASSERT_EQ(Available(), "4");
+  ASSERT_TRUE(Answer());
+  const int sent = transport_.sent();
+  timers_.Advance(minutes(60));
+  EXPECT_EQ(transport_.sent(), sent);
+}
+
+// Row N9.
+TEST_F(TopologyWriterTest, WithoutTheDefinitionItIsTriedEveryTenMinutes) {
+  SeeNode();
+  Show(OneZone(8));
+  ASSERT_EQ(Available(), "8");
+  ASSERT_TRUE(Answer(404));
+  Show(OneZone(3));
+  timers_.Advance(minutes(9));
+  EXPECT_EQ(transport_.sent(), 1);
+  timers_.Advance(minutes(4));
+  EXPECT_EQ(transport_.sent(), 2);
+  EXPECT_EQ(Available(), "3") << "the last view";
+  ASSERT_TRUE(Answer());
+  EXPECT_FALSE(transport_.Has(kNodeEvents));
+}
+
+TEST_F(TopologyWriterTest, AMissingRightIsTriedEveryTenMinutes) {
+  SeeNode();
+  Show(OneZone(8));
+  ASSERT_EQ(Available(), "8");
+  ASSERT_TRUE(Answer(403));
+  timers_.Advance(minutes(9));
+  EXPECT_EQ(transport_.sent(), 1);
+  EXPECT_FALSE(transport_.Has(kNodeEvents));
+}
+
+TEST_F(TopologyWriterTest, AnotherWriterIsAnEventAndNoFight) {
+  SeeNode();
+  Show(OneZone(8));
+  ASSERT_EQ(Available(), "8");
+  ASSERT_TRUE(Answer(409, {{"kind", "Status"},
+                           {"message",
+                            "Apply failed with 1 conflict: conflict with \"nfd-master\" using "
+                            "topology.node.k8s.io/v1alpha2: .zones"}}));
+  const Json event = ParseJson(transport_.Request(kNodeEvents).body).value_or(Json::object());
+  EXPECT_EQ(event["reason"], "TopologyConflict");
+  EXPECT_THAT(event["message"].get<std::string>(), HasSubstr("nfd-master"));
+  Show(OneZone(3));
+  timers_.Advance(minutes(9));
+  EXPECT_FALSE(transport_.Has(kObject));
+}
+
+TEST_F(TopologyWriterTest, AWriteThatOnlyCameInBetweenIsNoConflict) {
+  SeeNode();
+  Show(OneZone(8));
+  ASSERT_EQ(Available(), "8");
+  ASSERT_TRUE(Answer(409, {{"kind", "Status"}, {"message", "the object has been modified"}}));
+  EXPECT_FALSE(transport_.Has(kNodeEvents));
+  EXPECT_EQ(Available(), "8");
+}
+
+// Row N10.
+TEST_F(TopologyWriterTest, WithoutAViewTheOwnObjectIsRemovedOnce) {
+  WriteFirst();
+  Show(std::nullopt);
+  timers_.Advance(kSpread);
+  ASSERT_EQ(Method(), "GET");
+  ASSERT_TRUE(Answer(200, {{"metadata",
+                            {{"uid", "object-uid"},
+                             {"resourceVersion", "7"},
+                             {"managedFields", Json::array({{{"manager", "cri-resmgr-agent"},
+                                                             {"operation", "Apply"}}})}}}}));
+  ASSERT_EQ(Method(), "DELETE");
+  EXPECT_EQ(Body()["preconditions"]["uid"], "object-uid");
+  ASSERT_TRUE(Answer());
+  Show(std::nullopt);
+  timers_.Advance(minutes(60));
+  EXPECT_EQ(transport_.open(), 0U);
+  Show(OneZone(2));
+  EXPECT_EQ(Available(), "2");
+}
+
+TEST_F(TopologyWriterTest, ObjectsOfOthersAreNotRemoved) {
+  SeeNode();
+  Show(std::nullopt);
+  timers_.Advance(kSpread);
+  ASSERT_TRUE(Answer(200, {{"metadata",
+                            {{"managedFields", Json::array({{{"manager", "nfd-master"},
+                                                             {"operation", "Update"}}})}}}}));
+  timers_.Advance(minutes(60));
+  EXPECT_EQ(transport_.open(), 0U);
+}
+
+TEST_F(TopologyWriterTest, WithoutObjectAndViewThereIsNothingToDo) {
+  SeeNode();
+  Show(std::nullopt);
+  timers_.Advance(kSpread);
+  ASSERT_TRUE(Answer(404));
+  timers_.Advance(minutes(60));
+  EXPECT_EQ(transport_.sent(), 1);
+}
+
+TEST_F(TopologyWriterTest, ANodeThatWasMadeAnewGetsAnObjectOfItsOwn) {
+  WriteFirst();
+  SeeNode("uid-2");
+  const Json body = Body();
+  ASSERT_TRUE(body.is_object());
+  EXPECT_EQ(body["metadata"]["ownerReferences"][0]["uid"], "uid-2");
+}
+
+TEST_F(TopologyWriterTest, ABadViewIsRefusedAndTheLastOneStays) {
+  WriteFirst();
+  EXPECT_EQ(writer_.Show(OneZone(9)).code(), StatusCode::kInvalidArgument);
+  timers_.Advance(minutes(60));
+  EXPECT_EQ(transport_.sent(), 1);
+}
+
+}  // namespace
+}  // namespace resmgr::agent
