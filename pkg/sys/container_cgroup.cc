@@ -34,6 +34,15 @@ bool NamesContainer(std::string_view entry, std::string_view id) {
   return entry.empty() || entry.back() == '-' || entry.back() == ':';
 }
 
+// Without slashes that stand for nothing: who compares paths, or goes through their parts, has one
+// form of each.
+std::string PlainPath(std::string_view root, std::string_view below) {
+  std::string path(root);
+  for (const std::string_view part : Split(below, '/'))
+    if (!part.empty()) path.append("/").append(part);
+  return path;
+}
+
 std::optional<std::string> FindBelow(const std::string& parent, std::string_view id) {
   const std::string plain = fmt::format("{}/{}", parent, id);
   if (Exists(plain)) return plain;
@@ -106,7 +115,7 @@ std::optional<std::string> FindContainerCgroup(const std::string& mount_point,
   const std::string root =
       controller.empty() ? mount_point : fmt::format("{}/{}", mount_point, controller);
   if (cgroup_parent.empty()) return FindAnywhere(root, id);
-  auto found = FindBelow(fmt::format("{}/{}", root, SlicePath(cgroup_parent)), id);
+  auto found = FindBelow(PlainPath(root, SlicePath(cgroup_parent)), id);
   // Where the kubelet names slices and the runtime does not go by systemd: "SLICE:PREFIX:ID".
   return found || !IsSlice(cgroup_parent) ? found : FindBelow(root, id);
 }
