@@ -19,8 +19,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr const char* kMax = "sys/fs/cgroup/c/io.max";
-constexpr const char* kWeight = "sys/fs/cgroup/c/io.weight";
+constexpr const char* kIoMax = "sys/fs/cgroup/c/io.max";
+constexpr const char* kIoWeight = "sys/fs/cgroup/c/io.weight";
 constexpr const char* kSlow = "7:7 rbps=5000000 wbps=max riops=max wiops=max";
 
 class BlockioKindTest : public testing::Test {
@@ -30,8 +30,8 @@ class BlockioKindTest : public testing::Test {
     devices_ = devices.get();
     devices_->Add("/dev/loop7", 7, 7);
     bench_.files.tree = {{"sys/fs/cgroup/cgroup.controllers", "cpu io memory\n"},
-                         {kMax, ""},
-                         {kWeight, "default 100\n"},
+                         {kIoMax, ""},
+                         {kIoWeight, "default 100\n"},
                          {"sys/fs/cgroup/kubepods.slice/io.max", ""},
                          {"sys/fs/cgroup/kubepods.slice/io.weight", "default 100\n"}};
     bench_.config.blockio.classes = {
@@ -65,7 +65,7 @@ TEST_F(BlockioKindTest, LimitsAreWrittenBeforeTheStart) {
   bench_.Add("blockio", "slow");
   EXPECT_TRUE(kind_->HoldsStart(bench_.subjects[0].chosen, bench_.config));
   const ClassReport report = Run();
-  EXPECT_EQ(bench_.files.tree.at(kMax), kSlow);
+  EXPECT_EQ(bench_.files.tree.at(kIoMax), kSlow);
   const ContainerClass& mine = report.containers.at("id").at(0);
   EXPECT_TRUE(mine.active);
   EXPECT_EQ(mine.way, "before start");
@@ -73,6 +73,15 @@ TEST_F(BlockioKindTest, LimitsAreWrittenBeforeTheStart) {
   EXPECT_EQ(mine.source, "annotation x");
   ways_.holds_starts = false;
   EXPECT_FALSE(kind_->HoldsStart(bench_.subjects[0].chosen, bench_.config));
+}
+
+TEST_F(BlockioKindTest, WhatIsInForceIsOneLine) {
+  devices_->Add("/dev/loop8", 7, 8);
+  bench_.files.tree[kIoMax] =
+      std::string(kSlow) + "\n7:8 rbps=5000000 wbps=max riops=max wiops=max\n";
+  bench_.Add("blockio", "slow");
+  EXPECT_EQ(Run().containers.at("id").at(0).in_force,
+            std::string(kSlow) + "; 7:8 rbps=5000000 wbps=max riops=max wiops=max");
 }
 
 TEST_F(BlockioKindTest, TheRuntimeSetsWhatItCanAtCreation) {
@@ -96,7 +105,7 @@ TEST_F(BlockioKindTest, AFileThatTheNodeLacksIsNotAskedFor) {
   bench_.files.tree.erase("sys/fs/cgroup/kubepods.slice/io.weight");
   (void)Run();
   EXPECT_THAT(AtCreation("light"), IsEmpty()) << "the runtime would refuse the container";
-  bench_.files.tree.erase(kWeight);
+  bench_.files.tree.erase(kIoWeight);
   bench_.Add("blockio", "light");
   const ClassReport report = Run();
   EXPECT_FALSE(report.containers.at("id").at(0).active);
@@ -105,7 +114,7 @@ TEST_F(BlockioKindTest, AFileThatTheNodeLacksIsNotAskedFor) {
 }
 
 TEST_F(BlockioKindTest, BfqsFileIsEnoughForAWeight) {
-  bench_.files.tree.erase(kWeight);
+  bench_.files.tree.erase(kIoWeight);
   bench_.files.tree["sys/fs/cgroup/c/io.bfq.weight"] = "default 100\n";
   bench_.Add("blockio", "light");
   EXPECT_TRUE(Run().containers.at("id").at(0).active);
@@ -118,10 +127,10 @@ TEST_F(BlockioKindTest, ADeviceThatIsPluggedInLaterGetsItsLimit) {
   const ClassReport before = Run();
   EXPECT_TRUE(before.classes.at(1).active);
   EXPECT_EQ(before.classes.at(1).reason, "no block device matches /dev/loop*");
-  EXPECT_EQ(bench_.files.tree.at(kMax), "");
+  EXPECT_EQ(bench_.files.tree.at(kIoMax), "");
   devices_->Add("/dev/loop7", 7, 7);
   (void)Run();
-  EXPECT_EQ(bench_.files.tree.at(kMax), kSlow);
+  EXPECT_EQ(bench_.files.tree.at(kIoMax), kSlow);
 }
 
 TEST_F(BlockioKindTest, AClassThatEndsIsTakenAway) {
@@ -130,13 +139,13 @@ TEST_F(BlockioKindTest, AClassThatEndsIsTakenAway) {
   bench_.config.blockio = {};
   bench_.subjects.clear();
   (void)Run();
-  EXPECT_EQ(bench_.files.tree.at(kMax), "7:7 rbps=max wbps=max riops=max wiops=max");
+  EXPECT_EQ(bench_.files.tree.at(kIoMax), "7:7 rbps=max wbps=max riops=max wiops=max");
   EXPECT_THAT(AtCreation("slow"), IsEmpty());
 }
 
 TEST_F(BlockioKindTest, WhatTheKernelRefusesIsTold) {
   for (const int error : {EINVAL, ENODEV, EROFS, EIO}) {
-    bench_.files.refuses[kMax] = error;
+    bench_.files.refuses[kIoMax] = error;
     bench_.subjects.clear();
     bench_.Add("blockio", "slow");
     const ClassReport report = Run();

@@ -87,7 +87,8 @@ class Reporter {
       const bool is_interrupt = interrupt != plan_.interrupts.end();
       if (one.status.ok()) {
         if (is_interrupt) ++moved;
-        if (std::ranges::find(values, one.in_force) == values.end()) values.push_back(one.in_force);
+        std::string line = HostValueLine(one.in_force);
+        if (std::ranges::find(values, line) == values.end()) values.push_back(std::move(line));
       } else if (is_interrupt && IsManaged(one.error)) {
         managed.push_back(interrupt->second);
       } else if (is_interrupt && one.status.code() == StatusCode::kNotFound) {

@@ -78,7 +78,7 @@ ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
   }
   ClassReport report = MakeReport(plan, subjects, result);
   for (const auto& [path, entry] : journal_->entries())
-    report.held.emplace(path, Trim(entry.first));
+    report.held.emplace(path, HostValueLine(entry.first));
   report.damage = journal_->damage();
   return report;
 }

@@ -20,13 +20,14 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr const char* kMax = "c/io.max";
+constexpr const char* kLinesFile = "c/io.max";
 constexpr const char* kNoLimits = "rbps=max wbps=max riops=max wiops=max";
 
 class DeviceLinesTest : public testing::Test {
  protected:
   DeviceLinesTest() {
-    host_.tree = {{kMax, ""}, {"c/io.weight", "default 100\n"}, {"c/cpu.max", "max 100000\n"}};
+    host_.tree = {
+        {kLinesFile, ""}, {"c/io.weight", "default 100\n"}, {"c/cpu.max", "max 100000\n"}};
     host_.keeps = [this](std::string_view path, std::string_view text) {
       return Kept(std::string(path), std::string(text));
     };
@@ -60,25 +61,25 @@ class DeviceLinesTest : public testing::Test {
 };
 
 TEST_F(DeviceLinesTest, EachLineIsAWriteOfItsOwn) {
-  EXPECT_EQ(files_.Write(kMax,
+  EXPECT_EQ(files_.Write(kLinesFile,
                          "7:7 rbps=5 wbps=max riops=max wiops=max\n8:0 rbps=6 wbps=max "
                          "riops=max wiops=max"),
             0);
-  EXPECT_EQ(files_.Read(kMax).value(),
+  EXPECT_EQ(files_.Read(kLinesFile).value(),
             "7:7 rbps=5 wbps=max riops=max wiops=max\n8:0 rbps=6 wbps=max riops=max wiops=max");
   host_.written.clear();
-  EXPECT_EQ(files_.Write(kMax, "8:0 rbps=7 wbps=max riops=max wiops=max"), 0);
+  EXPECT_EQ(files_.Write(kLinesFile, "8:0 rbps=7 wbps=max riops=max wiops=max"), 0);
   EXPECT_THAT(host_.written, ElementsAre(fmt::format("c/io.max 7:7 {}", kNoLimits),
                                          "c/io.max 8:0 rbps=7 wbps=max riops=max wiops=max"));
-  EXPECT_EQ(files_.Write(kMax, "\n"), 0);
-  EXPECT_EQ(files_.Read(kMax).value(), "");
+  EXPECT_EQ(files_.Write(kLinesFile, "\n"), 0);
+  EXPECT_EQ(files_.Read(kLinesFile).value(), "");
 }
 
 TEST_F(DeviceLinesTest, LinesHaveOneOrder) {
-  host_.tree[kMax] =
+  host_.tree[kLinesFile] =
       "253:0 rbps=1 wbps=max riops=max wiops=max\n8:16 rbps=1 wbps=max riops=max "
       "wiops=max\n8:0 rbps=max wbps=max riops=max wiops=max\n";
-  EXPECT_EQ(files_.Read(kMax).value(),
+  EXPECT_EQ(files_.Read(kLinesFile).value(),
             "8:16 rbps=1 wbps=max riops=max wiops=max\n253:0 rbps=1 wbps=max riops=max wiops=max");
   host_.tree["c/io.weight"] = "8:0 50\ndefault 100\n";
   EXPECT_EQ(files_.Read("c/io.weight").value(), "default 100\n8:0 50");
@@ -95,19 +96,19 @@ TEST_F(DeviceLinesTest, ADeviceThatIsGoneDoesNotKeepTheOthersFromTheirLimits) {
 
 TEST_F(DeviceLinesTest, AKeeperGivesBackTheLinesThatWereThere) {
   const std::string before = "8:0 rbps=9 wbps=max riops=max wiops=max";
-  host_.tree[kMax] = before + "\n";
+  host_.tree[kLinesFile] = before + "\n";
   TempDir directory;
   ClassJournal journal(directory.path(), "boot");
   HostKeeper keeper(files_, journal);
   const std::string wanted = "7:7 rbps=5 wbps=max riops=max wiops=max";
-  const HostKeeper::Result result = keeper.Keep({{.path = kMax, .text = wanted}});
-  EXPECT_TRUE(result.outcomes.at(kMax).status.ok());
-  EXPECT_EQ(files_.Read(kMax).value(), wanted);
+  const HostKeeper::Result result = keeper.Keep({{.path = kLinesFile, .text = wanted}});
+  EXPECT_TRUE(result.outcomes.at(kLinesFile).status.ok());
+  EXPECT_EQ(files_.Read(kLinesFile).value(), wanted);
   host_.written.clear();
-  (void)keeper.Keep({{.path = kMax, .text = wanted}});
+  (void)keeper.Keep({{.path = kLinesFile, .text = wanted}});
   EXPECT_THAT(host_.written, IsEmpty()) << "what is in force is not written again";
   (void)keeper.Keep({});
-  EXPECT_EQ(files_.Read(kMax).value(), before);
+  EXPECT_EQ(files_.Read(kLinesFile).value(), before);
 }
 
 // From any lines to any others.
@@ -126,7 +127,7 @@ TEST_F(DeviceLinesTest, PropertyAWrittenTextIsRead) {
   };
   for (int round = 0; round < 500; ++round) {
     const bool weights = random() % 2 == 0;
-    const std::string path = weights ? "c/io.weight" : kMax;
+    const std::string path = weights ? "c/io.weight" : kLinesFile;
     const std::string wanted = text(weights);
     ASSERT_EQ(files_.Write(path, wanted), 0);
     ASSERT_EQ(files_.Read(path).value(), wanted);

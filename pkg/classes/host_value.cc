@@ -66,4 +66,8 @@ bool SameHostValue(std::string_view path, std::string_view a, std::string_view b
   return false;
 }
 
+std::string HostValueLine(std::string_view text) {
+  return fmt::format("{}", fmt::join(Split(Trim(text), '\n'), "; "));
+}
+
 }  // namespace resmgr

@@ -24,4 +24,7 @@ struct HostValue {
 // keeps whole pages of memory, rounds bandwidth up, ...
 bool SameHostValue(std::string_view path, std::string_view a, std::string_view b);
 
+// For people: without white space around it, and with "; " between lines.
+std::string HostValueLine(std::string_view text);
+
 }  // namespace resmgr

@@ -57,8 +57,8 @@ std::set<pid_t> ThreadsOf(const std::string& cgroup, bool v2, HostFiles& files) 
 
 Status ThreadRefusal(int error, std::string_view what, const std::string& shown) {
   constexpr std::string_view kHint =
-      "; a kernel with CONFIG_RT_GROUP_SCHED lets no container have fifo and rr, and deadline "
-      "needs the CPUs of a partition";
+      "; it needs CAP_SYS_NICE, a kernel with CONFIG_RT_GROUP_SCHED lets no container have fifo "
+      "and rr, and deadline needs the CPUs of a partition";
   return ErrnoStatus(
       error, fmt::format("the kernel refuses {} {}{}", what, shown, error == EPERM ? kHint : ""));
 }

@@ -72,8 +72,8 @@ TEST_F(SchedulingThreadsTest, ARefusalNamesItsHalfAndTheOtherOneIsInForce) {
   const ThreadsOutcome outcome = Set();
   EXPECT_EQ(outcome.threads, 0U);
   EXPECT_THAT(std::string(Message(outcome.scheduler)),
-              HasSubstr("the kernel refuses the scheduler fifo 42; a kernel with "
-                        "CONFIG_RT_GROUP_SCHED"));
+              HasSubstr("the kernel refuses the scheduler fifo 42; it needs CAP_SYS_NICE, "
+                        "a kernel with CONFIG_RT_GROUP_SCHED"));
   EXPECT_TRUE(outcome.io.ok());
   EXPECT_EQ(attributes_.threads.at(10).io, io_);
   EXPECT_EQ(outcome.in_force, "io be 6");

@@ -11,13 +11,13 @@
 namespace resmgr::docker {
 namespace {
 
-constexpr Operation kCreate = Operation::kCreateContainer;
-constexpr Operation kUpdate = Operation::kUpdateContainerResources;
+constexpr Operation kAtCreation = Operation::kCreateContainer;
+constexpr Operation kAtUpdate = Operation::kUpdateContainerResources;
 
 std::string Edited(std::string_view body, std::string_view file, std::string_view value) {
   Adjustment adjustment;
   adjustment.Wide().unified.Set(std::string(file), std::string(value));
-  const auto edited = EditBody(kCreate, body, adjustment);
+  const auto edited = EditBody(kAtCreation, body, adjustment);
   EXPECT_TRUE(edited.ok()) << edited.status();
   return edited.value_or("");
 }
@@ -76,8 +76,8 @@ TEST(BlockioFieldsTest, SwapCountsWithMemory) {
 
 TEST(BlockioFieldsTest, OnlyACreationHasThem) {
   for (const char* const file : {"io.max", "io.weight", "memory.swap.max"}) {
-    EXPECT_FALSE(DockerLeavesOut(kCreate, {.field = Field::kUnified, .key = file})) << file;
-    EXPECT_TRUE(DockerLeavesOut(kUpdate, {.field = Field::kUnified, .key = file})) << file;
+    EXPECT_FALSE(DockerLeavesOut(kAtCreation, {.field = Field::kUnified, .key = file})) << file;
+    EXPECT_TRUE(DockerLeavesOut(kAtUpdate, {.field = Field::kUnified, .key = file})) << file;
   }
 }
 
