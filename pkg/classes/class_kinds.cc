@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/blockio_kind.h"
 #include "pkg/classes/class_kind.h"
+#include "pkg/classes/cpu_kind.h"
 #include "pkg/classes/isolation_kind.h"
 #include "pkg/classes/memory_kind.h"
 #include "pkg/classes/rdt_kind.h"
@@ -15,6 +16,7 @@ std::vector<std::unique_ptr<ClassKind>> MakeClassKinds(const ClassContext& conte
   kinds.push_back(MakeBlockioKind(context));
   kinds.push_back(MakeSchedulingKind(context));
   kinds.push_back(MakeRdtKind());
+  kinds.push_back(MakeCpuKind());
   return kinds;
 }
 

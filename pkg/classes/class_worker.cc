@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/classes/partition_steps.h"
 
 namespace resmgr {
 namespace {
@@ -71,7 +72,7 @@ ClassReport ClassWorker::Run(std::vector<ClassSubject> subjects,
     for (ClassPart& part : plan.parts)
       part.possible = opened;
   }
-  const HostKeeper::Result result = keeper_->Keep(plan.values);
+  const HostKeeper::Result result = KeepInSteps(plan.values, *keeper_);
   if (result.journal.ok()) {
     for (const auto& kind : kinds_)
       kind->Apply(work, plan);

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/classes/host_value.h"
+#include "pkg/classes/irqbalance.h"
 #include "pkg/sys/errno_status.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/unique_fd.h"
@@ -21,6 +23,9 @@ namespace {
 
 // Interrupts of a very large machine.
 constexpr size_t kMostNames = 65'536;
+
+// Any of its sockets, for comparing masks.
+constexpr std::string_view kIrqbalance = "run/irqbalance/irqbalance.sock";
 
 bool IsPlainText(std::string_view text) {
   return std::ranges::all_of(
@@ -51,8 +56,29 @@ StatusOr<std::string> RealHostFiles::ReadDirectory(const std::string& whole) con
   return std::string();
 }
 
+StatusOr<std::string> RealHostFiles::ReadSocket(const std::string& whole) {
+  const StatusOr<std::string> now = ReadIrqbalance(whole);
+  const auto told = told_.find(whole);
+  if (!now.ok() || told == told_.end()) return now;
+  const bool waits = std::chrono::steady_clock::now() < told->second.until;
+  if (waits && !SameHostValue(kIrqbalance, *now, told->second.text)) return told->second.text;
+  told_.erase(told);
+  return now;
+}
+
+int RealHostFiles::WriteSocket(const std::string& whole, std::string_view text) {
+  constexpr std::chrono::seconds kRound{30};
+  const int error = WriteIrqbalance(whole, text);
+  if (error == 0) {
+    told_.insert_or_assign(whole,
+                           Told{std::string(text), std::chrono::steady_clock::now() + kRound});
+  }
+  return error;
+}
+
 StatusOr<std::string> RealHostFiles::Read(const std::string& path) {
   const std::string whole = PathOf(path);
+  if (IsIrqbalanceSocket(path)) return ReadSocket(whole);
   if (IsDirectoryPath(path)) return ReadDirectory(whole);
   StatusOr<std::string> text = ReadFile(whole, kMostBytes);
   if (text.ok() && !IsPlainText(*text)) return InvalidArgument("{} holds no plain text", whole);
@@ -61,6 +87,7 @@ StatusOr<std::string> RealHostFiles::Read(const std::string& path) {
 
 int RealHostFiles::Write(const std::string& path, std::string_view text) {
   std::string whole = PathOf(path);
+  if (IsIrqbalanceSocket(path)) return WriteSocket(whole, text);
   if (IsDirectoryPath(path)) {
     constexpr mode_t kMode = 0755;
     whole.resize(whole.size() - 2);

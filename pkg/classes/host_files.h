@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,9 +47,19 @@ class RealHostFiles final : public HostFiles {
  private:
   std::string PathOf(const std::string& path) const;
   StatusOr<std::string> ReadDirectory(const std::string& whole) const;
+  StatusOr<std::string> ReadSocket(const std::string& whole);
+  int WriteSocket(const std::string& whole, std::string_view text);
+
+  // irqbalance takes what it was told in its next round, mostly within ten seconds, and until then
+  // tells what it had before.
+  struct Told {
+    std::string text;
+    std::chrono::steady_clock::time_point until;
+  };
 
   const std::string root_;  // ends with a slash
   const std::function<void(std::string_view)> in_hand_;
+  std::map<std::string, Told, std::less<>> told_;  // by socket
 };
 
 // Whether the path stands for the directory itself.

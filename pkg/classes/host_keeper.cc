@@ -2,9 +2,13 @@
 #include "pkg/classes/host_keeper.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -17,6 +21,10 @@ bool IsGone(int error) {
 }
 
 constexpr std::string_view kPartition = "/cpuset.cpus.partition";
+constexpr std::string_view kGovernor = "/scaling_governor";
+// Least and highest clocks.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kLimits = {
+    {{"/scaling_min_freq", "/scaling_max_freq"}, {"/min_freq_khz", "/max_freq_khz"}}};
 
 // Another program that fights for many files would fill the log.
 constexpr size_t kMostNotes = 20;
@@ -110,15 +118,36 @@ bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Re
   return true;
 }
 
-std::vector<std::string> HostKeeper::NotWanted(const std::vector<HostValue>& wanted) const {
+// Whether other files of the directory can get their first values only after this one has its own:
+// the highest clock after the least one, where it is to be lower than that is now, and an energy
+// preference after the governor performance.
+bool HostKeeper::GoesFirst(const std::string& path) {
+  if (path.ends_with(kGovernor)) {
+    const StatusOr<std::string> now = files_.Read(path);
+    return now.ok() && Trim(*now) == "performance";
+  }
+  for (const auto& [min, max] : kLimits) {
+    if (!path.ends_with(min)) continue;
+    const auto other =
+        journal_.entries().find(path.substr(0, path.size() - min.size()).append(max));
+    if (other == journal_.entries().end()) return false;
+    const StatusOr<std::string> now = files_.Read(path);
+    const std::optional<int64_t> least = now.ok() ? ParseInt(Trim(*now)) : std::nullopt;
+    const std::optional<int64_t> highest = ParseInt(Trim(other->second.first));
+    return least && highest && *highest < *least;
+  }
+  return false;
+}
+
+std::vector<std::string> HostKeeper::NotWanted(const std::vector<HostValue>& wanted) {
   std::set<std::string_view> wants;
   for (const HostValue& value : wanted)
     wants.insert(value.path);
   std::vector<std::string> paths;
   for (const auto& [path, entry] : journal_.entries())
     if (!wants.contains(path)) paths.push_back(path);
-  std::ranges::stable_sort(paths, std::greater(), [](const std::string& path) {
-    return std::pair(path.ends_with(kPartition), std::ranges::count(path, '/'));
+  std::ranges::stable_sort(paths, std::greater(), [this](const std::string& path) {
+    return std::tuple(path.ends_with(kPartition), std::ranges::count(path, '/'), GoesFirst(path));
   });
   return paths;
 }
@@ -163,6 +192,9 @@ HostKeeper::Values HostKeeper::Prepare(const Values& wanted, Batch& batch) {
     }
     if (in_force) {
       if (known != batch.next.end()) known->second.wanted = value.text;
+      if (known == batch.next.end() && !value.first.empty() &&
+          batch.next.size() < ClassJournal::kMostEntries)
+        batch.next[value.path] = {.first = value.first, .wanted = value.text, .was = *now};
       continue;
     }
     if (Refused(value, outcome)) continue;
@@ -173,7 +205,7 @@ HostKeeper::Values HostKeeper::Prepare(const Values& wanted, Batch& batch) {
       continue;
     }
     JournalEntry& entry = is_new ? batch.next[value.path] : known->second;
-    if (is_new) entry.first = *now;
+    if (is_new) entry.first = value.first.empty() ? *now : value.first;
     Change(value.path, *now, value.text, entry);
     batch.before[value.path] = *now;
     pending.push_back(one);

@@ -56,12 +56,15 @@ class HostKeeper {
   std::vector<HostDifference> Compare(const std::vector<HostValue>& wanted);
   // The value that the file had before our first write, or has if there was none.
   StatusOr<std::string> ReadFirst(const std::string& path);
+  // Whether the file has a value of ours.
+  bool Holds(const std::string& path) const { return journal_.entries().contains(path); }
   HostFiles& files() { return files_; }
 
  private:
-  // In the order in which files are given back: partitions before the CPUs that they take, and
-  // cgroups before those above.
-  std::vector<std::string> NotWanted(const std::vector<HostValue>& wanted) const;
+  // In the order in which files are given back: partitions before the CPUs that they take, cgroups
+  // before those above, and clocks so that the kernel takes each.
+  std::vector<std::string> NotWanted(const std::vector<HostValue>& wanted);
+  bool GoesFirst(const std::string& path);
   // Whether the entry is over.
   bool GiveBack(const std::string& path, const JournalEntry& entry, Result& result);
   void GiveBackRest(const std::vector<HostValue>& wanted, ClassJournal::Entries& next,

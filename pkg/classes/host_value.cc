@@ -9,13 +9,14 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/cpu_mask.h"
+#include "pkg/classes/irqbalance.h"
 #include "pkg/classes/rdt_masks.h"
 
 namespace resmgr {
 namespace {
 
 bool IsMaskFile(std::string_view path) {
-  return path.ends_with("smp_affinity") || path.ends_with("/cpumask");
+  return path.ends_with("smp_affinity") || path.ends_with("/cpumask") || IsIrqbalanceSocket(path);
 }
 
 bool SameMask(std::string_view a, std::string_view b) {

@@ -16,6 +16,8 @@ struct HostValue {
   // Values of different files exclude each other: before any value is written, this file gets its
   // first value if it has another one and is to change.
   bool vacates = false;
+  // Not empty: what the file is to get back, in place of what it has now, if that is not known yet.
+  std::string first{};
 
   friend bool operator==(const HostValue&, const HostValue&) = default;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/isolation_kind.h"
 
+#include "pkg/classes/interrupt_plan.h"
 #include "pkg/classes/isolation_plan.h"
 
 namespace resmgr {
@@ -27,8 +28,12 @@ class IsolationKind final : public ClassKind {
     return chosen.isolation.isolation.partition != IsolationConfig::Partition::kNone;
   }
   void Plan(const ClassWork& work, ClassPlan& plan) override {
+    PlanInterrupts(work, known_, plan);
     PlanIsolation(work.subjects, work.config, work.host, plan);
   }
+
+ private:
+  KnownInterrupts known_;
 };
 
 }  // namespace

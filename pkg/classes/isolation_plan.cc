@@ -8,7 +8,6 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/cpu_mask.h"
-#include "pkg/classes/interrupts.h"
 #include "pkg/sys/cgroups.h"
 
 namespace resmgr {
@@ -16,10 +15,12 @@ namespace {
 
 constexpr std::string_view kByCpu = "by CPU";
 constexpr std::string_view kAfterCreation = "after creation";
+constexpr std::string_view kBeforeStart = "before start";
 constexpr const char* kDefaultAffinity = "proc/irq/default_smp_affinity";
 constexpr const char* kWorkqueues = "sys/devices/virtual/workqueue/cpumask";
 constexpr const char* kOnline = "sys/devices/system/cpu/online";
 constexpr const char* kCgroups = "sys/fs/cgroup";
+constexpr std::string_view kPartitionFile = "/cpuset.cpus.partition";
 constexpr size_t kCgroupsSize = std::string_view(kCgroups).size();
 
 std::string CpuPath(int cpu, std::string_view file) {
@@ -58,7 +59,6 @@ class IsolationPlanner {
       if (const StatusOr<CpuSet> online = CpuSet::Parse(Trim(*text)); online.ok())
         online_ = *online;
     }
-    PlanInterrupts();
     PlanWorkqueues();
     for (size_t i = 0; i < subjects_.size(); ++i)
       PlanOne(i);
@@ -89,7 +89,7 @@ class IsolationPlanner {
     return cpus;
   }
   static bool WantsInterrupts(const Isolation& isolation) {
-    return isolation.interrupts == Isolation::Interrupts::kIsolate;
+    return isolation.interrupts != Isolation::Interrupts::kLeave;
   }
   static bool WantsWorkqueues(const Isolation& isolation) {
     return isolation.workqueues == Isolation::Workqueues::kIsolate;
@@ -108,18 +108,6 @@ class IsolationPlanner {
     return OkStatus();
   }
 
-  void PlanInterrupts() {
-    const CpuSet isolated = CpusOf(WantsInterrupts);
-    if (isolated.empty()) return;
-    default_affinity_ = AddMask(kDefaultAffinity, isolated);
-    for (const Interrupt& interrupt : FindInterrupts(host_.files())) {
-      if (!IsControllable(interrupt, config_.controllable)) continue;
-      const std::string path = fmt::format("proc/irq/{}/smp_affinity", interrupt.number);
-      // An interrupt may go while we look.
-      if (!AddMask(path, isolated).ok()) continue;
-      plan_.interrupts.emplace(path, interrupt.ToString());
-    }
-  }
   void PlanWorkqueues() {
     const CpuSet isolated = CpusOf(WantsWorkqueues);
     if (!isolated.empty()) workqueues_ = AddMask(kWorkqueues, isolated);
@@ -127,13 +115,6 @@ class IsolationPlanner {
 
   void PlanOne(size_t index) {
     const Isolation& isolation = subjects_[index].chosen.isolation.isolation;
-    if (WantsInterrupts(isolation)) {
-      ClassPart& part = AddPart(index, "interrupts", "isolate", kByCpu);
-      if (plan_.interrupts.empty()) part.possible = default_affinity_;
-      part.paths.emplace_back(kDefaultAffinity);
-      for (const auto& [path, name] : plan_.interrupts)
-        part.paths.push_back(path);
-    }
     if (WantsWorkqueues(isolation)) {
       ClassPart& part = AddPart(index, "workqueues", "isolate", kByCpu);
       part.possible = workqueues_;
@@ -232,12 +213,13 @@ class IsolationPlanner {
   static std::string PartitionName(const Isolation& isolation) {
     return isolation.partition == Isolation::Partition::kRoot ? "root" : "isolated";
   }
-  // A remote partition: each cgroup above has the CPUs in cpuset.cpus.exclusive, which are then
-  // granted to the container's.
+  // Below a cgroup that is a valid partition, a local one needs nothing else. Elsewhere it is a
+  // remote one: each cgroup above has the CPUs in cpuset.cpus.exclusive, which are then granted to
+  // the container's.
   void PlanPartition(size_t index) {
     const ClassSubject& subject = subjects_[index];
     const std::string name = PartitionName(subject.chosen.isolation.isolation);
-    ClassPart& part = AddPart(index, "partition", name, kAfterCreation);
+    ClassPart& part = AddPart(index, "partition", name, kBeforeStart);
     if (subject.shares) {
       part.possible = FailedPrecondition(
           "the container has shared CPUs as well, which a partition would take from it");
@@ -247,21 +229,52 @@ class IsolationPlanner {
       part.possible = NotFound("the container has no cgroup of version 2");
       return;
     }
-    for (size_t end = subject.cgroup.find('/', kCgroupsSize + 1);;
-         end = subject.cgroup.find('/', end + 1)) {
-      const std::string path = subject.cgroup.substr(0, end) + "/cpuset.cpus.exclusive";
-      part.paths.push_back(path);
-      if (const Status there = Exists(path); !there.ok())
-        part.possible = Annotate(there, "a partition needs Linux 6.7");
-      if (end == std::string::npos) break;
-    }
-    const std::string partition = subject.cgroup + "/cpuset.cpus.partition";
+    const std::string partition = subject.cgroup + std::string(kPartitionFile);
+    if (!IsPartition(subject.cgroup.substr(0, subject.cgroup.rfind('/'))))
+      part.possible = PlanRemote(subject, part.paths);
     if (const Status there = Exists(partition); !there.ok()) part.possible = there;
     if (!part.possible.ok()) return;
     for (const std::string& path : part.paths)
       exclusive_[path] |= subject.cpus;
     part.paths.push_back(partition);
     partitions_.push_back({partition, name});
+  }
+  bool IsPartition(const std::string& cgroup) {
+    const StatusOr<std::string> state =
+        host_.files().Read(fmt::format("{}{}", cgroup, kPartitionFile));
+    return state.ok() && (Trim(*state) == "root" || Trim(*state) == "isolated");
+  }
+  Status PlanRemote(const ClassSubject& subject, std::vector<std::string>& paths) {
+    Status possible;
+    for (size_t end = subject.cgroup.find('/', kCgroupsSize + 1);;
+         end = subject.cgroup.find('/', end + 1)) {
+      const std::string cgroup = subject.cgroup.substr(0, end);
+      paths.push_back(cgroup + "/cpuset.cpus.exclusive");
+      if (const Status there = Exists(paths.back()); !there.ok()) {
+        possible = Annotate(
+            there, "a partition needs Linux 6.7, or a cgroup above that is a partition itself");
+      }
+      if (end == std::string::npos) return possible;
+      if (NeedsCpusAbove()) cpus_above_.insert(cgroup + "/cpuset.cpus");
+    }
+  }
+  // Before Linux 6.11 a cgroup has only those exclusive CPUs that it has in cpuset.cpus, too, which
+  // is mostly empty for "all".
+  bool NeedsCpusAbove() {
+    if (!needs_cpus_above_) {
+      const StatusOr<std::string> version = host_.files().Read("proc/sys/kernel/osrelease");
+      needs_cpus_above_ = version.ok() && IsOlderThan(*version, 6, 11);
+    }
+    return *needs_cpus_above_;
+  }
+  static bool IsOlderThan(std::string_view version, int64_t major, int64_t minor) {
+    const std::vector<std::string_view> numbers = Split(Trim(version), '.');
+    if (numbers.size() < 2) return false;
+    const std::string_view second =
+        numbers[1].substr(0, numbers[1].find_first_not_of("0123456789"));
+    const std::optional<int64_t> a = ParseInt(numbers[0]);
+    const std::optional<int64_t> b = ParseInt(second);
+    return a && b && std::pair(*a, *b) < std::pair(major, minor);
   }
   // Cgroups above come first, and what takes the CPUs last.
   void AddPartitions() {
@@ -270,6 +283,11 @@ class IsolationPlanner {
       paths.push_back(path);
     std::ranges::stable_sort(paths, {},
                              [](const std::string& path) { return std::ranges::count(path, '/'); });
+    for (const std::string& path : cpus_above_) {
+      const StatusOr<std::string> first = host_.ReadFirst(path);
+      if (first.ok() && Trim(*first).empty() && !online_.empty())
+        AddValue(path, online_.ToString());
+    }
     for (const std::string& path : paths) {
       CpuSet cpus = exclusive_[path];
       if (const StatusOr<std::string> first = host_.ReadFirst(path); first.ok()) {
@@ -309,9 +327,10 @@ class IsolationPlanner {
   const ClassesConfig& config_;
   HostKeeper& host_;
   CpuSet online_;
-  Status default_affinity_;
   Status workqueues_;
   std::map<std::string, CpuSet> exclusive_;  // files of cgroups with partitions below
+  std::set<std::string> cpus_above_;         // files cpuset.cpus of the cgroups above these
+  std::optional<bool> needs_cpus_above_;
   std::vector<HostValue> partitions_;
   ClassPlan& plan_;
 };

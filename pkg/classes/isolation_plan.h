@@ -9,7 +9,8 @@
 
 namespace resmgr {
 
-// Adds what files of the host are to have for these containers. Reads the host's files with what
+// Adds what files of the host are to have for these containers, but for interrupts
+// (interrupt_plan.h). Reads the host's files with what
 // they had before our first write, so that the same containers give the same values again. May
 // block.
 void PlanIsolation(const std::vector<ClassSubject>& subjects, const ClassesConfig& config,

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/classes/class_report.h"
+#include "pkg/classes/interrupt_plan.h"
 #include "pkg/classes/interrupts.h"
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/sys/temp_dir.h"
@@ -64,6 +65,8 @@ class IsolationPlanTest : public testing::Test {
   }
   ClassReport Apply(const std::vector<ClassSubject>& subjects) {
     ClassPlan plan;
+    PlanInterrupts({.subjects = subjects, .pools = pools_, .config = config_, .host = keeper_},
+                   known_, plan);
     PlanIsolation(subjects, config_, keeper_, plan);
     return MakeReport(plan, subjects, keeper_.Keep(plan.values));
   }
@@ -71,6 +74,8 @@ class IsolationPlanTest : public testing::Test {
 
   const Isolation interrupts_{.interrupts = Isolation::Interrupts::kIsolate};
   ClassesConfig config_;
+  std::vector<ClassPool> pools_;
+  KnownInterrupts known_;
   TempDir directory_;
   FakeHostFiles files_;
   std::map<std::string, std::string> before_;

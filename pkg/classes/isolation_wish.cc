@@ -22,8 +22,10 @@ bool Disables(std::string_view value) {
 }
 
 Status ReadInterrupts(std::string_view key, std::string_view value, IsolationConfig& isolation) {
-  if (!Disables(value)) return WrongValue(key, value, "disable");
-  isolation.interrupts = IsolationConfig::Interrupts::kIsolate;
+  if (!Disables(value) && value != "housekeeping")
+    return WrongValue(key, value, "disable or housekeeping");
+  isolation.interrupts = Disables(value) ? IsolationConfig::Interrupts::kIsolate
+                                         : IsolationConfig::Interrupts::kHousekeeping;
   return OkStatus();
 }
 

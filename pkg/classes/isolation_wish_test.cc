@@ -86,8 +86,10 @@ TEST_F(IsolationWishTest, AnUnknownValueIsRefused) {
                           "max_latency:MICROSECONDS",
                           wrong));
   }
-  EXPECT_THAT(ErrorOf({{"irq-load-balancing.crio.io", "housekeeping"}}),
-              HasSubstr("annotation irq-load-balancing.crio.io: \"housekeeping\" is not disable"));
+  EXPECT_THAT(ErrorOf({{"irq-load-balancing.crio.io", "balance"}}),
+              HasSubstr("annotation irq-load-balancing.crio.io: \"balance\" is not disable or"));
+  EXPECT_EQ(Wish({{"irq-load-balancing.crio.io", "housekeeping"}})->isolation.interrupts,
+            IsolationConfig::Interrupts::kHousekeeping);
   EXPECT_THAT(ErrorOf({{"cpu-freq-governor.crio.io/main", "../x"}}),
               HasSubstr("annotation cpu-freq-governor.crio.io/main"));
   EXPECT_THAT(ErrorOf({{"isolation.resource-policy.nri.io", "{Interrupt: isolate}"}}),

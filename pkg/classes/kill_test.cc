@@ -17,6 +17,7 @@
 #include "pkg/classes/class_journal.h"
 #include "pkg/classes/host_files.h"
 #include "pkg/classes/host_keeper.h"
+#include "pkg/classes/partition_steps.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 
@@ -27,6 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr int kFiles = 12;
 constexpr int kGroups = 4;
+constexpr int kPartitions = 4;
 constexpr int kKills = 100;
 
 class KillTest : public testing::Test {
@@ -38,10 +40,25 @@ class KillTest : public testing::Test {
       fs::create_directories(fs::path(Root() + path).parent_path());
       std::ofstream(Root() + path) << before_[path];
     }
+    for (int i = 0; i < kPartitions; ++i) {
+      fs::create_directories(fs::path(Root() + CpusetOf(i, "")).parent_path());
+      std::ofstream(Root() + CpusetOf(i, "exclusive"))
+          << (before_[CpusetOf(i, "exclusive")] = fmt::format("{}\n", 10 + i));
+      std::ofstream(Root() + CpusetOf(i, "partition"))
+          << (before_[CpusetOf(i, "partition")] = "member\n");
+    }
     fs::create_directories(Root() + "sys/fs/resctrl");
   }
-  static std::string PathOf(int i) { return fmt::format("sys/cpu{}/latency", i); }
   static std::string GroupOf(int i) { return fmt::format("sys/fs/resctrl/cri-resmgr.{}", i); }
+  // Files of which some are given back before others.
+  static std::string PathOf(int i) {
+    if (i % 3 == 1) return fmt::format("sys/cpu{}/cpufreq/scaling_min_freq", i);
+    if (i % 3 == 2) return fmt::format("sys/cpu{}/cpufreq/scaling_max_freq", i - 1);
+    return fmt::format("sys/cpu{}/latency", i);
+  }
+  static std::string CpusetOf(int i, std::string_view file) {
+    return fmt::format("sys/fs/cgroup/pod{}/cpuset.cpus.{}", i, file);
+  }
   std::string Root() const { return directory_.path() + "/root/"; }
   std::map<std::string, std::string> Tree() const {
     std::map<std::string, std::string> tree;
@@ -62,6 +79,13 @@ class KillTest : public testing::Test {
                           .text = std::string(HostFiles::kThere),
                           .together = "groups"});
     }
+    // They exchange their CPUs, and go through steps.
+    for (int i = 0; i < kPartitions; ++i) {
+      if (random() % 4 == 0) continue;
+      const int cpu = static_cast<int>(random() % 2) == 0 ? i : kPartitions - 1 - i;
+      values.push_back({CpusetOf(i, "exclusive"), fmt::format("{}", cpu)});
+      values.push_back({CpusetOf(i, "partition"), "isolated"});
+    }
     return values;
   }
   // Never returns.
@@ -71,7 +95,7 @@ class KillTest : public testing::Test {
     ClassJournal journal(directory_.path() + "/classes", "");
     HostKeeper keeper(files, journal);
     for (;;)
-      keeper.Keep(SomeValues(random));
+      KeepInSteps(SomeValues(random), keeper);
   }
 
   const TempDir directory_;

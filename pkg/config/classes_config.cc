@@ -117,6 +117,12 @@ void DescribeAllowed(ConfigSection& allowed, Namespaces& all) {
       .Default("none");
 }
 
+Status CheckBalanceFile(std::string_view path) {
+  const bool below = path.find("/../") == std::string_view::npos && !path.ends_with("/..");
+  if (path.starts_with("/etc/") && below && IsPlainAscii(path)) return OkStatus();
+  return InvalidArgument("\"{}\" is no file below /etc", Printable(path, 128));
+}
+
 }  // namespace
 
 bool ClassesConfig::Allows(std::string_view kind, std::string_view name,
@@ -144,8 +150,11 @@ void DescribeIsolation(ConfigSection& section, IsolationConfig& config) {
   using Partition = IsolationConfig::Partition;
   section.Choice("Interrupts",
                  {ConfigWord<Interrupts>{"leave", Interrupts::kLeave},
-                  ConfigWord<Interrupts>{"isolate", Interrupts::kIsolate}},
-                 config.interrupts, "`isolate`: interrupts go to other CPUs");
+                  ConfigWord<Interrupts>{"isolate", Interrupts::kIsolate},
+                  ConfigWord<Interrupts>{"housekeeping", Interrupts::kHousekeeping}},
+                 config.interrupts,
+                 "`isolate`: interrupts go to other CPUs; `housekeeping`: to others and to the "
+                 "first core of these");
   section.Choice("Workqueues",
                  {ConfigWord<Workqueues>{"leave", Workqueues::kLeave},
                   ConfigWord<Workqueues>{"isolate", Workqueues::kIsolate}},
@@ -199,6 +208,13 @@ void DescribeClasses(ConfigSection& root, ClassesConfig& config) {
       DescribeGlobs(irq, "Controllable", config.controllable,
                     "globs of the interrupts that may be moved, by their number or by the end of "
                     "their line in `/proc/interrupts`");
+      irq.Choice<bool>("Balance", {{"detect", true}, {"leave", false}}, config.balance,
+                       "`detect`: a running irqbalance is told which CPUs to leave alone");
+      irq.Text("BalanceFile", config.balance_file,
+               "the environment file of irqbalance, as `/etc/default/irqbalance`: it gets these "
+               "CPUs while irqbalance does not run",
+               CheckBalanceFile)
+          .Default("none");
     });
     DescribeMemoryClasses(classes, config.memory);
     classes.List("MemoryAnnotations", config.memory_files,

@@ -18,7 +18,7 @@ namespace resmgr {
 
 // The disturbances that a container's own CPUs are kept free of (docs/classes.md).
 struct IsolationConfig {
-  enum class Interrupts { kLeave, kIsolate };
+  enum class Interrupts { kLeave, kIsolate, kHousekeeping };
   enum class Workqueues { kLeave, kIsolate };
   enum class Quota { kKeep, kLift };
   enum class Partition { kNone, kRoot, kIsolated };
@@ -46,6 +46,8 @@ struct ClassesConfig {
   std::string isolation_source = "classes.isolation";  // the key that says so
   // Globs of the interrupts that may be moved.
   std::vector<std::string> controllable = {"*"};
+  bool balance = true;         // irqbalance is told
+  std::string balance_file{};  // its environment file, from the root of the host; "": none
   std::vector<MemoryClassConfig> memory{};
   // Files of cgroups that pods may set by annotations.
   std::vector<std::string> memory_files{};
@@ -56,6 +58,7 @@ struct ClassesConfig {
   // Globs of the namespaces whose pods may choose classes by annotations, by the kind ("rdt"), and
   // for single classes in place of that, by kind and class ("rdt/gold").
   std::map<std::string, std::vector<std::string>, std::less<>> namespaces{};
+  bool of_pools = false;  // the active policy gives its pools some
   Unknown unknown = Unknown::kRefuse;
   Absent absent = Absent::kWarn;
 
@@ -64,7 +67,7 @@ struct ClassesConfig {
   bool Allows(std::string_view kind, std::string_view name, std::string_view namespace_name) const;
   // Whether containers may have classes at all.
   bool any() const {
-    return isolation.any() || chooses() || rdt.any() || blockio.any() || cpu.any() ||
+    return of_pools || isolation.any() || chooses() || rdt.any() || blockio.any() || cpu.any() ||
            scheduling.any();
   }
   // Whether pods may choose some.

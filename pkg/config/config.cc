@@ -246,6 +246,18 @@ std::vector<std::string> ConfigModuleNames() {
   return names;
 }
 
+// The classes that the active policy names: those of `classes`, and its own ones.
+Status CheckNamesOfPolicy(const Config& config, const ConfigChecks& checks) {
+  const auto section = config.policy.sections.find(config.policy.active);
+  if (section == config.policy.sections.end() || !checks.policy_classes) return OkStatus();
+  const std::string path = PolicySectionPath(section->first);
+  ClassesConfig classes = config.classes;
+  AddPolicyClasses(section->second, path, classes);
+  const Status known =
+      CheckNamedClasses(checks.policy_classes(section->first, section->second), classes);
+  return known.ok() ? known : ErrorAt(section->second, path, Message(known));
+}
+
 Status ReadInto(const ConfigNode& document, const ConfigChecks& checks, Config& config) {
   Problems problems;
   const ConfigNode root = ExpandDottedKeys(document, problems);
@@ -255,7 +267,8 @@ Status ReadInto(const ConfigNode& document, const ConfigChecks& checks, Config& 
   for (const auto& [name, section] : config.policy.sections) {
     if (checks.policy_section) problems.Add(checks.policy_section(name, section, nullptr));
   }
-  return problems.ToStatus();
+  RESMGR_RETURN_IF_ERROR(problems.ToStatus());
+  return CheckNamesOfPolicy(config, checks);
 }
 
 StatusOr<Config> ParseConfig(const ConfigNode& document, const ConfigChecks& checks) {

@@ -19,6 +19,7 @@
 #include "pkg/config/cpu_files_config.h"
 #include "pkg/config/hooks_config.h"
 #include "pkg/config/nri_config.h"
+#include "pkg/config/policy_classes.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/config/usage_config.h"
 
@@ -82,6 +83,9 @@ struct ConfigChecks {
   std::function<Status(std::string_view policy, const ConfigNode& section,
                        std::vector<ConfigKey>* keys)>
       policy_section;
+  // The classes that such a section, which has been checked, names. May be nullptr: none.
+  std::function<std::vector<NamedClass>(std::string_view policy, const ConfigNode& section)>
+      policy_classes{};
 };
 
 void DescribePolicy(ConfigSection& root, const ConfigChecks& checks, PolicyConfig& config);

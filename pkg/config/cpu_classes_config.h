@@ -1,17 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
 #include "pkg/config/config_section.h"
 
 namespace resmgr {
 
-// Classes of CPUs: clocks, idle states.
+// A clock rate as a class names it.
+struct ClockRate {
+  enum class Kind {
+    kLeave,  // as it is
+    kKilohertz,
+    kPercent,  // of the range between the CPU's least and highest rate
+    kMin,      // the CPU's least rate
+    kBase,     // its nominal rate
+    kTurbo,    // its highest rate, or the nominal one while a class of a higher priority is in use
+  };
+  Kind kind = Kind::kLeave;
+  int64_t value = 0;  // of kKilohertz and kPercent
+
+  friend bool operator==(const ClockRate&, const ClockRate&) = default;
+};
+
+// How CPUs run: clock, energy, idle states (docs/classes.md). Keys are those of nri-plugins.
+struct CpuClassConfig {
+  enum class Boost { kLeave, kOn, kOff };
+
+  std::string name{};
+  ClockRate min_freq{};
+  ClockRate max_freq{};
+  ClockRate uncore_min_freq{};
+  ClockRate uncore_max_freq{};
+  std::string energy{};    // energy_performance_preference: a word or a number; "": as it is
+  std::string governor{};  // "": as it is
+  Boost boost = Boost::kLeave;
+  std::vector<std::string> disabled_cstates{};  // names of idle states
+  std::optional<int64_t> max_latency_us{};      // idle states that take longer are disabled
+  int64_t turbo_priority = 0;
+
+  friend bool operator==(const CpuClassConfig&, const CpuClassConfig&) = default;
+};
+
+// The classes of CPUs.
 struct CpuClassesConfig {
-  bool any() const { return *this != CpuClassesConfig(); }
+  // In which part of the machine the class of the highest priority has `turbo` alone.
+  enum class TurboDomain { kPackage, kSystem };
+
+  std::vector<CpuClassConfig> classes{};
+  TurboDomain turbo_domain = TurboDomain::kPackage;
+
+  const CpuClassConfig* Find(std::string_view name) const;  // nullptr if there is none
+  std::vector<std::string> Names() const;
+  bool any() const { return !classes.empty(); }
   friend bool operator==(const CpuClassesConfig&, const CpuClassesConfig&) = default;
 };
 
-// The key `cpu` of the module `classes`.
+// The keys `cpu` and `turboDomain` of the module `classes`.
 void DescribeCpuClasses(ConfigSection& classes, CpuClassesConfig& config);
+// Adds the classes of a policy's section, each in place of one of the same name.
+void AddPolicyCpuClasses(const CpuClassesConfig& policys, CpuClassesConfig& config);
+
+// "3.2GHz", "2900 MHz", "2900000kHz", "2900000", "min", "base", "turbo", "75%"; in any case. Empty
+// and 0: as it is. InvalidArgument.
+StatusOr<ClockRate> ParseClockRate(std::string_view text);
+// nullopt: as it is.
+std::optional<std::string> TextOf(const ClockRate& rate);
 
 }  // namespace resmgr

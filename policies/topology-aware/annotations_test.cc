@@ -111,7 +111,7 @@ TEST(PreferencesTest, NotesWhatItCannotRead) {
                            {"memory-type.resource-policy.nri.io", "tape"},
                            {"hide-hyperthreads.resource-policy.nri.io", "[: }"},
                            {"cold-start.resource-policy.nri.io", "duration: 2h"},
-                           {"rdtclass.resource-policy.nri.io", "gold"}});
+                           {"toptierlimit.resource-policy.nri.io", "1G"}});
   const Preferences preferences = ReadPreferences(pod, "c");
   EXPECT_EQ(preferences.shared, std::nullopt);
   EXPECT_EQ(preferences.memory_types, std::nullopt);

@@ -226,7 +226,7 @@ Preferences ReadPreferences(const Pod& pod, std::string_view container_name, boo
   preferences.hints.allow = ReadPaths(reader, "allow.topologyhints");
   preferences.hints.deny = ReadPaths(reader, "deny.topologyhints");
   ReadColdStart(reader, preferences);
-  for (const std::string_view key : {"cpu-class", "rdtclass", "toptierlimit", "irq-affinity"}) {
+  for (const std::string_view key : {"toptierlimit", "irq-affinity"}) {
     if (reader.Find(key).kind != ConfigNode::Kind::kNull) reader.Ignore(key, "no such controller");
   }
   return preferences;

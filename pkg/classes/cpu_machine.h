@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/classes/host_keeper.h"
+#include "pkg/config/cpu_classes_config.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// Paths of HostFiles: "sys/devices/system/cpu/cpu3/cpufreq/scaling_governor".
+std::string CpuFile(int cpu, std::string_view file);
+
+// A clock that the CPUs of a package or a die have in common beside their own ones.
+struct UncoreClock {
+  std::string directory{};
+  int package = 0;
+  std::optional<int> die{};  // nullopt: all of the package
+};
+
+struct IdleState {
+  std::string directory{};
+  std::string name{};
+  int64_t latency_us = 0;
+};
+
+// What the kernel tells of CPUs: their clocks and idle states (Documentation/admin-guide/pm). Each
+// file is read once. May block. Thread-compatible.
+class CpuMachine {
+ public:
+  explicit CpuMachine(HostKeeper& host) : host_(host) {}
+
+  CpuSet Online();
+  int PackageOf(int cpu);
+  int DieOf(int cpu);
+  // The CPUs that have this one's clock, itself among them.
+  CpuSet ClockOf(int cpu);
+  // In kHz, within what the CPU can; `turbo`: it may have its highest rate. nullopt: as it is, or
+  // the CPU does not tell its range.
+  std::optional<int64_t> RateOf(const ClockRate& rate, int cpu, bool turbo);
+  // Likewise, for a clock of several CPUs.
+  std::optional<int64_t> RateOf(const ClockRate& rate, const UncoreClock& clock);
+  // The more exact ones where a package has several.
+  const std::vector<UncoreClock>& UncoreClocks();
+  std::vector<IdleState> IdleStatesOf(int cpu);
+  // Of a file that we may have written: as it was before, and as it is.
+  std::optional<int64_t> FirstNumber(const std::string& path);
+  std::optional<int64_t> NumberNow(const std::string& path);
+  std::string TextNow(const std::string& path);  // empty: there is none
+  std::vector<std::string> WordsOf(const std::string& path);
+
+ private:
+  struct Range {
+    int64_t min = 0;
+    int64_t max = 0;
+    int64_t base = 0;
+  };
+  static int64_t Clamped(const ClockRate& rate, const Range& range, bool turbo);
+  std::optional<Range> RangeOf(int cpu);
+
+  HostKeeper& host_;
+  std::map<int, std::optional<Range>> ranges_;
+  std::optional<std::vector<UncoreClock>> uncore_;
+};
+
+}  // namespace resmgr

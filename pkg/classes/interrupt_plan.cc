@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/interrupt_plan.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pkg/base/parse.h"
+#include "pkg/classes/cpu_machine.h"
+#include "pkg/classes/cpu_mask.h"
+#include "pkg/classes/interrupts.h"
+#include "pkg/classes/irqbalance.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kInterruptKind = "interrupts";
+constexpr std::string_view kInterruptWay = "by CPU";
+constexpr const char* kNewInterrupts = "proc/irq/default_smp_affinity";
+
+// Interrupts that run on certain CPUs alone.
+struct InterruptClaim {
+  std::vector<std::string> globs{};
+  CpuSet cpus{};
+};
+
+class InterruptPlanner {
+ public:
+  InterruptPlanner(const ClassWork& work, KnownInterrupts& known, ClassPlan& plan)
+      : work_(work), host_(work.host), known_(known), machine_(work.host), plan_(plan) {}
+
+  void Plan() {
+    online_ = machine_.Online();
+    FindSubjects();
+    FindPools();
+    if (isolated_.empty() && sinks_.empty() && claims_.empty()) return Forget();
+    default_ = AddMask(kNewInterrupts, isolated_, nullptr);
+    const std::string now = machine_.TextNow(kNewInterrupts);
+    for (const Interrupt& interrupt : FindInterrupts(host_.files()))
+      PlanOne(interrupt, now);
+    known_.looked = true;
+    if (work_.config.balance && !isolated_.empty()) {
+      for (HostValue& value : PlanIrqbalance(isolated_, work_.config.balance_file, host_)) {
+        balance_.push_back(value.path);
+        plan_.Add(std::move(value));
+      }
+    }
+    FinishParts();
+  }
+
+ private:
+  using Interrupts = IsolationConfig::Interrupts;
+
+  void AddPart(size_t subject, std::string name, std::string source) {
+    parts_.push_back(plan_.parts.size());
+    plan_.parts.push_back({.subject = subject,
+                           .kind = kInterruptKind,
+                           .name = std::move(name),
+                           .source = std::move(source),
+                           .way = kInterruptWay});
+  }
+  void FindSubjects() {
+    for (size_t i = 0; i < work_.subjects.size(); ++i) {
+      const ClassSubject& subject = work_.subjects[i];
+      const IsolationWish& wish = subject.chosen.isolation;
+      if (wish.isolation.interrupts == Interrupts::kLeave) continue;
+      const bool keeps = wish.isolation.interrupts == Interrupts::kHousekeeping;
+      isolated_ |= keeps ? subject.cpus - FirstCore(subject.cpus) : subject.cpus;
+      AddPart(i, keeps ? "housekeeping" : "isolate", wish.source);
+    }
+  }
+  // The first CPU with those of its core.
+  CpuSet FirstCore(const CpuSet& cpus) {
+    if (cpus.empty()) return cpus;
+    const std::string siblings =
+        machine_.TextNow(CpuFile(cpus.First(), "topology/thread_siblings_list"));
+    CpuSet core = CpuSet::Parse(siblings).value_or(CpuSet());
+    core.Add(cpus.First());
+    return core;
+  }
+  void FindPools() {
+    for (const ClassPool& pool : work_.pools) {
+      const std::string source = fmt::format("pool {}", pool.name);
+      if (const auto mode = pool.classes.find("irq"); mode != pool.classes.end()) {
+        (mode->second == "sink" ? sinks_ : isolated_) |= pool.cpus;
+        AddPart(ClassPart::kNoSubject, mode->second, source);
+      }
+      const auto claim = pool.classes.find("irq-claim");
+      if (claim == pool.classes.end()) continue;
+      InterruptClaim& added = claims_.emplace_back();
+      added.cpus = pool.cpus & online_;
+      for (const std::string_view glob : Split(claim->second, '\n'))
+        added.globs.emplace_back(glob);
+      AddPart(ClassPart::kNoSubject, "claim", source);
+    }
+    sinks_ = sinks_ & online_;
+  }
+
+  void PlanOne(const Interrupt& interrupt, const std::string& new_ones) {
+    if (!IsControllable(interrupt, work_.config.controllable)) return;
+    const std::string path = fmt::format("proc/irq/{}/smp_affinity", interrupt.number);
+    CpuSet target;
+    for (const InterruptClaim& claim : claims_)
+      if (IsControllable(interrupt, claim.globs)) target |= claim.cpus;
+    if (target.empty()) target = sinks_;
+    const std::string later = FirstOfLater(interrupt.number, path, new_ones);
+    // An interrupt may go while we look.
+    const Status added = target.empty() ? AddMask(path, isolated_, later.empty() ? nullptr : &later)
+                                        : AddTarget(path, target, later);
+    if (added.ok()) plan_.interrupts.emplace(path, interrupt.ToString());
+  }
+  // What an interrupt would have begun with that came after ours was the affinity of new ones.
+  std::string FirstOfLater(int number, const std::string& path, const std::string& new_ones) {
+    const bool is_new = known_.numbers.insert(number).second && known_.looked;
+    if (!is_new || host_.Holds(path) || !host_.Holds(kNewInterrupts)) return "";
+    if (!SameHostValue(path, machine_.TextNow(path), new_ones)) return "";
+    return host_.ReadFirst(kNewInterrupts).value_or("");
+  }
+
+  // Adds the mask without these CPUs, where that says something else; it is never empty.
+  Status AddMask(const std::string& path, const CpuSet& without, const std::string* later) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string first, later == nullptr
+                                                         ? host_.ReadFirst(path)
+                                                         : StatusOr<std::string>(*later));
+    RESMGR_ASSIGN_OR_RETURN(const CpuSet before, ParseCpuMask(first));
+    CpuSet after = before - without;
+    const bool none_online = !online_.empty() && (after & online_).empty();
+    if (after.empty() || none_online) after = online_ - without;
+    if (after.empty())
+      return FailedPrecondition("{} would have no CPU: all are containers' own", path);
+    if (after != before) Add(path, FormatCpuMask(after, Trim(first)), later);
+    return OkStatus();
+  }
+  Status AddTarget(const std::string& path, const CpuSet& target, const std::string& later) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string first, host_.ReadFirst(path));
+    RESMGR_ASSIGN_OR_RETURN(const CpuSet before, ParseCpuMask(first));
+    if (target != before || !later.empty())
+      Add(path, FormatCpuMask(target, Trim(first)), later.empty() ? nullptr : &later);
+    return OkStatus();
+  }
+  void Add(const std::string& path, std::string text, const std::string* first) {
+    HostValue value{.path = path, .text = std::move(text)};
+    if (first != nullptr) value.first = *first;
+    plan_.Add(std::move(value));
+  }
+  // Nothing is isolated, and new interrupts begin with the machine's own affinity.
+  void Forget() {
+    if (!host_.Holds(kNewInterrupts)) known_ = {};
+  }
+
+  void FinishParts() {
+    for (const size_t index : parts_) {
+      ClassPart& part = plan_.parts[index];
+      if (plan_.interrupts.empty()) part.possible = default_;
+      part.paths.emplace_back(kNewInterrupts);
+      part.paths.insert(part.paths.end(), balance_.begin(), balance_.end());
+      for (const auto& [path, name] : plan_.interrupts)
+        part.paths.push_back(path);
+    }
+  }
+
+  const ClassWork& work_;
+  HostKeeper& host_;
+  KnownInterrupts& known_;
+  CpuMachine machine_;
+  ClassPlan& plan_;
+  CpuSet online_;
+  CpuSet isolated_;
+  CpuSet sinks_;
+  std::vector<InterruptClaim> claims_;
+  std::vector<size_t> parts_;  // of the plan
+  std::vector<std::string> balance_;
+  Status default_;
+};
+
+}  // namespace
+
+void PlanInterrupts(const ClassWork& work, KnownInterrupts& known, ClassPlan& plan) {
+  InterruptPlanner(work, known, plan).Plan();
+}
+
+}  // namespace resmgr

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/interrupt_plan.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/classes/class_report.h"
+#include "pkg/classes/cpu_machine.h"
+#include "pkg/classes/testing/fake_host_files.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr {
+namespace {
+
+using test::FakeHostFiles;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// CPUs 0-15, as in nri-plugins' test25.
+class InterruptPlanTest : public testing::Test {
+ protected:
+  InterruptPlanTest() {
+    auto& tree = files_.tree;
+    tree["sys/devices/system/cpu/online"] = "0-15\n";
+    tree["proc/irq/default_smp_affinity"] = "ffff\n";
+    tree["proc/interrupts"] =
+        "            CPU0\n"
+        "   4:          0   IO-APIC    4-edge      ttyS0\n"
+        "   8:          1   IO-APIC    8-edge      rtc0\n"
+        "   9:          0   IO-APIC    9-fasteoi   acpi\n";
+    for (const int number : {4, 8, 9})
+      tree[Path(number)] = "ffff\n";
+    for (int cpu = 0; cpu < 16; ++cpu)
+      tree[CpuFile(cpu, "topology/thread_siblings_list")] =
+          fmt::format("{}-{}\n", cpu / 2 * 2, cpu / 2 * 2 + 1);
+    before_ = tree;
+  }
+  static std::string Path(int number) { return fmt::format("proc/irq/{}/smp_affinity", number); }
+  static ClassPool Pool(const CpuSet& cpus, ClassNames classes) {
+    return {
+        .name = fmt::format("b[{}]", cpus.First()), .cpus = cpus, .classes = std::move(classes)};
+  }
+  static ClassSubject Subject(const CpuSet& cpus, IsolationConfig::Interrupts interrupts) {
+    ClassSubject subject{.container = "ns/pod/c", .id = "id", .cpus = cpus};
+    subject.chosen.isolation.isolation.interrupts = interrupts;
+    return subject;
+  }
+  ClassReport Apply(const std::vector<ClassPool>& pools,
+                    const std::vector<ClassSubject>& subjects = {}) {
+    ClassPlan plan;
+    PlanInterrupts({.subjects = subjects, .pools = pools, .config = config_, .host = keeper_},
+                   known_, plan);
+    return MakeReport(plan, subjects, keeper_.Keep(plan.values));
+  }
+  std::string At(int number) const { return std::string(Trim(files_.tree.at(Path(number)))); }
+
+  ClassesConfig config_;
+  KnownInterrupts known_;
+  TempDir directory_;
+  FakeHostFiles files_;
+  std::map<std::string, std::string> before_;
+  ClassJournal journal_{directory_.path() + "/classes", ""};
+  HostKeeper keeper_{files_, journal_};
+};
+
+TEST_F(InterruptPlanTest, ClaimedOnesRunThereAlone) {
+  Apply({Pool({2, 3}, {{"irq-claim", "ttyS0\nrtc0"}})});
+  EXPECT_EQ(At(4) + " " + At(8) + " " + At(9), "000c 000c ffff");
+  Apply({Pool({2, 3}, {{"irq-claim", "ttyS0"}}), Pool({6}, {{"irq-claim", "tty*\n8"}})});
+  EXPECT_EQ(At(4) + " " + At(8) + " " + At(9), "004c 0040 ffff") << "of all that claim it";
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(InterruptPlanTest, TheyStayAwayFromIsolatedPools) {
+  Apply({Pool({2, 3}, {{"irq", "isolate"}})});
+  EXPECT_EQ(At(4) + " " + At(9), "fff3 fff3");
+  Apply({Pool({2, 3}, {{"irq", "isolate"}, {"irq-claim", "rtc0\nttyS"}})});
+  EXPECT_EQ(At(4) + " " + At(8), "fff3 000c") << "\"ttyS\" without a star matches nothing";
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(InterruptPlanTest, SinksTakeAllThatNobodyClaims) {
+  Apply({Pool({5}, {{"irq", "sink"}})});
+  EXPECT_EQ(At(4) + " " + At(8) + " " + At(9), "0020 0020 0020");
+  Apply({Pool({5}, {{"irq", "sink"}}), Pool({2, 3}, {{"irq-claim", "ttyS0\nrtc0"}})});
+  EXPECT_EQ(At(4) + " " + At(8) + " " + At(9), "000c 000c 0020");
+  Apply({Pool({2, 3}, {{"irq-claim", "ttyS0\nrtc0"}})});
+  EXPECT_EQ(At(9), "ffff") << "the sink is gone";
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(InterruptPlanTest, OnlyControllableOnesAreClaimed) {
+  config_.controllable = {"acpi"};
+  Apply({Pool({2, 3}, {{"irq-claim", "ttyS0"}, {"irq", "isolate"}})});
+  EXPECT_EQ(At(4) + " " + At(9), "ffff fff3");
+}
+
+TEST_F(InterruptPlanTest, HousekeepingKeepsTheFirstCore) {
+  const ClassReport report =
+      Apply({}, {Subject({4, 5, 6, 7}, IsolationConfig::Interrupts::kHousekeeping)});
+  EXPECT_EQ(At(9), "ff3f");
+  EXPECT_EQ(report.containers.at("id").at(0).name, "housekeeping");
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
+// It begins with the affinity that is ours then, and has no value of before.
+TEST_F(InterruptPlanTest, OneThatIsPluggedInMeanwhileGetsTheMachinesAffinityLater) {
+  const auto isolated = Subject({2, 3}, IsolationConfig::Interrupts::kIsolate);
+  Apply({}, {isolated});
+  files_.tree[Path(30)] = "fff3\n";
+  files_.tree[Path(31)] = "0001\n";
+  Apply({}, {isolated});
+  EXPECT_EQ(At(30), "fff3");
+  Apply({}, {isolated});
+  Apply({});
+  EXPECT_EQ(At(30), "ffff");
+  EXPECT_EQ(At(31), "0001") << "its driver chose it";
+  EXPECT_EQ(At(9), "ffff");
+  EXPECT_TRUE(journal_.entries().empty());
+}
+
+TEST_F(InterruptPlanTest, OneThatWasThereWithThatAffinityKeepsIt) {
+  files_.tree[Path(9)] = "fff3\n";
+  before_ = files_.tree;
+  const auto isolated = Subject({2, 3}, IsolationConfig::Interrupts::kIsolate);
+  Apply({}, {isolated});
+  Apply({}, {isolated});
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
+TEST_F(InterruptPlanTest, IrqbalanceIsToldAndGetsItsCpusBack) {
+  constexpr const char* kSocket = "run/irqbalance/irqbalance77.sock";
+  files_.tree[kSocket] = "8000\n";
+  before_ = files_.tree;
+  Apply({}, {Subject({2, 3}, IsolationConfig::Interrupts::kIsolate)});
+  EXPECT_EQ(files_.tree.at(kSocket), "800c");
+  Apply({}, {Subject({3}, IsolationConfig::Interrupts::kIsolate)});
+  EXPECT_EQ(files_.tree.at(kSocket), "8008");
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+  config_.balance = false;
+  Apply({}, {Subject({2, 3}, IsolationConfig::Interrupts::kIsolate)});
+  EXPECT_EQ(files_.tree.at(kSocket), "8000\n");
+}
+
+TEST_F(InterruptPlanTest, WithoutIrqbalanceItsFileIsWrittenIfItIsNamed) {
+  constexpr const char* kFile = "etc/default/irqbalance";
+  files_.tree[kFile] = "# of the distribution\nIRQBALANCE_ARGS=\"\"\n";
+  before_ = files_.tree;
+  const auto isolated = Subject({2, 3}, IsolationConfig::Interrupts::kIsolate);
+  Apply({}, {isolated});
+  EXPECT_EQ(files_.tree.at(kFile), before_.at(kFile));
+  config_.balance_file = "/etc/default/irqbalance";
+  Apply({}, {isolated});
+  EXPECT_THAT(files_.tree.at(kFile), HasSubstr("IRQBALANCE_ARGS=\"\"\n"
+                                               "IRQBALANCE_BANNED_CPULIST=2-3\n"));
+  Apply({});
+  EXPECT_EQ(files_.tree, before_);
+}
+
+}  // namespace
+}  // namespace resmgr

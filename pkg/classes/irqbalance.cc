@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/irqbalance.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pkg/base/parse.h"
+#include "pkg/classes/cpu_mask.h"
+#include "pkg/sys/errno_status.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr {
+namespace {
+
+constexpr const char* kSockets = "run/irqbalance";
+constexpr std::string_view kSocketEnd = ".sock";
+constexpr std::string_view kListKey = "IRQBALANCE_BANNED_CPULIST";
+constexpr std::string_view kMaskKey = "IRQBALANCE_BANNED_CPUS";
+constexpr std::chrono::milliseconds kAnswerPatience{1000};
+// It lists each interrupt that is banned.
+constexpr size_t kLongestAnswer = size_t{1} << 20;
+
+// Waits until the socket can be used, or the deadline.
+bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      deadline - std::chrono::steady_clock::now());
+  pollfd one{.fd = fd, .events = events, .revents = 0};
+  return left.count() > 0 && ::poll(&one, 1, static_cast<int>(left.count())) > 0;
+}
+
+// Sends the request, and reads to the end of the answer if one is wanted.
+StatusOr<std::string> AskIrqbalance(const std::string& socket, std::string_view request,
+                                    bool answers) {
+  StatusOr<UniqueFd> fd = ConnectUnix(socket);
+  if (!fd.ok()) return NotFound("{}", Message(fd.status()));
+  const auto deadline = std::chrono::steady_clock::now() + kAnswerPatience;
+  if (!WaitFor(fd->get(), POLLOUT, deadline))
+    return Unavailable("irqbalance takes no request at {}", socket);
+  const ssize_t sent = ::send(fd->get(), request.data(), request.size(), MSG_NOSIGNAL);
+  if (sent < 0) return ErrnoStatus(errno, fmt::format("cannot ask irqbalance at {}", socket));
+  std::string answer;
+  while (answers && answer.size() < kLongestAnswer) {
+    if (!WaitFor(fd->get(), POLLIN, deadline))
+      return Unavailable("irqbalance does not answer at {}", socket);
+    char buffer[4096];
+    const ssize_t got = ::recv(fd->get(), buffer, sizeof(buffer), 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (got < 0)
+      return ErrnoStatus(errno, fmt::format("cannot read from irqbalance at {}", socket));
+    if (got == 0) break;
+    answer.append(buffer, static_cast<size_t>(got));
+    // It ends with the mask, and the connection may stay open.
+    if (static_cast<size_t>(got) < sizeof(buffer) && BannedMaskOf(answer).ok()) break;
+  }
+  return answer;
+}
+
+// The value of an assignment in an environment file; nullopt for other lines.
+std::optional<std::string_view> ValueOf(std::string_view line, std::string_view key) {
+  line = Trim(line);
+  if (!line.starts_with(key)) return std::nullopt;
+  line.remove_prefix(key.size());
+  if (!line.starts_with('=')) return std::nullopt;
+  std::string_view value = Trim(line.substr(1));
+  while (!value.empty() && (value.front() == '"' || value.front() == '\''))
+    value.remove_prefix(1);
+  while (!value.empty() && (value.back() == '"' || value.back() == '\''))
+    value.remove_suffix(1);
+  return value;
+}
+
+}  // namespace
+
+bool IsIrqbalanceSocket(std::string_view path) {
+  return path.starts_with(kSockets) && path.ends_with(kSocketEnd);
+}
+
+std::vector<HostValue> PlanIrqbalance(const CpuSet& banned, const std::string& file,
+                                      HostKeeper& host) {
+  std::vector<HostValue> values;
+  for (const std::string& name : host.files().List(kSockets)) {
+    const std::string path = fmt::format("{}/{}", kSockets, name);
+    if (!IsIrqbalanceSocket(path)) continue;
+    // One that ended may have left its socket.
+    if (!host.files().Read(path).ok()) continue;
+    const StatusOr<std::string> first = host.ReadFirst(path);
+    if (!first.ok()) continue;
+    const StatusOr<CpuSet> before = ParseCpuMask(*first);
+    if (before.ok()) values.push_back({path, FormatCpuMask(*before | banned, Trim(*first))});
+  }
+  if (!values.empty() || file.empty()) return values;
+  std::string path = file;
+  path.erase(0, path.find_first_not_of('/'));
+  const StatusOr<std::string> first = host.ReadFirst(path);
+  if (first.ok()) values.push_back({path, WithBannedCpus(*first, banned)});
+  return values;
+}
+
+std::string WithBannedCpus(std::string_view text, const CpuSet& banned) {
+  CpuSet all = banned;
+  std::string rest;
+  for (const std::string_view line : Split(text, '\n')) {
+    const auto list = ValueOf(line, kListKey);
+    const auto mask = ValueOf(line, kMaskKey);
+    if (list) all |= CpuSet::Parse(*list).value_or(CpuSet());
+    if (mask) all |= ParseCpuMask(*mask).value_or(CpuSet());
+    if (!list && !mask) rest.append(line).append("\n");
+  }
+  while (rest.ends_with("\n\n"))
+    rest.pop_back();
+  if (rest == "\n") rest.clear();
+  return fmt::format("{}{}={}\n{}={}\n", rest, kListKey, all.ToString(), kMaskKey,
+                     FormatCpuMask(all, ""));
+}
+
+StatusOr<std::string> BannedMaskOf(std::string_view answer) {
+  constexpr std::string_view kBanned = "BANNED ";
+  const size_t at = answer.rfind(kBanned);
+  if (at == std::string_view::npos) return NotFound("irqbalance does not tell its banned CPUs");
+  const std::string_view text = Trim(answer.substr(at + kBanned.size()));
+  const std::string_view mask = text.substr(0, text.find_first_of(" \n\0"));
+  const StatusOr<CpuSet> cpus = ParseCpuMask(mask);
+  if (!cpus.ok()) return cpus.status();
+  return fmt::format("{}\n", mask);
+}
+
+StatusOr<std::string> ReadIrqbalance(const std::string& socket) {
+  RESMGR_ASSIGN_OR_RETURN(const std::string answer, AskIrqbalance(socket, "setup", true));
+  return BannedMaskOf(answer);
+}
+
+int WriteIrqbalance(const std::string& socket, std::string_view mask) {
+  const StatusOr<CpuSet> cpus = ParseCpuMask(mask);
+  if (!cpus.ok()) return EINVAL;
+  // "NULL": those that it finds by itself.
+  const std::string list = cpus->empty() ? "NULL" : cpus->ToString();
+  const StatusOr<std::string> told =
+      AskIrqbalance(socket, fmt::format("settings cpus {}", list), false);
+  if (told.ok()) return 0;
+  return told.status().code() == StatusCode::kNotFound ? ENOENT : EAGAIN;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/classes/host_keeper.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// irqbalance moves interrupts back to where it likes them, unless it is told which CPUs are banned:
+// by its socket while it runs ("setup" answers "... BANNED MASK", "settings cpus LIST" replaces
+// them; irqbalance-ui/ui.c, irqbalance 1.4 and later), or by its environment file when it starts.
+
+// Whether the path of HostFiles is such a socket: "run/irqbalance/irqbalance123.sock" reads and
+// takes the mask of banned CPUs.
+bool IsIrqbalanceSocket(std::string_view path);
+
+// What the socket or the file is to have so that these CPUs are banned beside those that were.
+// `file`: the environment file from the root of the host; "": none. Reads first values. May block.
+std::vector<HostValue> PlanIrqbalance(const CpuSet& banned, const std::string& file,
+                                      HostKeeper& host);
+
+// The environment file with these CPUs, in both of the forms that versions read.
+std::string WithBannedCpus(std::string_view text, const CpuSet& banned);
+
+// The mask in the answer to "setup". NotFound: there is none in it.
+StatusOr<std::string> BannedMaskOf(std::string_view answer);
+
+// Ask and tell the daemon at this socket, with a deadline of a second each. NotFound: nobody
+// listens there.
+StatusOr<std::string> ReadIrqbalance(const std::string& socket);
+// 0, or an error number.
+int WriteIrqbalance(const std::string& socket, std::string_view mask);
+
+}  // namespace resmgr

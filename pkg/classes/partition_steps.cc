@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/partition_steps.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+namespace {
+
+constexpr std::string_view kExclusiveCpusFile = "/cpuset.cpus.exclusive";
+constexpr std::string_view kStateFile = "/cpuset.cpus.partition";
+constexpr const char* kNoPartition = "member";
+// An empty write is none.
+constexpr const char* kNoCpus = "\n";
+
+// A cgroup with exclusive CPUs. One without a partition is above others.
+struct CpusetNode {
+  std::string directory{};
+  CpuSet now{};
+  CpuSet target{};
+  CpuSet base{};            // of a cgroup above: what it had for others, and keeps
+  std::string partition{};  // the wanted one; "": none
+  std::string state{};      // as it is read
+
+  bool owns() const { return !partition.empty(); }
+  bool above(const CpusetNode& other) const { return other.directory.starts_with(directory + "/"); }
+  bool moves() const { return owns() && !now.empty() && !now.Intersects(target); }
+  bool valid() const { return state == partition; }
+};
+
+class PartitionStepper {
+ public:
+  PartitionStepper(const std::vector<HostValue>& wanted, HostFiles& files) : wanted_(wanted) {
+    for (const HostValue& value : wanted)
+      if (value.path.ends_with(kExclusiveCpusFile)) AddNode(value, files);
+    for (const HostValue& value : wanted)
+      if (value.path.ends_with(kStateFile)) AddPartition(value, files);
+    // From below.
+    std::ranges::stable_sort(nodes_, std::greater(), [](const CpusetNode& node) {
+      return std::ranges::count(node.directory, '/');
+    });
+    for (CpusetNode& node : nodes_)
+      if (!node.owns()) node.base = node.target - Below(node, &CpusetNode::target);
+  }
+
+  std::vector<std::vector<HostValue>> Steps() {
+    Shrink();
+    while (std::ranges::any_of(nodes_, &CpusetNode::moves)) {
+      const std::vector<CpusetNode*> free = FreeToMove();
+      if (free.empty()) {
+        Release(*std::ranges::find_if(nodes_, &CpusetNode::moves));
+      } else {
+        Move(free);
+      }
+    }
+    return std::move(steps_);
+  }
+
+ private:
+  using Writes = std::vector<HostValue>;
+
+  static CpuSet CpusOf(const StatusOr<std::string>& text) {
+    if (!text.ok()) return {};
+    return CpuSet::Parse(Trim(*text)).value_or(CpuSet());
+  }
+  static std::string DirectoryOf(std::string_view path, std::string_view file) {
+    return std::string(path.substr(0, path.size() - file.size()));
+  }
+  static std::string TextOf(const CpuSet& cpus) { return cpus.empty() ? kNoCpus : cpus.ToString(); }
+
+  void AddNode(const HostValue& value, HostFiles& files) {
+    nodes_.push_back({.directory = DirectoryOf(value.path, kExclusiveCpusFile),
+                      .now = CpusOf(files.Read(value.path)),
+                      .target = CpusOf(value.text)});
+  }
+  void AddPartition(const HostValue& value, HostFiles& files) {
+    const std::string directory = DirectoryOf(value.path, kStateFile);
+    const auto node = std::ranges::find(nodes_, directory, &CpusetNode::directory);
+    if (node == nodes_.end()) return;
+    node->partition = value.text;
+    const StatusOr<std::string> state = files.Read(value.path);
+    if (state.ok()) node->state = Trim(*state);
+  }
+
+  // Of all partitions below.
+  CpuSet Below(const CpusetNode& above, CpuSet CpusetNode::*cpus) const {
+    CpuSet all;
+    for (const CpusetNode& node : nodes_)
+      if (node.owns() && above.above(node)) all |= node.*cpus;
+    return all;
+  }
+
+  void Set(CpusetNode& node, const CpuSet& cpus, Writes& writes) {
+    if (node.now == cpus) return;
+    node.now = cpus;
+    writes.push_back({node.directory + std::string(kExclusiveCpusFile), TextOf(cpus)});
+  }
+  void SetState(CpusetNode& node, std::string state, Writes& writes) {
+    if (node.state == state) return;
+    node.state = std::move(state);
+    writes.push_back({node.directory + std::string(kStateFile), node.state});
+  }
+  // Cgroups above keep what partitions below them have.
+  void ShrinkAbove(Writes& writes) {
+    for (CpusetNode& node : nodes_) {
+      if (node.owns()) continue;
+      // What partitions are yet to get stays, where nobody else can have it.
+      const CpuSet kept = node.base | Below(node, &CpusetNode::now);
+      Set(node, node.now & kept, writes);
+    }
+  }
+
+  void Shrink() {
+    Writes writes;
+    for (CpusetNode& node : nodes_) {
+      if (!node.owns() || node.moves()) continue;
+      Set(node, node.now & node.target, writes);
+    }
+    ShrinkAbove(writes);
+    AddStep(writes);
+  }
+  // Those whose new CPUs no other cgroup has.
+  std::vector<CpusetNode*> FreeToMove() {
+    std::vector<CpusetNode*> free;
+    for (CpusetNode& node : nodes_) {
+      if (!node.moves()) continue;
+      const bool taken = std::ranges::any_of(nodes_, [&node](const CpusetNode& other) {
+        return other.owns() && &other != &node && other.now.Intersects(node.target);
+      });
+      if (!taken) free.push_back(&node);
+    }
+    return free;
+  }
+  void Move(const std::vector<CpusetNode*>& moving) {
+    Writes grow;
+    // From above.
+    for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+      CpuSet cpus = node->now;
+      for (const CpusetNode* const one : moving)
+        if (!node->owns() && node->above(*one)) cpus |= one->target;
+      Set(*node, cpus, grow);
+    }
+    AddStep(grow);
+    Writes writes;
+    for (CpusetNode* const one : moving) {
+      Set(*one, one->target, writes);
+      SetState(*one, one->partition, writes);
+    }
+    ShrinkAbove(writes);
+    AddStep(writes);
+  }
+  void Release(CpusetNode& node) {
+    Writes writes;
+    SetState(node, kNoPartition, writes);
+    Set(node, {}, writes);
+    ShrinkAbove(writes);
+    AddStep(writes);
+  }
+
+  // All other files keep what they have in the meantime, and what is no partition's gets its value.
+  void AddStep(const Writes& writes) {
+    if (writes.empty()) return;
+    std::vector<HostValue>& step = steps_.emplace_back(writes);
+    for (const HostValue& value : wanted_) {
+      const auto same = [&value](const HostValue& write) { return write.path == value.path; };
+      if (std::ranges::any_of(writes, same)) continue;
+      step.push_back({value.path, TextNow(value)});
+    }
+  }
+  std::string TextNow(const HostValue& value) const {
+    for (const CpusetNode& node : nodes_) {
+      if (!value.path.starts_with(node.directory)) continue;
+      const std::string_view file = std::string_view(value.path).substr(node.directory.size());
+      if (file == kExclusiveCpusFile) return TextOf(node.now);
+      if (file == kStateFile && node.owns()) return node.state;
+    }
+    return value.text;
+  }
+
+  const std::vector<HostValue>& wanted_;
+  std::vector<CpusetNode> nodes_;  // from below
+  std::vector<std::vector<HostValue>> steps_;
+};
+
+}  // namespace
+
+std::vector<std::vector<HostValue>> PartitionSteps(const std::vector<HostValue>& wanted,
+                                                   HostFiles& files) {
+  return PartitionStepper(wanted, files).Steps();
+}
+
+HostKeeper::Result KeepInSteps(const std::vector<HostValue>& wanted, HostKeeper& keeper) {
+  std::vector<std::string> notes;
+  for (const std::vector<HostValue>& step : PartitionSteps(wanted, keeper.files())) {
+    HostKeeper::Result result = keeper.Keep(step);
+    notes.insert(notes.end(), result.notes.begin(), result.notes.end());
+  }
+  HostKeeper::Result result = keeper.Keep(wanted);
+  result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
+  return result;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/config/policy_classes.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/base/suggest.h"
+
+namespace resmgr {
+namespace {
+
+struct PoolKey {
+  std::string_view kind;
+  std::string_view key;
+};
+
+constexpr std::array kPoolKeys = {
+    PoolKey{"cpu", "cpuClass"}, PoolKey{"rdt", "rdtClass"}, PoolKey{"blockio", "blockioClass"},
+    PoolKey{"scheduling", "schedulingClass"}, PoolKey{"memory", "memoryClass"}};
+
+// nullopt: what there is depends on more than the configuration.
+std::optional<std::vector<std::string>> KnownNames(std::string_view kind,
+                                                   const ClassesConfig& config) {
+  if (kind == "cpu") return config.cpu.Names();
+  if (kind != "memory") return std::nullopt;
+  std::vector<std::string> names;
+  for (const MemoryClassConfig& one : config.memory)
+    names.push_back(one.name);
+  return names;
+}
+
+// The keys of a policy's section under their names in `classes`.
+ConfigNode CpuKeysOf(const ConfigNode& section) {
+  std::vector<ConfigNode::Entry> entries;
+  for (const ConfigNode::Entry& entry : section.entries) {
+    if (EqualsIgnoreCase(entry.key, "cpuClasses"))
+      entries.push_back({"cpu", entry.line, entry.value});
+    if (EqualsIgnoreCase(entry.key, "turboDomain")) entries.push_back(entry);
+  }
+  ConfigNode classes = MapNode(std::move(entries));
+  classes.source = section.source;
+  return classes;
+}
+
+}  // namespace
+
+std::string_view PoolClassKey(std::string_view kind) {
+  const auto known = std::ranges::find(kPoolKeys, kind, &PoolKey::kind);
+  return known == kPoolKeys.end() ? std::string_view() : known->key;
+}
+
+void DescribePoolClass(ConfigSection& section, std::string_view kind, PoolClassNames& classes,
+                       std::string_view help) {
+  const std::string_view key = PoolClassKey(kind);
+  const auto known = classes.find(kind);
+  std::string name = known == classes.end() ? std::string() : known->second;
+  section.Text(key, name, help).Default("none");
+  if (section.Node(key) == nullptr) return;
+  if (name.empty()) {
+    classes.erase(std::string(kind));
+  } else {
+    classes[std::string(kind)] = name;
+  }
+}
+
+void DescribePoolClasses(ConfigSection& section, PoolClassNames& classes) {
+  for (const PoolKey& one : kPoolKeys)
+    DescribePoolClass(section, one.kind, classes, "the class of containers there");
+}
+
+void AddNamed(const PoolClassNames& classes, std::string_view where,
+              std::vector<NamedClass>& named) {
+  for (const auto& [kind, name] : classes) {
+    const std::string_view key = PoolClassKey(kind);
+    if (key.empty()) continue;
+    named.push_back(
+        {kind, name, where.empty() ? std::string(key) : fmt::format("{}: {}", where, key)});
+  }
+}
+
+void DescribePolicyClasses(ConfigSection& section, PolicyClassTexts& raw) {
+  section.Raw("cpuClasses", raw, "classes of CPUs, beside those of `classes.cpu` and like them");
+  section.Raw("turboDomain", raw, "as `classes.turboDomain`");
+  section.Raw("schedulingClasses", raw,
+              "classes of scheduling, if `classes.scheduling` has none, and like those");
+}
+
+Status CheckPolicyClasses(const ConfigNode& section, std::string_view path) {
+  const ConfigNode classes = CpuKeysOf(section);
+  CpuClassesConfig cpu;
+  ConfigSection reader(classes, path);
+  DescribeCpuClasses(reader, cpu);
+  return reader.Finish();
+}
+
+void AddPolicyClasses(const ConfigNode& section, std::string_view path, ClassesConfig& config) {
+  const ConfigNode classes = CpuKeysOf(section);
+  CpuClassesConfig cpu;
+  ConfigSection of_cpus(classes, path);
+  DescribeCpuClasses(of_cpus, cpu);
+  AddPolicyCpuClasses(cpu, config.cpu);
+  ConfigSection reader(section, path);
+  reader.List("controllableInterrupts", config.controllable, "");
+  const ConfigNode* const scheduling = reader.Node("schedulingClasses");
+  if (scheduling == nullptr || config.scheduling.any()) return;
+  const ConfigNode node = MapNode({{"scheduling", 1, *scheduling}});
+  ConfigSection of_scheduling(node, path);
+  DescribeScheduling(of_scheduling, config.scheduling);
+}
+
+Status CheckNamedClasses(const std::vector<NamedClass>& named, const ClassesConfig& config) {
+  for (const NamedClass& one : named) {
+    const std::optional<std::vector<std::string>> known = KnownNames(one.kind, config);
+    if (!known || std::ranges::find(*known, one.name) != known->end()) continue;
+    const std::vector<std::string_view> names(known->begin(), known->end());
+    return InvalidArgument(
+        "{} \"{}\": there is no such class; there {}{}", one.where, Printable(one.name, 64),
+        names.empty() ? "are none" : fmt::format("are {}", fmt::join(names, ", ")),
+        DidYouMean(one.name, names));
+  }
+  return OkStatus();
+}
+
+}  // namespace resmgr

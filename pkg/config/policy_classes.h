@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/classes_config.h"
+#include "pkg/config/config_node.h"
+#include "pkg/config/config_section.h"
+
+namespace resmgr {
+
+// Names of classes by their kinds, as a policy gives them to its pools.
+using PoolClassNames = std::map<std::string, std::string, std::less<>>;
+
+using PolicyClassTexts = std::map<std::string, ConfigNode, std::less<>>;
+
+// A class that the text of a policy names. A value.
+struct NamedClass {
+  std::string kind{};   // "cpu"
+  std::string name{};   // "turbo"
+  std::string where{};  // "balloonTypes dsp: cpuClass"
+};
+
+// The key of a kind in the sections of policies: "cpu" to "cpuClass". Empty: it has none.
+std::string_view PoolClassKey(std::string_view kind);
+// The key that names a class of this kind, and the class.
+void DescribePoolClass(ConfigSection& section, std::string_view kind, PoolClassNames& classes,
+                       std::string_view help);
+// The same of all kinds.
+void DescribePoolClasses(ConfigSection& section, PoolClassNames& classes);
+// Adds those of one place in a policy's text.
+void AddNamed(const PoolClassNames& classes, std::string_view where,
+              std::vector<NamedClass>& named);
+
+// The keys `cpuClasses`, `turboDomain` and `schedulingClasses` of a policy's section are those of
+// `classes`, kept in `raw` as they were written.
+void DescribePolicyClasses(ConfigSection& section, PolicyClassTexts& raw);
+// Whether what they have is right; the message has its place.
+Status CheckPolicyClasses(const ConfigNode& section, std::string_view path);
+
+// What a policy's section says of classes counts while that policy is active: `cpuClasses`,
+// `turboDomain`, `schedulingClasses`, `controllableInterrupts`, beside what `classes` has. The
+// section is at `path`, and has been checked.
+void AddPolicyClasses(const ConfigNode& section, std::string_view path, ClassesConfig& config);
+
+// InvalidArgument: the first one that does not exist, and those of its kind that do.
+Status CheckNamedClasses(const std::vector<NamedClass>& named, const ClassesConfig& config);
+
+}  // namespace resmgr
