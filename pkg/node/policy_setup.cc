@@ -64,6 +64,12 @@ ConfigChecks ChecksWith(const PolicyRegistry& policies) {
     if (factory == nullptr || factory->read_section == nullptr) return OkStatus();
     return factory->read_section(section, keys);
   };
+  checks.policy_classes = [&policies](std::string_view policy, const ConfigNode& section) {
+    const PolicyFactory* const factory = policies.Find(policy);
+    return factory == nullptr || factory->named_classes == nullptr
+               ? std::vector<NamedClass>()
+               : factory->named_classes(section);
+  };
   return checks;
 }
 

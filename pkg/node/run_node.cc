@@ -91,12 +91,18 @@ std::shared_ptr<const ConfigReader> MakeReader(const NodeOptions& options,
 }
 
 // Without a policy no container has CPUs of its own.
-ClassesConfig ClassesOf(const Config& config) {
+ClassesConfig ClassesOf(const Config& config, const PolicyRegistry& policies) {
   if (config.policy.active == kNullPolicy) return {};
   ClassesConfig classes = config.classes;
   const auto section = config.policy.sections.find(config.policy.active);
-  if (section != config.policy.sections.end())
-    OverrideIsolation(section->second, PolicySectionPath(config.policy.active), classes);
+  if (section != config.policy.sections.end()) {
+    const std::string path = PolicySectionPath(config.policy.active);
+    OverrideIsolation(section->second, path, classes);
+    AddPolicyClasses(section->second, path, classes);
+    const PolicyFactory* const factory = policies.Find(config.policy.active);
+    classes.of_pools = factory != nullptr && factory->named_classes != nullptr &&
+                       !factory->named_classes(section->second).empty();
+  }
   return classes;
 }
 
@@ -376,7 +382,7 @@ void RunningNode::StartSampling() {
 void RunningNode::NoteConfiguration(const Configurator& now) {
   door_->Configure(now.current());
   cpu_files_->Configure(now.current().cpu_files);
-  classes_->Configure(ClassesOf(now.current()));
+  classes_->Configure(ClassesOf(now.current(), options_.policies));
   auditor_->Configure(now.current().audit);
   usage_->Configure(now.current().usage);
   by_use_->Configure(now.current().usage);

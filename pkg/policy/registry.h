@@ -11,6 +11,7 @@
 #include "pkg/base/units.h"
 #include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
+#include "pkg/config/policy_classes.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/policy/policy.h"
 #include "pkg/topology/machine.h"
@@ -43,6 +44,8 @@ struct PolicyFactory {
   // Names the keys of a section that have no effect, one sentence each, for the log and `config
   // check`. null: all have one.
   std::vector<std::string> (*without_effect)(const ConfigNode& section) = nullptr;
+  // The classes that a section, which has been checked, names. null: none.
+  std::vector<NamedClass> (*named_classes)(const ConfigNode& section) = nullptr;
 };
 
 // The policies that a binary was built with, from an explicit list (the daemon's is

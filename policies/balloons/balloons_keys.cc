@@ -16,7 +16,6 @@ constexpr int64_t kMost = CpuSet::kBits;
 // What a configuration may have at most: the cost of a decision grows with each.
 constexpr size_t kMostTypes = 256;
 constexpr size_t kMostItems = 64;  // of any other list
-constexpr std::string_view kClassHelp = "read and kept; `explain` says that nothing applies it yet";
 constexpr std::string_view kThePolicys = "the policy's";
 
 const std::initializer_list<BalloonLevel> kLevelWords = {
@@ -65,24 +64,6 @@ void DescribeGlobs(ConfigSection& section, std::string_view key, std::vector<std
     if (IsGlob(glob)) continue;
     section.Fail(key, fmt::format("\"{}\" has [ without ]", Printable(glob, 64)));
   }
-}
-
-void DescribeClass(ConfigSection& section, std::string_view key, std::vector<std::string>& classes,
-                   std::string_view help) {
-  const std::string prefix = fmt::format("{} ", key);
-  std::string name;
-  for (const std::string& known : classes) {
-    if (known.starts_with(prefix)) name = known.substr(prefix.size());
-  }
-  section.Text(key, name, help).Default("none");
-  if (section.Node(key) != nullptr && !name.empty()) classes.push_back(prefix + name);
-}
-
-// A key that is kept, and has its own line among the classes that nothing applies.
-void DescribeUnapplied(ConfigSection& section, std::string_view key, RawValues& raw,
-                       std::vector<std::string>& classes) {
-  section.Raw(key, raw, kClassHelp);
-  if (section.Node(key) != nullptr) classes.emplace_back(key);
 }
 
 void DescribeLevel(ConfigSection& section, std::string_view key, BalloonLevel& target,
@@ -175,8 +156,9 @@ void DescribeOwnTypeKeys(ConfigSection& section, BalloonType& type) {
   section.Bool("spreadBestEffort", type.spread_best_effort,
                "containers without a request go where the least is used of each CPU, not all to "
                "one balloon");
-  for (const std::string_view key : {"rdtClass", "blockioClass", "memoryClass"})
-    DescribeClass(section, key, type.classes, kClassHelp);
+  DescribePoolClass(section, "rdt", type.classes, "the containers' class of caches and bandwidth");
+  DescribePoolClass(section, "blockio", type.classes, "their class of block I/O");
+  DescribePoolClass(section, "memory", type.classes, "their class of memory");
 }
 
 void DescribeUse(ConfigSection& section, BalloonType& type) {
@@ -225,7 +207,8 @@ void DescribeKeysOfParts(ConfigSection& section, BalloonType& type) {
                            {{"", ""}, {"performance", "performance"}, {"efficient", "efficient"}},
                            type.core_type, "prefer `performance` or `efficient` cores")
       .Default("none");
-  DescribeClass(section, "cpuClass", type.classes, kClassHelp);
+  DescribePoolClass(section, "cpu", type.classes,
+                    "the class of the balloons' CPUs: their clock and idle states");
   DescribeCpuSet(section, type);
   DescribeUse(section, type);
 }
@@ -339,9 +322,19 @@ void DescribeType(ConfigSection& section, BalloonType& type, Problems& problems)
   DescribeComponents(section, type);
   DescribePlacementKeys(section, type);
   DescribeKeysOfParts(section, type);
-  for (const std::string_view key : {"schedulingClass", "irqClaim", "irqMode"})
-    DescribeClass(section, key, type.classes, kClassHelp);
-  DescribeUnapplied(section, "showContainersInNrt", type.raw, type.classes);
+  DescribePoolClass(section, "scheduling", type.classes, "the containers' class of scheduling");
+  section.List(
+      "irqClaim", type.irq_claims,
+      "interrupts that run on the balloons' CPUs alone: a number, or a glob over the end of "
+      "their line in `/proc/interrupts`");
+  CheckCount(section, "irqClaim", type.irq_claims.size());
+  section
+      .Choice<std::string>("irqMode", {{"", ""}, {"sink", "sink"}, {"isolate", "isolate"}},
+                           type.irq_mode,
+                           "`isolate`: interrupts that nobody claims stay away from the balloons' "
+                           "CPUs; `sink`: all of them go there")
+      .Default("none");
+  section.Raw("showContainersInNrt", type.raw, "read without effect");
   DescribeOwnTypeKeys(section, type);
   CheckLimits(section, type);
 }
@@ -416,11 +409,14 @@ void DescribePolicyKeys(ConfigSection& section, BalloonsOptions& options, Proble
                        "which no CPUs are left; `refuse` refuses it");
   section.Int("moveBudget", 0, 1000, options.move_budget,
               "how many containers may move to make room for one");
-  DescribeClass(section, "idleCPUClass", options.classes, kClassHelp);
-  for (const std::string_view key :
-       {"schedulingClasses", "cpuClasses", "turboDomain", "controllableInterrupts"}) {
-    DescribeUnapplied(section, key, options.raw, options.classes);
-  }
+  section
+      .Text("idleCPUClass", options.idle_cpu_class,
+            "the class of CPUs in no balloon; without it, and if there is one, the class `default`")
+      .Default("none");
+  DescribePolicyClasses(section, options.raw);
+  DescribeGlobs(
+      section, "controllableInterrupts", options.controllable_interrupts,
+      "globs of the interrupts that may be moved, in place of `classes.irq.Controllable`");
   // Keys of a BalloonsPolicy object.
   section.Map("agent", [&](ConfigSection& agent) {
     agent.Bool("podResourceAPI", options.pod_resource_api,

@@ -29,11 +29,8 @@ void Tell(std::string_view sentence, const std::vector<std::string>& names,
 std::vector<std::string> BalloonsWithoutEffect(const ConfigNode& section) {
   const StatusOr<BalloonsOptions> options = ReadBalloonsOptions(&section);
   if (!options.ok()) return {};
-  std::vector<std::string> classes = options->classes;
   std::vector<std::string> devices;
   for (const BalloonType& type : options->types) {
-    for (const std::string& named : type.classes)
-      classes.push_back(fmt::format("{} of type {}", named, type.name));
     for (const std::string& device : type.close_to) {
       if (options->pod_resource_api || !device.starts_with(kPodResources)) continue;
       devices.push_back(fmt::format("{} of type {}", device, type.name));
@@ -41,10 +38,25 @@ std::vector<std::string> BalloonsWithoutEffect(const ConfigNode& section) {
   }
   std::vector<std::string> notes;
   Tell("keys that are read without effect", options->without_effect, notes);
-  Tell("kept, and applied by nothing yet", classes, notes);
   Tell("devices that only the kubelet knows, which `agent.podResourceAPI: false` does not ask",
        devices, notes);
   return notes;
+}
+
+std::vector<NamedClass> BalloonsNamedClasses(const ConfigNode& section) {
+  std::vector<NamedClass> named;
+  const StatusOr<BalloonsOptions> options = ReadBalloonsOptions(&section);
+  if (!options.ok()) return named;
+  if (!options->idle_cpu_class.empty())
+    named.push_back({"cpu", options->idle_cpu_class, "idleCPUClass"});
+  for (const BalloonType& type : options->types) {
+    const std::string where = fmt::format("balloonTypes {}", Printable(type.name, kMostText));
+    AddNamed(type.classes, where, named);
+    if (!type.irq_mode.empty()) named.push_back({"irq", type.irq_mode, where + ": irqMode"});
+    for (const std::string& claim : type.irq_claims)
+      named.push_back({"irq", claim, where + ": irqClaim"});
+  }
+  return named;
 }
 
 }  // namespace resmgr

@@ -7,6 +7,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
 #include "pkg/config/problems.h"
+#include "pkg/kube/glob.h"
 #include "policies/balloons/balloons_keys.h"
 
 namespace resmgr {
@@ -109,6 +110,24 @@ Status CheckLoads(const BalloonsOptions& options, const ConfigNode& section) {
   return problems.ToStatus();
 }
 
+// A claim that is no glob names one interrupt.
+Status CheckClaims(const BalloonsOptions& options, const ConfigNode& section) {
+  const std::vector<std::string>& globs = options.controllable_interrupts;
+  for (const BalloonType& type : options.types) {
+    for (const std::string& claim : type.irq_claims) {
+      if (claim.find_first_of("*?[") != std::string::npos) continue;
+      const bool allowed = std::ranges::any_of(
+          globs, [&claim](const std::string& glob) { return MatchesGlob(glob, claim); });
+      if (allowed) continue;
+      return ErrorAt(section, "policy.balloons.balloonTypes",
+                     fmt::format("{}: irqClaim: denied interrupt \"{}\": controllableInterrupts "
+                                 "does not have it",
+                                 type.name, Printable(claim, 64)));
+    }
+  }
+  return OkStatus();
+}
+
 // Types by name, once all are known.
 Status LinkTypes(const ConfigNode& section, BalloonsOptions& options) {
   Problems problems;
@@ -143,6 +162,7 @@ Status LinkTypes(const ConfigNode& section, BalloonsOptions& options) {
   for (int type = 0; fits.ok() && type < static_cast<int>(options.types.size()); ++type)
     fits = Expand(options, type, expansions);
   if (!fits.ok()) return ErrorAt(section, "policy.balloons.balloonTypes", Message(fits));
+  RESMGR_RETURN_IF_ERROR(CheckClaims(options, section));
   return CheckLoads(options, section);
 }
 
@@ -181,6 +201,7 @@ StatusOr<BalloonsOptions> ReadBalloonsOptions(const ConfigNode* section,
   ConfigSection reader(node, "policy.balloons");
   DescribeBalloons(reader, options, problems);
   problems.Add(reader.Finish());
+  problems.Add(CheckPolicyClasses(node, "policy.balloons"));
   RESMGR_RETURN_IF_ERROR(problems.ToStatus());
   if (keys != nullptr) {
     ConfigSection writer(*keys);

@@ -14,6 +14,7 @@
 #include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
 #include "pkg/config/cpu_constraint.h"
+#include "pkg/config/policy_classes.h"
 #include "pkg/policy/expression.h"
 #include "pkg/policy/privileged_namespaces.h"
 #include "policies/balloons/cpu_chooser.h"
@@ -62,7 +63,9 @@ struct BalloonType {
   bool balance_components = false;
   unsigned memory_types = 0;  // bits of MemoryType; 0: those of the CPUs' nodes
   bool pin_memory = true;
-  std::vector<std::string> classes{};  // "cpuClass turbo": named, and applied by nothing here
+  PoolClassNames classes{};              // of its containers, and of the CPUs of its balloons
+  std::vector<std::string> irq_claims{};  // globs of interrupts that run on its balloons' CPUs
+  std::string irq_mode{};                 // "isolate", "sink", or ""
 
   // Additions of ours.
   BalloonSizeBy size_by = BalloonSizeBy::kRequest;
@@ -107,7 +110,8 @@ struct BalloonsOptions {
   bool pod_resource_api = true;  // the kubelet is asked for devices that types name
   std::vector<BalloonLoadClass> load_classes{};
   std::vector<BalloonType> types{};  // with `reserved` and `default`, in the order of matching
-  std::vector<std::string> classes{};
+  std::string idle_cpu_class{};  // of CPUs in no balloon
+  std::vector<std::string> controllable_interrupts = {"*"};
   std::vector<std::string> without_effect{};  // other keys that are read without effect
   RawValues raw{};                            // keys that are printed as they were written
   bool overcommit_when_short = true;          // else a container is refused when no CPUs are left

@@ -284,13 +284,40 @@ std::vector<std::string> BalloonsPolicy::Explain(ContainerKey key) const {
     lines.push_back(fmt::format("{}: only devices and volumes of containers tell where {} is",
                                 book_.NameOf(balloon), path));
   }
-  for (const std::string& named : setup_->type(balloon.type).classes) {
-    lines.push_back(
-        fmt::format("{}: {} is kept, and applied by nothing here", book_.NameOf(balloon), named));
-  }
-  for (const std::string& named : setup_->options().classes)
-    lines.push_back(fmt::format("balloons: {} is kept, and applied by nothing here", named));
   return lines;
+}
+
+ClassNames BalloonsPolicy::ClassesOfType(int type) const {
+  const BalloonType& own = setup_->type(type);
+  ClassNames classes = own.classes;
+  if (!own.irq_mode.empty()) classes["irq"] = own.irq_mode;
+  if (!own.irq_claims.empty())
+    classes["irq-claim"] = fmt::format("{}", fmt::join(own.irq_claims, "\n"));
+  return classes;
+}
+
+ClassNames BalloonsPolicy::ClassesOf(ContainerKey key) const {
+  const std::optional<size_t> place = book_.Find(key);
+  return place ? ClassesOfType(book_.balloons()[*place].type) : ClassNames();
+}
+
+// The parts of a composite balloon whose CPUs have classes of their own.
+void BalloonsPolicy::AddParts(const BalloonPart& part, const std::string& above,
+                              std::vector<Zone>& zones) const {
+  int number = 0;
+  for (const BalloonPart& one : part.parts) {
+    const std::string name = fmt::format("{}/{}.{}", above, setup_->type(one.type).name, number++);
+    AddParts(one, name, zones);
+    ClassNames classes = ClassesOfType(one.type);
+    if (!one.parts.empty() || classes.empty()) continue;
+    zones.push_back({.name = name,
+                     .parent = above,
+                     .kind = "component",
+                     .cpus = one.cpus,
+                     .shared = one.cpus,
+                     .free = MilliCpu{0},
+                     .classes = std::move(classes)});
+  }
 }
 
 Placement BalloonsPolicy::UnboundPlacement(const std::string& why,
@@ -320,11 +347,22 @@ std::vector<Zone> BalloonsPolicy::Zones(const Snapshot& /*snapshot*/) const {
            .shared = balloon->cpus() | balloon->borrowed | book_.SharedIdle(*balloon),
            .shared_request = MilliCpu{balloon->request},
            .free = MilliCpu{int64_t{1000} * book_.MostNow(*balloon) - balloon->request},
-           .containers = static_cast<int>(balloon->members.size())});
+           .containers = static_cast<int>(balloon->members.size()),
+           .classes = ClassesOfType(type)});
+      std::vector<Zone> parts;
+      AddParts(balloon->part, book_.NameOf(*balloon), parts);
+      for (Zone& part : parts)
+        add(std::move(part));
     }
   }
   const CpuSet idle = book_.unlent();
-  if (!idle.empty()) add({.name = "idle", .kind = "idle", .cpus = idle});
+  const std::string& idle_class = setup_->options().idle_cpu_class;
+  if (!idle.empty()) {
+    add({.name = "idle",
+         .kind = "idle",
+         .cpus = idle,
+         .classes = {{"cpu", idle_class.empty() ? "default" : idle_class}}});
+  }
   return zones;
 }
 
@@ -337,6 +375,7 @@ PolicyFactory BalloonsPolicyFactory() {
       .create = BalloonsPolicy::Create,
       .read_section = ReadKeys,
       .without_effect = BalloonsWithoutEffect,
+      .named_classes = BalloonsNamedClasses,
   };
 }
 

@@ -47,6 +47,7 @@ class BalloonsPolicy : public Policy {
   std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
                                   const Container& container) const override;
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override;
+  ClassNames ClassesOf(ContainerKey key) const override;
   bool WantsHints() const override;
   bool WantsPodResources() const override;
   bool FollowsUse() const override { return setup_->follows_use(); }
@@ -56,6 +57,8 @@ class BalloonsPolicy : public Policy {
  private:
   BalloonsPolicy(std::shared_ptr<const BalloonSetup> setup, PinningRule pinning);
 
+  ClassNames ClassesOfType(int type) const;
+  void AddParts(const BalloonPart& part, const std::string& above, std::vector<Zone>& zones) const;
   BalloonRules rules() const { return {*setup_, pinning_}; }
   BalloonPlan plan_of_book() const { return BalloonPlan(book_); }
   // Ends a decision: what changes for containers of balloons that differ from `before`.

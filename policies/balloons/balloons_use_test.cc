@@ -288,20 +288,20 @@ TEST(BalloonsNotesTest, WhatHasNoEffectIsNamedOnce) {
   EXPECT_THAT(
       BalloonsWithoutEffect(
           Yaml("{agent: {nodeResourceTopology: true, podResourceAPI: false}, log: {}, "
-               "idleCPUClass: idle, turboDomain: system, "
+               "showContainersInNrt: true, idleCPUClass: idle, turboDomain: system, "
                "balloonTypes: [{name: x, cpuClass: turbo, rdtClass: gold, preferCloseToDevices: "
                "[\"podresourceapi:example.com/nic\"]}]}")),
       ElementsAre(
-          "policy.balloons: keys that are read without effect: agent.nodeResourceTopology, log",
-          "policy.balloons: kept, and applied by nothing yet: idleCPUClass idle, "
-          "turboDomain, cpuClass turbo of type x, rdtClass gold of type x",
+          "policy.balloons: keys that are read without effect: agent.nodeResourceTopology, log, "
+          "showContainersInNrt",
           "policy.balloons: devices that only the kubelet knows, which "
           "`agent.podResourceAPI: false` does not ask: podresourceapi:example.com/nic of "
           "type x"));
   std::string types;
   for (int i = 0; i < 40; ++i)
-    types += fmt::format("{{name: x{}, cpuClass: c}}, ", i);
-  EXPECT_THAT(BalloonsWithoutEffect(Yaml(fmt::format("balloonTypes: [{}]", types))),
+    types += fmt::format("{{name: x{}, preferCloseToDevices: [\"podresourceapi:a\"]}}, ", i);
+  EXPECT_THAT(BalloonsWithoutEffect(Yaml(
+                  fmt::format("{{agent: {{podResourceAPI: false}}, balloonTypes: [{}]}}", types))),
               ElementsAre(testing::EndsWith(" and 24 more")));
 }
 

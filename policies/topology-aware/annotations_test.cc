@@ -73,8 +73,8 @@ TEST(TopologyAwareOptionsTest, NamesWhatIsWrongWithItsPlace) {
   EXPECT_THAT(OptionsError("PinCPU: maybe"),
               HasSubstr("test.yaml:1: policy.topology-aware.PinCPU"));
   EXPECT_THAT(OptionsError("PinCPUs: true"), HasSubstr("PinCPUs"));
-  EXPECT_THAT(OptionsError("\nschedulingClasses: []"), HasSubstr("test.yaml:2"));
-  EXPECT_THAT(OptionsError("cpuClasses: [{name: a}]"), HasSubstr("not supported"));
+  EXPECT_THAT(OptionsError("\npodQoSSchedulingClasses: {}"), HasSubstr("test.yaml:2"));
+  EXPECT_THAT(OptionsError("cpuClasses: [{name: a, sstClosID: 1}]"), HasSubstr("not supported"));
   EXPECT_THAT(OptionsError("availableResources: {cpu: 2}"), HasSubstr("policy.AvailableResources"));
 }
 

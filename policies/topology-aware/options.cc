@@ -16,21 +16,13 @@ struct NotHere {
 };
 
 constexpr std::string_view kNoScheduling =
-    "is not supported: nothing here sets scheduling classes of processes; remove it";
-constexpr std::string_view kNoCpuClasses =
-    "is not supported: nothing here sets frequencies or idle states of CPUs; remove it";
+    "is not supported: name classes of scheduling in PoolClasses, or in annotations of pods";
 
 // Keys that users of the peers may have in this section.
-constexpr std::array<NotHere, 11> kNotHere = {{
-    {"SchedulingClasses", kNoScheduling},
+constexpr std::array<NotHere, 5> kNotHere = {{
     {"NamespaceSchedulingClasses", kNoScheduling},
     {"PodQoSSchedulingClasses", kNoScheduling},
-    {"CPUClasses", kNoCpuClasses},
-    {"SharedPoolCPUClass", kNoCpuClasses},
-    {"ReservedPoolCPUClass", kNoCpuClasses},
-    {"DefaultExclusiveCPUClass", kNoCpuClasses},
-    {"ControllableInterrupts", "is not supported: nothing here moves interrupts; remove it"},
-    {"Control", "is not supported: there are no RDT, block I/O and CPU controllers; remove it"},
+    {"Control", "belongs into the module `classes`: `config convert` writes it there"},
     {"AvailableResources", "belongs one level up: policy.AvailableResources"},
     {"ReservedResources", "belongs one level up: policy.ReservedResources"},
 }};
@@ -53,6 +45,35 @@ std::optional<T> Find(std::initializer_list<ConfigWord<T>> words, std::string_vi
     if (EqualsIgnoreCase(text, word.text)) return word.value;
   }
   return std::nullopt;
+}
+
+void DescribeClassesOfPools(ConfigSection& section, TopologyAwareOptions& options) {
+  section.Map(
+      "PoolClasses",
+      [&options](ConfigSection& pools) {
+        pools.Map("exclusive", [&options](ConfigSection& classes) {
+          DescribePoolClasses(classes, options.exclusive_classes);
+        });
+        pools.Map("shared", [&options](ConfigSection& classes) {
+          DescribePoolClasses(classes, options.shared_classes);
+        });
+        pools.Map("reserved", [&options](ConfigSection& classes) {
+          DescribePoolClasses(classes, options.reserved_classes);
+        });
+      },
+      "the classes of containers with CPUs of their own, of those that share, and of those on "
+      "reserved CPUs");
+  const auto cpu_class = [&section](std::string_view key, PoolClassNames& classes) {
+    std::string name;
+    section.Text(key, name, "the same as `cpuClass` there").Default("none");
+    if (!name.empty()) classes["cpu"] = name;
+  };
+  cpu_class("DefaultExclusiveCPUClass", options.exclusive_classes);
+  cpu_class("SharedPoolCPUClass", options.shared_classes);
+  cpu_class("ReservedPoolCPUClass", options.reserved_classes);
+  DescribePolicyClasses(section, options.raw);
+  section.List("controllableInterrupts", options.controllable_interrupts,
+               "globs of the interrupts that may be moved, in place of `classes.irq.Controllable`");
 }
 
 void Describe(ConfigSection& section, TopologyAwareOptions& options) {
@@ -79,6 +100,7 @@ void Describe(ConfigSection& section, TopologyAwareOptions& options) {
                  "the level for Burstable containers without CPU limit");
   DescribeAlignment(section, options.alignment);
   DescribeUndisturbed(section, options.undisturbed);
+  DescribeClassesOfPools(section, options);
   section.Choice(
       "Packing",
       {{"auto", Packing::kAuto}, {"spread", Packing::kSpread}, {"tight", Packing::kTight}},
@@ -108,7 +130,19 @@ std::optional<PoolLevel> ParsePoolLevel(std::string_view text) {
 
 StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* section,
                                                         std::vector<ConfigKey>* keys) {
-  return ReadSection<TopologyAwareOptions>(section, "policy.topology-aware", &Describe, keys);
+  constexpr std::string_view kPath = "policy.topology-aware";
+  if (section != nullptr) RESMGR_RETURN_IF_ERROR(CheckPolicyClasses(*section, kPath));
+  return ReadSection<TopologyAwareOptions>(section, kPath, &Describe, keys);
+}
+
+std::vector<NamedClass> TopologyAwareNamedClasses(const ConfigNode& section) {
+  std::vector<NamedClass> named;
+  const StatusOr<TopologyAwareOptions> options = ReadTopologyAwareOptions(&section);
+  if (!options.ok()) return named;
+  AddNamed(options->exclusive_classes, "PoolClasses.exclusive", named);
+  AddNamed(options->shared_classes, "PoolClasses.shared", named);
+  AddNamed(options->reserved_classes, "PoolClasses.reserved", named);
+  return named;
 }
 
 }  // namespace resmgr

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include "pkg/config/classes_config.h"
 #include "pkg/config/config_key.h"
 #include "pkg/config/config_node.h"
+#include "pkg/config/policy_classes.h"
 #include "pkg/policy/privileged_namespaces.h"
 #include "policies/topology-aware/pool_tree.h"
 
@@ -51,6 +54,13 @@ struct TopologyAwareOptions {
   CpuPriority default_priority = CpuPriority::kNone;
   Alignment alignment = Alignment::kPrefer;
   IsolationConfig undisturbed{};  // applied by pkg/classes
+  // Classes of containers, and of their CPUs: those with CPUs of their own, those that share, and
+  // those on reserved CPUs.
+  PoolClassNames exclusive_classes{};
+  PoolClassNames shared_classes{};
+  PoolClassNames reserved_classes{};
+  std::vector<std::string> controllable_interrupts = {"*"};
+  std::map<std::string, ConfigNode, std::less<>> raw{};  // printed as it was written
   Packing packing = Packing::kAuto;
   PoolLevel unlimited_burstable = PoolLevel::kPackage;
 };
@@ -60,5 +70,8 @@ struct TopologyAwareOptions {
 // that are not this policy's here; the message then says what to do.
 StatusOr<TopologyAwareOptions> ReadTopologyAwareOptions(const ConfigNode* section,
                                                         std::vector<ConfigKey>* keys = nullptr);
+
+// The classes that the section names.
+std::vector<NamedClass> TopologyAwareNamedClasses(const ConfigNode& section);
 
 }  // namespace resmgr

@@ -399,6 +399,7 @@ PolicyFactory TopologyAwarePolicyFactory() {
           [](const ConfigNode& section, std::vector<ConfigKey>* keys) {
             return ReadTopologyAwareOptions(&section, keys).status();
           },
+      .named_classes = TopologyAwareNamedClasses,
   };
 }
 

@@ -53,6 +53,7 @@ class TopologyAwarePolicy : public Policy {
   std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
                                   const Container& container) const override;
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const override;
+  ClassNames ClassesOf(ContainerKey key) const override;
   bool WantsHints() const override { return true; }
   bool WantsPodResources() const override { return options_.pod_resource_api; }
   std::vector<Zone> Zones(const Snapshot& snapshot) const override;

@@ -86,6 +86,7 @@ std::vector<Zone> TopologyAwarePolicy::Zones(const Snapshot& snapshot) const {
     open.insert(open.end(), pool.children.rbegin(), pool.children.rend());
   }
   zones.front().overhead = overhead;
+  zones.front().classes = options_.shared_classes;
   if (book_.reserved().empty()) return zones;
   const Pool& around = tree.at(book_.reserved_pool());
   zones.push_back({.name = std::string(kReservedPool),
@@ -95,8 +96,16 @@ std::vector<Zone> TopologyAwarePolicy::Zones(const Snapshot& snapshot) const {
                    .mems = tree.at(around.memory_pool).nodes[kAllMemoryTypes],
                    .shared_request = MilliCpu{book_.reserved_used()},
                    .free = MilliCpu{book_.ReservedRoom()},
-                   .containers = book_.reserved_members()});
+                   .containers = book_.reserved_members(),
+                   .classes = options_.reserved_classes});
   return zones;
+}
+
+ClassNames TopologyAwarePolicy::ClassesOf(ContainerKey key) const {
+  const Grant* const grant = book_.Find(key);
+  if (grant == nullptr || grant->need.cpu_class == CpuClass::kPreserved) return {};
+  if (grant->need.cpu_class == CpuClass::kReserved) return options_.reserved_classes;
+  return grant->exclusive.empty() ? options_.shared_classes : options_.exclusive_classes;
 }
 
 std::vector<ConsideredPlace> TopologyAwarePolicy::Considered(ContainerKey key) const {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Classes that balloon types name.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/config/yaml_reader.h"
+#include "policies/balloons/balloons_notes.h"
+#include "policies/balloons/balloons_options.h"
+#include "policies/balloons/testing/balloons_node.h"
+
+namespace resmgr {
+namespace {
+
+using test::BalloonsNode;
+using testing::HasSubstr;
+
+const Zone* FindZone(const std::vector<Zone>& zones, std::string_view name) {
+  const auto found = std::ranges::find(zones, name, &Zone::name);
+  return found == zones.end() ? nullptr : &*found;
+}
+
+std::string SectionError(std::string_view text) {
+  const ConfigNode section = ParseYaml(text, "a.yaml").value();
+  return std::string(Message(ReadBalloonsOptions(&section).status()));
+}
+
+TEST(BalloonsClassesTest, AContainerHasThoseOfItsBalloonsType) {
+  BalloonsNode node(
+      "{idleCPUClass: quiet, balloonTypes: [{name: x, namespaces: [n], cpuClass: turbo, rdtClass: "
+      "gold, blockioClass: fast, schedulingClass: rt, memoryClass: kept, irqMode: isolate, "
+      "irqClaim: [ttyS0, rtc0]}]}");
+  const ContainerKey a = *node.Run("a", {.namespace_name = "n", .request = 2000});
+  const ContainerKey other = *node.Run("b", {.request = 100});
+  const ClassNames expected = {
+      {"cpu", "turbo"},   {"rdt", "gold"},    {"blockio", "fast"},         {"scheduling", "rt"},
+      {"memory", "kept"}, {"irq", "isolate"}, {"irq-claim", "ttyS0\nrtc0"}};
+  EXPECT_EQ(node.policy().ClassesOf(a), expected);
+  EXPECT_EQ(node.policy().ClassesOf(other), ClassNames());
+  const std::vector<Zone> zones = node.policy().Zones(node.snapshot());
+  ASSERT_NE(FindZone(zones, "x[0]"), nullptr);
+  EXPECT_EQ(FindZone(zones, "x[0]")->classes, expected);
+  ASSERT_NE(FindZone(zones, "idle"), nullptr);
+  EXPECT_EQ(FindZone(zones, "idle")->classes, (ClassNames{{"cpu", "quiet"}}));
+}
+
+TEST(BalloonsClassesTest, CpusOfComponentsHaveThoseOfTheComponentsTypes) {
+  BalloonsNode node(
+      "balloonTypes: [{name: fast, cpuClass: turbo, minCPUs: 1}, {name: plain, minCPUs: 1}, "
+      "{name: both, namespaces: [n], components: [{balloonType: fast}, {balloonType: plain}]}]");
+  ASSERT_TRUE(node.Run("a", {.namespace_name = "n", .request = 2000}).ok());
+  const std::vector<Zone> zones = node.policy().Zones(node.snapshot());
+  const Zone* const part = FindZone(zones, "both[0]/fast.0");
+  ASSERT_NE(part, nullptr);
+  EXPECT_EQ(part->classes, (ClassNames{{"cpu", "turbo"}}));
+  EXPECT_TRUE(part->cpus.IsSubsetOf(FindZone(zones, "both[0]")->cpus));
+  EXPECT_EQ(FindZone(zones, "both[0]/plain.1"), nullptr);
+}
+
+TEST(BalloonsClassesTest, NamesAreListedWithTheirPlace) {
+  const ConfigNode section =
+      ParseYaml("{idleCPUClass: quiet, balloonTypes: [{name: x, cpuClass: turbo, irqMode: sink}]}",
+                "a.yaml")
+          .value();
+  std::vector<std::string> all;
+  for (const NamedClass& one : BalloonsNamedClasses(section))
+    all.push_back(one.where + " " + one.name);
+  EXPECT_EQ(all, (std::vector<std::string>{"idleCPUClass quiet", "balloonTypes x: cpuClass turbo",
+                                           "balloonTypes x: irqMode sink"}));
+}
+
+TEST(BalloonsClassesTest, DefinitionsAreChecked) {
+  EXPECT_THAT(SectionError("cpuClasses: [{name: a, maxFreq: fast}]"),
+              HasSubstr("is no clock rate"));
+  EXPECT_THAT(SectionError("turboDomain: machine"), HasSubstr("turboDomain"));
+  EXPECT_THAT(SectionError("balloonTypes: [{name: x, irqMode: away}]"), HasSubstr("irqMode"));
+  const auto claims = [](std::string_view claim) {
+    return fmt::format(
+        "{{controllableInterrupts: [eth*], balloonTypes: [{{name: x, irqClaim: [{}]}}]}}", claim);
+  };
+  EXPECT_THAT(SectionError(claims("rtc0")), HasSubstr("denied interrupt"));
+  EXPECT_EQ(SectionError(claims("eth0")), "");
+}
+
+}  // namespace
+}  // namespace resmgr
