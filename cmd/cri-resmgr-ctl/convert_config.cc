@@ -5,8 +5,11 @@
 #include <array>
 #include <utility>
 
+#include "cmd/cri-resmgr-ctl/convert_control.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
+#include "pkg/config/classes_config.h"
+#include "pkg/config/policy_classes.h"
 #include "pkg/config/print_config.h"
 #include "pkg/config/yaml_reader.h"
 #include "policies/builtin_policies.h"
@@ -97,12 +100,15 @@ void Copy(const ConfigNode& from, std::string_view key, std::string_view as, Ent
 }
 
 // Policy sections with the CPUs one level up, as both projects have them.
-ConvertedConfig Wrap(std::string_view policy, const ConfigNode& cpus, Entries section) {
+ConvertedConfig Wrap(std::string_view policy, const ConfigNode& cpus, Entries section,
+                     Entries classes = {}) {
   Entries entries = {MakeEntry("Active", ScalarNode(policy))};
   Copy(cpus, "AvailableResources", "AvailableResources", entries);
   Copy(cpus, "ReservedResources", "ReservedResources", entries);
   entries.push_back(MakeEntry(policy, MapNode(std::move(section))));
-  return {PrintNode(MapNode({MakeEntry("policy", MapNode(std::move(entries)))})), {}};
+  Entries modules = {MakeEntry("policy", MapNode(std::move(entries)))};
+  if (!classes.empty()) modules.push_back(MakeEntry("classes", MapNode(std::move(classes))));
+  return {PrintNode(MapNode(std::move(modules))), {}};
 }
 
 // The one key of `agent` that there is here, too.
@@ -117,6 +123,21 @@ void KeepAgent(const ConfigNode& agent, Entries& section, Notes& notes) {
   NoteOthers(agent, "agent", {kPodResources}, notes);
 }
 
+// `control` of nri-plugins.
+Status AddControls(const ConfigNode& control, std::string_view path, Entries& classes,
+                   Notes& notes) {
+  RESMGR_RETURN_IF_ERROR(CheckKind(control, path, Kind::kMap));
+  for (const ConfigNode::Entry& entry : control.entries) {
+    const std::string place = fmt::format("{}.{}", path, Printable(entry.key, kMostKeyText));
+    if (IsControl(entry.key)) {
+      RESMGR_RETURN_IF_ERROR(ConvertControl(entry.key, entry.value, place, classes, notes));
+    } else {
+      notes.push_back(fmt::format("{} is left out", place));
+    }
+  }
+  return OkStatus();
+}
+
 StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
   RESMGR_RETURN_IF_ERROR(CheckKind(document, "", Kind::kMap));
   const std::string kind = TextOf(document, "kind");
@@ -125,7 +146,7 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
     return InvalidArgument("this is no BalloonsPolicy or TopologyAwarePolicy with a spec");
   }
   RESMGR_RETURN_IF_ERROR(CheckKind(*spec, "spec", Kind::kMap));
-  const Keys elsewhere = {"instrumentation", "log", "control"};
+  const Keys elsewhere = {"instrumentation", "log"};
   ConvertedConfig converted;
   Notes notes;
   NoteOthers(document, "", {"apiVersion", "kind", "metadata", "spec"}, notes);
@@ -137,10 +158,15 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
                     name.empty() ? "default" : Printable(name, kMostKeyText)));
   }
   Entries section;
+  Entries classes;
   const bool balloons = kind == "BalloonsPolicy";
   for (const ConfigNode::Entry& entry : spec->entries) {
     if (EqualsIgnoreCase(entry.key, "agent")) {
       KeepAgent(entry.value, section, notes);
+      continue;
+    }
+    if (EqualsIgnoreCase(entry.key, "control")) {
+      RESMGR_RETURN_IF_ERROR(AddControls(entry.value, "control", classes, notes));
       continue;
     }
     if (Names(elsewhere, entry.key)) {
@@ -150,8 +176,8 @@ StatusOr<ConvertedConfig> FromObject(const ConfigNode& document) {
     if (!balloons && Names({"availableResources", "reservedResources"}, entry.key)) continue;
     section.push_back(entry);
   }
-  converted = balloons ? Wrap("balloons", ConfigNode(), std::move(section))
-                       : Wrap("topology-aware", *spec, std::move(section));
+  converted = Wrap(balloons ? "balloons" : "topology-aware", balloons ? ConfigNode() : *spec,
+                   std::move(section), std::move(classes));
   converted.notes = std::move(notes);
   return converted;
 }
@@ -328,23 +354,46 @@ constexpr std::array kPolicies = {
     PolicyKind{"dynamic-pools", FromDynamicPools},
 };
 
-// The module `policy` of a file, or of the data of a ConfigMap; what is beside it is noted.
+// The text of a module in a ConfigMap, or the module itself.
+StatusOr<ConfigNode> ModuleOf(const ConfigNode& value, std::string_view source) {
+  if (value.kind != Kind::kScalar) return value;
+  return ParseYaml(value.text, source);
+}
+
+// The module `policy` of a file, or of the data of a ConfigMap; modules beside it that define
+// classes go to `classes`, and others are noted.
 StatusOr<ConfigNode> PolicyModule(const ConfigNode& document, std::string_view source,
-                                  Notes& notes) {
+                                  Entries& classes, Notes& notes) {
   RESMGR_RETURN_IF_ERROR(CheckKind(document, "", Kind::kMap));
   const ConfigNode* const data = FindKey(document, "data");
   const ConfigNode& modules = data == nullptr ? document : *data;
   RESMGR_RETURN_IF_ERROR(CheckKind(modules, "data", Kind::kMap));
   const ConfigNode* const policy = FindKey(modules, "policy");
   if (policy == nullptr) return InvalidArgument("there is no module `policy`");
-  NoteOthers(modules, data == nullptr ? "" : "data", {"policy"}, notes);
-  if (data != nullptr) NoteOthers(document, "", {"apiVersion", "kind", "metadata", "data"}, notes);
-  ConfigNode module = *policy;
-  if (policy->kind == Kind::kScalar) {
-    RESMGR_ASSIGN_OR_RETURN(module, ParseYaml(policy->text, source));
+  NoteOthers(modules, data == nullptr ? "" : "data", {"policy", "cpu", "rdt", "blockio"}, notes);
+  for (const ConfigNode::Entry& entry : modules.entries) {
+    if (!IsControl(entry.key)) continue;
+    RESMGR_ASSIGN_OR_RETURN(const ConfigNode control, ModuleOf(entry.value, source));
+    RESMGR_RETURN_IF_ERROR(ConvertControl(entry.key, control, entry.key, classes, notes));
   }
+  if (data != nullptr) NoteOthers(document, "", {"apiVersion", "kind", "metadata", "data"}, notes);
+  RESMGR_ASSIGN_OR_RETURN(ConfigNode module, ModuleOf(*policy, source));
   RESMGR_RETURN_IF_ERROR(CheckKind(module, "policy", Kind::kMap));
   return module;
+}
+
+// There a class that does not exist was ignored; here it is an error.
+void NoteUnknownClasses(const ConfigNode& document, const PolicyFactory& factory,
+                        const ConfigNode& section, ConvertedConfig& converted) {
+  ClassesConfig classes;
+  ConfigSection reader(document, "");
+  DescribeClasses(reader, classes);
+  AddPolicyClasses(section, factory.name, classes);
+  const Status known = CheckNamedClasses(factory.named_classes(section), classes);
+  if (!known.ok())
+    converted.notes.push_back(
+        fmt::format("{}; the daemon refuses this until `classes` defines it or nothing names it",
+                    Message(known)));
 }
 
 // Notes the keys of the result that have no effect here.
@@ -356,7 +405,10 @@ void NoteWithoutEffect(ConvertedConfig& converted) {
   const PolicyRegistry policies = BuiltinPolicies();
   const PolicyFactory* const factory = policies.Find(active);
   const ConfigNode* const section = FindKey(*policy, active);
-  if (factory == nullptr || factory->without_effect == nullptr || section == nullptr) return;
+  if (factory == nullptr || section == nullptr) return;
+  if (factory->named_classes != nullptr)
+    NoteUnknownClasses(*document, *factory, *section, converted);
+  if (factory->without_effect == nullptr) return;
   for (std::string& note : factory->without_effect(*section))
     converted.notes.push_back(std::move(note));
 }
@@ -365,7 +417,8 @@ void NoteWithoutEffect(ConvertedConfig& converted) {
 StatusOr<ConvertedConfig> FromModule(const PolicyKind& kind, const ConfigNode& document,
                                      std::string_view source) {
   Notes notes;
-  const StatusOr<ConfigNode> policy = PolicyModule(document, source, notes);
+  Entries classes;
+  const StatusOr<ConfigNode> policy = PolicyModule(document, source, classes, notes);
   if (!policy.ok()) return Annotate(policy.status(), source);
   const ConfigNode* const section = FindKey(*policy, kind.name);
   if (section == nullptr) return InvalidArgument("{}: there is no policy.{}", source, kind.name);
@@ -375,6 +428,8 @@ StatusOr<ConvertedConfig> FromModule(const PolicyKind& kind, const ConfigNode& d
              notes);
   RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, kind.convert(*policy, *section));
   converted.notes.insert(converted.notes.begin(), notes.begin(), notes.end());
+  if (!classes.empty())
+    converted.yaml += PrintNode(MapNode({MakeEntry("classes", MapNode(std::move(classes)))}));
   return converted;
 }
 

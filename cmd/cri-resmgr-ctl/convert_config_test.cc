@@ -77,10 +77,66 @@ TEST(ConvertConfigTest, KeepsWhetherTheKubeletIsAsked) {
               ElementsAre("agent is left out: see docs/migration.md"));
 }
 
+// `control` of nri-plugins, in the schemas of both projects.
+TEST(ConvertConfigTest, ControlBecomesClasses) {
+  const auto converted = ConvertConfig("nri-plugins", R"(
+kind: BalloonsPolicy
+spec:
+  reservedResources: {cpu: 1}
+  balloonTypes: [{name: x, cpuClass: fast, rdtClass: gold}]
+  control:
+    cpu: {classes: {fast: {minFreq: 2000000, maxFreq: 3800000, energyPerformancePreference: 0}}}
+    rdt:
+      enable: true
+      usePodQoSAsDefaultClass: true
+      partitions: {all: {l3Allocation: "100%", classes: {gold: {l3Allocation: "60%"}}}}
+    blockio: {enable: true, classes: {slow: [{Weight: 80}]}}
+    other: {}
+)",
+                                       "a.yaml");
+  ASSERT_TRUE(converted.ok()) << converted.status();
+  EXPECT_THAT(converted->yaml, HasSubstr("classes:\n  cpu:\n    -\n      name: fast\n"));
+  EXPECT_THAT(converted->yaml, HasSubstr("DefaultByQoS: true"));
+  EXPECT_THAT(converted->yaml, HasSubstr("    partitions:\n      all:\n"));
+  EXPECT_THAT(converted->yaml, HasSubstr("  blockio:\n    Classes:\n      slow:\n"));
+  EXPECT_THAT(converted->notes,
+              testing::IsSupersetOf({HasSubstr("energyPerformancePreference was read and never"),
+                                     HasSubstr("prefix cri-resmgr."),
+                                     HasSubstr("control.other is left out")}));
+  EXPECT_FALSE(
+      ConvertConfig("nri-plugins", "{kind: BalloonsPolicy, spec: {control: {cpu: 1}}}", "f").ok());
+}
+
+// A control that is switched off there stays off.
+TEST(ConvertConfigTest, AControlThatIsOffIsLeftOut) {
+  const auto converted = ConvertConfig(
+      "nri-plugins",
+      "{kind: TopologyAwarePolicy, spec: {reservedResources: {cpu: 1}, control: {rdt: {enable: "
+      "false, partitions: {}}, blockio: {enable: false}}}}",
+      "a.yaml");
+  ASSERT_TRUE(converted.ok()) << converted.status();
+  EXPECT_THAT(converted->yaml, testing::Not(HasSubstr("classes:")));
+  EXPECT_THAT(converted->notes, ElementsAre(HasSubstr("control.rdt.enable is false"),
+                                            HasSubstr("control.blockio.enable is false")));
+}
+
+// Modules beside `policy`, in a file and in a ConfigMap.
+TEST(ConvertConfigTest, ModulesOfCriResourceManagerBecomeClasses) {
+  for (const std::string_view text :
+       {"policy: {Active: balloons, balloons: {BalloonTypes: [{Name: x, CpuClass: fast}]}}\n"
+        "cpu: {classes: {fast: {maxFreq: 2000000}}}\n",
+        "data:\n"
+        "  policy: '{Active: balloons, balloons: {BalloonTypes: [{Name: x, CpuClass: fast}]}}'\n"
+        "  cpu: '{classes: {fast: {maxFreq: 2000000}}}'\n"}) {
+    const auto converted = ConvertConfig("balloons", text, "a.yaml");
+    ASSERT_TRUE(converted.ok()) << converted.status();
+    EXPECT_THAT(converted->yaml, HasSubstr("classes:\n  cpu:\n    -\n      name: fast\n"));
+  }
+}
+
 // Notes name keys that are left out, and keys that are read without effect.
 TEST(ConvertConfigTest, NamesEveryKeyOfABalloonsPolicyWithoutEffect) {
-  EXPECT_THAT(
-      NotesOf("nri-plugins", R"(
+  EXPECT_THAT(NotesOf("nri-plugins", R"(
 apiVersion: config.nri/v1alpha1
 kind: BalloonsPolicy
 metadata: {name: group.gpu}
@@ -93,10 +149,10 @@ spec:
   - {name: x, cpuClass: turbo, irqMode: sink, preferCloseToDevices: ["podresourceapi:x.com/nic"]}
 status: {}
 )"),
-      ElementsAre(
-          "status is left out", HasSubstr("ConfigMap cri-resmgr-config.group.gpu"),
-          HasSubstr("control is left out"), HasSubstr("without effect: showContainersInNrt"),
-          HasSubstr("idleCPUClass idle, cpuClass turbo of type x, irqMode sink of type x")));
+              ElementsAre("status is left out", HasSubstr("ConfigMap cri-resmgr-config.group.gpu"),
+                          HasSubstr("control.rdt: groups that others make are not used"),
+                          HasSubstr("idleCPUClass \"idle\": there is no such class"),
+                          HasSubstr("without effect: showContainersInNrt")));
 }
 
 TEST(ConvertConfigTest, NamesEveryKeyThatAConfigMapLoses) {
@@ -114,8 +170,9 @@ data:
     balloons:
       BalloonTypes: [{Name: default, CpuClass: slow}]
 )"),
-      ElementsAre("data.rdt is left out", "data.logger is left out", "immutable is left out",
-                  "policy.topology-aware is left out", HasSubstr("cpuClass slow of type default")));
+      ElementsAre("data.logger is left out", "immutable is left out",
+                  "policy.topology-aware is left out",
+                  HasSubstr("balloonTypes default: cpuClass \"slow\": there is no such class")));
 }
 
 TEST(ConvertConfigTest, NamesEveryKeyThatPoolsLose) {
@@ -149,7 +206,7 @@ policy:
   dynamic-pools: {Rate: 1, DynamicPoolTypes: [{Name: a, CpuClass: fast}]}
 )"),
               ElementsAre("policy.dynamic-pools.Rate is left out", HasSubstr("followUse"),
-                          HasSubstr("cpuClass fast of type a")));
+                          HasSubstr("balloonTypes a: cpuClass \"fast\"")));
 }
 
 TEST(ConvertConfigTest, RefusesWhatItDoesNotKnow) {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/config/config_node.h"
+
+namespace resmgr {
+
+// Whether a module of cri-resource-manager, or a key of `control` of nri-plugins, defines classes:
+// "cpu", "rdt", "blockio".
+bool IsControl(std::string_view key);
+
+// Adds what it defines to the entries of the module `classes`, and one sentence for each key that
+// is left out or means something else. `path` is its place, for these and for errors.
+// InvalidArgument: a value is of the wrong kind.
+Status ConvertControl(std::string_view key, const ConfigNode& value, std::string_view path,
+                      std::vector<ConfigNode::Entry>& classes, std::vector<std::string>& notes);
+
+}  // namespace resmgr
