@@ -50,7 +50,7 @@ class CpuMachine {
   // The more exact ones where a package has several.
   const std::vector<UncoreClock>& UncoreClocks();
   std::vector<IdleState> IdleStatesOf(int cpu);
-  // Of a file that we may have written: as it was before, and as it is.
+  // The number in a file that we may have written: as it was before, and as it is.
   std::optional<int64_t> FirstNumber(const std::string& path);
   std::optional<int64_t> NumberNow(const std::string& path);
   std::string TextNow(const std::string& path);  // empty: there is none

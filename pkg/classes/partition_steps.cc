@@ -88,7 +88,7 @@ class PartitionStepper {
     if (state.ok()) node->state = Trim(*state);
   }
 
-  // Of all partitions below.
+  // The CPUs of all partitions below.
   CpuSet Below(const CpusetNode& above, CpuSet CpusetNode::*cpus) const {
     CpuSet all;
     for (const CpusetNode& node : nodes_)
