@@ -70,7 +70,8 @@ class QuotaUpdate final : private Request::Source, private PipelineCall::Front {
         request_(Operation::kUpdateContainerResources, static_cast<Request::Source&>(*this)),
         call_(pipeline, static_cast<PipelineCall::Front&>(*this)) {
     request_.container_id = id;
-    ContainerUpdate update{.has_linux = true};
+    ContainerUpdate update;
+    update.has_linux = true;
     update.resources.cpu_quota = quota;
     request_.body = std::move(update);
     call_.Start(request_);
