@@ -19,6 +19,7 @@
 #include "pkg/config/cpu_files_config.h"
 #include "pkg/config/hooks_config.h"
 #include "pkg/config/nri_config.h"
+#include "pkg/config/nrt_config.h"
 #include "pkg/config/policy_classes.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/config/usage_config.h"
@@ -63,6 +64,7 @@ struct Config {
   UsageConfig usage;
   ClassesConfig classes;
   CpuFilesConfig cpu_files;
+  NrtConfig nrt;
   NriHostConfig nri;
   HooksConfig hooks;
   RuntimesConfig runtimes;  // also the module runtimeClasses
@@ -102,6 +104,7 @@ inline void DescribeModules(ConfigSection& root, const ConfigChecks& checks, Con
   DescribeUsage(root, config.usage);
   DescribeClasses(root, config.classes);
   DescribeCpuFiles(root, config.cpu_files);
+  DescribeNrt(root, config.nrt);
   DescribeNri(root, config.nri);
   DescribeHooks(root, config.hooks);
   DescribeRuntimes(root, config.runtimes);

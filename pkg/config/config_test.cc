@@ -299,6 +299,9 @@ classes:
 cpuFiles:
   Containers: none
   MountPath: /run/cri-resmgr
+nrt:
+  Publish: true
+  Alignment: prefer
 nri:
   Host:
     Socket: disabled
@@ -367,6 +370,7 @@ TEST(PrintConfigTest, ReadsBackToTheSame) {
                "audit: {Interval: disabled, Repair: true}\n"
                "usage: {Interval: 30s, PerContainerMetrics: true, RebalanceInterval: 1h}\n"
                "cpuFiles: {Containers: annotated, MountPath: /etc/cpus}\n"
+               "nrt: {Publish: false, Alignment: refuse}\n"
                "hooks: {Directory: /etc/hooks, Timeout: 90s, SkipKey: '', SkipValue: "
                "''}"),
            std::string_view(
@@ -392,6 +396,7 @@ TEST(PrintConfigTest, ReadsBackToTheSame) {
     EXPECT_EQ(again->audit, config->audit);
     EXPECT_EQ(again->usage, config->usage);
     EXPECT_EQ(again->cpu_files, config->cpu_files);
+    EXPECT_EQ(again->nrt, config->nrt);
     EXPECT_EQ(again->nri, config->nri);
     EXPECT_EQ(again->hooks, config->hooks);
     EXPECT_EQ(again->runtimes, config->runtimes);

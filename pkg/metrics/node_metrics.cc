@@ -76,6 +76,14 @@ class NodeMetrics::Impl {
                                           "Events of pods that were to be made by the agent");
   prometheus::Counter& events_taken = pod_events.Add({{"result", "taken"}});
   prometheus::Counter& events_lost = pod_events.Add({{"result", "lost"}});
+  prometheus::Counter& scheduler_views =
+      AddCounterFamily(*registry, "cri_resmgr_scheduler_views_total",
+                       "Pictures of what schedulers may count on that were made")
+          .Add({});
+  prometheus::Counter& scheduler_view_seconds =
+      AddCounterFamily(*registry, "cri_resmgr_scheduler_view_seconds_total",
+                       "Time that these pictures took")
+          .Add({});
   prometheus::Histogram& lag =
       AddHistogramFamily(*registry, "cri_resmgr_event_loop_lag_seconds",
                          "How late the event loop was with a timer, once a second")
@@ -249,6 +257,11 @@ void NodeMetrics::Audited(const Audit& audit) {
 void NodeMetrics::PodEvents(size_t taken, size_t lost) {
   impl_->events_taken.Increment(static_cast<double>(taken));
   impl_->events_lost.Increment(static_cast<double>(lost));
+}
+
+void NodeMetrics::SchedulerViewMade(std::chrono::nanoseconds took) {
+  impl_->scheduler_views.Increment();
+  impl_->scheduler_view_seconds.Increment(std::chrono::duration<double>(took).count());
 }
 
 void NodeMetrics::ShowProblems(std::string_view kind, size_t count) {

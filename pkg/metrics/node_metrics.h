@@ -46,6 +46,8 @@ class NodeMetrics {
   void Configured(bool in_force);
   // pod_events_total{result}: Events of pods that the agent took, and that were lost.
   void PodEvents(size_t taken, size_t lost);
+  // scheduler_views_total, scheduler_view_seconds_total: pictures of the node for schedulers.
+  void SchedulerViewMade(std::chrono::nanoseconds took);
   // problems{kind}: those that are listed.
   void ShowProblems(std::string_view kind, size_t count);
   // event_loop_lag_seconds: the delay of a timer.

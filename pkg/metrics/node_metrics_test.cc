@@ -81,6 +81,15 @@ TEST(NodeMetricsTest, CountsEventsOfPods) {
   EXPECT_THAT(text, HasSubstr("cri_resmgr_pod_events_total{result=\"lost\"} 2"));
 }
 
+TEST(NodeMetricsTest, CountsViewsForSchedulersAndTheirTime) {
+  NodeMetrics metrics;
+  metrics.SchedulerViewMade(std::chrono::milliseconds(500));
+  metrics.SchedulerViewMade(std::chrono::milliseconds(250));
+  const std::string text = TextOf(metrics);
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_scheduler_views_total 2"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_scheduler_view_seconds_total 0.75"));
+}
+
 TEST(NodeMetricsTest, PoolsThatAreGoneAreForgotten) {
   NodeMetrics metrics;
   const std::vector<NodeMetrics::Pool> tree = {

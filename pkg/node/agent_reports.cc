@@ -44,8 +44,13 @@ AgentReports::AgentReports(EventLoop& loop, h2::FlushQueue& flushes, std::string
               .lost = [this] { OnLost(); }}) {}
 
 void AgentReports::ShowCpus(std::string cpus) {
-  cpus_ = std::move(cpus);
+  cpus_.wanted = std::move(cpus);
   // Other events of this turn of the loop go along.
+  calls_.BeginSoon();
+}
+
+void AgentReports::ShowTopology(std::string report) {
+  topology_.wanted = std::move(report);
   calls_.BeginSoon();
 }
 
@@ -65,23 +70,35 @@ void AgentReports::Add(PodEvent event) {
 
 void AgentReports::Send() {
   LoseStale();
-  if (CpusPending()) return SendCpus();
+  if (cpus_.Pending()) return SendCpus();
+  if (topology_.Pending()) return SendTopology();
   if (!events_.empty()) SendEvents();
 }
 
 void AgentReports::SendCpus() {
   cri_resmgr::v1::ShowCpusRequest request;
-  request.set_cpus(*cpus_);
-  calls_.Call(
-      "/cri_resmgr.v1.NodeReports/ShowCpus", request.SerializeAsString(),
-      [this, cpus = *cpus_](const StatusOr<std::string>& reply) { OnShown(cpus, reply.status()); });
+  request.set_cpus(*cpus_.wanted);
+  calls_.Call("/cri_resmgr.v1.NodeReports/ShowCpus", request.SerializeAsString(),
+              [this, sent = *cpus_.wanted](const StatusOr<std::string>& reply) {
+                OnShown(cpus_, sent, "the node does not show which CPUs are allocated",
+                        reply.status());
+              });
 }
 
-void AgentReports::OnShown(const std::string& cpus, const Status& status) {
+void AgentReports::SendTopology() {
+  calls_.Call("/cri_resmgr.v1.NodeReports/ShowTopology", *topology_.wanted,
+              [this, sent = *topology_.wanted](const StatusOr<std::string>& reply) {
+                OnShown(topology_, sent,
+                        "schedulers are not told by NodeResourceTopology what is available",
+                        reply.status());
+              });
+}
+
+void AgentReports::OnShown(LastValue& value, const std::string& sent, std::string_view unshown,
+                           const Status& status) {
   if (!status.ok() && !IsFinal(status)) return calls_.Failed(status);
-  if (!status.ok() && !std::exchange(refusal_told_, true))
-    TellRefusal("the node does not show which CPUs are allocated", status);
-  settled_ = cpus;
+  if (!status.ok() && !std::exchange(value.refusal_told, true)) TellRefusal(unshown, status);
+  value.settled = sent;
   calls_.Done(status.ok());
 }
 
@@ -154,7 +171,8 @@ void AgentReports::TellRefusal(std::string_view what, const Status& why) const {
 }
 
 void AgentReports::OnLost() {
-  settled_.reset();
+  cpus_.settled.reset();
+  topology_.settled.reset();
   takes_no_events_ = false;
   events_.insert(events_.begin(), std::make_move_iterator(sending_.begin()),
                  std::make_move_iterator(sending_.end()));

@@ -43,15 +43,28 @@ class AgentReports {
   // Sets the text of the node's annotation (node_cpus.h), for every agent that comes; "": no
   // annotation.
   void ShowCpus(std::string cpus);
+  // Sets what schedulers are told: a ShowTopologyRequest (scheduler_watch.h), for every agent that
+  // comes.
+  void ShowTopology(std::string report);
   // Requests an Event. It may become two if the agent's answer is lost. Returns before anything is
   // sent.
   void Add(PodEvent event);
 
  private:
-  bool CpusPending() const { return cpus_ && cpus_ != settled_; }
+  // A text of which only the last value counts.
+  struct LastValue {
+    std::optional<std::string> wanted{};   // nothing: not known yet
+    std::optional<std::string> settled{};  // what this agent has taken, or refused
+    bool refusal_told = false;
+
+    bool Pending() const { return wanted && wanted != settled; }
+  };
+
   void Send();
   void SendCpus();
-  void OnShown(const std::string& cpus, const Status& status);
+  void SendTopology();
+  void OnShown(LastValue& value, const std::string& sent, std::string_view unshown,
+               const Status& status);
   void SendEvents();
   void OnTaken(const StatusOr<std::string>& reply);
   void LoseStale();
@@ -64,9 +77,8 @@ class AgentReports {
   Logger& log_;
   const std::string socket_;
   const Options options_;
-  std::optional<std::string> cpus_;     // nothing: not known yet
-  std::optional<std::string> settled_;  // what this agent has taken, or refused
-  bool refusal_told_ = false;           // of the CPUs
+  LastValue cpus_;
+  LastValue topology_;
   std::deque<PodEvent> events_;
   std::deque<PodEvent> sending_;
   bool takes_no_events_ = false;  // this agent refuses events

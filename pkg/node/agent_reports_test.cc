@@ -36,6 +36,11 @@ class AgentReportsTest : public testing::Test {
               shown_.push_back(request.cpus());
               Answer(reply);
             }},
+           {"/cri_resmgr.v1.NodeReports/ShowTopology",
+            [this](const std::string& message, const UnaryServer::Reply& reply) {
+              topologies_.push_back(message);
+              Answer(reply);
+            }},
            {"/cri_resmgr.v1.NodeReports/AddPodEvents",
             [this](const std::string& message, const UnaryServer::Reply& reply) {
               cri_resmgr::v1::AddPodEventsRequest request;
@@ -87,6 +92,7 @@ class AgentReportsTest : public testing::Test {
   bool hangs_ = false;
   std::vector<Status> answers_;
   std::vector<std::string> shown_;
+  std::vector<std::string> topologies_;
   std::vector<std::string> events_;  // received ones, as "pod count"
   std::vector<int> calls_;           // number of events in each call
   uint64_t dropped_ = 0;
@@ -170,6 +176,31 @@ TEST_F(AgentReportsTest, AnAgentThatDoesNotKnowTheServiceIsAskedOnce) {
   StartAgent();
   ASSERT_TRUE(Shown(1));
   EXPECT_THAT(shown_, ElementsAre("one"));
+}
+
+TEST_F(AgentReportsTest, SchedulersAreToldTheLatest) {
+  reports_.ShowTopology("a");
+  reports_.ShowTopology("b");
+  StartAgent();
+  ASSERT_TRUE(RunUntil(loop_, [this] { return !topologies_.empty(); }));
+  EXPECT_THAT(topologies_, ElementsAre("b"));
+  reports_.ShowTopology("b");
+  RunFor(loop_, milliseconds(20));
+  EXPECT_THAT(topologies_, SizeIs(1));
+  StartAgent();
+  EXPECT_TRUE(RunUntil(loop_, [this] { return topologies_.size() == 2; })) << "another agent";
+}
+
+// One that is told not to, or that does not know the call yet.
+TEST_F(AgentReportsTest, AnAgentThatTakesNoTopologyIsAskedOnce) {
+  StartAgent();
+  answers_ = {FailedPrecondition("-node-reports does not name topology")};
+  reports_.ShowTopology("a");
+  ASSERT_TRUE(RunUntil(loop_, [this] { return !topologies_.empty(); }));
+  reports_.ShowCpus("one");
+  ASSERT_TRUE(Shown(1)) << "the CPUs are shown all the same";
+  RunFor(loop_, milliseconds(20));
+  EXPECT_THAT(topologies_, SizeIs(1));
 }
 
 TEST_F(AgentReportsTest, EventsOfOneTurnAreOneCall) {

@@ -76,6 +76,8 @@ class MeasuredPolicy final : public Policy {
     return policy_->Zones(snapshot);
   }
 
+  const Policy& wrapped() const { return *policy_; }
+
  private:
   template <typename Decide>
   StatusOr<Plan> Timed(NodeMetrics::Operation operation, Decide decide) {
@@ -94,6 +96,11 @@ class MeasuredPolicy final : public Policy {
 std::unique_ptr<Policy> Measured(std::unique_ptr<Policy> policy, NodeMetrics& metrics) {
   if (policy == nullptr) return nullptr;
   return std::make_unique<MeasuredPolicy>(std::move(policy), metrics);
+}
+
+const Policy& Uncounted(const Policy& policy) {
+  const auto* const measured = dynamic_cast<const MeasuredPolicy*>(&policy);
+  return measured == nullptr ? policy : measured->wrapped();
 }
 
 }  // namespace resmgr

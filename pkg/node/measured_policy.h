@@ -12,4 +12,8 @@ namespace resmgr {
 // nullptr for nullptr.
 std::unique_ptr<Policy> Measured(std::unique_ptr<Policy> policy, NodeMetrics& metrics);
 
+// The policy that is wrapped, or the same one if it is not: for questions that are no decisions of
+// the node, and would outnumber them in the metrics.
+const Policy& Uncounted(const Policy& policy);
+
 }  // namespace resmgr

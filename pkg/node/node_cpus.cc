@@ -3,7 +3,7 @@
 
 #include <fmt/ranges.h>
 
-#include "pkg/policy/pool_names.h"
+#include "pkg/schedview/placeable.h"
 
 namespace resmgr {
 
@@ -13,13 +13,7 @@ std::vector<NumaCpus> CpusByNumaNode(const Machine& machine, const Policy& polic
   snapshot.ForEachContainer([&exclusive](const Pod&, const Container& container) {
     if (container.state != ContainerState::kExited) exclusive |= container.placement.exclusive;
   });
-  CpuSet allocatable;
-  CpuSet reserved;
-  for (const Zone& zone : policy.Zones(snapshot)) {
-    CpuSet& cpus = IsReservedPool(zone.name) ? reserved : allocatable;
-    cpus |= zone.cpus;
-  }
-  allocatable -= reserved;
+  const CpuSet allocatable = AllocatableCpus(policy, snapshot);
   std::vector<NumaCpus> all;
   for (const NumaNode& node : machine.nodes()) {
     if (node.cpus.empty()) continue;

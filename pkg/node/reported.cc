@@ -8,6 +8,7 @@ void Reported::NoteConfiguration(const Configurator& configurator) {
                   .source = configurator.source(),
                   .losses = configurator.losses()});
   cpus.NoteConfiguration();
+  scheduler.NoteConfiguration(configurator.current().nrt);
 }
 
 std::unique_ptr<Reported> MakeReported(const NodeOptions& options, EventLoop& loop,
@@ -21,7 +22,8 @@ std::unique_ptr<Reported> MakeReported(const NodeOptions& options, EventLoop& lo
     };
   }
   return std::make_unique<Reported>(loop, flushes, options.agent_socket, machine,
-                                    std::move(reports));
+                                    std::move(reports),
+                                    counted == nullptr ? nullptr : &counted->node);
 }
 
 }  // namespace resmgr

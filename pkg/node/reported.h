@@ -13,18 +13,26 @@
 #include "pkg/node/node_options.h"
 #include "pkg/node/node_publisher.h"
 #include "pkg/node/pod_event_watch.h"
+#include "pkg/node/scheduler_watch.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
 
-// The reports to the agent: the policy, the numbers of allocated CPUs, and Events of pods.
+// The reports to the agent: the policy, the numbers of allocated CPUs, what schedulers may count
+// on, and Events of pods.
 struct Reported {
   Reported(EventLoop& loop, h2::FlushQueue& flushes, const std::string& socket,
-           const Machine& machine, AgentReports::Options options)
+           const Machine& machine, AgentReports::Options options, NodeMetrics* metrics)
       : publisher(loop, flushes, socket),
         reports(loop, flushes, socket, std::move(options)),
         cpus(loop, machine, [this](std::string text) { reports.ShowCpus(std::move(text)); }),
+        scheduler(
+            {.loop = loop,
+             .machine = machine,
+             .tell =
+                 [this](const SchedulerView* view) { reports.ShowTopology(TopologyReport(view)); },
+             .metrics = metrics}),
         events([this](PodEvent event) { reports.Add(std::move(event)); }) {}
   Reported(const Reported&) = delete;
   Reported& operator=(const Reported&) = delete;
@@ -35,6 +43,7 @@ struct Reported {
   NodePublisher publisher;
   AgentReports reports;
   CpusWatch cpus;
+  SchedulerWatch scheduler;
   PodEventWatch events;
 };
 

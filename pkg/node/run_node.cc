@@ -325,6 +325,7 @@ void RunningNode::StartBrain() {
   host_->Observe(*refusals_);
   if (reported_ != nullptr) {
     host_->Observe(reported_->cpus);
+    host_->Observe(reported_->scheduler);
     host_->Observe(reported_->events);
   }
   stop_.emplace(*door_);
@@ -332,7 +333,10 @@ void RunningNode::StartBrain() {
   door_->Remember(*state_);
   door_->Start(*dumper_);
   host_->Start(std::move(setup_.policy));
-  if (reported_ != nullptr) reported_->cpus.Follow(*host_);
+  if (reported_ != nullptr) {
+    reported_->cpus.Follow(*host_);
+    reported_->scheduler.Follow(*host_);
+  }
 }
 
 void RunningNode::StartConfiguration() {

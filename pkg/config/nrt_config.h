@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pkg/config/config_section.h"
+
+namespace resmgr {
+
+// What schedulers are told about a pod that fits no single NUMA node.
+enum class NrtAlignment {
+  kPrefer,  // it counts as worse: best-effort
+  kRefuse,  // this node is not for it: single-numa-node
+};
+
+// Configures what the node's NodeResourceTopology tells schedulers (docs/scheduler.md).
+struct NrtConfig {
+  bool publish = true;
+  NrtAlignment alignment = NrtAlignment::kPrefer;
+
+  friend bool operator==(const NrtConfig&, const NrtConfig&) = default;
+};
+
+// The module `nrt`.
+void DescribeNrt(ConfigSection& root, NrtConfig& config);
+
+}  // namespace resmgr

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "pkg/config/nrt_config.h"
+#include "pkg/metrics/node_metrics.h"
+#include "pkg/node/policy_host.h"
+#include "pkg/resmgr/observer.h"
+#include "pkg/schedview/scheduler_view.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// Makes a new SchedulerView after changes: one for all that happens within `gather`, and at most
+// one in `period`, so that asking the policy costs the loop a bounded share of its time. A view
+// that says the same as the one before is not told. Nothing is told before the runtime's first
+// list. Loop's thread only.
+class SchedulerWatch final : public Observer {
+ public:
+  struct Options {
+    EventLoop& loop;
+    const Machine& machine;
+    // Gets each new view; nullptr: there is none, under the null policy or by configuration.
+    std::function<void(const SchedulerView* view)> tell;
+    NodeMetrics* metrics = nullptr;  // counts views unless nullptr
+    std::chrono::milliseconds gather{200};
+    std::chrono::milliseconds period{1000};
+  };
+
+  // All that the options name must outlive this object.
+  explicit SchedulerWatch(Options options) : options_(std::move(options)) {}
+
+  // Observes the host's brain from now on. It must live as long as this object.
+  void Follow(PolicyHost& host) { host_ = &host; }
+  // Called when another configuration, or the first one, is in force.
+  void NoteConfiguration(const NrtConfig& config);
+
+  void OnPlaced(const Act&) override { Note(); }
+  void OnUpdated(const Act&) override { Note(); }
+  void OnMoved(const Act&, const Shift&) override { Note(); }
+  void OnReleased(const Act&) override { Note(); }
+  void OnAdopted(std::span<const Act>) override { Note(); }
+  void OnFoundEnded(std::span<const Act>) override { Note(); }
+  void OnRemoved(const Act&) override { Note(); }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+
+  void Note();
+  void LookAfter(std::chrono::milliseconds wait);
+  void Look();
+  SchedulerView Make(const ResourceManager& manager);
+
+  const Options options_;
+  NrtConfig config_;
+  PolicyHost* host_ = nullptr;
+  EventLoop::HandlePtr timer_;  // fires for the next view
+  std::optional<Time> looked_;  // when the last view was made
+  uint64_t sequence_ = 0;
+  std::optional<SchedulerView> told_;
+  bool told_none_ = false;
+};
+
+// The request of cri_resmgr.v1.NodeReports/ShowTopology; nullptr: there is to be no object.
+std::string TopologyReport(const SchedulerView* view);
+
+}  // namespace resmgr

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/scheduler_watch.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/collectable.h>
+#include <prometheus/metric_family.h>
+
+#include "pkg/api/node_reports.pb.h"
+#include "pkg/node/brain_host.h"
+#include "pkg/node/testing/fake_door.h"
+#include "pkg/resmgr/testing/first_fit_policy.h"
+#include "pkg/sys/clock.h"
+#include "pkg/topology/machine_source.h"
+#include "test/support/wait.h"
+
+namespace resmgr {
+namespace {
+
+using resmgr::test::RunFor;
+using resmgr::test::RunUntil;
+using std::chrono::milliseconds;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// CPU 0 is not the policy's to grant.
+class GrantingPolicy final : public test::FirstFitPolicy {
+ public:
+  using FirstFitPolicy::FirstFitPolicy;
+  std::vector<Zone> Zones(const Snapshot&) const override {
+    return {{.name = "shared", .cpus = CpuSet{0, 1, 2, 3}}, {.name = "reserved", .cpus = {0}}};
+  }
+};
+
+class SchedulerWatchTest : public testing::Test {
+ protected:
+  void StartGranting() {
+    host_.Start(std::make_unique<GrantingPolicy>(machine_));
+    watch_.Follow(host_);
+  }
+  void ListTheRuntime() { door_.links().back()->Synchronize(); }
+  bool Told(size_t views) {
+    return RunUntil(loop_, [this, views] { return told_.size() >= views; });
+  }
+  Observer::Act AnAct() {
+    return {.policy = host_.manager()->policy(),
+            .snapshot = host_.manager()->snapshot(),
+            .pod = pod_,
+            .container = container_};
+  }
+
+  static constexpr milliseconds kGather{10};
+  static constexpr milliseconds kPeriod{40};
+
+  const Machine machine_ = *LoadMachine("synthetic:core:4 pu:1");
+  EventLoop loop_;
+  LoopClock clock_{loop_};
+  Pipeline pipeline_{clock_, nullptr};
+  HintFinder hints_{loop_, {}};
+  test::FakeDoor door_;
+  const Pod pod_;
+  const Container container_;
+  NodeMetrics metrics_;
+  std::vector<std::optional<SchedulerView>> told_;
+  SchedulerWatch watch_{{.loop = loop_,
+                         .machine = machine_,
+                         .tell =
+                             [this](const SchedulerView* view) {
+                               told_.push_back(view == nullptr ? std::nullopt
+                                                               : std::optional(*view));
+                             },
+                         .metrics = &metrics_,
+                         .gather = kGather,
+                         .period = kPeriod}};
+  BrainHost host_{{.loop = loop_,
+                   .machine = machine_,
+                   .door = door_,
+                   .pipeline = pipeline_,
+                   .hints = hints_,
+                   .manager = {.observer = &watch_}}};
+};
+
+// Row N10, with the agent's part in agent/topology_writer_test.cc.
+TEST_F(SchedulerWatchTest, UnderNullThereIsNoView) {
+  host_.Start(nullptr);
+  watch_.Follow(host_);
+  watch_.NoteConfiguration({});
+  watch_.NoteConfiguration({});
+  ASSERT_THAT(told_, SizeIs(1));
+  EXPECT_EQ(told_[0], std::nullopt);
+}
+
+TEST_F(SchedulerWatchTest, ThereIsNoViewWhereTheConfigurationSaysSo) {
+  StartGranting();
+  ListTheRuntime();
+  watch_.NoteConfiguration({.publish = false});
+  watch_.OnPlaced(AnAct());
+  RunFor(loop_, 3 * kPeriod);
+  ASSERT_THAT(told_, SizeIs(1));
+  EXPECT_EQ(told_[0], std::nullopt);
+  watch_.NoteConfiguration({});
+  ASSERT_THAT(told_, SizeIs(2));
+  EXPECT_NE(told_[1], std::nullopt);
+}
+
+// Otherwise a restart would tell schedulers of a full node that it is empty.
+TEST_F(SchedulerWatchTest, NothingIsToldBeforeTheRuntimeIsListed) {
+  StartGranting();
+  watch_.NoteConfiguration({});
+  RunFor(loop_, 3 * kPeriod);
+  EXPECT_THAT(told_, IsEmpty());
+  ListTheRuntime();
+  ASSERT_TRUE(Told(1));
+  ASSERT_NE(told_[0], std::nullopt);
+  EXPECT_EQ(told_[0]->sequence, 1U);
+  ASSERT_THAT(told_[0]->zones, SizeIs(1));
+  EXPECT_EQ(told_[0]->zones[0].amounts[0],
+            (ViewAmount{.name = "cpu", .capacity = 4, .allocatable = 3, .available = 3}));
+}
+
+TEST_F(SchedulerWatchTest, WhatIsTheSameIsToldOnce) {
+  StartGranting();
+  ListTheRuntime();
+  watch_.NoteConfiguration({});
+  for (int i = 0; i < 5; ++i) {
+    watch_.OnPlaced(AnAct());
+    RunFor(loop_, 2 * kPeriod);
+  }
+  EXPECT_THAT(told_, SizeIs(1));
+}
+
+// Row N7: changes of one moment are one view, and no two views are made within a period.
+TEST_F(SchedulerWatchTest, ManyChangesAreOneQuestionToThePolicy) {
+  StartGranting();
+  ListTheRuntime();
+  watch_.NoteConfiguration({});
+  const auto made = [this] {
+    for (const auto& family : metrics_.collectable()->Collect())
+      if (family.name == "cri_resmgr_scheduler_views_total")
+        return family.metric.at(0).counter.value;
+    return -1.0;
+  };
+  EXPECT_EQ(made(), 1);
+  for (int i = 0; i < 100; ++i) {
+    watch_.OnPlaced(AnAct());
+    watch_.OnRemoved(AnAct());
+  }
+  EXPECT_EQ(made(), 1);
+  ASSERT_TRUE(RunUntil(loop_, [&] { return made() > 1; }));
+  EXPECT_EQ(made(), 2);
+}
+
+TEST(TopologyReportTest, HasAllThatAnAgentWrites) {
+  const SchedulerView view{
+      .sequence = 3,
+      .refuses = true,
+      .zones = {{.numa_id = 2,
+                 .distances = {10},
+                 .amounts = {{.name = "cpu", .capacity = 8, .allocatable = 7, .available = 5}},
+                 .cpus = CpuSet{1, 2, 3},
+                 .exclusive = CpuSet{2}}},
+      .pods = {{"default", "pod0"}}};
+  cri_resmgr::v1::ShowTopologyRequest request;
+  ASSERT_TRUE(request.ParseFromString(TopologyReport(&view)));
+  EXPECT_FALSE(request.absent());
+  EXPECT_TRUE(request.refuses());
+  ASSERT_EQ(request.zones_size(), 1);
+  EXPECT_EQ(request.zones(0).numa_id(), 2);
+  EXPECT_EQ(request.zones(0).distances(0), 10);
+  EXPECT_EQ(request.zones(0).amounts(0).name(), "cpu");
+  EXPECT_EQ(request.zones(0).amounts(0).capacity(), 8);
+  EXPECT_EQ(request.zones(0).amounts(0).allocatable(), 7);
+  EXPECT_EQ(request.zones(0).amounts(0).available(), 5);
+  EXPECT_EQ(request.zones(0).cpus(), "1-3");
+  EXPECT_EQ(request.zones(0).exclusive(), "2");
+  ASSERT_EQ(request.pods_size(), 1);
+  EXPECT_EQ(request.pods(0).pod_namespace(), "default");
+  EXPECT_EQ(request.pods(0).pod(), "pod0");
+  ASSERT_TRUE(request.ParseFromString(TopologyReport(nullptr)));
+  EXPECT_TRUE(request.absent());
+}
+
+}  // namespace
+}  // namespace resmgr
