@@ -3,7 +3,9 @@
 #include <chrono>
 #include <string>
 
+#include "agent/topology_object.h"
 #include "pkg/base/json.h"
+#include "pkg/base/parse.h"
 #include "test/e2e/kubernetes/kubernetes_fixture.h"
 
 namespace resmgr::test {
@@ -11,6 +13,75 @@ namespace {
 
 using std::chrono::seconds;
 using testing::HasSubstr;
+
+constexpr char kDefinitions[] = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+constexpr char kDefinition[] = "noderesourcetopologies.topology.node.k8s.io";
+
+// As much of the definition of NodeResourceTopology as checks what is written: quantities may be
+// numbers or texts.
+constexpr char kTopologyDefinition[] = R"(
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: noderesourcetopologies.topology.node.k8s.io
+  annotations: {api-approved.kubernetes.io: "https://github.com/kubernetes/enhancements/pull/1870"}
+spec:
+  group: topology.node.k8s.io
+  scope: Cluster
+  names:
+    kind: NodeResourceTopology
+    listKind: NodeResourceTopologyList
+    plural: noderesourcetopologies
+    singular: noderesourcetopology
+    shortNames: [node-res-topo]
+  versions:
+  - name: v1alpha2
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [zones]
+        properties:
+          apiVersion: {type: string}
+          kind: {type: string}
+          metadata: {type: object}
+          topologyPolicies: {type: array, items: {type: string}}
+          attributes: &attributes
+            type: array
+            items:
+              type: object
+              required: [name, value]
+              properties: {name: {type: string}, value: {type: string}}
+          zones:
+            type: array
+            items:
+              type: object
+              required: [name, type]
+              properties:
+                name: {type: string}
+                type: {type: string}
+                parent: {type: string}
+                attributes: *attributes
+                costs:
+                  type: array
+                  items:
+                    type: object
+                    required: [name, value]
+                    properties: {name: {type: string}, value: {type: integer, format: int64}}
+                resources:
+                  type: array
+                  items:
+                    type: object
+                    required: [allocatable, available, capacity, name]
+                    properties:
+                      name: {type: string}
+                      allocatable: &quantity
+                        anyOf: [{type: integer}, {type: string}]
+                        x-kubernetes-int-or-string: true
+                      available: *quantity
+                      capacity: *quantity
+)";
 
 class KubernetesReportsTest : public KubernetesTest {
  protected:
@@ -61,6 +132,45 @@ TEST_F(KubernetesReportsTest, TheNodeShowsWhichCpusAreAllocated) {
   EXPECT_THAT(WaitUntil("the annotation goes", seconds(60),
                         [] { return cluster_->Annotation("cpus").empty(); }),
               IsOk());
+}
+
+// The sum of what schedulers see in all zones; -1 where there is no object.
+int64_t AvailableToSchedulers(KubeClient& admin) {
+  const auto topology = admin.Get(agent::TopologyPath(Cluster::kNode));
+  if (!topology.ok()) return -1;
+  int64_t sum = 0;
+  for (const Json& zone : (*topology)["zones"])
+    sum += ParseInt(agent::TextAt(zone["resources"][0], {"available"})).value_or(-1);
+  return sum;
+}
+
+TEST_F(KubernetesReportsTest, SchedulersAreToldWhatWouldBeGranted) {
+  KubeClient& admin = cluster_->admin();
+  ASSERT_THAT(WaitForExclusive(0), IsOk());
+  ASSERT_THAT(admin.Create(kDefinitions, kTopologyDefinition), IsOk());
+  ASSERT_THAT(
+      WaitUntil(
+          "the API server serves it", seconds(60),
+          [&] {
+            return admin.Get("/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies").ok();
+          }),
+      IsOk());
+  // The one that runs tries again only minutes later.
+  ASSERT_THAT(cluster_->RestartAgent(), IsOk());
+  const int allocatable = CpusOfNode("allocatable");
+  const auto wait_for = [&](int64_t available) {
+    return WaitUntil("the NodeResourceTopology", seconds(120),
+                     [&] { return AvailableToSchedulers(admin) == available; });
+  };
+  ASSERT_THAT(wait_for(allocatable), IsOk());
+  Run({{"alone", PodSpec({ContainerSpec("main", Guaranteed(1))})}});
+  EXPECT_THAT(wait_for(allocatable - 1), IsOk());
+  ASSERT_THAT(cluster_->DeletePods({"alone"}), IsOk());
+  pods_.clear();
+  EXPECT_THAT(wait_for(allocatable), IsOk());
+  Apply(kDefaultMap, Cluster::Policy("null"));
+  EXPECT_THAT(wait_for(-1), IsOk());
+  EXPECT_THAT(admin.Delete(fmt::format("{}/{}", kDefinitions, kDefinition)), IsOk());
 }
 
 TEST_F(KubernetesReportsTest, APodThatIsRefusedHasAnEvent) {

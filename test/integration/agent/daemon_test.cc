@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/kube/pod_fingerprint.h"
 #include "test/integration/daemon_fixture.h"
 #include "test/support/api_server/api_server.h"
 #include "test/support/containerd/child_process.h"
@@ -70,6 +71,16 @@ class DaemonAndAgentTest : public DaemonTest {
         R"({{"version":1,"numa":[{{"id":0,"allocatable":{},"exclusive":{},"free":{}}}]}})", all,
         exclusive, all - exclusive);
     return Eventually([&] { return api_.Annotation(kNode, kCpusOfNode) == text; });
+  }
+  // Checks the node's NodeResourceTopology: its one zone, and the pods that it is about.
+  bool SchedulersSee(int available, const std::vector<PodName>& pods) {
+    return Eventually([&] {
+      const Json topology = api_.Topology(kNode);
+      if (!topology.is_object()) return false;
+      const Json& cpu = topology["zones"].at(0)["resources"].at(0);
+      return cpu["name"] == "cpu" && cpu["available"] == std::to_string(available) &&
+             topology["attributes"].at(3)["value"] == PodFingerprint(pods);
+    });
   }
   int WritesOfTheNode() const {
     const auto requests = api_.Requests();
@@ -195,6 +206,96 @@ TEST_F(DaemonAndAgentTest, AllocatedCpusOutliveFailuresOfTheServer) {
   ExpectUndisturbed();
   ASSERT_THAT(api_.Start(), IsOk());
   EXPECT_TRUE(NodeShowsExclusive(3)) << Log();
+}
+
+// Rows N1 to N3 and N10 of the acceptance table.
+TEST_F(DaemonAndAgentTest, SchedulersAreToldWhatWouldBeGranted) {
+  StartAgent();
+  StartDaemonForAgent();
+  ASSERT_TRUE(SchedulersSee(kCpus - 1, {})) << Log() << daemon_->Log() << api_.Topology(kNode);
+  const Json topology = api_.Topology(kNode);
+  EXPECT_EQ(topology["metadata"]["ownerReferences"].at(0)["uid"], "uid-n1");
+  EXPECT_EQ(topology["attributes"].at(0)["value"], "best-effort");
+  CriClient client = Relayed();
+  const Running running = Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
+  EXPECT_TRUE(SchedulersSee(kCpus - 3, {{"default", "dsp"}})) << Log() << api_.Topology(kNode);
+  EXPECT_THAT(client.StopContainer(running.container), IsOk());
+  EXPECT_TRUE(SchedulersSee(kCpus - 1, {{"default", "dsp"}})) << "the pod is still there";
+  EXPECT_THAT(client.RemoveContainer(running.container), IsOk());
+  EXPECT_TRUE(SchedulersSee(kCpus - 1, {})) << Log() << api_.Topology(kNode);
+  api_.SetConfigMap(kDefaultMap, {{"policy", "Active: null"}});
+  EXPECT_TRUE(Eventually([this] { return api_.Topology(kNode).is_null(); })) << Log();
+}
+
+// Row N8.
+TEST_F(DaemonAndAgentTest, TopologyOutlivesFailuresOfTheServer) {
+  StartAgent();
+  StartDaemonForAgent();
+  ASSERT_TRUE(SchedulersSee(kCpus - 1, {})) << Log() << daemon_->Log();
+  CriClient client = Relayed();
+  api_.FailNext(2, 429, ApiServer::kTopologies, 1);
+  Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", 1));
+  EXPECT_TRUE(SchedulersSee(kCpus - 2, {{"default", "a"}})) << Log();
+  api_.Stop();
+  Run(client, MakeGuaranteedPod("b"), MakeGuaranteedContainer("main", 2));
+  ExpectUndisturbed();
+  ASSERT_THAT(api_.Start(), IsOk());
+  EXPECT_TRUE(SchedulersSee(kCpus - 4, {{"default", "a"}, {"default", "b"}})) << Log();
+}
+
+// Row N9.
+TEST_F(DaemonAndAgentTest, WithoutTheDefinitionOfTopologiesNothingElseChanges) {
+  api_.DefineTopologies(false);
+  StartAgent();
+  StartDaemonForAgent();
+  ASSERT_TRUE(Eventually([this] {
+    return Log().find("has no CustomResourceDefinition") != std::string::npos;
+  })) << Log();
+  EXPECT_TRUE(NodeShowsExclusive(0)) << Log();
+  ExpectUndisturbed();
+  const auto requests = api_.Requests();
+  EXPECT_EQ(
+      std::ranges::count_if(
+          requests, [](const auto& one) { return one.path.starts_with(ApiServer::kTopologies); }),
+      1);
+}
+
+TEST_F(DaemonAndAgentTest, ATopologyOfAnotherProgramIsLeftAlone) {
+  const Json others = {
+      {"metadata",
+       {{"managedFields", Json::array({{{"manager", "nfd-master"}, {"operation", "Update"}}})}}},
+      {"zones", Json::array()}};
+  api_.objects().Put(std::string(ApiServer::kTopologies), kNode, others);
+  StartAgent();
+  StartDaemonForAgent();
+  ASSERT_TRUE(Eventually([this] {
+    const std::vector<Json> events = api_.Events();
+    return std::ranges::any_of(
+        events, [](const Json& event) { return event["reason"] == "TopologyConflict"; });
+  })) << Log();
+  EXPECT_EQ(api_.Topology(kNode)["zones"], Json::array());
+  api_.SetConfigMap(kDefaultMap, {{"policy", "Active: null"}});
+  EXPECT_TRUE(NodeShows("null", "agent"));
+  EXPECT_TRUE(api_.Topology(kNode).is_object());
+}
+
+TEST_F(DaemonAndAgentTest, SchedulersAreToldNothingWhereTheConfigurationSaysSo) {
+  StartAgent();
+  StartDaemonForAgent();
+  ASSERT_TRUE(SchedulersSee(kCpus - 1, {})) << Log() << daemon_->Log();
+  api_.SetConfigMap(kDefaultMap, {{"policy", "Active: static\nReservedResources: {CPU: 1}"},
+                                  {"nrt", "Publish: false"}});
+  EXPECT_TRUE(Eventually([this] { return api_.Topology(kNode).is_null(); })) << Log();
+}
+
+TEST_F(DaemonAndAgentTest, SchedulersAreToldNothingWhereTheAgentIsToldSo) {
+  StartAgent({"-node-reports=cpus"});
+  StartDaemonForAgent();
+  ASSERT_TRUE(Eventually([this] {
+    return daemon_->Log().find("does not name topology") != std::string::npos;
+  })) << daemon_->Log();
+  EXPECT_TRUE(NodeShowsExclusive(0)) << Log();
+  EXPECT_TRUE(api_.Topology(kNode).is_null());
 }
 
 TEST_F(DaemonAndAgentTest, PodsGetEventsOfRefusals) {
