@@ -63,7 +63,7 @@ struct BalloonType {
   bool balance_components = false;
   unsigned memory_types = 0;  // bits of MemoryType; 0: those of the CPUs' nodes
   bool pin_memory = true;
-  PoolClassNames classes{};              // of its containers, and of the CPUs of its balloons
+  PoolClassNames classes{};               // of its containers, and of the CPUs of its balloons
   std::vector<std::string> irq_claims{};  // globs of interrupts that run on its balloons' CPUs
   std::string irq_mode{};                 // "isolate", "sink", or ""
 
@@ -110,7 +110,7 @@ struct BalloonsOptions {
   bool pod_resource_api = true;  // the kubelet is asked for devices that types name
   std::vector<BalloonLoadClass> load_classes{};
   std::vector<BalloonType> types{};  // with `reserved` and `default`, in the order of matching
-  std::string idle_cpu_class{};  // of CPUs in no balloon
+  std::string idle_cpu_class{};      // of CPUs in no balloon
   std::vector<std::string> controllable_interrupts = {"*"};
   std::vector<std::string> without_effect{};  // other keys that are read without effect
   RawValues raw{};                            // keys that are printed as they were written
