@@ -128,9 +128,10 @@ Status BalloonBook::Resize(Balloon& balloon, int size) {
 Status BalloonBook::ResizePart(const Balloon& balloon, BalloonPart& part, int size,
                                std::vector<std::string>& dropped) {
   if (!part.parts.empty()) {
-    const auto count = static_cast<int>(part.parts.size());
-    for (BalloonPart& below : part.parts)
-      RESMGR_RETURN_IF_ERROR(ResizePart(balloon, below, (size + count - 1) / count, dropped));
+    for (BalloonPart& below : part.parts) {
+      const int share = setup_->ShareOf(below.type, size, part.parts.size());
+      RESMGR_RETURN_IF_ERROR(ResizePart(balloon, below, share, dropped));
+    }
     return OkStatus();
   }
   const int more = size - part.cpus.size();
@@ -193,27 +194,29 @@ const CpuChoiceRules& BalloonBook::RulesFor(const Balloon& balloon, const Balloo
   if (hints.empty() && setup_->type(part.type).loads.empty()) return own;
   changed = own;
   changed.hints.insert(changed.hints.begin(), hints.begin(), hints.end());
-  changed.loaded = LoadedFor(part);
+  changed.loaded = LoadedFor(balloon, part);
   return changed;
 }
 
 // The CPUs near the loads of others that a load of this type is to be away from.
-CpuSet BalloonBook::LoadedFor(const BalloonPart& part) const {
+CpuSet BalloonBook::LoadedFor(const Balloon& its, const BalloonPart& part) const {
   CpuSet loaded;
   const BalloonsOptions& options = setup_->options();
   for (const std::string& own_name : setup_->type(part.type).loads) {
     const BalloonLoadClass& own = *options.FindLoad(own_name);
-    for (const Balloon& balloon : balloons_) {
-      ForEachLeaf(balloon.part, [&](const BalloonPart& leaf) {
-        // A part has its own CPUs alone.
-        if (leaf.cpus.empty() || leaf.cpus.Intersects(part.cpus)) return;
-        for (const std::string& name : setup_->type(leaf.type).loads) {
-          const BalloonLoadClass& load = *options.FindLoad(name);
-          if (!Avoids(own, load)) continue;
-          loaded |= AllOf(PartsOfLoad(setup_->machine(), load.level), leaf.cpus);
-        }
-      });
-    }
+    const auto add = [&](const BalloonPart& leaf) {
+      // A part has its own CPUs alone.
+      if (leaf.cpus.empty() || leaf.cpus.Intersects(part.cpus)) return;
+      for (const std::string& name : setup_->type(leaf.type).loads) {
+        const BalloonLoadClass& load = *options.FindLoad(name);
+        if (!Avoids(own, load)) continue;
+        loaded |= AllOf(PartsOfLoad(setup_->machine(), load.level), leaf.cpus);
+      }
+    };
+    // One that is being made is not in the list yet.
+    ForEachLeaf(its.part, add);
+    for (const Balloon& balloon : balloons_)
+      ForEachLeaf(balloon.part, add);
   }
   return loaded;
 }
@@ -280,16 +283,23 @@ Status BalloonBook::Replace(size_t place, ContainerKey former, const BalloonMemb
   return status;
 }
 
+int BalloonBook::SizeAt(const BalloonPart& part, int size) const {
+  if (part.parts.empty()) return size;
+  int sum = 0;
+  for (const BalloonPart& below : part.parts)
+    sum += SizeAt(below, setup_->ShareOf(below.type, size, part.parts.size()));
+  return sum;
+}
+
 // To what the containers need.
 void BalloonBook::Shrink(size_t place, ContainerKey gone) {
   const Balloon& present = balloons_[place];
   const int target = Target(present);
   const int size = present.size;
-  if (target >= size) return;
-  const bool composite = !present.part.parts.empty();
-  if (composite && size <= setup_->WholeSize(present.type, target)) return;
+  const int whole = SizeAt(present.part, target);
+  if (whole >= size) return;
   Balloon& balloon = balloons_.Change(place);
-  if (balloon.grown_by == gone && !balloon.grown.empty() && target == size - balloon.grown.size()) {
+  if (balloon.grown_by == gone && !balloon.grown.empty() && whole == size - balloon.grown.size()) {
     TakeBack(balloon.part, balloon.grown);
     idle_ |= balloon.grown;
     balloon.grown = CpuSet();

@@ -94,6 +94,8 @@ class BalloonBook {
   Status ResizePart(const Balloon& balloon, BalloonPart& part, int size,
                     std::vector<std::string>& dropped);
   int Target(const Balloon& balloon) const;
+  // The CPUs of all components when the whole is to have `size`.
+  int SizeAt(const BalloonPart& part, int size) const;
   void Shrink(size_t place, ContainerKey gone = {});
   CpuSet FreeFor(const Balloon& balloon) const;
   StatusOr<CpuSet> ChooseMore(const Balloon& balloon, const CpuChoiceRules& rules,
@@ -103,7 +105,7 @@ class BalloonBook {
   const CpuChoiceRules& RulesFor(const Balloon& balloon, const BalloonPart& part,
                                  CpuChoiceRules& changed) const;
   static std::vector<BalloonHint> HintsOfMembers(const Balloon& balloon);
-  CpuSet LoadedFor(const BalloonPart& part) const;
+  CpuSet LoadedFor(const Balloon& its, const BalloonPart& part) const;
   BalloonPart MakePart(int type) const;
   size_t Add(Balloon balloon);
   void SplitAdopted(BalloonPart& part, const CpuSet& cpus) const;

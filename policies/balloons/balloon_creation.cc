@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a BalloonBook gets balloons.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "policies/balloons/balloon_book.h"
@@ -13,6 +14,13 @@ int CountParts(const BalloonPart& part, int type) {
   for (const BalloonPart& below : part.parts)
     count += CountParts(below, type);
   return count;
+}
+
+// With all types inside it.
+void AddTypesOf(const BalloonSetup& setup, int type, std::set<int>& types) {
+  if (!types.insert(type).second) return;
+  for (const int component : setup.type(type).components)
+    AddTypesOf(setup, component, types);
 }
 
 }  // namespace
@@ -34,9 +42,11 @@ BalloonPart BalloonBook::MakePart(int type) const {
     return part;
   }
   const auto weight = [this](int component) {
-    int count = Instances(component);
-    for (const int inner : setup_->type(component).components)
-      count += Instances(inner);
+    std::set<int> types;
+    AddTypesOf(*setup_, component, types);
+    int count = 0;
+    for (const int inside : types)
+      count += Instances(inside);
     return count;
   };
   const auto fewest = std::ranges::min_element(own.components, {}, weight);

@@ -317,12 +317,18 @@ int BalloonSetup::WholeSize(int index, int cpus) const {
   const BalloonType& own = type(index);
   if (!own.composite()) return cpus;
   // The components of which one is chosen are alike, or the sizes differ.
-  if (own.balance_components) return WholeSize(own.components.front(), cpus);
-  const auto count = static_cast<int>(own.components.size());
+  if (own.balance_components) {
+    const int first = own.components.front();
+    return WholeSize(first, ShareOf(first, cpus, 1));
+  }
   int sum = 0;
   for (const int component : own.components)
-    sum += WholeSize(component, Up(cpus, count));
+    sum += WholeSize(component, ShareOf(component, cpus, own.components.size()));
   return sum;
+}
+
+int BalloonSetup::ShareOf(int component, int cpus, size_t count) const {
+  return std::max(Up(cpus, static_cast<int>(count)), MinCpus(component, 0));
 }
 
 int BalloonSetup::CpusFor(int index, int64_t milli_cpu) const {

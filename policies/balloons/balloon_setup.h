@@ -47,6 +47,8 @@ class BalloonSetup {
   int CpusFor(int type, int64_t milli_cpu) const;
   // What a balloon of the type has when it is to have `cpus`: each component is rounded up.
   int WholeSize(int type, int cpus) const;
+  // What one of so many components gets of `cpus`: a component has the least size of its type.
+  int ShareOf(int component, int cpus, size_t count) const;
 
  private:
   BalloonSetup(const Machine& machine, const CpuSet& available, BalloonsOptions options);

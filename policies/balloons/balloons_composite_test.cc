@@ -106,6 +106,54 @@ balloonTypes:
   EXPECT_EQ(node.CpusOf(key), before);
 }
 
+TEST(BalloonsCompositeTest, AComponentHasTheLeastSizeOfItsType) {
+  BalloonsNode node(
+      "balloonTypes: [{name: a, minCPUs: 3}, {name: b}, {name: t, minBalloons: 1, components: "
+      "[{balloonType: a}, {balloonType: b}]}]");
+  EXPECT_EQ(Cpus(node.CpusOfBalloon("t[0]")).size(), 3);
+  const ContainerKey big = *node.Run("big", {.request = 8000, .type = "t"});
+  EXPECT_EQ(node.SetOf(big).size(), 8);
+  ASSERT_TRUE(node.Resize(big, 2000).ok());
+  EXPECT_EQ(node.SetOf(big).size(), 4) << "three of a and one of b";
+}
+
+TEST(BalloonsCompositeTest, WhatCameWithAContainerGoesWithItThoughComponentsAreRoundedUp) {
+  BalloonsNode node(kPair);
+  const ContainerKey first = *node.Run("first", {.request = 500, .type = "pair"});
+  const std::string before = node.CpusOf(first);
+  const ContainerKey second = *node.CreateIn(first, "second", 2500);
+  EXPECT_EQ(node.SetOf(first).size(), 4);
+  node.Remove(second);
+  EXPECT_EQ(node.CpusOf(first), before);
+}
+
+TEST(BalloonsCompositeTest, ComponentsWithOneLoadStayApartFromTheStart) {
+  BalloonsNode node(R"(
+loadClasses: [{name: heavy, level: core}]
+balloonTypes:
+- {name: leaf, loads: [heavy]}
+- {name: pair, minCPUs: 2, minBalloons: 1, components: [{balloonType: leaf}, {balloonType: leaf}]}
+)");
+  const CpuSet cpus = Cpus(node.CpusOfBalloon("pair[0]"));
+  EXPECT_EQ(cpus.size(), 2);
+  EXPECT_EQ(node.machine().WithSiblings(cpus).size(), 4) << "two cores: " << cpus.ToString();
+}
+
+TEST(BalloonsCompositeTest, TypesInsideTypesCountForTheFewestInstances) {
+  BalloonsNode node(R"(
+balloonTypes:
+- {name: leaf, preferCloseToDevices: [/sys/devices/system/node/node1]}
+- {name: inner, components: [{balloonType: leaf}]}
+- {name: deep, components: [{balloonType: inner}]}
+- {name: other, preferCloseToDevices: [/sys/devices/system/node/node2]}
+- {name: any, componentCreation: balance-balloons,
+   components: [{balloonType: deep}, {balloonType: other}]}
+)");
+  ASSERT_TRUE(node.Run("l", {.request = 1000, .type = "leaf"}).ok());
+  const ContainerKey any = *node.Run("a", {.request = 1000, .type = "any"});
+  EXPECT_EQ(node.machine().NodesOf(node.SetOf(any)), NodeSet{2}) << "a leaf is inside deep";
+}
+
 TEST(BalloonsCompositeTest, ComponentsHaveNoCpusOfTheirOwn) {
   EXPECT_THAT(Refused("balloonTypes: [{name: x, cpus: \"4-5\"}, {name: z, components: "
                       "[{balloonType: x}]}]"),

@@ -134,7 +134,7 @@ class Life {
   std::string Compared(const char* step) {
     std::map<std::string, CpuSet> expected;
     for (const ReferenceBalloon& balloon : reference_.balloons())
-      expected[balloon.name()] = balloon.cpus;
+      expected[balloon.name()] = balloon.cpus();
     std::map<std::string, CpuSet> got;
     for (const Zone& zone : node_->policy().Zones(node_->snapshot())) {
       if (zone.name.find('[') != std::string::npos) got[zone.name] = zone.cpus;

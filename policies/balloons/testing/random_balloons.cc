@@ -72,6 +72,11 @@ std::string TypeText(const ReferenceType& type) {
   if (!type.share_idle.empty()) add("shareIdleCPUsInSame", type.share_idle);
   if (!type.close.empty()) add("preferCloseToDevices", Quoted(type.close));
   if (!type.loads.empty()) add("loads", Quoted(type.loads));
+  std::vector<std::string> components;
+  for (const std::string& component : type.components)
+    components.push_back(fmt::format("{{balloonType: {}}}", component));
+  if (!components.empty()) add("components", fmt::format("[{}]", fmt::join(components, ", ")));
+  if (type.balance_components) add("componentCreation", "balance-balloons");
   return fmt::format("  - {{{}}}\n", text);
 }
 
@@ -84,11 +89,13 @@ Machine RandomBalloons::NextMachine() {
   const int l3s = Number(0, 2);
   const int cores = Number(1, l3s == 2 ? 2 : 4);
   const int threads = OneIn(8) ? 3 : Number(1, 2);
+  const int in_l2 = OneIn(3) ? 2 : 1;  // cores
   const bool some_offline = OneIn(4);
   const bool some_isolated = OneIn(6);
   std::vector<Cpu> cpus;
   int core = 0;
   int l3 = 0;
+  int l2 = 0;
   for (int node = 0; node < packages * dies * nodes; ++node) {
     for (int cache = 0; cache < std::max(1, l3s); ++cache, ++l3) {
       for (int i = 0; i < cores; ++i, ++core) {
@@ -96,6 +103,7 @@ Machine RandomBalloons::NextMachine() {
           Cpu cpu;
           cpu.core = core;
           cpu.l3 = l3s == 0 ? -1 : l3;
+          cpu.l2 = l2 + i / in_l2;
           cpu.numa = node;
           cpu.die = node / nodes;
           cpu.package = node / nodes / dies;
@@ -104,6 +112,7 @@ Machine RandomBalloons::NextMachine() {
           cpus.push_back(cpu);
         }
       }
+      l2 += cores;
     }
   }
   cpus.front().online = true;
@@ -162,7 +171,8 @@ ReferenceType RandomBalloons::NextType(const std::string& name, const ReferenceC
   type.per_namespace = OneIn(6);
   type.hide_threads = OneIn(4);
   if (OneIn(3)) {
-    type.share_idle = OneOf<std::string>({"system", "package", "die", "numa", "core", "thread"});
+    type.share_idle = OneOf<std::string>(
+        {"system", "package", "die", "numa", "l3cache", "l2cache", "core", "thread"});
   }
   for (const auto& [device, close] : config.devices) {
     if (OneIn(4)) type.close.push_back(device);
@@ -217,7 +227,37 @@ ReferenceConfig RandomBalloons::NextConfig(const Machine& machine) {
       type.max_cpus = 0;
     }
   }
+  if (OneIn(2)) AddComposites(config);
   return config;
+}
+
+// Components have no limit: the description does not say how one counts for the whole.
+void RandomBalloons::AddComposites(ReferenceConfig& config) {
+  std::vector<std::string> components;
+  for (ReferenceType& type : config.types) {
+    if (type.name == "reserved" || type.name == "default") continue;
+    type.max_cpus = 0;
+    components.push_back(type.name);
+  }
+  // The second one may contain the first.
+  for (const char* const name : {"pair", "nest"}) {
+    ReferenceType type = NextType(name, config, config.available.size());
+    for (int i = Number(1, 3); i > 0; --i)
+      type.components.push_back(OneOf(components));
+    type.balance_components = OneIn(3);
+    type.balancing.reset();
+    type.spread_cores.reset();
+    type.close.clear();
+    type.isolated = false;
+    type.loads.clear();
+    if (std::string_view(name) == "pair") {
+      type.max_cpus = 0;
+      components.emplace_back(name);
+    }
+    const auto place = config.types.begin() + Number(0, static_cast<int>(config.types.size()));
+    config.types.insert(place, std::move(type));
+    if (OneIn(2)) return;
+  }
 }
 
 int64_t RandomBalloons::NextRequest() {

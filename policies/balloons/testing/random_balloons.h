@@ -38,6 +38,7 @@ class RandomBalloons {
   ReferenceType NextType(const std::string& name, const ReferenceConfig& config, int cpus);
   void AddRules(ReferenceType& type);
   void AddSizes(ReferenceType& type, int cpus);
+  void AddComposites(ReferenceConfig& config);
   int64_t NextRequest();
 
   std::mt19937_64 random_;

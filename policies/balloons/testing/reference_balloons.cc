@@ -43,11 +43,62 @@ int RoundedUp(int64_t milli_cpu) {
   return static_cast<int>((milli_cpu + 999) / 1000);
 }
 
+// The share of each of so many parts.
+int ShareOf(int size, size_t parts) {
+  const int count = static_cast<int>(parts);
+  return (size + count - 1) / count;
+}
+
+int Clamped(const ReferenceType& type, int size) {
+  size = std::max(size, type.min_cpus);
+  return type.max_cpus > 0 ? std::min(size, type.max_cpus) : size;
+}
+
+void AddWithParts(const std::list<ReferenceBalloon>& balloons,
+                  std::vector<const ReferenceBalloon*>& all) {
+  for (const ReferenceBalloon& balloon : balloons) {
+    all.push_back(&balloon);
+    AddWithParts(balloon.parts, all);
+  }
+}
+
+// What it has when it is to have `size`, with the parts rounded up.
+int SizeAt(const ReferenceBalloon& balloon, int size) {
+  size = Clamped(*balloon.type, size);
+  if (balloon.parts.empty()) return size;
+  int sum = 0;
+  for (const ReferenceBalloon& part : balloon.parts)
+    sum += SizeAt(part, ShareOf(size, balloon.parts.size()));
+  return sum;
+}
+
+// The CPUs that came with this container, which are remembered no more.
+CpuSet TakeGrown(ReferenceBalloon& balloon, uint64_t with) {
+  CpuSet all = std::exchange(balloon.grown, CpuSet());
+  if (balloon.grown_by != with) all = CpuSet();
+  for (ReferenceBalloon& part : balloon.parts)
+    all |= TakeGrown(part, with);
+  return all;
+}
+
+void GiveUp(ReferenceBalloon& balloon, const CpuSet& cpus) {
+  balloon.own -= cpus;
+  for (ReferenceBalloon& part : balloon.parts)
+    GiveUp(part, cpus);
+}
+
 bool Contains(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
 }  // namespace
+
+CpuSet ReferenceBalloon::cpus() const {
+  CpuSet all = own;
+  for (const ReferenceBalloon& part : parts)
+    all |= part.cpus();
+  return all;
+}
 
 int64_t ReferenceBalloon::requests() const {
   int64_t sum = 0;
@@ -137,9 +188,9 @@ ReferenceWish ReferenceBalloons::WishOf(const ReferenceBalloon& balloon) const {
     wish.far.push_back(devices_.at(device));
   for (const std::string& name : type.loads) {
     wish.own_load |= config_.loads.at(name);
-    for (const ReferenceBalloon& other : balloons_) {
-      if (&other == &balloon || !Contains(other.type->loads, name)) continue;
-      wish.loaded |= cpus_.CoresOf(other.cpus);
+    for (const ReferenceBalloon* const other : WithParts()) {
+      if (other == &balloon || !Contains(other->type->loads, name)) continue;
+      wish.loaded |= cpus_.CoresOf(other->own);
     }
   }
   return wish;
@@ -148,21 +199,22 @@ ReferenceWish ReferenceBalloons::WishOf(const ReferenceBalloon& balloon) const {
 CpuSet ReferenceBalloons::Idle() const {
   CpuSet idle = config_.available;
   for (const ReferenceBalloon& balloon : balloons_)
-    idle -= balloon.cpus;
+    idle -= balloon.cpus();
   return idle;
 }
 
 CpuSet ReferenceBalloons::SharedIdle(const ReferenceBalloon& balloon) const {
   const std::string& level = balloon.type->share_idle;
   CpuSet shared;
-  for (const int own : balloon.cpus) {
+  for (const int own : balloon.cpus()) {
     const Cpu& cpu = *machine_.FindCpu(own);
     for (const int other_id : machine_.online()) {
       const Cpu& other = *machine_.FindCpu(other_id);
-      const bool near = level == "system" || (level == "package" && cpu.package == other.package) ||
-                        (level == "die" && cpu.die == other.die) ||
-                        (level == "numa" && cpu.numa == other.numa) ||
-                        (level == "core" && cpu.core == other.core);
+      const bool near =
+          level == "system" || (level == "package" && cpu.package == other.package) ||
+          (level == "die" && cpu.die == other.die) || (level == "numa" && cpu.numa == other.numa) ||
+          (level == "l3cache" && cpu.l3 >= 0 && cpu.l3 == other.l3) ||
+          (level == "l2cache" && cpu.l2 == other.l2) || (level == "core" && cpu.core == other.core);
       if (near) shared.Add(other_id);
     }
   }
@@ -171,11 +223,11 @@ CpuSet ReferenceBalloons::SharedIdle(const ReferenceBalloon& balloon) const {
 
 // With hidden threads one of each core: one of the balloon's own where it has any there.
 CpuSet ReferenceBalloons::Visible(const ReferenceBalloon& balloon) const {
-  const CpuSet all = balloon.cpus | SharedIdle(balloon);
+  const CpuSet all = balloon.cpus() | SharedIdle(balloon);
   if (!balloon.type->hide_threads) return all;
   CpuSet visible;
   for (const CpuSet& core : machine_.cores()) {
-    const CpuSet own = core & balloon.cpus;
+    const CpuSet own = core & balloon.cpus();
     const CpuSet shown = own.empty() ? core & all : own;
     if (!shown.empty()) visible.Add(shown.First());
   }
@@ -198,8 +250,7 @@ bool ReferenceBalloons::Start() {
   if (IsTooMany()) return false;
   const auto make = [&](const ReferenceType& type) {
     while (CountOf(type) < type.min_balloons) {
-      if (Idle().size() < type.min_cpus) return false;
-      AddBalloon(type);
+      if (AddBalloon(type) == nullptr) return false;
     }
     return true;
   };
@@ -244,27 +295,87 @@ int ReferenceBalloons::CountOf(const ReferenceType& type) const {
 }
 
 int64_t ReferenceBalloons::Free(const ReferenceBalloon& balloon) const {
-  return int64_t{1000} * balloon.cpus.size() - balloon.requests();
+  return int64_t{1000} * balloon.cpus().size() - balloon.requests();
 }
 
 // Row 1 of 12c: the idle CPUs count up to the type's limit.
 int64_t ReferenceBalloons::MaximalFree(const ReferenceBalloon& balloon) const {
-  int size = balloon.cpus.size() + Idle().size();
+  int size = balloon.cpus().size() + Idle().size();
   if (balloon.type->max_cpus > 0) size = std::min(size, balloon.type->max_cpus);
   return int64_t{1000} * size - balloon.requests();
 }
 
-ReferenceBalloon* ReferenceBalloons::AddBalloon(const ReferenceType& type) {
+const ReferenceType& ReferenceBalloons::TypeNamed(const std::string& name) const {
+  return *std::find_if(config_.types.begin(), config_.types.end(),
+                       [&](const ReferenceType& type) { return type.name == name; });
+}
+
+std::vector<const ReferenceBalloon*> ReferenceBalloons::WithParts() const {
+  std::vector<const ReferenceBalloon*> all;
+  AddWithParts(balloons_, all);
+  return all;
+}
+
+int ReferenceBalloons::FreeIndex(const ReferenceType& type) const {
   std::set<int> taken;
   for (const ReferenceBalloon& balloon : balloons_) {
     if (balloon.type == &type) taken.insert(balloon.index);
   }
-  ReferenceBalloon& added = balloons_.emplace_back();
-  added.type = &type;
-  while (taken.contains(added.index))
-    ++added.index;
-  Resize(added, type.min_cpus);
-  return &added;
+  int index = 0;
+  while (taken.contains(index))
+    ++index;
+  return index;
+}
+
+const ReferenceType& ReferenceBalloons::LeastOften(
+    const std::vector<std::string>& components) const {
+  const std::vector<const ReferenceBalloon*> all = WithParts();
+  const std::function<void(const ReferenceType&, std::set<const ReferenceType*>&)> inside =
+      [&](const ReferenceType& type, std::set<const ReferenceType*>& types) {
+        types.insert(&type);
+        for (const std::string& component : type.components)
+          inside(TypeNamed(component), types);
+      };
+  const ReferenceType* least = nullptr;
+  std::ptrdiff_t fewest = 0;
+  for (const std::string& name : components) {
+    std::set<const ReferenceType*> types;
+    inside(TypeNamed(name), types);
+    const auto count = std::count_if(all.begin(), all.end(), [&](const ReferenceBalloon* balloon) {
+      return types.contains(balloon->type);
+    });
+    if (least != nullptr && count >= fewest) continue;
+    least = &TypeNamed(name);
+    fewest = count;
+  }
+  return *least;
+}
+
+void ReferenceBalloons::AddParts(ReferenceBalloon& balloon) const {
+  const ReferenceType& type = *balloon.type;
+  std::vector<const ReferenceType*> components;
+  if (type.balance_components) {
+    components.push_back(&LeastOften(type.components));
+  } else {
+    for (const std::string& name : type.components)
+      components.push_back(&TypeNamed(name));
+  }
+  for (const ReferenceType* const component : components) {
+    ReferenceBalloon& part = balloon.parts.emplace_back();
+    part.type = component;
+    AddParts(part);
+  }
+}
+
+ReferenceBalloon* ReferenceBalloons::AddBalloon(const ReferenceType& type) {
+  ReferenceBalloon made;
+  made.type = &type;
+  made.index = FreeIndex(type);
+  AddParts(made);
+  ReferenceBalloon& added = balloons_.emplace_back(made);
+  if (Resize(added, type.min_cpus)) return &added;
+  balloons_.pop_back();
+  return nullptr;
 }
 
 ReferenceBalloon* ReferenceBalloons::NewBalloon(const ReferenceType& type, int64_t request) {
@@ -272,12 +383,14 @@ ReferenceBalloon* ReferenceBalloons::NewBalloon(const ReferenceType& type, int64
   for (ReferenceBalloon& balloon : balloons_) {
     if (balloon.type != &type || !balloon.containers.empty()) continue;
     // Row 2 of 12c: the request has to fit. No container fits without any CPU.
-    if (MaximalFree(balloon) >= request && (idle || !balloon.cpus.empty())) return &balloon;
+    const bool fits = MaximalFree(balloon) >= request && (idle || !balloon.cpus().empty());
+    if (fits && CanTake(balloon, request)) return &balloon;
   }
   if (Idle().size() < std::max(1, type.min_cpus)) return nullptr;
   if (type.max_balloons > 0 && CountOf(type) >= type.max_balloons) return nullptr;
   ReferenceBalloon* const added = AddBalloon(type);
-  if (MaximalFree(*added) >= request) return added;
+  if (added == nullptr) return nullptr;
+  if (MaximalFree(*added) >= request && CanTake(*added, request)) return added;
   balloons_.pop_back();
   return nullptr;
 }
@@ -287,6 +400,10 @@ ReferenceBalloon* ReferenceBalloons::Choose(const ReferenceType& type,
   const int64_t request = container.milli_cpu;
   using Number = std::function<int64_t(const ReferenceBalloon&)>;
   const Number free = [&](const ReferenceBalloon& balloon) { return Free(balloon); };
+  // Row 1 of 12c: the parts of a composite balloon may have more than its limit together.
+  const Number present = [&](const ReferenceBalloon& balloon) {
+    return std::min(Free(balloon), MaximalFree(balloon));
+  };
   const Number maximal = [&](const ReferenceBalloon& balloon) { return MaximalFree(balloon); };
   // The best of those with room by `room`, with a container that is `held`.
   const auto best = [&](const char* method, const Number& room, const Number& order,
@@ -298,7 +415,8 @@ ReferenceBalloon* ReferenceBalloons::Choose(const ReferenceType& type,
     for (ReferenceBalloon& balloon : balloons_) {
       if (balloon.type != &type || room(balloon) < request) continue;
       // A balloon without CPUs has no room, not even for a container without a request.
-      if (balloon.cpus.empty() && room(balloon) == 0) continue;
+      if (balloon.cpus().empty() && room(balloon) == 0) continue;
+      if (!CanTake(balloon, request)) continue;
       if (held && std::none_of(balloon.containers.begin(), balloon.containers.end(), held)) {
         continue;
       }
@@ -332,30 +450,57 @@ ReferenceBalloon* ReferenceBalloons::Choose(const ReferenceType& type,
     if (found == nullptr) found = fresh();
   }
   if (found == nullptr && type.prefer_new) found = fresh();
-  if (found == nullptr) found = best("balanced", free, free, nullptr);
+  if (found == nullptr) found = best("balanced", present, free, nullptr);
   if (found == nullptr) found = best("balanced-inflate", maximal, maximal, nullptr);
   if (found == nullptr && !type.prefer_new) found = fresh();
   return found;
 }
 
 int ReferenceBalloons::Target(const ReferenceBalloon& balloon) const {
-  int size = RoundedUp(std::max<int64_t>(1, balloon.requests()));
-  size = std::max(size, balloon.type->min_cpus);
-  return balloon.type->max_cpus > 0 ? std::min(size, balloon.type->max_cpus) : size;
+  return Clamped(*balloon.type, RoundedUp(std::max<int64_t>(1, balloon.requests())));
 }
 
-void ReferenceBalloons::Resize(ReferenceBalloon& balloon, int size) {
-  const int more = size - balloon.cpus.size();
-  const ReferenceWish wish = WishOf(balloon);
-  if (more > 0) {
-    // Row 4 of 12c: the reserved balloon starts with exactly the reserved CPUs.
-    const bool start =
-        balloon.type->name == "reserved" && balloon.cpus.empty() && !config_.reserved_cpus.empty();
-    balloon.cpus |= start ? config_.reserved_cpus : cpus_.Grow(wish, balloon.cpus, Idle(), more);
-  } else if (more < 0) {
-    balloon.cpus -= cpus_.Shrink(wish, balloon.cpus, Idle(), -more);
+// Each part of a composite balloon is rounded up, so that it may need more CPUs than there are.
+bool ReferenceBalloons::CanTake(ReferenceBalloon& balloon, int64_t request) {
+  const ReferenceBalloon before = balloon;
+  ReferenceContainer one;
+  one.milli_cpu = request;
+  balloon.containers.push_back(one);
+  const int target = Target(balloon);
+  const bool can = target <= balloon.cpus().size() || Resize(balloon, target);
+  balloon = before;
+  return can;
+}
+
+bool ReferenceBalloons::Resize(ReferenceBalloon& balloon, int size, uint64_t came) {
+  const ReferenceBalloon before = balloon;
+  if (ResizeParts(balloon, size, came)) return true;
+  balloon = before;
+  return false;
+}
+
+bool ReferenceBalloons::ResizeParts(ReferenceBalloon& balloon, int size, uint64_t came) {
+  size = Clamped(*balloon.type, size);
+  for (ReferenceBalloon& part : balloon.parts) {
+    if (!ResizeParts(part, ShareOf(size, balloon.parts.size()), came)) return false;
   }
-  balloon.grown = CpuSet();
+  const int more = balloon.parts.empty() ? size - balloon.own.size() : 0;
+  if (more == 0) return true;
+  if (more > Idle().size()) return false;
+  if (more < 0) {
+    balloon.own -= cpus_.Shrink(WishOf(balloon), balloon.own, Idle(), -more);
+    balloon.grown = CpuSet();
+    return true;
+  }
+  // Row 4 of 12c: the reserved balloon starts with exactly the reserved CPUs.
+  const bool start =
+      balloon.type->name == "reserved" && balloon.own.empty() && !config_.reserved_cpus.empty();
+  const CpuSet added =
+      start ? config_.reserved_cpus : cpus_.Grow(WishOf(balloon), balloon.own, Idle(), more);
+  balloon.own |= added;
+  balloon.grown = came == 0 ? CpuSet() : added;
+  balloon.grown_by = came;
+  return true;
 }
 
 ReferenceBalloon* ReferenceBalloons::Create(const ReferenceContainer& container) {
@@ -366,28 +511,23 @@ ReferenceBalloon* ReferenceBalloons::Create(const ReferenceContainer& container)
   ReferenceBalloon* const balloon = Choose(type, container);
   if (balloon == nullptr) return nullptr;
   balloon->containers.push_back(container);
-  const int more = Target(*balloon) - balloon->cpus.size();
-  if (more > Idle().size()) {
+  const int target = Target(*balloon);
+  if (target <= balloon->cpus().size()) return balloon;
+  if (!Resize(*balloon, target, container.key)) {
     balloon->containers.pop_back();
     if (balloons_.size() > before) balloons_.pop_back();
     return nullptr;
-  }
-  if (more > 0) {
-    const CpuSet cpus = balloon->cpus;
-    Resize(*balloon, Target(*balloon));
-    balloon->grown = balloon->cpus - cpus;
-    balloon->grown_by = container.key;
   }
   return balloon;
 }
 
 void ReferenceBalloons::GiveBack(ReferenceBalloon& balloon, uint64_t gone) {
   const int target = balloon.containers.empty() ? balloon.type->min_cpus : Target(balloon);
-  const int fewer = balloon.cpus.size() - target;
+  const int fewer = balloon.cpus().size() - SizeAt(balloon, target);
   if (fewer <= 0) return;
-  if (balloon.grown_by == gone && balloon.grown.size() == fewer) {
-    balloon.cpus -= balloon.grown;
-    balloon.grown = CpuSet();
+  const CpuSet grown = TakeGrown(balloon, gone);
+  if (grown.size() == fewer) {
+    GiveUp(balloon, grown);
   } else {
     Resize(balloon, target);
   }
@@ -422,11 +562,8 @@ bool ReferenceBalloons::Update(uint64_t key, int64_t milli_cpu) {
     return true;
   }
   const int needed = RoundedUp(balloon.requests());
-  const int more = Target(balloon) - balloon.cpus.size();
-  if (needed <= Target(balloon) && more <= Idle().size()) {
-    if (more > 0) Resize(balloon, Target(balloon));
-    return true;
-  }
+  const int target = Target(balloon);
+  if (needed <= target && (target <= balloon.cpus().size() || Resize(balloon, target))) return true;
   const ReferenceContainer changed = container;
   balloons_ = before;
   Remove(key);

@@ -39,10 +39,14 @@ struct ReferenceType {
   bool spread_pods = false;
   bool per_namespace = false;
   bool hide_threads = false;
-  std::string share_idle;          // "", "system", "package", "die", "numa", "core", "thread"
+  // "", "system", "package", "die", "numa", "l3cache", "l2cache", "core", "thread"
+  std::string share_idle;
   std::vector<std::string> close;  // devices
   bool isolated = false;           // preferIsolCpus
   std::vector<std::string> loads;  // names of classes
+  // Names of types: a balloon consists of one of each, or of one of those that exist least often.
+  std::vector<std::string> components;
+  bool balance_components = false;
 };
 
 struct ReferenceConfig {
@@ -71,7 +75,8 @@ struct ReferenceContainer {
 struct ReferenceBalloon {
   const ReferenceType* type = nullptr;
   int index = 0;
-  CpuSet cpus;
+  CpuSet own;                                  // none of a composite balloon
+  std::list<ReferenceBalloon> parts;           // of a composite balloon, in the order of components
   std::vector<ReferenceContainer> containers;  // in the order of their coming
   // The CPUs that came with one container, and which, until the next change of the size: they go
   // with it, so that to create and to remove it changes nothing.
@@ -79,12 +84,17 @@ struct ReferenceBalloon {
   uint64_t grown_by = 0;
 
   std::string name() const { return type->name + "[" + std::to_string(index) + "]"; }
+  CpuSet cpus() const;  // with those of its parts
   int64_t requests() const;
 };
 
+// Where the description leaves a choice, it does what the policy does: a balloon that is being made
+// does not count yet where a component of the rarest type is chosen, and has its least size at
+// once, not first the sizes of its components.
+//
 // A second implementation of the balloons' rules for comparison: types, instances, sizes and CPUs.
-// As simple as possible and without regard for speed; it shares no code with the policy. Composite
-// balloons and what only this project has are no part of it.
+// As simple as possible and without regard for speed; it shares no code with the policy. What only
+// this project has is no part of it.
 class ReferenceBalloons {
  public:
   // `machine` outlives it.
@@ -113,6 +123,7 @@ class ReferenceBalloons {
   const std::string& method() const { return method_; }
 
  private:
+  const ReferenceType& TypeNamed(const std::string& name) const;
   CpuSet Idle() const;
   // The idle CPUs that the balloon's containers may use, too.
   CpuSet SharedIdle(const ReferenceBalloon& balloon) const;
@@ -128,11 +139,22 @@ class ReferenceBalloons {
   int64_t MaximalFree(const ReferenceBalloon& balloon) const;
   ReferenceBalloon* Choose(const ReferenceType& type, const ReferenceContainer& container);
   ReferenceBalloon* NewBalloon(const ReferenceType& type, int64_t request);
+  // A balloon of its least size, or nullptr where there are too few CPUs for it.
   ReferenceBalloon* AddBalloon(const ReferenceType& type);
+  // Without CPUs.
+  void AddParts(ReferenceBalloon& balloon) const;
+  const ReferenceType& LeastOften(const std::vector<std::string>& components) const;
+  int FreeIndex(const ReferenceType& type) const;
+  std::vector<const ReferenceBalloon*> WithParts() const;
   bool IsTooMany() const;
   int Target(const ReferenceBalloon& balloon) const;
+  // Each part of a composite balloon gets an equal share of `size`, rounded up. False: too few CPUs
+  // are idle, and nothing has changed. `came` is the container that needs more CPUs.
+  bool Resize(ReferenceBalloon& balloon, int size, uint64_t came = 0);
+  bool ResizeParts(ReferenceBalloon& balloon, int size, uint64_t came);
   void GiveBack(ReferenceBalloon& balloon, uint64_t gone);
-  void Resize(ReferenceBalloon& balloon, int size);
+  // Whether there are enough idle CPUs for one more container.
+  bool CanTake(ReferenceBalloon& balloon, int64_t request);
 
   const Machine& machine_;
   ReferenceConfig config_;

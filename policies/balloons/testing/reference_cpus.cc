@@ -65,6 +65,8 @@ int ReferenceCpus::NumberAt(int level, const Cpu& cpu) const {
       return machine_.WithSiblings(CpuSet{cpu.id}).CountCommon(CpuSet::Range(0, cpu.id - 1));
     case kL3:
       return cpu.l3;
+    case kL2:
+      return cpu.l2;
     case kCore:
       return cpu.core;
     default:

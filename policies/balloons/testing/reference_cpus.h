@@ -52,7 +52,7 @@ class ReferenceCpus {
     int level = 0;
   };
   using Tree = std::vector<Element>;
-  enum Level { kSystem, kPackage, kDie, kNode, kThreadClass, kL3, kCore, kThread, kLevels };
+  enum Level { kSystem, kPackage, kDie, kNode, kThreadClass, kL3, kL2, kCore, kThread, kLevels };
 
   void AddElements(Tree& tree, const Element& parent, int level, bool by_thread_class) const;
   int NumberAt(int level, const Cpu& cpu) const;
