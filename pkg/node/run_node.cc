@@ -365,7 +365,8 @@ void RunningNode::StartConfiguration() {
 void RunningNode::StartSampling() {
   by_use_.emplace(UseRebalancer::Options{.clock = clock_,
                                          .manager = [this] { return host_->manager(); },
-                                         .look_on = [this](auto time) { usage_->LookOn(time); }});
+                                         .look_on = [this](auto time) { usage_->LookOn(time); },
+                                         .after_restart = state_->size() > 0});
   use_recorder_.emplace(*dumper_);
   UsageSampler::Options options =
       UsageSamplerOptions(loop_, clock_, *host_, *setup_.machine, options_.host_root,

@@ -47,8 +47,9 @@ void SimulatedNode::StartManager(std::unique_ptr<Policy> policy) {
   options.observer = this;
   manager_ = std::make_unique<ResourceManager>(loop_, machine_, std::move(policy), runtime_,
                                                state_.get(), options);
-  by_use_.emplace(
-      UseRebalancer::Options{.clock = clock_, .manager = [this] { return manager_.get(); }});
+  by_use_.emplace(UseRebalancer::Options{.clock = clock_,
+                                         .manager = [this] { return manager_.get(); },
+                                         .after_restart = state_->size() > 0});
   by_use_->Configure(usage_);
   manager_->RuntimeConnected();
   bool ready = false;

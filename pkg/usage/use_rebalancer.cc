@@ -107,7 +107,10 @@ std::string_view ToString(UseRound::State state) {
   return "not measured";
 }
 
-UseRebalancer::UseRebalancer(Options options) : options_(std::move(options)) {
+UseRebalancer::UseRebalancer(Options options)
+    : options_(std::move(options)),
+      first_run_(options_.clock.Steady() +
+                 (options_.after_restart ? kLongHoldOff : std::chrono::minutes(0))) {
   Configure(UsageConfig());
 }
 
@@ -117,7 +120,7 @@ void UseRebalancer::Configure(const UsageConfig& config) {
   if (settles_ > kSettles) settles_ = std::max(kSettles, 2 * config.interval);
   most_moves_ = static_cast<int>(config.rebalance_moves);
   if (std::exchange(every_, config.rebalance_every) != config.rebalance_every)
-    next_run_ = options_.clock.Steady() + every_;
+    next_run_ = std::max(options_.clock.Steady() + every_, first_run_);
 }
 
 void UseRebalancer::Observe(const UsageFigures& figures) {

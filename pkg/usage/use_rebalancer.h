@@ -58,7 +58,8 @@ std::string_view ToString(UseRound::State state);  // "preview", "measuring", "k
 // Moves containers between the shared pools of the active policy by what they use, and takes moves
 // back that did not bring what was predicted, once. Nothing moves by itself unless it is configured
 // to. Loop's thread only; it never waits for a sample. What it knows ends with the daemon: moves
-// that are being measured then stay, and what was held off may move again.
+// that are being measured then stay. The next daemon does not know what was held off, and moves
+// nothing by itself until that is over.
 class UseRebalancer {
  public:
   static constexpr int kMostMoves = 100;  // of one round
@@ -74,6 +75,8 @@ class UseRebalancer {
     std::function<ResourceManager*()> manager;  // nullptr: no policy is active
     // Samples are wanted for so long from now on.
     std::function<void(std::chrono::milliseconds)> look_on = [](std::chrono::milliseconds) {};
+    // A former daemon may have moved containers by use.
+    bool after_restart = false;
   };
   explicit UseRebalancer(Options options);
   UseRebalancer(const UseRebalancer&) = delete;
@@ -119,6 +122,7 @@ class UseRebalancer {
   Milliseconds every_{0};          // by itself; 0: never
   int most_moves_ = 0;
   Clock::SteadyTime next_run_{};
+  Clock::SteadyTime first_run_;  // not before
   UseAverages averages_;
   std::deque<UseRound> rounds_;
   policy::PoolLoads loads_;                            // before the moves that are being measured

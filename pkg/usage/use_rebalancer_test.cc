@@ -143,7 +143,7 @@ class UseRebalancerTest : public testing::Test {
                                       .waited_percent = waited});
       }
       clock_.Advance(seconds(10));
-      rebalancer_.Observe(figures);
+      observer_->Observe(figures);
     }
   }
   std::vector<std::string> Pools() {
@@ -169,6 +169,7 @@ class UseRebalancerTest : public testing::Test {
   UseRebalancer rebalancer_{{.clock = clock_,
                              .manager = [this] { return manager_; },
                              .look_on = [this](auto time) { looked_on_ = time; }}};
+  UseRebalancer* observer_ = &rebalancer_;
   std::vector<ContainerId> all_;
   std::vector<ContainerId> crowded_;
   std::map<std::string, std::pair<double, double>> use_;
@@ -314,6 +315,20 @@ TEST_F(UseRebalancerTest, NothingMovesByItselfUnlessItIsConfigured) {
   Sample(8);
   EXPECT_NE(Pools(), before);
   EXPECT_THAT(rebalancer_.rounds(), SizeIs(1));
+}
+
+// A former daemon may have taken a container back a moment ago.
+TEST_F(UseRebalancerTest, AfterARestartNothingMovesByItselfWhileAHoldOffMayLast) {
+  UseRebalancer next(
+      {.clock = clock_, .manager = [this] { return manager_; }, .after_restart = true});
+  next.Configure({.rebalance_every = std::chrono::minutes(1), .rebalance_moves = 1});
+  const auto before = Pools();
+  observer_ = &next;
+  Sample(6 * 119);
+  EXPECT_EQ(Pools(), before);
+  EXPECT_THAT(next.rounds(), IsEmpty());
+  Sample(6 * 3);
+  EXPECT_NE(Pools(), before);
 }
 
 TEST_F(UseRebalancerTest, WhatIsKeptOfRoundsIsBounded) {
