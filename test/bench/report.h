@@ -17,7 +17,8 @@ struct ProcessFigures {
   int64_t daemon_peak_kib = 0;
 
   static constexpr double kStartLimitMs = 30;
-  static constexpr int64_t kPeakLimitKib = 20 * 1024;
+  // 14 MiB of it are pages of the program and its libraries.
+  static constexpr int64_t kPeakLimitKib = 24 * 1024;
 };
 
 // A table for people; every figure that has a target is marked. Where there is another daemon, a
