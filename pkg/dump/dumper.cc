@@ -150,13 +150,16 @@ void Dumper::Trace(std::shared_ptr<PodTrace> trace) {
   UpdateActiveLocked();
 }
 
-void Dumper::RecordUse(std::vector<RecordedUse> use) {
-  if (recording() == 0) return;
+bool Dumper::RecordUse(std::vector<RecordedUse> use) {
+  if (recording() == 0) return true;
   Event event;
   event.kind = Event::Kind::kUse;
   event.at = std::chrono::steady_clock::now();
   event.use = std::move(use);
-  writer_->queue().PushExtra(std::move(event));
+  if (writer_->queue().PushUse(std::move(event))) return true;
+  writer_->NoteLoss();
+  if (on_lost_) on_lost_();
+  return false;
 }
 
 bool Dumper::Close(std::chrono::milliseconds deadline) {

@@ -112,8 +112,9 @@ class Dumper {
 
   // The number of the recording that is written, another one with each Reconfigure; 0: none.
   uint64_t recording() const { return recording_.load(std::memory_order_relaxed); }
-  // Adds a line of what containers use to the recording; it is dropped where that is behind.
-  void RecordUse(std::vector<RecordedUse> use);
+  // Adds a line of what containers use to the recording. False where that is behind: the line is
+  // dropped, which the log and the recording tell and Options::on_lost counts.
+  bool RecordUse(std::vector<RecordedUse> use);
 
   // Continues with other rules and files; files whose names stay are not emptied again. The
   // dumper's thread opens the files; one that cannot be opened causes a warning, and is tried again

@@ -50,7 +50,7 @@ struct Event {
     kChanged,  // the relay changed the request
     kReply,
     kEnd,
-    kLost,      // calls whose events found no room
+    kLost,      // what found no room
     kSettings,  // a change of settings
     kUse,       // what containers use; no call
   };
@@ -68,6 +68,7 @@ struct Event {
   std::string message;                          // kEnd: gRPC status message
   uint64_t lost_calls = 0;                      // kLost: calls whose events were dropped
   std::vector<uint64_t> cut_calls;              // kLost: recorded calls whose request was seen
+  uint64_t lost_use = 0;                        // kLost: lines of use that were dropped
   std::unique_ptr<WriterSettings> settings;     // kSettings
   std::shared_ptr<PodTrace> trace{};            // gets it, too; may be null
   std::vector<RecordedUse> use;                 // kUse

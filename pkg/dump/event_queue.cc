@@ -54,11 +54,17 @@ void EventQueue::PushSettings(Event event) {
   AppendLocked(std::move(event));
 }
 
-void EventQueue::PushExtra(Event event) {
+bool EventQueue::PushUse(Event event) {
   const std::lock_guard lock(mutex_);
-  const bool fits =
-      events_.size() < limits_.events && bytes_ + reserved_ + event.Cost() <= limits_.bytes;
-  if (!closed_ && fits) AppendLocked(std::move(event));
+  if (closed_) return true;
+  if (events_.size() >= limits_.events || bytes_ + reserved_ + event.Cost() > limits_.bytes) {
+    ++lost_.lost_use;
+    if (waiting_) changed_.notify_one();
+    return false;
+  }
+  AppendLostLocked();
+  AppendLocked(std::move(event));
+  return true;
 }
 
 void EventQueue::DropOldestSettingsLocked() {
@@ -77,7 +83,7 @@ std::optional<Event> EventQueue::TryPop() {
 
 std::optional<Event> EventQueue::Pop(const Deadline& deadline) {
   std::unique_lock lock(mutex_);
-  const auto ready = [this] { return closed_ || !events_.empty() || lost_.lost_calls > 0; };
+  const auto ready = [this] { return closed_ || !events_.empty() || HasLostLocked(); };
   waiting_ = true;
   if (deadline) {
     changed_.wait_until(lock, *deadline, ready);
@@ -90,7 +96,7 @@ std::optional<Event> EventQueue::Pop(const Deadline& deadline) {
 
 bool EventQueue::ended() {
   const std::lock_guard lock(mutex_);
-  return closed_ && events_.empty() && lost_.lost_calls == 0;
+  return closed_ && events_.empty() && !HasLostLocked();
 }
 
 void EventQueue::Close() {
@@ -138,7 +144,7 @@ void EventQueue::AppendLocked(Event event) {
 
 // Puts the losses where they happened: behind all queued events, before the next one.
 void EventQueue::AppendLostLocked() {
-  if (lost_.lost_calls == 0) return;
+  if (!HasLostLocked()) return;
   lost_.kind = Event::Kind::kLost;
   lost_.wall_start = std::chrono::system_clock::now();
   AppendLocked(std::exchange(lost_, Event()));

@@ -39,8 +39,8 @@ class EventQueue {
   // Adds a change of settings, which always finds room. Only the latest kMaxSettings waiting ones
   // are kept.
   void PushSettings(Event event);
-  // Takes an event that belongs to no call; where there is no room it is dropped, and not counted.
-  void PushExtra(Event event);
+  // Adds a line of use. False if there is no room: it is dropped, and kLost counts it.
+  bool PushUse(Event event);
   static constexpr size_t kMaxSettings = 16;
 
   // The next event, or nullopt if there is none now.
@@ -63,6 +63,7 @@ class EventQueue {
   std::optional<Event> PopLocked();
   void AppendLocked(Event event);
   void AppendLostLocked();
+  bool HasLostLocked() const { return lost_.lost_calls > 0 || lost_.lost_use > 0; }
   void DropOldestSettingsLocked();
   void LoseLocked(const Event& event);
 

@@ -188,7 +188,8 @@ void Recorder::End(const Event& event) {
 void Recorder::Lost(const Event& event) {
   for (const uint64_t call : event.cut_calls)
     calls_.erase(call);
-  file_->Append(fmt::format("{{\"lost_calls\":{}}}\n", event.lost_calls));
+  if (event.lost_calls > 0) file_->Append(fmt::format("{{\"lost_calls\":{}}}\n", event.lost_calls));
+  if (event.lost_use > 0) file_->Append(fmt::format("{{\"lost_use\":{}}}\n", event.lost_use));
 }
 
 void Recorder::Use(const Event& event) {

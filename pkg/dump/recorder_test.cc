@@ -78,14 +78,27 @@ TEST_F(RecorderTest, HoldsWhatContainersUse) {
   EXPECT_EQ(line, (json{{"op", "use"}, {"use", {{"c1", {0.123, 40.0}}, {"c2", {0.0}}}}}));
 }
 
-TEST_F(RecorderTest, UseIsDroppedWithoutARecordingAndWithoutRoom) {
+TEST_F(RecorderTest, UseIsDroppedWithoutARecording) {
   ASSERT_TRUE(Start({.specs = {"reset"}}).ok());
   EXPECT_EQ(dumper_->recording(), 0U);
-  dumper_->RecordUse({{.container = "c1"}});
-  ASSERT_TRUE(Reconfigure({.specs = {"record:" + PathOf("r.jsonl")}}).ok());
-  dumper_->RecordUse(std::vector<RecordedUse>(2'000'000));
-  EXPECT_THAT(Lines(), testing::SizeIs(1));
+  EXPECT_TRUE(dumper_->RecordUse({{.container = "c1"}})) << "nothing is missing anywhere";
+}
+
+TEST_F(RecorderTest, UseWithoutRoomIsCountedAndTold) {
+  int lost = 0;
+  ASSERT_TRUE(
+      Start({.specs = {"record:" + PathOf("r.jsonl")}, .on_lost = [&lost] { ++lost; }}).ok());
+  EXPECT_FALSE(dumper_->RecordUse(std::vector<RecordedUse>(2'000'000)));
+  EXPECT_FALSE(dumper_->RecordUse(std::vector<RecordedUse>(2'000'000)));
+  EXPECT_TRUE(dumper_->RecordUse({{.container = "c1"}}));
+  EXPECT_EQ(lost, 2);
   EXPECT_EQ(dumper_->lost_calls(), 0U) << "it is no call";
+  int told = 0;
+  for (const std::string& line : Lines())
+    if (const json parsed = json::parse(line); parsed.contains("lost_use"))
+      told += parsed.at("lost_use").get<int>();
+  EXPECT_EQ(told, 2);
+  EXPECT_THAT(Log(), testing::Contains(testing::HasSubstr("the recording fell behind")));
 }
 
 TEST_F(RecorderTest, HoldsTimesWithSixDecimals) {

@@ -109,9 +109,10 @@ void TextDump::End(const Event& event) {
 }
 
 void TextDump::Lost(const Event& event) {
-  Write(true, Stamp(event.wall_start),
-        fmt::format("the dump fell behind: {} missing or incomplete",
-                    CountIs(static_cast<int64_t>(event.lost_calls), "call")));
+  if (event.lost_calls > 0)
+    Write(true, Stamp(event.wall_start),
+          fmt::format("the dump fell behind: {} missing or incomplete",
+                      CountIs(static_cast<int64_t>(event.lost_calls), "call")));
 }
 
 void TextDump::Count(const Event& event) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/count_text.h"
 #include "pkg/dump/pod_trace.h"
 
 namespace resmgr::dump {
@@ -55,6 +56,11 @@ void Writer::Write(Event& event) {
       break;
     case Event::Kind::kLost:
       text_.Lost(event);
+      if (event.lost_use > 0) {
+        log_(true,
+             fmt::format("the recording fell behind: {} missing that tell what containers use",
+                         CountIs(static_cast<int64_t>(event.lost_use), "line")));
+      }
       if (recorder_) recorder_->Lost(event);
       break;
     case Event::Kind::kSettings:

@@ -36,7 +36,9 @@ void UseRecorder::Observe(const UsageFigures& figures) {
     use.push_back({container.subject.id, last.cpus, pressure});
   }
   std::erase_if(recorded_, [this](const auto& entry) { return entry.second.seen != line_; });
-  if (!use.empty()) dumper_.RecordUse(std::move(use));
+  // What was dropped is recorded with the next sample, and all of it, since it is not known which
+  // of the figures the recording has.
+  if (!use.empty() && !dumper_.RecordUse(std::move(use))) recorded_.clear();
 }
 
 }  // namespace resmgr

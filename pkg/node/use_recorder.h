@@ -14,7 +14,8 @@
 namespace resmgr {
 
 // Adds what containers use to the dump's recording, if there is one: a line each minute at most,
-// with those containers whose use differs from what was recorded last. Loop's thread only.
+// with those containers whose use differs from what was recorded last. A line that finds no room is
+// made up for with the next sample. Loop's thread only.
 class UseRecorder {
  public:
   // The most that one line has; further containers are left out.

@@ -55,6 +55,19 @@ TEST_F(UseRecorderTest, ALineAMinuteHasWhatChanged) {
   EXPECT_EQ(lines[1], (json{{"c0", {2.0, 10.0}}}));
 }
 
+TEST_F(UseRecorderTest, WhatFoundNoRoomIsRecordedWithTheNextSample) {
+  int lost = 0;
+  ASSERT_TRUE(Start({.specs = {"record:" + PathOf("r.jsonl")},
+                     .queue_events = 0,
+                     .on_lost = [&lost] { ++lost; }})
+                  .ok());
+  UseRecorder recorder(*dumper_);
+  recorder.Observe(At(seconds(0), 1));
+  EXPECT_EQ(lost, 1);
+  recorder.Observe(At(seconds(10), 1));
+  EXPECT_EQ(lost, 2) << "it is tried again before a minute has passed, though nothing changed";
+}
+
 TEST_F(UseRecorderTest, ANewRecordingBeginsWithAllAndALineIsBounded) {
   UseRecorder recorder(*dumper_);
   recorder.Observe(At(seconds(0), 1));
