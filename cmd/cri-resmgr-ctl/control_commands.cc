@@ -38,7 +38,6 @@ policy objects of nri-plugins as they are.
   cri-resmgr-ctl config set -force static.yaml
   cri-resmgr-ctl config convert -from nri-plugins balloonspolicy.yaml)";
   }
-  void UseNotes(std::ostream& notes) override { notes_ = &notes; }
   Status Run(std::ostream& out) override {
     return Verb() == "convert" ? Convert(out) : DaemonCommand::Run(out);
   }
@@ -128,11 +127,10 @@ policy objects of nri-plugins as they are.
 
   void Tell(const std::vector<std::string>& notes) const {
     for (const std::string& note : notes)
-      *notes_ << "note: " << Printable(note, note.size()) << '\n';
+      DaemonCommand::notes() << "note: " << Printable(note, note.size()) << '\n';
   }
 
   std::vector<std::string> arguments_;
-  std::ostream* notes_ = nullptr;
   std::string from_;
   bool force_ = false;
 };

@@ -61,7 +61,7 @@ Status DaemonCommand::Run(std::ostream& out) {
       RESMGR_ASSIGN_OR_RETURN(Shown shown, Look(text));
       return std::move(shown.text);
     };
-    return Watch(look, out);
+    return Watch(look, out, notes());
   }
   RESMGR_ASSIGN_OR_RETURN(const Shown shown, Look(text));
   out << shown.text;

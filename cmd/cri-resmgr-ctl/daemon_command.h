@@ -22,6 +22,7 @@ class DaemonCommand : public Command {
  public:
   void Declare(CommandLine& line) override;
   void UseSocket(std::string_view socket, bool /*told*/) override { socket_ = socket; }
+  void UseNotes(std::ostream& notes) override { notes_ = &notes; }
   Status Run(std::ostream& out) override;
 
  protected:
@@ -47,6 +48,8 @@ class DaemonCommand : public Command {
   StatusOr<Reply> Ask(std::string_view request) const;
   // Table of the reply, fit for a terminal.
   std::string TextOf(const Reply& reply) const { return Table(Readable(reply, "")); }
+  // For notes beside the result.
+  std::ostream& notes() const { return *notes_; }
   // How Table formats a list; as `out` and the flags say once SetStyle was called.
   const TableStyle& style() const { return style_; }
   void SetStyle(const std::ostream& out);
@@ -65,6 +68,7 @@ class DaemonCommand : public Command {
   Reply Readable(const Reply& value, std::string_view member) const;
 
   std::string socket_;
+  std::ostream* notes_ = nullptr;
   std::string output_ = "table";
   TableStyle style_;
   bool watch_ = false;

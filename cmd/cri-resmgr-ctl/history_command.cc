@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -13,6 +12,8 @@
 #include <fmt/chrono.h>
 
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
+#include "cmd/cri-resmgr-ctl/followed_entries.h"
+#include "cmd/cri-resmgr-ctl/watch.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/table.h"
@@ -70,7 +71,6 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
 
 -f goes on when the daemon is started again.)";
   }
-  void UseNotes(std::ostream& notes) override { notes_ = &notes; }
   Status Run(std::ostream& out) override { return follow_ ? Follow(out) : DaemonCommand::Run(out); }
 
  private:
@@ -93,15 +93,16 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
     return all ? Reply::object() : Reply{{"count", count_}};
   }
 
-  Reply Arranged(Reply reply) const override {
+  Reply Arranged(Reply reply) const override { return follow_ ? reply : Chosen(std::move(reply)); }
+
+  Reply Chosen(Reply reply) const {
     auto& entries = reply.get_ref<Reply::array_t&>();
     const std::string since = since_.empty() ? "" : SinceText(since_).value_or("");
     std::erase_if(entries, [&](const Reply& entry) {
-      return (!pod_.empty() && !IsAbout(entry, pod_)) || entry.value("time", "") < since ||
-             IsShown(entry);
+      return (!pod_.empty() && !IsAbout(entry, pod_)) || entry.value("time", "") < since;
     });
     const auto most = static_cast<size_t>(count_);
-    if (most > 0 && entries.size() > most && newest_.empty()) {
+    if (most > 0 && entries.size() > most && !answered_) {
       entries.erase(entries.begin(), entries.end() - static_cast<std::ptrdiff_t>(most));
     }
     return reply;
@@ -110,8 +111,7 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   std::string Table(const Reply& reply) const override {
     if (reply.empty()) return follow_ ? "" : "nothing was done yet\n";
     std::vector<TableRow> rows;
-    if (newest_.empty())
-      rows = {{"TIME", "EVENT", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "WHY"}};
+    if (!has_header_) rows = {{"TIME", "EVENT", "CONTAINER", "CPUS", "EXCLUSIVE", "MEMS", "WHY"}};
     for (const Reply& entry : reply) {
       const bool error = Cell(entry, "error") != "-";
       rows.push_back({Cell(entry, "time"), Cell(entry, "event"), Text(entry, "container"),
@@ -126,33 +126,23 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
     return wide() ? Printable(text, text.size()) : Printable(text, kLongestText);
   }
 
-  bool IsShown(const Reply& entry) const {
-    const std::string time = entry.value("time", "");
-    return time < newest_ || (time == newest_ && shown_.contains(OrderedJsonText(entry)));
-  }
-  // Notes which entries were shown, for -f.
-  void Note(const Reply& entries) {
-    for (const Reply& entry : entries) {
-      const std::string time = entry.value("time", "");
-      if (time > newest_) shown_.clear();
-      newest_ = std::max(newest_, time);
-      if (time == newest_) shown_.insert(OrderedJsonText(entry));
-    }
-  }
-
   Status Follow(std::ostream& out) {
     RESMGR_ASSIGN_OR_RETURN(const Reply request, Request());
     SetStyle(out);
+    DaemonWait wait(notes());
     while (out.good()) {
       const StatusOr<Reply> entries = Ask(OrderedJsonText(request));
-      if (!entries.ok()) RESMGR_RETURN_IF_ERROR(AwaitDaemon(entries.status()));
-      if (entries.ok()) ShowNew(*entries, out);
+      if (!entries.ok()) RESMGR_RETURN_IF_ERROR(wait.After(entries.status()));
+      if (entries.ok()) {
+        wait.Answered();
+        Show(Chosen(followed_.NewOf(*entries)), out);
+      }
       std::this_thread::sleep_for(kFollowPause);
     }
     return OkStatus();
   }
 
-  void ShowNew(const Reply& entries, std::ostream& out) {
+  void Show(const Reply& entries, std::ostream& out) {
     if (as_table()) {
       out << TextOf(entries);
     } else {
@@ -160,30 +150,17 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
         out << PrintableJson(OrderedJsonText(entry)) << '\n';
     }
     out << std::flush;
-    Note(entries);
     answered_ = true;
-    waits_ = false;
-  }
-
-  // A daemon that answered before may be starting again; the error where that is not so.
-  Status AwaitDaemon(const Status& error) {
-    const bool away =
-        error.code() == StatusCode::kUnavailable || error.code() == StatusCode::kDeadlineExceeded;
-    if (!answered_ || !away) return error;
-    if (!std::exchange(waits_, true))
-      *notes_ << "cri-resmgr-ctl: waiting: " << PrintableLines(Message(error)) << '\n';
-    return OkStatus();
+    has_header_ |= !entries.empty();
   }
 
   int64_t count_ = 0;
   std::string pod_;
   std::string since_;
   bool follow_ = false;
-  std::ostream* notes_ = nullptr;
-  bool answered_ = false;        // whether the daemon has answered -f
-  bool waits_ = false;           // and is away now
-  std::string newest_;           // time of the newest entry that -f has shown
-  std::set<std::string> shown_;  // the entries of that time
+  FollowedEntries followed_;
+  bool answered_ = false;    // whether -f has shown what was there before
+  bool has_header_ = false;  // and the names of the columns
 };
 
 }  // namespace

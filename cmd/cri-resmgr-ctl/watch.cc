@@ -1,35 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/watch.h"
 
-#include <chrono>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include <unistd.h>
+
+#include "pkg/base/terminal.h"
 
 namespace resmgr {
 namespace {
 
-constexpr std::chrono::seconds kPause{1};
 // Moves to the upper left corner and erases everything from there on.
 constexpr std::string_view kClear = "\x1b[H\x1b[J";
 
 }  // namespace
 
-Status Watch(const std::function<StatusOr<std::string>()>& look, std::ostream& out) {
+void DaemonWait::Answered() {
+  answered_ = true;
+  if (std::exchange(waits_, false)) notes_ << "cri-resmgr-ctl: the daemon answers again\n";
+}
+
+Status DaemonWait::After(const Status& error) {
+  const bool away =
+      error.code() == StatusCode::kUnavailable || error.code() == StatusCode::kDeadlineExceeded;
+  if (!answered_ || !away) return error;
+  if (!std::exchange(waits_, true))
+    notes_ << "cri-resmgr-ctl: waiting: " << PrintableLines(Message(error)) << '\n';
+  return OkStatus();
+}
+
+Status Watch(const std::function<StatusOr<std::string>()>& look, std::ostream& out,
+             std::ostream& notes, std::chrono::milliseconds pause) {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  DaemonWait wait(notes);
   std::string shown;
-  for (bool first = true; out.good(); first = false) {
-    RESMGR_ASSIGN_OR_RETURN(std::string text, look());
-    if (first || text != shown) {
-      if (terminal) {
-        out << kClear;
-      } else if (!first) {
-        out << '\n';
+  bool first = true;
+  while (out.good()) {
+    StatusOr<std::string> text = look();
+    if (text.ok()) {
+      wait.Answered();
+      if (first || *text != shown) {
+        if (terminal) {
+          out << kClear;
+        } else if (!first) {
+          out << '\n';
+        }
+        out << *text << std::flush;
+        shown = *std::move(text);
       }
-      out << text << std::flush;
-      shown = std::move(text);
+      first = false;
+    } else {
+      RESMGR_RETURN_IF_ERROR(wait.After(text.status()));
+      // The note is in the place of the text on a terminal.
+      shown.clear();
     }
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(pause);
   }
   return OkStatus();
 }

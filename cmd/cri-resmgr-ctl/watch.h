@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -9,9 +10,27 @@
 
 namespace resmgr {
 
-// Calls `look` every second and shows its text whenever it has changed: on a terminal in place of
-// the former text, elsewhere below it. Returns the first error of `look`, or when the output cannot
-// be written; Ctrl-C ends the program.
-Status Watch(const std::function<StatusOr<std::string>()>& look, std::ostream& out);
+// Waits for a daemon that answered before and is away, as at a restart. Tells on `notes`, once each
+// time, that it waits and that the daemon is back.
+class DaemonWait {
+ public:
+  explicit DaemonWait(std::ostream& notes) : notes_(notes) {}
+
+  void Answered();
+  // OK: ask again later. The error, if no daemon has answered yet or the daemon's answer is final.
+  Status After(const Status& error);
+  bool has_answered() const { return answered_; }
+
+ private:
+  std::ostream& notes_;
+  bool answered_ = false;
+  bool waits_ = false;
+};
+
+// Calls `look` after each pause and shows its text whenever it has changed: on a terminal in place
+// of the former text, elsewhere below it. Goes on over restarts of the daemon. Returns the first
+// final error of `look`, or when the output cannot be written; Ctrl-C ends the program.
+Status Watch(const std::function<StatusOr<std::string>()>& look, std::ostream& out,
+             std::ostream& notes, std::chrono::milliseconds pause = std::chrono::seconds(1));
 
 }  // namespace resmgr

@@ -336,6 +336,15 @@ TEST_F(ControlOutputTest, WatchesUntilItIsEnded) {
     return TextOf(Path("watched")).find("running") != std::string::npos;
   })) << TextOf(Path("watched"));
   EXPECT_THAT(TextOf(Path("watched")), StartsWith("No containers.\n\nNAMESPACE  POD"));
+  ASSERT_THAT(daemon_->Terminate(), IsOk());
+  EXPECT_TRUE(Eventually(
+      [this] { return TextOf(Path("watched")).find("waiting: ") != std::string::npos; }));
+  StartDaemon(StaticFlags());
+  EXPECT_TRUE(Eventually([this] {
+    const std::string text = TextOf(Path("watched"));
+    const size_t back = text.find("the daemon answers again");
+    return back != std::string::npos && text.find("running", back) != std::string::npos;
+  })) << TextOf(Path("watched"));
   ::kill((*watch)->pid(), SIGINT);
   EXPECT_TRUE((*watch)->Wait(kPatience).ok());
 }
