@@ -150,6 +150,44 @@ TEST(DocumentationTest, HasEveryMachineThatIsTested) {
   EXPECT_GE(machines, 8);
 }
 
+// "Suite.Name" of each test in the source, and "Suite".
+std::set<std::string> NamesOfTests() {
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(kSource / "test")) {
+    if (entry.path().extension() != ".cc") continue;
+    const std::string text = Read(entry.path());
+    const std::regex pattern(R"(TEST(?:_[FP])?\(\s*([A-Za-z0-9]+),\s*([A-Za-z0-9]+)\))");
+    for (std::sregex_iterator at(text.begin(), text.end(), pattern); at != std::sregex_iterator();
+         ++at) {
+      names.insert((*at)[1]);
+      names.insert(fmt::format("{}.{}", (*at)[1].str(), (*at)[2].str()));
+    }
+  }
+  return names;
+}
+
+TEST(DocumentationTest, TestsThatProveWhatIsSupportedExist) {
+  const std::string page = Read(kSource / "docs/support.md");
+  const std::set<std::string> named =
+      Matches(page, "`([A-Z][A-Za-z0-9]*Test(?:\\.[A-Za-z0-9]+)?)`");
+  ASSERT_GE(named.size(), 25U);
+  EXPECT_THAT(NamesOfTests(), IsSupersetOf(named));
+  for (const std::string& script : Matches(page, "`(scripts/[a-z-]+)`"))
+    EXPECT_TRUE(fs::exists(kSource / script)) << script;
+  // A row names a test, or says that there is none.
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| ") || line.find(" proved by ") != std::string::npos ||
+        line.starts_with("| ---")) {
+      continue;
+    }
+    const bool proved = line.find("Test`") != std::string::npos ||
+                        line.find("the same") != std::string::npos ||
+                        line.find("the rows above") != std::string::npos;
+    EXPECT_NE(proved, line.find("by hand only") != std::string::npos) << line;
+  }
+}
+
 TEST(DocumentationTest, HasEveryFieldOfNriPlugins) {
   const fs::path file = fs::path(testing::TempDir()) / fmt::format("fields-{}.yaml", getpid());
   std::ofstream(file) << "nri: {Host: {Unsupported: {x: fail}}}\n";
@@ -299,6 +337,14 @@ std::vector<std::string> BrokenLinks(const std::vector<fs::path>& pages) {
 
 TEST(DocumentationTest, LinksLeadSomewhere) {
   EXPECT_THAT(BrokenLinks(Pages()), IsEmpty());
+}
+
+// The site of scripts/docs-site, where the program that makes it is.
+TEST(DocumentationTest, LinksOfTheSiteLeadSomewhere) {
+  if (std::system("command -v cmark-gfm >/dev/null") != 0)
+    GTEST_SKIP() << "cmark-gfm is not installed";
+  const std::string command = fmt::format("{}/scripts/docs-site --check", kSource.string());
+  EXPECT_EQ(std::system(command.c_str()), 0);
 }
 
 // The pages that cmake/install.cmake installs, as cmake/install_pages.cmake leaves them.
