@@ -12,8 +12,8 @@
 namespace resmgr {
 namespace {
 
-using test::IsOk;
 using test::Fails;
+using test::IsOk;
 using Answers = std::vector<StatusOr<std::string>>;
 
 struct Watched {
