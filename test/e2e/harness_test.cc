@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The private containerd of the end-to-end tests.
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -61,6 +66,38 @@ TEST(HarnessTest, ContainersOutliveContainerd) {
   const auto status = (*node)->client().ContainerStatus(pod->container_id);
   ASSERT_TRUE(status.ok()) << Describe(status.status());
   EXPECT_EQ(status->state(), cri::CONTAINER_RUNNING);
+}
+
+// Stops them, or lets them go on.
+void SignalShims(const std::filesystem::path& directory, int signal_number) {
+  for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+    const std::string command = TextOf(process.path() / "cmdline");
+    if (command.find("containerd-shim") == std::string::npos) continue;
+    if (command.find(directory.filename().string() + "/") == std::string::npos) continue;
+    ::kill(std::stoi(process.path().filename()), signal_number);
+  }
+}
+
+// As on a busy machine: containerd itself takes a shim for dead after five seconds.
+TEST(HarnessTest, ContainersOutliveContainerdWhoseShimsAnswerLate) {
+  auto node = Node::OnContainerd({.relayed = false});
+  ASSERT_TRUE(node.ok()) << Describe(node.status());
+  const Containerd& containerd = (*node)->containerd();
+  const auto pod = (*node)->Run(BestEffort("survivor"));
+  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+
+  SignalShims(containerd.directory(), SIGSTOP);
+  {
+    const std::jthread late([&] {
+      constexpr std::chrono::seconds kLate{7};
+      std::this_thread::sleep_for(kLate);
+      SignalShims(containerd.directory(), SIGCONT);
+    });
+    ASSERT_TRUE((*node)->RestartContainerd().ok()) << containerd.Log();
+  }
+  const auto status = (*node)->client().ContainerStatus(pod->container_id);
+  ASSERT_TRUE(status.ok()) << Describe(status.status()) << containerd.Log();
+  EXPECT_EQ(status->state(), cri::CONTAINER_RUNNING) << containerd.Log();
 }
 
 // The watch sees a container as it is: nothing before its start and after its end.

@@ -142,6 +142,12 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
   address = "{0}/containerd.sock"
 [ttrpc]
   address = "{0}/containerd.ttrpc"
+# On a busy machine a shim may take longer than the usual 5 s to answer a containerd that has started
+# again, which would then end its containers.
+[timeouts]
+  "io.containerd.timeout.shim.load" = "60s"
+  "io.containerd.timeout.shim.cleanup" = "60s"
+  "io.containerd.timeout.task.state" = "60s"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{1}"
   # Without CAP_SYS_RESOURCE runc cannot lower oom_score_adj and fails.
