@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view kExclusiveCpusFile = "/cpuset.cpus.exclusive";
 constexpr std::string_view kStateFile = "/cpuset.cpus.partition";
-constexpr const char* kNoPartition = "member";
+// As the kernel shows it: a process that is killed then leaves what was there before.
+constexpr const char* kNoPartition = "member\n";
 // An empty write is none.
 constexpr const char* kNoCpus = "\n";
 
