@@ -119,7 +119,7 @@ void DescribeAllowed(ConfigSection& allowed, Namespaces& all) {
 
 Status CheckBalanceFile(std::string_view path) {
   const bool below = path.find("/../") == std::string_view::npos && !path.ends_with("/..");
-  if (path.starts_with("/etc/") && below && IsPlainAscii(path)) return OkStatus();
+  if (path.empty() || (path.starts_with("/etc/") && below && IsPlainAscii(path))) return OkStatus();
   return InvalidArgument("\"{}\" is no file below /etc", Printable(path, 128));
 }
 

@@ -281,11 +281,15 @@ classes:
   irq:
     Controllable:
       - "*"
+    Balance: detect
+    BalanceFile: ""
   memory: []
   MemoryAnnotations: []
   blockio:
     Assign: auto
   scheduling: []
+  cpu: []
+  turboDomain: package
   AllowedNamespaces:
     isolation: []
     memory: []
