@@ -32,9 +32,10 @@ class Containerd {
   // What is missing to run one here: root, containerd, ctr, runc or the images. OK: nothing.
   static Status Runnable();
 
-  // Returns when the CRI service answers and the images are there. `programs`: the folder of
-  // another containerd than that of PATH, with its shim and ctr.
-  // kFailedPrecondition: not runnable here, with the reason.
+  // Returns when the CRI service answers and the images are there: imported, or copied with the
+  // root of another containerd (RESMGR_CONTAINERD_ROOT in the environment). `programs`: the folder
+  // of another containerd than that of PATH, with its shim and ctr. kFailedPrecondition: not
+  // runnable here, with the reason.
   static StatusOr<std::unique_ptr<Containerd>> Start(const std::filesystem::path& programs = {});
 
   Containerd(const Containerd&) = delete;
