@@ -129,7 +129,7 @@ Status AddControls(const ConfigNode& control, std::string_view path, Entries& cl
   RESMGR_RETURN_IF_ERROR(CheckKind(control, path, Kind::kMap));
   for (const ConfigNode::Entry& entry : control.entries) {
     const std::string place = fmt::format("{}.{}", path, Printable(entry.key, kMostKeyText));
-    if (IsControl(entry.key)) {
+    if (IsControlKey(entry.key)) {
       RESMGR_RETURN_IF_ERROR(ConvertControl(entry.key, entry.value, place, classes, notes));
     } else {
       notes.push_back(fmt::format("{} is left out", place));
@@ -372,7 +372,7 @@ StatusOr<ConfigNode> PolicyModule(const ConfigNode& document, std::string_view s
   if (policy == nullptr) return InvalidArgument("there is no module `policy`");
   NoteOthers(modules, data == nullptr ? "" : "data", {"policy", "cpu", "rdt", "blockio"}, notes);
   for (const ConfigNode::Entry& entry : modules.entries) {
-    if (!IsControl(entry.key)) continue;
+    if (!IsControlKey(entry.key)) continue;
     RESMGR_ASSIGN_OR_RETURN(const ConfigNode control, ModuleOf(entry.value, source));
     RESMGR_RETURN_IF_ERROR(ConvertControl(entry.key, control, entry.key, classes, notes));
   }

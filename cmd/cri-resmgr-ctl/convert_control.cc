@@ -152,7 +152,7 @@ Status ConvertBlockio(const ConfigNode& control, std::string_view path, ControlE
 
 }  // namespace
 
-bool IsControl(std::string_view key) {
+bool IsControlKey(std::string_view key) {
   return std::ranges::any_of(
       kControls, [key](std::string_view known) { return EqualsIgnoreCase(known, key); });
 }

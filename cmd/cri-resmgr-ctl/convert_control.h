@@ -12,7 +12,7 @@ namespace resmgr {
 
 // Whether a module of cri-resource-manager, or a key of `control` of nri-plugins, defines classes:
 // "cpu", "rdt", "blockio".
-bool IsControl(std::string_view key);
+bool IsControlKey(std::string_view key);
 
 // Adds what it defines to the entries of the module `classes`, and one sentence for each key that
 // is left out or means something else. `path` is its place, for these and for errors.

@@ -25,10 +25,26 @@ constexpr std::array kPoolKeys = {
 std::optional<std::vector<std::string>> KnownNames(std::string_view kind,
                                                    const ClassesConfig& config) {
   if (kind == "cpu") return config.cpu.Names();
-  if (kind != "memory") return std::nullopt;
+  // The runtime's own file has them.
+  if (kind == "blockio" && config.blockio.assign == BlockioConfig::Assign::kRuntime)
+    return std::nullopt;
   std::vector<std::string> names;
-  for (const MemoryClassConfig& one : config.memory)
-    names.push_back(one.name);
+  if (kind == "memory") {
+    for (const MemoryClassConfig& one : config.memory)
+      names.push_back(one.name);
+  } else if (kind == "scheduling") {
+    for (const SchedulingClassConfig& one : config.scheduling.classes)
+      names.push_back(one.name);
+  } else if (kind == "blockio") {
+    for (const auto& [name, items] : config.blockio.classes)
+      names.push_back(name);
+  } else if (kind == "rdt") {
+    for (const auto& [partition, settings] : config.rdt.partitions)
+      for (const auto& [name, settings_of_class] : settings.classes)
+        names.push_back(name);
+  } else {
+    return std::nullopt;
+  }
   return names;
 }
 

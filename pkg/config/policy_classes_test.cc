@@ -16,7 +16,19 @@ TEST(PolicyClassesTest, NamesThatDoNotExistAreRefusedWithThoseThatDo) {
   const ClassesConfig config{.memory = {{.name = "bronze"}},
                              .cpu = {.classes = {{.name = "turbo"}, {.name = "quiet"}}}};
   EXPECT_TRUE(CheckNamedClasses({{"cpu", "turbo", "x"}, {"memory", "bronze", "y"}}, config).ok());
-  EXPECT_TRUE(CheckNamedClasses({{"rdt", "gold", "x"}}, config).ok()) << "others may have made it";
+  for (const char* const kind : {"rdt", "blockio", "scheduling"})
+    EXPECT_FALSE(CheckNamedClasses({{kind, "gold", "x"}}, config).ok()) << kind;
+  ClassesConfig all;
+  all.rdt.partitions["fast"].classes["gold"];
+  all.blockio.classes["gold"];
+  all.scheduling.classes = {{.name = "gold"}};
+  EXPECT_TRUE(
+      CheckNamedClasses(
+          {{"rdt", "gold", "x"}, {"blockio", "gold", "y"}, {"scheduling", "gold", "z"}}, all)
+          .ok());
+  const ClassesConfig by_runtime{.blockio = {.assign = BlockioConfig::Assign::kRuntime}};
+  EXPECT_TRUE(CheckNamedClasses({{"blockio", "gold", "x"}}, by_runtime).ok())
+      << "the runtime's own file may have it";
   const Status unknown =
       CheckNamedClasses({{"cpu", "turbos", "balloonTypes dsp: cpuClass"}}, config);
   EXPECT_EQ(unknown.code(), StatusCode::kInvalidArgument);
