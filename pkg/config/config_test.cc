@@ -285,11 +285,24 @@ classes:
     BalanceFile: ""
   memory: []
   MemoryAnnotations: []
+  rdt:
+    Prefix: cri-resmgr.
+    Assign: auto
+    DefaultByQoS: false
+    Force: false
+    options:
+      l2:
+        optional: false
+      l3:
+        optional: false
+      mb:
+        optional: false
+    partitions: {}
   blockio:
     Assign: auto
-  scheduling: []
   cpu: []
   turboDomain: package
+  scheduling: []
   AllowedNamespaces:
     isolation: []
     memory: []
