@@ -15,6 +15,7 @@
 
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/classes/testing/fake_thread_attributes.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
@@ -134,7 +135,8 @@ TEST(KernelThreadAttributesTest, WhatIsSetIsRead) {
   }
   changed.notify_all();
   other.join();
-  EXPECT_EQ(kernel.SetIoPriority(thread, io), ESRCH) << "it has ended";
+  // The kernel tells of its end a moment before the thread has no number anymore.
+  EXPECT_TRUE(test::Eventually([&] { return kernel.SetIoPriority(thread, io) == ESRCH; }));
 }
 
 }  // namespace
