@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr char kNodePath[] = "/api/v1/nodes/n1";
-constexpr char kOwnMap[] = "m.node.n1";
+constexpr char kRacesMap[] = "m.node.n1";
 constexpr char kPolicyKey[] = "a.io/policy";
 constexpr milliseconds kSoon{200};
 
@@ -42,7 +42,7 @@ const ReportOptions kReportOptions{
 
 Verdict VerdictOf(Verdict::State state, int version) {
   return {.state = state,
-          .map = kOwnMap,
+          .map = kRacesMap,
           .version = std::to_string(version),
           .reason = state == Verdict::State::kPending ? "cri-resmgr does not answer" : ""};
 }
@@ -79,7 +79,7 @@ class ReportRacesTest : public testing::Test {
   const Verdict accepted_again_ = VerdictOf(Verdict::State::kAccepted, 2);
   FakeTransport transport_;
   ManualClock timers_;
-  StatusReporter reporter_{transport_, timers_, "n1", kOwnMap, kReportOptions, 1};
+  StatusReporter reporter_{transport_, timers_, "n1", kRacesMap, kReportOptions, 1};
 };
 
 // The server may carry out a request that was given up after the next one: then the node would stay
@@ -148,7 +148,7 @@ TEST_F(ReportRacesTest, WhatTheWatchShowsOfBeforeThePatchCausesNoOther) {
 TEST_F(ReportRacesTest, NorDoesItWhereReportsAreNotSpread) {
   ReportOptions at_once = kReportOptions;
   at_once.spread = seconds(0);
-  StatusReporter reporter(transport_, timers_, "n1", kOwnMap, at_once, 1);
+  StatusReporter reporter(transport_, timers_, "n1", kRacesMap, at_once, 1);
   Verdict shared = accepted_;
   shared.map = "m.default";
   reporter.NodeSeen(NodeWith(AnnotationsOf(shared)));
@@ -258,7 +258,7 @@ bool EndsWithTheLastReport(uint32_t seed) {
   std::string policy;
   RacingServer server(random, AnnotationsOf(verdict));
   ManualClock timers;
-  StatusReporter reporter(server, timers, "n1", kOwnMap, kReportOptions, seed);
+  StatusReporter reporter(server, timers, "n1", kRacesMap, kReportOptions, seed);
   reporter.NodeSeen(NodeWith(server.annotations()));
   const auto step = [&](uint32_t kind) {
     if (kind == 0) server.CarryOutSome();
