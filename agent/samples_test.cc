@@ -99,20 +99,33 @@ TEST_F(SampleAdmissionPolicyTest, IsAboutTheAgentsAccount) {
       At(account, "metadata/name").text);
 }
 
-// Covers every write of an agent to nodes, and nothing else.
+// Covers every write of an agent to nodes and to the objects with their names, and nothing else. A
+// patch that applies an object creates it where there is none.
 TEST_F(SampleAdmissionPolicyTest, CoversWhatTheAgentMayWriteOfNodes) {
-  std::vector<std::string> written;
+  using Writes = std::map<std::string, std::set<std::string>>;  // resources by API group
+  constexpr char kTopology[] = "topology.node.k8s.io";
+  Writes allowed;
   for (const ConfigNode& rule : At(OfKind(rbac_, "ClusterRole"), "rules").items) {
-    if (Texts(At(rule, "resources")) == std::vector<std::string>{"events"}) continue;
-    for (const std::string& verb : Texts(At(rule, "verbs")))
-      EXPECT_THAT((std::set<std::string>{"get", "list", "watch", "patch"}), Contains(verb));
-    if (std::ranges::count(Texts(At(rule, "verbs")), "patch") == 0) continue;
-    std::ranges::copy(Texts(At(rule, "resources")), std::back_inserter(written));
+    const std::vector<std::string> resources = Texts(At(rule, "resources"));
+    if (resources == std::vector<std::string>{"events"}) continue;
+    const std::string group = At(rule, "apiGroups").items.at(0).text;
+    std::set<std::string> verbs = {"get", "list", "watch", "patch"};
+    if (group == kTopology) verbs = {"get", "create", "patch", "delete"};
+    EXPECT_THAT(Texts(At(rule, "verbs")), testing::Each(testing::AnyOfArray(verbs))) << group;
+    if (std::ranges::count(Texts(At(rule, "verbs")), "patch") > 0)
+      allowed[group].insert(resources.begin(), resources.end());
   }
-  const ConfigNode rule = At(policy_, "spec/matchConstraints/resourceRules/0");
-  EXPECT_THAT(Texts(At(rule, "resources")), UnorderedElementsAreArray(written));
-  EXPECT_THAT(Texts(At(rule, "apiGroups")), ElementsAre(""));
-  EXPECT_THAT(Texts(At(rule, "operations")), ElementsAre("UPDATE")) << "a patch is one";
+  Writes covered;
+  for (const ConfigNode& rule : At(policy_, "spec/matchConstraints/resourceRules").items) {
+    const std::string group = At(rule, "apiGroups").items.at(0).text;
+    const std::vector<std::string> resources = Texts(At(rule, "resources"));
+    covered[group].insert(resources.begin(), resources.end());
+    const std::set<std::string> operations = group == kTopology
+                                                 ? std::set<std::string>{"CREATE", "UPDATE"}
+                                                 : std::set<std::string>{"UPDATE"};
+    EXPECT_THAT(Texts(At(rule, "operations")), UnorderedElementsAreArray(operations)) << group;
+  }
+  EXPECT_EQ(covered, allowed);
 }
 
 // An expression with a field that does not exist would refuse every agent.
