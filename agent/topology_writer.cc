@@ -37,10 +37,13 @@ bool IsOwn(const Json& object) {
   });
 }
 
-// A conflict names the other program; a write that only came in between does not.
+// The API server's words for a conflict of apply, in one field or in several; they differ from
+// those for a write that only came in between.
+constexpr std::string_view kApplyConflict = "Apply failed with ";
+
 bool IsOfAnotherWriter(const Status& status) {
   return status.code() == StatusCode::kAborted &&
-         Message(status).find("conflict with") != std::string_view::npos;
+         Message(status).find(kApplyConflict) != std::string_view::npos;
 }
 
 }  // namespace

@@ -208,6 +208,22 @@ TEST_F(TopologyWriterTest, AnotherWriterIsAnEventAndNoFight) {
   EXPECT_FALSE(transport_.Has(kObject));
 }
 
+// The API server words several fields otherwise than one; whole-object writers have several.
+TEST_F(TopologyWriterTest, AnotherWriterOfSeveralFieldsIsAnEventToo) {
+  SeeNode();
+  Show(OneZone(8));
+  ASSERT_EQ(Available(), "8");
+  ASSERT_TRUE(Answer(409, {{"kind", "Status"},
+                           {"message",
+                            "Apply failed with 2 conflicts: conflicts with \"nfd-master\" using "
+                            "topology.node.k8s.io/v1alpha2:\n- .attributes\n- .zones"}}));
+  ASSERT_TRUE(transport_.Has(kNodeEvents));
+  const Json event = ParseJson(transport_.Request(kNodeEvents).body).value_or(Json::object());
+  EXPECT_EQ(event["reason"], "TopologyConflict");
+  timers_.Advance(minutes(9));
+  EXPECT_FALSE(transport_.Has(kObject));
+}
+
 TEST_F(TopologyWriterTest, AWriteThatOnlyCameInBetweenIsNoConflict) {
   SeeNode();
   Show(OneZone(8));
