@@ -29,8 +29,18 @@ void Delivery::Send(HttpRequest request, Done done, Refusal refusal) {
   tries_ = 0;
   backoff_.Reset();
   timer_.reset();
+  waits_on_ = false;
   replaced_ = call_ != nullptr;
   if (!replaced_) Try();
+}
+
+void Delivery::Replace(HttpRequest request, Done done, Refusal refusal) {
+  if (!under_way_) return Send(std::move(request), std::move(done), refusal);
+  request_ = std::move(request);
+  done_ = std::move(done);
+  refusal_ = refusal;
+  waits_on_ = true;
+  replaced_ = call_ != nullptr;
 }
 
 void Delivery::Try() {
@@ -43,8 +53,11 @@ void Delivery::Replied(const StatusOr<HttpReply>& reply) {
   call_.reset();
   const std::chrono::milliseconds asked =
       reply.ok() ? WaitAskedFor(*reply) : std::chrono::seconds(0);
-  if (std::exchange(replaced_, false)) return TryAfter(asked);
   const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
+  if (std::exchange(replaced_, false)) {
+    const bool fails = !reply.ok() || status.code() == StatusCode::kUnavailable;
+    return TryAfter(asked + (fails && waits_on_ ? backoff_.Next() : std::chrono::milliseconds(0)));
+  }
   if (status.ok()) return End(reply);
   Logger& log = GetLogger("status");
   const bool answered =

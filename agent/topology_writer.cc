@@ -126,7 +126,7 @@ void TopologyWriter::Write() {
   request.content_type = "application/apply-patch+yaml";
   request.accept = MetadataOnly("PartialObjectMetadata");
   request.body = body;
-  delivery_.Send(
+  delivery_.Replace(
       std::move(request),
       [this, body = std::move(body)](const StatusOr<HttpReply>& reply) { Written(body, reply); },
       Delivery::Refusal::kEnd);
@@ -147,7 +147,7 @@ void TopologyWriter::Written(const std::string& body, const StatusOr<HttpReply>&
 }
 
 void TopologyWriter::LookForOwn() {
-  delivery_.Send(
+  delivery_.Replace(
       Request("GET"), [this](const StatusOr<HttpReply>& reply) { Found(reply); },
       Delivery::Refusal::kEnd);
 }

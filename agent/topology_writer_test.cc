@@ -166,6 +166,20 @@ TEST_F(TopologyWriterTest, AfterAnOutageTheLastViewIsWrittenOnce) {
   EXPECT_EQ(transport_.sent(), sent);
 }
 
+// Pods come and go while an API server is overloaded, too.
+TEST_F(TopologyWriterTest, ChangesDoNotShortenTheWaitsOfAnOutage) {
+  WriteFirst();
+  const int before = transport_.sent();
+  for (int i = 0; i < 120; ++i) {
+    Show(OneZone(i % 8));
+    timers_.Advance(seconds(1));
+    transport_.Answer(kObject, Unavailable("away"));
+  }
+  EXPECT_LE(transport_.sent() - before, 30);
+  timers_.Advance(minutes(5));
+  EXPECT_EQ(Available(), "7") << "the last view";
+}
+
 // Row N9.
 TEST_F(TopologyWriterTest, WithoutTheDefinitionItIsTriedEveryTenMinutes) {
   SeeNode();
