@@ -47,7 +47,7 @@ class TopologyWriter {
   void NodeSeen(const Json& node);
 
  private:
-  // What the server has, as far as it is known.
+  // The server's object, as far as it is known.
   enum class Known { kNothing, kWritten, kAbsent };
 
   bool UpToDate() const;

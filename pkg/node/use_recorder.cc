@@ -36,8 +36,8 @@ void UseRecorder::Observe(const UsageFigures& figures) {
     use.push_back({container.subject.id, last.cpus, pressure});
   }
   std::erase_if(recorded_, [this](const auto& entry) { return entry.second.seen != line_; });
-  // What was dropped is recorded with the next sample, and all of it, since it is not known which
-  // of the figures the recording has.
+  // The next sample is recorded whole, since it is not known which of the figures the recording
+  // has.
   if (!use.empty() && !dumper_.RecordUse(std::move(use))) recorded_.clear();
 }
 

@@ -88,7 +88,7 @@ class PlaceableSearch {
   void Undo() {
     const ContainerKey key = what_if_.LastKey();
     what_if_.RemoveLast();
-    // What is unknown is released, too, so this does not fail.
+    // Policies release unknown containers, too, so this does not fail.
     [[maybe_unused]] const StatusOr<Plan> released = policy_->Release(what_if_, key);
   }
 

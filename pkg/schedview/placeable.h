@@ -9,7 +9,7 @@
 
 namespace resmgr {
 
-// What a policy would grant, found by asking copies of it; the policy itself stays as it is. Pure.
+// The grants of a policy, found by asking copies of it; the policy itself stays as it is. Pure.
 
 // The CPUs that the policy may grant to single containers at all: those of its pools without the
 // reserved ones.

@@ -40,7 +40,7 @@ std::string HugePagesResource(Bytes size) {
 // The memory of each node that containers bound to it ask for, by the resource's name.
 using HeldMemory = std::map<int, std::map<std::string, int64_t>>;
 
-// What is bound to several nodes is divided evenly: where it lies only the kernel knows.
+// The memory of containers on several nodes is divided evenly: only the kernel knows where it lies.
 HeldMemory MemoryHeld(const Snapshot& snapshot) {
   HeldMemory held;
   snapshot.ForEachContainer([&held](const Pod& pod, const Container& container) {

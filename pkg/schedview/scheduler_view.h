@@ -33,8 +33,8 @@ struct ViewZone {
   friend bool operator==(const ViewZone&, const ViewZone&) = default;
 };
 
-// What schedulers may count on: one immutable picture of the node, from which everything is
-// published (ADR 17). Zones are in the order of their NUMA nodes.
+// The room that schedulers may count on: one immutable picture of the node, from which everything
+// is published (ADR 17). Zones are in the order of their NUMA nodes.
 struct SchedulerView {
   // The newer one of two pictures of a daemon has the higher number.
   uint64_t sequence = 0;

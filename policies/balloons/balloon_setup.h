@@ -45,9 +45,9 @@ class BalloonSetup {
   int MaxCpus(int type, int index) const;  // a large number if there is no limit; 0: refused
   // Whole CPUs for what is asked for, without limits.
   int CpusFor(int type, int64_t milli_cpu) const;
-  // What a balloon of the type has when it is to have `cpus`: each component is rounded up.
+  // The CPUs of a balloon of the type that is to have `cpus`: each component is rounded up.
   int WholeSize(int type, int cpus) const;
-  // What one of so many components gets of `cpus`: a component has the least size of its type.
+  // The part of `cpus` for one of so many components, which has the least size of its type.
   int ShareOf(int component, int cpus, size_t count) const;
 
  private:

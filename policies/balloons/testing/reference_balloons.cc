@@ -62,7 +62,7 @@ void AddWithParts(const std::list<ReferenceBalloon>& balloons,
   }
 }
 
-// What it has when it is to have `size`, with the parts rounded up.
+// Its CPUs when it is to have `size`, with the parts rounded up.
 int SizeAt(const ReferenceBalloon& balloon, int size) {
   size = Clamped(*balloon.type, size);
   if (balloon.parts.empty()) return size;

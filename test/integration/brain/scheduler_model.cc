@@ -34,7 +34,7 @@ std::string AttributeOf(const Json& topology, std::string_view name) {
   return "";
 }
 
-// What is available in each NUMA node, by its number.
+// The available amounts of each NUMA node, by its number.
 std::map<int64_t, Amounts> ZonesOf(const Json& topology) {
   constexpr std::string_view kPrefix = "node-";
   std::map<int64_t, Amounts> zones;
@@ -107,7 +107,7 @@ class TopologyFilter {
   const QosClass qos_;
 };
 
-// What a pod takes as a whole: as much as any ordinary init container, and all others together.
+// The request of a whole pod: as much as any ordinary init container, and all others together.
 Amounts EffectiveRequest(const ScheduledPod& pod) {
   Amounts sum;
   for (const ScheduledContainer& container : pod.containers)

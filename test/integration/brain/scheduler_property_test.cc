@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scheduler that reads the node's NodeResourceTopology lets pass, the policy grants: random
-// states of each policy on machines of many kinds, the object that the agent would write, and a
-// model of the scheduler's plugin. RESMGR_SCENARIOS says how many states are tried, RESMGR_SEED
-// with which seed.
+// The policy grants all that a scheduler that reads the node's NodeResourceTopology lets pass:
+// random states of each policy on machines of many kinds, the object that the agent would write,
+// and a model of the scheduler's plugin. RESMGR_SCENARIOS says how many states are tried,
+// RESMGR_SEED with which seed.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
