@@ -137,7 +137,7 @@ void TopologyWriter::Written(const std::string& body, const StatusOr<HttpReply>&
   if (status.ok()) {
     known_ = Known::kWritten;
     body_ = body;
-    if (std::exchange(refusal_told_, false))
+    if (std::exchange(told_, std::nullopt))
       GetLogger("status").Info("the NodeResourceTopology is written again");
     return Plan();
   }
@@ -188,7 +188,7 @@ void TopologyWriter::Removed(const StatusOr<HttpReply>& reply) {
 }
 
 void TopologyWriter::Pause(const Status& why) {
-  if (!std::exchange(refusal_told_, true)) {
+  if (std::exchange(told_, why.code()) != why.code()) {
     const bool missing = why.code() == StatusCode::kNotFound;
     GetLogger("status").Warn(
         "the NodeResourceTopology of this node is not written: {}{}", Printable(Message(why), 512),

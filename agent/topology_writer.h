@@ -71,9 +71,9 @@ class TopologyWriter {
   std::optional<SchedulerView> view_;
   std::optional<SchedulerView> sent_;  // of the last write
   Known known_ = Known::kNothing;
-  std::string body_;     // if kWritten
-  bool paused_ = false;  // the server refused; timer_ ends this
-  bool refusal_told_ = false;
+  std::string body_;                // if kWritten
+  bool paused_ = false;             // the server refused; timer_ ends this
+  std::optional<StatusCode> told_;  // the refusal that was told last
   std::optional<Clock::SteadyTime> last_write_;
   Clock::SteadyTime due_{};
   EventLoop::HandlePtr timer_;  // the next request

@@ -238,6 +238,19 @@ TEST_F(TopologyWriterTest, AnotherWriterOfSeveralFieldsIsAnEventToo) {
   EXPECT_FALSE(transport_.Has(kObject));
 }
 
+// The definition is often installed together with the other program.
+TEST_F(TopologyWriterTest, AConflictAfterAnotherRefusalIsAnEventToo) {
+  SeeNode();
+  Show(OneZone(8));
+  ASSERT_EQ(Available(), "8");
+  ASSERT_TRUE(Answer(404));
+  timers_.Advance(minutes(13));
+  ASSERT_TRUE(
+      Answer(409, {{"kind", "Status"},
+                   {"message", "Apply failed with 1 conflict: conflict with \"x\": .zones"}}));
+  EXPECT_TRUE(transport_.Has(kNodeEvents));
+}
+
 TEST_F(TopologyWriterTest, AWriteThatOnlyCameInBetweenIsNoConflict) {
   SeeNode();
   Show(OneZone(8));
