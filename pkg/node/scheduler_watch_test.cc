@@ -62,8 +62,8 @@ class SchedulerWatchTest : public testing::Test {
   Pipeline pipeline_{clock_, nullptr};
   HintFinder hints_{loop_, {}};
   test::FakeDoor door_;
-  const Pod pod_;
-  const Container container_;
+  const Pod pod_{};
+  const Container container_{};
   NodeMetrics metrics_;
   std::vector<std::optional<SchedulerView>> told_;
   SchedulerWatch watch_{{.loop = loop_,
