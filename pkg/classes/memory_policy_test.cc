@@ -13,6 +13,7 @@
 namespace resmgr {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using Mode = MemoryPolicySettings::Mode;
 
@@ -105,8 +106,10 @@ TEST_F(MemoryPolicyTest, WhatCannotBeIsRefused) {
   EXPECT_THAT(error("policy.memory-policy.nri.io", "{mode: bind}"), HasSubstr("needs nodes"));
   EXPECT_THAT(error("policy.memory-policy.nri.io", "{mode: local, nodes: 0}"),
               HasSubstr("not for the mode local"));
-  EXPECT_THAT(error("policy.memory-policy.nri.io", "{mode: fast}"), HasSubstr("no mode"));
-  EXPECT_THAT(error("policy.memory-policy.nri.io", "{flags: [fast]}"), HasSubstr("no flag"));
+  EXPECT_THAT(error("policy.memory-policy.nri.io", "{mode: interlaeve, nodes: all}"),
+              EndsWith("weighted-interleave; did you mean interleave?"));
+  EXPECT_THAT(error("policy.memory-policy.nri.io", "{flags: [fast]}"),
+              HasSubstr("is not one of static-nodes, relative-nodes, numa-balancing"));
   config_.namespaces.clear();
   EXPECT_THAT(Wish({{"mode.memory-policy.nri.io", "x"}})->note, HasSubstr("shop is not in"));
 }

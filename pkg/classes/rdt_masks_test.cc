@@ -255,7 +255,8 @@ TEST_F(RdtMasksTest, TheMachinesErrors) {
       {"{p: {l3Allocation: '0x2f', classes: {c: {}}}}", "more than one continuous block of ones"},
       {"{p: {l3Allocation: '0x7', classes: {c: {}}}, q: {l3Allocation: '0xc', classes: {d: {}}}}",
        "overlapping L3 partition allocations"},
-      {"{p: {l3Allocation: 60%, classes: {c: {}}}, q: {l3Allocation: 41%, classes: {d: {}}}}",
+      {"{p: {l3Allocation: {0: 60%}, classes: {c: {}}},"
+       " q: {l3Allocation: {0: 41%}, classes: {d: {}}}}",
        "101%, which is more than 100%"},
       {"{p: {l3Allocation: '0xff00', classes: {c: {l3Allocation: '0x1ff'}}}}",
        "bitmask 0x1ff00 (0x1ff << 8) does not fit basemask 0xff00"},

@@ -61,8 +61,7 @@ constexpr std::array kAllowedKinds = {
     AllowedKind{"rdt", "the same for a class of caches and memory bandwidth"},
     AllowedKind{"blockio", "the same for a class of block I/O"},
     AllowedKind{"cpu", "the same for a class of CPUs"},
-    AllowedKind{"scheduling", "the same for a class of scheduling"},
-    AllowedKind{"irq", "the same for the affinity of interrupts"}};
+    AllowedKind{"scheduling", "the same for a class of scheduling"}};
 
 bool IsAllowedKind(std::string_view kind) {
   return std::ranges::find(kAllowedKinds, kind, &AllowedKind::kind) != kAllowedKinds.end();

@@ -147,8 +147,18 @@ TEST_F(ClassesConfigTest, ClassesOfCaches) {
   EXPECT_EQ(fast.allocations.mb.all->mbps, 1000U);
   EXPECT_TRUE(fast.classes.at("gold").denies_pod_annotation);
   EXPECT_TRUE(fast.classes.contains(""));
-  EXPECT_EQ(ErrorOf("classes: {rdt: {partitions: {a: {l3Allocation: {0: 1x%}}}}}"),
-            "f:1: classes.rdt.partitions.a.l3Allocation: 0: \"1x%\": invalid integer \"1x\"");
+  EXPECT_EQ(
+      ErrorOf("classes: {rdt: {partitions: {a: {l3Allocation: {0: 1x%}}}}}"),
+      "f:1: classes.rdt.partitions.a.l3Allocation: 0: \"1x%\": invalid integer \"1x\"; a part "
+      "is 60%, 10-40%, 0-7 or 0xff");
+  EXPECT_EQ(
+      ErrorOf("classes: {rdt: {partitions: {a: {l3Allocation: 60MB}}}}"),
+      "f:1: classes.rdt.partitions.a.l3Allocation: \"60MB\": invalid integer \"60MB\"; a part "
+      "is 60%, 10-40%, 0-7 or 0xff");
+  EXPECT_EQ(
+      ErrorOf("classes: {rdt: {partitions: {a: {l3Allocation: 60%}, b: {l3Allocation: 60%}}}}"),
+      "f:1: classes.rdt.partitions: the partitions' l3Allocation are 120% together, more than "
+      "100%");
   EXPECT_EQ(ErrorOf("classes: {rdt: {Prefix: a/b}}"),
             "f:1: classes.rdt.Prefix: \"a/b\" can be no beginning of names");
 }

@@ -5,6 +5,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
+#include "pkg/config/known_words.h"
 #include "pkg/kube/duration.h"
 
 namespace resmgr {
@@ -160,9 +161,7 @@ ConfigSection& ConfigSection::Word(ConfigKey key, const std::function<void(size_
   return Scalar(std::move(key), [&](std::string_view text) -> Status {
     const size_t index = IndexOf(words, text);
     if (index == words.size()) {
-      return InvalidArgument("\"{}\" is not one of {}{}", Printable(text, 64),
-                             fmt::join(words, ", "),
-                             DidYouMean(text, {words.begin(), words.end()}));
+      return InvalidArgument("{}", NotOneOf(text, {words.begin(), words.end()}));
     }
     set(index);
     return OkStatus();

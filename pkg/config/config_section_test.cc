@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/failure_policy.h"
+#include "pkg/config/known_words.h"
 #include "pkg/config/print_config.h"
 #include "pkg/config/yaml_reader.h"
 
@@ -219,6 +220,8 @@ TEST(ConfigSectionTest, MistypedWordsGetTheClosestOne) {
             "f:1: top.Choice: \"jsonn\" is not one of table, json; did you mean json?");
   EXPECT_EQ(ValuesError("Policy: ignor"),
             "f:1: top.Policy: \"ignor\" is not one of fail, ignore; did you mean ignore?");
+  EXPECT_EQ(NotOneOf("none", {"", "sink", "isolate"}), "\"none\" is not one of sink, isolate")
+      << "no empty word";
 }
 
 TEST(ConfigSectionTest, KeysThatBelongElsewhereSayWhere) {

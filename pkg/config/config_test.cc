@@ -310,7 +310,6 @@ classes:
     blockio: []
     cpu: []
     scheduling: []
-    irq: []
   Unknown: refuse
   Absent: warn
 cpuFiles:

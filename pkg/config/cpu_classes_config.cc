@@ -134,6 +134,21 @@ void DescribeProfile(ConfigSection& section, CpuClassConfig& item) {
   });
 }
 
+// Words are in ascending order; rates of different kinds compare on a machine alone.
+bool IsAbove(const ClockRate& least, const ClockRate& highest) {
+  using RateKind = ClockRate::Kind;
+  if (least.kind == highest.kind) return least.value > highest.value;
+  const bool words = least.kind >= RateKind::kMin && highest.kind >= RateKind::kMin;
+  return words && least.kind > highest.kind;
+}
+
+void CheckRates(ConfigSection& section, std::string_view key, const ClockRate& least,
+                const ClockRate& highest) {
+  if (IsAbove(least, highest))
+    section.Fail(key,
+                 fmt::format("{} is above the highest rate, {}", *TextOf(least), *TextOf(highest)));
+}
+
 void DescribeCpuClass(ConfigSection& section, CpuClassConfig& item) {
   using Boost = CpuClassConfig::Boost;
   section.Text("name", item.name, "what annotations, balloon types and pools name", CheckClassName)
@@ -168,6 +183,8 @@ void DescribeCpuClass(ConfigSection& section, CpuClassConfig& item) {
               "of the classes in use, only those with the highest one have the clock `turbo`; the "
               "others have `base` meanwhile");
   DescribeProfile(section, item);
+  CheckRates(section, "minFreq", item.min_freq, item.max_freq);
+  CheckRates(section, "uncoreMinFreq", item.uncore_min_freq, item.uncore_max_freq);
   for (const std::string_view key :
        {"pctPriority", "sstClosID", "pctMinFreq", "pctMaxFreq", "publishExtendedResource"})
     section.Refuse(key, "is not supported: Speed Select is left alone; remove it");

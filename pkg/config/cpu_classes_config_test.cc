@@ -100,6 +100,19 @@ TEST(CpuClassesConfigTest, RefusesWhatCannotBe) {
   EXPECT_NE(CpuError("{name: a, maxFreqs: 1}"), "");
 }
 
+TEST(CpuClassesConfigTest, ALeastClockAboveTheHighestIsRefused) {
+  EXPECT_EQ(CpuError("{name: a, minFreq: 3GHz, maxFreq: 1GHz}"),
+            "f:1: classes.cpu[0].minFreq: 3000000kHz is above the highest rate, 1000000kHz");
+  for (const char* const rates : {"uncoreMinFreq: 60%, uncoreMaxFreq: 50%",
+                                  "minFreq: turbo, maxFreq: base", "pstates: {min: 2, max: 1}"})
+    EXPECT_NE(CpuError(fmt::format("{{name: a, {}}}", rates)).find("is above"), std::string::npos)
+        << rates;
+  for (const char* const rates :
+       {"minFreq: base, maxFreq: base", "minFreq: min, maxFreq: turbo", "minFreq: 3GHz",
+        "minFreq: 3GHz, maxFreq: base", "minFreq: 90%, maxFreq: 1GHz", "maxFreq: 1GHz"})
+    EXPECT_EQ(CpuError(fmt::format("{{name: a, {}}}", rates)), "") << rates;
+}
+
 TEST(CpuClassesConfigTest, APolicysClassesWinByName) {
   CpuClassesConfig config{.classes = {{.name = "a"}, {.name = "b"}}};
   AddPolicyCpuClasses({.classes = {{.name = "b", .turbo_priority = 1}, {.name = "c"}},

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/config/known_words.h"
 #include "pkg/topology/cpu_set.h"
 
 namespace resmgr {
@@ -71,7 +72,7 @@ void DescribeMemoryFlags(ConfigSection& section, std::vector<MemoryFlag>& flags)
     const auto* const known =
         std::ranges::find(kMemoryFlags, plain, [](const auto& one) { return one.first; });
     if (known == kMemoryFlags.end()) {
-      section.Fail("flags", fmt::format("\"{}\" is no flag", Printable(name, 64)));
+      section.Fail("flags", NotOneOf(name, kMemoryFlags));
     } else if (std::ranges::find(flags, known->second) == flags.end()) {
       flags.push_back(known->second);
     }
@@ -87,17 +88,18 @@ std::string_view ToString(MemoryPolicySettings::Mode mode) {
 }
 
 void DescribeMemoryPolicy(ConfigSection& section, MemoryPolicyConfig& config) {
+  bool known_mode = true;
   section
       .Parse(
           "mode",
           config == MemoryPolicyConfig() ? std::nullopt
                                          : std::optional(std::string(ToString(config.mode))),
-          [&config](std::string_view text) -> Status {
+          [&config, &known_mode](std::string_view text) -> Status {
             const std::string plain = PlainWord(text);
             const auto* const known =
                 std::ranges::find(kMemoryModes, plain, [](const auto& one) { return one.first; });
-            if (known == kMemoryModes.end())
-              return InvalidArgument("\"{}\" is no mode of a memory policy", Printable(text, 64));
+            known_mode = known != kMemoryModes.end();
+            if (!known_mode) return InvalidArgument("{}", NotOneOf(text, kMemoryModes));
             config.mode = known->second;
             return OkStatus();
           },
@@ -115,6 +117,7 @@ void DescribeMemoryPolicy(ConfigSection& section, MemoryPolicyConfig& config) {
           "its nodes: `all`, `allowed-mems`, `cpu-nodes`, `cpu-packages`, `max-dist:N` or a list")
       .Default("none");
   DescribeMemoryFlags(section, config.flags);
+  if (!known_mode) return;
   const bool bare = config.mode == MemoryMode::kDefault || config.mode == MemoryMode::kLocal;
   if (bare && !config.nodes.empty())
     section.Fail("nodes", fmt::format("are not for the mode {}", ToString(config.mode)));

@@ -63,6 +63,13 @@ StatusOr<CachePart> ParseBits(std::string_view text) {
   return bits;
 }
 
+StatusOr<CachePart> ReadPart(std::string_view text) {
+  if (text.ends_with('%')) return ParsePercent(text);
+  if (!text.starts_with("0x") && !text.starts_with("0X")) return ParseBits(text);
+  RESMGR_ASSIGN_OR_RETURN(const uint64_t mask, RdtNumber<uint64_t>(text.substr(2), kHexadecimal));
+  return CacheBits{mask};
+}
+
 // One block of ones, unless the machine can do more (rdt_masks.h).
 std::string BitsText(uint64_t mask) {
   return fmt::format("{:#x}", mask);
@@ -118,7 +125,8 @@ StatusOr<CacheParts> ReadCacheParts(const ConfigNode& node) {
     } else if (EqualsIgnoreCase(entry.key, "data")) {
       parts.data = part;
     } else {
-      return InvalidArgument("there is no key \"{}\"", Printable(entry.key, 64));
+      return InvalidArgument("there is no key \"{}\"; known here: unified, code, data",
+                             Printable(entry.key, 64));
     }
   }
   if (!unified) return InvalidArgument("'unified' not specified");
@@ -213,7 +221,9 @@ Status CheckClassName(std::string_view name) {
   if (IsRdtRoot(name)) return OkStatus();
   const bool plain = IsPlainAscii(name) && name.find('/') == std::string_view::npos;
   if (plain && name != "." && name != ".." && name.size() <= kLongestClass) return OkStatus();
-  return InvalidArgument("unqualified class name \"{}\"", Printable(name, 64));
+  return InvalidArgument(
+      "unqualified class name \"{}\": printable ASCII without a slash, {} characters at most",
+      Printable(name, 64), kLongestClass);
 }
 
 void DescribeRdtClass(ConfigSection& section, RdtClassConfig& one) {
@@ -224,6 +234,23 @@ void DescribeRdtClass(ConfigSection& section, RdtClassConfig& one) {
     kubernetes.Bool("denyContainerAnnotation", one.denies_container_annotation,
                     "annotations for single containers may not choose it");
   });
+}
+
+// Shares that are more than all of a cache, on whatever machine. Those of single caches are left to
+// the machine, which tells the caches that there are.
+void CheckShares(ConfigSection& rdt, const RdtConfig& config, std::string_view key,
+                 RdtAllocation<CacheParts> RdtAllocations::*level) {
+  uint64_t percents = 0;
+  for (const auto& [name, partition] : config.partitions) {
+    const RdtAllocation<CacheParts>& allocation = partition.allocations.*level;
+    if (!allocation.by_id.empty()) return;
+    if (!allocation.all) continue;
+    if (const auto* const percent = std::get_if<CachePercent>(&allocation.all->unified))
+      percents += percent->percent;
+  }
+  if (percents > kWhole && rdt.Node("partitions") != nullptr)
+    rdt.Fail("partitions",
+             fmt::format("the partitions' {} are {}% together, more than 100%", key, percents));
 }
 
 void DescribePartitions(ConfigSection& rdt, RdtConfig& config) {
@@ -254,6 +281,8 @@ void DescribePartitions(ConfigSection& rdt, RdtConfig& config) {
         rdt.Fail("partitions", fmt::format("\"{}\" defined multiple times", name));
     }
   }
+  CheckShares(rdt, config, "l2Allocation", &RdtAllocations::l2);
+  CheckShares(rdt, config, "l3Allocation", &RdtAllocations::l3);
 }
 
 }  // namespace
@@ -263,16 +292,10 @@ bool IsRdtRoot(std::string_view class_name) {
 }
 
 StatusOr<CachePart> ParseCachePart(std::string_view text) {
-  if (text.ends_with('%')) {
-    const StatusOr<CachePart> part = ParsePercent(text);
-    if (!part.ok()) return Annotate(part.status(), fmt::format("\"{}\"", Printable(text, 64)));
-    return part;
-  }
-  if (text.starts_with("0x") || text.starts_with("0X")) {
-    RESMGR_ASSIGN_OR_RETURN(const uint64_t mask, RdtNumber<uint64_t>(text.substr(2), kHexadecimal));
-    return CacheBits{mask};
-  }
-  return ParseBits(text);
+  StatusOr<CachePart> part = ReadPart(text);
+  if (part.ok()) return part;
+  return InvalidArgument("\"{}\": {}; a part is 60%, 10-40%, 0-7 or 0xff", Printable(text, 64),
+                         Message(part.status()));
 }
 
 void DescribeRdt(ConfigSection& classes, RdtConfig& config) {

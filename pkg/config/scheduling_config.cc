@@ -8,6 +8,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/config/class_name.h"
+#include "pkg/config/known_words.h"
 
 namespace resmgr {
 namespace {
@@ -44,7 +45,7 @@ void DescribeSchedFlags(ConfigSection& section, std::vector<SchedFlag>& flags) {
     const auto* const known =
         std::ranges::find(kSchedFlags, name, [](const auto& one) { return one.first; });
     if (known == kSchedFlags.end()) {
-      section.Fail("flags", fmt::format("\"{}\" is no flag", Printable(name, 64)));
+      section.Fail("flags", NotOneOf(name, kSchedFlags));
     } else if (std::ranges::find(flags, known->second) == flags.end()) {
       flags.push_back(known->second);
     }

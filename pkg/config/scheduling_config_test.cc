@@ -75,7 +75,8 @@ TEST_F(SchedulingConfigTest, MistakesHaveTheirPlace) {
   EXPECT_THAT(ErrorOf("policy: other, priority: 1"), HasSubstr("fifo and rr alone"));
   EXPECT_THAT(ErrorOf("policy: rr, priority: 1, nice: 1"), HasSubstr("nice: is for other"));
   EXPECT_THAT(ErrorOf("nice: 20"), HasSubstr("from -20 to 19"));
-  EXPECT_THAT(ErrorOf("flags: [fast], policy: other"), HasSubstr("\"fast\" is no flag"));
+  EXPECT_THAT(ErrorOf("flags: [fast], policy: other"),
+              HasSubstr("\"fast\" is not one of reset-on-fork, reclaim, "));
   EXPECT_THAT(ErrorOf("policy: deadline, runtime: 1000ns, period: 1s"), HasSubstr("1024ns"));
   EXPECT_THAT(ErrorOf("policy: deadline, runtime: 2ms, deadline: 1ms, period: 3ms"),
               HasSubstr("do not ascend"));

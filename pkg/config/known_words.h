@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pkg/base/parse.h"
+#include "pkg/base/suggest.h"
+
+namespace resmgr {
+
+// `"x" is not one of a, b; did you mean a?`: the end of a message about a value that has to be one
+// of these words. An empty word is not listed.
+inline std::string NotOneOf(std::string_view given, std::vector<std::string_view> words) {
+  std::erase(words, std::string_view());
+  return fmt::format("\"{}\" is not one of {}{}", Printable(given, 64), fmt::join(words, ", "),
+                     DidYouMean(given, words));
+}
+
+// The same for a table of words and what they stand for.
+template <typename Value, size_t Count>
+std::string NotOneOf(std::string_view given,
+                     const std::array<std::pair<std::string_view, Value>, Count>& table) {
+  std::vector<std::string_view> words;
+  for (const auto& [word, value] : table)
+    words.push_back(word);
+  return NotOneOf(given, std::move(words));
+}
+
+}  // namespace resmgr
