@@ -13,12 +13,12 @@ class ClassesCommand final : public DaemonCommand {
  public:
   std::string_view name() const override { return "classes"; }
   std::string_view summary() const override {
-    return "List what the CPUs of containers are kept free of, and what the machine lacks for it.";
+    return "List the classes in use, with their containers, and what the machine lacks for them.";
   }
   std::string_view description() const override {
-    return R"(Lists the classes that the configuration or the annotations of pods ask for, with the containers
-that have them. An inactive one has no effect, or not all of it: the reason names the file that is
-missing, or what the kernel answered.
+    return R"(Lists the classes that the configuration, policies or the annotations of pods ask for, with the
+containers that have them. An inactive one has no effect, or not all of it: the reason names the
+file that is missing, or what the kernel answered.
 
   interrupts  interrupts go to other CPUs
   workqueues  the kernel's unbound work runs on other CPUs
@@ -26,7 +26,11 @@ missing, or what the kernel answered.
   partition   the CPUs are a scheduling domain of their own
   idle        the longest time that a CPU may take to wake up
   clock       the governor of the clock
-  memory      limits of the container's cgroup below its memory limit)";
+  cpu         classes of CPUs: clock, energy preference, boost, idle states
+  rdt         parts of caches and memory bandwidth
+  blockio     limits and weights of block devices
+  scheduling  scheduler, I/O priority and burst
+  memory      limits of the container's cgroup below its memory limit, and memory policies)";
   }
 
  private:

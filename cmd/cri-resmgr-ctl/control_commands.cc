@@ -25,12 +25,13 @@ class ConfigCommand final : public DaemonCommand {
   std::string_view description() const override {
     return R"(Shows the configuration in force, checks a file against the machine, or applies a file to the
 running daemon. `check` lists the containers that would move, or whose CPU shares or quota
-would change, and those that would lose exclusive CPUs. `set` applies the whole configuration or nothing of it, and refuses one by which containers
-would lose exclusive CPUs unless -force is given. The configuration is kept over restarts until an
-agent or another `set` replaces it, or `cri-resmgr -reset-config` removes it. `convert` needs no
-daemon: it prints a configuration of another project (nri-plugins, or cri-resource-manager's
-balloons, podpools, static-pools, dynamic-pools) as one of this daemon. `check` and `set` take
-policy objects of nri-plugins as they are.
+would change, and those that would lose exclusive CPUs. `set` applies the whole configuration or
+nothing of it, and refuses one by which containers would lose exclusive CPUs unless -force is given.
+The configuration is kept over restarts until an agent or another `set` replaces it, or
+`cri-resmgr -reset-config` removes it. `convert` needs no daemon: it prints a configuration of
+another project (nri-plugins, or cri-resource-manager's balloons, podpools, static-pools,
+dynamic-pools) as one of this daemon. `check` and `set` take policy objects of nri-plugins as they
+are.
 
   cri-resmgr-ctl config show
   cri-resmgr-ctl config check static.yaml

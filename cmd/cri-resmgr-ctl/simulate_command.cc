@@ -136,11 +136,9 @@ Several -topology or -policy are compared: one line of totals for each machine a
 }
 
 void SimulateCommand::Declare(CommandLine& line) {
-  line.Flag("topology", "SPEC",
-            "The machine, as for the command topology; this one by default. May be repeated.",
+  line.Flag("topology", "SPEC", "The machine, as for the command topology; this one by default.",
             &topologies_);
-  line.Flag("policy", "NAME", "The policy, instead of that of -config. May be repeated.",
-            &policies_);
+  line.Flag("policy", "NAME", "The policy, instead of that of -config.", &policies_);
   line.Flag("node", "NODE", "Only pods that run on this node (spec.nodeName).", &node_);
   line.Flag("config", "FILE",
             "The daemon's configuration: YAML, or one flag per line without dashes. Without it "
