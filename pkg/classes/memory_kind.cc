@@ -18,15 +18,25 @@ constexpr const char* kNeedsV2 = "classes of memory need cgroup v2";
 constexpr const char* kOfKubelet =
     "the kubelet sets such values, too (its gate MemoryQoS): the class wins for its containers";
 
+std::string_view ClassOfPool(const ClassedContainer& container) {
+  const auto named = container.of_pool.find(kMemory);
+  return named == container.of_pool.end() ? std::string_view() : std::string_view(named->second);
+}
+
 class MemoryKind final : public ClassKind {
  public:
   explicit MemoryKind(ClassContext context) : context_(std::move(context)) {}
 
   Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                 ChosenClasses& chosen) const override {
-    RESMGR_ASSIGN_OR_RETURN(
-        chosen.memory, MemoryOf(container.pod, container.name, container.memory_limit, config));
+    MemoryWish of_pool = MemoryOfPool(ClassOfPool(container), container.placement.pool,
+                                      container.memory_limit, config);
+    StatusOr<MemoryWish> wish =
+        MemoryOf(container.pod, container.name, container.memory_limit, config, of_pool);
+    const Status status = wish.status();
+    chosen.memory = status.ok() ? *std::move(wish) : std::move(of_pool);
     chosen.AddNote(chosen.memory.note);
+    RESMGR_RETURN_IF_ERROR(status);
     return ChoosePolicy(container, config, chosen);
   }
   // Runtimes refuse such files on cgroup v1.
@@ -68,9 +78,23 @@ class MemoryKind final : public ClassKind {
  private:
   Status ChoosePolicy(const ClassedContainer& container, const ClassesConfig& config,
                       ChosenClasses& chosen) const {
-    RESMGR_ASSIGN_OR_RETURN(const MemoryPolicyWish wish,
+    RESMGR_ASSIGN_OR_RETURN(MemoryPolicyWish wish,
                             MemoryPolicyOf(container.pod, container.name, config));
     chosen.AddNote(wish.note);
+    if (!wish.source.empty()) return SetPolicy(container, wish, chosen);
+    const auto of_pool =
+        std::ranges::find(config.memory, ClassOfPool(container), &MemoryClassConfig::name);
+    if (of_pool == config.memory.end()) return OkStatus();
+    wish.policy = of_pool->policy;
+    wish.name = of_pool->name;
+    wish.source = fmt::format("pool {}", container.placement.pool);
+    // The pod has not asked for it.
+    if (const Status status = SetPolicy(container, wish, chosen); !status.ok())
+      chosen.AddNote(Message(status));
+    return OkStatus();
+  }
+  Status SetPolicy(const ClassedContainer& container, const MemoryPolicyWish& wish,
+                   ChosenClasses& chosen) const {
     if (!wish.policy) return OkStatus();
     if (!context_.ways().memory_policy || context_.machine == nullptr) {
       return InvalidArgument(

@@ -2,6 +2,7 @@
 #include "pkg/classes/memory_kind.h"
 
 #include <cerrno>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -88,6 +89,48 @@ TEST_F(MemoryKindTest, WhatCannotBeInForceIsInactive) {
   bench_.files.tree.clear();
   EXPECT_FALSE(Report().classes[1].active);
   EXPECT_THAT(Report().classes[0].reason, HasSubstr("cgroup v2"));
+}
+
+TEST_F(MemoryKindTest, TheClassOfThePoolCountsWhereThePodChoosesNone) {
+  bench_.config.memory = {{.name = "silver", .high = "1000", .low = "10"},
+                          {.name = "half", .swap_limit_ratio = 0.5},
+                          {.name = "near", .policy = MemoryPolicyConfig{}}};
+  bench_.config.memory_files = {"memory.low"};
+  bench_.config.namespaces["memory"] = {"shop"};
+  Pod pod;
+  pod.namespace_name = "shop";
+  const StringMap none;
+  Placement placement;
+  placement.pool = "x[0]";
+  Status status;
+  const auto choose = [&](const char* of_pool) {
+    const ClassNames names = {{"memory", of_pool}};
+    ChosenClasses chosen;
+    status = kind_->Choose({.pod = pod,
+                            .name = "main",
+                            .annotations = none,
+                            .memory_limit = 0,
+                            .placement = placement,
+                            .of_pool = names},
+                           bench_.config, chosen);
+    return chosen;
+  };
+  const std::map<std::string, std::string> files = {{"memory.high", "1000"}, {"memory.low", "10"}};
+  EXPECT_EQ(choose("silver").memory.files, files);
+  EXPECT_EQ(choose("silver").memory.source, "pool x[0]");
+  EXPECT_THAT(choose("half").note, HasSubstr("pool x[0]: the class \"half\" of memory is a part"));
+  EXPECT_TRUE(status.ok()) << "the pod has not asked for it";
+  EXPECT_THAT(choose("near").note, HasSubstr("the runtime can set no memory policy"));
+  EXPECT_TRUE(status.ok());
+  EXPECT_FALSE(choose("other").any());
+  pod.annotations = StringMap({{"memory.low.memory-qos.nri.io", "20"}});
+  EXPECT_EQ(choose("silver").memory.files.at("memory.high"), "1000");
+  EXPECT_EQ(choose("silver").memory.files.at("memory.low"), "20");
+  pod.annotations = StringMap({{"class.memory-qos.nri.io", ""}});
+  EXPECT_FALSE(choose("silver").any()) << "it chooses none";
+  pod.annotations = StringMap({{"class.memory-qos.nri.io", "gold"}});
+  EXPECT_EQ(choose("silver").memory.files, files) << "a container that exists has that of its pool";
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(MemoryKindTest, TheKubeletsOwnValuesAreNoticed) {

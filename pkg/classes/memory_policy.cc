@@ -106,8 +106,8 @@ StatusOr<MemoryPolicyWish> MemoryPolicyOf(const Pod& pod, std::string_view conta
     return wish;
   }
   if (!keys.ok()) return keys.status();
-  if (Trim(best->value).empty()) return wish;
   wish.source = fmt::format("annotation {}", Printable(best->key, 256));
+  if (Trim(best->value).empty()) return wish;
   if (best->is_class) {
     RESMGR_RETURN_IF_ERROR(ReadPolicyClass(*best, config, wish));
   } else {

@@ -19,14 +19,14 @@ namespace resmgr {
 struct MemoryPolicyWish {
   std::optional<MemoryPolicyConfig> policy{};  // nullopt: none
   std::string name{};                          // of its class; "": none
-  std::string source{};                        // the annotation
+  std::string source{};                        // the annotation that counts; "": none does
   std::string note{};                          // why the annotation does not count; mostly empty
 
   friend bool operator==(const MemoryPolicyWish&, const MemoryPolicyWish&) = default;
 };
 
-// What the annotations "policy.memory-policy.nri.io/container.NAME" (mode, nodes and flags) and
-// "class.memory-policy.nri.io/container.NAME" (a class of memory with a policy) say, or without a
+// Reads the annotations "policy.memory-policy.nri.io/container.NAME" (mode, nodes and flags) and
+// "class.memory-policy.nri.io/container.NAME" (a class of memory with a policy), or without a
 // container for all of them; the container's own one wins, then the policy over the class. An empty
 // one is none. These are the annotations of nri-plugins' memory-policy. InvalidArgument: another
 // annotation of the domain, an unknown class, or a malformed policy; the message names the

@@ -50,6 +50,25 @@ std::vector<Found> FindAll(const Pod& pod, std::string_view container) {
   return all;
 }
 
+// False: the class is a part of the memory limit, and the container has none.
+bool SetFiles(const MemoryClassConfig& known, int64_t memory_limit, MemoryWish& wish) {
+  if (known.swap_limit_ratio) {
+    if (memory_limit <= 0) return false;
+    const double high = static_cast<double>(memory_limit) * (1 - *known.swap_limit_ratio);
+    wish.files["memory.high"] = fmt::format("{:.0f}", std::floor(high));
+    wish.files["memory.swap.max"] = "max";
+  }
+  const auto set = [&wish](const char* file, const std::string& text) {
+    if (!text.empty()) wish.files[file] = text;
+  };
+  set("memory.high", known.high);
+  set("memory.low", known.low);
+  set("memory.min", known.min);
+  set("memory.swap.max", known.swap_max);
+  wish.name = known.name;
+  return true;
+}
+
 Status ApplyClass(const Found& found, int64_t memory_limit, const ClassesConfig& config,
                   MemoryWish& wish) {
   if (found.value.empty()) return OkStatus();
@@ -61,26 +80,11 @@ Status ApplyClass(const Found& found, int64_t memory_limit, const ClassesConfig&
     return InvalidArgument("annotation {}: there is no class \"{}\" of memory; there are: {}",
                            found.key, Printable(found.value, 64), fmt::join(names, ", "));
   }
-  wish.name = known->name;
-  if (known->swap_limit_ratio) {
-    if (memory_limit <= 0) {
-      return InvalidArgument(
-          "annotation {}: the class \"{}\" of memory is a part of the memory "
-          "limit, and the container has none",
-          found.key, known->name);
-    }
-    const double high = static_cast<double>(memory_limit) * (1 - *known->swap_limit_ratio);
-    wish.files["memory.high"] = fmt::format("{:.0f}", std::floor(high));
-    wish.files["memory.swap.max"] = "max";
-  }
-  const auto set = [&wish](const char* file, const std::string& text) {
-    if (!text.empty()) wish.files[file] = text;
-  };
-  set("memory.high", known->high);
-  set("memory.low", known->low);
-  set("memory.min", known->min);
-  set("memory.swap.max", known->swap_max);
-  return OkStatus();
+  if (SetFiles(*known, memory_limit, wish)) return OkStatus();
+  return InvalidArgument(
+      "annotation {}: the class \"{}\" of memory is a part of the memory "
+      "limit, and the container has none",
+      found.key, known->name);
 }
 
 Status ApplyFile(const Found& found, const ClassesConfig& config, MemoryWish& wish) {
@@ -100,24 +104,44 @@ Status ApplyFile(const Found& found, const ClassesConfig& config, MemoryWish& wi
 
 }  // namespace
 
-StatusOr<MemoryWish> MemoryOf(const Pod& pod, std::string_view container, int64_t memory_limit,
-                              const ClassesConfig& config) {
+MemoryWish MemoryOfPool(std::string_view class_name, std::string_view pool, int64_t memory_limit,
+                        const ClassesConfig& config) {
   MemoryWish wish;
-  if (pod.annotations.empty()) return wish;
+  const auto known = std::ranges::find(config.memory, class_name, &MemoryClassConfig::name);
+  if (known == config.memory.end()) return wish;
+  if (!SetFiles(*known, memory_limit, wish)) {
+    wish.note = fmt::format(
+        "pool {}: the class \"{}\" of memory is a part of the memory limit, and the container has "
+        "none",
+        pool, known->name);
+    return wish;
+  }
+  wish.source = fmt::format("pool {}", pool);
+  return wish;
+}
+
+StatusOr<MemoryWish> MemoryOf(const Pod& pod, std::string_view container, int64_t memory_limit,
+                              const ClassesConfig& config, const MemoryWish& of_pool) {
+  if (pod.annotations.empty()) return of_pool;
   const std::vector<Found> all = FindAll(pod, container);
-  if (all.empty()) return wish;
+  if (all.empty()) return of_pool;
   std::string keys;
   for (const Found& found : all)
     keys.append(keys.empty() ? "" : ", ").append(found.key);
   const auto chosen = std::ranges::find(all, kClass, &Found::what);
   const std::string_view name = chosen == all.end() ? std::string_view() : chosen->value;
+  // Single files are set over the class of the pool.
+  MemoryWish wish;
+  if (chosen == all.end()) wish = of_pool;
   if (!config.Allows("memory", name, pod.namespace_name)) {
+    wish = of_pool;
     wish.note = fmt::format(
         "annotation {} ignored: namespace {} is not in classes.AllowedNamespaces.memory",
         Printable(keys, 512), Printable(pod.namespace_name));
     return wish;
   }
-  wish.source = fmt::format("annotation {}", Printable(keys, 512));
+  wish.source.append(wish.source.empty() ? "" : ", ")
+      .append(fmt::format("annotation {}", Printable(keys, 512)));
   for (const Found& found : all)
     if (found.what == kClass) RESMGR_RETURN_IF_ERROR(ApplyClass(found, memory_limit, config, wish));
   for (const Found& found : all)

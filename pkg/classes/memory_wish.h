@@ -17,24 +17,29 @@ namespace resmgr {
 // The class of memory of a container. A value.
 struct MemoryWish {
   std::string name{};    // "": none
-  std::string source{};  // the annotations
+  std::string source{};  // the pool, the annotations
   std::string note{};    // annotations that do not count, and why; mostly empty
   // Files of its cgroup v2 to their texts.
   std::map<std::string, std::string> files{};
   // Not one of the class alone (memory_policy.h).
   std::optional<MemoryPolicySettings> policy{};
   std::string policy_name{};    // the class that says it; "": an annotation
-  std::string policy_source{};  // the annotation
+  std::string policy_source{};  // the pool or the annotation
 
   friend bool operator==(const MemoryWish&, const MemoryWish&) = default;
 };
 
+// The class that the policy has for the containers of a pool. Empty without such a class, with a
+// note if the class needs a limit and the container has none. Pure.
+MemoryWish MemoryOfPool(std::string_view class_name, std::string_view pool, int64_t memory_limit,
+                        const ClassesConfig& config);
+
 // The class that the pod's annotations "class.memory-qos.nri.io/CONTAINER", or without a container
-// for all of them, choose; "" chooses none. Single files, "memory.swap.max.memory-qos.nri.io", win
-// over it where the configuration allows them. `memory_limit` in bytes; 0: none. InvalidArgument:
-// an unknown class, a file that is not allowed, or a class that needs a limit; the message names
-// the annotation. Pure.
+// for all of them, choose; "" chooses none, and without any `of_pool` counts. Single files,
+// "memory.swap.max.memory-qos.nri.io", win over it where the configuration allows them.
+// `memory_limit` in bytes; 0: none. InvalidArgument: an unknown class, a file that is not allowed,
+// or a class that needs a limit; the message names the annotation. Pure.
 StatusOr<MemoryWish> MemoryOf(const Pod& pod, std::string_view container, int64_t memory_limit,
-                              const ClassesConfig& config);
+                              const ClassesConfig& config, const MemoryWish& of_pool = {});
 
 }  // namespace resmgr
