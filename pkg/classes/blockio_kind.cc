@@ -71,8 +71,8 @@ class BlockioKind final : public ClassKind {
       if (can) adjustment.Wide().unified.Set(file.name, file.text);
     }
   }
-  bool HoldsStart(const ChosenClasses& chosen, const ClassesConfig& config) const override {
-    return chosen.Find(kBlockio) != nullptr &&
+  bool HoldsStart(const ClassSubject& subject, const ClassesConfig& config) const override {
+    return subject.chosen.Find(kBlockio) != nullptr &&
            config.blockio.assign == BlockioConfig::Assign::kAuto && context_.ways().holds_starts;
   }
   void Plan(const ClassWork& work, ClassPlan& plan) override;

@@ -63,7 +63,7 @@ class BlockioKindTest : public testing::Test {
 
 TEST_F(BlockioKindTest, LimitsAreWrittenBeforeTheStart) {
   bench_.Add("blockio", "slow");
-  EXPECT_TRUE(kind_->HoldsStart(bench_.subjects[0].chosen, bench_.config));
+  EXPECT_TRUE(kind_->HoldsStart(bench_.subjects[0], bench_.config));
   const ClassReport report = Run();
   EXPECT_EQ(bench_.files.tree.at(kIoMax), kSlow);
   const ContainerClass& mine = report.containers.at("id").at(0);
@@ -72,7 +72,7 @@ TEST_F(BlockioKindTest, LimitsAreWrittenBeforeTheStart) {
   EXPECT_EQ(mine.in_force, kSlow);
   EXPECT_EQ(mine.source, "annotation x");
   ways_.holds_starts = false;
-  EXPECT_FALSE(kind_->HoldsStart(bench_.subjects[0].chosen, bench_.config));
+  EXPECT_FALSE(kind_->HoldsStart(bench_.subjects[0], bench_.config));
 }
 
 TEST_F(BlockioKindTest, WhatIsInForceIsOneLine) {
@@ -185,7 +185,7 @@ TEST_F(BlockioKindTest, TheRuntimeMayHaveTheClasses) {
   Adjustment adjustment;
   kind_->AtCreation(chosen, bench_.config, true, adjustment);
   EXPECT_EQ(adjustment.wide()->blockio_class, "theirs");
-  EXPECT_FALSE(kind_->HoldsStart(chosen, bench_.config));
+  EXPECT_FALSE(kind_->HoldsStart({.chosen = chosen}, bench_.config));
   bench_.Add("blockio", "theirs");
   EXPECT_EQ(Run().containers.at("id").at(0).way, "by the runtime");
 }

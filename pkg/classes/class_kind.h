@@ -38,7 +38,7 @@ struct ClassedContainer {
   }
 };
 
-// What there is to do. References for one call.
+// The containers and pools to give classes to. References for one call.
 struct ClassWork {
   const std::vector<ClassSubject>& subjects;
   const std::vector<ClassPool>& pools;
@@ -64,14 +64,14 @@ class ClassKind {
   virtual void AtCreation(const ChosenClasses& /*chosen*/, const ClassesConfig& /*config*/,
                           bool /*unified*/, Adjustment& /*adjustment*/) const {}
   // Whether the container is to be started only after the worker has done its part.
-  virtual bool HoldsStart(const ChosenClasses& /*chosen*/, const ClassesConfig& /*config*/) const {
+  virtual bool HoldsStart(const ClassSubject& /*subject*/, const ClassesConfig& /*config*/) const {
     return false;
   }
 
   // The worker's: these may block.
 
   // Adds what the host's files are to have, and the parts for `explain` and `classes`; reads, and
-  // writes nothing. What it reads are first values (HostKeeper::ReadFirst) wherever a plan
+  // writes nothing. It reads first values (HostKeeper::ReadFirst) wherever a plan
   // depends on a file that it writes, so that the same containers give the same values again.
   virtual void Plan(const ClassWork& work, ClassPlan& plan) = 0;
   // After the values have been written: does what is no value of a file, as attributes of

@@ -119,7 +119,7 @@ bool HostClasses::HoldStart(const ContainerId& id, std::function<void()> go) {
   const auto subject = std::ranges::find(subjects_, id.value(), &ClassSubject::id);
   if (subject == subjects_.end() || ended_ == begun_) return false;
   const bool holds = std::ranges::any_of(kinds_, [&](const std::unique_ptr<ClassKind>& kind) {
-    return kind->HoldsStart(subject->chosen, config_);
+    return kind->HoldsStart(*subject, config_);
   });
   if (holds) held_.emplace_back(begun_, std::move(go));
   return holds;

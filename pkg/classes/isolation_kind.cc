@@ -24,8 +24,8 @@ class IsolationKind final : public ClassKind {
     return OkStatus();
   }
   // A partition disturbs what runs in the cgroup already.
-  bool HoldsStart(const ChosenClasses& chosen, const ClassesConfig&) const override {
-    return chosen.isolation.isolation.partition != IsolationConfig::Partition::kNone;
+  bool HoldsStart(const ClassSubject& subject, const ClassesConfig&) const override {
+    return subject.chosen.isolation.isolation.partition != IsolationConfig::Partition::kNone;
   }
   void Plan(const ClassWork& work, ClassPlan& plan) override {
     PlanInterrupts(work, known_, plan);

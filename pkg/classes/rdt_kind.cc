@@ -44,6 +44,12 @@ class TaskMover {
       RESMGR_ASSIGN_OR_RETURN(const std::string now, files_.Read(tasks));
       const std::set<std::string> in_group = Lines(now);
       const std::set<std::string> threads = Lines(text);
+      // A thread outside of this process's PID namespace. Written, it would be this thread itself.
+      if (threads.contains("0"))
+        return FailedPrecondition(
+            "{} has threads that this daemon cannot see: it needs the host's "
+            "PID namespace",
+            threads_file);
       bool moved = false;
       for (const std::string& thread : threads) {
         if (in_group.contains(thread)) continue;
@@ -110,11 +116,13 @@ class RdtKind final : public ClassKind {
     if (!group.empty()) adjustment.Wide().rdt_class = group;
   }
 
-  // What a task has started before it is moved stays where it was.
-  bool HoldsStart(const ChosenClasses& chosen, const ClassesConfig& config) const override {
+  // Processes that a task has started before it is moved stay where they were. No task is moved
+  // where the container's own CPUs have the class.
+  bool HoldsStart(const ClassSubject& subject, const ClassesConfig& config) const override {
     using Assign = RdtConfig::Assign;
-    return chosen.Find(kRdt) != nullptr &&
-           (config.rdt.assign == Assign::kTasks || config.rdt.assign == Assign::kAuto);
+    if (subject.chosen.Find(kRdt) == nullptr) return false;
+    return config.rdt.assign == Assign::kTasks ||
+           (config.rdt.assign == Assign::kAuto && !HasOwnRdtCpus(subject, config.rdt));
   }
 
   void Plan(const ClassWork& work, ClassPlan& plan) override {

@@ -291,6 +291,32 @@ TEST_F(RdtKindTest, APoolsCpusHaveItsClassButThoseOfContainersWithAnother) {
   EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n");
 }
 
+TEST_F(RdtKindTest, ACpuOfAPoolWithinAnotherIsInTheGroupOfTheInnerOne) {
+  const std::vector<ClassPool> pools = {
+      {.name = "around", .cpus = {0, 1, 2, 3}, .classes = {{"rdt", "gold"}}},
+      {.name = "inner", .cpus = {2, 3}, .classes = {{"rdt", "silver"}}}};
+  Run({}, pools);
+  EXPECT_EQ(At("cri-resmgr.gold/cpus_list"), "0-1");
+  EXPECT_EQ(At("cri-resmgr.silver/cpus_list"), "2-3");
+}
+
+TEST_F(RdtKindTest, AThreadWithoutANumberHereIsNeverMoved) {
+  files_.tree["sys/fs/cgroup/c/cgroup.threads"] = "0\n0\n";
+  const ClassReport report = Run({Subject("gold")});
+  EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n") << "0 is the writer itself";
+  EXPECT_THAT(report.containers.at("id")[0].reason, HasSubstr("PID namespace"));
+}
+
+TEST_F(RdtKindTest, AStartWaitsForTasksAlone) {
+  EXPECT_TRUE(kind_->HoldsStart(Subject("gold"), config_));
+  ClassSubject own = Subject("gold", {2, 3});
+  EXPECT_FALSE(kind_->HoldsStart(own, config_)) << "its CPUs have the class";
+  own.shares = true;
+  EXPECT_TRUE(kind_->HoldsStart(own, config_));
+  Configure(kTwoClasses, "Assign: tasks, ");
+  EXPECT_TRUE(kind_->HoldsStart(Subject("gold", {2, 3}), config_));
+}
+
 TEST_F(RdtKindTest, OnlyByCpusNeedsOwnCpus) {
   Configure(kTwoClasses, "Assign: cpus, ");
   const ClassReport report = Run({Subject("gold")});
@@ -305,14 +331,14 @@ TEST_F(RdtKindTest, TheRuntimeGetsTheNameOfTheGroup) {
   kind_->AtCreation(chosen, config_, true, adjustment);
   ASSERT_NE(adjustment.wide(), nullptr);
   EXPECT_EQ(adjustment.wide()->rdt_class, "cri-resmgr.gold");
-  EXPECT_FALSE(kind_->HoldsStart(chosen, config_));
+  EXPECT_FALSE(kind_->HoldsStart({.chosen = chosen}, config_));
   Run({Subject("gold")});
   EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n");
   Configure(kTwoClasses);
   Adjustment none;
   kind_->AtCreation(chosen, config_, true, none);
   EXPECT_TRUE(none.empty());
-  EXPECT_TRUE(kind_->HoldsStart(chosen, config_));
+  EXPECT_TRUE(kind_->HoldsStart({.chosen = chosen}, config_));
 }
 
 TEST_F(RdtKindTest, MBpsByTheMountAndEighthsByTheRootsValue) {

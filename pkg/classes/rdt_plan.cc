@@ -33,6 +33,10 @@ bool IsOurs(std::string_view group, const RdtConfig& config) {
   return group.starts_with(config.prefix);
 }
 
+bool AssignsByCpus(const RdtConfig& config) {
+  return config.assign == RdtConfig::Assign::kAuto || config.assign == RdtConfig::Assign::kCpus;
+}
+
 class RdtPlanner {
  public:
   RdtPlanner(const ClassWork& work, ClassPlan& plan)
@@ -131,12 +135,8 @@ class RdtPlanner {
         plan_.Add(std::move(value));
   }
 
-  bool UsesCpus() const {
-    return config_.assign == Assign::kAuto || config_.assign == Assign::kCpus;
-  }
-  bool HasOwnCpus(const ClassSubject& subject) const {
-    return UsesCpus() && !subject.cpus.empty() && !subject.shares;
-  }
+  bool UsesCpus() const { return AssignsByCpus(config_); }
+  bool HasOwnCpus(const ClassSubject& subject) const { return HasOwnRdtCpus(subject, config_); }
   // Its pool's CPUs have the class already.
   bool IsInPool(const ClassSubject& subject, const ClassChoice& choice) const {
     return UsesCpus() && !choice.by_pod &&
@@ -159,14 +159,18 @@ class RdtPlanner {
     for (const ClassPool& pool : work_.pools) {
       const auto found = pool.classes.find(kRdt);
       if (found == pool.classes.end()) continue;
-      cpus[RdtGroupOf(found->second, config_)] |= pool.cpus - taken;
+      // A CPU is in one group: that of the narrowest pool, which comes after those around it.
+      const CpuSet own = pool.cpus - taken;
+      for (auto& [group, set] : cpus)
+        set = set - own;
+      cpus[RdtGroupOf(found->second, config_)] |= own;
     }
     CpuSet online;
     if (const auto text = work_.host.files().Read("sys/devices/system/cpu/online"); text.ok())
       online = CpuSet::Parse(Trim(*text)).value_or(CpuSet());
     for (auto& [group, set] : cpus) {
       if (!online.empty()) set &= online;
-      // What is in no group is the root's.
+      // CPUs in no group are the root's.
       if (group.empty() || set.empty()) continue;
       plan_.Add({.path = RdtGroupFile(group, "cpus_list"), .text = set.ToString()});
     }
@@ -221,6 +225,10 @@ class RdtPlanner {
 
 std::string RdtGroupOf(std::string_view class_name, const RdtConfig& config) {
   return IsRdtRoot(class_name) ? std::string() : fmt::format("{}{}", config.prefix, class_name);
+}
+
+bool HasOwnRdtCpus(const ClassSubject& subject, const RdtConfig& config) {
+  return AssignsByCpus(config) && !subject.cpus.empty() && !subject.shares;
 }
 
 void PlanRdt(const ClassWork& work, ClassPlan& plan) {

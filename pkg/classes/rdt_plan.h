@@ -20,6 +20,9 @@ inline constexpr std::string_view kRdtByRuntime = "by the runtime";
 // The directory of a class in resctrl; "" for the root.
 std::string RdtGroupOf(std::string_view class_name, const RdtConfig& config);
 
+// Whether the class comes with CPUs that the container has for itself alone.
+bool HasOwnRdtCpus(const ClassSubject& subject, const RdtConfig& config);
+
 // Adds the groups, their masks and CPUs, and the parts. Values shrink before others grow. May
 // block.
 void PlanRdt(const ClassWork& work, ClassPlan& plan);

@@ -62,8 +62,8 @@ class SchedulingKind final : public ClassKind {
         found->io_priority.io_class != IoPriority::Class::kRealTime)
       adjustment.Wide().io_priority = found->io_priority;
   }
-  bool HoldsStart(const ChosenClasses& chosen, const ClassesConfig& config) const override {
-    const SchedulingClassConfig* const found = ClassOf(chosen, config);
+  bool HoldsStart(const ClassSubject& subject, const ClassesConfig& config) const override {
+    const SchedulingClassConfig* const found = ClassOf(subject.chosen, config);
     return found != nullptr && SetsThreads(*found) && context_.ways().holds_starts;
   }
   void Plan(const ClassWork& work, ClassPlan& plan) override;

@@ -58,7 +58,7 @@ class SchedulingKindTest : public testing::Test {
 
 TEST_F(SchedulingKindTest, ThreadsGetTheClassBeforeTheStart) {
   bench_.Add("scheduling", "rt");
-  EXPECT_TRUE(kind_->HoldsStart(bench_.subjects[0].chosen, bench_.config));
+  EXPECT_TRUE(kind_->HoldsStart(bench_.subjects[0], bench_.config));
   const ContainerClass mine = Run();
   EXPECT_TRUE(mine.active) << mine.reason;
   EXPECT_EQ(mine.way, "before start");
@@ -110,7 +110,7 @@ TEST_F(SchedulingKindTest, TheRuntimeSetsWhatNoKernelRefuses) {
 
 TEST_F(SchedulingKindTest, ABurstFollowsTheQuota) {
   bench_.Add("scheduling", "burst");
-  EXPECT_FALSE(kind_->HoldsStart(bench_.subjects[0].chosen, bench_.config));
+  EXPECT_FALSE(kind_->HoldsStart(bench_.subjects[0], bench_.config));
   EXPECT_TRUE(Run().active);
   EXPECT_EQ(bench_.files.tree.at(kBurst), "50000");
   bench_.files.tree[kQuota] = "20000 100000\n";
