@@ -33,6 +33,7 @@ class InterruptPlanner {
 
   void Plan() {
     online_ = machine_.Online();
+    known_.planned.clear();
     FindSubjects();
     FindPools();
     if (isolated_.empty() && sinks_.empty() && claims_.empty()) return Forget();
@@ -40,7 +41,6 @@ class InterruptPlanner {
     const std::string now = machine_.TextNow(kNewInterrupts);
     for (const Interrupt& interrupt : FindInterrupts(host_.files()))
       PlanOne(interrupt, now);
-    known_.looked = true;
     if (work_.config.balance && !isolated_.empty()) {
       for (HostValue& value : PlanIrqbalance(isolated_, work_.config.balance_file, host_)) {
         balance_.push_back(value.path);
@@ -111,9 +111,11 @@ class InterruptPlanner {
                                         : AddTarget(path, target, later);
     if (added.ok()) plan_.interrupts.emplace(path, interrupt.ToString());
   }
-  // What an interrupt would have begun with that came after ours was the affinity of new ones.
+  // For an interrupt that came after ours was the affinity of new ones, the one that it would have
+  // begun with.
   std::string FirstOfLater(int number, const std::string& path, const std::string& new_ones) {
-    const bool is_new = known_.numbers.insert(number).second && known_.looked;
+    known_.planned.insert(number);
+    const bool is_new = known_.looked && !known_.numbers.contains(number);
     if (!is_new || host_.Holds(path) || !host_.Holds(kNewInterrupts)) return "";
     if (!SameHostValue(path, machine_.TextNow(path), new_ones)) return "";
     return host_.ReadFirst(kNewInterrupts).value_or("");

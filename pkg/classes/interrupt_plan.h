@@ -8,10 +8,20 @@
 
 namespace resmgr {
 
-// The interrupts that there were before ours was the affinity of new ones.
+// The interrupts that there were before ours was the affinity of new ones, and those that came
+// later and have their entry in the journal.
 struct KnownInterrupts {
   bool looked = false;
   std::set<int> numbers{};
+  // Those of the last plan, which may have been made for a comparison alone.
+  std::set<int> planned{};
+
+  // The values of the last plan have been written.
+  void Keep() {
+    if (!planned.empty()) looked = true;
+    numbers.merge(planned);
+    planned.clear();
+  }
 };
 
 // Adds the affinities of interrupts. One that pools claim runs on the CPUs of these; else, where

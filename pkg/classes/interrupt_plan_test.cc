@@ -57,7 +57,9 @@ class InterruptPlanTest : public testing::Test {
     ClassPlan plan;
     PlanInterrupts({.subjects = subjects, .pools = pools, .config = config_, .host = keeper_},
                    known_, plan);
-    return MakeReport(plan, subjects, keeper_.Keep(plan.values));
+    const HostKeeper::Result result = keeper_.Keep(plan.values);
+    known_.Keep();
+    return MakeReport(plan, subjects, result);
   }
   std::string At(int number) const { return std::string(Trim(files_.tree.at(Path(number)))); }
 
@@ -128,6 +130,20 @@ TEST_F(InterruptPlanTest, OneThatIsPluggedInMeanwhileGetsTheMachinesAffinityLate
   EXPECT_EQ(At(31), "0001") << "its driver chose it";
   EXPECT_EQ(At(9), "ffff");
   EXPECT_TRUE(journal_.entries().empty());
+}
+
+TEST_F(InterruptPlanTest, AComparisonDoesNotMakeAnInterruptKnown) {
+  const std::vector<ClassSubject> isolated = {
+      Subject({2, 3}, IsolationConfig::Interrupts::kIsolate)};
+  Apply({}, isolated);
+  files_.tree[Path(30)] = "fff3\n";
+  ClassPlan compared;
+  PlanInterrupts({.subjects = isolated, .pools = {}, .config = config_, .host = keeper_}, known_,
+                 compared);
+  EXPECT_THAT(keeper_.Compare(compared.values), IsEmpty());
+  Apply({}, isolated);
+  Apply({});
+  EXPECT_EQ(At(30), "ffff");
 }
 
 TEST_F(InterruptPlanTest, OneThatWasThereWithThatAffinityKeepsIt) {

@@ -31,6 +31,7 @@ class IsolationKind final : public ClassKind {
     PlanInterrupts(work, known_, plan);
     PlanIsolation(work.subjects, work.config, work.host, plan);
   }
+  void Apply(const ClassWork&, ClassPlan&) override { known_.Keep(); }
 
  private:
   KnownInterrupts known_;
