@@ -111,7 +111,7 @@ class PartitionStepper {
   void ShrinkAbove(Writes& writes) {
     for (CpusetNode& node : nodes_) {
       if (node.owns()) continue;
-      // What partitions are yet to get stays, where nobody else can have it.
+      // CPUs that partitions are yet to get stay where no other cgroup can have them.
       const CpuSet kept = node.base | Below(node, &CpusetNode::now);
       Set(node, node.now & kept, writes);
     }
@@ -171,7 +171,7 @@ class PartitionStepper {
     for (const HostValue& value : wanted_) {
       const auto same = [&value](const HostValue& write) { return write.path == value.path; };
       if (std::ranges::any_of(writes, same)) continue;
-      step.push_back({value.path, TextNow(value)});
+      step.emplace_back(value).text = TextNow(value);
     }
   }
   std::string TextNow(const HostValue& value) const {

@@ -20,6 +20,7 @@ namespace resmgr {
 namespace {
 
 using test::CpusetKernel;
+using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -167,6 +168,22 @@ TEST_F(PartitionStepsTest, BelowAPartitionItIsALocalOneOnAnyKernel) {
     EXPECT_EQ(kernel_.cgroups.at(kPodA).exclusive, CpuSet());
     End("kubepods/poda/x");
   }
+}
+
+TEST_F(PartitionStepsTest, AllOtherValuesKeepWhatTheySayInEachStep) {
+  Run("kubepods/poda/x", {2, 3});
+  ExpectAllIsolated();
+  const HostValue other = {
+      .path = "proc/irq/30/smp_affinity", .text = "f3", .together = "all", .first = "ff"};
+  const std::vector<HostValue> wanted = {{File("kubepods", "exclusive"), "4-5"},
+                                         {File(kPodA, "exclusive"), "4-5"},
+                                         {File("kubepods/poda/x", "exclusive"), "4-5"},
+                                         {File("kubepods/poda/x", "partition"), "isolated"},
+                                         other};
+  const std::vector<std::vector<HostValue>> steps = PartitionSteps(wanted, kernel_);
+  ASSERT_FALSE(steps.empty());
+  for (const std::vector<HostValue>& step : steps)
+    EXPECT_THAT(step, Contains(other));
 }
 
 TEST_F(PartitionStepsTest, WithoutExclusiveCpusOnlyBelowAPartition) {
