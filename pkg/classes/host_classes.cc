@@ -245,8 +245,11 @@ std::vector<ClassPool> HostClasses::Pools() const {
   const ResourceManager* const manager = options_.manager();
   if (manager == nullptr || !config_.any()) return pools;
   for (Zone& zone : manager->policy().Zones(manager->snapshot())) {
-    if (!zone.classes.empty())
-      pools.push_back({std::move(zone.name), std::move(zone.cpus), std::move(zone.classes)});
+    if (zone.classes.empty()) continue;
+    // CPUs of containers alone, and reserved ones, have the class of their containers or none. Idle
+    // CPUs are a zone without shared ones.
+    zone.cpus = zone.shared.empty() ? zone.cpus - zone.exclusive : zone.cpus & zone.shared;
+    pools.push_back({std::move(zone.name), std::move(zone.cpus), std::move(zone.classes)});
   }
   return pools;
 }

@@ -120,6 +120,28 @@ class Starting final : private Request::Source, private PipelineCall::Front {
   PipelineCall call_;
 };
 
+// A policy with a class for the CPUs that containers share.
+class ZonedPolicy final : public test::FirstFitPolicy {
+ public:
+  explicit ZonedPolicy(const Machine& machine)
+      : FirstFitPolicy(machine), online_(machine.online()) {}
+
+  std::unique_ptr<Policy> Clone() const override { return std::make_unique<ZonedPolicy>(*this); }
+  std::vector<Zone> Zones(const Snapshot&) const override {
+    CpuSet exclusive;
+    for (const auto& [key, cpus] : grants())
+      exclusive |= cpus;
+    return {{.name = "all",
+             .cpus = online_,
+             .exclusive = exclusive,
+             .shared = online_ - exclusive - CpuSet{0},
+             .classes = {{"cpu", "plain"}}}};
+  }
+
+ private:
+  const CpuSet online_;
+};
+
 class HostClassesTest : public testing::Test {
  protected:
   static ResourceManager::Options Observed(Observer& observer) {
@@ -188,10 +210,9 @@ class HostClassesTest : public testing::Test {
   Observers observers_;
   bool with_policy_ = true;
   milliseconds period_{20};
-  TestNode node_{
-      test::S1Ht(),  // CPUs 0-7
-      [](const Machine& machine) { return std::make_unique<test::FirstFitPolicy>(machine); },
-      Observed(observers_)};
+  TestNode node_{test::S1Ht(),  // CPUs 0-7
+                 [](const Machine& machine) { return std::make_unique<ZonedPolicy>(machine); },
+                 Observed(observers_)};
   LoopClock clock_{node_.loop()};
   Pipeline pipeline_{clock_};
   std::unique_ptr<HostClasses> classes_;
@@ -356,6 +377,25 @@ TEST_F(HostClassesTest, LimitsOfAClassOfBlockIoAreInTheCgroup) {
   EXPECT_EQ(mine.in_force, "default 708");
 }
 
+TEST_F(HostClassesTest, AClassOfSharedCpusDoesNotReachThoseOfContainersAlone) {
+  const auto governor = [](int cpu) {
+    return fmt::format("sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", cpu);
+  };
+  for (int cpu = 0; cpu < 8; ++cpu)
+    Put(governor(cpu), "performance\n");
+  const CpuSet own = CpuSet::Parse(node_.Exclusive(node_.Run("dsp", kGuaranteed, 2000))).value();
+  ASSERT_EQ(own.size(), 2);
+  ClassesConfig config;
+  config.cpu.classes = {{.name = "plain", .governor = "powersave"}};
+  classes_->Configure(config);
+  const CpuSet shared = CpuSet::Range(1, 7) - own;
+  ASSERT_TRUE(Becomes(governor(shared.Last()), "powersave"));
+  for (const int cpu : own | CpuSet{0})
+    EXPECT_EQ(At(governor(cpu)), "performance\n") << cpu;
+  classes_->Configure({});
+  EXPECT_TRUE(Becomes(governor(shared.Last()), "performance\n"));
+}
+
 TEST_F(HostClassesTest, WithoutClassesNothingIsLookedAt) {
   classes_->Configure({});
   EXPECT_TRUE(node_.RunUntil([&] { return classes_->given_back(); }));
@@ -440,7 +480,7 @@ TEST_F(RdtStartTest, AStartWaitsUntilTheTasksAreInTheirGroup) {
   ASSERT_TRUE(node_.RunUntil([&] { return start.decided(); }));
   EXPECT_THAT(start.refusal(), IsOk());
   EXPECT_EQ(At(kTasks), "100");
-  // What is in its group does not wait.
+  // A task in its group does not wait.
   ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
   EXPECT_EQ(classes_->report().containers.at(std::string(id.value()))[0].way, "by tasks");
 }
