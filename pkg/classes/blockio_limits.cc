@@ -118,7 +118,7 @@ void AddBlockioFile(std::string name, const std::vector<std::string>& lines,
 
 std::vector<std::string> WeightLines(const BlockioLimits& limits,
                                      int64_t (*convert)(int64_t weight)) {
-  // What the kernel gives a cgroup of which nothing is said; of both files.
+  // The kernel's value for a cgroup that has no other, in both files.
   constexpr int64_t kUsual = 100;
   std::vector<std::string> lines = {
       fmt::format("default {}", limits.weight ? convert(*limits.weight) : kUsual)};

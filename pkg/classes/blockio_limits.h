@@ -13,7 +13,7 @@
 
 namespace resmgr {
 
-// What a class of block I/O says of one disk. Per second; 0: no limit.
+// The limits of a class of block I/O for one disk. Per second; 0: no limit.
 struct DeviceLimits {
   std::optional<uint64_t> read_bps{};
   std::optional<uint64_t> write_bps{};

@@ -110,7 +110,7 @@ StatusOr<ClassChoice> ChooseClass(std::string_view kind, const ClassQuestion& ab
   ClassChoice choice;
   const auto keys = std::ranges::find(kChoiceKeys, kind, &ChoiceKeys::kind);
   if (keys == kChoiceKeys.end()) return choice;
-  // Without namespaces that may choose, a malformed annotation is nobody's concern.
+  // Where the namespace may not choose, a malformed annotation has no effect.
   StatusOr<std::optional<Chosen>> found = FindChosen(*keys, about);
   const std::string name = found.ok() && *found ? (*found)->name : "";
   const bool allowed = config.Allows(kind, name, about.pod.namespace_name);

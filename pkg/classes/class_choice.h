@@ -14,7 +14,7 @@ namespace resmgr {
 // The class of one kind that a container is to have. A value.
 struct ClassChoice {
   std::string name{};    // "": none
-  std::string source{};  // "annotation KEY", "pool NAME", "QoS class Burstable"; "": nobody asks
+  std::string source{};  // "annotation KEY", "pool NAME", "QoS class Burstable"; "": no class
   std::string note{};    // annotations that do not count, and why; mostly empty
   bool by_pod = false;   // its annotations ask for it
 
@@ -29,7 +29,7 @@ struct KnownClass {
   bool denies_container_annotation = false;
 };
 
-// What is known of the container.
+// The container, as far as it is known.
 struct ClassQuestion {
   const Pod& pod;
   std::string_view container;        // its name

@@ -13,7 +13,7 @@ namespace resmgr {
 
 class Machine;
 
-// What the front door and its runtime do for a container that is created.
+// The abilities of the front door and its runtime at the creation of a container.
 struct CreationWays {
   bool docker = false;  // it has fields of HostConfig in place of files of cgroups
   // A start can wait, and the container's cgroup is there meanwhile.

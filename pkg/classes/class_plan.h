@@ -77,14 +77,14 @@ struct ClassPool {
   friend bool operator==(const ClassPool&, const ClassPool&) = default;
 };
 
-// What a class is for one container.
+// One class of one container, and its outcome.
 struct ClassPart {
   static constexpr size_t kNoSubject = static_cast<size_t>(-1);
 
   size_t subject = kNoSubject;       // kNoSubject: what the configuration names, for any container
   std::string_view kind{};           // "interrupts", "rdt", ... : lives as long as the program
   std::string name{};                // "isolate", "10us", "gold"
-  std::string source{};              // who asks for it
+  std::string source{};              // as ClassChoice::source
   std::string_view way{};            // "by CPU", "at creation", "before start", "after start"
   std::vector<std::string> paths{};  // of the values that it needs
   Status possible{};                 // why not; nothing is written then
@@ -92,7 +92,7 @@ struct ClassPart {
   std::string in_force{};            // where no value of the plan says it
 };
 
-// What the host's files are to have, and for whom.
+// The values that the host's files are to have, and the containers' parts in them.
 struct ClassPlan {
   std::vector<HostValue> values{};  // each path once, in the order in which they are written
   std::vector<ClassPart> parts{};

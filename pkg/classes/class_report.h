@@ -15,7 +15,7 @@ namespace resmgr {
 struct ContainerClass {
   std::string kind{};
   std::string name{};
-  std::string source{};    // who asks for it
+  std::string source{};    // as ClassChoice::source
   std::string way{};       // "by CPU", "at creation", "before start", ...
   std::string in_force{};  // as it is read back
   bool active = true;

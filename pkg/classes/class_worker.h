@@ -30,7 +30,7 @@ class ClassWorker {
 
   ClassReport Run(std::vector<ClassSubject> subjects, const std::vector<ClassPool>& pools,
                   const ClassesConfig& config);
-  // What differs from what Run would write; changes nothing.
+  // The files that differ from the values that Run would write; changes nothing.
   StatusOr<std::vector<HostDifference>> Compare(std::vector<ClassSubject> subjects,
                                                 const std::vector<ClassPool>& pools,
                                                 const ClassesConfig& config);

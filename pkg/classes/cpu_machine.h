@@ -31,7 +31,7 @@ struct IdleState {
   int64_t latency_us = 0;
 };
 
-// What the kernel tells of CPUs: their clocks and idle states (Documentation/admin-guide/pm). Each
+// Reads the clocks and idle states of CPUs from the kernel (Documentation/admin-guide/pm). Each
 // file is read once. May block. Thread-compatible.
 class CpuMachine {
  public:

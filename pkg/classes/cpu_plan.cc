@@ -21,7 +21,7 @@ constexpr const char* kPerformance = "performance";
 constexpr const char* kNoTurbo = "sys/devices/system/cpu/intel_pstate/no_turbo";
 constexpr const char* kBoostOfAll = "sys/devices/system/cpu/cpufreq/boost";
 
-// CPUs with a class, and who has it.
+// CPUs with a class.
 struct CpuUse {
   const CpuClassConfig* cpu_class = nullptr;
   CpuSet cpus{};
@@ -239,7 +239,7 @@ class CpuPlanner {
       governor.clear();
     }
     const std::string now = machine_.TextNow(path);
-    // Whoever asked first has the file: what keeps a container undisturbed.
+    // The first value for a file counts: that of isolation.
     const auto taken = std::ranges::find(plan_.values, path, &HostValue::path);
     const std::string then =
         taken != plan_.values.end() ? taken->text : (governor.empty() ? now : governor);
@@ -365,7 +365,7 @@ class CpuPlanner {
     for (auto part = silent.rbegin(); part != silent.rend(); ++part)
       plan_.parts.erase(plan_.parts.begin() + static_cast<std::ptrdiff_t>(*part));
   }
-  // Classes that nobody has now.
+  // Classes without a container or pool.
   void PlanConfigured() {
     for (const CpuClassConfig& one : config_.classes) {
       const bool used = std::ranges::any_of(plan_.parts, [&one](const ClassPart& part) {

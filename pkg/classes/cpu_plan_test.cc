@@ -239,7 +239,7 @@ TEST_F(CpuPlanTest, RatesNeverPassEachOther) {
   EXPECT_EQ(Max(2), "3800000") << "as much as the CPU can";
   Apply({}, {Pool("a", {2}, "slow")});
   ExpectGivenBack();
-  // What was there before is lower than what a class wants, and higher.
+  // The value of before is lower than the one that a class wants, and higher.
   for (const char* const name : {"slow", "fast"}) {
     files_.tree[Clock(2, "scaling_min_freq")] = "1500000\n";
     files_.tree[Clock(2, "scaling_max_freq")] = "2000000\n";

@@ -36,7 +36,7 @@ bool IsInterrupt(std::string_view path) {
   return path.starts_with("proc/irq/");
 }
 
-// What the kubelet writes when a pod is resized.
+// A file that the kubelet writes when a pod is resized.
 bool IsQuotaFile(std::string_view path) {
   return path.ends_with("/cpu.max") || path.ends_with("/cpu.cfs_quota_us");
 }
@@ -285,7 +285,8 @@ void HostKeeper::NoteWritten(const HostValue& value, const HostOutcome& outcome,
     if (SameHostValue(value.path, outcome.in_force, entry->second.first)) next.erase(entry);
     return;
   }
-  // What the kernel made of a value is ours, too. A file that cannot be read may have it.
+  // A value that the kernel has changed on writing is ours, too. A file that cannot be read may
+  // have it.
   if (!outcome.in_force.empty() && !SameHostValue(value.path, outcome.in_force, entry->second.was))
     entry->second.was = outcome.in_force;
 }
@@ -357,7 +358,7 @@ HostKeeper::Result HostKeeper::Keep(const std::vector<HostValue>& wanted) {
     WriteAll(all, batch);
   }
   Shorten(result.notes);
-  // What the disk then has too much does no harm.
+  // Entries that only the disk still has do no harm.
   if (result.journal.ok() && batch.next != journal_.entries())
     result.journal = journal_.Save(std::move(batch.next));
   seen_.clear();

@@ -69,7 +69,7 @@ class HostKeeper {
   bool GiveBack(const std::string& path, const JournalEntry& entry, Result& result);
   void GiveBackRest(const std::vector<HostValue>& wanted, ClassJournal::Entries& next,
                     Result& result);
-  // What one call does.
+  // The state of one call.
   struct Batch {
     Result result{};
     ClassJournal::Entries next{};
@@ -87,7 +87,7 @@ class HostKeeper {
   void Write(const HostValue& value, Batch& batch);
   void RollBack(const HostValue& refused, Batch& batch);
   Status Refusal(int error, std::string_view path, std::string_view text);
-  // What the journal is to know after the write.
+  // Enters the outcome of the write for the journal.
   static void NoteWritten(const HostValue& value, const HostOutcome& outcome,
                           ClassJournal::Entries& next);
   bool Refused(const HostValue& value, HostOutcome& outcome) const;

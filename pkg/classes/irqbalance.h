@@ -19,7 +19,7 @@ namespace resmgr {
 // takes the mask of banned CPUs.
 bool IsIrqbalanceSocket(std::string_view path);
 
-// What the socket or the file is to have so that these CPUs are banned beside those that were.
+// The value of the socket or the file that bans these CPUs beside those that were banned.
 // `file`: the environment file from the root of the host; "": none. Reads first values. May block.
 std::vector<HostValue> PlanIrqbalance(const CpuSet& banned, const std::string& file,
                                       HostKeeper& host);
@@ -30,7 +30,7 @@ std::string WithBannedCpus(std::string_view text, const CpuSet& banned);
 // The mask in the answer to "setup". NotFound: there is none in it.
 StatusOr<std::string> BannedMaskOf(std::string_view answer);
 
-// Ask and tell the daemon at this socket, with a deadline of a second each. NotFound: nobody
+// Ask and tell the daemon at this socket, with a deadline of a second each. NotFound: no program
 // listens there.
 StatusOr<std::string> ReadIrqbalance(const std::string& socket);
 // 0, or an error number.

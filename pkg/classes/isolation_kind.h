@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// What the own CPUs of containers are kept free of (isolation_wish.h, isolation_plan.h).
+// Keeps disturbances away from the own CPUs of containers (isolation_wish.h, isolation_plan.h).
 std::unique_ptr<ClassKind> MakeIsolationKind();
 
 }  // namespace resmgr

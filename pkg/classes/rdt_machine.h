@@ -19,7 +19,7 @@ inline constexpr std::string_view kResctrlSchemata = "sys/fs/resctrl/schemata";
 std::string RdtGroupPath(std::string_view group);
 std::string RdtGroupFile(std::string_view group, std::string_view file);
 
-// What the kernel offers, and the groups that there are.
+// The abilities of the machine, and the groups that there are.
 struct RdtHost {
   RdtMachine machine{};
   uint32_t most_groups = 0;           // the root included

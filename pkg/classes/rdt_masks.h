@@ -40,8 +40,8 @@ using RdtSchemata = std::map<std::string, std::map<uint32_t, uint64_t>, std::les
 // By the name of the class; the root's is "".
 using RdtClassSchemata = std::map<std::string, RdtSchemata, std::less<>>;
 
-// What the configuration is on this machine, by the arithmetic of goresctrl: partitions lie one
-// after the other in the order of their names, and classes are parts of their partition.
+// The masks of the configuration on this machine, by the arithmetic of goresctrl: partitions lie
+// one after the other in the order of their names, and classes are parts of their partition.
 // InvalidArgument: it cannot be, or the machine has something else; the message names the
 // partition or the class. Pure.
 StatusOr<RdtClassSchemata> ComputeRdt(const RdtConfig& config, const RdtMachine& machine);

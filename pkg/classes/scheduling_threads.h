@@ -37,7 +37,7 @@ class KernelThreadAttributes final : public ThreadAttributes {
 // The outcome for all threads of a container.
 struct ThreadsOutcome {
   size_t threads = 0;  // that have the settings now
-  // What the kernel refuses, of each half ("the scheduler", "the I/O priority"); OK: nothing.
+  // Refusals of the kernel by half ("the scheduler", "the I/O priority").
   Status scheduler{};
   Status io{};
   std::string in_force{};  // of its first thread, read back: "fifo 42, io be 6"
@@ -48,7 +48,7 @@ struct ThreadsOutcome {
 // no error. `v2`: the cgroup is one of cgroup v2. May block.
 ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSettings& scheduler,
                           const IoPriority& io, HostFiles& files, ThreadAttributes& attributes);
-// What its first thread has; nothing is changed. nullopt: there is none.
+// The settings of its first thread; nothing is changed. nullopt: there is no thread.
 std::optional<std::string> ReadThreads(const std::string& cgroup, bool v2,
                                        const SchedulerSettings& scheduler, const IoPriority& io,
                                        HostFiles& files, ThreadAttributes& attributes);

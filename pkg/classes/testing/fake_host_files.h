@@ -23,7 +23,7 @@ class FakeHostFiles final : public HostFiles {
   // Error numbers of the writes of a path.
   std::map<std::string, int> refuses;
   std::set<std::string> unreadable;
-  // What a written text becomes; by default itself, and a newline.
+  // The text that a file has after a write; by default the written one.
   std::function<std::string(std::string_view path, std::string_view text)> keeps;
   // Before each write.
   std::function<void(const std::string& path, std::string_view text)> on_write;
