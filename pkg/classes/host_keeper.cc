@@ -223,16 +223,6 @@ Status HostKeeper::Refusal(int error, std::string_view path, std::string_view te
                     fmt::format("{} ({})", Message(plain), Printable(Trim(*told), 256)));
 }
 
-// Their first values stand in the journal, so a kill in between loses nothing.
-void HostKeeper::Vacate(const Values& pending, Batch& batch) {
-  for (auto value = pending.rbegin(); value != pending.rend(); ++value) {
-    const std::string& path = (*value)->path;
-    const std::string& first = batch.next.at(path).first;
-    if (!(*value)->vacates || SameHostValue(path, batch.before.at(path), first)) continue;
-    files_.Write(path, Written(first));  // a refusal shows in the write that follows
-  }
-}
-
 void HostKeeper::Write(const HostValue& value, Batch& batch) {
   HostOutcome& outcome = batch.result.outcomes[value.path];
   outcome.error = files_.Write(value.path, value.text);
@@ -299,7 +289,6 @@ bool HostKeeper::WriteAll(const Values& wanted, Batch& batch) {
       batch.result.outcomes[one->path].status = batch.result.journal;
     return false;
   }
-  Vacate(pending, batch);
   bool made = false;
   for (const HostValue* const one : pending) {
     HostOutcome& outcome = batch.result.outcomes[one->path];

@@ -83,7 +83,6 @@ class HostKeeper {
   Values Prepare(const Values& wanted, Batch& batch);
   // Whether a directory was made, whose files can be written now.
   bool WriteAll(const Values& wanted, Batch& batch);
-  void Vacate(const Values& pending, Batch& batch);
   void Write(const HostValue& value, Batch& batch);
   void RollBack(const HostValue& refused, Batch& batch);
   Status Refusal(int error, std::string_view path, std::string_view text);

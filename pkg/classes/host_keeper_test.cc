@@ -294,25 +294,6 @@ TEST_F(DirectoryTest, AKillBetweenAnyTwoStepsLeavesNoDirectoryBehind) {
   }
 }
 
-TEST_F(HostKeeperTest, ValuesThatExcludeEachOtherAreVacatedFirst) {
-  const auto keep = [this](const std::string& first, const std::string& second) {
-    keeper_->Keep({{.path = kAffinity, .text = first, .vacates = true},
-                   {.path = kLatency, .text = second, .vacates = true}});
-  };
-  keep("a", "b");
-  files_.written.clear();
-  keep("b", "a");
-  EXPECT_THAT(files_.written,
-              ElementsAre(fmt::format("{} 0\n", kLatency), fmt::format("{} ff\n", kAffinity),
-                          fmt::format("{} b", kAffinity), fmt::format("{} a", kLatency)));
-  files_.written.clear();
-  keep("b", "c");
-  EXPECT_THAT(files_.written,
-              ElementsAre(fmt::format("{} 0\n", kLatency), fmt::format("{} c", kLatency)));
-  keeper_->Keep({});
-  EXPECT_EQ(files_.tree, before_);
-}
-
 // Stopped before each operation on a file of the host, in several changes one after the other.
 TEST_F(HostKeeperTest, AKillBetweenAnyTwoStepsLosesNothing) {
   const std::vector<std::vector<HostValue>> works = {{{kAffinity, "f3"}, {kLatency, "10"}},

@@ -13,9 +13,6 @@ struct HostValue {
   std::string text;
   // Not empty: all values of a plan with the same name are written, or none of them.
   std::string together{};
-  // Values of different files exclude each other: before any value is written, this file gets its
-  // first value if it has another one and is to change.
-  bool vacates = false;
   // Not empty: what the file is to get back, in place of what it has now, if that is not known yet.
   std::string first{};
 
