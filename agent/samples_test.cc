@@ -120,9 +120,9 @@ TEST_F(SampleAdmissionPolicyTest, CoversWhatTheAgentMayWriteOfNodes) {
     const std::string group = At(rule, "apiGroups").items.at(0).text;
     const std::vector<std::string> resources = Texts(At(rule, "resources"));
     covered[group].insert(resources.begin(), resources.end());
-    const std::set<std::string> operations = group == kTopology
-                                                 ? std::set<std::string>{"CREATE", "UPDATE"}
-                                                 : std::set<std::string>{"UPDATE"};
+    const std::set<std::string> operations =
+        group == kTopology ? std::set<std::string>{"CREATE", "UPDATE", "DELETE"}
+                           : std::set<std::string>{"UPDATE"};
     EXPECT_THAT(Texts(At(rule, "operations")), UnorderedElementsAreArray(operations)) << group;
   }
   EXPECT_EQ(covered, allowed);
@@ -132,8 +132,13 @@ TEST_F(SampleAdmissionPolicyTest, CoversWhatTheAgentMayWriteOfNodes) {
 TEST_F(SampleAdmissionPolicyTest, ItsExpressionsNameWhatExists) {
   const ConfigNode spec = At(policy_, "spec");
   std::vector<std::string> expressions;
-  std::set<std::string> known = {"request.userInfo.username", "request.userInfo.groups",
-                                 "request.userInfo.extra", "object.metadata.name"};
+  std::set<std::string> known = {"request.userInfo.username",
+                                 "request.userInfo.groups",
+                                 "request.userInfo.extra",
+                                 "request.name",
+                                 "object",
+                                 "object.metadata.name",
+                                 "null"};
   for (const char* part : {"matchConditions", "variables", "validations"}) {
     for (const ConfigNode& item : At(spec, part).items) {
       expressions.push_back(At(item, "expression").text);
