@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -59,6 +60,18 @@ TEST_F(SchedulingThreadsTest, ThreadsThatBeginMeanwhileAndInCgroupsBelowAreFound
   };
   EXPECT_EQ(Set().threads, 4U);
   EXPECT_EQ(attributes_.threads.at(13).io, io_);
+}
+
+// A container that may make cgroups must not keep the worker, and with it starts, busy.
+TEST_F(SchedulingThreadsTest, TheNumberOfCgroupsBelowIsBounded) {
+  files_.tree.clear();
+  for (int i = 0; i < 3000; ++i) {
+    files_.tree[fmt::format("c/{:04}/cgroup.threads", i)] = fmt::format("{}\n", 1000 + i);
+    attributes_.threads[1000 + i] = {};
+  }
+  files_.tree["c/cgroup.threads"] = "10\n";
+  EXPECT_EQ(Set().threads, 1024U);
+  EXPECT_EQ(attributes_.threads.at(10).io, io_);
 }
 
 TEST_F(SchedulingThreadsTest, AThreadThatHasEndedIsNoError) {
