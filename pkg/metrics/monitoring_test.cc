@@ -16,6 +16,7 @@
 
 #include "pkg/metrics/metrics.h"
 #include "pkg/metrics/node_metrics.h"
+#include "pkg/metrics/usage_metrics.h"
 
 namespace resmgr {
 namespace {
@@ -49,8 +50,11 @@ std::set<std::string> Served() {
   node.ShowPools({&pool, 1});
   node.ShowProblems("drift", 1);
   node.Show({});
+  UsageMetrics usage;
+  usage.Show({.pools = {{.name = "shared", .cpu_pressure = 0.5, .memory_by_node = {{0, 4096}}}},
+              .nodes = {{.id = 0, .memory_bytes = 4096}}});
   std::string text;
-  for (const auto& collectable : {metrics.collectable(), node.collectable()})
+  for (const auto& collectable : {metrics.collectable(), node.collectable(), usage.collectable()})
     text += prometheus::TextSerializer().Serialize(collectable->Collect());
   return Names(text, "\n(cri_resmgr_[a-z_]+)");
 }
