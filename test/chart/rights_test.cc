@@ -96,18 +96,19 @@ TEST(ChartRightsTest, AnAgentMayChangeItsOwnNodeOnly) {
   EXPECT_EQ(At(policy, "spec/matchConditions/0/expression").text,
             "request.userInfo.username == 'system:serviceaccount:cri-resmgr:cri-resmgr-agent'");
   for (const char* const path :
-       {"spec/failurePolicy", "spec/variables/0/expression", "spec/validations/0/messageExpression",
-        "spec/matchConstraints/resourceRules/0/resources/1",
+       {"spec/failurePolicy", "spec/variables/0/expression", "spec/variables/1/expression",
+        "spec/validations/0/messageExpression", "spec/matchConstraints/resourceRules/0/resources/1",
         "spec/matchConstraints/resourceRules/0/operations/0",
         "spec/matchConstraints/resourceRules/1/resources/0",
         "spec/matchConstraints/resourceRules/1/operations/0",
-        "spec/matchConstraints/resourceRules/1/operations/1"}) {
+        "spec/matchConstraints/resourceRules/1/operations/1",
+        "spec/matchConstraints/resourceRules/1/operations/2"}) {
     EXPECT_THAT(At(policy, path).text, Not(IsEmpty())) << path;
     EXPECT_EQ(At(policy, path).text, At(sample, path).text) << path;
   }
   // As the sample's, without certificates, which pods have none of.
   EXPECT_EQ(At(policy, "spec/validations/0/expression").text,
-            At(sample, "spec/variables/1/expression").text);
+            At(sample, "spec/variables/2/expression").text);
   const ConfigNode binding = OfKind(documents, "ValidatingAdmissionPolicyBinding");
   EXPECT_EQ(At(binding, "spec/policyName").text, At(policy, "metadata/name").text);
   EXPECT_THAT(Texts(At(binding, "spec/validationActions")), ElementsAre("Deny"));
