@@ -11,7 +11,8 @@ namespace resmgr {
 
 void SchedulerWatch::NoteConfiguration(const NrtConfig& config) {
   config_ = config;
-  Look();
+  // A view costs the loop time, also where configurations come one after the other.
+  config_.publish&& looked_ ? Note() : Look();
 }
 
 void SchedulerWatch::Note() {

@@ -39,7 +39,8 @@ class SchedulerWatch final : public Observer {
 
   // Observes the host's brain from now on. It must live as long as this object.
   void Follow(PolicyHost& host) { host_ = &host; }
-  // Called when another configuration, or the first one, is in force.
+  // Called when another configuration, or the first one, is in force. Without publication the view
+  // is taken back at once; a further view has its turn as after other changes.
   void NoteConfiguration(const NrtConfig& config);
 
   void OnPlaced(const Act&) override { Note(); }

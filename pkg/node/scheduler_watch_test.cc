@@ -133,6 +133,23 @@ TEST_F(SchedulerWatchTest, WhatIsTheSameIsToldOnce) {
   EXPECT_THAT(told_, SizeIs(1));
 }
 
+TEST_F(SchedulerWatchTest, ConfigurationsOneAfterTheOtherAreOneQuestionToo) {
+  StartGranting();
+  ListTheRuntime();
+  watch_.NoteConfiguration({});
+  ASSERT_THAT(told_, SizeIs(1));
+  for (int i = 0; i < 100; ++i)
+    watch_.NoteConfiguration({.alignment = i % 2 == 0 ? NrtAlignment::kRefuse : NrtAlignment()});
+  EXPECT_THAT(told_, SizeIs(1));
+  watch_.NoteConfiguration({.alignment = NrtAlignment::kRefuse});
+  ASSERT_TRUE(Told(2));
+  RunFor(loop_, 3 * kPeriod);
+  ASSERT_THAT(told_, SizeIs(2));
+  watch_.NoteConfiguration({.publish = false});
+  ASSERT_THAT(told_, SizeIs(3)) << "at once";
+  EXPECT_EQ(told_[2], std::nullopt);
+}
+
 // Row N7: changes of one moment are one view, and no two views are made within a period.
 TEST_F(SchedulerWatchTest, ManyChangesAreOneQuestionToThePolicy) {
   StartGranting();
