@@ -59,15 +59,17 @@ class PlaceableSearch {
   }
 
   // Whether the policy grants them as it is, wherever.
-  bool Try(int cpus) {
-    if (tries_left_ == 0) return false;
-    --tries_left_;
-    const std::optional<ImaginedGrant> granted = Grant(cpus);
-    if (granted) Undo();
-    return granted.has_value();
-  }
+  bool Try(int cpus) { return Tried(cpus).has_value(); }
 
  private:
+  // The grant, which is taken back; nullopt also if there are no tries left.
+  std::optional<ImaginedGrant> Tried(int cpus) {
+    if (tries_left_ == 0) return std::nullopt;
+    --tries_left_;
+    std::optional<ImaginedGrant> granted = Grant(cpus);
+    if (granted) Undo();
+    return granted;
+  }
   // nullopt: the policy refuses, and nothing has changed.
   std::optional<ImaginedGrant> Grant(int cpus) {
     if (cpus < 1) return std::nullopt;
@@ -111,10 +113,7 @@ class PlaceableSearch {
 
   // Whether they are granted inside a zone without a result.
   bool FitsOpen(int cpus) {
-    if (tries_left_ == 0) return false;
-    --tries_left_;
-    const std::optional<ImaginedGrant> granted = Grant(cpus);
-    if (granted) Undo();
+    const std::optional<ImaginedGrant> granted = Tried(cpus);
     return granted && granted->zone && open_.contains(*granted->zone);
   }
 
