@@ -93,6 +93,13 @@ StatusOr<std::string> HostKeeper::ReadFirst(const std::string& path) {
   return files_.Read(path);
 }
 
+std::vector<HostValue> HostKeeper::HeldBelow(std::string_view directory) const {
+  std::vector<HostValue> values;
+  for (const auto& [path, entry] : journal_.entries())
+    if (path.starts_with(directory)) values.push_back({.path = path, .text = entry.wanted});
+  return values;
+}
+
 bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Result& result) {
   const StatusOr<std::string> now = files_.Read(path);
   if (!now.ok() && now.status().code() == StatusCode::kNotFound) return true;
@@ -143,12 +150,18 @@ std::vector<std::string> HostKeeper::NotWanted(const std::vector<HostValue>& wan
   std::set<std::string_view> wants;
   for (const HostValue& value : wanted)
     wants.insert(value.path);
+  // Each file is read once, and not for each comparison of the sort.
+  using Rank = std::tuple<bool, std::ptrdiff_t, bool>;
+  std::vector<std::pair<Rank, std::string>> ranked;
+  for (const auto& [path, entry] : journal_.entries()) {
+    if (wants.contains(path)) continue;
+    ranked.emplace_back(
+        Rank(path.ends_with(kPartition), std::ranges::count(path, '/'), GoesFirst(path)), path);
+  }
+  std::ranges::stable_sort(ranked, std::greater(), &std::pair<Rank, std::string>::first);
   std::vector<std::string> paths;
-  for (const auto& [path, entry] : journal_.entries())
-    if (!wants.contains(path)) paths.push_back(path);
-  std::ranges::stable_sort(paths, std::greater(), [this](const std::string& path) {
-    return std::tuple(path.ends_with(kPartition), std::ranges::count(path, '/'), GoesFirst(path));
-  });
+  for (auto& [rank, path] : ranked)
+    paths.push_back(std::move(path));
   return paths;
 }
 

@@ -58,6 +58,9 @@ class HostKeeper {
   StatusOr<std::string> ReadFirst(const std::string& path);
   // Whether the file has a value of ours.
   bool Holds(const std::string& path) const { return journal_.entries().contains(path); }
+  // The values of ours whose paths begin so: for a plan that cannot be made at the moment, and
+  // keeps what there is.
+  std::vector<HostValue> HeldBelow(std::string_view directory) const;
   HostFiles& files() { return files_; }
 
  private:

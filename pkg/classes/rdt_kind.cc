@@ -133,14 +133,25 @@ class RdtKind final : public ClassKind {
     HostFiles& files = work.host.files();
     std::map<std::string, Moved> moved;
     for (ClassPart& part : plan.parts) {
-      if (part.kind != kRdt || part.subject == ClassPart::kNoSubject || !part.possible.ok())
-        continue;
+      if (part.kind != kRdt || part.subject == ClassPart::kNoSubject) continue;
       const ClassSubject& subject = work.subjects[part.subject];
+      // A class that cannot be given at the moment is not taken away, either.
+      const auto before = moved_.find(subject.id);
+      const auto keep = [&] {
+        if (before != moved_.end()) moved.insert(*before);
+      };
+      if (!part.possible.ok()) {
+        keep();
+        continue;
+      }
       const std::string group = RdtGroupOf(part.name, work.config.rdt);
       const StatusOr<std::string> masks = files.Read(
           group.empty() ? std::string(kResctrlSchemata) : RdtGroupFile(group, "schemata"));
       // The outcome of its values says why.
-      if (!masks.ok()) continue;
+      if (!masks.ok()) {
+        keep();
+        continue;
+      }
       part.in_force = InForce(*masks);
       if (part.way != kRdtByTasks || subject.id.empty()) continue;
       const std::string threads = ThreadsFile(subject);
@@ -149,6 +160,7 @@ class RdtKind final : public ClassKind {
                           : TaskMover(files).Move(threads, group);
       if (!count.ok()) {
         part.possible = count.status();
+        keep();
         continue;
       }
       part.in_force += fmt::format(" of {} tasks", *count);
@@ -179,7 +191,7 @@ class RdtKind final : public ClassKind {
     moved_ = std::move(moved);
   }
 
-  // Groups with our prefix that neither the configuration nor the journal knows.
+  // Groups with our prefix that the configuration does not have.
   static void RemoveUnknown(const ClassWork& work, ClassPlan& plan) {
     const RdtConfig& config = work.config.rdt;
     HostFiles& files = work.host.files();

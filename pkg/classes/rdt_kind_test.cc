@@ -218,7 +218,7 @@ TEST_F(RdtKindTest, BitsThatAGroupOfOthersHasAloneAreNotAskedFor) {
   EXPECT_TRUE(files_.written.empty());
 }
 
-TEST_F(RdtKindTest, GroupsOfOursThatNobodyKnowsGoWhenTheyAreEmpty) {
+TEST_F(RdtKindTest, GroupsOfOursThatAreNotConfiguredGoWhenTheyAreEmpty) {
   resctrl_.AddGroup("sys/fs/resctrl/cri-resmgr.old");
   resctrl_.AddGroup("sys/fs/resctrl/cri-resmgr.used");
   files_.tree["sys/fs/resctrl/cri-resmgr.used/tasks"] = "7\n";
@@ -253,6 +253,22 @@ TEST_F(RdtKindTest, TasksComeIntoTheGroupOfTheirClass) {
   Run();
   EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n");
   EXPECT_EQ(At("tasks"), "\n100\n101\n102\n");
+}
+
+TEST_F(RdtKindTest, AReadErrorThatPassesTakesNoContainerOutOfItsGroup) {
+  Run({Subject("gold")});
+  const std::map<std::string, std::string> tree = files_.tree;
+  for (const char* const file : {"sys/fs/resctrl/schemata", "sys/fs/cgroup/c/cgroup.threads",
+                                 "sys/fs/resctrl/cri-resmgr.gold/schemata"}) {
+    files_.unreadable = {file};
+    EXPECT_FALSE(StateOf(Run({Subject("gold")}), "gold").active) << file;
+    EXPECT_EQ(files_.tree, tree) << file;
+    files_.unreadable.clear();
+    EXPECT_TRUE(StateOf(Run({Subject("gold")}), "gold").active) << file;
+    EXPECT_EQ(files_.tree, tree) << file;
+  }
+  Run();
+  EXPECT_THAT(At("tasks"), HasSubstr("100")) << "without a class it is in the root group";
 }
 
 TEST_F(RdtKindTest, ATaskThatEndsMeanwhileIsNoFaultAndOthersAre) {

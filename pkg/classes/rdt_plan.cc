@@ -63,7 +63,16 @@ class RdtPlanner {
   using Assign = RdtConfig::Assign;
 
   Status Compute() {
-    RESMGR_ASSIGN_OR_RETURN(host_, ReadRdt(work_.host));
+    StatusOr<RdtHost> host = ReadRdt(work_.host);
+    if (!host.ok()) {
+      // An error that may pass leaves the containers in their groups.
+      if (host.status().code() != StatusCode::kNotFound) {
+        for (HostValue& value : work_.host.HeldBelow(kResctrlRoot))
+          plan_.Add(std::move(value));
+      }
+      return host.status();
+    }
+    host_ = *std::move(host);
     RESMGR_ASSIGN_OR_RETURN(computed_, ComputeRdt(config_, host_.machine));
     if (host_.machine.mb) {
       for (auto& [name, schemata] : computed_)
