@@ -18,6 +18,8 @@ constexpr std::chrono::milliseconds kLastPatience{300};
 
 // Problems that are listed one by one; a machine has hundreds of interrupts.
 constexpr size_t kMostFiles = 10;
+// Audits that wait for the thread; clients of the admin socket ask for them.
+constexpr size_t kMostComparisons = 64;
 
 }  // namespace
 
@@ -285,6 +287,8 @@ void HostClasses::Work() {
 }
 
 void HostClasses::Compare(Differences done) {
+  if (comparisons_.size() >= kMostComparisons)
+    return done(ResourceExhausted("{} comparisons wait already", comparisons_.size()));
   const auto comparison = std::make_shared<Comparison>();
   comparison->done = std::move(done);
   comparison->timer = options_.loop.After(options_.patience, [this, comparison] {

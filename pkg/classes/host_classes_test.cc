@@ -445,6 +445,21 @@ TEST_F(HostClassesTest, AnAuditIsNotInTheWayOfDecisions) {
   EXPECT_TRUE(node_.RunUntil([&] { return answers == 5; }));
 }
 
+TEST_F(HostClassesTest, AuditsThatWaitAreBounded) {
+  classes_->Configure(Interrupts());
+  size_t answers = 0;
+  size_t refused = 0;
+  for (int i = 0; i < 200; ++i) {
+    classes_->Audit(false, [&](const auto& found) {
+      ++answers;
+      if (found.status().code() == StatusCode::kResourceExhausted) ++refused;
+    });
+  }
+  EXPECT_GE(refused, 100U);
+  EXPECT_TRUE(node_.RunUntil([&] { return answers == 200; }));
+  EXPECT_LE(refused, 136U);
+}
+
 class RdtStartTest : public HostClassesTest {
  protected:
   // The groups are there already, since these files are no kernel's.
