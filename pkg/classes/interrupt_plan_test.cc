@@ -90,7 +90,7 @@ TEST_F(InterruptPlanTest, TheyStayAwayFromIsolatedPools) {
   EXPECT_EQ(files_.tree, before_);
 }
 
-TEST_F(InterruptPlanTest, SinksTakeAllThatNobodyClaims) {
+TEST_F(InterruptPlanTest, SinksTakeAllThatIsNotClaimed) {
   Apply({Pool({5}, {{"irq", "sink"}})});
   EXPECT_EQ(At(4) + " " + At(8) + " " + At(9), "0020 0020 0020");
   Apply({Pool({5}, {{"irq", "sink"}}), Pool({2, 3}, {{"irq-claim", "ttyS0\nrtc0"}})});
