@@ -416,11 +416,24 @@ void AdminService::AddDumps(UnaryServer::Methods& methods) {
   });
 }
 
+// `Status` does not wait: it tells whether the runtime is there.
+void AdminService::WaitForFirstLook(UnaryServer::Methods& methods) {
+  for (const char* const name : {"Pools", "Containers", "Explain", "Top", "Cpus", "ConfigCheck",
+                                 "Rebalance", "RebalanceByUse", "Audit", "Uninstall"}) {
+    UnaryServer::Method& method = methods.at(fmt::format("/cri_resmgr.v1.Admin/{}", name));
+    method = [this, then = std::move(method)](std::string message, UnaryServer::Reply reply) {
+      first_look_.Then(
+          [then, message = std::move(message), reply = std::move(reply)] { then(message, reply); });
+    };
+  }
+}
+
 UnaryServer::Methods AdminService::Methods() {
   UnaryServer::Methods methods;
   AddReadings(methods);
   AddChanges(methods);
   AddDumps(methods);
+  WaitForFirstLook(methods);
   return methods;
 }
 

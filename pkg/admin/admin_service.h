@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pkg/admin/explain_method.h"
+#include "pkg/admin/first_look.h"
 #include "pkg/admin/pod_dump.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/node/node_view.h"
@@ -57,6 +58,9 @@ namespace resmgr {
 //       containers on each
 //   Classes      {}                         -> [classes_json.h]
 //
+// Questions about containers that come while the daemon starts wait for its first look at the
+// runtime (first_look.h).
+//
 // Nothing in a reply is secret: no environment, label or annotation of a pod is part of it.
 class AdminService {
  public:
@@ -74,9 +78,11 @@ class AdminService {
   void AddReadings(UnaryServer::Methods& methods);
   void AddChanges(UnaryServer::Methods& methods);
   void AddDumps(UnaryServer::Methods& methods);
+  void WaitForFirstLook(UnaryServer::Methods& methods);
 
   NodeView node_;
   std::chrono::steady_clock::time_point started_;
+  FirstLook first_look_{node_};
   ExplainMethod explain_{node_};
   PodDump pod_dump_{node_};
   std::vector<UnaryServer::Reply> want_config_;  // the next print is for them

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cri-resmgr-ctl asks a daemon before a fake runtime what is in force.
+#include <chrono>
+#include <future>
 #include <string>
 
 #include "test/integration/control_fixture.h"
@@ -56,6 +58,32 @@ TEST_F(ControlTest, ShowsWhatTheDaemonHolds) {
   EXPECT_THAT(Ctl({"pools"}).out, HasSubstr("default/b/side"));
   EXPECT_THAT(Ctl({"explain", "g"}).out, HasSubstr("Guaranteed pod with 2 whole CPUs"));
   EXPECT_THAT(Ctl({"config", "show"}).out, HasSubstr("Active: static"));
+}
+
+TEST_F(ControlTest, QuestionsDuringTheFirstLookAtTheRuntimeWaitForIt) {
+  StartBoth();
+  CriClient client = Relayed();
+  Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", 2));
+  const std::string before = Ctl({"containers"}).out;
+  EXPECT_THAT(before, HasSubstr("main"));
+  ASSERT_THAT(daemon_->Terminate(), IsOk());
+  runtime_.Script("ListPodSandbox", {.hold = true});
+  StartDaemon(StaticFlags());
+  ASSERT_TRUE(runtime_.WaitForHeld("ListPodSandbox", 1));
+  EXPECT_EQ(Ctl({"status"}).exit_code, 0) << "it does not wait";
+  auto asked = std::async(std::launch::async, [this] { return Ctl({"containers"}).out; });
+  EXPECT_EQ(asked.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  runtime_.Release("ListPodSandbox");
+  EXPECT_EQ(asked.get(), before);
+}
+
+// The runtime may hang for long.
+TEST_F(ControlTest, QuestionsDoNotWaitForLongForTheFirstLook) {
+  StartRuntime();
+  runtime_.Script("ListPodSandbox", {.hold = true});
+  StartDaemon(StaticFlags());
+  EXPECT_THAT(Ctl({"containers"}).out, HasSubstr("No containers."));
+  runtime_.Release("ListPodSandbox");
 }
 
 TEST_F(ControlTest, TakesTheSocketBehindTheCommandToo) {
