@@ -96,7 +96,7 @@ void GrpcConfigClient::Probe() {
 
 void GrpcConfigClient::Probed(const Status& status) {
   probing_ = false;
-  // What a delivery finds out counts, and a connection that ends is reported by Lose.
+  // A delivery under way reports its own result, and Lose reports the end of a connection.
   if (delivering_ || !client_->connected()) return;
   if (status.code() == StatusCode::kUnavailable) return Lose();
   if (status.code() == StatusCode::kDeadlineExceeded) {
