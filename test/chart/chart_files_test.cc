@@ -33,7 +33,7 @@ const json& Resolved(const json& root, const json& schema) {
              : schema;
 }
 
-// Paths of values: "daemon.metrics.port". What has keys of the user's own counts as one.
+// Paths of values: "daemon.metrics.port". A map with keys of the user's own counts as one path.
 void CollectSchema(const json& root, const json& schema, const std::string& path,
                    std::set<std::string>& paths) {
   const json& here = Resolved(root, schema);
