@@ -99,7 +99,7 @@ std::string NotFoundText(const Reply& report) {
   return unread == 0 ? "" : fmt::format("{} not found, ", unread);
 }
 
-// What is sent again sets neither a cgroup above nor what processes inherited.
+// Values that are sent again set neither a cgroup above nor what processes inherited.
 bool IsMendedByRepair(const Reply& drift) {
   const std::string where = drift.value("where", "");
   return (where == "cgroup" || where == "runtime") && drift.value("why", "").empty();

@@ -16,7 +16,7 @@ struct ConvertedConfig {
   std::vector<std::string> notes;
 };
 
-// What `-from` takes.
+// The values of `-from`.
 const std::vector<std::string_view>& ConvertibleKinds();
 
 // `kind`: nri-plugins (a BalloonsPolicy or TopologyAwarePolicy object), or a policy of
