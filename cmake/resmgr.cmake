@@ -88,8 +88,9 @@ if(RESMGR_SANITIZE)
   endif()
 else()
   target_compile_options(resmgr_test_flags INTERFACE -U_FORTIFY_SOURCE $<$<CONFIG:Release>:-O0>)
-  # clang compiles tests in half of the time of GCC. What is installed is left to GCC, which optimizes by a profile, and so
-  # is what makes one, since clang does not know GCC's flags for it.
+  # clang compiles tests in half of the time of GCC. GCC compiles installed programs, which are
+  # optimized by a profile, and the programs that make the profile, since clang does not know GCC's
+  # flags for it.
   find_program(CLANG_PROGRAM clang++)
   if(CLANG_PROGRAM AND NOT RESMGR_PROFILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
     set(launcher ${CCACHE_PROGRAM})
@@ -145,9 +146,9 @@ endfunction()
 resmgr_library_headers(resmgr_headers ${resmgr_library_options})
 resmgr_library_headers(resmgr_optimized_headers)
 
-# What every call or creation goes through is a little code of many modules that was not run for a while. Optimized when
-# it is linked, it is in fewer pieces: a twentieth of a creation's time. Only cri-resmgr is linked so, by the objects
-# that it takes from here.
+# Every call or creation runs a little code of many modules that was not run for a while. Link-time
+# optimization lays it out in fewer pieces, which saves a twentieth of a creation's time. Only
+# cri-resmgr is linked so, by the objects that it takes from here.
 add_library(resmgr_data_path INTERFACE)
 set(resmgr_lto FALSE)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT RESMGR_SANITIZE)
