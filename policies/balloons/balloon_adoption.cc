@@ -129,8 +129,8 @@ CpuSet BalloonAdoption::AsReported(const Found& found, const CpuSet& saved) cons
   return reported ? saved & setup_->machine().WithSiblings(VisibleOf(found)) : saved;
 }
 
-// What the balloon lacks of the CPUs on which its containers run: a reason may be older than these,
-// as where the state could not be written.
+// The CPUs of its containers that the balloon lacks: a reason may be older than these, as where the
+// state could not be written.
 CpuSet BalloonAdoption::MissingOf(const BalloonBook& book, const Group& group,
                                   const CpuSet& own) const {
   const int missing = TargetOf(group) - own.size();

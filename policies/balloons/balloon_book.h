@@ -75,7 +75,8 @@ class BalloonBook {
   // Ends each decision.
   void SettleBorrowed();
 
-  // What the balloon would need with `more` milli-CPUs, and what it can have now.
+  // Whole CPUs that the balloon would need with `more` milli-CPUs, and the number that it can have
+  // now.
   int Needed(const Balloon& balloon, int64_t more) const;
   int MostNow(const Balloon& balloon) const;
   // Whether maxPods of its type allows a container of this pod.

@@ -31,8 +31,8 @@ bool Any(const Balloon&, const BalloonMember&) {
   return true;
 }
 
-// What the containers of a balloon are expected to use of each CPU; one without a request counts as
-// a tenth of a CPU.
+// The expected use of each CPU of a balloon by its containers; one without a request counts as a
+// tenth of a CPU.
 int64_t Crowd(const Balloon& balloon, int size) {
   int64_t sum = 0;
   for (const BalloonMemberPtr& member : balloon.members)

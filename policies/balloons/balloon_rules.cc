@@ -89,7 +89,7 @@ StatusOr<int> BalloonRules::TypeOf(const Pod& pod, const Container& container,
                              Printable(name, 64));
     }
     why = fmt::format("type {} by annotation", name);
-    // Everybody who may create pods may write annotations.
+    // Any user who may create pods may write annotations.
     const bool privileged = setup_.options().privileged.Include(pod);
     if (name != kReservedType || privileged) return type;
   }

@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// What options and annotations say about one container, before any balloon is looked at. Refers to
+// Reads the options and annotations about one container, before any balloon is looked at. Refers to
 // the setup, which must outlive it.
 class BalloonRules {
  public:

@@ -98,7 +98,7 @@ StatusOr<BalloonSetup> BalloonSetup::Create(const PolicyContext& context, Balloo
   return setup;
 }
 
-// What the balloons of the type `reserved` have from the start.
+// The CPUs that the balloons of the type `reserved` have from the start.
 Status BalloonSetup::Reserve(const PolicyContext& context) {
   const int index = options_.FindType(kReservedType);
   BalloonType& type = options_.types[static_cast<size_t>(index)];

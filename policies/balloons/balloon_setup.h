@@ -10,7 +10,7 @@
 
 namespace resmgr {
 
-// What the options mean on this machine; fixed while a policy lives. The machine must outlive it.
+// The options applied to this machine; fixed while a policy lives. The machine must outlive it.
 class BalloonSetup {
  public:
   // InvalidArgument if options and machine do not fit.
@@ -20,7 +20,7 @@ class BalloonSetup {
   const BalloonsOptions& options() const { return options_; }
   const CpuSet& available() const { return available_; }
   const CpuChooser& chooser() const { return chooser_; }
-  // What the scheduler does not count as allocatable.
+  // Milli-CPUs that the scheduler does not count as allocatable.
   int64_t reserved_milli() const { return reserved_milli_; }
 
   // Whether any type keeps room for its balloons, or follows what containers use.

@@ -13,7 +13,7 @@ namespace resmgr {
 namespace {
 
 constexpr int64_t kMost = CpuSet::kBits;
-// What a configuration may have at most: the cost of a decision grows with each.
+// The limits of a configuration: the cost of a decision grows with each entry.
 constexpr size_t kMostTypes = 256;
 constexpr size_t kMostItems = 64;  // of any other list
 constexpr std::string_view kThePolicys = "the policy's";
@@ -178,7 +178,7 @@ void DescribeUse(ConfigSection& section, BalloonType& type) {
   });
 }
 
-// What a composite balloon's components decide.
+// Keys whose values a composite balloon's components decide.
 void DescribeKeysOfParts(ConfigSection& section, BalloonType& type) {
   if (type.composite()) {
     for (const std::string_view key :

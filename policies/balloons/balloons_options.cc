@@ -13,7 +13,7 @@
 namespace resmgr {
 namespace {
 
-// What a configuration may have at most: the cost of a decision grows with each.
+// The limits of a configuration: the cost of a decision grows with each entry.
 constexpr size_t kMostDevices = 256;  // different ones of all types
 constexpr int kMostLevels = 8;        // of components in components
 constexpr int64_t kMostLeaves = 256;  // of one composite
@@ -47,7 +47,7 @@ void AddBuiltInTypes(BalloonsOptions& options) {
                         options.reserved_namespaces.end());
 }
 
-// What components of components make of a type.
+// A type after its components of components are expanded.
 struct Expansion {
   enum class State { kUnknown, kOpen, kDone } state = State::kUnknown;
   int levels = 0;

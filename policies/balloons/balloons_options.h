@@ -23,7 +23,7 @@ namespace resmgr {
 
 using RawValues = std::map<std::string, ConfigNode, std::less<>>;
 
-// What counts for the size of a balloon.
+// The values of its containers that count for the size of a balloon.
 enum class BalloonSizeBy { kRequest, kLimit, kBetween };
 // The balloon of a type that a container fills.
 enum class BalloonFillOrder { kBalanced, kPacked, kFirstFree };

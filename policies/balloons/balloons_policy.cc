@@ -130,7 +130,7 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
   const int type = member->type;
   if (const std::optional<size_t> held = book_.Find(predecessor.key)) {
     const std::string held_text = book_.MemberOf(predecessor.key)->text;
-    // What waits for room goes on waiting.
+    // A member that waits for room goes on waiting.
     if (held_text.starts_with(kWantOfRoom)) member->text = held_text;
     if (book_.balloons()[*held].type == type &&
         book_.Replace(*held, predecessor.key, member).ok()) {

@@ -29,7 +29,7 @@ constexpr std::string_view kTypes = R"(
 - {name: spread, namespaces: [spread], preferSpreadOnPhysicalCores: true, hideHyperthreads: true}
 - {name: close, namespaces: [close], preferCloseToDevices: [/sys/devices/system/node/node0]}
 )";
-// What limits, composites and rooms add; each {} is a number that a configuration may change.
+// Types with limits, composites and rooms; each {} is a number that a configuration may change.
 constexpr std::string_view kWideTypes = R"(
 - {{name: leaf}}
 - {{name: pair, namespaces: [pair], preferNewBalloons: true, components: [{{balloonType: leaf}}, {{balloonType: leaf}}]}}
@@ -195,7 +195,7 @@ class Stream {
     if (wide_) return CreateWide(left);
     const int64_t request = Number(0, 4) == 0 ? 0 : Number(1, std::min(left, 4000));
     const std::string_view ns = kNamespaces[static_cast<size_t>(Number(0, 7))];
-    // What exceeds the limit of its type may be refused.
+    // A request beyond the limit of its type may be refused.
     const int64_t asked = ns == "small" ? std::min<int64_t>(request, 3000) : request;
     const StatusOr<ContainerKey> key =
         node_.Run(fmt::format("c{}", ++count_), {.namespace_name = ns, .request = asked});
@@ -333,7 +333,7 @@ TEST(BalloonsPropertyTest, ARestartMovesNothingOfCompositesAndRooms) {
   }
 }
 
-// What is not there any more: names, numbers and which CPUs are a balloon's own.
+// Lost without the state: names, numbers and which CPUs are a balloon's own.
 TEST(BalloonsPropertyTest, ARestartWithoutStateMovesNoContainer) {
   int moved = 0;
   int all = 0;

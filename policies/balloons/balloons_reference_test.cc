@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random lives of a node under the policy and under the reference beside it, which was written from
 // the description of the rules alone: type and balloon of each container, sizes, CPUs, idle CPUs
-// that are shared, and refusals are the same after every step. What a scheduler would send is
+// that are shared, and refusals are the same after every step. Pods that a scheduler would send are
 // granted under random configurations, too. RESMGR_SEED: the first seed.
 #include <algorithm>
 #include <cstdint>

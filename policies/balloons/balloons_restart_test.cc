@@ -179,7 +179,7 @@ TEST(BalloonsPolicyTest, ReasonAndExplanationTellTheRules) {
                           "x[1]: not followed: close to /sys/devices/system/node/node2"));
 }
 
-// What `config show` prints is the same configuration.
+// The output of `config show` is the same configuration.
 TEST(BalloonsPolicyTest, TheCompleteSectionIsReadBack) {
   const StatusOr<ConfigNode> section = ParseYaml(R"(
 reservedResources: {cpu: "cpuset:0"}

@@ -27,7 +27,7 @@ class CpuTree {
 
   // `count` of `candidates`, which are part of `own`, one after the other: the one whose part of
   // the machine, from packages down, has the fewest CPUs of `own`; then the fewest of `idle`. The
-  // highest number among equals. What was given back is idle for the next one. All if there are
+  // highest number among equals. A CPU given back is idle for the next choice. All if there are
   // fewer.
   CpuSet GiveBack(const CpuSet& own, const CpuSet& candidates, const CpuSet& idle, int count) const;
   // The first of these; -1 if there are no candidates.

@@ -21,7 +21,7 @@ inline bool Apart(const CpuSet& a, const CpuSet& b) {
   return !a.Intersects(b);
 }
 
-// What a container of a test is, beside its name.
+// The properties of a test's container beside its name.
 struct BalloonPod {
   std::string_view namespace_name = "ns";
   int64_t request = 0;

@@ -93,8 +93,8 @@ struct ReferenceBalloon {
 // once, not first the sizes of its components.
 //
 // A second implementation of the balloons' rules for comparison: types, instances, sizes and CPUs.
-// As simple as possible and without regard for speed; it shares no code with the policy. What only
-// this project has is no part of it.
+// As simple as possible and without regard for speed; it shares no code with the policy. Features
+// that only this project has are left out.
 class ReferenceBalloons {
  public:
   // `machine` outlives it.
