@@ -7,8 +7,8 @@
 namespace resmgr {
 
 // Places nothing: every container stays as its request said. The relay does not even look into
-// calls while this is the active policy; the object is for the way there. What another policy
-// placed gets a placement without any, which the resource manager makes a letting go
+// calls while this is the active policy; the object is for the way there. A container that another
+// policy placed gets an empty placement, which the resource manager makes a letting go
 // (pkg/policy/letting_go.h). A container that was never placed stays where it was found.
 class NullPolicy : public Policy {
  public:
