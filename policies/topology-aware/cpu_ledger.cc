@@ -57,7 +57,7 @@ void CpuLedger::CountNeed(const Share& share, int pool, int end, int sign) {
 void CpuLedger::Move(const Share& share, int to) {
   CountOwn(share, share.pool, -1);
   CountOwn(share, to, 1);
-  // Children come before their parents. What lies around both pools needs what it needed before.
+  // Children come before their parents. The need of pools around both does not change.
   const auto [lower, upper] = std::minmax(share.pool, to);
   CountNeed(share, lower, upper, to < share.pool ? 1 : -1);
   UpdateSpareAround(lower);

@@ -15,14 +15,14 @@ namespace resmgr {
 // The granted CPUs, pool by pool; exact after any sequence. The shared set of a pool is
 // its sharable CPUs without all that is granted exclusively, so sets of nested pools nest, too.
 //
-// Containers of a pool need of its shared set the sum of their requests and of what the
-// pools below need, and a CPU where any container shares. An exclusive grant leaves every pool so
-// many whole CPUs, or containers of that pool have to move to a larger one (GrantBook::MakeRoom).
-// Only the root can refuse: it keeps what all sharing containers together ask for. Where there are
-// reserved CPUs, the root's sharing containers run on these while all others are exclusive; where
-// there are none, the root keeps one CPU in any case. What a quantity does not reserve of the CPUs
-// that it rounds up to counts for the root, as for the scheduler. Units are milli-CPUs unless a
-// name says otherwise. Thread-compatible.
+// Containers of a pool need of its shared set the sum of their requests and of what the pools below
+// need, and a CPU where any container shares. An exclusive grant leaves every pool so many whole
+// CPUs, or containers of that pool have to move to a larger one (GrantBook::MakeRoom). Only the
+// root can refuse: it keeps what all sharing containers together ask for. Where there are reserved
+// CPUs, the root's sharing containers run on these while all others are exclusive; where there are
+// none, the root keeps one CPU in any case. The part of the reserved CPUs by which they exceed the
+// configured quantity counts for the root, as for the scheduler. Units are milli-CPUs unless a name
+// says otherwise. Thread-compatible.
 class CpuLedger {
  public:
   // Machine and tree must outlive it. `reserved` is lent to sharing containers; may be empty.

@@ -322,7 +322,7 @@ CpuSet ExclusiveFinder::PickBesideHeld(const Demand& demand, int pool) const {
   return TakeIdleGroups(book_.machine(), from, count, order).value_or(CpuSet());
 }
 
-// As many ordinary ones as can be: the kernel balances threads over these only.
+// Takes as many ordinary CPUs as possible: the kernel balances threads over these only.
 CpuSet ExclusiveFinder::PickAnyKind(const Demand& demand, int pool) const {
   const Need& need = demand.need;
   const int count = Count(need);

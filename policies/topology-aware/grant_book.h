@@ -126,7 +126,7 @@ class GrantBook {
   int64_t reserved_used() const { return reserved_used_; }
 
  private:
-  // A sharing container made room. What is remembered of it is a convenience: after a restart it
+  // A sharing container made room. The memory of it only helps to move it back: after a restart it
   // stays where it is until a rebalance.
   struct Move {
     ContainerKey key{};

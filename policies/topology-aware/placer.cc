@@ -137,7 +137,7 @@ std::optional<Grant> Placer::KeepFewer(const Need& need, const CpuSet& own, int 
   return grant;
 }
 
-// On reserved CPUs, or not placed on any. What belongs to the system is not refused for memory.
+// On reserved CPUs, or not placed on any. A system container is not refused for memory.
 StatusOr<Grant> Placer::PlaceUnpooled(const Demand& demand) const {
   const Need& need = demand.need;
   const bool reserved = need.cpu_class == CpuClass::kReserved;

@@ -34,7 +34,8 @@ inline size_t IndexOf(int id) {
   return static_cast<size_t>(id);
 }
 
-// One pool: a part of the machine that containers are placed in. What never changes about it.
+// One pool: a part of the machine that containers are placed in. Holds only the properties that
+// never change.
 struct Pool {
   int id =
       0;  // its place in PoolTree::pools(): children before parents, in the order of their CPUs

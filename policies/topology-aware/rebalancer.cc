@@ -8,8 +8,8 @@
 namespace resmgr {
 namespace {
 
-// A move may make room for another one that was tried before it. What is left after so many rounds
-// is for the next rebalance.
+// A move may make room for another one that was tried before it. Moves left after this many rounds
+// wait for the next rebalance.
 constexpr int kRebalanceRounds = 4;
 
 }  // namespace

@@ -20,7 +20,8 @@ namespace resmgr {
 // Moves containers to better places. A move is kept when it is better for all containers together:
 // how well all are placed, summed rule by rule, must rise, and the stronger rule counts first. So
 // there is no way back to a state of before, and rebalancing comes to rest whatever containers want
-// of each other. What one wants of another counts for both, since either of them may move.
+// of each other. A wish of one container about another counts for both, since either of them may
+// move.
 class Rebalancer {
  public:
   // Moves that are tried at most, kept or not; each takes a look at all containers.
@@ -37,7 +38,7 @@ class Rebalancer {
   // not added.
   void Want(ContainerKey one, ContainerKey other, int64_t weight);
 
-  // Whose grants changed.
+  // Returns the containers whose grants changed.
   std::set<ContainerKey> Run();
 
  private:
