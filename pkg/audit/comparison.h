@@ -45,7 +45,8 @@ bool HasOthers(const Drift& drift);
 // limits count as what it makes of them. A value that could not be read is no difference, but for
 // CPUs and memory nodes, which every cgroup has.
 std::vector<Drift> CompareCgroup(const ResourceValues& decided, const CgroupValues& actual);
-// The same with what the runtime reports. What it does not report is no difference.
+// Compares with the values that the runtime reports. A value that it does not report is not a
+// difference.
 std::vector<Drift> CompareReport(const ResourceValues& decided, const ResourceValues& reported);
 
 }  // namespace resmgr
