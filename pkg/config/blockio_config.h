@@ -33,7 +33,7 @@ struct BlockioItem {
 // The schema of goresctrl, from which containerd and CRI-O read their own files (its
 // doc/blockio.md): later items win, device by device and value by value.
 struct BlockioConfig {
-  // Who turns a class into limits: this daemon, or the runtime by its own file.
+  // The program that turns a class into limits: this daemon, or the runtime by its own file.
   enum class Assign { kAuto, kRuntime };
   using Classes = std::map<std::string, std::vector<BlockioItem>, std::less<>>;
 

@@ -37,8 +37,8 @@ struct IsolationConfig {
 
 // Configures the classes of containers (pkg/classes), with one member for each kind.
 struct ClassesConfig {
-  // What happens when a pod names a class that does not exist, and when the machine lacks what the
-  // class needs.
+  // The treatment of a pod that names a class that does not exist or that this machine cannot
+  // provide.
   enum class Unknown { kRefuse, kIgnore };
   enum class Absent { kWarn, kRefuse };
 
@@ -81,7 +81,7 @@ void DescribeClasses(ConfigSection& root, ClassesConfig& config);
 // The keys of an isolation: of the module, and of a pod's annotation.
 void DescribeIsolation(ConfigSection& section, IsolationConfig& config);
 
-// The key `Undisturbed` of a policy's section: the same keys. What it names overrides
+// The key `Undisturbed` of a policy's section: the same keys. Keys that it has override
 // `classes.isolation` while that policy is active (OverrideIsolation).
 void DescribeUndisturbed(ConfigSection& section, IsolationConfig& config);
 // `section` is the active policy's, at `path`, and has been checked.

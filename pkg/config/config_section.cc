@@ -228,7 +228,7 @@ ConfigSection& ConfigSection::Entries(
     ConfigKey key, std::string_view entry_name, const std::vector<std::string>& names,
     const std::function<Status(std::string_view name, ConfigSection& entry)>& describe) {
   if (keys_ != nullptr) {
-    // What an entry lacks was found when it was read.
+    // Missing keys of an entry were reported when it was read.
     const auto keys_of = [&describe](std::string_view name) {
       std::vector<ConfigKey> keys;
       ConfigSection entry(keys);

@@ -5,7 +5,7 @@
 
 namespace resmgr {
 
-// What schedulers are told about a pod that fits no single NUMA node.
+// The policy that schedulers are told for a pod that fits no single NUMA node.
 enum class NrtAlignment {
   kPrefer,  // it counts as worse: best-effort
   kRefuse,  // this node is not for it: single-numa-node

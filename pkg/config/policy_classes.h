@@ -43,7 +43,7 @@ void DescribePolicyClasses(ConfigSection& section, PolicyClassTexts& raw);
 // Whether what they have is right; the message has its place.
 Status CheckPolicyClasses(const ConfigNode& section, std::string_view path);
 
-// What a policy's section says of classes counts while that policy is active: `cpuClasses`,
+// The keys about classes in a policy's section, in force while that policy is active: `cpuClasses`,
 // `turboDomain`, `schedulingClasses`, `controllableInterrupts`, beside what `classes` has. The
 // section is at `path`, and has been checked.
 void AddPolicyClasses(const ConfigNode& section, std::string_view path, ClassesConfig& config);

@@ -95,7 +95,7 @@ struct RdtConfig {
   std::string prefix = "cri-resmgr.";  // of the names of our groups of resctrl
   Assign assign = Assign::kAuto;
   bool default_by_qos = false;  // a class with the name of the pod's QoS class is its default
-  bool force = false;           // groups of ours that nobody knows of go with their tasks
+  bool force = false;           // unconfigured groups of ours are removed even if they hold tasks
   bool l2_optional = false;     // a machine without it can have the classes all the same
   bool l3_optional = false;
   bool mb_optional = false;
