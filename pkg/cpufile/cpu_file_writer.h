@@ -19,9 +19,9 @@
 
 namespace resmgr {
 
-// Writes the files of containers away from the event loop. What is wanted of one container while
-// other work is under way waits, in place of what was wanted of it before: so a disk that hangs
-// costs memory for one text of each container. Loop's thread only.
+// Writes the files of containers away from the event loop. While other work is under way, only the
+// newest text of each container waits, so a disk that hangs costs memory for one text of each
+// container. Loop's thread only.
 class CpuFileWriter {
  public:
   struct Options {
