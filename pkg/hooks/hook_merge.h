@@ -50,7 +50,7 @@ class HookOwners {
   std::vector<HookConflict> conflicts_;
 };
 
-// Who decides about the container's CPUs and memory nodes.
+// The part of the system that decides about the container's CPUs and memory nodes.
 enum class PlacementOwner {
   kServers,
   // The servers' values are among the changes, for the pipeline to count and to drop, but the next
