@@ -17,10 +17,10 @@
 
 namespace resmgr {
 
-// Asks the kubelet's pod-resources where the devices of new containers are, off the loop. What
-// fails is logged once until the kubelet answers again, and the container is placed without these
-// hints. After an answer that came too late nothing is asked for a while, so that a kubelet that
-// hangs does not delay each creation. Loop's thread only.
+// Asks the kubelet's pod-resources where the devices of new containers are, off the loop. A failure
+// is logged once until the kubelet answers again, and the container is placed without these hints.
+// After an answer that came too late nothing is asked for a while, so that a kubelet that hangs
+// does not delay each creation. Loop's thread only.
 class PodResources final : public DeviceHints {
  public:
   struct Options {
