@@ -71,7 +71,7 @@ class UsageMetrics {
   // Counts usage_samples_total, too. `series`: those of containers; nullptr: they are made of
   // Sample::containers. Returns those that were shown before, for another thread to destroy.
   SeriesPtr Show(const Sample& sample, SeriesPtr series = nullptr);
-  // What is used is not known any more; sums stay.
+  // Removes the figures of use, which are not known any more; sums stay.
   void Clear();
 
   // The collectable for a scrape.
