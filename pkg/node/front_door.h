@@ -89,7 +89,7 @@ class FrontDoor {
   virtual void Stop() = 0;
   // Gets the configuration in force, at the start and after each change.
   virtual void Configure(const Config& /*config*/) {}
-  // What it and its runtime do for classes when a container is created.
+  // The ways in which the door and its runtime apply classes to a container that is created.
   virtual CreationWays ways() const { return {}; }
   // The served plugins, in their order.
   virtual std::vector<PluginView> plugins() const { return {}; }

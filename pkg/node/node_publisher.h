@@ -37,8 +37,8 @@ inline constexpr std::string_view kLossesAnnotation =
     "cri-resource-manager.intel.com/policy-losses";
 
 // Shows a report on the node's object by way of the agent (v1.Agent), and again when the agent
-// comes back; nothing ever waits for it. What it refuses is not tried again before the report
-// changes. Loop's thread only.
+// comes back; nothing ever waits for it. A report that the agent refuses is not sent again before
+// it changes. Loop's thread only.
 class NodePublisher {
  public:
   // The agent gives the API server less than this timeout.

@@ -79,7 +79,7 @@ struct NodeView {
   std::function<std::vector<Problem>()> own_problems = [] { return std::vector<Problem>(); };
   // When problems were listed first, the same for all that list them.
   std::shared_ptr<ProblemTimes> problem_times = std::make_shared<ProblemTimes>();
-  // What is used; nullptr: it is not sampled.
+  // Figures of use; nullptr: they are not sampled.
   UsageSampler* usage = nullptr;
   // Can trace the calls of a pod; nullptr: nothing can.
   dump::Dumper* dumper = nullptr;
