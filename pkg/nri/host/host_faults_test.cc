@@ -288,7 +288,7 @@ TEST_F(HostFaultsTest, AFloodOfLongChangesIsRefusedAndAQuestionAnsweredAllTheSam
       RunUntil([&] { return listener.waiting.size() == PluginSession::kMostUpdateRequests; }));
   api::ContainerUpdate update;
   update.set_container_id(std::string(size_t{1} << 20, 'c'));
-  // As many at a time as the plugin's own socket takes, and all of them within the delay.
+  // Each round sends as many as the plugin's own socket takes; all rounds end within the delay.
   for (uint64_t sent = 8; sent <= 24; sent += 8) {
     plugin->UpdateContainers({update}, 8);
     ASSERT_TRUE(RunUntil([&] { return host().plugins()[0].failures == sent; }));
