@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the output of `cri-resmgr-ctl simulate -o page`: the machine, then one effect a line. That of `-o json` has no machine,
-// which may then be another file or line, as `cri-resmgr-ctl topology -o json` writes it, and fewer facts. The files stay in
-// the browser.
+// Reads the output of `cri-resmgr-ctl simulate -o page`: the machine, then one effect a line. The
+// output of `-o json` has no machine, which may then be another file or line, as `cri-resmgr-ctl
+// topology -o json` writes it, and fewer facts. The files stay in the browser.
 import {parseList, toList, without} from './cpu_set.js';
 import {isReserved} from './owners.js';
 
