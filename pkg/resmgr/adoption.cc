@@ -340,8 +340,8 @@ class Adopter {
     result_.first_reported.push_back(container.key);
   }
 
-  // Its runtime tells of it at last. What was decided about it meanwhile holds, unless that was for
-  // other needs than it has.
+  // Its runtime tells of it at last. A decision about it made meanwhile holds, unless it was for
+  // other needs than the container has.
   void TakeKept(ContainerRecord& record, const RuntimeContainer& reported) {
     record.kept = false;
     Container& container = record.container;
@@ -393,8 +393,8 @@ class Adopter {
     if (!all_known) record.life.SetCpusUnknown();
   }
 
-  // Where it runs is the runtime's word. What it has there for itself is remembered; a memory that
-  // does not fit the place is of a move that never came to be, and one of less than it asks for is
+  // Where it runs is the runtime's word. Its exclusive CPUs are remembered. A memory that does not
+  // fit the place belongs to a move that never happened. A memory of fewer CPUs than it asks for is
   // older than a place of just the right size, unless it says that this size is chance or others
   // are there.
   Placement PlacementOf(const AppliedResources& applied, const SavedContainer* saved) const {

@@ -101,7 +101,7 @@ struct ContainerRecord {
   uint64_t told_at = 0;
 
   // Identity: ContainerStore and what creates the record. State: `life`. Placement: Decider, and
-  // Transaction. What it requests: Updates, PodLimits.
+  // Transaction. Requests: Updates, PodLimits.
   Container container;
 
   // Pusher: where it follows the container, or its creation.

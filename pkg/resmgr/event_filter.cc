@@ -44,7 +44,7 @@ void EventFilter::OnTimer() {
   if (news) acts_.look();
 }
 
-// False where the container is not known. What an earlier event told is of no use from then on.
+// False where the container is not known. The text of an earlier event is of no use from then on.
 bool EventFilter::TakeName(const std::string& id, const std::string& name) {
   ContainerRecord* const record = store_.FindById(ContainerId(id));
   if (record == nullptr) return false;

@@ -39,8 +39,8 @@ bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force
 
 // The needs of a container that has needed `needs` when its request changes from `before` to
 // `after`. Only what really changes is estimated anew: the rest may come from an annotation that
-// knows better, as may a request from 256 CPUs on where no quota tells it. What is its pod's stays
-// its pod's.
+// knows better, as may a request from 256 CPUs on where no quota tells it. Values that come from
+// its pod are kept.
 Requirements NeedsAfter(Requirements needs, const LinuxResources& before,
                         const LinuxResources& after, QosClass qos, Bytes memory_capacity);
 

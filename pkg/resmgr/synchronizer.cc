@@ -120,7 +120,7 @@ void Synchronizer::List() {
       }));
 }
 
-// The first list tells everything. What was told since then, or passed by, need not be told again.
+// The first list tells everything. Facts from later events and calls need not be told again.
 Known Synchronizer::WhatIsKnown() const {
   if (state_ != State::kReady) return {};
   const auto knows = [this, alive = lifetime_.token(), epoch = epoch_](const auto& one) {

@@ -18,8 +18,8 @@
 namespace resmgr {
 
 // When to ask the runtime for everything that it holds: after each connect, until it worked once,
-// and later when something does not fit what is known. What to do with the answer is its owner's
-// business. All on the loop's thread.
+// and later when something does not fit what is known. The owner decides about the answer. All on
+// the loop's thread.
 class Synchronizer {
  public:
   struct Options {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts and updates that the runtime is still busy with, or was when the connection or the daemon
-// died. What containerd does then: a container that is being started is listed as created, an
-// update of it changes containerd's notes but not what it starts with; an update that loses its
-// caller is taken back in the notes, while runc may carry it out all the same.
+// died. containerd does this: a container that is being started is listed as created, an update of
+// it changes containerd's notes but not what it starts with; an update that loses its caller is
+// taken back in the notes, while runc may carry it out all the same.
 #include <memory>
 #include <optional>
 #include <string>

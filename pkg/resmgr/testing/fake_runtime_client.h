@@ -18,9 +18,9 @@ std::string CpuList(const ResourceValues& adjustment);
 std::string WithCpus(const ContainerId& id, std::string_view cpus);
 
 // A runtime in memory that answers when the test says so: calls wait in the order in which they
-// came. What it holds is open to the test: what it reports, that is. What is in force for a running
-// container may be something else, as it may with containerd: an update of a container that is
-// being started changes the notes only, and one that fails may leave either.
+// came. The test may read and set everything that it reports. The values in force for a running
+// container may differ, as with containerd: an update of a container that is being started changes
+// the notes only, and one that fails may leave either.
 class FakeRuntimeClient : public RuntimeClient {
  public:
   struct Update {
