@@ -75,8 +75,9 @@ class SimulatedNode : private Observer {
   // Lets time pass, for policies that wait (Placement::look_again_after), and for samples of use;
   // otherwise no time passes.
   void Wait(std::chrono::milliseconds time);
-  // The container wants so many CPUs from now on. What it gets, and how long it waits, follows from
-  // the CPUs of its pool and what others there want. Nothing for one that does not exist.
+  // The container wants so many CPUs from now on. The time that it gets, and how long it waits,
+  // follow from the CPUs of its pool and the wishes of others there. Nothing for one that does not
+  // exist.
   void SetUse(const ContainerId& id, double wanted);
   void Configure(const UsageConfig& config);
 
