@@ -60,7 +60,7 @@ class OpenCalls {
     return !open_.empty() && open_.contains(Entry(KeyOf(kind, id)));
   }
 
-  // Calls about other containers than these are over. What was under way is known from then on.
+  // Calls about other containers than these are over. The calls under way are known from then on.
   void Retain(const std::vector<ContainerId>& ids);
   size_t size() const { return open_.size(); }
 

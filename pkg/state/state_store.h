@@ -60,8 +60,7 @@ class StateStore {
   void Retain(const std::function<bool(std::string_view id)>& wanted);
   size_t size() const { return records_.size(); }  // containers
 
-  // A text that is kept of a pod sandbox, by the runtime's id. What it says is its owner's
-  // business.
+  // A text that is kept of a pod sandbox, by the runtime's id. Only its owner reads it.
   enum class PodNote : char {
     kHandler = 'h',  // the handler that the client named: an alias (pkg/cri/handler_aliases.h)
     // The client's request for a container that has no id yet; state_writer.h makes the names of
