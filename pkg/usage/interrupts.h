@@ -14,7 +14,7 @@ namespace resmgr {
 // name, "24 (nvme0q3)" or "LOC": only those that came at all.
 using InterruptCounts = std::map<int, std::map<std::string, uint64_t>>;
 
-// Reads /proc/interrupts for these CPUs. What is not as the kernel writes it is left out.
+// Reads /proc/interrupts for these CPUs. Lines in any other form than the kernel's are left out.
 InterruptCounts ParseInterrupts(std::string_view text, const CpuSet& cpus);
 
 // The interrupt that came most often between two readings.

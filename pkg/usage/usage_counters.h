@@ -13,7 +13,7 @@
 
 namespace resmgr {
 
-// One container's cgroup. What is not set the kernel does not tell.
+// One container's cgroup. The kernel does not tell the fields that are not set.
 struct ContainerCounters {
   std::chrono::steady_clock::time_point read_at{};  // when `cpu` was read
   CpuStat cpu{};
@@ -34,7 +34,7 @@ struct MonitorCounters {
   std::optional<uint64_t> memory_traffic_bytes{};  // since the group was made
 };
 
-// What the kernel's counters were at one time.
+// The kernel's counters at one time.
 struct UsageCounters {
   std::chrono::steady_clock::time_point at{};
   std::chrono::system_clock::time_point wall{};

@@ -11,7 +11,7 @@ using Seconds = std::chrono::duration<double>;
 // From so many percent of the periods on, a container's tasks wait for its quota.
 constexpr double kThrottledPercent = 1;
 
-// What a counter grew by; nullopt where that is not known. A counter that is smaller than before
+// The growth of a counter; nullopt where it is not known. A counter that is smaller than before
 // began anew, and has counted since then.
 std::optional<uint64_t> Growth(const std::optional<uint64_t>& before,
                                const std::optional<uint64_t>& now, bool& reset) {

@@ -13,8 +13,9 @@
 
 namespace resmgr {
 
-// What is used, computed from two samples of the kernel's counters. Amounts of CPU are in CPUs, on
-// average between the samples; all others are as of the second one. What is not set is not known.
+// Figures of use, computed from two samples of the kernel's counters. Amounts of CPU are in CPUs,
+// on average between the samples; all others are as of the second one. A field that is not set is
+// not known.
 
 struct ContainerFigures {
   UsageSubject subject{};

@@ -18,8 +18,8 @@
 namespace resmgr {
 
 // Reads the kernel's counters of containers, CPUs, memory nodes and resctrl groups, on cgroup v1
-// and v2, and on both at once (pressure is in the hierarchy of v2 then). Blocks, so it is used
-// away from the event loop, by one thread at a time. What it keeps is the places of the cgroups.
+// and v2, and on both at once (pressure is in the hierarchy of v2 then). Blocks, so it is used away
+// from the event loop, by one thread at a time. It keeps only the places of the cgroups.
 class UsageReader {
  public:
   // `host_root` is where sys and proc are: "/", or a directory for tests and containers.

@@ -116,7 +116,7 @@ void UsageSampler::End(const Figures& figures) {
   Logger& log = GetLogger("usage");
   if (std::exchange(hangs_since_, std::nullopt)) {
     log.Info("reading {} has ended: use is sampled again", Printable(hangs_at_));
-    // What was read before the hang is of another time than what was read after it.
+    // Counters read before the hang and after it are of different times.
     fresh_ = true;
     return Schedule(interval_);
   }

@@ -37,7 +37,7 @@ class UsageSampler {
     Clock& clock;
     std::function<std::vector<UsageSubject>()> subjects;
     std::function<void(const UsageFigures&)> told = [](const UsageFigures&) {};
-    // What was told last is of the past: a sample hangs or failed.
+    // Called when the last figures are out of date: a sample hangs or failed.
     std::function<void()> lost = [] {};
     Take take;
     std::shared_ptr<FileInHand> in_hand;
@@ -67,7 +67,7 @@ class UsageSampler {
   // Samples are wanted for so long from now on, and for three intervals at least.
   void LookOn(std::chrono::milliseconds time) { LookUntil(time); }
 
-  // What is wrong with the use, by the samples so far, and with the sampler.
+  // Problems of the containers' use, by the samples so far, and of the sampler itself.
   std::vector<Problem> problems() const;
   // Problems that were told and have ended, and what that came to: the last ones.
   const std::deque<UsageProblems::Effect>& effects() const { return problems_.effects(); }

@@ -20,7 +20,7 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-// What the other thread does, as the test says. Outlives a sampler whose sample hangs.
+// The other thread's work, scripted by the test. Outlives a sampler whose sample hangs.
 struct FakeTaker {
   UsageSampler::Figures Take(bool first) {
     std::unique_lock lock(mutex);

@@ -11,8 +11,8 @@
 
 namespace resmgr {
 
-// Moving averages of what containers use, from a sequence of figures. What each sample adds costs
-// little, so it may be done on the event loop. Thread-compatible.
+// Moving averages of what containers use, from a sequence of figures. Adding a sample costs little,
+// so it may be done on the event loop. Thread-compatible.
 class UseAverages {
  public:
   // A sample of so long ago counts a third; until then all samples count alike.

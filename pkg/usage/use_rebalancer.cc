@@ -62,8 +62,8 @@ void AddTo(Relief& sum, const Relief& relief) {
     sum[pool] += less;
 }
 
-// What these moves brought: their part of what the pools lack less that were to be relieved, by
-// `all` moves together, without what the other pools of these moves lack more.
+// The gain of these moves: their share of the relief that `all` moves brought to the pools that
+// lacked CPUs, less the growth of the lack in the other pools of these moves.
 double GainOf(const MoveGroup& moves, const Relief& all, const policy::PoolLoads& before,
               const policy::PoolLoads& now) {
   Relief relief;

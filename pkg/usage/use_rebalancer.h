@@ -57,9 +57,9 @@ std::string_view ToString(UseRound::State state);  // "preview", "measuring", "k
 
 // Moves containers between the shared pools of the active policy by what they use, and takes moves
 // back that did not bring what was predicted, once. Nothing moves by itself unless it is configured
-// to. Loop's thread only; it never waits for a sample. What it knows ends with the daemon: moves
-// that are being measured then stay. The next daemon does not know what was held off, and moves
-// nothing by itself until that is over.
+// to. Loop's thread only; it never waits for a sample. Its knowledge ends with the daemon: moves
+// that are being measured then stay. The next daemon does not know which moves are held off, and
+// moves nothing by itself until the longest pause is over.
 class UseRebalancer {
  public:
   static constexpr int kMostMoves = 100;  // of one round
