@@ -27,7 +27,8 @@ class TimerQueue {
   Key Add(Clock::time_point due, std::function<void()> task);
   // Nothing where it has run already.
   void Cancel(const Key& key) { timers_.erase(key); }
-  // Runs what is due, the earliest first. What is added meanwhile waits for the next time.
+  // Runs the timers that are due, the earliest first. A timer added meanwhile waits for the next
+  // time.
   void RunDue();
   // Sets the timerfd to the earliest time. To be called before a sleep.
   void Arm();
