@@ -34,7 +34,7 @@ sockaddr_un AddressOf(const std::string& path) {
   return address;
 }
 
-// What was read from one side and not yet written to the other.
+// Bytes read from one side and not yet written to the other.
 struct Pipe {
   std::vector<char> buffer = std::vector<char>(kBufferBytes);
   size_t begin = 0;

@@ -46,7 +46,7 @@ class CannedBackend final : private test::CallHandler {
   };
 
   grpc::ByteBuffer Create(const grpc::ByteBuffer& request);
-  // What a StartContainer, StopContainer or RemoveContainer does.
+  // Carries out a StartContainer, StopContainer or RemoveContainer.
   void Change(std::string_view method, const grpc::ByteBuffer& request);
   grpc::ByteBuffer ListContainers(const grpc::ByteBuffer& request) const;
   grpc::ByteBuffer ListPods() const;

@@ -12,7 +12,7 @@
 
 namespace resmgr::bench {
 
-// What one burst of calls gave.
+// The results of one burst of calls.
 struct LoadResult {
   std::vector<std::chrono::nanoseconds> latencies;  // in the order of the answers
   std::chrono::nanoseconds elapsed{0};

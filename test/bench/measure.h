@@ -21,7 +21,7 @@ struct Sample {
   double cpu_of_calls = 0;
 };
 
-// What cri-resmgr costs in what the other daemon of the testbed costs.
+// The cost of cri-resmgr in units of the cost of the testbed's other daemon.
 struct Comparison {
   double p50 = 0;
   double cpu = 0;
@@ -32,8 +32,8 @@ struct Comparison {
 struct Summary {
   Scenario scenario;
   std::vector<Sample> medians;  // of each candidate of the testbed
-  // What cri-resmgr adds to the direct p50, in what the byte relay adds; nullopt where that is too
-  // little to be a measure.
+  // The time that cri-resmgr adds to the direct p50, in units of the time that the byte relay adds;
+  // nullopt where that is too little to be a measure.
   std::optional<double> added;
   double cpu_ratio = 0;  // its CPU per call, in the byte relay's
   // The same for the second byte relay: how far to trust the numbers.

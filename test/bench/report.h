@@ -9,7 +9,7 @@
 
 namespace resmgr::bench {
 
-// What is measured once per process instead of per call.
+// Figures measured once per process instead of per call.
 struct ProcessFigures {
   double byte_relay_start_ms = 0;
   double daemon_start_ms = 0;

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kDaemons[] = {Testbed::kDaemon, Testbed::kOther};
 
-// What one block tells of one kind of call, by daemon.
+// One block's figures about one kind of call, by daemon.
 struct Block {
   std::array<std::vector<double>, 2> p50;
   std::array<double, 2> cpu{};  // of the calls alone
@@ -109,7 +109,7 @@ SamplingCost CostOfAll(const std::vector<std::vector<Block>>& kinds) {
           .cpu_of_all = Compare(MeansOf(kinds, &Block::CpuOfAllRatio)).ratio};
 }
 
-// What threads that ended have taken; samples are taken on such threads.
+// CPU time of threads that ended; samples are taken on such threads.
 std::chrono::nanoseconds EndedThreads(const Candidate& candidate) {
   return CpuTime(candidate.process->pid()) - CpuTimeWithout(candidate.process->pid(), "usage");
 }

@@ -12,7 +12,7 @@
 
 namespace resmgr::bench {
 
-// What the calls of one kind notice of samples.
+// The effect of samples on the calls of one kind.
 struct SamplingCost {
   // The highest ratio that counts as nothing.
   static constexpr double kLimit = 1.01;

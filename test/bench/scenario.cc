@@ -129,7 +129,7 @@ std::vector<Scenario> AllScenarios(double factor) {
       scenario.concurrency = concurrency;
       const int scaled = static_cast<int>(std::lround(calls * factor));
       scenario.calls = std::max(scaled * (concurrency > 1 ? 2 : 1), 2 * concurrency);
-      // What was promised is promised for the lower two; 32 is shown.
+      // The promised limits apply to the lower two; 32 is only shown.
       Scenario copy = scenario;
       if (concurrency > 8) copy.added_limit = copy.cpu_limit = std::nullopt;
       scenarios.push_back(std::move(copy));

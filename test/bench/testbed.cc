@@ -82,7 +82,7 @@ std::vector<std::string> Testbed::Command(size_t index, const std::string& name)
   const DaemonCommand& daemon = index == kOther ? *other_ : daemon_;
   std::vector<std::string> command = {
       daemon.program, "-policy", "static", "-reserved-resources", "CPU=1",
-      // What dumping costs is the user's choice, and not a proxy's.
+      // The cost of dumping is the user's choice and not a proxy's.
       "-topology", kTopology, "-relay-socket", SocketOf(name), "-runtime-socket",
       SocketOf(BackendOf(index)), "-relay-dir", directory_ / (name + "-state"), "-config-socket",
       SocketOf(name + "-config"), "-admin-socket", SocketOf(name + "-admin"), "-agent-socket",

@@ -30,7 +30,7 @@ struct Candidate {
 };
 
 // Backends and all candidates as processes of their own in one directory, gone with the object.
-// What they inherit (the CPU that they are pinned to) is that of the thread that makes it.
+// They inherit the CPU pinning of the thread that makes the testbed.
 class Testbed {
  public:
   // kOther only where there is another daemon.

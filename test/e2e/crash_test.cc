@@ -152,7 +152,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
     return CpuSet::Parse(entry.value(key, "")).value_or(CpuSet());
   }
 
-  // What the daemon says: the CPUs of each container, and of its pool.
+  // The daemon's answer: the CPUs of each container, and of its pool.
   Cpus Ask() {
     std::map<std::string, CpuSet> pools;
     for (const nlohmann::json& pool : Ctl("pools"))

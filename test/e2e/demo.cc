@@ -36,7 +36,7 @@ Status Play(Node& node, int cpus) {
   return played.ok() ? played : resmgr::Annotate(played, node.RelayLog());
 }
 
-// What one node shows of memory is always the same.
+// A machine with one memory node would show the same for every container.
 Status PlayOnNodes() {
   RESMGR_ASSIGN_OR_RETURN(const resmgr::Machine machine, resmgr::LoadMachine("live"));
   if (machine.nodes().size() < 2) return OkStatus();

@@ -29,10 +29,10 @@ class DoorTest : public NodeTest {
   // Cpus_allowed_list, read inside the container.
   CpuSet Inside(const RunningPod& pod);
 
-  // What a program in the container reads of its CPUs; nothing else is in that directory, and it
-  // may not write there.
+  // The file about its CPUs that a program in the container reads; the directory holds nothing
+  // else, and the program may not write there.
   std::string CpuFile(const RunningPod& pod);
-  // What it should read there.
+  // The text that it should read there.
   static std::string CpuFileOf(const CpuSet& cpus, const CpuSet& exclusive,
                                const std::string& mems);
 

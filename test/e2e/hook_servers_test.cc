@@ -30,7 +30,7 @@ class KoordletTest : public NodeTest {
     ASSERT_NO_FATAL_FAILURE(OpenWith({.hook_servers = true, .policy = "", .reserved = ""}));
   }
 
-  // What Koordinator leaves to LS pods: all but the last CPU, which is for LSR pods.
+  // The CPUs that Koordinator leaves to LS pods: all but the last CPU, which is for LSR pods.
   static CpuSet SharedPool() { return All() - CpuSet{All().Last()}; }
 
   void OpenWith(const Node::Options& options) {
@@ -127,7 +127,7 @@ TEST_F(KoordletTest, PodsOfEachQosClassGetWhatItDecidesBeforeAndAfterARestart) {
     EXPECT_EQ(MemoryOf(be), kBatchMemory) << when;
   };
   expect_all("at first");
-  // What the group identity follows from.
+  // The group identity follows from these labels.
   const auto pods = koordlet_->pods();
   ASSERT_EQ(pods.size(), 3U);
   const std::pair<const char*, const RunningPod*> order[] = {
@@ -204,7 +204,7 @@ class KoordletUnderPolicyTest : public KoordletTest,
         OpenWith({.hook_servers = true, .policy = GetParam(), .reserved = reserved}));
   }
   static bool IsTopologyAware() { return GetParam() == std::string("topology-aware"); }
-  // What the policy gives to no container alone.
+  // CPUs that the policy gives to no container exclusively.
   static CpuSet Forbidden() { return IsTopologyAware() ? CpuSet{} : CpuSet{0}; }
   // Where a shared container may be beside one with these CPUs.
   void ExpectShared(const RunningPod& pod, const CpuSet& own) const {
@@ -246,7 +246,7 @@ TEST_P(KoordletUnderPolicyTest, ThePolicyPlacesAndTheServerDecidesTheRest) {
   AwaitServer();
   expect_all("after the restart");
 
-  // What the server is told of an update is what the container has, not what it wanted before.
+  // The server is told the container's present values with an update, not those requested before.
   cri::LinuxContainerResources resources;
   resources.set_cpu_shares(600);
   ASSERT_TRUE(node().client().UpdateContainer(be.container_id, resources).ok());

@@ -32,7 +32,7 @@ struct Workload {
   std::vector<std::string> command{};  // empty: it sleeps
   std::string namespace_name = "default";
 
-  // What the static policy gives CPUs of its own.
+  // True if the static policy gives the container CPUs of its own.
   bool Exclusive() const { return qos == QosClass::kGuaranteed && cpu_request.IsWhole(); }
 };
 
@@ -85,7 +85,7 @@ class Node {
   Node& operator=(const Node&) = delete;
   ~Node();
 
-  // What is kept over restarts of cri-resmgr.
+  // The directory that is kept over restarts of cri-resmgr.
   std::filesystem::path StateDirectory() const { return directory_ / "relay-state"; }
   // Where agents deliver configurations.
   std::filesystem::path ConfigSocket() const { return directory_ / "config.sock"; }
@@ -138,7 +138,7 @@ class Node {
   // The watch looks at the container as what its workload says.
   void Watch(const RunningPod& pod);
 
-  // What cri-resmgr-ctl prints for this command: its JSON.
+  // The JSON that cri-resmgr-ctl prints for this command.
   using Words = std::vector<std::string>;
   StatusOr<std::string> Ctl(const std::string& command) const { return Ctl(Words{command}); }
   StatusOr<std::string> Ctl(const Words& command) const;

@@ -18,15 +18,15 @@ namespace resmgr::test {
 // For what happens beside the calls: containers grow, states are written.
 inline constexpr std::chrono::seconds kPatience{60};
 
-// A test with a node on containerd that reads its containers' places from cgroupfs. What it expects
-// follows from the machine that it runs on. At its end no shared container may ever have been on a
-// CPU of an exclusive one.
+// A test with a node on containerd that reads its containers' places from cgroupfs. Its
+// expectations follow from the machine that it runs on. At its end no shared container may ever
+// have been on a CPU of an exclusive one.
 class NodeTest : public ::testing::Test {
  protected:
   static const Machine& TheMachine();
   // Those that this process, and so containerd, may use.
   static const CpuSet& All() { return TheMachine().allowed(); }
-  // What is left where CPU 0 is reserved.
+  // The CPUs that are left where CPU 0 is reserved.
   static CpuSet Unreserved() { return All() - CpuSet{0}; }
 
   void Open(const Node::Options& options);
@@ -40,7 +40,7 @@ class NodeTest : public ::testing::Test {
   std::string CpusOf(const RunningPod& pod) const;
   std::string MemsOf(const RunningPod& pod) const;
   CpuSet CpuSetOf(const RunningPod& pod) const;
-  // What its cgroup says of these, whichever version it is of; a quota of -1 is none.
+  // Compares the values in the container's cgroup, of either version; a quota of -1 is none.
   ::testing::AssertionResult HasShares(const RunningPod& pod, int64_t shares) const;
   ::testing::AssertionResult HasQuota(const RunningPod& pod, int64_t microseconds) const;
   // The CPUs that a container which is created but not started will have, as the runtime tells;

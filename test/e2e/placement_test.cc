@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What the node keeps for the system; shared containers run there too.
+// The CPUs that the node keeps for the system; shared containers run there too.
 const CpuSet kReserved{0};
 
 class PlacementTest : public ::testing::TestWithParam<ApiVersion> {

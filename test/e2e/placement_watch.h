@@ -34,7 +34,7 @@ class PlacementWatch {
   void LookAgain() const;
   uint64_t looks() const { return looks_; }
 
-  // What was found, one line each.
+  // The violations found, one line each.
   std::vector<std::string> violations() const;
 
  private:

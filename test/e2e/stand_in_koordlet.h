@@ -34,12 +34,12 @@ class StandInKoordlet {
   // `shared_pool`: the CPUs of node.koordinator.sh/cpu-shared-pools; "": the node has none.
   explicit StandInKoordlet(const std::string& socket, const std::string& shared_pool = "");
 
-  // What koordlet writes into the hook directory for itself.
+  // The file that koordlet writes into the hook directory.
   static std::string File(const std::string& socket);
 
   // The pods that it was told of, for the group identity that koordlet writes itself.
   std::vector<::runtime::v1alpha1::PodSandboxHookRequest> pods() const;
-  // What it was asked about updates.
+  // The requests about updates that it received.
   std::vector<::runtime::v1alpha1::ContainerResourceHookRequest> updates() const;
 
  private:

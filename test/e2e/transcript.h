@@ -12,7 +12,7 @@
 
 namespace resmgr::test {
 
-// What a client saw of a runtime, so that two conversations can be compared: one line for each call
+// A client's view of a runtime, so that two conversations can be compared: one line for each call
 // with the status and the reply, in which everything that differs from run to run (ids, times,
 // amounts) is replaced.
 class Transcript {

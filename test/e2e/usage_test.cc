@@ -94,7 +94,8 @@ class UsageTest : public NodeTest {
     ADD_FAILURE() << "no two samples of " << name;
     return {};
   }
-  // What the program told, by the lines of its log: "TIME stdout F UPTIME USERs SYSTEMs".
+  // The times that the program printed, from the lines of its log: "TIME stdout F UPTIME USERs
+  // SYSTEMs".
   std::vector<ToldTime> Told(const RunningPod& pod) {
     std::vector<ToldTime> told;
     std::ifstream log(node().PodLogs() / fmt::format("{}_0.log", pod.workload.name));

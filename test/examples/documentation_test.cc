@@ -53,7 +53,7 @@ Output Answer(const std::string& program, const std::string& arguments) {
   return output;
 }
 
-// What the one group of a pattern matches in all of a text.
+// All texts that the one group of a pattern matches.
 std::set<std::string> Matches(const std::string& text, const std::string& pattern) {
   const std::regex regex(pattern, std::regex::ECMAScript | std::regex::multiline);
   std::set<std::string> found;

@@ -16,7 +16,7 @@ namespace {
 using resmgr::agent::WatchDecoder;
 using resmgr::agent::WatchEvent;
 
-// What the decoder makes of the bytes when they come in pieces of this size.
+// The decoder's events when the bytes come in pieces of this size.
 std::vector<std::string> Decode(std::string_view bytes, size_t piece) {
   constexpr size_t kLimit = 200;
   WatchDecoder decoder(kLimit);
@@ -34,8 +34,8 @@ std::vector<std::string> Decode(std::string_view bytes, size_t piece) {
 
 }  // namespace
 
-// What comes from an API server and from a kubeconfig: events do not depend on how the stream was
-// cut, and errors are of the kind that is promised.
+// Reads bytes of an API server and of a kubeconfig: events do not depend on how the stream was cut,
+// and errors are of the kind that is promised.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes{reinterpret_cast<const char*>(data), size};
   const auto whole = Decode(bytes, bytes.size() + 1);

@@ -116,7 +116,7 @@ std::string Text(const Node& node) {
   return text;
 }
 
-// What Go makes of a creation's body, as far as an edit could touch it, and all else as it stands.
+// A creation's body as Go reads it, as far as an edit could touch it, and all else unchanged.
 struct Meaning {
   bool host_config = false;
   std::map<std::string, std::string> host;  // by folded names
@@ -189,7 +189,7 @@ Adjustment Change(uint8_t what, Meaning& meaning) {
   }
   if ((what & 2) != 0) {
     change.values.cpu_quota = -1;
-    // What limits CPUs in another way is in the body, and 0 in its place.
+    // Another key that limits CPUs is in the body, and an edit replaces it by 0.
     if (meaning.host.contains("nanocpus")) host("nanocpus", "0");
     host("cpuquota", "-1");
   }

@@ -74,8 +74,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Check(creates == target->container.empty());
   }
   const std::string_view engine = input.substr(std::min(size, cut + kBetween.size()));
-  // What is refused may have let a whole first part pass or not; all else is the same, however the
-  // bytes arrive.
+  // A refused request may have let a whole first part pass or not; all else is the same, however
+  // the bytes arrive.
   const Outcome whole = Play(client, engine, std::max<size_t>(size, 1));
   for (const size_t step : {size_t{1}, size_t{7}}) {
     const Outcome pieces = Play(client, engine, step);

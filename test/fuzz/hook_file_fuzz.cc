@@ -9,7 +9,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/hooks/hook_file.h"
 
-// What is said of a hook file fits a line of a log, and what is accepted can be used as it is.
+// A message about a hook file fits a line of a log, and an accepted file can be used as it is.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr size_t kLongestLine = 512;
   const auto file = resmgr::hooks::ParseHookFile(

@@ -244,7 +244,7 @@ bool Check(const Edits& edits, const CreateContainerRequest* expected, std::stri
   ClearEmpty(parsed);
   ClearEmpty(wanted);
   google::protobuf::util::MessageDifferencer differencer;
-  // What is removed and put again may stand where it was or at the end.
+  // An entry that is removed and put again may stand at its old place or at the end.
   for (const char* name : {"envs", "mounts", "devices"})
     differencer.TreatAsSet(ContainerConfig::descriptor()->FindFieldByName(name));
   if (!differencer.Compare(parsed, wanted)) __builtin_trap();

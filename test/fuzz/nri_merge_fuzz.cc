@@ -45,7 +45,7 @@ std::vector<api::CreateContainerResponse> Replies(std::string_view bytes) {
   return replies;
 }
 
-// What is set has an owner, and what was removed for good is not shown.
+// A variable that is set has an owner, and one that was removed for good is not shown.
 void CheckEnvironment(const AdjustmentMerge& merge) {
   const std::vector<OwnedField> owned = merge.owned(merge.pristine().id());
   for (const api::KeyValue& variable : merge.adjustment().env()) {

@@ -6,7 +6,7 @@
 
 #include "pkg/kube/quantity.h"
 
-// What is accepted is never negative, and milli-CPUs survive being written and read again.
+// An accepted quantity is never negative, and milli-CPUs survive being written and read again.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using resmgr::FormatMilliCpu;
   using resmgr::ParseBytes;

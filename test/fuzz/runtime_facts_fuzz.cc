@@ -10,7 +10,7 @@
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/cri/runtime_facts.h"
 
-// What a runtime tells of a pod sandbox and a container is read without harm, whatever its verbose
+// A runtime's status of a pod sandbox and a container is read without harm, whatever its verbose
 // info has: by this, records of hook servers and NRI plugins are made at the start. An even first
 // byte: the rest is the info; else it is the reply itself.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -21,8 +21,8 @@ bool HasUnknown(const google::protobuf::Message& message) {
 
 }  // namespace
 
-// What hook servers are told of a new sandbox, and the id by which its records are kept, are read
-// from the wire as protobuf's own classes read them.
+// The facts about a new sandbox for hook servers, and the id by which its records are kept, are
+// read from the wire as protobuf's own classes read them.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const google::protobuf::LogSilencer kQuiet;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -6,8 +6,8 @@
 
 #include "pkg/simulator/scenario.h"
 
-// What is refused says where; what is accepted can be simulated: names are there, and numbers are
-// not negative.
+// A refusal says where; an accepted scenario can be simulated: names are there, and numbers are not
+// negative.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace resmgr;
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -19,7 +19,7 @@ void Check(bool holds) {
   if (!holds) __builtin_trap();
 }
 
-// What an envelope says is written and read again as it was.
+// An envelope is the same after it is written and read again.
 void CheckEnvelope(std::string_view bytes) {
   using resmgr::ttrpc::DecodeRequest;
   using resmgr::ttrpc::DecodeResponse;

@@ -9,7 +9,7 @@
 namespace resmgr::test {
 namespace {
 
-// What the agent writes into an annotation.
+// The limit of the text that the agent writes into an annotation.
 constexpr size_t kMostOfAnError = 8192;
 
 class ConfigErrorsTest : public ControlTest {};

@@ -30,13 +30,13 @@ class ControlTest : public DaemonTest {
   // Both, with metrics and the static policy; returns when the daemon has adopted what the runtime
   // holds.
   void StartWithMetrics(const std::vector<std::string>& more);
-  // What Prometheus would read.
+  // The text that Prometheus would read.
   std::string Counts() const;
 
   // cri-resmgr-ctl as it is typed.
   Shown Ctl(std::vector<std::string> arguments) const;
 
-  // What an agent's push gets: the error's text, "" for accepted.
+  // The answer to an agent's push: the error's text, "" for accepted.
   std::string SetConfig(const std::map<std::string, std::string>& data) const;
 
   std::string PolicyInForce() const {

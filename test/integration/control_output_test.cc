@@ -125,7 +125,7 @@ TEST_F(ControlOutputTest, ChoosesContainersByNamespaceAndLabels) {
   EXPECT_THAT(Ctl({"containers", "-l", "a in b"}).err, HasSubstr("label selector: \"a in b\""));
   EXPECT_THAT(Ctl({"containers", "-sort-by", "size"}).err, HasSubstr("-sort-by: \"size\" is not"));
   EXPECT_EQ(Ctl({"explain", "-n", "shop", "-o", "json"}).json().size(), 2U);
-  // What was refused is among them, as long as its pod is there.
+  // The refused container is among them as long as its pod exists.
   cri::PodSandboxConfig large = MakeGuaranteedPod("large");
   large.mutable_metadata()->set_namespace_("shop");
   (*large.mutable_labels())["app"] = "web";

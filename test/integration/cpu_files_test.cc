@@ -67,7 +67,7 @@ class CpuFilesTest : public ControlTest {
     }
     return host_path;
   }
-  // What the container reads in it.
+  // The text that the container reads in it.
   std::string Read(const std::string& container) {
     return ReadFile(Mounted(container) + "/cpus.env", 1000).value_or("no file");
   }

@@ -31,7 +31,7 @@ using std::chrono::seconds;
 // How soon something that happens "at once" has to be seen, on a machine that is busy with other
 // tests.
 inline constexpr milliseconds kAtOnce{1000};
-// What a wait for something that certainly comes may take before a test gives up.
+// The limit of a wait for something that certainly comes.
 inline constexpr milliseconds kPatience{20'000};
 
 // A cri-resmgr process before a fake runtime, each test in a directory of its own. The machine has

@@ -160,7 +160,7 @@ TEST_F(HostileTest, ClientThatDoesNotReadCostsNoMemoryAndGetsEverythingLater) {
   }
 }
 
-// What is known of a call must not live in what its connection remembers of the last few requests.
+// The knowledge of a call must not live in the connection's memory of the last few requests.
 TEST_F(HostileTest, EditedCallIsNamedHoweverManyOthersPassMeanwhile) {
   CriClient client = Relayed();
   const auto pod = client.RunPod(MakeGuaranteedPod("g"));

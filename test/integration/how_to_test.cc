@@ -99,7 +99,7 @@ class HowToTest : public ControlTest {
     kubelet_ = std::make_unique<CriClient>(RelaySocket());
   }
 
-  // What stands in for a program that is not ours; the words are those of the whole command.
+  // A stand-in for a program that is not ours; the words are those of the whole command.
   using Stand = std::function<void(const std::vector<std::string>& words)>;
 
   void RunPage(const std::string& name) {
@@ -230,7 +230,7 @@ class HowToTest : public ControlTest {
     }
   }
 
-  // What its agent delivers to the node.
+  // Delivers the map to the node as its agent does.
   void ApplyConfigMap(const ConfigNode& map) {
     std::map<std::string, std::string> data;
     for (const ConfigNode::Entry& entry : At(map, "data").entries)

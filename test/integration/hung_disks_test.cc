@@ -179,12 +179,12 @@ TEST_F(HungDisksTest, DumpDiskThatHangsAtTheStart) {
   EXPECT_TRUE(Stored("calls", "CreateContainer"));
 }
 
-// A daemon starts with what the runtime reports and what the command line says. What an earlier run
-// left comes too late to be used when the disk answers, but for a configuration in whose place
-// nothing was delivered.
+// A daemon starts with what the runtime reports and what the command line says. When the disk
+// answers, the files of an earlier run come too late to be used, except for a configuration in
+// whose place nothing was delivered.
 class DeadDiskAtStartTest : public HungDisksTest {
  protected:
-  // What the last run kept, on a disk that hangs from then on.
+  // Leaves the files of a last run on a disk that hangs from then on.
   void LeaveBehind(const std::function<void()>& life) {
     StartBoth();
     life();

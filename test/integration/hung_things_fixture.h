@@ -10,7 +10,7 @@
 
 namespace resmgr::test {
 
-// What another client's call may take while something hangs, in the median.
+// The limit of the median time of another client's call while something hangs.
 inline constexpr milliseconds kMeanwhile{50};
 
 // A daemon beside something that hangs.

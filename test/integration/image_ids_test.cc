@@ -71,8 +71,8 @@ class ImageIdsTest : public DaemonTest {
     cri::RemoveImageResponse response;
     return client_->Unary("RemoveImage", request, &response);
   }
-  // What a kubelet that needs room removes: images that are not pinned and that no container's
-  // image_id names.
+  // Removes images as a kubelet that needs room does: images that are not pinned and that no
+  // container's image_id names.
   std::vector<std::string> Collect() {
     const std::vector<cri::Image> images = List();
     cri::ListContainersResponse containers;
@@ -177,7 +177,7 @@ TEST_F(ImageIdsTest, WhatOneRuntimePinsIsPinned) {
   EXPECT_TRUE(Has(crio_, kPause));
 }
 
-// What it needs is not known; the others' room is freed all the same.
+// The images that it needs are not known; the others' room is freed all the same.
 TEST_F(ImageIdsTest, ARuntimeThatIsAwayHoldsUpNoRemoval) {
   Pull(kImage, "");
   crio_.Stop();

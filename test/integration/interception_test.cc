@@ -25,7 +25,7 @@ void AddUnknown(ProtoMessage* message) {
   message->GetReflection()->MutableUnknownFields(message)->AddVarint(kFutureField + 1, 7);
 }
 
-// What the daemon may set.
+// Clears the fields that the daemon may set.
 void ClearPlacement(cri::LinuxContainerResources* resources) {
   resources->clear_cpuset_cpus();
   resources->clear_cpuset_mems();

@@ -30,7 +30,7 @@ namespace resmgr::test {
 namespace {
 
 constexpr size_t kThreads = 8;
-// What a daemon that has served some thousand pods may still grow by: pages of its heap that are in
+// The growth allowed to a daemon that has served some thousand pods: pages of its heap that are in
 // use by chance.
 constexpr int64_t kGrowthKib = 3072;
 
@@ -248,7 +248,7 @@ void LifecyclesTest::CompareMetrics() {
   EXPECT_EQ(Sum(text, "cri_resmgr_policy_refusals_total\\{reason=\"RESOURCE_EXHAUSTED\"\\}"),
             refused);
   EXPECT_EQ(Sum(text, "cri_resmgr_container_updates_total\\{result=\"failed\"\\}"), 0U);
-  // What the runtime was told of containers beyond what clients sent are moves.
+  // Updates beyond those of clients are moves.
   EXPECT_EQ(Sum(text, "cri_resmgr_container_updates_total\\{result=\"(?:pushed|moot)\"\\}"),
             runtime_.CallCount("UpdateContainerResources") - Done("UpdateContainerResources"));
   EXPECT_EQ(Sum(text, "cri_resmgr_overridden_cpusets_total"), 0U);

@@ -75,7 +75,7 @@ class PolicyWalkTest : public ControlTest {
     });
   }
 
-  // What the daemon grants each container; nothing under the null policy.
+  // The daemon's grant of each container; nothing under the null policy.
   Grants Granted() const {
     Grants grants;
     const Shown shown = Ctl({"containers", "-o", "json"});

@@ -69,7 +69,7 @@ class RandomRuntimesTest : public DaemonTest {
     return cpus;
   }
 
-  // What fits is never refused.
+  // A container that fits is never refused.
   void Create() {
     const size_t i = Random(kRuntimes);
     const std::string name = fmt::format("c{}", ++last_name_);

@@ -97,7 +97,7 @@ TEST_F(RecoveryTest, RequestsDuringTheFirstLookAtTheRuntimeWaitForIt) {
   *request.mutable_config() = MakeGuaranteedContainer("main", 3);
   *request.mutable_sandbox_config() = MakeGuaranteedPod("b");
   const auto call = again.Start("CreateContainer", request);
-  // What needs no decision passes.
+  // Calls that need no decision pass.
   EXPECT_TRUE(again.Call(again.PathOf("Version"), {""}).status.ok());
   EXPECT_FALSE(call->Wait(milliseconds(0)).has_value());
   runtime_.Release("ListPodSandbox");

@@ -39,7 +39,7 @@ Json PodAskingFor(const std::vector<int>& requests) {
           {"spec", {{"containers", containers}}}};
 }
 
-// What the webhook's patch puts into the pod.
+// The annotation that the webhook's patch puts into the pod.
 std::string AnnotationFor(const Json& pod) {
   const webhook::HttpReply reply =
       webhook::ReviewAdmission(webhook::ReviewOf(pod, "CREATE").dump());

@@ -19,7 +19,7 @@ constexpr char kAnother[] = "/runtime.v1.RuntimeService/NextYearsMethod";
 // Sooner than the list that is made each minute in any case.
 constexpr seconds kSoon{30};
 
-// What such runtimes do: a pod sandbox with this handler and a running container in it.
+// Acts as such runtimes do: makes a pod sandbox with this handler and a running container in it.
 MethodReply Restore(CriStore& store, const std::string& handler) {
   cri::RunPodSandboxRequest pod;
   *pod.mutable_config() = MakeBestEffortPod("restored");

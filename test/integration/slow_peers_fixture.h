@@ -16,7 +16,7 @@
 
 namespace resmgr::test {
 
-// What another client's call may take, in the median.
+// The limit of the median time of another client's call.
 inline constexpr milliseconds kUndisturbed{50};
 // The limit of pkg/adr/0002-http2.md: 128 MiB that peers make the daemon keep, and its own memory.
 inline constexpr int64_t kMemoryLimitKib = (128 + 32) * 1024;

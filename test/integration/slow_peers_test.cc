@@ -317,7 +317,7 @@ TEST_F(RuntimeWithLittleWindowTest, PassingRequestsOfManyClientsAreBounded) {
   ExpectBoundedMemory();
 }
 
-// What a runtime must not answer becomes an error that every client understands.
+// An answer that a runtime must not give becomes an error that every client understands.
 class MalformedRuntimeTest : public SlowPeersTest {
  protected:
   // The status of a call that is answered with these frames.

@@ -87,9 +87,9 @@ TEST_F(TimingTest, IdleDaemonDoesNotWakeUp) {
   const auto events = client.Start("GetContainerEvents", cri::GetEventsRequest());
   ASSERT_TRUE(runtime_.WaitForCalls("GetContainerEvents", 1));
   ASSERT_TRUE(client.Call("/runtime.v1.RuntimeService/Version", {""}).status.ok());
-  // What the calls left to do ends first: the state is synced a second later, and what the runtime
-  // holds is looked at once more some seconds after the connection. Then nothing is to be waited
-  // for: that nothing happens is what is looked at.
+  // Work that the calls left behind ends first: the state is synced a second later, and the runtime
+  // is listed once more some seconds after the connection. After that the test expects that nothing
+  // happens, so it has no condition to wait for.
   EXPECT_TRUE(Eventually([&] {
     const int64_t before = Wakeups();
     std::this_thread::sleep_for(kIdle);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon is started anew, or another one takes over from it, under load: no call fails. And
-// what happens when one of the two dies at any step.
+// The daemon is started anew, or another one takes over from it, under load: no call fails. Also
+// tests that one of the two dies at any step.
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -40,7 +40,7 @@ int Rounds() {
   return std::max(std::atoi(more), 1);
 }
 
-// What gRPC C++ says of a call that was never sent, since a GOAWAY came before.
+// gRPC C++'s error for a call that was never sent, since a GOAWAY came before.
 constexpr char kNotSent[] = "unavailable: GOAWAY received";
 constexpr int kMostTries = 5;
 
@@ -212,7 +212,7 @@ class TakeOverTest : public UpgradeTest {
     cri::VersionResponse version;
     EXPECT_THAT(FromGrpc(client.Unary("Version", cri::VersionRequest(), &version)), IsOk());
   }
-  // What the test says in the place of a successor.
+  // The test's question in the place of a successor.
   HandOverChannel Ask() {
     auto socket = ConnectUnix(RelaySocket() + ".take-over");
     EXPECT_THAT(socket, IsOk());

@@ -78,7 +78,7 @@ class BalloonsRowsTest : public MachineTest {
     EXPECT_TRUE(started.ok()) << workload.name << ": " << Describe(started);
     return its;
   }
-  // What the refusal of this container says; "": it is not refused.
+  // The text of this container's refusal; "": it is not refused.
   std::string RefusalOf(const RunningPod& pod, const Workload& workload) {
     RunningPod its = pod;
     return std::string(Message(node().StartContainer(workload, &its)));

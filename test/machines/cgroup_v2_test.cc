@@ -178,7 +178,7 @@ TEST_F(CgroupV2Test, CgroupsThatAContainerMakesAreItsOwnAffair) {
   Put(outer / "init/cpuset.cpus", std::to_string(cpus.First()));
   ExpectClean();
 
-  // What is written into the container's own cgroup is found and mended.
+  // A value written into the container's own cgroup is found and mended.
   node().watch().Remove(nested.container_id);
   Put(outer / "cpuset.cpus", "0");
   EXPECT_EQ(Ctl({"audit", "-repair"})["drifted"], 1);

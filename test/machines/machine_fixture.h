@@ -27,11 +27,11 @@ class MachineTest : public DoorTest,
   // The policy and more as a configuration: its text without the policy.
   void OpenConfigured(const std::string& more);
 
-  // What cri-resmgr-ctl prints for these words.
+  // The output of cri-resmgr-ctl for these words.
   nlohmann::json Ctl(const Node::Words& words);
   // Puts this configuration into force, with more words of `config set`.
   Status Configure(const std::string& text, const Node::Words& more = {});
-  // What is told of the container.
+  // The explanation of the container.
   nlohmann::json Explained(const RunningPod& pod);
   // The CPUs for it alone, by the daemon's word.
   CpuSet ExclusiveOf(const RunningPod& pod);

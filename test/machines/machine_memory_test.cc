@@ -40,7 +40,7 @@ TEST_P(MachineMemoryTest, AContainersMemoryLiesOnItsNodes) {
 // Its CPUs are taken out of what policies may use.
 TEST_P(MachineMemoryTest, AContainerThatMovesTakesItsMemoryAlongOrSaysWhatStays) {
   ASSERT_NO_FATAL_FAILURE(OpenConfigured(""));
-  // As many CPUs as a node has, so not on the node of the reserved one.
+  // The container wants as many CPUs as a node has, so it is not on the node of the reserved one.
   const int size = static_cast<int>(TheMachine().nodes().front().cpus.size());
   const RunningPod pod = Run(Hungry(size));
   const CpuSet own = KernelCpus(pod);

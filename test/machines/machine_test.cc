@@ -36,7 +36,7 @@ class MachinePlacesTest : public MachineTest {
     EXPECT_THAT(message, HasSubstr(balloons ? "idle" : "free"));
     EXPECT_EQ(PlacesOf(shared, exclusive), places);
   }
-  // What the scheduler may send fits, and leaves all as it was when it is removed.
+  // The largest pod that the scheduler may send fits, and its removal restores the state before.
   void ExpectTheLargestFits(const RunningPod& shared, const RunningPod& exclusive) {
     const CpuSet shares = CpuSetOf(shared);
     // The shared container asks for a part of a CPU. Isolated CPUs serve single requests.
@@ -54,7 +54,7 @@ class MachinePlacesTest : public MachineTest {
   }
 };
 
-// What may change while containers run, with files in the containers that tell their CPUs.
+// Changes while containers run, with files in the containers that tell their CPUs.
 class MachineChangesTest : public MachineTest {
  protected:
   static constexpr const char* kFiles = "cpuFiles: {Containers: all}\n";
@@ -124,7 +124,7 @@ TEST_P(MachinePlacesTest, ContainersRunWhereThePolicySaysAndNothingMovesThem) {
   ExpectOn(exclusive, before);
   EXPECT_EQ(Ctl({"audit"})["drifted"], 0);
 
-  // What it gives back others get.
+  // Others get the CPUs that it gives back.
   Remove(exclusive);
   ExpectOn(shared, whole);
   EXPECT_EQ(Ctl({"uninstall", "-apply"})["done"], true);

@@ -62,7 +62,7 @@ class OfflineTest : public MachineTest {
     off_.Remove(cpu);
     Write(OnlineFile(cpu), "1");
   }
-  // What an administrator has to do under cgroup v1, from the top to the bottom.
+  // The steps of an administrator under cgroup v1, from the top to the bottom.
   void GiveBackToParents() const {
     if (!IsV1()) return;
     const std::filesystem::path mount = "/sys/fs/cgroup/cpuset";
@@ -89,7 +89,7 @@ class OfflineTest : public MachineTest {
         WaitUntil(text, kNoticed, [&] { return Problems().find(text) != std::string::npos; });
     EXPECT_TRUE(said.ok()) << Problems() << node().RelayLog();
   }
-  // What was refused stays told for an hour, and an emulated machine has much to do on all CPUs.
+  // A refused update is reported for an hour, and an emulated machine has much to do on all CPUs.
   void ExpectNoProblem() {
     const Status gone = WaitUntil("no problem is left", kPatience, [&] {
       const Json problems = Ctl({"status"}).value("problems", Json::array());

@@ -27,7 +27,7 @@ class Browser {
   Browser& operator=(const Browser&) = delete;
 
   Status Open(const std::string& url);
-  // What a function with this body returns in the page.
+  // The value that a function with this body returns in the page.
   StatusOr<Json> Run(const std::string& body, const Json& arguments = Json::array());
   // Presses and releases keys one after the other, as the focused element gets them. Each is one
   // character or one of kTab and so on.
@@ -41,7 +41,7 @@ class Browser {
   // PNG, of what the window shows.
   StatusOr<std::string> Screenshot();
 
-  // What the browser wrote to its console since the last time, and the URLs that pages asked for.
+  // The browser's console output since the last call, and the URLs that pages asked for.
   StatusOr<std::vector<std::string>> TakeConsole();
   StatusOr<std::vector<std::string>> TakeRequests();
 

@@ -22,7 +22,7 @@ void PageTest::SetUp() {
   ASSERT_NE(browser_, nullptr);
   ASSERT_THAT(browser_->Resize(1440, 1010), IsOk());
   ASSERT_THAT(browser_->PreferColours("light"), IsOk());
-  // What tests before asked for is none of this one's.
+  // Drops the requests of tests before this one.
   ASSERT_THAT(browser_->Open("about:blank"), IsOk());
   ASSERT_THAT(browser_->TakeConsole(), IsOk());
   ASSERT_THAT(browser_->TakeRequests(), IsOk());

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 class SimulationTest : public PageTest {
  protected:
-  // What the program prints, as a file.
+  // The program's output as a file.
   std::string Output(const std::string& name, const std::string& arguments) {
     const std::string file = Path(name);
     const std::string command = RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl " + arguments;

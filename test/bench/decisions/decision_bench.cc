@@ -139,7 +139,7 @@ class Bench {
     return plan;
   }
 
-  // What the brain adds to each decision before it believes in the plan.
+  // The check that the brain makes of each plan before it uses it.
   void Check(std::string_view what, const Plan& plan) {
     const Clock::time_point start = Clock::now();
     const Status status = CheckPlan(machine_, snapshot_, holders_, plan);

@@ -63,7 +63,7 @@ std::unique_ptr<Policy> Make(const PolicyFactory& factory, const Machine& machin
   return *std::move(policy);
 }
 
-// What a full node leaves behind: the runtime's containers and the state on the disk.
+// The remains of a full node: the runtime's containers and the state on the disk.
 class Remains {
  public:
   Remains(const Machine& machine, const Contender& choice) : machine_(machine), choice_(choice) {

@@ -41,8 +41,8 @@ using test::ChildProcess;
 
 constexpr std::chrono::seconds kStartTimeout{20};
 constexpr std::chrono::seconds kCallTimeout{10};
-// What a daemon without a policy knows of the runtime is listed again beyond 64 containers, and the
-// canned runtime lists none.
+// A daemon without a policy lists the runtime again beyond 64 containers, and the canned runtime
+// lists none.
 constexpr int kCalls = 50;
 constexpr double kTargetMicros = 150;
 constexpr char kHook[] = "/runtime.v1alpha1.RuntimeHookService/PreCreateContainerHook";
@@ -60,7 +60,7 @@ double Micros(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
-// What the daemon asks about a creation of CreateRequest, in the same bytes but for their order.
+// The daemon's question about a creation of CreateRequest, in the same bytes but for their order.
 std::string HookRequest() {
   cri::CreateContainerRequest create;
   create.ParseFromString(test::ToBytes(CreateRequest(0)));

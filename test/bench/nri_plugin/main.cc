@@ -172,7 +172,7 @@ api::StateChangeEvent EventOf(api::Event event, int number, Kind kind) {
   return told;
 }
 
-// What a creation took, and how many other containers its answer moved.
+// The time of a creation, and how many other containers its answer moved.
 struct Creation {
   Micros took{};
   int moved = 0;

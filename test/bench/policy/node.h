@@ -18,7 +18,7 @@ namespace resmgr::test {
 // A machine with 4 GiB for each CPU.
 Machine BenchMachine(const Shape& shape);
 
-// What comes on a node: sizes and kinds as on nodes with databases, services and small side
+// The pods of a node: sizes and kinds as on nodes with databases, services and small side
 // containers.
 struct PodShape {
   QosClass qos = QosClass::kBestEffort;
@@ -64,7 +64,7 @@ class BenchNode {
 
   const std::vector<ContainerKey>& keys() const { return keys_; }
   const Container& At(size_t index) { return snapshot_.At(keys_[index]); }
-  // What a scheduler gives out of this node: its CPUs without the reserved one, in milli-CPUs.
+  // Milli-CPUs that a scheduler gives out of this node: its CPUs without the reserved one.
   int64_t Allocatable() const { return int64_t{1000} * (machine_.allowed().size() - 1); }
   // CPU requests of all containers.
   int64_t Requested() const { return requested_; }

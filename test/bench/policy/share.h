@@ -11,7 +11,7 @@ namespace resmgr::test {
 
 std::vector<CpuSet> NodesOf(const Machine& machine);
 
-// What share of containers lies within one group, of all that would fit into one.
+// The share of containers that lie within one group, among all that would fit into one.
 struct Share {
   int64_t within = 0;
   int64_t of = 0;

@@ -65,7 +65,7 @@ void RunsWithInput(CliTranscript& docker) {
   const auto echoed =
       docker.Run(Shell({"-i", "--rm"}, "cat | sha256sum; cat /etc/passwd >&2"), much);
   EXPECT_THAT(echoed.errors, HasSubstr("root"));
-  // What is read of much more is up to the reader.
+  // The reader decides how much of a longer input it reads.
   EXPECT_EQ(docker.Run(Shell({"-i", "--rm"}, "head -c 5"), "a short text").output, "a sho");
 }
 

@@ -13,10 +13,10 @@
 
 namespace resmgr::test {
 
-// What a user of the `docker` command sees of an engine, so that two conversations can be compared:
-// for each command its exit code and what it printed, in which ids and times, and nothing else, are
-// replaced. A failed expectation of the running test tells where a command could not be run.
-// Thread-compatible.
+// A user's view of an engine through the `docker` command, so that two conversations can be
+// compared: for each command its exit code and what it printed, in which ids and times, and nothing
+// else, are replaced. A failed expectation of the running test tells where a command could not be
+// run. Thread-compatible.
 class CliTranscript {
  public:
   using Arguments = std::vector<std::string>;

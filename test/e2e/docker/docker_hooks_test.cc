@@ -156,7 +156,7 @@ TEST_F(DockerHooksTest, K24OtherContainersAreAsInFrontOfDockerd) {
       {"inspect", "no/such%2Fthing"}};
   for (const auto& command : commands) {
     const auto ours = docker_->Run(command);
-    // What only reads is asked of dockerd itself as well.
+    // Commands that only read are sent to dockerd itself as well.
     if (command[0] == "run" || command[0] == "rm") {
       EXPECT_EQ(ours.exit_code, 0) << ours.errors;
       continue;

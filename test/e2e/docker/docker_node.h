@@ -40,7 +40,7 @@ class DockerNode {
   // Where cri-resmgr serves.
   std::filesystem::path socket() const { return directory() / "relay.sock"; }
 
-  // What cri-resmgr-ctl prints for this command: its JSON.
+  // The JSON that cri-resmgr-ctl prints for this command.
   using Words = std::vector<std::string>;
   StatusOr<std::string> Ctl(const std::string& command) const { return Ctl(Words{command}); }
   StatusOr<std::string> Ctl(const Words& command) const;

@@ -40,7 +40,7 @@ class DockerPlacementTest : public DockerPodsTest {
     EXPECT_THAT(there, IsOk()) << pod.name << " is on " << Inside(pod) << ", not "
                                << cpus.ToString();
   }
-  // What dockerd would start the container with.
+  // The cpuset with which dockerd would start the container.
   std::string CpusetOf(const DockerPod& pod) {
     return pods_->Inspect(pod.container_id)["HostConfig"].value("CpusetCpus", "");
   }

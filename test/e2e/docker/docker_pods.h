@@ -73,7 +73,7 @@ class DockerPods {
   Status Remove(const DockerPod& pod) const;
 
   nlohmann::json Inspect(const std::string& id) const;
-  // What the container's process may use, by its status file; nothing: it does not run.
+  // The CPUs that the container's process may use, by its status file; empty: it does not run.
   CpuSet CpusInside(const DockerPod& pod) const;
   std::string CgroupOf(const DockerPod& pod) const;
 

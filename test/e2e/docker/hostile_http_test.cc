@@ -28,7 +28,7 @@ using ::testing::StartsWith;
 constexpr milliseconds kSilence{400};
 
 const std::string kPing = "GET /_ping HTTP/1.1\r\nHost: d\r\n\r\n";
-// What an attacker wants to hide in another request.
+// The request that an attacker hides in another one.
 const std::string kHidden = "POST /v1.41/containers/prune HTTP/1.1\r\nHost: d\r\n\r\n";
 
 std::string Get(const std::string& fields) {

@@ -17,11 +17,11 @@ class RawHttp {
  public:
   static StatusOr<RawHttp> Connect(const std::filesystem::path& socket);
 
-  // In pieces of so many bytes with a pause behind each, or at once with 0. What a peer that has
-  // closed does not take is lost.
+  // Sends `text` in pieces of this many bytes with a pause behind each, or at once with 0. Bytes
+  // that a closed peer does not take are lost.
   void Send(std::string_view bytes, size_t piece = 0, std::chrono::milliseconds pause = {});
   void EndSending();
-  // What arrives until the peer closes or is silent for so long. `closed()` tells which.
+  // The bytes that arrive until the peer closes or is silent for so long. `closed()` tells which.
   std::string ReadAll(std::chrono::milliseconds silence);
   bool closed() const { return closed_; }
 

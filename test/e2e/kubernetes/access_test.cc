@@ -37,7 +37,7 @@ std::string Right(const std::string& verb, const std::string& group, const std::
                      name_space.empty() ? "all" : name_space);
 }
 
-// By the API server's word, as this user. Everybody may ask about themselves.
+// The rights of this user by the API server's answer. Every user may ask about their own.
 std::set<std::string> RightsOf(const KubeClient& user) {
   std::set<std::string> rights;
   for (const std::string name_space : {"default", "kube-system", "kube-public"}) {
@@ -60,7 +60,7 @@ std::set<std::string> RightsOf(const KubeClient& user) {
   return rights;
 }
 
-// What the agent asked for, from the API server's own log; `refused`: in vain.
+// The agent's requests in the API server's own log; `refused`: only those that were refused.
 std::set<std::string> Used(const Cluster& cluster, bool refused) {
   constexpr int kForbidden = 403;
   std::set<std::string> rights;

@@ -35,7 +35,7 @@ class Cluster {
   static constexpr std::string_view kPods = "/api/v1/namespaces/default/pods";
   static constexpr std::string_view kWebhooks =
       "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-  // Who the agent is: what its service account would be.
+  // The agent's user: the name that its service account would have.
   static constexpr std::string_view kAgentUser =
       "system:serviceaccount:kube-system:cri-resmgr-agent";
   static std::string NodePath();
@@ -110,7 +110,7 @@ class Cluster {
   Status WaitForPolicy(const std::string& policy, const std::string& source);
 
   enum class DryRun { kNo, kYes };
-  // What the API server made of the pod.
+  // The pod as the API server stored it.
   StatusOr<Json> CreatePod(const std::string& name, const Json& spec, DryRun dry_run = DryRun::kNo);
   // An object of node.k8s.io that names the handler.
   Status CreateRuntimeClass(const std::string& name, std::string_view handler);
@@ -128,11 +128,11 @@ class Cluster {
   // By "POD/CONTAINER", of all pods at all runtimes. An error where one does not run.
   StatusOr<std::map<std::string, Container>> Containers();
 
-  // What cri-resmgr-ctl shows.
+  // The output of cri-resmgr-ctl.
   StatusOr<Json> Ctl(std::vector<std::string> arguments) const;
   // By "POD/CONTAINER", of all that run; nothing under the null policy.
   StatusOr<Grants> Granted() const;
-  // What a pod wrote into a file of an emptyDir.
+  // The text that a pod wrote into a file of an emptyDir.
   std::string FileOf(const std::string& pod, const std::string& volume, const std::string& file);
 
   // The annotation of the webhook, "" if it was not called.
@@ -196,7 +196,7 @@ class Cluster {
 Status ApplyFile(const KubeClient& client, const std::string& path);
 // The path of a file of sample-configs/.
 std::string SamplePath(std::string_view file);
-// What a configuration file is as the `data` of a ConfigMap.
+// A configuration file as the `data` of a ConfigMap.
 StatusOr<Json> SectionsOf(const std::string& path);
 
 }  // namespace resmgr::test

@@ -11,7 +11,7 @@
 
 namespace resmgr::test {
 
-// What serves plugins: the relay in front of containerd, or containerd's own NRI.
+// The server of the plugins: the relay in front of containerd, or containerd's own NRI.
 enum class Host { kRelay, kContainerd };
 
 // A node that hosts plugins made with NRI's own library.
@@ -31,7 +31,7 @@ class PluginNodeTest : public NodeTest {
   // The plugin logs this, now or soon.
   void ExpectLogged(const std::string& text);
 
-  // What this command prints in the container.
+  // The output of this command in the container.
   std::string Inside(const RunningPod& pod, const std::vector<std::string>& command);
 
   std::unique_ptr<ChildProcess> plugin_;

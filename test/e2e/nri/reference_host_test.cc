@@ -112,7 +112,7 @@ class ReferenceHostTest : public ::testing::Test {
     return host_->Ask<nri_api::CreateContainerResponse>(
         "create", About<nri_api::CreateContainerRequest>(name, guaranteed, cpus));
   }
-  // What follows a creation.
+  // Expects the calls that follow a creation.
   void ExpectStarted(const std::string& name, bool guaranteed) {
     for (const char* const event : {"post-create", "start", "post-start"}) {
       const Status status = Event(event, name, guaranteed);

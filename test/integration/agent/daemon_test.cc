@@ -154,7 +154,7 @@ TEST_F(DaemonAndAgentTest, NodeShowsWhatIsInForce) {
   api_.SetConfigMap(kDefaultMap, {{"policy", "Active: static-plus\nReservedResources: {CPU: 1}"}});
   ASSERT_TRUE(NodeShows("static-plus", "agent")) << Log() << daemon_->Log();
   EXPECT_TRUE(Eventually([this] { return api_.Annotation(kNode, kStatus) == "accepted"; }));
-  // What is refused changes nothing of it.
+  // A refused configuration changes nothing of it.
   api_.SetConfigMap(kDefaultMap, {{"policy", "Active: nonsense"}});
   ASSERT_TRUE(Eventually([this] { return api_.Annotation(kNode, kStatus) == "rejected"; }));
   EXPECT_TRUE(NodeShows("static-plus", "agent"));

@@ -50,7 +50,7 @@ class FakeConfigService : public v1::Config::Service {
     return grpc::Status::OK;
   }
 
-  // What comes from now on gets its answer when it is released.
+  // Requests from now on get their answers when they are released.
   void Hold() {
     const std::lock_guard lock(mutex_);
     held_ = true;

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-// What a token bucket lets through at once; then it is one in a second.
+// The number that a token bucket lets through at once; then it is one in a second.
 constexpr int kBurst = 10;
 
 class AgentLoadTest : public AgentTest {
@@ -68,7 +68,7 @@ TEST_F(AgentLoadTest, ARestartOfTheAgentWritesNothing) {
   StartAgent();
   ASSERT_TRUE(Eventually([this] { return daemon_.received().size() == 2; })) << AgentLog();
   ASSERT_TRUE(IsWatching(3));
-  // What comes next comes after anything that the start had to say.
+  // The next report comes after all reports of the start.
   SetPolicy(kNodeMap, "good");
   ASSERT_TRUE(NodeSays(kStatus, "accepted"));
   EXPECT_EQ(Writes(), writes + 1);

@@ -118,7 +118,7 @@ class Scene {
       in_force[name] = node_.runtime.CpusOf(id);
       if (name != "shared") own |= CpuSet::Parse(in_force[name]).value_or(CpuSet());
     }
-    // What these are about may be in force or not, whatever the runtime says.
+    // Containers of these calls: their updates may be in force or not, whatever the runtime says.
     std::set<ContainerId> under_way;
     if (resizing_) under_way.insert(*resizing_);
     for (const FakeRuntimeClient::Update& update : node_.runtime.updates)

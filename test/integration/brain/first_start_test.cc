@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A first start on a node that is full already: all containers may be everywhere, and each
-// exclusive one waits for all others to leave its CPUs. What that takes grows with the containers
-// that wait and with the answers, not with their product with all containers.
+// exclusive one waits for all others to leave its CPUs. The work grows with the containers that
+// wait and with the answers, not with their product with all containers.
 #include <cstdint>
 #include <ctime>
 #include <string>

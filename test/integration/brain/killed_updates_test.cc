@@ -40,7 +40,7 @@ constexpr KilledPolicy kKilledPolicies[] = {
 
 // How far the state's disk was at the kill.
 enum class Written { kNothing, kRequest, kAll };
-// What the runtime made of the updates that lost their caller.
+// The runtime's treatment of updates that lost their caller.
 enum class Lost { kNotDone, kTakenBack, kOnlyNoted, kDone };
 
 constexpr Written kAllWritten[] = {Written::kNothing, Written::kRequest, Written::kAll};

@@ -119,7 +119,7 @@ class PolicyNode {
     Apply(*plan);
     return *plan;
   }
-  // What a restart leaves when nothing is stored: what the runtime knows.
+  // Forgets all but the runtime's knowledge, as a restart without stored state does.
   void ForgetDecisions() {
     snapshot_.ForEachContainer([this](const Pod&, const Container& container) {
       Placement known;

@@ -173,7 +173,7 @@ TEST(PolicyPropertyTest, StaticPlusGuaranteedOnly) {
                     "{PreferIsolatedCPUs: false, ExclusiveCPUs: guaranteed}");
 }
 
-// What splits a set of CPUs: the cores, L3 caches, NUMA nodes and packages that it touches.
+// Numbers of cores, L3 caches, NUMA nodes and packages that a set of CPUs touches.
 std::array<int, 4> Touched(const Machine& machine, const CpuSet& cpus) {
   const auto count = [&cpus](const std::vector<CpuSet>& groups) {
     return static_cast<int>(std::ranges::count_if(
@@ -229,7 +229,7 @@ class PodsWithInitContainers {
     }
   }
 
-  // What a container of a pod without a past would get of the same CPUs.
+  // The CPUs that a container of a pod without a past would get of the same CPUs.
   StatusOr<CpuSet> Fresh(int64_t request) {
     const std::unique_ptr<Policy> policy = node_.policy().Clone();
     const Container& stranger = node_.snapshot().Add("stranger", QosClass::kGuaranteed, request);

@@ -202,7 +202,7 @@ TEST(TopologyAwareAcceptanceTest, StaysOnFewAvailableCpus) {
   }
 }
 
-// What the daemon makes of a configuration's resources on n4c16.
+// The daemon's reading of a configuration's resources on n4c16.
 StatusOr<PolicyCpus> Resolved(const std::string& available, const std::string& reserved) {
   const std::string text =
       fmt::format("policy: {{AvailableResources: {{CPU: '{}'}}, ReservedResources: {{CPU: '{}'}}}}",

@@ -129,7 +129,7 @@ Status TopologyAwareNode::Resize(const std::string& container, int64_t milli_cpu
   const ContainerId id = running_.at(container).id;
   const LinuxResources resources = TestNode::Resources(milli_cpu);
   RESMGR_ASSIGN_OR_RETURN(const Admission admission, node_.manager().AdmitUpdate(id, resources));
-  // What the policy appends overrides what the kubelet asks for.
+  // The policy's appended values override the kubelet's.
   ResourceValues carried = admission.adjustment;
   if (!carried.cpu_shares) carried.cpu_shares = resources.cpu_shares;
   if (!carried.cpu_quota) carried.cpu_quota = resources.cpu_quota;

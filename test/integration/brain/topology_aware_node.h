@@ -77,7 +77,7 @@ class TopologyAwareNode {
   // The CPUs of these containers have nothing in common.
   bool Disjoint(const std::vector<std::string>& containers) const;
   bool NodesDisjoint(const std::vector<std::string>& containers) const;
-  // What the runtime enforces for all containers, one line each.
+  // The values that the runtime enforces for all containers, one line each.
   std::vector<std::string> InForce();
 
   TestNode& node() { return node_; }

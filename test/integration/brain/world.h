@@ -33,7 +33,7 @@ class World {
     CpuSet available;
     CpuSet reserved;
   };
-  // What a policy may be configured with.
+  // A configuration that a policy may have.
   struct Choice {
     PolicyFactory factory;
     std::vector<std::string> sections;
@@ -57,9 +57,9 @@ class World {
   // Everything ends and is removed.
   void End();
 
-  // What must hold after every event; adds test failures.
+  // Checks the rules that hold after every event; adds test failures.
   void Check();
-  // What must hold once everything has settled.
+  // Checks the rules that hold once everything has settled.
   void CheckSettled();
   // After that: a restart changes no container.
   void CheckRestartMovesNobody();
@@ -152,7 +152,7 @@ class World {
   void RestartDaemon();
   // Runs posted tasks and timers until the condition holds; false if it never does.
   bool RunUntil(const std::function<bool()>& condition);
-  // What was decided is in force for every container.
+  // True if the decision is in force for every container.
   bool AllInForce();
   void NotePools();
   // The disk may have heard of another pool of a sharing container as the last one.

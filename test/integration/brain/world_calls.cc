@@ -196,7 +196,7 @@ void World::ApplyResize(Resize& resize) {
   node_.runtime.Apply(resize.id, resize.Carried());
 }
 
-// What is appended by the policy overrides what the kubelet asks for.
+// The policy's appended values override the kubelet's.
 ResourceValues World::Resize::Carried() const {
   ResourceValues carried = admission.adjustment;
   if (!carried.cpu_shares) carried.cpu_shares = changes.cpu_shares;

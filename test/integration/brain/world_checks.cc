@@ -174,7 +174,7 @@ bool World::DependsOnMemory(const Container& container) {
 
 void World::CheckRestartMovesNobody() {
   const bool remembers = keeps_state_ && !files_.stopping();
-  // What crashed unseen is found out by a list.
+  // A list finds containers that crashed unseen.
   LoseConnection();
   Settle();
   if (setup_.cpus_go_offline) {

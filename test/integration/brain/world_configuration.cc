@@ -20,7 +20,7 @@ StatusOr<std::unique_ptr<Policy>> World::MakePolicy(const Configuration& configu
                                        .section = &section});
 }
 
-// Better places on demand, another policy, or other options. What is under way goes on meanwhile.
+// Better places on demand, another policy, or other options. Calls under way go on meanwhile.
 void World::ChangeConfiguration() {
   unsaved_moves_ |= files_.stopping();
   if (Chance(30)) {

@@ -137,7 +137,7 @@ TEST_F(HookRowsTest, K17OddCreationsEndAsWithoutHooks) {
     EXPECT_EQ(relayed.error_code(), own.error_code());
     EXPECT_EQ(relayed.error_message(), own.error_message());
   }
-  // What the client left out is still left out.
+  // Fields that the client left out are still left out.
   EXPECT_FALSE(Created().has_linux());
   EXPECT_TRUE(daemon_->process().Running());
 }

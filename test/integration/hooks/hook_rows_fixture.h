@@ -47,7 +47,7 @@ class HookRowsTest : public DaemonTest {
   void AwaitServers(size_t count);
   // `cri-resmgr-ctl config set` of this text.
   Status SetConfig(const std::string& text) const;
-  // What `cri-resmgr-ctl COMMAND -o json` prints; "" where it fails.
+  // The output of `cri-resmgr-ctl COMMAND -o json`; "" where it fails.
   std::string Ctl(const std::vector<std::string>& command) const;
   // How many containers of the default namespace servers can be told of.
   size_t KnownContainers() const;

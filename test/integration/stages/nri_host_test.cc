@@ -110,7 +110,7 @@ class NriHostTest : public StagesTest {
     return Create(client, *pod, "main");
   }
 
-  // What the runtime was asked to create.
+  // The configuration that the runtime was asked to create.
   cri::ContainerConfig Created() {
     cri::CreateContainerRequest request;
     EXPECT_TRUE(request.ParseFromString(Received("CreateContainer")));

@@ -30,7 +30,7 @@ namespace {
 
 namespace api = ::nri::pkg::api::v1alpha1;
 
-// What a plugin does when it is asked next.
+// A plugin's answer to its next question.
 struct Deed {
   enum class Kind { kAnswer, kRefuse, kHang, kDie };
   Kind kind = Kind::kAnswer;
@@ -174,7 +174,8 @@ class NriPropertyTest : public StagesTest, public testing::WithParamInterface<ui
     });
   }
 
-  // What comes of the deeds: nullopt, a refusal. The deeds of those behind it do not count.
+  // The result of the deeds; nullopt is a refusal. The deeds of plugins behind a refusing one do
+  // not count.
   struct Merged {
     std::map<std::string, std::string> env{};
     std::map<std::string, std::string> annotations{};
@@ -214,7 +215,7 @@ class NriPropertyTest : public StagesTest, public testing::WithParamInterface<ui
     ASSERT_TRUE(runtime_.Calls("CreateContainer").empty());
   }
 
-  // What hung answers, and what died comes again; it is shown what there is.
+  // Hung plugins answer, and dead ones connect again; they are shown the containers.
   void Recover() {
     OnLoop([this] {
       for (Member& member : members_)

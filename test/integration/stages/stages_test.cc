@@ -58,7 +58,7 @@ cri::CreateContainerRequest CreationIn(const std::string& pod_id) {
   return request;
 }
 
-// What the policy may set.
+// Clears the fields that the policy may set.
 void ClearPlacement(cri::CreateContainerRequest& request) {
   cri::LinuxContainerResources& resources =
       *request.mutable_config()->mutable_linux()->mutable_resources();

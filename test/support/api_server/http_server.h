@@ -52,7 +52,7 @@ class HttpServer {
   // On a connection's thread.
   using Handler = std::function<void(const HttpServerRequest& request, HttpServerReply& reply)>;
 
-  // What TLS needs, as PEM; clients may show certificates that `ca` has signed.
+  // Keys and certificates for TLS, as PEM; clients may show certificates that `ca` has signed.
   struct Tls {
     std::string certificate;
     std::string key;

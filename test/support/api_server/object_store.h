@@ -16,8 +16,8 @@ namespace resmgr::test {
 
 using Json = nlohmann::json;
 
-// What etcd is to an API server: objects by collection ("/api/v1/nodes") and name, with versions
-// and a history. Thread-safe.
+// The store of an API server, in place of etcd: objects by collection ("/api/v1/nodes") and name,
+// with versions and a history. Thread-safe.
 class ObjectStore {
  public:
   struct Change {

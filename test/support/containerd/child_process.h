@@ -21,7 +21,7 @@ namespace resmgr::test {
 // so that it outlives no test, however the test ends. Thread-compatible.
 class ChildProcess {
  public:
-  // Starts argv[0], a path or a name to look up in PATH. What it prints is appended to `log_file`.
+  // Starts argv[0], a path or a name to look up in PATH. Its output is appended to `log_file`.
   // kUnavailable: it could not be started; an argv[0] that does not exist shows as exit status 127.
   static StatusOr<std::unique_ptr<ChildProcess>> Start(const std::vector<std::string>& argv,
                                                        const std::filesystem::path& log_file);
@@ -58,7 +58,7 @@ Status RunProgram(const std::vector<std::string>& argv, const std::filesystem::p
 Status WaitUntil(std::string_view what, std::chrono::milliseconds timeout,
                  const std::function<bool()>& condition);
 
-// What stands in the file now, "" where there is none.
+// The file's text now, "" where there is no file.
 std::string TextOf(const std::filesystem::path& file);
 
 // How often `part` stands in the text.

@@ -13,7 +13,7 @@
 namespace resmgr::test {
 namespace {
 
-// What stands after `key` up to the end of the line or `stop`; "" where the key is not there.
+// The text after `key` up to the end of the line or `stop`; "" where the key is not there.
 std::string_view After(std::string_view text, std::string_view key, char stop) {
   const size_t at = text.find(key);
   if (at == std::string_view::npos) return {};

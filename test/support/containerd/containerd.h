@@ -29,7 +29,8 @@ class Containerd {
   static constexpr std::string_view kPauseImage = "docker.io/local/pause:1";
   static constexpr std::string_view kBusyboxImage = "docker.io/local/busybox:1";
 
-  // What is missing to run one here: root, containerd, ctr, runc or the images. OK: nothing.
+  // An error that names the missing part: root, containerd, ctr, runc or the images. OK: one can
+  // run here.
   static Status Runnable();
 
   // Returns when the CRI service answers and the images are there: imported, or copied with the

@@ -21,8 +21,8 @@ namespace cri = ::runtime::v1;
 // Both versions have the same messages, as far as the older one knows them.
 enum class ApiVersion { kV1, kV1Alpha2 };
 
-// What a client sends again: nothing, or calls of which the server has told that it did not look at
-// them, as kubelets do (gRPC calls that transparent).
+// The calls that a client sends again: none, or those that the server reported as not looked at, as
+// kubelets do (gRPC calls that transparent).
 enum class Retries { kNone, kTransparent };
 
 // A small client of a CRI socket: typed calls by method name, calls in bytes by path, one
@@ -72,7 +72,7 @@ class CriClient {
   StatusOr<std::string> AllowedMems(const std::string& id);
 
  private:
-  // What the line of /proc/self/status with this key says inside the running container.
+  // The line of /proc/self/status with this key inside the running container.
   StatusOr<std::string> StatusLine(const std::string& id, std::string_view key);
   Status Do(std::string_view method, const google::protobuf::MessageLite& request,
             google::protobuf::MessageLite* response);

@@ -7,7 +7,7 @@ namespace resmgr::test {
 
 namespace {
 
-// What a completion belongs to; the queue carries it as a pointer.
+// The operation that a completion belongs to; the queue carries it as a pointer.
 enum Operation : char { kOpen, kRead, kWrite, kFinish, kOperations };
 constexpr char kTags[kOperations] = {};
 

@@ -26,7 +26,7 @@ class FakeHookServer {
   FakeHookServer(const FakeHookServer&) = delete;
   FakeHookServer& operator=(const FakeHookServer&) = delete;
 
-  // What it answers from now on, after `delay`. `answerer` runs on the server's thread.
+  // Sets the answer from now on, given after `delay`. `answerer` runs on the server's thread.
   void Answer(hooks::HookPoint point, Answerer answerer,
               std::chrono::milliseconds delay = std::chrono::milliseconds(0));
   // Never answers from now on.

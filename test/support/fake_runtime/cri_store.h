@@ -16,7 +16,7 @@ namespace resmgr::test {
 
 namespace cri = ::runtime::v1;
 
-// What a CRI runtime keeps, in memory: sandboxes, containers and images, with the rules of
+// The objects of a CRI runtime, in memory: sandboxes, containers and images, with the rules of
 // containerd for states, unknown and abbreviated ids and names taken. Statuses are the ones
 // containerd would give. Thread-compatible.
 class CriStore {

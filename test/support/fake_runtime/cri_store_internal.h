@@ -12,7 +12,7 @@
 
 #include "test/support/fake_runtime/cri_store.h"
 
-// What the parts of CriStore share.
+// Helpers that the parts of CriStore share.
 namespace resmgr::test {
 
 // Nanoseconds since the epoch, as CRI counts.

@@ -21,7 +21,7 @@
 
 namespace resmgr::test {
 
-// What one method does instead of, or before, what it does by itself.
+// Scripted behaviour of one method, in place of its own or before it.
 struct MethodScript {
   // Applies to this many next calls; -1 is all of them.
   int times = -1;

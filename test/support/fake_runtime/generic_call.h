@@ -9,7 +9,7 @@
 
 namespace resmgr::test {
 
-// What the completion queue hands back: one per kind of operation of a call.
+// The tag that the completion queue hands back: one per kind of operation of a call.
 class CompletionTag {
  public:
   virtual ~CompletionTag() = default;

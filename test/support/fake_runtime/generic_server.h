@@ -55,7 +55,7 @@ class ServerCall {
 
 using ServerCallPtr = std::shared_ptr<ServerCall>;
 
-// What a server does with its calls; everything runs on the server's thread.
+// A server's treatment of its calls; everything runs on the server's thread.
 class CallHandler {
  public:
   virtual ~CallHandler() = default;

@@ -32,7 +32,7 @@ class MemoryFiles {
     std::map<std::string, uint64_t, std::less<>> entries{};  // of a directory
   };
 
-  // What follows the answer's header, or an error (negative errno).
+  // The bytes behind the answer's header, or an error (negative errno).
   struct Result {
     int error = 0;
     std::string body{};

@@ -38,7 +38,7 @@ class RawClient {
   bool Start(const std::string& settings = Frame(4, 0, 0, "")) {
     return Send(kHttp2Preface + settings);
   }
-  // What is there to be read within this time.
+  // The bytes that arrive within this time.
   std::string Read(std::chrono::milliseconds patience) {
     std::string bytes(size_t{1} << 16, '\0');
     pollfd state{socket_.get(), POLLIN, 0};

@@ -38,7 +38,7 @@ class NriRuntime {
   NriRuntime(const NriRuntime&) = delete;
   NriRuntime& operator=(const NriRuntime&) = delete;
 
-  // What every plugin that connects is told to be there.
+  // The pods and containers that every connecting plugin is told.
   nri_api::SynchronizeRequest inventory;
 
   // Until so many plugins have been synchronized since the start. False: not in time.
@@ -50,10 +50,10 @@ class NriRuntime {
   int connections() const { return connections_; }  // since the start
   // The events that the last plugin has subscribed to: bit (event - 1) stands for an event.
   int32_t events() const { return events_; }
-  // What plugins asked for by calls of their own.
+  // The updates that plugins asked for by calls of their own.
   const std::vector<nri_api::ContainerUpdate>& updates() const { return updates_; }
 
-  // What the plugins make of a creation; several adjustments are merged. Internal: a plugin has
+  // The plugins' answers about a creation; several adjustments are merged. Internal: a plugin has
   // refused it, or a validator is lost.
   StatusOr<nri_api::CreateContainerResponse> CreateContainer(
       const nri_api::CreateContainerRequest& request);

@@ -42,7 +42,7 @@ class PlacementTrail {
   std::jthread thread_;  // last: it uses all of the above
 };
 
-// What a policy gives a container: all its CPUs, and those of them that are for it alone.
+// A policy's grant to a container: all its CPUs, and its exclusive ones among them.
 struct Grant {
   CpuSet cpus;
   CpuSet own;
@@ -51,9 +51,9 @@ struct Grant {
 };
 using Grants = std::map<std::string, Grant>;
 
-// What went wrong on the way from one policy to another, one line for each: where a container has
-// what either policy grants it, no other container may come onto its exclusive CPUs, and
-// none may ever be without a CPU. Containers that shared before may leave one after the other.
+// The violations on the way from one policy to another, one line for each: where a container has
+// what either policy grants it, no other container may come onto its exclusive CPUs, and none may
+// ever be without a CPU. Containers that shared before may leave one after the other.
 std::vector<std::string> Violations(const std::vector<Placements>& trail, const Grants& before,
                                     const Grants& after);
 

@@ -20,7 +20,7 @@ namespace resmgr::test {
 class RawRuntime {
  public:
   struct Script {
-    // What it sends for a request, when its header fields are here; "" is no answer. By path.
+    // The bytes that it sends when a request's header fields are here; "" is no answer. By path.
     std::function<std::string(uint32_t stream, const std::string& path)> answer;
     // The first frames of each connection; SETTINGS must be among them.
     std::string greeting;

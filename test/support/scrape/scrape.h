@@ -5,8 +5,8 @@
 
 namespace resmgr::test {
 
-// What an HTTP server at this port of 127.0.0.1 answers to a request, given as it is sent; headers
-// included. "" when there is no listener.
+// The answer, headers included, of the HTTP server at this port of 127.0.0.1 to a request, which is
+// sent as given. "" when there is no listener.
 std::string Exchange(int port, const std::string& request);
 
 // The same, for a GET of this path.

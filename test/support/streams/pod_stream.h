@@ -20,7 +20,7 @@ namespace resmgr::test {
 // are started again or resized, and the policy is made anew.
 class PodStream {
  public:
-  // What went wrong, in words; nothing should.
+  // The errors, in words; a test expects none.
   struct Result {
     int pods = 0;
     int full = 0;  // how often all CPUs were asked for

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A runtime made with NRI's own library, as far as plugins see one. What it tells them is said by
-// the one client of its control socket, in lines:
+// A runtime made with NRI's own library, as far as plugins see one. The one client of its control
+// socket says in lines what the runtime tells them:
 //
 //	inventory SynchronizeRequest    what plugins that connect from now on are synchronized with
 //	create CreateContainerRequest   and update, stop; run-pod, stop-pod, remove-pod, post-create,

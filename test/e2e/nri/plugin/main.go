@@ -35,7 +35,7 @@ type plugin struct {
 	output *os.File
 	lock   sync.Mutex
 
-	// Of the flags.
+	// Values of the flags.
 	only       string // the container that is adjusted; "": all
 	env        string
 	annotation string
@@ -86,7 +86,7 @@ func (p *plugin) log(e event) {
 	fmt.Fprintf(p.output, "%s\n", line)
 }
 
-// What every event does first: it is logged, and then the plugin may misbehave.
+// Logs an event; then the plugin may misbehave. Called first for every event.
 func (p *plugin) take(name string, pod *api.PodSandbox, container *api.Container) error {
 	e := event{Event: name, Pods: []*api.PodSandbox{pod}}
 	if container != nil {
