@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// What happens to a request when a stage that it goes through fails.
+// The fate of a request when a stage on its way fails.
 enum class FailurePolicy {
   kFail,    // it is refused, with the reason
   kIgnore,  // it goes on as if the stage were not there, and that is logged and counted

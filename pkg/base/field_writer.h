@@ -40,7 +40,7 @@ class FieldWriter {
     at = AddTag(field, kLengthDelimited, at);
     Advance(AddVarint(size, at));
   }
-  // What a field takes that has so many bytes.
+  // The encoded size of a field with this many bytes.
   static constexpr size_t SizeOf(uint32_t field, size_t bytes) {
     return VarintSize(uint64_t{field} << 3) + VarintSize(bytes) + bytes;
   }

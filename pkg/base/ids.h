@@ -12,9 +12,9 @@
 
 namespace resmgr {
 
-// A text that cannot be mistaken for another kind of id. A value type, thread-compatible. What
-// runtimes and Kubernetes give out, 64 characters at most, is held in the id itself: ids are made
-// and passed on with every call, and memory of their own for each would be most of what that costs.
+// A text that cannot be mistaken for another kind of id. A value type, thread-compatible. Ids of
+// runtimes and Kubernetes have 64 characters at most and are held in the object itself: ids are
+// made and passed on with every call, and an allocation for each would be most of the cost.
 template <typename Tag>
 class Id {
  public:
@@ -34,7 +34,7 @@ class Id {
     far_ = other.CopyFar();
     return *this;
   }
-  // What was moved from is empty.
+  // The moved-from id is empty.
   Id(Id&& other) noexcept { *this = std::move(other); }
   Id& operator=(Id&& other) noexcept {
     near_ = other.near_;

@@ -12,7 +12,7 @@
 namespace resmgr {
 
 // The one error type of the project. Replies of a runtime are never turned into it: they pass to
-// the kubelet as they came. What the codes mean here:
+// the kubelet as they came. The codes mean:
 //
 //   kInvalidArgument     a request or a configuration is wrong; the message says where
 //   kNotFound            an unknown id, or hardware that this machine lacks

@@ -12,7 +12,7 @@ struct MilliCpu {
 
   // Whole CPUs in it: 1 for 1500.
   constexpr int64_t Whole() const { return value / 1000; }
-  // What is left beside the whole ones: 500 for 1500.
+  // The rest beside whole CPUs: 500 for 1500.
   constexpr int64_t Fraction() const { return value % 1000; }
   constexpr bool IsWhole() const { return value > 0 && Fraction() == 0; }
 

@@ -60,7 +60,7 @@ class WireReader {
   // A varint or fixed field; 0 for length-delimited ones.
   uint64_t number() const { return number_; }
   bool is_bytes() const { return wire_type_ == 2; }
-  // What comes behind the field, to know where in the message it stands.
+  // The bytes behind the field, from which its place in the message follows.
   std::string_view rest() const { return {at_, left()}; }
 
  private:

@@ -76,7 +76,7 @@ struct SeccompProfile {
   friend bool operator==(const SeccompProfile&, const SeccompProfile&) = default;
 };
 
-// Whose namespace a container uses. As CRI's NamespaceMode, with its numbers.
+// The owner of the namespace that a container uses, with the numbers of CRI's NamespaceMode.
 enum class NamespaceMode { kPod = 0, kContainer = 1, kNode = 2, kTarget = 3 };
 
 // As whom, and how far apart from others, a container runs.
@@ -135,8 +135,8 @@ inline constexpr DetailSet kAllDetails{Detail::kEnvironment, Detail::kCommand,  
                                        Detail::kDevices,     Detail::kResources, Detail::kSandbox,
                                        Detail::kHooks,       Detail::kImage,     Detail::kSecurity};
 
-// The configuration of a container beyond CreateRequest, in the order of the request. What the
-// request does not say is empty: so are hooks and resource limits of a CRI request, which has none.
+// The configuration of a container beyond CreateRequest, in the order of the request. Fields that
+// the request lacks are empty, as hooks and resource limits always are for a CRI request.
 struct ContainerDetails {
   Environment environment;
   std::vector<std::string> command;  // empty: the image's

@@ -11,8 +11,8 @@ namespace resmgr {
 
 // Pod-level resources (KEP-2837). A kubelet gives a container that has no CPU (memory) limit of its
 // own the limit of its pod, and where it has no request either, CPU shares as if that limit were
-// its request. Each such container so asks for all that the pod has. What the pod has as a whole is
-// in the requests about its sandbox (Pod::resources).
+// its request. Each such container so asks for all that the pod has. The pod's resources as a whole
+// are in the requests about its sandbox (Pod::resources).
 
 // Whether the shares and the quota are those that a kubelet derives from the pod's limit alone.
 bool HasAllCpuOf(const Pod& pod, const LinuxResources& resources);

@@ -39,8 +39,8 @@ Bytes BurstableMemoryRequest(const LinuxResources& resources, Bytes capacity) {
   return limit.value > 0 ? std::min(request, limit) : request;
 }
 
-// The most that a Burstable container with this OOM score can have asked for. What the kubelet
-// takes as the node's memory may differ a little from ours, and its rounding between versions.
+// The most that a Burstable container with this OOM score can have asked for. The kubelet's figure
+// of the node's memory may differ a little from ours, and its rounding differs between versions.
 Bytes MostMemoryRequest(const LinuxResources& resources, Bytes capacity) {
   constexpr Bytes kAny{std::numeric_limits<int64_t>::max()};
   const Bytes limit = MemoryLimitOf(resources);

@@ -64,7 +64,7 @@ class Pipeline {
 
   // In their order.
   std::vector<std::string> StageNames() const;
-  // Who changed what, for `explain`.
+  // The stage that changed each field, for `explain`.
   const FieldOwners& owners() const { return owners_; }
   // How often a stage, or a client by files of cgroup v2, wanted to set CPUs or memory nodes, about
   // which the policy decides.

@@ -16,8 +16,8 @@ namespace resmgr {
 struct PolicyCpus {
   CpuSet available;  // never empty; online
   CpuSet reserved;   // part of `available`; empty when nothing is to be reserved
-  // What of the reserved CPUs a quantity, which is rounded up to whole ones, does not reserve: the
-  // scheduler counts it among what pods may ask for.
+  // A reserved quantity is rounded up to whole CPUs; this is the part of them beyond the quantity,
+  // which the scheduler counts as allocatable to pods.
   MilliCpu unreserved{};
 
   friend bool operator==(const PolicyCpus&, const PolicyCpus&) = default;

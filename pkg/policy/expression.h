@@ -14,7 +14,7 @@
 
 namespace resmgr {
 
-// What a container is called by a key of an expression; nullopt for what it does not have:
+// A container's value for a key of an expression; nullopt where it has none:
 //   name namespace qosclass id uid labels/KEY    of the container (namespace, class and UID are its
 //                                                pod's)
 //   pod/name pod/namespace pod/qosclass pod/id pod/uid pod/labels/KEY

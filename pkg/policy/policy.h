@@ -32,7 +32,7 @@ struct Zone {
   CpuSet shared{};     // where its shared containers run
   NodeSet mems{};
   MilliCpu shared_request{};  // sum of what its shared containers ask for
-  // What can still be asked for of its shared CPUs; below 0 where more is asked for than there is.
+  // Milli-CPUs that can still be requested of its shared CPUs; below 0 where requests exceed them.
   // nullopt: their number less `shared_request`.
   std::optional<MilliCpu> free{};
   Bytes memory_capacity{};  // 0 when the policy does not account for memory
@@ -42,8 +42,8 @@ struct Zone {
   ClassNames classes{};     // of its CPUs, whether containers are there or not
 };
 
-// A place that was considered for a container, for introspection. What a policy does not look at
-// is absent.
+// A place that was considered for a container, for introspection. Fields that a policy does not
+// consider are absent.
 struct ConsideredPlace {
   std::string name{};
   std::optional<MilliCpu> free{};      // of its CPUs, now
@@ -80,8 +80,8 @@ class Policy {
   // incarnation of the same container, or nullptr: not in the snapshot any more, its placement the
   // last one that it had. Those CPUs are preferred; what it still holds counts as free for this one
   // and is released by a success. ResourceExhausted names the need, what is free and which
-  // containers have the rest; InvalidArgument says that such a need can never be met. Which
-  // container it is, the caller adds.
+  // containers have the rest; InvalidArgument says that such a need can never be met. The caller
+  // adds the container's name.
   virtual StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod,
                                   const Container& container, const Container* predecessor) = 0;
 
@@ -99,8 +99,8 @@ class Policy {
   virtual StatusOr<Plan> Release(const Snapshot& snapshot, ContainerKey key) = 0;
 
   // Improves placements of containers that exist, on demand only; an empty plan when nothing would
-  // be gained. What must not move by itself (exclusive CPUs of a running container, unless its
-  // annotations allow it) stays.
+  // be gained. Exclusive CPUs of a running container, which must not move by themselves unless its
+  // annotations allow it, stay.
   virtual StatusOr<Plan> Rebalance(const Snapshot& snapshot);
 
   // The pools whose containers share CPUs, with all containers that do. None where there is but one
@@ -150,7 +150,7 @@ class Policy {
   // decisions do not wait for it, and what is not measured is not guessed.
   virtual StatusOr<Plan> FollowUse(const Snapshot& snapshot, const policy::MeasuredUse& use);
 
-  // What `cri-resmgr-ctl pools` shows.
+  // The zones that `cri-resmgr-ctl pools` shows.
   virtual std::vector<Zone> Zones(const Snapshot& snapshot) const = 0;
 };
 

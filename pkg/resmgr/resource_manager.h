@@ -191,8 +191,8 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
     set_later_.SetByStage(id, values, accepted);
   }
 
-  // The runtime did what StopContainer asks for. What that means for a container that is only
-  // created, it is asked.
+  // A StopContainer has succeeded. The state of a container that was only created is then asked of
+  // the runtime.
   void ContainerStopped(const ContainerId& id) { endings_.Stop(id); }
   // The runtime says that it has ended.
   void ContainerExited(const ContainerId& id) { endings_.End(id); }

@@ -9,8 +9,8 @@
 
 namespace resmgr {
 
-// Finds containers' cgroups, on cgroup v1 (a hierarchy for each controller) and on v2. What is read
-// is the kernel's memory, and takes time: not for the event loop.
+// Finds containers' cgroups, on cgroup v1 (a hierarchy for each controller) and on v2. It reads
+// from the kernel's memory, which takes time: not for the event loop.
 
 // Whether cgroup v2 alone is mounted there, by its files: tests have directories in its place.
 bool IsUnifiedMount(const std::string& mount_point);

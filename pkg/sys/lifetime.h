@@ -43,8 +43,8 @@ class Lifetime {
 };
 
 // Destroys objects, mostly pointers, in the next turn of the loop, since a function of theirs may
-// be on the call stack. What is still there at the end of this list is destroyed with it: a task of
-// the loop could be destroyed after what the objects use.
+// be on the call stack. Objects that are still here at the end of this list are destroyed with it:
+// a task of the loop could outlive the things that they use.
 template <typename Object>
 class DestroyLater {
  public:

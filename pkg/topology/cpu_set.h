@@ -213,7 +213,7 @@ class IdSet {
     return static_cast<int>(index) * 64 + std::countr_zero(word);
   }
 
-  // What only machines with more CPUs than the near words hold come to.
+  // Frees the words beyond the near ones, which only large machines have.
   void FreeHeap() {
     if (reach_ == Reach::kHeap) DeleteHeap();
   }

@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// What kind of core a CPU belongs to on a hybrid machine.
+// The kind of core that a CPU belongs to on a hybrid machine.
 enum class CoreKind { kNormal, kPerformance, kEfficient };
 
 enum class MemoryType { kDram, kPmem, kHbm };
@@ -65,12 +65,12 @@ struct NumaNode {
 // Groups (cores, L2 and L3 caches, dies, packages) are CPU sets, indexed by the ids in Cpu.
 class Machine {
  public:
-  // What a machine is made from. Create fills in what an odd machine leaves out, so a part may
-  // have: group ids that are any number, or -1 (a CPU without core is a core of its own, without
-  // L2 cache its core has one, without die it is on its package's only die, and all without package
-  // share one); an L2 cache of less than a core, which counts as that of the whole core; nodes
-  // without distances (10 to itself and 20 to others, as the kernel assumes) and without `cpus`
-  // (Create derives them).
+  // The description from which Create makes a machine. Create fills in what an odd machine leaves
+  // out, so a part may have: group ids that are any number, or -1 (a CPU without core is a core of
+  // its own, without L2 cache its core has one, without die it is on its package's only die, and
+  // all without package share one); an L2 cache of less than a core, which counts as that of the
+  // whole core; nodes without distances (10 to itself and 20 to others, as the kernel assumes) and
+  // without `cpus` (Create derives them).
   struct Parts {
     std::vector<Cpu> cpus;        // in the order of their id; offline ones included
     std::vector<NumaNode> nodes;  // in the order of their id
