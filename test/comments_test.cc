@@ -42,7 +42,7 @@ TEST_F(CommentsTest, TheTreeHasNone) {
 }
 
 TEST_F(CommentsTest, FindsEachWordAtTheBeginOfABlock) {
-  for (const std::string word : {"Of", "That", "Which", "And", "Nobody"}) {
+  for (const std::string word : {"Of", "What", "That", "Which", "And", "Nobody", "Everybody"}) {
     EXPECT_THAT(CheckText("int a;\n// " + word + " something.\nint b;\n"),
                 HasSubstr("some.h:2: a sentence begins without its subject: " + word));
     EXPECT_FALSE(passes_);
