@@ -239,6 +239,35 @@ TEST(LayersTest, ModulesIncludeOnlyLowerOnes) {
   EXPECT_THAT(wrong, IsEmpty());
 }
 
+// The folders of pkg/nri/host: those that each may include.
+TEST(LayersTest, FoldersOfTheNriHostIncludeOnlyLowerOnes) {
+  static const std::regex kFolder(R"(^pkg/nri/host/(\w+)/)");
+  const std::map<std::string, std::set<std::string>> lower{
+      {"session", {}},
+      {"merge", {}},
+      {"mapping", {"merge"}},
+      {"view", {"session", "merge"}},
+      {"stage", {"session", "merge", "mapping", "view"}},
+  };
+  std::vector<std::string> wrong;
+  size_t sources = 0;
+  for (const Source& source : Sources()) {
+    std::smatch from;
+    if (!std::regex_search(source.path, from, kFolder)) continue;
+    ++sources;
+    ASSERT_TRUE(lower.contains(from[1])) << source.path;
+    for (const Include& include : source.includes) {
+      std::smatch to;
+      if (source.IsTest() || !std::regex_search(include.file, to, kFolder) || to[1] == from[1])
+        continue;
+      if (!lower.at(from[1]).contains(to[1]))
+        wrong.push_back(source.path + " includes " + include.file);
+    }
+  }
+  EXPECT_GT(sources, 100u);
+  EXPECT_THAT(wrong, IsEmpty());
+}
+
 // Two types of one name in a namespace are one to the linker, which takes either's functions for
 // both: compilers do not see it, and a program that has both breaks.
 TEST(LayersTest, NoTypeHasTheNameOfAnother) {

@@ -12,7 +12,7 @@
 #include "pkg/config/config_text.h"
 #include "pkg/config/options_file.h"
 #include "pkg/metrics/metrics_server.h"
-#include "pkg/nri/host/host_config.h"
+#include "pkg/nri/host/stage/host_config.h"
 #include "pkg/nri/plugin_connection.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/unix_socket.h"

@@ -13,7 +13,7 @@
 #include "pkg/node/nri_door.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/node/relay_door.h"
-#include "pkg/nri/host/host_config.h"
+#include "pkg/nri/host/stage/host_config.h"
 #include "pkg/page/page.h"
 #include "pkg/sys/cgroups.h"
 

@@ -49,7 +49,7 @@ struct NriHostConfig {
   int64_t strikes = 3;  // late answers in a row that disconnect a plugin; 0: no limit
   NriValidatorConfig validator{};
   // The policies for changes that the CRI cannot express, by NRI's name of the field; other fields
-  // have the defaults. The names are checked in pkg/nri/host/host_config.h.
+  // have the defaults. The names are checked in pkg/nri/host/stage/host_config.h.
   std::map<std::string, FailurePolicy, std::less<>> unsupported{};
   std::map<std::string, NriPluginConfig, std::less<>> plugins{};  // by "10-logger"
 

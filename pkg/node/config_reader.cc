@@ -7,7 +7,7 @@
 
 #include "pkg/config/print_config.h"
 #include "pkg/node/policy_setup.h"
-#include "pkg/nri/host/host_config.h"
+#include "pkg/nri/host/stage/host_config.h"
 
 namespace resmgr {
 namespace {

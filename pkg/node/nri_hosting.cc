@@ -6,8 +6,8 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/node/nri_plugin_view.h"
-#include "pkg/nri/host/host_config.h"
-#include "pkg/nri/host/resource_mapping.h"
+#include "pkg/nri/host/mapping/resource_mapping.h"
+#include "pkg/nri/host/stage/host_config.h"
 
 namespace resmgr {
 namespace {

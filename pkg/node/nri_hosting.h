@@ -11,9 +11,9 @@
 #include "pkg/node/front_door.h"
 #include "pkg/node/plugin_view.h"
 #include "pkg/node/seen_container.h"
-#include "pkg/nri/host/host_options.h"
-#include "pkg/nri/host/nri_stage.h"
-#include "pkg/nri/host/plugin_host.h"
+#include "pkg/nri/host/session/host_options.h"
+#include "pkg/nri/host/session/plugin_host.h"
+#include "pkg/nri/host/stage/nri_stage.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/runtime/inventory.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "pkg/node/plugin_view.h"
-#include "pkg/nri/host/plugin_registry.h"
+#include "pkg/nri/host/session/plugin_registry.h"
 
 namespace resmgr {
 

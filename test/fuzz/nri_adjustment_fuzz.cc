@@ -13,8 +13,8 @@
 #include "pkg/cri/adjustment_edits.h"
 #include "pkg/cri/details.h"
 #include "pkg/cri/messages.h"
-#include "pkg/nri/host/adjustment_mapping.h"
-#include "pkg/nri/host/container_view.h"
+#include "pkg/nri/host/mapping/adjustment_mapping.h"
+#include "pkg/nri/host/view/container_view.h"
 #include "pkg/nri/testing/given_container.h"
 
 namespace {

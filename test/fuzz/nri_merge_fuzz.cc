@@ -11,7 +11,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/util/message_differencer.h>
 
-#include "pkg/nri/host/adjustment_merge.h"
+#include "pkg/nri/host/merge/adjustment_merge.h"
 #include "pkg/nri/testing/given_container.h"
 
 namespace {

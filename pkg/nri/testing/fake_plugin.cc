@@ -6,7 +6,7 @@
 
 #include <sys/socket.h>
 
-#include "pkg/nri/host/event_forms.h"
+#include "pkg/nri/host/session/event_forms.h"
 #include "pkg/nri/protocol.h"
 #include "pkg/ttrpc/frame.h"
 #include "pkg/ttrpc/limits.h"

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "pkg/nri/host/plugin_port.h"
+#include "pkg/nri/host/session/plugin_port.h"
 
 namespace resmgr::nri::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "pkg/nri/host/pristine_container.h"
+#include "pkg/nri/host/merge/pristine_container.h"
 
 namespace resmgr::nri {
 

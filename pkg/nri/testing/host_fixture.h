@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "pkg/nri/host/plugin_host.h"
+#include "pkg/nri/host/session/plugin_host.h"
 #include "pkg/nri/testing/fake_plugin.h"
 #include "pkg/nri/testing/telling_listener.h"
 #include "pkg/sys/temp_dir.h"

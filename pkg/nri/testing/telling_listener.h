@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "pkg/nri/host/plugin_port.h"
+#include "pkg/nri/host/session/plugin_port.h"
 
 namespace resmgr::nri::test {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "pkg/log/log.h"
-#include "pkg/nri/host/host_view.h"
-#include "pkg/nri/host/plugin_host.h"
+#include "pkg/nri/host/session/plugin_host.h"
+#include "pkg/nri/host/view/host_view.h"
 #include "pkg/nri/testing/fake_access.h"
 #include "pkg/nri/testing/fake_plugin.h"
 #include "pkg/runtime/inventory.h"

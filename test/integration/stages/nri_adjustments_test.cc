@@ -14,9 +14,9 @@
 #include "pkg/cri/adjustment_edits.h"
 #include "pkg/cri/details.h"
 #include "pkg/cri/messages.h"
-#include "pkg/nri/host/adjustment_mapping.h"
-#include "pkg/nri/host/adjustment_merge.h"
-#include "pkg/nri/host/container_view.h"
+#include "pkg/nri/host/mapping/adjustment_mapping.h"
+#include "pkg/nri/host/merge/adjustment_merge.h"
+#include "pkg/nri/host/view/container_view.h"
 #include "pkg/nri/testing/given_container.h"
 
 namespace resmgr::nri {

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/merge/reply_edits.h"
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "pkg/nri/host/merge/list_edits.h"
+#include "pkg/nri/host/merge/map_edits.h"
+#include "pkg/nri/host/merge/resource_fields.h"
+
+namespace resmgr::nri {
+namespace {
+
+using Strings = google::protobuf::RepeatedPtrField<std::string>;
+
+struct MountKind {
+  using Entry = api::Mount;
+  static constexpr api::Field kField = api::FIELD_MOUNTS;
+  static constexpr bool kRemovable = true;
+  static const std::string& KeyOf(const Entry& entry) { return entry.destination(); }
+  static const std::string& ShownKeyOf(const Entry& entry) { return entry.destination(); }
+  static void SetKey(std::string key, Entry& entry) { entry.set_destination(std::move(key)); }
+  static void Show(const Entry& from, Entry& to) { to = from; }
+};
+
+struct DeviceKind {
+  using Entry = api::LinuxDevice;
+  static constexpr api::Field kField = api::FIELD_DEVICES;
+  static constexpr bool kRemovable = true;
+  static const std::string& KeyOf(const Entry& entry) { return entry.path(); }
+  static const std::string& ShownKeyOf(const Entry& entry) { return entry.path(); }
+  static void SetKey(std::string key, Entry& entry) { entry.set_path(std::move(key)); }
+  static void Show(const Entry& from, Entry& to) { to = from; }
+};
+
+struct NamespaceKind {
+  using Entry = api::LinuxNamespace;
+  static constexpr api::Field kField = api::FIELD_NAMESPACE;
+  static constexpr bool kRemovable = true;
+  static const std::string& KeyOf(const Entry& entry) { return entry.type(); }
+  static const std::string& ShownKeyOf(const Entry& entry) { return entry.type(); }
+  static void SetKey(std::string key, Entry& entry) { entry.set_type(std::move(key)); }
+  static void Show(const Entry& from, Entry& to) { to = from; }
+};
+
+// Containers have variables as "NAME=VALUE".
+struct EnvironmentKind {
+  using Entry = api::KeyValue;
+  static constexpr api::Field kField = api::FIELD_ENV;
+  static constexpr bool kRemovable = true;
+  static const std::string& KeyOf(const Entry& entry) { return entry.key(); }
+  static std::string_view ShownKeyOf(std::string_view shown) {
+    return shown.substr(0, shown.find('='));
+  }
+  static void SetKey(std::string key, Entry& entry) { entry.set_key(std::move(key)); }
+  static void Show(const Entry& from, std::string& to) { to = from.key() + "=" + from.value(); }
+};
+
+struct LimitKind {
+  using Entry = api::POSIXRlimit;
+  static constexpr api::Field kField = api::FIELD_RLIMITS;
+  static constexpr bool kRemovable = false;
+  static const std::string& KeyOf(const Entry& entry) { return entry.type(); }
+  static const std::string& ShownKeyOf(const Entry& entry) { return entry.type(); }
+  static void SetKey(std::string key, Entry& entry) { entry.set_type(std::move(key)); }
+  static void Show(const Entry& from, Entry& to) { to = from; }
+};
+
+struct CdiKind {
+  using Entry = api::CDIDevice;
+  static constexpr api::Field kField = api::FIELD_CDI_DEVICES;
+  static constexpr bool kRemovable = false;
+  static const std::string& KeyOf(const Entry& entry) { return entry.name(); }
+  static const std::string& ShownKeyOf(const Entry& entry) { return entry.name(); }
+  static void SetKey(std::string key, Entry& entry) { entry.set_name(std::move(key)); }
+  static void Show(const Entry& from, Entry& to) { to = from; }
+};
+
+using Adjusted = api::LinuxContainerAdjustment;
+constexpr std::array kLinuxFields{
+    SimpleField{Adjusted::kCgroupsPathFieldNumber, api::FIELD_CGROUPS_PATH},
+    SimpleField{Adjusted::kOomScoreAdjFieldNumber, api::FIELD_OOM_SCORE_ADJ},
+    SimpleField{Adjusted::kIoPriorityFieldNumber, api::FIELD_IO_PRIORITY},
+    SimpleField{Adjusted::kSeccompPolicyFieldNumber, api::FIELD_SECCOMP_POLICY},
+    SimpleField{Adjusted::kSchedulerFieldNumber, api::FIELD_LINUX_SCHED},
+    SimpleField{Adjusted::kMemoryPolicyFieldNumber, api::FIELD_MEMORY_POLICY},
+};
+
+constexpr std::array kRdtFields{
+    SimpleField{api::LinuxRdt::kClosIdFieldNumber, api::FIELD_RDT_CLOS_ID},
+    SimpleField{api::LinuxRdt::kSchemataFieldNumber, api::FIELD_RDT_SCHEMATA},
+    SimpleField{api::LinuxRdt::kEnableMonitoringFieldNumber, api::FIELD_RDT_ENABLE_MONITORING},
+};
+
+bool AnyHook(const api::Hooks& hooks) {
+  return !hooks.prestart().empty() || !hooks.create_runtime().empty() ||
+         !hooks.create_container().empty() || !hooks.start_container().empty() ||
+         !hooks.poststart().empty() || !hooks.poststop().empty();
+}
+
+// An empty first argument tells that the plugin means to override others (NRI 0.10).
+bool Overrides(const Strings& args) {
+  return !args.empty() && args[0].empty();
+}
+
+bool HasArgs(const Strings& args) {
+  return args.size() > (Overrides(args) ? 1 : 0);
+}
+
+// The mark alone restores the container's original arguments.
+void SetArgs(const Strings& wanted, const Strings& before, Strings& args) {
+  if (wanted.empty()) return;
+  args.CopyFrom(HasArgs(wanted) ? wanted : before);
+  if (HasArgs(wanted) && Overrides(wanted)) args.DeleteSubrange(0, 1);
+}
+
+Status ClaimRdt(const api::LinuxRdt& rdt, const FieldLedger::Claimant& claimant) {
+  if (rdt.remove()) {
+    for (const SimpleField& field : kRdtFields)
+      claimant.Clear(field.field);
+  }
+  return ClaimSet(rdt, kRdtFields, claimant);
+}
+
+void ShowLinux(const api::LinuxContainerAdjustment& reply, api::LinuxContainer& linux) {
+  if (!reply.cgroups_path().empty()) linux.set_cgroups_path(reply.cgroups_path());
+  if (reply.has_oom_score_adj()) *linux.mutable_oom_score_adj() = reply.oom_score_adj();
+  if (reply.has_io_priority()) *linux.mutable_io_priority() = reply.io_priority();
+  if (reply.has_seccomp_policy()) *linux.mutable_seccomp_policy() = reply.seccomp_policy();
+  if (reply.has_scheduler()) *linux.mutable_scheduler() = reply.scheduler();
+  if (reply.rdt().remove()) linux.clear_rdt();
+  if (AnySet(reply.rdt(), kRdtFields)) CopySet(reply.rdt(), kRdtFields, *linux.mutable_rdt());
+  if (AnySet(reply.resources())) OverlayResources(reply.resources(), *linux.mutable_resources());
+}
+
+}  // namespace
+
+struct ReplyEdits::Lists {
+  explicit Lists(const api::ContainerAdjustment& reply)
+      : annotations(api::FIELD_ANNOTATIONS, reply.annotations()),
+        sysctls(api::FIELD_SYSCTL, reply.linux().sysctl()),
+        net_devices(api::FIELD_LINUX_NET_DEVICES, reply.linux().net_devices()),
+        mounts(reply.mounts()),
+        environment(reply.env()),
+        limits(reply.rlimits()),
+        cdi_devices(reply.cdi_devices()),
+        devices(reply.linux().devices()),
+        namespaces(reply.linux().namespaces()) {}
+
+  Status Claim(const FieldLedger::Claimant& claimant) const {
+    RESMGR_RETURN_IF_ERROR(annotations.Claim(claimant));
+    RESMGR_RETURN_IF_ERROR(mounts.Claim(claimant));
+    RESMGR_RETURN_IF_ERROR(environment.Claim(claimant));
+    RESMGR_RETURN_IF_ERROR(limits.Claim(claimant));
+    RESMGR_RETURN_IF_ERROR(cdi_devices.Claim(claimant));
+    RESMGR_RETURN_IF_ERROR(devices.Claim(claimant));
+    RESMGR_RETURN_IF_ERROR(namespaces.Claim(claimant));
+    RESMGR_RETURN_IF_ERROR(sysctls.Claim(claimant));
+    return net_devices.Claim(claimant);
+  }
+
+  MapEdits<std::string> annotations;
+  MapEdits<std::string> sysctls;
+  MapEdits<api::LinuxNetDevice> net_devices;
+  ListEdits<MountKind> mounts;
+  ListEdits<EnvironmentKind> environment;
+  ListEdits<LimitKind> limits;
+  ListEdits<CdiKind> cdi_devices;
+  ListEdits<DeviceKind> devices;
+  ListEdits<NamespaceKind> namespaces;
+};
+
+ReplyEdits::ReplyEdits(const api::ContainerAdjustment& reply)
+    : reply_(reply), lists_(std::make_unique<const Lists>(reply)) {}
+
+ReplyEdits::~ReplyEdits() = default;
+
+Status ReplyEdits::Claim(const FieldLedger::Claimant& claimant) const {
+  RESMGR_RETURN_IF_ERROR(lists_->Claim(claimant));
+  if (AnyHook(reply_.hooks())) claimant.Join(api::FIELD_OCI_HOOKS);
+  if (Overrides(reply_.args())) claimant.Clear(api::FIELD_ARGS);
+  if (HasArgs(reply_.args())) RESMGR_RETURN_IF_ERROR(claimant.Claim(api::FIELD_ARGS));
+  if (!reply_.has_linux()) return OkStatus();
+  RESMGR_RETURN_IF_ERROR(ClaimSet(reply_.linux(), kLinuxFields, claimant));
+  RESMGR_RETURN_IF_ERROR(ClaimRdt(reply_.linux().rdt(), claimant));
+  return ClaimResources(reply_.linux().resources(), claimant);
+}
+
+void ReplyEdits::AddTo(api::ContainerAdjustment& merged) const {
+  lists_->annotations.AddTo(*merged.mutable_annotations());
+  lists_->mounts.AddTo(*merged.mutable_mounts());
+  lists_->environment.AddTo(*merged.mutable_env());
+  lists_->limits.AddTo(*merged.mutable_rlimits());
+  lists_->cdi_devices.AddTo(*merged.mutable_cdi_devices());
+  if (AnyHook(reply_.hooks())) merged.mutable_hooks()->MergeFrom(reply_.hooks());
+  SetArgs(reply_.args(), Strings(), *merged.mutable_args());
+
+  if (!reply_.has_linux()) return;
+  const api::LinuxContainerAdjustment& from = reply_.linux();
+  api::LinuxContainerAdjustment& to = *merged.mutable_linux();
+  lists_->devices.AddTo(*to.mutable_devices());
+  lists_->namespaces.AddTo(*to.mutable_namespaces());
+  lists_->sysctls.AddTo(*to.mutable_sysctl());
+  lists_->net_devices.AddTo(*to.mutable_net_devices());
+  CopySet(from, kLinuxFields, to);
+  if (from.rdt().remove()) {
+    to.mutable_rdt()->Clear();
+    to.mutable_rdt()->set_remove(true);
+  }
+  if (AnySet(from.rdt(), kRdtFields)) CopySet(from.rdt(), kRdtFields, *to.mutable_rdt());
+  if (AnySet(from.resources())) AddResources(from.resources(), *to.mutable_resources());
+  if (to.ByteSizeLong() == 0) merged.clear_linux();
+}
+
+void ReplyEdits::ShowIn(const Strings& args_before, api::Container& container) const {
+  lists_->annotations.ShowIn(*container.mutable_annotations());
+  lists_->mounts.ShowIn(*container.mutable_mounts());
+  lists_->environment.ShowIn(*container.mutable_env());
+  lists_->limits.ShowIn(*container.mutable_rlimits());
+  lists_->cdi_devices.ShowIn(*container.mutable_cdi_devices());
+  if (AnyHook(reply_.hooks())) container.mutable_hooks()->MergeFrom(reply_.hooks());
+  SetArgs(reply_.args(), args_before, *container.mutable_args());
+
+  if (!reply_.has_linux()) return;
+  api::LinuxContainer& linux = *container.mutable_linux();
+  lists_->devices.ShowIn(*linux.mutable_devices());
+  lists_->namespaces.ShowIn(*linux.mutable_namespaces());
+  lists_->sysctls.ShowIn(*linux.mutable_sysctl());
+  lists_->net_devices.ShowIn(*linux.mutable_net_devices());
+  ShowLinux(reply_.linux(), linux);
+}
+
+}  // namespace resmgr::nri

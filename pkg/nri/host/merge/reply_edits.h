@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <google/protobuf/repeated_field.h>
+
+#include "pkg/nri/host/merge/field_ledger.h"
+
+namespace resmgr::nri {
+
+// One plugin's edits of a new container: claimed first, as a whole, then added to the sum of all
+// plugins' edits, and shown to the next one. Refers to the reply. Immutable.
+class ReplyEdits {
+ public:
+  explicit ReplyEdits(const api::ContainerAdjustment& reply);
+  ~ReplyEdits();
+  ReplyEdits(const ReplyEdits&) = delete;
+  ReplyEdits& operator=(const ReplyEdits&) = delete;
+
+  // kFailedPrecondition: another plugin has set a field. kInvalidArgument: an impossible key. After
+  // an error some fields are claimed; the caller must undo the ledger.
+  Status Claim(const FieldLedger::Claimant& claimant) const;
+
+  // The claims must have been granted. `args_before` are those that no plugin has changed.
+  void AddTo(api::ContainerAdjustment& merged) const;
+  void ShowIn(const google::protobuf::RepeatedPtrField<std::string>& args_before,
+              api::Container& container) const;
+
+ private:
+  struct Lists;
+
+  const api::ContainerAdjustment& reply_;
+  std::unique_ptr<const Lists> lists_;
+};
+
+}  // namespace resmgr::nri

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/api/nri.pb.h"
+#include "pkg/base/status.h"
+#include "pkg/log/log.h"
+#include "pkg/log/rate_limit.h"
+#include "pkg/nri/host/session/plugin_port.h"
+#include "pkg/sys/lifetime.h"
+
+namespace resmgr::nri {
+
+// A plugin for those that ask it; it remains valid when the plugin is lost meanwhile.
+struct HostedPlugin {
+  std::string name;                // index and name
+  PluginPort* port = nullptr;      // null once it is lost
+  PluginSettings last_settings{};  // the settings when it was lost
+  bool unvalidated = false;        // it left a request for validation unanswered
+
+  // The settings in force, which may change while it is connected.
+  PluginSettings settings() const;
+};
+using HostedPlugins = std::vector<std::shared_ptr<HostedPlugin>>;
+
+// The time that all plugins together have for one call, for which a client waits, in all its
+// phases: before the runtime and after it. Only time in which plugins are asked counts. Copies
+// share the budget. Loop's thread only.
+class Budget {
+ public:
+  explicit Budget(std::chrono::milliseconds whole)
+      : state_(std::make_shared<State>(State{.left = whole})) {}
+
+  // The remaining time for one of the plugins; 0: none.
+  std::chrono::milliseconds For(const PluginSettings& settings) const;
+
+  // The budget decreases while a Spending is held.
+  using Spending = std::shared_ptr<void>;
+  Spending Spend() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct State {
+    Clock::duration left;
+    int spending = 0;
+    Clock::time_point since{};
+  };
+
+  static Clock::duration Left(const State& state);
+
+  std::shared_ptr<State> state_;
+};
+
+// The connected plugins, in the order in which NRI asks them: ascending by index and name. Asks
+// several of them about one event, and applies their settings to those that do not answer. Loop's
+// thread only.
+class Dispatcher {
+ public:
+  // The result of asking one plugin. OK: it agrees. kDeadlineExceeded or kUnavailable: no answer,
+  // and FailurePolicy decides. Any other status refuses.
+  using Answered = std::function<void(const Status&)>;
+  // Asks one plugin, whose port is not null; answers once, at once or later.
+  using Ask = std::function<void(HostedPlugin& plugin, std::chrono::milliseconds, Answered)>;
+  using Done = std::function<void(const Status&)>;
+  // kRequest: a refusal ends the event. kNotice: a refusal is logged and the other plugins are told
+  // as well.
+  enum class Kind { kRequest, kNotice };
+
+  Dispatcher();
+
+  void Add(PluginPort& port);
+  void Remove(const PluginPort& port);
+  // nullptr: it is not connected.
+  std::shared_ptr<HostedPlugin> Find(const PluginPort& port) const;
+  const HostedPlugins& plugins() const { return plugins_; }
+  // The plugins that have subscribed to the event.
+  HostedPlugins Wanting(api::Event event) const;
+  bool AnyWants(api::Event event) const;
+
+  // Asks the plugins one after the other. The first refusal of a request ends it: `done` gets its
+  // status, which names the plugin. `done` runs at once if all answer at once. When the budget is
+  // spent, plugins still get notices, but the call does not wait for them.
+  void InTurn(Kind kind, HostedPlugins plugins, Budget budget, Ask ask, Done done);
+  // Asks for validation, all plugins at once: `done` runs after the last answer, with the first
+  // refusal. A plugin that does not answer refuses, whatever its settings say, and is disconnected;
+  // for other requests that wait for it then its settings count, so that a hanging plugin refuses
+  // at most one request.
+  void Together(const HostedPlugins& plugins, Budget budget, const Ask& ask, Done done);
+
+  // How often an event went on without a plugin that did not answer.
+  uint64_t ignored_failures() const { return ignored_failures_; }
+
+ private:
+  struct Round;
+
+  void Continue(const std::shared_ptr<Round>& round);
+  // OK: the event goes on. Else the refusal.
+  Status Judge(Kind kind, const HostedPlugin& plugin, const Status& answer);
+  Status JudgeValidation(HostedPlugin& plugin, bool asked, const Status& answer);
+
+  Logger& log_;
+  RateLimit limit_;
+  HostedPlugins plugins_;
+  uint64_t ignored_failures_ = 0;
+  Lifetime lifetime_;
+};
+
+}  // namespace resmgr::nri

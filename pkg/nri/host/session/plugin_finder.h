@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/log/log.h"
+#include "pkg/nri/host/session/plugin_directory.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
+
+namespace resmgr::nri {
+
+// Finds the plugins to be started, off the loop: one thread lists the directory, and each plugin's
+// files are read on a thread of their own, so that a hanging file prevents only its own plugin's
+// start. Loop's thread only.
+class PluginFinder {
+ public:
+  struct Found {
+    std::vector<PluginFile> plugins;  // by index and name
+    std::vector<std::string> late;    // paths of plugins whose files do not answer
+  };
+  struct Options {
+    std::chrono::milliseconds deadline{5'000};  // after which a file counts as hanging
+    // Called on the threads; may outlive the finder.
+    std::function<PluginNames(const std::string& plugin_path)> list = ListPluginFiles;
+    std::function<StatusOr<PluginFile>(const std::string& plugin_path, const std::string& file,
+                                       const std::string& config_path)>
+        read = ReadPluginFile;
+  };
+
+  // `found` gets all plugins once their files were read or are late, and again whenever a late one
+  // becomes available. It is not called after the end of this object, and must not destroy it. This
+  // class logs the reasons why plugins are left out.
+  PluginFinder(EventLoop& loop, Options options, std::function<void(const Found&)> found);
+  ~PluginFinder();
+  PluginFinder(const PluginFinder&) = delete;
+  PluginFinder& operator=(const PluginFinder&) = delete;
+
+  // Drops the results of looks at other directories that are still under way.
+  void Look(const std::string& plugin_path, const std::string& config_path);
+
+ private:
+  struct Reading {
+    std::unique_ptr<OffLoop> thread;
+    std::optional<StatusOr<PluginFile>> read{};
+  };
+
+  void OnListed(const PluginNames& names);
+  void Read(const std::string& file);
+  void OnRead(const std::string& path, StatusOr<PluginFile> read);
+  void OnDeadline();
+  void Tell();
+
+  EventLoop& loop_;
+  Logger& log_;
+  const Options options_;
+  const std::function<void(const Found&)> found_;
+  std::string plugin_path_;
+  std::string config_path_;
+  uint64_t look_ = 0;    // counts the looks
+  bool listed_ = false;  // in the present look
+  bool told_ = false;
+  OffLoop lister_;
+  // By path, in the order of index and name. Hanging ones stay, so that a file never has more than
+  // one thread.
+  std::map<std::string, Reading> readings_;
+  std::vector<std::string> paths_;  // the paths of the present look
+  EventLoop::HandlePtr deadline_;
+};
+
+}  // namespace resmgr::nri

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pkg/api/nri.pb.h"
+#include "pkg/base/failure_policy.h"
+#include "pkg/base/status.h"
+#include "pkg/nri/host/session/sync_messages.h"
+
+namespace resmgr::nri {
+
+// The settings of one plugin (configuration `nri.Host.Plugins`).
+struct PluginSettings {
+  // Whether a request goes on or is refused if the plugin does not answer in time or is lost. Its
+  // own refusals always count.
+  FailurePolicy failure = FailurePolicy::kIgnore;
+  std::chrono::milliseconds request_timeout{2'000};
+  // Containers are created only while it is connected, and after it has answered.
+  bool required = false;
+  // It gets containers' real ids as soon as they exist, for plugins that look into cgroups. A
+  // container's id then changes after its creation; otherwise it never does.
+  bool real_ids = false;
+};
+
+// A connected plugin, as its callers see it. Each question is answered once, later or at once;
+// questions to one plugin are asked one after the other, in their order: existing plugins know no
+// other order, and most cannot handle two at a time. Answers:
+//   OK, with the plugin's changes;
+//   kDeadlineExceeded: none within `timeout`, counted from here (time in the queue included);
+//   kUnavailable: the plugin is lost, or the question is longer than NRI can carry;
+//   any other status: the plugin's own answer; it refuses.
+// Loop's thread only.
+class PluginPort {
+ public:
+  template <typename Response>
+  using Done = std::function<void(StatusOr<Response>)>;
+
+  virtual ~PluginPort() = default;
+
+  // Index and name, by which plugins are ordered: "10-logger".
+  virtual const std::string& full_name() const = 0;
+  virtual const PluginSettings& settings() const = 0;
+  // Whether it has subscribed to the event.
+  virtual bool Wants(api::Event event) const = 0;
+
+  // `request` is an encoded CreateContainerRequest.
+  virtual void Create(std::string request, std::chrono::milliseconds timeout,
+                      Done<api::CreateContainerResponse> done) = 0;
+  virtual void Update(const api::UpdateContainerRequest& request, std::chrono::milliseconds timeout,
+                      Done<api::UpdateContainerResponse> done) = 0;
+  virtual void Stop(const api::StopContainerRequest& request, std::chrono::milliseconds timeout,
+                    Done<api::StopContainerResponse> done) = 0;
+  virtual void UpdatePod(const api::UpdatePodSandboxRequest& request,
+                         std::chrono::milliseconds timeout,
+                         Done<api::UpdatePodSandboxResponse> done) = 0;
+  virtual void Validate(const api::ValidateContainerAdjustmentRequest& request,
+                        std::chrono::milliseconds timeout,
+                        Done<api::ValidateContainerAdjustmentResponse> done) = 0;
+  // Ends the connection: unanswered and later questions get kUnavailable.
+  virtual void End(const Status& why) = 0;
+  // Sends any other event, by the plugin's own method for it, or by StateChange.
+  virtual void Notify(const api::StateChangeEvent& event, std::chrono::milliseconds timeout,
+                      Done<api::Empty> done) = 0;
+};
+
+// The owner of pods and containers for the host of the connections. Loop's thread only.
+class PluginListener {
+ public:
+  virtual ~PluginListener() = default;
+
+  // All existing pods and containers, for a plugin that was just configured. Events from now on
+  // must be sent to its port, where they follow these.
+  virtual SharedSyncMessages Inventory(PluginPort& plugin) = 0;
+  // The plugin has taken them and may be asked; it wants these updates.
+  virtual void OnReady(PluginPort& plugin, std::vector<api::ContainerUpdate> updates) = 0;
+  // A ready plugin asks for updates of its own accord. `done` gets those that failed.
+  using Updated = std::function<void(std::vector<api::ContainerUpdate> failed)>;
+  virtual void OnUpdateContainers(PluginPort& plugin, const api::UpdateContainersRequest& request,
+                                  Updated done) = 0;
+  // A plugin that has got Inventory is lost. Its port answers kUnavailable from now on, and is
+  // destroyed after this turn of the loop.
+  virtual void OnLost(PluginPort& plugin, const Status& why) = 0;
+};
+
+}  // namespace resmgr::nri

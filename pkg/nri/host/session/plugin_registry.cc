@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/session/plugin_registry.h"
+
+#include <algorithm>
+
+#include "pkg/nri/host/session/event_forms.h"
+#include "pkg/nri/plugin_name.h"
+
+namespace resmgr::nri {
+
+std::string_view ToString(PluginState state) {
+  switch (state) {
+    case PluginState::kDisconnected:
+      return "disconnected";
+    case PluginState::kReady:
+      return "ready";
+    case PluginState::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+PluginStats& PluginRegistry::Add(std::string_view index, std::string_view name) {
+  const std::string full_name = FullPluginName(index, name);
+  if (!known_.contains(full_name) && known_.size() >= kMostKnown) ForgetOldest();
+  Known& known = known_[full_name];
+  known.index = index;
+  known.name = name;
+  ++known.sessions;
+  if (metrics_ != nullptr) known.stats.CountBy(&metrics_->Plugin("nri", full_name));
+  return known.stats;
+}
+
+void PluginRegistry::ForgetOldest() {
+  auto oldest = known_.end();
+  for (auto each = known_.begin(); each != known_.end(); ++each) {
+    if (each->second.sessions > 0) continue;
+    if (oldest == known_.end() || each->second.ended < oldest->second.ended) oldest = each;
+  }
+  if (oldest != known_.end()) known_.erase(oldest);
+}
+
+void PluginRegistry::SetReady(std::string_view full_name, uint32_t events) {
+  Known& known = known_.find(full_name)->second;
+  ++known.ready;
+  known.state = PluginState::kReady;
+  known.events = events;
+  known.last_error.clear();
+  known.exit.clear();
+  CountReady();
+}
+
+void PluginRegistry::CountReady() {
+  if (metrics_ == nullptr) return;
+  const auto ready = std::ranges::count_if(
+      known_, [](const auto& known) { return known.second.state == PluginState::kReady; });
+  metrics_->SetReadyPlugins("nri", static_cast<size_t>(ready));
+}
+
+void PluginRegistry::Remove(std::string_view full_name, bool was_ready, PluginState state,
+                            const Status& why) {
+  Known& known = known_.find(full_name)->second;
+  --known.sessions;
+  if (was_ready) --known.ready;
+  if (known.ready > 0) return;
+  known.state = state;
+  known.last_error = ErrorText(Message(why));
+  known.ended = ++ended_;
+  CountReady();
+}
+
+void PluginRegistry::NoteExit(std::string_view index, std::string_view name, const Status& why) {
+  const std::string full_name = FullPluginName(index, name);
+  if (!known_.contains(full_name)) {
+    Add(index, name);
+    Remove(full_name, false, PluginState::kFailed, why);
+  }
+  Known& known = known_.find(full_name)->second;
+  if (known.ready == 0) known.exit = ErrorText(Message(why));
+}
+
+std::vector<PluginStatus> PluginRegistry::List() const {
+  std::vector<PluginStatus> list;
+  for (const auto& [full_name, known] : known_) {
+    PluginStatus& status = list.emplace_back();
+    status.index = known.index;
+    status.name = known.name;
+    status.state = known.state;
+    status.events = EventNames(known.events);
+    status.calls = known.stats.calls();
+    status.failures = known.stats.failures();
+    status.last_error = known.last_error.empty() ? known.stats.last_error() : known.last_error;
+    if (!known.exit.empty()) status.last_error = known.exit;
+    status.p50_micros = known.stats.MedianMicros();
+    status.busy = known.stats.busy();
+  }
+  return list;
+}
+
+}  // namespace resmgr::nri

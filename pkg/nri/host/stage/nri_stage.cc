@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/stage/nri_stage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/nri/host/merge/update_merge.h"
+#include "pkg/nri/host/stage/nri_calls.h"
+#include "pkg/nri/host/view/container_view.h"
+
+namespace resmgr::nri {
+
+namespace {
+
+// Whether the plugin has this name: "10-logger" or "logger".
+bool IsCalled(const HostedPlugin& plugin, std::string_view name) {
+  const std::string_view full = plugin.name;
+  return full == name || (full.size() == name.size() + 3 && full.ends_with(name) && full[2] == '-');
+}
+
+// Replaces containers' ids by those that the plugin knows.
+void TranslateIds(const HostView& view, std::vector<api::ContainerUpdate>& updates) {
+  for (api::ContainerUpdate& update : updates) {
+    const HostContainerPtr container = view.Find(update.container_id());
+    if (container != nullptr) update.set_container_id(std::string(container->id.value()));
+  }
+}
+
+}  // namespace
+
+NriStage::NriStage(Context context, NriStageOptions options)
+    : Stage({.name = "nri",
+             .rank = StageRank::kNriPlugins,
+             .operations = OperationSet::All(),
+             .details = kAllDetails}),
+      context_(context),
+      nri_options_(std::move(options)),
+      log_(GetLogger("nri/host")),
+      view_(context.inventory, Ends()),
+      updates_(context.runtime, view_, nri_options_.unsupported,
+               {.placement_is_owned = [this] { return PlacementIsOwned(); },
+                .dropped_placement = [this] { context_.pipeline.NoteDroppedPlacement(*this); },
+                .left_out = [this](const HostContainer& container,
+                                   const auto& lines) { NoteLeftOut(container, lines); },
+                .set =
+                    [this](const ContainerId& id, const ResourceValues& values, bool accepted) {
+                      context_.pipeline.TellSetByStage(id, values, accepted);
+                    }}),
+      events_(dispatcher_, view_, updates_, nri_options_.budget),
+      images_(context.runtime),
+      files_(context.loop, {.profile_directory = nri_options_.profile_directory,
+                            .find = nri_options_.find_files}),
+      evict_limit_(/*burst=*/1, std::chrono::minutes(1)),
+      warnings_limit_(/*burst=*/20, std::chrono::minutes(1)) {
+  if (nri_options_.validator) validator_.emplace(*nri_options_.validator);
+}
+
+NriStage::~NriStage() = default;
+
+void NriStage::Start() {
+  files_.RemoveLeft();
+  view_.Attach();
+}
+
+void NriStage::Configure(NriStageOptions options) {
+  options.start_before = nri_options_.start_before;
+  options.profile_directory = std::move(nri_options_.profile_directory);
+  nri_options_ = std::move(options);
+  events_.SetBudget(nri_options_.budget);
+  traits_.without_rdt = false;
+  validator_.reset();
+  if (nri_options_.validator) validator_.emplace(*nri_options_.validator);
+}
+
+void NriStage::SetTraits(const RuntimeTraits& traits, std::vector<HandlerFeatures> handlers) {
+  traits_ = traits;
+  handlers_ = std::move(handlers);
+  updates_.SetTraits(traits);
+}
+
+void NriStage::NoteWithoutRdt() {
+  if (std::exchange(traits_.without_rdt, true)) return;
+  log_.Warn(
+      "the runtime has refused a container for its RDT class, since RDT is disabled there: classes "
+      "that NRI plugins want are left out until the next change of the configuration");
+}
+
+void NriStage::NoteLeftOut(const HostContainer& container, const std::vector<std::string>& lines) {
+  for (const std::string& warning : lines) {
+    const auto suppressed = warnings_limit_.Pass(RateLimit::Clock::now());
+    if (!suppressed) return;
+    log_.Warn("container {} of pod {}: {} ({} more not logged)",
+              Printable(container.message->name()), Printable(container.pod->message->name()),
+              warning, *suppressed);
+  }
+}
+
+void NriStage::End() {
+  lifetime_.End();
+}
+
+std::unique_ptr<StageCall> NriStage::Begin(const Request& request) {
+  return lifetime_.ended() ? nullptr : MakeNriCall(*this, request.operation());
+}
+
+SharedSyncMessages NriStage::Inventory(PluginPort& plugin) {
+  dispatcher_.Add(plugin);
+  return view_.All(WantsRealIds(*dispatcher_.Find(plugin)));
+}
+
+void NriStage::OnReady(PluginPort& plugin, std::vector<api::ContainerUpdate> updates) {
+  api::UpdateContainersRequest request;
+  request.mutable_update()->Add(std::make_move_iterator(updates.begin()),
+                                std::make_move_iterator(updates.end()));
+  OnUpdateContainers(plugin, request, [](const auto&) {});
+}
+
+void NriStage::OnUpdateContainers(PluginPort& plugin, const api::UpdateContainersRequest& request,
+                                  Updated done) {
+  const std::shared_ptr<HostedPlugin> hosted = dispatcher_.Find(plugin);
+  if (lifetime_.ended() || hosted == nullptr) {
+    return done({request.update().begin(), request.update().end()});
+  }
+  if (request.evict_size() > 0) {
+    if (const auto suppressed = evict_limit_.Pass(RateLimit::Clock::now())) {
+      log_.Warn("NRI plugin {} wants containers evicted, which NRI's hosts do not do ({} more)",
+                hosted->name, *suppressed);
+    }
+  }
+  ContainerUpdateList updates = request.update();
+  updates_.Normalize(updates);
+  UpdateMerge merge;
+  if (const Status merged = merge.Add(hosted->name, updates); !merged.ok()) {
+    log_.Warn("NRI plugin {}: {}", hosted->name, Printable(Describe(merged)));
+    return done({request.update().begin(), request.update().end()});
+  }
+  const bool real_ids = WantsRealIds(*hosted);
+  updates_.Apply(merge.updates(),
+                 [this, real_ids, done = std::move(done)](const PluginUpdates::List& failed) {
+                   std::vector<api::ContainerUpdate> told = failed;
+                   if (real_ids) TranslateIds(view_, told);
+                   done(std::move(told));
+                 });
+}
+
+// PluginHost has logged the reason.
+void NriStage::OnLost(PluginPort& plugin, const Status& /*why*/) {
+  const std::shared_ptr<HostedPlugin> hosted = dispatcher_.Find(plugin);
+  if (hosted == nullptr) return;
+  dispatcher_.Remove(plugin);
+}
+
+Status NriStage::CheckRequired() const {
+  for (const std::string& name : nri_options_.required) {
+    const bool connected = std::ranges::any_of(
+        dispatcher_.plugins(), [&name](const auto& plugin) { return IsCalled(*plugin, name); });
+    if (!connected) return Unavailable("the required NRI plugin {} is not connected", name);
+  }
+  return OkStatus();
+}
+
+void NriStage::InTurn(HostPod& pod, std::function<void(Turns::Turn)> begin) {
+  pod.turns.Take(WhileHere<Turns::Turn>(std::move(begin)));
+}
+
+void NriStage::TellStop(const HostContainerPtr& container, const Budget& budget,
+                        std::function<void()> done) {
+  InTurn(*container->pod, [this, container, budget, done = std::move(done)](Turns::Turn turn) {
+    if (container->stop_told || container->creating()) return done();
+    runtime().InspectContainer(
+        container->id,
+        WhileHere<StatusOr<ContainerFacts>>([this, container, budget, turn = std::move(turn),
+                                             done](const StatusOr<ContainerFacts>& facts) {
+          if (facts.ok()) AddFacts(*facts, container->message.Edit());
+          container->SetState(api::CONTAINER_STOPPED);
+          events_.Stop(container, budget, [turn, done](const Status&) { done(); });
+        }));
+  });
+}
+
+HostView::Ends NriStage::Ends() {
+  return {
+      .pod_stopped =
+          [this](const HostPodPtr& pod) {
+            InTurn(*pod, [this, pod](const Turns::Turn& turn) {
+              events_.StopPod(pod, NewBudget(), [turn](const Status&) {});
+            });
+          },
+      .pod_gone =
+          [this](const HostPodPtr& pod) {
+            InTurn(*pod, [this, pod](const Turns::Turn& turn) {
+              events_.RemovePod(pod, NewBudget(), [turn](const Status&) {});
+            });
+          },
+      .exited =
+          [this](const HostContainerPtr& container) {
+            InTurn(*container->pod, [this, container](const Turns::Turn& turn) {
+              events_.Stop(container, NewBudget(), [turn](const Status&) {});
+            });
+          },
+      .stopped =
+          [this](const HostContainerPtr& container) { TellStop(container, NewBudget(), [] {}); },
+      .gone =
+          [this](const HostContainerPtr& container) {
+            InTurn(*container->pod, [this, container](const Turns::Turn& turn) {
+              events_.Remove(container, NewBudget(), [turn](const Status&) {});
+            });
+          }};
+}
+
+}  // namespace resmgr::nri

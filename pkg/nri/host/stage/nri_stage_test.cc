@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/stage/nri_stage.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/nri/testing/fake_access.h"
+#include "pkg/nri/testing/function_port.h"
+#include "pkg/pipeline/pipeline.h"
+#include "pkg/pipeline/pipeline_call.h"
+#include "pkg/runtime/inventory.h"
+#include "pkg/sys/manual_clock.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr::nri {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+// A call about one id, which the stages let pass to the runtime.
+class PassingCall final : private PipelineCall::Front, private Request::Source {
+ public:
+  PassingCall(Pipeline& pipeline, Operation operation, const std::string& id)
+      : request_(operation, *this), call_(pipeline, *this) {
+    request_.pod_id = PodSandboxId(id);
+    request_.container_id = ContainerId(id);
+    call_.Start(request_);
+  }
+
+  bool forwarded() const { return forwarded_; }
+  void Reply(int code) { replied_ = call_.OnReply({.code = code}); }
+  // The client has the reply.
+  bool replied() const { return replied_; }
+
+ private:
+  void OnDecided(const Status& refusal, const Adjustment&) override { forwarded_ = refusal.ok(); }
+  void OnReplySeen() override { replied_ = true; }
+  bool Has(Operation, Field) const override { return true; }
+  bool ReadCreate(CreateRequest&) override { return false; }
+  std::optional<Pod> ReadPod() override { return std::nullopt; }
+  bool ReadDetails(DetailSet, ContainerDetails&) override { return true; }
+
+  Request request_;
+  PipelineCall call_;
+  bool forwarded_ = false;
+  bool replied_ = false;
+};
+
+class NriStageTest : public testing::Test {
+ protected:
+  NriStageTest() {
+    stage_.Start();
+    clock_.Advance(std::chrono::milliseconds(0));
+    (void)stage_.Inventory(plugin_);
+  }
+
+  void HavePod(const std::string& name, bool ready = true) {
+    SandboxFacts facts;
+    facts.pod.id = PodSandboxId(name);
+    facts.pod.name = name;
+    facts.ready = ready;
+    std::erase_if(runtime_.everything->sandboxes,
+                  [&](const SandboxFacts& each) { return each.pod.name == name; });
+    runtime_.everything->sandboxes.push_back(std::move(facts));
+  }
+  void HaveContainer(const std::string& pod, const std::string& name,
+                     ContainerState state = ContainerState::kRunning) {
+    ContainerFacts facts;
+    facts.container.id = ContainerId("id-" + name);
+    facts.container.pod_id = PodSandboxId(pod);
+    facts.container.name = name;
+    facts.container.state = state;
+    std::erase_if(runtime_.everything->containers,
+                  [&](const ContainerFacts& each) { return each.container.name == name; });
+    runtime_.everything->containers.push_back(std::move(facts));
+  }
+  // Asks for the list, unless the first one is still under way.
+  void Refresh() {
+    if (inventory_.ready()) inventory_.Refresh();
+    runtime_.Answer();
+  }
+  std::vector<std::string> Containers() const {
+    std::vector<std::string> names;
+    for (const HostContainerPtr& container : view_.Containers())
+      names.push_back(container->message->name());
+    return names;
+  }
+  // The plugin answers by AnswerEvents only.
+  void HoldEvents() {
+    plugin_.notify = [this](const api::StateChangeEvent&, PluginPort::Done<api::Empty> done) {
+      held_.push_back(std::move(done));
+    };
+  }
+  // Answers events until none follows; the client does not get the reply before.
+  void AnswerEvents(const PassingCall& call) {
+    EXPECT_FALSE(held_.empty());
+    while (!held_.empty()) {
+      EXPECT_FALSE(call.replied()) << held_.size();
+      const PluginPort::Done<api::Empty> done = std::move(held_.front());
+      held_.erase(held_.begin());
+      done(api::Empty());
+    }
+  }
+  // Marks all containers as told, as connected plugins do.
+  void TellAll() { view_.All(/*real_ids=*/false); }
+
+  const TempDir dir_;
+  EventLoop loop_;
+  ManualClock clock_;
+  test::FakeAccess runtime_;
+  std::vector<std::string> told_;
+  test::FunctionPort plugin_{"10-a", told_};
+  Inventory inventory_{clock_, runtime_};
+  Pipeline pipeline_{clock_};
+  NriStage stage_{
+      {.loop = loop_, .runtime = runtime_, .inventory = inventory_, .pipeline = pipeline_},
+      {.profile_directory = dir_.File("profiles")}};
+  HostView& view_ = stage_.view();
+  std::vector<PluginPort::Done<api::Empty>> held_;
+};
+
+TEST_F(NriStageTest, LearnsWhatTheRuntimeHas) {
+  HavePod("p");
+  HaveContainer("p", "one");
+  HaveContainer("p", "two");
+  HaveContainer("gone", "orphan");
+  EXPECT_FALSE(inventory_.ready());
+  Refresh();
+  EXPECT_TRUE(inventory_.ready());
+  EXPECT_THAT(Containers(), UnorderedElementsAre("one", "two"));
+  EXPECT_NE(view_.Find("id-one"), nullptr);
+  EXPECT_THAT(told_, IsEmpty());
+}
+
+TEST_F(NriStageTest, PluginsAreToldWhatEndedMeanwhile) {
+  HavePod("p");
+  HavePod("q");
+  HaveContainer("p", "ends");
+  HaveContainer("p", "goes");
+  HaveContainer("q", "stays");
+  Refresh();
+  TellAll();
+  HaveContainer("p", "ends", ContainerState::kExited);
+  std::erase_if(runtime_.everything->containers,
+                [](const ContainerFacts& each) { return each.container.name == "goes"; });
+  Refresh();
+  EXPECT_THAT(told_, UnorderedElementsAre("10-a Stop ends", "10-a Stop goes",
+                                          "10-a REMOVE_CONTAINER goes"));
+  EXPECT_THAT(Containers(), UnorderedElementsAre("ends", "stays"));
+  // Each is told once.
+  told_.clear();
+  Refresh();
+  EXPECT_THAT(told_, IsEmpty());
+
+  HavePod("q", /*ready=*/false);
+  Refresh();
+  EXPECT_THAT(told_, ElementsAre("10-a Stop stays", "10-a STOP_POD_SANDBOX q"));
+  runtime_.everything = RuntimeAccess::Everything();
+  Refresh();
+  EXPECT_EQ(view_.FindPod("q"), nullptr);
+  EXPECT_THAT(Containers(), IsEmpty());
+}
+
+// Records that are added while the runtime is asked are not in its answer, and stay.
+TEST_F(NriStageTest, WhatComesWhileItAsksStays) {
+  HavePod("p");
+  Refresh();
+  inventory_.Refresh();
+  const HostPodPtr pod = view_.FindPod("p");
+  api::Container message;
+  message.set_name("new");
+  const HostContainerPtr container = view_.Begin(pod, message, 0);
+  view_.SetId(container, ContainerId("id-new"));
+  const HostContainerPtr creating = view_.Begin(pod, message, 1);
+  runtime_.Answer();
+  EXPECT_THAT(Containers(), SizeIs(2));
+  EXPECT_EQ(view_.Find("id-new"), container);
+}
+
+// The reply is lost or under way, but the runtime has the container.
+TEST_F(NriStageTest, ACreationThatTheRuntimeHasEndedIsKnownByItsId) {
+  HavePod("p");
+  Refresh();
+  api::Container message;
+  message.set_name("main");
+  const HostContainerPtr container = view_.Begin(view_.FindPod("p"), message, 0);
+  HaveContainer("p", "main");
+  Refresh();
+  EXPECT_EQ(view_.Find("id-main"), container);
+  EXPECT_FALSE(container->creating());
+  EXPECT_THAT(Containers(), ElementsAre("main"));
+}
+
+// A plugin that connects then does not hear of the removal, so it is not shown the container.
+TEST_F(NriStageTest, WhatIsBeingRemovedIsNotShown) {
+  HavePod("p");
+  HavePod("q");
+  HaveContainer("p", "main");
+  Refresh();
+  TellAll();
+  std::vector<std::function<void()>> answers;
+  plugin_.notify = [&](const api::StateChangeEvent&, PluginPort::Done<api::Empty> done) {
+    answers.emplace_back([done = std::move(done)] { done(api::Empty()); });
+  };
+  const auto shown = [this] {
+    api::SynchronizeRequest request;
+    EXPECT_TRUE(request.ParseFromString(*view_.All(/*real_ids=*/false)->messages[0]));
+    return std::pair(request.pods_size(), request.containers_size());
+  };
+  const SharedSyncMessages held = view_.All(/*real_ids=*/false);
+  runtime_.everything->containers.clear();
+  Refresh();
+  ASSERT_THAT(answers, SizeIs(1)) << "the removal of the container";
+  EXPECT_EQ(shown(), std::pair(2, 0));
+  answers[0]();
+  std::erase_if(runtime_.everything->sandboxes,
+                [](const SandboxFacts& each) { return each.pod.name == "q"; });
+  Refresh();
+  ASSERT_THAT(answers, SizeIs(2));
+  answers[1]();
+  ASSERT_THAT(answers, SizeIs(3)) << "the removal of the pod";
+  EXPECT_EQ(shown(), std::pair(1, 0));
+  answers[2]();
+}
+
+TEST_F(NriStageTest, AListThatIsOlderThanAStopDoesNotUndoIt) {
+  HavePod("p");
+  HaveContainer("p", "main");
+  Refresh();
+  TellAll();
+  inventory_.Refresh();
+  inventory_.OnEvent({.kind = ContainerEvent::Kind::kStopped, .id = "id-main"});
+  runtime_.AnswerLatest();
+  const HostContainerPtr container = view_.Find("id-main");
+  EXPECT_EQ(container->message->state(), api::CONTAINER_STOPPED);
+  runtime_.Answer();
+  EXPECT_EQ(container->message->state(), api::CONTAINER_STOPPED);
+  EXPECT_EQ(view_.All(/*real_ids=*/false)->messages.size(), 1u);
+
+  // A container that was started again runs.
+  runtime_.everything->containers[0].started_at = 7;
+  Refresh();
+  EXPECT_EQ(container->message->state(), api::CONTAINER_RUNNING);
+}
+
+// The event of a removal may come before the reply.
+TEST_F(NriStageTest, PluginsAreToldOfARemovalBeforeTheClientHasTheReply) {
+  constexpr int kNotFound = 5;
+  pipeline_.Add(stage_);
+  HavePod("p");
+  HaveContainer("p", "main");
+  Refresh();
+  TellAll();
+  HoldEvents();
+  {
+    PassingCall stop(pipeline_, Operation::kStopContainer, "id-main");
+    ASSERT_TRUE(stop.forwarded());
+    inventory_.OnEvent({.kind = ContainerEvent::Kind::kDeleted, .id = "id-main"});
+    stop.Reply(kNotFound);
+    AnswerEvents(stop);
+    EXPECT_TRUE(stop.replied());
+  }
+  {
+    PassingCall remove(pipeline_, Operation::kRemovePodSandbox, "p");
+    ASSERT_TRUE(remove.forwarded());
+    inventory_.OnEvent({.kind = ContainerEvent::Kind::kDeleted, .id = "p"});
+    remove.Reply(0);
+    AnswerEvents(remove);
+    EXPECT_TRUE(remove.replied());
+  }
+  pipeline_.Remove(stage_);
+}
+
+}  // namespace
+}  // namespace resmgr::nri

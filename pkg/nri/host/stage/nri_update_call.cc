@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "pkg/nri/host/mapping/resource_mapping.h"
+#include "pkg/nri/host/merge/resource_fields.h"
+#include "pkg/nri/host/merge/update_merge.h"
+#include "pkg/nri/host/stage/nri_calls.h"
+#include "pkg/nri/host/stage/nri_stage.h"
+#include "pkg/nri/host/stage/update_shortfalls.h"
+#include "pkg/nri/host/view/resource_view.h"
+#include "pkg/sys/lifetime.h"
+
+namespace resmgr::nri {
+
+namespace {
+
+// The state of asking plugins about an update of a container.
+struct Consultation {
+  HostContainerPtr container;
+  UpdateMerge merge;
+};
+
+void AskPlugins(NriStage& stage, HostedPlugins plugins, const Budget& budget,
+                const std::shared_ptr<Consultation>& consultation, Dispatcher::Done done) {
+  const auto ask = [&stage, consultation](HostedPlugin& plugin, std::chrono::milliseconds timeout,
+                                          Dispatcher::Answered answered) {
+    api::UpdateContainerRequest request = consultation->merge.request();
+    consultation->container->told = true;
+    if (WantsRealIds(plugin)) {
+      request.mutable_container()->set_id(std::string(consultation->container->id.value()));
+    }
+    plugin.port->Update(request, timeout,
+                        [&stage, consultation, name = plugin.name, answered = std::move(answered)](
+                            StatusOr<api::UpdateContainerResponse> answer) {
+                          if (!answer.ok()) return answered(answer.status());
+                          stage.updates().Normalize(*answer->mutable_update());
+                          answered(consultation->merge.Add(name, answer->update()));
+                        });
+  };
+  stage.dispatcher().InTurn(Dispatcher::Kind::kRequest, std::move(plugins), budget, ask,
+                            std::move(done));
+}
+
+class UpdateCall final : public StageCall {
+ public:
+  explicit UpdateCall(NriStage& stage)
+      : StageCall(stage), stage_(stage), budget_(stage.NewBudget()) {}
+
+  void Before(Request& request, const Adjustment& so_far) override {
+    container_ = stage_.view().Find(request.container_id.value());
+    const auto& update = std::get<ContainerUpdate>(request.body);
+    if (container_ == nullptr || container_->creating() || !update.has_linux) return Pass();
+    wanted_ = ToNriResources(update.resources);
+    OverlayResources(ToNriResources(AsResources(so_far.values)), wanted_);
+    HostedPlugins plugins = stage_.dispatcher().Wanting(api::EVENT_UPDATE_CONTAINER);
+    if (plugins.empty()) return Pass();
+    const auto answer = std::make_shared<LateAnswer>(AnswerLater());
+    stage_.InTurn(*container_->pod,
+                  lifetime_.Guard([this, answer, plugins = std::move(plugins)](
+                                      const Turns::Turn& turn) { Ask(plugins, answer, turn); }));
+  }
+
+  void After(Request& request, const Outcome& outcome) override {
+    stage_.view().inventory().TakeOutcome(request, outcome);
+    if (container_ == nullptr || !outcome.ok()) return;
+    OverlayResources(wanted_, *container_->message.Edit().mutable_linux()->mutable_resources());
+    if (!stage_.dispatcher().AnyWants(api::EVENT_POST_UPDATE_CONTAINER)) return;
+    const auto hold = std::make_shared<ReplyHold>(HoldReply());
+    stage_.InTurn(*container_->pod, [&stage = stage_, container = container_, budget = budget_,
+                                     hold](const Turns::Turn& turn) {
+      stage.events().Tell(api::EVENT_POST_UPDATE_CONTAINER, container->pod, container, budget,
+                          [hold, turn](const Status&) { hold->Release(); });
+    });
+  }
+
+ private:
+  void Ask(HostedPlugins plugins, const std::shared_ptr<LateAnswer>& answer,
+           const Turns::Turn& turn) {
+    api::UpdateContainerRequest request;
+    *request.mutable_pod() = *container_->pod->message;
+    *request.mutable_container() = *container_->message;
+    *request.mutable_linux_resources() = wanted_;
+    const auto consultation = std::make_shared<Consultation>(
+        Consultation{.container = container_, .merge = UpdateMerge(std::move(request))});
+    AskPlugins(stage_, std::move(plugins), budget_, consultation,
+               lifetime_.Guard([this, consultation, answer, turn](const Status& refusal) {
+                 if (!refusal.ok()) return answer->Refuse(refusal);
+                 UpdateOthers(consultation, answer, turn);
+               }));
+  }
+
+  // Updates other containers before the container itself, as NRI does. Failures are logged.
+  void UpdateOthers(const std::shared_ptr<Consultation>& consultation,
+                    const std::shared_ptr<LateAnswer>& answer, const Turns::Turn& turn) {
+    stage_.updates().Apply(
+        consultation->merge.updates(),
+        lifetime_.Guard([this, consultation, answer, turn](const PluginUpdates::List&) {
+          Finish(consultation->merge.target(), *answer);
+        }));
+  }
+
+  // Answers with the plugins' changes of the container itself.
+  void Finish(api::LinuxResources target, LateAnswer& answer) {
+    const auto left_out =
+        LeaveOutShortfalls(stage_.traits(), stage_.nri_options().unsupported, target);
+    if (!left_out.ok()) return answer.Refuse(left_out.status());
+    stage_.NoteLeftOut(*container_, *left_out);
+    Adjustment adjustment;
+    if (Status added = MapResources(target, stage_.traits(), adjustment); !added.ok()) {
+      return answer.Refuse(std::move(added));
+    }
+    // The pipeline drops and counts such changes.
+    if (stage_.PlacementIsOwned()) LeaveOutPlacement(target);
+    OverlayResources(target, wanted_);
+    answer.Adjust(std::move(adjustment));
+  }
+
+  NriStage& stage_;
+  HostContainerPtr container_;
+  const Budget budget_;
+  api::LinuxResources wanted_;  // of the container, by the client, the policy and the plugins
+  Lifetime lifetime_;
+};
+
+}  // namespace
+
+std::unique_ptr<StageCall> MakeUpdateCall(NriStage& stage) {
+  return std::make_unique<UpdateCall>(stage);
+}
+
+}  // namespace resmgr::nri

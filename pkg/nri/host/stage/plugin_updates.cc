@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/stage/plugin_updates.h"
+
+#include <utility>
+
+#include "pkg/base/parse.h"
+#include "pkg/nri/host/mapping/resource_mapping.h"
+#include "pkg/nri/host/merge/resource_fields.h"
+#include "pkg/nri/host/stage/update_shortfalls.h"
+
+namespace resmgr::nri {
+
+namespace {
+
+ResourceValues NumbersOf(const LinuxResources& resources) {
+  return {.cpu_shares = resources.cpu_shares,
+          .cpu_quota = resources.cpu_quota,
+          .cpu_period = resources.cpu_period};
+}
+
+}  // namespace
+
+// The updates of one Apply.
+struct PluginUpdates::Batch {
+  void End(const api::ContainerUpdate& update, bool failure) {
+    if (failure && !update.ignore_failure()) failed.push_back(update);
+    if (--missing == 0) done(failed);
+  }
+
+  size_t missing = 0;
+  std::function<void(const List&)> done;
+  List failed{};
+};
+
+PluginUpdates::PluginUpdates(RuntimeAccess& runtime, HostView& view,
+                             const UnsupportedPolicy& unsupported, Hooks hooks)
+    : runtime_(runtime),
+      view_(view),
+      unsupported_(unsupported),
+      hooks_(std::move(hooks)),
+      log_(GetLogger("nri/host")),
+      limit_(/*burst=*/10, std::chrono::minutes(1)) {}
+
+void PluginUpdates::Normalize(
+    google::protobuf::RepeatedPtrField<api::ContainerUpdate>& updates) const {
+  google::protobuf::RepeatedPtrField<api::ContainerUpdate> known;
+  for (api::ContainerUpdate& update : updates) {
+    const HostContainerPtr container = view_.Find(update.container_id());
+    if (container == nullptr) continue;
+    update.set_container_id(container->alias);
+    *known.Add() = std::move(update);
+  }
+  updates.Swap(&known);
+}
+
+void PluginUpdates::Apply(const List& updates, std::function<void(const List&)> done) {
+  if (updates.empty()) return done({});
+  const auto batch =
+      std::make_shared<Batch>(Batch{.missing = updates.size(), .done = std::move(done)});
+  for (const api::ContainerUpdate& update : updates)
+    ApplyOne(update, batch);
+}
+
+void PluginUpdates::ApplyOne(const api::ContainerUpdate& update,
+                             const std::shared_ptr<Batch>& batch) {
+  const HostContainerPtr container = view_.Find(update.container_id());
+  if (container == nullptr) return batch->End(update, false);
+  if (container->creating() || container->message->state() == api::CONTAINER_STOPPED) {
+    return batch->End(update, true);
+  }
+  api::LinuxResources wanted = update.linux().resources();
+  const bool owned = hooks_.placement_is_owned();
+  if (owned && LeaveOutPlacement(wanted)) hooks_.dropped_placement();
+  const auto left_out = LeaveOutShortfalls(traits_, unsupported_, wanted);
+  if (!left_out.ok()) {
+    NoteFailure(*container, left_out.status());
+    return batch->End(update, true);
+  }
+  hooks_.left_out(*container, *left_out);
+  if (!AnySet(wanted)) return batch->End(update, false);
+  // Sent complete, as a kubelet does, since runtimes take an update for all wanted values.
+  api::LinuxResources whole = container->message->linux().resources();
+  if (owned) {
+    LeaveOutPlacement(whole);
+    whole.clear_cpu();
+  }
+  OverlayResources(wanted, whole);
+  const ResourceChange change = ToResourceChange(whole, traits_);
+  const ResourceValues numbers = NumbersOf(change.resources);
+  Tell(container->id, numbers, false);
+  const auto done =
+      lifetime_.Guard([this, container, wanted, update, numbers, batch](const Status& status) {
+        if (status.ok()) {
+          Tell(container->id, numbers, true);
+          OverlayResources(wanted, *container->message.Edit().mutable_linux()->mutable_resources());
+        } else {
+          NoteFailure(*container, status);
+        }
+        batch->End(update, !status.ok());
+      });
+  runtime_.UpdateContainer(container->id, change, done);
+}
+
+void PluginUpdates::Tell(const ContainerId& id, const ResourceValues& values, bool accepted) {
+  if (hooks_.set) hooks_.set(id, values, accepted);
+}
+
+void PluginUpdates::NoteFailure(const HostContainer& container, const Status& why) {
+  const auto suppressed = limit_.Pass(RateLimit::Clock::now());
+  if (!suppressed) return;
+  log_.Warn("container {} is not changed as NRI plugins want it: {} ({} more not logged)",
+            Printable(container.id.value()), Printable(Describe(why)), *suppressed);
+}
+
+}  // namespace resmgr::nri

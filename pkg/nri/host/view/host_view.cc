@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/nri/host/view/host_view.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pkg/nri/host/view/container_view.h"
+#include "pkg/nri/host/view/id_aliases.h"
+#include "pkg/nri/host/view/pod_view.h"
+
+namespace resmgr::nri {
+
+namespace {
+
+bool HasEnded(const HostContainer& container) {
+  return container.message->state() == api::CONTAINER_STOPPED;
+}
+
+}  // namespace
+
+HostPodPtr HostView::AddPod(api::PodSandbox message, bool ready) {
+  InventoryPod& object = *inventory().AddPod(PodSandboxId(message.id()));
+  HostPodPtr pod = Of(object);
+  if (pod == nullptr) pod = std::make_shared<HostPod>(edits_);
+  pod->message.Edit() = std::move(message);
+  pod->ready = ready;
+  Set(object, pod);
+  return pod;
+}
+
+void HostView::RemovePod(const HostPod& pod) {
+  const auto found = inventory().pods().find(pod.message->id());
+  if (found == inventory().pods().end() || Of(*found->second).get() != &pod) return;
+  ++*edits_;
+  Set(*found->second, nullptr);
+}
+
+HostContainerPtr HostView::Begin(HostPodPtr pod, api::Container message, uint32_t attempt) {
+  HostContainerPtr container = Begin(std::move(pod), message.name(), attempt);
+  message.set_id(container->alias);
+  message.set_pod_sandbox_id(container->pod->message->id());
+  container->message.Edit() = std::move(message);
+  return container;
+}
+
+HostContainerPtr HostView::Begin(HostPodPtr pod, std::string_view name, uint32_t attempt) {
+  const PodSandboxId pod_id(pod->message->id());
+  std::string alias = AliasOf(pod_id, name, attempt);
+  for (int again = 1; by_alias_.contains(alias); ++again)
+    alias = AliasOf(pod_id, fmt::format("{}/{}", name, again), attempt);
+  auto container = std::make_shared<HostContainer>(edits_);
+  container->pod = std::move(pod);
+  container->alias = alias;
+  by_alias_.emplace(std::move(alias), container);
+  return container;
+}
+
+void HostView::SetId(const HostContainerPtr& container, const ContainerId& id) {
+  InventoryPodPtr pod = inventory().AddPod(PodSandboxId(container->pod->message->id()));
+  Bind(container, *inventory().AddContainer(std::move(pod), id));
+}
+
+void HostView::Bind(const HostContainerPtr& container, InventoryContainer& object) {
+  container->id = object.id;
+  container->message.EditLater([text = std::string(object.id.value())](api::Container& message) {
+    (*message.mutable_annotations())[std::string(kIdAnnotation)] = text;
+  });
+  const HostContainerPtr former = Of(object);
+  if (former != nullptr && former != container) by_alias_.erase(former->alias);
+  Set(object, container);
+}
+
+HostContainerPtr HostView::Find(std::string_view id) const {
+  if (const auto alias = by_alias_.find(id); alias != by_alias_.end()) return alias->second;
+  return FindContainer(id);
+}
+
+void HostView::Remove(const HostContainer& container) {
+  ++*edits_;
+  const auto alias = by_alias_.find(container.alias);
+  if (alias == by_alias_.end() || alias->second.get() != &container) return;
+  // Kept to the end of this function.
+  const HostContainerPtr removed = alias->second;
+  by_alias_.erase(alias);
+  const auto object = inventory().containers().find(container.id.value());
+  if (object != inventory().containers().end() && Of(*object->second) == removed) {
+    Set(*object->second, nullptr);
+  }
+}
+
+std::vector<HostContainerPtr> HostView::ContainersOf(const HostPod& pod) const {
+  std::vector<HostContainerPtr> containers;
+  for (const auto& [alias, container] : by_alias_)
+    if (container->pod.get() == &pod) containers.push_back(container);
+  return containers;
+}
+
+std::vector<HostContainerPtr> HostView::Containers() const {
+  std::vector<HostContainerPtr> containers;
+  for (const auto& [alias, container] : by_alias_)
+    containers.push_back(container);
+  return containers;
+}
+
+SharedSyncMessages HostView::All(bool real_ids) {
+  Encoded& encoded = encoded_.at(real_ids ? 1 : 0);
+  SharedSyncMessages all = encoded.edits == *edits_ ? encoded.messages.lock() : nullptr;
+  if (all == nullptr) {
+    all = Encode(real_ids);
+    encoded = {.edits = *edits_, .messages = all};
+  }
+  return all;
+}
+
+SharedSyncMessages HostView::Encode(bool real_ids) {
+  SyncWriter writer;
+  ForEachPod([&writer](const HostPodPtr& pod) {
+    if (!pod->remove_told) writer.Add(*pod->message);
+  });
+  for (const auto& [alias, container] : by_alias_) {
+    if (HasEnded(*container)) continue;
+    container->told = true;
+    if (!container->creating() && !real_ids) {
+      writer.Add(*container->message);
+      continue;
+    }
+    api::Container view = ViewOf(*container, real_ids);
+    // NRI has no state for a container that is being created, and plugins expect it in the list.
+    if (container->creating()) view.set_state(api::CONTAINER_CREATED);
+    writer.Add(view);
+  }
+  return writer.Finish();
+}
+
+void HostView::OnFacts(InventoryPod& pod, const SandboxFacts& facts) {
+  if (const HostPodPtr known = Of(pod)) {
+    if (known->ready && !facts.ready) ends_.pod_stopped(known);
+    return;
+  }
+  auto added = std::make_shared<HostPod>(edits_);
+  added->message.Edit() = ToPodSandbox(facts.pod, facts);
+  added->ready = facts.ready;
+  Set(pod, std::move(added));
+}
+
+void HostView::OnFacts(InventoryContainer& object, const ContainerFacts& facts) {
+  if (const HostContainerPtr known = Of(object)) {
+    const bool ended = facts.container.state == ContainerState::kExited;
+    // The report may be older than the end; a container that runs again was started later.
+    if (!ended && HasEnded(*known) && facts.started_at <= known->message->started_at()) return;
+    AddFacts(facts, known->message.Edit());
+    if (ended && !known->stop_told) ends_.exited(known);
+    return;
+  }
+  const HostPodPtr pod = Of(*object.pod);
+  if (pod == nullptr) return;
+  const RuntimeContainer& listed = facts.container;
+  const auto planned = by_alias_.find(AliasOf(object.pod->id, listed.name, listed.attempt));
+  // Found by its alias: the runtime has created it, and the reply is under way or lost.
+  if (planned != by_alias_.end() && planned->second->creating()) {
+    const HostContainerPtr container = planned->second;
+    AddFacts(facts, container->message.Edit());
+    Bind(container, object);
+  } else {
+    Bind(Begin(pod, ToContainer(facts), listed.attempt), object);
+  }
+}
+
+void HostView::OnStopped(InventoryContainer& container) {
+  if (const HostContainerPtr data = Of(container)) ends_.stopped(data);
+}
+
+void HostView::OnGone(InventoryPod& pod) {
+  ++*edits_;
+  const HostPodPtr data = Of(pod);
+  if (data == nullptr) return;
+  // Plugins that connect from now on are not shown its containers either.
+  for (const HostContainerPtr& container : ContainersOf(*data))
+    if (!container->creating()) container->SetState(api::CONTAINER_STOPPED);
+  ends_.pod_gone(data);
+}
+
+void HostView::OnGone(InventoryContainer& container) {
+  const HostContainerPtr data = Of(container);
+  if (data == nullptr) return;
+  data->SetState(api::CONTAINER_STOPPED);
+  ends_.gone(data);
+}
+
+api::Container ViewOf(const HostContainer& container, bool real_ids) {
+  api::Container view = *container.message;
+  if (real_ids && !container.creating()) view.set_id(std::string(container.id.value()));
+  return view;
+}
+
+}  // namespace resmgr::nri

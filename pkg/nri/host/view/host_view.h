@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pkg/api/nri.pb.h"
+#include "pkg/base/ids.h"
+#include "pkg/nri/host/session/sync_messages.h"
+#include "pkg/nri/host/session/turns.h"
+#include "pkg/pipeline/runtime_access.h"
+#include "pkg/runtime/typed_view.h"
+
+namespace resmgr::nri {
+
+// A message that plugins see. Edits are counted, which invalidates texts made from a former state.
+// The message can be built at its first use: most containers end without one.
+template <typename Message>
+class SeenMessage {
+ public:
+  using Make = std::function<Message()>;
+  using Change = std::function<void(Message&)>;
+
+  explicit SeenMessage(std::shared_ptr<uint64_t> edits) : edits_(std::move(edits)) {}
+
+  const Message& operator*() const { return Made(); }
+  const Message* operator->() const { return &Made(); }
+  // The encoded message, cached until the next edit.
+  const std::string& Encoded() const {
+    if (encoded_.empty()) encoded_ = Made().SerializeAsString();
+    return encoded_;
+  }
+  // For one change at once: changes through a kept reference would not be counted.
+  Message& Edit() {
+    NoteEdit();
+    return Made();
+  }
+  // Replaces the message and pending changes. `make` and `change` must not access the message in
+  // other ways, and are kept until its next use.
+  void SetLater(Make make) {
+    NoteEdit();
+    make_ = std::move(make);
+    changes_.clear();
+  }
+  // Edits without building the message for that, unless very many changes are pending.
+  void EditLater(Change change) {
+    NoteEdit();
+    if (make_ && changes_.size() < kMostChanges) {
+      changes_.push_back(std::move(change));
+    } else {
+      change(Made());
+    }
+  }
+
+ private:
+  static constexpr size_t kMostChanges = 16;
+
+  void NoteEdit() {
+    ++*edits_;
+    encoded_.clear();
+  }
+  Message& Made() const {
+    if (const Make make = std::exchange(make_, nullptr)) {
+      message_ = make();
+      for (const Change& change : std::exchange(changes_, {}))
+        change(message_);
+    }
+    return message_;
+  }
+
+  std::shared_ptr<uint64_t> edits_;  // counts the edits of all messages of the view
+  mutable Message message_;
+  mutable Make make_;  // null: the message is built
+  mutable std::vector<Change> changes_;
+  mutable std::string encoded_;
+};
+
+// A pod sandbox with its message for plugins.
+struct HostPod {
+  explicit HostPod(const std::shared_ptr<uint64_t>& edits) : message(edits) {}
+
+  SeenMessage<api::PodSandbox> message;
+  bool ready = true;         // false: stopped
+  bool stop_told = false;    // plugins were told that it stops
+  bool remove_told = false;  // plugins were told that it is removed
+  Turns turns;               // for all events of the pod and of its containers
+};
+
+// A container with its message for plugins. The state in the message decides about the next events:
+// UNKNOWN (it is being created), CREATED, RUNNING, STOPPED.
+struct HostContainer {
+  explicit HostContainer(const std::shared_ptr<uint64_t>& edits) : message(edits) {}
+
+  std::shared_ptr<HostPod> pod;
+  std::string alias;                    // the id in the message (id_aliases.h)
+  ContainerId id;                       // runtime's id; empty while the container is being created
+  SeenMessage<api::Container> message;  // with the alias as id
+  bool told = false;                    // a plugin may know it
+  bool stop_told = false;
+  bool remove_told = false;
+
+  bool creating() const { return id.empty(); }
+  void SetState(api::ContainerState state) {
+    message.EditLater([state](api::Container& container) { container.set_state(state); });
+  }
+};
+
+using HostPodPtr = std::shared_ptr<HostPod>;
+using HostContainerPtr = std::shared_ptr<HostContainer>;
+
+// The runtime's objects as plugins see them, and the containers that are being created. Removed
+// records live on with their last user. Loop's thread only.
+class HostView final : public TypedView<HostPod, HostContainer> {
+ public:
+  // Called when the inventory learns of an end that plugins may not have been told.
+  struct Ends {
+    std::function<void(const HostPodPtr&)> pod_stopped{};
+    std::function<void(const HostPodPtr&)> pod_gone{};
+    std::function<void(const HostContainerPtr&)> exited{};   // with the runtime's facts
+    std::function<void(const HostContainerPtr&)> stopped{};  // known from an event alone
+    std::function<void(const HostContainerPtr&)> gone{};
+  };
+
+  // The annotation in plugins' messages with the real id of a container, once there is one.
+  static constexpr std::string_view kIdAnnotation = "cri-resource-manager.intel.com/container-id";
+
+  HostView(Inventory& inventory, Ends ends) : TypedView(inventory), ends_(std::move(ends)) {}
+
+  // Replaces a pod with the message's id.
+  HostPodPtr AddPod(api::PodSandbox message, bool ready);
+  // Plugins see it no more.
+  void RemovePod(const HostPod& pod);
+
+  // Adds a container that is being created; the message has no id yet, and gets the alias. If
+  // another container has that alias (`attempt` is created once more) it gets a free one.
+  HostContainerPtr Begin(HostPodPtr pod, api::Container message, uint32_t attempt);
+  // The same without a message, which the caller sets.
+  HostContainerPtr Begin(HostPodPtr pod, std::string_view name, uint32_t attempt);
+  // Sets the runtime's id. A record with that id, for example from a list, is removed.
+  void SetId(const HostContainerPtr& container, const ContainerId& id);
+  // Finds by the runtime's id, an unambiguous beginning of it, or the alias. nullptr: unknown.
+  HostContainerPtr Find(std::string_view id) const;
+  void Remove(const HostContainer& container);
+  std::vector<HostContainerPtr> ContainersOf(const HostPod& pod) const;
+
+  std::vector<HostContainerPtr> Containers() const;
+  // The state for a new plugin: sandboxes, and containers that have not ended, which are marked as
+  // told. Returns the same messages again while a caller still holds them and nothing has changed.
+  SharedSyncMessages All(bool real_ids);
+
+  void OnFacts(InventoryPod& pod, const SandboxFacts& facts) override;
+  void OnFacts(InventoryContainer& container, const ContainerFacts& facts) override;
+  void OnStopped(InventoryContainer& container) override;
+  void OnGone(InventoryPod& pod) override;
+  void OnGone(InventoryContainer& container) override;
+
+ private:
+  // The last result of All.
+  struct Encoded {
+    uint64_t edits = 0;
+    std::weak_ptr<const SyncMessages> messages;
+  };
+
+  SharedSyncMessages Encode(bool real_ids);
+
+  void Bind(const HostContainerPtr& container, InventoryContainer& object);
+
+  const Ends ends_;
+  std::map<std::string, HostContainerPtr, std::less<>> by_alias_;  // all containers
+  // Counts changes of the messages, and of the set of them.
+  const std::shared_ptr<uint64_t> edits_ = std::make_shared<uint64_t>(0);
+  std::array<Encoded, 2> encoded_;  // with aliases; with the runtime's ids
+};
+
+// The message for a plugin that knows containers by the runtime's ids or by aliases.
+api::Container ViewOf(const HostContainer& container, bool real_ids);
+
+}  // namespace resmgr::nri
