@@ -26,44 +26,19 @@ namespace fs = std::filesystem;
 const std::map<std::string, int>& Layers() {
   static const auto* const kLayers = new std::map<std::string, int>{
       {"pkg/base", 0},  // includes none of the others
-      {"pkg/sys", 1},
-      {"pkg/cmdline", 1},
-      {"pkg/log", 1},
-      {"pkg/metrics", 1},
-      {"pkg/api", 1},
-      {"pkg/topology", 2},
-      {"pkg/kube", 2},
-      {"pkg/config", 2},
-      {"pkg/h2", 2},
-      {"pkg/grpc", 2},
-      {"pkg/ttrpc", 2},
-      {"pkg/model", 3},
-      {"pkg/allocator", 4},
-      {"pkg/policy", 4},
-      {"pkg/state", 4},
-      {"pkg/dump", 4},
-      {"policies/exclusive", 5},
-      {"policies/*", 5},
-      {"pkg/resmgr", 5},
-      {"pkg/audit", 6},
-      {"pkg/classes", 6},
-      {"pkg/usage", 6},
-      {"pkg/schedview", 6},
-      {"pkg/pipeline", 6},
-      {"pkg/runtime", 6},
-      {"pkg/cri", 7},
-      {"pkg/cpufile", 7},
-      {"pkg/nri", 7},
-      {"pkg/hooks", 7},
-      {"pkg/docker", 7},
-      {"pkg/kubelet", 7},
-      {"pkg/node", 8},
-      {"pkg/admin", 8},
-      {"pkg/page", 8},
-      {"pkg/simulator", 8},
-      {"agent", 8},
-      {"webhook", 8},
-      {"cmd/*", 9},
+      {"pkg/sys", 1},       {"pkg/cmdline", 1}, {"pkg/log", 1},
+      {"pkg/metrics", 1},   {"pkg/api", 1},     {"pkg/topology", 2},
+      {"pkg/kube", 2},      {"pkg/config", 2},  {"pkg/h2", 2},
+      {"pkg/grpc", 2},      {"pkg/ttrpc", 2},   {"pkg/model", 3},
+      {"pkg/allocator", 4}, {"pkg/policy", 4},  {"pkg/claims", 4},
+      {"pkg/state", 4},     {"pkg/dump", 4},    {"policies/exclusive", 5},
+      {"policies/*", 5},    {"pkg/resmgr", 5},  {"pkg/audit", 6},
+      {"pkg/classes", 6},   {"pkg/usage", 6},   {"pkg/schedview", 6},
+      {"pkg/pipeline", 6},  {"pkg/runtime", 6}, {"pkg/cri", 7},
+      {"pkg/cpufile", 7},   {"pkg/nri", 7},     {"pkg/hooks", 7},
+      {"pkg/docker", 7},    {"pkg/kubelet", 7}, {"pkg/node", 8},
+      {"pkg/admin", 8},     {"pkg/page", 8},    {"pkg/simulator", 8},
+      {"agent", 8},         {"webhook", 8},     {"cmd/*", 9},
   };
   return *kLayers;
 }
@@ -77,6 +52,7 @@ const std::set<std::pair<std::string, std::string>>& AllowedInLayer() {
       {"pkg/admin", "pkg/node"},       {"pkg/page", "pkg/node"},
       {"pkg/page", "pkg/admin"},       {"policies/*", "policies/exclusive"},
       {"pkg/runtime", "pkg/pipeline"}, {"pkg/classes", "pkg/pipeline"},
+      {"pkg/claims", "pkg/policy"},
   };
   return *kAllowed;
 }
@@ -103,6 +79,7 @@ const std::set<std::string, std::less<>>& WithoutProtobuf() {
       "pkg/config",         "pkg/kube",      "pkg/h2",      "pkg/grpc",    "pkg/model",
       "pkg/policy",         "pkg/allocator", "pkg/resmgr",  "policies/*",  "pkg/pipeline",
       "policies/exclusive", "pkg/ttrpc",     "pkg/cmdline", "pkg/runtime", "pkg/classes",
+      "pkg/claims",
   };
   return *kModules;
 }

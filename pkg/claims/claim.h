@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/topology/cpu_set.h"
+
+namespace resmgr {
+
+// One result of a claim's allocation for our driver.
+struct ClaimPart {
+  std::string request{};  // main request's name
+  std::string device{};   // name of the device: "cpu-numa-0"
+  std::optional<int>
+      node{};    // NUMA node (operating-system number) of the device; nullopt: any place
+  int cpus = 0;  // whole ones, > 0
+
+  friend bool operator==(const ClaimPart&, const ClaimPart&) = default;
+};
+
+// What the opaque parameters of a claim say.
+struct ClaimOptions {
+  bool whole_cores = false;       // all threads of each of its cores
+  bool share_within_pod = false;  // all containers of one pod may carry it; else a single one
+
+  friend bool operator==(const ClaimOptions&, const ClaimOptions&) = default;
+};
+
+// A ResourceClaim for CPUs (resource.k8s.io), as its allocation says.
+struct Claim {
+  std::string uid;
+  std::string namespace_name;
+  std::string name;
+  std::vector<ClaimPart> parts;  // at least one
+  ClaimOptions options{};
+
+  friend bool operator==(const Claim&, const Claim&) = default;
+};
+
+// The CPUs that a claim holds until its release: no shared container and no other claim is on them.
+struct ClaimGrant {
+  std::string uid;
+  std::vector<CpuSet> cpus;  // one for each part, in order; disjoint
+
+  CpuSet All() const;
+
+  friend bool operator==(const ClaimGrant&, const ClaimGrant&) = default;
+};
+
+// Holds the CPUs of claims on this node. A grant survives restarts of the daemon, and lasts until
+// its release, whatever becomes of the containers that carry the claim. Loop's thread only; `done`
+// may run before the call returns.
+class ClaimHolder {
+ public:
+  virtual ~ClaimHolder() = default;
+
+  // Reserves CPUs for all parts of the claim, or for none. Runs `done` with the grant when the
+  // reservation is on the disk and no shared container is on these CPUs any more. A uid that is
+  // held gets the same grant again. Errors, by which nothing is reserved:
+  //   ResourceExhausted: names the need, what is free and who holds the rest;
+  //   InvalidArgument: no node of this kind can ever grant it;
+  //   FailedPrecondition: no policy is active that gives exclusive CPUs;
+  //   Unavailable: the disk or the runtime does not do its part now; later it may.
+  virtual void Reserve(const Claim& claim, std::function<void(StatusOr<ClaimGrant>)> done) = 0;
+  // Gives them back, and tells shared containers at once. OK for an unknown uid.
+  virtual void Release(const std::string& uid, std::function<void(Status)> done) = 0;
+  // By uid, ascending.
+  virtual std::vector<ClaimGrant> Held() const = 0;
+};
+
+}  // namespace resmgr
