@@ -12,7 +12,6 @@ namespace resmgr::nri {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
 
 constexpr std::array kMemoryFields{
     SimpleField{api::LinuxMemory::kLimitFieldNumber, api::FIELD_MEM_LIMIT},
@@ -50,11 +49,12 @@ struct HugepageKind {
 };
 using HugepageEdits = ListEdits<HugepageKind>;
 
-const FieldDescriptor& DescriptorOf(const Message& message, const SimpleField& field) {
+const FieldDescriptor& DescriptorOf(const google::protobuf::Message& message,
+                                    const SimpleField& field) {
   return *message.GetDescriptor()->FindFieldByNumber(field.number);
 }
 
-bool IsSet(const Message& message, const SimpleField& field) {
+bool IsSet(const google::protobuf::Message& message, const SimpleField& field) {
   return message.GetReflection()->HasField(message, &DescriptorOf(message, field));
 }
 
@@ -72,19 +72,20 @@ void CopyMost(const api::LinuxResources& from, api::LinuxResources& to) {
 
 }  // namespace
 
-bool AnySet(const Message& message, std::span<const SimpleField> fields) {
+bool AnySet(const google::protobuf::Message& message, std::span<const SimpleField> fields) {
   return std::ranges::any_of(fields,
                              [&](const SimpleField& field) { return IsSet(message, field); });
 }
 
-Status ClaimSet(const Message& message, std::span<const SimpleField> fields,
+Status ClaimSet(const google::protobuf::Message& message, std::span<const SimpleField> fields,
                 const FieldLedger::Claimant& claimant) {
   for (const SimpleField& field : fields)
     if (IsSet(message, field)) RESMGR_RETURN_IF_ERROR(claimant.Claim(field.field));
   return OkStatus();
 }
 
-void CopySet(const Message& from, std::span<const SimpleField> fields, Message& to) {
+void CopySet(const google::protobuf::Message& from, std::span<const SimpleField> fields,
+             google::protobuf::Message& to) {
   for (const SimpleField& field : fields) {
     if (!IsSet(from, field)) continue;
     const FieldDescriptor& descriptor = DescriptorOf(from, field);
