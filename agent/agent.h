@@ -26,7 +26,7 @@ namespace resmgr::agent {
 
 // Queries of v1.Agent/HealthCheck.
 inline constexpr std::string_view kAliveQuery;                     // whether the agent answers
-inline constexpr std::string_view kConfigQuery = "config-status";  // how the last delivery went
+inline constexpr std::string_view kConfigQuery = "config-status";  // the last delivery's outcome
 
 struct AgentOptions {
   std::string node{};  // $NODE_NAME

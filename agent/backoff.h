@@ -26,7 +26,7 @@ class Backoff {
 
   // The wait after another failure: between nothing and the full wait.
   Duration Next() { return jitter_.UpTo(pauses_.Next()); }
-  // Something went well: the next failure is the first again.
+  // Resets the wait after a success: the next failure counts as the first one.
   void Reset() { pauses_.Reset(); }
 
  private:

@@ -48,7 +48,7 @@ struct ClusterAccess {
   Pem ca{};              // empty: the system's
   bool insecure = false;
   std::string tls_server_name{};  // empty: the host of `server`
-  std::string proxy_url{};        // empty: as the environment says
+  std::string proxy_url{};        // empty: the proxy that the environment names
   UserAuth user{};
 };
 

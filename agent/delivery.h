@@ -30,8 +30,8 @@ class Delivery {
 
   // Calls `done` once, but not for a request that was replaced.
   void Send(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain);
-  // The same, but goes on with the waits of the former request, if that is under way: news do not
-  // make up for a server that fails or asks for a pause.
+  // As Send, but keeps the waits of a former request that is under way: a new request is no reason
+  // to spare a server less that fails or asks for a pause.
   void Replace(HttpRequest request, Done done, Refusal refusal = Refusal::kTryAgain);
   bool under_way() const { return under_way_; }
   // Whether the server has a request that it has not answered.
@@ -53,7 +53,7 @@ class Delivery {
   Done done_;
   Refusal refusal_ = Refusal::kTryAgain;
   bool under_way_ = false;
-  bool replaced_ = false;  // request_ is another one than that of call_
+  bool replaced_ = false;  // request_ was replaced after call_ began
   bool waits_on_ = false;  // request_ took the place of one that was under way
   int tries_ = 0;
   std::unique_ptr<HttpTransport::Call> call_;

@@ -20,7 +20,7 @@ constexpr size_t kMostPatchBytes = size_t{16} << 20;
 // Less than the callers' own time limit.
 constexpr std::chrono::seconds kTimeout{10};
 
-// The body, or why there is none.
+// The body, or the reason why it is missing.
 StatusOr<std::string> BodyOf(const StatusOr<HttpReply>& reply) {
   if (!reply.ok()) return reply.status();
   RESMGR_RETURN_IF_ERROR(StatusOfReply(*reply));

@@ -163,7 +163,8 @@ std::chrono::milliseconds ObjectWatch::Refused(int code) {
 
 void ObjectWatch::LogTrouble(const Status& why) {
   const auto more = log_limit_.Pass(timers_.Steady());
-  // Another kind of trouble is news, as of a token that is refused once the server is back.
+  // An error of another kind is logged again, such as a token that is refused once the server is
+  // back.
   if (!more && why.code() == logged_) return;
   logged_ = why.code();
   GetLogger("watch").Warn("following {}/{}: {}; trying again ({} more like this were not logged)",

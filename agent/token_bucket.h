@@ -24,7 +24,7 @@ class TokenBucket {
     return std::max(std::chrono::milliseconds(0),
                     std::chrono::ceil<std::chrono::milliseconds>(Earliest() - now));
   }
-  // Notes that it was done. If that was too early, the next one has to wait longer.
+  // Takes a token, also before one is there; then the next taker waits longer.
   void Take(Clock::time_point now) { full_at_ = std::max(full_at_, now) + options_.period; }
 
  private:

@@ -16,7 +16,7 @@
 namespace resmgr::agent {
 namespace {
 
-// As long as the server does not answer; what is missing or in conflict ends the tries.
+// Tries go on while the server does not answer; a missing or conflicting object ends them.
 constexpr int kAllTries = std::numeric_limits<int>::max();
 
 std::vector<int64_t> AvailableCpus(const SchedulerView& view) {
@@ -152,7 +152,7 @@ void TopologyWriter::LookForOwn() {
       Delivery::Refusal::kEnd);
 }
 
-// Removes what was seen and no later object of that name.
+// Removes the object that was seen and no later object of that name.
 void TopologyWriter::Found(const StatusOr<HttpReply>& reply) {
   const Status status = reply.ok() ? StatusOfReply(*reply) : reply.status();
   if (status.code() == StatusCode::kNotFound) return Removed(reply);

@@ -67,7 +67,7 @@ class TopologyWriter {
   Clock& timers_;
   Jitter jitter_;
   std::string uid_;     // the node's; "": not seen yet
-  bool shown_ = false;  // the daemon has said what there is to be
+  bool shown_ = false;  // the daemon has given its first view
   std::optional<SchedulerView> view_;
   std::optional<SchedulerView> sent_;  // of the last write
   Known known_ = Known::kNothing;

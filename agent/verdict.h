@@ -10,10 +10,10 @@ namespace resmgr::agent {
 struct Verdict {
   enum class State {
     kUnknown,   // not all of the cluster has been seen yet
-    kNone,      // no ConfigMap applies; the daemon keeps what it has
+    kNone,      // no ConfigMap applies; the daemon keeps its configuration
     kPending,   // the daemon has not been reached
     kAccepted,  // the daemon runs it
-    kRejected,  // the daemon keeps what it had
+    kRejected,  // the daemon keeps its former configuration
   };
 
   State state = State::kUnknown;
