@@ -20,7 +20,7 @@ struct AdmissionRequest {
   std::string operation{};     // CREATE, UPDATE, DELETE or CONNECT
   // Both objects have only the members that review_reader.h keeps.
   nlohmann::json object{};      // as the client wants it stored; null with DELETE
-  nlohmann::json old_object{};  // as it is stored; null with CREATE
+  nlohmann::json old_object{};  // the stored object; null with CREATE
 };
 
 // kInvalidArgument when the text is not such a review. There is no answer without a uid, so the
@@ -30,7 +30,7 @@ StatusOr<AdmissionRequest> DecodeAdmissionReview(std::string_view text);
 // The API server's objects are always allowed: this webhook refuses nothing.
 struct AdmissionResponse {
   std::string patch{};    // JSON patch; empty for none
-  std::string warning{};  // shown to who wrote the object; empty for none
+  std::string warning{};  // shown to the user who wrote the object; empty for none
 };
 
 // Encodes the AdmissionReview that answers `request`, as JSON.

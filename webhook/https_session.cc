@@ -92,7 +92,7 @@ void Session::Refuse(const Error& error) {
     return Write({431, "text/plain", "the header is too large\n"}, false);
   }
   if (error == beast::error::timeout) return;
-  // This category remains for requests that are not HTTP; the other categories are errors of the
+  // Errors of this category are requests that are not HTTP; other categories are errors of the
   // connection.
   if (error.category() == make_error_code(http::error::bad_method).category() &&
       error != http::error::end_of_stream && error != http::error::partial_message) {

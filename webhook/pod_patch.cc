@@ -50,7 +50,7 @@ json AddOperation(std::string_view path, json value) {
   return {{"op", "add"}, {"path", path}, {"value", std::move(value)}};
 }
 
-// The annotation's value, or the reason why there can be none.
+// The annotation's value, or the reason why it cannot have one.
 StatusOr<std::string> ValueFor(const json* annotations, const json& stored) {
   RESMGR_ASSIGN_OR_RETURN(std::string value, ResourcesOfPod(stored));
   const size_t size = SizeOfOthers(annotations) + kResourcesAnnotation.size() + value.size();

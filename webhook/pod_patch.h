@@ -11,7 +11,7 @@ namespace resmgr::webhook {
 
 struct PodPatch {
   std::string patch{};    // JSON patch (RFC 6902); empty: the pod stays unchanged
-  std::string warning{};  // why the pod gets no annotation; empty: it gets one, or needs none
+  std::string warning{};  // why the pod lacks an annotation; empty: it gets or needs none
 };
 
 // The patch that makes the pod's annotation show the resources of the containers of `stored`. Empty

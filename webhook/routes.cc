@@ -19,7 +19,7 @@ bool IsJson(std::string_view content_type) {
 }  // namespace
 
 HttpReply Serve(const HttpRequest& request) {
-  // Without the query; an API server adds "?timeout=5s".
+  // The path without the query; an API server adds "?timeout=5s".
   const std::string_view path = request.target.substr(0, request.target.find('?'));
   if (path == "/healthz") {
     if (request.method == "HEAD") return TextReply(200, "");

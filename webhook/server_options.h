@@ -21,8 +21,8 @@ struct ServerLimits {
   // Time from the connection, or from an answer, to the next request's header, before a review has
   // been answered on the connection.
   std::chrono::milliseconds first_request{10'000};
-  // The same after that. Longer than API servers keep idle connections (90 s), so that they close
-  // them and never send into a connection that was just closed.
+  // The same time after a review was answered. Longer than API servers keep idle connections (90
+  // s), so that they close them and never send into a connection that was just closed.
   std::chrono::milliseconds idle{120'000};
   // Time from the header to the body's last byte, and for the client to take the answer.
   std::chrono::milliseconds body_time{10'000};
