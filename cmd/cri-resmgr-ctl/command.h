@@ -40,7 +40,7 @@ class Command {
   virtual void UseSocket(std::string_view /*socket*/, bool /*told*/) {}
   // Sets the stream for notes beside the result; called before Run.
   virtual void UseNotes(std::ostream& /*notes*/) {}
-  // Sets what the program is; called before Run.
+  // Sets the description of the program; called before Run.
   virtual void UseProgram(const ProgramView& /*program*/) {}
   // Called after the flags were read. Writes the result to `out`; an error becomes one line and the
   // exit code of ExitCodeOf.

@@ -111,7 +111,7 @@ ConvertedConfig Wrap(std::string_view policy, const ConfigNode& cpus, Entries se
   return {PrintNode(MapNode(std::move(modules))), {}};
 }
 
-// The one key of `agent` that there is here, too.
+// The one key of `agent` that exists here, too.
 void KeepAgent(const ConfigNode& agent, Entries& section, Notes& notes) {
   constexpr std::string_view kPodResources = "podResourceAPI";
   const ConfigNode* const asks = FindKey(agent, kPodResources);

@@ -12,7 +12,7 @@ namespace resmgr {
 // A configuration of another project as one of ours.
 struct ConvertedConfig {
   std::string yaml;
-  // One sentence each: every key that was left out or has no effect here, and what is otherwise.
+  // One sentence for each key that was left out, has no effect here or means something else.
   std::vector<std::string> notes;
 };
 

@@ -14,7 +14,7 @@ using ControlEntries = std::vector<ConfigNode::Entry>;
 using ControlNotes = std::vector<std::string>;
 
 constexpr std::array<std::string_view, 3> kControls = {"cpu", "rdt", "blockio"};
-// Keys of a class of CPUs that there are here, too.
+// Keys of a class of CPUs that exist here, too.
 constexpr std::array<std::string_view, 8> kCpuKeys = {"minFreq",
                                                       "maxFreq",
                                                       "uncoreMinFreq",

@@ -55,7 +55,7 @@ configuration dumps is not changed by it. Secrets are hidden.
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*time).count();
     std::ofstream file;
     if (!file_.empty()) {
-      // So that a new file is its owner's alone, as the daemon's dumps are.
+      // Only the owner may read a new file, as with the daemon's dumps.
       const UniqueFd made(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
       file.open(file_, std::ios::trunc);
       if (!file) return Unavailable("-o: cannot write {}", Printable(file_, 256));

@@ -171,7 +171,7 @@ std::string HeldText(const Reply& container) {
   return "  now held (in CPUs)\n" + FormatTable(rows);
 }
 
-// The considered places as a table, with the columns that any of them has; then what else is known.
+// The considered places as a table, with the columns that any of them has; then the other lines.
 std::string CandidatesText(const Reply& container) {
   struct PlaceColumn {
     const char* title;

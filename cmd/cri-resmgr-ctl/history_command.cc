@@ -37,7 +37,8 @@ bool IsAbout(const Reply& entry, std::string_view pod) {
           std::string_view(container).substr(slash + 1).starts_with(pod));
 }
 
-// The time of -since in the form of the entries: so long ago, or a time like theirs.
+// The time of -since in the form of the entries. Users give a duration before now, or a time in
+// that form.
 StatusOr<std::string> SinceText(const std::string& since) {
   const auto ago = ParseDuration(since, kLongestSince);
   if (ago) {
@@ -159,7 +160,7 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   std::string since_;
   bool follow_ = false;
   FollowedEntries followed_;
-  bool answered_ = false;    // whether -f has shown what was there before
+  bool answered_ = false;    // whether -f has shown the earlier entries
   bool has_header_ = false;  // and the names of the columns
 };
 

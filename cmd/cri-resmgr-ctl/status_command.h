@@ -9,7 +9,7 @@
 
 namespace resmgr {
 
-// `status`: the running daemon's state and what it holds.
+// `status`: the running daemon's state, pods, containers and problems.
 std::unique_ptr<Command> MakeStatusCommand();
 
 // "throttled: ns/web/main has CPUs 2-3 ...; try: echo max > ..."
