@@ -28,16 +28,16 @@ struct ConsideredBalloon {
 struct BalloonMember {
   ContainerKey key{};
   PodSandboxId pod{};
-  uint64_t pod_bit = 0;  // of Balloon::pod_bits
+  uint64_t pod_bit = 0;  // bits of Balloon::pod_bits
   std::string namespace_name{};
   std::string group{};  // what groupBy says; "": no group
-  int type = 0;         // the container's; a guest's is not that of the balloon
+  int type = 0;         // the container's type; a guest's type is not the balloon's
   int64_t request = 0;  // milli-CPUs
-  int64_t demand = 0;   // what counts for the size, by sizeBy
+  int64_t demand = 0;   // milli-CPUs that count for the size, by sizeBy
   bool hide_hyperthreads = false;
   bool keeps_memory = false;  // its memory nodes are left as they are
   unsigned memory_types = 0;
-  std::vector<BalloonHint> hints{};  // where its devices are, if the type is to be close to them
+  std::vector<BalloonHint> hints{};  // places of its devices, if the type wants to be close to them
   std::string text{};                // the rules that placed it, as the reason begins
   std::vector<ConsideredBalloon> considered{};  // of its type, the first ones
 };
@@ -68,8 +68,8 @@ struct Balloon {
   // that a creation that is taken back leaves no trace.
   CpuSet grown{};
   ContainerKey grown_by{};
-  // Idle CPUs that it has for itself by what its containers use, as long as no request needs them,
-  // and when they changed last, by the time of the measurement.
+  // Idle CPUs that it borrows because of its containers' use, as long as no request needs them, and
+  // the time of the measurement that changed them last.
   CpuSet borrowed{};
   std::optional<std::chrono::system_clock::time_point> borrowed_at{};
 
@@ -78,7 +78,7 @@ struct Balloon {
   int64_t request = 0;  // of all members, as the next one
   int64_t demand = 0;
   CpuSet all{};           // the CPUs of all components
-  uint64_t key_bits = 0;  // a bit for each member's key and pod: what has none is not there
+  uint64_t key_bits = 0;  // a bit for each member's key and pod: without the bit, no such member
   uint64_t pod_bits = 0;
 
   void Recount();
@@ -87,7 +87,7 @@ struct Balloon {
   BalloonMemberPtr MemberOf(ContainerKey key) const;  // nullptr if it is not here
   int Pods(const PodSandboxId& with) const;           // different ones, `with` included
   bool HoldsPodOf(const BalloonMember& other) const;
-  // Whether the pods of both balloons, each counted once, are at most so many; 0 is no limit.
+  // Whether the pods of both balloons, each counted once, are at most `most`; 0 is no limit.
   bool PodsFit(const Balloon& other, int64_t most) const;
 };
 

@@ -87,7 +87,7 @@ BalloonBook BalloonAdoption::Run() {
   return book;
 }
 
-// Where no reason tells, what containers see beside the own CPUs of their balloon.
+// Without a reason, the borrowed CPUs are those that containers see beside their balloon's own.
 void BalloonAdoption::AdoptBorrowed(BalloonBook& book) const {
   if (!setup_->follows_use()) return;
   for (const Found& found : found_) {
@@ -123,7 +123,7 @@ void BalloonAdoption::AdoptNamed(BalloonBook& book) {
   }
 }
 
-// A reason may be older than what the runtime reports.
+// A reason may be older than the runtime's report.
 CpuSet BalloonAdoption::AsReported(const Found& found, const CpuSet& saved) const {
   const bool reported = setup_->options().pin_cpu && !found.container->may_be_elsewhere;
   return reported ? saved & setup_->machine().WithSiblings(VisibleOf(found)) : saved;

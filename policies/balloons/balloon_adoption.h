@@ -34,7 +34,7 @@ class BalloonAdoption {
   struct Found {
     const Container* container = nullptr;
     BalloonMember member;
-    int type = 0;  // of the balloon that the placement names
+    int type = 0;  // number of the balloon that the placement names
     int index = -1;
     bool placed = false;
   };

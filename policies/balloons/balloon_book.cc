@@ -186,7 +186,8 @@ std::vector<BalloonHint> BalloonBook::HintsOfMembers(const Balloon& balloon) {
   return hints;
 }
 
-// Those of the type, which are not copied, or `changed`, with what containers and loads add.
+// The rules of the type, which are not copied, or `changed` with the additions of containers and
+// loads.
 const CpuChoiceRules& BalloonBook::RulesFor(const Balloon& balloon, const BalloonPart& part,
                                             CpuChoiceRules& changed) const {
   const CpuChoiceRules& own = setup_->rules(part.type);
@@ -213,7 +214,7 @@ CpuSet BalloonBook::LoadedFor(const Balloon& its, const BalloonPart& part) const
         loaded |= AllOf(PartsOfLoad(setup_->machine(), load.level), leaf.cpus);
       }
     };
-    // One that is being made is not in the list yet.
+    // A balloon that is being made is not in the list yet.
     ForEachLeaf(its.part, add);
     for (const Balloon& balloon : balloons_)
       ForEachLeaf(balloon.part, add);
@@ -291,7 +292,7 @@ int BalloonBook::SizeAt(const BalloonPart& part, int size) const {
   return sum;
 }
 
-// To what the containers need.
+// Shrinks the balloon to the size that its containers need.
 void BalloonBook::Shrink(size_t place, ContainerKey gone) {
   const Balloon& present = balloons_[place];
   const int target = Target(present);

@@ -26,7 +26,7 @@ class BalloonBook {
   const SharedList<Balloon>& balloons() const { return balloons_; }
   // CPUs that no balloon has by requests.
   const CpuSet& idle() const { return idle_; }
-  // Those of them that no balloon borrows.
+  // The idle CPUs that no balloon borrows.
   CpuSet unlent() const { return idle_ - lent_; }
   std::string NameOf(const Balloon& balloon) const;  // "TYPE[N]"
   std::string NameOf(int type, int index) const;
@@ -34,10 +34,10 @@ class BalloonBook {
   BalloonMemberPtr MemberOf(ContainerKey key) const;  // nullptr if there is none
   int Count(int type) const;
 
-  // A further balloon of the type, of its least size; near `hints`, too. ResourceExhausted when
-  // there is no room, or as many as there may be.
+  // A further balloon of the type, of its least size; near `hints`, too. ResourceExhausted: there
+  // is no room, or the type has its greatest number of balloons.
   StatusOr<size_t> Create(int type, const std::vector<BalloonHint>& hints = {});
-  // All balloons that always exist and are not there yet.
+  // Makes the balloons that always exist and are missing.
   Status CreateAlways(const std::vector<BalloonHint>& hints = {});
   // The place of a balloon that is to have these CPUs, as far as they are idle, and with that
   // number; nullopt if none are.
@@ -63,13 +63,13 @@ class BalloonBook {
   // Balloons with more give these back.
   void ShrinkLarge();
 
-  // The balloon borrows so many CPUs from now on, or as many as it may and are idle.
+  // Lets the balloon borrow `count` CPUs, or as many as it may and are idle.
   void Borrow(size_t place, int count, std::chrono::system_clock::time_point now);
   // How many it may by the limits of its type.
   int MostBorrowed(const Balloon& balloon) const;
-  // The CPUs that it may borrow beside those that it does.
+  // The CPUs that it may borrow in addition.
   CpuSet FreeToBorrow(const Balloon& balloon) const { return FreeFor(balloon) - lent_; }
-  // It has borrowed these before a restart; those that are not idle are left out.
+  // Adopts CPUs that it had borrowed before a restart; those that are not idle are left out.
   void AdoptBorrowed(size_t place, const CpuSet& cpus);
   // CPUs that are not idle any more are not borrowed any more, nor more than a balloon may have.
   // Ends each decision.
@@ -87,7 +87,7 @@ class BalloonBook {
 
   // Idle CPUs on which containers of the balloon may run, too.
   CpuSet SharedIdle(const Balloon& balloon) const;
-  // Whether any of these CPUs would be such if it were idle.
+  // Whether the balloon could share any of these CPUs if it were idle.
   bool Shares(const Balloon& balloon, const CpuSet& cpus) const;
 
  private:
@@ -117,7 +117,7 @@ class BalloonBook {
   std::shared_ptr<const BalloonSetup> setup_;
   SharedList<Balloon> balloons_;
   CpuSet idle_;
-  CpuSet lent_;  // what balloons borrow, together
+  CpuSet lent_;  // CPUs that balloons borrow, together
   uint64_t last_serial_ = 0;
 };
 

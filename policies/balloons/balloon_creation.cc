@@ -16,7 +16,7 @@ int CountParts(const BalloonPart& part, int type) {
   return count;
 }
 
-// With all types inside it.
+// Adds the type and all types inside it.
 void AddTypesOf(const BalloonSetup& setup, int type, std::set<int>& types) {
   if (!types.insert(type).second) return;
   for (const int component : setup.type(type).components)
@@ -32,7 +32,7 @@ int BalloonBook::Instances(int type) const {
   return count;
 }
 
-// With all components, or with the one of which there are the fewest.
+// A part with all components, or with the one of which there are the fewest.
 BalloonPart BalloonBook::MakePart(int type) const {
   BalloonPart part{.type = type, .cpus = {}};
   const BalloonType& own = setup_->type(type);

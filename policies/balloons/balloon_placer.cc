@@ -178,7 +178,7 @@ bool BalloonPlacer::SchedulerMaySend(const BalloonMember& member) const {
   return sum <= int64_t{1000} * setup.available().size() - setup.reserved_milli();
 }
 
-// The containers of one balloon in another of the same type, by what that saves.
+// The merge of a balloon's containers into another one of the same type that saves most.
 std::optional<BalloonPlacer::Merge> BalloonPlacer::BestMerge(const BalloonBook& book,
                                                              int budget) const {
   const BalloonSetup& setup = book.setup();
@@ -247,7 +247,7 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
                                              const BalloonMemberPtr& shared) {
   const BalloonSetup& setup = book_.setup();
   const BalloonBook before = book_;
-  // A new balloon with what is idle may be the best.
+  // A new balloon with the idle CPUs may be the best.
   const bool idle = !book_.FreeForNew(member.type, book_.NextIndex(member.type)).empty();
   const StatusOr<size_t> created =
       idle ? book_.Create(member.type, member.hints) : Try(NoSuch("idle CPUs"));
@@ -285,7 +285,7 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
   return NoSuch("sharing");
 }
 
-// One more than are told says that there are more.
+// One more than are shown tells the caller that there are more.
 std::vector<ConsideredBalloon> BalloonPlacer::Considered(const BalloonMember& member) const {
   std::vector<ConsideredBalloon> considered;
   considered.reserve(kMostToldBalloons + 1);

@@ -9,7 +9,7 @@
 
 namespace resmgr {
 
-// So many considered balloons an explanation has.
+// Limit of considered balloons in an explanation.
 inline constexpr size_t kMostToldBalloons = 16;
 
 // Chooses the balloon of a new container: it asks one method after the other (same group, pod or
@@ -33,8 +33,9 @@ class BalloonPlacer {
 
  private:
   using Try = StatusOr<size_t>;
-  // The CPUs that a balloon must have for a container, and by which the emptiest is found: those
-  // that it has; those that it can have; the latter, and the emptiest by the former.
+  // The CPUs that must suffice for a container, and by which the emptiest balloon is found: the
+  // present ones; the possible ones; the possible ones, with the emptiest found by the present
+  // ones.
   enum class Room { kPresent, kMost, kMostByPresent };
   struct Merge {
     uint64_t from = 0;

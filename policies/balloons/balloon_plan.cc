@@ -63,8 +63,7 @@ bool IsShort(const BalloonSetup& setup, const Balloon& balloon) {
 }
 
 // Whether the containers of a balloon run on the same CPUs as before, and lack some as before or
-// none as before. `idle`: the CPUs that are idle and not borrowed now and were not before, or the
-// other way round.
+// none as before. `idle` has the CPUs for which "idle and not borrowed" has changed.
 bool OnSameCpus(const BalloonBook& book, const Balloon& before, const Balloon& now,
                 const CpuSet& idle) {
   const bool same =

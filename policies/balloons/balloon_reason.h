@@ -13,7 +13,7 @@ namespace resmgr {
 std::string WithOwnCpus(const std::string& text, const CpuSet& own, const CpuSet& borrowed = {});
 // The text of a container whose balloon has fewer CPUs than it asks for.
 std::string ThatLacksCpus(const std::string& text);
-// The text before all that, and the CPUs; empty if the reason has none.
+// The text in front of the balloon's CPUs, and these CPUs; empty if the reason has none.
 std::string TextOfReason(const std::string& reason);
 CpuSet OwnCpusOfReason(const std::string& reason);
 CpuSet BorrowedCpusOfReason(const std::string& reason);

@@ -23,7 +23,7 @@ class BalloonRules {
   // The container as a member of a balloon of its type; its text tells why it has this type.
   // InvalidArgument if its annotation names no type, or a type that takes no containers.
   StatusOr<BalloonMember> MemberFor(const Pod& pod, const Container& container) const;
-  // The same of one that runs already: it is of the default type where it could not be created.
+  // The same for a running container, which is of the default type if it could not be created.
   BalloonMember RunningMember(const Pod& pod, const Container& container) const;
   // Annotations that only other namespaces may use.
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const;

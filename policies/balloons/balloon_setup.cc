@@ -142,7 +142,7 @@ Status BalloonSetup::Reserve(const PolicyContext& context) {
   type.priority = std::min(type.priority, 1);
   type.cpus = cpus;
   type.own_cpus = true;
-  // It may grow beyond its CPUs.
+  // The reserved balloon may grow beyond its CPUs.
   if (type.max_cpus == 0) type.max_cpus = kUnlimited;
   return OkStatus();
 }

@@ -43,11 +43,11 @@ class BalloonSetup {
   CpuSet Fixed(int type, int index) const;
   int MinCpus(int type, int index) const;
   int MaxCpus(int type, int index) const;  // a large number if there is no limit; 0: refused
-  // Whole CPUs for what is asked for, without limits.
+  // Whole CPUs for the request, without limits.
   int CpusFor(int type, int64_t milli_cpu) const;
   // The CPUs of a balloon of the type that is to have `cpus`: each component is rounded up.
   int WholeSize(int type, int cpus) const;
-  // The part of `cpus` for one of so many components, which has the least size of its type.
+  // The part of `cpus` for one of `count` components, which has the least size of its type.
   int ShareOf(int component, int cpus, size_t count) const;
 
  private:
@@ -74,7 +74,7 @@ class BalloonSetup {
 };
 
 // The CPUs near to a device whose path tells them: of a NUMA node, a CPU or a cache below
-// /sys/devices/system. Empty for all others, which only a look at sysfs can tell.
+// /sys/devices/system. Empty for all other devices, whose place only sysfs shows.
 CpuSet CpusNearDevice(const Machine& machine, std::string_view path);
 
 }  // namespace resmgr

@@ -19,7 +19,8 @@ struct BalloonUse {
   bool all = true;
 };
 
-// Containers that see one thread of each core use the other ones, too: these do nothing else.
+// Containers that see one thread of each core use the other threads, too, since these do nothing
+// else.
 double HiddenPart(const BalloonBook& book, const Balloon& balloon) {
   const bool hides = std::ranges::any_of(
       balloon.members, [](const BalloonMemberPtr& member) { return member->hide_hyperthreads; });
@@ -51,7 +52,7 @@ bool MayChange(const Balloon& balloon, const BalloonType& type, Time now) {
   return !last || now < *last || now - *last >= type.use_pause;
 }
 
-// How many CPUs a balloon with `size` of them is to have.
+// The number of CPUs that a balloon with `size` of them should have.
 int WantedCpus(const BalloonType& type, const BalloonUse& use, int size) {
   const double percent = 100 * use.cpus / size;
   const int step = std::max(size / 2, 1);

@@ -9,9 +9,9 @@
 
 namespace resmgr {
 
-// Names what has no effect in a section policy.balloons, one sentence each: keys that are read for
-// the sake of nri-plugins' files, and the kubelet's devices. None for a section that is wrong.
-// The same for any number of types: a list is cut after some names.
+// Names keys without effect in a section policy.balloons, one sentence each: keys that are read for
+// the sake of nri-plugins' files, and the kubelet's devices. None for a section that is wrong. The
+// same for any number of types: a list is cut after some names.
 std::vector<std::string> BalloonsWithoutEffect(const ConfigNode& section);
 
 // The classes that balloon types and idle CPUs have.

@@ -28,8 +28,8 @@ enum class BalloonSizeBy { kRequest, kLimit, kBetween };
 // The balloon of a type that a container fills.
 enum class BalloonFillOrder { kBalanced, kPacked, kFirstFree };
 
-// How many balloons of a type there are at first and at most: a number, so many in each part of a
-// level, or as many as a share of the CPUs makes.
+// How many balloons of a type there are at first and at most: a number, a number in each part of a
+// level, or a share of the CPUs.
 struct BalloonInstances {
   int64_t number = 0;  // 0: the key is not set
   enum class Unit { kBalloons, kPercent, kCpus } unit = Unit::kBalloons;
@@ -69,7 +69,7 @@ struct BalloonType {
 
   // Additions of ours.
   BalloonSizeBy size_by = BalloonSizeBy::kRequest;
-  int64_t overcommit_percent = 100;  // what is asked for of a balloon, of its CPUs
+  int64_t overcommit_percent = 100;  // requests of a balloon's containers, in percent of its CPUs
   CpuSet cpus{};                     // the CPUs of its balloon, or of its balloons together
   bool own_cpus = false;             // `cpus` is set
   BalloonInstances instances{};
@@ -77,13 +77,13 @@ struct BalloonType {
   int64_t max_pods = 0;
   BalloonFillOrder fill_order = BalloonFillOrder::kBalanced;
   bool spread_best_effort = true;
-  // Balloons borrow idle CPUs where their containers use more than so many percent of what they
-  // have, and give them back below the other one. 0: they do not.
+  // Balloons borrow idle CPUs if their containers use more than this percentage of their CPUs, and
+  // give them back below the other one. 0: they do not.
   int64_t grow_above = 0;
   int64_t shrink_below = 50;
   std::chrono::milliseconds use_pause = std::chrono::seconds(30);  // between two such changes
 
-  RawValues raw{};  // keys that are printed as they were written
+  RawValues raw{};  // keys that are printed unchanged
 
   bool composite() const { return !component_names.empty(); }
   bool follows_use() const { return grow_above > 0; }
@@ -113,7 +113,7 @@ struct BalloonsOptions {
   std::string idle_cpu_class{};      // of CPUs in no balloon
   std::vector<std::string> controllable_interrupts = {"*"};
   std::vector<std::string> without_effect{};  // other keys that are read without effect
-  RawValues raw{};                            // keys that are printed as they were written
+  RawValues raw{};                            // keys that are printed unchanged
   bool overcommit_when_short = true;          // else a container is refused when no CPUs are left
   int64_t move_budget = 4;
 

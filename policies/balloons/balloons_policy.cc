@@ -164,7 +164,7 @@ bool BalloonsPolicy::JoinFormer(const Container& predecessor,
   return false;
 }
 
-// A name is used again by balloons that have nothing to do with the former one.
+// Names are reused by other balloons, so an equal name does not prove that it is the same balloon.
 bool BalloonsPolicy::IsFormer(const Balloon& balloon, const CpuSet& own,
                               const BalloonMember& member) const {
   if (balloon.members.empty() || balloon.HoldsPodOf(member)) return true;
@@ -179,7 +179,7 @@ StatusOr<Plan> BalloonsPolicy::Update(const Snapshot& snapshot, const Pod& pod,
   if (!rules().WhyInNone(pod, container).empty()) return Plan{};
   StatusOr<BalloonMember> decided = rules().MemberFor(pod, container);
   const std::optional<size_t> place = book_.Find(key);
-  // It runs in a balloon that would not be created for it any more.
+  // The container runs in a balloon that would not be created for it any more.
   if (!decided.ok() && place) decided = rules().RunningMember(pod, container);
   if (!decided.ok()) return decided.status();
   BalloonBook before = book_;

@@ -42,7 +42,7 @@ class BalloonsPolicy : public Policy {
   StatusOr<Plan> MoveShared(const Snapshot& snapshot,
                             std::span<const policy::PoolMove> moves) override;
   std::vector<std::string> Explain(ContainerKey key) const override;
-  // With what the balloons had when it was placed.
+  // The considered places, with the balloons' state at the time of the placement.
   std::vector<ConsideredPlace> Considered(ContainerKey key) const override;
   std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
                                   const Container& container) const override;
@@ -66,7 +66,7 @@ class BalloonsPolicy : public Policy {
   Placement UnboundPlacement(const std::string& why, const Container& container) const;
   // A new attempt of a container takes its former place, if it has one that fits.
   bool JoinFormer(const Container& predecessor, const std::shared_ptr<BalloonMember>& member);
-  // As MoveShared, of one; after a failure the book has to be restored.
+  // Makes one move of MoveShared; after a failure the caller restores the book.
   Status MoveOne(const policy::PoolMove& move);
   bool IsFormer(const Balloon& balloon, const CpuSet& own, const BalloonMember& member) const;
 

@@ -117,7 +117,7 @@ CpuSet CpuChooser::ChooseApart(const CpuChoiceRules& rules, const CpuSet& own, c
   CpuSet loaded = rules.loaded | AllOf(parts, own);
   CpuSet chosen;
   for (int i = 0; i < count; ++i) {
-    // The first answer is the one for all of them, so that they lie together.
+    // The first answer is used for all of them, so that they lie together.
     const int wanted = i == 0 && (idle - loaded).size() >= count ? count : 1;
     const CpuSet found =
         Choose(rules, own | chosen, idle - chosen, loaded, wanted, i == 0 ? dropped : nullptr);

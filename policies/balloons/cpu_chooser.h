@@ -57,7 +57,7 @@ class CpuChooser {
                 int count) const {
     return Shrink(rules, own, own, idle, count);
   }
-  // The same among a part of `own`.
+  // The same, chosen among a part of `own`.
   CpuSet Shrink(const CpuChoiceRules& rules, const CpuSet& own, CpuSet candidates,
                 const CpuSet& idle, int count) const;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of BalloonsPolicy that moves containers between balloons of a type because of what is
-// used.
+// The part of BalloonsPolicy that moves containers between balloons of a type because of their use.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -14,7 +13,7 @@ namespace {
 
 constexpr std::string_view kByUse = "; moved by what is used";
 
-// Why a container stays in its balloon, whatever is used; empty when it need not.
+// The reason why a container stays in its balloon, whatever its use; empty if it may move.
 std::string_view WhyItStays(const BalloonSetup& setup, const Balloon& balloon,
                             const BalloonMember& member) {
   const BalloonType& type = setup.type(balloon.type);
@@ -29,7 +28,7 @@ std::string_view WhyItStays(const BalloonSetup& setup, const Balloon& balloon,
   return together && !type.spread_pods ? "its pod stays together" : "";
 }
 
-// Whether the member fits in as the balloon is.
+// Whether the member fits into the balloon's present CPUs.
 bool MaySuit(const BalloonBook& book, const Balloon& from, const Balloon& to,
              const BalloonMember& member) {
   return to.type == from.type && to.index != from.index && book.PodFits(to, member.pod) &&
