@@ -5,7 +5,7 @@
 
 namespace resmgr {
 
-// THE list of policies: what -list-policies shows and `Active` may name. It stands in
+// THE list of policies, which -list-policies shows and from which `Active` chooses. It stands in
 // cmd/cri-resmgr/builtin_policies.cc, and every binary that places containers or tries that out is
 // linked with it.
 PolicyRegistry BuiltinPolicies();
