@@ -17,7 +17,7 @@ bool SharesForWantOfRoom(const Placement& placement) {
   return placement.pool == kSharedPool && placement.reason.starts_with(kWantOfRoom);
 }
 
-// The CPUs of others. A container that may be elsewhere is no user of any.
+// The CPUs of others. A container that may be elsewhere does not count as a user.
 const CpuSet& UsedByOthers(const CpuUsers& users, const Container& container) {
   return container.may_be_elsewhere ? users.any : users.several;
 }

@@ -28,8 +28,8 @@ struct CpuClaim {
   std::optional<bool> prefer_isolated;
   bool require_isolated = false;
   Alignment alignment = Alignment::kPrefer;  // for the exclusive CPUs
-  // Bound to no CPUs at all: the fields above are ignored, and its request counts against the
-  // shared CPUs.
+  // The container is not bound to CPUs: the fields above are ignored, and its request counts
+  // against the shared CPUs.
   bool unbound = false;
   std::string why;  // the rule that applies: "Burstable pod"
 };
@@ -78,7 +78,7 @@ class ExclusivePools {
   // The pools kSharedPool, "exclusive", and "isolated" and "reserved" if there are such CPUs.
   std::vector<Zone> Zones(const Snapshot& snapshot) const;
   std::vector<std::string> Explain(ContainerKey key) const;
-  // With the CPUs that were free when it was placed.
+  // The considered places, with the CPUs that were free when it was placed.
   std::vector<ConsideredPlace> Considered(ContainerKey key) const;
   std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
                                   const Container& container) const;
@@ -116,7 +116,7 @@ class ExclusivePools {
   void AdoptExact(const Members& members, const CpuUsers& users, bool alone);
   void AdoptMixed(const Members& members, const CpuUsers& users);
   void AdoptUnclear(const Members& members, const CpuUsers& running);
-  // Whether the container has exclusive and shared CPUs that cannot be told apart.
+  // Whether the container has exclusive and shared CPUs that cannot be distinguished.
   static bool IsUnknownMix(const Member& member);
   void AdoptSome(const Member& member, const CpuSet& from, const CpuSet& preferred);
   void FinishGrowing(const Members& members);
