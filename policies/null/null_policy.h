@@ -6,8 +6,8 @@
 
 namespace resmgr {
 
-// Places nothing: every container stays as its request said. The relay does not even look into
-// calls while this is the active policy; the object is for the way there. A container that another
+// Places nothing: every container keeps its request's values. The relay does not even read calls
+// while this is the active policy; the object serves the change to it. A container that another
 // policy placed gets an empty placement, which the resource manager makes a letting go
 // (pkg/policy/letting_go.h). A container that was never placed stays where it was found.
 class NullPolicy : public Policy {
