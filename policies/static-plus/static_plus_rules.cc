@@ -90,7 +90,7 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
 
   const MilliCpu request = container.requirements.cpu_request;
   claim.exclusive = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
-  // A need beyond the reported value is unknown, and comes from the shared CPUs.
+  // The need beyond the reported value is unknown, and is served from the shared CPUs.
   const bool more = MayAskForMore(container);
   claim.shared = request.Fraction() > 0 || more;
   claim.prefer_isolated =
