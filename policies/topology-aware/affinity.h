@@ -26,13 +26,13 @@ struct Affinity {
   std::optional<Expression> scope{};  // nullopt: containers of the same pod
   Expression match{};
 
-  // Whether the other container is one that is meant.
+  // Whether the affinity is about the other container.
   bool Meets(const Pod& own_pod, const Pod& pod, const Container& container) const;
 };
 
-// The affinities that a pod's annotations DOMAIN/affinity and DOMAIN/anti-affinity (both domains
-// of pkg/kube/annotations.h, the first one that is there) give its containers. Their YAML is a map
-// from container names to either form:
+// The affinities that a pod's annotations DOMAIN/affinity and DOMAIN/anti-affinity (both domains of
+// pkg/kube/annotations.h, of which the first existing one counts) give its containers. Their YAML
+// is a map from container names to either form:
 //   a list of {scope, match, weight}; weight is 1 if not given, and the expressions are as
 //     Expression reads them
 //   a list of names of containers of the same pod, meant in both directions
@@ -45,10 +45,10 @@ class PodAffinities {
   // lets a pod have 256 KiB.
   static constexpr size_t kMaxText = size_t{16} * 1024;
 
-  // InvalidArgument for what cannot be read, or is more than these bounds.
+  // InvalidArgument: a malformed annotation, or one beyond these bounds.
   static StatusOr<PodAffinities> Read(const StringMap& pod_annotations);
 
-  // Those of one container. InvalidArgument for more than kMaxOfOne.
+  // The affinities of one container. InvalidArgument for more than kMaxOfOne.
   StatusOr<std::span<const Affinity>> Of(std::string_view container) const;
   // The number for all containers together.
   size_t size() const { return size_; }
@@ -66,15 +66,15 @@ class PodAffinities {
 // takes longer than all the rest of a decision. Thread-compatible.
 class AffinityReader {
  public:
-  // How many texts are remembered, those asked for last, how long one may be for that, and how many
-  // affinities it may have: any user who may create pods may write anything there.
+  // Limits of remembered texts (the last ones used), of a text's length and of its affinities: any
+  // user who may create pods may write anything there.
   static constexpr size_t kRemembered = 64;
   static constexpr size_t kMaxRememberedSize = size_t{8} * 1024;
   static constexpr size_t kMaxRememberedAffinities = 256;
 
-  // Reads what the containers of a pod with these annotations will ask for, ahead of time.
+  // Reads the affinities of a pod with these annotations ahead of time.
   void Prepare(const StringMap& pod_annotations);
-  // Those of one container, valid until the next call. As PodAffinities.
+  // The affinities of one container, valid until the next call. Errors as from PodAffinities.
   StatusOr<std::span<const Affinity>> Read(const StringMap& pod_annotations,
                                            std::string_view container);
 
@@ -83,7 +83,7 @@ class AffinityReader {
     StatusOr<PodAffinities> affinities;
     uint64_t asked = 0;
   };
-  // nullptr when there is nothing to read.
+  // The affinities of the pod; nullptr without annotations about them.
   const StatusOr<PodAffinities>* Find(const StringMap& pod_annotations);
 
   std::unordered_map<std::string, Known> known_;

@@ -18,14 +18,14 @@
 
 namespace resmgr {
 
-// Where the containers are that affinities mean, without asking each expression about each
+// Finds the containers that affinities are about, without asking each expression about each
 // container in each decision. For every key that expressions look at it has a column: the distinct
 // values that containers have for it, and which container has which. An expression is asked once
 // for each value, and there are far fewer namespaces and labels than containers.
 //
-// Nothing is kept before the first question, so nodes without affinities pay nothing. A container
-// counts with what it was called when it was put in: what may change later, its id, is no column.
-// Thread-compatible.
+// The index is empty before the first question, so nodes without affinities pay nothing. A
+// container counts with the values that it had when it was put in; its id, which may change later,
+// is not a column. Thread-compatible.
 class AffinityIndex {
  public:
   // More keys than these at once push out the one that was asked for longest ago.
@@ -42,12 +42,12 @@ class AffinityIndex {
   void Erase(ContainerKey key);
 
   // For each of `pools` pools the weights of `affinities`, summed over the containers there that
-  // they mean; a container of `own_pod` asks. `pool_of` tells where a container of the snapshot is,
-  // nullopt for nowhere, and must agree with what was put in.
+  // they are about, for a container of `own_pod`. `pool_of` returns the pool of a container of the
+  // snapshot, or nullopt, and must agree with the pools that were put in.
   using PoolOf = std::function<std::optional<int>(ContainerKey)>;
   std::vector<int64_t> Weights(std::span<const Affinity> affinities, const Pod& own_pod,
                                size_t pools, const Snapshot& snapshot, const PoolOf& pool_of);
-  // The same for each container that they mean.
+  // The weights for each container that the affinities are about.
   std::map<ContainerKey, int64_t> Meant(std::span<const Affinity> affinities, const Pod& own_pod,
                                         const Snapshot& snapshot, const PoolOf& pool_of);
 
@@ -85,7 +85,7 @@ class AffinityIndex {
                     const Snapshot& snapshot, const PoolOf& pool_of, const Visit& visit);
   void Build(const Snapshot& snapshot, const PoolOf& pool_of);
   Column& ColumnOf(std::string_view key, const Snapshot& snapshot);
-  // Leaves only those marked for which the expression holds, or that are of this pod.
+  // Unmarks all containers for which the expression does not hold, or that are not of this pod.
   void Keep(const Expression& expression, const Snapshot& snapshot, Marks& marks);
   void KeepPod(const PodSandboxId& pod, const Snapshot& snapshot, Marks& marks);
 

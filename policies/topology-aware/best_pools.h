@@ -23,11 +23,11 @@ class BestPools {
   BestPools(const BestPools&) = delete;
   BestPools& operator=(const BestPools&) = delete;
 
-  // Where the next pool is scored.
+  // The place for the next pool's score.
   PoolScore& Next() { return *order_[count_]; }
-  // The score to be beaten; nullptr where there is room for it in any case.
+  // The score that the next pool must beat; nullptr if there is room for it in any case.
   const PoolScore* Worst() const { return count_ == kMost ? order_[kMost - 1] : nullptr; }
-  // It is one of the best.
+  // Keeps the next pool as one of the best.
   void KeepNext() {
     PoolScore* const next = order_[count_];
     size_t place = count_;

@@ -45,7 +45,7 @@ void CpuLedger::CountOwn(const Share& share, int pool, int sign) {
   if (share.shares) state.users += sign;
 }
 
-// In this pool and those around it, but for `end` and those around that.
+// Counts the need in this pool and those around it, except in `end` and those around `end`.
 void CpuLedger::CountNeed(const Share& share, int pool, int end, int sign) {
   for (int id = pool; id != end; id = tree_.at(id).parent) {
     State& state = states_[IndexOf(id)];
@@ -77,7 +77,7 @@ void CpuLedger::UpdateFree(int pool, const CpuSet& changed) {
   UpdateSpare(pool);
 }
 
-// The same of their rooms.
+// Updates the rooms of the same pools.
 void CpuLedger::UpdateRooms(int pool, const CpuSet& changed) {
   const Pool& place = tree_.at(pool);
   if (!place.sharable.Intersects(changed)) return;
@@ -91,7 +91,7 @@ void CpuLedger::UpdateSpareAround(int pool) {
     UpdateSpare(id);
 }
 
-// When it is known of its children, and what the pool needs.
+// Updates the spare CPUs of the pool; those of its children, and its need, must be up to date.
 void CpuLedger::UpdateSpare(int pool) {
   State& state = states_[IndexOf(pool)];
   int64_t spare = state.direct_free;
@@ -101,7 +101,7 @@ void CpuLedger::UpdateSpare(int pool) {
   state.spare = static_cast<int>(std::min(spare, unneeded));
 }
 
-// When it is known of its parent.
+// Updates the room of the pool; its parent's must be up to date.
 void CpuLedger::UpdateRoom(int pool) {
   State& state = states_[IndexOf(pool)];
   state.room = Capacity(pool) - state.need;
@@ -110,14 +110,15 @@ void CpuLedger::UpdateRoom(int pool) {
   }
 }
 
-// When the needs of this pool and those around it changed, but for `end` and those around that.
+// Updates rooms after a change of the needs of this pool and those around it, except of `end` and
+// those around `end`.
 void CpuLedger::UpdateRoomsAround(int pool, int end) {
   if (pool == end) return;
   UpdateRoomsAround(tree_.at(pool).parent, end);
   UpdateRoomsBelow(pool);
 }
 
-// Most pools below one have less room than it has, whatever that is.
+// Most pools below a pool have less room than it, so that its room does not limit theirs.
 void CpuLedger::UpdateRoomsBelow(int pool) {
   const int64_t before = Room(pool);
   UpdateRoom(pool);

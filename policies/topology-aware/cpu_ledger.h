@@ -12,17 +12,17 @@
 
 namespace resmgr {
 
-// The granted CPUs, pool by pool; exact after any sequence. The shared set of a pool is
-// its sharable CPUs without all that is granted exclusively, so sets of nested pools nest, too.
+// The granted CPUs, pool by pool; exact after any sequence. The shared set of a pool is its
+// sharable CPUs without the exclusive ones, so sets of nested pools nest, too.
 //
-// Containers of a pool need of its shared set the sum of their requests and of what the pools below
-// need, and a CPU where any container shares. An exclusive grant leaves every pool so many whole
-// CPUs, or containers of that pool have to move to a larger one (GrantBook::MakeRoom). Only the
-// root can refuse: it keeps what all sharing containers together ask for. Where there are reserved
-// CPUs, the root's sharing containers run on these while all others are exclusive; where there are
-// none, the root keeps one CPU in any case. The part of the reserved CPUs by which they exceed the
-// configured quantity counts for the root, as for the scheduler. Units are milli-CPUs unless a name
-// says otherwise. Thread-compatible.
+// The need of a pool is the sum of the requests of its containers and of the needs of the pools
+// below, and at least one CPU if any container shares. An exclusive grant leaves every pool whole
+// CPUs for its need, or containers of that pool have to move to a larger one (GrantBook::MakeRoom).
+// Only the root can refuse: it keeps what all sharing containers together ask for. Where there are
+// reserved CPUs, the root's sharing containers run on these while all others are exclusive; where
+// there are none, the root keeps one CPU in any case. The part of the reserved CPUs by which they
+// exceed the configured quantity counts for the root, as for the scheduler. Units are milli-CPUs
+// unless a name says otherwise. Thread-compatible.
 class CpuLedger {
  public:
   // Machine and tree must outlive it. `reserved` is lent to sharing containers; may be empty.
@@ -39,15 +39,15 @@ class CpuLedger {
   };
   void Give(const Share& share);
   void Take(const Share& share);
-  // A `share` is shared in a pool around its own or inside of it from now on. As
-  // Take and Give, but that little of the ledger is looked at.
+  // Moves a `share` to a pool around its own or inside of it. Has the effect of Take and Give, but
+  // visits less of the ledger.
   void Move(const Share& share, int to);
 
   const CpuSet& exclusive() const { return exclusive_; }
   // The pool's sharable CPUs that are not granted exclusively.
   const CpuSet& Free(int pool) const { return Of(pool).free; }
   int FreeCpus(int pool) const { return Of(pool).free_count; }
-  // Where containers of the pool share; empty when they cannot.
+  // The CPUs that containers of the pool share; empty if there are none.
   const CpuSet& SharedSet(int pool) const { return Lends(pool) ? reserved_ : Of(pool).free; }
   bool CanShare(int pool) const {
     return FreeCpus(pool) > 0 || (Lends(pool) && !reserved_.empty());
@@ -55,13 +55,13 @@ class CpuLedger {
   // The root's sharing containers are on reserved CPUs.
   bool Lends(int pool) const { return pool == tree_.root() && Of(pool).free_count == 0; }
   CpuSet FreeIsolated(int pool) const { return tree_.at(pool).isolated - exclusive_; }
-  // The room of the shared set for requests; below 0 where more is granted than there is.
+  // The room of the shared set for requests; below 0 if more is granted than the set has.
   int64_t Room(int pool) const { return Of(pool).room; }
-  // Whether a container that shares so much in one pool could do so in `pool` below it instead.
+  // Whether a container that shares `shared` in one pool could do so in `pool` below it instead.
   bool HasRoomBelow(int above, int pool, int64_t shared) const;
   // Containers whose pool it is.
   int Members(int pool) const { return Of(pool).members; }
-  // Containers that share in the pool or below, and what they ask for.
+  // The number of containers that share in the pool or below, and their requests.
   int Sharers(int pool) const { return Of(pool).users_below; }
   int64_t Need(int pool) const { return Of(pool).need; }
   // Use of the shared set, by containers of exactly this pool.
@@ -69,21 +69,21 @@ class CpuLedger {
 
   // Whether containers share more of the pool's CPUs than are left of them, or share none at all.
   bool IsOverfull(int pool) const { return Unneeded(pool, 0) < 0; }
-  // How much is asked for beyond what is left; 0 when it is enough.
+  // The requests beyond the remaining CPUs; 0 if these are enough.
   int64_t Excess(int pool) const { return std::max<int64_t>(-Unneeded(pool, 0), 0); }
 
   // How many ordinary CPUs can be granted exclusively from the pool, when sharing containers move
   // to larger pools for it and the same container also shares `fraction` somewhere.
   int Grantable(int pool, int64_t fraction) const;
-  // The same when no container moves, and `fraction` is shared in the same pool.
+  // The same if no container moves, and `fraction` is shared in the same pool.
   int Sliceable(int pool, int64_t fraction) const;
   // Those CPUs for `count` at most Sliceable(pool, fraction): any `count` of them leave every pool
-  // what it needs. `preferred` as for TakeIdleGroups: they are kept for this grant.
+  // its need. `preferred` as for TakeIdleGroups: they are kept for this grant.
   CpuSet Spare(int pool, int64_t fraction, std::span<const CpuSet> preferred) const;
   // Whether these CPUs can be granted when sharing containers move for it.
   bool CanSpare(const CpuSet& cpus) const;
   // Whether a container may keep these CPUs for itself: sharing containers have a CPU left. Resizes
-  // may have made them ask for more than there is, which takes no CPUs away from others.
+  // may have made their requests larger than the set, which takes no CPUs away from others.
   bool CanKeep(const CpuSet& cpus) const;
   // The part of the reserved CPUs that pods may ask for, counted as the root's.
   MilliCpu unreserved() const { return unreserved_; }

@@ -14,7 +14,7 @@ namespace resmgr {
 struct Demand {
   Need need{};
   std::vector<int64_t> affinities{};  // AffinityScores by pool; may be empty
-  std::vector<LocalityHint> hints{};  // those that count
+  std::vector<LocalityHint> hints{};  // the hints that count
   bool strict_hints = false;
   bool pick_by_hints = false;
   // Exclusive CPUs may be isolated ones, all or some, although it does not ask for such: rather
@@ -24,9 +24,9 @@ struct Demand {
   // Exclusive CPUs that it has at this moment, free in the book: it may have them again, or a part
   // of them, even where no other container could be granted any.
   CpuSet held{};
-  // It runs on them: where it needs as many or more, they are all among those that it gets.
+  // The container runs on `held`: if it needs at least as many, it gets all of these.
   bool keeps_held = false;
-  // Exclusive CPUs come from these alone.
+  // The only CPUs from which exclusive ones may come.
   std::optional<CpuSet> within{};
   std::vector<CpuSet> preferred{};  // CPUs to take before others, in this order
 };

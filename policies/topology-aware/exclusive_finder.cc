@@ -94,7 +94,7 @@ bool ExclusiveFinder::HasIsolated(const Demand& demand, int pool) const {
          (need.fraction == 0 || HasShared(need, book_.tree().root()) || demand.any_kind);
 }
 
-// All that it holds, as far as its needs are not smaller.
+// Whether the container can keep its held CPUs, or as many as it needs of them.
 bool ExclusiveFinder::CanKeep(const Demand& demand, int pool) const {
   const CpuSet& held = demand.held;
   if (held.empty() || !held.IsSubsetOf(book_.tree().at(pool).cpus)) return false;
@@ -106,9 +106,9 @@ bool ExclusiveFinder::CanKeep(const Demand& demand, int pool) const {
          !book_.cpus().SharedSet(book_.tree().root()).IsSubsetOf(held);
 }
 
-// How many of the CPUs that it needs beside those it holds are to be isolated ones; nullopt when
-// the pool has not enough. CPUs of one kind are better than a mixture: the kernel balances threads
-// over ordinary CPUs only.
+// The number of isolated CPUs among those that it needs beside its held ones; nullopt if the pool
+// lacks CPUs. CPUs of one kind are better than a mixture: the kernel balances threads over ordinary
+// CPUs only.
 std::optional<int> ExclusiveFinder::FurtherIsolated(const Demand& demand, int pool) const {
   const Need& need = demand.need;
   const CpuLedger& cpus = book_.cpus();
@@ -147,8 +147,8 @@ int ExclusiveFinder::Ordinary(const Demand& demand, int pool) const {
   return std::max(grantable - threads_ + 1, std::min(grantable, largest)) / threads_ * threads_;
 }
 
-// Where so many of them are picked from, at most Ordinary(demand, pool): what it holds and what the
-// sharing containers can spare, if that is enough, else all.
+// The CPUs from which `count` ordinary ones, at most Ordinary(demand, pool), are picked: the held
+// ones and those that sharing containers can spare, if these are enough, else all.
 CpuSet ExclusiveFinder::OrdinaryCpus(const Demand& demand, int pool, int count) const {
   const Need& need = demand.need;
   const CpuLedger& cpus = book_.cpus();
@@ -165,7 +165,7 @@ CpuSet ExclusiveFinder::OrdinaryCpus(const Demand& demand, int pool, int count) 
   return spare.size() < count ? free : spare | (demand.held & free);
 }
 
-// Those that such a need can take.
+// The CPUs that such a need can take.
 CpuSet ExclusiveFinder::Usable(const Need& need, const CpuSet& cpus) const {
   return need.hide_hyperthreads ? WholeCores(cpus) : cpus;
 }
@@ -192,7 +192,7 @@ CpuSet ExclusiveFinder::WholeCoresFrom(int threads, const CpuSet& cpus) const {
   return whole;
 }
 
-// The demand, confined to the place of the pool that fits it best; nullopt where none has room.
+// The demand, confined to the place of the pool that fits it best; nullopt if none has room.
 std::optional<Demand> ExclusiveFinder::Confined(const Demand& demand, int pool) const {
   if (Count(demand.need) <= demand.held.size() && CanKeep(demand, pool)) {
     Demand keeping = demand;
@@ -260,9 +260,9 @@ std::optional<CpuSet> ExclusiveFinder::PickAny(const Demand& demand, int pool) c
   return picked;
 }
 
-// No other container gets the rest of a core, and where that makes them too many, those cores are
-// left out that are not needed: where cores are not alike, as many CPUs as it needs need not be
-// whole cores.
+// Takes whole cores, since no other container may get the rest of one. If these are too many CPUs,
+// cores that are not needed are left out: with cores of different sizes the needed number may not
+// be whole cores.
 CpuSet ExclusiveFinder::InWholeCores(const Demand& demand, const CpuSet& picked) const {
   const int count = Count(demand.need);
   const bool keeps = demand.keeps_held && count >= demand.held.size();
@@ -284,7 +284,7 @@ std::optional<CpuSet> ExclusiveFinder::PickCpus(const Demand& demand, int pool) 
     case Source::kBesideHeld:
       return PickBesideHeld(demand, pool);
     case Source::kHeld:
-      // The part to keep of what it has is chosen by nearness alone.
+      // The part of its present CPUs that it keeps is chosen by nearness alone.
       from = demand.held;
       order = {book_.tree().at(pool).isolated};
       break;

@@ -12,7 +12,7 @@
 
 namespace resmgr {
 
-// Finds the exclusive CPUs of a container inside of a pool, in what the book has left:
+// Finds the exclusive CPUs of a container in a pool, among the free ones of the book:
 //   1. those that it holds, or a part of them; where it needs more, further ones beside them, of
 //      the isolated ones if it holds such and enough of them are free, else ordinary ones, else of
 //      both kinds; no others where it runs on them;
@@ -33,25 +33,25 @@ class ExclusiveFinder {
   int Count(const Need& need) const;
   // Whether these CPUs are what a grant takes, no fewer and no more.
   bool Meets(const Need& need, const CpuSet& cpus) const;
-  // Whether the pool has them all; for the fraction there is a pool around it. Nothing is picked,
-  // so all pools can be asked.
+  // Whether the pool has all of the CPUs; the fraction may come from a pool around it. Nothing is
+  // picked, so all pools can be asked.
   bool Has(const Demand& demand, int pool) const {
     if (demand.need.alignment != Alignment::kPrefer) return Confined(demand, pool).has_value();
     return FindSource(demand, pool) != Source::kNone;
   }
   // nullopt when it has not.
   std::optional<CpuSet> Pick(const Demand& demand, int pool) const;
-  // Where a place has as many of the CPUs as it needs: those in one place, the one with the most of
-  // `preferred` and then the fewest in all. Else all.
+  // The CPUs in the one place that has as many as it needs, the place with the most of `preferred`
+  // and then the fewest in all. If no place has as many: all.
   CpuSet PartInOnePlace(const Need& need, const CpuSet& cpus, const CpuSet& preferred = {}) const;
-  // How many CPUs it could have of these; as soon as others end, and now.
+  // The number of these CPUs that it could have after other containers end, and now.
   int MostOf(const Need& need, const CpuSet& cpus) const;
   int FreeOf(const Demand& demand, const CpuSet& cpus) const;
   const AlignedPlaces& places() const { return places_; }
   // Whether the shared set of the pool has room for the fraction.
   bool HasShared(const Need& need, int pool) const;
-  // How much the best of these CPUs, as many as it needs, are of the wanted priority; larger is
-  // better, and 0 where there is none wanted or all are equal.
+  // Scores the best of these CPUs, as many as it needs, by the wanted priority; larger is better; 0
+  // if no priority is wanted or all CPUs are equal.
   int PriorityScore(const Need& need, const CpuSet& cpus) const;
 
  private:
@@ -70,12 +70,12 @@ class ExclusiveFinder {
   CpuSet PickBesideHeld(const Demand& demand, int pool) const;
   CpuSet PickAnyKind(const Demand& demand, int pool) const;
   CpuSet Usable(const Need& need, const CpuSet& cpus) const;
-  // As Usable, of what the pool has free and the demand is confined to.
+  // As Usable, for the isolated CPUs that are free in the pool and within the demand's place.
   CpuSet UsableIsolated(const Demand& demand, int pool) const;
   CpuSet UsableOrdinary(const Demand& demand, const CpuSet& cpus) const;
   int Grantable(const Demand& demand, int pool) const;
   CpuSet WholeCores(const CpuSet& cpus) const { return WholeCoresFrom(1, cpus); }
-  // The cores that have at least so many threads.
+  // The cores with at least this many threads.
   CpuSet WholeCoresFrom(int threads, const CpuSet& cpus) const;
   std::vector<CpuSet> PreferredCpus(const Demand& demand) const;
   std::span<const CpuSet> ByPriority(CpuPriority priority) const;

@@ -212,7 +212,7 @@ std::vector<ContainerKey> GrantBook::NarrowMemory() {
     memory_.Take(*grant.zone, grant.need.memory, grant.Huge());
     const std::optional<MemoryZone> best =
         memory_.Find(grant.pool, grant.types, grant.need.memory, grant.Huge());
-    // No other container loses by it: memory that may lie on fewer nodes disturbs fewer.
+    // No other container loses by this: memory on fewer nodes disturbs fewer containers.
     if (best && memory_.Nodes(*best) != memory_.Nodes(*grant.zone) &&
         memory_.Nodes(*best).IsSubsetOf(memory_.Nodes(*grant.zone))) {
       grant.zone = best;

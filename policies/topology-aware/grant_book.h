@@ -33,20 +33,20 @@ struct Grant {
   MemoryTypes types = kAllMemoryTypes;  // where the zone may grow
   // False where there were too few huge pages: the grant then has all memory nodes of its types.
   bool counts_huge = true;
-  // It has only the PMEM of its zone yet. It counts in the whole zone all the same, so that no
-  // container has to give way when the rest comes.
+  // So far it has only the PMEM of its zone. It counts in the whole zone from the start, so that no
+  // container has to move when the rest is added.
   bool cold = false;
   std::string reason{};
   std::vector<PoolScore> candidates{};  // the best ones, for explain
 
-  // Whether its pool is where it is; a preserved container may be anywhere.
+  // Whether the container is in its pool; a preserved container may be anywhere.
   bool IsPooled() const { return need.cpu_class != CpuClass::kPreserved; }
   // The huge pages that are counted in its zone.
   const HugeMemories& Huge() const;
 };
 
 // All grants, with the ledgers that follow from them. It is rebuilt from placements alone, so
-// nothing here must be worth keeping.
+// nothing here may be needed after a restart.
 class GrantBook {
  public:
   GrantBook(const Machine& machine, const CpuSet& available, const CpuSet& reserved, bool pin_cpu,
@@ -69,28 +69,29 @@ class GrantBook {
   // The PMEM of a zone; empty when it has none or nothing else.
   NodeSet ColdNodes(const MemoryZone& zone) const;
 
-  // Where these CPUs, granted exclusively just now, leave pools less than their sharing containers
-  // ask for, some of these move to the pool around it, as few and as small ones as will do. Their
-  // memory stays where it is. Returns whose grants changed.
+  // If these CPUs, which were just granted exclusively, leave pools less than their sharing
+  // containers request, some of these move to the pool around, as few and as small ones as suffice.
+  // Their memory stays in place. Returns the containers whose grants changed.
   std::vector<ContainerKey> MakeRoom(const CpuSet& granted);
-  // Those that moved by MakeRoom go back where there is room again, the last one first, so that the
-  // end of what they made room for gives the state before. Returns whose grants changed.
+  // Containers that MakeRoom moved go back if there is room again, the last one first, so that the
+  // end of the grant for which they moved restores the former state. Returns the containers whose
+  // grants changed.
   std::vector<ContainerKey> MoveBack();
 
-  // Where memory is not safe any more (memory_ledger.h) its grants get larger zones; cold ones
-  // whose PMEM is not safe have the rest of theirs early. Returns whose.
+  // Gives grants larger zones where memory is not safe any more (memory_ledger.h); cold grants
+  // whose PMEM is not safe get the rest of their memory early. Returns the containers.
   std::vector<ContainerKey> WidenMemory();
-  // Lets a grant count with so much memory where nothing was counted before, unless that would make
-  // a zone unsafe.
+  // Counts this memory for a grant that had none counted before, unless that would make a zone
+  // unsafe.
   void CountMemory(ContainerKey key, Bytes memory);
   // Lets uncounted huge pages of all grants count, under the same condition; grants with the fewest
   // nodes come first.
   void CountHuge();
   // Grants whose memory fits into a smaller zone nearer to their CPUs get that. Returns whose.
   std::vector<ContainerKey> NarrowMemory();
-  // Completes a plan with all containers whose shared CPUs changed because exclusive CPUs went from
-  // `before` to what they are now: but for `keys`, which are in it anyway. Those that cannot be
-  // told together with others are added to `keys`.
+  // Completes a plan with all containers whose shared CPUs changed because exclusive CPUs changed
+  // from `before` to the present ones, except `keys`, which are in the plan anyway. Containers that
+  // need an entry of their own are added to `keys`.
   void AddSharersOf(const CpuSet& before, std::set<ContainerKey>& keys,
                     std::vector<SharedChange>& shared) const;
 
@@ -103,8 +104,8 @@ class GrantBook {
     friend bool operator==(const Place&, const Place&) = default;
   };
   Place PlaceOf(ContainerKey key) const;
-  // To try something: what it does to grants that stay is taken back by Restore. A grant that was
-  // replaced has to be given back before.
+  // The state before a trial: Restore takes the trial's effects on remaining grants back. A grant
+  // that was replaced has to be given back before.
   struct Saved;
   Saved Save() const;
   void Restore(const Saved& saved);
@@ -115,7 +116,7 @@ class GrantBook {
   const PoolTree& tree() const { return tree_; }
   const CpuLedger& cpus() const { return cpus_; }
   const MemoryLedger& memory() const { return memory_; }
-  // The memory needs of containers as far as they are no estimates.
+  // The memory needs of containers that are not estimates.
   Bytes CertainMemory() const { return certain_memory_; }
   const CpuSet& reserved() const { return reserved_; }
   bool pins_cpus() const { return pin_cpu_; }
@@ -163,8 +164,8 @@ class GrantBook {
   int reserved_members_ = 0;
   std::map<ContainerKey, Grant> grants_;
   std::vector<std::vector<Sharer>> sharers_;  // by pool; ascending by key
-  std::set<ContainerKey> part_sharers_;       // of them, those that see one thread of a core
-  std::set<ContainerKey> cold_;               // whose grants are
+  std::set<ContainerKey> part_sharers_;       // those that see one thread of a core
+  std::set<ContainerKey> cold_;               // containers whose grants are
   std::vector<Move> moves_;                   // in their order
 };
 

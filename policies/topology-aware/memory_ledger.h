@@ -9,10 +9,10 @@
 
 namespace resmgr {
 
-// How much of each zone is granted. The kernel does not tell whose memory lies on which node of a
-// zone, so a grant counts in full wherever it may lie: what is granted in a zone is safe there when
-// all that may use any of its nodes fits into it. Huge pages are counted by their sizes, beside the
-// ordinary memory, and by the same rule. Thread-compatible.
+// The granted memory of each zone. The kernel does not report whose memory lies on which node of a
+// zone, so a grant counts in full wherever it may lie: grants in a zone are safe if all memory that
+// may use any of its nodes fits into it. Huge pages are counted by their sizes, beside the ordinary
+// memory, and by the same rule. Thread-compatible.
 class MemoryLedger {
  public:
   // The tree must outlive it.
@@ -23,7 +23,7 @@ class MemoryLedger {
   std::optional<MemoryZone> ZoneAt(int pool, MemoryTypes types) const;
   // The next larger one with more nodes; nullopt when there is none.
   std::optional<MemoryZone> Larger(const MemoryZone& zone, MemoryTypes types) const;
-  // The smallest zone at the pool or above with room for so much more.
+  // The smallest zone at the pool or above with room for this size.
   std::optional<MemoryZone> Find(int pool, MemoryTypes types, Bytes size,
                                  const HugeMemories& huge = {}) const;
   // A size of zero fits into any zone. A zero amount of huge pages fits, too, also if the machine
@@ -43,7 +43,7 @@ class MemoryLedger {
   // about ordinary memory.
   Bytes Used(const MemoryZone& zone) const { return Bytes{use_.Used(zone)}; }
   Bytes Free(const MemoryZone& zone) const { return Capacity(zone) - Used(zone); }
-  // Use by exactly this pool and all below, whatever the types.
+  // Memory used by this pool and all below, of any type.
   Bytes Within(int pool) const { return Bytes{use_.Within(pool)}; }
   // Free memory in huge pages of this size; 0 where the machine has none.
   Bytes FreeHuge(const MemoryZone& zone, Bytes page) const;

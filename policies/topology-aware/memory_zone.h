@@ -9,8 +9,8 @@
 
 namespace resmgr {
 
-// Where a container may have its memory: nodes of these types in this pool, which is one with
-// memory of its own. `types` are never more than the pool has.
+// The place of a container's memory: the nodes of these types in this pool, which has memory of its
+// own. `types` are never more than the pool has.
 struct MemoryZone {
   int pool = 0;
   MemoryTypes types = 0;
@@ -18,7 +18,7 @@ struct MemoryZone {
   friend bool operator==(const MemoryZone&, const MemoryZone&) = default;
 };
 
-// So much memory in huge pages of this size.
+// An amount of memory in huge pages of this size.
 struct HugeMemory {
   Bytes page{};
   Bytes amount{};
@@ -40,7 +40,7 @@ class ZoneUse {
   int64_t Own(const MemoryZone& zone) const { return own_[IndexOf(zone.pool)][zone.types]; }
   // Granted in all zones that share nodes with this one.
   int64_t Used(const MemoryZone& zone) const { return used_[IndexOf(zone.pool)][zone.types]; }
-  // Granted in exactly this pool and all below, whatever the types.
+  // Memory granted in this pool and all below, of any type.
   int64_t Within(int pool) const;
 
  private:

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kSystemNamespace = "kube-system";
 
-// Pods may state any number. More than any machine has is as good as that, and sums of it stay
-// numbers.
+// Pods may state any number. A larger one is cut to this, which no machine has and whose sums do
+// not overflow.
 constexpr int64_t kMostMilliCpus = int64_t{1'000'000'000};
 constexpr Bytes kMostMemory{int64_t{1} << 50};
 
@@ -126,7 +126,7 @@ std::vector<std::string> TakeUnprivileged(const Pod& pod, const TopologyAwareOpt
   if (std::exchange(preferences.preserve_memory, false)) ignore("memory.preserve");
   if (preferences.reserved == true) {
     preferences.reserved.reset();
-    // Pods of such namespaces get what they ask for all the same.
+    // Pods of reserved namespaces get reserved CPUs anyway.
     if (!InReservedNamespace(pod, options)) ignore("prefer-reserved-cpus");
   }
   return ignored;

@@ -18,7 +18,7 @@
 namespace resmgr {
 
 enum class CpuClass {
-  kReserved,   // on the reserved CPUs, with all others that are
+  kReserved,   // on the reserved CPUs, shared by all such containers
   kShared,     // on the shared set of a pool
   kExclusive,  // exclusive CPUs, and the shared set as well where a fraction is left
   kPreserved,  // not placed at all
@@ -33,20 +33,20 @@ struct Need {
   bool unlimited = false;  // a Burstable container without a limit
   PoolLevel unlimited_level = PoolLevel::kPackage;
   bool isolated = false;           // exclusive CPUs from the isolated ones if possible
-  bool isolated_explicit = false;  // the pod says so
+  bool isolated_explicit = false;  // the pod's annotation demands it
   bool isolated_required = false;
-  bool isolated_never = false;               // the pod says so
+  bool isolated_never = false;               // the pod's annotation demands it
   Alignment alignment = Alignment::kPrefer;  // of exclusive CPUs
   Packing packing = Packing::kAuto;
   bool hide_hyperthreads = false;
   CpuPriority priority = CpuPriority::kNone;
   Bytes memory{};
-  bool memory_estimated = false;  // then it is no reason to refuse the container
+  bool memory_estimated = false;  // an estimate never refuses the container
   Bytes memory_limit{};           // 0: not above `memory`
   HugeMemories huge{};            // beside `memory`; never a reason to refuse the container
   MemoryTypes memory_types = kAllMemoryTypes;
   bool pin_memory = true;
-  std::chrono::milliseconds cold_start{0};  // asked for; the grant tells whether it gets it
+  std::chrono::milliseconds cold_start{0};  // requested; the grant shows the result
   bool lift_quota = false;
   std::string why{};  // the rule behind the class
 
@@ -64,8 +64,8 @@ std::vector<std::string> TakeUnprivileged(const Pod& pod, const TopologyAwareOpt
 Need DecideNeed(const Pod& pod, const Container& container, const Preferences& preferences,
                 const TopologyAwareOptions& options, bool has_reserved);
 
-// The same of a container that is bound to nothing, for this reason: what it asks for counts in the
-// root, and its memory wherever there is room.
+// The need of a container that is not bound, for this reason: its request counts in the root, and
+// its memory wherever there is room.
 Need UnboundNeed(const Need& need, std::string_view why);
 
 }  // namespace resmgr

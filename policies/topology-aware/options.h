@@ -24,7 +24,7 @@ enum class CpuPriority {
   kHigh,    // performance cores
   kNormal,  // cores of no special kind, else performance cores
   kLow,     // efficient cores
-  kNone,    // whatever lies best
+  kNone,    // the nearest memory of any type
 };
 
 // Whether containers lie apart from each other or leave large holes (packing.h).
@@ -60,7 +60,7 @@ struct TopologyAwareOptions {
   PoolClassNames shared_classes{};
   PoolClassNames reserved_classes{};
   std::vector<std::string> controllable_interrupts = {"*"};
-  std::map<std::string, ConfigNode, std::less<>> raw{};  // printed as it was written
+  std::map<std::string, ConfigNode, std::less<>> raw{};  // keys that are printed unchanged
   Packing packing = Packing::kAuto;
   PoolLevel unlimited_burstable = PoolLevel::kPackage;
 };

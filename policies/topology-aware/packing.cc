@@ -9,7 +9,7 @@
 namespace resmgr {
 namespace {
 
-// A sharing container counts so much beside its request: one that asks for nothing runs, too.
+// A sharing container counts this much beside its request, since one without a request runs, too.
 constexpr int64_t kAskedForAtLeast = 500;  // milli-CPUs
 
 // CPUs left in pools that are worth as much as a sharing container near its memory. With fewer,
@@ -53,7 +53,8 @@ struct Choice {
   int left;  // in the last one
 };
 
-// The choice of neighbours in the order of sizes that leaves least; nullopt: there is none.
+// The choice of neighbours in the order of sizes that leaves the fewest CPUs; nullopt: none is
+// possible.
 std::optional<Choice> Tightest(std::span<const Part> parts, size_t fewest, int count) {
   std::optional<Choice> best;
   for (size_t first = 0; first + fewest <= parts.size() + 1; ++first) {
@@ -82,7 +83,7 @@ bool IsPacked(const GrantBook& book, const Need& need) {
 int64_t RoomForLimit(const GrantBook& book, const Need& need, int pool) {
   const CpuLedger& cpus = book.cpus();
   const Pool& place = book.tree().at(pool);
-  // A reserved CPU in a NUMA node must not drive everything that may burst out of it.
+  // A reserved CPU in a NUMA node must not move all containers that may burst out of it.
   const int64_t reserved = int64_t{1000} * place.reserved.size();
   if (IsPacked(book, need)) return int64_t{1000} * cpus.FreeCpus(pool) + reserved;
   const int64_t counted = place.parent < 0 ? cpus.unreserved().value : 0;

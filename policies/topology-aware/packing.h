@@ -10,21 +10,21 @@
 
 namespace resmgr {
 
-// How places are chosen where they fit equally well by stronger rules: spread over pools while the
+// The choice among places that fit equally well by stronger rules: spread over pools while the
 // machine is mostly empty, so that each container has much of its caches and memory for itself;
 // packed later, so that large holes are left for the containers to come.
 
-// Whether such a container is packed now.
+// Whether a container with this need is packed now.
 bool IsPacked(const GrantBook& book, const Need& need);
 
-// Room in the pool for the CPU limit of such a container, in milli-CPUs. Once containers are
-// packed, there is hardly any beside what is asked for anywhere: then all CPUs that are not
-// exclusive are room, so pools that share enough are equal, and none leaves its memory for a little
-// more.
+// Room in the pool for the CPU limit of a container with this need, in milli-CPUs. Once containers
+// are packed, hardly any pool has CPUs beyond the requests: then all CPUs that are not exclusive
+// count as room, so that pools that share enough are equal, and no container leaves its memory for
+// a little more.
 int64_t RoomForLimit(const GrantBook& book, const Need& need, int pool);
 
-// PoolRule::kPacking for such a container, which takes so many exclusive CPUs, of pools that have
-// room for it; 0 where it is not packed. The book must outlive it and not change meanwhile.
+// Computes PoolRule::kPacking for a container that takes this number of exclusive CPUs, in pools
+// with room for it; 0 if it is not packed. The book must outlive it and not change meanwhile.
 // Exclusive: the fewest CPUs that are left in the pool and those around it, where each sharing
 // container that would leave its memory counts as some more. Shared: the most CPUs around the
 // memory that are not exclusive, away from exclusive ones, for which it would have to move; what is
@@ -34,15 +34,15 @@ class Packer {
   Packer(const GrantBook& book, const Need& need, int count)
       : book_(book), need_(need), count_(count), packed_(IsPacked(book, need)) {}
 
-  // Neighbours are best asked for one after the other: what they share is counted once.
+  // Asking for neighbours one after the other is cheapest: their common part is counted once.
   int64_t Score(int pool);
 
  private:
   int64_t ScoreExclusive(int pool);
   // The pool that has the memory at these CPUs.
   int Around(int pool) const;
-  // How many sharing containers would leave the pool, if all asked for the same. Those that move
-  // inside of the pool of their memory lose nothing.
+  // The number of sharing containers that would leave the pool if all had equal requests.
+  // Containers that move within the pool of their memory lose nothing.
   int64_t Moved(int around);
 
   const GrantBook& book_;
@@ -53,8 +53,8 @@ class Packer {
   int64_t moved_ = 0;
 };
 
-// For so many of `from`, more than any part of the pool has: the parts to take them from, which are
-// to be used up in this order. As few parts as possible, and of these those that fit tightest.
+// For more CPUs of `from` than any part of the pool has: the parts to take them from, to be used up
+// in this order. As few parts as possible, and of these those that fit tightest.
 std::vector<CpuSet> FewestParts(const PoolTree& tree, const CpuSet& from, int pool, int count);
 
 }  // namespace resmgr

@@ -48,7 +48,7 @@ std::string_view WhyBetter(PoolRule rule, const Need& need) {
   return need.isolated ? "more isolated CPUs" : "more CPUs that can be granted to one container";
 }
 
-// In the first of the candidates; nullopt when it does not fit there.
+// A grant in the first of the candidates; nullopt if it does not fit there.
 std::optional<Grant> Placer::PlaceBest(const Demand& demand,
                                        std::vector<PoolScore> candidates) const {
   std::optional<Grant> grant = PlaceIn(demand, candidates.front().pool);
@@ -137,7 +137,8 @@ std::optional<Grant> Placer::KeepFewer(const Need& need, const CpuSet& own, int 
   return grant;
 }
 
-// On reserved CPUs, or not placed on any. A system container is not refused for memory.
+// Places a container on reserved CPUs, or one that is not bound to CPUs. A system container is not
+// refused for memory.
 StatusOr<Grant> Placer::PlaceUnpooled(const Demand& demand) const {
   const Need& need = demand.need;
   const bool reserved = need.cpu_class == CpuClass::kReserved;
@@ -229,7 +230,7 @@ PoolScore Placer::Score(const Demand& demand, int pool) const {
   return score;
 }
 
-// Rules before kPacking but for those of its memory, whose numbers are there already.
+// Scores the rules before kPacking, except those about memory, whose numbers are known already.
 void Placer::ScoreBeside(const Demand& demand, int pool, PoolScore& score) const {
   score.pool = pool;
   ScoreHints(demand, score);
@@ -244,8 +245,8 @@ void Placer::ScoreBeside(const Demand& demand, int pool, PoolScore& score) const
   score[PoolRule::kDeeper] = book_.tree().at(pool).depth;
 }
 
-// Rules from kPacking on. Where there is another pool, they are counted no further than shows that
-// this one is not better: then false.
+// Scores the rules from kPacking on. With another pool to compare, returns false as soon as this
+// one is not better.
 bool Placer::ScoreRoom(const Need& need, Packer& packer, const PoolScore* other,
                        PoolScore& score) const {
   const std::strong_ordering stronger =
@@ -259,8 +260,8 @@ bool Placer::ScoreRoom(const Need& need, Packer& packer, const PoolScore* other,
   return stronger > 0 || Compare(score, *other, PoolRule::kPacking).order > 0;
 }
 
-// As Score, by what it needs beyond what it has: nothing but room up to its limits. Where it is
-// packed, what it has is room for its CPU limit, too.
+// As Score, for a container in its present place, which needs only room up to its limits. If it is
+// packed, its own CPUs count as room for its CPU limit, too.
 PoolScore Placer::ScoreHeld(const Demand& demand, const Grant& grant) const {
   Need rest = grant.need;
   if (rest.cpu_limit > 0 && !IsPacked(book_, rest)) {
@@ -312,15 +313,15 @@ void Placer::ScoreHints(const Demand& demand, PoolScore& score) const {
   score[PoolRule::kSomeHints] = static_cast<int64_t>(some * kUnit * kUnit);
 }
 
-// To all of its devices and volumes.
+// Whether the pool is near to all of its devices and volumes.
 bool Placer::IsNear(const Demand& demand, int pool) const {
   PoolScore score{.pool = pool};
   ScoreHints(demand, score);
   return score[PoolRule::kHints] > 0;
 }
 
-// The rules about memory, and in kFits whether there is room for it at all. Nothing but
-// Pool::memory_pool and Pool::near_memory count of the pool.
+// Scores the rules about memory, and in kFits whether there is room for it at all. Only
+// Pool::memory_pool and Pool::near_memory of the pool matter.
 PoolScore Placer::ScoreMemory(const Need& need, int pool) const {
   const MemoryLedger& memory = book_.memory();
   const PoolTree& tree = book_.tree();
@@ -339,8 +340,8 @@ PoolScore Placer::ScoreMemory(const Need& need, int pool) const {
   }
   score[PoolRule::kFits] = 1;
   score[PoolRule::kMemoryHere] = zone->pool == memory_pool && tree.at(pool).near_memory ? 1 : 0;
-  // Below 0 where grants of larger zones may fill it: then it is none for a container without a
-  // limit either.
+  // Negative if grants of larger zones may fill the zone; then a container without a limit has no
+  // room either.
   score[PoolRule::kMemoryLimit] = std::min(memory.Free(*zone), need.memory_limit).value;
   score[PoolRule::kFewerNodes] = -memory.Nodes(*zone).size();
   return score;
@@ -403,7 +404,7 @@ Status Placer::Shortage(const Demand& demand) const {
   }
   const std::string what = Needs(demand);
   const Pool& root = tree.at(tree.root());
-  // Without reserved CPUs one is kept for containers that share.
+  // Without reserved CPUs one CPU is kept for containers that share.
   const int kept = book_.reserved().empty() ? 1 : 0;
   const int isolated_cpus = need.isolated_never ? 0 : root.isolated.size();
   const int most =

@@ -19,10 +19,11 @@
 
 namespace resmgr {
 
-// As ToString of the rule, in the words of such a need.
+// As ToString of the rule, worded for this need.
 std::string_view WhyBetter(PoolRule rule, const Need& need);
 
-// Finds places for containers in what the book has left. Changes nothing. The book must outlive it.
+// Finds places for containers among the free resources of the book. Changes nothing. The book must
+// outlive it.
 class Placer {
  public:
   explicit Placer(const GrantBook& book) : book_(book), finder_(book) {}
@@ -33,21 +34,21 @@ class Placer {
   // CPUs are taken that it does not ask for. ResourceExhausted names the need and the shortage;
   // InvalidArgument says that the need can never be met.
   StatusOr<Grant> Place(const Demand& demand) const;
-  // In this pool or the nearest one above that has room; nullopt when none has.
+  // A grant in this pool or the nearest one above with room; nullopt if none has room.
   std::optional<Grant> PlaceNear(const Demand& demand, int pool) const;
-  // In exactly this pool, nullopt when it does not fit there. Only the shared part beside exclusive
-  // CPUs may be in a pool around it, which is then the grant's.
+  // A grant in exactly this pool; nullopt if it does not fit. Only the shared part beside exclusive
+  // CPUs may be in a pool around it, which then becomes the grant's pool.
   std::optional<Grant> PlaceIn(const Demand& demand, int pool) const;
-  // Its own CPUs, free in the book and fewer than it asks for, as a grant in this pool, its memory
-  // not yet found; nullopt when nothing would be left for what it shares.
+  // A grant in this pool of its own CPUs, which are free in the book and fewer than requested,
+  // without memory; nullopt if no CPU would be left for its shared part.
   std::optional<Grant> KeepFewer(const Need& need, const CpuSet& own, int pool) const;
   // The container gets no exclusive CPUs, in any case.
   Grant PlaceShared(const Demand& demand, std::string reason) const;
 
   // A zone for the memory of a grant, at this pool or above. An estimate that fits nowhere does not
-  // count, and is noted. False when there is no room in any zone for what is no estimate, whatever
-  // others are estimated to need; the grant then has the largest zone.
-  // Huge pages that fit nowhere do not count either; the grant then has all nodes of its types.
+  // count, and is noted. False if no zone has room for the certain part, whatever others are
+  // estimated to need; the grant then has the largest zone. Huge pages that fit nowhere do not
+  // count either; the grant then has all nodes of its types.
   bool FindMemory(Grant& grant, int pool) const;
   // Memory of a container that runs stays where it is: the grant has all nodes of the one held, and
   // more where it does not fit there.
@@ -56,9 +57,10 @@ class Placer {
   static Need Shared(Need need);
 
   PoolScore Score(const Demand& demand, int pool) const;
-  // How good a grant is that is in the book, by the rules above kPacking but for affinities.
+  // The score of a grant in the book by the rules above kPacking, without affinities.
   PoolScore ScoreHeld(const Demand& demand, const Grant& grant) const;
-  // Makes a demand prefer what the container has, which is free in the book, then what is nearest.
+  // Makes a demand prefer the CPUs that the container has, which are free in the book, then the
+  // nearest ones.
   void PreferHeld(const CpuSet& held, Demand& demand) const;
 
   // How many CPUs a grant takes: whole cores where hyperthreads are hidden.

@@ -21,7 +21,7 @@ enum class PoolRule : size_t {
   kIsolated,        // isolated CPUs that the pod asks for (1 or 0)
   kAffinity,        // affinities: weight x 0.75^distance of the other containers, summed
   kHints,           // locality hints: how well it meets them, multiplied
-  kSomeHints,       // the same over those hints that it meets at all
+  kSomeHints,       // the same over the hints that it meets at all
   kMemoryHere,      // the memory fits in without nodes of larger or other pools (1 or 0)
   kMemoryType,      // it has every type of memory that the pod asks for (1 or 0)
   kMemoryLimit,     // room for the memory limit, up to that limit
@@ -29,7 +29,7 @@ enum class PoolRule : size_t {
                     // containers are packed, CPUs that are not exclusive
   kUnlimitedLevel,  // the level for Burstable containers without a CPU limit (1 or 0)
   kFewerNodes,      // fewer memory nodes
-  kPriority,        // how good the CPUs that it would get are by the wanted priority
+  kPriority,        // the score of the CPUs that it would get by the wanted priority
   kDeeper,          // deeper in the tree
   kPacking,         // once the machine is partly filled: a tighter fit (PackingScore); else 0
   kClassRoom,       // isolated: more of them; exclusive: more that can be granted; shared: fewer
@@ -67,9 +67,9 @@ inline PoolComparison Compare(const PoolScore& a, const PoolScore& b,
 // for each pool; in a unit in which all of these are whole numbers.
 std::vector<int64_t> AffinityScores(const PoolTree& tree, const std::vector<int64_t>& weights);
 
-// In millionths. For CPUs: the part of the hint's that the pool has. For memory nodes: 1 at the
-// pool that the node belongs to, 0.9 for each level further up or down, 0 elsewhere; the mean over
-// the nodes.
+// In millionths. For CPUs: the part of the hint's CPUs that the pool has. For memory nodes: 1 at
+// the pool that the node belongs to, 0.9 for each level further up or down, 0 elsewhere; the mean
+// over the nodes.
 int64_t HintScore(const PoolTree& tree, int pool, const LocalityHint& hint);
 
 }  // namespace resmgr

@@ -14,7 +14,7 @@ struct PoolTree::Group {
   std::string name;
 };
 
-// A group in the tree while that is built.
+// A group in the tree during its construction.
 struct PoolTree::Node {
   Group group;
   std::vector<size_t> children;

@@ -49,23 +49,23 @@ struct Pool {
   CpuSet sharable{};  // for shared and exclusive use
   CpuSet isolated{};  // kernel's isolcpus, for exclusive use only
   CpuSet reserved{};  // never exclusive
-  CpuSet direct{};    // sharable ones that are in none of the children
+  CpuSet direct{};    // sharable CPUs that are in none of the children
 
   // Memory nodes of it and of all below it, by the set of their types.
   std::array<NodeSet, kMemoryTypeSets> nodes{};
   std::array<Bytes, kMemoryTypeSets> capacity{};  // without huge pages
   // In huge pages, by PoolTree::huge_page_sizes().
   std::vector<std::array<Bytes, kMemoryTypeSets>> huge_capacity{};
-  MemoryTypes memory_types = 0;  // those that `nodes` has
+  MemoryTypes memory_types = 0;  // the types that `nodes` has
   // The nearest pool with memory, itself or an ancestor: an L3 group has none of its own.
   int memory_pool = 0;
   // Memory of that pool lies at its own CPUs, as opposed to those of other parts.
   bool near_memory = false;
 };
 
-// The pools of a machine, after its packages, dies, NUMA nodes and L3 groups, each only where it
-// divides what it lies in. Groups nest by their CPUs and not by their names, so NUMA nodes may hold
-// packages; groups that overlap without nesting are left out. NUMA nodes without memory that
+// The pools of a machine, after its packages, dies, NUMA nodes and L3 groups, each only if it
+// divides the pool around it. Groups nest by their CPUs and not by their names, so NUMA nodes may
+// hold packages; groups that overlap without nesting are left out. NUMA nodes without memory that
 // containers may use are no pools: their CPUs belong to the pool around them. Memory-only nodes
 // belong to the nearest node with CPUs and memory, by that node's own distances (they may be
 // asymmetric), the one with the least attached memory first among equals. If it is known beside
@@ -86,7 +86,7 @@ class PoolTree {
   // The smallest pool that has all these CPUs of the machine; the root if none has.
   int SmallestWith(const CpuSet& cpus) const;
   bool IsAncestorOrSelf(int ancestor, int pool) const;
-  // The pools below one are those from this id on up to its own, which is returned where there are
+  // The pools below a pool have the ids from this one up to its own, which is returned if there are
   // none.
   int FirstBelow(int pool) const;
   // 0 for the same pool, 1 for parent and child, ...; -1 for pools beside each other.

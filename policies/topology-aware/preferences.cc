@@ -217,7 +217,7 @@ Preferences ReadPreferences(const Pod& pod, std::string_view container_name, boo
   reader.Word("alignment", preferences.alignment, ParseAlignment);
   reader.Word("memory-type", preferences.memory_types, ParseMemoryTypes);
   reader.Word("unlimited-burstable", preferences.unlimited_burstable, ParsePoolLevel);
-  // "default" is what the configuration says, as without the annotation.
+  // "default" selects the configuration's value, as without the annotation.
   constexpr std::string_view kPriority = "prefer-cpu-priority";
   if (reader.Find(kPriority).text != "default") {
     reader.Word(kPriority, preferences.priority, ParseCpuPriority);

@@ -16,7 +16,7 @@
 
 namespace resmgr {
 
-// Decides which of a container's locality hints count, by the path of what they come from.
+// Decides which of a container's locality hints count, by the paths of their sources.
 struct HintFilter {
   struct Paths {
     bool glob = false;  // else prefixes
@@ -49,15 +49,15 @@ struct Preferences {
   std::optional<Alignment> alignment{};
   std::optional<PoolLevel> unlimited_burstable{};
   std::optional<MemoryTypes> memory_types{};
-  std::chrono::milliseconds cold_start{0};  // at first PMEM only, for so long
+  std::chrono::milliseconds cold_start{0};  // the time with PMEM only, at first
   HintFilter hints{};
   // Annotations that could not be read, or that have no effect here, one sentence each.
   std::vector<std::string> notes{};
 };
 
 // Reads them in all forms of pkg/kube/annotations.h. Any user who may create pods may write
-// anything there: what cannot be read is noted and has no effect. `asks_kubelet`: there are hints
-// from the kubelet, for those that ask for them.
+// anything there: an unreadable annotation is noted and has no effect. `asks_kubelet`: the kubelet
+// gives hints to pods that ask for them.
 Preferences ReadPreferences(const Pod& pod, std::string_view container_name,
                             bool asks_kubelet = false);
 

@@ -86,7 +86,7 @@ std::optional<Grant> Rebalancer::FindBetter(const Demand& demand, const Grant& h
   StatusOr<Grant> fresh = placer_.Place(demand);
   if (!fresh.ok()) return std::nullopt;
   if (held.need.cpu_class != demand.need.cpu_class) {
-    // It has less than it is entitled to, for want of room when it was placed.
+    // The container has less than it is entitled to, since there was no room when it was placed.
     if (fresh->need.cpu_class != demand.need.cpu_class) return std::nullopt;
     return *std::move(fresh);
   }
@@ -100,7 +100,8 @@ std::optional<Grant> Rebalancer::FindBetter(const Demand& demand, const Grant& h
   return *std::move(fresh);
 }
 
-// For one that has fewer exclusive CPUs than it asks for: near those that it has.
+// A grant with more CPUs near to its own, for a container with fewer exclusive CPUs than it
+// requests.
 std::optional<Grant> Rebalancer::FindMoreCpus(Demand demand, const Grant& held) const {
   placer_.PreferHeld(held.exclusive, demand);
   return placer_.PlaceNear(demand, book_.tree().SmallestWith(held.exclusive));
@@ -132,8 +133,8 @@ Rebalancer::Total Rebalancer::SumUp() {
   return total;
 }
 
-// Pairs count the same for both, so the sum over all pairs changes by what changes for the one that
-// moved.
+// Pairs count equally for both, so the sum over all pairs changes by the difference for the
+// container that moved.
 void Rebalancer::FollowAffinities() {
   for (Entry& entry : entries_) {
     const Grant& grant = *book_.Find(entry.key);

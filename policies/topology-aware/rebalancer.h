@@ -18,10 +18,9 @@
 namespace resmgr {
 
 // Moves containers to better places. A move is kept when it is better for all containers together:
-// how well all are placed, summed rule by rule, must rise, and the stronger rule counts first. So
-// there is no way back to a state of before, and rebalancing comes to rest whatever containers want
-// of each other. A wish of one container about another counts for both, since either of them may
-// move.
+// the scores of all containers, summed rule by rule, must rise, and the stronger rule counts first.
+// So no former state comes back, and rebalancing ends whatever affinities the containers have. A
+// wish of one container about another counts for both, since either of them may move.
 class Rebalancer {
  public:
   // Moves that are tried at most, kept or not; each takes a look at all containers.
@@ -32,10 +31,10 @@ class Rebalancer {
 
   // A container with a grant, and its demand without affinities.
   void Add(ContainerKey key, Demand demand);
-  // To be told with its reason when it moves.
+  // Adds a text to the reason of a container that moves.
   void Note(ContainerKey key, std::string_view text);
-  // One wants to be near the other (weight above 0) or away from it. Ignored where one of them was
-  // not added.
+  // Adds an affinity: one container wants to be near the other (weight above 0) or away from it.
+  // Ignored if one of them was not added.
   void Want(ContainerKey one, ContainerKey other, int64_t weight);
 
   // Returns the containers whose grants changed.
@@ -46,10 +45,10 @@ class Rebalancer {
     ContainerKey key{};
     Demand demand{};
     std::vector<std::pair<size_t, int64_t>> pairs{};  // the other's index, and the weight
-    int pool = -1;  // where it counts for affinities; -1 for nowhere
+    int pool = -1;  // the pool where it counts for affinities; -1: none
   };
-  // How well all containers are placed: how many have the CPUs that they are entitled to, then the
-  // rules of PoolScore.
+  // The total score: the number of containers that have the CPUs that they are entitled to, then
+  // the rules of PoolScore.
   using Total = std::array<int64_t, 1 + kPoolRules>;
 
   bool Improve(Entry& entry);
@@ -64,7 +63,7 @@ class Rebalancer {
   const Placer& placer_;
   std::vector<Entry> entries_;
   std::map<ContainerKey, size_t> index_;
-  int64_t affinity_ = 0;  // of all pairs, against that of the beginning
+  int64_t affinity_ = 0;  // sum of all pairs' affinities, relative to the start
   Total total_{};
   int trials_ = 0;
 };

@@ -28,7 +28,7 @@ Plan Reconciler::Run(
   CpuUsers users;
   CpuUsers running;
   for (const Entry& entry : entries_) {
-    // It is on whatever CPUs the runtime gave it, and shares none by a decision.
+    // The container is on the CPUs that the runtime gave it, and shares none by a decision.
     if (entry.demand.need.cpu_class == CpuClass::kPreserved) continue;
     if (entry.container->may_be_elsewhere) continue;
     const CpuSet cpus = entry.container->placement.cpus.value_or(CpuSet());
@@ -40,11 +40,11 @@ Plan Reconciler::Run(
   const std::vector<Entry*> owners = WholeFirst();
   for (Entry* const entry : owners)
     AdoptKnown(*entry, true);
-  // Containers that are the only user of their CPUs come first: another one may have users on its
-  // exclusive CPUs that were told to leave, and then it does not run yet. Sharers come last: they
-  // may ask for more than there is, and would then leave nothing to grant.
+  // Containers that are the only user of their CPUs come first: on the exclusive CPUs of another
+  // one there may be users that have not left yet, and then it does not run yet. Sharers come last:
+  // they may ask for more than there is, and would then leave nothing to grant.
   const auto used_by_others = [&](const Entry& entry, bool sole_user) {
-    // One that may be elsewhere is no user of any CPU.
+    // A container that may be elsewhere does not count as a user of any CPU.
     const bool elsewhere = entry.container->may_be_elsewhere;
     if (sole_user) return elsewhere ? users.any : crowded;
     if (entry.container->state != ContainerState::kRunning) return CpuSet();
@@ -119,8 +119,8 @@ void Reconciler::AdoptKnown(Entry& entry, bool exclusive) {
   if (pool >= 0) Adopt(entry, pool, WithHidden(entry, present.exclusive), present.reason);
 }
 
-// The pool that is named, unless the CPUs that it shares lie elsewhere: the name was saved before
-// it went there, then, and where it runs counts. -1 when the name is of no pool.
+// The pool that the placement names, unless its shared CPUs lie elsewhere: then the name is from
+// before its last move, and its present CPUs count. -1 if no pool has the name.
 int Reconciler::KnownPool(const Placement& present) const {
   const PoolTree& tree = book_.tree();
   const int named = tree.Find(present.pool);
@@ -163,7 +163,7 @@ void Reconciler::AdoptFound(Entry& entry, bool exclusive, const CpuSet& crowded)
   }
 }
 
-// The smallest with exactly the memory nodes that it was found with; -1 when there is none.
+// The smallest pool with exactly the container's present memory nodes; -1 if there is none.
 int Reconciler::PoolOfMemory(const Entry& entry) const {
   const MemoryLedger& memory = book_.memory();
   const std::optional<NodeSet>& mems = entry.container->placement.mems;
@@ -195,7 +195,7 @@ bool Reconciler::WasSharing(const Entry& entry, int pool) const {
   return *present.cpus != Sharable() && present.cpus->size() >= entry.demand.need.full;
 }
 
-// The CPUs of pools that containers do not run on which were found sharing there: others have them
+// The CPUs of pools on which none of the containers found sharing there run: others have these CPUs
 // exclusively.
 CpuSet Reconciler::MissingOfSharers() const {
   CpuSet missing;
@@ -208,20 +208,22 @@ CpuSet Reconciler::MissingOfSharers() const {
   return missing;
 }
 
-// The exclusive ones of the CPUs that a container was found on, by what it is entitled to; empty
-// when that cannot be.
+// The exclusive ones of the CPUs that a container was found on, by its entitlement; empty if that
+// is impossible.
 CpuSet Reconciler::OwnCpus(const Entry& entry, const CpuSet& crowded) const {
   const Placement& present = entry.container->placement;
   const Need& need = entry.demand.need;
   if (!present.exclusive.empty()) return present.exclusive;
   const CpuSet alone = *present.cpus - crowded;
   if (need.fraction == 0) return alone == *present.cpus ? alone : CpuSet();
-  // Shared sets are never empty: without a CPU beside the exclusive ones it has none of these.
+  // Shared sets are never empty: without a CPU beside the exclusive ones, none of its CPUs can be
+  // exclusive.
   if (present.cpus->size() <= need.full) return {};
   // Isolated CPUs are never shared: as many as it may have are exclusive in any case.
   const CpuSet isolated = alone & book_.machine().isolated();
   const bool own = need.isolated || isolated.size() <= need.full;
-  // Where others share a pool without a CPU of it, that one is exclusive: they would get it.
+  // A CPU of a pool on which the pool's sharing containers do not run is exclusive: otherwise they
+  // would share it.
   const CpuSet certain = alone & missing_;
   const std::array<CpuSet, 2> first = {own ? isolated : CpuSet(), certain};
   const CpuSet from = placer_.PartInOnePlace(need, alone, first[0] | certain);
@@ -298,10 +300,10 @@ bool Reconciler::AdoptUnpooled(Entry& entry, const std::string& reason) {
   return true;
 }
 
-// The zone that it has, all of it or the PMEM of a cold start. The one of its pool or around it is
-// first, but it may be anywhere: a container moves to a larger pool without its memory, and where
-// CPUs alone tell the pool, that may be another one. False when there is no such zone. Where it has
-// a zone its huge pages are not counted yet, see CountEstimates.
+// Finds the zone of its present memory nodes, or the zone whose PMEM they are, for a cold start.
+// The zone of its pool, or one around it, is tried first, but it may be anywhere: a container moves
+// to a larger pool without its memory, and a pool derived from CPUs alone may be another one. False
+// if there is no such zone. Huge pages of a found zone are counted later, see CountEstimates.
 bool Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   const MemoryLedger& memory = book_.memory();
   std::optional<NodeSet> nodes = present.mems;
@@ -330,8 +332,8 @@ bool Reconciler::AdoptMemory(Grant& grant, const Placement& present) const {
   return false;
 }
 
-// The smallest with room, of those in which no other container has to give way if there are such:
-// where theirs lies is known.
+// Takes the smallest zone with room, preferably one in which no container with known memory has to
+// move.
 void Reconciler::FindMissingMemory() {
   const MemoryLedger& memory = book_.memory();
   for (const Entry& entry : entries_) {

@@ -23,14 +23,14 @@ namespace resmgr {
 //   3. the others are placed like new ones, but none can be refused: without room they share.
 class Reconciler {
  public:
-  // Forgets what the book has. Both must outlive it.
+  // Empties the book. Both must outlive it.
   Reconciler(GrantBook& book, const Placer& placer);
 
   // A demand without affinities. Pod and container must stay until Run returns.
   void Add(const Pod& pod, const Container& container, Demand demand);
 
-  // The changes. `add_affinities` completes the demand of a container that is placed anew, when
-  // the others have their grants already; `placed` hears of each that got one then.
+  // Returns the changes. `add_affinities` completes the demand of a container that is placed anew,
+  // after the others have their grants; `placed` is called for each container that got one then.
   Plan Run(const std::function<void(const Pod&, const Container&, Demand&)>& add_affinities,
            const std::function<void(const Pod&, const Container&)>& placed);
 
@@ -41,7 +41,7 @@ class Reconciler {
     Demand demand;
     bool placed = false;
     bool lacks_memory = false;  // its grant has no zone yet
-    bool holds = false;         // its grant is what it has, until it is placed
+    bool holds = false;         // its grant is its present place, until it is placed
 
     ContainerKey Key() const { return container->key; }
   };
@@ -71,7 +71,7 @@ class Reconciler {
 
   GrantBook& book_;
   const Placer& placer_;
-  std::map<ContainerKey, Grant> former_;  // what the book had, for explanations
+  std::map<ContainerKey, Grant> former_;  // the book's former grants, for explanations
   std::vector<Entry> entries_;
   CpuSet missing_;  // CPUs that sharing containers lack in their pools
 };

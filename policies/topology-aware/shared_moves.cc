@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of TopologyAwarePolicy that moves containers between shared pools because of what is
-// used.
+// The part of TopologyAwarePolicy that moves containers between shared pools because of their use.
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -23,7 +22,7 @@ int StepsUp(const PoolTree& tree, int pool, int other) {
 bool MaySuit(const GrantBook& book, const Grant& held, int pool) {
   const PoolTree& tree = book.tree();
   const CpuLedger& cpus = book.cpus();
-  // Inside of its own pool it could use no CPU that it cannot use now.
+  // A smaller pool inside its own has no CPU that it cannot use now.
   if (tree.IsAncestorOrSelf(held.pool, pool)) return false;
   if (!cpus.CanShare(pool) || cpus.IsOverfull(pool) || cpus.Lends(pool)) return false;
   if (cpus.SharedSet(pool) == cpus.SharedSet(held.pool)) return false;
@@ -64,7 +63,7 @@ std::vector<std::string> TopologyAwarePolicy::TargetsOf(const Snapshot& snapshot
   for (const Pool& pool : tree.pools()) {
     if (!MaySuit(book_, *held, pool.id)) continue;
     if (!placer_.PlaceIn({.need = held->need}, pool.id)) continue;
-    // A pool that is not larger keeps it as near to its memory as it was.
+    // In a pool that is not larger it stays as near to its memory as before.
     const bool larger = pool.sharable.size() > tree.at(held->pool).sharable.size();
     found.emplace_back(larger, StepsUp(tree, held->pool, pool.id), pool.id);
   }

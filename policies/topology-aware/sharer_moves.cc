@@ -37,9 +37,9 @@ void GrantBook::AddSharersBelow(int pool, std::vector<Sharer>& sharers) const {
   }
 }
 
-// The containers that leave an overfull pool next: all, when it has no CPU left to share; else the
-// smallest one that is enough, or the largest one; those of the pool itself before those below,
-// which would lose more, and the youngest among equals.
+// The containers that leave an overfull pool next: all if it has no CPU left to share; else the
+// smallest one whose move suffices, or the largest one. Containers of the pool itself come before
+// those below, which would lose more, and the youngest first among equals.
 std::vector<ContainerKey> GrantBook::NextToMakeRoom(int pool) const {
   const std::vector<Sharer>* sharers = &sharers_[IndexOf(pool)];
   const auto asks = [](const Sharer& sharer) { return sharer.fraction > 0; };
@@ -102,8 +102,8 @@ std::vector<ContainerKey> GrantBook::MoveBack() {
   return moved;
 }
 
-// Those of containers that are gone or elsewhere by another decision, so that all that is left are
-// steps of containers to where they are.
+// Forgets moves of containers that are gone or were moved again by another decision, so that every
+// remaining move ends at its container's present pool.
 void GrantBook::ForgetOldMoves() {
   std::map<ContainerKey, int> last;
   for (const Move& move : moves_)

@@ -131,7 +131,7 @@ StatusOr<Plan> TopologyAwarePolicy::Update(const Snapshot& snapshot, const Pod& 
 }
 
 // A grant that is no larger than the former one takes nothing from others. Isolated CPUs count: the
-// scheduler does not tell them from others.
+// scheduler does not distinguish them from others.
 Status TopologyAwarePolicy::CheckOverhead(const Snapshot& snapshot, const Grant& grant,
                                           int former) const {
   const int count = grant.exclusive.size();
@@ -147,7 +147,7 @@ Status TopologyAwarePolicy::CheckOverhead(const Snapshot& snapshot, const Grant&
                            CountText(count, "exclusive CPU"), free, promised);
 }
 
-// With the containers that hold the CPUs or the memory that is missing.
+// The refusal, completed by the holders of the missing CPUs or memory.
 Status TopologyAwarePolicy::Refusal(const Status& shortage, const Snapshot& snapshot,
                                     const Demand& demand, ContainerKey key) const {
   const Need& need = demand.need;
@@ -315,7 +315,7 @@ std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
     Demand& demand, const Container& predecessor, const std::optional<Grant>& inherited) const {
   const Placement& former = predecessor.placement;
   if (inherited) demand.held = inherited->exclusive;
-  // Where others have some of its CPUs by now, the rest of them would split it.
+  // If others have some of its CPUs now, the rest would split it.
   const CpuLedger& cpus = book_.cpus();
   const int root = book_.tree().root();
   if (!former.exclusive.IsSubsetOf(cpus.Free(root) | cpus.FreeIsolated(root))) return std::nullopt;
@@ -330,7 +330,7 @@ std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
   return grant;
 }
 
-// In its pool or around it; its own grant is taken out of the book.
+// A grant in its pool or around it; its present grant is taken out of the book.
 std::optional<Grant> TopologyAwarePolicy::Resize(Demand& demand, const Grant& held) const {
   placer_.PreferHeld(held.exclusive, demand);
   std::optional<Grant> grant = placer_.PlaceNear(demand, held.pool);

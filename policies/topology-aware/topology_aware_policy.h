@@ -26,8 +26,8 @@ namespace resmgr {
 // annotations and differences from cri-resource-manager and nri-plugins: README.md beside this
 // file.
 //
-// Placements carry all that it must know again after a restart: the pool's name, the exclusive
-// CPUs, the memory nodes.
+// Placements carry all state that it needs after a restart: the pool's name, the exclusive CPUs,
+// the memory nodes.
 class TopologyAwarePolicy : public Policy {
  public:
   // InvalidArgument when the section is wrong or the CPUs leave none to share.
@@ -66,45 +66,47 @@ class TopologyAwarePolicy : public Policy {
   struct OwnAffinities {
     std::span<const Affinity> read{};
     std::vector<Affinity> implied{};
-    std::string note{};  // on what cannot be read
+    std::string note{};  // about unreadable annotations
 
     std::span<const Affinity> list() const { return read.empty() ? implied : read; }
   };
 
-  // Without affinities, which take a look at all containers and count only among all pools.
+  // The demand without affinities, which need all containers and matter only in a choice among all
+  // pools.
   Demand MakeDemand(const Pod& pod, const Container& container) const;
   void AddAffinities(const Snapshot& snapshot, const Pod& pod, const Container& container,
                      Demand& demand);
   OwnAffinities AffinitiesOf(const Pod& pod, const Container& container);
   std::vector<Affinity> ImpliedAffinities(const Pod& pod) const;
-  // For a new container, whose grant is not given yet; the reason tells what came of it.
+  // Begins a cold start of a new container, whose grant is not in the book yet; the reason names
+  // the result.
   void BeginColdStart(Grant& grant) const;
   // The book and the index of affinities together.
   void Give(const Pod& pod, const Container& container, Grant grant);
   std::optional<Grant> Take(ContainerKey key);
   // Enters the book's data of a container into the index.
   void Index(const Pod& pod, const Container& container);
-  // The pool whose neighbours a container is; nullopt for one that is not placed in any.
+  // The pool in which the container counts as a neighbour; nullopt if it is in none.
   std::optional<int> PoolOf(ContainerKey key) const;
   // `inherited` is what the predecessor still had, taken out of the book; may be nullopt.
   std::optional<Grant> PlaceLikeFormer(Demand& demand, const Container& predecessor,
                                        const std::optional<Grant>& inherited) const;
   std::optional<Grant> Resize(Demand& demand, const Grant& held) const;
-  // For one that asks for no more than before and cannot get it as it should: it keeps the CPUs of
-  // its own that it has, or shares where it is.
+  // For a container whose request did not grow and cannot be granted properly: it keeps its own
+  // CPUs, or shares in its present place.
   std::optional<Grant> KeepFewer(const Demand& demand, const Grant& held) const;
   std::optional<Grant> ShareLess(const Demand& demand, const Grant& held, const Status& why) const;
   // Whether a grant that is not given yet, with more exclusive CPUs than the `former` ones, leaves
-  // what kubelets promised pods as overhead.
+  // the CPUs that kubelets promised pods as overhead.
   Status CheckOverhead(const Snapshot& snapshot, const Grant& grant, int former) const;
   Status Refusal(const Status& shortage, const Snapshot& snapshot, const Demand& demand,
                  ContainerKey key) const;
   std::string MemoryHolders(const Snapshot& snapshot, ContainerKey key) const;
   Zone ZoneOf(const Pool& pool) const;
-  // Why a container with this grant stays in its shared pool, whatever is used; empty when it need
-  // not.
+  // The reason why a container with this grant stays in its shared pool, whatever its use; empty if
+  // it may move.
   std::string WhyItStays(const Pod& pod, const Container& container, const Grant& grant) const;
-  // As MoveShared, of one; FailedPrecondition with nothing changed.
+  // Makes one move of MoveShared. FailedPrecondition, with nothing changed: it is impossible.
   Status MoveOne(const Snapshot& snapshot, const policy::PoolMove& move);
   // Everything that changed since `before`, and these containers.
   Plan MakePlan(const CpuSet& before, std::set<ContainerKey> keys);
