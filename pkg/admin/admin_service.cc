@@ -35,7 +35,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// By "cpus", "pool" and "node" of the request, which may all be left out.
+// Reads "cpus", "pool" and "node" of the request, which may all be left out.
 Status ChoosePlaces(const Machine& machine, const Json& request, ContainerChoice& choice) {
   RESMGR_ASSIGN_OR_RETURN(const std::string cpus, TextOrNone(request, "cpus"));
   RESMGR_ASSIGN_OR_RETURN(choice.cpus, CpuSet::Parse(cpus));
@@ -54,7 +54,7 @@ Status ChoosePlaces(const Machine& machine, const Json& request, ContainerChoice
   return OkStatus();
 }
 
-// Without a policy.
+// The counts of `status` without a policy.
 OrderedJson SeenCountsJson(const std::vector<SeenContainer>& seen) {
   std::set<std::string_view> pods;
   for (const SeenContainer& one : seen)
@@ -62,7 +62,7 @@ OrderedJson SeenCountsJson(const std::vector<SeenContainer>& seen) {
   return {{"pods", pods.size()}, {"containers", seen.size()}};
 }
 
-// Adds what the last rebalance by use came to, if there was one.
+// Adds the result of the last rebalance by use, if there was one.
 void AddLastRound(const NodeView& node, OrderedJson& status) {
   if (node.by_use == nullptr || node.by_use->rounds().empty()) return;
   const UseRound& last = node.by_use->rounds().back();
@@ -70,7 +70,7 @@ void AddLastRound(const NodeView& node, OrderedJson& status) {
       {"time", Rfc3339(last.time)}, {"state", ToString(last.state)}, {"note", last.note}};
 }
 
-// Adds what problems of use came to that have ended; nothing where there are none.
+// Adds the problems of use that have ended, if there are any.
 void AddEffects(const NodeView& node, OrderedJson& status) {
   if (node.usage == nullptr || node.usage->effects().empty()) return;
   OrderedJson ended = OrderedJson::array();
@@ -154,7 +154,7 @@ std::string Topology(const NodeView& node, const Json& request) {
   return table ? MachineToTable(node.machine) : MachineToJson(node.machine);
 }
 
-// All that is kept, or the newest ones.
+// All entries that are kept, or the newest ones.
 StatusOr<std::string> HistoryText(const NodeView& node, const Json& request) {
   const History& history = node.host.history();
   size_t most = history.capacity();
@@ -368,7 +368,7 @@ void AdminService::AddReadings(UnaryServer::Methods& methods) {
 void AdminService::AddChanges(UnaryServer::Methods& methods) {
   const NodeView& node = node_;
   const auto add = AdderTo(methods);
-  // These are long, and decoded off the loop.
+  // These requests may be long, so they are decoded off the loop.
   methods.emplace("/cri_resmgr.v1.Admin/ConfigCheck",
                   [&node](std::string message, const UnaryServer::Reply& reply) {
                     ConfigCheck(node, std::move(message), reply);

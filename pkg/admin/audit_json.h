@@ -19,7 +19,7 @@ namespace resmgr {
 //    "sentAgain"}]}, of containers that have drifted or could not be read
 OrderedJson AuditJson(const AuditReport& report);
 
-// Adds what classes have in other files than is wanted, if there are such files: "files":
+// Adds the files of classes whose value is not the wanted one, if there are any: "files":
 //   [{"file", "wanted", "actual" ("" if it cannot be read), "unread" ("", or why), "repaired"}],
 //   or "filesProblem": why they were not compared
 void AddFiles(const StatusOr<std::vector<HostClasses::Audited>>& audited, OrderedJson& answer);

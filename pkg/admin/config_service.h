@@ -6,10 +6,10 @@
 
 namespace resmgr {
 
-// v1.Config, what an agent calls on -config-socket: SetConfig answers once the configuration is in
-// force for every container, or with the reason why nothing changed. SetAdjustment refuses every
-// adjustment by name: there are none here. The objects that the view refers to must outlive the
-// server.
+// Serves v1.Config, which an agent calls on -config-socket: SetConfig answers once the
+// configuration is in force for every container, or with the reason why nothing changed.
+// SetAdjustment refuses every adjustment by name, since this daemon has none. The objects that the
+// view refers to must outlive the server.
 UnaryServer::Methods ConfigMethods(const NodeView& node);
 
 }  // namespace resmgr

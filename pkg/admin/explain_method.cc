@@ -136,7 +136,7 @@ BoundContainers BoundIn(const OrderedJson& containers, const ResourceManager* ma
   return bound;
 }
 
-// Adds to those that were refused what the pools hold.
+// Adds to refused containers the use of each pool.
 void AddHeld(const ResourceManager& manager, OrderedJson& containers) {
   OrderedJson held;
   for (OrderedJson& container : containers) {

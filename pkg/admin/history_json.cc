@@ -89,7 +89,7 @@ StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const Histor
   std::reverse(entries.begin(), entries.end());
   std::set<std::string_view> seen;
   for (const History::Entry* const entry : entries) {
-    // Acts of others on it meanwhile do not undo a refusal.
+    // Moves of it by others meanwhile do not undo a refusal.
     if (entry->event == History::Event::kMoved || entry->event == History::Event::kFailed) continue;
     if (!seen.insert(entry->container).second) continue;
     if (entry->event != History::Event::kRefused) continue;

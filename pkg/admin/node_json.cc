@@ -38,7 +38,7 @@ OrderedJson PodResourcesJson(const LinuxResources& resources) {
   return object;
 }
 
-// As the kubelet states it, or else as kubelets state what the configuration says.
+// The overhead that the kubelet states, else the one of the configuration in the kubelet's form.
 LinuxResources ShownOverhead(const Snapshot& snapshot, const Pod& pod) {
   if (!OverheadFrom(pod.overhead).empty()) return pod.overhead;
   const Overhead configured = snapshot.OverheadOf(pod);
@@ -102,7 +102,7 @@ bool NamesFull(std::string_view full, std::string_view what, NameMatch match) {
 }
 
 bool Names(const Pod& pod, const Container& container, std::string_view what, NameMatch match) {
-  // So that a short text does not mean everything.
+  // A shorter text would match too many ids.
   constexpr size_t kShortestId = 6;
   if (what.size() >= kShortestId && container.id.value().starts_with(what)) {
     return true;
@@ -112,7 +112,8 @@ bool Names(const Pod& pod, const Container& container, std::string_view what, Na
 
 Status NoSuchContainer(std::string_view what, const std::vector<std::string>& known) {
   if (what.empty()) return NotFound("there are no such containers");
-  // By the parts that a user may have typed, few enough for the loop.
+  // Names are compared by the parts that a user may have typed; more than this many would take the
+  // loop too long.
   constexpr size_t kMostNames = 1000;
   std::vector<std::string_view> names;
   const auto add = [&names, what](std::string_view name) {

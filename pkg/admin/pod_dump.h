@@ -44,7 +44,7 @@ class PodDump {
   void End();
 
   const NodeView& node_;
-  // Numbers of another daemon's dumps are others: its readers find theirs to be over.
+  // Another daemon's dumps have other numbers, so that its readers are told that theirs are over.
   uint64_t last_trace_ =
       static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   std::shared_ptr<dump::PodTrace> trace_;

@@ -6,7 +6,7 @@
 namespace resmgr {
 namespace {
 
-// Those that only a brain could fill are left out.
+// Members that only a policy could fill are left out.
 OrderedJson SeenJson(const SeenContainer& seen) {
   const OrderedJson all = ContainerJson(seen.pod, seen.container, "null");
   OrderedJson object;

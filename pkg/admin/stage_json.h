@@ -25,8 +25,8 @@ OrderedJson RuntimesJson(const std::vector<RuntimeView>& runtimes);
 // {"field","key" ("" of what has no keys),"stage","plugin" ("" where the stage has none)}
 OrderedJson OwnerJson(const FieldOwner& owner);
 
-// Adds to the "owners" of containers of ExplainJson what stages behind the policy have changed;
-// what they changed again is theirs.
+// Adds to the "owners" of containers of ExplainJson the fields that stages behind the policy
+// changed; a field that both changed belongs to the stage.
 void AddOwners(const FieldOwners& owners, OrderedJson& containers);
 
 }  // namespace resmgr

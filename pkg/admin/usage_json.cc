@@ -21,7 +21,7 @@ namespace {
 // The longest list of containers of one CPU: thousands may share it.
 constexpr size_t kMostContainers = 64;
 
-// To a thousandth, which is more than is measured.
+// Rounds to a thousandth, which is finer than the measurement.
 double Rounded(double number) {
   return std::round(number * 1000) / 1000;
 }
