@@ -59,7 +59,7 @@ void MembersOf(const std::vector<Node>& nodes, const std::vector<int>& class_siz
 // Searches the best split over a given number of nodes.
 class SplitSearch {
  public:
-  // `nodes`: those with free CPUs, in the allocator's order.
+  // `nodes` are the nodes with free CPUs, in the allocator's order.
   SplitSearch(const std::vector<Node>& nodes, int count, int group)
       : nodes_(nodes), count_(count), group_(group) {
     for (const Node& node : nodes) {
@@ -203,7 +203,7 @@ class SplitSearch {
   bool exhaustive_ = true;
   double best_balance_ = 0;
   std::optional<Split> best_;
-  // The present choice. Members, because there are thousands of choices.
+  // The present choice. Members, so that thousands of choices need no allocation.
   std::vector<Node> chosen_;
   std::vector<Node> candidates_;
   std::vector<int> candidate_classes_;

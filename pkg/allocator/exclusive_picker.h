@@ -30,7 +30,7 @@ class ExclusivePicker {
     // cores, L3 caches, NUMA nodes or packages.
     CpuSet left_by_pod{};
     std::optional<bool> prefer_isolated{};  // the pod's annotation; false: no isolated ones
-    bool require_isolated = false;          // isolated ones or none at all
+    bool require_isolated = false;          // refuses CPUs that are not isolated
   };
   // A considered set, for explain.
   struct Candidate {
