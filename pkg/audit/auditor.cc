@@ -12,10 +12,10 @@
 namespace resmgr {
 namespace {
 
-// Each is a client of the admin socket that waits.
+// Limit of waiting audits; each has a client of the admin socket that waits.
 constexpr size_t kMostJobs = 8;
 constexpr size_t kMostNamed = 5;  // problems of each kind
-// Names of those that are counted only.
+// Limit of container names; others are only counted.
 constexpr size_t kMostListed = 100;
 
 struct Subject {
@@ -91,14 +91,14 @@ std::string CauseOf(const Drift& drift) {
                            : fmt::format("{}{}", HasOthers(drift) ? "" : "fewer ", drift.why);
 }
 
-// "" where there is no such cause.
+// The cause outside of a container; "" where there is none.
 std::string CommonCause(const std::vector<Drift>& drifts) {
   for (const Drift& drift : drifts)
     if (drift.why.empty()) return "";
   return CauseOf(drifts.front());
 }
 
-// Containers that one sentence is about: the first one by name.
+// Containers of one sentence, which names only the first one.
 struct Named {
   std::string first;
   std::string text;
@@ -269,7 +269,7 @@ AuditReport Auditor::Compare(Audit& audit) const {
     } else {
       finding.drifts = CompareCgroup(subject.decided, *reading->second);
     }
-    // The runtime does not know what was written past it.
+    // The runtime does not know values that were written past it.
     const auto reported = audit.reported.find(subject.id);
     if (reported != audit.reported.end() && !manager.WrittenPastRuntime(subject.key)) {
       std::ranges::move(CompareReport(subject.decided, reported->second),
@@ -322,7 +322,7 @@ void Auditor::LogNews(const AuditReport& report) {
 }
 
 bool Auditor::IsLongAgo(EventLoop::Clock::time_point time) const {
-  // A program that writes as often as this audits must not come and go.
+  // A program that writes about as often as audits run must not appear and disappear in the report.
   constexpr int kIntervals = 5;
   return options_.loop.Now() - time > std::max(options_.left_alone, kIntervals * config_.interval);
 }

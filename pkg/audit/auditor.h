@@ -32,27 +32,27 @@ struct AuditReport {
     std::string container{};  // "namespace/pod/name"
     ContainerId id{};
     std::vector<Drift> drifts{};
-    ResourceValues decided{};  // what was compared
+    ResourceValues decided{};  // the decided values that were compared
     std::string unread{};      // why its cgroup could not be read; "" where it was
-    bool sent_again = false;   // what was decided is on its way to the runtime
+    bool sent_again = false;   // the decision is on its way to the runtime again
   };
   // Containers that have drifted, or could not be looked at; all others are as decided.
   std::vector<Finding> findings{};
   size_t checked = 0;
   size_t drifted = 0;
   size_t unread = 0;  // their cgroups could not be read, so they are not among those checked
-  // Were left out, for something was to change of them at the same time.
+  // Left out, since a change of them was under way.
   size_t changing = 0;
-  // Why what the runtime reports was not compared; "" where it was.
+  // The reason why the runtime's report was not compared; "" where it was.
   std::string runtime_problem{};
 };
 
-// Compares what running containers really have, by their cgroups and by the runtime's own report,
-// with what was decided: on demand, and every AuditConfig::interval. Somebody else may have written
-// into a cgroup, an NRI plugin of the runtime may have moved a container, a cgroup above may leave
-// less: otherwise that stays unseen until a container is on CPUs that another one has exclusively.
-// A container of which something is under way is left out, so that no change of ours is taken for
-// drift. Loop's thread only.
+// Compares the values that running containers really have, by their cgroups and by the runtime's
+// own report, with the decided ones: on demand, and every AuditConfig::interval. Another program
+// may have written into a cgroup, an NRI plugin of the runtime may have moved a container, or a
+// cgroup above may allow fewer CPUs; without audits this would be noticed only when a container is
+// on CPUs that another one has exclusively. A container with a change under way is left out, so
+// that no change of ours is taken for drift. Loop's thread only.
 class Auditor {
  public:
   // Told after each audit; nullptr: it failed.
@@ -73,8 +73,8 @@ class Auditor {
     // RunSoon: the pause before an audit, in which more may change, and the least time between two.
     std::chrono::milliseconds soon = std::chrono::milliseconds(200);
     std::chrono::milliseconds soon_again = std::chrono::seconds(5);
-    // A container without a finding for so long, and for several intervals of the audits by the
-    // clock, counts as left alone by other programs. A finding that is older is not told any more.
+    // A container without a finding for this long, and for several intervals of the periodic
+    // audits, counts as no longer changed by other programs. Older findings are not reported.
     std::chrono::milliseconds left_alone = std::chrono::minutes(5);
   };
 
@@ -83,12 +83,12 @@ class Auditor {
   Auditor(const Auditor&) = delete;
   Auditor& operator=(const Auditor&) = delete;
 
-  // From now on it audits by itself as this says.
+  // Sets when it audits by itself.
   void Configure(const AuditConfig& config);
 
-  // `repair`: containers that have drifted are sent what was decided again. `done` is never run
-  // from within. FailedPrecondition: the null policy is active. Unavailable: what the runtime holds
-  // is not known yet. ResourceExhausted: too many wait.
+  // With `repair`, the decided values are sent again to containers that have drifted. `done` is
+  // never run from within. FailedPrecondition: the null policy is active. Unavailable: the
+  // runtime's containers are not known yet. ResourceExhausted: too many audits wait.
   void Run(bool repair, Done done);
   // Something may have drifted: audits as by the clock, where it does that, and not at the next
   // time but after a short pause, with a least time between two such audits.
@@ -96,11 +96,11 @@ class Auditor {
 
   // Containers whose cgroup had other CPUs or memory nodes than decided in several of the last
   // audits: another program writes them, past the runtime. Causes outside of containers, which the
-  // last audit found and no repair removes. For `status`. Nothing that is long ago, nor a cause
-  // where something else was decided since then.
+  // last audit found and no repair removes. For `status`. Leaves out old findings, and causes for
+  // containers with a newer decision.
   std::vector<Problem> problems() const;
-  // The other containers that had something else than decided at the last audit. Without those that
-  // were sent the decision again for the first time, which is mostly the end of it.
+  // The other containers that had drifted at the last audit. Leaves out those to which the decision
+  // was sent again for the first time, which usually repairs them.
   std::vector<Problem> drifted() const;
   // Findings of the last audit about this container: sentences, "" where it is as decided, where
   // something else was decided since then, and where the audit is long ago.
@@ -111,7 +111,7 @@ class Auditor {
   struct Known {
     ContainerKey key{};
     std::vector<Drift> drifts{};
-    ResourceValues decided{};  // what was compared
+    ResourceValues decided{};  // the decided values that were compared
     bool repaired = false;     // it was sent again, and had not drifted at the audit before
   };
   // A container whose cgroup was found with other CPUs or memory nodes.
@@ -136,7 +136,7 @@ class Auditor {
   void LogNews(const AuditReport& report);
   void NoteWritten(const AuditReport& report);
   bool IsLongAgo(EventLoop::Clock::time_point time) const;
-  // The container, where what was found of it still counts; nullptr otherwise.
+  // The container if the finding about it still counts, else nullptr.
   const Container* StillFound(const ContainerId& id, const Known& known) const;
   bool IsWrittenAgain(const ContainerId& id) const;
   void AddWritten(std::vector<Problem>& problems) const;
@@ -161,7 +161,7 @@ class Auditor {
   std::map<ContainerId, Known> known_;
   EventLoop::Clock::time_point known_since_{};
   std::map<ContainerId, Written> written_;
-  Lifetime lifetime_;  // for what runs later
+  Lifetime lifetime_;  // for callbacks that run later
 };
 
 }  // namespace resmgr

@@ -22,7 +22,7 @@ class BatchedLook {
  public:
   // Thread-safe.
   using LookAt = std::function<Found(const Subject& subject)>;
-  // Run off the loop at the beginning of each look, for what its subjects have in common.
+  // Runs off the loop at the beginning of each look and reads the facts that its subjects share.
   using BeginLook = std::function<LookAt()>;
   using Done = std::function<void(std::vector<Found>)>;
 
@@ -93,7 +93,7 @@ class BatchedLook {
   const std::chrono::milliseconds patience_;
   OffLoop reading_;
   Batch waiting_;
-  std::shared_ptr<Batch> batch_;  // that is being looked at
+  std::shared_ptr<Batch> batch_;  // the batch that is being looked at
   EventLoop::HandlePtr deadline_;
   bool hangs_ = false;  // a former look has not ended in time
 };

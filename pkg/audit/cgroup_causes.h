@@ -23,7 +23,7 @@ class CgroupCauses final : public RefusalCauses {
   using Looks = BatchedLook<Subject, std::string>;
 
   CgroupCauses(EventLoop& loop, CgroupReader cgroups);
-  // If a look takes longer than `patience`, nothing is found.
+  // If a look takes longer than `patience`, it reports no causes.
   CgroupCauses(EventLoop& loop, Looks::LookAt look, std::chrono::milliseconds patience);
 
   void Find(Subject subject, std::function<void(std::string cause)> done) override;

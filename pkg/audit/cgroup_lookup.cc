@@ -14,7 +14,7 @@ bool Differs(const ResourceValues& known, const CgroupValues& actual) {
   return !CompareCgroup(known, actual).empty();
 }
 
-// The kernel counts in pages.
+// The kernel rounds limits to whole pages.
 bool IsLimit(int64_t actual, int64_t known) {
   const int64_t page = ::sysconf(_SC_PAGESIZE);
   return actual == known || actual == known / page * page;
@@ -35,7 +35,8 @@ ResourceValues OfOthers(const ValuesOfOthers::Subject& subject, const CgroupValu
   const std::optional<int64_t>& memory = actual.set.memory_limit;
   if (subject.memory_limit.value_or(0) > 0 && memory && !IsLimit(*memory, *subject.memory_limit)) {
     found.memory_limit = memory;
-    // The kernel, or the runtime, takes no limit of both that is below the one of memory.
+    // The kernel and runtimes refuse a limit of memory and swap together that is below the one of
+    // memory.
     const std::optional<int64_t>& swap = actual.set.memory_swap_limit;
     if (swap.value_or(-1) >= 0) found.memory_swap_limit = swap;
   }

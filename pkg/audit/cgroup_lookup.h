@@ -23,7 +23,7 @@ class CgroupLookup final : public ValuesOfOthers {
 
   // By CgroupReader::ReadNumbers and OfOthers.
   CgroupLookup(EventLoop& loop, CgroupReader cgroups);
-  // If `read` takes longer than `patience`, the answer is that nothing is known.
+  // If `read` takes longer than `patience`, the answer has no values.
   CgroupLookup(EventLoop& loop, ReadOne read, std::chrono::milliseconds patience);
 
   void Look(std::vector<Subject> subjects, std::function<void(Found)> done) override;

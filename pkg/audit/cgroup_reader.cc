@@ -11,7 +11,7 @@
 namespace resmgr {
 namespace {
 
-// The kernel's largest limit of memory on cgroup v1, which is none, is this by a page or so.
+// On cgroup v1 the largest limit of memory, which means none, is about this value.
 constexpr int64_t kUnlimited = int64_t{1} << 62;
 
 // One line of a file; nullopt where there is none.
@@ -99,7 +99,7 @@ std::optional<int64_t> Limit(const std::string& directory, std::string_view file
   return bytes && *bytes >= kUnlimited ? std::optional<int64_t>(-1) : bytes;
 }
 
-// On cgroup v2 swap is limited by itself.
+// On cgroup v2 swap has a limit of its own, without memory.
 void ReadMemory(const std::string& directory, CgroupValues& values) {
   values.set.memory_limit = Limit(directory, "memory.max");
   const std::optional<int64_t> swap = Limit(directory, "memory.swap.max");

@@ -16,14 +16,14 @@ namespace resmgr {
 // The values that the kernel enforces for one container. An empty one is not set by the cgroup,
 // or that could not be read.
 struct CgroupValues {
-  // As they were written into the cgroup. On cgroup v2 the shares are `cpu_weight` instead.
+  // The values as written into the cgroup. On cgroup v2 the shares are `cpu_weight` instead.
   ResourceValues set{};
   std::optional<int64_t> cpu_weight{};
-  // The CPUs that the cgroups above leave of them, including those that partitions below took.
+  // The CPUs among them that the cgroups above allow, including those that partitions below took.
   std::optional<CpuSet> effective_cpus{};
   std::optional<NodeSet> effective_mems{};
-  // Causes and remedies, as CpusetLimits tells: why less is left than was written, why the cgroup
-  // can have no cpuset, and no weight.
+  // Causes and remedies from CpusetLimits: the reason why fewer CPUs are left than were written, or
+  // why the cgroup cannot have a cpuset or a weight.
   std::string why_fewer_cpus{};
   std::string why_fewer_mems{};
   std::string why_no_cpuset{};
@@ -39,7 +39,7 @@ struct CgroupValues {
 // tens of milliseconds: not for the event loop. Thread-safe.
 class CgroupReader {
  public:
-  // Where cgroups, processes and the list of online CPUs are; for tests something else.
+  // The places of cgroups, processes and the list of online CPUs; tests set other ones.
   explicit CgroupReader(std::string mount_point = "/sys/fs/cgroup", std::string proc = "/proc",
                         std::string online = "/sys/devices/system/cpu/online");
 
@@ -47,16 +47,16 @@ class CgroupReader {
   // path ("/kubepods/burstable/pod1"), or a systemd slice ("kubepods-burstable-pod1.slice"); empty:
   // the runtime's default, which is looked for. The container's is the directory below it that is
   // named after the id, whatever the runtime puts around it ("cri-containerd-ID.scope"). `limits`
-  // finds the causes of differences; nullptr: none are looked for. NotFound: there is no such
-  // cgroup. InvalidArgument: the parent or the id cannot be a name of one.
+  // finds the causes of differences; nullptr skips this. NotFound: the cgroup does not exist.
+  // InvalidArgument: the parent or the id cannot be the name of a cgroup.
   StatusOr<CgroupValues> Read(std::string_view cgroup_parent, std::string_view id,
                               CpusetLimits* limits = nullptr) const;
-  // For one look at many cgroups.
+  // Limits that one look at many cgroups shares.
   CpusetLimits Limits() const;
   // The same without CPUs and memory nodes, and with memory.
   StatusOr<CgroupValues> ReadNumbers(std::string_view cgroup_parent, std::string_view id) const;
 
-  // A longer file is no file of a cgroup: a CPU list of 8192 CPUs has 40 KiB at worst.
+  // No file of a cgroup is longer: a list of 8192 CPUs has 40 KiB at worst.
   static constexpr size_t kMostBytes = size_t{64} << 10;
   const std::string& mount_point() const { return mount_point_; }
   // Where the container's CPUs and memory nodes are: below the mount point. Errors as of Read.

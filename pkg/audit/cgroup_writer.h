@@ -55,7 +55,7 @@ class CgroupWriter final : public CpusetWriter {
   const std::chrono::milliseconds patience_;
   OffLoop writing_;
   std::vector<Request> waiting_;
-  std::shared_ptr<Batch> batch_;  // that is being written
+  std::shared_ptr<Batch> batch_;  // the batch that is being written
   EventLoop::HandlePtr deadline_;
   bool hangs_ = false;  // former work has not ended in time
 };

@@ -15,7 +15,7 @@ using Drifts = std::vector<Drift>;
 constexpr int64_t kLeastShares = 2;
 constexpr int64_t kMostShares = 262'144;
 
-// A set that is decided and not there, or another one.
+// Adds a difference where the set is missing or another one than decided.
 template <typename Set>
 void CompareSet(Drift::Where where, std::string_view value, const std::optional<Set>& decided,
                 const std::optional<Set>& actual, Drifts& drifts, std::string_view why = "") {
@@ -32,7 +32,7 @@ void CompareSets(const ResourceValues& decided, const CgroupValues& actual, Drif
   const auto where = none.empty() ? Drift::Where::kCgroup : Drift::Where::kHierarchy;
   CompareSet(where, "cpuset.cpus", decided.cpus, actual.set.cpus, drifts, none);
   CompareSet(where, "cpuset.mems", decided.mems, actual.set.mems, drifts, none);
-  // Where the value itself differs, what is left of it says nothing more.
+  // Where the value itself differs, the effective part of it adds no information.
   const auto left = Drift::Where::kEffective;
   if (actual.effective_cpus && actual.set.cpus == decided.cpus) {
     CompareSet(left, "cpuset.cpus.effective", decided.cpus, actual.effective_cpus, drifts,
@@ -89,8 +89,8 @@ void CompareShares(const ResourceValues& decided, const CgroupValues& actual, Dr
        .why = actual.idle ? "cpu.idle is 1, so the kernel takes no weight: set it to 0" : ""});
 }
 
-// A program may choose fewer of its CPUs by itself. Here it has just those that the process has,
-// too, that started it (the runtime's shim or conmon, with the affinity of the runtime's unit).
+// A program may choose fewer of its CPUs by itself. Here it has exactly the CPUs of the process
+// that started it (the runtime's shim or conmon, with the affinity of the runtime's unit).
 void CompareAffinity(const ResourceValues& decided, const CgroupValues& actual, Drifts& drifts) {
   if (!decided.cpus || !actual.process_cpus || !actual.parent_cpus) return;
   const CpuSet& left = actual.effective_cpus ? *actual.effective_cpus : *decided.cpus;
@@ -145,7 +145,7 @@ bool CanBeMended(const Drift& drift) {
   return sent && drift.why.empty();
 }
 
-// On cgroup v2 a set of which nothing is left restricts nothing.
+// On cgroup v2 a set without any effective CPU restricts nothing.
 bool HasOthers(const Drift& drift) {
   const auto decided = CpuSet::Parse(drift.decided);
   const auto actual = CpuSet::Parse(drift.actual);

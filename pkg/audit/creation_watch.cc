@@ -19,7 +19,7 @@ constexpr int kMostLooks = 20;
 
 struct CreationWatch::Look {
   std::vector<Subject> subjects;
-  std::map<ContainerKey, CgroupValues> read{};  // of those that have a cgroup by now
+  std::map<ContainerKey, CgroupValues> read{};  // containers with a cgroup by now
   std::map<ContainerId, ResourceValues> reported{};
 };
 
@@ -46,7 +46,7 @@ std::vector<CreationWatch::Subject> CreationWatch::TakeSubjects(const ResourceMa
       continue;
     }
     const Pod* const pod = manager.snapshot().FindPod(container->pod_id);
-    // One that is still changed is the audit's business.
+    // The audit compares a container that still changes.
     if (pod == nullptr || !manager.Settled(key)) continue;
     subjects.push_back({.key = key,
                         .id = container->id,
@@ -69,7 +69,7 @@ void CreationWatch::Begin() {
       reading_.Run([this, weak = std::weak_ptr<Look>(look_), cgroups = options_.cgroups,
                     subjects = look_->subjects]() -> EventLoop::Task {
         auto read = std::make_shared<std::map<ContainerKey, CgroupValues>>();
-        // Without these a cgroup that can have no cpuset counts as one to be mended.
+        // Without these limits, a cgroup that cannot have a cpuset would count as one to be mended.
         CpusetLimits limits = cgroups.Limits();
         for (const Subject& subject : subjects) {
           auto values = cgroups.Read(subject.cgroup_parent, subject.id.value(), &limits);
@@ -122,7 +122,7 @@ void CreationWatch::End(Look& look) {
     if (now->placement.EnforcedCpus() != subject.decided.cpus) return false;
     const auto read = look.read.find(subject.key);
     const auto reported = look.reported.find(subject.id);
-    // A value that the node limits for every container is no news.
+    // A value that the node limits for every container is not reported.
     return (read != look.read.end() &&
             std::ranges::any_of(CompareCgroup(subject.decided, read->second), CanBeMended)) ||
            (reported != look.reported.end() &&

@@ -43,7 +43,7 @@ class CreationWatch final : public Observer {
   CreationWatch(const CreationWatch&) = delete;
   CreationWatch& operator=(const CreationWatch&) = delete;
 
-  // Whether it looks at all.
+  // Turns the watch on or off.
   void SetOn(bool on) { on_ = on; }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 // Memory that a process has before it is bound may lie anywhere.
 constexpr int64_t kLeast = int64_t{1} << 20;
 
-// Where the controller of memory has the directory that FindCpuset has found.
+// The directory in the hierarchy of the memory controller for the one that FindCpuset found.
 std::string MemoryDirectory(const CgroupReader& cgroups,
                             const CgroupReader::CpusetDirectory& cpuset) {
   constexpr std::string_view kCpuset = "cpuset/";

@@ -13,14 +13,14 @@
 namespace resmgr {
 
 // The memory of its own, in bytes, that a container has on each memory node, by memory.numa_stat.
-// Pages of files count nowhere: other containers may have read them first. Errors as of
+// Pages of files are left out, since other containers may have read them first. Errors as of
 // CgroupReader::Read; NotFound where the kernel counts no memory by node.
 StatusOr<std::map<int, int64_t>> ReadMemoryOnNodes(const CgroupReader& cgroups,
                                                    std::string_view cgroup_parent,
                                                    std::string_view id);
 
-// The memory on other nodes than decided, as a text for people; "" where that is less than a
-// mebibyte, or nothing is known. Cgroup v1 moves no pages when a container moves.
+// The memory on other nodes than decided, as a text for people; "" where it is less than a mebibyte
+// or unknown. Cgroup v1 moves no pages when a container moves.
 struct MemorySubject {
   std::string cgroup_parent{};
   std::string id{};
