@@ -10,7 +10,7 @@ namespace resmgr {
 // The fate of a request when a stage on its way fails.
 enum class FailurePolicy {
   kFail,    // it is refused, with the reason
-  kIgnore,  // it goes on as if the stage were not there, and that is logged and counted
+  kIgnore,  // the request goes on without the stage, and the failure is logged and counted
 };
 
 // "fail" or "ignore", in any case; InvalidArgument for everything else: an unknown word

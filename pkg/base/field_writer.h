@@ -20,7 +20,7 @@ class FieldWriter {
   FieldWriter(const FieldWriter&) = delete;
   FieldWriter& operator=(const FieldWriter&) = delete;
 
-  // Makes room at once for what is about to be added, where that is known.
+  // Makes room at once for `size` bytes that are about to be added.
   void Reserve(size_t size) { Room(size); }
 
   void Number(uint32_t field, uint64_t value) {
@@ -34,7 +34,7 @@ class FieldWriter {
     at = AddVarint(bytes.size(), at);
     Advance(at + bytes.copy(at, bytes.size()));
   }
-  // A message as a field of which the content follows, so many bytes of it.
+  // Begins a message as a field; the caller adds its content of `size` bytes.
   void Header(uint32_t field, size_t size) {
     char* at = Room(2 * kMaxVarint);
     at = AddTag(field, kLengthDelimited, at);
@@ -44,7 +44,7 @@ class FieldWriter {
   static constexpr size_t SizeOf(uint32_t field, size_t bytes) {
     return VarintSize(uint64_t{field} << 3) + VarintSize(bytes) + bytes;
   }
-  // Room for so many bytes of whole fields, which the caller fills before it adds more.
+  // Room for `size` bytes of whole fields, which the caller fills before it adds more.
   char* Extend(size_t size) {
     char* const at = Room(size);
     size_ += size;

@@ -9,9 +9,9 @@
 
 namespace resmgr {
 
-// JSON from text of others and back, in one place for all: nothing throws, depth is bounded, and
-// what is no UTF-8 does no harm. The library's parser and writer are templates, which each user
-// would compile again. Pure functions.
+// JSON from untrusted text and back, in one place for all: nothing throws, depth is bounded, and
+// bytes that are not UTF-8 are replaced. The library's parser and writer are templates, which each
+// user would compile again. Pure functions.
 
 // Objects and arrays within each other. Kubernetes' own objects have fewer than 40; copying,
 // comparing and writing a value takes stack for each level.
@@ -23,7 +23,7 @@ std::optional<nlohmann::json> ParseJson(std::string_view text);
 // On one line, or with `indent` spaces for each level; bytes that are not UTF-8 are replaced.
 std::string JsonText(const nlohmann::json& value, int indent = -1);
 
-// The same of values that keep the order of their members.
+// As JsonText, for values that keep the order of their members.
 std::string OrderedJsonText(const nlohmann::ordered_json& value);
 
 }  // namespace resmgr

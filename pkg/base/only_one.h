@@ -8,7 +8,7 @@ namespace resmgr {
 
 // The value of an ordered map whose key begins with this text, where it is the only one or the
 // whole key: runtimes and people name pod sandboxes and containers by beginnings of their ids. A
-// value of the type's own making ("nullptr") where there is none or are several, and for "".
+// default-constructed value (nullptr) if no key or several match, and for "".
 template <typename Map>
 typename Map::mapped_type OnlyOneThatBeginsWith(const Map& by_id, std::string_view beginning) {
   if (beginning.empty()) return {};

@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// Its value; -1: it is not one.
+// The digit's value; -1: not a hexadecimal digit.
 constexpr int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;

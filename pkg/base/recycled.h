@@ -8,8 +8,7 @@
 
 namespace resmgr {
 
-// Memory of one size that is kept for the next object instead of being given back: each thread's
-// own, up to kMost pieces.
+// Keeps freed memory of one size for the next object, up to kMost pieces for each thread.
 template <size_t kSize, size_t kMost>
 class KeptMemory {
  public:

@@ -35,10 +35,10 @@ class StringMap {
       entries.emplace_back(begin->first, begin->second);
     Build(entries);
   }
-  // The same without a copy of the list, which is put into order.
+  // As above, but sorts the given list in place of a copy.
   explicit StringMap(std::span<value_type> entries) { Build(entries); }
 
-  // Builds the map again: for many at once there are the constructors.
+  // Rebuilds the map; to set many entries at once, use a constructor.
   void Set(std::string_view name, std::string_view value);
 
   bool empty() const { return bytes_.empty(); }
@@ -54,7 +54,7 @@ class StringMap {
   friend bool operator==(const StringMap& a, const StringMap& b) = default;
 
  private:
-  // Where in the memory: messages that maps come from are bounded far below 4 GiB.
+  // Offsets in the memory: messages that maps come from are bounded far below 4 GiB.
   struct Entry {
     uint32_t name = 0;
     uint32_t name_size = 0;
@@ -81,7 +81,7 @@ class StringMap::const_iterator {
   using value_type = StringMap::value_type;
   using difference_type = std::ptrdiff_t;
   using reference = value_type;
-  // Keeps the entry that is pointed to.
+  // Holds the entry that operator-> points to.
   class Arrow {
    public:
     explicit Arrow(value_type entry) : entry_(entry) {}

@@ -12,8 +12,8 @@ namespace resmgr {
 // As Printable without a limit, but line breaks stay.
 std::string PrintableLines(std::string_view text);
 
-// The same JSON: control characters (utf8.h), which stand in strings alone, as \uNNNN, and so that
-// it is UTF-8. Line breaks between members stay.
+// The JSON text as UTF-8, with control characters (utf8.h), which occur only in strings, as \uNNNN.
+// Line breaks between members stay.
 std::string PrintableJson(std::string_view json);
 
 }  // namespace resmgr

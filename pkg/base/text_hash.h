@@ -9,7 +9,7 @@
 namespace resmgr {
 
 // XXH3 of a text, for hash tables by ids of the runtime: for their 64 characters it costs a third
-// of what the tables come with. Not for what must be the same on another machine.
+// of the tables' default. Not for hashes that must be equal on another machine.
 struct TextHash {
   using is_transparent = void;
   size_t operator()(std::string_view text) const;

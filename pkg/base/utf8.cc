@@ -56,7 +56,7 @@ std::string Utf8Cut(std::string_view text, size_t limit) {
   constexpr std::string_view kEllipsis = "...";
   constexpr size_t kLongest = 4;
   size_t end = limit - kEllipsis.size();
-  // To the first byte of the character that reaches beyond it, if there is one.
+  // Moves back to the first byte of a character that reaches beyond the end.
   for (size_t back = 1; back < kLongest && back <= end; ++back) {
     if (Utf8Length(text.substr(end - back)) > back) {
       end -= back;

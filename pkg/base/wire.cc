@@ -100,7 +100,8 @@ bool WireReader::ReadValue() {
   return true;
 }
 
-// Moves behind the end of the group whose start has just been read, and of those inside of it.
+// Moves behind the end of the group whose start has just been read; inner groups are skipped with
+// it.
 bool WireReader::SkipGroup() {
   std::array<uint32_t, kDeepestGroup> open{};
   size_t depth = 0;

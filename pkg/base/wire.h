@@ -41,8 +41,8 @@ class WireReader {
     }
     return NextOfAnyKind();
   }
-  // The same, to the next of the fields whose numbers, all below 32, are bits of `wanted`. A
-  // CreateContainer request carries a hundred environment variables that are not needed here.
+  // As Next, but moves to the next of the fields whose numbers, all below 32, are bits of `wanted`.
+  // A CreateContainer request carries a hundred environment variables that are not needed here.
   bool NextOf(uint32_t wanted) {
     for (;;) {
       SkipShort(wanted);
@@ -51,7 +51,7 @@ class WireReader {
     }
   }
   bool failed() const { return failed_; }
-  // It failed because the bytes end in the midst of a field, so that no reader accepts them.
+  // True if reading failed because the bytes end in the middle of a field.
   bool cut_short() const { return cut_short_; }
 
   uint32_t field() const { return field_; }
