@@ -24,7 +24,7 @@ struct FoundDevice {
 // Finds device files. May block. Thread-compatible.
 class BlockDevices {
  public:
-  // The most that one search finds.
+  // The limit of devices that one search finds.
   static constexpr size_t kMostDevices = 4096;
 
   virtual ~BlockDevices() = default;
@@ -33,7 +33,7 @@ class BlockDevices {
   virtual std::vector<FoundDevice> Find(std::string_view glob) = 0;
 };
 
-// Those below the root of a host.
+// The block devices below the root of a host.
 class HostBlockDevices final : public BlockDevices {
  public:
   explicit HostBlockDevices(std::string_view root);

@@ -12,7 +12,7 @@ namespace resmgr {
 // The runtime sets at creation what it can, and the worker the rest, before the start where the
 // front door can wait. The globs of devices are looked up with each plan.
 std::unique_ptr<ClassKind> MakeBlockioKind(const ClassContext& context);
-// With other devices; for tests.
+// The same kind with other devices, for tests.
 std::unique_ptr<ClassKind> MakeBlockioKind(const ClassContext& context,
                                            std::unique_ptr<BlockDevices> devices);
 

@@ -30,7 +30,7 @@ struct BlockioLimits {
 
   std::optional<int64_t> weight{};  // of the disks that are not in `devices`
   std::map<BlockDeviceNumber, DeviceLimits> devices{};
-  std::vector<std::string> notes{};  // what has no effect, or another one than it seems; kMostNotes
+  std::vector<std::string> notes{};  // settings with no or another effect; at most kMostNotes
 
   friend bool operator==(const BlockioLimits&, const BlockioLimits&) = default;
 };

@@ -15,7 +15,7 @@ namespace resmgr {
 struct ClassChoice {
   std::string name{};    // "": none
   std::string source{};  // "annotation KEY", "pool NAME", "QoS class Burstable"; "": no class
-  std::string note{};    // annotations that do not count, and why; mostly empty
+  std::string note{};    // annotations that have no effect, with the reason; usually empty
   bool by_pod = false;   // its annotations ask for it
 
   friend bool operator==(const ClassChoice&, const ClassChoice&) = default;

@@ -18,7 +18,7 @@ struct CreationWays {
   bool docker = false;  // it has fields of HostConfig in place of files of cgroups
   // A start can wait, and the container's cgroup is there meanwhile.
   bool holds_starts = false;
-  // It has fields for these (pkg/base/process_settings.h).
+  // The runtime has fields for these settings (pkg/base/process_settings.h).
   bool io_priority = false;
   bool scheduler = false;
   bool memory_policy = false;
@@ -27,7 +27,7 @@ struct CreationWays {
 // The surroundings of the kinds of classes. The objects of the loop and of the worker share it.
 struct ClassContext {
   std::string host_root = "/";
-  std::function<CreationWays()> door{};  // on the loop's thread; nullptr: it does nothing of these
+  std::function<CreationWays()> door{};  // on the loop's thread; nullptr: the door has none
   std::shared_ptr<ResolvedBlockio> blockio = std::make_shared<ResolvedBlockio>();
   // The kubelet sets memory.high or memory.min of containers itself; the loop has seen it.
   std::shared_ptr<std::atomic<bool>> kubelet_sets_memory =

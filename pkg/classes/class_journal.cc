@@ -29,7 +29,7 @@ std::optional<std::string> TextAt(const Json& list, size_t index) {
   return list[index].get<std::string>();
 }
 
-// Not one that leads out of the host's root.
+// False for a path that leads out of the host's root.
 bool IsPath(std::string_view path) {
   if (path.empty() || path.starts_with('/')) return false;
   for (const std::string_view part : Split(path, '/')) {
@@ -91,7 +91,7 @@ Status ClassJournal::Claim() {
 Status ClassJournal::Open() {
   if (opened_) return OkStatus();
   const Status claimed = Claim();
-  // Without a directory there is nothing of before.
+  // Without a directory there are no entries of an earlier process.
   if (!claimed.ok() && claimed.code() != StatusCode::kNotFound) return claimed;
   if (claimed.ok()) RESMGR_RETURN_IF_ERROR(Read());
   opened_ = true;

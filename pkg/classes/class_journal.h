@@ -14,9 +14,9 @@ namespace resmgr {
 
 // A file of the host that has a value of ours, or is about to get one.
 struct JournalEntry {
-  std::string first;   // what it had before our first write, byte for byte
-  std::string wanted;  // what is written, or was
-  std::string was;     // what it had before that
+  std::string first;   // the file's text before our first write, byte for byte
+  std::string wanted;  // the value that is written, or was
+  std::string was;     // the value before `wanted`
 
   friend bool operator==(const JournalEntry&, const JournalEntry&) = default;
 };

@@ -52,15 +52,15 @@ class ClassKind {
  public:
   virtual ~ClassKind() = default;
 
-  // The loop's: pure, and the same for the same arguments.
+  // These functions run on the loop. They are pure: equal arguments give equal results.
 
-  // Adds what the container is to have. InvalidArgument: its pod asks for what there is not, and
-  // the creation is refused; a container that exists then has what is added, which is its classes
+  // Adds the container's classes. InvalidArgument: its pod asks for a class that does not exist,
+  // and the creation is refused; for an existing container the added classes count, which are those
   // without its pod's annotations.
   virtual Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                         ChosenClasses& chosen) const = 0;
-  // Adds what the runtime itself is to do for a container that is created. `unified`: the node has
-  // cgroup v2.
+  // Adds the fields that the runtime itself applies when it creates a container. `unified`: the
+  // node has cgroup v2.
   virtual void AtCreation(const ChosenClasses& /*chosen*/, const ClassesConfig& /*config*/,
                           bool /*unified*/, Adjustment& /*adjustment*/) const {}
   // Whether the container is to be started only after the worker has done its part.
@@ -70,13 +70,13 @@ class ClassKind {
 
   // The worker's: these may block.
 
-  // Adds what the host's files are to have, and the parts for `explain` and `classes`; reads, and
-  // writes nothing. It reads first values (HostKeeper::ReadFirst) wherever a plan
-  // depends on a file that it writes, so that the same containers give the same values again.
+  // Adds the wanted values of the host's files, and the parts for `explain` and `classes`; only
+  // reads. It reads first values (HostKeeper::ReadFirst) wherever a plan depends on a file that it
+  // writes, so that the same containers give the same values again.
   virtual void Plan(const ClassWork& work, ClassPlan& plan) = 0;
-  // After the values have been written: does what is no value of a file, as attributes of
-  // threads, and tells the outcome in its parts (`possible`, `in_force`). Not called while the
-  // journal cannot be written.
+  // Called after the values have been written: sets whatever is not a value of a file, such as
+  // attributes of threads, and stores the outcome in its parts (`possible`, `in_force`). Not called
+  // while the journal cannot be written.
   virtual void Apply(const ClassWork& /*work*/, ClassPlan& /*plan*/) {}
 };
 

@@ -27,7 +27,7 @@ struct ChosenClasses {
   MemoryWish memory{};
   // By kind: "rdt", "blockio", "cpu", "scheduling". Only those that have a class.
   std::map<std::string, ClassChoice, std::less<>> by_name{};
-  std::string note{};  // annotations that do not count, and why; mostly empty
+  std::string note{};  // annotations that have no effect, with the reason; usually empty
 
   bool any() const {
     return isolation.isolation.any() || !memory.files.empty() || memory.policy || !by_name.empty();
@@ -60,7 +60,7 @@ struct ClassSubject {
   std::string pool{};         // of the policy
   int64_t cpu_quota = 0;      // in force, in microseconds per period; 0 and less: none
   int64_t cpu_period = 0;     // microseconds; 0: the default
-  // The quota that it is about to get, where that is lower than the one in force; 0: none.
+  // The quota of a pending update if it is lower than the one in force; 0: none.
   int64_t coming_quota = 0;
   int64_t memory_limit = 0;  // bytes; 0: none
   ChosenClasses chosen{};
@@ -68,7 +68,7 @@ struct ClassSubject {
   friend bool operator==(const ClassSubject&, const ClassSubject&) = default;
 };
 
-// CPUs of the policy's that have classes, whether containers are there or not. A value.
+// CPUs of the policy with classes of their own, with or without containers. A value.
 struct ClassPool {
   std::string name{};
   CpuSet cpus{};
@@ -81,15 +81,15 @@ struct ClassPool {
 struct ClassPart {
   static constexpr size_t kNoSubject = static_cast<size_t>(-1);
 
-  size_t subject = kNoSubject;       // kNoSubject: what the configuration names, for any container
+  size_t subject = kNoSubject;       // kNoSubject: a part of the configuration, for any container
   std::string_view kind{};           // "interrupts", "rdt", ... : lives as long as the program
   std::string name{};                // "isolate", "10us", "gold"
   std::string source{};              // as ClassChoice::source
   std::string_view way{};            // "by CPU", "at creation", "before start", "after start"
   std::vector<std::string> paths{};  // of the values that it needs
-  Status possible{};                 // why not; nothing is written then
-  std::string note{};                // what it does not reach, although it is active
-  std::string in_force{};            // where no value of the plan says it
+  Status possible{};                 // not OK: nothing is written
+  std::string note{};                // the effect that the active class lacks here
+  std::string in_force{};            // the effect, if no value shows it
 };
 
 // The values that the host's files are to have, and the containers' parts in them.

@@ -19,7 +19,7 @@ struct ContainerClass {
   std::string way{};       // "by CPU", "at creation", "before start", ...
   std::string in_force{};  // as it is read back
   bool active = true;
-  std::string reason{};  // why it is not active, or what it does not reach
+  std::string reason{};  // the reason why it is inactive, or the effect that it lacks
 };
 
 // A class with all containers that have it, for `classes`. A value.
@@ -27,7 +27,7 @@ struct ClassState {
   std::string kind{};
   std::string name{};
   bool active = true;
-  bool absent = false;  // it is not active since the machine lacks what it needs
+  bool absent = false;  // it is inactive since the machine lacks the hardware or kernel support
   std::string reason{};
   std::vector<std::string> containers{};  // "namespace/pod/container", each once
 };
@@ -35,13 +35,14 @@ struct ClassState {
 // The outcome of a plan. A value.
 struct ClassReport {
   std::vector<ClassState> classes{};  // in the order of their kinds and names
-  // By container id; those that are being created have none.
+  // By container id; a container that is being created has no id yet.
   std::map<std::string, std::vector<ContainerClass>, std::less<>> containers{};
-  // Files of the host with values of ours, and what they had before.
+  // Files of the host with our values, and their former values.
   std::map<std::string, std::string, std::less<>> held{};
   std::map<std::string, std::string, std::less<>> not_given_back{};  // files, and why
-  std::string journal{};                                             // why nothing new is written
-  std::string damage{};              // what is not given back of an earlier process
+  std::string journal{};                                             // reason why no value is
+                                                                     // written
+  std::string damage{};              // values of an earlier process that could not be given back
   std::vector<std::string> notes{};  // for the log
 };
 

@@ -29,13 +29,13 @@ class ClassStage final : public Stage {
     std::function<void(const StringMap& files)> requested{};
     // Runs `go` once the container may start, never from within; false: it may at once.
     std::function<bool(const ContainerId& id, std::function<void()> go)> hold{};
-    // The same before the container gets this CPU quota, in microseconds; `updated` follows once
-    // the update has ended in any way.
+    // Also holds an update that gives the container this CPU quota, in microseconds; `updated`
+    // follows once the update has ended in any way.
     std::function<bool(const ContainerId& id, int64_t quota, std::function<void()> go)> update{};
     std::function<void(const ContainerId& id)> updated{};
-    // A creation or a start has ended, and the other stages are told after this one.
+    // Called when a creation or a start has ended, before the other stages are.
     std::function<void()> ended{};
-    // The longest time that a start waits. It goes on then.
+    // The longest time that a start waits; after it the start goes on.
     std::chrono::milliseconds patience{};
   };
 

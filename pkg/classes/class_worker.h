@@ -20,7 +20,7 @@
 
 namespace resmgr {
 
-// Gives the host's files what the classes of containers ask for, on a thread that may hang. in_hand
+// Gives the host's files the values of the containers' classes, on a thread that may hang. in_hand
 // is thread-safe; all else is for one thread at a time.
 class ClassWorker {
  public:
@@ -34,7 +34,7 @@ class ClassWorker {
   StatusOr<std::vector<HostDifference>> Compare(std::vector<ClassSubject> subjects,
                                                 const std::vector<ClassPool>& pools,
                                                 const ClassesConfig& config);
-  // The file that is being read or written, or was last.
+  // The file that is, or was last, read or written.
   std::string in_hand() const;
 
  private:

@@ -18,7 +18,7 @@ class CpuKind final : public ClassKind {
       known.push_back({.name = one.name});
     StatusOr<ClassChoice> choice = ChooseClass("cpu", container.Ask("cpu"), known, config);
     if (!choice.ok()) {
-      // As without its pod's annotations.
+      // Uses the class that the container has without its pod's annotations.
       const auto of_pool = container.of_pool.find("cpu");
       if (of_pool != container.of_pool.end()) {
         chosen.by_name["cpu"] = {.name = of_pool->second,

@@ -50,10 +50,10 @@ class CpuMachine {
   // The more exact ones where a package has several.
   const std::vector<UncoreClock>& UncoreClocks();
   std::vector<IdleState> IdleStatesOf(int cpu);
-  // The number in a file that we may have written: as it was before, and as it is.
+  // The number in a file that we may have written: before our first write, and now.
   std::optional<int64_t> FirstNumber(const std::string& path);
   std::optional<int64_t> NumberNow(const std::string& path);
-  std::string TextNow(const std::string& path);  // empty: there is none
+  std::string TextNow(const std::string& path);  // empty: the file cannot be read
   std::vector<std::string> WordsOf(const std::string& path);
 
  private:

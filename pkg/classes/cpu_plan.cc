@@ -27,7 +27,7 @@ struct CpuUse {
   CpuSet cpus{};
   size_t part = 0;      // of the plan
   bool active = false;  // containers run there
-  size_t owner = 0;     // the use whose CPUs these are: that of a pool, or this one
+  size_t owner = 0;     // the use that has the CPUs: a pool's, or this one
 };
 
 class CpuPlanner {
@@ -172,7 +172,7 @@ class CpuPlanner {
     PlanBoost(cpus, classes);
   }
 
-  // The highest rate that any of them wants; nullopt: one of them leaves it.
+  // The highest rate that a class of these CPUs wants; nullopt: a class leaves the rate as it is.
   std::optional<int64_t> Highest(const CpuSet& cpus, ClockRate CpuClassConfig::*rate) {
     std::optional<int64_t> highest;
     for (const int cpu : cpus) {
@@ -192,7 +192,7 @@ class CpuPlanner {
     AddRates(cpus, directory + "scaling_min_freq", directory + "scaling_max_freq",
              Highest(cpus, &CpuClassConfig::min_freq), Highest(cpus, &CpuClassConfig::max_freq));
   }
-  // The one that leaves room for the other comes first.
+  // The limit that leaves room for the other one comes first.
   void AddRates(const CpuSet& cpus, const std::string& min_path, const std::string& max_path,
                 std::optional<int64_t> min, std::optional<int64_t> max) {
     if (!min && !max) return;
@@ -239,7 +239,7 @@ class CpuPlanner {
       governor.clear();
     }
     const std::string now = machine_.TextNow(path);
-    // The first value for a file counts: that of isolation.
+    // The first value for a file counts, which is that of isolation.
     const auto taken = std::ranges::find(plan_.values, path, &HostValue::path);
     const std::string then =
         taken != plan_.values.end() ? taken->text : (governor.empty() ? now : governor);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kDefaultWord = "default";
 
-// One kind of these files.
+// One kind of files with a line for each device.
 struct LineFile {
   std::string_view name;
   std::string_view reset;  // the value that takes a device's line away

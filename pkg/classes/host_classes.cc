@@ -13,12 +13,12 @@
 namespace resmgr {
 namespace {
 
-// For work that has begun, at the end of the daemon.
+// The wait at the daemon's end for work that has begun.
 constexpr std::chrono::milliseconds kLastPatience{300};
 
 // Problems that are listed one by one; a machine has hundreds of interrupts.
 constexpr size_t kMostFiles = 10;
-// Audits that wait for the thread; clients of the admin socket ask for them.
+// Limit of audits that wait for the thread; clients of the admin socket ask for them.
 constexpr size_t kMostComparisons = 64;
 
 }  // namespace
@@ -158,8 +158,8 @@ void HostClasses::LetGo() {
     go();
 }
 
-// At the end of the loop's turn: one decision often moves many containers, and an observer must not
-// ask the resource manager.
+// Runs at the end of the loop's turn: one decision often moves many containers, and an observer
+// must not ask the resource manager.
 void HostClasses::Schedule() {
   scheduled_ = true;
   options_.loop.Post(lifetime_.Guard([this] {
@@ -259,8 +259,7 @@ std::vector<ClassPool> HostClasses::Pools() const {
 // `again`: also if nothing was decided since the last work.
 void HostClasses::Begin(bool again) {
   const ResourceManager* const manager = options_.manager();
-  // Before the first list nothing is known of the containers that are there, and they keep what
-  // they have.
+  // Before the first list the existing containers are unknown, so their values stay.
   if (config_.any() && manager != nullptr && !manager->ready()) return Later(options_.retry);
   std::vector<ClassSubject> subjects = Subjects();
   std::vector<ClassPool> pools = Pools();
@@ -302,8 +301,8 @@ void HostClasses::Compare(Differences done) {
   NextComparison();
 }
 
-// The thread keeps the latest of the work that waits for it: a comparison must not be in the way of
-// work, so it begins while there is none.
+// The thread keeps only the latest waiting work, which a comparison would replace; so a
+// comparison begins only while no work waits.
 void HostClasses::NextComparison() {
   if (comparing_ != nullptr || comparisons_.empty() || ended_ != begun_) return;
   comparing_ = comparisons_.front();
@@ -344,7 +343,7 @@ void HostClasses::Audit(bool repair, std::function<void(StatusOr<std::vector<Aud
 }
 
 void HostClasses::Hang() {
-  // A disk that hangs is told by others where there are no classes.
+  // Without classes, other parts report a hanging disk.
   if (!config_.any() && report_.held.empty()) return;
   hangs_since_ = Clock::now();
   log_.Warn("reading or writing {} takes more than {} s: classes do not change meanwhile",
@@ -374,8 +373,8 @@ void HostClasses::End(uint64_t work, ClassReport report) {
       if (problem.since == *failing_since_) log_.Warn("{}", problem.message);
   }
   on_ = config_.any() || failing || !report_.held.empty();
-  // A class that is inactive for the first time may wait for something that comes yet, as the
-  // cgroup of a new container.
+  // A class that is inactive for the first time may wait for something that appears soon, such as
+  // the cgroup of a new container.
   if (on_) Later(failing || news ? options_.retry : options_.period);
 }
 
@@ -403,7 +402,7 @@ std::string HostClasses::NoteOf(const std::string& id) const {
 bool HostClasses::given_back() const {
   // The disk of the journal does not answer, and this process has changed nothing.
   if (!wrote_ && ended_ == 0) return true;
-  // Without the journal it is not known what there is to give back.
+  // Without the journal the values to give back are unknown.
   return !scheduled_ && ended_ == begun_ && report_.journal.empty() && report_.held.empty() &&
          report_.not_given_back.empty();
 }

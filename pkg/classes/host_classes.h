@@ -30,12 +30,12 @@
 
 namespace resmgr {
 
-// Gives containers what their classes say (docs/classes.md). The kinds (class_kind.h) tell what the
-// runtime does at creation, and what files of the host are to have. HostClasses gives these files
-// back what they had before: when a container or its CPUs are released, when the configuration
-// wants it no more, and what an earlier process left behind. After each decision, and once a minute
-// meanwhile, a thread away from the loop compares the files with what is wanted. Without classes,
-// and with nothing to give back, it does nothing at all. Loop's thread only.
+// Gives containers what their classes say (docs/classes.md). The kinds (class_kind.h) plan the
+// runtime's part at creation and the values of the host's files. HostClasses gives these files
+// their former values back when a container or its CPUs are released, when the configuration no
+// longer wants the values, and after an earlier process that left values behind. After each
+// decision, and once a minute, a thread away from the loop compares the files with the wanted
+// values. It does nothing without classes and values to give back. Loop's thread only.
 class HostClasses final : public Observer {
  public:
   struct Options {
@@ -47,7 +47,7 @@ class HostClasses final : public Observer {
     const Machine* machine = nullptr;
     std::function<const ResourceManager*()> manager{};  // nullptr: no policy
     std::chrono::milliseconds period = std::chrono::minutes(1);
-    // After which what failed is tried again.
+    // The pause before failed work is tried again.
     std::chrono::milliseconds retry = std::chrono::seconds(5);
     // Work that has not ended by then hangs.
     std::chrono::milliseconds patience = std::chrono::seconds(5);
@@ -66,7 +66,7 @@ class HostClasses final : public Observer {
 
   // The outcome of the last work.
   const ClassReport& report() const { return report_; }
-  // The annotations of the container's pod that do not count, and why; mostly empty.
+  // The annotations of the container's pod that have no effect, with the reason; usually empty.
   std::string NoteOf(const std::string& id) const;
   // All that was decided so far is done, and no file of the host has a value of ours.
   bool given_back() const;
@@ -76,7 +76,7 @@ class HostClasses final : public Observer {
     HostDifference difference{};
     bool repaired = false;
   };
-  // Runs `done`, also from within, with the files that differ from what classes want; with
+  // Runs `done`, also from within, with the files that differ from their wanted values; with
   // `repair` these are written again first. Unavailable: a file hangs.
   void Audit(bool repair, std::function<void(StatusOr<std::vector<Audited>>)> done);
 
@@ -119,9 +119,9 @@ class HostClasses final : public Observer {
   void NextComparison();
   void End(uint64_t work, ClassReport report);
   void Hang();
-  // Whether other classes are inactive than before.
+  // Whether the set of inactive classes has changed.
   bool NoteInactive();
-  // The classes of a container by what they depend on.
+  // The classes of a container, with the inputs that they depend on.
   struct Choice {
     ClassNames of_pool{};
     int64_t memory_limit = 0;
@@ -166,7 +166,7 @@ class HostClasses final : public Observer {
   std::vector<std::shared_ptr<Comparison>> comparisons_;       // that have not begun
   std::shared_ptr<Comparison> comparing_;
   uint64_t begun_ = 0;  // works
-  uint64_t ended_ = 0;  // the last one of them
+  uint64_t ended_ = 0;  // the number of the last work that ended
   ClassReport report_;
   std::map<std::pair<std::string, std::string>, Inactive> inactive_;
   std::optional<Clock::time_point> failing_since_{};  // journal, or values not given back

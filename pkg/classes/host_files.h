@@ -50,8 +50,8 @@ class RealHostFiles final : public HostFiles {
   StatusOr<std::string> ReadSocket(const std::string& whole);
   int WriteSocket(const std::string& whole, std::string_view text);
 
-  // irqbalance takes what it was told in its next round, mostly within ten seconds, and until then
-  // tells what it had before.
+  // irqbalance applies a new mask in its next round, usually within ten seconds, and reports its
+  // old one until then.
   struct Told {
     std::string text;
     std::chrono::steady_clock::time_point until;

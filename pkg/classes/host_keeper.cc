@@ -48,7 +48,7 @@ bool IsOurs(std::string_view path, std::string_view now, const JournalEntry& ent
   return Trim(now).starts_with(fmt::format("{} ", Trim(entry.wanted)));
 }
 
-// An empty write is none.
+// An empty write is no write at all, so "\n" is written instead.
 std::string_view Written(std::string_view text) {
   return text.empty() ? "\n" : text;
 }
@@ -63,8 +63,8 @@ void Change(std::string_view path, std::string_view now, std::string_view text,
   // A file of a disk is empty while it is written.
   const bool known =
       Trim(now).empty() || SameHostValue(path, now, entry.first) || IsOurs(path, now, entry);
-  // Another program's value is not ours to take back if ours does not get there. A pod's quota is
-  // the kubelet's: its last one counts.
+  // If our value does not get into force, another program's value must stay. A pod's quota is the
+  // kubelet's: its last one counts.
   if (!known && IsQuotaFile(path)) entry.first = now;
   if (known) {
     entry.was = now;
@@ -229,7 +229,7 @@ HostKeeper::Values HostKeeper::Prepare(const Values& wanted, Batch& batch) {
 Status HostKeeper::Refusal(int error, std::string_view path, std::string_view text) {
   const Status plain = WriteError(error, path, text);
   if (!path.starts_with(kResctrl)) return plain;
-  // The kernel tells there what it did not like.
+  // The kernel writes its reason for a refusal there.
   const StatusOr<std::string> told = files_.Read(kLastCommand);
   if (!told.ok() || Trim(*told).empty() || Trim(*told) == "ok") return plain;
   return MakeStatus(plain.code(),
@@ -256,7 +256,7 @@ void HostKeeper::Write(const HostValue& value, Batch& batch) {
   }
 }
 
-// Values that belong to the refused one get what they had before this call, the last one first.
+// Restores the values that belong to the refused one to those before this call, the last one first.
 void HostKeeper::RollBack(const HostValue& refused, Batch& batch) {
   const Status& why =
       batch.failed.emplace(refused.together, batch.result.outcomes[refused.path].status)
@@ -284,7 +284,7 @@ void HostKeeper::NoteWritten(const HostValue& value, const HostOutcome& outcome,
   const auto entry = next.find(value.path);
   if (entry == next.end()) return;
   if (outcome.error != 0) {
-    // The file still has what was there before us.
+    // The file still has the value that it had before us.
     if (SameHostValue(value.path, outcome.in_force, entry->second.first)) next.erase(entry);
     return;
   }

@@ -23,7 +23,7 @@ struct HostOutcome {
   std::string in_force;  // what the file reads, without white space around it
 };
 
-// A file of the host that has another value than it is to have. A value.
+// A file of the host with another value than the wanted one. A value.
 struct HostDifference {
   std::string path{};
   std::string wanted{};
@@ -33,11 +33,11 @@ struct HostDifference {
   friend bool operator==(const HostDifference&, const HostDifference&) = default;
 };
 
-// Gives the host's files the values that are wanted, and what they had before when these are wanted
-// no more. Nothing is written before the journal has it. A file that another program has written
-// meanwhile is left alone when it is to be given back, and written again while its value is wanted;
-// a pod's CPU quota then gets back what that program (the kubelet) wrote last.
-// May block. Thread-compatible.
+// Gives the host's files the wanted values, and their former ones back when these are no longer
+// wanted. Every value is in the journal before it is written. A file that another program has
+// written meanwhile is left alone when it is to be given back, and written again while its value is
+// wanted; a pod's CPU quota then gets back what that program (the kubelet) wrote last. May block.
+// Thread-compatible.
 class HostKeeper {
  public:
   struct Result {
@@ -52,14 +52,14 @@ class HostKeeper {
   HostKeeper(HostFiles& files, ClassJournal& journal) : files_(files), journal_(journal) {}
 
   Result Keep(const std::vector<HostValue>& wanted);
-  // Reads alone. Values that the kernel has refused for good are no differences.
+  // Only reads. Values that the kernel has refused for good do not count as differences.
   std::vector<HostDifference> Compare(const std::vector<HostValue>& wanted);
-  // The value that the file had before our first write, or has if there was none.
+  // The value that the file had before our first write, or has now if we never wrote it.
   StatusOr<std::string> ReadFirst(const std::string& path);
   // Whether the file has a value of ours.
   bool Holds(const std::string& path) const { return journal_.entries().contains(path); }
-  // The values of ours whose paths begin so: for a plan that cannot be made at the moment, and
-  // keeps what there is.
+  // Our values whose paths begin with this text, for a plan that cannot be made at the moment and
+  // keeps the present values.
   std::vector<HostValue> HeldBelow(std::string_view directory) const;
   HostFiles& files() { return files_; }
 
@@ -68,7 +68,7 @@ class HostKeeper {
   // before those above, and clocks so that the kernel takes each.
   std::vector<std::string> NotWanted(const std::vector<HostValue>& wanted);
   bool GoesFirst(const std::string& path);
-  // Whether the entry is over.
+  // Whether the entry can be dropped.
   bool GiveBack(const std::string& path, const JournalEntry& entry, Result& result);
   void GiveBackRest(const std::vector<HostValue>& wanted, ClassJournal::Entries& next,
                     Result& result);
@@ -82,7 +82,7 @@ class HostKeeper {
   };
   using Values = std::vector<const HostValue*>;
 
-  // Those that are to be written.
+  // The values that must be written.
   Values Prepare(const Values& wanted, Batch& batch);
   // Whether a directory was made, whose files can be written now.
   bool WriteAll(const Values& wanted, Batch& batch);

@@ -6,14 +6,15 @@
 
 namespace resmgr {
 
-// A value that a file of the host is to have. "DIRECTORY/." stands for the directory itself, as a
-// file that reads "there" or nothing (HostFiles).
+// The wanted value of a file of the host. "DIRECTORY/." stands for the directory itself, as a file
+// that reads "there" or nothing (HostFiles).
 struct HostValue {
   std::string path;
   std::string text;
   // Not empty: all values of a plan with the same name are written, or none of them.
   std::string together{};
-  // Not empty: what the file is to get back, in place of what it has now, if that is not known yet.
+  // If not empty: the value that the file gets back in the end, in place of its present one, unless
+  // the journal has one already.
   std::string first{};
 
   friend bool operator==(const HostValue&, const HostValue&) = default;
@@ -23,7 +24,7 @@ struct HostValue {
 // keeps whole pages of memory, rounds bandwidth up, ...
 bool SameHostValue(std::string_view path, std::string_view a, std::string_view b);
 
-// For people: without white space around it, and with "; " between lines.
+// The value in a form for people: trimmed, with "; " between lines.
 std::string HostValueLine(std::string_view text);
 
 }  // namespace resmgr

@@ -111,8 +111,8 @@ class InterruptPlanner {
                                         : AddTarget(path, target, later);
     if (added.ok()) plan_.interrupts.emplace(path, interrupt.ToString());
   }
-  // For an interrupt that came after ours was the affinity of new ones, the one that it would have
-  // begun with.
+  // The affinity that an interrupt would have begun with, for one that appeared after we had set
+  // the affinity of new ones.
   std::string FirstOfLater(int number, const std::string& path, const std::string& new_ones) {
     known_.planned.insert(number);
     const bool is_new = known_.looked && !known_.numbers.contains(number);
@@ -121,7 +121,7 @@ class InterruptPlanner {
     return host_.ReadFirst(kNewInterrupts).value_or("");
   }
 
-  // Adds the mask without these CPUs, where that says something else; it is never empty.
+  // Adds the mask without these CPUs if it differs from the present one; the mask is never empty.
   Status AddMask(const std::string& path, const CpuSet& without, const std::string* later) {
     RESMGR_ASSIGN_OR_RETURN(const std::string first, later == nullptr
                                                          ? host_.ReadFirst(path)
@@ -147,7 +147,7 @@ class InterruptPlanner {
     if (first != nullptr) value.first = *first;
     plan_.Add(std::move(value));
   }
-  // Nothing is isolated, and new interrupts begin with the machine's own affinity.
+  // Called when nothing is isolated, and new interrupts begin with the machine's own affinity.
   void Forget() {
     if (!host_.Holds(kNewInterrupts)) known_ = {};
   }

@@ -8,8 +8,8 @@
 
 namespace resmgr {
 
-// The interrupts that there were before ours was the affinity of new ones, and those that came
-// later and have their entry in the journal.
+// The interrupts that existed before we set the affinity of new ones, and later ones with an entry
+// in the journal.
 struct KnownInterrupts {
   bool looked = false;
   std::set<int> numbers{};

@@ -25,7 +25,7 @@ constexpr std::string_view kSocketEnd = ".sock";
 constexpr std::string_view kListKey = "IRQBALANCE_BANNED_CPULIST";
 constexpr std::string_view kMaskKey = "IRQBALANCE_BANNED_CPUS";
 constexpr std::chrono::milliseconds kAnswerPatience{1000};
-// It lists each interrupt that is banned.
+// The answer lists each interrupt that is banned.
 constexpr size_t kLongestAnswer = size_t{1} << 20;
 
 // Waits until the socket can be used, or the deadline.
@@ -57,7 +57,7 @@ StatusOr<std::string> AskIrqbalance(const std::string& socket, std::string_view 
       return ErrnoStatus(errno, fmt::format("cannot read from irqbalance at {}", socket));
     if (got == 0) break;
     answer.append(buffer, static_cast<size_t>(got));
-    // It ends with the mask, and the connection may stay open.
+    // The answer ends with the mask, and the connection may stay open.
     if (static_cast<size_t>(got) < sizeof(buffer) && BannedMaskOf(answer).ok()) break;
   }
   return answer;
@@ -140,7 +140,7 @@ StatusOr<std::string> ReadIrqbalance(const std::string& socket) {
 int WriteIrqbalance(const std::string& socket, std::string_view mask) {
   const StatusOr<CpuSet> cpus = ParseCpuMask(mask);
   if (!cpus.ok()) return EINVAL;
-  // "NULL": those that it finds by itself.
+  // "NULL" stands for the CPUs that irqbalance finds by itself.
   const std::string list = cpus->empty() ? "NULL" : cpus->ToString();
   const StatusOr<std::string> told =
       AskIrqbalance(socket, fmt::format("settings cpus {}", list), false);

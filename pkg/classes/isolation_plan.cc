@@ -95,7 +95,7 @@ class IsolationPlanner {
     return isolation.workqueues == Isolation::Workqueues::kIsolate;
   }
 
-  // Adds the mask without these CPUs, where that says something else; it is never empty.
+  // Adds the mask without these CPUs if it differs from the present one; the mask is never empty.
   Status AddMask(const std::string& path, const CpuSet& isolated) {
     RESMGR_ASSIGN_OR_RETURN(const std::string first, host_.ReadFirst(path));
     RESMGR_ASSIGN_OR_RETURN(const CpuSet before, ParseCpuMask(first));
@@ -276,7 +276,7 @@ class IsolationPlanner {
     const std::optional<int64_t> b = ParseInt(second);
     return a && b && std::pair(*a, *b) < std::pair(major, minor);
   }
-  // Cgroups above come first, and what takes the CPUs last.
+  // Cgroups above come first, and the cgroup that takes the CPUs last.
   void AddPartitions() {
     std::vector<std::string> paths;
     for (const auto& [path, cpus] : exclusive_)
@@ -300,7 +300,7 @@ class IsolationPlanner {
       AddValue(partition.path, partition.text);
   }
 
-  // Looks whether the machine has what the configuration asks for and no container needs now.
+  // Checks whether the machine can do the configured things that no container needs at present.
   void PlanConfigured() {
     const Isolation& isolation = config_.isolation;
     const int first = online_.empty() ? 0 : online_.First();

@@ -9,10 +9,9 @@
 
 namespace resmgr {
 
-// Adds what files of the host are to have for these containers, but for interrupts
-// (interrupt_plan.h). Reads the host's files with what
-// they had before our first write, so that the same containers give the same values again. May
-// block.
+// Adds the values of the host's files for these containers, except for interrupts
+// (interrupt_plan.h). Plans from the values that files had before our first write, so that the same
+// containers give the same values again. May block.
 void PlanIsolation(const std::vector<ClassSubject>& subjects, const ClassesConfig& config,
                    HostKeeper& host, ClassPlan& plan);
 

@@ -15,7 +15,7 @@ namespace resmgr {
 struct IsolationWish {
   IsolationConfig isolation{};
   std::string source{};  // the key of the configuration, or the annotations
-  std::string note{};    // annotations that do not count, and why; mostly empty
+  std::string note{};    // annotations that have no effect, with the reason; usually empty
 
   friend bool operator==(const IsolationWish&, const IsolationWish&) = default;
 };

@@ -20,7 +20,7 @@ struct MemoryPolicyWish {
   std::optional<MemoryPolicyConfig> policy{};  // nullopt: none
   std::string name{};                          // of its class; "": none
   std::string source{};                        // the annotation that counts; "": none does
-  std::string note{};                          // why the annotation does not count; mostly empty
+  std::string note{};                          // why the annotation has no effect
 
   friend bool operator==(const MemoryPolicyWish&, const MemoryPolicyWish&) = default;
 };

@@ -18,10 +18,10 @@ namespace resmgr {
 struct MemoryWish {
   std::string name{};    // "": none
   std::string source{};  // the pool, the annotations
-  std::string note{};    // annotations that do not count, and why; mostly empty
+  std::string note{};    // annotations that have no effect, with the reason; usually empty
   // Files of its cgroup v2 to their texts.
   std::map<std::string, std::string> files{};
-  // Not one of the class alone (memory_policy.h).
+  // The policy of an annotation (memory_policy.h); the class may have one of its own.
   std::optional<MemoryPolicySettings> policy{};
   std::string policy_name{};    // the class that says it; "": an annotation
   std::string policy_source{};  // the pool or the annotation

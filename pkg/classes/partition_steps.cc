@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::string_view kExclusiveCpusFile = "/cpuset.cpus.exclusive";
 constexpr std::string_view kStateFile = "/cpuset.cpus.partition";
-// As the kernel shows it: a process that is killed then leaves what was there before.
+// Written as the kernel shows it, so that a killed process leaves the same text as before.
 constexpr const char* kNoPartition = "member\n";
-// An empty write is none.
+// An empty write is no write at all, so an empty list is "\n".
 constexpr const char* kNoCpus = "\n";
 
 // A cgroup with exclusive CPUs. One without a partition is above others.
@@ -25,7 +25,7 @@ struct CpusetNode {
   std::string directory{};
   CpuSet now{};
   CpuSet target{};
-  CpuSet base{};            // of a cgroup above: what it had for others, and keeps
+  CpuSet base{};            // of a cgroup above: the CPUs that it had for other cgroups, and keeps
   std::string partition{};  // the wanted one; "": none
   std::string state{};      // as it is read
 
@@ -126,7 +126,7 @@ class PartitionStepper {
     ShrinkAbove(writes);
     AddStep(writes);
   }
-  // Those whose new CPUs no other cgroup has.
+  // The partitions whose new CPUs no other cgroup has.
   std::vector<CpusetNode*> FreeToMove() {
     std::vector<CpusetNode*> free;
     for (CpusetNode& node : nodes_) {
@@ -164,7 +164,8 @@ class PartitionStepper {
     AddStep(writes);
   }
 
-  // All other files keep what they have in the meantime, and what is no partition's gets its value.
+  // All other files of partitions keep their values in the meantime; files that belong to no
+  // partition get their final value.
   void AddStep(const Writes& writes) {
     if (writes.empty()) return;
     std::vector<HostValue>& step = steps_.emplace_back(writes);

@@ -147,7 +147,7 @@ class RdtKind final : public ClassKind {
       const std::string group = RdtGroupOf(part.name, work.config.rdt);
       const StatusOr<std::string> masks = files.Read(
           group.empty() ? std::string(kResctrlSchemata) : RdtGroupFile(group, "schemata"));
-      // The outcome of its values says why.
+      // The outcome of the group's values has the reason.
       if (!masks.ok()) {
         keep();
         continue;

@@ -15,7 +15,7 @@ namespace resmgr {
 
 // The caches of one level, or the memory controllers, of a machine.
 struct RdtCache {
-  uint64_t mask = 0;  // the bits that there are, from bit 0
+  uint64_t mask = 0;  // the valid bits, from bit 0
   uint32_t min_bits = 1;
   bool sparse = false;  // masks may have gaps
   bool split = false;   // into code and data
@@ -37,7 +37,7 @@ struct RdtMachine {
 
 // The content of a file schemata: "L3", "L3CODE", "MB", ... to values by the ids of caches.
 using RdtSchemata = std::map<std::string, std::map<uint32_t, uint64_t>, std::less<>>;
-// By the name of the class; the root's is "".
+// Schemata by the name of the class; the root group's name is "".
 using RdtClassSchemata = std::map<std::string, RdtSchemata, std::less<>>;
 
 // The masks of the configuration on this machine, by the arithmetic of goresctrl: partitions lie

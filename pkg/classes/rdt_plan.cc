@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kTogether = "rdt";
 
-// Whether nothing of it grows.
+// Whether no mask or bandwidth grows.
 bool Shrinks(const RdtSchemata& to, const RdtSchemata& from) {
   for (const auto& [resource, values] : to) {
     const auto before = from.find(resource);

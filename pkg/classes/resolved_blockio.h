@@ -24,7 +24,7 @@ class ResolvedBlockio {
     const std::lock_guard lock(mutex_);
     classes_ = std::move(classes);
   }
-  // Empty: the class is not known yet, or says nothing.
+  // The class's files; empty if the class is not known yet or sets nothing.
   std::vector<BlockioFile> Find(std::string_view name) const {
     const std::lock_guard lock(mutex_);
     const auto found = classes_.find(name);

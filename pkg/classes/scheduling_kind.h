@@ -14,7 +14,7 @@ namespace resmgr {
 // refuses. The worker sets the rest once, before the start where the front door can wait: later
 // changes by the container's own programs stay.
 std::unique_ptr<ClassKind> MakeSchedulingKind(const ClassContext& context);
-// With other threads; for tests.
+// The same kind with other threads, for tests.
 std::unique_ptr<ClassKind> MakeSchedulingKind(const ClassContext& context,
                                               std::unique_ptr<ThreadAttributes> threads);
 

@@ -56,7 +56,7 @@ std::optional<std::string> ReadThreads(const std::string& cgroup, bool v2,
 // "fifo 42", "other nice 5", "deadline 10000000ns of 20000000ns in 20000000ns"; "rt 0".
 std::string ShownScheduler(const SchedulerSettings& scheduler);
 std::string ShownIoPriority(const IoPriority& priority);
-// Both, of what a class sets.
+// The scheduler and the I/O priority of a class, as text.
 std::string ShownSettings(const SchedulerSettings& scheduler, const IoPriority& io);
 
 }  // namespace resmgr
