@@ -7,7 +7,8 @@
 
 namespace resmgr {
 
-// Whether a class can have this name: 1 to 63 printable ASCII characters. InvalidArgument.
+// Whether a class can have this name: 1 to 63 printable ASCII characters. InvalidArgument: it has
+// others.
 Status CheckClassName(std::string_view name);
 
 }  // namespace resmgr

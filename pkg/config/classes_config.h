@@ -27,7 +27,8 @@ struct IsolationConfig {
   Workqueues workqueues = Workqueues::kLeave;
   Quota quota = Quota::kKeep;              // of the pod
   Partition partition = Partition::kNone;  // of the container's cgroup
-  // As the kernel's file has it: microseconds, "0" (any latency), "n/a" (none); "": as it is.
+  // In the form of the kernel's file: microseconds, "0" (any latency), "n/a" (none); "" leaves it
+  // unchanged.
   std::string max_latency{};
   std::string governor{};  // "": as it is
 
@@ -62,8 +63,8 @@ struct ClassesConfig {
   Unknown unknown = Unknown::kRefuse;
   Absent absent = Absent::kWarn;
 
-  // Whether pods of the namespace may choose a class of this kind. `name` "": one that has no name,
-  // or any.
+  // Whether pods of the namespace may choose a class of this kind. `name` "" stands for a class
+  // without a name, or for any.
   bool Allows(std::string_view kind, std::string_view name, std::string_view namespace_name) const;
   // Whether containers may have classes at all.
   bool any() const {

@@ -33,10 +33,10 @@ struct PolicyConfig {
   std::string active_origin;  // "FILE:LINE: policy.Active" or a flag; empty: unset
   std::optional<CpuConstraint> available_cpus;  // unset: all that the process may use
   std::optional<CpuConstraint> reserved_cpus;
-  // For a container that may start only after another one has left its CPUs, which that one does
-  // not.
+  // Applies to a container that may start only after another one has left its CPUs, when that one
+  // does not leave them.
   FailurePolicy start_failure = FailurePolicy::kFail;
-  // For a container that must leave CPUs while the runtime refuses to update it.
+  // Applies to a container that must leave CPUs while the runtime refuses to update it.
   RefusedUpdates refused_updates = RefusedUpdates::kWait;
   // The unparsed sections of single policies, by the policy's name; each policy reads its own
   // (ReadSection) with the path PolicySectionPath(name).

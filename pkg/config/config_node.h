@@ -17,7 +17,7 @@ struct ConfigNode {
   struct Entry;
 
   Kind kind = Kind::kNull;
-  std::string text;               // for a scalar; numbers and bools as they were written
+  std::string text;               // the text of a scalar; numbers and bools as written
   bool quoted = false;            // for a scalar: it was in quotes
   std::vector<ConfigNode> items;  // for a list
   std::vector<Entry> entries;     // for a map, in the order of the text; keys are unique

@@ -185,7 +185,7 @@ class ConfigSection {
   Problems problems_;
 };
 
-// The items of a list of single values, or a single value alone; none of null.
+// The items of a list of single values, or one single value; a null node has none.
 StatusOr<std::vector<std::string>> TextsOf(const ConfigNode& value);
 
 // Reads a section, which may be nullptr, as `describe` says. `keys`, unless nullptr, gets its

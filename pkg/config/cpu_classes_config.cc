@@ -85,7 +85,7 @@ void DescribeLatency(ConfigSection& section, std::string_view key, CpuClassConfi
       .Default("none");
 }
 
-// "3700" of these profiles are MHz.
+// A number without a unit in these profiles is in MHz.
 StatusOr<ClockRate> ParseProfileRate(std::string_view text) {
   if (NumberOf(Trim(text)) && Trim(text) != "0") return ParseClockRate(fmt::format("{}MHz", text));
   return ParseClockRate(text);

@@ -15,7 +15,7 @@ namespace resmgr {
 // A clock rate as a class names it.
 struct ClockRate {
   enum class Kind {
-    kLeave,  // as it is
+    kLeave,  // leaves the rate unchanged
     kKilohertz,
     kPercent,  // of the range between the CPU's least and highest rate
     kMin,      // the CPU's least rate
@@ -49,7 +49,7 @@ struct CpuClassConfig {
 
 // The classes of CPUs.
 struct CpuClassesConfig {
-  // In which part of the machine the class of the highest priority has `turbo` alone.
+  // The part of the machine in which only the class of the highest priority has `turbo`.
   enum class TurboDomain { kPackage, kSystem };
 
   std::vector<CpuClassConfig> classes{};
@@ -67,9 +67,9 @@ void DescribeCpuClasses(ConfigSection& classes, CpuClassesConfig& config);
 void AddPolicyCpuClasses(const CpuClassesConfig& policys, CpuClassesConfig& config);
 
 // "3.2GHz", "2900 MHz", "2900000kHz", "2900000", "min", "base", "turbo", "75%"; in any case. Empty
-// and 0: as it is. InvalidArgument.
+// and 0 leave the rate unchanged. InvalidArgument: the text has another form.
 StatusOr<ClockRate> ParseClockRate(std::string_view text);
-// nullopt: as it is.
+// The text of a rate; nullopt if it is left unchanged.
 std::optional<std::string> TextOf(const ClockRate& rate);
 
 }  // namespace resmgr

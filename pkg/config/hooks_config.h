@@ -11,7 +11,7 @@ namespace resmgr {
 // Configures the use of Koordinator hook servers, which are asked about pods and containers.
 struct HooksConfig {
   std::string directory{};                   // directory with a file for each server; "": none
-  std::chrono::milliseconds timeout{2'000};  // of one answer, unless a server's file has one
+  std::chrono::milliseconds timeout{2'000};  // for one answer; a server's file may differ
   // Servers are not asked about a pod with this label and value: a hook server that runs in a pod
   // would otherwise be asked about its own start. "": about every pod.
   std::string skip_key = "runtimeproxy.koordinator.sh/skip-hookserver";

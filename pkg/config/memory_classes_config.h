@@ -11,7 +11,8 @@
 namespace resmgr {
 
 // How the kernel treats the memory of a container before it reaches its limit (cgroup v2). The
-// values are texts of the files memory.high and so on, in bytes or "max"; "": as it is.
+// values are texts of the files memory.high and so on, in bytes or "max"; "" leaves the file
+// unchanged.
 struct MemoryClassConfig {
   std::string name{};
   // The part of the limit that is to be in swap: memory.high is the rest, and swap is not limited.
@@ -20,7 +21,7 @@ struct MemoryClassConfig {
   std::string low{};
   std::string min{};
   std::string swap_max{};
-  // With which the container's memory is allocated; a class may have it alone.
+  // The policy by which the container's memory is allocated; a class may have nothing else.
   std::optional<MemoryPolicyConfig> policy{};
 
   friend bool operator==(const MemoryClassConfig&, const MemoryClassConfig&) = default;

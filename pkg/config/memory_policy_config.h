@@ -9,7 +9,7 @@
 
 namespace resmgr {
 
-// The nodes from which the kernel gives a container memory, as users say it. A value.
+// The nodes from which the kernel gives a container memory, in the users' form. A value.
 struct MemoryPolicyConfig {
   MemoryPolicySettings::Mode mode = MemoryPolicySettings::Mode::kDefault;
   // "all", "allowed-mems", "cpu-nodes", "cpu-packages", "max-dist:N", or a list of nodes ("0-1,3");

@@ -43,8 +43,8 @@ struct NriHostConfig {
   std::string plugin_config_path = "/etc/nri/conf.d";  // "": launched plugins have no configuration
   bool external_plugins = true;                        // whether plugins may connect to the socket
   std::chrono::milliseconds registration_timeout{5'000};  // since the connection
-  std::chrono::milliseconds request_timeout{2'000};       // of the answer to one event
-  std::chrono::milliseconds sync_timeout{30'000};         // of sending all pods and containers
+  std::chrono::milliseconds request_timeout{2'000};       // time limit of the answer to one event
+  std::chrono::milliseconds sync_timeout{30'000};         // limit of sending all containers
   std::chrono::milliseconds call_timeout{20'000};  // for all plugins together, in one CRI call
   int64_t strikes = 3;  // late answers in a row that disconnect a plugin; 0: no limit
   NriValidatorConfig validator{};

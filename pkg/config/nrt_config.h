@@ -7,7 +7,7 @@ namespace resmgr {
 
 // The policy that schedulers are told for a pod that fits no single NUMA node.
 enum class NrtAlignment {
-  kPrefer,  // it counts as worse: best-effort
+  kPrefer,  // such a pod counts as worse: best-effort
   kRefuse,  // this node is not for it: single-numa-node
 };
 

@@ -21,7 +21,7 @@ constexpr std::array kPoolKeys = {
     PoolKey{"cpu", "cpuClass"}, PoolKey{"rdt", "rdtClass"}, PoolKey{"blockio", "blockioClass"},
     PoolKey{"scheduling", "schedulingClass"}, PoolKey{"memory", "memoryClass"}};
 
-// nullopt: what there is depends on more than the configuration.
+// The names of the kind's classes; nullopt: they depend on more than the configuration.
 std::optional<std::vector<std::string>> KnownNames(std::string_view kind,
                                                    const ClassesConfig& config) {
   if (kind == "cpu") return config.cpu.Names();

@@ -31,16 +31,16 @@ std::string_view PoolClassKey(std::string_view kind);
 // The key that names a class of this kind, and the class.
 void DescribePoolClass(ConfigSection& section, std::string_view kind, PoolClassNames& classes,
                        std::string_view help);
-// The same of all kinds.
+// Describes the keys of all kinds.
 void DescribePoolClasses(ConfigSection& section, PoolClassNames& classes);
-// Adds those of one place in a policy's text.
+// Adds the classes named at one place of a policy's text.
 void AddNamed(const PoolClassNames& classes, std::string_view where,
               std::vector<NamedClass>& named);
 
 // The keys `cpuClasses`, `turboDomain` and `schedulingClasses` of a policy's section are those of
 // `classes`, kept in `raw` as they were written.
 void DescribePolicyClasses(ConfigSection& section, PolicyClassTexts& raw);
-// Whether what they have is right; the message has its place.
+// Checks the values of these keys; an error names its place.
 Status CheckPolicyClasses(const ConfigNode& section, std::string_view path);
 
 // The keys about classes in a policy's section, in force while that policy is active: `cpuClasses`,

@@ -9,7 +9,7 @@ namespace resmgr {
 
 // The configuration as YAML, defaults included; ParseConfig reads it back unchanged.
 std::string PrintConfig(const Config& config);
-// A part of it, which may be empty, in the same form.
+// A part of a configuration, which may be empty, in the same form.
 std::string PrintNode(const ConfigNode& node);
 
 }  // namespace resmgr

@@ -236,8 +236,8 @@ void DescribeRdtClass(ConfigSection& section, RdtClassConfig& one) {
   });
 }
 
-// Shares that are more than all of a cache, on whatever machine. Those of single caches are left to
-// the machine, which tells the caches that there are.
+// Refuses shares that add up to more than a whole cache on any machine. Shares of single caches are
+// checked when the machine's caches are known.
 void CheckShares(ConfigSection& rdt, const RdtConfig& config, std::string_view key,
                  RdtAllocation<CacheParts> RdtAllocations::*level) {
   uint64_t percents = 0;

@@ -52,7 +52,8 @@ struct BandwidthPart {
   friend bool operator==(const BandwidthPart&, const BandwidthPart&) = default;
 };
 
-// By the ids of caches. Ids that are not named have the one of all; without that, everything.
+// Values by the ids of caches. An id that is not named has the value of `all`; without `all`, the
+// whole cache.
 template <typename Part>
 struct RdtAllocation {
   std::optional<Part> all{};
@@ -92,11 +93,11 @@ struct RdtPartitionConfig {
 struct RdtConfig {
   enum class Assign { kAuto, kTasks, kCpus, kRuntime };
 
-  std::string prefix = "cri-resmgr.";  // of the names of our groups of resctrl
+  std::string prefix = "cri-resmgr.";  // prefix of the names of our resctrl groups
   Assign assign = Assign::kAuto;
   bool default_by_qos = false;  // a class with the name of the pod's QoS class is its default
   bool force = false;           // unconfigured groups of ours are removed even if they hold tasks
-  bool l2_optional = false;     // a machine without it can have the classes all the same
+  bool l2_optional = false;     // a machine without this cache can have the classes without it
   bool l3_optional = false;
   bool mb_optional = false;
   std::map<std::string, RdtPartitionConfig, std::less<>> partitions{};

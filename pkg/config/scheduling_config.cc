@@ -134,7 +134,7 @@ void CheckIo(ConfigSection& section, const std::optional<int64_t>& priority, IoP
   if (priority && !levels) section.Fail("ioPriority", "is for rt and be alone");
   if (!priority && io.io_class == IoClass::kRealTime)
     section.Fail("ioPriority", "rt needs a priority from 0 to 7");
-  // As the kernel has it for processes without a priority.
+  // The kernel's value for processes without a priority.
   constexpr int32_t kUsual = 4;
   io.priority = !levels ? 0 : static_cast<int32_t>(priority.value_or(kUsual));
 }

@@ -16,8 +16,8 @@ namespace resmgr {
 // How the kernel schedules the processes of a container, and their I/O. A value.
 struct SchedulingClassConfig {
   std::string name{};
-  SchedulerSettings scheduler{};  // kNone: as it is
-  IoPriority io_priority{};       // kNone: as it is
+  SchedulerSettings scheduler{};  // kNone: unchanged
+  IoPriority io_priority{};       // kNone: unchanged
   // The CPU time above its limit that a container may save up and use later, as a part of the
   // limit; never above the limit itself.
   std::optional<int64_t> burst_percent{};
