@@ -22,14 +22,14 @@ class CpuFileDirectory {
   // Absolute. Nothing is touched yet.
   explicit CpuFileDirectory(std::string path) : path_(std::move(path)) {}
 
-  // The file of this name has the text from now on: nothing else between the former text and this
-  // one can be read. Makes all directories that are missing.
+  // Writes the text into the file of this name at once: a reader sees the former text or this one.
+  // Makes missing directories.
   Status Make(const std::string& name, std::string_view text);
-  // The same, and NotFound where the container has no directory.
+  // As Make, but NotFound where the container has no directory.
   Status Replace(const std::string& name, std::string_view text);
-  // With its file. OK where there is none.
+  // Removes the directory and its file. OK if it does not exist.
   Status Remove(const std::string& name);
-  // The directories of containers, in no order. None where there is no directory at all.
+  // The directories of containers, in no order; empty where the parent does not exist.
   StatusOr<std::vector<std::string>> List();
 
  private:

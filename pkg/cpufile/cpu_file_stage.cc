@@ -44,11 +44,11 @@ bool BeginsWith(const Path& path, const Path& beginning) {
          std::equal(beginning.begin(), beginning.end(), path.begin());
 }
 
-// Whether a mount of ours at `ours` would be in the way of this one. Runtimes mount what lies
-// above first: in a volume above ours, we would hide what the volume has there and make a
-// directory in it, which fails in one that is read-only; for a volume below ours, the runtime would
-// make a directory in ours, which is read-only. The empty file systems that runtimes mount
-// themselves (tmpfs at /run) have nothing that could be hidden.
+// Whether a mount of ours at `ours` would be in the way of this one. Runtimes mount upper paths
+// first: in a volume above ours, we would hide the volume's content there and make a directory in
+// it, which fails if the volume is read-only; for a volume below ours, the runtime would make a
+// directory in ours, which is read-only. The empty file systems that runtimes mount themselves
+// (tmpfs at /run) have no content that we could hide.
 bool IsInTheWay(const Mount& mount, const Path& ours) {
   const Path its = PartsOf(mount.container_path);
   if (BeginsWith(its, ours)) return true;
@@ -59,7 +59,7 @@ bool IsInTheWay(const Mount& mount, const Path& ours) {
 class CpuFileCall final : public StageCall {
  public:
   CpuFileCall(Stage& stage, CpuFileStage::Files& files) : StageCall(stage), files_(files) {}
-  // Its time was over, or the client went away.
+  // Ends a call that ran out of time or whose client went away.
   ~CpuFileCall() override { Abandon(); }
 
   void Before(Request& request, const Adjustment& so_far) override {

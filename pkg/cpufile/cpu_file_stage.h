@@ -12,22 +12,23 @@
 
 namespace resmgr {
 
-// Adds the mount to creations of containers that get a file, once that is there. A creation goes on
-// without where the file cannot be made in time. Loop's thread only.
+// Adds the mount to creations of containers that get a file, once the file exists. A creation goes
+// on without it if the file cannot be made in time. Loop's thread only.
 class CpuFileStage final : public Stage {
  public:
-  // Where the files are.
+  // The keeper of the files.
   class Files {
    public:
     // The name of the file's directory; empty: this container gets none.
     virtual std::string NameFor(const CreateRequest& request) = 0;
     virtual Mount MountOf(const std::string& name) const = 0;
-    // It is the container's from now on. `done` tells, once, later or at once, whether the file is
-    // there; not after Abandon.
+    // Makes the container's file. `done` reports, once, at once or later, whether the file exists;
+    // not after Abandon.
     virtual void Make(const std::string& name, std::function<void(const Status&)> done) = 0;
     // The container is not created.
     virtual void Abandon(const std::string& name) = 0;
-    // It is created without a file, which would be in the way of a mount of its own.
+    // Notes that the container is created without a file, which would hide or break one of its own
+    // mounts.
     virtual void NoteNone(const std::string& name, std::string why) = 0;
 
    protected:

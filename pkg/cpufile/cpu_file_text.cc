@@ -46,7 +46,7 @@ std::string CpuFileDirectorySuffix(std::string_view container, uint32_t attempt)
 
 std::string CpuFileDirectoryName(std::string_view sandbox, std::string_view container,
                                  uint32_t attempt) {
-  // Before it is escaped: those who may create containers may give them any name.
+  // Checked before the name is escaped: users who create containers may give them any name.
   if (sandbox.size() > kLongestName || container.size() > kLongestName) return "";
   std::string name = CpuFileDirectoryPrefix(sandbox) + CpuFileDirectorySuffix(container, attempt);
   if (name.size() > kLongestName) name.clear();

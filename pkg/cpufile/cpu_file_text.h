@@ -19,8 +19,8 @@ std::string CpuFileText(const CpuSet& cpus, const CpuSet& exclusive, const NodeS
 
 // The name of a container's directory on the host, known before the runtime gives an id: that of
 // its pod sandbox, its own name and its attempt, "SANDBOX_NAME_ATTEMPT", with all but letters,
-// digits and "-" of the first two as %XX. No two containers have the same. Empty where it were
-// longer than file systems allow, which Kubernetes' names are not.
+// digits and "-" of the first two as %XX. No two containers have the same. Empty if it would be
+// longer than file systems allow, which names of Kubernetes never are.
 std::string CpuFileDirectoryName(std::string_view sandbox, std::string_view container,
                                  uint32_t attempt);
 // The beginning of that name which all containers of the sandboxes with this beginning of an id

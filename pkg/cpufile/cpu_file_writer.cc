@@ -6,7 +6,7 @@
 namespace resmgr {
 namespace {
 
-// For work that has begun, at the end of the daemon.
+// The wait at the daemon's end for work that has begun.
 constexpr std::chrono::milliseconds kLastPatience{300};
 
 }  // namespace
@@ -56,7 +56,7 @@ bool CpuFileWriter::hangs() const {
   return begun_ && loop_.Now() - *begun_ > options_.patience;
 }
 
-// At the end of the loop's turn: one decision often moves many containers.
+// Runs at the end of the loop's turn, since one decision often moves many containers.
 void CpuFileWriter::Schedule() {
   if (begun_ || std::exchange(scheduled_, true)) return;
   loop_.Post(lifetime_.Guard([this] { Begin(); }));

@@ -25,7 +25,7 @@ namespace resmgr {
 class CpuFileWriter {
  public:
   struct Options {
-    // When work that has not ended is a sign of a disk that hangs.
+    // After this time, work that has not ended is a sign of a hanging disk.
     std::chrono::milliseconds patience{1'000};
     // After which a file that could not be written is tried again.
     std::chrono::milliseconds retry{5'000};
@@ -36,16 +36,16 @@ class CpuFileWriter {
   // The loop must outlive this; no callback is called after its end.
   CpuFileWriter(EventLoop& loop, std::string directory, Options options);
 
-  // Makes the container's directory with this text in its file, and tells the outcome, once, unless
-  // Remove takes its place before. Not tried again where it fails. DeadlineExceeded at once where
-  // the disk hangs.
+  // Makes the container's directory with this text in its file, and reports the outcome once,
+  // unless Remove replaces it before. A failed attempt is not repeated. DeadlineExceeded at once
+  // while the disk hangs.
   void Make(const std::string& name, std::string text, Done done);
-  // The file of a container that has one is to have this text. Tried again until it has, or has no
-  // directory.
+  // Writes this text into the container's file, if it has one. Repeated until it succeeds or the
+  // directory is gone.
   void Replace(const std::string& name, std::string text);
-  // Does nothing where there is none.
+  // Removes the container's directory, if it exists.
   void Remove(const std::string& name);
-  // The names of the directories that there are, once; later where the disk does not answer.
+  // Reports the names of the existing directories, once; as soon as the disk answers.
   void List(Listed listed);
 
   // Work is under way for longer than the patience.
@@ -81,7 +81,7 @@ class CpuFileWriter {
   Jobs waiting_;
   Listed listed_;                              // while a list is wanted
   bool list_now_ = false;                      // by the next batch
-  std::map<std::string, std::string> behind_;  // name to the text that it is to have
+  std::map<std::string, std::string> behind_;  // the text to write, by name
   bool failure_told_ = false;
   std::optional<EventLoop::Clock::time_point> begun_;  // of the work that is under way
   bool scheduled_ = false;

@@ -60,7 +60,7 @@ size_t CpuFiles::size() const {
 bool CpuFiles::Wants(const Pod& pod, const Container& container) const {
   if (config_.containers == CpuFilesConfig::Containers::kNone) return false;
   if (!options_.pinning.WhyUnbound(pod).empty()) return false;
-  // Another daemon would make up the same name.
+  // The placeholder is not unique: another daemon would make up the same name.
   if (IsPlaceholderName(container.name)) return false;
   return ReadBoolAnnotation(pod.annotations, kAnnotation, container.name)
       .value_or(config_.containers == CpuFilesConfig::Containers::kAll);
@@ -73,7 +73,8 @@ std::string CpuFiles::TextOf(const Container& container, const Place& place) con
                      place.mems.value_or(SetOf(requested.cpuset_mems, options_.mems)));
 }
 
-// Empty: it has none. The directory of its name may be that of a container that was renamed.
+// The container's directory; empty if it has none. A directory of its name may belong to a
+// container that was renamed.
 std::string CpuFiles::DirectoryOf(const Container& container) const {
   std::string name = NameOf(container);
   if (renamed_.empty()) return name;
@@ -94,7 +95,7 @@ void CpuFiles::OnRenamed(const Act& act, std::string_view created_name) {
           ? ""
           : CpuFileDirectoryName(container.pod_id.value(), created_name, container.attempt);
   auto entry = entries_.find(name);
-  // Whether it has a file is not known yet.
+  // The directories are not listed yet, so the container may have a file.
   if (entry == entries_.end() && !found_ && !name.empty()) {
     entry = entries_.emplace(name, Entry()).first;
   }
@@ -109,7 +110,7 @@ void CpuFiles::OnRenamed(const Act& act, std::string_view created_name) {
 }
 
 void CpuFiles::OnPlaced(const Act& act) {
-  // One that is started again has what its creation gave it.
+  // A container that is started again keeps the file of its creation.
   if (!act.container.id.empty()) return;
   if (!Wants(act.pod, act.container)) return;
   const std::string name = DirectoryOf(act.container);
@@ -143,7 +144,7 @@ std::string CpuFiles::NameFor(const CreateRequest& request) {
   if (name.empty()) return "";
   const auto entry = entries_.find(name);
   if (entry != entries_.end()) return entry->second.being_created ? name : "";
-  // By the beginning of the sandbox's id.
+  // Directories are found by the beginning of the sandbox's id.
   const std::string prefix = CpuFileDirectoryPrefix(request.pod_id.value());
   const std::string suffix = CpuFileDirectorySuffix(request.name, request.attempt);
   for (auto at = entries_.lower_bound(prefix);
@@ -198,7 +199,7 @@ void CpuFiles::OnInForce(const Act& act, const Place& place) {
   const std::string name = DirectoryOf(act.container);
   auto entry = entries_.find(name);
   if (entry == entries_.end()) {
-    // Whether it has a file is not known yet.
+    // The directories are not listed yet, so the container may have a file.
     if (found_ || name.empty()) return;
     entry = entries_.emplace(name, Entry()).first;
   }

@@ -22,20 +22,20 @@
 
 namespace resmgr {
 
-// Tells containers their CPUs: each that is to know them has a read-only directory mounted with a
-// file that says what is in force for it (docs/cpu-file.md). The stage makes the directory before
-// the runtime creates the container; what the resource manager is told to be in force goes into
-// the file from then on, whatever the configuration says later. A directory ends with its
-// container. Nothing is remembered: after a restart, what directories there are and which
-// containers the runtime has tell all. A directory has the name that its container had at its
-// creation, which the resource manager keeps. Loop's thread only.
+// Tells containers their CPUs: a container that gets a file has a read-only directory mounted with
+// a file that has its CPUs in force (docs/cpu-file.md). The stage makes the directory before the
+// runtime creates the container; from then on every change that is in force goes into the file,
+// whatever the configuration says later. A directory is removed with its container. No state is
+// saved: after a restart, the existing directories and the runtime's containers suffice. A
+// directory has the name that its container had at its creation, which the resource manager keeps.
+// Loop's thread only.
 class CpuFiles final : public Observer, private CpuFileStage::Files {
  public:
   struct Options {
     EventLoop& loop;
     Pipeline& pipeline;       // gets the stage while containers are to have files
     std::string directory{};  // on the host; absolute, and this daemon's alone
-    CpuSet cpus{};            // of a container that is bound to none, and whose request says none
+    CpuSet cpus{};            // CPUs of a container that is not bound, and whose request names none
     NodeSet mems{};
     PinningRule pinning{};  // containers that are never bound get no file
     CpuFileWriter::Options writer{};
@@ -47,15 +47,15 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
   CpuFiles(const CpuFiles&) = delete;
   CpuFiles& operator=(const CpuFiles&) = delete;
 
-  // For containers that are created from now on. The first call also looks for the directories of
-  // those that are there.
+  // Applies to containers that are created from now on. The first call also looks for the
+  // directories of existing ones.
   void Configure(const CpuFilesConfig& config);
 
   // Containers with a file, and those of them whose file is not up to date.
   size_t size() const;
   size_t behind() const { return writer_.behind(); }
-  // Why the container has none although it was to have one, as far as this daemon has seen its
-  // creation; else empty.
+  // The reason why the container has no file although it should have one, if this daemon has seen
+  // its creation; else empty.
   std::string WhyNone(const ContainerId& id) const;
 
   void OnPlaced(const Act& act) override;
@@ -70,7 +70,8 @@ class CpuFiles final : public Observer, private CpuFileStage::Files {
     // The first contents of the file, of a creation under way.
     std::string first_text{};
     bool being_created = false;
-    // Last in force, and whose that is: a container may be created with the name of one that lives.
+    // The text last in force, and its container: a container may be created with the name of a
+    // living one.
     std::string text{};
     ContainerId holder{};
     std::string written{};  // or being written
