@@ -101,7 +101,7 @@ class FanOutCall {
   void OnBranchDone();
   void StartPatience();
   void OnPatienceOver();
-  // Whether a runtime was silent for the patience. True: the call is over.
+  // True if a runtime was silent for the patience; the call has ended then.
   bool EndForSilence();
   void TellSilent();
   void GiveUpHanging();

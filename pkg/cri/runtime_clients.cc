@@ -34,7 +34,7 @@ void MoveBehind(Values& from, Values& to) {
 struct RuntimeClients::Listing {
   std::function<void(StatusOr<RuntimeInventory>)> done;
   IdOwners::ListBegin begin;
-  // By client, once it has answered or is given up.
+  // Results by client, once it has answered or is given up.
   std::vector<std::optional<StatusOr<RuntimeInventory>>> answers;
   EventLoop::HandlePtr grace{};
   bool over = false;

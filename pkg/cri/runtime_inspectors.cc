@@ -42,7 +42,7 @@ void TakeOver(Values& from, Values& to) {
 struct RuntimeInspectors::Collection {
   Done<Everything> done;
   IdOwners::ListBegin begin;
-  // By runtime, once it has answered or is given up.
+  // Results by runtime, once it has answered or is given up.
   std::vector<std::optional<StatusOr<Everything>>> answers;
   EventLoop::HandlePtr grace{};
   bool over = false;
