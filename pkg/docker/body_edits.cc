@@ -199,7 +199,7 @@ Status AddFiles(const WideAdjustment* wide, NewMembers& members) {
   return OkStatus();
 }
 
-// Those that only a creation has. `config`: its HostConfig, or what is in its place.
+// Adds the fields that only a creation has. `config` is its HostConfig, or the object in its place.
 Status AddFilesOfCreation(std::string_view config, const WideAdjustment& wide,
                           NewMembers& members) {
   for (const auto& edit : wide.unified) {

@@ -78,7 +78,7 @@ void DockerCall::Find() {
   front_.engine().Call("GET", path, "", kInspectTimeout,
                        lifetime_.Guard([this](const StatusOr<EngineClient::Reply>& reply) {
                          if (!reply.ok()) return client_.Reject(reply.status());
-                         // dockerd says itself what is wrong with it.
+                         // dockerd's answer has the error.
                          if (!ReplyStatus(*reply).ok()) return client_.Forward(std::nullopt);
                          const auto told = ReadContainerDetails(reply->body);
                          if (!told.ok()) return client_.Reject(told.status());

@@ -24,7 +24,7 @@ struct Identity {
   PodSandboxId pod_id;    // for a pod's container
   std::string container;  // container's name in the pod
   uint32_t attempt = 0;
-  StringMap labels;  // without those that stand for annotations
+  StringMap labels;  // labels, without those that stand for annotations
   StringMap annotations;
   // Name, namespace and uid of the pod; for a sandbox also labels and annotations.
   Pod pod;

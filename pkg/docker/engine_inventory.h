@@ -49,7 +49,7 @@ StatusOr<EngineEvent> ReadEvent(std::string_view line);
 // Decides which containers of Docker outside pods are placed.
 enum class Others : uint8_t {
   kPass,   // none
-  kShare,  // all, as those of one pod without requests: on the shared CPUs
+  kShare,  // all are placed as containers of one pod without requests: on the shared CPUs
 };
 
 // The role of a container. With kShare containers outside pods belong to the pod OthersPod.

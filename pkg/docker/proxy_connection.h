@@ -46,9 +46,9 @@ class ProxyConnection final : private Interception::Client {
     UniqueFd fd;
     EventLoop::HandlePtr watch;
     int events = 0;
-    bool ended = false;     // it sends nothing more
+    bool ended = false;     // the peer sends nothing more
     bool told_end = false;  // its socket was shut down for writing
-    bool deaf = false;      // it takes nothing more
+    bool deaf = false;      // the peer takes nothing more
     void Reset();
     void Tell();
   };
