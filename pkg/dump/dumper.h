@@ -121,8 +121,8 @@ class Dumper {
   // every Options::retry_pause. kFailedPrecondition after Close.
   Status Reconfigure(Settings settings);
 
-  // Reports the calls that pass from now on to `trace` too, whatever the rules say, in the place of
-  // a former one; nullptr: to none any more.
+  // Reports the calls that pass from now on to `trace` too, whatever the rules say, in place of a
+  // former trace; nullptr ends this.
   void Trace(std::shared_ptr<PodTrace> trace);
 
   // Writes the queued events and ends; false if that exceeded the deadline, so that the rest was

@@ -50,9 +50,9 @@ struct Event {
     kChanged,  // the relay changed the request
     kReply,
     kEnd,
-    kLost,      // what found no room
+    kLost,      // the number of events that found no room
     kSettings,  // a change of settings
-    kUse,       // what containers use; no call
+    kUse,       // figures of containers' use; not a call
   };
 
   Kind kind = Kind::kRequest;
@@ -73,7 +73,7 @@ struct Event {
   std::shared_ptr<PodTrace> trace{};            // gets it, too; may be null
   std::vector<RecordedUse> use;                 // kUse
 
-  static constexpr size_t kIdSize = 64;  // of a container
+  static constexpr size_t kIdSize = 64;  // id of a container
 
   // Bytes of the queue's memory that it takes.
   size_t Cost() const {

@@ -29,7 +29,7 @@ bool Contains(std::string_view bytes, std::string_view part) {
   return bytes.find(part) != std::string_view::npos;
 }
 
-// The text of field 1, with which the replies begin that name what was made; "" without.
+// The text of field 1, which is the new object's id in replies of creations; "" without one.
 std::string_view FirstText(std::string_view reply) {
   if (reply.size() < 2 || reply[0] != '\x0a') return "";
   const auto size = static_cast<unsigned char>(reply[1]);

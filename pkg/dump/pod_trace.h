@@ -20,7 +20,7 @@ namespace resmgr::dump {
 // shown. CRI and NRI calls only. Thread-safe.
 class PodTrace {
  public:
-  // Text that waits for the reader; what finds no room is counted.
+  // Limit of the text that waits for the reader; lines beyond it are counted.
   static constexpr size_t kMostText = size_t{4} * 1024 * 1024;
   // Ids and calls in flight that are remembered.
   static constexpr size_t kMostIds = 1024;

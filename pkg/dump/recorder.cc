@@ -195,7 +195,7 @@ void Recorder::Lost(const Event& event) {
 void Recorder::Use(const Event& event) {
   json use = json::object();
   for (const RecordedUse& one : event.use) {
-    // More digits are no information, and would make recordings longer.
+    // More digits carry no information and would make recordings longer.
     const auto rounded = [](double value) { return std::round(value * 1000) / 1000; };
     json& figures = use[one.container] = json::array({rounded(one.cpus)});
     if (one.pressure) figures.push_back(rounded(*one.pressure));

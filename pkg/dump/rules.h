@@ -32,7 +32,7 @@ std::string_view ToString(Target target);
 // Immutable once built; copies are cheap enough for a change of configuration.
 class Rules {
  public:
-  // In force before any rule of the user.
+  // These rules come before any rule of the user.
   static constexpr std::string_view kBuiltIn =
       "full:.*,off:Version,.*List.*,.*Status.*,.*Info.*,.*Log.*,.*Reopen.*";
 
