@@ -27,7 +27,7 @@ struct Answer {
   void Note(Field field, std::string_view key = {}) const { owners.Note(field, key, server); }
 };
 
-// Otherwise the number of an answer is no change.
+// Whether the number of an answer is a change.
 bool MeansSomething(Field field, int64_t wanted, AnswerStyle style) {
   if (field == Field::kOomScoreAdj) {
     return (wanted != 0 || style == AnswerStyle::kEcho) && wanted >= kLowestOomScoreAdj &&

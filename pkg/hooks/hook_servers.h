@@ -51,7 +51,7 @@ class HookServers final : public HookServersPort {
  private:
   struct File {
     std::optional<StatusOr<std::string>> seen{};  // the version that was read last
-    bool beyond_limit = false;                    // whether seen is such a version
+    bool beyond_limit = false;                    // whether `seen` is beyond the limit
     std::shared_ptr<HookServer> server{};         // of the last usable version
     std::shared_ptr<UnusableServer> unusable{};   // set if there is no server
   };
@@ -84,7 +84,7 @@ class HookServers final : public HookServersPort {
   std::map<std::string, File> files_;  // by name
   std::map<std::string, Told> told_;   // by name
   std::function<void(size_t)> changed_;
-  std::optional<size_t> ready_;  // that was told
+  std::optional<size_t> ready_;  // the number that OnReadyChanged's function got last
   // A connection may outlive this, with a call that is under way.
   Lifetime lifetime_;
 };
