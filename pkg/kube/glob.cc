@@ -15,7 +15,7 @@ size_t ClassEnd(std::string_view pattern, size_t at) {
   return pattern.find(']', first + (negated ? 2 : 1));
 }
 
-// `members` is what stands between the brackets.
+// `members` is the text between the brackets.
 bool InClass(std::string_view members, char c) {
   const bool negated = members.starts_with('^');
   if (negated) members.remove_prefix(1);
