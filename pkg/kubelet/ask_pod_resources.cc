@@ -48,7 +48,7 @@ class Exchange {
   }
 
  private:
-  // Calls again, as long as there is time, where the kubelet has too many calls.
+  // Calls, and repeats the call within the deadline while the kubelet has too many calls.
   StatusOr<std::string> CallInTurn(std::string_view path, const std::string& request) {
     StatusOr<std::string> answer = Call(path, request);
     while (!answer.ok() && IsOutOfTurn(answer.status()) && EventLoop::Clock::now() + kTurn < end_) {
@@ -83,7 +83,7 @@ StatusOr<std::vector<LocalityHint>> AskPodResources(const PodResourcesServer& se
   const StatusOr<std::string> answer = Exchange(server).Run(container);
   if (answer.ok()) return ReadPodDevices(*answer, container, server.nodes);
   if (KnowsNoSuchPod(answer.status())) return std::vector<LocalityHint>();
-  // The last call had only what was left of it.
+  // The last call had only the rest of the deadline.
   if (answer.status().code() == StatusCode::kDeadlineExceeded)
     return DeadlineExceeded("no answer within {} ms", server.timeout.count());
   return answer.status();

@@ -16,7 +16,7 @@ namespace resmgr {
 // How a kubelet is asked.
 struct PodResourcesServer {
   std::string socket{};
-  NodeSet nodes{};                         // of the machine; others are no hints
+  NodeSet nodes{};                         // the machine's nodes; others are ignored
   std::chrono::milliseconds timeout{200};  // for all calls of one question
   size_t max_answer = size_t{16} << 20;    // bytes, as other clients of this API take
 };

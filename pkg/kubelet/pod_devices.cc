@@ -19,7 +19,8 @@ bool IsResourceName(std::string_view name) {
   return !name.empty() && name.size() <= kMaxResourceName && std::ranges::all_of(name, graphic);
 }
 
-// Reads the answer from the outside in; a message that is no protobuf makes the whole answer void.
+// Reads the answer from the outside in; a message that is not protobuf invalidates the whole
+// answer.
 class AnswerReader {
  public:
   AnswerReader(const PodContainer& container, const NodeSet& nodes)

@@ -12,7 +12,7 @@
 namespace resmgr {
 
 // The messages of the kubelet's v1.PodResourcesLister (Kubernetes' podresources/v1/api.proto), as
-// far as they tell near to which NUMA nodes the devices of a container are.
+// far as they have the NUMA nodes of a container's devices.
 
 inline constexpr std::string_view kGetPodResources = "/v1.PodResourcesLister/Get";
 inline constexpr std::string_view kListPodResources = "/v1.PodResourcesLister/List";
@@ -27,10 +27,10 @@ struct PodContainer {
 // GetPodResourcesRequest; ListPodResourcesRequest has no fields.
 std::string GetPodResourcesRequest(const PodContainer& container);
 
-// One hint for each kind of device that the container has and whose nodes are told, in the order of
-// the answer, at most kMaxHints (locality_hints.h): "pod-resources podresourceapi:vendor.com/gpu",
-// with the nodes of all its devices as far as they are among `nodes`. `answer` is that of Get or of
-// List. InvalidArgument: it is no protobuf.
+// One hint for each kind of the container's devices with known nodes, in the order of the answer,
+// at most kMaxHints (locality_hints.h): "pod-resources podresourceapi:vendor.com/gpu", with those
+// nodes of all its devices that are among `nodes`. `answer` is the answer of Get or of List.
+// InvalidArgument: it is not protobuf.
 StatusOr<std::vector<LocalityHint>> ReadPodDevices(std::string_view answer,
                                                    const PodContainer& container,
                                                    const NodeSet& nodes);

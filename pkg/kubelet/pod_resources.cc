@@ -70,7 +70,7 @@ std::unique_ptr<HintFinder::Question> PodResources::AskFor(
   return finder_.Ask(std::move(find), std::move(finish));
 }
 
-// A question about no pod: what counts is that the kubelet answers it.
+// Asks about a pod that does not exist: any answer shows that the kubelet serves these questions.
 void PodResources::Try() {
   if (options_.server.socket.empty()) {
     Note(FailedPrecondition("-pod-resources-socket is disabled"), true);

@@ -25,7 +25,7 @@ class PodResources final : public DeviceHints {
  public:
   struct Options {
     EventLoop& loop;
-    PodResourcesServer server;  // with an empty socket nothing is asked, which is a problem, too
+    PodResourcesServer server;                     // an empty socket: not asked, which is a problem
     std::chrono::milliseconds pause{5'000};        // after a late answer
     std::chrono::milliseconds look_again{30'000};  // between questions after a failure
   };
@@ -39,11 +39,11 @@ class PodResources final : public DeviceHints {
   std::unique_ptr<HintFinder::Question> Ask(const Pod& pod, const std::string& container,
                                             std::function<void(HintFinder::Hints)> answer) override;
 
-  // At most one, while the kubelet does not answer and hints are needed.
+  // At most one problem, while the kubelet does not answer and hints are needed.
   std::vector<Problem> problems() const;
 
  private:
-  // `trial`: the question is about no container, so that its answer shows only that there is one.
+  // `trial`: the question is about no container and only tests whether the kubelet answers.
   std::unique_ptr<HintFinder::Question> AskFor(PodContainer container, bool trial,
                                                std::function<void(HintFinder::Hints)> answer);
   void Try();
@@ -53,7 +53,7 @@ class PodResources final : public DeviceHints {
   HintFinder finder_;
   bool wanted_ = false;
   std::optional<Problem> problem_;
-  bool wrong_answer_ = false;  // the problem is what the kubelet answers, not that it does not
+  bool wrong_answer_ = false;  // the kubelet answers, but wrongly
   EventLoop::Clock::time_point paused_until_{};
   std::unique_ptr<HintFinder::Question> trial_;
   EventLoop::HandlePtr again_;
