@@ -21,7 +21,8 @@ namespace {
 // Bytes of one write at most; also the limit of bytes being written besides the waiting ones.
 constexpr size_t kBlockBytes = size_t{64} << 10;
 
-// Waits for the reader. Returns the unwritten rest: there is no reader any more, or no space.
+// Writes everything, waiting for the reader. Returns the unwritten rest if the reader is gone or
+// the disk is full.
 std::string_view WriteWhole(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -49,7 +50,7 @@ struct Block {
 // The number of the block's lines that are lost if `rest` remains unwritten.
 size_t LostOf(const Block& block, std::string_view rest) {
   const auto ends = static_cast<size_t>(std::count(rest.begin(), rest.end(), '\n'));
-  // The line about lost ones comes first.
+  // The line with the number of lost lines comes first.
   return block.lost > 0 && ends > block.lines ? block.lost + block.lines : ends;
 }
 

@@ -39,7 +39,7 @@ class LineQueue {
   LineQueue(const LineQueue&) = delete;
   LineQueue& operator=(const LineQueue&) = delete;
 
-  // Queues a whole record. `style` is that of the line about lost ones.
+  // Queues a whole record. `style` is the style of the line about lost lines.
   void Push(std::string_view record, LineStyle style);
   // Waits until all lines are written; false after `timeout`.
   bool Flush(std::chrono::milliseconds timeout);

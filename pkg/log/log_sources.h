@@ -6,7 +6,7 @@
 
 namespace resmgr {
 
-// The sources of log lines that there are by now, ascending. Thread-safe.
+// The sources of log lines that exist so far, ascending. Thread-safe.
 std::vector<std::string> LogSources();
 
 }  // namespace resmgr
