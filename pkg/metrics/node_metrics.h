@@ -34,7 +34,8 @@ class NodeMetrics {
   void Moved(size_t containers);
   // container_update_retries_total.
   void UpdateRetried();
-  // For one audit: audits_total{result}, drifted_containers, drifts_total, drift_repairs_total.
+  // The counts of one audit: audits_total{result}, drifted_containers, drifts_total,
+  // drift_repairs_total.
   struct Audit {
     bool failed = false;  // the other figures have no meaning then
     size_t drifted = 0;   // containers that differ from the decision
@@ -42,13 +43,13 @@ class NodeMetrics {
     size_t repaired = 0;  // containers that were sent the decided values again
   };
   void Audited(const Audit& audit);
-  // configurations_total{result}: one came into force, or was refused.
+  // configurations_total{result}: counts a configuration that came into force or was refused.
   void Configured(bool in_force);
   // pod_events_total{result}: Events of pods that the agent took, and that were lost.
   void PodEvents(size_t taken, size_t lost);
   // scheduler_views_total, scheduler_view_seconds_total: pictures of the node for schedulers.
   void SchedulerViewMade(std::chrono::nanoseconds took);
-  // problems{kind}: those that are listed.
+  // problems{kind}: the number of listed problems.
   void ShowProblems(std::string_view kind, size_t count);
   // event_loop_lag_seconds: the delay of a timer.
   void Lagged(std::chrono::nanoseconds late);
@@ -59,7 +60,7 @@ class NodeMetrics {
     int shared = 0;
     int all = 0;
     int containers = 0;
-    std::string type{};  // of a balloon; else empty
+    std::string type{};  // the type of a balloon; else empty
     double request = 0;  // CPUs that the containers of a balloon ask for
   };
   // pool_cpus{pool,class}, pool_containers{pool}; of balloons also policy_balloons{balloon_type},
@@ -71,7 +72,7 @@ class NodeMetrics {
   struct State {
     uint64_t writes = 0;    // successful ones
     uint64_t failures = 0;  // failed ones, which are tried again
-    uint64_t bytes = 0;     // of successful writes
+    uint64_t bytes = 0;     // time of successful writes
   };
 
   // Each online CPU is in one class.

@@ -15,7 +15,7 @@ namespace {
 
 using UsageLabels = std::vector<prometheus::ClientMetric::Label>;
 
-// Families that are made anew with each sample, so that series of what has gone go, too.
+// Families that are rebuilt with each sample, so that series of removed objects end, too.
 class UsageGauges {
  public:
   UsageGauges(const char* name, const char* help)
@@ -36,7 +36,8 @@ class UsageGauges {
   prometheus::MetricFamily family_;
 };
 
-// One gauge of a kind of things, and how each of them has it; nullopt where that is not known.
+// One gauge of a kind of objects, and the function that reads its value; nullopt where it is
+// unknown.
 template <typename Thing>
 struct GaugeRow {
   const char* name;

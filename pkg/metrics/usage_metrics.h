@@ -18,7 +18,7 @@ namespace resmgr {
 // the last sample. Thread-safe.
 class UsageMetrics {
  public:
-  // Series of single containers; those of further containers are left out and counted.
+  // Limit of containers with series of their own; further containers are only counted.
   static constexpr size_t kMostContainerSeries = 5000;
 
   UsageMetrics();
@@ -68,8 +68,8 @@ class UsageMetrics {
   using SeriesPtr = std::shared_ptr<const Series>;
   static SeriesPtr MakeSeries(const std::vector<Container>& containers);
 
-  // Counts usage_samples_total, too. `series`: those of containers; nullptr: they are made of
-  // Sample::containers. Returns those that were shown before, for another thread to destroy.
+  // Also counts usage_samples_total. `series` are those of containers; if nullptr, they are made of
+  // Sample::containers. Returns the series shown before, for another thread to destroy.
   SeriesPtr Show(const Sample& sample, SeriesPtr series = nullptr);
   // Removes the figures of use, which are not known any more; sums stay.
   void Clear();
