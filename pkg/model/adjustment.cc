@@ -68,14 +68,15 @@ void Unset(const FieldChange& field, Adjustment& adjustment) {
   if (field.field == Field::kCpuQuota) adjustment.values.cpu_period.reset();
   const NumberField* const number = NumberFieldOf(field.field);
   if (number != nullptr && NumberIn(adjustment, *number)) NumberOf(adjustment, *number).reset();
-  // The request's own goes, too.
+  // The request's own limit is removed, too.
   if (field.field == Field::kHugepageLimits && adjustment.wide() != nullptr) {
     adjustment.Wide().hugepage_limits.Remove(field.key);
   }
 }
 
-// Removes from `base` each value that `later` says in another way (field or file): runtimes would
-// get both. A file of `base` is removed, so that the one of the request is, too.
+// Removes from `base` each value that `later` has in the other form (field or file), since runtimes
+// would get both. A removed file of `base` stays as a removal, which also removes the request's
+// file.
 void GiveWay(Adjustment& base, const Adjustment& later) {
   if (later.wide() != nullptr) {
     for (const auto& edit : later.wide()->unified) {

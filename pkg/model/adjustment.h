@@ -50,7 +50,7 @@ std::string_view ToString(Field field);  // "cpuset_cpus", "annotations", ...
 // Whether a label or an annotation with this key is one in which the kubelet keeps its own records.
 bool IsKubeletsOwn(std::string_view key);
 
-// One thing that a stage changed: of what has keys, the entry with that key.
+// One field that a stage changed; in a field with keys, the entry with that key.
 struct FieldChange {
   Field field = Field::kCpusetCpus;
   std::string key{};
@@ -58,10 +58,10 @@ struct FieldChange {
   friend bool operator==(const FieldChange&, const FieldChange&) = default;
 };
 
-// Fields that only few stages change. A field that is not set stays as the request says.
+// Fields that only few stages change. A field that is not set keeps the request's value.
 struct WideAdjustment {
-  // The request is to have no list of CPUs or memory nodes: "no restriction", never "no change". In
-  // one adjustment a list in `values` wins over it.
+  // Clears the request's list of CPUs or memory nodes: "no restriction", never "no change". In one
+  // adjustment a list in `values` wins over it.
   bool clear_cpus = false;
   bool clear_mems = false;
   std::optional<int64_t> memory_limit{};       // bytes; -1 lifts it
@@ -72,7 +72,7 @@ struct WideAdjustment {
   std::optional<std::string> blockio_class{};
   std::optional<std::string> rdt_class{};
   KeyedEdits<std::string> environment{};
-  std::optional<std::vector<std::string>> args{};  // all of them, the program in front
+  std::optional<std::vector<std::string>> args{};  // all arguments, with the program in front
   KeyedEdits<Mount> mounts{};                      // by container path
   KeyedEdits<Device> devices{};                    // by container path
   std::vector<std::string> cdi_devices{};          // in addition to those of the request
@@ -105,28 +105,26 @@ class Adjustment {
     if (wide_ == nullptr) wide_ = std::make_unique<WideAdjustment>();
     return *wide_;
   }
-  // It removes the request's list, and gives none.
+  // Whether it removes the request's list of CPUs and sets none.
   bool clears_cpus() const { return !values.cpus && wide_ != nullptr && wide_->clear_cpus; }
   bool clears_mems() const { return !values.mems && wide_ != nullptr && wide_->clear_mems; }
-  // Says nothing of CPUs and memory nodes any more, in `unified` neither. False: it said nothing
-  // before.
+  // Removes all changes of CPUs and memory nodes, also in `unified`. False: there were none.
   bool DropPlacement();
-  // Says nothing of the kubelet's own labels and annotations any more. False: it said nothing
-  // before.
+  // Removes all changes of the kubelet's own labels and annotations. False: there were none.
   bool DropKubeletsOwn();
-  // Replaces files in `unified` by fields, where a field can say the same
+  // Replaces files in `unified` by fields that can express the same value
   // (pkg/model/unified_files.h). In one adjustment a file wins over the field, as at runtimes.
   void TranslateFiles();
   // Removes each field for which a file in `unified` is left.
   void YieldToFiles();
-  // Tells if it sets the field, or a file in `unified` that says the same.
+  // Whether it sets the field, or a file in `unified` with the same meaning.
   bool Says(const FieldChange& field) const;
   bool empty() const { return values.empty() && (wide_ == nullptr || *wide_ == WideAdjustment()); }
 
-  // All that it changes, in the order of Field.
+  // All changed fields, in the order of Field.
   std::vector<FieldChange> Changes() const;
-  // The changes of `later` win, entry by entry for fields with keys. It does not matter if a field
-  // or a file in `unified` says a change.
+  // The changes of `later` win, entry by entry for fields with keys. A change may be a field or a
+  // file in `unified`; both forms of a value replace each other.
   void Merge(Adjustment&& later);
 
  private:

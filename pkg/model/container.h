@@ -19,11 +19,11 @@ namespace resmgr {
 // an id. Two attempts of the same container never share a key.
 enum class ContainerKey : uint64_t {};
 
-// Where a device or a mounted volume of a container is near to.
+// The place near to a device or a mounted volume of a container.
 struct LocalityHint {
   std::string source{};  // what it comes from: "device /dev/nvme0n1", "mount /mnt/data"
-  CpuSet cpus{};         // empty: says nothing about CPUs
-  NodeSet nodes{};       // empty: says nothing about memory
+  CpuSet cpus{};         // empty: no hint about CPUs
+  NodeSet nodes{};       // empty: no hint about memory
 
   friend bool operator==(const LocalityHint&, const LocalityHint&) = default;
 };
@@ -41,23 +41,23 @@ struct Container {
   uint32_t attempt = 0;
   StringMap labels;
   StringMap annotations;
-  LinuxResources requested;  // as the last request said, before any stage changed it
+  LinuxResources requested;  // resources of the last request, before any stage changed it
   NumbersSetLater set_later;
-  Requirements requirements;  // what the policy works with
-  // The part of the annotation that does not count, and why; empty when all counts. It follows the
-  // reason of each placement.
+  Requirements requirements;  // the needs that the policy works with
+  // The part of the annotation without effect, and the reason; empty if all of it counts. It
+  // follows the reason of each placement.
   std::string needs_note;
   std::vector<LocalityHint> hints;  // only when the policy wants them
-  // From here on: what each decision looks at, of all containers.
+  // Every decision reads the members from here on, of all containers.
   ContainerState state = ContainerState::kCreating;
   // Some policy bound it to CPUs (memory nodes). It stays so when the container is let go, which
   // the runtime may not know yet.
   bool cpus_bound = false;
   bool mems_bound = false;
-  // Found by a restart while an update of it was under way, and without CPUs of its own by what is
-  // known: it may be on other CPUs than those that are told. Until the first decision about it.
+  // Set by a restart that finds an update of the container under way and no CPUs known as its own:
+  // it may be on other CPUs than reported. Cleared by the first decision about it.
   bool may_be_elsewhere = false;
-  Placement placement;  // what the active policy decided; empty under a policy that leaves it alone
+  Placement placement;  // the active policy's decision; empty under a policy that leaves it alone
 };
 
 // "namespace/pod/container" for messages and logs.

@@ -21,7 +21,7 @@ struct Mount {
   std::string host_path{};
   bool read_only = false;
   bool recursive_read_only = false;
-  bool non_recursive = false;  // without what is mounted below the path; the CRI cannot say it
+  bool non_recursive = false;  // without the mounts below the path; the CRI cannot express this
   bool selinux_relabel = false;
   Propagation propagation = Propagation::kPrivate;
   std::string image{};  // its reference, in place of a path of the host
@@ -79,7 +79,7 @@ struct SeccompProfile {
 // The owner of the namespace that a container uses, with the numbers of CRI's NamespaceMode.
 enum class NamespaceMode { kPod = 0, kContainer = 1, kNode = 2, kTarget = 3 };
 
-// As whom, and how far apart from others, a container runs.
+// The user and the isolation with which a container runs.
 struct ContainerSecurity {
   bool privileged = false;
   std::optional<SeccompProfile> seccomp{};
@@ -99,8 +99,8 @@ enum class Detail : uint32_t {
   kCommand = 1U << 1,  // command and arguments
   kMounts = 1U << 2,
   kDevices = 1U << 3,    // and CDI devices
-  kResources = 1U << 4,  // those of LinuxContainerResources that LinuxResources does not have
-  kSandbox = 1U << 5,    // what the request says of the pod sandbox
+  kResources = 1U << 4,  // the fields of LinuxContainerResources that LinuxResources lacks
+  kSandbox = 1U << 5,    // the request's data about the pod sandbox
   kHooks = 1U << 6,      // and resource limits
   kImage = 1U << 7,
   kSecurity = 1U << 8,
@@ -117,7 +117,7 @@ class DetailSet {
   constexpr bool contains(Detail detail) const {
     return (bits_ & static_cast<uint32_t>(detail)) != 0;
   }
-  // These without the others.
+  // This set without `others`.
   constexpr DetailSet Without(DetailSet others) const {
     others.bits_ = bits_ & ~others.bits_;
     return others;

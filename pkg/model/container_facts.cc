@@ -7,7 +7,7 @@ namespace resmgr {
 
 namespace {
 
-// Empty when there is none.
+// The webhook's annotation; empty if the pod has none.
 std::string_view AnnotationOf(const Pod& pod) {
   const auto found = pod.annotations.find(kResourcesAnnotation);
   return found == pod.annotations.end() ? std::string_view() : std::string_view(found->second);

@@ -26,7 +26,7 @@ enum class ContainerRole {
   kUnknown,  // no annotation names it; ephemeral containers have no resources and are never named
   kRegular,
   kInit,
-  kSidecar,  // an init container that is still there beside regular ones
+  kSidecar,  // an init container that runs beside the regular ones
 };
 std::string_view ToString(ContainerRole role);  // "init", ...; "" when not known
 ContainerRole RoleOf(const Snapshot& snapshot, const Pod& pod, const Container& container);

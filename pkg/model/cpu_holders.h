@@ -11,9 +11,9 @@
 
 namespace resmgr {
 
-// Why CPUs are not free, for a refusal: "CPU 0 reserved, CPU 1 held by default/dsp/main". If there
-// are many holders, those with the most CPUs are named and the rest is counted: "and 5 more". Empty
-// where all are free. The container `except` does not count.
+// The reason why CPUs are not free, for a refusal: "CPU 0 reserved, CPU 1 held by
+// default/dsp/main". If there are many holders, those with the most CPUs are named and the rest is
+// counted: "and 5 more". Empty where all are free. The container `except` does not count.
 std::string DescribeCpuHolders(const Snapshot& snapshot, const CpuSet& reserved,
                                ContainerKey except);
 
@@ -23,13 +23,13 @@ struct Holding {
   const Container* container;
   int64_t amount;
 };
-// The same for anything else: "2 GiB held by default/db/main and 5 more"; `text` tells what one
-// has. Those with nothing are to be left out by the caller.
+// The same for other amounts: "2 GiB held by default/db/main and 5 more"; `text` formats one
+// holder's amount. The caller leaves out holders with nothing.
 std::string DescribeHolders(std::vector<Holding> holders,
                             const std::function<std::string(const Holding&)>& text);
 
-// The CPU time that containers ask for of CPUs that they share: "2500m asked for by 5 containers
-// that share". Empty where none does.
+// The CPU time that containers request of CPUs that they share: "2500m asked for by 5 containers
+// that share". Empty if there are no such containers.
 std::string DescribeSharers(const Snapshot& snapshot, ContainerKey except);
 
 }  // namespace resmgr

@@ -12,7 +12,7 @@ struct CpuNumbers {
   std::optional<int64_t> shares{};
   std::optional<int64_t> quota{};   // microseconds per period; -1 is no limit
   std::optional<int64_t> period{};  // microseconds
-  // A file of cgroup v2 among the reported ones says what `shares` says (unified_files.h).
+  // The report has a cgroup v2 file with the meaning of `shares` (unified_files.h).
   bool shares_in_file = false;
 
   friend bool operator==(const CpuNumbers&, const CpuNumbers&) = default;

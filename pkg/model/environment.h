@@ -29,8 +29,8 @@ class Environment {
   Environment() = default;
   Environment(std::initializer_list<EnvironmentVariable> variables);
 
-  // Behind the others, in their order. Not for texts of this object. Many variables are added at
-  // once with less work.
+  // Appends variables in their order; their texts must not belong to this object. One call for many
+  // variables is cheaper than many calls.
   void Add(std::span<const EnvironmentVariable> variables);
   void Add(std::string_view name, std::string_view value);
   // "NAME=value"; without "=" the value is empty.
@@ -48,7 +48,7 @@ class Environment {
     const Place& place = places_[index];
     return std::string_view(texts_).substr(place.begin, place.size);
   }
-  // Those of all variables, one behind the other.
+  // The texts of all variables, one behind the other.
   std::string_view texts() const { return texts_; }
 
   class Iterator {

@@ -15,7 +15,7 @@
 
 namespace resmgr {
 
-// Edits of things that have keys: environment variables, map entries, mounts. For each key the
+// Edits of entries that have keys: environment variables, map entries, mounts. For each key the
 // last edit counts; keys are in the order of their first edits. Each edit takes the same time
 // however many there are: plugins may send 100,000. A value type, thread-compatible.
 template <typename Value>
@@ -23,7 +23,7 @@ class KeyedEdits {
  public:
   struct Edit {
     std::string key;
-    std::optional<Value> value;  // nullopt: what has the key is removed
+    std::optional<Value> value;  // nullopt: the entry with the key is removed
 
     friend bool operator==(const Edit&, const Edit&) = default;
   };
@@ -50,7 +50,7 @@ class KeyedEdits {
     return true;
   }
 
-  // All that `later` says wins.
+  // Adds the edits of `later`, which win for the same key.
   void Merge(KeyedEdits&& later) {
     for (Edit& edit : later.edits_)
       At(edit.key) = std::move(edit.value);
@@ -59,10 +59,10 @@ class KeyedEdits {
   friend bool operator==(const KeyedEdits& a, const KeyedEdits& b) { return a.edits_ == b.edits_; }
 
  private:
-  // Up to so many are found by looking at each.
+  // Up to this many edits are searched one by one.
   static constexpr size_t kFew = 16;
 
-  // The number of edits: there is none for the key.
+  // The index of the key's edit; the number of edits if there is none.
   size_t IndexOf(std::string_view key) const {
     if (edits_.size() <= kFew) {
       return static_cast<size_t>(std::ranges::find(edits_, key, &Edit::key) - edits_.begin());

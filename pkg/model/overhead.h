@@ -25,8 +25,8 @@ Overhead OverheadFrom(const LinuxResources& stated);
 
 // The sums over all pod sandboxes of a node.
 struct HeldOverheads {
-  Overhead shown{};     // until a sandbox is removed, with what the configuration says
-  MilliCpu promised{};  // of those that are ready, as kubelets state it: what the scheduler counts
+  Overhead shown{};     // of all sandboxes until their removal, configured overheads included
+  MilliCpu promised{};  // of ready sandboxes by their kubelet; the scheduler counts these
 
   HeldOverheads& operator+=(const HeldOverheads& other);
   HeldOverheads& operator-=(const HeldOverheads& other);

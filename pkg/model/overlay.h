@@ -9,11 +9,11 @@
 
 namespace resmgr {
 
-// Shows a request as it will be once what stages changed so far is in it, for a stage that is asked
-// after them. Classes of block I/O and RDT, which a request has no field for, are left out.
+// Shows a request with the changes of earlier stages, for the stage that is asked next. Leaves out
+// classes of block I/O and RDT, for which a request has no field.
 void Overlay(const Adjustment& so_far, CreateRequest& create);
 void Overlay(const Adjustment& so_far, ContainerDetails& details);
-// The same details where nothing of them changes.
+// Returns the same object if no detail changes.
 std::shared_ptr<const ContainerDetails> Overlaid(const Adjustment& so_far,
                                                  std::shared_ptr<const ContainerDetails> details);
 

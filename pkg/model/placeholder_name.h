@@ -7,7 +7,7 @@
 
 namespace resmgr {
 
-// The name of a container for which its runtime makes one up: until that is known.
+// The name of a container until its runtime reports the one that it made up.
 inline constexpr std::string_view kPlaceholderName = "unnamed-";
 
 inline std::string PlaceholderName(uint64_t number) {

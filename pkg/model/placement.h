@@ -11,8 +11,8 @@
 
 namespace resmgr {
 
-// Where a container runs, decided by a policy. `cpus` has exclusive and shared ones together; what
-// is not set is left as the request said.
+// Where a container runs, decided by a policy. `cpus` has exclusive and shared ones together; a
+// value that is not set stays as requested.
 struct Placement : ResourceValues {
   // The part of `cpus` that no other container may use.
   CpuSet exclusive;
@@ -32,7 +32,7 @@ struct Placement : ResourceValues {
   const ResourceValues& values() const { return *this; }
   // The CPUs that the runtime is to enforce.
   const std::optional<CpuSet>& EnforcedCpus() const { return cpus ? cpus : lifted_to; }
-  // All that a policy decides is the same.
+  // Whether all values that a policy decides are equal.
   bool SameDecision(const Placement& other) const {
     const auto decided = [](const Placement& placement) {
       return std::tie(placement.values(), placement.exclusive, placement.counted_mems,

@@ -14,14 +14,14 @@ struct PlacementChange {
   Placement placement;
 };
 
-// New shared CPUs of any number of containers, whose placements stay the same in everything else.
-// A grant of exclusive CPUs, or their return, does this to all sharing containers: hundreds, for
-// which a placement each would cost more than the decision.
+// New shared CPUs of any number of containers, whose placements stay the same in everything else. A
+// grant of exclusive CPUs, or their return, changes hundreds of sharing containers, and a placement
+// for each would cost more than the decision.
 struct SharedChange {
   CpuSet cpus;                           // never empty
   std::vector<ContainerKey> containers;  // all placed on shared CPUs before; ascending
 
-  // The CPUs of one of them, with this placement, from now on.
+  // The new CPUs of a container with this placement.
   CpuSet CpusFor(const Placement& placement) const { return cpus | placement.exclusive; }
 };
 

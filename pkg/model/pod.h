@@ -17,15 +17,15 @@ struct Pod {
   std::string name;
   std::string namespace_name;
   QosClass qos = QosClass::kBestEffort;
-  // Nothing about the pod itself tells its class: `qos` is that of what its containers ask for.
+  // The pod's class is not stated: `qos` is derived from its containers' requests.
   bool qos_derived = false;
   std::string cgroup_parent;
   std::string runtime_handler;
   StringMap labels;
   StringMap annotations;
-  // For the pod as a whole, as the last request about it said: what the runtime class costs besides
-  // the containers, which is kept from exclusive grants (pkg/model/overhead.h), and what these have
-  // together, which bounds them (pkg/model/pod_division.h).
+  // The pod as a whole, by the last request about it: the overhead of the runtime class, which is
+  // kept from exclusive grants (pkg/model/overhead.h), and the resources of all its containers
+  // together, which bound them (pkg/model/pod_division.h).
   LinuxResources overhead{};
   LinuxResources resources{};
 };

@@ -79,7 +79,7 @@ void DivideCpu(const Pod& pod, std::span<PodMember> members) {
   }
 }
 
-// Only where the limit is the request: else the pod's request is not in any message.
+// Works only if the limit is the request: otherwise no message has the pod's request.
 void DivideMemory(const Pod& pod, std::span<PodMember> members) {
   const int64_t whole = pod.resources.memory_limit.value_or(0);
   if (whole <= 0 || pod.qos != QosClass::kGuaranteed) return;

@@ -19,18 +19,18 @@ bool HasAllCpuOf(const Pod& pod, const LinuxResources& resources);
 
 struct PodMember {
   const Container* container = nullptr;
-  Requirements needs;  // of the container; changed where it is to have others
-  // Its requests are known to be its own: only what others leave may change.
+  Requirements needs;  // needs of the container; replaced where the division changes them
+  // Its requests are known to be its own, so that they stay and only the rest for others changes.
   bool fixed = false;
 };
 
-// Bounds what the containers of a pod have together by what the pod has. `members`: those that live
-// or are about to, in the order of their creation, one for each name. Where their own requests
-// exceed the pod's, or one is known to have none, those that ask for all of the pod's, and for
-// which no annotation says that this is theirs, have none of their own (Requirements::cpu_of_pod,
-// memory_of_pod). The first of these has what the others leave of the pod's, and the rest nothing:
-// together they ask for no more than the pod. Where the pod's resources are not known, nothing is
-// changed.
+// Bounds the requests of a pod's containers together by the pod's own. `members` are the containers
+// that live or are about to, in the order of their creation, one for each name. If their requests
+// exceed the pod's, or one is known to have none, then containers that request all of the pod's
+// resources have no request of their own, unless an annotation says that it is theirs
+// (Requirements::cpu_of_pod, memory_of_pod). The first of these gets the remainder that the others
+// leave, and the rest get nothing, so that together they request no more than the pod. If the pod's
+// resources are not known, nothing is changed.
 void DivideAmong(const Pod& pod, std::span<PodMember> members);
 
 }  // namespace resmgr

@@ -16,7 +16,7 @@ struct Problem {
   std::chrono::system_clock::time_point since{};
   std::string message{};               // a sentence with its numbers
   std::vector<std::string> objects{};  // "namespace/pod/container", "pool shared", "node 1"
-  std::string next{};                  // what to try; may be empty
+  std::string next{};                  // advice for the administrator; may be empty
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };
@@ -28,7 +28,7 @@ inline constexpr std::array<std::string_view, 16> kProblemKinds = {
     "plugin",         "runtime",   "cpu-offline", "config-rejected",
     "class-inactive", "throttled", "pressure",    "remote-memory"};
 
-// The section of a kind, which tells what to do: "docs/troubleshooting.md#drift".
+// The section of the documentation about a kind: "docs/troubleshooting.md#drift".
 inline std::string RunbookOf(std::string_view kind) {
   return "docs/troubleshooting.md#" + std::string(kind);
 }

@@ -17,7 +17,7 @@ const ContainerDetails& Request::Details(DetailSet parts) {
   if (details_ == nullptr) details_ = std::make_shared<ContainerDetails>();
   const DetailSet missing = parts.Without(read_);
   if (source_ != nullptr && !missing.empty()) {
-    // Details that another one has kept stay as they are.
+    // Details that a stage has kept must not change.
     if (details_.use_count() > 1) details_ = std::make_shared<ContainerDetails>(*details_);
     source_->ReadDetails(missing, *details_);
     read_ = read_ | missing;

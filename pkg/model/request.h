@@ -40,7 +40,8 @@ class Request {
   // The front door's message.
   class Source {
    public:
-    // These read it, each time anew. nullopt or false: it does not say, or cannot be read.
+    // These read the message anew each time. nullopt or false: the message lacks the part or cannot
+    // be read.
     virtual bool ReadCreate(CreateRequest& create) = 0;
     virtual std::optional<Pod> ReadPod() = 0;  // without id
     virtual bool ReadDetails(DetailSet parts, ContainerDetails& details) = 0;
@@ -61,10 +62,10 @@ class Request {
   ContainerId container_id;
   // For CreateContainer and requests about an existing pod sandbox; written the same way.
   PodSandboxId pod_id;
-  // RunPodSandbox: which sandbox of its pod this is, as the client counts them.
+  // RunPodSandbox: the client's count of the pod's sandboxes.
   uint32_t pod_attempt = 0;
-  // Files that the request names in `unified` and that say what fields say, or where the container
-  // may run (pkg/model/unified_files.h).
+  // Files in the request's `unified` that have the meaning of fields, or that determine where the
+  // container may run (pkg/model/unified_files.h).
   std::vector<std::string> files;
   // CreateContainer, UpdateContainerResources, RunPodSandbox, UpdatePodSandboxResources; nothing
   // for the others.
@@ -72,8 +73,8 @@ class Request {
 
   // The request of CreateContainer; nullptr for other operations and if it cannot be read any more.
   const CreateRequest* create();
-  // The same for its one taker, which may move it away: it is read anew for a stage that asks for
-  // it later. Only for CreateContainer.
+  // The same, but the caller may move it away: it is read anew for a stage that asks for it later.
+  // Only for CreateContainer.
   CreateRequest& TakeCreate() {
     taken_ = true;
     return std::get<CreateRequest>(body);
@@ -83,7 +84,7 @@ class Request {
   // Parts of these that are not read yet are read now; nothing more after Close. Broken parts stay
   // empty. Valid as long as the request.
   const ContainerDetails& Details(DetailSet parts);
-  // The same, to be kept: parts that are read later are not in it.
+  // As Details, for keeping: parts that are read later are not added to it.
   std::shared_ptr<const ContainerDetails> KeepDetails(DetailSet parts);
 
   // The front door gives the message away.

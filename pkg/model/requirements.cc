@@ -54,7 +54,7 @@ Bytes MostMemoryRequest(const LinuxResources& resources, Bytes capacity) {
   return std::min(most, Thousandths(capacity, thousandths + thousandths / 50 + 2));
 }
 
-// Brings together what the request and the annotation say of one container.
+// Combines the request and the annotation of one container.
 class Resolver {
  public:
   Resolver(const LinuxResources& resources, const Pod& pod, Bytes capacity,
@@ -95,7 +95,8 @@ class Resolver {
     const MilliCpu told = needs_.cpu_request;
     needs_.cpu_request = annotated_.cpu_request;
     if (!SharesTell(told) && limit_.value > 0) {
-      // The quota of a Guaranteed container is mostly its request, and tells more than the shares.
+      // The quota of a Guaranteed container usually equals its request and is more exact than the
+      // shares.
       const bool by_quota = pod_.qos == QosClass::kGuaranteed && !LimitAgrees();
       needs_.cpu_request = by_quota ? told
                                     : std::min(annotated_.cpu_request,

@@ -36,34 +36,34 @@ QosClass DerivedQos(const LinuxResources& resources);
 
 struct ResolvedRequirements {
   Requirements requirements;
-  // Why an annotation that is there could not be used, and the estimate was taken; OK otherwise.
+  // The reason why an existing annotation was not used and the estimate was taken; OK otherwise.
   Status annotation;
-  // The part of the annotation that the request contradicts, as the end of a reason; empty when
-  // nothing is.
+  // The part of the annotation that the request contradicts, as the end of a reason; empty without
+  // a contradiction.
   std::string note{};
 };
 
-// For a new container of `pod`: what its request says, refined by the webhook's annotation
+// The needs of a new container of `pod` by its request, refined by the webhook's annotation
 // (resources_annotation.h) of the pod. Any user who may create pods may write an annotation, and
-// one from before a resize is old, so it only adds what CRI does not tell: requests of 1m and 2m,
-// of 256 CPUs and more, limits below 10m, memory requests, and which containers have no request of
-// their own but their pod's. CPU and memory are taken from the request alone where the annotation
-// contradicts its shares, quota or memory limit, a memory request where it is far above what the
-// OOM score tells, and everything in a BestEffort pod. A request without CPU shares is no kubelet's
-// and contradicts nothing.
+// one from before a resize is old, so it only adds facts that the CRI does not carry: requests of
+// 1m and 2m, of 256 CPUs and more, limits below 10m, memory requests, and which containers have no
+// request of their own but their pod's. CPU and memory are taken from the request alone where the
+// annotation contradicts its shares, quota or memory limit, a memory request where it is far above
+// what the OOM score tells, and everything in a BestEffort pod. A request without CPU shares is no
+// kubelet's and contradicts nothing.
 ResolvedRequirements ResolveRequirements(const LinuxResources& resources, const Pod& pod,
                                          Bytes memory_capacity, std::string_view container_name);
 
-// Why a container of a Guaranteed pod gets no exclusive CPUs, whatever it asks for: the CPUs are
-// its pod's, as for the kubelet (KEP-2837). A clause for a placement's reason; empty when it may
-// get some.
+// The reason why a container of a Guaranteed pod gets no exclusive CPUs, whatever it asks for: the
+// CPUs are its pod's, as for the kubelet (KEP-2837). A clause for a placement's reason; empty when
+// it may get some.
 std::string_view WhyCpuIsOfPod(const Requirements& requirements);
 
 // Whether the container may have asked for more than its `cpu_request`: shares at their upper limit
 // stand for all requests from 256 CPUs on, and neither its limit nor an annotation says which. It
 // asks for `cpu_request` at least, and for its limit at most.
 bool MayAskForMore(const Container& container);
-// This note then follows the request in a placement's reason.
+// In this case this note follows the request in a placement's reason.
 inline constexpr std::string_view kMayAskForMoreNote = ", the most that CPU shares tell";
 
 }  // namespace resmgr

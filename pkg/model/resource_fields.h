@@ -54,9 +54,9 @@ struct NumberField {
   // same ones, and the saved state has the same numbers.
   uint32_t cri_number;
   const char* cri_name;
-  std::optional<int64_t> LinuxResources::*requested;  // nullptr: not a part of it
-  std::optional<int64_t> ResourceValues::*value;      // nullptr: not a part of it
-  // In an adjustment the number is here; nullptr: it is in Adjustment::values.
+  std::optional<int64_t> LinuxResources::*requested;  // nullptr: not a part of LinuxResources
+  std::optional<int64_t> ResourceValues::*value;      // nullptr: not a part of ResourceValues
+  // The number's place in an adjustment; nullptr: it is in Adjustment::values.
   std::optional<int64_t> WideAdjustment::*changed;
 
   // The policy decides it.
@@ -84,7 +84,7 @@ constexpr const NumberField* NumberFieldOf(Field field) {
   return found == kNumberFields.end() ? nullptr : found;
 }
 
-// The number as the adjustment says it.
+// The number in the adjustment.
 inline std::optional<int64_t> NumberIn(const Adjustment& adjustment, const NumberField& row) {
   if (row.decided()) return adjustment.values.*row.value;
   return adjustment.wide() == nullptr ? std::nullopt : adjustment.wide()->*row.changed;

@@ -17,8 +17,8 @@ struct ResourceValues {
   std::optional<int64_t> cpu_shares{};
   std::optional<int64_t> cpu_quota{};   // microseconds per period; -1 lifts the limit
   std::optional<int64_t> cpu_period{};  // microseconds
-  // Never decided here, in an update only: what another program has set in the container's cgroup,
-  // so that the update does not put it back (pkg/resmgr/values_of_others.h). Bytes.
+  // Never decided here. In an update: the limit that another program has set in the container's
+  // cgroup, so that the update does not undo it (pkg/resmgr/values_of_others.h). Bytes.
   std::optional<int64_t> memory_limit{};
   std::optional<int64_t> memory_swap_limit{};  // of memory and swap together
 
@@ -29,27 +29,27 @@ struct ResourceValues {
   friend bool operator==(const ResourceValues&, const ResourceValues&) = default;
 };
 
-// Numbers of a container that are in force in place of those that policy and request say: later
-// stages set them, or the runtime's own plugins did. They never tell what the container asks for.
+// Numbers of a container that are in force in place of the policy's and the request's: later stages
+// or the runtime's own plugins set them. The container's request never follows from them.
 struct NumbersSetLater {
   std::optional<int64_t> cpu_shares{};
   std::optional<int64_t> cpu_quota{};
   std::optional<int64_t> cpu_period{};
-  // The runtime has reported what is in force since it was last told something, and what differed
-  // is in the numbers above: any further difference comes from another client of the runtime.
+  // The runtime has reported the values in force since its last update, and differences are in the
+  // numbers above: any further difference comes from another client of the runtime.
   bool reported = false;
 
   friend bool operator==(const NumbersSetLater&, const NumbersSetLater&) = default;
 };
 
-// The values as a runtime reads them, but for the limit of swap; the other fields stay empty.
+// The values as a runtime reads them, without the limit of swap; the other fields stay empty.
 LinuxResources AsResources(const ResourceValues& values);
 
-// The values in a message, without memory. A list that cannot be read counts as not known, an empty
-// one as not set: so a runtime says that it does not restrict the container.
+// The values in a message, without memory. A list that cannot be read counts as unknown, an empty
+// one as not set, since runtimes write it for a container without restriction.
 ResourceValues ReadValues(const LinuxResources& resources);
 
-// The values of `wanted` that differ from `present`, without memory; what `wanted` leaves empty is
+// The values of `wanted` that differ from `present`, without memory; a value that `wanted` lacks is
 // never a difference.
 ResourceValues Difference(const ResourceValues& wanted, const ResourceValues& present);
 

@@ -12,7 +12,7 @@ namespace resmgr {
 
 // Resources in a CRI message (LinuxContainerResources): an empty value means that the message did
 // not set it. The sets stay text, because an empty or unusual list must not be changed on its way
-// to the runtime; what is decided about is ResourceValues, made from this by ReadValues.
+// to the runtime. Decisions are about ResourceValues, made from this by ReadValues.
 struct LinuxResources {
   std::optional<int64_t> cpu_period;  // microseconds
   std::optional<int64_t> cpu_quota;   // microseconds per period; -1 is no limit
@@ -28,7 +28,7 @@ struct LinuxResources {
 
 // The resources of a container after an update: each field that `changes` sets wins over `base`.
 LinuxResources Merged(LinuxResources base, const LinuxResources& changes);
-// The same of `base` itself.
+// The same, in place.
 void Merge(LinuxResources& base, const LinuxResources& changes);
 
 // The needs of a container, as the policy sees them: from the annotation of the webhook where the
@@ -41,9 +41,9 @@ struct Requirements {
   // `memory_request` is a guess from the OOM score: good for choosing a place, but no reason to
   // refuse the container.
   bool memory_estimated = false;
-  // The container has no CPU request (memory limit) of its own, but may use what the pod has as a
-  // whole. `cpu_request` (`memory_request`) is then the part of the pod's that no other container
-  // accounts for. Such a container gets no exclusive CPUs.
+  // The container has no CPU request (memory limit) of its own, but may use the pod's resources.
+  // `cpu_request` (`memory_request`) is then the part of the pod's that no other container accounts
+  // for. Such a container gets no exclusive CPUs.
   bool cpu_of_pod = false;
   bool memory_of_pod = false;
 

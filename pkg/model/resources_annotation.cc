@@ -86,7 +86,7 @@ StatusOr<json> ParseDocument(std::string_view text) {
   return *std::move(document);
 }
 
-// A container of either section, which one, and what to call it in messages.
+// A container of either section, the section, and its name in messages.
 struct Found {
   const json* container = nullptr;
   std::string what;
@@ -109,7 +109,7 @@ StatusOr<Found> FindContainer(const json& document, std::string_view container_n
   return Found{};
 }
 
-// Adds what `list` says about resources other than cpu and memory; values that are there stay.
+// Adds the resources of `list` other than cpu and memory; existing values stay.
 Status AddOthers(const json* list, std::string_view what, std::map<std::string, int64_t>& others) {
   if (list == nullptr) return OkStatus();
   if (!list->is_object()) return InvalidArgument("{} must be a JSON object", what);

@@ -35,7 +35,7 @@ StatusOr<std::optional<Requirements>> ParseResourcesAnnotation(std::string_view 
 StatusOr<std::map<std::string, int64_t>> ParseOtherResources(std::string_view json,
                                                              std::string_view container_name);
 
-// Where the annotation names a container; kNone when it does not.
+// The section in which the annotation names a container; kNone if it does not.
 enum class AnnotationSection { kNone, kInitContainers, kContainers };
 StatusOr<AnnotationSection> FindSection(std::string_view json, std::string_view container_name);
 
@@ -47,8 +47,8 @@ StatusOr<std::optional<QosClass>> QosFromResourcesAnnotation(std::string_view js
 // The class of a pod: by its cgroup parent (qos.h), else by the annotation; BestEffort when neither
 // tells.
 QosClass ResolveQos(std::string_view cgroup_parent, const StringMap& annotations);
-// Puts the same into the pod, from its annotations and this parent. Where neither tells, the class
-// is to be derived from what its containers ask for (DerivedQos).
+// Sets the pod's class from its annotations and this parent. If neither has it, the class will be
+// derived from its containers' requests (DerivedQos).
 void SetQos(std::string_view cgroup_parent, Pod& pod);
 
 }  // namespace resmgr

@@ -19,7 +19,8 @@ class Snapshot {
   virtual void ForEachContainer(
       const std::function<void(const Pod&, const Container&)>& visit) const = 0;
 
-  // The overhead of one pod, as it is shown; of all pods, those without containers included. O(1).
+  // The shown overhead of one pod, and the overhead of all pods, those without containers included.
+  // O(1).
   virtual Overhead OverheadOf(const Pod& pod) const = 0;
   virtual HeldOverheads Overheads() const = 0;
 };

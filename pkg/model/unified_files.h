@@ -10,8 +10,8 @@
 
 namespace resmgr {
 
-// The files of cgroup v2 that say what a field of a request says as well. Runtimes write the files
-// that `unified` names after all fields, so a file wins over its field:
+// The files of cgroup v2 with the meaning of a request's field. Runtimes write the files that
+// `unified` names after all fields, so a file wins over its field:
 //
 //   cpuset.cpus                    cpuset_cpus
 //   cpuset.mems                    cpuset_mems
@@ -24,11 +24,11 @@ namespace resmgr {
 //
 // No other file has a field. Pure functions.
 
-// The field that says the same as the file with this value; kCpuQuota stands for the period, too.
-// nullopt: no field does.
+// The field with the meaning of this file and value; kCpuQuota stands for the period, too. nullopt:
+// there is no such field.
 std::optional<FieldChange> FieldOfFile(std::string_view file, std::string_view value);
 
-// Whether the edits set a file that says the field. The time does not depend on the number of
+// Whether the edits set a file with the field's meaning. The time does not depend on the number of
 // edits.
 bool SetsFileOf(const FieldChange& field, const KeyedEdits<std::string>& unified);
 
@@ -36,17 +36,17 @@ bool SetsFileOf(const FieldChange& field, const KeyedEdits<std::string>& unified
 // may run there: cpuset.*, including cpuset.cpus.partition and cpuset.cpus.exclusive.
 bool IsPlacementFile(std::string_view file);
 
-// Sets the field in place of the file. False: the field cannot say exactly the same. This is so for
+// Sets the field in place of the file. False: the field cannot express exactly this value, as for
 // cpu.weight, since runtimes compute it from shares by different formulas; for memory.swap.max,
 // which does not include the memory; for the "max" of memory and huge pages; and for values that
 // cannot be read.
 bool AddAsField(std::string_view file, std::string_view value, Adjustment& adjustment);
 
-// The field that a change is about, also when a file says it; the change itself if no field says
-// it.
+// The field that a change is about, also if the change is a file; the change itself if no field has
+// its meaning.
 FieldChange MeaningOf(const FieldChange& change);
 
-// Clears the field, since a file says its value instead.
+// Clears the field, since a file has its value.
 void Unset(const FieldChange& field, LinuxResources& resources);
 
 // The file that a field may have been translated from. "": there is none.
