@@ -31,17 +31,17 @@ class AgentCalls {
     std::string socket{};
     Times times{};
     std::string complaint{};  // for the log, once, where the agent cannot be reached
-    // Begins a series of calls that end with Done or Failed, or does nothing where nothing is to be
-    // told to the agent.
+    // Begins a series of calls that ends with Done or Failed, or does nothing if the agent needs no
+    // report.
     std::function<void()> begin{};
-    // The agent that was called so far is gone, with the call under way: another one may come.
+    // The connection to the agent is lost, with the call under way; another agent may come.
     std::function<void()> lost{};
   };
 
   AgentCalls(EventLoop& loop, h2::FlushQueue& flushes, Options options);
 
-  // Begins, unless a series is under way: at once, although a pause may not be over; in the next
-  // turn of the loop, unless there is a pause.
+  // Both begin a series unless one is under way: Begin at once, also within a pause; BeginSoon in
+  // the next turn of the loop, except within a pause.
   void Begin();
   void BeginSoon();
   // The next failure is followed by the first pause.

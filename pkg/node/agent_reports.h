@@ -21,9 +21,9 @@
 
 namespace resmgr {
 
-// Tells the agent what is to be shown of the node and its pods (cri_resmgr.v1.NodeReports, ADR 9);
-// nothing waits for it. An agent that refuses, or is too old to know the service, is a warning
-// once. Loop's thread only.
+// Sends the agent the reports about the node and its pods (cri_resmgr.v1.NodeReports, ADR 9);
+// nothing waits for it. An agent that refuses, or is too old to know the service, causes one
+// warning. Loop's thread only.
 class AgentReports {
  public:
   struct Options {
@@ -43,7 +43,7 @@ class AgentReports {
   // Sets the text of the node's annotation (node_cpus.h), for every agent that comes; "": no
   // annotation.
   void ShowCpus(std::string cpus);
-  // Sets what schedulers are told: a ShowTopologyRequest (scheduler_watch.h), for every agent that
+  // Sets the report for schedulers: a ShowTopologyRequest (scheduler_watch.h), for every agent that
   // comes.
   void ShowTopology(std::string report);
   // Requests an Event. It may become two if the agent's answer is lost. Returns before anything is
@@ -53,8 +53,8 @@ class AgentReports {
  private:
   // A text of which only the last value counts.
   struct LastValue {
-    std::optional<std::string> wanted{};   // nothing: not known yet
-    std::optional<std::string> settled{};  // what this agent has taken, or refused
+    std::optional<std::string> wanted{};   // nullopt: not known yet
+    std::optional<std::string> settled{};  // the text that this agent has taken or refused
     bool refusal_told = false;
 
     bool Pending() const { return wanted && wanted != settled; }

@@ -119,7 +119,7 @@ void BrainHost::SetPolicy(std::unique_ptr<Policy> policy, std::function<void(Sta
   });
 }
 
-// One that is to let go, or to get a policy.
+// Reports a brain that is about to release all containers, or to get a policy.
 void BrainHost::TellOffline(Brain& brain) const {
   [[maybe_unused]] const Status told =
       brain.manager.SetOffline(offline_, std::make_unique<NullPolicy>());

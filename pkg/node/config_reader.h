@@ -51,7 +51,7 @@ class ConfigReader {
     // restart.
     NriHostConfig nri{};
     RuntimesConfig runtimes{};
-    CpuSet offline{};  // CPUs of the machine that went offline since it was read
+    CpuSet offline{};  // CPUs of the machine that went offline after it was read
   };
 
   explicit ConfigReader(Options options);

@@ -77,9 +77,9 @@ class Configurator {
   // put in force and kept, unless another one was delivered before; a refusal is logged.
   void Restore(DeliveredConfig kept);
 
-  // Has the policy in force decide without these CPUs of the machine, which are offline now, and
-  // with those again that were left out before and are not among them. Does nothing if that is in
-  // force already, so it can be called periodically; what failed is tried again.
+  // Sets the CPUs of the machine that are offline now: the policy in force decides without them,
+  // and again with those that came back. Does nothing if that is in force already, so it can be
+  // called periodically; a failed attempt is repeated.
   void SetOffline(const CpuSet& offline);
 
   // Makes null the policy and leaves hook servers out, so that each container gets the values of
@@ -154,7 +154,7 @@ class Configurator {
   bool machine_waits_ = false;   // a job for the CPUs that are offline now
   bool machine_failed_ = false;  // the last one, which was logged
   CpuSet offline_;               // in force
-  CpuSet reading_offline_;       // of what is being read
+  CpuSet reading_offline_;       // CPUs that are offline for the configuration that is being read
   std::shared_ptr<const Config> current_;
   std::string source_;
   std::string policy_part_;

@@ -62,7 +62,7 @@ class DockerLink final : public BrainLink {
  private:
   const Told told_;
   docker::EngineRuntime runtime_;
-  UpdateTeller teller_;  // in front of it
+  UpdateTeller teller_;  // in front of the runtime
 };
 
 // Clients' limit: each takes two file descriptors, and the rest of the daemon needs some.
@@ -158,7 +158,7 @@ class DockerDoor final : public FrontDoor {
   }
 
  private:
-  // Access for one user alone, so that none waits for another one's calls.
+  // Each user gets an access of its own, so that none waits for another's calls.
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     return std::make_unique<docker::EngineInspector>(context_.loop, options_.engine_socket,
                                                      options_.others);

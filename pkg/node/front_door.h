@@ -97,7 +97,7 @@ class FrontDoor {
   // about a second, and not after Stop. Other doors have none.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): the relay keeps it.
   virtual void DescribeRuntimes(std::function<void(std::vector<RuntimeView>)> done) { done({}); }
-  // The same by what is known already, without those that have not been asked yet; empty where
+  // The same from the last answers, without runtimes that have not been asked yet; empty where
   // there is one runtime.
   virtual std::vector<RuntimeView> runtimes() const { return {}; }
   // The runtime's CRI socket, if requests come by another socket.
@@ -123,7 +123,7 @@ struct DoorContext {
 struct FrontDoorFactory {
   // kAlreadyExists: another instance serves its socket.
   std::function<StatusOr<std::unique_ptr<FrontDoor>>(const DoorContext& context)> create{};
-  // The sockets that it serves, by path.
+  // Paths of the sockets that it serves.
   std::vector<std::string> sockets{};
   // For the log: "serving /run/x.sock, runtime /run/y.sock".
   std::string description{};

@@ -8,9 +8,9 @@
 
 namespace resmgr {
 
-// Describes the containers that a change leaves with fewer exclusive CPUs than they have:
-// "default/dsp/main (CPU 1, exclusive -> CPUs 0-1, shared)". If there are many, the first ones are
-// named and the others counted. Empty if no container loses any.
+// Describes the containers that lose exclusive CPUs by a change: "default/dsp/main (CPU 1,
+// exclusive -> CPUs 0-1, shared)". If there are many, the first ones are named and the others
+// counted. Empty if no container loses any.
 std::string DescribeLosses(const std::vector<ResourceManager::Move>& moves);
 
 // The moves by which containers lose exclusive CPUs.

@@ -71,7 +71,7 @@ NodePublisher::NodePublisher(EventLoop& loop, h2::FlushQueue& flushes, const std
 
 void NodePublisher::Show(NodeReport report) {
   wanted_ = std::move(report);
-  // The agent may have come this moment, and brought what changed.
+  // The agent may just have connected and delivered the change.
   calls_.ForgetFailures();
   calls_.Begin();
 }

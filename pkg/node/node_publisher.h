@@ -59,7 +59,7 @@ class NodePublisher {
 
   Logger& log_;
   NodeReport wanted_;
-  std::optional<NodeReport> settled_;  // what this agent has taken, or refused
+  std::optional<NodeReport> settled_;  // the report that this agent has taken or refused
   AgentCalls calls_;
 };
 

@@ -52,7 +52,7 @@ struct NodeView {
   // The front door's runtimes (FrontDoor::DescribeRuntimes).
   std::function<void(std::function<void(std::vector<RuntimeView>)> done)> describe_runtimes =
       [](const std::function<void(std::vector<RuntimeView>)>& done) { done({}); };
-  // The same by what is known without asking (FrontDoor::runtimes).
+  // The same from the last answers, without asking (FrontDoor::runtimes).
   std::function<std::vector<RuntimeView>()> known_runtimes = [] {
     return std::vector<RuntimeView>();
   };

@@ -8,7 +8,7 @@
 namespace resmgr {
 namespace {
 
-// For a try that is under way when the daemon ends.
+// The wait at the daemon's end for a try that is under way.
 constexpr std::chrono::milliseconds kRetryPatience{100};
 
 void Fail(const Status& why, std::optional<Unserved>& unserved) {

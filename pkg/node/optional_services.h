@@ -74,7 +74,7 @@ class OptionalSocket {
         return ListeningSocket::Create(path);
       });
 
-  // Nothing where it is served.
+  // The problem; nullopt if the socket is served.
   std::optional<Problem> problem() const { return listener_.problem(); }
 
  private:
@@ -89,7 +89,7 @@ class OptionalMetrics {
   // Tries at once. An empty address serves nothing; `served` is unused then.
   OptionalMetrics(EventLoop& loop, std::string address, ServedMetrics served);
 
-  // Nothing where it is served.
+  // The problem; nullopt if the address is served.
   std::optional<Problem> problem() const;
 
  private:

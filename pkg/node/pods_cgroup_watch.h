@@ -15,8 +15,8 @@
 namespace resmgr {
 
 // Checks periodically, off the loop, whether the cgroup of pods may still use all CPUs and memory
-// nodes for containers. If it may not, containers cannot run there, and only a restart of the
-// daemon tells policies. Loop's thread only.
+// nodes for containers. If it may not, containers cannot run there, and policies learn this only by
+// a restart of the daemon. Loop's thread only.
 class PodsCgroupWatch {
  public:
   static constexpr std::chrono::milliseconds kPeriod{60'000};

@@ -15,8 +15,7 @@
 
 namespace resmgr {
 
-// Brings the list of problems to those that do not ask for it: metrics and the node's Events.
-// Loop's thread only.
+// Reports the list of problems to metrics and as the node's Events. Loop's thread only.
 class ProblemsWatch {
  public:
   // The number of problems of each kind in kProblemKinds.
@@ -44,7 +43,7 @@ class ProblemsWatch {
   EventLoop::HandlePtr timer_;
 };
 
-// The Event of the node for a kind, of which this is the first problem and which has so many.
+// The Event of the node for a kind with this first problem and this number of problems.
 PodEvent NodeEventOf(const Problem& first, size_t count);
 
 }  // namespace resmgr

@@ -14,7 +14,8 @@ namespace resmgr {
 // start only then. Loop's thread only.
 class ReadyNews {
  public:
-  // `what` is for the log. `runtime_state` is BrainHost::RuntimeState. The loop must outlive this.
+  // `what` names the daemon's mode in the log. `runtime_state` is BrainHost::RuntimeState. The loop
+  // must outlive this.
   ReadyNews(EventLoop& loop, std::string what, std::function<std::string()> runtime_state);
   ReadyNews(const ReadyNews&) = delete;
   ReadyNews& operator=(const ReadyNews&) = delete;

@@ -25,7 +25,7 @@ class Refusals final : public Observer {
   using WallClock = std::function<Time()>;
 
   static constexpr std::chrono::hours kKept{1};
-  // The bound; those whose last refusal is oldest are forgotten.
+  // Limit of remembered containers; those with the oldest last refusal are forgotten.
   static constexpr size_t kMost = 128;
 
   struct Refusal {

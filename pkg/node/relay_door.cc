@@ -121,7 +121,7 @@ class RelayDoor final : public FrontDoor {
   }
 
  private:
-  // Access for one user alone, so that none waits for another one's calls.
+  // Each user gets an access of its own, so that none waits for another's calls.
   std::unique_ptr<RuntimeAccess> MakeAccess() {
     if (backends_)
       return std::make_unique<RuntimeInspectors>(context_.loop, context_.flushes, *backends_);

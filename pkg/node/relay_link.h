@@ -65,7 +65,7 @@ class RelayLink final : public BrainLink {
   RuntimeEvents events_{};                    // set by Connect
   std::vector<std::unique_ptr<RuntimeConnection>> connections_;
   std::optional<RuntimeClients> clients_;  // set with several runtimes
-  std::optional<UpdateTeller> teller_;     // in front of these
+  std::optional<UpdateTeller> teller_;     // in front of the runtimes
   bool trying_ = false;
   std::vector<size_t> came_;  // new ones of this TryEach
 };

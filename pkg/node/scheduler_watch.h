@@ -18,10 +18,10 @@
 
 namespace resmgr {
 
-// Makes a new SchedulerView after changes: one for all that happens within `gather`, and at most
-// one in `period`, so that asking the policy costs the loop a bounded share of its time. A view
-// that says the same as the one before is not told. Nothing is told before the runtime's first
-// list. Loop's thread only.
+// Makes a new SchedulerView after changes: one for all changes within `gather`, and at most one in
+// `period`, so that asking the policy costs the loop a bounded share of its time. A view that
+// equals the former one is not reported, and none is before the runtime's first list. Loop's thread
+// only.
 class SchedulerWatch final : public Observer {
  public:
   struct Options {

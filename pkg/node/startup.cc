@@ -29,8 +29,8 @@ StatusOr<FoundMachine> MachineOf(const NodeOptions& options) {
   return found;
 }
 
-// Adds the problems of the live machine. The policy null places nothing, so it does not cause
-// warnings about them.
+// Adds the problems of the live machine. The null policy places nothing, so it causes no warnings
+// about them.
 void AddMachineProblems(const NodeOptions& options, const std::optional<CgroupSets>& pods,
                         Setup& setup) {
   setup.live = pods.has_value();

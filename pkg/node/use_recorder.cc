@@ -8,7 +8,7 @@
 namespace resmgr {
 namespace {
 
-// Less is within what samples vary.
+// Smaller differences are within the variation of samples.
 constexpr double kLeastCpus = 0.05;
 constexpr double kLeastPressure = 5;  // percent
 

@@ -14,11 +14,11 @@
 namespace resmgr {
 
 // Adds what containers use to the dump's recording, if there is one: a line each minute at most,
-// with those containers whose use differs from what was recorded last. A line that finds no room is
+// with the containers whose use differs from the last recorded one. A line that finds no room is
 // made up for with the next sample. Loop's thread only.
 class UseRecorder {
  public:
-  // The most that one line has; further containers are left out.
+  // Limit of containers in one line; further ones are left out.
   static constexpr size_t kMostContainers = 1000;
   static constexpr std::chrono::seconds kPause{60};
 
