@@ -97,8 +97,7 @@ api::SynchronizeResponse PluginFront::OnSynchronize(const api::SynchronizeReques
   }
   mirror_.GuessStopped();
   connected_ = true;
-  // Changes follow in a call of our own, since the runtime may have many of these to answer at
-  // once.
+  // Changes follow in a call of our own, since an answer here would carry many of them at once.
   events_.connected();
   return {};
 }

@@ -64,7 +64,7 @@ void HostFileFinder::Ask(HostFiles files, std::string_view container, Done done)
 void HostFileFinder::Answer(uint64_t number, StatusOr<FoundFiles> found) {
   const auto question = questions_.extract(number);
   if (!question.empty()) return question.mapped().done(std::move(found));
-  // Too late: the call for these files has ended, and nothing else removes a written profile.
+  // The call for these files has ended, so a written profile must be removed here.
   if (found.ok()) Forget(*found);
 }
 

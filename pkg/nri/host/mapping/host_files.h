@@ -42,7 +42,7 @@ struct HostFiles {
 };
 
 struct FoundDevice {
-  std::string path{};  // empty: the node has none
+  std::string path{};  // path of the device; empty: the node lacks it
   uint32_t mode = 0;   // permission bits only
   uint32_t uid = 0;
   uint32_t gid = 0;

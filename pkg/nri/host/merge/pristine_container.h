@@ -10,7 +10,7 @@ namespace resmgr::nri {
 namespace api = ::nri::pkg::api::v1alpha1;
 
 // A new container without plugins' changes. It may have hundreds of variables, and its message is
-// seldom needed, so that is built anew for each use.
+// seldom needed, so the message is built anew for each use.
 class PristineContainer {
  public:
   virtual ~PristineContainer() = default;

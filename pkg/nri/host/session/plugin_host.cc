@@ -69,7 +69,7 @@ void PluginHost::TakePlugins(const PluginFinder::Found& found) {
     if (!runs && !IsServedOtherwise(plugin)) fresh.push_back(plugin);
   }
   std::erase_if(processes_, [&found](const auto& each) {
-    // Its unread files may be unchanged.
+    // The plugin's files could not be read in time and may be unchanged.
     if (std::ranges::find(found.late, each->plugin().path) != found.late.end()) return false;
     return std::ranges::find(found.plugins, each->plugin()) == found.plugins.end();
   });

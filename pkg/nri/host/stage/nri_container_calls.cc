@@ -110,7 +110,7 @@ class StopCall final : public StageCall {
     if (outcome.ok()) {
       return stage_.TellStop(container_, stage_.NewBudget(), [hold] { hold->Release(); });
     }
-    // After the turn in which plugins are told of the removal.
+    // Runs after the turn in which plugins are told of the removal.
     stage_.InTurn(*container_->pod, [hold](const Turns::Turn&) { hold->Release(); });
   }
 

@@ -34,7 +34,7 @@ class CreateCall final : public StageCall {
     const std::shared_ptr<Creation> creation = std::exchange(creation_, nullptr);
     const bool unclear = outcome.unclear() || (outcome.ok() && outcome.id.empty());
     if (creation == nullptr) {
-      // Others created the unknown sandbox; a list finds it.
+      // Another client created the unknown sandbox; a list will find it.
       if (unclear || outcome.ok()) stage_.view().inventory().Refresh();
     } else if (unclear) {
       creation->Clarify();

@@ -82,7 +82,7 @@ class EndPodCall final : public StageCall {
     if (pod_ == nullptr || (!outcome.ok() && !outcome.gone())) return;
     const auto hold = std::make_shared<ReplyHold>(HoldReply());
     stage_.InTurn(*pod_, [&stage = stage_, pod = pod_, stopped, hold](const Turns::Turn& turn) {
-      // In a turn before this one plugins were told of a removal.
+      // An earlier turn has told plugins of the removal.
       if (!stopped) return hold->Release();
       stage.events().StopPod(pod, stage.NewBudget(),
                              [hold, turn](const Status&) { hold->Release(); });
