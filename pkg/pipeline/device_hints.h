@@ -10,14 +10,14 @@
 
 namespace resmgr {
 
-// A program that knows near to which memory nodes the devices of a container are, where no path
-// tells it. Loop's thread only.
+// A program that knows the memory nodes near to a container's devices if no path of them shows
+// this. Loop's thread only.
 class DeviceHints {
  public:
   virtual ~DeviceHints() = default;
 
-  // As HintFinder::Ask: `answer` is called once, later, on the loop, without hints where there are
-  // none in time. nullptr: nothing is asked now.
+  // As HintFinder::Ask: `answer` is called once, later, on the loop, without hints if none come in
+  // time. nullptr: the program is not asked now.
   virtual std::unique_ptr<HintFinder::Question> Ask(
       const Pod& pod, const std::string& container,
       std::function<void(HintFinder::Hints)> answer) = 0;

@@ -67,7 +67,7 @@ class HintFinder::Question {
   Question(std::shared_ptr<Shared> shared, std::shared_ptr<Job> job,
            std::function<void(Hints)> answer);
 
-  // The part used on the loop: gives the answer, once.
+  // The loop's part of a question: gives the answer once.
   struct Ear {
     std::function<void(Hints)> answer;
     EventLoop::HandlePtr deadline;

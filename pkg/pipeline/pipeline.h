@@ -33,7 +33,7 @@ class Pipeline {
   // Sets the resource manager's stage, which precedes all others; nullptr removes it. Stages are
   // not owned: a removed stage must live on until it has no calls.
   void SetPolicyStage(Stage* stage);
-  // At the place of its rank.
+  // Adds the stage at the place of its rank.
   void Add(Stage& stage);
   void Remove(Stage& stage);
 
@@ -62,7 +62,7 @@ class Pipeline {
     if (policy_stage_ != nullptr) policy_stage_->OnSetByStage(id, values, accepted);
   }
 
-  // In their order.
+  // Names in the stages' order.
   std::vector<std::string> StageNames() const;
   // The stage that changed each field, for `explain`.
   const FieldOwners& owners() const { return owners_; }

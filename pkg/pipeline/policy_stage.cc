@@ -139,7 +139,7 @@ class CreateContainerCall final : public DecidedCall {
         policy_stage_.devices()->Ask(*pod, create.name, AnswerOf(devices_, request));
   }
 
-  // Where hints come from. The sources are asked at the same time, and do not wait for each other.
+  // A source of hints. All sources are asked at the same time.
   struct HintSource {
     std::unique_ptr<HintFinder::Question> question;
     HintFinder::Hints hints;
