@@ -62,7 +62,7 @@ CpuSet AllCpus(const Machine& machine) {
   return cpus;
 }
 
-// The CPUs of a set or cgroup that are online, which may be none, or those that are not meant.
+// The online CPUs of a set or cgroup, or of its complement for "all but"; may be empty.
 StatusOr<CpuSet> ResolveSet(const Machine& machine, const CpuConstraint& constraint,
                             const ConstraintOptions& options) {
   CpuSet cpus = constraint.cpus;
@@ -94,7 +94,7 @@ int64_t RoundedUp(const MilliCpu& quantity) {
   return quantity.Whole() + (quantity.Fraction() == 0 ? 0 : 1);
 }
 
-// Reserved CPUs are the same however many others are available, so that a smaller number moves
+// The reserved CPUs do not depend on the number of available ones, so that a smaller number moves
 // none of them.
 StatusOr<CpuSet> PickAvailable(const Machine& machine, int count,
                                const std::optional<CpuConstraint>& reserved,
@@ -133,9 +133,9 @@ StatusOr<CpuSet> ResolveAvailable(const Machine& machine, const CpuConstraint& c
   return PickAvailable(machine, static_cast<int>(count), reserved, options);
 }
 
-// So many CPUs of `from`, in an order that does not depend on it: what all allowed CPUs would give
-// comes first, then one after the other. So with fewer CPUs to choose from only those are replaced
-// that are missing, and the others stay what they are.
+// Picks `count` CPUs of `from` in an order that does not depend on it: first the CPUs that would be
+// picked from all allowed ones, then others one after the other. So with fewer CPUs to choose from,
+// only the missing ones are replaced.
 StatusOr<CpuSet> PickSteadily(const Machine& machine, const CpuSet& from, int count,
                               const ConstraintOptions& options) {
   CpuSet others = (machine.allowed() | from) - machine.isolated();
@@ -149,7 +149,7 @@ StatusOr<CpuSet> PickSteadily(const Machine& machine, const CpuSet& from, int co
   return picked;
 }
 
-// Others in the place of so many reserved CPUs that are all offline.
+// Other CPUs in place of reserved ones that are all offline.
 StatusOr<CpuSet> PickInstead(const Machine& machine, const CpuSet& available, int count,
                              const ConstraintOptions& options) {
   CpuSet from = available - machine.isolated();
@@ -174,7 +174,7 @@ StatusOr<CpuSet> ResolveReserved(const Machine& machine, const CpuConstraint& co
     return InvalidArgument("CPU {} is not available; available are {}", others.ToString(),
                            available.ToString());
   }
-  // All of them are offline.
+  // All reserved CPUs are offline.
   if (cpus.empty()) return PickInstead(machine, available, constraint.cpus.size(), options);
   return cpus;
 }

@@ -15,7 +15,7 @@ namespace resmgr {
 // The CPUs that policies work with.
 struct PolicyCpus {
   CpuSet available;  // never empty; online
-  CpuSet reserved;   // part of `available`; empty when nothing is to be reserved
+  CpuSet reserved;   // part of `available`; may be empty
   // A reserved quantity is rounded up to whole CPUs; this is the part of them beyond the quantity,
   // which the scheduler counts as allocatable to pods.
   MilliCpu unreserved{};
@@ -24,9 +24,9 @@ struct PolicyCpus {
 };
 
 struct ConstraintOptions {
-  // Picks `count` CPUs of `from`, for constraints that say only how many: pkg/allocator's.
+  // Picks `count` CPUs of `from` for constraints that give a number only; pkg/allocator's function.
   std::function<StatusOr<CpuSet>(const CpuSet& from, int count)> pick;
-  // Where the cgroup file systems are mounted.
+  // The mount point of the cgroup file systems.
   std::string cgroup_mount = "/sys/fs/cgroup";
   // CPUs of the machine that went offline since it was read.
   CpuSet offline{};

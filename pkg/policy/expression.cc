@@ -21,7 +21,7 @@ std::optional<std::string_view> Label(const StringMap& labels, std::string_view 
   return found->second;
 }
 
-// Keys that mean the same for a container and its pod.
+// Keys with the same meaning for a container and its pod.
 std::optional<std::string_view> ResolveCommon(std::string_view key, const Pod& pod) {
   if (key == "namespace") return pod.namespace_name;
   if (key == "qosclass") return ToString(pod.qos);

@@ -39,13 +39,13 @@ class Expression {
   static Expression In(std::string_view key, std::vector<std::string> values);
 
   bool Holds(const Pod& pod, const Container& container) const;
-  // The same for a container whose value for the key is known; nullopt when it has none.
+  // The same with the container's value for the key, nullopt if it has none.
   bool HoldsFor(std::optional<std::string_view> value) const;
 
   std::string_view key() const { return key_; }
   bool IsAlwaysTrue() const { return operator_ == Operator::kAlwaysTrue; }
-  // Whether the value of its key stays the same as long as a container lives, and the key is one of
-  // ordinary length.
+  // Whether the value of its key stays the same as long as a container lives, and the key is not
+  // too long for an index.
   bool Indexable() const;
 
  private:

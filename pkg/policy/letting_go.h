@@ -6,9 +6,9 @@
 
 namespace resmgr {
 
-// The sets for a container that a policy bound once and no policy binds any more, for nothing else
-// would undo the binding: the CPUs (memory nodes) that its request says, where all of them can be
-// had on this machine, and else all that there are.
+// The sets for a container that a policy bound and no policy binds any more, since nothing else
+// would undo the binding: the CPUs (memory nodes) of its request if this machine has all of them,
+// else all of the machine's.
 CpuSet CpusWithoutPolicy(const Machine& machine, const LinuxResources& requested);
 NodeSet MemsWithoutPolicy(const Machine& machine, const LinuxResources& requested);
 

@@ -19,13 +19,13 @@ struct ContainerUse {
   friend bool operator==(const ContainerUse&, const ContainerUse&) = default;
 };
 
-// The use of containers until now, for policies that decide by it. A value: whoever measures makes
-// it, and no decision waits for it. A container that is not in it was not measured: it began to run
-// too lately, is not bound by the policy or has no cgroup that can be read.
+// The use of containers until now, for policies that decide by it. A value, made by the sampler; no
+// decision waits for it. A container that is missing was not measured: it started too recently, is
+// not bound by the policy or has no readable cgroup.
 struct MeasuredUse {
   std::chrono::system_clock::time_point until{};  // the latest sample
-  // How far back the averages reach: a moving average of about a minute, or less since the first
-  // samples. 0: nothing was measured.
+  // The period of the averages: about a minute, or the time since the first samples if that is
+  // less. 0: nothing was measured.
   std::chrono::milliseconds over{0};
   std::map<ContainerKey, ContainerUse> containers{};
 

@@ -76,7 +76,8 @@ class ExclusiveCheck {
 
   // After all AddExclusive.
   Status CheckShared(const Container& container, const Placement& placement) const {
-    // As of nearly all: they have no exclusive CPUs, and none of theirs are granted to others.
+    // The usual case: the container has no exclusive CPUs, and none of its CPUs are granted to
+    // others.
     if (!placement.cpus || !placement.cpus->Intersects(exclusive_)) return OkStatus();
     return CheckShared(container, *placement.cpus - placement.exclusive);
   }

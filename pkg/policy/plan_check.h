@@ -23,7 +23,7 @@ using ExclusiveHolders = std::set<ContainerKey>;
 Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const ExclusiveHolders& holders,
                  const Plan& plan);
 
-// Without knowing the holders: looks at all containers.
+// The same without the holders: looks at all containers.
 Status CheckPlan(const Machine& machine, const Snapshot& snapshot, const Plan& plan);
 
 }  // namespace resmgr

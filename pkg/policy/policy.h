@@ -31,22 +31,22 @@ struct Zone {
   CpuSet exclusive{};  // granted to single containers
   CpuSet shared{};     // where its shared containers run
   NodeSet mems{};
-  MilliCpu shared_request{};  // sum of what its shared containers ask for
+  MilliCpu shared_request{};  // sum of its shared containers' requests
   // Milli-CPUs that can still be requested of its shared CPUs; below 0 where requests exceed them.
   // nullopt: their number less `shared_request`.
   std::optional<MilliCpu> free{};
   Bytes memory_capacity{};  // 0 when the policy does not account for memory
   Bytes memory_used{};      // granted to the containers of this zone and of those below it
-  int containers = 0;       // whose placement names this zone as its pool
-  Overhead overhead{};      // of all pods, in the zone that it is debited from; counts in `free`
-  ClassNames classes{};     // of its CPUs, whether containers are there or not
+  int containers = 0;       // containers whose placement names this zone as its pool
+  Overhead overhead{};      // overhead of all pods that is debited from this zone; counts in `free`
+  ClassNames classes{};     // classes of its CPUs, also without containers
 };
 
 // A place that was considered for a container, for introspection. Fields that a policy does not
 // consider are absent.
 struct ConsideredPlace {
   std::string name{};
-  std::optional<MilliCpu> free{};      // of its CPUs, now
+  std::optional<MilliCpu> free{};      // free milli-CPUs of its CPUs, now
   std::optional<Bytes> free_memory{};  // likewise
   std::optional<int> near_devices{};   // how near to the devices and volumes, in percent
   std::optional<double> affinity{};    // to the containers there; more is better
@@ -90,9 +90,9 @@ class Policy {
   virtual StatusOr<Plan> Update(const Snapshot& snapshot, const Pod& pod,
                                 const Container& container) = 0;
 
-  // The container has run for Placement::look_again_after: what changes for it now, an empty plan
-  // when nothing does. A new time in its placement, which counts from its start too, has to be
-  // later than the former one.
+  // Called when the container has run for Placement::look_again_after. Returns the changes for it,
+  // an empty plan if there are none. A new time in its placement, which counts from its start too,
+  // has to be later than the former one.
   virtual StatusOr<Plan> LookAgain(const Snapshot& snapshot, ContainerKey key);
 
   // The container is gone (from the snapshot already). Unknown keys are fine and change nothing.
@@ -103,20 +103,20 @@ class Policy {
   // annotations allow it, stay.
   virtual StatusOr<Plan> Rebalance(const Snapshot& snapshot);
 
-  // The pools whose containers share CPUs, with all containers that do. None where there is but one
-  // such pool, or containers cannot be moved between them.
+  // The pools whose containers share CPUs, with all these containers. Empty if there is only one
+  // such pool, or if containers cannot be moved between them.
   virtual policy::SharedPools Shared(const Snapshot& snapshot) const;
-  // The names of those pools that a container of one may move to now, best first. None where it
-  // stays, as its annotations may say.
+  // The names of those pools that a container of one may move to now, best first. Empty if it must
+  // stay, as its annotations may demand.
   virtual std::vector<std::string> TargetsOf(const Snapshot& snapshot, ContainerKey key) const;
   // Moves containers to other pools, each to one of its targets. FailedPrecondition when one cannot
   // move there, which changes nothing.
   virtual StatusOr<Plan> MoveShared(const Snapshot& snapshot,
                                     std::span<const policy::PoolMove> moves);
 
-  // How the present placement of a container came about, beyond Placement::reason: one line each
-  // for the candidates that were considered, best first, and what they lacked. Empty when nothing
-  // more is known, as after a restart.
+  // Explains the present placement of a container beyond Placement::reason: one line for each
+  // candidate that was considered, best first, with the reason against it. Empty if no more is
+  // known, as after a restart.
   virtual std::vector<std::string> Explain(ContainerKey key) const;
 
   // The same as a table: the considered places, best first.
@@ -135,19 +135,19 @@ class Policy {
     return {};
   }
 
-  // The classes that the container has by its pool, where its pod chooses none of these kinds.
+  // The classes that the container has from its pool, for kinds that its pod does not choose.
   virtual ClassNames ClassesOf(ContainerKey key) const;
 
   // Whether containers need locality hints (Container::hints): finding them reads files.
   virtual bool WantsHints() const { return false; }
-  // Whether containers need the hints that the kubelet's pod-resources give, too: the kubelet is
-  // asked for them.
+  // Whether containers also need hints from the kubelet's pod-resources; if so, the kubelet is
+  // asked.
   virtual bool WantsPodResources() const { return false; }
 
-  // Whether placements follow what containers use: FollowUse is called then, now and again.
+  // Whether placements follow the containers' use; if so, FollowUse is called periodically.
   virtual bool FollowsUse() const { return false; }
-  // Plans what changes by what containers used until now; the plan may be empty. Other
-  // decisions do not wait for it, and what is not measured is not guessed.
+  // Plans changes by the containers' use until now; the plan may be empty. Other decisions do not
+  // wait for it, and a use that was not measured is not guessed.
   virtual StatusOr<Plan> FollowUse(const Snapshot& snapshot, const policy::MeasuredUse& use);
 
   // The zones that `cri-resmgr-ctl pools` shows.

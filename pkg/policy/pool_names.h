@@ -5,7 +5,7 @@
 
 namespace resmgr {
 
-// Whether a pool of this name has the reserved CPUs: all policies call it so, and number it where
+// Whether a pool of this name has the reserved CPUs: all policies use this name, with a number if
 // there may be several.
 inline bool IsReservedPool(std::string_view name) {
   return name == "reserved" || name.starts_with("reserved[");

@@ -24,13 +24,12 @@ struct PolicyContext {
   const Machine& machine;
   CpuSet available;  // CPUs that may be placed on at all: online and allowed
   CpuSet reserved;   // part of `available`, never granted exclusively; may be empty
-  const ConfigNode* section =
-      nullptr;  // the policy's own configuration; nullptr when there is none
-  const RuntimesConfig* runtimes = nullptr;  // nullptr: nothing is said of any RuntimeClass
-  MilliCpu unreserved{};  // as in PolicyCpus: pods may ask for so much of the reserved CPUs
+  const ConfigNode* section = nullptr;       // the policy's own configuration; nullptr without one
+  const RuntimesConfig* runtimes = nullptr;  // nullptr: no RuntimeClass is configured
+  MilliCpu unreserved{};  // as in PolicyCpus: the part of the reserved CPUs that pods may request
 };
 
-// How to make one policy. Names are what `Active` says.
+// Describes and makes one policy. Its name is the value of `Active`.
 struct PolicyFactory {
   std::string_view name;
   std::string_view description;  // one line for -list-policies
@@ -59,7 +58,7 @@ class PolicyRegistry {
   std::vector<std::string> Names() const;
   // nullptr when there is no such policy.
   const PolicyFactory* Find(std::string_view name) const;
-  // NotFound names the policies that there are.
+  // NotFound names the known policies.
   StatusOr<std::unique_ptr<Policy>> Create(std::string_view name,
                                            const PolicyContext& context) const;
 

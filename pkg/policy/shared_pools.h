@@ -28,7 +28,7 @@ struct SharedPools {
   std::vector<SharedContainer> containers{};  // ascending by key
 };
 
-// One container is to run in another shared pool.
+// A move of one container to another shared pool.
 struct PoolMove {
   ContainerKey key{};
   std::string pool{};

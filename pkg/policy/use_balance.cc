@@ -13,12 +13,12 @@
 namespace resmgr::policy {
 namespace {
 
-// A container whose tasks wait more than half of the time may want any amount: no more than twice
-// of what it got is believed.
+// A container whose tasks wait more than half of the time may want any amount; at most twice its
+// present use is assumed.
 constexpr double kMostWaiting = 0.5;
 // Gains that differ less are alike: the smaller container moves then.
 constexpr double kAlike = 0.01;
-// Containers that are looked at for one move: those that want most.
+// Limit of containers that are considered for one move; those that want most come first.
 constexpr size_t kMostCandidates = 64;
 // Moves of one plan that gain less on a copy of the policy than they should have, or are refused.
 constexpr int kMostRefused = 16;
@@ -30,7 +30,7 @@ double Sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// Pools in the order in which they get CPUs, and what each has in common with those before it.
+// Pools in the order in which they get CPUs, and the CPUs that each shares with those before it.
 class PoolOrder {
  public:
   explicit PoolOrder(const std::vector<SharedPool>& pools)
@@ -51,7 +51,7 @@ class PoolOrder {
     work_ += pools.size();
   }
 
-  // The part that each pool gets of its wish. It comes from all of the pool's CPUs alike.
+  // The part of its wish that each pool gets, in equal parts from all of its CPUs.
   std::vector<double> Give(const std::vector<double>& wanted) const {
     std::vector<double> given(wanted.size());
     for (const size_t pool : order_) {
@@ -64,7 +64,7 @@ class PoolOrder {
   }
   // The work of Give, in shares of pools.
   size_t work() const { return work_; }
-  // Whether what the pool gets changes the share of no other one.
+  // Whether the pool's share affects no other pool's.
   bool IsApart(size_t pool) const { return apart_[pool]; }
 
  private:
@@ -83,7 +83,7 @@ double WantedBy(const Snapshot& snapshot, const MeasuredUse& use, ContainerKey k
                     static_cast<double>(container->requirements.cpu_limit.value) / 1000);
 }
 
-// The pools of a policy, and how much is wanted of them.
+// The pools of a policy, and the CPUs wanted of each.
 struct State {
   State(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use)
       : shared(policy.Shared(snapshot)), order(shared.pools), wanted(shared.pools.size()) {
@@ -178,7 +178,7 @@ class Planner {
     return gain >= limits_.least_gain && gain >= limits_.least_part * wanted;
   }
 
-  // Those that may gain enough.
+  // The containers whose move may gain enough.
   std::vector<size_t> Candidates(const State& state) const {
     std::vector<size_t> candidates;
     for (size_t i = 0; i < state.shared.containers.size(); ++i) {
@@ -192,8 +192,8 @@ class Planner {
     return candidates;
   }
 
-  // The first of its targets, unless a later one gains so much more that it would be a move by
-  // itself.
+  // The first of its targets, unless a later one gains so much more that a move from the first to
+  // it would be worthwhile.
   std::optional<Candidate> BestTarget(const State& state, size_t i) {
     std::optional<Candidate> best;
     const SharedContainer& container = state.shared.containers[i];
@@ -225,8 +225,8 @@ class Planner {
     return best;
   }
 
-  // Moves it on a copy, on which pools may change by it, and counts what that gains. nullptr: it is
-  // refused.
+  // Moves the container on a copy, whose pools may change by the move, and computes the gain.
+  // nullptr: the policy refuses the move.
   std::unique_ptr<State> Try(const State& state, const Candidate& candidate, UsePlan& plan) {
     const SharedContainer& container = state.shared.containers[candidate.container];
     const std::string& to = state.shared.pools[candidate.target].name;

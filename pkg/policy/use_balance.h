@@ -15,8 +15,8 @@
 
 namespace resmgr::policy {
 
-// Chooses containers to move between shared pools, by what is used. Pure functions: what is done
-// with a plan is the caller's.
+// Chooses containers to move between shared pools by the containers' use. Pure functions; the
+// caller carries plans out.
 //
 // A container wants what it uses and, since that is all that it got, more by the part of the time
 // in which it waited, twice as much at most and never more than its limit. A pool lacks what its
@@ -25,7 +25,7 @@ namespace resmgr::policy {
 
 struct UseLimits {
   int most_moves = 5;        // the budget of one plan
-  double least_gain = 0.2;   // of one move: less is within what measurements vary
+  double least_gain = 0.2;   // CPUs that one move must gain; less is measurement noise
   double least_part = 0.25;  // the gain of a move, of what the moved container wants
 };
 
@@ -54,15 +54,15 @@ struct UseMove {
 struct UsePlan {
   std::vector<UseMove> moves{};  // in the order of their gains; each container once
   PoolLoads loads{};             // before all of them
-  double lacking = 0;            // of all pools, before
+  double lacking = 0;            // CPUs that all pools lack before the moves
   double lacking_after = 0;      // predicted
   size_t measured = 0;           // containers in shared pools whose use is known
 };
 
-// How much a container with these CPUs of its own and this limit (0: none) wants of shared ones.
+// The shared CPUs that a container with these CPUs of its own and this limit (0: none) wants.
 double WantedCpus(const ContainerUse& use, double own, double limit);
 
-// How much the shared pools of this policy have to give, and how much is wanted of them.
+// The CPUs that the shared pools of this policy have, and those that are wanted of them.
 PoolLoads LoadsOf(const Policy& policy, const Snapshot& snapshot, const MeasuredUse& use);
 double Lacking(const PoolLoads& loads);
 
