@@ -15,13 +15,13 @@ namespace resmgr {
 struct Admission {
   ContainerKey key{};
   ResourceValues adjustment{};
-  uint64_t ticket = 0;  // tells updates of one container apart; the brain's own
+  uint64_t ticket = 0;  // the brain's number that tells updates of one container apart
 };
 
 // The meaning of a refusal for want of room (ResourceExhausted).
 enum class RefusalKind {
-  kFinal,      // it is counted and told
-  kTentative,  // what the runtime holds is listed first, and then it is decided again
+  kFinal,      // the refusal is counted and reported
+  kTentative,  // the runtime is listed first, and then the request is decided again
 };
 
 inline bool IsTentative(const Status& decided, RefusalKind refusal) {
@@ -40,14 +40,14 @@ struct PlannedMove {
   Placement from;
   Placement to;
 
-  // It keeps fewer CPUs for itself alone than it has.
+  // Whether the container loses exclusive CPUs by the move.
   bool LosesExclusiveCpus() const { return to.exclusive.size() < from.exclusive.size(); }
 };
 
 // CPUs of the machine went offline, or came back.
 struct OfflineChange {
   CpuSet cpus{};      // all that are offline now
-  CpuSet reserved{};  // of the policy: no container is to have these for itself
+  CpuSet reserved{};  // the policy's reserved CPUs, which no container may have exclusively
 };
 
 }  // namespace resmgr

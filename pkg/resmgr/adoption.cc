@@ -86,7 +86,7 @@ class Adopter {
     return std::nullopt;
   }
 
-  // By its id, or as it was asked for by a creation whose answer never came.
+  // The saved container by its id, or the note of a creation whose answer never came.
   std::optional<SavedContainer> SavedOf(const RuntimeContainer& reported) const {
     std::optional<SavedContainer> saved = state_writer_.Find(reported.id);
     if (saved) return saved;
@@ -140,8 +140,9 @@ class Adopter {
     crowded_for_certain_ = certain.several;
   }
 
-  // A container of an earlier daemon whose update was under way. Its CPUs may be those of before:
-  // another one that was given some of them for itself was told of it before this one has left.
+  // A container of an earlier daemon whose update was under way. Its CPUs may be those from before
+  // the update: the runtime may have been told of another container's exclusive CPUs before this
+  // one has left them.
   bool MayBeElsewhere(const ContainerId& id) const {
     if (!IsUpdateOpen(id) || store_.FindById(id) != nullptr) return false;
     const std::optional<SavedContainer> saved = state_writer_.Find(id);
@@ -168,7 +169,7 @@ class Adopter {
     const bool exited = now == ContainerState::kExited;
     const bool running = now == ContainerState::kRunning;
     record.dead = reported.dead;
-    // The event that told it was missed.
+    // The event with the new name was missed.
     if (reported.name != container.name) {
       store_.Rename(record, reported.name);
       result_.renamed.push_back(container.key);
@@ -340,8 +341,8 @@ class Adopter {
     result_.first_reported.push_back(container.key);
   }
 
-  // Its runtime tells of it at last. A decision about it made meanwhile holds, unless it was for
-  // other needs than the container has.
+  // The runtime of the container reports it for the first time. A decision about it made meanwhile
+  // holds, unless it was for other needs than the container has.
   void TakeKept(ContainerRecord& record, const RuntimeContainer& reported) {
     record.kept = false;
     Container& container = record.container;
@@ -359,8 +360,8 @@ class Adopter {
     result_.kept_reported.insert(container.key);
   }
 
-  // An update had arrived, so it is where the runtime reports it. `saved` tells which of the CPUs
-  // are its own, if others were not given them meanwhile.
+  // An update had arrived, so the container is where the runtime reports it. Its exclusive CPUs are
+  // those of `saved`, unless others were given them meanwhile.
   void TakeReportedPlace(Container& container, const AppliedResources& applied,
                          const SavedContainer* saved) const {
     const CpuSet cpus = applied.cpus.value_or(CpuSet());
@@ -368,7 +369,7 @@ class Adopter {
         !store_.OthersOwn(saved->placement.exclusive, container.key)) {
       return SetFoundPlace(container, applied, saved);
     }
-    // CPUs that it still has for itself stay its own.
+    // CPUs that no other container has stay exclusive.
     if (container.placement.exclusive.empty() || !store_.OthersOwn(cpus, container.key)) {
       SetFoundPlace(container, applied, nullptr);
     }
@@ -393,7 +394,7 @@ class Adopter {
     if (!all_known) record.life.SetCpusUnknown();
   }
 
-  // Where it runs is the runtime's word. Its exclusive CPUs are remembered. A memory that does not
+  // The runtime determines where it runs. Its exclusive CPUs are remembered. A memory that does not
   // fit the place belongs to a move that never happened. A memory of fewer CPUs than it asks for is
   // older than a place of just the right size, unless it says that this size is chance or others
   // are there.
@@ -452,7 +453,7 @@ class Adopter {
     });
   }
 
-  // A list is all that is known of it.
+  // Whether only a list reports the container.
   bool IsUnclear(const RuntimeContainer& reported) const {
     return unclear_->containers.contains(reported.id) || brief_->containers.contains(reported.id);
   }
@@ -468,7 +469,7 @@ class Adopter {
   const StateWriter& state_writer_;
   const RuntimeInventory::Unclear* unclear_ = nullptr;
   const RuntimeInventory::Brief* brief_ = nullptr;
-  CpuSet crowded_;              // of the CPUs that containers are bound to: those of two or more
+  CpuSet crowded_;              // CPUs that two or more containers are bound to
   CpuSet crowded_for_certain_;  // the same without containers that may be elsewhere
   Adoption result_;
 };

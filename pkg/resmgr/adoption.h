@@ -37,26 +37,27 @@ struct Adoption {
   // They run although no start of theirs was under way here, or one that began at an unknown time:
   // updates that were sent before may have come too late for it.
   std::vector<ContainerKey> started_unseen;
-  // Were known by notes alone (ContainerRecord::kept): this is the first that the runtime tells.
+  // Containers known by notes alone so far (ContainerRecord::kept), which the runtime now reports
+  // for the first time.
   std::set<ContainerKey> kept_reported;
-  // For these containers the list is the first that tells the values in force since the runtime was
-  // last told something (NumbersSetLater::reported).
+  // Containers for which this list is the first with the values in force since the runtime's last
+  // update (NumbersSetLater::reported).
   std::vector<ContainerKey> first_reported;
   // Number of pods that are new here and whose QoS class was taken from the state, since the
   // runtime does not tell it.
   size_t classes_not_told = 0;
-  // These have another name than at their creation, which was not known here.
+  // Containers with another name than at their creation, which was not known here.
   std::vector<ContainerKey> renamed;
   // Containers that are new here and of which nothing was kept, ascending.
   std::vector<ContainerKey> without_notes;
 };
 
 // Makes the store hold the pods and containers that the runtime listed. `since` is the store's
-// clock when the list was asked for: what happened to a record later overrules the list. A
-// container whose creation is under way is left alone. A container that is new here gets the
-// cpuset in force as its placement, with what `state_writer` kept of it, for the policy to confirm;
-// where the list is unclear about it, what was kept has to do, and without that it is not taken
-// over yet. New ones are added in the order of their ids, so the same list gives the same keys.
+// clock when the list was asked for: later changes of a record overrule the list. A container whose
+// creation is under way is left alone. A container that is new here gets the cpuset in force as its
+// placement, with what `state_writer` kept of it, for the policy to confirm; if the list is unclear
+// about it, the kept data is used, and without that it is not taken over yet. New ones are added in
+// the order of their ids, so the same list gives the same keys.
 Adoption Adopt(ContainerStore& store, const RuntimeInventory& inventory,
                const Synchronizer::Removed& gone, uint64_t since, Bytes memory_capacity,
                const StateWriter& state_writer);

@@ -30,15 +30,15 @@ inline SharedResources Shared(AppliedResources resources) {
   return std::make_shared<const AppliedResources>(std::move(resources));
 }
 
-// The numbers of it, for any placement and request.
+// The numbers in force, for any placement and request.
 CpuNumbers NumbersInForce(const NumbersSetLater& later, const Placement& placement,
                           const LinuxResources& requested);
 
 // The values that the runtime reports to be in force.
 AppliedResources ReportedResources(const LinuxResources& resources);
 
-// A report with what it may leave out: the numbers that the policy does not override, which are as
-// requested.
+// The report, completed by the numbers that it may leave out: those that the policy does not
+// override are as requested.
 AppliedResources Completed(AppliedResources reported, const Container& container);
 
 // The same as `resources == DesiredResources(container)`, without a copy.

@@ -12,7 +12,7 @@ namespace {
 
 using Number = std::optional<int64_t>;
 
-// One decision: what the client asked for, and what the runtime was sent for it.
+// One decision: the client's request, and the values that the runtime was sent for it.
 struct Decision {
   CpuNumbers asked;
   CpuNumbers sent;
@@ -51,7 +51,7 @@ bool IsSame(const Number& sent, const Number& reported) {
   return sent.value_or(0) == reported.value_or(0);
 }
 
-// Runtimes may leave the period of no limit out, or report their own one where none was sent.
+// Without a limit, runtimes may leave the period out, or report their own if none was sent.
 bool IsLimitSent(const CpuNumbers& sent, const CpuNumbers& reported) {
   if (QuotaOrNone(sent.quota) != QuotaOrNone(reported.quota)) return false;
   return sent.period.value_or(0) == 0 || reported.period.value_or(0) == 0 ||

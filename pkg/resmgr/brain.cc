@@ -12,8 +12,8 @@ namespace resmgr {
 namespace {
 
 constexpr std::chrono::milliseconds kCircleCheck{1'000};
-// A runtime that refuses an update may have restored, for a moment, what it had noted before: it is
-// asked rarely where the cpuset was written past it.
+// A runtime that refuses an update may briefly restore the values of its notes, so it is asked
+// rarely if the cpuset was written past it.
 constexpr int kWrittenRetries = 12;
 
 // `others`: there are containers whose end would free something.
@@ -36,7 +36,7 @@ std::string_view Remedy(const Status& why, bool others) {
   }
 }
 
-// A larger machine might have what is missing.
+// Whether a larger machine could have satisfied the request.
 bool IsForRoom(const Status& why) {
   return why.code() == StatusCode::kResourceExhausted || why.code() == StatusCode::kInvalidArgument;
 }

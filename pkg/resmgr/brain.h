@@ -29,9 +29,9 @@ namespace resmgr {
 
 // The parts that all rules of the brain (creations.h, updates.h, ...) use. A rule changes the
 // store, the decider asks the policy and writes the placements, the rule tells observers, and Push
-// brings what changed to the runtime and the disk. Loop's thread only.
+// sends the changes to the runtime and the disk. Loop's thread only.
 struct Brain {
-  // `pushed` runs at the end of each Push: what waits for containers may go on.
+  // `pushed` runs at the end of each Push, so that calls that wait for containers may go on.
   Brain(EventLoop& loop, const Machine& on_machine, std::unique_ptr<Policy> policy,
         RuntimeClient& the_runtime, StateStore* state, const BrainOptions& options,
         Pusher::Listener& listener, Synchronizer::Owner& owner, std::function<void()> on_pushed);
@@ -39,10 +39,10 @@ struct Brain {
   Brain& operator=(const Brain&) = delete;
 
   const Policy& policy() const { return decider.policy(); }
-  // The policy is null: no container is to be bound any more.
+  // Whether the policy is null, under which no container stays bound.
   bool LetsGo() const { return policy().name() == "null"; }
 
-  // For observers: the container as it is, without moves of others.
+  // For observers: the container's present state, without moves of others.
   Observer::Act ActAt(const ContainerRecord& record, std::string_view why = {}) const {
     return {.policy = policy(),
             .snapshot = store.all(),
@@ -56,21 +56,20 @@ struct Brain {
   // Reports each move of the last decision, which was about no container in particular.
   void ReportMoves(std::string_view why) { ReportMoves(decider.shifts(), why); }
   void ReportMoves(std::span<const Shift> shifts, std::string_view why);
-  // Reports the refusal, and returns what the kubelet is told. `asked`: what an update asks for,
-  // which the record does not have.
+  // Reports the refusal, and returns the status for the kubelet. `asked` has the values of a
+  // refused update, which the record lacks.
   Status Refuse(const ContainerRecord& record, std::string_view what, const Status& why,
                 const Requirements* asked = nullptr);
   // The text for the kubelet: `kubectl describe pod` shows it among messages of other components,
   // so it names cri-resmgr, the shortage and the remedy.
   Status AsRefusal(const ContainerRecord& record, const Status& why) const;
 
-  // Adds the containers of a further decision; where the policy failed, those of its recovery.
+  // Adds the containers of a further decision or, if the policy failed, of its recovery.
   void Append(ContainerKeys& changed, StatusOr<ContainerKeys> more);
   // Sends new placements to the runtime, and lets starts go that waited for them.
   void Push(ContainerKeys changed);
-  // The runtime was told something about the container, and its plugins may have changed the
-  // values again. After a restart, a difference that was not there tells of another client's
-  // update.
+  // Notes that the runtime was sent values of the container, which its plugins may change. After a
+  // restart, a new difference shows another client's update.
   void NoteTold(ContainerRecord& record);
 
   Logger& log;

@@ -19,7 +19,7 @@ namespace resmgr {
 struct BrainOptions {
   // How long a start waits for others to leave its CPUs.
   std::chrono::milliseconds start_timeout{10'000};
-  // Whether it is refused then, or goes on all the same, with a warning.
+  // Whether the start is refused then, or goes on with a warning.
   FailurePolicy start_failure = FailurePolicy::kFail;
   // Whether the cpuset of a container is written past the runtime where that refuses its update;
   // only with a `cpuset_writer`.
@@ -32,7 +32,7 @@ struct BrainOptions {
   std::chrono::milliseconds start_limit{120'000};
   // The least time between two lists before refusals.
   std::chrono::milliseconds refresh_pause{1'000};
-  // How often what the runtime holds is listed when nothing asks for it.
+  // The time between two lists of the runtime when no event causes one.
   std::chrono::milliseconds list_period{60'000};
   // How long an event of the runtime waits for the answer of the call that it may come from.
   std::chrono::milliseconds event_pause{100};
@@ -47,12 +47,12 @@ struct BrainOptions {
   // Whether this daemon has warned of updates that ask for other CPUs (cpuset_overrides.h);
   // outlives the manager. nullptr: it warns once in its own life.
   bool* overrides_warned = nullptr;
-  // Asked before each update of the manager's own; outlives it. nullptr: the runtime is sent what
-  // is decided, and nothing else.
+  // Asked before each update of the manager's own; outlives it. nullptr: the runtime is sent only
+  // the decided values.
   ValuesOfOthers* others = nullptr;
   CpusetWriter* cpuset_writer = nullptr;  // outlives the manager
   RefusalCauses* causes = nullptr;        // likewise; nullptr: no causes are looked for
-  RuntimesConfig runtimes{};              // the overhead of pods of which kubelets state none
+  RuntimesConfig runtimes{};              // the overhead of pods for which kubelets state none
 };
 
 }  // namespace resmgr

@@ -24,24 +24,25 @@
 
 namespace resmgr {
 
-// One pod, as far as it is known.
+// The knowledge about one pod.
 struct PodRecord {
   Pod pod;
   std::vector<ContainerKey> containers;  // ascending
-  // The same by a hash of the container's name: its attempts, ascending; mostly one, and those of
-  // another name among them by an odd chance.
+  // The keys by a hash of the container's name: its attempts, ascending, usually one. Names with
+  // equal hashes share an entry.
   using Attempts = absl::InlinedVector<ContainerKey, 2>;
   absl::flat_hash_map<size_t, Attempts> attempts;
   static size_t NameHash(std::string_view name) { return TextHash()(name); }
   // Learned from a container's request only: forgotten with the last container of a failed
   // creation.
   bool provisional = false;
-  // Known from a list and from what was kept of its containers only: the runtime did not tell more.
+  // The pod is known only from a list and the saved data of its containers: the runtime reported no
+  // more.
   bool unclear = false;
   uint64_t touched = 0;
 
-  // ContainerStore. The sandbox is not ready any more, which is final, and what it adds to the
-  // sum of the overheads.
+  // ContainerStore: the sandbox is not ready any more, which is final; and its part in the sum of
+  // the overheads.
   bool stopped = false;
   HeldOverheads counted{};
 };
@@ -51,7 +52,7 @@ struct PendingUpdate {
   uint64_t ticket = 0;
   LinuxResources changes;
   AppliedResources sent;
-  // Decided when it came.
+  // The needs that were decided when the update came.
   Requirements needs;
   Placement placement;
 };
@@ -64,7 +65,7 @@ struct ConfirmedRequest {
   std::optional<Placement> placement;
 };
 
-// The values of a container before a new one of its pod came, for whose sake it has less.
+// The former values of a container that has less since a new container of its pod came.
 struct ReducedSibling {
   ContainerKey key{};
   Requirements needs;
@@ -73,7 +74,7 @@ struct ReducedSibling {
   Requirements bounded;
 };
 
-// One container, as far as it is known. Each group of fields is written by its owner only.
+// The knowledge about one container. Each group of fields is written by its owner only.
 struct ContainerRecord {
   explicit ContainerRecord(PodRecord& its_pod) : pod(&its_pod) {}
 
@@ -85,12 +86,12 @@ struct ContainerRecord {
   // Creations. A newer attempt is being created and has taken its CPUs over;
   // this container gets them back if that fails.
   bool superseded = false;
-  // Starts. It was logged that it may run on exclusive CPUs of others.
+  // Starts: a warning was logged that it may run on exclusive CPUs of others.
   bool unpinned_warned = false;
   // Adoption: the runtime reported only that it exists; the rest comes from the disk.
   bool unclear = false;
-  // Adoption: an earlier daemon's notes are all that is known of it, since its runtime has not been
-  // listed yet.
+  // Adoption: the container is known only from an earlier daemon's notes, since its runtime has not
+  // been listed yet.
   bool kept = false;
   // Adoption: the runtime is about to remove it, and neither starts nor updates it any more.
   bool dead = false;
@@ -100,7 +101,7 @@ struct ContainerRecord {
   // Brain::NoteTold: the store's clock when the runtime was last told something about it.
   uint64_t told_at = 0;
 
-  // Identity: ContainerStore and what creates the record. State: `life`. Placement: Decider, and
+  // Identity: ContainerStore and the creator of the record. State: `life`. Placement: Decider, and
   // Transaction. Requests: Updates, PodLimits.
   Container container;
 
@@ -114,23 +115,22 @@ struct ContainerRecord {
   // While it is being created: its pod gets this class back if that fails, where the class is
   // derived from what containers ask for.
   std::optional<QosClass> former_qos{};
-  // The placement that it had before it exited or was superseded; mostly none.
+  // The placement before the container exited or was superseded; usually none.
   std::unique_ptr<Placement> former;
 
-  // Updates: those that are not answered, and what holds
-  // without them; nullptr where there are none.
+  // Updates: unanswered updates, and the state without them.
   std::vector<PendingUpdate> updates;
   std::unique_ptr<ConfirmedRequest> confirmed;
   // Updates: one has failed. Its numbers may be in force where the request names none.
   bool update_failed = false;
 
-  // ContainerStore: the name that it had at its creation; null where it has that name still.
+  // ContainerStore: the container's name at its creation; null if it has not changed.
   std::unique_ptr<std::string> created_name;
 
-  // Creations: what a stage changed of its labels and annotations; mostly nothing.
+  // Creations: the labels and annotations that a stage changed; usually none.
   std::unique_ptr<AskedTexts> texts;
 
-  // Starts. When it began to run, where that is known (from a list: adoption).
+  // Starts: the time when it began to run, if known (from a list: adoption).
   std::optional<std::chrono::system_clock::time_point> started_at;
 
   // The only way to change its state.
@@ -138,12 +138,12 @@ struct ContainerRecord {
   std::string_view CreatedName() const {
     return created_name == nullptr ? container.name : *created_name;
   }
-  // Empty where there is none.
+  // The former placement; empty without one.
   Placement FormerPlacement() const { return former == nullptr ? Placement() : *former; }
   bool MayRun() const { return !superseded && life.MayRun(); }
-  // The policy leaves it on whatever CPUs it runs on.
+  // Whether the policy leaves the container on whatever CPUs it runs.
   bool Unpinned() const { return Placeable() && !container.placement.cpus; }
-  // The policy decides about it and its placement counts.
+  // Whether the policy decides about the container and its placement counts.
   bool Placeable() const { return !superseded && container.state != ContainerState::kExited; }
 };
 

@@ -21,7 +21,7 @@ std::string_view TextOf(const PodSandboxId& id) {
   return id.value();
 }
 
-// The end where none or several do.
+// Returns the end if no key or several begin so.
 template <typename Map>
 auto OnlyOneThatBegins(Map& by_id, std::string_view beginning) {
   auto only = by_id.end();
@@ -64,8 +64,8 @@ std::string_view ContainerStore::RuntimeOf(const Pod& pod) const {
   return runtimes_.ClassOf(pod.runtime_handler).runtime;
 }
 
-// A pod that is over keeps its sandbox until it is deleted, while the scheduler gives its overhead
-// to others; what the configuration says the scheduler never counted.
+// A finished pod keeps its sandbox until it is deleted, while the scheduler gives its overhead to
+// others; the scheduler never counted the configured overhead.
 void ContainerStore::CountOverhead(PodRecord& pod) {
   overheads_ -= pod.counted;
   pod.counted = {.shown = OverheadOf(pod.pod),

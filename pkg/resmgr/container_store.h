@@ -29,16 +29,16 @@ class ContainerStore {
   ContainerStore(const ContainerStore&) = delete;
   ContainerStore& operator=(const ContainerStore&) = delete;
 
-  // Adds the pod, or replaces what is known of it.
+  // Adds the pod, or replaces the data of a known one.
   PodRecord& PutPod(Pod pod);
   PodRecord* FindPod(const PodSandboxId& id);
-  // Its sandbox is not ready any more.
+  // Notes that the pod's sandbox is not ready any more.
   void MarkStopped(PodRecord& pod);
   // Its containers must be gone.
   void ErasePod(const PodSandboxId& id);
 
-  // A container that is being created, with the next key; the rest of it is the caller's to fill
-  // in: the pod's id, and its own with SetId.
+  // Adds a container that is being created, with the next key. The caller fills in the rest: the
+  // pod's id, and the container's own with SetId.
   ContainerRecord& Add(PodRecord& pod, std::string name);
   ContainerRecord* Find(ContainerKey key) const;
   ContainerRecord* FindById(const ContainerId& id) const;
@@ -46,10 +46,10 @@ class ContainerStore {
   // nullptr where none or several have it.
   ContainerRecord* Resolve(const ContainerId& id) const;
   PodRecord* Resolve(const PodSandboxId& id);
-  // For a container without one, which takes the value of `id` over. False where another container
-  // has that id: nothing is changed then.
+  // Gives a container without an id this one, moved from `id`. False, with nothing changed: another
+  // container has that id.
   bool SetId(ContainerRecord& record, ContainerId& id);
-  // It is an attempt of another name in its pod from now on.
+  // Renames the container, which becomes an attempt of another name in its pod.
   void Rename(ContainerRecord& record, std::string name);
   void Erase(ContainerKey key);
 

@@ -26,10 +26,10 @@ class CpusetOverrides {
   struct Ours {
     std::optional<CpuSet> before;   // by its last decision
     std::optional<CpuSet> decided;  // by the one about this update
-    std::optional<CpuSet> carried;  // what this update carries in place of what it asked for
+    std::optional<CpuSet> carried;  // CPUs sent in place of the requested ones
   };
-  // An update of a container is admitted that asks for the CPUs in the list `asked`. To repeat CPUs
-  // of `ours` is no override.
+  // Notes an admitted update of a container that asks for the CPUs in the list `asked`. Repeated
+  // CPUs of `ours` do not count as an override.
   void Note(std::string_view container, std::string_view asked, const Ours& ours);
 
  private:

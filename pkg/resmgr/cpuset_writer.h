@@ -21,7 +21,7 @@ class CpusetWriter {
   struct Subject {
     std::string cgroup_parent{};
     ContainerId id{};
-    std::optional<CpuSet> cpus{};  // empty: stays as it is
+    std::optional<CpuSet> cpus{};  // empty: unchanged
     std::optional<NodeSet> mems{};
   };
   struct Answer {

@@ -65,13 +65,13 @@ StatusOr<Admission> Creations::Admit(CreateRequest&& request, RefusalKind refusa
   brain_.pusher.BeginCreation(record, carried);
   Admission admission{.key = container.key};
   if (carried) admission.adjustment = container.placement.values();
-  // The request itself carries what this container gets.
+  // The request itself carries this container's CPUs.
   std::erase(*changed, container.key);
   brain_.Push(*std::move(changed));
   return admission;
 }
 
-// The pod of the request, which may be the first to tell of it; nullptr: nothing tells of it.
+// The pod of the request, which is added if the request describes it; nullptr: the pod is unknown.
 PodRecord* Creations::PodOf(CreateRequest& request) {
   PodRecord* pod = brain_.store.Resolve(request.pod_id);
   if (pod == nullptr && !request.pod) return nullptr;
@@ -85,13 +85,13 @@ PodRecord* Creations::PodOf(CreateRequest& request) {
   if (request.pod_resources) {
     pod->pod.resources = *std::exchange(request.pod_resources, std::nullopt);
   }
-  if (request.pod_id != pod->pod.id) request.pod_id = pod->pod.id;  // it came abbreviated
+  if (request.pod_id != pod->pod.id) request.pod_id = pod->pod.id;  // it was abbreviated
   return pod;
 }
 
-// Derives the class of a pod from its containers together where nothing else tells it. While there
-// are others it never rises, since these were placed by the lower one. Returns whether the others
-// lose by it what containers of Guaranteed pods may have.
+// Derives the class of a pod from its containers if no other source has it. While the pod has other
+// containers the class never rises, since these were placed by the lower one. Returns whether the
+// others lose privileges of Guaranteed pods by it.
 bool Creations::DeriveQos(ContainerRecord& record) const {
   Pod& pod = record.pod->pod;
   if (!pod.qos_derived) return false;
@@ -127,8 +127,8 @@ StatusOr<ContainerKeys> Creations::PlaceInPod(ContainerRecord& record, bool fall
   return changed;
 }
 
-// A predecessor that is still believed to live hands its CPUs over; one that exited only tells
-// where it was.
+// A predecessor that counts as living hands its CPUs over; the place of one that exited is only a
+// preference.
 StatusOr<ContainerKeys> Creations::Place(ContainerRecord& record) {
   ContainerRecord* const predecessor = FindPredecessor(record);
   if (predecessor == nullptr) return brain_.decider.Allocate(record, nullptr);
@@ -238,7 +238,7 @@ void Creations::End(ContainerRecord& record, const Status& refusal) {
   brain_.Push(std::move(changed));
 }
 
-// Forgets a container that never came to be, and its pod if nothing else is known of that.
+// Forgets a container that was never created, and its pod if the pod is known from nothing else.
 void Creations::Discard(ContainerRecord& record) {
   PodRecord* const pod = record.pod;
   record.Advance(LifeEvent::kCreateFailed);

@@ -20,9 +20,9 @@ class Transaction;
 using ContainerKeys = std::vector<ContainerKey>;
 
 // Asks the policy, checks its plan and writes it into the store. Every call returns the containers
-// whose placement changed, ascending. A call that fails leaves the placements as they were; after
-// an Internal one the caller undoes its own change of the store (Transaction) and calls Recover.
-// Loop's thread only.
+// whose placement changed, ascending. A failed call changes no placement; after an Internal error
+// the caller undoes its own change of the store (Transaction) and calls Recover. Loop's thread
+// only.
 class Decider {
  public:
   // All references must outlive it.
@@ -32,10 +32,10 @@ class Decider {
   // A pod was created: Policy::Prepare.
   void Prepare(const Pod& pod) { policy_->Prepare(pod); }
 
-  // `policy` takes all containers over and decides from now on; the former one is there then.
-  // `withheld`: CPUs that no container may have for itself any more.
+  // Lets `policy` take all containers over and decide from now on; afterwards `policy` has the
+  // former one. `withheld`: CPUs that no container may have for itself any more.
   StatusOr<ContainerKeys> Switch(std::unique_ptr<Policy>& policy, const CpuSet& withheld = {});
-  // `policy` decides from now on, and the former one is there; Reconcile has to follow.
+  // Exchanges the active policy and `policy` without a decision; Reconcile has to follow.
   void Exchange(std::unique_ptr<Policy>& policy) { policy_.swap(policy); }
   // CPUs of the machine that are offline: from now on a policy that takes containers over finds
   // them without these.
@@ -47,11 +47,11 @@ class Decider {
   StatusOr<Plan> PreviewRebalance() const;
   StatusOr<Plan> PreviewMoveShared(std::span<const policy::PoolMove> moves) const;
 
-  // Adds to a new placement of the container what undoes a binding by an earlier decision: nothing
-  // else would, and its memory would stay where it suited other CPUs.
+  // Adds the sets that undo a binding by an earlier decision to a new placement: nothing else would
+  // undo it, and the memory would stay near to the former CPUs.
   void LiftRestrictions(const Container& container, Placement& next) const;
-  // Takes back a decision that the runtime may have been told of: the container has its former
-  // placement again, and what the decision bound beyond that is lifted.
+  // Takes back a decision that the runtime may have been told of: the container gets its former
+  // placement back, and further bindings of the decision are lifted.
   void PutBack(Container& container, Placement former) const;
 
   StatusOr<ContainerKeys> Reconcile();
@@ -65,14 +65,14 @@ class Decider {
   // The container is erased or not placeable any more.
   StatusOr<ContainerKeys> Release(ContainerKey key);
 
-  // A broken plan was thrown away, but the policy believes in it: makes it hold again what the
-  // store holds.
+  // Called when a broken plan was dropped that the policy took for carried out: makes the policy
+  // take over the store's placements again.
   ContainerKeys Recover();
 
   // Changes of the last decision, if it did not fail, to containers that had a place before; valid
   // until the next one.
   std::span<const Shift> shifts() const { return shifts_.all(); }
-  // Nothing had to be decided this time.
+  // Called when no decision was necessary.
   void ForgetShifts() { shifts_.Clear(); }
 
  private:
@@ -92,7 +92,7 @@ class Decider {
   // restores what was granted here.
   ExclusiveHolders holders_;
   Shifts shifts_;
-  Transaction* journal_ = nullptr;  // that notes what Apply changes
+  Transaction* journal_ = nullptr;  // the transaction that notes Apply's changes
 };
 
 // A change of records, with the decisions about it, that holds as a whole or not at all: without a
@@ -119,12 +119,12 @@ class Transaction {
 
   // Called before the record is changed.
   void Note(const ContainerRecord& record);
-  // All holds. Returns what was noted, in the order of the notes.
+  // Makes all changes final. Returns the notes in their order.
   std::vector<Before> Commit();
 
  private:
   Decider& decider_;
-  std::unique_ptr<Policy> policy_;  // as it was; null with a single decision
+  std::unique_ptr<Policy> policy_;  // the policy's state before; null with a single decision
   std::vector<Before> journal_;
   bool open_ = true;
 };

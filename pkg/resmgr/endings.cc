@@ -7,11 +7,10 @@
 
 namespace resmgr {
 
-// From here on the container has no CPUs, nothing is sent to it or saved of it, and no timer waits
-// for it; but what it asked for, and the fact that a policy bound it, are kept where it may be
-// started again, without the place, which others may be given from now on. Returns the placement
-// that it gives up, which is remembered for its next attempt; nullptr where it had none. The caller
-// tells the policy.
+// Takes the container's CPUs, pending updates, saved data and timers away. If it may be started
+// again, its request and the fact that a policy bound it are kept, without the place, which others
+// may get from now on. Returns the placement that it gives up, which is remembered for its next
+// attempt; nullptr if it had none. The caller tells the policy.
 const Placement* Endings::Retire(ContainerRecord& record, LifeEvent event) {
   brain_.store.Touch(record);
   const bool was_placeable = record.Placeable();

@@ -24,7 +24,7 @@ class Endings {
   void End(const ContainerId& id) { End(brain_.store.FindById(id), "it ended"); }
   void Remove(const ContainerId& id);
 
-  // The same for a container that is known; nullptr: nothing is to be done.
+  // The same for a known container; does nothing for nullptr.
   void End(ContainerRecord* record, std::string_view why);
   void Remove(ContainerRecord& record, std::string_view why);
   // Ends the containers of a list all at once. The policy is told by the reconciliation that

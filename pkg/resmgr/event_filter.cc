@@ -34,7 +34,7 @@ void EventFilter::Clear() {
 
 void EventFilter::OnTimer() {
   timer_.reset();
-  // The answer to the creation has told the id meanwhile.
+  // The answer to the creation has arrived meanwhile, so the id is known.
   for (const auto& [id, name] : std::exchange(names_, {}))
     TakeName(id, name);
   const std::set<ContainerEvent> events = std::exchange(pending_, {});
@@ -53,7 +53,8 @@ bool EventFilter::TakeName(const std::string& id, const std::string& name) {
   return true;
 }
 
-// Whether it is not known yet. Runtimes tell of pod sandboxes, too, as if they were containers.
+// Whether the event reports something new. Runtimes also send events of pod sandboxes as if these
+// were containers.
 bool EventFilter::IsNews(const ContainerEvent& event) const {
   const ContainerRecord* const record = store_.FindById(ContainerId(event.id));
   const bool pod = store_.pods().contains(PodSandboxId(event.id));
@@ -69,7 +70,7 @@ bool EventFilter::IsNews(const ContainerEvent& event) const {
       return record != nullptr && record->container.state != ContainerState::kExited;
     case ContainerEvent::Kind::kDeleted:
       return record != nullptr || pod;
-    // An audit looks at what is in force, and no list tells a name sooner.
+    // Audits compare the values in force, and a list would not report a name sooner.
     case ContainerEvent::Kind::kUpdated:
     case ContainerEvent::Kind::kRenamed:
       return false;

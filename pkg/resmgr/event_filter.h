@@ -21,13 +21,13 @@ class EventFilter {
  public:
   struct Options {
     std::chrono::milliseconds pause{100};
-    // So many events wait at most; more are a reason to look without regard to what they say.
+    // Limit of waiting events; more of them cause a list, whatever they report.
     size_t most = 1024;
   };
 
   struct Acts {
     std::function<void()> look;  // at most once in a pause
-    // The last event that names the container says so.
+    // Called with the name in the last event about the container.
     std::function<void(ContainerRecord& record, const std::string& name)> rename;
   };
 
@@ -51,7 +51,7 @@ class EventFilter {
   const Acts acts_;
   const Options options_;
   std::set<ContainerEvent> pending_;
-  // By ids that are not known yet: the last names that events told.
+  // The last names in events, by ids that are not known yet.
   std::map<std::string, std::string> names_;
   bool too_many_ = false;
   EventLoop::HandlePtr timer_;

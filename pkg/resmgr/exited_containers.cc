@@ -10,8 +10,7 @@
 namespace resmgr {
 namespace {
 
-// After so many refused updates of one exited container it is let go as it is. A pause follows
-// each.
+// After this many refused updates an exited container stays as it is. A pause follows each.
 constexpr int kMostFreeRefusals = 5;
 
 }  // namespace

@@ -11,9 +11,9 @@
 
 namespace resmgr {
 
-// Containers that have exited and may be started again. dockerd starts them on the CPUs that it was
-// last told, so they are bound until dockerd is told otherwise, when no policy is to bind
-// containers any more. Loop's thread only.
+// Containers that have exited and may be started again. dockerd starts them on the CPUs of its last
+// update, so when no policy binds containers any more, they stay bound until dockerd gets another
+// update. Loop's thread only.
 class ExitedContainers {
  public:
   // The brain must outlive it. `pause`: until a refused update is tried again.

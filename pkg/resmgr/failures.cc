@@ -13,8 +13,8 @@ namespace {
 // A pause of this length before the next try means that the update failed many times, which is more
 // than a race with the end of the container.
 constexpr std::chrono::milliseconds kNoRace{1'000};
-// Where a list shows nothing that was not told: runtimes refuse updates of a container as soon as
-// its processes are gone, and tell of its end a little later.
+// The wait if a list shows no news: runtimes refuse updates of a container as soon as its processes
+// are gone, and report its end a little later.
 constexpr std::chrono::milliseconds kEndIsLearned{500};
 constexpr size_t kLongestAnswer = 1024;
 
@@ -69,7 +69,7 @@ void Failures::RefusedByRuntime(const ContainerRecord* record, std::string_view 
                 lifetime_.Guard(log));
 }
 
-// The list that was asked for after a failed update is there, or failed.
+// Called when the list after a failed update has arrived or failed.
 void Failures::Report(ContainerKey key) {
   const auto waiting = waiting_.find(key);
   if (waiting == waiting_.end()) return;

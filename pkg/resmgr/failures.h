@@ -33,7 +33,8 @@ class Failures {
   struct Waiting {
     Status last;
     size_t count = 0;
-    // Where lists tell no news: its end may be told a little later, which is waited for once.
+    // Set if lists show no news: the container's end may be reported a little later, which is
+    // waited for once.
     EventLoop::HandlePtr again{};
     bool shown = false;
   };

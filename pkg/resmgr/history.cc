@@ -9,13 +9,13 @@
 namespace resmgr {
 namespace {
 
-// Moves for one container's sake differ by pool; of more than these the plan is told by no list.
+// Limit of moves listed for one decision; moves for one container's sake differ only by pool.
 constexpr size_t kKeptShifts = 16;
 
-// How many entries back the same error is looked for.
+// Number of entries that are searched for the same error.
 constexpr size_t kEntriesLookedAt = 16;
 
-// "namespace/pod/name" of parts that are cut, so that there are always three.
+// "namespace/pod/name" with long parts shortened, so that it always has three parts.
 void SetName(std::string& text, const Pod& pod, std::string_view name) {
   constexpr size_t kLongestPart = History::kLongestText / 3;
   AssignParts(text, std::string_view(pod.namespace_name).substr(0, kLongestPart), "/",
@@ -38,7 +38,7 @@ std::vector<const History::Entry*> History::Last(size_t most) const {
   return last;
 }
 
-// 0 is the newest one; before the oldest one nothing may be asked for.
+// 0 is the newest entry; `steps` must be less than the number of entries.
 History::Entry& History::Back(size_t steps) {
   return ring_[(next_ + ring_.size() - 1 - steps) % ring_.size()];
 }
@@ -81,7 +81,7 @@ void History::AddShift(const Act& act, const Shift& shift, std::string_view reas
   const Container* const first = act.snapshot.FindContainer(shift.first);
   const Pod* const pod = first == nullptr ? nullptr : act.snapshot.FindPod(first->pod_id);
   const Container& container = pod == nullptr ? act.container : *first;
-  // For a container that has exclusive CPUs besides, the shift has the shared ones only.
+  // If the container also has exclusive CPUs, the shift has only the shared ones.
   const bool whole = pod == nullptr || shift.containers == 1;
   Entry& entry = Add(Event::kMoved, pod == nullptr ? act.pod : *pod, container.name,
                      whole ? Place::Of(container.placement) : shift.to, reason);

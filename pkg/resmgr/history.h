@@ -50,15 +50,15 @@ class History final : public Observer {
     Event event = Event::kPlaced;
     // "namespace/pod/name"; of several that share CPUs and move together, the first one.
     std::string container{};
-    PodSandboxId pod{};       // of that one
+    PodSandboxId pod{};       // pod of that container
     uint32_t containers = 1;  // how many it is about
-    // Where they are after it; before it, where they were released. Never null. Entries in a row
-    // share what they have in common: a ring of whole copies would push all else out of caches.
+    // The places after the act or, for a release, before it. Never null. Entries in a row share
+    // what they have in common: a ring of whole copies would push all else out of caches.
     std::shared_ptr<const Place> place{};
     std::shared_ptr<const std::string> reason{};  // never null
     // The request of a refused container; null in other entries.
     std::shared_ptr<const Asked> asked{};
-    // Why it was refused, what the runtime said, or what was in the way of a start.
+    // The reason of a refusal, the runtime's error, or the obstacle of a start.
     std::string error{};
   };
 
@@ -73,7 +73,7 @@ class History final : public Observer {
   // there are always three.
   static std::string NameOf(const Pod& pod, std::string_view container);
 
-  // Adds what an earlier daemon refused, as its entry was, before the first act.
+  // Adds an earlier daemon's entry of a refusal; called before the first act.
   void Restore(const Entry& refused);
 
   void OnPlaced(const Act& act) override;
@@ -93,7 +93,7 @@ class History final : public Observer {
   // The newest entry now, without an error.
   Entry& Add(Event event, const Pod& pod, std::string_view container, const Place& place,
              std::string_view reason);
-  // Where its policy decided that the container is.
+  // Adds an act with the place that the policy decided.
   void AddDecided(Event event, const Act& act);
   // An act that is repeated is one entry, with the time of its last try.
   void AddError(Event event, const Act& act, std::string_view error);

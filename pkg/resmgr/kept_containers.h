@@ -7,12 +7,12 @@
 
 namespace resmgr {
 
-// Containers of a runtime, of several, that is away when this daemon starts: what an earlier daemon
-// noted of them holds their CPUs, and their pods' overhead, until that runtime is listed.
+// Containers of one of several runtimes that is away when this daemon starts: an earlier daemon's
+// notes hold their CPUs, and their pods' overhead, until that runtime is listed.
 
-// Adds to a list what is kept of the runtimes that it lacks (Unclear::runtimes). Such a container
-// is unclear and counts as running, wherever its notes say. `first`: of the first list since a
-// connect; later lists only keep what that one added.
+// Adds the saved containers of the runtimes that a list lacks (Unclear::runtimes). Such a container
+// is unclear and counts as running at the place of its notes. `first` is true for the first list
+// since a connect; later lists only keep the containers that the first one added.
 void AddKept(const ContainerStore& store, const StateWriter& state_writer, bool first,
              RuntimeInventory& inventory);
 

@@ -36,7 +36,8 @@ constexpr std::array<Row, kLifeStates> kTransitions = {{
     {kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone, kGone},  // gone
 }};
 
-// As policies and introspection see it: what may run already counts as created until it is known.
+// The state for policies and introspection: a container that may run counts as created until more
+// is known.
 constexpr ContainerState Published(LifeState state) {
   switch (state) {
     case LifeState::kCreating:

@@ -54,8 +54,8 @@ class Lifecycle {
     return state_ == LifeState::kStarting || state_ == LifeState::kUnresolved;
   }
   bool MayRun() const { return state_ == LifeState::kRunning || BeingStarted(); }
-  // Its unresolved start may be older than updates that the runtime reports: it may come up on any
-  // CPUs.
+  // Whether it may come up on any CPUs, since its unresolved start may be older than the updates
+  // that the runtime reports.
   bool MayComeUpAnywhere() const { return cpus_unknown_; }
   // A start of it is wanted or under way that began when it ran or had exited: the runtime may
   // report it exited until it has carried the start out.

@@ -37,13 +37,13 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
                      Describe(changed.status()));
     return changed.status();
   }
-  // Also those that an earlier list told, for which no decision came to be.
+  // Includes containers of an earlier list for which no decision was made.
   for (const auto& [key, record] : brain_.store.containers()) {
     record->container.may_be_elsewhere = false;
   }
   for (const ContainerKey key : adoption.first_reported)
     set_later_.NoteFirstReport(*brain_.store.Find(key));
-  // Creations are kept by name and attempt; from now on the id tells the container.
+  // Creations are saved by name and attempt; from now on the id identifies the container.
   for (const ContainerKey key : adoption.adopted)
     brain_.state_writer.MarkChanged(*brain_.store.Find(key));
   for (const ContainerKey key : adoption.kept_reported)
@@ -68,7 +68,7 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
         "the runtime does not tell the cgroup parent of {}, so the QoS class is as it was saved",
         CountText(static_cast<int64_t>(adoption.classes_not_told), "pod"));
   }
-  // A record of a container that is not taken over yet is all that will be known of it.
+  // Saved data of a container that is not taken over yet is the only knowledge about it.
   if (inventory.unclear.why.ok()) {
     if (std::exchange(unlisted_records_, false)) brain_.state_writer.EraseUnlisted();
     if (inventory.unclear.runtimes.empty()) brain_.observers.OnListed(brain_.store.all());
@@ -136,7 +136,7 @@ void ResourceManager::LogUnclear(const RuntimeInventory::Unclear& unclear) {
 
 void ResourceManager::ConfirmInForce(const Adoption& adoption, bool first) {
   for (const auto& [key, in_force] : adoption.in_force) {
-    // Later lists are older than what the pusher knows of the containers that it follows.
+    // For containers that the pusher follows, its own knowledge is newer than later lists.
     const bool reported = adoption.kept_reported.contains(key);
     if (!first && !reported && brain_.pusher.Follows(key)) continue;
     const ContainerRecord& record = *brain_.store.Find(key);

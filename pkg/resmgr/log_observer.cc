@@ -10,11 +10,11 @@
 namespace resmgr {
 namespace {
 
-// A change of many pools at once is one line all the same.
+// Limit of moves named in one line, since a change of many pools is one line, too.
 constexpr size_t kToldShifts = 4;
 // Found by one list, that are a line each.
 constexpr size_t kFoundOneByOne = 20;
-// Text of a refusal: the need, what is free and a few of those that have the rest.
+// Limit of a refusal's text: the need, the free CPUs and some holders of the rest.
 constexpr size_t kLongestText = 1024;
 constexpr size_t kLongestName = 256;
 
@@ -47,8 +47,8 @@ std::string ListOf(const std::optional<Set>& set) {
   return set ? set->ToString() : "any";
 }
 
-// The logger escapes what a terminal would take for more than a name.
-// "ns/pod/main" between two other texts.
+// The logger escapes characters that would control a terminal. "ns/pod/main" between two other
+// texts.
 void AppendName(std::string_view before, const Pod& pod, const Container& container,
                 std::string_view after, fmt::memory_buffer& text) {
   constexpr std::string_view kSlash = "/";
@@ -100,7 +100,8 @@ void AppendOthers(const Observer::Act& act, fmt::memory_buffer& text) {
   }
 }
 
-// "53 containers: 2 with exclusive CPUs 1-4", where `place_of` an act is the place that counts.
+// "53 containers: 2 with exclusive CPUs 1-4", where `place_of` returns the place of an act that
+// counts.
 template <typename PlaceOf>
 void AppendSum(std::span<const Observer::Act> acts, const PlaceOf& place_of,
                fmt::memory_buffer& text) {

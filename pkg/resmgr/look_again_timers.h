@@ -11,7 +11,7 @@
 namespace resmgr {
 
 // Tells when the policy wants to be asked again about a running container
-// (Placement::look_again_after): one timer each, nothing in between. Loop's thread only.
+// (Placement::look_again_after): one timer for each container. Loop's thread only.
 class LookAgainTimers {
  public:
   // Runs on the loop, and never inside a call from below.

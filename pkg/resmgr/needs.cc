@@ -19,9 +19,9 @@ int64_t ByWayOfWeight(int64_t shares) {
   return kMinShares + (weight - 1) * kAllShares / kWeights;
 }
 
-// A request that was `known`, by the resources of now. Shares at their upper limit say as little
-// against what was known as for it: it stays, unless a quota tells (that of a Guaranteed
-// container), or allows less.
+// The request, given the formerly `known` one and the present resources. Shares at their upper
+// limit neither confirm nor contradict the known request, which stays unless a quota determines it
+// (in a Guaranteed container) or allows less.
 MilliCpu RequestNow(MilliCpu known, const Requirements& now, const LinuxResources& resources,
                     QosClass qos) {
   const bool open = resources.cpu_shares.value_or(0) >= kMaxShares && !SharesTell(known);
@@ -45,7 +45,7 @@ Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported,
       ResolveRequirements(reported.resources, pod, memory_capacity, reported.name).requirements;
   if (!reported.resources.cpu_shares || needs.cpu_of_pod) return needs;
   const Requirements now = EstimateRequirements(reported.resources, pod.qos, memory_capacity);
-  // Shares are too coarse to contradict what they come from.
+  // Shares are too coarse to contradict the request that they were computed from.
   const bool as_told = SharesFromMilliCpu(needs.cpu_request) == *reported.resources.cpu_shares;
   const MilliCpu told = needs.cpu_request;
   if (!as_told || !SharesTell(told)) {
@@ -55,7 +55,7 @@ Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported,
   if (!same || pod.qos != QosClass::kGuaranteed) needs.cpu_limit = now.cpu_limit;
   if (pod.qos != QosClass::kGuaranteed) return needs;
   const MilliCpu quota = CpuLimitOf(reported.resources);
-  // A difference by the rounding of small requests is no such case.
+  // A difference by the rounding of small requests does not count.
   if (quota.value - needs.cpu_request.value >= kMilliPerCpu) {
     needs.cpu_request = needs.cpu_limit = quota;
   }
@@ -96,7 +96,7 @@ bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force
       sent(later.cpu_shares, placed.cpu_shares, saved.requested.cpu_shares);
   if (!known) return false;
   if (now == *known && now < kMaxShares) return true;
-  // Rounding hides small differences, and the upper limit large ones; those the quota tells.
+  // Rounding hides small differences, and the upper limit large ones, which the quota shows.
   const std::optional<int64_t> quota =
       sent(later.cpu_quota, placed.cpu_quota, saved.requested.cpu_quota);
   return IsSameByWeight(*known, now) && QuotaOrNone(quota) == QuotaOrNone(in_force.cpu_quota);

@@ -16,15 +16,15 @@ namespace resmgr {
 // The machine's memory, which kubelets take as the node's capacity.
 Bytes MemoryCapacity(const Machine& machine);
 
-// Needs of a container that the runtime reports, by an annotation or the values in force. CPU as
-// in force where it is reported: after a resize that is newer than the annotation. In a Guaranteed
-// pod the quota tells the request, too, and counts where the shares are a policy's, for what a
-// container has beside CPUs of its own.
+// Needs of a container that the runtime reports, by an annotation or the values in force. Reported
+// CPU values in force count, since after a resize they are newer than the annotation. In a
+// Guaranteed pod the quota also shows the request, and counts where the shares are a policy's, for
+// the part of a container beside CPUs of its own.
 Requirements ReportedNeeds(const Pod& pod, const RuntimeContainer& reported, Bytes memory_capacity);
 // The request of a container with these needs, of which the runtime reports the values in force.
 LinuxResources ReportedRequest(const RuntimeContainer& reported, const Requirements& needs);
-// The container needs and requested the CPU that is in force, by an update that reached the runtime
-// before it reached the disk. `in_force`: the needs that `reported` tells.
+// Sets needs and request of the container to the CPU in force, after an update that reached the
+// runtime but not the disk. `in_force` are the needs by `reported`.
 void TakeCpuInForce(const RuntimeContainer& reported, const Requirements& in_force,
                     Container& container);
 
@@ -38,9 +38,9 @@ bool IsSameByWeight(int64_t shares, const std::optional<int64_t>& reported);
 bool TellsCpuInForce(const SavedContainer& saved, const LinuxResources& in_force);
 
 // The needs of a container that has needed `needs` when its request changes from `before` to
-// `after`. Only what really changes is estimated anew: the rest may come from an annotation that
-// knows better, as may a request from 256 CPUs on where no quota tells it. Values that come from
-// its pod are kept.
+// `after`. Only what really changes is estimated anew: the rest may come from an annotation, which
+// is more exact, as may a request of 256 CPUs or more without a quota. Values that come from its
+// pod are kept.
 Requirements NeedsAfter(Requirements needs, const LinuxResources& before,
                         const LinuxResources& after, QosClass qos, Bytes memory_capacity);
 

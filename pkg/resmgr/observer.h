@@ -17,7 +17,7 @@ namespace resmgr {
 
 // The part of a placement that tells where a container runs.
 struct Place {
-  std::optional<CpuSet> cpus{};   // nullopt: those that its request says
+  std::optional<CpuSet> cpus{};   // nullopt: those of its request
   std::optional<NodeSet> mems{};  // likewise
   CpuSet exclusive{};             // the part of `cpus` that no other container may use
 
@@ -27,8 +27,8 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// Containers that one decision moves from the same place to the same place: those that share CPUs
-// together as one, each with exclusive CPUs by itself.
+// Containers that one decision moves from one place to another: containers that share CPUs are one
+// shift, and each container with exclusive CPUs is one by itself.
 struct Shift {
   ContainerKey first{};  // one of them
   size_t containers = 1;
@@ -47,7 +47,7 @@ class Observer {
     const Policy& policy;      // that decided
     const Snapshot& snapshot;  // has the containers of `others`
     const Pod& pod;
-    const Container& container;          // as it is after the act
+    const Container& container;          // the container after the act
     std::string_view why{};              // "its creation failed"; may be empty
     Place from{};                        // where it was before; empty for a new one
     std::span<const Shift> others = {};  // containers that move for its sake
@@ -68,7 +68,7 @@ class Observer {
   // A container gave back the place that it had.
   virtual void OnReleased(const Act& /*act*/) {}
   // A list of what the runtime holds shows containers that are new here: at the start, or made by
-  // others. `acts` is never empty, in this and in the next one, and `others` are told as moves.
+  // others. `acts` is never empty, here and in OnFoundEnded, and `others` are reported as moves.
   virtual void OnAdopted(std::span<const Act> /*acts*/) {}
   // A list shows that containers have ended or are gone, which no call or event had told before.
   virtual void OnFoundEnded(std::span<const Act> /*acts*/) {}
@@ -81,21 +81,21 @@ class Observer {
   // container is still there.
   virtual void OnPushed(const Act& /*act*/) {}
   virtual void OnFailed(const Act& /*act*/, const Status& /*why*/) {}
-  // A container whose update failed now has what it should have.
+  // A container whose update had failed now has its decided values.
   virtual void OnRecovered(const Act& /*act*/) {}
   // The runtime refused an update, and the CPUs and memory nodes of the container were written into
-  // its cgroup past it: `why` says so. Told again after each further refusal.
+  // its cgroup past it: `why` says so. Called again after each further refusal.
   virtual void OnWritten(const Act& /*act*/, const Status& /*why*/) {}
-  // So many updates of its own were of a container that had ended or was removed meanwhile.
+  // Counts the brain's own updates of containers that had ended or were removed meanwhile.
   virtual void OnMoot(size_t /*updates*/) {}
-  // The runtime is known to enforce this now, by its answer to a creation or an update, or by a
-  // list: `place` may differ from the container's placement, which is what was decided. Not told
-  // as long as it is unknown (an update without an answer); the same may be told again.
+  // The runtime is known to enforce `place` now, by its answer to a creation or an update, or by a
+  // list. `place` may differ from the container's placement, which is the decision. Not called
+  // while it is unknown (an update without an answer); may be called again with the same place.
   virtual void OnInForce(const Act& /*act*/, const Place& /*place*/) {}
-  // The container has another name than at its creation: that one, of the two. Told whenever it
-  // gets one, and where a list shows it to a new daemon.
+  // The container has another name than `created`, its name at its creation. Called whenever it
+  // gets a new name, and when a list shows one to a new daemon.
   virtual void OnRenamed(const Act& /*act*/, std::string_view /*created_name*/) {}
-  // The runtime has the container no more; it is forgotten after this.
+  // The runtime does not have the container any more; the brain forgets it after this call.
   virtual void OnRemoved(const Act& /*act*/) {}
   // A list of what the runtime holds was complete: `all` has each of its containers, also those
   // that have exited, and those whose creation is under way.

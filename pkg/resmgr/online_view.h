@@ -10,7 +10,7 @@
 namespace resmgr {
 
 // Pods and containers as a policy is to take them over when CPUs went offline: no placement has a
-// CPU that cannot be used. One that had CPUs for itself, and lost all of them, has no place at all.
+// CPU that cannot be used. A container that lost all of its exclusive CPUs has no place at all.
 class OnlineView final : public Snapshot {
  public:
   // `usable`: CPUs that containers can run on; `withheld`: those of them that no container may have
@@ -24,8 +24,8 @@ class OnlineView final : public Snapshot {
   Overhead OverheadOf(const Pod& pod) const override { return all_.OverheadOf(pod); }
   HeldOverheads Overheads() const override { return all_.Overheads(); }
 
-  // Adds to the plan of a policy that saw this view what it took for the placements of containers
-  // that it leaves where they are.
+  // Adds the placements of this view to the plan of a policy that saw it, for containers that the
+  // plan leaves in place.
   void Complete(Plan& plan) const;
 
  private:

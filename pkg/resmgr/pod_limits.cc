@@ -17,7 +17,7 @@ bool BoundsSomething(const LinuxResources& resources) {
   return resources.cpu_shares || resources.memory_limit;
 }
 
-// The container's needs, or, where it is in `before`, those of then.
+// The container's needs; those of `before` if it has an entry there.
 Requirements NeedsOf(const ContainerRecord& record, std::span<const ReducedSibling> before) {
   const auto found = std::ranges::find(before, record.container.key, &ReducedSibling::key);
   // Something else changed them since.
@@ -25,7 +25,7 @@ Requirements NeedsOf(const ContainerRecord& record, std::span<const ReducedSibli
   return stale ? record.container.requirements : found->needs;
 }
 
-// Whether `other` is an attempt before `fresh`, which goes when that comes.
+// Whether `other` is an attempt before `fresh`, which ends when `fresh` is created.
 bool IsFormer(const ContainerRecord& other, const ContainerRecord& fresh) {
   return &other != &fresh && other.container.name == fresh.container.name;
 }

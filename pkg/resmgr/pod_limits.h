@@ -20,22 +20,23 @@ class PodLimits {
   // It must outlive this.
   explicit PodLimits(Brain& brain) : brain_(brain) {}
 
-  // Sets the needs of a container that is not placed yet, and returns the siblings that are to need
-  // something else for its sake. `falls`: its coming shows that these have nothing of their own.
+  // Sets the needs of a container that is not placed yet, and returns the siblings whose needs
+  // change because of it. `falls`: the new container shows that these have no resources of their
+  // own.
   Members TakePart(ContainerRecord& record, bool falls) const;
   // Decides about these siblings, and adds the moves to `shifts`; the record and `change` note what
   // they had.
   StatusOr<ContainerKeys> Reduce(ContainerRecord& record, const Members& siblings,
                                  Transaction& change, std::vector<Shift>& shifts);
-  // A container for whose sake its siblings had less was not created. They have again what they
-  // had, as far as those that are left leave it to them: at the very same place where that is free.
+  // Called when a container was not created for which its siblings had less. They get their former
+  // needs back, as far as the remaining containers allow, at the same place if it is free.
   ContainerKeys Restore(PodRecord& pod, std::span<const ReducedSibling> bounded);
 
   // The pod's resources changed, or one of its containers came back. Returns the containers that
   // changed places.
   ContainerKeys Apply(PodRecord& pod);
-  // After a list: divides among containers for which no note tells what is their own. Notes are
-  // from before the first list of a connection; what is known since then may change.
+  // After a list: divides the pod's resources among containers whose own share no note tells. Notes
+  // are from before the first list of a connection; knowledge since then may change.
   void ApplyToAdopted(const Adoption& adoption, bool first);
 
  private:

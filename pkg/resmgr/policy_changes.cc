@@ -33,7 +33,7 @@ bool SamePlaceAndNumbers(const Placement& one, const Placement& other) {
          one.cpu_quota == other.cpu_quota && one.cpu_period == other.cpu_period;
 }
 
-// The containers whose placement would not be the same.
+// The containers whose placement would change.
 template <typename Same>
 std::vector<PlannedMove> ChangesIn(const Plan& plan, const Brain& brain, const Same& same) {
   std::vector<PlannedMove> moves;
@@ -125,9 +125,9 @@ void PolicyChanges::FollowUse(const policy::MeasuredUse& use) {
   brain_.Push(*std::move(changed));
 }
 
-// A container that no policy has bound is found where the runtime has it. On all CPUs it is bound
-// to nothing: the next policy is to place it as a new one, and not to take it for one that shares
-// these CPUs by a decision that was lost.
+// A container that no policy has bound is found where the runtime has it. A container on all CPUs
+// is not bound: the next policy must place it as a new one, and must not take it for one that
+// shares these CPUs by a lost decision.
 void PolicyChanges::ForgetUnrestricted() {
   for (const auto& [key, record] : brain_.store.containers()) {
     Container& container = record->container;
@@ -194,7 +194,7 @@ void PolicyChanges::End() {
 }
 
 bool PolicyChanges::OnFailed(ContainerKey key, const Status& status) {
-  // It is where the change moved it, where only numbers were refused.
+  // If only numbers were refused, the container is at its new place.
   Examine();
   if (!change_ || !change_->pending.contains(key)) return false;
   return change_->failures.insert_or_assign(key, status).second;

@@ -42,7 +42,7 @@ class PolicyChanges {
 
   // Something changed that the change under way may depend on.
   void Examine();
-  // The connection is lost: what is left of the change follows after the next connect.
+  // Called when the connection is lost: the rest of the change follows after the next connect.
   void OnDisconnected();
   // The runtime refused to move a container. Returns whether a list is to confirm that it still
   // exists, after which EndFailedMove follows.

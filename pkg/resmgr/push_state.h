@@ -21,15 +21,15 @@ struct PushState {
   PushState(SharedResources carried, const CpuSet& may_run_on)
       : applied(std::move(carried)), possible(may_run_on) {}
 
-  SharedResources applied;  // last confirmed; what its creation carries while that is under way
+  SharedResources applied;  // confirmed last or, during a creation, carried by it
   bool certain = false;     // nothing was sent since that could have changed it
   bool in_flight = false;
   int forwarded = 0;        // kubelet's updates under way
   bool overlapped = false;  // two updates were under way at once: the last one is not known
-  SharedResources sent;     // while `in_flight`: what that is to make so
+  SharedResources sent;     // while `in_flight`: the values that the update should bring into force
   // While `in_flight`: the values that it carries.
   std::shared_ptr<const ResourceValues> payload;
-  uint64_t update = 0;   // counts those that were begun
+  uint64_t update = 0;   // number of updates begun
   bool restore = false;  // the next update puts back what other programs have set
   // Values of other programs that the last update carried, so that the runtime reports them; null
   // where there are none.
@@ -39,8 +39,8 @@ struct PushState {
   // knows the sets in force.
   std::shared_ptr<const ResourceValues> noted;
   bool sets_alone = false;  // after a refusal: the next update has CPUs and memory nodes alone
-  CpuSet possible;          // where it may be running, by what was sent
-  CpuSet held;              // CPUs that it may still have for itself alone
+  CpuSet possible;          // CPUs on which it may be running, by the values sent
+  CpuSet held;              // CPUs that it may still have exclusively
   // Cached blocker: the container last found on all awaited CPUs; it is checked first.
   // Without it a first start with 500 containers takes 15 % more CPU time (FirstStartTest).
   mutable ContainerKey in_the_way{};
@@ -56,8 +56,7 @@ struct PushState {
   // Only the numbers that the runtime refused are to be tried again, and new CPUs need not wait for
   // that.
   bool NumbersWait() const { return certain && retry != nullptr && !in_flight && forwarded == 0; }
-  // Nothing is under way or to be tried again: a report of the runtime then shows all that it was
-  // told.
+  // No update is under way or to be repeated, so a report of the runtime shows all values sent.
   bool Quiet() const { return certain && !in_flight && forwarded == 0 && retry == nullptr; }
   bool Busy() const { return in_flight || forwarded > 0 || (retry != nullptr && !NumbersWait()); }
 };

@@ -10,7 +10,7 @@
 namespace resmgr {
 namespace {
 
-// Mostly there are none.
+// The set is usually empty.
 void EraseFrom(std::set<ContainerKey>& keys, ContainerKey key) {
   if (!keys.empty()) keys.erase(key);
 }
@@ -228,12 +228,12 @@ void Pusher::Step(ContainerKey key) {
 // Sends the values that are missing now, if they may be sent.
 void Pusher::Step(ContainerRecord& record) {
   if (!record.push || !connected_) return;
-  // The pause after a write is for one that is where it should be.
+  // The pause after a write applies only while the container is where it should be.
   if (record.push->noted != nullptr && !record.push->certain) record.push->retry.reset();
   if (record.push->Busy() || HasStray(record.container.key)) return;
   if (!record.Placeable() || record.container.id.empty() || record.life.BeingStarted()) return;
 
-  // Mostly so after a creation. A running container may still have to wait for others.
+  // The usual case after a creation. A running container may still have to wait for others.
   if (!record.MayRun() && record.push->certain && record.push->noted == nullptr &&
       IsDesired(*record.push->applied, record.container)) {
     EraseFrom(held_back_, record.container.key);

@@ -77,8 +77,8 @@ class Pusher {
     virtual void OnGone(ContainerKey key) = 0;
     // An update was answered whose container has ended meanwhile, or that another one follows.
     virtual void OnMoot() = 0;
-    // This is in force, also where no update of the pusher's own made it so. It may be told more
-    // than once. The pusher must not be called from here.
+    // `place` is in force, also if no update of the pusher caused it. May be called more than once.
+    // The pusher must not be called from here.
     virtual void OnInForce(const ContainerRecord& record, const AppliedResources& applied) = 0;
   };
 
@@ -97,7 +97,7 @@ class Pusher {
   // A container that was just placed is being created. The request carries its values, or none of
   // them: then an update follows the creation, and its start waits for that.
   void BeginCreation(ContainerRecord& record, bool carried);
-  // The runtime carried it out. Does nothing for a creation that never began.
+  // The runtime carried the creation out. Does nothing for a creation that never began.
   void EndCreation(ContainerRecord& record);
   // Numbers of the container that were set later are in force.
   void TakeSetLater(ContainerRecord& record);
@@ -106,7 +106,7 @@ class Pusher {
   void Confirm(ContainerKey key, const AppliedResources& applied);
   // The values in force are not known after all, and are sent again.
   void MarkUncertain(ContainerKey key);
-  // The same, and values that other programs have set are put back.
+  // As Push, but also puts back values that other programs have set.
   void Restore(ContainerKey key);
   // It is about to be started although updates of it may be under way: whether the start comes
   // before or after them is not known, and what should be in force is sent again after it.
@@ -126,10 +126,11 @@ class Pusher {
   // All that should be in force is in force, nothing is under way, and the runtime knows the
   // values.
   bool Settled(ContainerKey key) const;
-  // The part of these CPUs that the container may be running on and has to leave. None for one that
-  // the policy leaves where it is, or that is not followed: to wait for it would never end.
+  // The part of these CPUs that the container may be running on and has to leave. Empty for a
+  // container that the policy leaves in place, or that is not followed: a wait for it would never
+  // end.
   CpuSet ToLeave(const ContainerRecord& record, const CpuSet& cpus) const;
-  // CPUs that the container may still have for itself alone, although they are others' now.
+  // CPUs that the container may still have exclusively, although they belong to others now.
   CpuSet Leftover(ContainerKey key) const;
   // The containers that have some.
   const std::set<ContainerKey>& leftovers() const { return leftovers_; }
@@ -148,7 +149,7 @@ class Pusher {
   // The time since which a followed container has kept starts waiting, or was refused its CPUs;
   // nullopt where neither is so.
   std::optional<Clock::SteadyTime> StuckSince(ContainerKey key) const;
-  // A start ends because of it; returns whether it is the first one.
+  // Notes that a start ends because of this container; returns whether it is the first one.
   bool TellStuck(ContainerKey key);
 
   // Created or confirmed once, or being created, and not forgotten since.
@@ -160,7 +161,7 @@ class Pusher {
     int own = 0;
     int forwarded = 0;
   };
-  // Nullptr for one that is not followed.
+  // The container's record; nullptr if it is not followed.
   ContainerRecord* Followed(ContainerKey key) const;
   // Follows it from now on, if not before.
   PushState& Follow(ContainerRecord& record);
@@ -188,7 +189,7 @@ class Pusher {
   // Takes the answer to a call made in that epoch.
   void TakeAnswer(uint64_t epoch, ContainerKey key, const Status& status);
   void OnAnswer(ContainerKey key, const Status& status);
-  // An update that is answered: what it was to make so, and the values that it carried.
+  // An update that is answered: its intended result, and the values that it carried.
   struct Ended {
     SharedResources sent;
     std::shared_ptr<const ResourceValues> carried;
@@ -227,10 +228,11 @@ class Pusher {
   // The values that a container may be sent now.
   struct Target {
     SharedResources resources;
-    bool whole = true;  // all that it should have
+    bool whole = true;  // the target has all decided values
   };
   Target SafeTarget(const ContainerRecord& record);
-  // `desired` without the CPUs of others' among `held`, and those for it alone where others are.
+  // `desired` without the CPUs among `held` of others, and without exclusive CPUs on which others
+  // still run.
   Target ReducedTarget(const ContainerRecord& record, SharedResources desired, const CpuSet& held);
   // The CPUs of containers that are followed.
   const CpuSet& PossibleOf(const ContainerRecord& record) const;
@@ -245,7 +247,7 @@ class Pusher {
   void ResumeAfterAnswers();
   bool NothingMoves() const;
   bool WaitsIdly(const ContainerRecord& record) const;
-  // A container, with the CPUs that it is to leave and those that it still has for itself.
+  // A container, with the CPUs that it must leave and those that it still has exclusively.
   struct InTheWay {
     ContainerKey key;
     CpuSet leaves;
@@ -274,14 +276,14 @@ class Pusher {
   size_t unanswered_ = 0;  // calls since then
   bool resume_posted_ = false;
   std::map<ContainerKey, Stray> strays_;
-  std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are theirs no more
-  std::set<ContainerKey> held_back_;  // got less than they should have, for the sake of others
-  size_t move_aside_ = 1;             // so many of them the next time that they are stuck
-  // Nothing is set: what is known of a container that has not been reported yet.
+  std::set<ContainerKey> leftovers_;  // hold exclusive CPUs that are no longer theirs
+  std::set<ContainerKey> held_back_;  // got less than decided because of others
+  size_t move_aside_ = 1;             // number to move aside the next time
+  // The empty values of a container that has not been reported yet.
   const SharedResources none_ = Shared({});
   // Updates that are noted as open and not sent yet.
   struct Gathered {
-    const Container* container;  // of a record that is not erased meanwhile
+    const Container* container;  // the record's container, which is not erased meanwhile
     std::shared_ptr<const ResourceValues> values;
   };
   std::vector<Gathered> gathered_;

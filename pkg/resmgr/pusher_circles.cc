@@ -19,14 +19,15 @@ bool Pusher::NothingMoves() const {
          });
 }
 
-// It was sent all that it may have before others leave, and no answer is to come.
+// Whether the container was sent all that it may have before others leave, and no answer is
+// pending.
 bool Pusher::WaitsIdly(const ContainerRecord& record) const {
   return record.push && !record.push->Busy() && !record.life.BeingStarted() && record.Placeable() &&
          held_back_.contains(record.container.key);
 }
 
-// Looks at those that wait idly, which may be as many as a node has: only few are still where
-// others are to go.
+// Searches the containers that wait idly, which may be all of a node; only few are still on CPUs of
+// others.
 std::vector<Pusher::InTheWay> Pusher::AllInTheWay() const {
   std::vector<InTheWay> all;
   for (const ContainerKey key : held_back_) {
@@ -59,7 +60,8 @@ std::set<ContainerKey> Pusher::FindCircle() const {
   const std::vector<InTheWay> in_the_way = AllInTheWay();
   std::set<ContainerKey> finished;
   for (const ContainerKey start : held_back_) {
-    // The way from `start`, with what each on it waits for and was not looked at yet.
+    // The path from `start`, with the containers that each one on it waits for and that were not
+    // visited yet.
     std::vector<std::pair<ContainerKey, std::vector<ContainerKey>>> way;
     const auto enter = [&](ContainerKey key) {
       const ContainerRecord* const record = Followed(key);
@@ -88,9 +90,8 @@ std::set<ContainerKey> Pusher::FindCircle() const {
   return {};
 }
 
-// Moves one container, which mostly lets another one go on; if it does not, twice as many each
-// time: where no daemon was before, a hundred may be on the CPUs of all others. False where none
-// can move.
+// Moves one container aside, which usually lets another one go on; if not, twice as many the next
+// time: at a first start, a hundred may be on the CPUs of all others. False where none can move.
 bool Pusher::MoveSomeAside(std::set<ContainerKey> stuck) {
   size_t moved = 0;
   bool all_asked = true;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kUnlimited = -1;  // of memory
 
-// The quota that the runtime has set, as far as that is known; else what it should have.
+// The quota that the runtime has set, if it is known; else the decided one.
 ResourceValues KnownQuota(const ContainerRecord& record) {
   const AppliedResources desired = DesiredResources(record.container);
   const AppliedResources& applied = *record.push->applied;
@@ -39,7 +39,7 @@ ResourceValues WithOthers(const ContainerRecord& record, const ResourceValues& o
 }
 
 // A runtime that has noted a value of another program writes it again with each update. Where that
-// program has taken the value back, the update says what is in force instead.
+// program has taken the value back, the update carries the value in force instead.
 ResourceValues NotedOr(const ContainerRecord& record, ResourceValues found) {
   if (record.push->kept == nullptr) return found;
   const ResourceValues& noted = *record.push->kept;
@@ -99,10 +99,10 @@ void Pusher::CallLookedUp(const std::vector<LookedUp>& updates,
                           const ValuesOfOthers::Found& found) {
   std::vector<RuntimeClient::Update> calls;
   std::vector<ContainerKey> keys;
-  std::vector<ResourceValues> values;  // those that differ from what was to be sent
+  std::vector<ResourceValues> values;  // values that differ from those to be sent
   values.reserve(updates.size());
   for (size_t i = 0; i < updates.size(); ++i) {
-    // It was not sent, and never will be.
+    // The update was not sent and never will be.
     if (TakeStray(updates[i].key, &Stray::own)) continue;
     ContainerRecord* const record = Followed(updates[i].key);
     if (record == nullptr || !record->push->in_flight) continue;

@@ -8,7 +8,8 @@
 namespace resmgr {
 namespace {
 
-// The runtime refused. Without an answer, or without a runtime, another update would fail alike.
+// Whether the runtime refused. Without an answer, or without a runtime, another update would fail,
+// too.
 bool IsRefusal(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:
@@ -22,7 +23,8 @@ bool IsRefusal(const Status& status) {
   }
 }
 
-// A look that finds nothing, as on a busy machine, does not make the same failure another one.
+// The same failure stays the same if a search finds no cause this time, as may happen on a busy
+// machine.
 Status WithCause(const Status& why, const std::string& cause, Status& explained) {
   const std::string begin = fmt::format("{}; likely cause: ", Message(why));
   if (!cause.empty()) return explained = MakeStatus(why.code(), begin + cause);
@@ -32,19 +34,19 @@ Status WithCause(const Status& why, const std::string& cause, Status& explained)
 
 }  // namespace
 
-// False where the failure stands: nothing else can be sent now.
+// False if the failure is final for now, since nothing else can be sent.
 bool Pusher::TrySetsAlone(ContainerRecord& record, const Status& status,
                           const ResourceValues& carried) {
   PushState& state = *record.push;
   if (!IsRefusal(status) || !carried.has_sets() || !carried.has_numbers()) return false;
-  // Its answer is followed by another update.
+  // Another update follows the client's one.
   if (state.forwarded > 0) return false;
   state.certain = false;
   state.last_error = status;
   state.sets_alone = true;
   Step(record);
   if (state.in_flight) {
-    // Each update is counted: the outcome of this one is that of the next.
+    // Every update is counted; the next one has the outcome, so this one counts as moot.
     listener_.OnMoot();
     return true;
   }
@@ -69,7 +71,7 @@ void Pusher::OnFailure(ContainerRecord& record, const Status& status,
   state.last_error = told;
   state.sets_alone = false;
   if (IsRefusal(status) && state.certain && !carried.has_sets()) {
-    // Its CPUs and memory nodes are as they were.
+    // The container's CPUs and memory nodes have not changed.
     state.applied = WithoutNumbers(*state.applied, carried);
   } else {
     state.certain = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates that outlive what is known of their containers. A container that has ended may come back
+// Updates that outlive the records of their containers. A container that has ended may come back
 // and be updated again: by then an earlier update may still be under way, which would take effect
 // after the new one.
 #include "pkg/resmgr/pusher.h"
@@ -21,8 +21,8 @@ void Pusher::Forget(ContainerKey key) {
   ResumeHeldBack();
 }
 
-// Whether an answer is of such an update. The next one is sent after it, and others may wait for
-// that one. An answer to a client is never that of an update of our own.
+// Whether an answer belongs to such an update. The container's next update is sent after it, and
+// others may wait for that. An answer to a client is never that of an update of our own.
 bool Pusher::TakeStray(ContainerKey key, int Stray::*kind) {
   if (!HasStray(key)) return false;
   const auto stray = strays_.find(key);

@@ -14,7 +14,7 @@ Pusher::Target Pusher::SafeTarget(const ContainerRecord& record) {
   Target safe{.resources = Shared(DesiredResources(record.container))};
   const AppliedResources& target = *safe.resources;
   if (!target.cpus || !record.MayRun()) return safe;
-  // Hundreds that only share move at once, and mostly no other one is in their way.
+  // Hundreds of sharing containers move at once, and usually no other container is in their way.
   if (target.exclusive.empty() && leftovers_.empty()) return safe;
   const CpuSet held = HeldByOthers(record.container.key);
   if (target.exclusive.empty() && !held.Intersects(*target.cpus)) return safe;
@@ -33,17 +33,17 @@ Pusher::Target Pusher::ReducedTarget(const ContainerRecord& record, SharedResour
   target.cpus = *target.cpus - too_early;
   target.exclusive -= too_early;
   if (target.cpus->empty()) {
-    // Stays where it is, and keeps what it has there for itself. It may be known to be where it has
-    // left already: never back onto what others were given meanwhile.
+    // The container stays in place and keeps its exclusive CPUs there. The known place may be one
+    // that it has already left, so CPUs that others were given meanwhile are removed.
     target.cpus = state.applied->cpus;
     if (target.cpus) {
       const CpuSet rest = *target.cpus - ExclusiveOfOthers(key);
       if (!rest.empty()) target.cpus = rest;
     }
-    // It shares these CPUs from now on, so it does not need them for itself.
+    // It shares these CPUs from now on, so it does not need them exclusively.
     target.exclusive = (state.held & target.cpus.value_or(CpuSet())) - shared;
   }
-  // A container that is where it should be, only not alone yet, counts as whole.
+  // A container at its decided place counts as whole even if others are still there.
   const Placement& placement = record.container.placement;
   const bool whole =
       target.cpus == placement.EnforcedCpus() && target.exclusive == placement.exclusive;
@@ -58,9 +58,9 @@ CpuSet Pusher::ExclusiveOfOthers(ContainerKey key) const {
   return exclusive;
 }
 
-// Asked for each container that waits whenever another one has left some CPUs. Mostly the one that
-// was in its way still is, and on all of these CPUs: where no daemon was before, all are
-// everywhere.
+// Asked for each container that waits whenever another one has left some CPUs. Usually the
+// container that was in its way still is, and on all of these CPUs: at a first start all containers
+// are everywhere.
 CpuSet Pusher::OccupiedByOthers(const ContainerRecord& waiting, const CpuSet& cpus) const {
   CpuSet occupied;
   if (cpus.empty()) return occupied;

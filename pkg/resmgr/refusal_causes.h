@@ -28,7 +28,7 @@ class RefusalCauses {
   // "" where nothing is found.
   virtual void Find(Subject subject, std::function<void(std::string cause)> done) = 0;
 
-  // Whether a runtime's answer tells of cpusets, or of what a cgroup cannot take at all.
+  // Whether a runtime's answer is about cpusets, or about a value that a cgroup cannot have.
   static bool MayBeFound(std::string_view answer) {
     const auto has = [answer](const char* word) { return answer.find(word) != answer.npos; };
     return has("cpuset") || has("cgroupv2") || has("cgroup.");

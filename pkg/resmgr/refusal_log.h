@@ -29,7 +29,7 @@ class RefusalLog {
     }
     const auto suppressed = limit_.Pass(now);
     if (!suppressed) return std::nullopt;
-    // To tell one of them again does less harm than to remember all.
+    // Repeating one of them does less harm than remembering all.
     if (known == told_.end() && told_.size() >= kMostContainers) told_.clear();
     told_.insert_or_assign(std::string(container),
                            Told{.cause = std::string(cause), .until = now + kRepeated});

@@ -16,10 +16,10 @@ namespace resmgr {
 // history does. Loop's thread only.
 class RefusalNotes final : public Observer {
  public:
-  // At most so many are kept, the newest ones.
+  // Limit of saved refusals, which are the newest ones.
   static constexpr size_t kMost = 64;
 
-  // Puts what an earlier daemon has kept into the history. Both must outlive this.
+  // Puts an earlier daemon's saved refusals into the history. Both must outlive this.
   RefusalNotes(StateStore& state, History& history);
 
   void OnRefused(const Act& act, const Status& why) override;
@@ -33,7 +33,7 @@ class RefusalNotes final : public Observer {
 
   StateStore& state_;
   const History& history_;
-  std::list<std::string> names_;  // of those that are kept, oldest first
+  std::list<std::string> names_;  // names with saved refusals, oldest first
 };
 
 }  // namespace resmgr

@@ -23,7 +23,7 @@ void TakeSent(const Number& sent, const Number& ours, Number& later) {
   }
 }
 
-// Without a report there is nothing that differs; 0 is how some runtimes say so.
+// A value that is not reported is no difference; some runtimes report 0 for it.
 void TakeReport(const Number& in_force, const Number& expected, bool same, Number& later) {
   if (in_force && *in_force != 0 && in_force != expected && !same) later = in_force;
 }
@@ -47,7 +47,7 @@ bool IsExactlyAsSaved(const ReportOfSaved& report) {
 
 // Whether numbers in force that are not as saved certainly do not come from the update that was
 // under way: another program set them, or an update after it that is not on the disk. ADR 3 names
-// the cases that cannot be told apart.
+// the cases that cannot be distinguished.
 bool CannotHaveArrived(const ReportOfSaved& report) {
   if (report.others_set) return false;
   const SavedContainer& saved = report.saved;
@@ -153,7 +153,7 @@ bool IsPlacedAsSaved(const ReportOfSaved& report) {
   // No client asks for more than its limit.
   const MilliCpu limit = CpuLimitOf(report.in_force);
   if (limit.value > 0 && limit < now) return true;
-  // On other CPUs than those that were decided may also be one whose move was not over.
+  // A container on other CPUs than decided may also be one whose move had not ended.
   return !now.IsWhole() || now.value == 0 || cpus.size() != now.Whole() ||
          cpus.Intersects(report.crowded);
 }

@@ -21,30 +21,30 @@ void TakeSent(const ResourceValues& sent, const ResourceValues& ours, NumbersSet
 // named. After an update that failed, these may be that update's: no other update replaces them.
 LinuxResources WithoutUnnamed(LinuxResources in_force, const Container& container);
 
-// Takes the runtime's first report since it was last told something: numbers that differ from those
-// that were sent were changed by its own plugins. `placed`: the placement's part of what was sent.
+// Takes the runtime's first report since its last update: numbers that differ from the sent ones
+// were changed by its own plugins. `placed` is the placement's part of the sent values.
 void TakeFirstReport(const LinuxResources& in_force, const ResourceValues& placed,
                      Container& container);
 
 // Likewise for a container of an earlier daemon, whose notes may be older than the last numbers
 // that it sent. The numbers that the client asked for, and a quota that is lifted, may be in force
-// by a later decision: they are no sign of plugins. A limit that the client must have asked for,
-// and that is not noted, becomes a part of its request.
+// by a later decision, so they do not count as changes by plugins. A limit that the client must
+// have asked for, and that is not noted, becomes a part of its request.
 void TakeFirstReportOfSaved(const LinuxResources& in_force, const ResourceValues& placed,
                             Container& container);
 
 // The conclusion that the numbers in force allow about a container of an earlier daemon.
 enum class NumbersNews {
   kNone,     // they are as saved
-  kPlugins,  // the runtime's own plugins have set them: what the container asks for is as saved
+  kPlugins,  // the runtime's own plugins have set them: the container's request is as saved
   kAsked,    // the update that was saved as under way has arrived
-  kUpdated,  // an update that is not on the disk: it is in force what is asked for
+  kUpdated,  // an update that is not on the disk: the request is in force
 };
 struct ReportOfSaved {
   const SavedContainer& saved;
   QosClass qos;
   const LinuxResources& in_force;
-  const Requirements& needs_in_force;  // what these tell, but for what was set later
+  const Requirements& needs_in_force;  // needs by the values in force, without numbers set later
   CpuSet crowded;                      // CPUs that several containers are bound to
   bool called = false;                 // an update was under way
   bool others_set = false;             // stages or plugins have set numbers on this node before

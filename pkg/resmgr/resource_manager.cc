@@ -113,7 +113,7 @@ void ResourceManager::SendAgain(const ContainerId& id) {
 void ResourceManager::OnApplied(ContainerKey key) {
   if (ContainerRecord* const record = brain_.store.Find(key)) {
     brain_.NoteTold(*record);
-    // With an error, the numbers of the same update were refused, and follow.
+    // An error means that the numbers of the same update were refused; they follow.
     if (brain_.pusher.LastError(key).ok()) brain_.observers.OnPushed(brain_.ActAt(*record));
   } else {
     OnMoot();

@@ -26,7 +26,7 @@ struct RuntimeContainer {
   std::string name;
   uint32_t attempt = 0;
   ContainerState state = ContainerState::kCreated;
-  std::optional<std::chrono::system_clock::time_point> started_at{};  // where it tells
+  std::optional<std::chrono::system_clock::time_point> started_at{};  // if the runtime reports it
   StringMap labels;
   StringMap annotations;
   // True: the runtime reported the resources. False: they are the values that it was sent, since
@@ -35,7 +35,7 @@ struct RuntimeContainer {
   LinuxResources resources;  // in force: from ContainerStatus.resources or the verbose info
   // It has exited, and the runtime neither starts nor updates it any more.
   bool dead = false;
-  // Not the runtime's word, but what an earlier daemon noted of it (pkg/resmgr/kept_containers.h).
+  // Not reported by the runtime, but noted by an earlier daemon (pkg/resmgr/kept_containers.h).
   bool kept = false;
 };
 
@@ -44,9 +44,9 @@ struct RuntimeInventory {
   std::vector<Pod> pods;
   std::vector<RuntimeContainer> containers;
   std::set<PodSandboxId> stopped_pods{};  // those of them that are not ready
-  // Only what a list tells is known of these: the runtime failed to tell more, as it does of a pod
-  // whose shim hangs. Those that are not listed are of a runtime that could not be asked: what was
-  // known of them holds.
+  // Objects known only by a list, since the runtime failed to report more, as for a pod whose shim
+  // hangs. Unlisted ones belong to a runtime that could not be asked: the former knowledge about
+  // them stays valid.
   struct Unclear {
     std::set<PodSandboxId> pods;
     std::set<ContainerId> containers;
@@ -55,7 +55,7 @@ struct RuntimeInventory {
     std::set<std::string> runtimes{};
   };
   Unclear unclear;
-  // Only what a list tells was asked for these: the rest was known already (Known).
+  // Objects for which only a list was requested, since the rest was known already (Known).
   struct Brief {
     std::set<PodSandboxId> pods;
     std::set<ContainerId> containers;
@@ -63,7 +63,7 @@ struct RuntimeInventory {
   Brief brief;
 };
 
-// Whether a status would tell news of what a list told. Empty functions: of everything.
+// Whether the status of a listed object is known already. Empty functions: of none.
 struct Known {
   std::function<bool(const Pod& listed)> pod{};
   std::function<bool(const RuntimeContainer& listed)> container{};
@@ -92,7 +92,7 @@ class RuntimeClient {
   virtual void UpdateContainer(const ContainerId& id, const ResourceValues& adjustment,
                                std::function<void(Status)> done) = 0;
 
-  // One of several; what it refers to is there as long as the call only.
+  // One of several updates; its references are valid only during the call.
   struct Update {
     const ContainerId& id;
     const ResourceValues& adjustment;
@@ -112,8 +112,7 @@ class RuntimeClient {
   // `unclear`. The functions of `known` run on the loop's thread, before `done`.
   virtual void ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) = 0;
 
-  // Whether a list may show what was not told before, so that asking for one before a refusal is
-  // worth the time.
+  // Whether a list may show news, so that asking for one before a refusal is worth the time.
   virtual bool ListsTellNews() const { return true; }
 
   // Whether an update also writes values that it does not name, from the runtime's notes.

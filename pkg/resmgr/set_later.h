@@ -26,7 +26,7 @@ class SetLater {
   bool SentOtherNumbers(const ContainerId& id, bool shares_in_file) const;
   void ShowAsked(const ContainerId& id, CpuNumbers& reported) const;
 
-  // The runtime created the container, or updated it, with what stages made of it.
+  // Notes the numbers of a request that the runtime carried out as stages changed it.
   void TakeCreation(ContainerRecord& record, const Adjustment& sent);
   void TakeUpdate(ContainerRecord& record, PendingUpdate& update, const ResourceValues& sent);
   // Notes a client's call. The runtime is listed soon after it, to learn the values in force before
@@ -34,7 +34,7 @@ class SetLater {
   // containers, so for them the next list is soon enough.
   void NoteCalled(ContainerRecord& record);
 
-  // The first list since the runtime was told something about the container.
+  // Notes the first list since the runtime's last update of the container.
   void NoteFirstReport(ContainerRecord& record);
   // No list has told the values in force yet, and one could.
   bool LacksReport(const ContainerRecord& record) const;
@@ -42,7 +42,7 @@ class SetLater {
  private:
   Brain& brain_;
   const std::chrono::milliseconds report_pause_;
-  EventLoop::HandlePtr report_timer_;  // what is in force will be listed
+  EventLoop::HandlePtr report_timer_;  // pending list of the values in force
 };
 
 }  // namespace resmgr

@@ -7,8 +7,8 @@
 namespace resmgr {
 namespace {
 
-// A decision about one container changes the shared CPUs of a few pools. Further back it is not
-// looked for the same change, or a change of policy would compare everything with everything.
+// A decision about one container changes the shared CPUs of a few pools. Only this many changes
+// back are compared, or a change of policy would compare everything with everything.
 constexpr size_t kShiftsLookedAt = 16;
 
 std::optional<CpuSet> Without(const std::optional<CpuSet>& cpus, const CpuSet& exclusive) {

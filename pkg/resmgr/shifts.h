@@ -16,7 +16,7 @@ class Shifts {
  public:
   void Clear() { shifts_.clear(); }
   void Note(ContainerKey key, const Placement& before, const Placement& after);
-  // It gets the CPUs of `change`.
+  // Notes that the container gets the CPUs of `change`.
   void NoteShared(ContainerKey key, const Placement& before, const SharedChange& change);
   std::span<const Shift> all() const { return shifts_; }
 

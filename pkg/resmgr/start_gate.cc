@@ -124,7 +124,7 @@ bool StartGate::IsOverdue(ContainerKey key) const {
   return since && clock_.Steady() - *since >= options_.timeout;
 }
 
-// For when its obstacle is overdue, or its own time is up.
+// The timer fires when its obstacle is overdue, or its own time is up.
 void StartGate::SetTimer(uint64_t number, Waiting& wait) {
   const std::optional<Time> since = pusher_.StuckSince(wait.obstacle);
   const Time until = since ? std::min(wait.deadline, *since + options_.timeout) : wait.deadline;

@@ -69,7 +69,7 @@ class StartGate {
 
   // Something changed that waits may depend on.
   void Examine();
-  // `changed` alone changed: only waits that it kept back are looked at.
+  // Only `changed` has changed: examines only the waits that it kept back.
   void Examine(ContainerKey changed);
   // Holds for the waits of now, too.
   void SetOnTimeout(FailurePolicy policy) { options_.on_timeout = policy; }
@@ -88,7 +88,7 @@ class StartGate {
   };
   struct Obstacles {
     std::optional<Obstacle> blocks;  // the first one that is not overdue
-    std::vector<Obstacle> overdue;   // those before it
+    std::vector<Obstacle> overdue;   // the overdue obstacles before it
   };
   struct Waiting {
     ContainerKey key{};
@@ -98,7 +98,7 @@ class StartGate {
     EventLoop::HandlePtr timer;
   };
 
-  // Calls `visit` for what is in the way until that returns false.
+  // Calls `visit` for each obstacle until it returns false.
   using Visit = std::function<bool(const Obstacle& obstacle)>;
   void VisitObstacles(ContainerKey key, const Visit& visit) const;
   Obstacles Look(ContainerKey key) const;

@@ -77,7 +77,7 @@ Status Starts::ReviveExited(ContainerRecord& record, RefusalKind refusal) {
   return creations_.Revive(record, refusal);
 }
 
-// Unless other starts of it wait or are under way.
+// Does nothing while other starts of the container wait or are under way.
 void Starts::DropRevived(ContainerKey key) {
   ContainerRecord* const record = brain_.store.Find(key);
   if (record == nullptr || record->container.state != ContainerState::kCreated) return;
@@ -111,7 +111,7 @@ std::unique_ptr<StartGate::Wait> Starts::AdmitKnown(ContainerKey key, const Stat
   return wait;
 }
 
-// It may have run and ended, or been stopped, while it waited: it has no place any more.
+// Fails if the container lost its place while it waited, since it has run and ended or was stopped.
 Status Starts::CheckPlaced(const ContainerRecord& record) const {
   if (!starts_exited_ || record.container.state != ContainerState::kExited) return OkStatus();
   return FailedPrecondition("it ended while its start waited");
@@ -154,7 +154,7 @@ void Starts::End(const ContainerId& id, LifeEvent outcome) {
   const bool unresolved = now == LifeState::kUnresolved || record->life.ComesBack();
   if (outcome == LifeEvent::kStartUnanswered && unresolved) unresolved_.Add(key);
   if (now == LifeState::kRunning && before != now) record->started_at = brain_.clock.Now();
-  // It was taken for exited.
+  // The container had counted as exited.
   if (outcome == LifeEvent::kStartSucceeded && now == LifeState::kExited)
     brain_.synchronizer.ResyncSoon();
   // Others may be under way: the runtime may have refused this one for that reason.
@@ -165,7 +165,7 @@ void Starts::End(const ContainerId& id, LifeEvent outcome) {
   brain_.Push({key});
   if (!came_back || outcome == LifeEvent::kStartUnanswered) return;
   if (outcome == LifeEvent::kStartFailed) DropRevived(key);
-  // It may have ended meanwhile, when that was not believed.
+  // The container may have ended meanwhile, while reports of an exit were not believed.
   brain_.synchronizer.ListNow([](const Status&) {});
 }
 
@@ -186,7 +186,7 @@ void Starts::OnExpired(ContainerKey key) {
   const ContainerRecord& record = *brain_.store.Find(key);
   if (record.life.BeingStarted()) return;
   if (record.life.state() == LifeState::kRunning) {
-    // Its restart did not come, whatever else has become of it.
+    // The restart did not happen; a list shows the container's state.
     brain_.synchronizer.ListNow([](const Status&) {});
     return;
   }

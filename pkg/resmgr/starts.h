@@ -39,8 +39,8 @@ class Starts {
   std::unique_ptr<StartWait> Admit(const ContainerId& id, std::function<void(Status)> go);
   // Holds for starts that wait already, too.
   void SetOnTimeout(FailurePolicy policy) { gate_.SetOnTimeout(policy); }
-  // A start that was admitted is over, or its outcome will not be told (kStartSucceeded,
-  // kStartFailed or kStartUnanswered).
+  // An admitted start has ended, or its outcome will not be reported (kStartSucceeded, kStartFailed
+  // or kStartUnanswered).
   void End(const ContainerId& id, LifeEvent outcome);
 
   // A list was taken over: follows the unresolved starts that it shows.

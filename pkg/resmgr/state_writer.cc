@@ -22,8 +22,8 @@ constexpr StateStore::PodNote kCreation = StateStore::PodNote::kCreation;
 constexpr StateStore::PodNote kOthers = StateStore::PodNote::kOthers;
 constexpr StateStore::PodNote kStated = StateStore::PodNote::kStated;
 
-// A creation's note goes by all that is known of its container: the pod first, which has no line
-// break.
+// The name of a creation's note has all that is known of the container: the pod first, which has no
+// line break.
 constexpr char kOfNode[] = "node";  // of a note about no pod
 constexpr char kPartEnd = '\n';
 constexpr size_t kLongestName = 1024;
@@ -42,7 +42,7 @@ bool Keeps(const ContainerRecord& record) {
   return container.cpus_bound || container.mems_bound;
 }
 
-// The values that the runtime was last told, by which another client's update is told from ours.
+// The values of the runtime's last update, which distinguish another client's update from ours.
 Placement NumbersOf(const Placement& former) {
   Placement numbers;
   numbers.cpu_shares = former.cpu_shares;
@@ -118,7 +118,7 @@ void StateWriter::PutUnchanged(const ContainerRecord& record) {
 
 void StateWriter::PutConfirmed(ContainerRecord& record) {
   if (record.updates.empty()) return PutUnchanged(record);
-  // A value that the runtime may still refuse is not what it has after a restart.
+  // A value that the runtime may still refuse must not count as in force after a restart.
   Container& container = record.container;
   ConfirmedRequest& confirmed = *record.confirmed;
   const bool placed = confirmed.placement && record.Placeable();
@@ -175,7 +175,7 @@ void StateWriter::SaveUpdate(ContainerRecord& record) {
 void StateWriter::SaveCreation(const Pod& pod, const Container& container,
                                const AskedTexts& texts) {
   if (state_ == nullptr || container.name.size() > kLongestName) return;
-  // No list tells such a name.
+  // Lists never have such a name.
   if (IsPlaceholderName(container.name)) return;
   std::string saved;
   EncodeSaved(container, pod.qos, saved, {.texts = &texts, .qos_derived = pod.qos_derived});
@@ -263,7 +263,7 @@ Pod StateWriter::WithNotes(Pod listed) const {
   if (state_ == nullptr) return listed;
   if (const auto asked = state_->FindNote(kAsked, listed.id)) (void)RestoreAsked(*asked, listed);
   const std::optional<std::string> stated = state_->FindNote(kStated, listed.id);
-  // Notes that cannot be read are none.
+  // Unreadable notes are ignored.
   if (stated) (void)AddStated(*stated, listed);
   return listed;
 }

@@ -16,16 +16,16 @@
 
 namespace resmgr {
 
-// Saves what changed about containers in the state store, and finds it again after a restart.
-// Without a store nothing is saved. Changes are gathered for a moment: of a container that changes
-// again and again, or that ends at once, only the last value is encoded. Loop's thread only.
+// Saves changed containers in the state store, and finds them again after a restart. Without a
+// store nothing is saved. Changes are gathered for a moment: of a container that changes again and
+// again, or that ends at once, only the last value is encoded. Loop's thread only.
 class StateWriter {
  public:
   using Call = OpenCalls::Kind;
 
   // All must outlive it; `state` may be nullptr. `renames`: RuntimeClient::Renames.
   StateWriter(EventLoop& loop, StateStore* state, ContainerStore& store, bool renames = false);
-  // Hands over what was gathered.
+  // Hands the gathered changes over.
   ~StateWriter();
   StateWriter(const StateWriter&) = delete;
   StateWriter& operator=(const StateWriter&) = delete;
@@ -35,7 +35,7 @@ class StateWriter {
   // The container changed. One without an id is not kept, and one that has exited only where it is
   // still bound, since it may be started again: without its place, which others may have by then.
   void MarkChanged(ContainerRecord& record);
-  // Saves at once what was marked.
+  // Saves the marked containers at once.
   void SaveMarked();
   // Called before a client's update is sent, and before its reply. Saves at once what holds now; as
   // long as the runtime may refuse the update, the new request and its place are saved beside what
@@ -47,13 +47,13 @@ class StateWriter {
   // The creation failed for certain.
   void EraseCreation(const ContainerRecord& record);
   void Erase(const ContainerId& id);
-  // It has no open calls any more; what is saved of it stays.
+  // Notes that the container has no open calls any more; its saved data stays.
   void EndCalls(const ContainerId& id);
-  // Everything was adopted that there is.
+  // Called when all existing containers were adopted.
   void EraseUnlisted();
 
-  // A kubelet stated what this pod has as a whole after its sandbox was created, which not every
-  // runtime tells. Written at once.
+  // Saves the resources of the pod as a whole that a kubelet stated after the sandbox's creation,
+  // since not every runtime reports them. Written at once.
   void SaveStated(const Pod& pod);
   // Saves the client's request for this pod, where stages changed it. Written at once.
   void SaveAsked(const Pod& pod, const AskedTexts& texts);

@@ -102,7 +102,7 @@ void Synchronizer::RecordRemoval(const PodSandboxId& id) {
   if (listing_) removed_.pods.insert(id);
 }
 
-// One at a time: what waits for the list that is under way would be lost.
+// One list at a time: callers that wait for the present one would be lost.
 void Synchronizer::List() {
   if (listing_) {
     resync_wanted_ = true;

@@ -28,7 +28,7 @@ class Synchronizer {
     std::chrono::milliseconds last_retry{5'000};
     // The least time between two lists that Refresh asks for.
     std::chrono::milliseconds refresh_pause{1'000};
-    // From one list to the next when nothing else asks for one: what others do at the runtime is
+    // From one list to the next when nothing else asks for one: changes by other clients are
     // noticed by then.
     std::chrono::milliseconds period{60'000};
   };
@@ -48,7 +48,7 @@ class Synchronizer {
     // `first` is the first one since the connect.
     virtual Status OnInventory(const RuntimeInventory& inventory, const Removed& removed,
                                bool first) = 0;
-    // Whether the status of what a later list shows would tell nothing new.
+    // Whether the status of a listed object would have no news.
     virtual bool Knows(const Pod& listed) const = 0;
     virtual bool Knows(const RuntimeContainer& listed) const = 0;
     // The first list since the connect, or since one that worked, failed; it is asked for again.
@@ -100,9 +100,8 @@ class Synchronizer {
   State state_ = State::kDisconnected;
   uint64_t epoch_ = 0;
   bool listing_ = false;
-  bool resync_wanted_ =
-      false;             // came up while a list was under way or shortly after, or that failed
-  bool failed_ = false;  // the last list
+  bool resync_wanted_ = false;  // a list is wanted after the present one or a pause
+  bool failed_ = false;         // the last list
   Removed removed_;
   std::vector<Ready> waiters_;
   std::vector<Ready> list_waiters_;       // for the list that is under way

@@ -11,10 +11,10 @@
 
 namespace resmgr {
 
-// StartContainer calls without an answer, with which the runtime may still be busy: their client
-// went away, the connection was lost, or the daemon was killed. Asks for lists with growing pauses
-// until each container runs or has exited. One that is still created when the limit is over counts
-// as not started. Loop's thread only.
+// StartContainer calls without an answer, which the runtime may still carry out: their client went
+// away, the connection was lost, or the daemon was killed. Asks for lists with growing pauses until
+// each container runs or has exited. One that is still created when the limit is over counts as not
+// started. Loop's thread only.
 class UnresolvedStarts {
  public:
   struct Options {

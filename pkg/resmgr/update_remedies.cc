@@ -29,7 +29,7 @@ std::string UpdateRemedy(const Pod& pod, const Container& container, const Statu
   if (HasAny(text, {"cpu.weight", "cpu.shares"}) && HasAny(text, {"invalid argument"})) {
     return "if cpu.idle is 1 in its cgroup, set it to 0; or " + end;
   }
-  // The kernel takes no limit below what is in use, and runc tells it so.
+  // The kernel refuses a limit below the present use, and runc reports it with these words.
   if (HasAny(text, {"set memory limit", "memory.limit_in_bytes", "memory.max"})) {
     return "another program changed its memory limit in the cgroup: restore it, or " + end;
   }

@@ -47,7 +47,7 @@ StatusOr<Admission> Updates::Admit(const ContainerId& id, const LinuxResources& 
   return admission;
 }
 
-// A container that no policy binds any more runs on the CPUs that it asks for.
+// A container that no policy binds any more runs on its requested CPUs.
 void Updates::SetRequested(Container& container, LinuxResources requested) const {
   container.requested = std::move(requested);
   if (container.placement.lifted_to)
@@ -104,16 +104,16 @@ void Updates::End(const Admission& admission, const ResourceValues* sent) {
     changed = RollBack(*record);
   }
   if (record->updates.empty()) record->confirmed.reset();
-  // The reply follows: what it says must not be lost.
+  // The reply follows, so the outcome must not be lost.
   brain_.state_writer.SaveUpdate(*record);
   brain_.pusher.EndForwarded(admission.key, ended.sent, sent != nullptr);
-  // It may be back to a placement that the policy wanted to look at again.
+  // The container may have a placement again that the policy wants to review later.
   brain_.look_again_timers.Follow(*record);
   brain_.Push(std::move(changed));
 }
 
-// Restores the request without the update that failed, and the same place if that is still free.
-// Others may have been given its CPUs meanwhile; then it gets what the policy has for it.
+// Restores the request without the update that failed, and the same place if that is still free. If
+// others were given its CPUs meanwhile, the policy places it anew.
 ContainerKeys Updates::RollBack(ContainerRecord& record) {
   Container& container = record.container;
   LinuxResources requested = record.confirmed->requested;

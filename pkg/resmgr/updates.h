@@ -23,7 +23,7 @@ class Updates {
   // See ResourceManager::AdmitUpdate.
   StatusOr<Admission> Admit(const ContainerId& id, const LinuxResources& requested,
                             RefusalKind refusal);
-  // `sent`: what all stages changed of it; nullptr where it failed.
+  // `sent` has the changes of all stages; nullptr if the update failed.
   void End(const Admission& admission, const ResourceValues* sent);
 
  private:
