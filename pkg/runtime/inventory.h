@@ -33,9 +33,9 @@ class Inventory {
  public:
   static constexpr std::chrono::milliseconds kRetry{1'000};  // pause after a failed list
   static constexpr size_t kLeastGrowth = 64;
-  // Clients write ids, too. Longer ones are none of a runtime's.
+  // Clients write ids, too. A longer id cannot be a runtime's.
   static constexpr size_t kLongestId = 256;
-  // Removals that are noted at once; with more of them a question counts as failed.
+  // Limit of noted removals; with more of them a question counts as failed.
   static constexpr size_t kMostRemovals = 10'000;
 
   template <typename Object>
@@ -127,8 +127,8 @@ class Inventory {
   ById<InventoryContainer> containers_;
   // Times are counts of what is noticed.
   uint64_t count_ = 0;
-  std::multiset<uint64_t> open_;                          // begins of the questions under way
-  std::map<std::string, uint64_t, std::less<>> removed_;  // ids removed since the oldest of them
+  std::multiset<uint64_t> open_;                          // the begin of each question under way
+  std::map<std::string, uint64_t, std::less<>> removed_;  // removed since the oldest of them
   uint64_t not_noted_ = 0;  // when a removal was last left out of `removed_`
   bool ready_ = false;
   bool asking_ = false;

@@ -23,7 +23,7 @@ struct InventoryPod {
 };
 using InventoryPodPtr = std::shared_ptr<InventoryPod>;
 
-// A container that the runtime has, in the same way.
+// A container that the runtime has.
 struct InventoryContainer {
   const ContainerId id;
   const InventoryPodPtr pod;
@@ -55,7 +55,7 @@ class InventoryView {
   virtual void OnGone(InventoryPod& /*pod*/) {}
   virtual void OnGone(InventoryContainer& /*container*/) {}
 
-  // Without that it has no data: its slot may be another view's.
+  // Whether the view is attached; without a slot it has no data.
   bool attached() const { return attached_; }
   // The place of its data, while it is attached.
   size_t slot() const { return slot_; }

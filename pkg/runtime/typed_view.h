@@ -71,7 +71,7 @@ class TypedView : public InventoryView {
   }
 
  protected:
-  // Nothing happens after Detach, as for the calls that were under way then.
+  // Does nothing after Detach, since calls may still be under way then.
   void Set(InventoryPod& pod, PodPtr data) const {
     if (attached()) pod.data.at(slot()) = std::move(data);
   }
