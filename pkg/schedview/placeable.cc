@@ -51,14 +51,14 @@ class PlaceableSearch {
     return found;
   }
 
-  // The largest of so many CPUs that the policy grants as it is, wherever.
+  // The largest number up to `cpus` that the policy grants in its present state, anywhere.
   int MostAlone(int cpus) {
     while (cpus > 0 && !Try(cpus))
       --cpus;
     return cpus;
   }
 
-  // Whether the policy grants them as it is, wherever.
+  // Whether the policy grants them in its present state, anywhere.
   bool Try(int cpus) { return Tried(cpus).has_value(); }
 
  private:

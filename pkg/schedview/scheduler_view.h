@@ -17,7 +17,7 @@ struct ViewAmount {
   std::string name{};  // "cpu", "memory", "hugepages-2Mi"
   int64_t capacity = 0;
   int64_t allocatable = 0;
-  int64_t available = 0;  // of CPUs, what the policy would grant to one container
+  int64_t available = 0;  // CPUs that the policy would grant to one container
 
   friend bool operator==(const ViewAmount&, const ViewAmount&) = default;
 };
@@ -45,7 +45,7 @@ struct SchedulerView {
   // Guaranteed pods that have containers in the picture, ascending.
   std::vector<PodName> pods{};
 
-  // Whether both say the same of the node.
+  // Whether both describe the same state of the node.
   bool SameContent(const SchedulerView& other) const {
     return refuses == other.refuses && zones == other.zones && pods == other.pods;
   }
