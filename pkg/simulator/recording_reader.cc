@@ -155,7 +155,7 @@ StatusOr<std::optional<RecordedStep>> ReadLine(const json& line) {
   return step;
 }
 
-// nullopt for a line that is no line of use.
+// nullopt for a line of another kind.
 StatusOr<std::optional<RecordedUse>> ReadUse(const json& line) {
   const json* const use = Member(line, "use");
   if (Text(line, "op") != "use" || use == nullptr || !use->is_object()) return std::nullopt;

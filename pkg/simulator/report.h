@@ -33,7 +33,7 @@ struct Totals {
   size_t moved_sharing = 0;  // containers on shared CPUs, likewise
   CpuSet exclusive{};
   CpuSet free{};    // not exclusive
-  CpuSet broken{};  // of these, on cores that are partly taken
+  CpuSet broken{};  // free CPUs on cores that are partly taken
 };
 Totals TotalsOf(const std::vector<StepEffect>& effects, const SimulatedNode& node);
 

@@ -228,7 +228,7 @@ UsageFigures SimulatedNode::FiguresOf(std::chrono::milliseconds time) const {
     const ContainerUseWanted& use = uses[subject.id];
     const double own = std::min(use.wanted, use.own);
     const auto pool = loads.find(subject.pool);
-    // The part of what a pool wants that it lacks is missing to each of its containers.
+    // Each container of a pool lacks the same part of its wish as the pool.
     const double lacking = pool == loads.end() || pool->second.wanted <= 0
                                ? 0
                                : pool->second.lacking / pool->second.wanted;

@@ -29,7 +29,7 @@
 
 namespace resmgr {
 
-// A running container's resources, as far as the runtime was told.
+// A running container's resources, as sent to the runtime.
 struct RunningContainer {
   ContainerId id{};
   std::string pod{};  // "namespace/name"
@@ -89,9 +89,9 @@ class SimulatedNode : private Observer {
   using Moves = std::vector<ResourceManager::Move>;
   // The moves by which the policy would improve placements; with `apply`, they are carried out.
   StatusOr<Moves> Rebalance(bool apply);
-  // The same by what containers use.
+  // Rebalances by the containers' use.
   StatusOr<UseRound> RebalanceByUse(bool apply, std::optional<int> most_moves);
-  // Those that moved containers, and what came of them.
+  // The rounds that moved containers, and their results.
   const std::deque<UseRound>& rounds() const { return by_use_->rounds(); }
   // The derivation of the container's place, beyond its reason (Policy::Explain).
   std::vector<std::string> Explain(const ContainerId& id) const;
@@ -138,7 +138,7 @@ class SimulatedNode : private Observer {
   absl::flat_hash_map<ContainerId, ContainerKey, TextHash> keys_;  // keys in the present manager
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<ResourceManager> manager_;
-  std::map<ContainerId, double> wanted_;  // CPUs, by those that exist
+  std::map<ContainerId, double> wanted_;  // wanted CPUs of existing containers
   UsageConfig usage_;
   std::optional<UseRebalancer> by_use_;  // of the present daemon
 };

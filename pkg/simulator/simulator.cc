@@ -316,7 +316,7 @@ void Simulator::Do(const UseStep& step) {
   }
 }
 
-// The measured use tells how much was wanted; the places may be others here.
+// The recorded use stands for the wanted CPUs; the places may differ here.
 void Simulator::Do(const RecordedUse& step) {
   if (step.at > recorded_at_) Wait("use", step.at - recorded_at_, false);
   recorded_at_ = step.at;

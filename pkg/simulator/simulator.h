@@ -86,10 +86,10 @@ class Simulator {
   // False if it was refused.
   bool Launch(RunningPod& pod, const Manifest::Container& container);
   void DoByUse(const RebalanceStep& step);
-  // The last effect tells moves that were not made.
+  // Adds the previewed moves to the last effect.
   void TellPreview(const std::vector<ResourceManager::Move>& moves);
-  // Lets time pass; what moved containers meanwhile is told by an effect, and `always` there is
-  // one.
+  // Lets time pass. An effect reports the containers that moved meanwhile; with `always` there is
+  // one in any case.
   void Wait(const std::string& op, std::chrono::milliseconds time, bool always);
   void Replay(const RecordedStep& step, const RunningContainer& container);
   void DeleteContainer(RunningPod& pod, const std::string& name);

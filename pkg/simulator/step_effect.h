@@ -30,7 +30,7 @@ struct StepEffect {
   std::string op{};
   std::string pod{};
   std::string container{};
-  // The present place, as far as the runtime was told; empty for a container that is gone.
+  // The present place, as sent to the runtime; empty for a container that is gone.
   std::string cpus{};
   std::string mems{};
   std::string exclusive{};  // the exclusive part of `cpus`
