@@ -25,7 +25,7 @@ Status ClaimedFileSystem::ClaimFor(const std::string& path) {
 }
 
 StatusOr<std::string> ClaimedFileSystem::Read(const std::string& path, size_t limit) {
-  (void)ClaimFor(path);  // what another one has can be read all the same
+  (void)ClaimFor(path);  // files of another process can be read without a claim
   return files_.Read(path, limit);
 }
 

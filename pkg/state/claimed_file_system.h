@@ -11,11 +11,11 @@
 
 namespace resmgr {
 
-// Files of which those in one directory are changed only by the process that has claimed it: two
-// daemons must not undo what the other keeps, and one that starts while the former one still ends
-// calls in flight writes when that is over. Everything else passes as it is. The directory is
-// claimed by the first use that finds it free, and for as long as this exists: reading is one, but
-// goes on without.
+// A file system in which only the process that has claimed a directory changes its files: two
+// daemons must not undo each other's state, and one that starts while the former still finishes
+// calls writes only after that. All other operations pass unchanged. The first use that finds the
+// directory free claims it for the life of this object; reading claims it, too, but works without
+// the claim.
 //
 // Uses of the directory, and Claim, are for one thread at a time.
 class ClaimedFileSystem final : public FileSystem {
@@ -44,7 +44,7 @@ class ClaimedFileSystem final : public FileSystem {
 
   FileSystem& files_;
   const std::string directory_;
-  std::function<void(const Status&)> on_refusal_;  // nullptr when it was told
+  std::function<void(const Status&)> on_refusal_;  // nullptr after its call
   UniqueFd claim_;
 };
 

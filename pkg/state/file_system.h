@@ -28,9 +28,9 @@ class FileSystem {
   virtual StatusOr<std::string> Read(const std::string& path, size_t limit) = 0;
   // An empty file, in place of one that may be there; mode 0600.
   virtual StatusOr<std::unique_ptr<File>> Create(const std::string& path) = 0;
-  // Over a file that may be there. NotFound when there is no `from`.
+  // Replaces an existing `to`. NotFound if `from` does not exist.
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
-  // NotFound when there is none.
+  // NotFound if the file does not exist.
   virtual Status Remove(const std::string& path) = 0;
   // Creations and renames in the directory survive a power failure.
   virtual Status SyncDirectory(const std::string& directory) = 0;

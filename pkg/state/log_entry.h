@@ -20,14 +20,14 @@ constexpr uint32_t kLogVersion = 2;
 
 enum class EntryKind : uint8_t { kLabel = 0, kPut = 1, kErase = 2 };
 
-// Where they are in an entry: the size of the name, and the name.
+// Offsets in an entry of the name's size and of the name.
 constexpr size_t kEntryNameSizeAt = 5;
 constexpr size_t kEntryNameAt = 13;
 // A longer name or value makes no entry.
 constexpr size_t kMaxEntryName = 4096;
 constexpr size_t kMaxEntryValue = size_t{16} << 20;
 
-// Within the text that it was read from.
+// Its views refer to the text that it was read from.
 struct EntryView {
   EntryKind kind{};  // also one that this version does not know
   std::string_view name;
@@ -68,7 +68,7 @@ class Record {
   std::string_view name() const { return entry().substr(kEntryNameAt, name_size()); }
   std::string_view value() const { return entry().substr(kEntryNameAt + name_size()); }
 
-  // For sets in which a record is found by its name.
+  // Hash for sets in which a record is found by its name.
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view name) const { return TextHash()(name); }

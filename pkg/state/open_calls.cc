@@ -11,7 +11,7 @@ namespace {
 // the call with that hash, the even number below it ends it.
 constexpr std::string_view kFileHeader = "calls 1\n";
 constexpr size_t kEntry = 8;
-// Rewritten when it has so many entries that most of them are history.
+// The file is rewritten when it has this many entries and most of them are history.
 constexpr size_t kManyEntries = 8192;
 // Room for the starts and updates of a hundred thousand containers at once.
 constexpr size_t kMaxFile = size_t{2} << 20;
@@ -104,7 +104,7 @@ void OpenCalls::Write() {
   if (unwritten_.empty()) return;
   const bool append = file_ != nullptr && written_ < kManyEntries + 2 * open_.size();
   const Status status = append ? Append() : Rewrite();
-  // After an error all that is open is written anew.
+  // After an error all open calls are written anew.
   unwritten_.clear();
   if (status.ok()) {
     complained_ = false;

@@ -17,15 +17,13 @@
 namespace resmgr {
 
 // The calls about containers that a runtime may still be busy with, for the daemon that comes after
-// a
-// kill -9: while such a call is open, what the runtime tells of its container need not be what is
-// in force. Noted before the call is sent and until its outcome is known, so the notes are never
-// too few.
+// a kill -9: while such a call is open, the runtime's report about its container may differ from
+// the values in force. A call is noted before it is sent and until its outcome is known, so no open
+// call is ever missing.
 //
 // A note is one small append by the caller itself, not synced: it survives the process, which is
-// all it has to, since no call survives the machine. Notes of several calls are one append where
-// they are gathered; that a call has ended is written with the next note or by Write. Not
-// thread-safe.
+// enough, since no call survives the machine. Notes of several calls are one append where they are
+// gathered; that a call has ended is written with the next note or by Write. Not thread-safe.
 class OpenCalls {
  public:
   enum class Kind : uint8_t { kStart = 1, kUpdate = 2 };
@@ -33,9 +31,9 @@ class OpenCalls {
 
   // Kept only in this object.
   OpenCalls() = default;
-  // Reads what the last daemon left in the file `path`; writes there from the first note on. It
-  // belongs into memory (tmpfs): a disk that others keep busy would hold the calls up. `files` must
-  // outlive this.
+  // Reads the last daemon's notes from the file `path`, and writes there from the first note on.
+  // The file should be in memory (tmpfs): a busy disk would delay the calls. `files` must outlive
+  // this.
   OpenCalls(FileSystem& files, std::string path, Report report);
 
   // The kind and the container of a call. To make one takes longer than all that is done with it:
@@ -50,11 +48,11 @@ class OpenCalls {
   void End(Kind kind, const ContainerId& id) {
     if (!open_.empty()) End(KeyOf(kind, id));
   }
-  // Calls that begin until Write are written by that, which comes before any of them is sent.
+  // Notes of calls that begin before Write are written by Write, before any of these calls is sent.
   void Gather() { gathering_ = true; }
   void Write();
-  // Something is not written yet. A daemon that comes after a kill takes a call that has ended for
-  // open then.
+  // Whether a note is not written yet. A daemon that follows a kill then takes an ended call for an
+  // open one.
   bool unwritten() const { return !unwritten_.empty(); }
   bool Contains(Kind kind, const ContainerId& id) const {
     return !open_.empty() && open_.contains(Entry(KeyOf(kind, id)));
@@ -64,7 +62,8 @@ class OpenCalls {
   void Retain(const std::vector<ContainerId>& ids);
   size_t size() const { return open_.size(); }
 
-  // The last daemon's notes were found and could be read: what is not noted was not under way.
+  // Whether the last daemon's notes were found and read: a call that is not noted was not under
+  // way.
   bool complete() const { return complete_; }
 
  private:

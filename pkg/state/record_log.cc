@@ -61,7 +61,7 @@ RecordLog::Verdict RecordLog::Read(const std::string& path, Found& found) {
   if (text.status().code() == StatusCode::kNotFound) return Verdict::kAbsent;
   if (!text.ok()) {
     std::string& complaint = found.complaints.emplace_back(Message(text.status()));
-    // It will not get better, and may be in the way of the file that is to be written.
+    // The file stays unusable, and may be in the way of the new file.
     if (text.status().code() == StatusCode::kInvalidArgument) {
       complaint += PutAside(path, fmt::format("{}{}", path, kUnusable));
     }

@@ -63,11 +63,11 @@ class RecordLog {
   Status Append(std::string_view entries);
   Status Sync();
 
-  // Most of the file is history, or much of a file that is near its limit, where the entries of all
-  // live records have `live_bytes`.
+  // Whether most of the file is history, or much of a file near its limit. The entries of all live
+  // records have `live_bytes`.
   bool WantsRewrite(size_t live_bytes) const;
 
-  // Removes everything, for -reset-policy. Fine when there is nothing.
+  // Removes everything, for -reset-policy. OK if there are no files.
   static Status Reset(FileSystem& files, const std::string& directory);
 
  private:

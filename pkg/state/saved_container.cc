@@ -13,7 +13,7 @@
 namespace resmgr {
 namespace {
 
-// Written by hand: it is done for each container that is created, in the loop.
+// Encoded by hand, since this runs on the loop for each container that is created.
 void Add(uint32_t field, const std::optional<int64_t>& number, FieldWriter& out) {
   if (number) out.Number(field, static_cast<uint64_t>(*number));
 }
@@ -30,7 +30,7 @@ void AddNonEmpty(uint32_t field, std::string_view text, FieldWriter& out) {
   if (!text.empty()) out.Bytes(field, text);
 }
 
-// Mostly empty: a text is made of the others only.
+// Sets are usually empty; only others are formatted.
 template <typename Tag>
 void AddNonEmpty(uint32_t field, const IdSet<Tag>& set, FieldWriter& out) {
   if (!set.empty()) out.Bytes(field, set.ToString());
@@ -210,7 +210,7 @@ Requirements Decode(const state::Requirements& in) {
           .memory_of_pod = in.memory_of_pod()};
 }
 
-// From a message with the fields of a placement.
+// Reads a message with the fields of a placement.
 template <typename Message>
 StatusOr<SavedPlace> DecodePlace(const Message& in) {
   SavedPlace place;
@@ -297,7 +297,7 @@ void EncodeSaved(const Container& container, QosClass qos, std::string& out,
   AddNonZero(12, container.cpus_bound ? 1 : 0, fields);
   AddNonZero(13, container.mems_bound ? 1 : 0, fields);
   if (extras.origin != nullptr) AddOrigin(14, *extras.origin, container, fields);
-  // Also where nothing is set: daemons that did not know of it wrote none.
+  // Written even if nothing is set, since older daemons wrote no such field.
   AddSetLater(15, container.set_later, fields);
   if (extras.asked != nullptr) AddAsked(16, *extras.asked, fields);
   if (extras.texts != nullptr && !extras.texts->empty()) AddTexts(17, *extras.texts, fields);

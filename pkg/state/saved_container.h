@@ -25,7 +25,7 @@ struct SavedOrigin {
   std::optional<NodeSet> mems;
 };
 
-// The same, to be saved with the container itself.
+// The views of an origin that is saved with the container itself.
 struct OriginView {
   std::string_view runtime;
   const Pod& pod;
@@ -39,13 +39,13 @@ struct AskedTexts {
   Texts annotations{};
 
   bool empty() const { return labels.empty() && annotations.empty(); }
-  // Puts them in the place of what the runtime reports.
+  // Replaces the runtime's reported values by these.
   void Restore(StringMap& reported_labels, StringMap& reported_annotations) const;
 
   friend bool operator==(const AskedTexts&, const AskedTexts&) = default;
 };
 
-// A placement as it is kept: without the sets of CPUs and memory nodes, which the runtime tells.
+// A saved placement: without the sets of CPUs and memory nodes, which the runtime reports.
 struct SavedPlace {
   Placement placement;
   CpuSet shared_cpus;  // as SavedContainer::shared_cpus
@@ -59,30 +59,30 @@ struct AskedUpdate {
   std::optional<SavedPlace> place{};
 };
 
-// The same, to be saved with the container itself.
+// The views of a request's texts that are saved with the container itself.
 struct AskedView {
   const LinuxResources& requested;
   const Requirements& requirements;
   const Placement& placement;
 };
 
-// Facts about a container that are kept over restarts, since its runtime cannot tell them. Where it
-// runs, the runtime knows better.
+// Facts about a container that are kept over restarts, since its runtime does not report them. Its
+// CPUs and memory nodes come from the runtime.
 struct SavedContainer {
   // Its exclusive CPUs, shares, quota, period, counted memory nodes, pool and reason; the sets of
   // CPUs and memory nodes are not kept.
   Placement placement;
-  // The kubelet's request: the runtime reports the values that we made of it.
+  // The kubelet's request; the runtime reports the values as we changed them.
   LinuxResources requested;
   Requirements requirements;
   std::vector<LocalityHint> hints;
-  // The class of its pod, for when the runtime cannot tell; older notes do not have it.
+  // The class of its pod, used if the runtime does not report it; older notes lack it.
   std::optional<QosClass> qos;
   std::string needs_note;
-  // As of the container (pkg/model/container.h); older notes do not have it.
+  // The container's member of the same name (pkg/model/container.h); older notes lack it.
   bool cpus_bound = false;
   bool mems_bound = false;
-  // Where there are several runtimes: it has to do while this one is away.
+  // With several runtimes: the pod's data while its runtime is away.
   std::optional<SavedOrigin> origin{};
   // The shared CPUs of a container that has exactly as many of them as it asks for: without this
   // note they could be taken for its exclusive CPUs. Else empty.
@@ -106,8 +106,8 @@ struct SavedExtras {
   std::string_view created_name{};
 };
 
-// The kept form: a protobuf message (pkg/api/state.proto). Fields of a newer version, an
-// older one ignores. The same container always gives the same bytes. Appends to `out`.
+// The kept form: a protobuf message (pkg/api/state.proto). An older version ignores fields of a
+// newer one. The same container always gives the same bytes. Appends to `out`.
 void EncodeSaved(const Container& container, QosClass qos, std::string& out,
                  const SavedExtras& extras = {});
 // InvalidArgument when it is not one.
@@ -116,14 +116,14 @@ StatusOr<SavedContainer> DecodeSaved(std::string_view bytes);
 // The resources of a pod as a whole, where they were changed after its creation: overhead and
 // resources of the pod (pkg/api/state.proto, StatedPod).
 std::string EncodeStated(const Pod& pod);
-// Puts these into the pod. InvalidArgument: the bytes are none, and nothing is changed.
+// Puts these into the pod. InvalidArgument, with nothing changed: malformed bytes.
 Status AddStated(std::string_view bytes, Pod& pod);
 
 // The client's request for a pod sandbox of which a stage changed something: QoS class, cgroup
 // parent and `texts` (pkg/api/state.proto, AskedPod).
 std::string EncodeAsked(const Pod& asked, const AskedTexts& texts);
-// Puts these in the place of what the runtime reports. InvalidArgument: the bytes are none, and
-// nothing is changed.
+// Replaces the runtime's reported values by these. InvalidArgument, with nothing changed: malformed
+// bytes.
 Status RestoreAsked(std::string_view bytes, Pod& reported);
 
 // A refusal of a container (pkg/api/state.proto, Refusal).
@@ -136,7 +136,7 @@ struct SavedRefusal {
   std::string error{};
 };
 std::string EncodeRefusal(const SavedRefusal& refusal);
-// InvalidArgument when it is none.
+// InvalidArgument: the bytes are not a saved refusal.
 StatusOr<SavedRefusal> DecodeRefusal(std::string_view bytes);
 
 }  // namespace resmgr

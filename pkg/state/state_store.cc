@@ -49,7 +49,7 @@ struct StateStore::Shared {
   void Take(RecordLog::Records found);
   bool Write(std::string_view batch, size_t live, bool sync);
   void Count(const Status& status, size_t size);
-  // The entries of all records, and with them all that was to be written yet. For the thread.
+  // The entries of all records, which include all unwritten changes. For the thread.
   std::string TakeAll();
   void Complain(const Status& status);
   bool idle() const { return changes.empty() && !writing && !behind; }
@@ -69,7 +69,7 @@ struct StateStore::Shared {
   Report report;  // nullptr: the store is closed
   Records records;
   Records notes;
-  size_t live_bytes = 0;  // of the entries of both
+  size_t live_bytes = 0;  // bytes of the entries of both
   bool loaded = false;
   bool waits_for_load = true;
   std::string changes;  // entries that were handed over
@@ -94,7 +94,7 @@ StateStore::StateStore(FileSystem& files, const std::string& directory, const St
   shared_->written.wait_for(lock, patience, [this] { return shared_->loaded; });
   shared_->waits_for_load = false;
   if (shared_->loaded) return;
-  // Whatever the disk has, it is not what holds now.
+  // The disk has an older state than the present one.
   shared_->behind = true;
   report_("the saved state is ignored: its disk does not answer");
 }
@@ -119,7 +119,7 @@ bool StateStore::Close(std::chrono::milliseconds timeout) {
     thread_.join();
     return true;
   }
-  // It hangs on the disk: it cannot be woken, and the daemon does not wait for it.
+  // The thread hangs on the disk: it cannot be woken, and the daemon does not wait for it.
   report_("the state is not saved: its disk does not answer");
   thread_.detach();
   return false;
@@ -299,7 +299,7 @@ void StateStore::Shared::Run() {
       wake.wait(lock, wanted);
     }
     if (ending) break;
-    // The memory comes back to be filled again.
+    // The memory is reused for the next batch.
     batch.clear();
     batch.swap(changes);
     const size_t live = live_bytes;
@@ -333,7 +333,7 @@ bool StateStore::Shared::Write(std::string_view batch, size_t live, bool sync) {
     Count(status, batch.size());
     if (!status.ok()) Complain(status);
   }
-  // Also the first time, and after an error.
+  // Includes the first time and the first after an error.
   if (!log.writable() || log.WantsRewrite(live)) {
     const std::string all = TakeAll();
     const Status status = log.Rewrite(all);
@@ -349,7 +349,7 @@ bool StateStore::Shared::Write(std::string_view batch, size_t live, bool sync) {
 
 void StateStore::Shared::Count(const Status& status, size_t size) {
   if (status.ok()) {
-    // Without changes the disk was only asked to keep what it has.
+    // Without changes only a sync was requested.
     if (size > 0) ++writes;
     bytes += size;
   } else {

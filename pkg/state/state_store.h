@@ -20,9 +20,9 @@
 
 namespace resmgr {
 
-// The durable state of the brain: what it knows of each container, by the runtime's id. Nothing
-// here waits for a disk: one thread of the store's own writes what Commit hands over. State that
-// cannot be read or written is reported and done without, never fatal: the runtime knows where its
+// The durable state of the brain: a record of each container, by the runtime's id. No call waits
+// for a disk: one thread of the store's own writes the changes that Commit hands over. State that
+// cannot be read or written is reported and never fatal, since the runtime knows where its
 // containers run.
 //
 // All but the thread's work is for one thread, the loop's.
@@ -30,16 +30,16 @@ namespace resmgr {
 // A thread that hangs on its disk outlives the store: `files` has to be there as long as it is.
 class StateStore {
  public:
-  // For a disk that works, however busy.
+  // More than any working disk needs, however busy it is.
   static constexpr std::chrono::seconds kPatience{5};
 
   // Lines for the log, from any thread.
   using Report = std::function<void(std::string_view line)>;
 
-  // Loads from `directory`; `machine` tells which machine the CPUs are of.
-  // `calls` is the file of the open calls, `directory`/calls when empty; it is read in here. Waits
-  // for the other files for `patience` at most, and begins with nothing when they do not come:
-  // what they have is of no use any more when they do, and what is known then is written anew.
+  // Loads from `directory`; `machine` tells which machine the CPUs are of. `calls` is the file of
+  // the open calls, `directory`/calls when empty; it is read in here. Waits for the other files for
+  // `patience` at most, and begins empty if they do not come: later they would be out of date, and
+  // the present state is written anew.
   StateStore(FileSystem& files, const std::string& directory, const StateLabel& machine,
              Report report, const std::string& calls = "",
              std::chrono::milliseconds patience = kPatience);
@@ -48,15 +48,15 @@ class StateStore {
   StateStore(const StateStore&) = delete;
   StateStore& operator=(const StateStore&) = delete;
 
-  // As it was saved before this start or since; nothing when it was not.
+  // The record saved before this start or since; nullopt without one.
   std::optional<SavedContainer> Find(const ContainerId& id) const;
   void Put(const ContainerId& id, const Container& container, QosClass qos,
            const SavedExtras& extras = {});
-  // All of them, in no order. `visit` must not change the store.
+  // Visits all records, in no order. `visit` must not change the store.
   void ForEach(
       const std::function<void(std::string_view id, const SavedContainer& saved)>& visit) const;
   void Erase(const ContainerId& id);
-  // Forgets all but these: what else was saved is of containers that are gone.
+  // Forgets all other records, which belong to containers that are gone.
   void Retain(const std::function<bool(std::string_view id)>& wanted);
   size_t size() const { return records_.size(); }  // containers
 
@@ -69,7 +69,7 @@ class StateStore {
     kOthers = 'o',   // not of a pod: numbers were set by others on this node (state_writer.h)
     kAsked = 'a',    // the client's request, where a stage changed it (state_writer.h)
     kRefusal = 'r',  // by "namespace/pod/container" of one that was refused (refusal_notes.h)
-    kStated = 's',   // what kubelets stated of it later (pkg/resmgr/state_writer.h)
+    kStated = 's',   // resources that kubelets stated for the pod later (pkg/resmgr/state_writer.h)
   };
   std::optional<std::string> FindNote(PodNote kind, const PodSandboxId& id) const;
   void PutNote(PodNote kind, const PodSandboxId& id, std::string_view text);
@@ -86,22 +86,22 @@ class StateStore {
   // Changes since the last one are written together, and are durable within a second.
   void Commit();
 
-  // Whether the disk has what was handed over, or gets it in good time: not after a failed writing,
-  // and not while one has taken longer than five seconds.
+  // Whether the disk has the state that was handed over, or gets it soon: not after a failed
+  // writing, and not while one has taken longer than five seconds.
   bool Saved();
 
   // Writes of the thread since the start, the open calls apart.
   struct Written {
-    uint64_t writes = 0;    // that succeeded
+    uint64_t writes = 0;    // number of writes that succeeded
     uint64_t failures = 0;  // that were tried again, or were the last
-    uint64_t bytes = 0;     // of those that succeeded
+    uint64_t bytes = 0;     // bytes of successful writes
   };
   Written written() const;
 
   // Kept apart from the rest, and written at once.
   OpenCalls& open_calls() { return open_calls_; }
 
-  // Called by Flush first: brings what waits elsewhere to be put here. May be nullptr.
+  // Called by Flush first, so that changes gathered elsewhere are put here. May be nullptr.
   void BeforeFlush(std::function<void()> gather) { before_flush_ = std::move(gather); }
   // Commits, and waits until everything is written, which survives the process; false when it is
   // not within the time.
@@ -127,7 +127,8 @@ class StateStore {
   OpenCalls open_calls_;
   // The thread's, too, which may outlive this.
   const std::shared_ptr<Shared> shared_;
-  // In it. Changed by the loop only, which therefore reads them without the mutex.
+  // References into the shared state. Only the loop changes these, so it reads them without the
+  // mutex.
   Records& records_;  // of containers
   Records& notes_;    // of pod sandboxes
   std::thread thread_;
