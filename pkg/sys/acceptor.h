@@ -43,7 +43,7 @@ class Acceptor {
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  // Also again, after Stop.
+  // May be called again after Stop.
   void Listen(ListeningSocket listener);
   // Closes the socket. Connections that were accepted are not affected.
   void Stop();

@@ -12,9 +12,9 @@
 
 namespace resmgr {
 
-// Asks what may never answer (a disk), before there is an event loop: on a thread of its own, named
-// `name` (at most 15 bytes). Nothing where no answer came in time; the thread is left behind then,
-// so `ask` owns what it uses.
+// Asks a question that may never be answered (by a disk) before there is an event loop, on a thread
+// of its own, named `name` (at most 15 bytes). nullopt if no answer comes in time; the thread is
+// left behind then, so `ask` must own all that it uses.
 template <typename Answer>
 std::optional<Answer> AnswerWithin(std::chrono::milliseconds patience, const char* name,
                                    std::function<Answer()> ask) {

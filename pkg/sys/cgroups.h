@@ -17,12 +17,12 @@ bool HasUnifiedCgroups(const char* mount_point);
 bool IsSlice(std::string_view cgroup);
 
 // Whether a cgroup can have this path: it has no "..", and the kernel takes paths of this length.
-// Clients of a runtime may tell any text as the parent of a container.
+// Clients of a runtime may name any text as the parent of a container.
 bool CanBeCgroup(std::string_view path);
 
 // The directory of a slice below the mount point, with all slices that it is in by its name:
-// "a-b.slice" is "a.slice/a-b.slice". A text that names no slice stays as it is, and so does the
-// root of all slices, "-.slice", and a slice whose path can be no cgroup.
+// "a-b.slice" is "a.slice/a-b.slice". A text that is not the name of a slice stays unchanged, and
+// so do the root of all slices, "-.slice", and a slice whose path cannot be a cgroup's.
 std::string SlicePath(std::string_view slice);
 
 }  // namespace resmgr

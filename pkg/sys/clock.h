@@ -8,17 +8,17 @@
 
 namespace resmgr {
 
-// Time for what lasts so long that tests and simulations have a time of their own for it. Loop's
-// thread only.
+// The clock for long waits, which tests and simulations replace by their own. Loop's thread only.
 class Clock {
  public:
   using Time = std::chrono::system_clock::time_point;
   using SteadyTime = std::chrono::steady_clock::time_point;
 
   virtual ~Clock() = default;
-  // Comparable with what runtimes report; may be set anew by people at any moment.
+  // Wall-clock time, comparable with the times that runtimes report; an administrator may set it at
+  // any moment.
   virtual Time Now() const = 0;
-  // For the measure of how long something lasts.
+  // Steady time, for measuring durations.
   virtual SteadyTime Steady() const = 0;
   // As EventLoop::After.
   virtual EventLoop::HandlePtr After(std::chrono::milliseconds delay, EventLoop::Task task) = 0;

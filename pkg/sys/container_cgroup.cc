@@ -34,8 +34,7 @@ bool NamesContainer(std::string_view entry, std::string_view id) {
   return entry.empty() || entry.back() == '-' || entry.back() == ':';
 }
 
-// Without slashes that stand for nothing: who compares paths, or goes through their parts, has one
-// form of each.
+// The path without redundant slashes, so that each path has one form for comparisons.
 std::string PlainPath(std::string_view root, std::string_view below) {
   std::string path(root);
   for (const std::string_view part : Split(below, '/'))
@@ -56,7 +55,8 @@ std::optional<std::string> FindBelow(const std::string& parent, std::string_view
   return std::nullopt;
 }
 
-// A container's own cgroup: its processes may make others below it, under any names.
+// Whether the entry is a container's own cgroup: its processes may make others below it, under any
+// names.
 bool IsContainers(std::string_view entry) {
   constexpr size_t kIdSize = 64;
   if (entry.ends_with(kScope)) entry.remove_suffix(kScope.size());
@@ -116,7 +116,8 @@ std::optional<std::string> FindContainerCgroup(const std::string& mount_point,
       controller.empty() ? mount_point : fmt::format("{}/{}", mount_point, controller);
   if (cgroup_parent.empty()) return FindAnywhere(root, id);
   auto found = FindBelow(PlainPath(root, SlicePath(cgroup_parent)), id);
-  // Where the kubelet names slices and the runtime does not go by systemd: "SLICE:PREFIX:ID".
+  // If the kubelet names slices and the runtime does not use systemd, the directory is
+  // "SLICE:PREFIX:ID".
   return found || !IsSlice(cgroup_parent) ? found : FindBelow(root, id);
 }
 

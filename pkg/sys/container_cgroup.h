@@ -25,7 +25,7 @@ std::optional<std::string> FindContainerCgroup(const std::string& mount_point,
                                                std::string_view controller,
                                                std::string_view cgroup_parent, std::string_view id);
 
-// The NotFound of a container that has none.
+// The NotFound error for a container without a cgroup.
 Status NoContainerCgroup(const std::string& mount_point, std::string_view cgroup_parent,
                          std::string_view id);
 

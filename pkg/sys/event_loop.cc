@@ -95,7 +95,7 @@ class EventLoop::Impl {
   Source wake_source_;
   Source timer_source_;
   Source* sources_ = nullptr;
-  std::vector<std::unique_ptr<Source>> dead_;  // of this turn
+  std::vector<std::unique_ptr<Source>> dead_;  // sources of this turn
   std::array<epoll_event, kMaxEvents> events_{};
   std::optional<Clock::time_point> now_;  // of this turn, once asked for
   bool running_ = false;
@@ -282,8 +282,8 @@ EventLoop::HandlePtr EventLoop::Impl::Watch(int fd, int events, std::function<vo
 
 void EventLoop::Impl::SetEvents(Source& source, int events) {
   if (source.events == events) return;
-  // Errors are reported whatever was asked for: a source that pauses has to leave. Where its fd was
-  // closed too early it has left already.
+  // epoll reports errors whatever events were requested, so a source that pauses must be removed.
+  // If its fd was closed too early, it is removed already.
   const int change = events == 0          ? EPOLL_CTL_DEL
                      : source.events == 0 ? EPOLL_CTL_ADD
                                           : EPOLL_CTL_MOD;
@@ -303,7 +303,7 @@ EventLoop::HandlePtr EventLoop::Impl::Timer(std::chrono::milliseconds delay,
 }
 
 void EventLoop::Impl::Schedule(Source& source, std::chrono::milliseconds delay) {
-  // So far ahead that it never comes, and no sum overflows.
+  // So long that it never ends, and no sum overflows.
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
   delay = std::clamp(delay, std::chrono::milliseconds::zero(), kLongest);
   source.timer = timers_.Add(Clock::now() + delay, [this, &source] {

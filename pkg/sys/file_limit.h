@@ -5,8 +5,8 @@
 
 namespace resmgr {
 
-// Raises the number of files that this process may have open to what its hard limit allows, and
-// tells that number. The usual soft limit of 1024 is for programs that use select().
+// Raises the number of files that this process may have open to its hard limit, and returns that
+// number. The usual soft limit of 1024 is for programs that use select().
 size_t RaiseFileLimit();
 
 }  // namespace resmgr

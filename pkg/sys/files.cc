@@ -59,7 +59,7 @@ Status TooLong(const std::string& path, size_t limit) {
   return InvalidArgument("{} has more than {} bytes", path, limit);
 }
 
-// `size`: what it seems to have.
+// `size` is the file's apparent size.
 StatusOr<std::string> ReadAll(int fd, const std::string& path, size_t size, size_t limit) {
   std::string data;
   for (size_t next = size > 0 ? size + 1 : kChunk;; next = kChunk) {
@@ -86,7 +86,7 @@ StatusOr<std::string> ReadFile(const std::string& path, size_t limit) {
     return ErrnoStatus(errno, fmt::format("cannot look at {}", path));
   }
   if (!S_ISREG(found.st_mode)) return InvalidArgument("{} is not a regular file", path);
-  // The kernel's own files say that they are empty, or as long as a page.
+  // The kernel's own files report a size of 0, or of one page.
   const auto size = static_cast<size_t>(std::max<off_t>(found.st_size, 0));
   if (size > limit) return TooLong(path, limit);
   return ReadAll(fd.get(), path, size, limit);

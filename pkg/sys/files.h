@@ -14,21 +14,21 @@ namespace resmgr {
 
 // All may block on the disk. Error codes: see errno_status.h.
 
-// The whole of a regular file. kInvalidArgument when it is none, or has more than `limit` bytes: a
-// path may lead to anything of any user, which must not fill our memory, nor make us wait for the
-// writer of a FIFO. Symbolic links are followed.
+// The whole of a regular file. kInvalidArgument if the path is not a regular file, or has more than
+// `limit` bytes: a path may lead to any user's file, which must not fill our memory or make us wait
+// for the writer of a FIFO. Symbolic links are followed.
 StatusOr<std::string> ReadFile(const std::string& path, size_t limit);
 
-// The same for programs whose user names the file, which may be a pipe, too. Waits for its end.
+// The same for programs whose user names the file, which may also be a pipe. Waits for its end.
 StatusOr<std::string> ReadInput(const std::string& path, size_t limit);
 
-// After OK the file has this content and mode, also after a power failure; before, or on an error,
-// it has what it had, and nothing between the two can ever be read. The text goes to `<path>.tmp`
-// first, so a path may have only one writer at a time.
+// After OK the file has this content and mode, also after a power failure; before, or after an
+// error, it has its former content, and readers never see a mixture of the two. The text goes to
+// `<path>.tmp` first, so a path may have only one writer at a time.
 Status AtomicWriteFile(const std::string& path, std::string_view data, mode_t mode);
 
 // Claims a directory, as long as the result is open, against others that claim it. AlreadyExists:
-// another process has.
+// another process has claimed it.
 StatusOr<UniqueFd> ClaimDirectory(const std::string& path);
 
 }  // namespace resmgr

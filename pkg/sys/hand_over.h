@@ -43,15 +43,15 @@ class HandOverChannel {
 
   enum class Files { kTake, kRefuse };
 
-  // The socket is connected and non-blocking. Files::kRefuse: descriptors that come are closed.
+  // The socket is connected and non-blocking. Files::kRefuse: received descriptors are closed.
   HandOverChannel(UniqueFd socket, Files files) : socket_(std::move(socket)), files_(files) {}
 
   // Never waits. Unavailable: the peer is gone, or reads nothing.
   Status Send(std::string_view message, std::span<const int> files = {});
   Status SendSocket(const OpenSockets::Copy& copy);
 
-  // The next message, if it has come. Unavailable: the connection is over. InvalidArgument: what
-  // came is no message.
+  // The next message, if it has come. Unavailable: the connection is over. InvalidArgument: the
+  // received bytes are not a message.
   StatusOr<std::optional<std::string>> Next();
   // Waits for it; DeadlineExceeded.
   StatusOr<std::string> Await(std::chrono::milliseconds timeout);

@@ -63,7 +63,7 @@ size_t InheritedSockets::AddFromEnvironment() {
   if (!pid || *pid != ::getpid() || !count || *count <= 0 || *count > kMostFds) return 0;
   size_t taken = 0;
   for (int fd = kFirstFd; fd < kFirstFd + static_cast<int>(*count); ++fd) {
-    // For children, whatever it is.
+    // Children must not inherit the descriptor, whatever it is.
     ::fcntl(fd, F_SETFD, FD_CLOEXEC);
     std::string path = PathOf(fd);
     if (path.empty()) continue;

@@ -30,7 +30,7 @@ class Lifetime {
     if (token_ == nullptr && !ended_) token_ = std::make_shared<char>();
     return token_;
   }
-  // As if the object were gone: no callback runs any more, later ones included.
+  // Acts as the end of the object: no callback runs any more, later ones included.
   void End() {
     ended_ = true;
     token_.reset();
@@ -55,7 +55,7 @@ class DestroyLater {
     if (turn_ != nullptr) return;
     turn_ = loop_.After(std::chrono::milliseconds(0), [this] {
       turn_.reset();
-      // The end of one may add others.
+      // The end of one object may add others.
       const std::vector<Object> dead = std::exchange(objects_, {});
     });
   }

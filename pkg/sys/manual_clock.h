@@ -11,7 +11,7 @@
 
 namespace resmgr {
 
-// Time that passes only when it is told to.
+// A clock whose time passes only in Advance.
 class ManualClock : public Clock {
  public:
   ManualClock() : timers_(std::make_shared<Timers>()) {}
@@ -20,7 +20,7 @@ class ManualClock : public Clock {
   SteadyTime Steady() const override { return SteadyTime(now_.time_since_epoch()); }
   EventLoop::HandlePtr After(std::chrono::milliseconds delay, EventLoop::Task task) override;
 
-  // Runs what is due meanwhile, in the order of time and then of its setting.
+  // Runs the timers that become due, by time and then by the order in which they were set.
   void Advance(std::chrono::milliseconds time);
   // Until the next timer; zero where there is none.
   std::chrono::milliseconds NextWait() const;

@@ -9,8 +9,8 @@
 
 namespace resmgr {
 
-// Tells the service manager about our state: one datagram to the socket named by $NOTIFY_SOCKET,
-// as systemd's sd_notify(3) describes it. Without that variable there is no receiver, and that
+// Tells the service manager about our state: one datagram to the socket named by $NOTIFY_SOCKET, as
+// systemd's sd_notify(3) describes it. Without that variable there is no receiver, and the result
 // is OK. Never blocks; kUnavailable when the manager does not take the message.
 
 // Whether there is such a manager, which would start us again when we end.

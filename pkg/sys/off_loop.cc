@@ -13,7 +13,7 @@ namespace resmgr {
 struct OffLoop::State {
   explicit State(EventLoop& the_loop) : loop(&the_loop) {}
 
-  // On the thread: this work, and then what waits until nothing does.
+  // Runs on the thread: carries out this work, and then waiting work until none is left.
   static void Run(const std::shared_ptr<State>& state, Work work);
 
   std::mutex mutex;

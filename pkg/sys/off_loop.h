@@ -16,8 +16,8 @@ namespace resmgr {
 class OffLoop {
  public:
   // Runs on the other thread; the task that it returns, which may be empty, then runs on the loop.
-  // Work that hangs may outlive everything but the process, so it must own what it uses; the task
-  // is forgotten once this is destroyed.
+  // Work that hangs may outlive everything but the process, so it must own all that it uses; the
+  // task is dropped once this object is destroyed.
   using Work = std::function<EventLoop::Task()>;
 
   // `name` is the thread's, at most 15 characters; `patience` is how long the destructor waits for
@@ -27,8 +27,8 @@ class OffLoop {
   OffLoop(const OffLoop&) = delete;
   OffLoop& operator=(const OffLoop&) = delete;
 
-  // Begins the work. While other work is under way it waits, in place of work that waited for the
-  // same: only the latest is done. Unavailable: there can be no thread, and the work is dropped.
+  // Begins the work. While other work is under way it waits, and replaces work that waited before:
+  // only the latest runs. Unavailable: no thread can be created, and the work is dropped.
   Status Run(Work work);
   // Work is under way.
   bool busy() const;

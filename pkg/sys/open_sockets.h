@@ -26,8 +26,8 @@ class OpenSockets {
 
   // A socket that listens at the path; the descriptors stay the caller's.
   void Add(std::string path, int fd, int lock, bool kept_by_other);
-  // Forgets the socket of this descriptor, which is closed now. True: its file is to be removed,
-  // since no other process has the socket.
+  // Forgets the socket of this descriptor, which is closed now. True: the caller must remove its
+  // file, since no other process has the socket.
   bool Close(int fd);
   bool Has(std::string_view path) const;
 

@@ -48,7 +48,7 @@ void ProcessGroup::Abandon() {
   try {
     StartThread("reap", [pid = pid_] { ::waitpid(pid, nullptr, 0); }).detach();
   } catch (const std::system_error&) {
-    // It stays a zombie until this daemon ends.
+    // The process stays a zombie until this daemon ends.
   }
   pid_ = -1;
 }

@@ -35,7 +35,7 @@ class ProcessGroup {
   void Kill() const;
 
   struct End {
-    bool exited = false;  // by itself; otherwise by a signal
+    bool exited = false;  // the process exited; else a signal ended it
     int number = 0;       // exit status, or signal
 
     bool ok() const { return exited && number == 0; }

@@ -16,8 +16,8 @@
 namespace resmgr {
 namespace {
 
-// The handler looks at these. An eventfd stays with its slot for ever: a handler that runs on
-// another thread while a slot is given up would otherwise write to whatever got the number next.
+// Slots that the handler reads. An eventfd stays with its slot for ever: otherwise a handler on
+// another thread could write to a descriptor that got the same number later.
 struct Slot {
   std::atomic<int> signal{0};  // 0: free
   std::atomic<int> fd{-1};
@@ -26,7 +26,7 @@ struct Slot {
 
 static_assert(std::atomic<int>::is_always_lock_free);
 
-std::mutex g_mutex;  // taking and giving up of slots; the handler knows nothing of it
+std::mutex g_mutex;  // guards taking and releasing slots; the handler does not use it
 std::array<Slot, kMaxSignalWakeups> g_slots;
 
 void OnDelivery(int signal, siginfo_t* info, void*) {

@@ -31,7 +31,7 @@ class SignalsBlocked {
 std::thread StartThread(const char* name, std::function<void()> run) {
   const SignalsBlocked blocked;
   return std::thread([name = std::string(name), run = std::move(run)] {
-    // By itself, since to name another thread means to open a file of /proc.
+    // The thread names itself, since naming another thread opens a file of /proc.
     pthread_setname_np(pthread_self(), name.c_str());
     run();
   });

@@ -6,8 +6,8 @@
 
 namespace resmgr {
 
-// A thread for what can block, beside the one that decides. Signals are left to the other threads.
-// `name` has at most 15 bytes. Throws std::system_error where no thread can be made.
+// A thread for blocking work beside the event loop's. Signals are left to the other threads. `name`
+// has at most 15 bytes. Throws std::system_error where no thread can be made.
 std::thread StartThread(const char* name, std::function<void()> run);
 
 }  // namespace resmgr

@@ -25,7 +25,7 @@ class TimerQueue {
   // Readable when something is due.
   int fd() const { return timer_.get(); }
   Key Add(Clock::time_point due, std::function<void()> task);
-  // Nothing where it has run already.
+  // Does nothing if the timer has run already.
   void Cancel(const Key& key) { timers_.erase(key); }
   // Runs the timers that are due, the earliest first. A timer added meanwhile waits for the next
   // time.

@@ -8,8 +8,7 @@
 
 namespace resmgr {
 
-// Bytes that went over a kind of connections, of all that there were. One thread counts; any may
-// read.
+// Bytes sent over all connections of one kind. One thread counts; any may read.
 class Traffic {
  public:
   void Received(size_t bytes) { received_.Add(static_cast<int64_t>(bytes)); }

@@ -177,7 +177,7 @@ StatusOr<ListeningSocket> ListeningSocket::Adopt(const std::string& path,
   if (!inherited.lock.valid()) {
     StatusOr<UniqueFd> lock = ClaimPath(path);
     if (!lock.ok()) {
-      // For the next try.
+      // Kept for the next try.
       InheritedSockets::Instance().Add(path, std::move(inherited));
       return lock.status();
     }
@@ -186,13 +186,13 @@ StatusOr<ListeningSocket> ListeningSocket::Adopt(const std::string& path,
   const int flags = ::fcntl(inherited.fd.get(), F_GETFL);
   if (flags < 0 || ::fcntl(inherited.fd.get(), F_SETFL, flags | O_NONBLOCK) != 0)
     return ErrnoStatus(errno, fmt::format("cannot set up the socket that was given for {}", path));
-  // SO_PEERCRED tells clients of the process that called listen last: from now on of this one, and
-  // not of the one that the socket was taken from. A service manager's queue stays as it set it.
+  // SO_PEERCRED tells clients of the process that called listen last: from now on this one, and not
+  // the former owner of the socket. A service manager's queue stays as it set it.
   if (!inherited.kept_by_other && ::listen(inherited.fd.get(), SOMAXCONN) != 0)
     return ErrnoStatus(errno, fmt::format("cannot listen on the socket given for {}", path));
   ListeningSocket socket(path, std::move(inherited.lock), std::move(inherited.fd),
                          inherited.kept_by_other);
-  // Where it is not, no file is ours to remove.
+  // If the check fails, there is no file that we may remove.
   if (!inherited.kept_by_other) RESMGR_RETURN_IF_ERROR(socket.FindFile());
   return socket;
 }

@@ -20,7 +20,7 @@ namespace resmgr {
 // "unix:///run/x.sock" -> "/run/x.sock"; anything else stays as it is. A view into the argument.
 std::string_view StripUnixPrefix(std::string_view address);
 
-// kInvalidArgument for a path that no socket can have, whatever the file system says.
+// kInvalidArgument for a path that no socket can have on any file system.
 Status CheckUnixPath(std::string_view path);
 
 // Connects at once or not at all. kUnavailable when there is no listener or the listener's queue
@@ -31,8 +31,8 @@ StatusOr<UniqueFd> ConnectUnix(std::string_view path);
 // when this process ends, however it ends. AlreadyExists: another process has it.
 StatusOr<UniqueFd> ClaimPath(const std::string& path);
 
-// Closes the sockets that this process was given and does not serve, and removes their files unless
-// these are another one's: all but those at these paths.
+// Closes inherited sockets except those at these paths, and removes their files unless these belong
+// to another process.
 void DropInherited(const std::vector<std::string>& but);
 
 // The next connection of a listening socket of any kind, or nothing when none is waiting.
@@ -52,9 +52,9 @@ class ListeningSocket {
   // The socket's own mode decides which peers it serves.
   static constexpr mode_t kDirectoryMode = 0711;
 
-  // One that this process was given for the path (inherited_sockets.h) is taken, and its file left
-  // to the one that gave it. Else makes the parent directory when it is missing and removes a
-  // socket file that no process listens on. Bits of `mode` beyond kMaxMode are dropped.
+  // Takes an inherited socket for the path (inherited_sockets.h), whose file stays with its giver.
+  // Otherwise makes a missing parent directory and removes a socket file that no process listens
+  // on. Bits of `mode` beyond kMaxMode are dropped.
   //   kAlreadyExists       another process serves the path (ours or any other)
   //   kFailedPrecondition  the path is something else than a socket
   //   kUnavailable         the file system refuses
@@ -63,8 +63,8 @@ class ListeningSocket {
 
   ListeningSocket(ListeningSocket&& other) noexcept = default;
   ListeningSocket& operator=(ListeningSocket&& other) noexcept;
-  // Stops listening and removes the socket file, unless another one was put in its place or another
-  // process has the socket, too (open_sockets.h).
+  // Stops listening and removes the socket file, unless another file replaced it or another process
+  // has the socket, too (open_sockets.h).
   ~ListeningSocket();
 
   // As AcceptOn.
