@@ -71,9 +71,9 @@ void ApplyKinds(const std::vector<CpuKind>& kinds, std::vector<Cpu>& cpus) {
   }
 }
 
-// The order that hwloc finds, which begins with the designs of the cores. It finds none where it
-// cannot tell the kinds apart by what it looks at; then the clock rates decide, the base one first,
-// as it is what a vendor guarantees its prioritized cores (Intel SST-BF).
+// Uses hwloc's order, which begins with the designs of the cores. If hwloc cannot order the kinds,
+// the clock rates decide, the base rate first, since vendors guarantee it for prioritized cores
+// (Intel SST-BF).
 void ApplySpeeds(const std::vector<CpuKind>& kinds, std::vector<Cpu>& cpus) {
   const bool ranked = std::all_of(kinds.begin(), kinds.end(),
                                   [](const CpuKind& kind) { return kind.efficiency >= 0; });

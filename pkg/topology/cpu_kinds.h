@@ -10,12 +10,12 @@
 
 namespace resmgr {
 
-// CPUs that are alike, as hwloc tells them apart.
+// CPUs of one kind, as hwloc groups them.
 struct CpuKind {
   CpuSet cpus;
   int efficiency = -1;         // higher is faster
   std::string_view core_type;  // by its vendor; outlives this
-  int64_t base_mhz = 0;        // 0: not told
+  int64_t base_mhz = 0;        // 0: unknown
   int64_t max_mhz = 0;
   int64_t capacity = 0;  // as Linux counts it, at most 1024
 };

@@ -111,7 +111,7 @@ void IdSet<Tag>::DeleteHeap() {
   delete[] heap_far_;
 }
 
-// At least so many far words count from now on; new ones are zero.
+// Makes at least this many far words count; new ones are zero.
 template <typename Tag>
 void IdSet<Tag>::Widen(size_t wanted) {
   const size_t before = far_words();

@@ -19,9 +19,9 @@ namespace resmgr {
 // (NR_CPUS up to 8192); a machine with higher ones is refused when it is loaded.
 //
 // Most machines have fewer CPUs than the near words hold. The far words are touched, and even
-// initialized, only once an id of theirs was added: containers' records and what goes through a
-// decision are full of sets, and mostly they are not in the cache. Ids up to 1023 (319 of NUMA
-// nodes) need no allocation; only a set that has a higher one keeps all its far words on the heap.
+// initialized, only once an id of theirs was added: containers' records and decisions have many
+// sets, which are usually not in the cache. Ids up to 1023 (319 of NUMA nodes) need no allocation;
+// only a set that has a higher one keeps all its far words on the heap.
 template <typename Tag>
 class IdSet {
  public:
@@ -149,7 +149,7 @@ class IdSet {
     return a.near_ == b.near_ && (!(a.wide() || b.wide()) || a.SameFar(b));
   }
 
-  // The kernel's list format, what cpuset files take: "0-3,8".
+  // The kernel's list format, as in cpuset files: "0-3,8".
   std::string ToString() const;
 
   class Iterator {
@@ -181,7 +181,7 @@ class IdSet {
   static constexpr size_t kInlineFarWords = (kInlineBits - kNearBits) / 64;
   static constexpr size_t kFarWords = (kBits - kNearBits) / 64;
 
-  // How many words count.
+  // The words that count.
   enum class Reach : uint8_t { kNear, kInline, kHeap };
 
   static constexpr size_t Word(int id) { return static_cast<size_t>(id) / 64; }
@@ -230,7 +230,7 @@ class IdSet {
   int FarCommon(const IdSet& other) const;
   bool AnyFar() const { return AnyFarFrom(0); }
   bool AnyFarFrom(size_t word) const;
-  // Calls a loop with how many words it goes over, a constant where that is how many are inline.
+  // Calls a loop with its number of words, which is a constant if it is the inline number.
   template <typename Loop>
   static auto OverFar(size_t words, const Loop& loop);
   // Whether the operation leaves a bit of any word that counts in both.

@@ -5,8 +5,8 @@
 
 namespace resmgr {
 
-// How many containers use each CPU, as far as none, one or several: the CPUs of all that were
-// added (`any`), and those that were added more than once (`several`).
+// Whether no, one or several containers use each CPU: the CPUs of all that were added (`any`), and
+// those that were added more than once (`several`).
 struct CpuUsers {
   CpuSet any;
   CpuSet several;

@@ -20,7 +20,7 @@ constexpr size_t kMostListBytes = size_t{64} << 10;
 // Other programs may make any number of cgroups.
 constexpr size_t kMostDirectories = 2048;
 constexpr size_t kMostPartitions = 256;
-// A text names so many of them.
+// Limit of causes named in one text.
 constexpr int kMostNamed = 4;
 
 std::string Text(const std::string& path) {
@@ -28,7 +28,7 @@ std::string Text(const std::string& path) {
   return text.ok() ? std::string(Trim(*text)) : "";
 }
 
-// Empty where there is no such file, or nothing in it.
+// The set in the file; empty if the file is missing or empty.
 template <typename Set>
 Set ReadList(const std::string& path) {
   return Set::Parse(Text(path)).value_or(Set());
@@ -55,7 +55,8 @@ std::string_view WithoutSlash(std::string_view path) {
   return path;
 }
 
-// "/a", "/a/b": from the one below the root to the path itself. None of what can be no cgroup.
+// "/a", "/a/b": from the one below the root to the path itself; empty if the path cannot be a
+// cgroup's.
 std::vector<std::string> Steps(std::string_view path) {
   std::vector<std::string> steps;
   if (!CanBeCgroup(path)) return steps;
@@ -126,13 +127,14 @@ std::string CpusetLimits::WhyNot(std::string_view path, const CpuSet& cpus) {
   return text;
 }
 
-// By cgroups above that were told to allow less. A set of theirs that leaves nothing has no effect.
+// Removes CPUs that the sets of cgroups above exclude, and names these cgroups. A set that would
+// leave no CPU has no effect.
 std::string CpusetLimits::TakeAbove(std::string_view path, CpuSet& lost) const {
   std::string text;
   for (const std::string& step : Steps(path)) {
     const std::string directory = Directory(step);
     auto told = ReadList<CpuSet>(directory + "/cpuset.cpus");
-    // A partition may be told in another file.
+    // A partition's CPUs may be in another file.
     if (told.empty()) {
       if (const auto partition = ReadPartition(step)) told = partition->cpus;
     }
@@ -146,7 +148,7 @@ std::string CpusetLimits::TakeAbove(std::string_view path, CpuSet& lost) const {
   return text;
 }
 
-// By partitions that the cgroup is not in itself.
+// Removes CPUs of partitions that do not contain the cgroup, and names these partitions.
 std::string CpusetLimits::TakePartitions(std::string_view path, CpuSet& lost) {
   const std::string inside = fmt::format("/{}/", WithoutSlash(path));
   std::string text;

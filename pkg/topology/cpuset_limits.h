@@ -21,8 +21,7 @@ struct CpusetHierarchy {
   static CpusetHierarchy At(const std::string& cgroups);
 };
 
-// CPUs for the processes of a directory, with those that partitions below it took. Empty:
-// it is not told.
+// CPUs for the processes of a directory, with those that partitions below it took. Empty: unknown.
 CpuSet ReadAllowedCpus(const CpusetHierarchy& hierarchy, const std::string& directory);
 NodeSet ReadAllowedMems(const CpusetHierarchy& hierarchy, const std::string& directory);
 

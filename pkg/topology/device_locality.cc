@@ -24,9 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxFile = size_t{64} * 1024;
-constexpr int kMaxLevels = 32;  // of directories above a device
-constexpr int kMaxParts = 64;   // of one device
-constexpr int kMaxNesting = 4;  // of devices made of devices
+constexpr int kMaxLevels = 32;  // limit of directories above a device
+constexpr int kMaxParts = 64;   // limit of parts of one device
+constexpr int kMaxNesting = 4;  // limit of levels of devices made of devices
 constexpr std::string_view kVfio = "/dev/vfio/";
 
 constexpr size_t kMaxMountInfo = size_t{16} << 20;
@@ -37,7 +37,7 @@ bool HasDotDot(std::string_view path) {
   return path.find("/../") != std::string_view::npos || path.ends_with("/..");
 }
 
-// Whether a look at the mount's files waits for nothing but a disk of this machine.
+// Whether access to the mount's files waits at most for a disk of this machine.
 bool IsLocal(const MountTable::Mount& mount) {
   if (mount.type.starts_with("fuse")) return false;
   return mount.major != 0 || mount.type == "tmpfs" || mount.type == "devtmpfs";
@@ -53,8 +53,8 @@ void PushFront(std::string_view path, std::deque<std::string>& names) {
   names.insert(names.begin(), parts.begin(), parts.end());
 }
 
-// The path without links, as far as they are on local file systems; what is behind another one is
-// taken by its name.
+// The path without links, as far as they are on local file systems; parts behind another file
+// system are taken by name.
 StatusOr<std::string> FollowLinks(const MountTable& mounts, const std::string& path) {
   std::deque<std::string> names;
   PushFront(path, names);
@@ -73,7 +73,7 @@ StatusOr<std::string> FollowLinks(const MountTable& mounts, const std::string& p
     const MountTable::Mount* const mount = mounts.Find(next);
     local = local && mount != nullptr && IsLocal(*mount);
     std::array<char, PATH_MAX> target{};
-    // A mount point is no link, and looking at it may ask what is mounted there.
+    // A mount point is not a link, and reading it may ask the mounted file system.
     const ssize_t size =
         local && mount->point != next ? ::readlink(next.c_str(), target.data(), target.size()) : -1;
     if (size < 0) {
@@ -175,7 +175,7 @@ std::optional<Locality> DeviceLocality::OfAll(const std::string& directory, int 
   return all;
 }
 
-// A device without a node says -1, and then its list of CPUs is that of all.
+// For a device without a node the file has -1, and its list of CPUs has all.
 std::optional<Locality> DeviceLocality::ReadLocality(const std::string& directory) const {
   const StatusOr<std::string> node = ReadFile(directory + "/numa_node", kMaxFile);
   const std::optional<int64_t> id = node.ok() ? ParseInt(Trim(*node)) : std::nullopt;

@@ -42,18 +42,18 @@ class DeviceLocality {
   };
   explicit DeviceLocality(Options options);
 
-  // The locality of a device node of the host ("/dev/nvme0n1", "/dev/vfio/12"); nullopt when
-  // nothing tells it.
+  // The locality of a device node of the host ("/dev/nvme0n1", "/dev/vfio/12"); nullopt if it is
+  // unknown.
   std::optional<Locality> OfDevice(const std::string& path) const;
-  // The same of the device that holds a directory or file of the host; nullopt also for file
-  // systems that are on no device.
+  // The same for the device that holds a directory or file of the host; nullopt also for file
+  // systems without a device.
   std::optional<Locality> OfHostPath(const std::string& path) const;
 
-  // For nodes in /dev only.
+  // Works for nodes in /dev only.
   static StatusOr<DeviceNumber> NodeNumber(const std::string& path);
-  // By the mounts of this process, which are read when the result is first called. No file system
-  // that may be dead is asked: symbolic links are followed only where a device or memory holds
-  // them.
+  // Finds devices by the mounts of this process, which are read at the first call of the result. No
+  // file system that may be dead is asked: symbolic links are followed only where a device or
+  // memory holds them.
   static std::function<StatusOr<DeviceNumber>(const std::string& path)> HolderNumbers();
 
  private:
@@ -66,9 +66,9 @@ class DeviceLocality {
   const Options options_;
 };
 
-// Whether a mount may hold data that its container works with: not what is read-only, and not what
-// kubelets mount into every container (tokens, ConfigMaps, /etc/hosts, the termination log) or what
-// are the host's libraries.
+// Whether a mount may hold data that its container works with: not read-only mounts, not the mounts
+// that kubelets add to every container (tokens, ConfigMaps, /etc/hosts, the termination log), and
+// not the host's libraries.
 bool MountTellsLocality(std::string_view container_path, std::string_view host_path,
                         bool read_only);
 

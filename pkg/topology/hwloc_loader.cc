@@ -317,7 +317,7 @@ bool DescribesTooMany(std::string_view description) {
   return !multiply();
 }
 
-// The text between two others after `from`; empty where there is none.
+// The text between two others after `from`; empty if they are not found.
 std::string_view Between(std::string_view text, std::string_view from, std::string_view before,
                          std::string_view after) {
   const size_t start = text.find(from);
@@ -329,7 +329,7 @@ std::string_view Between(std::string_view text, std::string_view from, std::stri
 }
 
 // Why hwloc refused a file. A newer hwloc writes a version of the format that an older one cannot
-// read, and tells it in the element <topology version="3.0"> and in <info name="hwlocVersion">.
+// read, and names it in the element <topology version="3.0"> and in <info name="hwlocVersion">.
 Status UnreadableXml(std::string_view xml) {
   const std::string_view element = Between(xml, "<topology", " ", ">");
   const std::string_view version = Between(element, "version=", "\"", "\"");

@@ -87,7 +87,7 @@ Status CheckNodes(const std::vector<NumaNode>& nodes) {
 void NormalizeGroups(std::vector<Cpu>& cpus) {
   GroupNumbers cores;
   GroupNumbers l2_groups;
-  std::map<int, int> l2_of_core;  // that of its first CPU
+  std::map<int, int> l2_of_core;  // the L2 cache of its first CPU
   GroupNumbers l3_groups;
   GroupNumbers dies;
   GroupNumbers packages;
@@ -237,7 +237,7 @@ std::string Machine::Fingerprint() const {
     for (const int number :
          {cpu.id, cpu.core, cpu.l3, cpu.die, cpu.numa, cpu.package, static_cast<int>(cpu.online),
           static_cast<int>(cpu.isolated), static_cast<int>(cpu.kind),
-          static_cast<int>(cpu.online)})  // once meant what is allowed: the number stays the same
+          static_cast<int>(cpu.online)})  // once the allowed CPUs: the number stays the same
       hash.Add(number);
   }
   for (const NumaNode& node : nodes_) {

@@ -74,7 +74,7 @@ class Machine {
   struct Parts {
     std::vector<Cpu> cpus;        // in the order of their id; offline ones included
     std::vector<NumaNode> nodes;  // in the order of their id
-    CpuSet allowed;               // what containers may use; only online ones count
+    CpuSet allowed;               // CPUs that containers may use; only online ones count
   };
   // Checks and indexes the parts. InvalidArgument when they contradict each other: a CPU twice or
   // out of order, a node that no NumaNode describes, siblings of one core in two places, an id
@@ -108,10 +108,9 @@ class Machine {
   // All threads of the cores that these CPUs belong to.
   CpuSet WithSiblings(const CpuSet& cpus) const;
 
-  // A hash, in hexadecimal, over all that is above except the amounts of memory, the speeds, what
-  // is allowed, and the L2 caches: those change under a running machine (ballooning, hot-plug,
-  // turbo off, cgroups) or were not known to former versions, which is no reason to call it another
-  // one.
+  // A hash, in hexadecimal, of all the above except the amounts of memory, the speeds, the allowed
+  // sets and the L2 caches: these change on a running machine (ballooning, hot-plug, turbo off,
+  // cgroups) or were unknown to former versions, and the machine must still count as the same.
   std::string Fingerprint() const;
 
  private:

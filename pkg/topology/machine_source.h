@@ -30,7 +30,7 @@ struct FoundMachine {
   Machine machine;
   std::optional<CgroupSets> pods{};  // of a live machine
 };
-// The same, with what the cgroup of pods says of a live machine.
+// The same, with the sets of the cgroup of pods on a live machine.
 StatusOr<FoundMachine> FindMachine(std::string_view spec, const CgroupPlaces& places);
 
 }  // namespace resmgr

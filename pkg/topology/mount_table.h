@@ -17,7 +17,7 @@ class MountTable {
     int parent = 0;
     unsigned major = 0;  // 0: on no device
     unsigned minor = 0;
-    std::string root;   // what of the file system is mounted
+    std::string root;   // the part of the file system that is mounted
     std::string point;  // below our root
     std::string type;   // of the file system: "ext4"
   };
@@ -25,8 +25,8 @@ class MountTable {
   // Lines that cannot be read are left out.
   explicit MountTable(std::string_view mountinfo);
 
-  // The mount that the kernel finds where no part of the path is a symbolic link: from the root
-  // down, what was mounted last upon each. The path is absolute, without empty parts, "." and "..".
+  // The mount that the kernel finds if no part of the path is a symbolic link: from the root down,
+  // what was mounted last upon each. The path is absolute, without empty parts, "." and "..".
   // nullptr: no mount holds it. Valid as long as the table.
   const Mount* Find(std::string_view path) const;
   // A mount that a recursive bind mount of the path brings along: it is mounted on the mount that

@@ -17,8 +17,8 @@ struct NumaStat {
 };
 
 // Reads memory.numa_stat: "anon N0=4096 N1=0" in bytes on cgroup v2, "anon=1 N0=1 N1=0" in pages on
-// v1, where the lines about the cgroups below ("hierarchical_anon") count if `below`. Whatever is
-// no such line is left out.
+// v1, where the lines about the cgroups below ("hierarchical_anon") count if `below`. Other lines
+// are left out.
 NumaStat ParseNumaStat(std::string_view text, bool unified, bool below);
 
 }  // namespace resmgr

@@ -13,12 +13,11 @@ namespace resmgr {
 // prefix of /sys; empty: the one of HWLOC_FSROOT, as for the live machine.
 StatusOr<CpuSet> ReadOnlineCpus(const std::string& root);
 
-// The CPUs that the machine has, and that were not online when it was read: nothing is known of
-// them but their numbers.
+// The machine's CPUs that were not online when it was read; only their numbers are known.
 CpuSet OfflineCpus(const Machine& machine);
 
 // A hash, in hexadecimal, over what stays the same on one machine when CPUs go offline and come
-// back: the numbers of all CPUs, the memory nodes and their distances. Machine::Fingerprint tells
+// back: the numbers of all CPUs, the memory nodes and their distances. Machine::Fingerprint covers
 // more, but only of CPUs that are online.
 std::string HardwareFingerprint(const Machine& machine);
 

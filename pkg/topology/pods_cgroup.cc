@@ -30,7 +30,7 @@ CpusetHierarchy HierarchyOf(const CgroupPlaces& places) {
 }
 
 // Reads the sets of the cgroup with this path ("/a/b"; "" is the root) or of the nearest one above
-// that tells.
+// that has them.
 CgroupSets ReadNearest(const CpusetHierarchy& hierarchy, std::string path) {
   CgroupSets sets;
   for (;;) {
@@ -100,7 +100,7 @@ CgroupSets ReadPodsCgroup(const CgroupPlaces& places) {
 std::optional<CgroupSets> ReadOwnCgroup(const CgroupPlaces& places) {
   const CpusetHierarchy hierarchy = HierarchyOf(places);
   const std::optional<std::string> path = OwnPath(places, hierarchy.unified);
-  // In a container the root is that of its namespace, and what is outside of it begins with "/..".
+  // In a container the root is that of its namespace, and paths outside of it begin with "/..".
   if (!path || !path->starts_with('/') || *path == "/" || path->starts_with("/..")) {
     return std::nullopt;
   }

@@ -13,14 +13,14 @@ namespace resmgr {
 // The CPUs and memory nodes that one cgroup may use.
 struct CgroupSets {
   std::string name{};  // "/kubepods.slice"; "/": the root
-  CpuSet cpus{};       // empty: it is not told
+  CpuSet cpus{};       // empty: unknown
   NodeSet mems{};      // likewise
-  // Why the cgroup of pods may not use CPUs that are online, as CpusetLimits tells; "" if it may,
-  // or if nothing is found.
+  // The reason why the cgroup of pods may not use CPUs that are online, from CpusetLimits; "" if it
+  // may, or if no reason is found.
   std::string why{};
 };
 
-// Where to look for cgroups.
+// The places of cgroups.
 struct CgroupPlaces {
   // The cgroup of all pods: a path or the name of a slice. Empty: the one that a kubelet makes
   // without --cgroup-root, kubepods.slice or kubepods.
@@ -29,12 +29,12 @@ struct CgroupPlaces {
   std::string root{};
 };
 
-// Reads the cgroup of all pods, on cgroup v1 and v2. Where that cgroup does not exist yet, or does
-// not tell, it reads the nearest one above it, at last the root. All that is read is the kernel's
-// memory: a dozen small files or, where it may not use all CPUs, those of all cgroups at most.
+// Reads the cgroup of all pods, on cgroup v1 and v2. If that cgroup does not exist yet, or lacks
+// the sets, it reads the nearest one above it, up to the root. It reads only the kernel's memory: a
+// dozen small files or, where it may not use all CPUs, those of all cgroups at most.
 CgroupSets ReadPodsCgroup(const CgroupPlaces& places);
 
-// Reads the cgroup of this process. nullopt where that is of no use: the process is in a pod, whose
+// Reads the cgroup of this process. nullopt if this is of no use: the process is in a pod, whose
 // CPUs this daemon decides itself, or its place is not visible.
 std::optional<CgroupSets> ReadOwnCgroup(const CgroupPlaces& places);
 

@@ -18,7 +18,7 @@ namespace resmgr {
 namespace {
 
 constexpr unsigned kTimeLimitSeconds = 5;
-// Far below what a pipe takes at once.
+// Far less than a pipe takes at once.
 constexpr size_t kMaxReport = 2048;
 
 // The parent may have blocked signals for its event loop; in the child they must kill.
@@ -41,7 +41,7 @@ void ResetSignals() {
   const Status status = work();
   std::string report(1, static_cast<char>(status.code()));
   report.append(Message(status).substr(0, kMaxReport - 1));
-  // _exit: what the parent registered to happen at its end must not happen here.
+  // _exit: the parent's exit handlers must not run here.
   _exit(write(done, report.data(), report.size()) < 0 ? 1 : 0);
 }
 
@@ -70,7 +70,8 @@ Status RunInChild(const std::function<Status()>& work) {
     close(done[0]);
     return Unavailable("no child process: {}", std::strerror(fork_error));
   }
-  // By the report, not by the exit status: a process that ignores SIGCHLD gets no exit status.
+  // Judged by the report and not by the exit status: a process that ignores SIGCHLD gets no exit
+  // status.
   const std::string report = ReadReport(done[0]);
   close(done[0]);
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {

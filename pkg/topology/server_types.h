@@ -17,7 +17,7 @@ struct ServerType {
   // hwloc's notation; CPU numbers as Linux gives them: the first thread of each core, then the
   // second ones.
   std::string_view synthetic;
-  // Between two NUMA nodes, as the firmware tells them (10 is local).
+  // Distances between two NUMA nodes, as the firmware reports them (10 is local).
   int same_package = 12;
   int other_package = 32;
 };
@@ -28,7 +28,7 @@ std::span<const ServerType> ServerTypes();
 // nullptr where no server type has the name.
 const ServerType* FindServerType(std::string_view name);
 
-// Sets what hwloc's notation does not tell of this type: the distances between the nodes.
+// Sets the distances between the nodes of this type, which hwloc's notation lacks.
 void Complete(const ServerType& type, Machine::Parts& parts);
 
 }  // namespace resmgr
