@@ -11,7 +11,7 @@
 namespace resmgr {
 
 // How often each interrupt came on some CPUs since the start of the machine, by CPU and by its
-// name, "24 (nvme0q3)" or "LOC": only those that came at all.
+// name, "24 (nvme0q3)" or "LOC": only interrupts that occurred at all.
 using InterruptCounts = std::map<int, std::map<std::string, uint64_t>>;
 
 // Reads /proc/interrupts for these CPUs. Lines in any other form than the kernel's are left out.

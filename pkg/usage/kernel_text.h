@@ -16,7 +16,7 @@ namespace resmgr {
 struct CpuStat {
   std::optional<uint64_t> usage_ns{};
   std::optional<uint64_t> periods{};    // in which the quota counted
-  std::optional<uint64_t> throttled{};  // of these, in which it was used up
+  std::optional<uint64_t> throttled{};  // number of periods in which the quota was used up
   std::optional<uint64_t> throttled_ns{};
 };
 CpuStat ParseCpuStat(std::string_view text);
@@ -43,7 +43,7 @@ struct CpuTimes {
   uint64_t idle = 0;  // also while it waits for a disk
   uint64_t irq = 0;
   uint64_t softirq = 0;
-  uint64_t steal = 0;  // that the hypervisor gave to others
+  uint64_t steal = 0;  // time that the hypervisor gave to others
 };
 // By the CPUs' numbers; the text may be cut off behind them.
 std::map<int, CpuTimes> ParseProcStat(std::string_view text);

@@ -6,8 +6,8 @@
 
 namespace resmgr {
 
-// The lines of a text of the kernel, and their words, which spaces or tabs part. Each is taken away
-// from what it is the beginning of, and "" at the end.
+// The lines of a text of the kernel, and their words, which spaces or tabs part. Each function
+// removes a line or a word from the begin of its argument; the result is "" at the end.
 
 inline std::string_view NextLine(std::string_view& text) {
   const size_t end = text.find('\n');

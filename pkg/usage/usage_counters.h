@@ -40,13 +40,13 @@ struct UsageCounters {
   std::chrono::system_clock::time_point wall{};
   std::map<std::string, ContainerCounters> containers{};  // by id; only those with a cgroup
   std::map<int, CpuTimes> cpus{};
-  // Counts for exclusive CPUs that were busy with them lately; all others are not read.
+  // Counts for exclusive CPUs that were busy with interrupts lately; other CPUs are not read.
   InterruptCounts interrupts{};
   std::map<int, NodeCounters> nodes{};
   std::map<std::string, MonitorCounters> monitors{};  // by the groups' names
   bool unified = false;                               // cgroup v2
-  size_t files = 0;                                   // that were read
-  std::vector<std::string> notes{};  // what the log should tell, each once in a life of the reader
+  size_t files = 0;                                   // number of files that were read
+  std::vector<std::string> notes{};  // messages for the log, each once in a life of the reader
 };
 
 }  // namespace resmgr

@@ -8,7 +8,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// From so many percent of the periods on, a container's tasks wait for its quota.
+// From this percentage of the periods on, a container's tasks wait for its quota.
 constexpr double kThrottledPercent = 1;
 
 // The growth of a counter; nullopt where it is not known. A counter that is smaller than before
@@ -104,7 +104,7 @@ std::map<int, CpuFigures> ComputeCpus(const UsageCounters& before, const UsageCo
   return figures;
 }
 
-// Where its CPUs are all its own, what is used there without it is used by others.
+// If all CPUs of the container are exclusive, any other use of them is that of others.
 void ComputeOthers(const UsageFigures& figures, ContainerFigures& container) {
   const CpuSet& own = container.subject.exclusive;
   if (own.empty() || own != container.subject.cpus || !container.cpu_used) return;

@@ -33,8 +33,8 @@ struct ContainerFigures {
   std::map<int, int64_t> memory_by_node{};
   int64_t remote_bytes = 0;  // the part of these on other nodes than its own
   std::optional<double> remote_percent{};
-  // CPUs that others than it and interrupts used of those of its own, where it has no others: tasks
-  // of the kernel, mostly.
+  // CPUs of its own that were used by others than it and interrupts, usually tasks of the kernel;
+  // set if it has only CPUs of its own.
   std::optional<double> others_used{};
   uint64_t oom_kills = 0;    // between the samples, as the next one
   uint64_t high_events = 0;  // reclaims at memory.high
@@ -49,10 +49,10 @@ struct ContainerFigures {
 };
 
 struct CpuFigures {
-  double busy_percent = 0;  // with interrupts, without what the hypervisor took
+  double busy_percent = 0;  // includes interrupts, excludes time taken by the hypervisor
   double irq_percent = 0;   // with softirqs
   double steal_percent = 0;
-  // Where it was looked for: the interrupt that came most often, and how often in a second.
+  // The most frequent interrupt and its rate per second, for CPUs where interrupts were counted.
   TopInterrupt top_interrupt{};
   double interrupts_per_second = 0;
 };
@@ -64,17 +64,17 @@ struct NodeFigures {
   std::optional<int64_t> total_bytes{};
   std::optional<int64_t> used_bytes{};
   int64_t container_bytes = 0;                  // the part of these that containers have
-  std::optional<double> other_pages_percent{};  // of what was allocated: by tasks on other nodes
+  std::optional<double> other_pages_percent{};  // allocated by tasks of other nodes
 };
 
 // The containers of one pool together. Containers without a pool have none.
 struct PoolFigures {
-  CpuSet cpus{};  // that they may use and that are no container's own
+  CpuSet cpus{};  // CPUs that they may use and that are not exclusive
   double cpu_used = 0;
-  double busy = 0;                         // of `cpus`, whoever uses them
+  double busy = 0;                         // busy CPUs of `cpus`, for any user
   std::optional<Pressure> cpu_pressure{};  // the highest one of its containers
-  // The highest one of those that have no CPUs of their own and that no quota throttles, which
-  // the kernel counts as pressure, too.
+  // The highest one of containers without CPUs of their own and without throttling, which the
+  // kernel also counts as pressure.
   std::optional<Pressure> waiting{};
   std::map<int, int64_t> memory_by_node{};
   int64_t remote_bytes = 0;
@@ -97,7 +97,7 @@ struct UsageFigures {
   std::map<int, NodeFigures> nodes{};
   std::map<std::string, PoolFigures> pools{};
   std::map<std::string, MonitorFigures> monitors{};
-  double cpu_used = 0;    // of the machine; the containers together have not more
+  double cpu_used = 0;    // memory of the machine; all containers together have no more
   bool complete = false;  // there were two samples
   bool unified = false;
   size_t files = 0;

@@ -19,7 +19,8 @@ namespace {
 
 constexpr size_t kMostErrors = 8;
 
-// The container has ended, or the kernel or this cgroup does not count that.
+// Whether the error shows that the container has ended, or that the kernel or this cgroup lacks the
+// file.
 bool IsAbsent(int error) {
   return error == ENOENT || error == ENODEV || error == ENOTDIR || error == EOPNOTSUPP;
 }

@@ -11,8 +11,7 @@
 
 namespace resmgr {
 
-// The file that is being read at this moment, for whoever waits for it on another thread.
-// Thread-safe.
+// The file that is being read at this moment, for a thread that waits for the reader. Thread-safe.
 class FileInHand {
  public:
   void Set(std::string_view path) {
@@ -33,7 +32,7 @@ class FileInHand {
 // none is waited for. Thread-compatible.
 class UsageFiles {
  public:
-  // Longer files are left out, or cut off where that is said.
+  // Longer files are left out, or cut off by functions that say so.
   static constexpr size_t kMostBytes = size_t{256} << 10;
   enum class TooLong { kLeaveOut, kCutOff };
 

@@ -75,8 +75,7 @@ Problem Remote(const UsageFigures& figures, const ContainerFigures& container) {
                               container.cgroup, from, subject.mems.First())};
 }
 
-// The figures of the one of these CPUs that is busiest with interrupts; its id is -1: none is
-// known.
+// The figures of the CPU among these that is busiest with interrupts; id -1 if none is known.
 std::pair<int, CpuFigures> MostInterrupted(const UsageFigures& figures, const CpuSet& cpus) {
   std::pair<int, CpuFigures> most{-1, {}};
   for (const int id : cpus) {
@@ -203,7 +202,7 @@ std::string_view UsageProblems::UnitOf(Kind kind) {
   }
 }
 
-// False: it was not told, or what it was about is not there any more.
+// False: the problem was not reported, or its object does not exist any more.
 bool UsageProblems::End(const UsageFigures& figures, const Key& key, const Known& known) {
   const auto& [kind, id] = key;
   if (!known.lasts || kind == Kind::kIdle) return false;

@@ -16,20 +16,20 @@
 
 namespace resmgr {
 
-// Finds in a sequence of figures what lasts and should not be so, and an advice for each:
-// containers with CPUs of their own that a quota throttles, or that interrupts or tasks of others
-// use; a pool under pressure while another one has room; a container that waits in a pool with
-// fewer CPUs than its limit; memory on other nodes than decided. Containers that leave CPUs of
-// their own idle are an advice and no problem: an idle database is in order. Nothing is told of a
-// single sample. Thread-compatible.
+// Finds lasting problems in a sequence of figures, and advice for each: containers with CPUs of
+// their own that a quota throttles, or that interrupts or tasks of others use; a pool under
+// pressure while another one has room; a container that waits in a pool with fewer CPUs than its
+// limit; memory on other nodes than decided. Containers that leave CPUs of their own idle are an
+// advice and no problem: an idle database is in order. A single sample never makes a problem.
+// Thread-compatible.
 class UsageProblems {
  public:
   struct Limits {
-    double throttled_percent = 5;   // of the periods
+    double throttled_percent = 5;   // percent of the periods
     double idle_percent = 5;        // busy, of CPUs of a container's own
     double pressure_percent = 20;   // some task waits
     double interrupt_percent = 10;  // of one of a container's own CPUs
-    double others_used = 0.25;      // CPUs, of a container's own; and this part of them:
+    double others_used = 0.25;      // Exclusive CPUs of a container; and this part of them:
     double others_part = 0.1;       // a node's own programs run on all CPUs
     double room_percent = 50;       // of its CPUs are used at most, by a pool that has room
     double room_pressure_percent = 5;
@@ -39,12 +39,13 @@ class UsageProblems {
     std::chrono::seconds pressure_lasts{60};
     std::chrono::seconds idle_lasts{3600};
   };
-  // How many of each kind are named; one more tells how many there are.
+  // Limit of named problems of each kind; one more entry has the number of all.
   static constexpr size_t kMostNamed = 5;
   // How many ends of problems are kept.
   static constexpr size_t kMostEffects = 16;
 
-  // A problem that was told has ended: what an advice that was followed, or anything else, brought.
+  // A reported problem that has ended, with the figures before and after, whether or not the advice
+  // was followed.
   struct Effect {
     std::string kind{};
     std::string id{};  // the container's, or the pool's name
@@ -58,9 +59,9 @@ class UsageProblems {
   UsageProblems() : UsageProblems(Limits()) {}
   explicit UsageProblems(Limits limits) : limits_(limits) {}
 
-  // Returns how many problems that were told have ended by it: the last ones of effects().
+  // Returns the number of reported problems that have ended with it: the last ones of effects().
   size_t Observe(const UsageFigures& figures);
-  // Samples have stopped: what comes next says nothing of the time between.
+  // Samples have stopped: the next one says nothing about the time between.
   void Forget() { known_.clear(); }
 
   std::vector<Problem> List() const;
@@ -76,8 +77,8 @@ class UsageProblems {
     std::chrono::system_clock::time_point since{};
     std::chrono::steady_clock::time_point begun{};
     Problem problem{};
-    double percent = 0;  // what is too much
-    bool lasts = false;  // long enough to be told
+    double percent = 0;  // the excessive value
+    bool lasts = false;  // lasts long enough to be reported
     bool seen = false;   // in the present figures
   };
 

@@ -95,7 +95,7 @@ UsageCounters UsageReader::Read(const std::vector<UsageSubject>& subjects) {
     if (ReadContainer(places, pods, container)) {
       counters.containers.emplace(subject.id, std::move(container));
     } else {
-      // It has ended, or was started anew in another cgroup.
+      // The container has ended, or was started anew in another cgroup.
       places.cpu.clear();
       places.search_at = sample_ + 1;
     }

@@ -13,11 +13,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Each is a client of the admin socket.
+// Limit of waiting clients of the admin socket.
 constexpr size_t kMostWaiting = 64;
 // The part of one CPU that samples may cost is 1 / this: 0.2 %.
 constexpr int kCostFactor = 500;
-// So that figures do not get too old however much they cost.
+// Limits the age of figures, however much a sample costs.
 constexpr int kLongestPause = 6;  // intervals
 
 }  // namespace
@@ -53,7 +53,7 @@ void UsageSampler::Look(Done done) {
   } else {
     waiting_.push_back(std::move(done));
   }
-  // Answers those that wait if there is no thread.
+  // Answers waiting clients if there is no thread.
   LookUntil(options_.looks_on);
 }
 

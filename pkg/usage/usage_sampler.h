@@ -22,9 +22,9 @@
 
 namespace resmgr {
 
-// Samples what containers use, on a thread away from the loop, as long as somebody wants to know:
-// metrics, or a client that has asked lately. A sample that costs more than a 500th of the interval
-// makes the pause after it longer. Loop's thread only.
+// Samples what containers use, on a thread away from the loop, as long as the figures are wanted,
+// by metrics or by a client that has asked lately. A sample that costs more than a 500th of the
+// interval makes the pause after it longer. Loop's thread only.
 class UsageSampler {
  public:
   using Figures = std::shared_ptr<const UsageFigures>;
@@ -47,7 +47,8 @@ class UsageSampler {
     std::chrono::milliseconds patience = std::chrono::seconds(5);
     // How long a client that asked counts as looking on, and three intervals at least.
     std::chrono::milliseconds looks_on = std::chrono::seconds(30);
-    // The same of Touch: a monitor that asks each minute or two has what lasts for a minute.
+    // The same for Touch: a monitor that asks every minute or two sees problems that last for a
+    // minute.
     std::chrono::milliseconds monitors_on = std::chrono::seconds(150);
   };
   explicit UsageSampler(Options options);
@@ -69,7 +70,7 @@ class UsageSampler {
 
   // Problems of the containers' use, by the samples so far, and of the sampler itself.
   std::vector<Problem> problems() const;
-  // Problems that were told and have ended, and what that came to: the last ones.
+  // The last reported problems that have ended, with their effects.
   const std::deque<UsageProblems::Effect>& effects() const { return problems_.effects(); }
   // An advice for this container, "" where there is none.
   std::string AdviceOf(const std::string& id) const { return problems_.AdviceOf(id); }

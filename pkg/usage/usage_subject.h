@@ -9,7 +9,7 @@
 
 namespace resmgr {
 
-// A running container whose use is looked at, and what was decided for it. A value.
+// A running container whose use is sampled, and the decision for it. A value.
 struct UsageSubject {
   std::string id{};
   std::string namespace_name{};

@@ -15,7 +15,7 @@ namespace resmgr {
 // so it may be done on the event loop. Thread-compatible.
 class UseAverages {
  public:
-  // A sample of so long ago counts a third; until then all samples count alike.
+  // A sample of this age counts a third; until this time has passed, all samples count equally.
   static constexpr std::chrono::seconds kReach{60};
 
   // Figures that do not follow on the last ones begin everything anew.

@@ -17,12 +17,13 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A decision needs samples of so long, and of three intervals where these are shorter.
+// A decision needs samples over this time, and over three intervals at least.
 constexpr milliseconds kLeastMeasured = seconds(30);
-// Moves are judged by so long, or by more samples where these are shorter or longer.
+// Moves are judged by samples over this time, or over more intervals if these are longer.
 constexpr milliseconds kSettles = seconds(60);
 constexpr int kSettlingSamples = 6;
-// Samples may stop or fail meanwhile: moves that are not judged after so many times that stay.
+// Samples may stop or fail meanwhile: moves that are not judged after this multiple of that time
+// stay.
 constexpr int kPatience = 5;
 
 struct Found {
@@ -212,7 +213,7 @@ StatusOr<UseRound> UseRebalancer::Apply(std::optional<int> most_moves) {
   averages_.BeginAt(options_.clock.Steady());
   if (rounds_.size() == kKeptRounds) rounds_.pop_front();
   rounds_.push_back(round);
-  rounds_.back().placements = {};  // of thousands of containers, which nothing reads later
+  rounds_.back().placements = {};  // large, and nothing reads them later
   WaitForJudgement();
   return round;
 }

@@ -19,12 +19,12 @@
 
 namespace resmgr {
 
-// Moves of one rebalance by use, and what came of them. A value.
+// Moves of one rebalance by use, and their results. A value.
 struct UseRound {
   enum class State {
     kPreview,      // nothing was moved
     kMeasuring,    // moved
-    kKept,         // enough of what was predicted is measured
+    kKept,         // enough of the predicted gain is measured
     kTakenBack,    // less is measured; containers are back where they were, if these took them
     kNotMeasured,  // samples ended, or others decided again meanwhile; they stay
   };
@@ -86,7 +86,7 @@ class UseRebalancer {
   // The next figures: averages follow, moves are judged, and, if configured, made. A policy that
   // follows use is told the averages, if these are of as many samples as moves need.
   void Observe(const UsageFigures& figures);
-  // Samples failed: what was measured says nothing of now.
+  // Samples failed: the averages do not describe the present.
   void Lose() { averages_.Clear(); }
 
   // Tells what a rebalance would do. FailedPrecondition: nothing is measured, or no policy is
@@ -98,7 +98,7 @@ class UseRebalancer {
 
   // The last ones that moved something, newest last.
   const std::deque<UseRound>& rounds() const { return rounds_; }
-  // A sentence on what the last move of this container came to; "" if there is none.
+  // A sentence on the result of this container's last move; "" if there is none.
   std::string AboutOf(const std::string& id) const;
 
  private:
