@@ -12,7 +12,7 @@
 namespace resmgr::agent {
 namespace {
 
-// Notes what it is to show, and answers as the test says.
+// Records the views that it gets, and answers as the test says.
 class NotingHandler final : public AgentHandler {
  public:
   void GetNode(TextDone done) override { done(Unimplemented("no node")); }

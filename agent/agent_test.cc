@@ -47,7 +47,7 @@ class AgentTest : public testing::Test {
     return requests;
   }
 
-  // The node as the watch tells it, at first in the answer to its list.
+  // The node in the watch's events, at first in the answer to its list.
   static Json NodeWith(const std::string& policy) {
     return {{"metadata",
              {{"name", "n1"},

@@ -29,7 +29,7 @@ TEST(BackoffTest, StaysAtTheLimitForever) {
     EXPECT_LE(backoff.Next(), Duration(1000));
 }
 
-// Half of the wait would leave a gap in which no agent comes, and a crowd behind it.
+// Waits from half of the full one on would leave a gap without requests, and a crowd behind it.
 TEST(BackoffTest, WaitsAreAnyPartOfTheFullOne) {
   Backoff backoff({.first = Duration(1000), .limit = Duration(1000)}, 1);
   int short_ones = 0;

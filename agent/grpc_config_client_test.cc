@@ -90,7 +90,7 @@ TEST(GrpcConfigClientTest, ASilentDaemonGetsOneProbeAndNoDelivery) {
   loop.Run();
   EXPECT_EQ((*daemon)->Requests(kHealthCheck), 1);
   EXPECT_EQ((*daemon)->Requests(kSetConfig), 1);
-  // Its end lets the delivery go on, to a daemon that is not there.
+  // The daemon's end lets the delivery go on, although no other daemon listens.
   daemon->reset();
   loop.Run();
   EXPECT_EQ(verdict.status().code(), StatusCode::kUnavailable);

@@ -255,7 +255,7 @@ TEST_F(PodEventsTest, WaitsAsLongAsTheServerAsksFor) {
   EXPECT_TRUE(transport_.Has(kEvents));
 }
 
-// A long outage costs the event under way, and not those that wait.
+// A long outage loses the event under way, but no waiting event.
 TEST_F(PodEventsTest, AnOutageEndsNothing) {
   ASSERT_TRUE(events_.Add(Refusal("a", "no room")));
   ASSERT_TRUE(events_.Add(Refusal("b", "no room")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server takes requests, answers them and tells changes in any order. In every case the node
+// A server takes requests, answers them and reports changes in any order. In every case the node
 // shows the last report in the end.
 #include <algorithm>
 #include <array>
@@ -134,7 +134,7 @@ TEST_F(ReportRacesTest, WhatTheWatchShowsBeforeTheReplyIsNotForgotten) {
   EXPECT_EQ(StatusUnderWay(), "accepted") << "the node shows that it is pending";
 }
 
-// It may also show a state before the patch; its effects are corrected soon.
+// The watch may also show a state before the patch; the effects of that are corrected soon.
 TEST_F(ReportRacesTest, WhatTheWatchShowsOfBeforeThePatchCausesNoOther) {
   ReportSoon(accepted_again_);
   reporter_.NodeSeen(NodeWith(AnnotationsOf(accepted_)));
@@ -164,7 +164,7 @@ TEST_F(ReportRacesTest, NorDoesItWhereReportsAreNotSpread) {
   EXPECT_EQ(transport_.sent(), 1);
 }
 
-// Annotations of the daemon that are sent before there is a verdict tell nothing about the report.
+// Annotations of the daemon that are sent before a verdict do not change the report.
 TEST_F(ReportRacesTest, ThePatchOfOthersAnnotationsTellsNothingOfTheReport) {
   reporter_.TakeAlong({{kPolicyKey, "static"}});
   timers_.Advance(kReportOptions.spread);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ConfigMaps that users copy say what they mean, and so does the policy that keeps agents
-// apart.
+// The sample ConfigMaps have the documented meaning, and so has the sample policy that separates
+// agents.
 #include <algorithm>
 #include <map>
 #include <regex>
@@ -100,7 +100,7 @@ TEST_F(SampleAdmissionPolicyTest, IsAboutTheAgentsAccount) {
 }
 
 // Covers every write of an agent to nodes and to the objects with their names, and nothing else. A
-// patch that applies an object creates it where there is none.
+// patch that applies an object also creates it.
 TEST_F(SampleAdmissionPolicyTest, CoversWhatTheAgentMayWriteOfNodes) {
   using Writes = std::map<std::string, std::set<std::string>>;  // resources by API group
   constexpr char kTopology[] = "topology.node.k8s.io";

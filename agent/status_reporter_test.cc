@@ -31,7 +31,7 @@ class StatusReporterTest : public testing::Test {
  protected:
   StatusReporterTest() { Show(Json::object()); }
 
-  // The node as the watch tells it.
+  // Shows the node by the watch.
   void Show(const Json& annotations) {
     reporter_.NodeSeen({{"metadata", {{"name", "n1"}, {"annotations", annotations}}}});
   }

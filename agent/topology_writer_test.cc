@@ -102,7 +102,7 @@ TEST_F(TopologyWriterTest, WhatTheServerHasIsNotWrittenAgain) {
   EXPECT_EQ(transport_.sent(), 1);
 }
 
-// A scheduler waits for what follows from pods.
+// A scheduler waits for changes by pods.
 TEST_F(TopologyWriterTest, PodsAndTheirCpusAreWrittenSoon) {
   WriteFirst();
   Show(OneZone(5, {{"default", "pod0"}}));
