@@ -106,7 +106,7 @@ TEST(PodResourcesTest, ErrorsNameTheField) {
   }
 }
 
-// The daemon reads the pod's own values, which the cgroup's shares alone cannot tell.
+// The daemon reads the pod's own values, which do not follow from the cgroup's shares.
 TEST(PodResourcesTest, TheDaemonReadsEveryMilliCpuValueBack) {
   constexpr int64_t kStep = test::kSanitized ? 17 : 1;
   for (int64_t milli = 1; milli <= 64'000; milli += kStep) {
