@@ -107,7 +107,7 @@ spec:
       ConvertConfig("nri-plugins", "{kind: BalloonsPolicy, spec: {control: {cpu: 1}}}", "f").ok());
 }
 
-// A control that is switched off there stays off.
+// A control that is switched off in the source stays off.
 TEST(ConvertConfigTest, AControlThatIsOffIsLeftOut) {
   const auto converted = ConvertConfig(
       "nri-plugins",
