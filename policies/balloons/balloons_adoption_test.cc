@@ -11,7 +11,7 @@ namespace {
 
 using test::BalloonsNode;
 
-// The CPUs that it has beyond those of its type are found, too.
+// The balloon's CPUs beyond those of its type are found, too.
 TEST(BalloonsAdoptionTest, ReservedBalloonThatHasGrownStaysWithoutState) {
   BalloonsNode node("reservedResources: {cpu: \"cpuset:0\"}");
   const ContainerKey near = *node.Run("near", {.request = 3000});
@@ -39,7 +39,7 @@ TEST(BalloonsAdoptionTest, WhatTheRuntimeReportsIsNewerThanAReason) {
   EXPECT_EQ(node.CpusOf(key), cpus);
 }
 
-// No other container has its CPUs, so these are what its balloon had.
+// No other container has its CPUs, so they are all CPUs that its balloon had.
 TEST(BalloonsAdoptionTest, BalloonThatIsShortStaysWithoutState) {
   BalloonsNode node("balloonTypes: [{name: x}, {name: y}]", test::MakeMachine({.cores = 5}));
   const ContainerKey small = *node.Run("small", {.request = 100, .type = "y"});

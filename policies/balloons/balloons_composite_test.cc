@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Balloons of components: those that are short of CPUs, restarts, and what a configuration may say.
+// Balloons of components: those that are short of CPUs, restarts, and the limits of a
+// configuration.
 #include <string>
 #include <string_view>
 

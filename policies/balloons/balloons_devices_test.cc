@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices whose places the kubelet tells (row 24).
+// Devices whose places the kubelet reports (row 24).
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +24,7 @@ balloonTypes:
 - {name: tpu, preferNewBalloons: true, preferSpreadingPods: true, preferCloseToDevices: ["podresourceapi:tech.com/tpu"]}
 )";
 
-// A container of the type with a device near to these nodes, as the kubelet tells it.
+// A container of the type with a device near to these nodes, as the kubelet reports it.
 ContainerKey RunNear(BalloonsNode& node, std::string_view name, std::string_view type,
                      std::string_view resource, const NodeSet& nodes, int64_t request = 1000) {
   const ContainerKey key = node.Add(name, {.request = request, .type = type});

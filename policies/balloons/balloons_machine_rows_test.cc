@@ -161,7 +161,7 @@ balloonTypes:
   GiveDevice(node, wide, "tpu1", NodeSet{1});
   const CpuSet cpus = node.SetOf(*node.Place(wide));
   EXPECT_TRUE(cpus.IsSubsetOf(Cpus("0-7"))) << cpus.ToString();
-  // A device that the type does not name says nothing.
+  // A device that the type does not name has no effect.
   const ContainerKey other = node.Add("other", {.request = 1000, .type = "device"});
   GiveDevice(node, other, "fpga0", NodeSet{3});
   EXPECT_FALSE(node.PlacementOf(*node.Place(other)).reason.empty());

@@ -75,8 +75,8 @@ TEST(BalloonsOfflineTest, BalloonTakesACpuBackWhileAnotherOneIsMissing) {
   EXPECT_EQ(node.SetOf(large), own) << node.PlacementOf(large).reason;
 }
 
-// The balloon that always exists lost its CPU, too: its minimum comes first, as the configuration
-// says, and the containers have all of theirs when the last CPU is back.
+// The balloon that always exists lost its CPU, too: its configured minimum comes first, and the
+// containers have all of their CPUs when the last CPU is back.
 TEST(BalloonsOfflineTest, ABalloonThatAlwaysExistsHasItsMinimumFirst) {
   const std::string with_default =
       std::string(kOfflineTypes) +

@@ -85,7 +85,7 @@ class Stream {
         overcommit_(overcommit),
         node_(Section(overcommit), RandomMachine(random_)) {}
 
-  // With the wide types, on machines that have room for what always exists.
+  // A stream with the wide types, on machines with room for the balloons that always exist.
   static Stream Wide(unsigned seed, bool overcommit) {
     return {seed, overcommit, std::mt19937(seed)};
   }

@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint64_t kLives = kSanitized ? 200 : 2000;
 constexpr uint64_t kSentLives = kLives / 4;
-// So that one fault of a rule does not print thousands of lives.
+// Limits the output, since one fault of a rule may change thousands of lives.
 constexpr int kMaxDifferentLives = 5;
 // Ours moves and overcommits only where it is asked to; the rules that are compared do neither.
 constexpr const char* kRefuse = "whenShort: refuse\nmoveBudget: 0\n";
@@ -34,7 +34,7 @@ QosClass QosOf(const ReferenceContainer& container) {
   return container.qos_class == "Burstable" ? QosClass::kBurstable : QosClass::kBestEffort;
 }
 
-// It is not placed yet.
+// Adds a container that is not placed yet.
 ContainerKey AddTo(BalloonsNode& node, const ReferenceContainer& container) {
   Container& added = node.snapshot().Add(container.name, QosOf(container), container.milli_cpu);
   Pod& pod = node.snapshot().PodOf(added.key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restarts, previews, further attempts, resizes, and what nri-plugins has no option for.
+// Restarts, previews, further attempts, resizes, and cases without an option in nri-plugins.
 #include <set>
 #include <string>
 #include <string_view>

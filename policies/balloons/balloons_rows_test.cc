@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The acceptance rows of placement: what nri-plugins' balloons do, named by its end-to-end tests.
+// The acceptance rows of placement: the behaviour of nri-plugins' balloons, named by its end-to-end
+// tests.
 #include <algorithm>
 #include <string>
 #include <string_view>

@@ -76,7 +76,7 @@ TEST(BalloonsUseTest, ConstantUseComesToRest) {
     const ContainerKey a = *node.Run("a", {.request = 500, .type = "web"});
     int changes = 0;
     for (int i = 0; i < 40; ++i) {
-      // It cannot use more than it has.
+      // A container cannot use more CPUs than it has.
       const double now = std::min(used, static_cast<double>(node.SetOf(a).size()));
       changes += node.FollowUse({{a, now}}, seconds(30 * i)).empty() ? 0 : 1;
       if (i >= 10) {
@@ -250,7 +250,7 @@ TEST(BalloonsUseTest, IdleCpusGoToABalloonThatMayHaveThem) {
   EXPECT_EQ(node.CpusOf(b), "4-5");
 }
 
-// Its containers are all of another type by now.
+// All of its containers are of another type now.
 TEST(BalloonsUseTest, BalloonWithGuestsAloneKeepsWhatItBorrowsOverARestart) {
   BalloonsNode node(
       "balloonTypes: [{name: web, followUse: {growAbove: 80}}, {name: o, maxCPUs: 1}, {name: g}]",

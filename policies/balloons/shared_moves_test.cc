@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers move between balloons of a type because of what is used.
+// Containers move between balloons of a type because of their use.
 #include <chrono>
 #include <string>
 #include <vector>

@@ -53,7 +53,7 @@ class BalloonsNode : public PolicyNode {
   StatusOr<ContainerKey> Run(std::string_view name, const BalloonPod& pod) {
     return Place(Add(name, pod));
   }
-  // Its CPUs, or the refusal.
+  // The container's CPUs, or the refusal.
   std::string CpusAt(std::string_view name, const BalloonPod& pod) {
     const StatusOr<ContainerKey> key = Run(name, pod);
     return key.ok() ? CpusOf(*key) : std::string(Message(key.status()));

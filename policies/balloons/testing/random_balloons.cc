@@ -231,7 +231,8 @@ ReferenceConfig RandomBalloons::NextConfig(const Machine& machine) {
   return config;
 }
 
-// Components have no limit: the description does not say how one counts for the whole.
+// Components have no limit: the description leaves open how a component's limit counts for the
+// whole.
 void RandomBalloons::AddComposites(ReferenceConfig& config) {
   std::vector<std::string> components;
   for (ReferenceType& type : config.types) {

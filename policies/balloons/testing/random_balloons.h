@@ -45,10 +45,10 @@ class RandomBalloons {
   int last_pod_ = 0;
 };
 
-// The section policy.balloons that says the same. `additions`: keys of ours, such as "a: 1, ".
+// The section policy.balloons of this configuration. `additions`: keys of ours, such as "a: 1, ".
 std::string SectionOf(const ReferenceConfig& config, const std::string& additions);
 
-// For messages: one line for each core.
+// A text for messages: one line for each core.
 std::string DescriptionOf(const Machine& machine);
 
 }  // namespace resmgr::test

@@ -43,7 +43,7 @@ int RoundedUp(int64_t milli_cpu) {
   return static_cast<int>((milli_cpu + 999) / 1000);
 }
 
-// The share of each of so many parts.
+// The share of each of `parts` parts.
 int ShareOf(int size, size_t parts) {
   const int count = static_cast<int>(parts);
   return (size + count - 1) / count;
@@ -62,7 +62,7 @@ void AddWithParts(const std::list<ReferenceBalloon>& balloons,
   }
 }
 
-// Its CPUs when it is to have `size`, with the parts rounded up.
+// The number of CPUs of the balloon for `size`, with the parts rounded up.
 int SizeAt(const ReferenceBalloon& balloon, int size) {
   size = Clamped(*balloon.type, size);
   if (balloon.parts.empty()) return size;
@@ -72,7 +72,7 @@ int SizeAt(const ReferenceBalloon& balloon, int size) {
   return sum;
 }
 
-// The CPUs that came with this container, which are remembered no more.
+// Returns the CPUs that came with this container, and forgets them.
 CpuSet TakeGrown(ReferenceBalloon& balloon, uint64_t with) {
   CpuSet all = std::exchange(balloon.grown, CpuSet());
   if (balloon.grown_by != with) all = CpuSet();

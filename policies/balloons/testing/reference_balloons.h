@@ -78,8 +78,8 @@ struct ReferenceBalloon {
   CpuSet own;                                  // none of a composite balloon
   std::list<ReferenceBalloon> parts;           // of a composite balloon, in the order of components
   std::vector<ReferenceContainer> containers;  // in the order of their coming
-  // The CPUs that came with one container, and which, until the next change of the size: they go
-  // with it, so that to create and to remove it changes nothing.
+  // The CPUs that came with one container, and that container, until the next change of the size:
+  // they go with it, so that creating and removing it changes nothing.
   CpuSet grown;
   uint64_t grown_by = 0;
 
@@ -100,15 +100,15 @@ class ReferenceBalloons {
   // `machine` outlives it.
   ReferenceBalloons(const Machine& machine, ReferenceConfig config);
 
-  // Makes the balloons that are there before any container. False: the configuration asks for more
-  // than there is.
+  // Makes the balloons that exist before any container. False: the configuration needs more CPUs
+  // than the machine has.
   bool Start();
 
   // The balloon that the container is in from now on; nullptr: refused.
   ReferenceBalloon* Create(const ReferenceContainer& container);
   void Remove(uint64_t key);
-  // The container asks for something else from now on. It stays in its balloon if that can have the
-  // size that is then needed, else it is placed anew. False: refused, and nothing changed.
+  // Changes the container's request. It stays in its balloon if that can have the needed size, else
+  // it is placed anew. False: refused, and nothing changed.
   bool Update(uint64_t key, int64_t milli_cpu);
 
   // In the order of their creation.

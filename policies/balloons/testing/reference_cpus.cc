@@ -25,7 +25,7 @@ std::vector<int> Negated(std::vector<int> numbers) {
   return numbers;
 }
 
-// The idle CPUs that are left by those hints that leave enough.
+// The idle CPUs after applying the hints that leave enough of them.
 CpuSet Narrowed(const ReferenceWish& wish, const CpuSet& idle, int count) {
   CpuSet left = idle;
   const auto keep = [&](const CpuSet& set) {

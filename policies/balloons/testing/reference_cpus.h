@@ -7,7 +7,7 @@
 
 namespace resmgr::test {
 
-// The rules by which a balloon gets and gives back CPUs, besides those that it has and idle ones.
+// The rules by which a balloon gets and gives back CPUs, apart from its own and the idle CPUs.
 struct ReferenceWish {
   bool balancing = false;     // allocatorTopologyBalancing
   bool spread_cores = false;  // preferSpreadOnPhysicalCores

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference gives what is known of the choice of CPUs. R1 to R9: a sequence of steps each on a
-// machine of two packages with two nodes of two cores with two threads.
+// The reference gives the known choices of CPUs. R1 to R9: a sequence of steps each on a machine of
+// two packages with two nodes of two cores with two threads.
 #include "policies/balloons/testing/reference_cpus.h"
 
 #include <map>
