@@ -151,7 +151,7 @@ TEST(StaticPolicyTest, ARefusalNamesTheHoldersOfTheCpus) {
             "needs 1 exclusive CPU, 0 of 2 free: CPU 0 reserved, CPU 1 held by ns/dsp/dsp");
 }
 
-// It never fits, whatever ends, so it must not wait for room.
+// The container never fits, whatever ends, so it must not wait for room.
 TEST(StaticPolicyTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
   Node node(test::S1Ht());
   ASSERT_TRUE(node.Create("dsp", kGuaranteed, 1000).ok());
