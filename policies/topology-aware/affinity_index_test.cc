@@ -17,7 +17,8 @@ namespace {
 
 constexpr size_t kPools = 7;
 
-// Containers that come and go, an index that is told, and the plain way to the same answer.
+// Containers that come and go, an index that follows them, and a plain computation of the same
+// answer.
 class World {
  public:
   explicit World(uint64_t seed) : random_(seed) {}
@@ -35,7 +36,7 @@ class World {
       container.labels.Set(fmt::format("l{}", Number(50)), Word());
     Place(container.key);
   }
-  // Into some pool, or into none.
+  // Puts the container into some pool, or into none.
   void Place(ContainerKey key) {
     index_.Erase(key);
     pools_.erase(key);
@@ -43,7 +44,7 @@ class World {
     pools_[key] = static_cast<int>(Number(kPools));
     index_.Put(snapshot_.PodOf(key), snapshot_.At(key), pools_[key]);
   }
-  // From its pool to another one.
+  // Moves a container from its pool to another one.
   void Move() {
     const auto pool = pools_.find(Some());
     if (pool == pools_.end()) return;

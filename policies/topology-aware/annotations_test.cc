@@ -351,7 +351,7 @@ TEST(AffinityTest, OneContainerHasSoManyAtMost) {
   EXPECT_TRUE(read->Of("b").ok());
 }
 
-// A text that is too long is not parsed: else the error would be that it is no YAML.
+// A text that is too long is not parsed: else the error would be invalid YAML.
 TEST(AffinityTest, TextsThatAreTooLongAreNotParsed) {
   const std::string half(PodAffinities::kMaxText / 2, '{');
   const StringMap both = {{"resource-policy.nri.io/affinity", half},
@@ -371,12 +371,12 @@ TEST(AffinityTest, APodHasSoManyAtMost) {
       text += fmt::format("c{},", i);
     return PodAffinities::Read({{"resource-policy.nri.io/affinity", text + "]"}});
   };
-  // Each name is meant in both directions, and a itself has one.
+  // Each name counts in both directions, and "a" itself has one.
   EXPECT_TRUE(read(PodAffinities::kMaxOfPod - 1).ok());
   const Status status = read(PodAffinities::kMaxOfPod).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(status), "the pod has more than 512 affinities");
-  // Not as many as the text may name.
+  // The text may name more than the limit.
   EXPECT_FALSE(read(2500).ok());
 }
 

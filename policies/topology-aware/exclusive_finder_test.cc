@@ -58,8 +58,8 @@ TEST_F(ExclusiveFinderTest, DesignsCountMoreThanClockRates) {
   EXPECT_EQ(Pick(machine, machine.online(), CpuPriority::kNormal, 2), "0-1");
 }
 
-// The golden case of cri-resource-manager's allocator: the three fast CPUs there are, and the
-// fourth one from their package.
+// The golden case of cri-resource-manager's allocator: the three existing fast CPUs, and the fourth
+// one from their package.
 TEST_F(ExclusiveFinderTest, HighPriorityTakesTheFastOnesAndOneBesideThem) {
   const Machine machine = WithSpeeds(
       test::MakeMachine({.packages = 2, .nodes = 2, .cores = 10, .threads = 2}), "2,15,17", "");
@@ -82,8 +82,8 @@ TEST_F(ExclusiveFinderTest, BetterCpusScoreMore) {
   EXPECT_EQ(finder.PriorityScore(need, test::Cpus("0,4-5")), 4);
 }
 
-// A core with one thread, one with two, one with three and one with four. Siblings of what the
-// container sees must not be another's, and a restart knows only what it sees.
+// A core with one thread, one with two, one with three and one with four. Siblings of the
+// container's visible CPUs must not be another's, and a restart knows only the visible ones.
 TEST_F(ExclusiveFinderTest, HiddenHyperthreadsAreOfWholeCoresThoughCoresDiffer) {
   Machine::Parts parts;
   for (int id = 0; id < 11; ++id) {
@@ -107,7 +107,7 @@ TEST_F(ExclusiveFinderTest, HiddenHyperthreadsAreOfWholeCoresThoughCoresDiffer) 
     if (cpus) EXPECT_TRUE(finder.Meets(demand.need, *cpus));
   }
   const Need need = {.cpu_class = CpuClass::kExclusive, .full = 1, .hide_hyperthreads = true};
-  // Others leave four CPUs.
+  // Other containers leave four CPUs.
   book.Clear();
   book.Give(ContainerKey{1}, {.need = {.fraction = 6000}, .pool = book.tree().root()});
   EXPECT_EQ(finder.Pick({.need = need}, book.tree().root()), test::Cpus("7-10"));

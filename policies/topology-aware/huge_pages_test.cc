@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where containers go that ask for huge pages.
+// The placement of containers with huge pages.
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,7 +35,7 @@ class HugePagesTest : public testing::Test {
     return test::MakeMachine(std::move(parts));
   }
 
-  // A new daemon, which knows what the snapshot has.
+  // A new daemon, which knows only the snapshot.
   Plan Restart() {
     StatusOr<std::unique_ptr<Policy>> policy = TopologyAwarePolicy::Create(
         {.machine = machine_, .available = machine_.allowed(), .reserved = test::Cpus("0")});
@@ -56,7 +56,7 @@ class HugePagesTest : public testing::Test {
     container.requested.hugepage_limits[page] = gibibytes * kGiB;
     return container.key;
   }
-  // The memory nodes that it gets.
+  // The memory nodes that the container gets.
   std::string Place(ContainerKey key) {
     const StatusOr<Plan> plan =
         policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), nullptr);

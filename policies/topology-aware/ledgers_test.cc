@@ -130,7 +130,7 @@ TEST_F(CpuLedgerTest, AfterMovesItIsAsIfEachHadBeenThereFromTheStart) {
   }
 }
 
-// By the definitions, from all that is given.
+// Compares the rooms with their definitions, computed from all grants.
 void ExpectRooms(const PoolTree& tree, const CpuLedger& ledger,
                  const std::vector<CpuLedger::Share>& shares) {
   std::vector<int64_t> rooms(tree.size());
@@ -150,7 +150,7 @@ void ExpectRooms(const PoolTree& tree, const CpuLedger& ledger,
   }
 }
 
-// Nothing but what a change touches is counted anew.
+// Only the pools that a change touches are counted anew.
 TEST_F(CpuLedgerTest, AfterAnyChangesItIsAsIfTheRestHadComeInAnotherOrder) {
   std::mt19937_64 random(2);
   std::vector<CpuLedger::Share> shares;
@@ -226,7 +226,8 @@ TEST_F(MemoryLedgerTest, KnowsWhatMemoryThereIs) {
   EXPECT_FALSE(ledger_.Larger(ZoneOf("root"), kAllMemoryTypes).has_value());
 }
 
-// With all types of memory, against the rule: what may lie on one of a zone's nodes counts in it.
+// With all types of memory, against the rule: memory that may lie on one of a zone's nodes counts
+// in the zone.
 TEST(MemoryLedgerTypesTest, WhatMayLieOnNodesOfAZoneIsUsedThere) {
   const Machine regular = test::MakeMachine({.packages = 2, .nodes = 3, .l3s = 2, .cores = 2});
   Machine::Parts parts{

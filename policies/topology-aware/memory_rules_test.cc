@@ -36,7 +36,7 @@ class MemoryNode {
     policy_ = *std::move(policy);
   }
 
-  // Its pool and its memory nodes.
+  // Runs a container; returns its pool and its memory nodes.
   std::string Run(QosClass qos, int64_t milli_cpu, int64_t memory_limit,
                   std::string_view memory_type = "") {
     Container& container = snapshot_.Add("c", qos, milli_cpu);

@@ -38,7 +38,7 @@ class PackingTest : public testing::Test {
     demand.need.packing = packing;
     return demand;
   }
-  // The pool that it gets.
+  // The pool of the grant.
   std::string Run(const Demand& demand) {
     StatusOr<Grant> grant = placer_.Place(demand);
     EXPECT_TRUE(grant.ok()) << grant.status();

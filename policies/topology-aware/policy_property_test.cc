@@ -172,7 +172,7 @@ class Life {
     }
   }
 
-  // Everything goes; nothing may be left.
+  // Removes all containers; no grant may be left.
   void End() {
     while (!keys_.empty())
       Remove();
@@ -195,7 +195,7 @@ class Life {
     }
   }
 
-  // Ends it for any container, cold or not: only a cold one changes, and nothing but its memory.
+  // Ends the cold start of any container: only a cold one changes, and only its memory.
   void EndColdStart() {
     if (keys_.empty()) return;
     const ContainerKey key = keys_[SomeIndex()];
@@ -379,7 +379,7 @@ class Life {
     }
     Apply("resize", *plan);
     CheckKeepsWhatItHolds(container.placement, held, mems);
-    // In the same pool it keeps all that it may keep.
+    // In the same pool the container keeps all CPUs that it may keep.
     const CpuSet now = container.placement.exclusive;
     if (container.placement.pool == pool && !now.empty() && !held.empty() &&
         snapshot_.PodOf(key).annotations.empty()) {
@@ -388,7 +388,8 @@ class Life {
     }
   }
 
-  // A container that grows in place stays on its CPUs and its memory, whatever else is asked for.
+  // A container that grows in place stays on its CPUs and its memory, whatever other containers
+  // request.
   static void CheckKeepsWhatItHolds(const Placement& now, const CpuSet& held,
                                     const std::optional<NodeSet>& mems) {
     if (now.exclusive.size() >= held.size()) {
@@ -432,7 +433,7 @@ class Life {
     Note("restart");
   }
 
-  // Only what a runtime reports is left.
+  // Forgets all but the runtime's report.
   void RestartForgetting() {
     MakePolicy();
     std::map<ContainerKey, Placement> before;
@@ -447,11 +448,11 @@ class Life {
     ASSERT_TRUE(plan.ok()) << plan.status();
     Apply("forget", *plan);
     for (const ContainerKey key : keys_) {
-      // Hidden CPUs of a mixed container cannot be told from outside.
+      // Hidden CPUs of a mixed container are not visible from outside.
       if (snapshot_.PodOf(key).annotations.contains("hide-hyperthreads.resource-policy.nri.io"))
         return;
     }
-    // Where neither tells the place of one container, its memory may be counted where others are.
+    // If neither shows the place of a container, its memory may be counted elsewhere.
     bool memory_is_known = true;
     for (const ContainerKey key : keys_) {
       const Placement& known = before.at(key);

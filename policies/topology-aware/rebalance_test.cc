@@ -23,8 +23,8 @@ namespace {
 
 using enum QosClass;
 
-// One rebalance after the other until nothing moves, and this one does not count. A single one is
-// enough for most; a second one finds what the moves of the first one made room for.
+// Rebalances until nothing moves; the last rebalance does not count. One is usually enough; a
+// second one uses the room that the first one's moves made.
 constexpr int kMostRebalances = 4;
 
 class RebalancedNode {
@@ -36,7 +36,7 @@ class RebalancedNode {
     policy_ = *std::move(policy);
   }
 
-  // To be changed before Place.
+  // The container may be changed before Place.
   Container& Add(std::string_view name, QosClass qos, int64_t milli_cpu) {
     Container& container = snapshot_.Add(name, qos, milli_cpu);
     container.requirements.cpu_limit = container.requirements.cpu_request;
@@ -70,8 +70,7 @@ class RebalancedNode {
     ASSERT_TRUE(plan.ok()) << plan.status();
     Apply(*plan);
   }
-  // How many rebalances changed something until one changed nothing; the most that are tried
-  // when none did.
+  // The number of rebalances until one changed nothing; the limit of tries if there was none.
   int RebalanceUntilStable() {
     for (int count = 0; count <= kMostRebalances; ++count) {
       const StatusOr<Plan> plan = policy_->Rebalance(snapshot_);

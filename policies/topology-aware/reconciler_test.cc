@@ -14,7 +14,7 @@ namespace resmgr {
 namespace {
 
 // Four nodes of four CPUs, two of them in each package; CPUs 0 and 1 are reserved. Containers are
-// taken over with what the state says of their pool and the runtime of their CPUs.
+// taken over with their pool by the state and their CPUs by the runtime.
 class ReconcilerTest : public testing::Test {
  protected:
   ContainerKey Add(CpuClass cpu_class, std::string_view pool, std::string_view cpus,
@@ -61,7 +61,8 @@ TEST_F(ReconcilerTest, KeepsThePoolThatIsNamed) {
 TEST_F(ReconcilerTest, WhereItRunsOverrulesAPoolThatHasNoSuchCpus) {
   const ContainerKey wide = Add(CpuClass::kShared, "NUMA node #1", "2-15");
   const ContainerKey elsewhere = Add(CpuClass::kShared, "NUMA node #1", "8-11");
-  // It shares for want of room, and would not be taken for that without its name.
+  // The container shares because there was no room; without its pool's name this would not be
+  // known.
   const ContainerKey entitled = Add(CpuClass::kExclusive, "NUMA node #1", "2-15");
   Run();
   EXPECT_EQ(PlaceOf(wide), "root: 2-15");
@@ -76,7 +77,7 @@ TEST_F(ReconcilerTest, TheSharedPartOfAMixedPlaceTellsItsPool) {
   EXPECT_EQ(snapshot_.At(mixed).placement.exclusive.ToString(), "4");
 }
 
-// They ask for more than the CPU that is left to share, as a policy that counts otherwise let them.
+// Their requests exceed the shared CPU that is left, as under another policy that counts otherwise.
 TEST_F(ReconcilerTest, FractionsCostNoExclusiveCpus) {
   const ContainerKey mixed = Add(CpuClass::kExclusive, "NUMA node #1", "4,6", "4");
   const ContainerKey other = Add(CpuClass::kExclusive, "NUMA node #1", "5-6", "5");
@@ -87,7 +88,7 @@ TEST_F(ReconcilerTest, FractionsCostNoExclusiveCpus) {
   EXPECT_EQ(PlaceOf(other), "NUMA node #1: 5-6");
 }
 
-// Resizes may make fractions ask for more than there is to share.
+// Resizes may make fractions larger than the shared CPUs.
 TEST_F(ReconcilerTest, FractionsOfOthersCostNoExclusiveCpus) {
   std::vector<ContainerKey> mixed;
   for (int cpu = 2; cpu < 15; ++cpu) {

@@ -77,7 +77,7 @@ class RoomTest : public testing::Test {
     Apply(*plan);
     return *plan;
   }
-  // A restart without saved state: what the runtime knows is left.
+  // A restart without saved state: only the runtime's knowledge is left.
   void Forget() {
     snapshot_.ForEachContainer([this](const Pod&, const Container& container) {
       Placement known;

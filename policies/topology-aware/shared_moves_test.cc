@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers move between shared pools because of what is used.
+// Containers move between shared pools because of their use.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -131,7 +131,7 @@ TEST_F(SharedMovesTest, ExclusiveContainersAndThoseWithAffinitiesStay) {
   EXPECT_THAT(std::string(Message(plan.status())), HasSubstr("affinities"));
 }
 
-// Random requests and uses: plans are legal, keep the budget, and predict what the loads then are.
+// Random requests and uses: plans are legal, keep the budget, and predict the later loads.
 TEST_F(SharedMovesTest, PlansAreLegalAndPredictTheLoadsThatFollow) {
   const uint64_t seed = test::SeedOr(1);
   SCOPED_TRACE(test::Repeat(seed));

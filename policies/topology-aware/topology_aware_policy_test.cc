@@ -47,7 +47,7 @@ class Node {
     policy_ = *std::move(policy);
   }
 
-  // To be changed before Place.
+  // The container may be changed before Place.
   ContainerKey Add(std::string_view name, QosClass qos, int64_t milli_cpu) {
     Container& container = snapshot_.Add(name, qos, milli_cpu);
     container.requirements.cpu_limit = container.requirements.cpu_request;
@@ -296,7 +296,7 @@ TEST(TopologyAwarePolicyTest, OnlyPodsOfPrivilegedNamespacesAreTakenOutOfItsRule
     for (const char* const name : {"cpu.preserve.", "memory.preserve.", "prefer-reserved-cpus."})
       annotations.Set(name + domain + "/container.tenant", "true");
     ASSERT_TRUE(node.Place(key).ok());
-    // As if it had not asked.
+    // The container is placed as without the annotation.
     EXPECT_EQ(node.At(key).exclusive.size(), 2) << domain;
     EXPECT_EQ(node.At(key).mems->ToString(), mems);
     for (const char* const name : {"cpu.preserve", "memory.preserve", "prefer-reserved-cpus"}) {
@@ -315,7 +315,7 @@ TEST(TopologyAwarePolicyTest, OnlyPodsOfPrivilegedNamespacesAreTakenOutOfItsRule
   node.Annotate(system, "cpu.preserve", "true");
   ASSERT_TRUE(node.Place(system).ok());
   EXPECT_FALSE(node.At(system).cpus.has_value());
-  // "false" takes nothing from anybody.
+  // "false" takes nothing from other containers.
   const ContainerKey away = node.Add("away", kGuaranteed, 2000);
   node.Annotate(away, "prefer-reserved-cpus", "false");
   node.Annotate(away, "cpu.preserve", "false");
@@ -382,7 +382,7 @@ TEST(TopologyAwarePolicyTest, SharedSetsFollowExclusiveGrants) {
   Node node(N4C16());
   const ContainerKey shared = node.Run("shared", kGuaranteed, 500);
   ASSERT_EQ(node.Cpus(shared), "4-7");
-  // All others that there are: the shared container keeps one of its node.
+  // Takes all other CPUs: the shared container keeps one of its node.
   const ContainerKey large = node.Run("large", kGuaranteed, 14000);
   EXPECT_EQ(node.At(shared).cpus->size(), 1);
   EXPECT_TRUE(node.At(shared).cpus->IsSubsetOf(test::Cpus("4-7")));
