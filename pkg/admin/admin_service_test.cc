@@ -144,8 +144,8 @@ TEST_F(AdminServiceTest, AConfigurationThatIsRefusedIsAProblemUntilAnotherOneIsI
   EXPECT_EQ(AnswerTo("Status", Json::object())["problems"], Json::array()) << "asked only";
 }
 
-// With a pool that is asked for more than it has, one that is not, and one whose policy counts
-// otherwise.
+// Has a pool with more requests than CPUs, one with fewer, and one whose policy counts its free
+// CPUs otherwise.
 class CrowdedPolicy final : public test::FirstFitPolicy {
  public:
   using FirstFitPolicy::FirstFitPolicy;
@@ -400,7 +400,7 @@ TEST_F(AdminServiceTest, OnePodsCallsAreDumpedForAWhile) {
   const Answer piece = ask("DumpPodNext", trace);
   ASSERT_TRUE(piece.ok());
   EXPECT_FALSE(Json::parse(*piece)["over"]);
-  // It ends by itself.
+  // The dump ends by itself.
   const auto later = loop_.After(std::chrono::milliseconds(1'200), [this] { loop_.Stop(); });
   RunLoop();
   EXPECT_EQ(dumper_->WantsMethod(kVersion), dump::Interest::kNone);

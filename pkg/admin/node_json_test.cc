@@ -89,7 +89,7 @@ TEST_F(NodeJsonTest, ShowsTheNumbersInForceAndWhoSetThem) {
   const OrderedJson quota = {
       {"field", "cpu_quota"}, {"key", ""}, {"stage", "policy"}, {"plugin", ""}, {"value", "none"}};
   EXPECT_THAT(shown()["owners"], testing::Contains(quota));
-  // As a hook server or a plugin does.
+  // Sets values as a hook server or a plugin does.
   node_.manager().SetByStage(id, {.cpu_shares = 512, .cpu_quota = 60'000, .cpu_period = 50'000},
                              /*accepted=*/true);
   EXPECT_EQ(shown()["shares"], 512);

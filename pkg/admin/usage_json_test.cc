@@ -65,7 +65,7 @@ TEST(UsageJsonTest, CpusWithoutAPolicyAndWithoutSamples) {
             R"([{"id":2,"state":"unassigned","busyPercent":99.5}])");
 }
 
-// As static and static-plus have them.
+// Has a zone of isolated CPUs, as static and static-plus do.
 class IsolatedZone final : public test::FirstFitPolicy {
  public:
   using FirstFitPolicy::FirstFitPolicy;

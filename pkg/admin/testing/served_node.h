@@ -23,7 +23,7 @@
 
 namespace resmgr::test {
 
-// A node of four CPUs whose brain is a fake, and the calls of clients to what is served of it.
+// A node of four CPUs whose brain is a fake, and clients that call its services.
 class ServedNode : public testing::Test {
  protected:
   ServedNode() : ServedNode(Config()) {}
@@ -71,7 +71,7 @@ class ServedNode : public testing::Test {
     if (waits) RunLoop();
     return answer.value_or(Unavailable("no answer"));
   }
-  // Until it is stopped.
+  // Runs the loop until it is stopped.
   void RunLoop() {
     const auto late = loop_.After(std::chrono::seconds(60), [this] {
       ADD_FAILURE() << "it takes too long";
