@@ -59,7 +59,7 @@ class Generator {
     return test::MakeMachine(test::PartsOf(std::move(cpus)));
   }
 
-  // From nearly nothing to nearly everything; sometimes whole cores, as an allocator leaves them.
+  // Free CPUs, from nearly none to nearly all; sometimes whole cores, as an allocator leaves them.
   CpuSet NextFree(const Machine& machine) {
     const int percent = Number(5, 100);
     CpuSet free;
