@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pins names and numbers of the CRI messages, so that an edit of the proto text cannot silently
-// change what goes over the wire. Behind <csignal>, whose macros bear the names of enum values.
+// change what goes over the wire. Included behind <csignal>, whose macros have the names of enum
+// values.
 #include <csignal>
 #include <string>
 #include <string_view>
