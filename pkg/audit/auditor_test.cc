@@ -32,13 +32,13 @@ class AuditorTest : public test::ManagerFixture {
  protected:
   AuditorTest() { std::ofstream(cgroups_.File("cgroup.controllers")); }
 
-  // The container's cgroup says this; of "ns" pods of the test node there is no parent.
+  // Sets the CPUs in the container's cgroup; pods of the test node have no parent cgroup.
   void PutCpus(const ContainerId& id, std::string_view cpus) {
     const std::filesystem::path directory = std::filesystem::path(cgroups_.path()) / id.value();
     std::filesystem::create_directories(directory);
     std::ofstream(directory / "cpuset.cpus") << cpus << '\n';
   }
-  // The same in the pods' cgroup `above`, with what is left there.
+  // The same below the pods' cgroup `above`, with its effective CPUs.
   void PutBelow(const std::string& above, const ContainerId& id, std::string_view cpus,
                 std::string_view effective) {
     std::filesystem::remove_all(std::filesystem::path(cgroups_.path()) / id.value());
@@ -47,7 +47,7 @@ class AuditorTest : public test::ManagerFixture {
     std::ofstream(directory / "cpuset.cpus") << cpus << '\n';
     std::ofstream(directory / "cpuset.cpus.effective") << effective << '\n';
   }
-  // Runs and its cgroup says what was decided.
+  // Runs a container whose cgroup has the decided values.
   ContainerId Run(std::string_view name, int64_t milli_cpu) {
     const QosClass qos = milli_cpu % 1000 == 0 ? QosClass::kGuaranteed : QosClass::kBurstable;
     ContainerId id = node_.Run(name, qos, milli_cpu);
@@ -58,8 +58,7 @@ class AuditorTest : public test::ManagerFixture {
   void Ask(bool repair, std::optional<StatusOr<AuditReport>>& result) {
     auditor_->Run(repair, [&result](StatusOr<AuditReport> report) { result = std::move(report); });
   }
-  // An audit, to whose question for what it holds the runtime answers.
-  // Sentences with what to do.
+  // The problems as sentences with their advice.
   std::vector<std::string> Problems() const {
     std::vector<std::string> texts;
     for (const Problem& problem : auditor_->problems())
@@ -151,7 +150,7 @@ TEST_F(AuditorTest, FindsWhatTheRuntimeHasNotedDifferently) {
               ElementsAre("ns/a/a: cpuset.cpus is 6 at the runtime, not " + node_.Placed(id)));
 }
 
-// A stage has the last word about numbers: what the policy decided is not to be repaired.
+// A stage's numbers win over the policy's, which must not be restored.
 TEST_F(AuditorTest, NumbersThatWereSetLaterAreNoDrift) {
   const ContainerId id = Run("a", 2000);
   manager().SetByStage(id, {.cpu_quota = 150'000, .cpu_period = 100'000}, /*accepted=*/true);
@@ -163,7 +162,7 @@ TEST_F(AuditorTest, NumbersThatWereSetLaterAreNoDrift) {
   EXPECT_THAT(runtime().updates, IsEmpty());
 }
 
-// As the events of dockerd tell.
+// Reports the update as dockerd's events do.
 TEST_F(AuditorTest, LooksAtOnceWhereAnotherClientChangedSomething) {
   const ContainerId id = Run("a", 2000);
   const auto audits = [this](size_t count) {
@@ -219,7 +218,7 @@ TEST_F(AuditorTest, RepairsByWhatWasDecided) {
   EXPECT_THAT(runtime().updates, IsEmpty());
 }
 
-// As koordlet's own reconciler does every minute.
+// Another program writes the cpuset every minute, as koordlet's reconciler does.
 TEST_F(AuditorTest, AContainerThatDriftsAgainHasAnotherWriter) {
   const ContainerId id = Run("a", 2000);
   const std::string decided = node_.Placed(id);
@@ -245,7 +244,8 @@ TEST_F(AuditorTest, AContainerThatDriftsAgainHasAnotherWriter) {
   EXPECT_EQ(Problems().size(), 1U) << "not for long yet";
 }
 
-// Any difference is one, whoever made it, unless it is a problem of its own or being mended.
+// Any difference counts, whichever program made it, unless it is a problem of its own or is being
+// mended.
 TEST_F(AuditorTest, WhatTheLastAuditFoundHasDrifted) {
   const ContainerId a = Run("a", 2000);
   const ContainerId b = Run("b", 2000);
@@ -262,7 +262,7 @@ TEST_F(AuditorTest, WhatTheLastAuditFoundHasDrifted) {
     EXPECT_EQ(problem.objects.size(), 1U);
     EXPECT_EQ(problem.next, "cri-resmgr-ctl audit -repair");
   }
-  // The cpuset is written again: that is told in other words.
+  // The cpuset is written again, which has a text of its own.
   ASSERT_EQ(Audit()->drifted, 2U);
   drifted = auditor_->drifted();
   ASSERT_EQ(drifted.size(), 1U);
@@ -362,7 +362,8 @@ TEST_F(AuditorTest, WhatWasFoundLongAgoIsNotToldAnyMore) {
   EXPECT_EQ(auditor_->FoundOf(below), "");
 }
 
-// A value noted by the runtime, or taken by a cgroup above, is no write past the runtime.
+// A value noted by the runtime, or taken by a cgroup above, does not count as a write past the
+// runtime.
 TEST_F(AuditorTest, OtherDriftsAreNoWritesPastTheRuntime) {
   const ContainerId id = Run("a", 2000);
   runtime().Find(id)->resources.cpuset_cpus = "6";
@@ -380,7 +381,7 @@ TEST_F(AuditorTest, WhatACgroupAboveTakesAwayIsNotSentAgain) {
   EXPECT_THAT(runtime().updates, IsEmpty());
 }
 
-// cgroup v2: a partition of another program has the CPUs, and no file of the container tells it.
+// cgroup v2: a partition of another program has the CPUs, and no file of the container shows it.
 TEST_F(AuditorTest, APartitionOfOthersIsNamedAndNotRepaired) {
   const ContainerId id = Run("a", 2000);
   const std::string cpus = node_.Placed(id);
@@ -439,7 +440,7 @@ TEST_F(AuditorTest, ACauseOfManyContainersIsOneProblemAndOneLineOfTheLog) {
   EXPECT_EQ(log.find("drifted"), log.rfind("drifted")) << "once: " << log;
 }
 
-// One has fewer CPUs, and the other one runs on those of others.
+// One container has fewer CPUs, and the other one runs on CPUs of others.
 TEST_F(AuditorTest, AContainerThatRunsElsewhereIsNamedByItself) {
   const ContainerId a = Run("a", 2000);
   const ContainerId b = Run("b", 2000);
@@ -462,7 +463,7 @@ TEST_F(AuditorTest, AMoveOfOursIsNoDrift) {
   std::optional<StatusOr<AuditReport>> result;
   Ask(false, result);
   ASSERT_TRUE(node_.RunUntil([&] { return !runtime().lists.empty(); }));
-  // Takes CPUs from the shared one, which is told, but has not answered.
+  // Takes CPUs from the shared container, whose update has not been answered.
   ASSERT_TRUE(node_.Create("a", QosClass::kGuaranteed, 2000).ok());
   PutCpus(shared, "0");
   runtime().AnswerList();
@@ -470,7 +471,7 @@ TEST_F(AuditorTest, AMoveOfOursIsNoDrift) {
   EXPECT_THAT(Texts(*result), IsEmpty());
   EXPECT_EQ((*result)->changing, 1U);
   EXPECT_EQ((*result)->checked, 0U);
-  // Nor is it looked at while that goes on.
+  // The audit does not look at it meanwhile.
   EXPECT_EQ(Audit()->changing, 1U);
 }
 
@@ -601,7 +602,7 @@ class TakingWriter final : public CpusetWriter {
   EventLoop*& loop_;
 };
 
-// The runtime reports what it had noted before: that is no drift.
+// The runtime reports its old notes, which does not count as drift.
 TEST(AuditOfWrittenCpusetsTest, ComparesWithTheCgroupAlone) {
   EventLoop* loop = nullptr;
   TakingWriter writer(loop);

@@ -84,7 +84,7 @@ TEST_F(CgroupCausesTest, AControllerThatIsNotEnabled) {
             "+cpuset into it");
 }
 
-// A newer kernel refuses CPUs that a cgroup beside it has for itself.
+// A newer kernel refuses CPUs that a cgroup beside it has exclusively.
 TEST_F(CgroupCausesTest, ACgroupBesideItWithExclusiveCpus) {
   Unified();
   Put("kubepods/pod1/cpuset.cpus.effective", "0-7");

@@ -156,7 +156,7 @@ TEST_F(CgroupWriterTest, AnswersFromTheLoop) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
-// As the kernel may, where its locks are held.
+// The write hangs, as in the kernel while its locks are held.
 TEST(HungCgroupWriterTest, GivesUpAfterADeadlineAndTellsOfWhatEndsLater) {
   std::promise<void> go;
   EventLoop loop;

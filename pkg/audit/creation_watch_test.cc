@@ -47,7 +47,7 @@ class CreationWatchTest : public testing::Test {
     std::filesystem::create_directories(directory);
     std::ofstream(directory / "cpuset.cpus") << cpus << '\n';
   }
-  // Whether a look ends with a drift; the runtime answers where it is asked.
+  // Whether a look ends with a drift; the runtime answers if it is asked.
   bool Drifts() {
     bool over = false;
     const auto time = node_.loop().After(milliseconds(300), [&over] { over = true; });
@@ -89,7 +89,7 @@ TEST_F(CreationWatchTest, OtherCpusInTheCgroupAreADrift) {
   EXPECT_TRUE(Drifts());
 }
 
-// It stays for the container's life, and an audit at once mends nothing.
+// The difference stays for the container's life, and an early audit cannot mend it.
 TEST_F(CreationWatchTest, WhatACgroupAboveTakesAwayIsLeftToTheAudits) {
   const ContainerId id = Run("a");
   PutCpus(id, node_.Placed(id));
