@@ -11,7 +11,7 @@
 namespace resmgr {
 namespace {
 
-// By the description of the format, byte by byte.
+// Encodes a number by the description of the format, byte by byte.
 std::string Varint(uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7)

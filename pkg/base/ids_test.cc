@@ -12,7 +12,7 @@
 namespace resmgr {
 namespace {
 
-// Around what an id holds itself, and far from it.
+// Texts around the length that an id holds itself, and far from it.
 std::vector<std::string> Texts() {
   std::vector<std::string> texts;
   for (const size_t size : std::initializer_list<size_t>{0, 1, 63, 64, 65, 300})

@@ -36,7 +36,7 @@ TEST(ParseTest, ComparesWithoutCase) {
 }
 
 TEST(ParseTest, PlainAsciiHasNoByteThatNeedsEscaping) {
-  // Each byte at each place of one that is looked at eight bytes at a time, and of its rest.
+  // Every byte at every place of a text that is read eight bytes at a time, and of its rest.
   for (int byte = 0; byte < 256; ++byte) {
     const bool plain = byte >= 0x20 && byte < 0x7f;
     for (size_t at = 0; at < 19; ++at) {

@@ -64,7 +64,7 @@ TEST(WireTest, ReadsMessagesOfAnyLength) {
   }
 }
 
-// Whatever the bytes: the wanted fields, and the failure, are those that reading all of them gives.
+// For any bytes, the wanted fields and the failure are the same as when all fields are read.
 TEST(WireTest, PassesOverWhatIsNotWanted) {
   std::mt19937 random(11);
   for (int round = 0; round < 20'000; ++round) {
@@ -153,7 +153,7 @@ INSTANTIATE_TEST_SUITE_P(Bytes, WireMalformedTest,
                                          "\x00\x01"sv,      // field 0
                                          "\x0b"sv,          // a group without an end
                                          "\x0b\x14"sv,      // a group with the end of another
-                                         "\x0c"sv,          // the end of none
+                                         "\x0c"sv,          // the end of a group that did not begin
                                          "\x0f\x01"sv,      // wire type 7
                                          "\x0d\x01\x02"sv,  // half of a fixed32
                                          "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"sv,
