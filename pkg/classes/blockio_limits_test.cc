@@ -107,8 +107,8 @@ TEST_F(BlockioLimitsTest, ADeviceThatIsPluggedInLaterCountsTheNextTime) {
   EXPECT_EQ(UnifiedFiles(Resolve(items)).at(0).text, "259:0 rbps=5 wbps=max riops=max wiops=max");
 }
 
-// Whatever the items say, the texts are already in the form in which they are read back, and the
-// value of each device is that of the last item that says it.
+// For any items, the texts have the form in which they are read back, and each device has the value
+// of the last item that sets it.
 TEST_F(BlockioLimitsTest, PropertyTheLastItemOfEachDeviceCounts) {
   std::mt19937 random(7);
   const std::vector<std::string> globs = {"/dev/loop7", "/dev/sd*", "/dev/sda1", "/dev/sdb",

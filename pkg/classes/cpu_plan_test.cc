@@ -81,7 +81,8 @@ class CpuPlanTest : public testing::Test {
   static std::string Clock(int cpu, std::string_view file) {
     return CpuFile(cpu, fmt::format("cpufreq/{}", file));
   }
-  // As kernels do: least and highest rate in order, no preference under the governor performance.
+  // Refuses writes as kernels do: the least rate may not pass the highest one, and the governor
+  // performance allows no preference.
   void Look(const std::string& path, std::string_view text) {
     const std::string directory = path.substr(0, path.rfind('/') + 1);
     const auto number = [&](const std::string& file) {
@@ -373,8 +374,8 @@ TEST_F(CpuPlanTest, ARefusedWriteIsToldAndTriedAgain) {
   ExpectGivenBack();
 }
 
-// Any classes on any CPUs: each CPU has what its class alone says, nothing is refused, and nothing
-// is left.
+// For any classes on any CPUs, each CPU has the values of its class, no write is refused, and no
+// value is left at the end.
 TEST_F(CpuPlanTest, AnyClassesAreInForceAndGivenBack) {
   std::minstd_rand random(11);
   config_.cpu.classes.clear();

@@ -111,7 +111,7 @@ TEST_F(DeviceLinesTest, AKeeperGivesBackTheLinesThatWereThere) {
   EXPECT_EQ(files_.Read(kLinesFile).value(), before);
 }
 
-// From any lines to any others.
+// Writes any lines over any others.
 TEST_F(DeviceLinesTest, PropertyAWrittenTextIsRead) {
   std::mt19937 random(11);
   const auto text = [&random](bool weights) {

@@ -462,7 +462,7 @@ TEST_F(HostClassesTest, AuditsThatWaitAreBounded) {
 
 class RdtStartTest : public HostClassesTest {
  protected:
-  // The groups are there already, since these files are no kernel's.
+  // The groups exist already, since these files do not behave like a kernel's.
   RdtStartTest() {
     Put("sys/fs/cgroup/cgroup.controllers", "cpu\n");
     for (const char* const file : {"L3/cbm_mask", "L3/min_cbm_bits", "L3/num_closids"})
@@ -512,7 +512,7 @@ TEST_F(RdtStartTest, AbsentClassesThatAPodAsksForAreRefusedWhereTheConfiguration
   config.rdt.partitions["p"].classes["gold"];
   config.namespaces["rdt"] = {"ns"};
   classes_->Configure(config);
-  // A report of the configuration before may come first.
+  // A report about the former configuration may come first.
   ASSERT_TRUE(node_.RunUntil([&] {
     return std::ranges::any_of(classes_->report().classes, [](const ClassState& one) {
       return one.name == "gold" && !one.active;

@@ -116,7 +116,7 @@ TEST_F(InterruptPlanTest, HousekeepingKeepsTheFirstCore) {
   EXPECT_EQ(files_.tree, before_);
 }
 
-// It begins with the affinity that is ours then, and has no value of before.
+// The interrupt begins with our affinity, and has no former value.
 TEST_F(InterruptPlanTest, OneThatIsPluggedInMeanwhileGetsTheMachinesAffinityLater) {
   const auto isolated = Subject({2, 3}, IsolationConfig::Interrupts::kIsolate);
   Apply({}, {isolated});

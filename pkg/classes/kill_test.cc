@@ -50,7 +50,7 @@ class KillTest : public testing::Test {
     fs::create_directories(Root() + "sys/fs/resctrl");
   }
   static std::string GroupOf(int i) { return fmt::format("sys/fs/resctrl/cri-resmgr.{}", i); }
-  // Files of which some are given back before others.
+  // Paths of files, of which some are given back before others.
   static std::string PathOf(int i) {
     if (i % 3 == 1) return fmt::format("sys/cpu{}/cpufreq/scaling_min_freq", i);
     if (i % 3 == 2) return fmt::format("sys/cpu{}/cpufreq/scaling_max_freq", i - 1);
@@ -79,7 +79,7 @@ class KillTest : public testing::Test {
                           .text = std::string(HostFiles::kThere),
                           .together = "groups"});
     }
-    // They exchange their CPUs, and go through steps.
+    // The partitions exchange their CPUs, which takes several steps.
     for (int i = 0; i < kPartitions; ++i) {
       if (random() % 4 == 0) continue;
       const int cpu = static_cast<int>(random() % 2) == 0 ? i : kPartitions - 1 - i;
@@ -118,7 +118,7 @@ TEST_F(KillTest, TheNextProcessGivesEverythingBack) {
     ClassJournal journal(directory_.path() + "/classes", "");
     ASSERT_TRUE(journal.Open().ok());
     ASSERT_EQ(journal.damage(), "");
-    // Every other one goes on where it was.
+    // After every second kill the test goes on with the same state.
     if (kill_number % 2 == 1) continue;
     HostKeeper keeper(files, journal);
     const HostKeeper::Result result = keeper.Keep({});

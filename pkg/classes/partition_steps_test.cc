@@ -194,8 +194,8 @@ TEST_F(PartitionStepsTest, WithoutExclusiveCpusOnlyBelowAPartition) {
   EXPECT_EQ(kernel_.cgroups.at("kubepods/poda/x").state, "member");
 }
 
-// Any containers, any moves: each partition has its CPUs after each decision, no write is refused,
-// and at the end the kernel's files are as they were.
+// For any containers and any moves, each partition has its CPUs after each decision, no write is
+// refused, and at the end the kernel's files are as they were.
 TEST_F(PartitionStepsTest, AnyMovesLeaveValidPartitions) {
   std::minstd_rand random(7);
   constexpr int kCpus = 12;

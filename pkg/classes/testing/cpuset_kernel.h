@@ -31,7 +31,7 @@ class CpusetKernel final : public HostFiles {
   bool bound_to_cpus = false;
   bool has_exclusive = true;  // from Linux 6.7 on
   int refused = 0;
-  int ended = 0;  // partitions that were valid, by whatever reason
+  int ended = 0;  // valid partitions that ended, for any reason
   std::string version = "6.18.0\n";
 
   StatusOr<std::string> Read(const std::string& path) override {
@@ -54,7 +54,7 @@ class CpusetKernel final : public HostFiles {
   }
   std::vector<std::string> List(const std::string&) override { return {}; }
 
-  // As a runtime that moves a container.
+  // Sets CPUs as a runtime does that moves a container.
   void SetCpus(const std::string& name, const CpuSet& cpus) {
     cgroups[name].cpus = cpus;
     Recheck();
