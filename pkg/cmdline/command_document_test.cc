@@ -114,7 +114,7 @@ TEST(CommandDocumentTest, NamesOfTheRunningDaemonAreCompleted) {
   EXPECT_THAT(bash, HasSubstr("live='containers'\n"));
   EXPECT_THAT(bash, HasSubstr("-n) value=\"live namespaces\" ;;"));
   EXPECT_THAT(bash, HasSubstr("-policy) value=\"live policies\" ;;"));
-  // It says what it was asked for.
+  // The tool prints its arguments.
   const std::string tool = "tool() { printf '%s\\n' \"${@//\\//.}\"; }\n";
   EXPECT_THAT(Completed("tool look ''", document, tool), ElementsAre("complete", "containers"));
   const auto with_socket = ElementsAre("complete", "containers", "-socket", ".run.a");
