@@ -70,7 +70,7 @@ TEST(CpuConstraintTest, TextReadsBackToTheSame) {
   }
 }
 
-// As the flags' values are read.
+// Reads a constraint as the flags' values are read.
 StatusOr<CpuConstraint> FromFlag(std::string_view text) {
   RESMGR_ASSIGN_OR_RETURN(const std::string cpus, CpuOfResources(text));
   return ParseCpuConstraint(cpus, "");
