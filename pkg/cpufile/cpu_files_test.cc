@@ -112,7 +112,7 @@ class CpuFilesTest : public testing::Test {
     observer_.to = files_.get();
     files_->Configure(config);
   }
-  // Everything that is wanted is written, found or removed.
+  // Waits until all files are written, found or removed.
   void Settle() {
     int turns = 0;
     EXPECT_TRUE(node_.RunUntil([&] {
@@ -189,7 +189,7 @@ class CpuFilesTest : public testing::Test {
         {ContainerEvent::Kind::kRenamed, std::string(id.value()), std::string(name)});
   }
 
-  // As the brain's observer outlives a daemon's files here.
+  // An observer that passes acts on and outlives the files, as a daemon's does in these tests.
   class Switch final : public Observer {
    public:
     void OnPlaced(const Act& act) override {
@@ -280,7 +280,7 @@ TEST_F(CpuFilesTest, AFailedCreationLeavesNothing) {
   EXPECT_EQ(FileOf("dsp"), Text("1-2", "1-2", ""));
 }
 
-// The runtime may have created it: only a list tells.
+// The runtime may have created the container: only a list shows it.
 TEST_F(CpuFilesTest, ACreationWithoutAnAnswerKeepsItsFileUntilAListTells) {
   Begun lost = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000));
   lost.call->ReplyIsLost();
@@ -338,7 +338,7 @@ TEST_F(CpuFilesTest, ContainersGetOneAsConfigurationAndAnnotationSay) {
   Run("off", kBurstable, 100, {{key, "true"}});
   EXPECT_THAT(Directories(), ElementsAre("sandbox-of-all_all_0", "sandbox-of-said_said_0"));
   EXPECT_FALSE(pipeline_.LooksAt(Operation::kCreateContainer)) << "no request is read for it";
-  // Those that have one keep it up to date.
+  // Files of existing containers are still updated.
   Run("dsp", kGuaranteed, 2000);
   node_.runtime.AnswerAll();
   Settle();
@@ -393,7 +393,7 @@ TEST_F(CpuFilesTest, AMountOfItsOwnWinsHoweverItIsWritten) {
       {.container_path = "/run/cri-resmgr", .image = "reference"},
       // Below: its directory could not be made in ours.
       {.container_path = "/run/cri-resmgr//cpus.env", .host_path = "/data"},
-      // Above: ours would hide what it has there.
+      // A mount above: ours would hide its content.
       {.container_path = "/run/", .host_path = "/run"},
       {.container_path = "/var/run", .image = "reference"},
       {.container_path = "/", .host_path = "/"},
