@@ -307,7 +307,7 @@ TEST_F(RelaySocketsTest, TellsOfMethodsThatItDoesNotKnow) {
   runtime_.Script("NextYearsMethod", {.reply = {{"done"}}});
   EXPECT_TRUE(client.Call(path, {""}).status.ok());
   EXPECT_TRUE(Eventually([&](Relay&) { return told == 1; }));
-  // It may take effect nevertheless.
+  // The call may take effect nevertheless.
   runtime_.Script("NextYearsMethod", {.hold = true});
   const auto given_up = client.Start(path, "");
   ASSERT_TRUE(runtime_.WaitForHeld("NextYearsMethod", 1));

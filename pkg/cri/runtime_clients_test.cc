@@ -168,7 +168,7 @@ TEST_F(RuntimeClientsTest, B5TheFirstOfTwoWithTheSameIdKeepsIt) {
   Hold(first_, "a");
   Hold(second_, "a");
   Hold(second_, "b");
-  // Its own id is unique, but its pod's is not.
+  // The container's own id is unique, but its pod's is not.
   RuntimeContainer in_others_pod;
   in_others_pod.id = ContainerId("c");
   in_others_pod.pod_id = PodSandboxId("pod-a");

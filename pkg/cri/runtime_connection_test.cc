@@ -114,7 +114,7 @@ TEST_F(RuntimeConnectionTest, ReconnectsAfterALoss) {
   EXPECT_THAT(List(), IsOk());
 }
 
-// Later ones, such as those of an audit, would be a cost for it and no news.
+// Later lists, such as those of an audit, would cost it time and have no news.
 TEST_F(RuntimeConnectionTest, AnotherUserGetsTheFirstListOfAConnection) {
   StartRuntime();
   Start();
