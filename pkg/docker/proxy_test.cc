@@ -120,7 +120,7 @@ class DockerProxyTest : public testing::Test {
     return count.get_future().get();
   }
   bool AllGone() {
-    // Each look takes a turn of the proxy's loop.
+    // Each check takes a turn of the proxy's loop.
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
     bool gone = false;
     while (!gone && std::chrono::steady_clock::now() < end)
