@@ -169,8 +169,8 @@ TEST_F(DumperTest, AFileThatCannotBeOpenedIsAWarningAndTriedAgain) {
     return changed.wait_for(lock, std::chrono::seconds(60), condition);
   };
   Call(kVersion, runtime::v1::VersionRequest(), runtime::v1::VersionResponse());
-  // Without any call to write about, too: the thread wakes up for it. Between two tries it writes
-  // waiting events.
+  // The thread retries even without a call to write about. Between two tries it writes waiting
+  // events.
   int before = -1;
   ASSERT_TRUE(wait([&] {
     if (before < 0) before = tries;
