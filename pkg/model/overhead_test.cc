@@ -26,7 +26,7 @@ TEST(OverheadTest, IsWhatTheRuntimeClassSays) {
   EXPECT_TRUE(OverheadFrom(LinuxResources()).empty());
 }
 
-// More than the scheduler counts would refuse pods that fit.
+// A larger overhead than the scheduler's would refuse pods that fit.
 TEST(OverheadTest, IsNeverMoreThanTheSchedulerCounts) {
   for (int64_t milli_cpu = 0; milli_cpu <= 5000; ++milli_cpu) {
     const int64_t read = OverheadFrom(AsKubeletsState(milli_cpu)).cpu.value;

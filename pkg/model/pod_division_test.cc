@@ -35,7 +35,7 @@ class PodDivisionTest : public testing::Test {
     container.requirements = EstimateRequirements(container.requested, pod_.qos, {});
     members_.push_back({&container, container.requirements});
   }
-  // Those that have only what their pod has in brackets.
+  // Containers without requests of their own are in brackets.
   std::vector<std::string> Divided() {
     DivideAmong(pod_, members_);
     std::vector<std::string> requests;
@@ -104,7 +104,7 @@ TEST_F(PodDivisionTest, ContainersThatMakeUpTheirPodAreLeftAlone) {
   EXPECT_THAT(Divided(), ElementsAre("1000", "3000", "0"));
 }
 
-// An old kubelet does not tell that a pod has grown.
+// An old kubelet does not report that a pod has grown.
 TEST_F(PodDivisionTest, OwnRequestsAboveWhatIsKnownOfThePodStay) {
   SetPod(QosClass::kGuaranteed, {{4000}, {4000}, {kGibi}, {kGibi}});
   Add("a", {{2000}, {2000}, {kGibi / 2}, {kGibi / 2}});

@@ -12,7 +12,7 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Counts what is read of it.
+// Counts the parts that are read.
 class CountingSource final : public Request::Source {
  public:
   int creates = 0;

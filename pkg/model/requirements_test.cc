@@ -22,7 +22,7 @@ LinuxResources Kubelets(int64_t request_milli, int64_t limit_milli, int64_t memo
   return resources;
 }
 
-// As a kubelet computes it for a Burstable container.
+// The score that a kubelet computes for a Burstable container.
 int64_t OomScoreAdj(int64_t request, int64_t capacity) {
   return std::clamp<int64_t>(1000 - 1000 * request / capacity, 3, 999);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The annotation against what kubelets make of pods: that of the same pod is taken, that of another
-// one gives nothing that the request does not show.
+// Compares the annotation with the kubelets' requests for pods: the annotation of the same pod is
+// used, and that of another pod gives no more than the request shows.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -66,7 +66,7 @@ class Generator {
           std::max(spec.whole.cpu_request.value, MostCpuLimit(spec)) + more;
       spec.whole.memory_limit.value =
           std::max(spec.whole.memory_request.value, MostMemoryLimit(spec)) + more;
-      // As the API server does.
+      // Sets defaults as the API server does.
       if (guaranteed || spec.whole.cpu_request.value == 0) {
         spec.whole.cpu_request = spec.whole.cpu_limit;
         spec.whole.memory_request = spec.whole.memory_limit;
@@ -142,7 +142,7 @@ class Generator {
   std::mt19937_64 random_;
 };
 
-// As the webhook writes it.
+// The annotation in the webhook's form.
 std::string AnnotationOf(const PodSpec& spec) {
   json containers = json::object();
   for (const Spec& container : spec.containers) {
@@ -183,7 +183,7 @@ TEST(TrueAndForgedTest, TheAnnotationOfThePodItselfIsTaken) {
       if (limit.value == 0 || limit.value >= 10) {
         ASSERT_EQ(needs.cpu_limit, limit);
       }
-      // Alone for itself: what the kubelet would make exclusive, and nothing else.
+      // Exclusive CPUs are exactly those that the kubelet would make exclusive.
       const bool exclusive =
           spec.pod.qos == QosClass::kGuaranteed && own_cpu && container.own.cpu_request == limit;
       if (spec.pod.qos == QosClass::kGuaranteed && needs.cpu_request.value > 0) {
@@ -237,7 +237,7 @@ TEST(TrueAndForgedTest, AnotherAnnotationGivesNoMoreThanTheRequestShows) {
   EXPECT_GT(told, 1000) << "most contradict";
 }
 
-// Whatever a kubelet asks for, the containers of a pod together have no more than the pod.
+// For any request of a kubelet, the containers of a pod together have no more than the pod.
 TEST(TrueAndForgedTest, ContainersHaveNoMoreThanTheirPod) {
   const uint64_t seed = test::SeedOr(1);
   SCOPED_TRACE(test::Repeat(seed));
@@ -254,7 +254,7 @@ TEST(TrueAndForgedTest, ContainersHaveNoMoreThanTheirPod) {
       container.requirements =
           ResolveRequirements(container.requested, spec.pod, {}, container.name).requirements;
       members.push_back({&container, container.requirements});
-      // As they come, one after the other.
+      // The members come one after the other.
       DivideAmong(spec.pod, members);
       for (PodMember& member : members)
         containers[static_cast<size_t>(&member - members.data())].requirements = member.needs;
@@ -268,7 +268,7 @@ TEST(TrueAndForgedTest, ContainersHaveNoMoreThanTheirPod) {
         ASSERT_FALSE(members[i].needs.cpu_of_pod) << round;
       }
     }
-    // Beyond what shares tell, only the limits do.
+    // Beyond the range of shares, only the limits show the request.
     if (!SharesTell(spec.whole.cpu_request)) continue;
     ASSERT_LE(cpu, std::max<int64_t>(spec.whole.cpu_request.value, 2)) << round;
     if (spec.pod.qos == QosClass::kGuaranteed) {
