@@ -191,7 +191,7 @@ TEST_F(AgentReportsTest, SchedulersAreToldTheLatest) {
   EXPECT_TRUE(RunUntil(loop_, [this] { return topologies_.size() == 2; })) << "another agent";
 }
 
-// One that is told not to, or that does not know the call yet.
+// An agent that refuses the call, or does not know it yet.
 TEST_F(AgentReportsTest, AnAgentThatTakesNoTopologyIsAskedOnce) {
   StartAgent();
   answers_ = {FailedPrecondition("-node-reports does not name topology")};

@@ -143,7 +143,7 @@ TEST_F(ConfiguratorTest, WhatComesLateIsInForceAndKept) {
 TEST_F(ConfiguratorTest, WhatComesLateDoesNotReplaceWhatWasDelivered) {
   Gate gate;
   bool delivered = false;
-  // Still being read when the other one comes.
+  // The first configuration is still being read when the other one comes.
   configurator().Deliver(
       "test",
       [opened = gate.opened]() -> StatusOr<DeliveredConfig> {

@@ -55,7 +55,7 @@ TEST_F(KubeletWatchTest, ACpuManagerThatIsOnIsAProblemUntilItIsOff) {
   EXPECT_TRUE(RunUntil(loop_, [&] { return watch.problems().empty(); }));
 }
 
-// Nothing waits for such a file, nor is it read.
+// Such a file is not read, and no call waits for it.
 TEST_F(KubeletWatchTest, AFileThatIsNoneOfTheKubeletsIsNoProblem) {
   ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
   int looks = 0;

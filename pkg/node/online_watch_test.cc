@@ -32,7 +32,7 @@ class OnlineWatchTest : public testing::Test {
     std::filesystem::rename(root_ + "/sys/devices/system/cpu/online.new",
                             root_ + "/sys/devices/system/cpu/online");
   }
-  // By the cgroup of pods, of version 1.
+  // Sets the CPUs that the cgroup of pods (version 1) allows.
   void Allow(const std::string& cpus) {
     const std::string pods = root_ + "/sys/fs/cgroup/cpuset/kubepods";
     std::filesystem::create_directories(pods);

@@ -22,7 +22,7 @@ using testing::SizeIs;
 
 class RefusalsTest : public testing::Test {
  protected:
-  // As a daemon that is started does.
+  // Starts the watch as a new daemon does.
   void Start() {
     refusals_ = std::make_unique<Refusals>(history_, [this] { return now_; });
   }

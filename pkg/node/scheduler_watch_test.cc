@@ -107,7 +107,7 @@ TEST_F(SchedulerWatchTest, ThereIsNoViewWhereTheConfigurationSaysSo) {
   EXPECT_NE(told_[1], std::nullopt);
 }
 
-// Otherwise a restart would tell schedulers of a full node that it is empty.
+// Otherwise a restart would report a full node to schedulers as empty.
 TEST_F(SchedulerWatchTest, NothingIsToldBeforeTheRuntimeIsListed) {
   StartGranting();
   watch_.NoteConfiguration({});

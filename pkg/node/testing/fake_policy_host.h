@@ -32,7 +32,7 @@ class FakePolicyHost final : public PolicyHost {
   ResourceManager* manager() override { return brain; }
   bool AllLetGo() const override { return let_go; }
 
-  ResourceManager* brain = nullptr;  // what it shows
+  ResourceManager* brain = nullptr;  // the resource manager that it shows
   int changes = 0;
   int offline_changes = 0;
   ResourceManager::Offline offline;
