@@ -98,7 +98,7 @@ class PluginFrontTest : public testing::Test {
     front_.StartOn(std::move(sockets_.theirs));
   }
 
-  // With a container "web" that shares all CPUs, unless it is left out.
+  // Synchronizes the plugin with a container "web" that shares all CPUs, unless it is left out.
   void Synchronize(bool with_web = true) {
     ASSERT_TRUE(host_.Call<api::ConfigureResponse>("Configure", test::Containerd("1.7.24")).ok());
     api::SynchronizeRequest all;
@@ -522,7 +522,7 @@ TEST_F(PluginFrontTest, WhatAContainerWasSentBeforeItRanIsSentAgain) {
   }
 }
 
-// Others cannot leave meanwhile: the runtime moves them after the answer.
+// Other containers cannot leave meanwhile: the runtime moves them after the answer.
 TEST_F(PluginFrontTest, AStartIsNotHeld) {
   Synchronize(false);
   ASSERT_TRUE(Create("app", false, 100).ok());

@@ -119,7 +119,7 @@ TEST_F(HostFileFinderTest, ForgetsAProfile) {
   EXPECT_TRUE(RunUntil(loop_, [&path] { return ::access(path.c_str(), F_OK) != 0; }));
 }
 
-// As after kill -9 between writing the profile and the runtime's answer.
+// A profile is left, as after kill -9 between writing it and the runtime's answer.
 TEST_F(HostFileFinderTest, WhatAnEarlierOneHasLeftIsRemoved) {
   const TempDir directory;
   const HostFileFinder::Options options{.profile_directory = directory.path()};

@@ -126,7 +126,7 @@ TEST_F(PluginProcessTest, OneThatDiesIsStartedAgain) {
                           "inventory 07-started", "ready 07-started"));
 }
 
-// As with an invalid configuration.
+// The plugin ends at once, as with an invalid configuration.
 TEST_F(PluginProcessTest, OneThatEndsAtOnceShowsWhatItSaidAndWhenItStartsAgain) {
   const std::string path = options.plugin_path + "/07-started";
   std::ofstream(path) << "#!/bin/sh\necho 'bad configuration: line 3'\nexit 4\n";
