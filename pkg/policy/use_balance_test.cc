@@ -187,12 +187,12 @@ TEST_F(UseBalanceTest, APoolAroundOthersGetsWhatTheyLeave) {
   EXPECT_THAT(loads.at("all").lacking, DoubleNear(1, 0.01));
   EXPECT_EQ(loads.at("a").lacking, 0);
   EXPECT_THAT(Lacking(loads), DoubleNear(1, 0.01));
-  // No move helps: all CPUs are used, but for those that "around" cannot have beside "one".
+  // No move helps: all CPUs are used, except those that "around" cannot have beside "one".
   policy_.Fix(around);
   EXPECT_THAT(PlanOf().moves, IsEmpty());
 }
 
-// As balloons may be: the loop waits for the plan.
+// Many pools, as balloons may be; the loop waits for the plan.
 TEST_F(UseBalanceTest, ManyPoolsAreSoonPlanned) {
   constexpr size_t kPools = 200;
   std::vector<SharedPool> pools;

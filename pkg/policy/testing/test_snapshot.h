@@ -12,8 +12,8 @@
 
 namespace resmgr::test {
 
-// Pods of one container each, for driving a policy without the brain. It does for a policy what the
-// brain does: gives keys, hides what is gone, keeps the placements that plans say.
+// Pods of one container each, for driving a policy without the brain. Acts as the brain does for a
+// policy: gives keys, hides removed containers, keeps the placements of plans.
 class TestSnapshot : public Snapshot {
  public:
   // A container that waits to be placed. Names: namespace "ns", pod and container `name`.
