@@ -18,7 +18,7 @@ using enum QosClass;
 
 class AbbreviatedIdsTest : public test::ManagerFixture {
  protected:
-  // Without the list that follows each connect.
+  // The test begins after the list that follows each connect.
   AbbreviatedIdsTest() {
     EXPECT_TRUE(AList());
     runtime().AnswerList();

@@ -43,7 +43,7 @@ class AdoptionTest : public ::testing::Test {
     return exclusive;
   }
 
-  // It shared when it was saved, though it asks for so many CPUs.
+  // Saves the container as one that shares although it requests `cpus` CPUs.
   void SaveSharing(const std::string& name, int cpus, const CpuSet& on = {}) {
     Container container;
     if (!on.empty()) container.placement.cpus = on;
@@ -102,8 +102,8 @@ TEST_F(AdoptionTest, TheStateTellsAPlaceThatHasTheRightSizeByChance) {
   EXPECT_EQ(PoolAfterAdoption("moved"), "");
 }
 
-// Two containers that are told to be on the same CPUs share them: the plugins' number of one is no
-// update, although an update of the other was under way.
+// Two containers that are reported on the same CPUs share them: numbers that plugins set for one do
+// not count as an update, although an update of the other was under way.
 TEST_F(AdoptionTest, AnUpdateUnderWayOfAnotherDoesNotMakePluginsNumbersAnUpdate) {
   inventory_.pods.front().qos = QosClass::kBurstable;
   state_.PutNote(StateStore::PodNote::kOthers, PodSandboxId("node"), "1");

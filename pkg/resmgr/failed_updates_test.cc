@@ -114,7 +114,7 @@ TEST_F(FailedUpdatesTest, AListThatStillShowsARemovedContainerDoesNotBringItBack
   EXPECT_EQ(node_.Known(id), nullptr);
 }
 
-// Every answer counts once, whatever became of its container.
+// Every answer counts once, whatever happened to its container.
 TEST_F(FailedUpdatesTest, AnAnswerThatComesAfterTheEndIsMoot) {
   const std::vector<ContainerId> ids = Push(3);
   node_.Stop(ids[0]);
@@ -136,7 +136,7 @@ TEST_F(FailedUpdatesTest, ARaceWithAnExitThatIsToldMeanwhileIsNoWarning) {
   EXPECT_THAT(warnings_, IsEmpty());
 }
 
-// An NRI runtime has no lists, and tells of the end by an event.
+// An NRI runtime has no lists, and reports the end by an event.
 TEST_F(FailedUpdatesTest, ARaceWithAnExitThatIsToldLaterIsNoWarning) {
   runtime().lists_tell_news = false;
   const ContainerId id = Push(1)[0];
@@ -199,7 +199,7 @@ TEST_F(FailedUpdatesTest, ManyFailuresCauseTwoLists) {
   EXPECT_THAT(runtime().lists, IsEmpty());
 }
 
-// A runtime that hangs is one that people have to know about, whatever became of the container.
+// Administrators must learn about a hanging runtime, whatever happened to the container.
 TEST_F(FailedUpdatesTest, NoAnswerIsAWarningAtOnce) {
   Push(1);
   runtime().Answer(0, DeadlineExceeded("no answer within 10 s"));

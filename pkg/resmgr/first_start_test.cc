@@ -37,7 +37,7 @@ class FirstStartTest : public testing::Test {
       return known != nullptr && node_.manager().Settled(known->key);
     });
   }
-  // No container is on CPUs that another one has for itself alone.
+  // No container is on the exclusive CPUs of another one.
   void ExpectNoneMeet() {
     for (const ContainerId& id : ids_) {
       const CpuSet own = *CpuSet::Parse(node_.Exclusive(id));
@@ -48,8 +48,8 @@ class FirstStartTest : public testing::Test {
       }
     }
   }
-  // Answers all updates that were sent, then those that were sent because of that, and so on, until
-  // all containers are where they should be. How often that was.
+  // Answers the updates in rounds until all containers are where they should be. Returns the number
+  // of rounds.
   int RoundsUntilSettled() {
     int rounds = 0;
     EXPECT_TRUE(node_.RunUntil([&] {
@@ -67,7 +67,8 @@ class FirstStartTest : public testing::Test {
   std::vector<ContainerId> ids_;
 };
 
-// Each is on what all others want: none can go first, and each that moves aside lets none go.
+// Each container is on CPUs that all others want: none can go first, and one that moves aside lets
+// none go.
 TEST_F(FirstStartTest, ManyExclusiveContainersAreSortedInAFewRounds) {
   for (int i = 0; i < 100; ++i)
     ids_.push_back(Run(fmt::format("exclusive{}", i), kGuaranteed, 2000));
@@ -78,7 +79,7 @@ TEST_F(FirstStartTest, ManyExclusiveContainersAreSortedInAFewRounds) {
   ExpectNoneMeet();
 }
 
-// One that moves aside lets all others go: not more than that.
+// One container that moves aside lets all others go, so no more than one does.
 TEST_F(FirstStartTest, OneThatIsInTheWayOfAllMovesAlone) {
   ids_.push_back(Run("first", kGuaranteed, 2000));
   ids_.push_back(Run("second", kGuaranteed, 2000));

@@ -134,8 +134,8 @@ TEST_F(InForceTest, ARestartedDaemonTellsWhereEachContainerRuns) {
   node_.FlushState();
   recorder_.Take();
   node_.Restart();
-  // Once by the list, and the container that shares CPUs again: no other one is on those either, as
-  // the list shows it, and they are not for it alone.
+  // Each container is reported once by the list, and the sharing one again: the list shows no other
+  // container on its CPUs, but they are not exclusive.
   EXPECT_THAT(recorder_.told,
               UnorderedElementsAre("dsp cpus=1-2 exclusive=1-2",
                                    "web cpus=0,3-7 exclusive=", "web cpus=0,3-7 exclusive="));
@@ -168,7 +168,7 @@ TEST_F(InForceTest, ARemovalIsToldHoweverItBecomesKnown) {
   node_.runtime.Remove(vanished);
   node_.Reconnect();
   EXPECT_THAT(recorder_.removed, ElementsAre("removed", "exited", "vanished"));
-  // The answer to an update is the first to tell.
+  // The answer to an update is the first report.
   node_.runtime.Remove(missing);
   *node_.Create("dsp", kGuaranteed, 2000);
   node_.runtime.AnswerAll();

@@ -41,7 +41,7 @@ class KeptContainersTest : public testing::Test {
   ResourceManager& manager() { return node_.manager(); }
   FakeRuntimeClient& runtime() { return node_.runtime; }
 
-  // As TestNode::Run, in a pod of this handler.
+  // Runs a container like TestNode::Run, in a pod of this handler.
   ContainerId RunAt(const std::string& handler, const std::string& name, QosClass qos,
                     int64_t milli_cpu, const LinuxResources& overhead = {}) {
     const PodSandboxId pod = node_.AddPod(name, qos);
@@ -57,7 +57,7 @@ class KeptContainersTest : public testing::Test {
     return *id;
   }
 
-  // The lists lack what pods of the handler "kata" have.
+  // The lists lack pods of the handler "kata" and their containers.
   void GoAway() {
     RuntimeInventory& held = runtime().held;
     const auto away = std::partition(held.pods.begin(), held.pods.end(),
@@ -74,7 +74,7 @@ class KeptContainersTest : public testing::Test {
     held.unclear.why = Unavailable("no runtime vm");
     held.unclear.runtimes = {"vm"};
   }
-  // They find no runtime.
+  // Answers the updates as without a runtime.
   void RefuseUpdates() {
     while (!runtime().updates.empty())
       runtime().Answer(0, Unavailable("no runtime vm"));
@@ -160,7 +160,7 @@ TEST_F(KeptContainersTest, ASharedOneIsOnlyWhereItsNotesSay) {
   RestartWithout();
   runtime().AnswerAll();
   node_.Remove(ended);
-  // The shared one has been told to leave 1-2 before the restart.
+  // The shared container was sent an update to leave 1-2 before the restart.
   EXPECT_EQ(node_.Exclusive(RunAt("", "next", kGuaranteed, 2000)), "1-2");
 }
 

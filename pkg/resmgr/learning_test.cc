@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The brain notices acts of others at the runtime, and changes that happen there by themselves.
+// The brain notices calls of other clients at the runtime, and changes that happen there by
+// themselves.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -180,7 +181,7 @@ TEST_F(LearningTest, AContainerHasTheNameThatAnEventTells) {
   ASSERT_TRUE(admitted.ok());
   const ContainerId id = node_.Hold(request, *admitted);
   runtime().Find(id)->name = "festive_bose";
-  // Before the answer of the call, which tells its id.
+  // The event comes before the answer of the call, which has the id.
   manager().OnContainerEvent({Kind::kCreated, std::string(id.value()), "festive_bose"});
   manager().CreateSucceeded(admitted->key, id);
   EXPECT_TRUE(node_.RunUntil([&] { return node_.Known(id)->name == "festive_bose"; }));
@@ -225,7 +226,7 @@ TEST_F(LearningTest, ARenameThatNoEventToldIsListed) {
 class QuietTest : public LearningTest {
  protected:
   QuietTest() {
-    // Without lists by the clock.
+    // Ends the periodic lists.
     node_.manager().RuntimeDisconnected();
     runtime().DropAll();
   }
@@ -326,7 +327,7 @@ TEST(ResyncTest, WaitsForAListThatIsUnderWayAndFollowsIt) {
   auto& lists = node.runtime.lists;
   ASSERT_TRUE(node.RunUntil([&] { return !lists.empty(); }));
   node.runtime.AnswerList();
-  // It may not begin so soon after a list.
+  // The next list may not begin so soon after a list.
   node.manager().Resync();
   ASSERT_TRUE(lists.empty());
   std::optional<Status> listed;

@@ -134,7 +134,7 @@ TEST(LifecycleTest, AnExpiredStartLeavesAnotherOneUnderWay) {
   EXPECT_EQ(one.life.state(), kStarting);
 }
 
-// It was taken for exited while it was being started: the start is still under way.
+// The container counted as exited while it was being started; the start is still under way.
 TEST(LifecycleTest, AStartOfAnExitedContainerCountsWhenItIsReportedCreated) {
   Life one;
   one.After({kCreateSucceeded, kEnded, kStartSent, kReportedCreated});

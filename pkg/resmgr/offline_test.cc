@@ -45,7 +45,7 @@ TEST_F(OnlineViewTest, NoContainerHasACpuThatIsOffline) {
   EXPECT_EQ(less.exclusive, Cpus("2"));
   EXPECT_EQ(less.pool, "exclusive");
   EXPECT_EQ(view.FindContainer(shared)->placement.cpus, Cpus("0,4-6"));
-  // Its place is gone, whatever else it ran on.
+  // The container has no place, although it also ran on other CPUs.
   const Placement& none = view.FindContainer(all)->placement;
   EXPECT_EQ(none.cpus, std::nullopt);
   EXPECT_EQ(none.exclusive, CpuSet());

@@ -89,7 +89,8 @@ TEST_F(OverheadsTest, R02RebuiltAfterARestart) {
   EXPECT_EQ(Held(), HeldOverheads()) << "removed unseen";
 }
 
-// Runtimes need not write an UpdatePodSandboxResources into what they tell of the sandbox.
+// Runtimes need not include the values of an UpdatePodSandboxResources in their report of the
+// sandbox.
 TEST_F(OverheadsTest, R02WhatAnUpdateChangedHoldsAfterARestart) {
   CrashingFileSystem files(1);
   node_.KeepState(files);
@@ -108,7 +109,8 @@ TEST_F(OverheadsTest, R02WhatAnUpdateChangedHoldsAfterARestart) {
   EXPECT_EQ(Held(), before) << "counted once";
   node_.Restart();
   EXPECT_EQ(Held(), before) << "and kept by the daemon that found it";
-  // Another sandbox of that id, which runtimes never make, shows what is kept of the removed one.
+  // Another sandbox of that id, which runtimes never make, shows whether data of the removed one is
+  // kept.
   RunPod("removed", OverheadAsStated(250, k120MiB));
   node_.Restart();
   EXPECT_EQ(Held(), Promised(1500, k120MiB + k120MiB + k160MiB));
@@ -122,8 +124,8 @@ TEST_F(OverheadsTest, R02WhatAnUpdateChangedHoldsAfterARestart) {
   EXPECT_EQ(Held(), HeldOverheads()) << "removed unseen";
 }
 
-// The scheduler gives the overhead of a pod that is over to others, while its sandbox stays until
-// the pod is deleted.
+// The scheduler gives the overhead of a finished pod to others, while its sandbox stays until the
+// pod is deleted.
 TEST_F(OverheadsTest, AStoppedSandboxIsShownUntilItsRemovalAndPromisesNothing) {
   const HeldOverheads shown_only = {.shown = {{250}, k120MiB}, .promised = {}};
   const PodSandboxId job = RunPod("job", OverheadAsStated(250, k120MiB));
@@ -156,7 +158,7 @@ TEST_F(OverheadsTest, TheConfiguredOverheadCountsWhereNoneIsStatedAndPromisesNot
   EXPECT_EQ(Held(), HeldOverheads());
 }
 
-// The sum is kept by differences: it must be that of the pods after anything that may happen.
+// The sum is kept by differences: it must equal the sum over the pods after any events.
 TEST_F(OverheadsTest, RandomLivesOfPodsReturnToZero) {
   std::mt19937 random(5);  // NOLINT(cert-msc32-c,cert-msc51-cpp)
   std::vector<Pod>& held = node_.runtime.held.pods;

@@ -159,7 +159,7 @@ TEST_F(PodLimitsTest, AResizeOutlivesTheContainerAndItsAnnotation) {
 
 class FailedCreationTest : public PodLimitsTest {
  protected:
-  // One that has CPUs for itself alone as long as its pod has no other container.
+  // Runs a container that has exclusive CPUs as long as its pod has no other container.
   FailedCreationTest() {
     other_ = node_.Run("other", kGuaranteed, 2000);
     AddPod("batch", kGuaranteed, 4000);
@@ -217,7 +217,7 @@ TEST_F(FailedCreationTest, AfterARefusalThePolicyDecidesAsBefore) {
 
 TEST_F(FailedCreationTest, AWrongPlanMovesNoContainer) {
   policy().spoil = [plans = 0](Plan& plan) mutable {
-    // The first one is about the container that is there.
+    // The first plan is about the existing container.
     if (++plans == 2) plan.Change(ContainerKey{4711});
   };
   EXPECT_EQ(manager().AdmitCreate(Second(4000)).status().code(), StatusCode::kInternal);
@@ -225,7 +225,7 @@ TEST_F(FailedCreationTest, AWrongPlanMovesNoContainer) {
   ExpectAsBefore();
 }
 
-// The runtime was not told of the decision, so there is nothing to lift.
+// The decision was not sent to the runtime, so no binding has to be lifted.
 TEST_F(FailedCreationTest, ARefusalBindsNoMemory) {
   policy().spoil = [this, plans = 0](Plan& plan) mutable {
     if (++plans == 2) plan.Change(ContainerKey{4711});
@@ -258,7 +258,7 @@ TEST_F(FailedCreationTest, WhatTheRuntimeRefusesIsUndone) {
   EXPECT_EQ(runtime().CpusOf(first_), "3-6");
 }
 
-// The decision that is taken back had bound it, and the runtime was told.
+// The decision that is taken back had bound the memory, and was sent to the runtime.
 TEST_F(FailedCreationTest, MemoryIsNotLeftBound) {
   policy().spoil = [this](Plan& plan) {
     for (PlacementChange& change : plan.changes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of the policy under containers that run, and what a state remembers over restarts.
+// Changes of the policy under running containers, and the state that restarts keep.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -103,7 +103,7 @@ TEST_F(PolicyChangeTest, NoContainerEntersCpusThatAnotherIsAboutToLeave) {
   EXPECT_EQ(runtime().CpusOf(second), "0-7");
 }
 
-// Each wants what the next one has, so none can go first without another one's leave.
+// Each container wants the CPUs of the next one, so none can go first unless another one leaves.
 class SwappedCpusTest : public PolicyChangeTest {
  protected:
   void Swap(std::function<void(Plan&)> more = [](Plan&) {}) {
@@ -128,7 +128,7 @@ class SwappedCpusTest : public PolicyChangeTest {
       if (runtime().CpusOf(ids_[i]) != NextOf(i).ToString()) return false;
     return true;
   }
-  // No update of one of them that waits for an answer leads to where another one of them is.
+  // No pending update of one of them leads to CPUs on which another one is.
   void ExpectNoneMeet() {
     for (const auto& update : runtime().updates) {
       if (!std::ranges::count(ids_, update.id)) continue;

@@ -116,7 +116,7 @@ TEST_F(RefusalCausesTest, OtherAnswersHaveNone) {
 
 // A look that times out finds nothing.
 TEST_F(RefusalCausesTest, ALookThatFindsNothingMakesTheSameFailureNoNews) {
-  // Each try has all values first, and CPUs and memory nodes alone then.
+  // Each try sends all values first, then CPUs and memory nodes alone.
   const auto refuse = [this](std::string_view why, std::string_view cause) {
     ASSERT_TRUE(node_.RunUntil([&] {
       while (!node_.runtime.lists.empty())

@@ -103,7 +103,7 @@ TEST_F(RefusalNotesTest, OnlyTheNewestAreKept) {
   StartDaemon();
   for (size_t i = 0; i < RefusalNotes::kMost + 3; ++i)
     EXPECT_FALSE(node_->Create(fmt::format("large-{:02}", i), kGuaranteed, 9000).ok());
-  // A container that a kubelet tries again counts once, and as new.
+  // A container that a kubelet tries again counts once, as the newest one.
   EXPECT_FALSE(node_->Create("large-10", kGuaranteed, 9000).ok());
   StartDaemon();
   const std::vector<std::string> refused = Refused();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container that the runtime cannot update: what is left out of the next try, and the starts of
-// others, which it must not block for longer than one deadline.
+// A container that the runtime cannot update: the values that the next try leaves out, and the
+// starts of others, which it must not block for longer than one deadline.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -142,7 +142,7 @@ TEST_F(RefusedUpdatesTest, NumbersThatWereRefusedAreNotTakenForThoseOfAPlugin) {
   node_.KeepState(files_);
   node_.Restart();
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
-  // So that the next list comes before the next try of the numbers.
+  // Lets the next list come before the next try of the numbers.
   const auto rested = node_.loop().Now() + 3 * TestNode::FastOptions().refresh_pause;
   node_.RunUntil([&] {
     AnswerAll();
@@ -320,7 +320,7 @@ TEST(UpdateRemedyTest, FollowsFromTheAnswer) {
   EXPECT_EQ(remedy(Internal("the disk is on fire")), "delete pod ns/web");
 }
 
-// Other programs' values, as the test says them.
+// Other programs' values, set by the test.
 class FakeOthers final : public ValuesOfOthers {
  public:
   explicit FakeOthers(EventLoop*& loop) : loop_(loop) {}
@@ -344,7 +344,7 @@ class ValuesOfOthersTest : public ::testing::Test {
     return options;
   }
   test::FakeRuntimeClient& runtime() { return node_.runtime; }
-  // A shared container that makes room for another one; returns what it is sent.
+  // A shared container that makes room for another one; returns the values that it is sent.
   std::string Moved() {
     shared_ = node_.Run("shared", kBurstable, 100);
     EXPECT_TRUE(node_.Create("app", kGuaranteed, 1000).ok());
@@ -395,7 +395,7 @@ TEST_F(ValuesOfOthersTest, ValuesThatWereTakenBackAreNotPutInForceAgain) {
   EXPECT_EQ(NextUpdate(), "cpus=0,4-7") << "nothing is noted any more";
 }
 
-// The runtime reports them since an update carried them: they are no plugin's.
+// The runtime reports these values since an update carried them; they do not come from a plugin.
 TEST_F(ValuesOfOthersTest, AReportOfThemIsNoPluginsDoing) {
   node_.KeepState(files_);
   node_.Restart();

@@ -57,7 +57,7 @@ TEST_F(AskedUpdateTest, HasNotArrivedWhereOnlyAnotherProgramsQuotaDiffers) {
   EXPECT_EQ(Judge(512, 100'000), NumbersNews::kAsked);
 }
 
-// The disk was behind: others came after it.
+// The disk was behind: later updates were not saved.
 TEST_F(AskedUpdateTest, IsNotTheLastWhereOtherSharesAreInForce) {
   EXPECT_EQ(Judge(2048, 200'000), NumbersNews::kUpdated);
   EXPECT_EQ(Judge(2048, -1), NumbersNews::kUpdated) << "the policy lifts quotas";
@@ -66,7 +66,8 @@ TEST_F(AskedUpdateTest, IsNotTheLastWhereOtherSharesAreInForce) {
   EXPECT_EQ(Judge(2048, -1), NumbersNews::kUpdated);
 }
 
-// Nothing tells these apart: what is in force may be what the update became.
+// These cases cannot be distinguished: the values in force may be the update's, as plugins changed
+// them.
 TEST_F(AskedUpdateTest, CountsAsArrivedWhereThatCannotBeToldApart) {
   saved_.asked->requested = Numbers(512, 100'000);
   EXPECT_EQ(Judge(512, -1), NumbersNews::kAsked) << "the policy may have lifted it";

@@ -30,7 +30,7 @@ using testing::HasSubstr;
 using enum QosClass;
 using Kind = ContainerEvent::Kind;
 
-// Binds nothing, as the policy null.
+// A policy that binds no container, like null.
 class NullLike : public test::FirstFitPolicy {
  public:
   using FirstFitPolicy::FirstFitPolicy;
@@ -58,7 +58,8 @@ class RevivalsTest : protected Files, public testing::Test {
     EXPECT_TRUE(AList());  // the one that follows each connect
     runtime().AnswerList();
   }
-  // No start goes on because others are late, and none is over before a slow machine has looked.
+  // No start goes on because other containers are late, and none ends before a slow machine has
+  // checked it.
   static ResourceManager::Options Options() {
     ResourceManager::Options options = test::TestNode::FastOptions();
     options.start_timeout = std::chrono::minutes(1);
@@ -78,12 +79,12 @@ class RevivalsTest : protected Files, public testing::Test {
     while (!runtime().lists.empty())
       runtime().AnswerList();
   }
-  // Asks for a start; `answer_` is what came.
+  // Asks for a start; `answer_` has the answer.
   void Ask(const ContainerId& id) {
     answer_.reset();
     wait_ = manager().AdmitStart(id, [this](const Status& status) { answer_ = status; });
   }
-  // A container of a pod that has run and exited, and what has its CPUs now.
+  // Returns a container of a pod that has run and exited.
   ContainerId Exited(std::string_view name, int64_t milli_cpu) {
     const ContainerId id = node_.Run(name, kGuaranteed, milli_cpu);
     node_.Stop(id);
@@ -99,7 +100,7 @@ class RevivalsTest : protected Files, public testing::Test {
   std::unique_ptr<ResourceManager::StartWait> wait_;
 };
 
-// It may take effect after a newer one.
+// The update may take effect after a newer one.
 TEST_F(RevivalsTest, AnUpdateOfItsFormerLifeIsWaitedFor) {
   const ContainerId again = node_.Run("again", kBurstable, 100);
   ASSERT_TRUE(node_.Create("own", kGuaranteed, 1000).ok());
@@ -183,7 +184,7 @@ TEST_F(RevivalsTest, ListsDoNotEndItBeforeItsStartIsOver) {
   runtime().AnswerList();
   EXPECT_EQ(node_.Exclusive(again), "1");
   EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
-  // It ended at once: the list after its start tells.
+  // The container ended at once, which the list after its start shows.
   manager().StartSucceeded(again);
   ASSERT_TRUE(AList());
   runtime().AnswerList();
@@ -226,7 +227,8 @@ TEST_F(RevivalsTest, AnotherStartOfItKeepsItsPlace) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
 }
 
-// It waits, runs by another client's start, ends: it has no place when its time has come.
+// The container waits, runs by another client's start, and ends: it has no place when its wait is
+// over.
 TEST_F(RevivalsTest, OneThatEndsWhileItsStartWaitsDoesNotStartUnplaced) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = *node_.Create("app", kGuaranteed, 1000);
@@ -351,7 +353,7 @@ TEST_F(RevivalsTest, OneThatIsBeingRemovedIsNotWaitedFor) {
   EXPECT_EQ(answer_->code(), StatusCode::kFailedPrecondition);
 }
 
-// As for ever, by a dockerd that cannot write what it notes of the container.
+// The update fails for ever, as with a dockerd that cannot write its record of the container.
 TEST_F(RevivalsTest, OneThatCannotBeFreedKeepsNothingWaiting) {
   std::string log;
   SetLogWriter([&log](std::string_view line) { log += line; });
@@ -378,7 +380,7 @@ TEST_F(RevivalsTest, OneThatCannotBeFreedKeepsNothingWaiting) {
 }
 
 // Containers that end, are started again and restarted in any order, while updates, lists and
-// starts are answered late: none runs on CPUs that another one that runs has for itself.
+// starts are answered late: none runs on the exclusive CPUs of another running one.
 class RandomRevivals : public RevivalsTest {
  protected:
   struct Start {
@@ -435,13 +437,13 @@ class RandomRevivals : public RevivalsTest {
   CpuSet CpusOf(const ContainerId& id) {
     return Runs(id) ? *CpuSet::Parse(runtime().CpusOf(id)) : CpuSet();
   }
-  // CPUs that it runs on and has for itself.
+  // The exclusive CPUs of a running container.
   CpuSet OwnOf(const ContainerId& id) { return *CpuSet::Parse(node_.Exclusive(id)) & CpusOf(id); }
-  // While no daemon runs, one that has exited may be started by others, on whatever CPUs it had.
+  // While no daemon runs, other clients may start an exited container, on whatever CPUs it had.
   void StartDaemonAnew() {
     starts_.clear();
     std::map<ContainerId, CpuSet> own;
-    // Not of those that are being moved.
+    // Skips containers that are being moved.
     for (const ContainerId& id : ids_) {
       if (OwnOf(id) == *CpuSet::Parse(node_.Exclusive(id))) own[id] = OwnOf(id);
     }
@@ -459,7 +461,8 @@ class RandomRevivals : public RevivalsTest {
           << node_.Placed(id);
     }
   }
-  // One that others started is among others until one of them is told to leave.
+  // A container that other clients started shares CPUs with others until an update moves one of
+  // them.
   void DropIntrudersThatAreApart() {
     std::erase_if(intruders_, [this](const ContainerId& id) {
       return std::ranges::none_of(ids_, [&](const ContainerId& other) {
@@ -514,7 +517,7 @@ TEST_F(RandomRevivals, NoneRunsWhereAnotherOneIsAlone) {
   }));
 }
 
-// Where the runtime refuses such a start, it is not placed for nothing.
+// If the runtime refuses such starts, the container is not placed.
 TEST_F(RevivalsTest, OtherRuntimesRefuseByThemselves) {
   runtime().starts_exited = false;
   node_.Restart();

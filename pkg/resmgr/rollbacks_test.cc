@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decisions that are taken back after the runtime was told of them, and what they had bound.
+// Decisions that are taken back after they were sent to the runtime, and their bindings.
 #include <memory>
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers that run again after they have exited, as dockerd's may: what earlier decisions,
-// updates and daemons have left of them.
+// Containers that run again after they have exited, as dockerd's may: the traces of earlier
+// decisions, updates and daemons.
 #include <string>
 #include <utility>
 
@@ -32,7 +32,7 @@ class SecondLivesTest : protected StateFiles, public test::ManagerFixture {
     runtime().starts_exited = true;
     node_.KeepState(files_);
   }
-  // At dockerd's own socket; without a start that passes here.
+  // Starts the container at dockerd's own socket, so that no start passes here.
   void StartOutside(const ContainerId& id) { runtime().Find(id)->state = ContainerState::kRunning; }
   void ListStarted(const ContainerId& id) {
     StartOutside(id);
@@ -100,7 +100,7 @@ TEST_F(SecondLivesTest, WhatItAsksForIsKeptAllTheSame) {
   EXPECT_EQ(node_.Exclusive(again), "1");
 }
 
-// Nothing else is under way, but the answer to come lets its container leave the CPU.
+// No other update is under way, but the pending answer lets its container leave the CPU.
 TEST_F(SecondLivesTest, OthersWaitForAnUpdateOfAFormerLife) {
   const ContainerId app = node_.Run("app", kGuaranteed, 1000);
   const ContainerId again = EndedWhileUpdated();
@@ -129,7 +129,7 @@ TEST_F(SecondLivesTest, AnAnswerToAClientIsNotTakenForThatOfAFormerLife) {
   EXPECT_EQ(runtime().CpusOf(again), "0,3-7");
 }
 
-// Nothing else of a container that is no pod's ends with its pod.
+// A container without a pod leaves nothing else that could end with its pod.
 TEST_F(SecondLivesTest, ACreationThatHasFailedLeavesNoNote) {
   const PodSandboxId pod = node_.AddPod("docker", kGuaranteed);
   CreateRequest request = TestNode::Request(pod, "app", 1000);
@@ -156,7 +156,7 @@ TEST_F(SecondLivesTest, AnUpdateThatOutlivesItsContainerIsOver) {
   node_.Remove(gone);
   manager().UpdateFailed(update);
   ASSERT_THAT(runtime().updates, IsEmpty());
-  // They are to change places, and each waits for the other one.
+  // The containers must change places, and each waits for the other one.
   policy().spoil = [&](Plan& plan) {
     const Placement places[] = {node_.Known(first)->placement, node_.Known(second)->placement};
     plan.Change(node_.Known(first)->key) = places[1];

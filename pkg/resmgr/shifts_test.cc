@@ -44,7 +44,7 @@ TEST(ShiftsTest, NothingOfTheLastDecisionIsCounted) {
 }
 
 // Makes a few changes, whose containers come from few places, some with exclusive CPUs of their
-// own: each is counted once, with those whose shared CPUs were and will be the same.
+// own: each is counted once, together with those that have the same shared CPUs before and after.
 TEST(ShiftsTest, CountsThoseThatMoveAlike) {
   const uint64_t seed = test::SeedOr(1);
   SCOPED_TRACE(test::Repeat(seed));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restarts whose notes are older than what is in force: the disk was behind when the daemon was
-// killed.
+// Restarts with notes that are older than the values in force: the disk was behind when the daemon
+// was killed.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -80,7 +80,7 @@ TEST_F(StaleNotesTest, AQuotaThatAPolicyMayHaveLiftedIsNoPlugins) {
   EXPECT_EQ(runtime().Find(web)->resources.cpu_quota, asked);
 }
 
-// No notes told what the client had asked for while the policy lifted the quota.
+// No notes had the client's request while the policy lifted the quota.
 TEST_F(StaleNotesTest, TheLimitOfAContainerThatWasFoundWithoutNotesIsNoPlugins) {
   const CreateRequest request =
       TestNode::Request(node_.AddPod("app", kGuaranteed), "app", /*milli_cpu=*/2000);
@@ -106,7 +106,7 @@ TEST_F(StaleNotesTest, AnotherQuotaIsAPlugins) {
   EXPECT_EQ(runtime().Find(web)->resources.cpu_quota, 70'000);
 }
 
-// Our own numbers on one container are no sign that others set those of the next one.
+// Our own numbers on one container do not show that other programs set those of the next one.
 TEST_F(StaleNotesTest, AnUpdateOfAnotherContainerCountsAfterOurOwnQuotaWasFound) {
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);
   AnswerAll();
@@ -119,8 +119,8 @@ TEST_F(StaleNotesTest, AnUpdateOfAnotherContainerCountsAfterOurOwnQuotaWasFound)
   EXPECT_EQ(node_.Known(web)->requirements.cpu_request.value, 1000);
 }
 
-// Nothing sets back the numbers of a failed update where the client had named none before it. They
-// are no sign, either, that others set those of the next container.
+// Numbers of a failed update stay if the client had named none before it. They do not show either
+// that other programs set those of the next container.
 TEST_F(StaleNotesTest, AFailedUpdateThatIsInForceIsNoPlugins) {
   CreateRequest request = TestNode::Request(node_.AddPod("bare", kBestEffort), "bare", 0);
   request.resources = {};
@@ -145,7 +145,7 @@ TEST_F(StaleNotesTest, AFailedUpdateThatIsInForceIsNoPlugins) {
   EXPECT_EQ(node_.Known(web)->requirements.cpu_request.value, 1000);
 }
 
-// It is told in the first list only that it is new.
+// The first list only shows that the container is new.
 TEST_F(StaleNotesTest, AContainerMayBeElsewhereUntilTheFirstDecisionThatDoesNotFail) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   ASSERT_TRUE(node_.Create("app", kGuaranteed, 2000).ok());
@@ -165,7 +165,7 @@ TEST_F(StaleNotesTest, AContainerMayBeElsewhereUntilTheFirstDecisionThatDoesNotF
   spoil_ = nullptr;
 }
 
-// Replies: what they say is not lost with what is gathered.
+// Replies: their outcome is not lost with the gathered changes.
 
 TEST_F(StaleNotesTest, TheOutcomeOfAnUpdateIsSavedBeforeTheReply) {
   const ContainerId app = node_.Run("app", kGuaranteed, 500);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts whose way is not free in time, and what the configuration says about them.
+// Starts whose CPUs do not become free in time, under each start failure policy.
 #include <chrono>
 #include <memory>
 #include <optional>

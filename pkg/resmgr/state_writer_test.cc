@@ -35,7 +35,7 @@ class StateWriterTest : public ::testing::Test {
   size_t OpenCallsOnDisk() const {
     return OpenCalls(RealFileSystem(), dir_.File("calls"), [](std::string_view) {}).size();
   }
-  // The shares in the state as it is on the disk now; -1 where there is nothing.
+  // The shares in the state as it is on the disk now; -1 without a record.
   int64_t SavedShares(const std::string& id) const {
     const StateStore reader(RealFileSystem(), dir_.path(), "machine", [](std::string_view) {});
     const auto saved = reader.Find(ContainerId(id));
@@ -122,7 +122,7 @@ TEST_F(StateWriterTest, ACreationIsKeptUntilItsContainerIsKnownOrItsPodGone) {
   EXPECT_EQ(found(container.name, 3), -1) << "no name of a record is so long";
 }
 
-// By events, and another creation may have the former name.
+// An event renames the container, and another creation may have its former name.
 TEST_F(StateWriterTest, ACreationIsKeptByTheNameThatItAskedFor) {
   Container container;
   container.attempt = 3;
@@ -147,7 +147,7 @@ TEST_F(StateWriterTest, ACreationIsKeptByTheNameThatItAskedFor) {
   state_writer_.SaveCreation(pod_->pod, container, {});
   state_writer_.EraseUnlistedPods();
   EXPECT_FALSE(found("a"));
-  // No list tells such a name.
+  // Lists never have such a name.
   container.name = "unnamed-7";
   state_writer_.SaveCreation(pod_->pod, container, {});
   EXPECT_FALSE(found("unnamed-7"));
@@ -175,7 +175,7 @@ TEST_F(StateWriterTest, WhatWasSavedAndEndsIsForgotten) {
   EXPECT_EQ(SavedShares("a"), -1);
 }
 
-// The runtime may refuse the update: then it has after a restart what it had before.
+// The runtime may refuse the update; then the former values must be found after a restart.
 TEST_F(StateWriterTest, ValuesBeforeAnUpdateAreSavedAndThoseOfTheUpdateWhenItIsOver) {
   ContainerRecord& record = Add("a", 2);
   state_writer_.MarkChanged(record);
@@ -221,7 +221,7 @@ TEST_F(StateWriterTest, EndsOfCallsAreWrittenWhenItEnds) {
   writer->EndCall(StateWriter::Call::kUpdate, ContainerId("a"));
   writer.reset();
   EXPECT_EQ(OpenCallsOnDisk(), 0u);
-  // A task that it has posted does nothing.
+  // A task that the writer has posted does nothing.
   loop_.Post([this] { loop_.Stop(); });
   loop_.Run();
 }

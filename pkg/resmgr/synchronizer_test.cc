@@ -47,7 +47,7 @@ class SynchronizerTest : public testing::Test, private Synchronizer::Owner {
 };
 
 // A start that waits for a list would otherwise never go on, and another one would go on before its
-// list is there.
+// list arrives.
 TEST_F(SynchronizerTest, AListThatIsWantedWhileOneIsTakenOverComesAfterIt) {
   Connect();
   synchronizer_.ListNow(Note("first"));

@@ -35,7 +35,7 @@ class UnclearCallsTest : public ::testing::Test {
 
   void Remember() { node_.KeepState(files_); }
 
-  // A start that is let through to the runtime, which begins with it.
+  // Begins a start that reaches the runtime.
   void BeginStart(const ContainerId& id) {
     std::optional<Status> decided;
     const auto wait = manager().AdmitStart(id, [&](const Status& status) { decided = status; });
@@ -57,7 +57,7 @@ class UnclearCallsTest : public ::testing::Test {
     started_ = false;
     return manager().AdmitStart(id, [this](const Status& status) { started_ = status.ok(); });
   }
-  // The daemon has the runtime asked, by itself.
+  // Expects that the daemon lists the runtime by itself.
   void ExpectLook() {
     ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
     runtime().AnswerList();
@@ -136,7 +136,7 @@ TEST_F(UnclearCallsTest, ALostStartExpires) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,3-7");
 }
 
-// The kubelet tries again while the first start is under way: that one counts.
+// The kubelet tries again while the first start is under way: the first one counts.
 TEST_F(UnclearCallsTest, ARefusedSecondStartDoesNotEndTheFirst) {
   const ContainerId shared = *node_.Create("shared", kBurstable, 100);
   BeginStart(shared);
@@ -250,7 +250,7 @@ TEST_F(UnclearCallsTest, AStartThatMayBeUnderWayIsNotedForTheNextDaemon) {
   EXPECT_THAT(runtime().history, IsEmpty());
 }
 
-// The creation that was the reason came to nothing.
+// The creation that caused the update failed.
 TEST_F(UnclearCallsTest, AnUpdateThatWasTakenBackInTheNotesIsSentAgainAfterAKill) {
   Remember();
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
@@ -265,7 +265,7 @@ TEST_F(UnclearCallsTest, AnUpdateThatWasTakenBackInTheNotesIsSentAgainAfterAKill
   EXPECT_EQ(runtime().CpusOf(shared), "0-7");
 }
 
-// It was about to grow when its neighbour left, and the next exclusive container came.
+// The container was about to grow when its neighbour left, and the next exclusive container came.
 TEST_F(UnclearCallsTest, AGrowthThatMayHaveHappenedIsInTheWayOfAStart) {
   Remember();
   const ContainerId shared = node_.Run("shared", kBurstable, 100);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime fails to tell all of what it holds, or what it tells is not what was believed.
+// The runtime fails to report all of its objects, or its report differs from the brain's knowledge.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -32,7 +32,7 @@ class UnclearListsTest : public testing::Test {
   ResourceManager& manager() { return node_.manager(); }
   FakeRuntimeClient& runtime() { return node_.runtime; }
 
-  // The daemon has the runtime asked, by itself.
+  // Expects that the daemon lists the runtime by itself.
   void ExpectLook() {
     ASSERT_TRUE(node_.RunUntil([this] { return !runtime().lists.empty(); }));
     runtime().AnswerList();
@@ -83,7 +83,7 @@ TEST_F(UnclearListsTest, AnUnknownContainerIsLeftAloneUntilItsStateIsReported) {
   EXPECT_THAT(runtime().history, IsEmpty());
 }
 
-// Notes of a container whose pod is not clear yet are all that will ever be known of it.
+// Notes of a container whose pod is not clear yet are the only knowledge about it.
 TEST_F(UnclearListsTest, NotesOutliveADaemonThatCouldNotUseThem) {
   node_.KeepState(files_);
   const ContainerId app = node_.Run("app", kGuaranteed, 2000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In-place resizes, and what they meet.
+// In-place resizes, and events during them.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -88,7 +88,8 @@ TEST_F(UpdatesTest, AWaitingContainerIsNotSentBackToReassignedCpus) {
 TEST_F(UpdatesTest, AContainerKeepsItsCpusUntilItHasLeftThem) {
   const ContainerId shared = node_.Run("shared", kBurstable, 100);
   const ContainerId app = node_.Run("app", kGuaranteed, 3000);
-  // As if the update of the shared one had been lost with the daemon.
+  // Restores the former CPUs, as if the update of the shared container had been lost with the
+  // daemon.
   runtime().Find(shared)->resources.cpuset_cpus = "0-7";
   node_.Restart();
   EXPECT_EQ(node_.Exclusive(app), "1-3");
@@ -104,8 +105,8 @@ TEST_F(UpdatesTest, AContainerKeepsItsCpusUntilItHasLeftThem) {
   EXPECT_EQ(runtime().CpusOf(shared), "0,2-7");
 }
 
-// One waits for the other to leave the CPU that it gets, and that one for the CPU that the first
-// was alone on by chance. There is no third place, and the first has nothing to be told.
+// One container waits for the other to leave a CPU, and that one waits for the CPU on which the
+// first is alone by chance. There is no third place, and the first needs no update.
 TEST_F(UpdatesTest, CircularWaitsEndWhereNoContainerHasToMoveAside) {
   const ContainerId first = node_.Run("first", kGuaranteed, 1000);
   const ContainerId rest = node_.Run("rest", kGuaranteed, 6000);

@@ -200,7 +200,7 @@ TEST_F(WrittenCpusetsTest, AFailedWriteIsAsARefusal) {
   EXPECT_EQ(Times("cannot update container ns/shared/shared"), 1) << log_;
 }
 
-// Its result is unknown: the cgroup may have either value.
+// The result of the write is unknown: the cgroup may have either value.
 TEST_F(WrittenCpusetsTest, AWriteThatEndsLateIsFollowedByAnother) {
   Create("app");
   AnswerAll();
@@ -219,7 +219,7 @@ TEST_F(WrittenCpusetsTest, AWriteThatEndsLateIsFollowedByAnother) {
   EXPECT_TRUE(node_.manager().Settled(Key()));
 }
 
-// It reports what it had noted before.
+// The runtime reports its old notes.
 TEST_F(WrittenCpusetsTest, ReportsOfTheRuntimeMakeNoFurtherWrites) {
   RunApp();
   const size_t writes = writer_.history.size();
@@ -232,7 +232,7 @@ TEST_F(WrittenCpusetsTest, ReportsOfTheRuntimeMakeNoFurtherWrites) {
   EXPECT_TRUE(node_.manager().WrittenPastRuntime(Key()));
 }
 
-// A refused update may have put back what the runtime had noted.
+// A refused update may have restored the values of the runtime's notes.
 TEST_F(WrittenCpusetsTest, TheRuntimeIsAskedRarelyAndItIsWrittenAgainAfterEachRefusal) {
   RunApp();
   const size_t writes = writer_.history.size();

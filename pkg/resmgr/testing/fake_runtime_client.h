@@ -14,7 +14,7 @@ namespace resmgr::test {
 
 // The cpuset that an adjustment carries, "" for none.
 std::string CpuList(const ResourceValues& adjustment);
-// An update of these CPUs and nothing else, as a client's `history` has it.
+// The entry in `history` of an update that has only these CPUs.
 std::string WithCpus(const ContainerId& id, std::string_view cpus);
 
 // A runtime in memory that answers when the test says so: calls wait in the order in which they
@@ -52,13 +52,13 @@ class FakeRuntimeClient : public RuntimeClient {
   // Reports contain the values in force, until the next such case.
   void ReportTruth();
 
-  // A start begins with what is noted now; the container runs.
+  // Begins a start with the noted values; the container runs.
   void BeginStart(const ContainerId& id);
   void EndStart(const ContainerId& id);
   // How often that was done.
   uint64_t Applied(const ContainerId& id) const;
 
-  // As dockerd does.
+  // Whether exited containers may be started, as at dockerd.
   bool starts_exited = false;
   bool renames = false;
 
@@ -66,10 +66,10 @@ class FakeRuntimeClient : public RuntimeClient {
   std::function<void()> on_update;
   // Updates that wait for an answer.
   std::vector<Update> updates;
-  // Answers the one at `index`. OK puts it in force first, or becomes NotFound when there is no
-  // such container.
+  // Answers the update at `index`. OK puts it in force first, or becomes NotFound without such a
+  // container.
   void Answer(size_t index, Status status = OkStatus());
-  // Answers until none is left, those that come meanwhile included; returns how many.
+  // Answers until no update is left, including those that come meanwhile; returns their number.
   size_t AnswerAll();
   // Drops them without an answer, as a lost connection does.
   void DropAll();
@@ -83,7 +83,7 @@ class FakeRuntimeClient : public RuntimeClient {
   // How many statuses the lists that were answered have cost.
   size_t statuses = 0;
   void AnswerList();
-  // Lists tell that pods and containers exist, and nothing else of them.
+  // Lists have only the existence of pods and containers.
   bool unclear = false;
   void FailList(const Status& status);
 
@@ -93,7 +93,7 @@ class FakeRuntimeClient : public RuntimeClient {
  private:
   std::map<ContainerId, uint64_t> applied_;
   std::map<ContainerId, std::string> starts_;    // with these CPUs
-  std::map<ContainerId, std::string> in_force_;  // where it is not what is reported
+  std::map<ContainerId, std::string> in_force_;  // if not as reported
 };
 
 }  // namespace resmgr::test

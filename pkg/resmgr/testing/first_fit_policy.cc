@@ -25,7 +25,7 @@ StatusOr<Plan> FirstFitPolicy::Reconcile(const Snapshot& snapshot) {
       if (const int count = Wanted(pod, container); count > 0) visit(container, count);
     });
   };
-  // First what is theirs by a decision, and then what they are on.
+  // Containers get decided CPUs first, then the CPUs that they are on.
   for (const bool decided : {true, false}) {
     for_each_entitled([this, decided](const Container& container, int count) {
       if (grants_.contains(container.key)) return;

@@ -14,8 +14,8 @@
 
 namespace resmgr::test {
 
-// The smallest policy that has all that the brain must cope with: Guaranteed containers with whole
-// CPUs get the lowest free ones for themselves, CPU 0 excepted, all others share the rest.
+// The smallest policy with all features that the brain must handle: Guaranteed containers with
+// whole CPUs get the lowest free ones exclusively, except CPU 0, and all others share the rest.
 class FirstFitPolicy : public Policy {
  public:
   explicit FirstFitPolicy(const Machine& machine) : machine_(machine) {}
@@ -43,7 +43,7 @@ class FirstFitPolicy : public Policy {
   CpuSet Free() const;
   // The lowest CPUs, those of `first` before others.
   StatusOr<CpuSet> Choose(const CpuSet& first, int count, std::string_view name) const;
-  // In place of what the container `from` was granted, which was `former`.
+  // Grants CPUs anew in place of `former`, the grant of the container `from`.
   StatusOr<Plan> Regrant(const Snapshot& snapshot, const Pod& pod, const Container& container,
                          ContainerKey from, const CpuSet& former);
   Plan Changes(const Snapshot& snapshot);

@@ -16,8 +16,8 @@
 
 namespace resmgr::test {
 
-// A brain on a machine with a fake runtime, and the part that kubelet and relay play: it makes the
-// calls in their order and lets the runtime hold what comes out of them.
+// A brain on a machine with a fake runtime, and the part of kubelet and relay: makes the calls in
+// their order and stores their results in the runtime.
 class TestNode {
  public:
   using MakePolicy = std::function<std::unique_ptr<Policy>(const Machine& machine)>;
@@ -40,32 +40,32 @@ class TestNode {
   ContainerId Hold(const CreateRequest& request, const Admission& admission);
   // The runtime's side of an admitted creation.
   ContainerId Created(const CreateRequest& request, const Admission& admission);
-  // All of a creation; the admission's refusal otherwise.
+  // Makes a whole creation; returns the admission's refusal otherwise.
   StatusOr<ContainerId> Create(const CreateRequest& request);
   // A pod with one container, whose name is the pod's.
   StatusOr<ContainerId> Create(std::string_view name, QosClass qos, int64_t milli_cpu);
   // A start that must be admitted at once.
   void Start(const ContainerId& id);
   void Started(const ContainerId& id);
-  // All of a creation and a start.
+  // Makes a whole creation and start.
   ContainerId Run(std::string_view name, QosClass qos, int64_t milli_cpu);
   void Stop(const ContainerId& id);
   void Remove(const ContainerId& id);
   // The container ends without any event or reply.
   void Crash(const ContainerId& id);
 
-  // The connection is lost and comes back, with what the runtime holds.
+  // The connection is lost and comes back; the runtime keeps its containers.
   void Reconnect();
   // The daemon is started anew on the same runtime. `ended` runs between its end and its start.
   void Restart(const std::function<void()>& ended = nullptr);
-  // The same where it finds other CPUs online.
+  // The same with other CPUs online.
   void RestartOn(const Machine& machine) {
     Restart([this, &machine] { machine_ = machine; });
   }
-  // From now on it remembers over restarts, in a directory of these files, which must outlive the
-  // node.
+  // Keeps the state over restarts from now on, in a directory of these files, which must outlive
+  // the node.
   void KeepState(FileSystem& files);
-  // Waits until all that it remembers is written.
+  // Waits until the whole state is written.
   void FlushState();
 
   // The state that the next daemon would find; nothing where no state is kept.
@@ -74,7 +74,7 @@ class TestNode {
   // The container as the brain knows it; nullptr when it does not.
   const Container* Known(const ContainerId& id) const;
   std::string Placed(const ContainerId& id) const;     // its CPUs as decided
-  std::string Exclusive(const ContainerId& id) const;  // those of them for itself alone
+  std::string Exclusive(const ContainerId& id) const;  // its exclusive CPUs
   size_t KnownContainers() const;
 
   // Runs the loop until the condition holds; false after a deadline of some seconds.
