@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random lives of pods and containers at a runtime, with calls that pass, events and lists that are
-// late, lost or doubled: at rest every view has what the runtime has.
+// late, lost or doubled: at rest every view has the runtime's objects.
 #include <cstdint>
 #include <iterator>
 #include <memory>
@@ -57,13 +57,14 @@ class World {
     }
   }
 
-  // All events arrive, the connection is there, and what is asked is answered.
+  // Brings the node to rest: all events arrive, the connection stands, and all questions are
+  // answered.
   void Rest() {
     runtime_.failure = OkStatus();
     EndOthersList();
     while (!events_.empty())
       DeliverEvent();
-    // As after a connect: what happened without a notice is found.
+    // Lists everything, as after a connect, so that unnoticed changes are found.
     inventory_.Refresh();
     for (int i = 0; i < 100 && (runtime_.lists() + runtime_.questions() > 0 || i < 2); ++i) {
       runtime_.AnswerQuestion();
@@ -91,7 +92,7 @@ class World {
   std::string Any(const Set& ids) {
     return ids.empty() ? "none" : *std::next(ids.begin(), static_cast<long>(Draw(ids.size())));
   }
-  // Another client's call is not seen, and nothing tells of it but an event or a list.
+  // Another client's call is not seen; only an event or a list reports it.
   void Tell(Operation operation, const std::string& id, Seen seen) {
     TestRequest request(operation, id);
     if (seen == Seen::kNothing) return inventory_.Refresh();
@@ -138,7 +139,7 @@ class World {
     events_.push_back({.kind = ContainerEvent::Kind::kDeleted, .id = id});
     if (Draw(2) == 0) Tell(Operation::kRemovePodSandbox, id, DrawSeen());
   }
-  // In any order.
+  // Delivers events in any order.
   void DeliverEvent() {
     if (events_.empty()) return;
     const auto event = events_.begin() + static_cast<long>(Draw(events_.size()));
@@ -149,7 +150,8 @@ class World {
     if (containers_.empty()) return;
     first_.LookUp(ContainerId(Any(containers_)), [](const auto&) {});
   }
-  // The runtime goes away, or comes back without what it lost meanwhile; no event tells of that.
+  // The runtime goes away, or comes back without objects that it lost meanwhile, which no event
+  // reports.
   void Restart() {
     if (!runtime_.failure.ok()) {
       runtime_.failure = OkStatus();

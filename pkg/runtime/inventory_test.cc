@@ -78,7 +78,7 @@ TEST_F(InventoryTest, WithoutAViewItAsksNothingAndHoldsNothing) {
   EXPECT_EQ(clock_.timers(), 0u);
 }
 
-// Its slot may be that of another view.
+// The view's slot may be that of another view.
 TEST_F(InventoryTest, AViewThatIsNotAttachedHasNoData) {
   NamedView other(inventory_);
   AttachToNothing();
@@ -101,7 +101,7 @@ TEST_F(InventoryTest, AViewThatIsNotAttachedHasNoData) {
   EXPECT_EQ(other.FindPod("p"), of_other);
 }
 
-// Its answer may be older than what is known then.
+// The list's answer may be older than the present knowledge.
 TEST_F(InventoryTest, AListForAViewThatIsGoneAddsNothing) {
   runtime_.HavePod("p");
   view_.Attach();
@@ -161,7 +161,7 @@ TEST_F(InventoryTest, AListThatMayMissSomethingIsFollowedByOneMore) {
   EXPECT_EQ(runtime_.lists(), 0u);
 }
 
-// A connect is told to both, and the other user lists first.
+// Both learn of the connect, and the other user lists first.
 TEST_F(InventoryTest, TheListOfAnotherUserServesAsWell) {
   AttachToNothing();
   runtime_.HavePod("p");
@@ -320,7 +320,7 @@ TEST_F(InventoryTest, AnUnclearOutcomeListsEverything) {
   EXPECT_EQ(runtime_.lists(), 1u);
 }
 
-// As where hook servers and NRI plugins each report it.
+// Two stages report the same outcome, as those of hook servers and NRI plugins do.
 TEST_F(InventoryTest, TwoReportsOfAnUnclearOutcomeListOnce) {
   AttachToNothing();
   TestRequest request(Operation::kUpdateContainerResources, "c");
@@ -333,7 +333,7 @@ TEST_F(InventoryTest, TwoReportsOfAnUnclearOutcomeListOnce) {
   EXPECT_EQ(runtime_.lists(), 0u);
 }
 
-// Clients may write any id: what is noted about removals during a question is bounded.
+// Clients may write any id, so the number of noted removals during a question is bounded.
 TEST_F(InventoryTest, AnAnswerWithVeryManyRemovalsMeanwhileIsAFailure) {
   AttachToNothing();
   AddPod("p");
@@ -408,7 +408,7 @@ TEST_F(InventoryTest, ASearchAsksForAContainerAndThenForItsPod) {
   EXPECT_EQ(found->status().code(), StatusCode::kNotFound);
 }
 
-// The container's facts were right when they were told.
+// The container's facts were right at the time of the answer.
 TEST_F(InventoryTest, AnAnswerIsAsOldAsItsQuestion) {
   AttachToNothing();
   runtime_.HavePod("p");

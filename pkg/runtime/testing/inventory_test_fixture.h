@@ -57,7 +57,7 @@ class ListedRuntime final : public RuntimeAccess {
     return all;
   }
 
-  // Everything that it has.
+  // Everything that the runtime has.
   Everything Now() const {
     Everything everything{.sandboxes = {}, .containers = {}, .unlisted = unlisted};
     for (const auto& [id, ready] : pods_)
@@ -70,7 +70,7 @@ class ListedRuntime final : public RuntimeAccess {
   // Lists and other questions that are not answered yet.
   size_t lists() const { return lists_.size(); }
   size_t questions() const { return questions_.size(); }
-  // The answer to the list under way is what the runtime has now.
+  // The list under way will be answered with the runtime's present objects.
   void FreezeList() {
     if (!lists_.empty()) frozen_ = Now();
   }
