@@ -89,7 +89,7 @@ TEST(RefusesToSplitTest, FollowsTheAlignmentThatIsConfigured) {
     test::PolicyNode node(StaticPolicyFactory(), TwoNodes(), "0", section);
     const std::vector<CpuSet> zones = ZonesOf(node);
     EXPECT_EQ(RefusesToSplit(node.policy(), zones, {}), refuses) << section;
-    // The answer does not depend on what is free at the moment.
+    // The answer does not depend on the free CPUs at the moment.
     ASSERT_TRUE(node.Create("a", QosClass::kGuaranteed, 8000).ok());
     ASSERT_TRUE(node.Create("b", QosClass::kGuaranteed, 7000).ok());
     EXPECT_EQ(RefusesToSplit(node.policy(), zones, {}), refuses) << section;
