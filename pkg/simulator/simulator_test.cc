@@ -117,7 +117,7 @@ class SimulatedUseTest : public SimulatorTest {
       if (container.pod == "default/" + name) return container.pool;
     return "";
   }
-  // Each of those beside "a" and itself wants so much.
+  // Each of the containers beside "a" wants this many CPUs.
   std::string Crowd(double cpus) {
     Run(Burstable("a") + Burstable("b") + Burstable("c") + Burstable("d"));
     std::string use = "use: {";
@@ -162,7 +162,7 @@ TEST_F(SimulatedUseTest, TakesBackWhatDidNotHelp) {
   Run("wait: 40s");
   Run("rebalance: {by: use, apply: true}");
   ASSERT_EQ(last_.changed.size(), 1U);
-  // The others of that pool then want all that became free, and more.
+  // The other containers of that pool then want all of the freed CPUs, and more.
   const std::string moved = last_.changed[0].pod;
   for (const char* const name : {"a", "b", "c", "d"})
     if ("default/" + std::string(name) != moved) Run(fmt::format("use: {{default/{}: 8}}", name));
