@@ -25,7 +25,7 @@ const ContainerId kB("b");
 
 class OpenCallsTest : public ::testing::Test {
  protected:
-  // As after a kill: nothing is told to the object before.
+  // Opens the notes anew as after a kill, without a call of the former object.
   OpenCalls& Open() {
     calls_.emplace(files_, "/state/calls",
                    [this](std::string_view line) { reports_.emplace_back(line); });
@@ -194,7 +194,7 @@ TEST_F(OpenCallsTest, NotesAllAgainAfterAnError) {
   EXPECT_FALSE(calls_->Contains(Kind::kStart, kA));
 }
 
-// Between any two operations, the notes that were made before are there.
+// Between any two operations, all earlier notes exist.
 TEST_F(OpenCallsTest, LosesNothingWhenItIsKilledWhileItRewrites) {
   for (int operations = 0; operations < 8; ++operations) {
     Open().Begin(Kind::kStart, kA);

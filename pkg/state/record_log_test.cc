@@ -223,7 +223,7 @@ TEST_F(RecordLogTest, AnyLengthMayBeLeft) {
   }
 }
 
-// Synced entries are never lost, others are there whole or not at all, and the order holds.
+// Synced entries are never lost, other entries exist whole or not at all, and the order holds.
 TEST(RecordLogPropertyTest, PowerFailsAtAnyOperation) {
   constexpr int kRuns = 400;
   for (uint64_t seed = 1; seed <= kRuns; ++seed) {

@@ -74,7 +74,7 @@ TEST(SavedContainerTest, WhereItRunsIsNotSaved) {
   EXPECT_NE(Encoded(container), saved);
 }
 
-// Its CPUs could be taken for its own.
+// The container's shared CPUs could be taken for exclusive ones.
 TEST(SavedContainerTest, CpusThatItSharesAreSavedWhereTheyAreAsManyAsItAsksFor) {
   Container container;
   container.requirements.cpu_request = MilliCpu{2000};
@@ -185,7 +185,7 @@ TEST(SavedContainerTest, KeepsWhatTheClientAskedForOfAPod) {
   EXPECT_FALSE(RestoreAsked("no message", reported).ok());
 }
 
-// Adoption tells notes of today, without such numbers, from older ones.
+// Adoption distinguishes present notes without such numbers from older ones.
 TEST(SavedContainerTest, TellsThatNothingWasSetLater) {
   const StatusOr<SavedContainer> read = DecodeSaved(Encoded(Container()));
   ASSERT_TRUE(read.ok()) << Describe(read.status());

@@ -54,8 +54,8 @@ TEST_F(StateStoreTest, RemembersOverRestarts) {
   EXPECT_EQ(reports_, 0);
 }
 
-// A disk that never answers keeps neither the loop nor the end of the daemon. The thread that hangs
-// on it comes back to a store that is gone.
+// A disk that never answers keeps neither the loop nor the end of the daemon. The hanging thread
+// comes back after the store's end.
 TEST_F(StateStoreTest, EndsInTimeWhenTheDiskHangs) {
   test::HangingFileSystem files(RealFileSystem());
   {
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, StateStoreRenameTest, testing::Values("state.pre
                            return std::string(step.param) == "state" ? "ToState" : "ToPrevious";
                          });
 
-// The contents of the disk come too late, and do not hold any more.
+// The contents of the disk come too late and are out of date.
 TEST_F(StateStoreTest, StartsEmptyOnAHungDiskAndWritesWhenItAnswers) {
   {
     StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
@@ -188,7 +188,7 @@ TEST_F(StateStoreTest, StartsEmptyOnAHungDiskAndWritesWhenItAnswers) {
   EXPECT_EQ(reports_, 1);
 }
 
-// All that was kept is gone, and nothing was put in its place: that has to be written, too.
+// All records were dropped and none was added, which must be written, too.
 TEST_F(StateStoreTest, DropsRecordsThatWereReadTooLate) {
   {
     StateStore store(RealFileSystem(), dir_.path(), "machine", Report());

@@ -15,8 +15,8 @@
 namespace resmgr::test {
 
 // Files in memory on a machine that loses power: after a given number of operations everything
-// fails, and what comes back afterwards is what was synced plus any part of the rest, changes of
-// the directory in their order. Thread-safe but for Content and what configures it.
+// fails, and afterwards the files have the synced content plus any part of the rest, with changes
+// of the directory in their order. Thread-safe, except for Content and the configuration.
 class CrashingFileSystem : public FileSystem {
  public:
   explicit CrashingFileSystem(uint64_t seed) : random_(seed) {}

@@ -21,12 +21,12 @@ class HangingFileSystem : public FileSystem {
   explicit HangingFileSystem(FileSystem& files) : files_(files) {}
 
   void Hang();
-  // The same for reading of the state (not of the open calls, which the loop's thread reads).
+  // Lets reading of the state hang (not of the open calls, which the loop's thread reads).
   void HangReading();
-  // The same for renaming a file to this name, as the rewriting of a state does.
+  // Lets a rename to this name hang, as at the rewriting of a state.
   void HangRenameTo(std::string name);
   void ComeBack();
-  // Until a call hangs; until no file is open.
+  // Waits until a call hangs; until no file is open.
   void WaitHanging();
   void WaitClosed();
 

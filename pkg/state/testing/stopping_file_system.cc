@@ -7,7 +7,7 @@ namespace resmgr::test {
 
 class StoppingFileSystem::OpenFile final : public FileSystem::File {
  public:
-  // Without a file all is lost.
+  // Without a file all writes are lost.
   OpenFile(StoppingFileSystem& files, std::unique_ptr<File> file)
       : files_(files), file_(std::move(file)) {}
 

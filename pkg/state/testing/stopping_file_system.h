@@ -10,10 +10,10 @@
 
 namespace resmgr::test {
 
-// Files as a process leaves them that is killed between two changes, or in the middle of one: from
-// a given change on nothing happens to them any more, though every call succeeds. Calls may come
-// from one thread while another one stops and resumes. The notes of open calls
-// (pkg/state/open_calls.h) are never behind: a daemon that is killed has written them.
+// Files of a process that is killed between two changes, or in the middle of one: from a given
+// change on they stay unchanged, although every call succeeds. Calls may come from one thread while
+// another one stops and resumes. The notes of open calls (pkg/state/open_calls.h) are never behind:
+// a daemon that is killed has written them.
 class StoppingFileSystem : public FileSystem {
  public:
   // `files` must outlive this.
@@ -22,7 +22,7 @@ class StoppingFileSystem : public FileSystem {
   // The next `changes` changes are made. Half of the one after them is, when it is an append.
   void StopAfter(int changes);
   void Resume() { stopping_ = false; }
-  // They stopped, or will.
+  // Whether the files have stopped or will.
   bool stopping() const { return stopping_; }
 
   StatusOr<std::string> Read(const std::string& path, size_t limit) override {
