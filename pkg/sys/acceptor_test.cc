@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 using test::RunFor;
 using test::RunUntil;
 
-// While it lives, this process can open no more files.
+// While this object lives, the process cannot open more files.
 class NoFilesLeft {
  public:
   NoFilesLeft() {

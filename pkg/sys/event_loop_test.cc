@@ -39,7 +39,7 @@ struct SocketPair {
   UniqueFd far;
 };
 
-// How often this thread went to sleep.
+// The number of times that this thread went to sleep.
 long Sleeps() {
   rusage usage{};
   EXPECT_EQ(::getrusage(RUSAGE_THREAD, &usage), 0);

@@ -65,7 +65,7 @@ TEST_F(FilesTest, WhatIsNoRegularFileIsNotRead) {
   EXPECT_EQ(*ReadFile(path_, kLimit), "followed");
 }
 
-// Sparse files take no room of a disk, and what was read of them would take ours.
+// Sparse files take no room on a disk, but their content would take our memory.
 TEST_F(FilesTest, OfAFileThatIsTooLongNothingIsRead) {
   std::ofstream(path_).close();
   std::filesystem::resize_file(path_, uintmax_t{8} << 30);

@@ -102,7 +102,7 @@ TEST_F(HandOverChannelTest, KnowsThePeer) {
 // One process is both daemons here.
 class SharedSocketTest : public HandOverChannelTest {
  protected:
-  // As the other daemon gets them.
+  // Hands the sockets over as the other daemon gets them.
   void HandOver() {
     auto copies = OpenSockets::Instance().Share();
     ASSERT_TRUE(copies.ok()) << copies.status();

@@ -21,7 +21,7 @@ using testing::ElementsAre;
 
 constexpr seconds kPatience{30};
 
-// Work that hangs until it is let go; it owns what it uses, as all work must.
+// Work that hangs until it is released; it owns all that it uses, as all work must.
 struct Hang {
   Hang() : go(promise.get_future().share()) {}
 

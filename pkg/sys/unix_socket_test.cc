@@ -207,7 +207,7 @@ TEST_F(UnixSocketTest, SocketOfAKilledProcessIsReplaced) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     const auto listener = ListeningSocket::Create(path_);
-    // Without destructors, as if it was killed.
+    // Ends without destructors, as a killed process does.
     ::_exit(listener.ok() ? 0 : 1);
   }
   int status = -1;
