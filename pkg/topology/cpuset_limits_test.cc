@@ -73,7 +73,7 @@ TEST_F(CpusetLimitsTest, APathThatIsTooLongNamesNoCgroup) {
   EXPECT_NE(Limits().WhyNone(path), "");
 }
 
-// The kernel takes no notice of a set of which nothing is there.
+// The kernel ignores a set without existing CPUs.
 TEST_F(CpusetLimitsTest, ACgroupAboveWhoseSetHasNoEffectIsNotNamed) {
   Group("kubepods", "14-15", "0-3");
   EXPECT_EQ(WhyNot("/kubepods", "2"), "");

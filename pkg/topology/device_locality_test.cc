@@ -128,7 +128,7 @@ TEST_F(DeviceLocalityTest, ProcIsOnNoDevice) {
   EXPECT_FALSE(DeviceLocality::HolderNumbers()("relative").ok());
 }
 
-// As stat(2) says it, which is not asked.
+// The device number, as stat(2) would return it; stat(2) is not called.
 TEST_F(DeviceLocalityTest, HolderIsTheDeviceBehindALink) {
   fs::create_directories(Path("real/data"));
   fs::create_directory_symlink("real/../real", Path("relative"));

@@ -323,7 +323,7 @@ TEST(MachineSourceTest, KindsWithoutNamesAreOfOneDesignWhenTheirCapacitiesAreNea
     EXPECT_EQ(CpusOfKind(hybrid, CoreKind::kEfficient), (CpuSet{1, 3})) << what;
     EXPECT_EQ(CpusOfKind(hybrid, CoreKind::kPerformance), (CpuSet{0, 2})) << what;
   }
-  // The loader knows the faster CPUs all the same.
+  // The loader finds the faster CPUs nevertheless.
   EXPECT_THAT(Speeds(TwoKinds("FrequencyMaxMHz", 4900, 5100, true)), ElementsAre(0, 1, 0, 1));
 }
 

@@ -221,8 +221,8 @@ TEST(MachineTest, FingerprintTellsMachinesApart) {
   EXPECT_NE(Build(parts).Fingerprint(), fingerprint);
 }
 
-// An administrator may change the cgroup of pods and start the daemon again; what it kept is still
-// true.
+// An administrator may change the cgroup of pods and start the daemon again; its saved state is
+// still valid.
 TEST(MachineTest, FingerprintDoesNotTellWhatIsAllowed) {
   Machine::Parts parts = TwoCores();
   const std::string fingerprint = Build(parts).Fingerprint();
