@@ -124,7 +124,7 @@ TEST_F(UsageProblemsTest, EffectsOfPoolsAndMemoryAreToldAndBounded) {
   EXPECT_EQ(problems_.effects()[0].message, "tasks in pool a wait in 3 % of the time, 40 % before");
   EXPECT_EQ(problems_.effects()[1].message,
             "ns/web/main has off its nodes 0 % of its memory, 99 % before");
-  // A container that has gone tells nothing.
+  // A container that is gone makes no problem.
   container.remote_bytes = 1 << 30;
   container.remote_percent = 99;
   for (int i = 0; i < 7; ++i)
@@ -134,7 +134,7 @@ TEST_F(UsageProblemsTest, EffectsOfPoolsAndMemoryAreToldAndBounded) {
   EXPECT_EQ(problems_.effects().back().ended, last);
 }
 
-// Programs of the node run on all CPUs: some of it is on any large part of them.
+// Programs of the node run on all CPUs, so some of their use is on any large part of them.
 TEST_F(UsageProblemsTest, OthersOnManyCpusMayUseATenth) {
   ContainerFigures own = Exclusive();
   own.subject.exclusive = CpuSet::Range(2, 15);
@@ -247,10 +247,10 @@ TEST_F(UsageProblemsTest, MemoryOffItsNodes) {
   EXPECT_THAT(problems_.List(), IsEmpty()) << "a little is always elsewhere";
 }
 
-// Each of them told of a pool under pressure once.
+// Each of these pools was reported as under pressure once.
 TEST_F(UsageProblemsTest, PoolsThatAreNoneForEachOtherAreNotCompared) {
   const std::map<std::string, PoolFigures> others[] = {
-      // Its tasks wait for a quota, which is no figure of `waiting`.
+      // Its tasks wait for a quota, which does not count in `waiting`.
       {{"a", {.cpus = {0, 1}, .busy = 0.1, .cpu_pressure = Pressure{.some60 = 80}, .shared = true}},
        {"b", Busy({2, 3}, 0, 0)}},
       // Topology-aware: the root has the CPUs of both nodes.

@@ -207,7 +207,7 @@ TEST_F(UsageReaderTest, ReadsInterruptsWhileTheyPressOnExclusiveCpus) {
   EXPECT_THAT(counters.notes, IsEmpty()) << "a container's /proc need not have it";
 }
 
-// Groups of the same name elsewhere are none of the container's.
+// Groups of the same name elsewhere do not belong to the container.
 TEST_F(UsageReaderTest, ACgroupTreeOfAnotherManagerIsLeftAlone) {
   PutMachine();
   PutUnified("abc");
@@ -217,7 +217,7 @@ TEST_F(UsageReaderTest, ACgroupTreeOfAnotherManagerIsLeftAlone) {
   Put("sys/fs/cgroup/lxc/pod1/abc/cpu.stat", "usage_usec 999\n");
   UsageReader reader(root_.path(), in_hand_);
   EXPECT_EQ(reader.Read({Subject("abc")}).containers.at("abc").cpu.usage_ns, 1'000'000U);
-  // As of a kubelet with another root: nothing is taken for it.
+  // The tree of a kubelet with another root: none of its groups is taken for the container's.
   const UsageCounters counters = Reader().Read({{.id = "abc", .cgroup_parent = "/other/pod1"}});
   EXPECT_THAT(counters.containers, IsEmpty());
 }
@@ -233,7 +233,7 @@ TEST_F(UsageReaderTest, AMountWithoutThePodsIsNamed) {
   EXPECT_THAT(counters.notes, ElementsAre(HasSubstr("no cgroup of a container is found in")));
 }
 
-// The container ends, another one has its files, or the whole tree goes while it is read.
+// The container ends, another one gets its files, or the whole tree vanishes during a read.
 TEST_F(UsageReaderTest, FilesThatVanishOneByOneAreNoError) {
   PutMachine();
   PutUnified("abc");

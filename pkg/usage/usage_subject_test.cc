@@ -12,7 +12,7 @@
 namespace resmgr {
 namespace {
 
-// Its memory counts on a node and may lie elsewhere: nothing of it is remote.
+// The container's memory counts on a node and may lie elsewhere, so none of it is remote.
 TEST(UsageSubjectTest, ContainersWithoutDecidedNodesHaveNone) {
   test::TestNode node(test::S1Ht(), [](const Machine& machine) {
     auto policy = std::make_unique<test::FirstFitPolicy>(machine);

@@ -132,8 +132,8 @@ TEST_F(UseAveragesTest, AveragesAreWithinTheSamples) {
   }
 }
 
-// A container that is restarted in place, a daemon that is restarted, in any order: no figure tells
-// more than what was used, nothing is told over a restart of the daemon, and averages begin anew.
+// A container that is restarted in place, a daemon that is restarted, in any order: no figure
+// exceeds the real use, none spans a restart of the daemon, and averages begin anew.
 TEST_F(UseAveragesTest, RestartsOfContainersAndDaemonsInventNoUse) {
   const uint64_t seed = test::SeedOr(11);
   SCOPED_TRACE(test::Repeat(seed));

@@ -260,7 +260,7 @@ TEST_F(UseRebalancerTest, MovesAreNotMeasuredWhereSamplesEndOrOthersDecide) {
   EXPECT_THAT(rebalancer_.AboutOf(std::string(moved.value())), HasSubstr("not measured"));
 }
 
-// The CPUs that it leaves are those that the pool around its former one lacked.
+// It leaves exactly the CPUs that the pool around its former one lacked.
 TEST_F(UseRebalancerTest, AMoveThatRelievesAnotherPoolIsKept) {
   RunNested();
   Sample(3);
