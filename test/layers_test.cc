@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 // The numbers are those of pkg/ARCHITECTURE.md, which tells what each module is.
 const std::map<std::string, int>& Layers() {
   static const auto* const kLayers = new std::map<std::string, int>{
-      {"pkg/base", 0},  // includes none of the others
+      {"pkg/base", 0},  // includes no other module
       {"pkg/sys", 1},       {"pkg/cmdline", 1}, {"pkg/log", 1},
       {"pkg/metrics", 1},   {"pkg/api", 1},     {"pkg/topology", 2},
       {"pkg/kube", 2},      {"pkg/config", 2},  {"pkg/h2", 2},
@@ -43,7 +43,7 @@ const std::map<std::string, int>& Layers() {
   return *kLayers;
 }
 
-// Within a layer, only these; no chain of them leads back.
+// The only includes within a layer; they form no circle.
 const std::set<std::pair<std::string, std::string>>& AllowedInLayer() {
   static const auto* const kAllowed = new std::set<std::pair<std::string, std::string>>{
       {"pkg/config", "pkg/topology"},  {"pkg/config", "pkg/kube"},
@@ -72,7 +72,7 @@ const std::vector<Wrapper>& Wrappers() {
   return *kWrappers;
 }
 
-// Modules that know nothing of messages on a wire.
+// Modules that must not use messages of a wire format.
 const std::set<std::string, std::less<>>& WithoutProtobuf() {
   static const auto* const kModules = new std::set<std::string, std::less<>>{
       "pkg/base",           "pkg/sys",       "pkg/log",     "pkg/metrics", "pkg/topology",
@@ -100,8 +100,7 @@ struct Source {
   std::vector<std::string> lines;
   std::vector<Include> includes;
 
-  // Tests, and what is made for them in folders `testing`, may use what they like of other
-  // libraries, and test/support.
+  // Tests, and code for them in folders `testing`, may use any other library, and test/support.
   bool IsTest() const { return path.ends_with("_test.cc") || IsMadeForTests(path); }
 };
 
@@ -109,7 +108,7 @@ fs::path Root() {
   return RESMGR_SOURCE_DIR;
 }
 
-// "pkg/base" of "pkg/base/status.h"; "agent" of "agent/main.cc"; "" of what belongs to no module.
+// "pkg/base" of "pkg/base/status.h"; "agent" of "agent/main.cc"; "" for a file outside of modules.
 std::string FolderOf(const std::string& path) {
   const size_t first = path.find('/');
   const std::string top = path.substr(0, first);
@@ -267,7 +266,7 @@ TEST(LayersTest, NoTypeHasTheNameOfAnother) {
 }
 
 TEST(LayersTest, EdgesWithinALayerMakeNoCycle) {
-  // Takes away, again and again, what includes nothing that is left.
+  // Repeatedly removes modules that include no remaining one.
   auto edges = AllowedInLayer();
   while (true) {
     std::set<std::string> including;
@@ -323,7 +322,7 @@ TEST(LayersTest, PureModulesKnowNoProtobuf) {
   EXPECT_THAT(wrong, IsEmpty());
 }
 
-// So the compiler proves that the header needs nothing else before it.
+// This way the compiler proves that the header is self-contained.
 TEST(LayersTest, SourcesIncludeTheirOwnHeaderFirst) {
   std::vector<std::string> wrong;
   for (const Source& source : Sources()) {

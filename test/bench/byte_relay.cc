@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // resmgr-byte-relay -listen PATH -backend PATH: copies bytes between each client and a connection
-// of its own to the backend, and knows nothing of what they mean. No proxy can cost less: this is
-// what the measurements of cri-resmgr are compared with. One thread, no configuration.
+// of its own to the backend, without reading them. No proxy can cost less, so the measurements of
+// cri-resmgr are compared with it. One thread, no configuration.
 #include <array>
 #include <cerrno>
 #include <csignal>

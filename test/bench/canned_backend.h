@@ -24,9 +24,9 @@ inline constexpr char kImageId[] =
     "sha256:9f8ba3b7d5a4f1c2e6d0b1a2938475665748392a1b0c9d8e7f6a5b4c3d2e1f00";
 
 // A runtime with prepared answers, so that it costs as little as a gRPC C++ server can. It keeps
-// the requests of the containers and of the pod that it was asked to make, and reads them only for
-// a status or a list, which has those that were not removed, or what ListFilterId asks for. Every
-// method of the CRI that it has nothing to say to gets an empty message.
+// the requests that created the containers and the pod, and reads them only for a status or a list,
+// which has those that were not removed, or the one that ListFilterId names. Every other method of
+// the CRI gets an empty message.
 class CannedBackend final : private test::CallHandler {
  public:
   CannedBackend();

@@ -6,10 +6,10 @@
 
 namespace resmgr::bench {
 
-// Two daemons that exchange their roles from block to block, and what this comparison tells. All
+// The result of a comparison of two daemons that exchange their roles from block to block. All
 // values are ratios: 1.01 means one percent more.
 struct Crossover {
-  double ratio = 1;  // of the role that is on, in the role that is off
+  double ratio = 1;  // the role that is on, relative to the role that is off
   // With 95 % confidence the ratio is in between.
   double low = 1;
   double high = 1;
@@ -23,8 +23,8 @@ struct Crossover {
 // Thue and Morse (off on on off, on off off on, ...), so that what changes slowly cancels out.
 bool SecondIsOn(size_t block);
 
-// `ratios`: of the second daemon to the first one in each block, a power of two of them, eight
-// at least. The deviations of the pretended ratios from 1 are the measure of the noise.
+// `ratios` are those of the second daemon to the first one in each block; their number is a power
+// of two, at least eight. The noise is estimated by the deviations of the pretended ratios from 1.
 Crossover Compare(const std::vector<double>& ratios);
 
 }  // namespace resmgr::bench

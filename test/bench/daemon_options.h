@@ -12,7 +12,7 @@ struct DaemonOptions {
   int cpu = 0;           // for Pin
 };
 
-// Prints what is wrong to stderr and exits with 1 where it does not understand the arguments.
+// Prints an error to stderr and exits with 1 if the arguments are wrong.
 DaemonOptions ParseDaemonOptions(int argc, char** argv, int rounds);
 
 }  // namespace resmgr::bench

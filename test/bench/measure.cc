@@ -11,11 +11,11 @@ namespace resmgr::bench {
 
 namespace {
 
-// In parts of the direct p50.
+// As a part of the direct p50.
 constexpr double kLeastAddedByRelay = 0.05;
 
-// Before each burst run a fifth as many calls: what the candidate before it left in the processor's
-// caches is gone by then.
+// Before each burst a fifth as many calls run, so that the processor's caches no longer hold data
+// of the former candidate.
 constexpr int kUncountedPart = 5;
 
 using Round = std::vector<Sample>;  // one of each candidate
@@ -37,7 +37,7 @@ struct CpuTimes {
   std::chrono::nanoseconds of_calls{};
 };
 
-// 0: there is no process.
+// The process's times; zero without a process.
 CpuTimes CpuTimesOf(pid_t pid) {
   if (pid == 0) return {};
   return {.all = CpuTime(pid), .of_calls = CpuTimeWithout(pid, "usage")};

@@ -27,8 +27,8 @@ struct Comparison {
   double cpu = 0;
 };
 
-// Medians over all rounds. Ratios are medians of the ratios of each round, so that what slows a
-// whole round down cancels out.
+// Medians over all rounds. Ratios are medians of the ratios of each round, so that effects on a
+// whole round cancel out.
 struct Summary {
   Scenario scenario;
   std::vector<Sample> medians;  // of each candidate of the testbed

@@ -20,7 +20,7 @@ std::string Marked(const std::optional<double>& value, const std::optional<doubl
   return fmt::format("{} <={:4.2f} {}", Number(value), *limit, *value <= *limit ? "ok" : "NO");
 }
 
-// Empty where there is no other daemon.
+// The table of the comparison; empty without another daemon.
 std::string ComparisonTable(const std::vector<Summary>& summaries) {
   std::string text;
   for (const Summary& summary : summaries) {

@@ -24,7 +24,7 @@ namespace {
 constexpr std::chrono::seconds kHardlyEver{300};
 constexpr std::chrono::seconds kSwitchTimeout{20};
 
-// By what the daemon has logged.
+// The number of configurations that came into force, by the daemon's log.
 int ConfigurationsInForce(const fs::path& log) {
   std::ifstream file(log);
   int count = 0;

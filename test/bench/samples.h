@@ -15,7 +15,7 @@ namespace resmgr::bench {
 // containers that they sample, with cgroups in memory. Gone with the object.
 class SampledContainers {
  public:
-  // As by default.
+  // The default interval.
   static constexpr std::chrono::seconds kInterval{10};
 
   // kUnavailable: there is no room in memory.
@@ -30,7 +30,7 @@ class SampledContainers {
   // takes samples at its start only, until it is switched on.
   DaemonCommand Of(const DaemonCommand& daemon, size_t index) const;
   // From now on the candidate samples each kInterval, or every five minutes. Returns once this is
-  // in force. kDeadlineExceeded: it did not become so.
+  // in force. kDeadlineExceeded: this did not happen in time.
   Status Switch(Candidate& candidate, size_t index, bool on) const;
 
   // Runs the containers behind this daemon, and makes their cgroups.

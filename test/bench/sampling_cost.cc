@@ -64,7 +64,7 @@ Status SwitchRoles(Testbed& bed, const SampledContainers& sampled, size_t block)
   return OkStatus();
 }
 
-// Times are those of the daemon that is off.
+// The times are those of the daemon that does not sample.
 SamplingCost CostOf(const Scenario& scenario, const std::vector<Block>& blocks) {
   std::vector<double> p50_ratios;
   std::vector<double> cpu_ratios;

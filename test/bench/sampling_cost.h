@@ -22,10 +22,10 @@ struct SamplingCost {
   double p50 = 0;         // microseconds, without samples
   double cpu = 0;         // microseconds of the daemon per call, without samples
   Crossover p50_with;     // in p50
-  Crossover cpu_with;     // in cpu, but for what the samples themselves take
-  double cpu_of_all = 1;  // the same with that: the higher the fewer calls there are
+  Crossover cpu_with;     // as `cpu`, without the time of the samples themselves
+  double cpu_of_all = 1;  // the same with that time: higher with fewer calls
 
-  // With the confidence of the intervals.
+  // Whether the targets are met, with the confidence of the intervals.
   bool Met() const { return p50_with.high <= kLimit && cpu_with.high <= kLimit; }
 };
 
@@ -34,7 +34,7 @@ struct SamplingCosts {
   static constexpr double kOwnLimit = 0.2;
 
   std::vector<SamplingCost> calls;  // the last one is that of all kinds together
-  double own = 0;                   // what the samples themselves take, percent of one CPU
+  double own = 0;                   // time of the samples themselves, in percent of one CPU
 
   bool Met() const { return calls.back().Met() && own <= kOwnLimit; }
 };

@@ -32,7 +32,7 @@ std::string CreateTemplate() {
   cri::CreateContainerRequest request;
   request.set_pod_sandbox_id("bench-pod");
   *request.mutable_config() = test::MakeBestEffortContainer(kNameMark);
-  // As a kubelet names it.
+  // The image's name as a kubelet writes it.
   request.mutable_config()->mutable_image()->set_image(kImageId);
   *request.mutable_sandbox_config() = test::MakeBestEffortPod("bench");
   for (int i = 0; request.ByteSizeLong() < kCreateBytes; ++i) {
@@ -88,7 +88,7 @@ Status RunPod(LoadClient& client) {
 }
 
 StatusOr<std::vector<std::string>> RunContainers(LoadClient& client, int count) {
-  // Far from the numbers of those that are measured.
+  // Far from the numbers of the measured containers.
   constexpr int kFirst = 90'000'000;
   const LoadResult created = client.Run({.path = RuntimePath("CreateContainer"),
                                          .calls = count,

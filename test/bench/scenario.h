@@ -25,7 +25,7 @@ struct Scenario {
   std::optional<double> cpu_limit = {};
 };
 
-// All of them, `calls` scaled by the factor. Targets: what the project promises.
+// All of them, `calls` scaled by the factor. Targets are the project's promises.
 std::vector<Scenario> AllScenarios(double factor);
 
 // The path of a method of runtime.v1.
@@ -38,9 +38,9 @@ grpc::ByteBuffer ListRequest(int containers);
 
 // The pod that CreateRequest's containers belong to.
 Status RunPod(LoadClient& client);
-// So many of CreateRequest's containers, created and started; their ids.
+// Creates and starts this number of CreateRequest's containers; returns their ids.
 StatusOr<std::vector<std::string>> RunContainers(LoadClient& client, int count);
-// Stops nothing, removes what these CreateContainer replies made.
+// Removes the containers of these CreateContainer replies, without stopping them.
 Status RemoveContainers(LoadClient& client, const std::vector<std::string>& replies);
 
 }  // namespace resmgr::bench

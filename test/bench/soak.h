@@ -15,7 +15,7 @@ struct SoakResult {
   std::string first_error;
   double seconds = 0;
   int64_t rss_early_kib = 0;  // after a tenth of the calls
-  int64_t rss_late_kib = 0;   // after all of them
+  int64_t rss_late_kib = 0;   // after all calls
 };
 
 // Many calls of every kind over cri-resmgr, 32 side by side: versions, lists, containers created

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kEndTimeout{5};
 constexpr std::chrono::microseconds kPollPeriod{100};
 constexpr int kStarts = 9;
 
-// A machine with room for everything, whatever this one is like.
+// A machine with room for everything, independent of the real one.
 constexpr char kTopology[] = "synthetic:package:1 core:32 pu:2";
 
 bool Connects(const std::string& path) {

@@ -33,7 +33,7 @@ struct Candidate {
 // They inherit the CPU pinning of the thread that makes the testbed.
 class Testbed {
  public:
-  // kOther only where there is another daemon.
+  // kOther exists only with another daemon.
   enum Index : size_t { kDirect, kByteRelay, kByteRelayAgain, kDaemon, kOther, kMostCandidates };
 
   // `other` is measured beside `daemon`. Unavailable: something did not start.

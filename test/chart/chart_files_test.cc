@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chart's files fit each other: what was rendered is of them, its schema and its page know
+// The chart's files fit each other: the rendered files are up to date, and schema and page have
 // every value.
 #include <set>
 #include <string>
@@ -59,7 +59,7 @@ std::set<std::string> SchemaPaths() {
   return paths;
 }
 
-// Without those below what has keys of its own.
+// The paths of values, without those below a map with keys of the user's own.
 std::set<std::string> ValuePaths() {
   std::set<std::string> paths;
   CollectValues(ReadDocuments((ChartDirectory() / "values.yaml").string()).at(0), "", paths);
@@ -67,7 +67,7 @@ std::set<std::string> ValuePaths() {
   return paths;
 }
 
-// Those without a description, below the keys of the chart.
+// Collects the values without a description, below the keys of the chart.
 void CollectUndescribed(const json& schema, const std::string& path,
                         std::vector<std::string>& undescribed) {
   if (!schema.contains("properties")) return;

@@ -54,7 +54,7 @@ TEST(ChartManifestsTest, AreThoseOfTheSample) {
                                    "PodDisruptionBudget cri-resmgr-webhook",
                                    "NetworkPolicy cri-resmgr-webhook",
                                    "MutatingWebhookConfiguration cri-resmgr-webhook"));
-  // All of plugin mode, and what else there is.
+  // All objects of plugin mode, and the additional ones.
   std::vector<std::string> more = Names("everything");
   for (const std::string& name : Names("plugin"))
     EXPECT_EQ(std::erase(more, name), 1U) << name;

@@ -73,7 +73,7 @@ TEST(ChartProgramsTest, FlagsAreThoseOfThePrograms) {
     const std::vector<std::string> arguments = Texts(At(container, "args"));
     for (const std::string& argument : arguments)
       EXPECT_THAT(flags, Contains(FlagName(argument))) << what;
-    // Values are good, too: wrong ones end it before it tells its version.
+    // The values are valid, too: wrong ones would end the program before it prints its version.
     const Output output = RunProgram(program, Quoted(arguments) + "-version");
     EXPECT_EQ(output.status, 0) << what << ": " << output.text;
   });
@@ -139,7 +139,7 @@ TEST(ChartProgramsTest, ProbesAskForWhatIsServed) {
   EXPECT_EQ(probes, 17);
 }
 
-// Where the daemon listens is where it is probed.
+// The probes use the address on which the daemon listens.
 TEST(ChartProgramsTest, TheMetricsAddressIsProbed) {
   int daemons = 0;
   for (const std::string& sample : ChartSamples()) {
@@ -157,7 +157,7 @@ TEST(ChartProgramsTest, TheMetricsAddressIsProbed) {
       if (address.empty() || get.entries.empty()) continue;
       ++daemons;
       EXPECT_EQ(address, At(get, "host").text + ":" + At(get, "port").text) << sample;
-      // Its own network has no loopback of the node.
+      // A network of its own would lack the node's loopback.
       EXPECT_TRUE(At(workload, "spec/template/spec/hostNetwork").text == "true" ||
                   At(get, "host").text.empty())
           << sample;

@@ -22,7 +22,7 @@ std::vector<std::string> ChartSamples();
 // The manifests that the chart makes of a sample.
 std::vector<ConfigNode> Rendered(const std::string& sample);
 
-// Those of a kind.
+// The objects of a kind.
 std::vector<ConfigNode> AllOfKind(const std::vector<ConfigNode>& documents, std::string_view kind);
 
 // Manifests with pods: DaemonSets and Deployments.
@@ -37,7 +37,7 @@ std::string NameOf(const ConfigNode& document);
 // The program of a container: the base name of its first word.
 std::string ProgramOf(const ConfigNode& container);
 
-// Whether these labels are among those of `labels`; never where there are none.
+// Whether these labels are among `labels`; false if there are none.
 bool Selects(const ConfigNode& wanted, const ConfigNode& labels);
 
 struct Output {

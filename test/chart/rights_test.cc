@@ -48,14 +48,14 @@ TEST(ChartRightsTest, RolesGiveWhatTheSampleGives) {
   ASSERT_EQ(sample.size(), 15U);
   for (const char* const name : {"plugin", "everything"})
     EXPECT_EQ(Rights(Rendered(name)), sample) << name;
-  // Without Events of pods.
+  // The rights without Events of pods.
   std::set<std::string> less = sample;
   EXPECT_EQ(std::erase_if(less,
                           [](const std::string& right) {
                             return right.starts_with("ClusterRole in : /events");
                           }),
             2U);
-  // Nor with what schedulers read.
+  // Removes the rights for the schedulers' objects, too.
   EXPECT_EQ(std::erase_if(less,
                           [](const std::string& right) {
                             return right.find("topology.node.k8s.io") != std::string::npos;
@@ -106,7 +106,7 @@ TEST(ChartRightsTest, AnAgentMayChangeItsOwnNodeOnly) {
     EXPECT_THAT(At(policy, path).text, Not(IsEmpty())) << path;
     EXPECT_EQ(At(policy, path).text, At(sample, path).text) << path;
   }
-  // As the sample's, without certificates, which pods have none of.
+  // The expression of the sample, without certificates, which pods do not have.
   EXPECT_EQ(At(policy, "spec/validations/0/expression").text,
             At(sample, "spec/variables/2/expression").text);
   const ConfigNode binding = OfKind(documents, "ValidatingAdmissionPolicyBinding");
@@ -145,7 +145,7 @@ TEST(ChartRightsTest, ContainersAreClosed) {
   EXPECT_EQ(containers, 12U);
 }
 
-// As the level "restricted" of Pod Security asks for.
+// The settings that the level "restricted" of Pod Security demands.
 TEST(ChartRightsTest, TheWebhookNeedsNoRightsOfTheNode) {
   const ConfigNode pod = At(OfKind(Rendered("webhook"), "Deployment"), "spec/template/spec");
   EXPECT_EQ(At(pod, "securityContext/runAsNonRoot").text, "true");

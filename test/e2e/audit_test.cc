@@ -30,9 +30,9 @@ class AuditTest : public NodeTest, public ::testing::WithParamInterface<Names> {
     EXPECT_TRUE(text.ok()) << Describe(text.status()) << node().RelayLog();
     return text.ok() ? Json::parse(*text) : Json();
   }
-  // As any program with root's rights can.
+  // Writes as any program with root's rights can.
   void Write(const RunningPod& pod, const CpuSet& cpus) {
-    // It does just what must not happen.
+    // The watch would report this write, which breaks the rules on purpose.
     node().watch().Remove(pod.container_id);
     std::ofstream file(containerd().CgroupPath(pod.container_id, "cpuset.cpus"));
     file << cpus.ToString() << std::flush;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real containers beside what else changes them: a hook server, an NRI plugin at our host, a plugin
-// of the runtime's own NRI, files of CPUs. Whatever restarts, is killed or changes its
-// configuration, no container moves, no CPU is lost, and what the extension has set stays set.
+// Real containers beside other programs that change them: a hook server, an NRI plugin at our host,
+// a plugin of the runtime's own NRI, files of CPUs. After any restart, kill or change of the
+// configuration no container has moved, no CPU is lost, and the extension's values stay set.
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -48,7 +48,7 @@ class RealCombinationsTest : public NodeTest,
   // The others share no reserved CPU, and two CPUs are all that machines may have.
   bool SharesReserved() const { return policy() != "topology-aware" && policy() != "balloons"; }
 
-  // Skips where containerd has no NRI and the extension is a plugin of it.
+  // Skips the test if the extension is a plugin of containerd's NRI and containerd has none.
   void OpenNode() {
     Open({.nri_host = beside() == Beside::kPlugin,
           .hook_servers = beside() == Beside::kHookServer,

@@ -24,7 +24,7 @@ class CpuHistory {
   // the history.
   using Reader = std::function<std::optional<CpuSet>(const std::string& container_id)>;
 
-  // It happened after `after`, when the former state was seen, and before `before`.
+  // The change happened after `after`, when the former state was seen, and before `before`.
   struct Change {
     Clock::time_point after;
     Clock::time_point before;

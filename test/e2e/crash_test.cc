@@ -100,7 +100,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
   CpuSet CpusOfLife(const PodLife& life) const {
     const bool runs = life.stage() == PodLife::Stage::kRunning;
     if (!runs) return CpuSetToBe(life.pod());
-    // None when it has just ended.
+    // None if the process has just ended.
     return CpuSet::Parse(CpusOf(life.pod())).value_or(CpuSet());
   }
 
@@ -112,8 +112,8 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
     return cpus;
   }
 
-  // Where all containers belong, exclusive containers being where they are once that is one CPU:
-  // one that has become exclusive by a resize gets it when others have left.
+  // The right places of all containers. An exclusive container's is its present one if that is one
+  // CPU; one that has become exclusive by a resize gets its CPU when others have left.
   Cpus Due(const Cpus& now) const {
     CpuSet own;
     for (const PodLife& life : lives_) {
@@ -132,7 +132,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
     return due;
   }
 
-  // Where a shared container belongs when these CPUs are others' own.
+  // The CPUs of a shared container if these CPUs are exclusive ones of others.
   CpuSet SharedCpus(const std::string& name, const CpuSet& own) const {
     if (TopologyAware()) {
       const auto pool = pools_.find(name);
@@ -199,7 +199,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
     return stages;
   }
 
-  // All are where they belong, and where the daemon says.
+  // Waits until all containers are at their right places, which are the daemon's.
   void WaitUntilAllAreInPlace() {
     Cpus now;
     Cpus told;
@@ -217,9 +217,9 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
     ExpectInvariants(now);
   }
 
-  // The relay starts anew. A container that was where it belongs stays there, and the runtime is
-  // not even asked; what was under way is finished. Only what this life of the relay says it does
-  // not know is asked for again: an update that was under way.
+  // The relay starts anew. A container at its right place stays there without any update; updates
+  // under way are finished. Only an update that was under way, whose outcome this relay does not
+  // know, is sent again.
   void RestartAndCompare() {
     const Cpus before = CpusOfAll();
     const bool unclear = AnyUnclear();
@@ -270,7 +270,7 @@ class CrashTest : public NodeTest, public ::testing::WithParamInterface<const ch
 
   void ExpectNothingIsLeft() {
     EXPECT_THAT(Ctl("containers"), IsEmpty());
-    // All that can be exclusive can be had at once.
+    // All CPUs that can be exclusive are available at once.
     const int most = TopologyAware() ? All().size() - 1 : Unreserved().size();
     const RunningPod all = Run(Guaranteed("all", most));
     EXPECT_EQ(CpuSetOf(all).size(), most);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// resmgr-demo: shows which CPUs containers get behind cri-resmgr with the static policy. Real
-// containers where containerd can run, else, and for what takes more CPUs than there are, the fake
-// runtime on a synthetic machine. Fails when a container is where it should not be.
+// resmgr-demo: shows which CPUs containers get behind cri-resmgr with the static policy. Uses real
+// containers if containerd can run; else, and for scenes that need more CPUs, the fake runtime on a
+// synthetic machine. Fails if a container is on wrong CPUs.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

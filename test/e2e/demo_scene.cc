@@ -118,7 +118,7 @@ Status DemoScene::PrintRow(const RunningPod& pod, const CpuSet& shared) {
   return OkStatus();
 }
 
-// Each as large as asked for, no two of them with a CPU in common.
+// The exclusive CPUs: each set has the requested size, and no two sets share a CPU.
 StatusOr<CpuSet> DemoScene::ExclusiveCpus() {
   CpuSet taken;
   for (const RunningPod& pod : pods_) {

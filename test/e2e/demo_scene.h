@@ -12,8 +12,8 @@
 
 namespace resmgr::test {
 
-// Runs pods on a node, prints after each step where every container is, as read inside of it, and
-// fails when it is not where it should be.
+// Runs pods on a node, prints after each step the CPUs of every container, as read inside of it,
+// and fails if they are wrong.
 class DemoScene {
  public:
   explicit DemoScene(Node& node) : node_(node) {}

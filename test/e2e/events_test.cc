@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Container events of a real runtime: what others do there is learned at once, without any call
-// that passes the relay.
+// Container events of a real runtime: changes by other clients are learned at once, without any
+// call that passes the relay.
 #include <chrono>
 #include <functional>
 #include <string>

@@ -22,7 +22,7 @@ class FrontDoorAgentTest : public FrontDoorsTest {
   static constexpr char kNode[] = "n1";
   static constexpr char kMap[] = "cri-resmgr-config.default";
 
-  // The daemon has no policy until a map says one.
+  // The daemon has no policy until a map sets one.
   void Open() {
     OpenDoor("");
     if (HasFatalFailure() || IsSkipped()) return;
@@ -39,7 +39,7 @@ class FrontDoorAgentTest : public FrontDoorsTest {
     ASSERT_TRUE(agent.ok()) << Describe(agent.status());
     agent_ = *std::move(agent);
   }
-  // Until the node says what became of the map.
+  // Waits until the node shows the result of the map.
   void Apply(const std::string& policy, const std::string& fate) {
     api_.SetConfigMap(kMap, {{"policy", policy}});
     const Status told = WaitUntil("the node shows the map's fate", kPatience, [&] {

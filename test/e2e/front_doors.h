@@ -8,8 +8,8 @@
 
 namespace resmgr::test {
 
-// Where containers come from: the relay in front of containerd, or a plugin of containerd's NRI,
-// with the client speaking to containerd itself.
+// The way by which containers come: the relay in front of containerd, or a plugin of containerd's
+// NRI, with the client speaking to containerd itself.
 enum class Door { kRelay, kNriPlugin };
 
 // A node that is entered by one of the doors, which derived fixtures choose.
@@ -17,7 +17,8 @@ class DoorTest : public NodeTest {
  protected:
   virtual bool IsPlugin() const = 0;
 
-  // With this policy, or none until one is delivered. Skips the test where containerd has no NRI.
+  // Opens the door with this policy, or without one until one is delivered. Skips the test if
+  // containerd has no NRI.
   void OpenDoor(const std::string& policy = "static", const std::string& config = "");
   // The same with more options than those of the door.
   void OpenDoorWith(Node::Options options);
@@ -49,7 +50,7 @@ class DoorTest : public NodeTest {
   size_t lives_ = 0;
 };
 
-// The same test by each door.
+// Tests that run with each door.
 class FrontDoorsTest : public DoorTest, public ::testing::WithParamInterface<Door> {
  protected:
   bool IsPlugin() const override { return GetParam() == Door::kNriPlugin; }

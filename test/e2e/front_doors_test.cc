@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds by whichever door containers come: the relay in front of containerd, or a plugin of
-// containerd's NRI, with the client speaking to containerd itself.
+// Rules that hold for each door: the relay in front of containerd, or a plugin of containerd's NRI,
+// with the client speaking to containerd itself.
 #include "test/e2e/front_doors.h"
 
 #include <csignal>
@@ -96,7 +96,7 @@ TEST_P(FrontDoorsTest, AContainerThatDoesNotFitIsRefusedAndChangesNothing) {
   Remove(Run(Guaranteed("small", 1)));
 }
 
-// As an agent does when a ConfigMap changes.
+// Delivers a configuration as an agent does when a ConfigMap changes.
 TEST_P(FrontDoorsTest, PoliciesThatAreDeliveredTakeOverWhatRuns) {
   OpenDoor("");
   if (HasFatalFailure() || IsSkipped()) return;

@@ -81,8 +81,8 @@ class HandlersTest : public NodeTest {
   }
 };
 
-// R01, with aliases: who is bound is a matter of what the client named, not of the handler behind
-// it; and the runtime is asked by its own names.
+// R01, with aliases: the handler that the client named decides which containers are bound, and not
+// the handler behind it; the runtime gets its own names.
 TEST_F(HandlersTest, R01EachHandlerIsTreatedAsItsClassSays) {
   const RunningPod pinned = RunWith("runc-pinned", Guaranteed("pinned", 1));
   const RunningPod shared = RunWith("", BestEffort("shared"));
@@ -134,8 +134,8 @@ TEST_F(HandlersTest, R01EachHandlerIsTreatedAsItsClassSays) {
   EXPECT_EQ(Overhead(), nullptr);
 }
 
-// Without the state it is not known who was made with an alias: these pods are as others of the
-// runtime's handler, and what runs stays where it is.
+// Without the state, pods made with an alias are unknown: they count as pods of the runtime's
+// handler, and running containers stay in place.
 TEST_F(HandlersTest, LostStateLeavesTheRuntimesHandlers) {
   const RunningPod pinned = RunWith("runc-pinned", Guaranteed("pinned", 1));
   ASSERT_FALSE(HasFailure());
@@ -162,7 +162,7 @@ TEST_F(HandlersTest, R03UnknownHandlerIsRefusedByTheRuntime) {
   EXPECT_THAT(words(refused.status()), HasSubstr("nope"));
 }
 
-// R02: stated by the kubelet, read again from what containerd tells.
+// R02: the overhead is stated by the kubelet, and read again from containerd.
 TEST_F(HandlersTest, R02StatedOverheadIsRebuiltAfterARestart) {
   const Workload workload = BestEffort("vm");
   cri::PodSandboxConfig config = node().PodConfig(workload);

@@ -78,7 +78,7 @@ void SignalShims(const std::filesystem::path& directory, int signal_number) {
   }
 }
 
-// As on a busy machine: containerd itself takes a shim for dead after five seconds.
+// A shim is slow, as on a busy machine: containerd takes a shim for dead after five seconds.
 TEST(HarnessTest, ContainersOutliveContainerdWhoseShimsAnswerLate) {
   auto node = Node::OnContainerd({.relayed = false});
   ASSERT_TRUE(node.ok()) << Describe(node.status());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real containers through cri-resmgr with a hook server that decides as koordlet does: what it
-// wants is in the cgroups and in the containers, before and after a restart of the daemon.
+// Real containers through cri-resmgr with a hook server that decides as koordlet does: its changes
+// are in the cgroups and in the containers, before and after a restart of the daemon.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -83,7 +83,7 @@ class KoordletTest : public NodeTest {
     return pod;
   }
 
-  // Runs it as its configuration says.
+  // Runs the pod with this configuration.
   void Start(RunningPod& pod, const cri::ContainerConfig& container) {
     const auto id = node().client().RunPod(pod.config);
     EXPECT_TRUE(id.ok()) << Describe(id.status());
@@ -198,7 +198,8 @@ class KoordletUnderPolicyTest : public KoordletTest,
                                 public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
-    // It keeps a CPU for shared containers beside reserved ones: a machine of two has none left.
+    // The policy keeps a CPU for shared containers beside reserved ones, so a machine of two CPUs
+    // has none left.
     const std::string reserved = IsTopologyAware() ? "" : "cpuset:0";
     ASSERT_NO_FATAL_FAILURE(
         OpenWith({.hook_servers = true, .policy = GetParam(), .reserved = reserved}));
@@ -206,7 +207,7 @@ class KoordletUnderPolicyTest : public KoordletTest,
   static bool IsTopologyAware() { return GetParam() == std::string("topology-aware"); }
   // CPUs that the policy gives to no container exclusively.
   static CpuSet Forbidden() { return IsTopologyAware() ? CpuSet{} : CpuSet{0}; }
-  // Where a shared container may be beside one with these CPUs.
+  // Expects a shared container on the CPUs beside these exclusive ones.
   void ExpectShared(const RunningPod& pod, const CpuSet& own) const {
     const std::string policy = GetParam();
     if (IsTopologyAware()) {

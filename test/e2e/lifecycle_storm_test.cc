@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods come and go at the same time, and with each exclusive one the others move: by whichever door
-// containers come, no call hangs and all that is left is where it should be. A runtime's NRI before
-// 0.12.1 can lock up when a plugin updates containers beside such calls (containerd issue 13733).
+// Pods come and go at the same time, and each exclusive one moves the others: through each door no
+// call hangs, and all remaining containers are at their right places. A runtime's NRI before 0.12.1
+// can lock up when a plugin updates containers beside such calls (containerd issue 13733).
 #include <string>
 #include <thread>
 #include <vector>

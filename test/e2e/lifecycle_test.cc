@@ -110,7 +110,7 @@ TEST_P(LifecycleTest, WhatAContainerPrintsLandsInItsLog) {
   EXPECT_TRUE(WaitUntil("the container ends", kStopPatience, [&] {
                 return State(*id) == cri::CONTAINER_EXITED;
               }).ok());
-  // containerd writes the log beside what it tells of the container's end.
+  // containerd writes the log in parallel to its report of the container's end.
   std::string log;
   const Status written = WaitUntil("both lines are in the log", kStopPatience, [&] {
     log = TextOf(node_->PodLogs() / container.log_path());

@@ -18,7 +18,7 @@ namespace resmgr::test {
 namespace {
 
 constexpr int64_t kMilli = 1000;
-// For what certainly ends, on a busy machine too.
+// The limit for commands that certainly end, also on a busy machine.
 constexpr std::chrono::seconds kCtlTimeout{60};
 constexpr std::chrono::seconds kEndTimeout{60};
 constexpr std::string_view kCtl = RESMGR_BINARY_DIR "/cmd/cri-resmgr-ctl/cri-resmgr-ctl";

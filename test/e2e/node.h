@@ -64,9 +64,9 @@ class Node {
     bool nri_host = false;
     // The relay asks the hook servers whose files are in HookDirectory().
     bool hook_servers = false;
-    // "": that of a configuration that is delivered, until then null.
+    // "": the policy of a delivered configuration, null until then.
     std::string policy = "static";
-    // As after "CPU="; "" reserves nothing.
+    // The text after "CPU="; "" reserves nothing.
     std::string reserved = "cpuset:0";
     // The policy has containers of Guaranteed workloads alone on their CPUs from the moment when
     // they start; else the watch takes them for shared ones.
@@ -110,13 +110,13 @@ class Node {
   DaemonProcess& relay() { return *relay_; }
   PlacementWatch& watch() { return *watch_; }
   std::string RelayLog() const { return LastLines(directory_ / "relay.log"); }
-  // All of it, of all its lives.
+  // The whole log, of all lives of the relay.
   std::string WholeRelayLog() const { return TextOf(directory_ / "relay.log"); }
 
-  // Whether the relay logs this within a minute: a line is written after what it tells of.
+  // Whether the relay logs this within a minute: a line is written after its event.
   bool RelayLogs(std::string_view text) const;
 
-  // Where NRI plugins connect to the relay.
+  // The socket on which NRI plugins connect to the relay.
   std::filesystem::path HostSocket() const { return directory_ / "nri-host.sock"; }
 
   std::filesystem::path HookDirectory() const { return directory_ / "hooks.d"; }
@@ -128,14 +128,14 @@ class Node {
 
   // Creates the pod and its container and starts it.
   StatusOr<RunningPod> Run(const Workload& workload);
-  // Another container of this workload in a pod that is there.
+  // Starts another container of this workload in an existing pod.
   Status StartContainer(const Workload& workload, RunningPod* pod);
   // Stops and removes the container, then the pod.
   Status Remove(const RunningPod& pod);
   // Asks for another size of the container, as a kubelet does for an in-place resize. From then on
   // the watch takes it for a shared one, until Watch() says otherwise.
   Status Resize(const Workload& workload, RunningPod* pod);
-  // The watch looks at the container as what its workload says.
+  // Lets the watch take the container for exclusive or shared, as its workload is.
   void Watch(const RunningPod& pod);
 
   // The JSON that cri-resmgr-ctl prints for this command.

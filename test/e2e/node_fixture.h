@@ -15,7 +15,7 @@
 
 namespace resmgr::test {
 
-// For what happens beside the calls: containers grow, states are written.
+// The wait for effects that follow calls later: containers grow, states are written.
 inline constexpr std::chrono::seconds kPatience{60};
 
 // A test with a node on containerd that reads its containers' places from cgroupfs. Its

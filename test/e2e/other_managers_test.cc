@@ -37,7 +37,7 @@ class OtherManagersTest : public NodeTest {
   std::string Read(const RunningPod& pod, std::string_view file) const {
     return containerd().CgroupFile(pod.container_id, file);
   }
-  // As any program with root's rights can.
+  // Writes as any program with root's rights can.
   void Write(const RunningPod& pod, std::string_view file, std::string_view value) {
     const std::string path = containerd().CgroupPath(pod.container_id, file);
     ASSERT_NE(path, "") << file;
@@ -46,7 +46,7 @@ class OtherManagersTest : public NodeTest {
     ASSERT_TRUE(stream.good()) << path;
     ASSERT_EQ(Read(pod, file), value);
   }
-  // A container that is to have a CPU for itself, and is not started.
+  // Creates a container with an exclusive CPU, without starting it.
   std::string CreateExclusive(const std::string& name) {
     const Workload workload = Guaranteed(name, 1);
     const auto config = node().PodConfig(workload);
@@ -69,13 +69,14 @@ TEST_F(OtherManagersTest, AMoveLeavesQuotaAndMemoryOfOthersInForce) {
   EXPECT_EQ(Read(shared, "cpu.cfs_quota_us"), "150000");
   EXPECT_EQ(Read(shared, "memory.limit_in_bytes"), std::to_string(128 * kMiB));
   EXPECT_EQ(Read(shared, "memory.memsw.limit_in_bytes"), std::to_string(192 * kMiB));
-  // Its next move, too, for which the runtime has noted what was sent.
+  // The value survives its next move, too, although the runtime has noted the values that were
+  // sent.
   Remove(exclusive);
   ExpectOn(shared, All());
   EXPECT_EQ(Read(shared, "cpu.cfs_quota_us"), "150000");
 }
 
-// The kernel refuses what is less than the memory in use.
+// The kernel refuses a limit below the memory in use.
 TEST_F(OtherManagersTest, AContainerThatUsesMoreMemoryThanItsPodAsksForIsMoved) {
   Workload hungry = Limited("hungry");
   // The kernel cannot take back the memory of dd's buffer.
@@ -98,7 +99,7 @@ TEST_F(OtherManagersTest, AContainerThatUsesMoreMemoryThanItsPodAsksForIsMoved) 
 // No update of a container with cpu.idle works, since containerd writes its shares with each.
 TEST_F(OtherManagersTest, AContainerThatCannotBeMovedBlocksOneStartForOneDeadline) {
   const RunningPod shared = Run(Limited("shared"));
-  node().watch().Remove(shared.container_id);  // it does just what must not happen
+  node().watch().Remove(shared.container_id);  // this write breaks the rules on purpose
   Write(shared, "cpu.idle", "1");
   const std::string id = CreateExclusive("exclusive");
   const Status refused = node().client().StartContainer(id);
@@ -118,7 +119,7 @@ TEST_F(OtherManagersTest, AContainerThatCannotBeMovedBlocksOneStartForOneDeadlin
   ASSERT_TRUE(history.ok()) << history.status();
   EXPECT_THAT(*history, HasSubstr("let through"));
 
-  // As the message says.
+  // Follows the advice of the message.
   Write(shared, "cpu.idle", "0");
   const auto own = containerd().AllowedCpus(id);
   ASSERT_TRUE(own.has_value());

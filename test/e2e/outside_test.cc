@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients other than kubelets do: calls that pass the relay by, abbreviated ids, requests that
-// leave out what kubelets always write.
+// Clients other than kubelets: calls that do not pass the relay, abbreviated ids, requests without
+// fields that kubelets always set.
 #include <chrono>
 #include <fstream>
 #include <string>
@@ -13,7 +13,7 @@
 namespace resmgr::test {
 namespace {
 
-// As people type them.
+// The id as a person would type it.
 std::string Short(const std::string& id) {
   return id.substr(0, 10);
 }
@@ -64,7 +64,7 @@ TEST_F(OutsideTest, ACallByTheBeginningOfAnIdKeepsToThePlacements) {
   ExpectOn(shared, All());
   ASSERT_TRUE(node().client().RemoveContainer(Short(exclusive.container_id)).ok());
 
-  // Another one in the same pod, likewise.
+  // Another container in the same pod.
   const Workload next = Guaranteed("next", 1);
   const auto id = node().client().CreateContainer(Short(exclusive.pod_id), exclusive.config,
                                                   Node::ContainerConfig(next));
@@ -86,7 +86,7 @@ TEST_F(OutsideTest, WhatIsRemovedAtTheRuntimeMakesRoom) {
   EXPECT_EQ(CpuSetOf(second).size(), most);
 }
 
-// Where the runtime has a score that no request gives.
+// Containers for which the runtime has a score that no request gives.
 class OomScoreTest : public OutsideTest {
  protected:
   void SetUp() override {

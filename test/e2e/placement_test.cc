@@ -69,7 +69,7 @@ class PlacementTest : public ::testing::TestWithParam<ApiVersion> {
     EXPECT_TRUE(back.ok()) << Describe(back);
   }
 
-  // All CPUs of this machine: where a shared container runs when no container is exclusive.
+  // All CPUs of this machine, on which a shared container runs without exclusive ones.
   CpuSet AllCpus(const RunningPod& shared) {
     const auto cpus = node_->CpusInside(shared);
     EXPECT_TRUE(cpus.ok() && cpus->size() >= 2) << "the tests need two CPUs: " << Inside(shared);
@@ -162,7 +162,7 @@ TEST_P(PlacementTest, ARestartedContainerKeepsItsCpus) {
   const std::string first_id = pod.container_id;
   const std::string own = Inside(pod);
 
-  // As a kubelet does it: the next attempt is created beside the stopped one.
+  // The next attempt is created beside the stopped one, as by a kubelet.
   ASSERT_TRUE(node_->client().StopContainer(first_id).ok());
   Workload again = pod.workload;
   again.attempt = 1;
@@ -247,7 +247,7 @@ class RelayRestartTest : public PlacementTest {
     EXPECT_EQ(still.value_or(CpuSet()).ToString(), own);
     ASSERT_TRUE(node_->StartRelay().ok()) << node_->RelayLog();
 
-    // A new container has to be placed beside the ones that are there: so they are known again.
+    // A new container is placed beside the existing ones, which shows that they are known again.
     const RunningPod late = Run(BestEffort("late"));
     EXPECT_EQ(Inside(late), rest);
     EXPECT_EQ(Inside(exclusive), own);

@@ -26,7 +26,7 @@ Status PodLife::Live(const std::atomic<bool>& dying) {
       continue;
     }
     // containerd's answers where a call that lost its client is still under way or has ended the
-    // container by now. A kubelet looks again and goes on from there, and so does this.
+    // container by now. A kubelet lists again and goes on from there, and so does this client.
     const bool surprise = status.code() == StatusCode::kUnknown ||
                           status.code() == StatusCode::kFailedPrecondition ||
                           status.code() == StatusCode::kNotFound;
@@ -122,7 +122,7 @@ Status PodLife::Pause() {
 Status PodLife::FinishResize() {
   unclear_ = true;
   const Status status = node_.Resize(wanted_, &pod_);
-  // Others have the CPUs: it is as it was.
+  // Other containers have the CPUs, so the container is unchanged.
   const bool refused = status.code() == StatusCode::kResourceExhausted;
   if (!status.ok() && !refused) return status;
   unclear_ = false;

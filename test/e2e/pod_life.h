@@ -24,13 +24,13 @@ class PodLife {
   // Goes on until `dying`, and returns the error of the call that failed before that.
   Status Live(const std::atomic<bool>& dying);
 
-  // After the relay died: asks the runtime what became of the call that was under way.
+  // After the relay died: asks the runtime for the outcome of the call under way.
   Status LookWhatBecameOfIt();
   // With a new relay: sends the resize again whose outcome was not known.
   Status FinishResize();
-  // Every container is where it belongs: the watch may take the container for what it is.
+  // Called when every container is at its right place, so that the watch may judge the container.
   void Settled();
-  // Removes what there is.
+  // Removes the pod's containers and sandbox.
   Status End();
 
   Stage stage() const { return stage_; }
@@ -38,9 +38,9 @@ class PodLife {
   bool HasContainer() const { return stage_ == Stage::kCreated || stage_ == Stage::kRunning; }
   // A resize was sent, and it is unknown whether it took effect.
   bool unclear() const { return unclear_; }
-  // So many pods were begun. May be asked while it lives on another thread.
+  // The number of pods begun. May be called while the life runs on another thread.
   int pods() const { return count_; }
-  // So many calls succeeded.
+  // The number of calls that succeeded.
   int calls() const { return calls_; }
 
  private:
@@ -62,7 +62,7 @@ class PodLife {
   int calls_ = 0;
   Stage stage_ = Stage::kAbsent;
   RunningPod pod_;
-  Workload wanted_;  // by the resize that is under way
+  Workload wanted_;  // the workload of the resize under way
   bool unclear_ = false;
   // It became exclusive by a resize, which does not wait: others may still have to leave.
   bool grown_ = false;

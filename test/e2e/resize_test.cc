@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In-place resize of running containers: what the kubelet sends, and where they run then.
+// In-place resize of running containers: the kubelet's requests, and the resulting CPUs.
 #include <algorithm>
 #include <string>
 
@@ -18,7 +18,7 @@ class ResizeTest : public NodeTest, public ::testing::WithParamInterface<const c
   void SetUp() override { Open({.policy = GetParam()}); }
 
   static bool IsPlus() { return std::string_view(GetParam()) == "static-plus"; }
-  // Where shared containers run beside these exclusive CPUs.
+  // The CPUs of shared containers beside these exclusive ones.
   static CpuSet SharedBeside(const CpuSet& exclusive) {
     if (!IsPlus()) return All() - exclusive;
     const CpuSet shared = Unreserved() - exclusive;
@@ -90,7 +90,7 @@ TEST_P(ResizeTest, AResizeThatFitsNowhereIsRefusedAndChangesNothing) {
   EXPECT_TRUE(HasQuota(pod, -1));
 }
 
-// A kubelet says again all that it said before when it changes the memory.
+// A kubelet repeats all former values when it changes the memory.
 TEST_P(ResizeTest, OnlyMoreMemoryLeavesTheCpusAlone) {
   const RunningPod neighbour = Run(BestEffort("neighbour"));
   RunningPod pod = Run(Guaranteed("pod", 1));

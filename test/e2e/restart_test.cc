@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restarts of the relay and of containerd under running pods: no container is moved, nor told to
-// stay.
+// Restarts of the relay and of containerd under running pods: no container is moved or updated.
 #include <csignal>
 #include <map>
 #include <string>
@@ -35,7 +34,7 @@ class RestartTest : public NodeTest, public ::testing::WithParamInterface<Case> 
     const size_t updates = containerd().Updates();
 
     restart();
-    // It is placed beside those that are there: so they are known again.
+    // A new container is placed beside the existing ones, which shows that they are known again.
     const RunningPod late = Run(BestEffort("late"));
     EXPECT_EQ(CpusOf(late), CpusOf(idle));
     EXPECT_EQ(PlacesOf(shared, exclusive, idle), places);

@@ -134,8 +134,8 @@ class TwoContainerdsTest : public testing::Test {
     }
     return false;
   }
-  // A thread of its own writes what is kept, the first time into a new file that has to be on the
-  // disk before it takes its place.
+  // A thread of its own writes the state, the first time into a new file that must be on the disk
+  // before it replaces the old one.
   void WaitUntilKept(const std::string& id) {
     const std::filesystem::path state = File("relay-state/state/state");
     EXPECT_THAT(WaitUntil("the state holds it", kLong,

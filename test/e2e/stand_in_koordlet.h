@@ -10,7 +10,7 @@
 namespace resmgr::test {
 
 // A hook server that decides as koordlet's plugins do, from labels and annotations of pods: it
-// repeats what it was asked, with these changes.
+// repeats the request, with these changes.
 //
 //   CPUSetAllocator   resource-status {"cpuset"}: these CPUs, and no quota; an LS pod: the node's
 //                     shared pool, where there is one; a BE pod: no cpuset

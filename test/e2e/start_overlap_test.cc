@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a running shared container may still use a CPU on which an exclusive one already runs,
-// measured on containerd by whichever door containers come. All of them are busy.
+// measured on containerd through each door. All containers are busy.
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -31,10 +31,11 @@ Workload Busy(Workload workload) {
 
 // Figures of one start of an exclusive container.
 struct Measured {
-  // The others could use its CPUs for so long after it ran; zero when they had left before.
+  // The time for which others could use its CPUs after it ran; zero if they had left before.
   microseconds overlap_at_least{0};
   microseconds overlap_at_most{0};
-  // From when the last of them had left to when it ran; the most there is where none had to.
+  // The time from the departure of the last of them until it ran; the largest value if none had to
+  // leave.
   microseconds lead = microseconds::max();
 };
 
@@ -68,7 +69,7 @@ class StartOverlapTest : public FrontDoorsTest {
     return pod;
   }
 
-  // Its container, which is not started. From any thread.
+  // Creates the pod's container without starting it. Callable from any thread.
   void CreateContainer(RunningPod& pod) {
     const auto created = node().client().CreateContainer(pod.pod_id, pod.config,
                                                          Node::ContainerConfig(pod.workload));
@@ -76,7 +77,8 @@ class StartOverlapTest : public FrontDoorsTest {
     pod.container_id = created.value_or("");
   }
 
-  // Creates the container of an exclusive pod; by NRI the others have left when that is answered.
+  // Creates the container of an exclusive pod; with NRI the others have left when the creation is
+  // answered.
   RunningPod Create(const Workload& workload, const std::vector<RunningPod>& others) {
     RunningPod pod = MakePod(workload);
     CreateContainer(pod);
@@ -129,7 +131,7 @@ class StartOverlapTest : public FrontDoorsTest {
         return !changes.empty() && changes.back().cpus && !changes.back().cpus->Intersects(own);
       };
       if (!WaitUntil("the other runs beside it", kPatience, runs_beside).ok()) return std::nullopt;
-      // One that began to run elsewhere left nothing.
+      // A container that began to run elsewhere did not leave any CPU.
       const auto changes = history.ChangesOf(other.container_id);
       for (size_t i = 1; i < changes.size(); ++i) {
         const auto& before = changes[i - 1].cpus;
@@ -197,7 +199,7 @@ TEST_P(StartOverlapTest, RunningContainersHaveLeftBeforeAnExclusiveOneRuns) {
   Tell("others run", all);
 }
 
-// Those that are being created or started at the same time leave its CPUs, too.
+// Containers that are being created or started at the same time leave its CPUs, too.
 TEST_P(StartOverlapTest, ContainersThatStartAtTheSameTimeLeave) {
   OpenDoor();
   if (HasFatalFailure() || IsSkipped()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real containers under the policy topology-aware: CPUs and memory nodes in cgroupfs, compared with
-// what cri-resmgr-ctl tells and with the machine.
+// the output of cri-resmgr-ctl and with the machine.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -35,8 +35,8 @@ class TopologyAwareTest : public NodeTest {
     return CpuSet::Parse(entry.at(key).get<std::string>()).value_or(CpuSet());
   }
 
-  // The container is where the daemon says, in the pool that it says, with the memory of the pool.
-  // Returns its CPUs for itself alone.
+  // Expects the container on the CPUs and in the pool that the daemon reports, with the pool's
+  // memory. Returns its exclusive CPUs.
   CpuSet ExpectInItsPool(const RunningPod& pod) {
     const Json container = Find(Ctl("containers"), "id", pod.container_id);
     EXPECT_TRUE(container.is_object()) << pod.workload.name;

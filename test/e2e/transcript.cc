@@ -30,7 +30,7 @@ std::string Transcript::Normalize(const std::string& text) {
   static const std::regex id("[0-9a-f]{64}");
   static const std::regex address("http://[^\"]*/");
   static const std::regex token("(HOST/)[^\"]+");
-  static const std::regex placement("\"cpuset_(cpus|mems)\":\"[^\"]*\"");  // that one is ours
+  static const std::regex placement("\"cpuset_(cpus|mems)\":\"[^\"]*\"");  // the part that we set
   static const std::regex amount("\"[0-9]+\"");  // 64-bit numbers, as JSON has them
 
   std::string result;

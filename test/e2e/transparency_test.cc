@@ -128,7 +128,7 @@ void EndPod(Transcript* talk, const std::string& pod_id) {
   talk->Call("RemovePodSandbox", remove, &removed);
 }
 
-// A whole conversation: what a kubelet asks and does, with a few mistakes.
+// A whole conversation: a kubelet's questions and actions, with a few mistakes.
 std::vector<std::string> Converse(const Node& node, CriClient& client) {
   Transcript talk(client);
   AskAboutTheRuntime(&talk);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon tells of real containers' use is what their programs measure themselves.
+// The daemon's figures of real containers' use equal those that their programs measure themselves.
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -114,7 +114,7 @@ class UsageTest : public NodeTest {
     }
     return told;
   }
-  // CPUs that the program had between these times, by itself.
+  // CPUs that the program used between these times, by its own measurement.
   static std::optional<double> Used(const std::vector<ToldTime>& told, double from, double to) {
     const auto at = [&told](double uptime) -> std::optional<double> {
       const auto after = std::ranges::lower_bound(told, uptime, {}, &ToldTime::uptime);
@@ -132,7 +132,7 @@ class UsageTest : public NodeTest {
   void ExpectAsMeasured(const RunningPod& pod) {
     const auto [figures, until] = WholeInterval(pod.workload.name);
     ASSERT_TRUE(figures.is_object());
-    // So that the program has told of the end, too.
+    // The program has printed the end by then, too.
     std::this_thread::sleep_for(std::chrono::seconds(2));
     const double from = UptimeAt(figures["since"]);
     const double to = UptimeAt(until);

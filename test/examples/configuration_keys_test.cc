@@ -96,8 +96,8 @@ TEST(ConfigurationKeysTest, EachKeyHasOneRowInThePages) {
     ADD_FAILURE() << "there is no key " << path;
 }
 
-// Keys and words match without regard to case, which a schema cannot say. The chart leaves those
-// below a policy to the daemon, since options of other programs are taken as they are spelled
+// Keys and words match without regard to case, which a schema cannot express. The chart leaves
+// those below a policy to the daemon, since options of other programs are taken as they are spelled
 // there.
 void AllowOtherSpellings(nlohmann::json& schema) {
   if (schema.is_object() && schema.contains("additionalProperties") &&

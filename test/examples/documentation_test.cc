@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages against the programs: each flag, command and annotation is documented, no flag is that
-// is not there, configurations in the pages are read, and links lead somewhere.
+// The pages against the programs: each flag, command and annotation is documented, every documented
+// flag exists, configurations in the pages are valid, and links have targets.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -96,7 +96,7 @@ std::vector<fs::path> Pages() {
   return pages;
 }
 
-// As GitHub makes them of headings.
+// The anchors that GitHub makes of headings.
 std::set<std::string> Anchors(const std::string& page) {
   std::set<std::string> anchors;
   for (const std::string& heading : Matches(page, "^#+ (.*)$")) {
@@ -296,7 +296,7 @@ TEST(DocumentationTest, SettingsForManyNodesAreTrue) {
     EXPECT_EQ(row[1], fmt::format("{}s", size.nodes * 70 / 1000));
     EXPECT_EQ(row[2], fmt::format("{}", std::min(size.nodes / 10, 100)));
   }
-  // Those of the simulation behind the figures.
+  // The settings of the simulation behind the figures.
   EXPECT_NE(Read(kSource / "test/integration/agent/fleet_test.cc").find("kStartSpread{700'000}"),
             std::string::npos);
   EXPECT_NE(Read(kSource / "agent/status_reporter.h").find("spread{75'000}"), std::string::npos);
@@ -317,7 +317,7 @@ TEST(DocumentationTest, SettingsForManyNodesAreTrue) {
     EXPECT_NE(sample.find(line), std::string::npos) << line;
 }
 
-// "PAGE: LINK" of those that lead nowhere.
+// "PAGE: LINK" of broken links.
 std::vector<std::string> BrokenLinks(const std::vector<fs::path>& pages) {
   std::vector<std::string> broken;
   for (const fs::path& page : pages) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scripts/install-deps says what it installs, and how much, before it does; on a machine that lacks
-// all of it, by stand-ins of dpkg-query and apt-get.
+// scripts/install-deps prints the packages and their size before it installs them; tested as on a
+// machine without them, with stand-ins of dpkg-query and apt-get.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -9,7 +9,7 @@
 #include "webhook/review.h"
 #include "webhook/testing/reviews.h"
 
-// Whatever is sent, the answer is a review that is allowed, with a patch that applies, or a 400.
+// For any bytes the answer is a review that allows, with a patch that applies, or a 400.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using nlohmann::json;
   const std::string_view text(reinterpret_cast<const char*>(data), size);

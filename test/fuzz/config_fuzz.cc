@@ -11,7 +11,7 @@
 #include "pkg/config/problems.h"
 
 // From the text of a file to the configuration: errors are some lines, the first one with a place,
-// and what is accepted survives being printed and read again.
+// and an accepted configuration is the same after it is printed and read again.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   resmgr::ConfigChecks checks;
   checks.policies = {"null", "static"};

@@ -14,9 +14,9 @@
 #include "pkg/docker/container_body.h"
 #include "pkg/docker/host_config_fields.h"
 
-// The first byte says what is changed; the rest is the body of a creation. Reference: a reader of
-// JSON of another make, which keeps members in their order, and what Go makes of them; the meaning
-// of the edited body must be that of the original with the changes.
+// The first byte selects the change; the rest is the body of a creation. Reference: another JSON
+// reader, which keeps members in their order, and Go's reading of them; the meaning of the edited
+// body must be that of the original with the changes.
 namespace {
 
 using resmgr::Adjustment;
@@ -138,7 +138,7 @@ void TakeHost(const Node& node, Meaning& meaning) {
     if (!IsNull(value)) meaning.host[Folded(name)] = Text(value);
 }
 
-// As before version 1.18 of the API.
+// Takes the fields beside HostConfig, as before version 1.18 of the API.
 void TakeHostBeside(const Node& root, Meaning& meaning) {
   for (const auto& [name, value] : root.parts) {
     if (!resmgr::docker::IsHostConfigField(Json(name).dump())) continue;

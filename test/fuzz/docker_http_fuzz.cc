@@ -23,7 +23,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// A connection on which each side's bytes arrive in pieces of so many.
+// A connection on which each side's bytes arrive in pieces of this size.
 Outcome Play(std::string_view client, std::string_view engine, size_t step) {
   Exchange exchange;
   Outcome outcome;

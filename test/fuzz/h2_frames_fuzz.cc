@@ -14,8 +14,8 @@ namespace {
 using resmgr::Status;
 using resmgr::h2::FrameHeader;
 
-// Decodes header blocks and encodes them again; what comes out must decode to the same fields, and
-// so must what the decoder remembers.
+// Decodes header blocks and encodes them again; the result must decode to the same fields, and so
+// must the blocks that the decoder remembers.
 class Sink : public resmgr::h2::FrameReader::Sink {
  public:
   Status OnFrame(const FrameHeader& header, std::string_view payload) override {
@@ -51,7 +51,7 @@ class Sink : public resmgr::h2::FrameReader::Sink {
 
 }  // namespace
 
-// The first byte says in which pieces the rest arrives.
+// The first byte is the size of the pieces in which the rest arrives.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const size_t step = 1 + data[0] % 32;

@@ -50,8 +50,7 @@ void CheckList(const std::string& bytes, const resmgr::HandlerAliases& aliases) 
 
 }  // namespace
 
-// Messages with other handlers in them mean what they meant, but for these; and nothing that is no
-// message does harm.
+// Edited messages have the same meaning except for the handlers, and malformed messages do no harm.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const google::protobuf::LogSilencer kQuiet;
   resmgr::HandlerAliases aliases(resmgr::HandlerAliases::Table{{"pinned", "runc"}});

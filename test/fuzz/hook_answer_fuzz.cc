@@ -25,7 +25,7 @@ void Require(bool good, int line = __builtin_LINE()) {
   std::abort();
 }
 
-// An answer is taken as a whole or not at all, and what it said once is no change the second time.
+// An answer is taken as a whole or not at all, and the same answer makes no change the second time.
 void Merge(HookPoint point, AnswerStyle style, const api::ContainerResourceHookRequest& request,
            const api::ContainerResourceHookResponse& answer) {
   hooks::ContainerHookMerge merge(point, request);
@@ -40,7 +40,7 @@ void Merge(HookPoint point, AnswerStyle style, const api::ContainerResourceHookR
   Require(merge.owners().conflicts().empty());
 }
 
-// A second server that repeats what it was sent changes nothing of what the first one wanted.
+// A second server that repeats its request does not change the first one's values.
 void MergeWithEcho(AnswerStyle style, const api::ContainerResourceHookRequest& request,
                    const api::ContainerResourceHookResponse& answer) {
   hooks::ContainerHookMerge merge(HookPoint::kPreCreateContainer, request);
@@ -62,7 +62,7 @@ void MergeWithEcho(AnswerStyle style, const api::ContainerResourceHookRequest& r
     Require(merge.owners().Of(change) == "first.json");
 }
 
-// Where the policy has the CPUs, no server's are told to the next one.
+// If the policy owns the CPUs, the next server does not see a server's CPUs.
 void MergeUnderPolicy(AnswerStyle style, const api::ContainerResourceHookRequest& request,
                       const api::ContainerResourceHookResponse& answer) {
   hooks::ContainerHookMerge merge(HookPoint::kPreUpdateContainerResources, request,

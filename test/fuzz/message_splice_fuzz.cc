@@ -16,8 +16,8 @@
 #include "pkg/base/wire.h"
 #include "pkg/cri/message_splice.h"
 
-// The first byte is the number of edits, each of which takes two bytes: what it does, and the key
-// and value that it does it with. The rest is a CreateContainerRequest.
+// The first byte is the number of edits, each of which takes two bytes: its kind, and its key and
+// value. The rest is a CreateContainerRequest.
 namespace {
 
 using resmgr::FieldPath;
@@ -253,9 +253,9 @@ bool Check(const Edits& edits, const CreateContainerRequest* expected, std::stri
 
 }  // namespace
 
-// Edits give what a parser and setters give, and leave all bytes alone that they are not for.
+// Edits have the same result as a parser and setters, and leave all other bytes unchanged.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // It says of each text that is no UTF-8 that it is none.
+  // libprotobuf would log every text that is not UTF-8.
   [[maybe_unused]] static auto* const protobuf_log = google::protobuf::SetLogHandler(nullptr);
   if (size == 0) return 0;
   const size_t count = std::min<size_t>(data[0] % 16, (size - 1) / 2);

@@ -43,9 +43,9 @@ std::vector<std::string> PathsOf(const CreateContainerRequest& request) {
 
 }  // namespace
 
-// The first byte says how long the CreateContainerRequest is, in pieces of four bytes; the rest is
-// a ContainerAdjustment. Whatever plugins want, the request stays one, each mount that is wanted is
-// in it once, and what no plugin may change is not changed.
+// The first byte is the length of the CreateContainerRequest in units of four bytes; the rest is a
+// ContainerAdjustment. For any adjustment the request stays valid, has each wanted mount once, and
+// keeps all fields that no plugin may change.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const google::protobuf::LogSilencer silent;
   if (size == 0) return 0;

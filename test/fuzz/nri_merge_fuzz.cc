@@ -31,7 +31,7 @@ bool Same(const Message& a, const Message& b) {
   return MessageDifferencer::Equals(a, b);
 }
 
-// Each with the number of its bytes in front; the last one has what is left.
+// Replies, each with its length in front; the last one has the remaining bytes.
 std::vector<api::CreateContainerResponse> Replies(std::string_view bytes) {
   std::vector<api::CreateContainerResponse> replies;
   while (!bytes.empty() && replies.size() < 3) {

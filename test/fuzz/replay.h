@@ -7,7 +7,7 @@
 
 namespace resmgr::test {
 
-// A fuzz target by the name of its file without _fuzz.cc, and what libFuzzer would call.
+// A fuzz target: the name of its file without _fuzz.cc, and the function that libFuzzer would call.
 struct FuzzTarget {
   const char* name;
   int (*run)(const uint8_t* data, size_t size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs each fuzz target without a fuzzer: on the seeds beside it and on bytes made from them, the
-// same ones each time. Finds what is shallow; the preset `fuzz` builds the targets for a search.
+// same ones each time. Finds shallow errors; the preset `fuzz` builds the targets for a search.
 #include "test/fuzz/replay.h"
 
 #include <algorithm>

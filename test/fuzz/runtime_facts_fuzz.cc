@@ -11,8 +11,8 @@
 #include "pkg/cri/runtime_facts.h"
 
 // A runtime's status of a pod sandbox and a container is read without harm, whatever its verbose
-// info has: by this, records of hook servers and NRI plugins are made at the start. An even first
-// byte: the rest is the info; else it is the reply itself.
+// info has: the records for hook servers and NRI plugins are made from it at the start. An even
+// first byte: the rest is the info; else it is the reply itself.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const google::protobuf::LogSilencer kQuiet;
   if (size == 0) return 0;

@@ -38,7 +38,7 @@ void CheckEnvelope(std::string_view bytes) {
   }
 }
 
-// Frames as "stream type:body" of bytes that arrive in pieces of so many.
+// Frames as "stream type:body" of bytes that arrive in pieces of this size.
 std::vector<std::string> Read(std::string_view bytes, size_t step, MemoryBudget& budget) {
   std::vector<std::string> frames;
   resmgr::ttrpc::FrameReader reader(budget);
@@ -58,7 +58,7 @@ std::vector<std::string> Read(std::string_view bytes, size_t step, MemoryBudget&
 
 }  // namespace
 
-// The first byte says in which pieces the rest arrives.
+// The first byte is the size of the pieces in which the rest arrives.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);

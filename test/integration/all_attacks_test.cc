@@ -24,7 +24,7 @@ class AllAttacksTest : public SlowPeersTest {
     ASSERT_TRUE(Logged("the runtime holds")) << daemon_->Log();
     ASSERT_EQ(Relayed().RunPod(MakeBestEffortPod("big")).value_or(""), kHostilePod);
   }
-  // Until they make it take hardly more, or for as long as a test may last.
+  // Waits until the daemon's memory hardly grows, or for the longest time of a test.
   void WaitForPeak() {
     constexpr int64_t kHardlyKib = 1024;
     int64_t before = -kHardlyKib;
@@ -41,8 +41,8 @@ class AllAttacksTest : public SlowPeersTest {
 TEST_F(AllAttacksTest, TogetherAreBounded) {
   std::optional<AttackRun> run(std::in_place, Attacks(), RelaySocket());
   WaitForPeak();
-  // With sanitizers the daemon is many times as slow as those who attack: others are served when
-  // that is over.
+  // With sanitizers the daemon is many times slower than the attackers, so others are served after
+  // the attack.
   if (SanitizedPrograms()) run.reset();
   // Three dozen attacking threads leave others little of two processors.
   ExpectOthersUndisturbed(seconds(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown of what a runtime makes of containers, in place of what it was asked for.
+// The report of differences between a runtime's containers and its requests.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -24,8 +24,8 @@ class AuditTest : public DaemonTest {
   }
 };
 
-// As CRI-O's workloads do it: the container has other CPUs as soon as it is there. Audits are a
-// minute apart.
+// The container has other CPUs from its creation, as with CRI-O's workloads. Audits are a minute
+// apart.
 TEST_F(AuditTest, OtherCpusThanAskedForAreToldSoonAfterTheCreation) {
   StartBoth();
   CriClient client = Relayed();
@@ -45,7 +45,7 @@ TEST_F(AuditTest, OtherCpusThanAskedForAreToldSoonAfterTheCreation) {
   EXPECT_TRUE(Logged("container default/g/main has drifted: cpuset.cpus is 6 at the runtime"));
 }
 
-// The runtime still tells which CPUs it had.
+// The runtime still reports its former CPUs.
 TEST_F(AuditTest, AnEndedContainerHasNoCpusBeforeAndAfterARestart) {
   StartBoth();
   CriClient client = Relayed();

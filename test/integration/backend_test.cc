@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runtimes that are not there, come, go, and come back; images from elsewhere.
+// Runtimes that are absent, come, go, and come back; images at another socket.
 #include <string>
 
 #include "test/integration/daemon_fixture.h"
@@ -113,7 +113,7 @@ TEST_F(BackendTest, PlacementsSurviveTheRuntimesRestart) {
 TEST_F(BackendTest, ContainersThatWentWithTheRuntimeFreeTheirCpus) {
   StartBoth();
   CriClient client = Relayed();
-  // All but the reserved one.
+  // The pods take all CPUs but the reserved one.
   Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", kCpus - 1));
   runtime_.Stop(FakeRuntime::SocketFile::kLeave);
   runtime_.WithStore([](CriStore& store) { store.Clear(); });
@@ -142,7 +142,7 @@ TEST_F(BackendTest, ImageCallsGoToTheImageSocket) {
   EXPECT_THAT(runtime_.Calls("ListImages"), testing::IsEmpty());
   EXPECT_THAT(images.Calls("Version"), testing::IsEmpty());
 
-  // Each of the two may go alone.
+  // Each of the two sockets may vanish alone.
   CriClient client = Relayed();
   images.Stop();
   EXPECT_EQ(client.Call(client.PathOf("ListImages"), {""}).status.error_code(), UNAVAILABLE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a megabyte of configuration costs others.
+// The cost of a megabyte of configuration for other clients.
 #include <algorithm>
 #include <atomic>
 #include <fstream>
@@ -36,7 +36,7 @@ class BigConfigurationTest : public ControlTest {
     std::sort(times.begin(), times.end());
     return times;
   }
-  // In ms, since the daemon's start.
+  // The loop's processor time since the daemon's start, in ms.
   double LoopTime() {
     constexpr double kNanosPerMilli = 1e6;
     const std::string task = std::to_string(pid());
@@ -47,7 +47,7 @@ class BigConfigurationTest : public ControlTest {
   }
 };
 
-// One that is read in vain, in the forms that cost most.
+// Configurations that are refused, in the forms that cost most.
 TEST_F(BigConfigurationTest, ReadingItDelaysNoOtherCall) {
   StartBoth();
   std::string dotted;
@@ -79,7 +79,7 @@ TEST_F(BigConfigurationTest, ShowingItDelaysNoOtherCall) {
     text += fmt::format("  - off:{}{}\n", std::string(900, 'x'), i);
   ASSERT_EQ(Ctl({"config", "set", WriteFile("big.yaml", text)}).exit_code, 0);
   const std::vector<double> times = TimesDuring([&] {
-    // All at once: each is told what it asked for, and not one after the other.
+    // All ask at once: each gets its answer, and they do not wait for each other.
     std::vector<std::thread> readers;
     for (int i = 0; i < 8; ++i) {
       readers.emplace_back([&] {

@@ -56,7 +56,7 @@ TEST_F(BigMessagesTest, SlowReaderSlowsTheRuntimeDown) {
   const auto call = client.Start("/test.Echo/Sized", std::to_string(kMiB),
                                  {.metadata = {{"x-count", "100"}}, .pause_after = 1});
   ASSERT_TRUE(call->WaitForMessages(1, kPatience));
-  // Others are not held up by it, on the same connection or another one.
+  // Other calls are not delayed by it, on the same connection or another one.
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(client.Call("/runtime.v1.RuntimeService/Version", {""}).status.ok());
   }

@@ -55,7 +55,7 @@ TEST_F(ColdStartTest, IsNotCutShortByANewDaemon) {
   const std::string id = RunCold("1h");
   daemon_->Kill();
   StartHere();
-  // It places others only when it has taken over what runs.
+  // The daemon places new containers only after it has taken over the running ones.
   CriClient client = Relayed();
   const Running other = Run(client, MakeGuaranteedPod("web"), MakeGuaranteedContainer("main", 2));
   EXPECT_EQ(MemsOf(other.container), "0,2");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each extension of the relay beside each policy, through every way in which the daemon, its state,
-// the runtime or the configuration goes away and comes back. Nothing moves, nothing leaks, and what
-// an extension has set stays set.
+// the runtime or the configuration goes away and comes back. No container moves, nothing leaks, and
+// an extension's values stay set.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -46,7 +46,7 @@ class CombinationsTest : public ControlTest,
     FakeRuntime* runtime;
     std::string pod;
     std::string id;
-    int exclusive = 0;  // how many CPUs it has for itself
+    int exclusive = 0;  // number of its exclusive CPUs
   };
   // The values that a runtime has in force for a container.
   using InForce = std::map<std::string, std::string>;
@@ -81,7 +81,8 @@ class CombinationsTest : public ControlTest,
     return flags;
   }
 
-  // Everything; returns when each extension serves and the daemon knows what the runtimes hold.
+  // Starts everything; returns when each extension serves and the daemon knows the runtimes'
+  // containers.
   void StartAll() {
     WriteConfig();
     StartRuntime();
@@ -176,7 +177,7 @@ class CombinationsTest : public ControlTest,
     const auto found = member.runtime->FindContainer(member.id);
     return found ? CpuSet::Parse(found->resources.cpuset_cpus()).value_or(CpuSet()) : CpuSet();
   }
-  // The daemon knows every container, and each is where the daemon says.
+  // Whether the daemon knows every container and its CPUs.
   bool ViewsAgree() {
     const Json shown = Ctl({"containers", "-o", "json"}).json();
     if (!shown.is_array() || shown.size() != members_.size()) return false;
@@ -220,7 +221,7 @@ class CombinationsTest : public ControlTest,
     }
   }
 
-  // Runs `upset`, after which nothing has moved and no CPU is lost.
+  // Runs `upset`, after which no container has moved and no CPU is lost.
   enum class Updates { kNone, kNotOfExclusiveOnes };
   void ExpectUnmoved(const std::string& what, const std::function<void()>& upset,
                      Updates updates = Updates::kNone) {
@@ -285,7 +286,7 @@ class CombinationsTest : public ControlTest,
     EXPECT_FALSE(creation.get().ok());
     StartDaemon(DaemonFlags());
     if (HasFatalFailure()) return;
-    // As a kubelet does with a pod that it does not know how far it came.
+    // Removes the pod, as a kubelet does after an unclear outcome.
     std::string pod;
     runtime_.WithStore([&](const CriStore& store) {
       for (const auto& [id, sandbox] : store.sandboxes())
@@ -342,7 +343,7 @@ TEST_P(CombinationsTest, NothingMovesNothingLeaks) {
     ASSERT_TRUE(Eventually([&] {
       return TextOf(Path("state/config")).find("Active: " + next + "\\n") != std::string::npos;
     }));
-    // Nothing but the state tells which CPUs are a balloon's own, and it is written a moment later.
+    // Only the state has a balloon's own CPUs, and it is written a moment later.
     ASSERT_TRUE(next != "balloons" || Eventually([this] {
                   return TextOf(Path("state/state/state")).find("own CPUs") != std::string::npos;
                 }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reason of a rejection reaches the agent, whatever was in the configuration.
+// The reason of a rejection reaches the agent for any configuration.
 #include <string>
 #include <vector>
 
@@ -32,7 +32,7 @@ std::string Repeated(const std::string& text, int times) {
 
 TEST_F(ConfigErrorsTest, AreUtf8AndBounded) {
   StartBoth();
-  // Characters of two, three and four bytes, and one that is told as twelve, cut at any place.
+  // Characters of two, three and four bytes, and one that is escaped as twelve, cut at any place.
   for (const std::string character : {"\u00e4", "\u20ac", "\U0001f600", "\u202e"}) {
     for (int shift = 0; shift < 4; ++shift) {
       const std::string text =

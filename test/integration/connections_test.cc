@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many connections stand, as the metrics tell.
+// The number of connections in the metrics.
 #include <optional>
 
 #include "test/integration/control_fixture.h"

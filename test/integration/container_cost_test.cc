@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What containers cost the daemon, and who scrapes it: docs/scale.md and the limits of
-// charts/cri-resmgr are made of it.
+// The cost of containers for the daemon and for its scraper, on which docs/scale.md and the limits
+// of charts/cri-resmgr are based.
 #include <algorithm>
 #include <regex>
 #include <string>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kFew = 100;
 constexpr int kMany = 600;
-constexpr int kVariables = 30;  // of the environment
-// As docs/scale.md says.
+constexpr int kVariables = 30;  // bytes of the environment
+// The limit of docs/scale.md.
 constexpr int64_t kMostOfOneKib = 16;
 constexpr int64_t kMostKib = int64_t{64} << 10;
 constexpr int kMostSeries = 600;
@@ -31,7 +31,7 @@ class ContainerCostTest : public DaemonTest {
     ASSERT_TRUE(Logged("the runtime holds")) << daemon_->Log();
   }
 
-  // Runs pods of one container until there are so many.
+  // Runs pods of one container until there are `containers`.
   void RunUntil(int containers) {
     CriClient client = Relayed();
     for (; running_ < containers; ++running_) {

@@ -27,13 +27,13 @@ class ControlTest : public DaemonTest {
     Json json() const { return Json::parse(out, nullptr, false); }
   };
 
-  // Both, with metrics and the static policy; returns when the daemon has adopted what the runtime
-  // holds.
+  // Starts both, with metrics and the static policy; returns when the daemon has adopted the
+  // runtime's containers.
   void StartWithMetrics(const std::vector<std::string>& more);
   // The text that Prometheus would read.
   std::string Counts() const;
 
-  // cri-resmgr-ctl as it is typed.
+  // Runs cri-resmgr-ctl with these arguments.
   Shown Ctl(std::vector<std::string> arguments) const;
 
   // The answer to an agent's push: the error's text, "" for accepted.

@@ -231,7 +231,7 @@ TEST_F(ControlOutputTest, OnePodsCallsAreDumped) {
                            "shop/web-1", "-for", "20s", "-o", Path("dumped")},
                           Path("said"));
   ASSERT_THAT(dump, IsOk());
-  // It has begun once a call about the pod is in it.
+  // The dump has begun once it has a call about the pod.
   cri::PodSandboxConfig web = MakeBestEffortPod("web-1");
   web.mutable_metadata()->set_namespace_("shop");
   uint32_t attempt = 0;
@@ -304,7 +304,7 @@ TEST_F(ControlOutputTest, StatusNamesWhatIsNotAsItShouldBe) {
   Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
   runtime_.Script("UpdateContainerResources",
                   {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "disk on fire")});
-  // Without its start, which would wait.
+  // The container is not started, since the start would wait.
   const auto pod = client.RunPod(MakeGuaranteedPod("g"));
   ASSERT_THAT(pod, IsOk());
   ASSERT_THAT(client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("m", 2)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cri-resmgr-ctl asks a daemon before a fake runtime what is in force.
+// cri-resmgr-ctl asks a daemon in front of a fake runtime for the values in force.
 #include <chrono>
 #include <future>
 #include <string>

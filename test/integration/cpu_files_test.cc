@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that tell containers their CPUs: what the runtime is asked to mount, and what is in the
-// mounted directory through changes, restarts and kills.
+// Files that tell containers their CPUs: the requested mounts, and the content of the mounted
+// directory through changes, restarts and kills.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

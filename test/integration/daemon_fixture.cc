@@ -58,7 +58,7 @@ void DaemonTest::StartBoth() {
   if (HasFatalFailure()) return;
   StartDaemon(StaticFlags());
   if (HasFatalFailure()) return;
-  // Until then the daemon asks the runtime too, and would run into what tests script for its
+  // Until then the daemon asks the runtime too, and would meet the scripts that tests set for its
   // methods.
   ASSERT_TRUE(Logged("the runtime holds")) << daemon_->Log();
 }

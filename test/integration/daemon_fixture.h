@@ -28,8 +28,7 @@ inline constexpr char kVersion[] = "/runtime.v1.RuntimeService/Version";
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// How soon something that happens "at once" has to be seen, on a machine that is busy with other
-// tests.
+// The limit for effects that happen "at once", on a machine that is busy with other tests.
 inline constexpr milliseconds kAtOnce{1000};
 // The limit of a wait for something that certainly comes.
 inline constexpr milliseconds kPatience{20'000};
@@ -55,7 +54,8 @@ class DaemonTest : public testing::Test {
 
   void StartRuntime();
   void StartDaemon(const std::vector<std::string>& flags);
-  // Both, with the static policy; returns when the daemon has adopted what the runtime holds.
+  // Starts both, with the static policy; returns when the daemon has adopted the runtime's
+  // containers.
   void StartBoth();
 
   CriClient Direct(ApiVersion version = ApiVersion::kV1) const;
@@ -81,7 +81,7 @@ class DaemonTest : public testing::Test {
   Running Run(CriClient& client, const cri::PodSandboxConfig& pod,
               const cri::ContainerConfig& container);
 
-  // The container's CPUs at the runtime; empty where nothing was set.
+  // The container's CPUs at the runtime; empty if none were set.
   CpuSet CpusAtRuntime(const std::string& container);
 
   TempDir directory_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// -dump as a user sees it: what stands in the file, and that secrets do not.
+// -dump as a user sees it: the content of the file, which has no secrets.
 #include <algorithm>
 #include <regex>
 #include <string>

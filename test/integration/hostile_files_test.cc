@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of the daemon that are endless, huge or no files: they are told and cost nothing.
+// Files of the daemon that are endless, huge or not regular: they are reported and cost nothing.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -29,7 +29,7 @@ class HostileFilesTest : public DaemonTest {
 TEST_F(HostileFilesTest, AStateOfEightGibibytesIsPutAside) {
   const fs::path directory = fs::path(Path("state")) / "state";
   fs::create_directories(directory);
-  // Each may be the one that is read.
+  // The daemon may read any of these.
   for (const fs::path& file :
        {directory / "state", directory / "state.previous", fs::path(RelaySocket() + ".calls")}) {
     std::ofstream(file).close();

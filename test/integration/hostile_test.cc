@@ -129,7 +129,7 @@ TEST_F(HostileTest, ClosesConnectionsThatBreakTheProtocol) {
   }
 }
 
-// It may have windows without end; what waits for it stays with the runtime all the same.
+// The client may open endless windows; replies that wait for it stay with the runtime nevertheless.
 TEST_F(HostileTest, ClientThatDoesNotReadCostsNoMemoryAndGetsEverythingLater) {
   constexpr int kReplies = 16;
   constexpr size_t kReplySize = size_t{4} << 20;
@@ -238,7 +238,7 @@ TEST_F(HostileTest, ConnectionsThatCloseInAllStagesLeaveNothingOpen) {
     if (i % 4 == 2) Send(fd, kPreface + kSettings);
     if (i % 4 == 3) Send(fd, "garbage");
   }
-  // One more than before may be on its way out: that of the last check.
+  // One more than before may still be open: that of the last check.
   EXPECT_TRUE(Eventually([&] { return OpenFiles() <= before + 2; })) << OpenFiles() << " files";
 }
 

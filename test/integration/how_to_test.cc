@@ -184,7 +184,7 @@ class HowToTest : public ControlTest {
     return objects.TakePods();
   }
 
-  // As a kubelet creates it; "" or why it was refused.
+  // Creates the pod as a kubelet does; returns "" or the refusal.
   std::string CreatePod(const Manifest& manifest) {
     const auto config = PodConfigOf(manifest);
     const auto pod = kubelet_->RunPod(config);
@@ -248,7 +248,7 @@ class HowToTest : public ControlTest {
     return manifest;
   }
 
-  // In the directory of the page's files; 0 is expected.
+  // Runs the command in the directory of the page's files; expects exit status 0.
   void RunHere(const std::string& command) {
     const std::string line = fmt::format("cd {} && {} >output 2>&1", directory_.path(), command);
     EXPECT_EQ(std::system(line.c_str()), 0) << TextOf(Path("output"));
@@ -353,7 +353,7 @@ TEST_F(HowToTest, TrafficOfOnePod) {
   ASSERT_EQ(CreatePod(GuaranteedPod("web", 1)), "");
   const fs::path dump = Path("web.dump");
   std::thread calls([&] {
-    // Until the dump has one: it begins when the daemon has been asked for it.
+    // Waits until the dump has a call: it begins when the daemon has been asked for it.
     EXPECT_TRUE(Eventually([&] {
       const cri::LinuxContainerResources same;
       EXPECT_THAT(kubelet_->UpdateContainer(containers_.at("default/web/main"), same), IsOk());

@@ -22,8 +22,8 @@ const std::string kStateFile = "state/state";
 
 class HungDisksTest : public HungThingsTest {
  protected:
-  // For daemons that this test starts: LeakSanitizer stops all threads at the end of a process, and
-  // one that waits for the disk cannot be stopped.
+  // Turns LeakSanitizer off for daemons that this test starts: it stops all threads at the end of a
+  // process, and a thread that waits for the disk cannot be stopped.
   HungDisksTest() {
     const std::string options = sanitizer_options_ ? *sanitizer_options_ + ":" : "";
     ::setenv(kSanitizerOptions, (options + "detect_leaks=0").c_str(), 1);
@@ -165,7 +165,7 @@ TEST_F(HungDisksTest, DiskOfTheCpuFilesThatHangs) {
   ExpectEndInTime();
 }
 
-// Its files cannot even be opened.
+// The dump's files cannot even be opened.
 TEST_F(HungDisksTest, DumpDiskThatHangsAtTheStart) {
   if (!Mount("dump")) GTEST_SKIP() << "cannot mount FUSE file systems here";
   disk_.Hang();
@@ -179,9 +179,9 @@ TEST_F(HungDisksTest, DumpDiskThatHangsAtTheStart) {
   EXPECT_TRUE(Stored("calls", "CreateContainer"));
 }
 
-// A daemon starts with what the runtime reports and what the command line says. When the disk
-// answers, the files of an earlier run come too late to be used, except for a configuration in
-// whose place nothing was delivered.
+// A daemon starts with the runtime's report and its command line. When the disk answers, the files
+// of an earlier run come too late to be used, except for a configuration in whose place nothing was
+// delivered.
 class DeadDiskAtStartTest : public HungDisksTest {
  protected:
   // Leaves the files of a last run on a disk that hangs from then on.

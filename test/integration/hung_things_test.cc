@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hangs (a pod's volume, a reader of the log, a disk) delays nothing that does not use it.
+// A hanging pod's volume, reader of the log or disk delays only its users.
 #include <algorithm>
 #include <csignal>
 #include <fstream>
@@ -76,8 +76,8 @@ TEST_F(DeadVolumeTest, ContainerWithAVolumeOnItIsCreatedWithoutDelay) {
   EXPECT_TRUE(result->status.ok()) << result->status.error_message();
 }
 
-// To look at a device node asks the file system that holds it. The threads that never come back are
-// few, and when all of them hang no creation waits any more.
+// Reading a device node asks the file system that holds it. The number of hanging threads is
+// limited, and when all of them hang no creation waits any more.
 TEST_F(DeadVolumeTest, ContainersWithADeviceOnItAreCreatedWithoutHints) {
   if (!dead_.MountOn("/dev/shm")) GTEST_SKIP() << "cannot mount FUSE file systems here";
   StartTopologyAware();
@@ -100,7 +100,7 @@ TEST_F(DeadVolumeTest, ContainersWithADeviceOnItAreCreatedWithoutHints) {
   EXPECT_EQ(looking, 4);
 }
 
-// Its log is a pipe with little room that is never read.
+// A daemon whose log is a pipe with little room that is never read.
 class UnreadLogTest : public HungThingsTest {
  protected:
   void StartUnread(const std::vector<std::string>& flags) {
@@ -115,7 +115,7 @@ class UnreadLogTest : public HungThingsTest {
     process_ = *std::move(process);
     ASSERT_TRUE(Eventually([this] { return ConnectUnix(Path("config.sock")).ok(); }));
   }
-  // Each makes libprotobuf complain of text that is no UTF-8.
+  // Each call makes libprotobuf log invalid UTF-8.
   void SendWhatMakesLinesOfLog(int calls) {
     CriClient config(Path("config.sock"));
     for (int i = 0; i < calls; ++i) {

@@ -116,7 +116,7 @@ TEST_F(ImageIdsTest, AnImageOfBothIsListedOnceByAnIdThatBothTake) {
   cri::ImageStatusResponse status;
   ASSERT_TRUE(client_->Unary("ImageStatus", request, &status).ok());
   EXPECT_EQ(status.image().id(), images[0].id());
-  // By what a pull answers it knows later whose pull secrets the image needs.
+  // A kubelet uses the answer to a pull to know later whose pull secrets the image needs.
   EXPECT_EQ(Pull(kImage, ""), images[0].id());
   EXPECT_EQ(Pull(kImage, "crio"), images[0].id());
   std::set<std::string> streamed;

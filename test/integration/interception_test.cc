@@ -202,7 +202,7 @@ TEST_P(InterceptionTest, AContainerWithASectionForWindowsIsPlaced) {
   }
 }
 
-// gRPC's server in Go reads the first and does what it says.
+// gRPC's server in Go reads the first and carries it out.
 TEST_P(InterceptionTest, TwoMessagesInOneCallAreRefused) {
   CriClient client = Client();
   const auto pod = client.RunPod(MakeGuaranteedPod("g"));
@@ -218,7 +218,7 @@ TEST_P(InterceptionTest, TwoMessagesInOneCallAreRefused) {
   EXPECT_TRUE(runtime_.Calls("CreateContainer").empty());
 }
 
-// Parsers of other makes take some of these.
+// Other parsers accept some of these.
 TEST_P(InterceptionTest, WhatARuntimeMightReadAndWeDoNotIsRefused) {
   CriClient client = Client();
   const auto pod = client.RunPod(MakeGuaranteedPod("g"));

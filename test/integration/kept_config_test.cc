@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a daemon that starts makes of what an earlier one was delivered and kept.
+// The use of an earlier daemon's delivered configuration by a daemon that starts.
 #include <filesystem>
 #include <string>
 

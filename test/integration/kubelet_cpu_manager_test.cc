@@ -14,7 +14,7 @@ constexpr std::string_view kWarning = "set cpuManagerPolicy to none";
 
 class KubeletCpuManagerTest : public ControlTest {
  protected:
-  // As its CPU Manager does for each container.
+  // Updates the container as the kubelet's CPU Manager does for each one.
   static Status Reconcile(CriClient& client, const Running& running, const std::string& cpus) {
     cri::LinuxContainerResources resources;
     resources.set_cpuset_cpus(cpus);

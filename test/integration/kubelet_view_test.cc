@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kubelet reads back through the relay: the resources that it asked for, where the policy or
-// a stage gave a container others, and its updates of pods where the runtime has no such call.
+// A kubelet's view through the relay: its own resources for containers to which the policy or a
+// stage gave others, and its updates of pods if the runtime has no such call.
 #include <string>
 #include <vector>
 
@@ -151,7 +151,7 @@ TEST_F(KubeletViewTest, ListsAndFailuresPass) {
               Fails(StatusCode::kInternal, HasSubstr("broken")));
 }
 
-// Kubelets set the pod's cgroup before they tell the runtime, and go on without such a call.
+// Kubelets set the pod's cgroup before they call the runtime, and go on if it lacks the call.
 TEST_F(KubeletViewTest, AnUpdateOfAPodCountsWhereTheRuntimeHasNoSuchCall) {
   CriClient client = Relayed();
   cri::PodSandboxConfig config = MakeGuaranteedPod("g");
@@ -168,7 +168,7 @@ TEST_F(KubeletViewTest, AnUpdateOfAPodCountsWhereTheRuntimeHasNoSuchCall) {
   const CallResult result =
       client.Call(client.PathOf("UpdatePodSandboxResources"), {request.SerializeAsString()});
   EXPECT_EQ(result.status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << "as the runtime says";
-  // Both have no more than their pod, which is two CPUs by now.
+  // Both together have no more than their pod, which has two CPUs now.
   config.mutable_linux()->clear_resources();
   std::vector<std::string> ids;
   for (const char* const name : {"a", "b"}) {

@@ -25,9 +25,9 @@ class LearningTest : public DaemonTest {
     exclusive_ = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 5));
     ASSERT_NE(CpusAtRuntime(shared_.container), everything_);
   }
-  // The one that follows each connect after some seconds, and would tell everything.
+  // Waits for the list that follows each connect after some seconds, which would report everything.
   void AwaitSecondList() { ASSERT_TRUE(runtime_.WaitForCalls("ListContainers", 2)); }
-  // As runtimes before events.
+  // Makes the runtime behave like one without events.
   void WithoutEvents() {
     runtime_.Script("GetContainerEvents",
                     {.error = grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown method")});
@@ -35,13 +35,13 @@ class LearningTest : public DaemonTest {
   bool SharedGrows() {
     return Eventually([this] { return CpusAtRuntime(shared_.container) == everything_; });
   }
-  // By others: nothing of it passes the relay.
+  // Removes the container by another client, past the relay.
   void RemoveOutside(const Running& running) {
     CriClient direct = Direct();
     EXPECT_THAT(direct.StopPod(running.pod), IsOk());
     EXPECT_THAT(direct.RemovePod(running.pod), IsOk());
   }
-  // As people type them.
+  // The id as a person would type it.
   static std::string Short(const std::string& id) { return id.substr(0, 12); }
 
   Running shared_;
@@ -80,7 +80,7 @@ TEST_F(LearningTest, AClientThatListensIsTheOnlyOneAndIsReadOnTheWay) {
   EXPECT_TRUE(runtime_.WaitForCalls("GetContainerEvents", 3)) << "ours again";
 }
 
-// Under the policy null the daemon did not look at what passes.
+// Under the null policy the daemon did not read the calls.
 TEST_F(LearningTest, AClientThatListenedBeforeThePolicyIsReadOnTheWay) {
   StartRuntime();
   StartDaemon(Flags({}));
@@ -154,7 +154,7 @@ TEST_F(LearningTest, ManyRefusalsShareFewLists) {
   }
   const auto took =
       std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now() - begun).count();
-  // One a second, and one each that the connect and what is not known otherwise ask for.
+  // One list a second, one after the connect, and one for unknown containers.
   EXPECT_LE(runtime_.Calls("ListContainers").size() - before, static_cast<size_t>(took) + 4);
 }
 

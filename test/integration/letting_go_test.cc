@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A change to the null policy takes the brain away, and no container stays bound all the same.
+// A change to the null policy takes the brain away, but no container stays bound.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -67,7 +67,7 @@ TEST_F(LettingGoByNullTest, AfterARestart) {
   EXPECT_TRUE(RunsEverywhere(running.container));
 }
 
-// The next policy takes over what null had not let go yet.
+// The next policy takes over containers that null had not released yet.
 TEST_F(LettingGoByNullTest, ThereAndBackWithoutARuntime) {
   CriClient client = Relayed();
   const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));

@@ -60,7 +60,7 @@ class LifecyclesTest : public DaemonTest, public testing::WithParamInterface<con
     ASSERT_TRUE(Eventually([this] { return Series("cri_resmgr_runtime_ready ") == 1; }));
   }
 
-  // The value of the sample whose line begins so; -1 where there is none.
+  // The value of the sample whose line begins so; -1 without one.
   int64_t Series(const std::string& beginning) {
     const std::string text = Scrape(metrics_port_);
     const size_t at = text.find("\n" + beginning);
@@ -85,13 +85,12 @@ class LifecyclesTest : public DaemonTest, public testing::WithParamInterface<con
     return std::stoi(port[1]);
   }
 
-  // So many pods, by all threads together.
+  // Runs `count` pods, by all threads together.
   void LiveAll(uint64_t count);
 
-  // The container was started with so many CPUs of its own, or with none. Looks at all that run
-  // now.
+  // Notes a container that was started with `cpus` exclusive CPUs, and checks all running ones.
   void Look(const std::string& id, int cpus);
-  // It is about to end.
+  // Notes that the container is about to end.
   void Forget(const std::string& id) {
     const std::lock_guard lock(mutex_);
     exclusive_.erase(id);
@@ -102,18 +101,18 @@ class LifecyclesTest : public DaemonTest, public testing::WithParamInterface<con
     return found == counts_.end() ? 0 : found->second;
   }
 
-  // Everything that was counted, against what the daemon counted and the runtime saw.
+  // Compares all counts with those of the daemon and the runtime.
   void CompareMetrics();
 
   int metrics_port_ = 0;
-  // Not while threads run.
+  // Not to be used while threads run.
   Counts counts_;
   std::vector<std::string> violations_;
 
  private:
   class Life;
 
-  // Under it, while threads run: all that follows, counts and violations.
+  // Guards the following members, counts and violations while threads run.
   std::mutex mutex_;
   std::set<std::string> exclusive_;  // ids of containers that run with CPUs of their own
 };
@@ -206,7 +205,7 @@ void LifecyclesTest::LiveAll(uint64_t count) {
 
 void LifecyclesTest::Look(const std::string& id, int cpus) {
   const std::lock_guard lock(mutex_);
-  // No start waits until others have left a balloon.
+  // Starts do not wait for others to leave a balloon.
   const bool alone = cpus > 0 && std::string_view(GetParam()) != "balloons";
   if (alone) exclusive_.insert(id);
   std::map<std::string, CpuSet> running;

@@ -52,7 +52,7 @@ class NriPluginTest : public DaemonTest {
   int plugins_ = 0;
 };
 
-// Runtimes whose NRI lets plugins validate what all of them together make of a container.
+// Runtimes whose NRI lets plugins validate the merged adjustment of a container.
 class NriPluginStopTest : public NriPluginTest,
                           public testing::WithParamInterface<std::pair<std::string, std::string>> {
  protected:

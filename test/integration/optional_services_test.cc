@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node can do without (admin and config sockets, metrics, the state's directory) keeps no
-// daemon down, and is there once it can be.
+// Optional services (admin and config sockets, metrics, the state's directory) never prevent a
+// daemon's start, and work as soon as possible.
 #include <array>
 #include <csignal>
 #include <cstdlib>
@@ -108,7 +108,7 @@ TEST_F(OptionalServicesTest, TellsTheServiceManagerThatTheLoopIsAlive) {
     if (got > 0) fed += std::string_view(message.data(), static_cast<size_t>(got)) == "WATCHDOG=1";
     return fed >= 3;
   }));
-  // A loop that stands still says nothing: the manager ends the daemon then.
+  // A loop that stands still sends no watchdog message, and the manager ends the daemon.
   daemon_->process().Signal(SIGSTOP);
   std::array<char, 256> message{};
   while (::recv(manager.get(), message.data(), message.size(), 0) > 0) {

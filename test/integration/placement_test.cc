@@ -158,7 +158,7 @@ TEST_P(PlacementTest, StartWaitsUntilOthersHaveLeftItsCpus) {
   runtime_.Script("UpdateContainerResources", {.hold = true});
   const auto pod = client.RunPod(MakeGuaranteedPod("g"));
   ASSERT_THAT(pod, IsOk());
-  // Its creation does not wait for the other's update.
+  // The creation does not wait for the other container's update.
   const auto id =
       client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
   ASSERT_THAT(id, IsOk());
@@ -225,7 +225,7 @@ TEST_P(PlacementTest, RestartedContainerGetsItsCpusAgain) {
   const CpuSet cpus = CpusAtRuntime(first.container);
   std::string last = first.container;
   for (uint32_t attempt = 1; attempt <= 3; ++attempt) {
-    // As kubelet does: the dead one stays until the next one died.
+    // The dead container stays until the next one has died, as with a kubelet.
     runtime_.WithStore([&](CriStore& store) { store.Exit(last); });
     auto config = MakeGuaranteedContainer("main", 2);
     config.mutable_metadata()->set_attempt(attempt);
@@ -234,7 +234,7 @@ TEST_P(PlacementTest, RestartedContainerGetsItsCpusAgain) {
     ASSERT_THAT(client.StartContainer(*id), IsOk());
     EXPECT_EQ(CpusAtRuntime(*id), cpus);
     ASSERT_THAT(client.RemoveContainer(last), IsOk());
-    // The dead one's removal takes nothing from the living one.
+    // The removal of the dead container takes no CPU from the living one.
     const Running probe = Run(client, MakeGuaranteedPod(fmt::format("p{}", attempt)),
                               MakeGuaranteedContainer("main", 2));
     EXPECT_FALSE(CpusAtRuntime(probe.container).Intersects(cpus));

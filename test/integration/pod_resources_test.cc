@@ -48,7 +48,7 @@ class PodResourcesDaemonTest : public ControlTest {
     StartAgain(config);
   }
   void StartAgain(const std::string& config) {
-    // It writes what it has to remember then.
+    // The daemon writes its state then.
     if (daemon_ != nullptr) EXPECT_THAT(daemon_->Terminate(), IsOk());
     std::vector<std::string> flags = Flags(
         {"-config", WriteFile("node.yaml", config), "-pod-resources-socket", Path("kubelet.sock")});

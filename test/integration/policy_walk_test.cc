@@ -29,7 +29,7 @@ class PolicyWalkTest : public ControlTest {
 
   void Start() {
     ASSERT_THAT(big_runtime_->Start(RuntimeSocket()), IsOk());
-    // Long enough that the trail sees what is between two updates.
+    // Long enough that the trail sees the state between two updates.
     big_runtime_->Script("UpdateContainerResources", {.delay = milliseconds(2)});
     std::vector<std::string> flags = Flags({});
     flags.back() = kMachine;

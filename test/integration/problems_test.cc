@@ -21,7 +21,7 @@ using testing::Not;
 
 class ProblemsTest : public ControlTest {
  protected:
-  // Those of this kind.
+  // The problems of this kind.
   Json Problems(const std::string& kind) const {
     Json found = Json::array();
     const Json status = Ctl({"status", "-o", "json"}).json();

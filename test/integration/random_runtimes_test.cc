@@ -24,7 +24,7 @@ class RandomRuntimesTest : public DaemonTest {
   struct Life {
     size_t runtime = 0;
     std::string pod;
-    int cpus = 0;  // of its own
+    int cpus = 0;  // number of its exclusive CPUs
   };
 
   RandomRuntimesTest() {
@@ -55,7 +55,7 @@ class RandomRuntimesTest : public DaemonTest {
     if (!up_[i]) return Start(i);
     runtimes_[i]->Stop();
     up_[i] = false;
-    // So that no call meets a connection that is just breaking.
+    // Waits, so that no call meets a connection that is just breaking.
     EXPECT_TRUE(Eventually([this] {
       cri::ListContainersResponse list;
       return !client_->Unary("ListContainers", cri::ListContainersRequest(), &list).ok();
@@ -97,7 +97,8 @@ class RandomRuntimesTest : public DaemonTest {
     lives_.erase(it);
   }
 
-  // Each one's owner answers, or the call says that it is away: never that it is not found.
+  // The owner of each container answers, or the call reports that it is away, never that the
+  // container is not found.
   void Ask() {
     if (lives_.empty()) return;
     const auto it = std::next(lives_.begin(), static_cast<std::ptrdiff_t>(Random(lives_.size())));
@@ -129,7 +130,7 @@ class RandomRuntimesTest : public DaemonTest {
     ListPods();
   }
 
-  // With the handlers that were named for them.
+  // Expects the pods with the handlers that were named for them.
   void ListPods() {
     cri::ListPodSandboxResponse list;
     ASSERT_TRUE(client_->Unary("ListPodSandbox", cri::ListPodSandboxRequest(), &list).ok());
@@ -143,7 +144,7 @@ class RandomRuntimesTest : public DaemonTest {
       EXPECT_EQ(sandbox.runtime_handler, "runc");
   }
 
-  // Not killed: of what changed in its last milliseconds there may be no notes.
+  // Terminated and not killed: a killed daemon may lack notes of its last milliseconds.
   void RestartDaemon() {
     if (daemon_ != nullptr) {
       ASSERT_TRUE(daemon_->Terminate().ok());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon dies and comes back: containers stay where they run, and nothing is left behind of
-// those that are gone.
+// The daemon dies and comes back: containers stay where they run, and containers that are gone
+// leave nothing behind.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -110,7 +110,7 @@ TEST_F(RecoveryTest, RequestsDuringTheFirstLookAtTheRuntimeWaitForIt) {
   EXPECT_FALSE(CpusAtRuntime(created.container_id()).Intersects(cpus));
 }
 
-// As where the shim of a pod hangs: the lists work, asking for the state of one or the other fails.
+// The lists work, but some status calls fail, as with a pod whose shim hangs.
 TEST_F(RecoveryTest, UnknownStatusOfAContainerDelaysNoOther) {
   for (const std::string method : {"PodSandboxStatus", "ContainerStatus"}) {
     CriClient client = Relayed();
@@ -141,7 +141,7 @@ TEST_F(RecoveryTest, UnknownStatusOfAContainerDelaysNoOther) {
 }
 
 TEST_F(RecoveryTest, ThousandsOfContainersLeaveNothing) {
-  // A sanitizer has seen what there is to see long before.
+  // With a sanitizer fewer containers suffice.
   const int containers = SanitizedPrograms() ? 2'000 : 4'000;
   constexpr int kWarmUp = 1'000;
   constexpr int64_t kMostGrowthKib = 512;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod asks for is what the daemon knows: by way of the webhook, for every milli-CPU.
+// The daemon knows a pod's exact requests by way of the webhook, for every milli-CPU.
 #include <string>
 #include <vector>
 
@@ -19,7 +19,8 @@ using testing::Gt;
 using testing::Lt;
 
 constexpr int kLastRequest = 64'000;
-// Each container reads its whole pod's annotation: more in a pod make a slower test, no better one.
+// Each container reads its whole pod's annotation, so more containers in a pod only slow the test
+// down.
 constexpr int kPerPod = 10;
 int Step() {
   return kPerPod * (SanitizedPrograms() ? 13 : 1);
@@ -83,7 +84,7 @@ class RequestInDaemonTest : public ControlTest {};
 TEST_F(RequestInDaemonTest, TheDaemonShowsWhatThePodAsksFor) {
   StartBoth();
   if (HasFatalFailure()) return;
-  // Where shares say nothing, say the same, or round.
+  // Requests for which shares are the minimum, equal, or rounded.
   const std::vector<int> requests = {1,   2,    3,    7,    128,   255,   256,   257,
                                      999, 1000, 1001, 2047, 16383, 31999, 63999, 64'000};
   cri::PodSandboxConfig pod = MakeBurstablePod("p");

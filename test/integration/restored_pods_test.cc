@@ -16,7 +16,7 @@ using testing::SizeIs;
 
 constexpr char kRestorePod[] = "/runtime.v1.RuntimeService/RestorePod";
 constexpr char kAnother[] = "/runtime.v1.RuntimeService/NextYearsMethod";
-// Sooner than the list that is made each minute in any case.
+// Shorter than the minute between periodic lists.
 constexpr seconds kSoon{30};
 
 // Acts as such runtimes do: makes a pod sandbox with this handler and a running container in it.
@@ -46,7 +46,7 @@ class RestoredPodsTest : public ControlTest {
  protected:
   RestoredPodsTest() {
     for (FakeRuntime* const runtime : {&runtime_, &other_}) {
-      // So that no event tells of what was restored.
+      // Suppresses events, so that none reports the restored pod.
       runtime->Script("GetContainerEvents",
                       {.error = grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown method")});
       runtime->AddMethod(kRestorePod, [this](CriStore& store, std::string_view) {
@@ -63,7 +63,7 @@ class RestoredPodsTest : public ControlTest {
       return client_->Unary("ListContainers", cri::ListContainersRequest(), &list).ok();
     }));
   }
-  // The one that is made some seconds after the connect in any case.
+  // Waits for the list that follows each connect after some seconds.
   void WaitForSecondList() { ASSERT_TRUE(runtime_.WaitForCalls("ListPodSandbox", 2)); }
   // Field 3 of its request is the handler; returns the id of the container.
   std::string RestoreWith(const std::string& handler) {
@@ -109,7 +109,7 @@ TEST_F(RestoredPodsTest, R09AreAdmittedAsIfTheyHadBeenCreated) {
   EXPECT_EQ(Overhead(), Json(250));
 }
 
-// The runtime tells it; its containers are not bound.
+// The runtime reports the handler; the pod's containers are not bound.
 TEST_F(RestoredPodsTest, R09HaveTheirHandler) {
   Start(kPolicy);
   const std::string restored = RestoreWith("vm");
@@ -131,7 +131,8 @@ TEST_F(RestoredPodsTest, ManyCallsDoNotMakeUsListOften) {
   EXPECT_LE(runtime_.Calls("ListContainers").size(), lists + 5);
 }
 
-// With several runtimes the handler says which one; what is not known at all is the default one's.
+// With several runtimes the handler selects the runtime; an unknown handler belongs to the default
+// one.
 TEST_F(RestoredPodsTest, R09AreMadeByTheRuntimeOfTheirHandler) {
   ASSERT_THAT(other_.Start(Path("other.sock")), IsOk());
   runtime_.AddMethod(kAnother, [](CriStore&, std::string_view) {
@@ -143,7 +144,7 @@ TEST_F(RestoredPodsTest, R09AreMadeByTheRuntimeOfTheirHandler) {
   EXPECT_THAT(other_.Calls("RestorePod"), SizeIs(1));
   EXPECT_THAT(runtime_.Calls("RestorePod"), IsEmpty());
   EXPECT_TRUE(Eventually([&] { return KnownAs("state") == "running"; }, kSoon));
-  // Also where calls about it have to go.
+  // Calls about it go to the right runtime, too.
   EXPECT_THAT(client_->StopContainer(there), IsOk());
   EXPECT_THAT(other_.Calls("StopContainer"), SizeIs(1));
   const CallResult another = client_->Call(kAnother, {""});

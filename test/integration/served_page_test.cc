@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page for browsers of a real daemon, and what its readers cannot do to the daemon.
+// The page for browsers of a real daemon, and the limits of its readers.
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -151,7 +151,7 @@ TEST_F(ServedPageTest, SilentClientsStopNeitherScrapesNorCalls) {
   EXPECT_LT(Since(start), 2 * kAtOnce);
 }
 
-// Only the thread of the loop stands still, as on a bug or a machine without time for it.
+// Only the thread of the loop stands still, as after a bug or on an overloaded machine.
 TEST_F(ServedPageTest, ALoopThatStandsStillStopsNeitherThePageNorScrapes) {
   StartWithPage();
   ASSERT_EQ(Data("containers").size(), 0U);
@@ -197,7 +197,7 @@ class LargeNodeTest : public ServedPageTest {
   static constexpr size_t kContainers = 500;
 };
 
-// More than their connections hold is to be sent to them: they hold no thread.
+// The answers are larger than their connections' buffers, but they do not hold a thread.
 TEST_F(LargeNodeTest, ClientsThatReadNothingStopNeitherScrapesNorCalls) {
   constexpr size_t kReaders = 24;
   StartLarge();
@@ -222,7 +222,7 @@ TEST_F(LargeNodeTest, AnAnswerThatIsReadSlowlyIsGivenUp) {
   std::array<char, 2048> buffer{};
   size_t all = 0;
   ssize_t got = 0;
-  // A little at first, then what is on its way still, however much the kernel holds.
+  // Reads a little at first, then the rest that the kernel still holds.
   while ((got = ::read(reader.get(), buffer.data(), buffer.size())) > 0) {
     all += static_cast<size_t>(got);
     if (Since(start) < seconds(10)) std::this_thread::sleep_for(milliseconds(200));

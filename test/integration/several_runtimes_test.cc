@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon before two runtimes, of which one goes, comes back, or was never there: what the other
-// one has notices nothing.
+// The daemon before two runtimes, of which one goes, comes back, or was never there: the other
+// one's containers are not affected.
 #include <array>
 #include <chrono>
 #include <fstream>
@@ -74,7 +74,7 @@ TEST_F(SeveralRuntimesTest, R04ContainersOfBothShareOneMachine) {
   EXPECT_EQ(CpusAt(runtime_, here), "1-2");
   EXPECT_EQ(CpusAt(kata_, there), "3-5");
   EXPECT_EQ(CpusAt(runtime_, there), "none");
-  // Each was told at its own runtime to leave these.
+  // Each container was updated at its own runtime to leave these.
   EXPECT_TRUE(Eventually([&] { return CpusAt(runtime_, shared) == "0,6-7"; }));
   EXPECT_TRUE(Eventually([&] { return CpusAt(kata_, shared_there) == "0,6-7"; }));
   EXPECT_THAT(client_->StopContainer(there), IsOk());
@@ -174,7 +174,7 @@ TEST_F(SeveralRuntimesTest, WhatARuntimeHasKeepsItsCpusWhereThatIsAwayAtOurResta
   StartAll();
   const std::string here = RunIn("here", "", 2);
   const std::string there = RunIn("there", "kata", 2);
-  // Not killed: of what changed in its last milliseconds there may be no notes.
+  // Terminated and not killed: a killed daemon may lack notes of its last milliseconds.
   ASSERT_TRUE(daemon_->Terminate().ok());
   kata_.Stop();
   Daemon();
@@ -192,7 +192,7 @@ TEST_F(SeveralRuntimesTest, WhatARuntimeHasKeepsItsCpusWhereThatIsAwayAtOurResta
   EXPECT_THAT(runtime_.Calls("UpdateContainerResources"), testing::IsEmpty()) << "nothing moved";
 }
 
-// It takes connections and calls, and answers none.
+// The runtime takes connections and calls, and answers none.
 TEST_F(SeveralRuntimesTest, C12ARuntimeThatHangsAtOurStartHoldsUpNothing) {
   StartRuntime();
   StartKata();
@@ -217,7 +217,7 @@ TEST_F(SeveralRuntimesTest, C12ARuntimeThatHangsLaterHoldsUpNothing) {
   const std::string there = RunIn("there", "kata", 2);
   HangKata();
   const auto begin = std::chrono::steady_clock::now();
-  // All is listed before the refusal.
+  // Everything is listed before the refusal.
   EXPECT_EQ(CpusAt(runtime_, RunIn("here", "", 4)), "3-6");
   EXPECT_THAT(Create("too-many", "", 2), HasCode(StatusCode::kResourceExhausted));
   EXPECT_THAT(Create("too-many-2", "", 2), HasCode(StatusCode::kResourceExhausted));
@@ -241,7 +241,7 @@ TEST_F(SeveralRuntimesTest, B5WhoHadAnIdBeforeOurRestartKeepsIt) {
   ASSERT_THAT(there, IsOk());
   ASSERT_THAT(client_->StartContainer(*there), IsOk());
   ASSERT_TRUE(daemon_->Terminate().ok());
-  // The default runtime, which is the first one to be asked, says that it has both.
+  // The default runtime, which is asked first, reports that it has both.
   cri::ListPodSandboxResponse pods;
   pods.add_items()->set_id(*pod_id);
   runtime_.Script("ListPodSandbox", {.reply = {{pods.SerializeAsString()}}});

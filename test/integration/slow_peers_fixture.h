@@ -30,7 +30,7 @@ class SlowPeersTest : public DaemonTest {
     daemon_.reset();
   }
 
-  // Until the test ends, in a thread of its own.
+  // Repeats `disturb` on a thread of its own until the test ends.
   void Meanwhile(std::function<bool()> disturb) {
     threads_.emplace_back([this, disturb = std::move(disturb)] {
       while (!stop_ && disturb())
@@ -38,7 +38,7 @@ class SlowPeersTest : public DaemonTest {
     });
   }
 
-  // Until what was given to Meanwhile has been done so many times in all.
+  // Waits until the functions given to Meanwhile have run `count` times in all.
   bool WaitForDisturbances(int count) {
     return Eventually([&] { return disturbances_ >= count; });
   }
@@ -57,7 +57,7 @@ class SlowPeersTest : public DaemonTest {
     });
   }
 
-  // The median of some calls of a client that has nothing to do with all that.
+  // Checks the median time of some calls of an unrelated client.
   void ExpectOthersUndisturbed(milliseconds limit = kUndisturbed) {
     CriClient other = Relayed();
     ASSERT_THAT(other.Call(kVersion, {""}).status.error_message(), testing::IsEmpty());

@@ -227,7 +227,7 @@ TEST_F(RuntimeWithLittleWindowTest, HeldRequestsAreBounded) {
       EXPECT_TRUE(client.Start());
       for (uint32_t call = 0; call < 4; ++call) {
         (void)client.Send(RequestHeaders(2 * call + 1, kCreate));
-        // Windows of a proper client are not waited for: there are enough of them, or a refusal.
+        // A proper client never waits long for windows: it gets enough of them, or a refusal.
         const std::string& body = bodies[call];
         for (size_t at = 0; at < body.size() && !stop_; at += 64 * 1024) {
           if (!client.Send(std::string_view(body).substr(at, 64 * 1024), seconds(2))) break;

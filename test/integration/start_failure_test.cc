@@ -14,7 +14,7 @@ using testing::Not;
 
 class StartFailureTest : public ControlTest {
  protected:
-  // One that is not started, and wants CPUs of others for itself.
+  // Creates a container that wants CPUs of others exclusively, without starting it.
   std::string CreateExclusive(CriClient& client) {
     const auto pod = client.RunPod(MakeGuaranteedPod("g"));
     EXPECT_THAT(pod, IsOk());

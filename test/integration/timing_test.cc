@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only means something while nothing else runs: start-up time, idle wake-ups.
+// Measurements that need an idle machine: start-up time, idle wake-ups.
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -83,7 +83,7 @@ TEST_F(TimingTest, IdleDaemonDoesNotWakeUp) {
   StartBoth();
   CriClient client = Relayed();
   Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
-  // A stream that stays open and says nothing.
+  // A stream that stays open without messages.
   const auto events = client.Start("GetContainerEvents", cri::GetEventsRequest());
   ASSERT_TRUE(runtime_.WaitForCalls("GetContainerEvents", 1));
   ASSERT_TRUE(client.Call("/runtime.v1.RuntimeService/Version", {""}).status.ok());

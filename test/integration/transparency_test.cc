@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client sends and gets through the relay is what it would send and get without it.
+// A client's requests and replies are the same through the relay as without it.
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@ class TransparencyTest : public DaemonTest {
  protected:
   void SetUp() override { StartBoth(); }
 
-  // The same call on both ways.
+  // The same call through the relay and directly.
   struct Pair {
     CallResult direct;
     CallResult relayed;

@@ -27,7 +27,7 @@ namespace resmgr::test {
 namespace {
 
 constexpr int kClients = 4;
-constexpr int kCallsPerSecond = 200;  // of all of them
+constexpr int kCallsPerSecond = 200;  // rate of all clients
 // A daemon of another version.
 std::string Next() {
   return ProgramAt("test/integration/cri-resmgr-next");
@@ -53,7 +53,7 @@ class Load {
   }
   ~Load() { End(); }
 
-  // Returns what failed.
+  // Returns the failures.
   std::vector<std::string> End() {
     ending_ = true;
     for (std::thread& thread : threads_)
@@ -273,7 +273,7 @@ TEST_F(TakeOverTest, ASuccessorThatDiesAtAnyStepChangesNothing) {
     if (step == "drained") {
       ASSERT_EQ(Await(other, "drained"), "drained");
     }
-    // One that comes when nothing is accepted any more waits.
+    // A client that connects when nothing is accepted any more waits.
     auto late = std::async(std::launch::async, [this] {
       CriClient client_of_late = Relayed();
       cri::VersionResponse version;

@@ -127,7 +127,7 @@ TEST_F(UsageTest, MetricsHavePoolsAlwaysAndContainersWhereTheConfigurationSaysSo
   })) << Counts();
 }
 
-// None of them is waited for, and what is broken is named once.
+// The daemon waits for none of them, and reports each broken file once.
 TEST_F(UsageTest, ATreeOfStrangeFilesIsNamedAndTheRestIsTold) {
   StartRuntime();
   StartDaemon(StaticFlags(Root()));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers move between shared pools by what a fake tree of the kernel's files says that they
-// use.
+// Containers move between shared pools by their use, from a fake tree of the kernel's files.
 #include <algorithm>
 #include <chrono>
 #include <csignal>

@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr const char* kRefused = "no suitable balloon instance available";
-// For updates of containers that are on their way.
+// The wait for updates of containers under way.
 constexpr std::chrono::seconds kSettled{20};
 
 bool Apart(const CpuSet& a, const CpuSet& b) {
@@ -91,7 +91,8 @@ class BalloonsRowsTest : public MachineTest {
     EXPECT_TRUE(ended.ok()) << pod.workload.name << ": " << Describe(ended);
   }
 
-  // The kernel's CPUs of the container, which get to be so many, with memory of their nodes.
+  // The container's CPUs by the kernel; waits until there are `size` of them, with memory of their
+  // nodes.
   CpuSet On(const RunningPod& pod, int size) {
     if (pod.container_id.empty()) return {};
     const Status settled = WaitUntil("its CPUs and memory", kSettled, [&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cgroup v2 with real containers: what other programs do to the cgroups above a container, beside
-// it and below it. The kernel changes the CPUs in force then, and tells nobody.
+// cgroup v2 with real containers: changes of cgroups above a container, beside it and below it by
+// other programs. The kernel then changes the CPUs in force without a notice.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -123,7 +123,7 @@ TEST_F(CgroupV2Test, AParentThatIsSmallerIsNamed) {
   EXPECT_THAT(Problems(), HasSubstr("because none of these is left"));
   EXPECT_THAT(Problems(), HasSubstr(NameOf(pods) + " allows CPU 0 only"));
 
-  // The kernel lets nobody take a set away while processes are in it.
+  // The kernel refuses to remove a set while processes are in it.
   Put(pods / "cpuset.cpus", All().ToString());
   ExpectClean();
   EXPECT_EQ(containerd().AllowedCpus(exclusive.container_id), own);

@@ -57,7 +57,7 @@ class MachineTest : public DoorTest,
 
 inline constexpr auto kDoors = {Door::kRelay, Door::kNriPlugin};
 inline constexpr auto kPolicies = {"static", "static-plus", "topology-aware"};
-// Those that have exclusive CPUs, and balloons of single containers.
+// Policies with exclusive CPUs, and balloons of single containers.
 inline constexpr auto kAllPolicies = {"static", "static-plus", "topology-aware", "balloons"};
 
 std::string NameOfMachineCase(const ::testing::TestParamInfo<std::tuple<Door, const char*>>& info);

@@ -19,7 +19,7 @@ class MachineMemoryTest : public MachineTest {
     EXPECT_TRUE(nodes.ok()) << MemsOf(pod);
     return nodes.value_or(NodeSet());
   }
-  // The most that lies on a node that is not one of these.
+  // The largest amount of memory on a node outside of these.
   int64_t MostOutside(const RunningPod& pod, const NodeSet& nodes) {
     int64_t most = 0;
     for (const auto& [numa, bytes] : MemoryByNode(pod))
@@ -37,7 +37,7 @@ TEST_P(MachineMemoryTest, AContainersMemoryLiesOnItsNodes) {
   EXPECT_LT(MostOutside(pod, nodes), kMiB);
 }
 
-// Its CPUs are taken out of what policies may use.
+// The container's CPUs are removed from those that policies may use.
 TEST_P(MachineMemoryTest, AContainerThatMovesTakesItsMemoryAlongOrSaysWhatStays) {
   ASSERT_NO_FATAL_FAILURE(OpenConfigured(""));
   // The container wants as many CPUs as a node has, so it is not on the node of the reserved one.

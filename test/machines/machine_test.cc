@@ -178,7 +178,7 @@ TEST_P(MachineChangesTest, ContainersOfEachKindKeepTheirCpusWhileWhatServesThemC
   }
   EXPECT_EQ(PlacesOf(system, exclusive, mixed), places);
 
-  // Another policy takes over what runs; it takes CPUs away only when told so.
+  // Another policy takes over the running containers; it takes CPUs away only when forced.
   const std::string next = fmt::format("policy: {{Active: {}}}\n{}", NextPolicy(), kFiles);
   Status set = Configure(next);
   if (NextPolicy() == "static") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon tells of use on a machine with several memory nodes what programs in containers find
-// themselves: memory on a node that was not decided, which is named and goes when the advice is
-// followed; CPU time, throttling, and the pressure of cgroup v2.
+// On a machine with several memory nodes, the daemon's figures of use equal those of the programs
+// in containers: memory on a node that was not decided, which is reported and vanishes when the
+// advice is followed; CPU time, throttling, and the pressure of cgroup v2.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -73,7 +73,7 @@ TEST_P(MachineUsageTest, RemoteMemoryIsFoundNamedAndBroughtHome) {
   ASSERT_GE(all.size(), 2);
   Workload workload = Guaranteed("remote", 1);
   workload.memory_limit = Bytes{2 * kRemoteMiB * kMiB};
-  // The node that is not the one of its CPU is known only when it runs.
+  // The node without its CPU is known only when it runs.
   workload.command = {"sh", "-c",
                       fmt::format("read n < /tmp/node; while [ -z \"$n\" ]; do sleep 1; read n < "
                                   "/tmp/node; done; exec place-memory $n {}",
@@ -94,7 +94,7 @@ TEST_P(MachineUsageTest, RemoteMemoryIsFoundNamedAndBroughtHome) {
   });
   ASSERT_TRUE(placed.ok()) << Describe(placed);
 
-  // The figures are those of the program, but for the little that its shell and libraries have.
+  // The figures are those of the program, apart from the little memory of its shell and libraries.
   const double told = static_cast<double>(*Told(pod, "has"));
   Json figures;
   const Status seen = WaitUntil("it is seen", kPatience, [&] {
@@ -151,7 +151,7 @@ TEST_P(MachineUsageTest, BusyThrottledAndWaitingContainersAreToldApart) {
     });
     EXPECT_TRUE(seen.ok()) << pod.workload.name << ": " << figures;
   };
-  // An emulated machine has as much time as its host leaves it: what is stolen is not used.
+  // An emulated machine gets only the time that its host leaves it: stolen time is not used.
   used(busy, 0.5, 1.03);
   used(throttled, 0.1, 0.206);
   EXPECT_GT(figures.value("throttledPercent", 0.0), 20) << figures;

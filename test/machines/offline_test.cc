@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A second, and what a machine that is emulated on a busy host takes to answer.
+// A second, and the time of an answer of a machine emulated on a busy host.
 constexpr std::chrono::seconds kNoticed{10};
 
 class OfflineTest : public MachineTest {
@@ -99,7 +99,7 @@ class OfflineTest : public MachineTest {
     });
     EXPECT_TRUE(gone.ok()) << Problems() << node().RelayLog();
   }
-  // As the kernel has it, which tells of offline CPUs too.
+  // The CPUs in the kernel's file, which also has offline ones.
   CpuSet RunsOn(const RunningPod& pod) {
     return containerd().AwaitAllowedCpus(pod.container_id).value_or(CpuSet());
   }
@@ -128,7 +128,7 @@ class OfflineTest : public MachineTest {
  private:
   CpuSet off_;
   RunningPod shared_;
-  CpuSet whole_;  // what it is on beside nothing else
+  CpuSet whole_;  // CPUs of the shared container when it is alone
   RunningPod exclusive_;
   RunningPod other_;
 };
@@ -188,8 +188,8 @@ void OfflineTest::ExpectARestartMovesNobody() {
   EXPECT_EQ(PlacesOf(exclusive_, other_)["exclusive"], places.at("exclusive"));
 }
 
-// Without a shared container: one whose last CPU goes offline runs on those of its parent cgroup,
-// exclusive ones too, until the daemon has noticed.
+// Runs without a shared container: one whose last CPU goes offline would run on the CPUs of its
+// parent cgroup, exclusive ones too, until the daemon has noticed.
 void OfflineTest::ExpectFewerCpusUntilTheyAreBack() {
   for (const RunningPod& pod : {shared_, exclusive_, other_})
     Remove(pod);
@@ -208,7 +208,7 @@ void OfflineTest::ExpectFewerCpusUntilTheyAreBack() {
   EXPECT_FALSE(node().Run(Guaranteed("too-large", 2)).ok());
   PutBack(lost);
   GiveBackToParents();
-  // The balloon `default` always has a CPU, as its type says, and lost it with the first one.
+  // The balloon `default` always has a CPU by its type, and lost it with the first one.
   ExpectSize(large, Policy() == "balloons" ? size - 1 : size);
   PutBack(rest.First());
   GiveBackToParents();

@@ -14,8 +14,8 @@
 namespace resmgr::test {
 
 // A headless Chromium, driven through chromedriver by the W3C's WebDriver protocol
-// (https://www.w3.org/TR/webdriver2/) and, for what that has not, Chromium's DevTools commands.
-// Ends with the object. Thread-compatible.
+// (https://www.w3.org/TR/webdriver2/) and, for functions that it lacks, Chromium's DevTools
+// commands. Ends with the object. Thread-compatible.
 class Browser {
  public:
   using Json = nlohmann::json;

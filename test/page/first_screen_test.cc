@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An operator sees first: the node, what is wrong with it, who has which CPU, what is used;
-// and finding a container there.
+// The first screen for an operator: the node, its problems, the owners of CPUs and their use; and
+// finding a container there.
 #include <array>
 #include <map>
 #include <set>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page in a real browser: what it shows of a node of 128 CPUs with 40 containers, and how it is
-// used.
+// The page in a real browser: its view of a node of 128 CPUs with 40 containers, and its use.
 #include <set>
 #include <string>
 #include <thread>
@@ -234,7 +233,7 @@ TEST_F(BrowserTest, TellsThatTheDaemonDoesNotAnswerAndGoesOnWithTheNextOne) {
   EXPECT_TRUE(Becomes("document.querySelector('#age-text').textContent.includes(' old')"));
   EXPECT_EQ(Value("document.body.classList.contains('old')"), true);
   EXPECT_EQ(Count("#containers tbody tr"), 1) << "what was known stays";
-  // On another machine, too.
+  // The page also works on another machine.
   StartWithPage("synthetic:package:1 core:4 pu:2", port);
   EXPECT_TRUE(Becomes("document.querySelectorAll('.cpu').length === 8"));
   EXPECT_TRUE(Becomes("document.querySelector('#problems').hidden"));
@@ -267,7 +266,7 @@ TEST_F(BrowserTest, ShowsALargeNode) {
   OpenPage(kMany);
   EXPECT_EQ(Count("#machine .cpu"), kMostCpus);
   EXPECT_EQ(Count("[class*='cpu own']"), 200);
-  // Nothing but the tables' own boxes is wider than the window, whatever its width.
+  // Only the tables' own boxes may be wider than the window, at any width.
   for (const int width : {1440, 800, 390}) {
     ASSERT_THAT(browser_->Resize(width, 900), IsOk());
     EXPECT_LE(Value("document.documentElement.scrollWidth").get<int>(), width);

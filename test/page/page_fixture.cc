@@ -152,7 +152,7 @@ void PageTest::ExpectWithinThePage() {
                                                       Origin() + "/", "about:blank")));
   const auto console = browser_->TakeConsole();
   ASSERT_THAT(console, IsOk());
-  // The first question for what is used may have to wait for a sample longer than the server does.
+  // The first question about use may wait for a sample longer than the server does.
   for (const std::string& line : *console)
     EXPECT_THAT(line, testing::ContainsRegex("/page/data/(top|nodes|busy) .* 503"));
 }

@@ -32,9 +32,9 @@ class PageTest : public DaemonTest {
   static void TearDownTestSuite() { browser_.reset(); }
   void SetUp() override;
 
-  // With policy topology-aware; port 0 is any.
+  // Starts a daemon with policy topology-aware; port 0 is any.
   void StartWithPage(const std::string& machine = kMachine, int port = 0);
-  // With flags for the policy.
+  // Starts a daemon with flags for the policy.
   void StartWithPolicy(const std::vector<std::string>& policy, const std::string& machine,
                        int port = 0);
   // kContainers pods: guaranteed ones, most of them with CPUs of their own, burstable and best
@@ -44,9 +44,9 @@ class PageTest : public DaemonTest {
   void RunShop();
   void RunGuaranteed(const std::string& name, MilliCpu cpus, Bytes memory);
   void RunShared(const std::string& name, MilliCpu request);
-  // As a kubelet resizes a guaranteed container in place.
+  // Resizes a guaranteed container in place as a kubelet does.
   void ResizeGuaranteed(const std::string& name, MilliCpu cpus, Bytes memory);
-  // Opens the page, and waits until it shows so many containers.
+  // Opens the page, and waits until it shows `containers` containers.
   void OpenPage(int containers);
 
   std::string Origin() const { return "http://127.0.0.1:" + std::to_string(port_); }
@@ -57,8 +57,7 @@ class PageTest : public DaemonTest {
   void Press(const std::vector<std::string>& keys);
   std::string Text(const std::string& selector);
   int Count(const std::string& selector);
-  // Nothing was asked of another server, nothing broke the policy of the page's contents, and no
-  // script failed.
+  // Expects that no other server was asked, the page's content policy held, and no script failed.
   void ExpectWithinThePage();
   // The CPUs that the page marks as the chosen container's.
   CpuSet Marked() { return CpusOf(".cpu.chosen"); }

@@ -6,9 +6,9 @@
 
 namespace resmgr::test {
 
-// The section `policy` with this policy and, if it reserves any, with CPU 0 reserved, where
-// containers of Guaranteed pods have their CPUs alone and the others share what is left: by the
-// policy itself or, for balloons, by their types. Block style, so that it can be indented.
+// The section `policy` with this policy and, if it reserves any, with CPU 0 reserved, with
+// exclusive CPUs for containers of Guaranteed pods and the rest shared: by the policy itself or,
+// for balloons, by their types. Block style, so that it can be indented.
 inline std::string PolicyText(const std::string& name, bool reserves = true) {
   std::string text = "Active: " + name + "\n";
   if (reserves) text += "ReservedResources: {CPU: \"cpuset:0\"}\n";

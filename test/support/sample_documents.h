@@ -22,7 +22,7 @@ inline std::vector<ConfigNode> ReadDocuments(const std::string& path) {
   return documents.value_or(std::vector<ConfigNode>{});
 }
 
-// The value at "a/b/0/c"; an empty one where there is none.
+// The value at "a/b/0/c"; an empty one if it is missing.
 inline ConfigNode At(ConfigNode node, std::string_view path) {
   while (!path.empty()) {
     const size_t end = std::min(path.find('/'), path.size());
@@ -48,7 +48,7 @@ inline std::vector<std::string> Texts(const ConfigNode& list) {
   return texts;
 }
 
-// The first one of this kind; an empty one where there is none.
+// The first document of this kind; an empty one if there is none.
 inline ConfigNode OfKind(const std::vector<ConfigNode>& documents, std::string_view kind) {
   const auto found = std::ranges::find_if(
       documents, [kind](const ConfigNode& node) { return At(node, "kind").text == kind; });

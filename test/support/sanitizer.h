@@ -5,7 +5,7 @@
 
 namespace resmgr::test {
 
-// Memory and times mean nothing then, and what only counts values through takes minutes.
+// Memory and times have no meaning then, and exhaustive loops take minutes.
 inline constexpr bool kSanitized = RESMGR_ASAN || RESMGR_TSAN;
 
 }  // namespace resmgr::test

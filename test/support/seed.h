@@ -11,9 +11,9 @@
 
 namespace resmgr::test {
 
-// The seed of a test that draws its input: RESMGR_SEED of the environment, to look further or to
-// repeat a failure, or else `usual`. Never one of chance: a second try would pass by other input,
-// and hide what the first one had found.
+// The seed of a test that draws its input: RESMGR_SEED of the environment, to search further or to
+// repeat a failure, or else `usual`. Never a random one: a second try with other input would hide
+// the failure of the first.
 inline uint64_t SeedOr(uint64_t usual) {
   const char* const given = std::getenv("RESMGR_SEED");
   if (given == nullptr) return usual;
@@ -22,7 +22,7 @@ inline uint64_t SeedOr(uint64_t usual) {
   return seed.value_or(usual);
 }
 
-// For SCOPED_TRACE: how to repeat it.
+// A text for SCOPED_TRACE that tells how to repeat the run.
 inline testing::Message Repeat(uint64_t seed) {
   return testing::Message() << "RESMGR_SEED=" << seed;
 }

@@ -39,7 +39,7 @@ inline bool Eventually(const std::function<bool()>& condition,
   const auto end = steady_clock::now() + patience;
   for (auto begin = steady_clock::now(); !condition(); begin = steady_clock::now()) {
     if (steady_clock::now() >= end) return false;
-    // A question that takes long, as in an emulated machine, does not delay what it waits for.
+    // A slow condition, as in an emulated machine, must not delay the awaited work.
     std::this_thread::sleep_for(std::max(kInterval, steady_clock::now() - begin));
   }
   return true;

@@ -162,7 +162,7 @@ class Bench {
     });
     if (!plan.ok()) {
       snapshot_.Remove(key);
-      // As a scheduler that knows the node's size does.
+      // Removes a container if the node is full, as a scheduler that knows the node's size does.
       if (!keys_.empty() && keys_.size() < kContainers) CreateSmall();
       return;
     }

@@ -80,7 +80,7 @@ class Remains {
     held_ = node.runtime.held;
   }
 
-  // A daemon that starts, with what the one before it has noted or without.
+  // Starts a daemon, with or without the notes of the former one.
   void Restart(bool remembers, size_t updates, Times& times) {
     FakeRuntimeClient runtime;
     runtime.held = held_;
@@ -96,7 +96,7 @@ class Remains {
     Require(runtime.updates.size() == updates, "updates that were not expected");
   }
 
-  // A connection that was lost and comes back.
+  // Loses the connection, which comes back.
   void Reconnect(Times& times) {
     FakeRuntimeClient runtime;
     runtime.held = held_;

@@ -15,8 +15,8 @@ class HttpClient {
  public:
   explicit HttpClient(std::string socket) : socket_(std::move(socket)) {}
 
-  // Connects where it is not connected. kUnavailable: that fails, or there is no whole reply of
-  // status 2xx.
+  // Connects first if necessary. kUnavailable: the connection fails, or no whole reply of status
+  // 2xx comes.
   Status Call(std::string_view request);
   void Disconnect() { fd_.Reset(); }
 

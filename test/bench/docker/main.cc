@@ -188,7 +188,7 @@ bool Print(const Scenario& scenario, const std::vector<Round>& rounds) {
 }
 
 int Run(const std::string& engine, bool quick, int rounds_wanted) {
-  // All on one CPU: with more, the numbers tell of wake-ups.
+  // All processes run on one CPU: with more CPUs the numbers would include wake-ups.
   (void)Pin(0);
   const auto bench = Bench::Make(engine);
   if (!bench.ok()) {

@@ -132,7 +132,7 @@ class Bench {
     return bench;
   }
 
-  // In an order that changes from round to round.
+  // Runs the daemons in an order that changes from round to round.
   StatusOr<Round> RunRound(size_t number) {
     Round round;
     for (size_t i = 0; i <= kDaemons; ++i) {
@@ -257,7 +257,7 @@ bool Print(const std::vector<Round>& rounds) {
 }
 
 int Run(int rounds_wanted) {
-  // All on one CPU: with more, the numbers tell of wake-ups.
+  // All processes run on one CPU: with more CPUs the numbers would include wake-ups.
   (void)Pin(0);
   const auto bench = Bench::Make();
   if (!bench.ok()) {
@@ -265,7 +265,7 @@ int Run(int rounds_wanted) {
     return 2;
   }
   std::vector<Round> rounds;
-  // The first one is for what is done once.
+  // The first round warms up and is not counted.
   for (int i = 0; i <= rounds_wanted; ++i) {
     const auto round = (*bench)->RunRound(static_cast<size_t>(i));
     if (!round.ok()) {

@@ -132,7 +132,7 @@ class BareHost {
   ttrpc::Server runtime_;
 };
 
-// About as long as what the daemon asks about a CreateContainer of 4 KB.
+// A question about as long as the daemon's about a CreateContainer of 4 KB.
 std::string Question() {
   api::CreateContainerRequest request;
   request.mutable_pod()->set_id(std::string(64, 'p'));
@@ -168,7 +168,7 @@ class Bench {
     for (const char* const name : {"plain", "hosts"}) {
       clients_.push_back(std::make_unique<LoadClient>(File(std::string(name) + ".sock")));
       if (const Status run = RunPod(*clients_.back()); !run.ok()) Fail(Describe(run));
-      // Until the plugin is there.
+      // Waits until the plugin is connected.
       LoadResult first;
       for (int i = 0; i < 1000 && (i == 0 || first.errors > 0); ++i) {
         if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -32,7 +32,7 @@ double MillisOf(clockid_t clock) {
   return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
-// As large as those of a usual service: about 3 KiB each.
+// A container as large as a usual service's: about 3 KiB.
 api::Container SomeContainer(int pod, int number) {
   api::Container container;
   container.set_id(fmt::format("{:064x}", pod * 1000 + number));
@@ -110,8 +110,8 @@ class NodeListener final : public PluginListener {
 
 struct Cost {
   double encoding = 0;  // of the node for the plugins, in milliseconds of the host's thread
-  double cpu = 0;       // of the host's thread, with that, the same
-  double wall = 0;      // from the first connection until all are ready, the same
+  double cpu = 0;       // of the host's thread, that time included, in milliseconds
+  double wall = 0;      // from the first connection until all are ready, in milliseconds
 };
 
 // Connects so many plugins and runs the host until all are ready.

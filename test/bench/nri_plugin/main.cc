@@ -60,7 +60,7 @@ class Runtime {
         plugin_(loop, trunk_, nri::kPluginConnection, budget_),
         runtime_(loop, trunk_, nri::kRuntimeConnection, budget_, nri::kRuntimeService, Methods()) {}
 
-  // Until the plugin has registered, is configured and has these pods and containers.
+  // Waits until the plugin has registered, is configured and has these pods and containers.
   void Begin(const api::SynchronizeRequest& inventory) {
     while (!registered_)
       loop_.Run();
@@ -105,7 +105,7 @@ class Runtime {
                reply(std::string());
              }}};
   }
-  // Until nothing was asked for during a while: a first start moves all containers.
+  // Waits until no update came for a while: a first start moves all containers.
   void AwaitRest() {
     constexpr std::chrono::milliseconds kWhile{300};
     for (int64_t before = -1; before != updates_;) {
@@ -138,7 +138,7 @@ api::PodSandbox PodOf(int number, Kind kind) {
 }
 
 // The container of a pod: two exclusive CPUs, or a share of 300m, limited to 600m or not at all.
-// With what a service has in its environment.
+// Its environment is that of a usual service.
 api::Container ContainerOf(int number, Kind kind) {
   api::Container container;
   container.set_id(fmt::format("{:064x}", 1'000'000 + number));
@@ -232,7 +232,7 @@ std::unique_ptr<test::DaemonProcess> StartDaemon(const TempDir& directory,
   return *std::move(daemon);
 }
 
-// With shared containers of this kind. False: it took longer than it may.
+// Measures with shared containers of this kind. False: a limit was exceeded.
 bool Measure(const DaemonOptions& options, Kind shared_kind) {
   const TempDir directory;
   EventLoop loop;

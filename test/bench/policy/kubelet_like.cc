@@ -69,7 +69,7 @@ class KubeletLikePolicy : public Policy {
   }
 
  private:
-  // The CPUs of the nodes that the Topology Manager would choose; none where there are no hints.
+  // The CPUs of the nodes that the Topology Manager would choose; none without hints.
   CpuSet Hinted(const CpuSet& free, int count) const {
     const auto nodes = static_cast<unsigned>(machine_.nodes().size());
     int smallest = static_cast<int>(nodes) + 1;

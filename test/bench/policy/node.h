@@ -25,8 +25,8 @@ struct PodShape {
   int64_t milli_cpu = 0;
   int64_t limit = 0;
   int64_t memory = 0;
-  // With affinities to containers of any pod, and preferences: 1 is the text that most have, others
-  // are texts of their own.
+  // The number of the annotations' text with affinities and preferences: 1 is the text that most
+  // pods have, others are unique texts.
   int annotation = 0;
 };
 PodShape SomePod(std::mt19937_64& random);
@@ -43,7 +43,8 @@ struct Times {
   void KeepShortest(const Times& again);
 };
 
-// Where no pod has an overhead. The brain has the sum at hand; TestSnapshot counts it anew.
+// A snapshot in which no pod has an overhead. The brain keeps the sum; TestSnapshot would count it
+// anew.
 class BenchSnapshot final : public TestSnapshot {
  public:
   HeldOverheads Overheads() const override { return {}; }
@@ -74,7 +75,7 @@ class BenchNode {
   Times allocate_times{};
   Times annotated_times{};   // of allocations with the usual affinities
   Times first_read_times{};  // of allocations with affinities that were never seen before
-  Times prepare_times{};     // when such a pod came to be, before
+  Times prepare_times{};     // time of Prepare when such a pod was created
   Times update_times{};
   Times release_times{};
   Times reconcile_times{};

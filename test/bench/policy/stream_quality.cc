@@ -51,8 +51,8 @@ struct StreamQuality {
   int64_t refused = 0;
 };
 
-// How probably a CPU of the container finds a page of it on its own node, where both are evenly
-// used. Memory that is not bound is anywhere.
+// The probability that a CPU of the container finds a page of its memory on its own node, if both
+// are evenly used. Memory that is not bound is anywhere.
 double Locality(const Machine& machine, const Placement& placement) {
   if (!placement.cpus || placement.cpus->empty()) return 0;
   const auto all = static_cast<double>(machine.nodes().size());
@@ -97,7 +97,7 @@ class StreamRun {
   }
 
  private:
-  // Where pods have lifetimes, those go whose time has come, then those whose time comes first.
+  // If pods have lifetimes, removes those whose time is over, then those whose time ends first.
   void MakeRoom(const PodShape& shape, double now, uint64_t victim, StreamQuality& quality) {
     while (!ends_.empty()) {
       const bool full = node_.Requested() + shape.milli_cpu > most_;

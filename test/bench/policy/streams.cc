@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// One of these by its weight.
+// Chooses one of these by its weight.
 template <size_t N>
 int64_t Weighted(std::mt19937_64& random, const std::array<std::pair<int64_t, int>, N>& values) {
   int sum = 0;

@@ -15,15 +15,15 @@ struct Stream {
   std::string_view name;
   std::string_view what;  // one line on its pods
   PodShape (*next)(std::mt19937_64& random);
-  // Pods end by their own lifetimes; else a random one ends where there is no room for the next.
+  // Pods end by their own lifetimes; else a random one ends if there is no room for the next.
   bool lifetimes = false;
 };
 
 // The random mix of SomePod, pods with the sizes of a GPU cluster's trace, exclusive pods alone.
 std::span<const Stream> Streams();
 
-// For how many further pods a pod of such a stream stays: most are short, some stay nearly for
-// ever.
+// The number of further pods for which a pod of such a stream stays: most stay for few, some nearly
+// for ever.
 double Lifetime(std::mt19937_64& random);
 
 }  // namespace resmgr::test

@@ -60,7 +60,7 @@ std::array<Times*, 7> AllTimes(BenchNode& node) {
           &node.update_times,   &node.release_times,   &node.reconcile_times};
 }
 
-// The same calls in each run. Keeps the shortest time of each call.
+// Makes the same calls in each run, and keeps the shortest time of each call.
 void MeasureOn(const char* name, const PolicyFactory& factory, const Machine& machine,
                size_t population) {
   constexpr int kRuns = 5;
@@ -96,7 +96,7 @@ void MeasureOn(const char* name, const PolicyFactory& factory, const Machine& ma
   PrintTimes("reconcile", shortest->reconcile_times);
 }
 
-// With the same containers before and after, so that only what is left behind counts.
+// Measures with the same containers before and after, so that only leaked memory counts.
 void MeasureHeap() {
   std::mt19937_64 random(2);
   BenchNode node(BenchMachine({.packages = 2, .nodes = 4, .l3s = 8, .cores = 32, .threads = 2}),

@@ -52,7 +52,7 @@ void PinToCore(size_t core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(core, &set);
-  // Without the right to, it runs where it runs; the report says how much CPU it took.
+  // Without the right to pin, the process runs on any CPU; the report has its CPU time.
   pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 

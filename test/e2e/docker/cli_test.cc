@@ -55,7 +55,7 @@ void Runs(CliTranscript& docker) {
             "Cpus_allowed_list:\t0\nb\n");
 }
 
-// The end of the input is a half-closed connection; what comes after it still arrives.
+// The end of the input is a half-closed connection; later output still arrives.
 void RunsWithInput(CliTranscript& docker) {
   EXPECT_EQ(docker.Run(Shell({"-i", "--rm"}, "cat; sleep 0.3; echo later"), "some\ninput").output,
             "some\ninputlater\n");
@@ -69,8 +69,8 @@ void RunsWithInput(CliTranscript& docker) {
   EXPECT_EQ(docker.Run(Shell({"-i", "--rm"}, "head -c 5"), "a short text").output, "a sho");
 }
 
-// Until `docker` has told the size of the user's terminal, which it does beside the start. A shell
-// that is told while it reads a line prints that line again.
+// Waits until `docker` has sent the size of the user's terminal, which it does beside the start. A
+// shell that gets the size while it reads a line prints that line again.
 const std::string kAwaitSize =
     R"sh(until [ "$(stty size 2>/dev/null)" = "33 101" ]; do sleep 0.1; done; )sh";
 
@@ -162,7 +162,7 @@ void Copies(CliTranscript& docker) {
   docker.Run({"exec", "box", "sha256sum", "/tmp/there"});
   EXPECT_EQ(docker.Run({"cp", "box:/tmp/there", "back"}).exit_code, 0);
   EXPECT_EQ(TextOf(docker.directory() / "back"), TextOf(file));
-  // As a stream, from a path with what has to be percent-encoded.
+  // Copies as a stream, from a path with characters that must be percent-encoded.
   docker.Run({"exec", "box", "sh", "-c", "mkdir '/tmp/a b+c%2F'; echo in > '/tmp/a b+c%2F/ü'"});
   EXPECT_GT(docker.Run({"cp", "box:/tmp/a b+c%2F/ü", "odd"}).exit_code, -1);
   EXPECT_EQ(TextOf(docker.directory() / "odd"), "in\n");
@@ -232,7 +232,7 @@ void Events(CliTranscript& docker) {
   const auto listener = docker.Begin(live);
   ASSERT_NE(listener, nullptr);
   docker.Run(Shell({"--rm", "--name", "seen"}, "exit 7"));
-  // They are here as they happen, while the stream goes on.
+  // Events arrive as they happen, while the stream goes on.
   EXPECT_THAT(listener->Expect(" container destroy "), IsOk());
   listener->Signal(SIGINT);
   docker.Finish(live, *listener);

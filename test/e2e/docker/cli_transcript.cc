@@ -27,7 +27,7 @@ std::string WithSortedRuntimes(const std::string& text) {
                      found.suffix().str());
 }
 
-// Without what differs between two runs in front of the same engine.
+// The text without parts that differ between two runs in front of the same engine.
 std::string Comparable(const std::string& text) {
   static const std::regex time(
       R"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\d]*(Z|[+-]\d\d:\d\d| [+-]\d{4} UTC)?)");
@@ -37,7 +37,7 @@ std::string Comparable(const std::string& text) {
   static const std::regex process(R"("Pid": \d+)");
   // Columns are as wide as the times in them.
   static const std::regex spaces(" {2,}");
-  // How often docker tells how far it is depends on the time that takes.
+  // The number of progress messages of docker depends on the time.
   static const std::regex progress(R"((Sending build context to Docker daemon +[\d.]+[kM]?B\r+)+)");
   // docker prints it where its wait ends before the process does: seen in some runs, not in all.
   static const std::regex wait_ended(
@@ -56,7 +56,7 @@ std::string Comparable(const std::string& text) {
 CliProcess::Result CliTranscript::Run(const Arguments& arguments, std::string_view input) {
   const auto process = Begin(arguments);
   if (process == nullptr) return {};
-  // One that has failed early reads none of it.
+  // A command that failed early reads none of its input.
   if (!input.empty()) (void)process->Type(input);
   process->EndInput();
   return Finish(arguments, *process);

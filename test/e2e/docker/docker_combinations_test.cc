@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods in front of a real dockerd beside what else changes them: a hook server, an NRI plugin,
-// files of CPUs. Whatever restarts or is killed, no container moves, no CPU is lost, and what the
-// extension has set stays set.
+// Pods in front of a real dockerd beside other programs that change them: a hook server, an NRI
+// plugin, files of CPUs. After any restart or kill no container has moved, no CPU is lost, and the
+// extension's values stay set.
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>

@@ -142,7 +142,7 @@ TEST_F(DockerHooksTest, KoordRuntimeProxyIsThisMode) {
   EXPECT_EQ(TextOf(directory_ / "calls"), "");
 }
 
-// K24, as far as it is about hook servers: what is no pod's is as in front of dockerd.
+// K24, for hook servers: a container outside of pods is the same as in front of dockerd.
 TEST_F(DockerHooksTest, K24OtherContainersAreAsInFrontOfDockerd) {
   ASSERT_NO_FATAL_FAILURE(Open({"-env", "GPU=0,2", "-shares", "700"}));
   const std::string image(Dockerd::kBusyboxImage);

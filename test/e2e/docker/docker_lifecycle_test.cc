@@ -29,7 +29,7 @@ class DockerLifecycleTest : public DockerPodsTest {
     return pods_->Ask("POST", "/containers/" + container + "/" + what).status;
   }
   CpuSet On(const DockerPod& pod) { return pods_->CpusInside(pod); }
-  // One of them has a CPU alone, and the other one has what is left.
+  // Expects that one container has an exclusive CPU, and that the other one has the remaining CPUs.
   void ExpectApart(const DockerPod& exclusive, const DockerPod& shared) {
     const Status apart = WaitUntil("the containers are apart", kPodPatience, [&] {
       return On(exclusive).size() == 1 && On(shared) == all_ - On(exclusive);
@@ -43,7 +43,7 @@ class DockerLifecycleTest : public DockerPodsTest {
   }
 
   std::unique_ptr<CliTranscript> docker_;
-  CpuSet all_;  // where containers that share run, without others
+  CpuSet all_;  // CPUs of sharing containers when there are no exclusive ones
 };
 
 TEST_F(DockerLifecycleTest, ARenamedContainerIsTheSame) {
@@ -54,7 +54,8 @@ TEST_F(DockerLifecycleTest, ARenamedContainerIsTheSame) {
   ExpectApart(exclusive, shared);
   const std::string own = On(exclusive).ToString();
   ASSERT_EQ(Post(exclusive.container_id, "rename?name=other.name"), 204);
-  // By its new name, percent-encoded, or a beginning of its id, its CPUs are the policy's.
+  // Addressed by its new name, percent-encoded, or by a beginning of its id, it keeps the policy's
+  // CPUs.
   for (const std::string& name : {std::string("other.name"), std::string("%6fther.name"),
                                   exclusive.container_id.substr(0, 12)}) {
     const auto updated = pods_->Ask("POST", "/containers/" + name + "/update",
@@ -83,7 +84,7 @@ TEST_F(DockerLifecycleTest, AWaitEndsWithTheContainerAndItsCpus) {
   ExpectAllFor(shared);
 }
 
-// dockerd itself stops and starts it, which only its events tell.
+// dockerd itself stops and starts it, which only its events report.
 TEST_F(DockerLifecycleTest, ARestartedContainerHasItsCpusAgain) {
   ASSERT_NO_FATAL_FAILURE(Open());
   const DockerPod shared = Run(BurstableDockerPod("shared", 500));
@@ -92,7 +93,7 @@ TEST_F(DockerLifecycleTest, ARestartedContainerHasItsCpusAgain) {
   ExpectApart(exclusive, shared);
   ASSERT_EQ(Post(exclusive.container_id, "restart?t=0"), 204);
   ExpectApart(exclusive, shared);
-  // Stopped, it has none; started again, it has.
+  // A stopped container has no CPUs; started again, it has.
   ASSERT_EQ(Post(exclusive.container_id, "stop?t=0"), 204);
   ExpectAllFor(shared);
   ASSERT_EQ(Post(exclusive.container_id, "start"), 204);

@@ -37,7 +37,7 @@ class DockerNode {
   Dockerd& dockerd() { return *dockerd_; }
   DaemonProcess& daemon() { return *daemon_; }
   const std::filesystem::path& directory() const { return dockerd_->directory(); }
-  // Where cri-resmgr serves.
+  // The socket on which cri-resmgr serves.
   std::filesystem::path socket() const { return directory() / "relay.sock"; }
 
   // The JSON that cri-resmgr-ctl prints for this command.

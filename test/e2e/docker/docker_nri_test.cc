@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An NRI plugin in mode docker in front of a real dockerd: what it wants is in the container, and
-// it hears of what happens.
+// An NRI plugin in mode docker in front of a real dockerd: its changes are in the container, and it
+// gets the events.
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const CpuSet kReserved{0};
-// For what an event tells, and else the audit of the next minute.
+// The wait for changes that an event reports, which otherwise the audit of the next minute finds.
 constexpr std::chrono::seconds kEventPatience{30};
 
 class DockerPlacementTest : public DockerPodsTest {
@@ -84,7 +84,7 @@ class DockerPlacementTest : public DockerPodsTest {
 
     restart();
     if (HasFatalFailure()) return;
-    // It is placed beside those that are there: so they are known again.
+    // A new container is placed beside the existing ones, which shows that they are known again.
     const DockerPod late = Run({.name = "late"});
     EXPECT_EQ(Inside(late), Inside(idle));
     for (size_t i = 0; i < all.size(); ++i)
@@ -120,7 +120,7 @@ TEST_F(DockerPlacementTest, MoreThanThereIsIsRefusedAndChangesNothing) {
   DockerPod greedy = GuaranteedDockerPod("greedy", static_cast<int>(all.size()));
   ASSERT_THAT(pods_->RunSandbox(greedy), IsOk());
   const auto refused = pods_->Create(greedy);
-  // The node can never grant that; what does not fit now is a conflict.
+  // The node can never grant this request; one that does not fit at present is a conflict.
   EXPECT_EQ(refused.status, 400) << refused.body;
   EXPECT_THAT(refused.body.value("message", ""), HasSubstr("greedy"));
   EXPECT_EQ(Inside(shared), all.ToString());
@@ -133,7 +133,7 @@ TEST_F(DockerPlacementTest, AnUpdateChangesWhatItSaysAndMovesNobody) {
   const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
   const std::string own = Inside(exclusive);
   const std::string rest = Inside(shared);
-  // As a resize in place: no CPUs, other shares.
+  // Updates as a resize in place does: no CPUs, other shares.
   EXPECT_EQ(pods_->Update(shared, {{"CpuShares", 256}}).status, 200);
   EXPECT_EQ(Inside(shared), rest);
   EXPECT_EQ(pods_->Inspect(shared.container_id)["HostConfig"]["CpuShares"], 256);
@@ -148,7 +148,7 @@ TEST_F(DockerPlacementTest, AnUpdateChangesWhatItSaysAndMovesNobody) {
   ExpectOn(shared, all);
 }
 
-// dockerd takes all of these, and so nothing passes unseen in one of them.
+// dockerd accepts all of these forms, so each of them must be intercepted.
 TEST_F(DockerPlacementTest, ContainersAreSeenInWhateverFormTheyAreAskedFor) {
   const DockerPod shared = Run({.name = "shared"});
   const CpuSet all = pods_->CpusInside(shared);
@@ -172,7 +172,7 @@ TEST_F(DockerPlacementTest, ContainersAreSeenInWhateverFormTheyAreAskedFor) {
   }
 }
 
-// The form wins over the query, and nothing has ended.
+// The form wins over the query, and no container has ended.
 TEST_F(DockerPlacementTest, ASignalInAFormEndsNoContainer) {
   const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
   const std::string own = Inside(exclusive);
@@ -222,7 +222,7 @@ TEST_F(DockerPlacementTest, TheNextAttemptGetsTheCpusOfTheFormerOne) {
   EXPECT_EQ(Inside(shared), (all - CpuSet::Parse(own).value_or(CpuSet())).ToString());
 }
 
-// No request passes the daemon: dockerd's events tell.
+// No request passes the daemon; dockerd's events report the end.
 TEST_F(DockerPlacementTest, AnEndByItselfFreesTheCpus) {
   const DockerPod shared = Run({.name = "shared"});
   const CpuSet all = pods_->CpusInside(shared);
@@ -269,7 +269,7 @@ TEST_F(DockerPlacementTest, AContainerThatExitedDoesNotStartWhereItsCpusAreTaken
   EXPECT_EQ(Inside(shared), kReserved.ToString());
 }
 
-// The CPUs stay its own from its end to its next start, whoever wants to have it started again.
+// The CPUs stay its own from its end to its next start, whichever client starts it again.
 TEST_F(DockerPlacementTest, AContainerKeepsItsCpusOverARestart) {
   const DockerPod shared = Run({.name = "shared"});
   DockerPod pod = GuaranteedDockerPod("exclusive", 1);
@@ -356,7 +356,7 @@ TEST_F(DockerOthersTest, AreKnownByTheirNamesAndAudited) {
   EXPECT_EQ(read.value("checked", 0), 2);
   EXPECT_TRUE(read["containers"].empty()) << *report;
 
-  // Another client, beside us, with what is not the policy's. No audit is due for a minute.
+  // Another client, beside us, with values that are not the policy's. No audit is due for a minute.
   const DockerPods direct(node_->dockerd().socket(), node_->dockerd().CgroupParent());
   ASSERT_EQ(direct.Update(other, {{"CpusetCpus", all.ToString()}}).status, 200);
   EXPECT_THAT(WaitUntil("the update is noticed", kEventPatience,

@@ -16,7 +16,7 @@
 
 namespace resmgr::test {
 
-// For what happens beside the requests.
+// The wait for effects that follow requests later.
 inline constexpr std::chrono::seconds kPodPatience{60};
 
 // A pod of one container, as kubelets place it.
@@ -33,7 +33,7 @@ struct DockerPod {
   std::string container_id{};
 };
 
-// Containers that use `milli_cpus` at least, and a whole number of CPUs alone.
+// Pods that request `milli_cpus`, and whole CPUs exclusively.
 DockerPod BurstableDockerPod(const std::string& name, int milli_cpus);
 DockerPod GuaranteedDockerPod(const std::string& name, int cpus);
 
@@ -53,12 +53,12 @@ class DockerPods {
   // Unusual forms of a request, which no client of today writes.
   struct Form {
     std::string before{};        // the path: "x:", "http://host"
-    bool beside_config = false;  // a creation: what HostConfig has stands beside it
+    bool beside_config = false;  // a creation: the fields of HostConfig are beside it
   };
 
   Reply Ask(std::string_view method, const std::string& target,
             const nlohmann::json& body = nullptr, const std::string& before = "") const;
-  // The sandbox and the container, both started. A failure tells dockerd's message.
+  // The sandbox and the container, both started. A failure has dockerd's message.
   Status Run(DockerPod& pod) const;
   Status RunSandbox(DockerPod& pod) const;
   Reply Create(DockerPod& pod, const std::vector<std::string>& environment = {}) const {
@@ -66,7 +66,7 @@ class DockerPods {
   }
   Reply Create(DockerPod& pod, const std::vector<std::string>& environment, const Form& form) const;
   Status Start(const DockerPod& pod) const;
-  // As a resize in place.
+  // Updates the container as a resize in place does.
   Reply Update(const DockerPod& pod, const nlohmann::json& resources) const;
   Status Stop(const std::string& id) const;
   // Container and sandbox, stopped and removed.

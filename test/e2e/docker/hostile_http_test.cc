@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is no clear HTTP is refused before dockerd sees it, or dockerd sees exactly what it would
-// see without us: its own log tells which requests it found in the bytes.
+// Ambiguous HTTP is refused before dockerd sees it, or dockerd sees exactly the same bytes as
+// without us: its own log has the requests that it found in them.
 #include <chrono>
 #include <memory>
 #include <regex>
@@ -44,7 +44,7 @@ struct Case {
   std::string bytes;
   // The status of our refusal, or 0: passes, and all is as in front of dockerd.
   int refused = 0;
-  // So many requests dockerd sees before a refusal.
+  // The number of requests that dockerd sees before a refusal.
   size_t before = 0;
 };
 
@@ -134,7 +134,7 @@ class HostileHttpTest : public ::testing::Test {
  protected:
   struct Seen {
     std::string replies;             // without times
-    std::vector<std::string> calls;  // that dockerd found
+    std::vector<std::string> calls;  // calls that dockerd found
     bool closed = false;
   };
 
@@ -208,7 +208,7 @@ TEST_F(HostileHttpTest, PiecesChangeNothing) {
   }
 }
 
-// A slow head ends with 408, and delays nobody else.
+// A slow head ends with 408, and delays no other client.
 TEST_F(HostileHttpTest, ASlowHeadIsNotWaitedForLong) {
   auto slow = RawHttp::Connect(node().socket());
   ASSERT_THAT(slow, IsOk());
@@ -218,7 +218,7 @@ TEST_F(HostileHttpTest, ASlowHeadIsNotWaitedForLong) {
   EXPECT_THAT(slow->ReadAll(milliseconds(15'000)), StartsWith("HTTP/1.1 408 "));
 }
 
-// A connection that dockerd has not taken over is none to smuggle through.
+// A connection that dockerd has not taken over must not become a tunnel.
 TEST_F(HostileHttpTest, NoTunnelWithoutDockerd) {
   const std::string refused =
       "POST /v1.41/containers/absent/attach?stream=1&stdin=1 HTTP/1.1\r\nHost: d\r\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What streams through cri-resmgr in front of a real dockerd, however long, takes no memory of it.
+// Streams through cri-resmgr in front of a real dockerd, however long, take none of its memory.
 #include <chrono>
 #include <cstdint>
 #include <fstream>
@@ -90,7 +90,7 @@ TEST_F(StreamsTest, LogsOfAnHour) {
   ExpectNoGrowth();
 }
 
-// A tar header of a regular file, and what fills its data up to whole blocks.
+// A tar header of a regular file, and the padding of its data to whole blocks.
 class TarFile {
  public:
   static constexpr size_t kBlock = 512;

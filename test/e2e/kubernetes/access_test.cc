@@ -159,7 +159,7 @@ TEST_F(KubernetesTest, AgentHasTheRightsThatItNeedsAndNoOthers) {
   EXPECT_THAT(Used(*cluster_, false), ElementsAreArray(RightsOf(cluster_->AsAgent())));
 }
 
-// As the comment in the sample promises.
+// The rights work with names of maps, as the comment in the sample promises.
 TEST_F(KubernetesTest, NamesOfMapsAreEnoughForTheAgent) {
   constexpr std::string_view kRole =
       "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles/cri-resmgr-agent";

@@ -26,7 +26,7 @@ constexpr std::string_view kWebhookBinary =
 constexpr std::string_view kAdminToken = "admin-token";
 constexpr std::string_view kKubeletToken = "kubelet-token";
 
-// Waits for the condition, or the end of the process that is to bring it about.
+// Waits for the condition, or for the end of the process that should fulfil it.
 Status WaitFor(std::string_view what, ChildProcess& process,
                const std::function<bool()>& condition) {
   bool met = false;
@@ -204,8 +204,8 @@ StatusOr<std::unique_ptr<ChildProcess>> Cluster::Run(const std::string& name,
 }
 
 Status Cluster::StartEtcd() {
-  // In memory: it syncs each change, and where others keep the disk busy, they would be what the
-  // tests measure. containerd's clean-up unmounts it.
+  // In memory: etcd syncs each change, so on a busy disk the tests would measure the disk.
+  // containerd's clean-up unmounts it.
   const std::filesystem::path data = Path("etcd");
   std::filesystem::create_directories(data);
   if (::mount("tmpfs", data.c_str(), "tmpfs", 0, "size=512m,mode=0700") != 0) {
@@ -239,7 +239,7 @@ Status Cluster::StartApiServer() {
            "--audit-policy-file=" + Path("audit.yaml").string(),
            "--audit-log-path=" + Path("audit.log").string(),
            "--disable-admission-plugins=ServiceAccount"}));
-  // The namespace is there once the server has set up all that it needs itself.
+  // The namespace exists once the server has set itself up.
   return WaitFor("kube-apiserver serves", *api_server_, [this] {
     return admin_->Get("/api/v1/namespaces/kube-system").ok() &&
            admin_->Get("/api/v1/namespaces/default").ok();
@@ -295,7 +295,7 @@ Status Cluster::StartRelay() {
 
 Status Cluster::StartKubelet() {
   for (const auto& entry : std::filesystem::directory_iterator("/sys/fs/cgroup")) {
-    std::error_code ignored;  // links and what cannot have more cgroups
+    std::error_code ignored;  // links and directories without further cgroups
     if (!entry.is_symlink()) {
       std::filesystem::create_directory(entry.path() / directory_.filename(), ignored);
     }

@@ -57,7 +57,7 @@ class Cluster {
   ~Cluster();
 
   KubeClient& admin() { return *admin_; }
-  // With the token that the agent has now.
+  // A client with the agent's present token.
   KubeClient AsAgent() const;
   Containerd& containerd() { return *containerd_; }
   // Only with Runtimes::kTwo.
@@ -72,7 +72,7 @@ class Cluster {
   Status StartRelay();
   Status RestartRelay();
   Status RestartKubelet();
-  // By the kubelet's word.
+  // Whether the node is ready, by the kubelet's report.
   bool NodeReady();
   Status WaitForNode();
   Status RestartAgent();
@@ -81,7 +81,7 @@ class Cluster {
   void ContinueAgent();
   // Ends its connections to the API server, without either side's knowledge; how many there were.
   int CutAgent();
-  // In KiB, what is resident.
+  // The agent's resident memory in KiB.
   int64_t AgentMemory() const;
 
   // The agent's token is one of its service account's, in a file, and good for as long as a secret
@@ -94,7 +94,7 @@ class Cluster {
 
   // Creates the map or replaces its section "policy"; returns its new version.
   StatusOr<std::string> SetMap(const std::string& name, const std::string& policy);
-  // Likewise with sections as they stand in `data`; others that the map has stay.
+  // The same with sections in the form of `data`; other sections of the map stay.
   StatusOr<std::string> SetSections(const std::string& name, const Json& sections);
   Status DeleteMap(const std::string& name);
   // "": no group.
@@ -106,7 +106,7 @@ class Cluster {
   // Waits until cri-resmgr's verdict on this map is on the node. kInternal: it is another one.
   Status WaitForVerdict(const std::string& map, const std::string& version,
                         const std::string& status);
-  // Until the node shows that this policy, from there, is in force.
+  // Waits until the node shows that this policy, from this source, is in force.
   Status WaitForPolicy(const std::string& policy, const std::string& source);
 
   enum class DryRun { kNo, kYes };
@@ -114,7 +114,7 @@ class Cluster {
   StatusOr<Json> CreatePod(const std::string& name, const Json& spec, DryRun dry_run = DryRun::kNo);
   // An object of node.k8s.io that names the handler.
   Status CreateRuntimeClass(const std::string& name, std::string_view handler);
-  // Until all its containers run.
+  // Waits until all of the pod's containers run.
   Status WaitForPod(const std::string& name);
   // Returns when the kubelet has ended them.
   Status DeletePods(const std::vector<std::string>& names);
@@ -125,7 +125,7 @@ class Cluster {
 
     friend bool operator==(const Container&, const Container&) = default;
   };
-  // By "POD/CONTAINER", of all pods at all runtimes. An error where one does not run.
+  // By "POD/CONTAINER", of all pods at all runtimes. An error if one does not run.
   StatusOr<std::map<std::string, Container>> Containers();
 
   // The output of cri-resmgr-ctl.
@@ -177,7 +177,7 @@ class Cluster {
   int etcd_peer_port_ = 0;
   int kubelet_port_ = 0;
   int webhook_port_ = 0;
-  int agent_tokens_ = 0;  // so many there have been
+  int agent_tokens_ = 0;  // number of tokens so far
   const TestAuthority authority_;
   std::unique_ptr<Containerd> containerd_;
   // Its pods are below the cgroups of the first one, whose end is after its own.

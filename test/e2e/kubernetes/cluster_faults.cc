@@ -55,13 +55,13 @@ Status Cluster::RotateAgentToken() {
       {"kind", "TokenRequest"},
       {"spec", {{"boundObjectRef", {{"apiVersion", "v1"}, {"kind", "Secret"}, {"name", name}}}}}};
   RESMGR_ASSIGN_OR_RETURN(const Json reply, admin_->Create(kAgentTokens, JsonText(request)));
-  // As the kubelet does it: the agent never sees half of one.
+  // Replaces the file as the kubelet does, so that the agent never sees half of a token.
   const std::string fresh = Path("agent.token.new");
   std::ofstream(fresh) << agent::TextAt(reply, {"status", "token"});
   std::error_code error;
   std::filesystem::rename(fresh, Path("agent.token"), error);
   if (error) return Unavailable("agent.token: {}", error.message());
-  // The first one has nothing to replace, and what is revoked already is fine.
+  // The first token replaces none, and a token that is revoked already is no error.
   if (agent_tokens_ > 0) RevokeAgentToken().IgnoreError();
   ++agent_tokens_;
   return OkStatus();

@@ -123,7 +123,7 @@ TEST_F(KubernetesTest, SamplesOfAllPoliciesApply) {
     const auto sections = SectionsOf(SamplePath(policy + ".yaml"));
     ASSERT_THAT(sections, IsOk());
     ASSERT_TRUE(sections->contains("policy"));
-    // Anew, so that it has no other section.
+    // The map is made anew, so that it has no other section.
     cluster_->DeleteMap(kDefaultMap).IgnoreError();
     const auto version = cluster_->SetSections(kDefaultMap, *sections);
     ASSERT_THAT(version, IsOk());

@@ -50,7 +50,7 @@ TEST_F(KubernetesTest, AgentConvergesThoughItIsCutOffAHundredTimes) {
     const auto version =
         cluster_->SetMap(kDefaultMap, fmt::format("{} # {}", Cluster::Policy(), round));
     ASSERT_THAT(version, IsOk());
-    // Now and then the next cut comes before it has heard of this one.
+    // Sometimes the next cut comes before the agent has noticed this one.
     if (random() % 3 != 0) {
       ASSERT_THAT(cluster_->WaitForVerdict(kDefaultMap, *version, "accepted"), IsOk())
           << "seed " << kSeed << ", cut off " << cuts << " times";
@@ -81,7 +81,7 @@ TEST_F(KubernetesTest, AgentTakesTheTokenThatReplacesItsOwn) {
   const KubeClient old = cluster_->AsAgent();
   ASSERT_THAT(old.Get(Cluster::NodePath()), IsOk());
   ASSERT_THAT(cluster_->RotateAgentToken(), IsOk());
-  // So that no client is known from before.
+  // The new server does not know the clients.
   ASSERT_THAT(cluster_->RestartApiServer(), IsOk());
   EXPECT_EQ(old.Get(Cluster::NodePath()).status().code(), StatusCode::kPermissionDenied);
   Apply(kDefaultMap, Cluster::Policy() + " # by the new token");

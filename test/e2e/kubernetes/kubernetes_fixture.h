@@ -43,7 +43,7 @@ class KubernetesTest : public testing::Test {
   std::map<std::string, Cluster::Container> Containers();
   Grants Granted();
 
-  // Sets the map and waits for what cri-resmgr says.
+  // Sets the map and waits for the verdict of cri-resmgr.
   void Apply(const std::string& map, const std::string& policy,
              const std::string& status = "accepted");
   void ExpectGuaranteedAlone();

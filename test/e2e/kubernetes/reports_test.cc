@@ -85,7 +85,7 @@ spec:
 
 class KubernetesReportsTest : public KubernetesTest {
  protected:
-  // A node keeps the configuration of the test before when there is no map any more.
+  // Without a map the node would keep the configuration of the former test.
   void SetUp() override {
     KubernetesTest::SetUp();
     Apply(kDefaultMap, Cluster::Policy());
@@ -134,7 +134,7 @@ TEST_F(KubernetesReportsTest, TheNodeShowsWhichCpusAreAllocated) {
               IsOk());
 }
 
-// The sum of what schedulers see in all zones; -1 where there is no object.
+// The sum of what schedulers see in all zones; -1 without an object.
 int64_t AvailableToSchedulers(KubeClient& admin) {
   const auto topology = admin.Get(agent::TopologyPath(Cluster::kNode));
   if (!topology.ok()) return -1;

@@ -87,7 +87,7 @@ class RuntimeClassesTest : public testing::Test {
     }
     return found;
   }
-  // The same containers on the same CPUs, never restarted, and the kubelet says that they run.
+  // The same containers on the same CPUs, never restarted, and the kubelet reports that they run.
   void ExpectUnchanged(const std::map<std::string, Cluster::Container>& before, const char* when) {
     SCOPED_TRACE(when);
     EXPECT_THAT(cluster_->WaitForNode(), IsOk());
@@ -149,7 +149,7 @@ TEST_F(RuntimeClassesTest, PodsOfTwoContainerdsOutliveRestartsOfEverything) {
   }
 }
 
-// Whichever of them is away.
+// Either of the runtimes may be away.
 TEST_F(RuntimeClassesTest, OneRuntimeAwayIsNotNoticedByPodsOfTheOther) {
   Run({{"older", Probed(Pod("older", BestEffort()))},
        {"newer", Probed(Pod("newer", Guaranteed(1)))}});
@@ -164,7 +164,7 @@ TEST_F(RuntimeClassesTest, OneRuntimeAwayIsNotNoticedByPodsOfTheOther) {
     const std::string& other = each.other;
     SCOPED_TRACE("the other one is " + other);
     each.away.Kill();
-    // The kubelet says so: what a node may be too ill for is for others to decide.
+    // The kubelet reports the node as not ready; the control plane decides about the consequences.
     EXPECT_THAT(WaitUntil("the node is not ready", kSoon, [] { return !cluster_->NodeReady(); }),
                 IsOk());
     const size_t probes = Probes(other);
@@ -172,7 +172,7 @@ TEST_F(RuntimeClassesTest, OneRuntimeAwayIsNotNoticedByPodsOfTheOther) {
                           [&] { return Probes(other) >= probes + 3; }),
                 IsOk());
     EXPECT_EQ(Containers(), before);
-    // A daemon that starts meanwhile knows them all the same.
+    // A daemon that starts meanwhile knows the containers nevertheless.
     ASSERT_THAT(cluster_->RestartRelay(), IsOk());
     const size_t later = Probes(other);
     EXPECT_THAT(WaitUntil("probes go on with another daemon", kSoon,

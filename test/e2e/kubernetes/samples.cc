@@ -55,7 +55,7 @@ Status CreateDocument(const KubeClient& client, std::string document) {
     document = std::regex_replace(document, std::regex("policy/v1"), "policy/v1beta1");
   }
   const Status status = client.Create(path, document).status();
-  // 409: it is there.
+  // 409: the object exists already.
   return status.code() == StatusCode::kAborted ? OkStatus() : status;
 }
 

@@ -25,7 +25,7 @@ int RequestOf(Cluster& cluster, const std::string& what) {
 
 TEST_F(KubernetesTest, TheDaemonKnowsRequestsThatSharesDoNotTell) {
   Apply(kDefaultMap, Cluster::Policy());
-  // The shares of 1m and 2m are those of nothing at all.
+  // The shares of 1m and 2m equal those without a request.
   const std::vector<int> requests = {1, 2, 3, 7, 10, 101, 128, 257, 333};
   std::vector<Json> containers;
   for (const int request : requests) {
@@ -90,7 +90,7 @@ TEST_F(KubernetesTest, TheWebhookIsAskedWhateverLabelsAPodHasButNotAboutTheSyste
   const Json own = {{"app.kubernetes.io/name", "cri-resmgr-webhook"}};
   EXPECT_TRUE(asked("default", Json::object()));
   EXPECT_TRUE(asked("default", own)) << "whoever writes a pod chooses its labels";
-  // As webhook/README.md tells operators to.
+  // Labels the namespace as webhook/README.md advises.
   const Json label = {{"kubernetes.io/metadata.name", "kube-system"}};
   EXPECT_TRUE(asked("kube-system", Json::object()));
   ASSERT_THAT(cluster_->admin().MergePatch("/api/v1/namespaces/kube-system",
@@ -107,7 +107,7 @@ TEST_F(KubernetesTest, SamplesAreWhatTheApiServerExpects) {
     EXPECT_THAT(ApplyFile(cluster_->admin(), SamplePath(file)), IsOk());
   }
   EXPECT_THAT(ApplyFile(cluster_->admin(), cluster_->WebhookFile("secret.yaml")), IsOk());
-  // It has the name of the one that is registered, which names a URL in place of a service.
+  // This configuration has the name of the registered one, which has a URL in place of a service.
   ASSERT_THAT(cluster_->UnregisterWebhook(), IsOk());
   EXPECT_THAT(ApplyFile(cluster_->admin(), SamplePath("webhook/webhook-configuration.yaml")),
               IsOk());

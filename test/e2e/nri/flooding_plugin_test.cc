@@ -22,7 +22,7 @@ class FloodingPluginTest : public HostedPluginTest {
   // The most memory that the daemon has held, in MiB.
   int64_t PeakMemory() { return ProcStatus(node().relay().process().pid(), "VmHWM:") / 1024; }
 
-  // State and last error of the plugin, as cri-resmgr-ctl tells them.
+  // State and last error of the plugin, as cri-resmgr-ctl shows them.
   std::string Told() {
     const auto told = node().Ctl("plugins");
     EXPECT_TRUE(told.ok()) << Describe(told.status());
@@ -54,7 +54,7 @@ TEST_P(FloodingPluginTest, OtherPodsComeAndGoAsBefore) {
     ExpectOn(shared, All());
   }
   EXPECT_GT(pods, 0);
-  // Half of what kubelets wait.
+  // Half of the kubelets' time limit.
   EXPECT_LT(longest, std::chrono::seconds(60));
   EXPECT_GT(containerd().Updates(), before + 20) << "some of it is carried out";
   EXPECT_THAT(Told(), HasSubstr("8 requests are not answered yet")) << "it is reported";

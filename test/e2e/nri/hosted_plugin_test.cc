@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin that is made with NRI's own library, hosted by the relay in front of containerd, and the
-// same plugin at containerd's own NRI, where it has one: what it sets is in the container.
+// same plugin at containerd's own NRI, if it has one: the plugin's changes are in the container.
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -70,7 +70,7 @@ TEST_P(HostedPluginTest, AContainerIsCreatedWithoutAPluginThatDies) {
   Remove(pod);
 }
 
-// Shares are set for those that are there, too, with each creation.
+// Each creation also sets the shares of the existing containers.
 TEST_P(HostedPluginTest, OtherContainersAreUpdatedWithACreation) {
   OpenHost();
   if (HasFatalFailure() || IsSkipped()) return;
@@ -102,7 +102,7 @@ TEST_P(HostedPluginTest, AContainerIsCreatedWithoutAPluginThatHangs) {
 
 class PolicyAndPluginTest : public HostedPluginTest {};
 
-// Whatever a plugin says of CPUs; it sees what the policy decided.
+// A plugin's CPUs have no effect; it sees those of the policy.
 TEST_P(PolicyAndPluginTest, ThePolicyOwnsTheCpus) {
   OpenHost();
   if (HasFatalFailure()) return;

@@ -19,13 +19,13 @@ class PluginNodeTest : public NodeTest {
  protected:
   bool IsContainerd() const { return host_ == Host::kContainerd; }
 
-  // With this text as the daemon's configuration. Skips the test where containerd has no NRI of its
-  // own. A node that was open is closed.
+  // Opens a node with this text as the daemon's configuration, and closes a former one. Skips the
+  // test if containerd has no NRI of its own.
   void OpenHost(Host host, const std::string& config, const std::string& policy = "static");
   std::filesystem::path Socket();
   std::filesystem::path PluginLog() { return containerd().directory() / "plugin.log"; }
 
-  // Runs the plugin with these flags until it has what is there.
+  // Runs the plugin with these flags and waits until it is synchronized.
   void StartPlugin(std::vector<std::string> flags);
   void ExpectEvent(const std::string& name) { ExpectLogged("\"Event\":\"" + name + "\""); }
   // The plugin logs this, now or soon.
@@ -40,7 +40,7 @@ class PluginNodeTest : public NodeTest {
   Host host_ = Host::kRelay;
 };
 
-// Each test with each host.
+// Tests that run with each host.
 class HostedPluginTest : public PluginNodeTest, public ::testing::WithParamInterface<Host> {
  protected:
   void OpenHost(const std::string& config = "") { PluginNodeTest::OpenHost(GetParam(), config); }

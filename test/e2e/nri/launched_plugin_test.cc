@@ -49,7 +49,7 @@ class LaunchedPluginTest : public HostedPluginTest {
                          Plugins().string(), Configs().string()));
   }
 
-  // How often it has been given what is there.
+  // The number of synchronizations of the plugin.
   size_t Synchronizations(const std::string& name) const {
     return TimesIn(TextOf(LogOf(name)), "\"Event\":\"Synchronize\"");
   }
@@ -102,7 +102,8 @@ TEST_P(LaunchedPluginTest, TheyAreAskedInTheOrderOfTheirIndices) {
   EXPECT_THAT(EventOf("20-ant", "CreateContainer"), HasSubstr("FIRST=zoo"));
 }
 
-// After one second, then after two, with what is there then; the other plugin stays.
+// The plugin starts again after one second, then after two, and is synchronized each time; the
+// other plugin stays.
 TEST_P(LaunchedPluginTest, OneThatCrashesIsStartedAgainAfterGrowingPauses) {
   Install("10-crashing", "-env BACK=yes");
   Install("20-steady", "-env STEADY=yes");

@@ -19,21 +19,22 @@ namespace resmgr::test {
 
 namespace nri_api = ::nri::pkg::api::v1alpha1;
 
-// Where scripts/test-nri has put programs that are made with NRI's own library: "plugin", "host".
+// The directory in which scripts/test-nri puts programs that are made with NRI's own library:
+// "plugin", "host".
 std::filesystem::path NriPrograms();
 
-// A runtime as plugins see one, made with NRI's own library (host/main.go); the test is what
-// decides which pods and containers it has. Thread-compatible.
+// A runtime as plugins see one, made with NRI's own library (host/main.go); the test decides which
+// pods and containers it has. Thread-compatible.
 class ReferenceHost {
  public:
   // Listens for plugins in this directory when it returns.
   static StatusOr<std::unique_ptr<ReferenceHost>> Start(const std::filesystem::path& directory);
 
-  // Where plugins connect.
+  // The socket on which plugins connect.
   std::filesystem::path socket() const { return directory_ / "nri.sock"; }
 
-  // Tells the plugins of an event ("create", "run-pod"; host/main.go names all) and returns what
-  // they answered together. kInternal: their error, as a client of the runtime would see it.
+  // Tells the plugins of an event ("create", "run-pod"; host/main.go names all) and returns their
+  // merged answer. kInternal: their error, as a client of the runtime would see it.
   StatusOr<std::string> Tell(std::string_view event, const google::protobuf::Message& request);
   template <typename Response>
   StatusOr<Response> Ask(std::string_view event, const google::protobuf::Message& request) {

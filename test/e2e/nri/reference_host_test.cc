@@ -77,7 +77,7 @@ class ReferenceHostTest : public ::testing::Test {
     ASSERT_TRUE(host.ok()) << Describe(host.status());
     host_ = *std::move(host);
   }
-  // On CPUs 0 to 7, of which 0 is reserved.
+  // Starts the daemon on CPUs 0 to 7, of which 0 is reserved.
   StatusOr<std::unique_ptr<DaemonProcess>> Daemon(const std::string& name) const {
     const std::filesystem::path path(directory_.path());
     return DaemonProcess::Start(
@@ -155,7 +155,7 @@ TEST_F(ReferenceHostTest, APodLivesThroughEveryEvent) {
   ASSERT_TRUE(resized.ok()) << Describe(resized.status());
   EXPECT_THAT(Told(resized->update()),
               ::testing::UnorderedElementsAre("id-exclusive 1-2", "id-shared 0,4-7"));
-  // It gets the others' CPU when they have left it.
+  // The container gets the others' CPU when they have left it.
   ExpectUpdate("id-exclusive 1-3");
   EXPECT_TRUE(Event("post-update", "exclusive", true).ok());
 
@@ -209,7 +209,7 @@ TEST_F(ReferenceHostTest, WhatRunsIsAdoptedAndPlacedAndStaysOverAKill) {
   Hold(inventory);
   StartDaemon();
   ExpectUpdate("id-old 1-2");
-  // As they are now.
+  // The containers' present values.
   inventory.mutable_containers(0)->mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus(
       "1-2");
   inventory.mutable_containers(1)->mutable_linux()->mutable_resources()->mutable_cpu()->set_cpus(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same plugin at containerd's own NRI and hosted by the relay in front of the same containerd:
-// the containers and what the plugin is told of them, compared field by field.
+// compares the containers and the plugin's view of them field by field.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -25,13 +25,13 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::IsEmpty;
 
-// By its path, what one has and the other has not, or has with another value.
+// Fields that only one of the two has, or that differ, by their paths.
 using Differences = std::map<std::string, std::string>;
 
 void Compare(const std::string& path, const Json& relay, const Json& containerd,
              Differences& differences) {
   if (relay == containerd) return;
-  // As protobuf has it: a map without entries is none.
+  // As in protobuf, an empty map equals an absent one.
   if (relay.is_null() && containerd.is_object()) {
     return Compare(path, Json::object(), containerd, differences);
   }
@@ -53,8 +53,8 @@ void Compare(const std::string& path, const Json& relay, const Json& containerd,
     Compare(path + "/" + key, relay.value(key, Json()), containerd.value(key, Json()), differences);
 }
 
-// Beginnings of paths with the reason why the two differ there: what the CRI cannot say, and what
-// containerd knows and a client of the CRI does not.
+// Beginnings of paths with the reason why the two differ there: values that the CRI cannot express,
+// and facts that containerd knows and a client of the CRI does not.
 using Reasons = std::map<std::string, std::string>;
 
 const Reasons kOfContainer = {
@@ -87,7 +87,7 @@ const Reasons kOfEvents = {
     {"/Pods/0/pid", "containerd tells nothing of a pod that has stopped"},
 };
 
-// Those without a reason. Reasons that were needed are added to `used`.
+// The differences without a reason. Reasons that explain one are added to `used`.
 Differences Unexplained(const Json& relay, const Json& containerd, const Reasons& reasons,
                         std::set<std::string>& used) {
   Differences differences;
@@ -134,7 +134,7 @@ void NameEntries(Json& json) {
 // One life of a container under a plugin.
 struct Life {
   Json container;            // its OCI specification
-  std::vector<Json> events;  // what the plugin was told
+  std::vector<Json> events;  // the events that the plugin got
 
   std::vector<std::string> Order() const {
     std::vector<std::string> names;
@@ -165,13 +165,13 @@ class SameContainerTest : public PluginNodeTest {
     ExpectEvent("RemovePodSandbox");
     std::istringstream lines(TextOf(PluginLog()));
     for (std::string line; std::getline(lines, line);) {
-      if (!line.starts_with('{')) continue;  // what NRI's library logs
+      if (!line.starts_with('{')) continue;  // a line of NRI's library
       life.events.push_back(Read(line, pod));
     }
     plugin_.reset();
   }
 
-  // With names in place of what differs from one node to another.
+  // Reads the text, with names in place of values that differ between nodes.
   Json Read(std::string text, const RunningPod& pod) const {
     const auto replace = [&](std::string_view from, std::string_view to) {
       for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())

@@ -42,8 +42,9 @@ class AgentTest : public testing::Test {
   // On a machine whose certificate authorities are those in this directory, as `openssl rehash`
   // leaves it. Needs root: the agent gets a mount namespace of its own.
   void StartAgentTrusting(const std::string& system_certificates);
-  // Both, with the default map saying "first"; returns when the daemon has it and everything is
-  // watched: the node, its own map and the default one, and one more for a node in a group.
+  // Starts both, with the policy "first" in the default map; returns when the daemon has it and all
+  // objects are watched: the node, its own map and the default one, and one more for a node in a
+  // group.
   void StartAll(int watches = 3);
 
   void SetPolicy(const std::string& map, const std::string& policy);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real daemon and the real agent as a pair: what reaches the node through both of them, and
-// that the daemon does without an agent.
+// The real daemon and the real agent as a pair: the reports that reach the node through both of
+// them; and the daemon works without an agent.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -121,8 +121,8 @@ class DaemonAndAgentTest : public DaemonTest {
     });
   }
   std::string Log() const { return LastLines(Path("agent.log")); }
-  // A pod comes and goes as if there were no agent. Whatever waits for the agent waits each time,
-  // so the best of five times tells; one alone may be that of the machine's other work.
+  // A pod comes and goes as without an agent. A wait for the agent would occur each time, so the
+  // best of five times is judged; a single one may be slow because of other work.
   void ExpectUndisturbed() {
     auto best = std::chrono::steady_clock::duration::max();
     for (int i = 0; i < 5 && best >= kAtOnce; ++i) {
@@ -167,7 +167,7 @@ TEST_F(DaemonAndAgentTest, NodeShowsHowManyCpusAreAllocated) {
   CriClient client = Relayed();
   const Running running = Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
   EXPECT_TRUE(NodeShowsExclusive(2)) << Log() << daemon_->Log();
-  // Nothing is written because one of the programs starts anew.
+  // A restart of one of the programs writes nothing.
   const int writes = WritesOfTheNode();
   StartAgent();
   daemon_->Kill();
@@ -192,7 +192,7 @@ TEST_F(DaemonAndAgentTest, NodeShowsNoCpusWhereTheAgentIsToldSo) {
   ExpectUndisturbed();
 }
 
-// A server that is away, refuses or asks for time delays no call, and gets the last state.
+// A server that is away, refuses or asks for a pause delays no call, and gets the last state.
 TEST_F(DaemonAndAgentTest, AllocatedCpusOutliveFailuresOfTheServer) {
   StartAgent();
   StartDaemonForAgent();
@@ -314,7 +314,7 @@ TEST_F(DaemonAndAgentTest, PodsGetEventsOfRefusals) {
   BeRefused(client, "late");
   EXPECT_TRUE(HasEvent("late", "CPURefused", 2)) << "one Event, with a count";
   EXPECT_EQ(api_.Events().size(), 1U);
-  // The next agent makes another one: what is counted is its predecessor's.
+  // The next agent makes an Event of its own, so only its predecessor's count here.
   StartAgent();
   BeRefused(client, "late");
   EXPECT_TRUE(Eventually([this] { return api_.Events().size() == 2; })) << Log();
@@ -344,7 +344,7 @@ TEST_F(DaemonAndAgentTest, PodsGetNoEventsWhereTheAgentIsToldSo) {
   EXPECT_THAT(api_.Events(), testing::IsEmpty());
 }
 
-// Whatever the server answers, calls go on, and so does what else is reported.
+// For any answer of the server, calls go on, and so do the other reports.
 TEST_F(DaemonAndAgentTest, EventsOutliveFailuresOfTheServer) {
   StartAgent();
   StartDaemonForAgent();
@@ -450,7 +450,7 @@ TEST_F(DaemonAndAgentTest, ADaemonThatHangsIsPendingUntilItAnswers) {
   EXPECT_TRUE(status_is("pending", kPatience)) << Log();
   ::kill(pid(), SIGCONT);
   EXPECT_TRUE(status_is("accepted", kPatience)) << Log();
-  // The same daemon has the configuration still.
+  // The same daemon still has the configuration.
   const std::string log = TextOf(Path("agent.log"));
   const size_t delivered = log.find("accepts ConfigMap");
   ASSERT_NE(delivered, std::string::npos) << log;

@@ -14,8 +14,8 @@
 
 namespace resmgr::test {
 
-// A daemon as the agent sees it: takes configuration on a unix socket, remembers what came, and
-// rejects what says so. Thread-safe.
+// A daemon as the agent sees it: takes configuration on a unix socket, remembers it, and rejects a
+// configuration that asks for it. Thread-safe.
 class FakeConfigService : public v1::Config::Service {
  public:
   using Config = std::map<std::string, std::string>;

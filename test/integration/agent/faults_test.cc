@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an agent lives through: API servers that end, lie, stall and forget.
+// Faults that an agent survives: API servers that end, lie, stall and forget.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -29,7 +29,7 @@ class AgentFaultTest : public AgentTest {
     }
     return 0;
   }
-  // The edit arrives, whatever the agent is in.
+  // The edit arrives in any state of the agent.
   void ExpectConverges(const std::string& policy) {
     SetPolicy(kDefaultMap, policy);
     ASSERT_TRUE(DaemonGets(policy)) << AgentLog();
@@ -126,10 +126,10 @@ TEST_F(AgentFaultTest, SlowServerAndStreamsAreFollowed) {
 TEST_F(AgentFaultTest, BookmarksMoveTheVersionOn) {
   api_.SetBookmarkInterval(milliseconds(30));
   StartAll();
-  // Something else changes, which only bookmarks tell us.
+  // Another object changes, which only bookmarks report.
   SetPolicy("somebody-else", "x");
   const uint64_t version = api_.objects().version();
-  // Each watch has got one since then where there were twice as many as watches.
+  // Each watch has got a bookmark since then if there were twice as many as watches.
   const uint64_t bookmarks = api_.bookmarks() + uint64_t{2} * 3;
   ASSERT_TRUE(Eventually([&] { return api_.bookmarks() >= bookmarks; }));
   api_.DisturbWatches(Fault::kEnd);
@@ -192,7 +192,7 @@ TEST_F(AgentFaultTest, KeepsSecretsOutOfTheLog) {
   EXPECT_THAT(TextOf(Path("agent.log")), Not(HasSubstr("very-secret-token")));
 }
 
-// With TLS the API server is of the test's own making from the start.
+// With TLS the test configures the API server before its start.
 class AgentTlsTest : public AgentFaultTest {
  protected:
   AgentTlsTest() {
@@ -261,7 +261,7 @@ TEST_F(AgentTlsTest, TheSystemsAuthoritiesDoNotCountBesideTheKubeconfigs) {
 
   std::ofstream(Path("ca.crt")) << TestAuthority().certificate();
   std::ofstream(Path("agent.log"), std::ios::trunc);
-  // Not before the agent has ended: it asks until then.
+  // Counted after the agent's end, since it sends requests until then.
   const size_t before = api_.Requests().size();
   WriteKubeconfig(", certificate-authority: ca.crt", "{token: secret}");
   StartAgentTrusting(Path("certs"));

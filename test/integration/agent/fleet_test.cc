@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What 10,000 agents ask of one API server: the real agents, on a clock of the test's own, before a
-// server that counts. An API server of 10,000 nodes has no room for more than some hundred requests
-// a second beside the kubelets' own.
+// The requests of 10,000 agents to one API server: the real agents, on a clock of the test's own,
+// before a server that counts. An API server of 10,000 nodes has no room for more than some hundred
+// requests a second beside the kubelets' own.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -31,7 +31,7 @@ using agent::Json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Under a sanitizer a part of them shows that all goes well; seconds differ more with few agents.
+// Under a sanitizer fewer agents run; their requests vary more from second to second.
 constexpr int kAgents = kSanitized ? 500 : 10'000;
 constexpr int kMost = kSanitized ? 30 : 200;   // a second, of all agents
 constexpr milliseconds kStartSpread{700'000};  // as the README says for 10,000 nodes
@@ -189,12 +189,12 @@ class FleetTransport : public agent::HttpTransport {
   Json annotations_ = Json::object();
 };
 
-// A daemon that takes everything except what is bad, and shows on the node what is in force.
+// A daemon that accepts all configurations except bad ones, and shows the one in force on the node.
 class FleetDaemon : public agent::ConfigClient {
  public:
   explicit FleetDaemon(Clock& timers) : timers_(timers) {}
 
-  // As when its connection to the agent has come about.
+  // Called as when its connection to the agent stands.
   void Found(agent::Agent& found) {
     agent_ = &found;
     Show();
@@ -202,14 +202,14 @@ class FleetDaemon : public agent::ConfigClient {
 
   // A pod of that number is refused.
   void Refuse(int pod) { Tell(fmt::format("pod-{}", pod), "CPURefused"); }
-  // Containers of it move when another policy is in force.
+  // Lets containers move when another policy comes into force.
   void HavePods(int pods) { pods_ = pods; }
-  // Containers have come or gone.
+  // Reports the CPUs after containers have come or gone.
   void Allocate(int exclusive) {
     EXPECT_THAT(agent_->ShowCpus(fmt::format("{} CPUs", exclusive)), IsOk());
   }
 
-  // The same for schedulers.
+  // Reports the same for schedulers.
   void TellSchedulers(int available) {
     SchedulerView view;
     view.zones = {
@@ -266,7 +266,7 @@ class FleetTest : public testing::Test {
   };
 
   FleetTest() {
-    // Each agent logs a rejection, whatever the settings say.
+    // Each agent logs a rejection, independent of the settings.
     testing::internal::CaptureStderr();
     server_.SetMap("first");
     nodes_.resize(kAgents);
@@ -292,7 +292,7 @@ class FleetTest : public testing::Test {
       nodes_[i].daemon->Found(*nodes_[i].agent);
     }
   }
-  // All of them watch, and have said what they had to say.
+  // Waits until all agents watch and have sent their reports.
   void StartAndSettle() {
     StartAgents();
     Run(kStartSpread + seconds(10));
@@ -313,7 +313,7 @@ class FleetTest : public testing::Test {
     // Under a sanitizer there are fewer agents.
     if (!kSanitized) ExpectDocumented(what, server_.served.Within(from, seconds(60)));
   }
-  // docs/scale.md has what was simulated, to a tenth: "| what | arithmetic | first minute | peak
+  // docs/scale.md has the simulated figures, to a tenth: "| what | arithmetic | first minute | peak
   // |".
   void ExpectDocumented(const std::string& what, int first_minute) const {
     const auto page = ReadFile(RESMGR_SOURCE_DIR "/docs/scale.md", size_t{1} << 20);

@@ -91,10 +91,10 @@ TEST_F(NodeAccessTest, ASecondAgentDoesNotTakeTheSocket) {
   EXPECT_EQ(Probe("alive"), 0);
 }
 
-// Clients that connect and say nothing.
+// Clients that connect and send nothing.
 class SilentClientsTest : public AgentTest {
  protected:
-  // With so many file descriptors at most.
+  // Starts the agent with this limit of file descriptors.
   void StartAgentWith(int files) {
     std::vector<std::string> argv = {"sh", "-c",
                                      "ulimit -n " + std::to_string(files) + R"(; exec "$0" "$@")"};

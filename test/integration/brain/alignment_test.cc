@@ -102,7 +102,7 @@ class AlignedLife {
     return all;
   }
 
-  // Whether a place has so many ordinary CPUs free, and the scheduler would send such a pod.
+  // Whether a place has the needed ordinary CPUs free, and the scheduler would send such a pod.
   bool FitsInOnePlace(int64_t milli_cpu) {
     CpuSet free = ordinary_ - CpuSet{ordinary_.First()};
     int64_t room = int64_t{1000} * free.size() - milli_cpu;
@@ -172,13 +172,13 @@ class AlignedLife {
       key = *again;
       return;
     }
-    // It had fewer than it asked for.
+    // The container had fewer CPUs than requested.
     node_.Remove(key);
     key = keys_.back();
     keys_.pop_back();
   }
 
-  // A restart that knows what the runtime tells.
+  // A restart with only the runtime's knowledge.
   void Forget() {
     const std::map<ContainerKey, std::string> before = Cpusets();
     node_.ForgetDecisions();

@@ -30,7 +30,7 @@ constexpr int kRounds = kSanitized ? 1 : 3;
 struct NodeCase {
   std::string name;
   const NamedMachine* machine = nullptr;
-  int reserved = 1;  // so many CPUs
+  int reserved = 1;  // number of reserved CPUs
   PolicyFactory factory;
   std::string section;
 };
@@ -101,7 +101,7 @@ constexpr std::array<Options, 8> kBalloonsOptions = {{
     {"NoPinning", "{pinCPU: false, pinMemory: false}"},
     {"NoReservation", "", 0},
 }};
-// With these machines.
+// The machines for policies with options.
 constexpr std::array<std::string_view, 5> kOptionMachines = {"S1Ht", "M80", "Hybrid", "IsolatedM80",
                                                              "XmlEpyc2sCcx"};
 

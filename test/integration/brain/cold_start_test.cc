@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Containers that begin with PMEM alone, through the brain: acceptance row test03-coldstart of
-// cri-resource-manager, and what it leaves out (restarts, stops, failures).
+// cri-resource-manager, and cases beyond it (restarts, stops, failures).
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -87,7 +87,7 @@ TEST_F(ColdStartTest, GoesOnWhereItWasAfterARestart) {
   EXPECT_EQ(node_.MemsInForce("pc0"), "7");
   clock_.Advance(milliseconds(1));
   EXPECT_EQ(node_.MemsInForce("pc0"), "1,7");
-  // It is not cold again.
+  // The container is not cold again.
   node_.Restart();
   EXPECT_EQ(node_.MemsInForce("pc0"), "1,7");
   EXPECT_EQ(clock_.timers(), 0U);
@@ -95,7 +95,7 @@ TEST_F(ColdStartTest, GoesOnWhereItWasAfterARestart) {
 
 TEST_F(ColdStartTest, EndsAtOnceWhenItsTimePassedWhileTheDaemonWasAway) {
   Run(Cold());
-  // The daemon's timer goes with it.
+  // The daemon's timer ends with it.
   clock_.Advance(seconds(59));
   node_.node().runtime.Find(ContainerId(node_.IdOf("pc0")))->started_at =
       clock_.Now() - seconds(3600);

@@ -66,7 +66,7 @@ class Scene {
       case 2:
         return BeginCreation("late", kGuaranteed, 2000);
       case 3:
-        // The daemon does not know of it yet.
+        // The daemon does not know the container yet.
         ids_["late"] = node_.Hold(creation_, admission_);
         return;
       case 4:
@@ -107,8 +107,8 @@ class Scene {
 
   StoppingFileSystem& files() { return files_; }
 
-  // After a kill: all that is in force stays in force where it may, and comes to rest within the
-  // rules.
+  // After a kill: all values in force stay if the rules allow it, and the node comes to rest within
+  // the rules.
   void ExpectNothingLost() {
     std::map<std::string, std::string> in_force;
     CpuSet own;
@@ -195,7 +195,7 @@ class CrashPointsTest : public testing::TestWithParam<PolicyCase> {
   static void SetUpTestSuite() { SetLogLevel(LogLevel::kError); }
 };
 
-// The disk may be any number of changes behind the daemon when that is killed.
+// When the daemon is killed, the disk may be any number of changes behind.
 TEST_P(CrashPointsTest, NothingMovesWhereverTheWritingStops) {
   constexpr int kMaxChanges = 12;
   constexpr int kStride = kSanitized ? 3 : 1;

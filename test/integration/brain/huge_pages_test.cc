@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Huge pages of running containers over restarts, from what the daemon kept and without it.
+// Huge pages of running containers over restarts, with and without saved state.
 #include <cstdint>
 #include <string>
 #include <string_view>

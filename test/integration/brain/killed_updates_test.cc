@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// kill -9 within milliseconds of the reply to a resize or a creation, while the updates of others
-// that the same decision brought about are under way. The runtime takes such updates back in its
-// records, whatever is in force, or has carried them out.
+// kill -9 within milliseconds of the reply to a resize or a creation, while the same decision's
+// updates of others are under way. The runtime takes such updates back in its records, although
+// they may be in force, or has carried them out.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -91,13 +91,14 @@ class KilledNode {
       node_.manager().UpdateSucceeded(admission_);
     }
   }
-  // As of an update that lost its caller, though it is carried out.
+  // Takes the resize back in the records, as of an update that lost its caller although it is
+  // carried out.
   void TakeBackResize() {
     node_.runtime.ApplyPart(app_, carried_, FakeRuntimeClient::Part::kForce);
   }
   void ApplyResize() { node_.runtime.Apply(app_, carried_); }
 
-  // So many of the updates of others; what follows from these may be sent.
+  // Answers this number of updates of others; the following updates may be sent.
   void Answer(int updates) {
     for (; updates > 0 && !node_.runtime.updates.empty(); --updates)
       node_.runtime.Answer(0);
@@ -194,8 +195,8 @@ class KilledUpdatesTest : public testing::TestWithParam<KilledPolicy> {
  protected:
   static void SetUpTestSuite() { SetLogLevel(LogLevel::kError); }
 
-  // Another container has the first CPU that is granted, and ends after the decision: a decision
-  // made anew would find another place.
+  // Another container has the first CPU to grant, and ends after the decision: a decision made anew
+  // would find another place.
   static ContainerId Prepare(KilledNode& scene, const Change& change) {
     const ContainerId former = scene.Run("former", kGuaranteed, 1000);
     scene.Run("shared", kBurstable, 100);
@@ -310,7 +311,8 @@ class KilledWithRuntimeAwayTest : public testing::TestWithParam<KilledPolicy> {
     node.runtime.Apply(id, carried);
     node.runtime.AnswerAll();
   }
-  // The daemon starts without that runtime, and has saved all that it knows when it comes back.
+  // The daemon starts without that runtime, and has saved its knowledge when the runtime comes
+  // back.
   static void RestartBeforeIt(TestNode& node) {
     FakeRuntimeClient& runtime = node.runtime;
     node.FlushState();

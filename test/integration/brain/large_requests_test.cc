@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests above 256 CPUs, which CPU shares do not tell apart, through a restart of a daemon that
-// remembers nothing.
+// Requests above 256 CPUs, which CPU shares do not distinguish, through a restart without saved
+// state.
 #include <memory>
 #include <string>
 
@@ -87,8 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Policies, LargeRequestsTest,
                            return name;
                          });
 
-// Its request may be its limit, or less: of its own it has what it asks for at least, and for the
-// rest the shared CPUs.
+// Its request may be its limit or less: it gets CPUs of its own for the certain part, and the
+// shared CPUs for the rest.
 TEST(LargeBurstableRequestsTest, HaveSharedCpusForWhatTheSharesDoNotTell) {
   Node node(StaticPlusPolicyFactory());
   const ContainerId large = node.Run("large", QosClass::kBurstable, 300'000);

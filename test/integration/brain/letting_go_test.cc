@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container that a policy bound to CPUs does not stay bound under a policy that does not pin: one
-// that was being created at the change, one of which the runtime could not be told, and one that an
+// that was being created at the change, one that the runtime could not update, and one that an
 // earlier daemon bound.
 #include <functional>
 #include <memory>
@@ -177,7 +177,7 @@ TEST_P(LettingGoTest, ContainerThatWasNeverPlacedStaysWhereItIs) {
   EXPECT_EQ(node_.runtime.CpusOf(id), "3");
 }
 
-// Nothing binds it any more, a user neither less nor longer than before the policy did.
+// The container is bound as before the policy: only by its user's own request.
 TEST_P(LettingGoTest, ReleasedContainerCanBePlacedByOtherPolicies) {
   const ContainerId id = Run(Request("dsp", 2000));
   Change();
@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
         NotPinning{"Preserves", Preserves, {{"cpu.preserve.resource-policy.nri.io/pod", "true"}}}),
     [](const auto& one) { return one.param.name; });
 
-// Without notes, as when the last of what an earlier policy did was let go before.
+// Without notes, as after all bindings of an earlier policy were lifted.
 TEST(AfterNullTest, AContainerOnAllCpusIsPlacedAsANewOne) {
   TestNode node(S1Ht(), Null);
   const ContainerId first = node.Run("first", kGuaranteed, 2000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// That the lives of nodes are lived on machines of all kinds.
+// The tests of random lives use machines of all kinds.
 #include "test/integration/brain/node_machines.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool AnyCpu(const Machine& machine, bool (*is)(const Cpu& cpu)) {
   return std::any_of(machine.cpus().begin(), machine.cpus().end(), is);
 }
 
-// One lies wholly in the other, and is not all of it.
+// Whether one set is a proper subset of the other.
 bool IsPart(const CpuSet& part, const CpuSet& whole) {
   return !part.empty() && part != whole && part.IsSubsetOf(whole);
 }

@@ -32,7 +32,7 @@ class PodOverheadTest : public testing::TestWithParam<PolicyFactory> {
   void SetOverhead(ContainerKey key, int64_t milli_cpu) {
     node_.snapshot().PodOf(key).overhead.cpu_shares = SharesFromMilliCpu({milli_cpu});
   }
-  // In a pod with that overhead.
+  // Creates a container in a pod with that overhead.
   StatusOr<ContainerKey> Make(std::string_view name, QosClass qos, int64_t milli_cpu,
                               int64_t overhead) {
     Pod pod;
@@ -91,8 +91,8 @@ TEST_P(PodOverheadTest, PoolsShowItAndWhatIsLeft) {
   EXPECT_EQ(DebitedZone().free, free);
 }
 
-// As the scheduler counts: requests and overheads together are no more than the CPUs that are not
-// reserved.
+// The pods obey the scheduler's rule: requests and overheads together are at most the unreserved
+// CPUs.
 TEST_P(PodOverheadTest, RandomLivesRefuseNoPodThatFitsAndReturnToZero) {
   const Zone before = DebitedZone();
   std::mt19937 random(11);                // NOLINT(cert-msc32-c,cert-msc51-cpp)

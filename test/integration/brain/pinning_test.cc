@@ -86,7 +86,7 @@ TEST_P(PinningTest, AnUpdateARestartAndARebalanceBindNothing) {
   EXPECT_TRUE(node_.Reconcile().empty());
   ExpectUnbound(kata);
   EXPECT_EQ(node_.PlacementOf(runc).exclusive, exclusive);
-  // A runtime that reports all CPUs for it takes none from others.
+  // If the runtime reports all CPUs for it, it takes none from others.
   node_.ForgetDecisions();
   node_.snapshot().At(kata).placement.cpus = node_.machine().online();
   node_.Reconcile();

@@ -32,7 +32,7 @@ class PolicyNode {
     RestartPolicy();
   }
 
-  // A new policy, which knows nothing yet.
+  // Makes a new policy without knowledge.
   void RestartPolicy() {
     const StatusOr<ConfigNode> config = ParseYaml(section_, "test.yaml");
     EXPECT_TRUE(config.ok()) << config.status();
@@ -56,7 +56,7 @@ class PolicyNode {
                                 const Container* predecessor = nullptr) {
     return Place(snapshot_.Add(name, qos, milli_cpu).key, predecessor);
   }
-  // Another container of a pod that is there.
+  // Creates another container of an existing pod.
   StatusOr<ContainerKey> CreateIn(ContainerKey sibling, std::string_view name, int64_t milli_cpu) {
     const Pod pod = snapshot_.PodOf(sibling);
     return CreateIn(pod, name, milli_cpu);
@@ -107,7 +107,7 @@ class PolicyNode {
     Apply(*plan);
     return *plan;
   }
-  // These CPUs were used until so long after some time.
+  // Reports this use of CPUs, measured until `time`.
   Plan FollowUse(const std::map<ContainerKey, double>& cpus, std::chrono::seconds until) {
     policy::MeasuredUse use;
     use.until = std::chrono::system_clock::time_point(std::chrono::hours(1)) + until;

@@ -183,7 +183,7 @@ std::array<int, 4> Touched(const Machine& machine, const CpuSet& cpus) {
           count(machine.packages())};
 }
 
-// Pods with init containers on a node that others use in part.
+// Pods with init containers on a node that other pods use in part.
 class PodsWithInitContainers {
  public:
   PodsWithInitContainers(const PolicyFactory& factory, const Machine& machine,

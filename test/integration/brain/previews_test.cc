@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A preview changes nothing: neither what holds now, nor any decision that comes later.
+// A preview changes nothing: neither the present state nor any later decision.
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -31,7 +31,7 @@ std::vector<PolicyFactory> AllPolicies() {
           BalloonsPolicyFactory(), NullPolicyFactory()};
 }
 
-// A node that does what its seed says, whether previews are asked for or not.
+// A random node whose life depends only on its seed, with or without previews.
 class PreviewLife {
  public:
   PreviewLife(const PolicyFactory& factory, const Machine& machine, uint64_t seed)
@@ -61,7 +61,7 @@ class PreviewLife {
     node_.runtime.AnswerAll();
   }
 
-  // Places, pools and reasons, and what the runtime was told.
+  // Describes places, pools and reasons, and the updates sent to the runtime.
   std::string Describe() {
     std::string text;
     node_.manager().snapshot().ForEachContainer([&text](const Pod&, const Container& container) {
@@ -116,7 +116,8 @@ class PreviewLife {
     node_.Start(*id);
     running_.push_back(*id);
   }
-  // Without the daemon's knowledge: it may find no room for exclusive CPUs, and then shares.
+  // Runs a container without the daemon's knowledge: there may be no room for exclusive CPUs, and
+  // then it shares.
   void RunOutside() {
     const std::string name = fmt::format("outside{}", ++names_);
     const QosClass qos = Qos();

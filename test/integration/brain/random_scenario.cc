@@ -114,7 +114,7 @@ class Writer {
         policy_, OneOf(kReserved), policy_, Section(std::string(section)));
   }
 
-  // Mostly the annotations that are for administrators count, too.
+  // In most scenarios the administrators' annotations count, too.
   std::string Section(std::string options) {
     if (policy_ == "static" || Chance(20)) return options;
     return options + (options.empty() ? "" : ", ") + "PrivilegedNamespaces: ['*']";
@@ -125,7 +125,7 @@ class Writer {
     if (what <= 50 || pods_.empty()) return NewPod();
     if (what <= 60) return Delete();
     if (what <= 76) return Resize();
-    if (what <= 80) return OneOf(pods_).manifest;  // what is missing of it
+    if (what <= 80) return OneOf(pods_).manifest;  // creates the pod's missing containers
     if (what <= 92) return "restart: relay\n";
     if (what <= 94) return "wait: 40s\n";
     if (what <= 97) return "rebalance: apply\n";
@@ -193,7 +193,7 @@ class Writer {
     return fmt::format("{}m", Number(10, 45) * 100);
   }
 
-  // Mostly little; else so much that a few of it fill a node, or the machine.
+  // A small amount in most cases; else one of which a few fill a node, or the machine.
   std::string Memory() {
     const int64_t kind = Number(1, 100);
     if (kind <= 55) return fmt::format("{}Mi", int64_t{16} << Number(0, 4));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random nodes with stages and plugins that change every field, and restarts in between: nothing
-// moves, nothing is taken or granted, and what containers ask for stays what the client said.
-// RESMGR_SCENARIOS says how many are run, RESMGR_SEED with which seed the first one is made.
+// Random nodes with stages and plugins that change every field, and restarts in between: no
+// container moves, no CPU is taken or granted, and the containers' requests stay the client's.
+// RESMGR_SCENARIOS is the number of scenarios, RESMGR_SEED the first seed.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -93,7 +93,7 @@ class Scenario {
   }
 
   void Run() {
-    // A plugin of the runtime is known by the first report that shows what it does.
+    // The first report with a plugin's changes shows that the runtime has plugins.
     while (node_.own_plugins && !plugins_known_ && failures_.empty()) {
       RunOne();
       node_.cut = StagedNode::Cut::kNever;
@@ -117,7 +117,7 @@ class Scenario {
   struct Expected {
     PodSandboxId pod;
     LinuxResources asked;
-    std::vector<LinuxResources> under_way;  // what it may ask for, too
+    std::vector<LinuxResources> under_way;  // other possible requests
     StringMap labels;
   };
   struct Place {
@@ -402,8 +402,8 @@ class Scenario {
   const PolicyChoice& policy_;
   const std::string_view section_;
   StagedNode node_;
-  // Never those of as many CPUs as a container may be alone on: before the first report these
-  // cannot be told from an update (pkg/adr/0003-state.md).
+  // Never the shares of a number of CPUs on which a container may be alone: before the first report
+  // these look like an update (pkg/adr/0003-state.md).
   const int64_t own_shares_ = 1024 * Number(0, 8) + 512;
   std::map<ContainerId, Expected> running_;
   std::map<PodSandboxId, Pod> pods_;

@@ -58,7 +58,7 @@ std::string SpecOf(std::string_view name) {
   return fmt::format(RESMGR_SOURCE_DIR "/test/data/topology/{}", name);
 }
 
-// Describes what a container has by a decision.
+// Describes a container's decided values.
 std::string Describe(const RunningContainer& container) {
   return fmt::format("{}/{} on '{}', alone on '{}', memory '{}', shares {}, quota {}, pool {}",
                      container.pod, container.name, container.cpus, container.exclusive,
@@ -72,7 +72,7 @@ class ScenarioNode {
 
   const Machine& machine() const { return machine_; }
 
-  // Describes what a restart changed; empty when no restart changed anything.
+  // Describes the changes by restarts; empty if there are none.
   std::string ChangesByRestarts(const std::string& config,
                                 const std::vector<std::string>& documents) {
     const ConfigChecks checks = ChecksWith(policies_);
@@ -109,7 +109,7 @@ class ScenarioNode {
   // Containers that ran at a restart, over all of them.
   size_t compared() const { return compared_; }
 
-  // As few of the documents as show it.
+  // The smallest set of documents that shows the change.
   std::vector<std::string> Smallest(const std::string& config, std::vector<std::string> documents) {
     for (bool shorter = true; shorter;) {
       shorter = false;
@@ -158,7 +158,7 @@ struct KnownScenario {
   std::vector<std::string> documents;
 };
 
-// Nothing shows where memory that is not bound lies: it was counted where another container's is.
+// The place of unbound memory is unknown: it was counted where another container's memory is.
 KnownScenario MemoryThatIsNotBound() {
   return {
       "synthetic:package:2 numa:4 l3:2 core:2 pu:2",
@@ -173,7 +173,7 @@ KnownScenario MemoryThatIsNotBound() {
        "restart: relay"}};
 }
 
-// Its exclusive CPUs were no whole cores, for which they were taken after the restart.
+// Its exclusive CPUs were not whole cores, but were taken for these after the restart.
 KnownScenario HiddenThreadsOfUnevenCores() {
   return {"power-smt4-uneven.xml",
           "{policy: {Active: topology-aware, ReservedResources: {CPU: 750m}}}",
@@ -187,7 +187,7 @@ KnownScenario HiddenThreadsOfUnevenCores() {
            "restart: relay"}};
 }
 
-// It is alone on as many CPUs as it asks for, by chance, and shares them by its pool.
+// It is alone on as many CPUs as it requests, by chance, and shares them by its pool.
 KnownScenario AloneByChance() {
   return {"odd-memory.xml",
           "{policy: {Active: topology-aware, ReservedResources: {CPU: 2}}}",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A restart, a reconnect and the same configuration again move no container: neither one with
-// exclusive CPUs, nor one that shares, nor one that shares for want of room.
+// exclusive CPUs, nor one that shares, nor one that shares because there is no room.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -59,7 +59,7 @@ class FullNode {
       Settle();
     }
   }
-  // Guaranteed containers with whole CPUs that have none of their own.
+  // The number of Guaranteed containers with whole CPUs that have no exclusive ones.
   int SharersForWantOfRoom() const {
     int count = 0;
     for (const ContainerId& id : running_) {
@@ -83,7 +83,7 @@ class FullNode {
   }
   void Settle() { node_.runtime.AnswerAll(); }
 
-  // Where each container runs, and on which of these CPUs alone.
+  // Each container's CPUs, and its exclusive ones.
   std::vector<std::string> Places() {
     Settle();
     std::vector<std::string> places;
@@ -117,7 +117,7 @@ class FullNode {
     node_.Start(*id);
     Add(*id, wish);
   }
-  // It may find no room for CPUs of its own, and then shares.
+  // Runs a container that shares if there is no room for CPUs of its own.
   void RunOutside() {
     const Wish wish = AnyWish();
     const std::string name = Name();
@@ -151,7 +151,7 @@ struct NobodyMoves {
 
 class RestartsTest : public testing::TestWithParam<NobodyMoves> {
  protected:
-  // On all machines.
+  // Expects on all machines that no container moves.
   void ExpectNobodyMovesBy(void (FullNode::*act)()) {
     const uint64_t first = SeedOr(1);
     int sharers = 0;

@@ -26,9 +26,9 @@ struct ScheduledPod {
   std::vector<ScheduledContainer> containers{};  // in their order, init containers first
 };
 
-// The Filter of the scheduler plugin NodeResourceTopologyMatch, made from the description of what
-// it does, with its faults: it knows nothing of the code that makes the objects. `allocatable` is
-// what the node's object v1.Node tells, by resource and in the units above.
+// The Filter of the scheduler plugin NodeResourceTopologyMatch, made from the description of its
+// behaviour, with its faults, and independent of the code that makes the objects. `allocatable` has
+// the values of the node's object v1.Node, by resource and in the units above.
 //
 // Returns "" if the node passes, or the plugin's reason.
 std::string FilterByTopology(const nlohmann::json& topology,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policy grants all that a scheduler that reads the node's NodeResourceTopology lets pass:
 // random states of each policy on machines of many kinds, the object that the agent would write,
-// and a model of the scheduler's plugin. RESMGR_SCENARIOS says how many states are tried,
-// RESMGR_SEED with which seed.
+// and a model of the scheduler's plugin. RESMGR_SCENARIOS is the number of states, RESMGR_SEED the
+// seed.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -31,9 +31,9 @@
 namespace resmgr::test {
 namespace {
 
-// For one policy, on all machines together.
+// The number of states for one policy, on all machines together.
 constexpr uint64_t kUsualStates = 1500;
-// Larger machines have nothing that these have not, and take longer.
+// Larger machines have no further properties and take longer.
 constexpr int kMostCpus = 160;
 
 uint64_t StatesOrUsual() {
@@ -48,7 +48,7 @@ struct SchedulerCase {
   const char* name;
   PolicyFactory (*factory)();
   const char* section;
-  // The policy refuses what fits no single NUMA node, so that schedulers may rely on it.
+  // The policy refuses containers that fit no single NUMA node, so that schedulers may rely on it.
   bool refuses = false;
   // Requests are multiples of the threads of a core.
   bool whole_cores = false;
@@ -78,15 +78,15 @@ class ScheduledNode {
     }
   }
 
-  // Whether a pod that the scheduler would bind here gets what it asks for. Pods that it would not
-  // bind are no matter.
+  // Expects that a pod that the scheduler would bind here is granted. Pods that it would not bind
+  // are skipped.
   void TryAPod() {
     const SchedulerView view =
         MakeSchedulerView(node_.machine(), node_.policy(), node_.snapshot(), tested_.refuses);
     EXPECT_EQ(view.refuses, tested_.refuses);
     const ScheduledPod pod = NextPod();
     nlohmann::json topology = agent::TopologyObject("n1", "uid", view);
-    // Whatever the scheduler makes of it, the numbers must hold.
+    // The numbers must hold under the strictest reading by the scheduler.
     topology["attributes"][0]["value"] = "single-numa-node";
     const std::map<std::string, int64_t> allocatable = {
         {"cpu", 1000 * node_.machine().online().size()}, {"memory", int64_t{1} << 50}};

@@ -11,7 +11,7 @@
 namespace resmgr::test {
 namespace {
 
-// Not even half of a change reaches the disk.
+// No part of a change reaches the disk.
 constexpr int kNothing = -1;
 
 ResourceManager::Options PromptOptions() {
@@ -232,7 +232,7 @@ void StagedNode::SetByStage(const ContainerId& id, const ResourceValues& values)
   Settle();
 }
 
-// Nothing of what the daemon does from now on is seen by anyone.
+// From now on no action of the daemon is visible outside.
 Status StagedNode::KillInCall(Call& call) {
   cut = Cut::kNever;
   node_.FlushState();
@@ -247,7 +247,7 @@ void StagedNode::Kill() {
   node_.FlushState();
   pipeline_.SetPolicyStage(nullptr);
   policy_stage_.reset();
-  // A daemon that is killed writes no last words.
+  // A killed daemon does not write its last state.
   if (!files_.stopping()) files_.StopAfter(kNothing);
   node_.Restart([this] { files_.Resume(); });
   Connect();

@@ -24,7 +24,7 @@ namespace resmgr::test {
 // in front of a runtime that may have plugins of its own. It remembers over restarts.
 class StagedNode {
  public:
-  // Where the daemon is killed in the middle of a call.
+  // The point of a call at which the daemon is killed.
   enum class Cut { kNever, kBeforeTheRuntime, kAfterTheRuntime };
   using Change = std::function<void(const Request& request, Adjustment& adjustment)>;
 
@@ -38,7 +38,7 @@ class StagedNode {
   Change first;
   Change second;
   std::function<void(RuntimeContainer& container)> own_plugins;
-  // Where to kill the daemon in the middle of the next call about a container; that call then fails
+  // The point at which to kill the daemon in the next call about a container; that call then fails
   // with "killed".
   Cut cut = Cut::kNever;
 
@@ -54,7 +54,7 @@ class StagedNode {
 
   // Answers all updates of the brain's.
   void Settle();
-  // The runtime is listed, as it is some seconds after each call.
+  // Lists the runtime, as happens some seconds after each call.
   void Report();
   // kill -9 after the last call; the disk has everything.
   void Kill();

@@ -131,7 +131,7 @@ TEST_F(StagedRestartsTest, AKillInTheMiddleOfAnUpdateKnowsWhatWasAskedFor) {
   }
 }
 
-// Its id is in no answer: the notes go by its pod, name and attempt.
+// The container's id is in no answer, so its notes are found by pod, name and attempt.
 TEST_F(StagedRestartsTest, AKillInTheMiddleOfACreationKnowsWhatWasAskedFor) {
   node_.second = Shares(Operation::kCreateContainer, 3072);
   node_.cut = StagedNode::Cut::kAfterTheRuntime;
@@ -197,7 +197,7 @@ TEST_F(StagedRestartsTest, WithoutACgroupParentTheClassIsWhatIsAskedFor) {
   EXPECT_EQ(node_.PodOf(Run(PodIn(""), {})).qos, QosClass::kBestEffort);
 }
 
-// As Kubernetes has it, all containers make a pod Guaranteed together.
+// As in Kubernetes, a pod is Guaranteed only by all of its containers.
 TEST_F(StagedRestartsTest, ADerivedClassFallsWithAContainerThatAsksForLess) {
   const PodSandboxId pod = node_.RunPod(PodIn(""));
   const ContainerId first = *node_.Create(pod, "first", Guaranteed(2000));

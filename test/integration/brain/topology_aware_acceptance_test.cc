@@ -410,7 +410,7 @@ TEST(TopologyAwareAcceptanceTest, GuaranteesMemory) {
   node.MustRun({.name = "b", .milli_cpu = {500}, .memory = 5 * kGiB});
   EXPECT_EQ(node.Mems("ac0"), "1,7");
   EXPECT_EQ(node.Mems("bc0"), "2,4");
-  // It needs the CPUs of several sockets, so its memory may lie beside theirs.
+  // The container needs CPUs of several sockets, so its memory may lie near to all of them.
   node.MustRun({.name = "c",
                 .milli_cpu = {1900},
                 .memory = 2 * kGiB,

@@ -16,7 +16,7 @@ namespace {
 struct ServerShape {
   int cpus_per_node = 10;
   int64_t dram = 16 * kGiB;
-  int64_t pmem = 0;  // of the node beside each node; 0: there is none
+  int64_t pmem = 0;  // PMEM node beside each node; 0: there is none
 };
 
 // Two packages of two nodes each, numbered across them: 0 and 2 on the first, 1 and 3 on the

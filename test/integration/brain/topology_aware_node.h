@@ -54,7 +54,7 @@ class TopologyAwareNode {
   Status Resize(const std::string& container, int64_t milli_cpu);
   // The container ends; its CPUs are free.
   void End(const std::string& container);
-  // It ends and comes back as its next attempt.
+  // Ends the container and runs its next attempt.
   void RunAgain(const std::string& container);
   // The daemon is started anew.
   void Restart() { node_.Restart(); }
@@ -63,7 +63,7 @@ class TopologyAwareNode {
   CpuSet Exclusive(const std::string& container) const;
   std::string CpuList(const std::string& container) const { return Cpus(container).ToString(); }
   std::string Mems(const std::string& container) const;
-  // As the runtime enforces them.
+  // The memory nodes that the runtime enforces.
   std::string MemsInForce(const std::string& container);
   std::string IdOf(const std::string& container) const {
     return std::string(running_.at(container).id.value());
@@ -74,7 +74,7 @@ class TopologyAwareNode {
   int Nodes(const std::string& container) const;
   int Cores(const std::string& container) const;
   int Packages(const std::string& container) const;
-  // The CPUs of these containers have nothing in common.
+  // Whether no two of these containers share a CPU.
   bool Disjoint(const std::vector<std::string>& containers) const;
   bool NodesDisjoint(const std::vector<std::string>& containers) const;
   // The values that the runtime enforces for all containers, one line each.

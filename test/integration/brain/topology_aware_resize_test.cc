@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers on isolated CPUs that grow and shrink, and what a restart makes of them.
+// Containers on isolated CPUs that grow and shrink, and their places after a restart.
 #include <memory>
 #include <string>
 #include <string_view>

@@ -43,7 +43,7 @@ int64_t World::Number(int64_t first, int64_t last) {
 
 int64_t World::SomeRequest() {
   const int cpus = machine_.online().size();
-  // CPU shares tell no more.
+  // CPU shares do not distinguish larger requests.
   constexpr int kMostByShares = 256;
   if (cpus > kMostByShares && Chance(15)) return 1000 * Number(kMostByShares, cpus / 2 + 150);
   const int64_t whole = 1000 * Number(1, Chance(20) ? cpus : std::max(1, cpus / 4));
@@ -96,7 +96,7 @@ void World::Note(std::string event) {
 }
 
 void World::Step() {
-  // A kill within milliseconds of the event: the disk has heard of a part of it.
+  // A kill within milliseconds of the event: the disk has only a part of it.
   const bool killed = keeps_state_ && !files_.stopping() && Chance(4);
   if (killed) {
     Note("the last step of this daemon");
@@ -211,7 +211,7 @@ void World::Settle() {
 }
 
 bool World::RunUntil(const std::function<bool()>& condition) {
-  constexpr int kMostTimers = 10'000;  // far more than what is under way takes
+  constexpr int kMostTimers = 10'000;  // far more than all pending work takes
   EventLoop& loop = node_.loop();
   for (int timer = 0; timer < kMostTimers; ++timer) {
     if (condition()) return true;

@@ -52,7 +52,7 @@ class World {
 
   // One event.
   void Step();
-  // Everything answers, until what is decided is in force and no start is cold any more.
+  // Answers everything until all decisions are in force and no start is cold any more.
   void Settle();
   // Everything ends and is removed.
   void End();
@@ -67,7 +67,7 @@ class World {
   // Every update that the runtime was asked for, in order.
   const std::vector<std::string>& history() const { return node_.runtime.history; }
   size_t started() const { return started_; }
-  // The last events and what came of them, for a failure's message.
+  // The last events and their results, for a failure's message.
   std::string Journal();
 
  private:
@@ -90,8 +90,8 @@ class World {
   struct Start {
     ContainerId id;
     std::optional<Status> decided;
-    CpuSet exclusive;  // its CPUs for itself alone when that was decided
-    CpuSet begun_on;   // what the runtime read then, whatever it notes later
+    CpuSet exclusive;  // its exclusive CPUs by that decision
+    CpuSet begun_on;   // CPUs that the runtime read then, whatever it notes later
     std::unique_ptr<ResourceManager::StartWait> wait;
   };
 
@@ -103,7 +103,7 @@ class World {
 
   void Act();
   void Note(std::string event);
-  // Every container as decided and as it is.
+  // Describes every container, as decided and as in force.
   std::string Describe();
   void AddSandbox();
   void BeginCreation();
@@ -139,7 +139,7 @@ class World {
   void TellOffline();
   void CheckNoOtherLost(const std::map<ContainerKey, CpuSet>& before, const CpuSet& gone);
   std::map<ContainerKey, CpuSet> ExclusiveCpus();
-  // The daemon starts anew on what is online then.
+  // Starts the daemon anew on the CPUs that are online.
   void RestartNode();
   StatusOr<std::unique_ptr<Policy>> MakePolicy(const Configuration& configuration) const;
   // The containers that may keep their exclusive CPUs under another configuration: they can still
@@ -160,10 +160,10 @@ class World {
   // A restart may move a container: the runtime cannot report everything.
   bool DependsOnMemory(const Container& container);
   void AnswerLists();
-  // The exclusive CPUs of containers that have nothing else, and of which that is in force and
-  // answered: a kill changes nothing about these.
+  // The exclusive CPUs of containers that have no other CPUs, for which these are in force and
+  // answered: a kill must not change them.
   std::map<ContainerId, CpuSet> Promised();
-  // Containers that run, with what is in force for them.
+  // A running container, with its values in force.
   struct Running {
     ContainerId id;
     CpuSet in_force;
@@ -187,7 +187,7 @@ class World {
   std::map<ContainerId, std::set<std::string>> pools_;
   const Machine machine_;
   CpuSet off_;                      // CPUs that are offline
-  CpuSet told_;                     // those of them that the daemon knew and was told of
+  CpuSet told_;                     // CPUs that the daemon knew
   std::list<Machine> machines_;     // that daemons found
   const Machine* found_ = nullptr;  // by the present one
   Configuration configured_;
@@ -202,8 +202,8 @@ class World {
   std::vector<Creation> abandoned_creations_;  // they take effect yet
   std::vector<std::unique_ptr<Start>> starts_;
   std::vector<ContainerId> abandoned_starts_;
-  // Created containers that the brain has to reckon with as if they ran, with what such a start may
-  // have begun on beside what is reported.
+  // Created containers that the brain must treat as running, with the CPUs on which such a start
+  // may have begun beside the reported ones.
   std::map<ContainerId, CpuSet> may_start_;
   std::vector<Resize> resizes_;
   size_t started_ = 0;

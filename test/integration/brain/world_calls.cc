@@ -92,7 +92,7 @@ void World::EndCreation(size_t index, bool success) {
     node_.Created(creation.request, creation.admission);
     return;
   }
-  // The client went away, or the runtime has refused it.
+  // The outcome is unclear because the client went away, or the runtime has refused the call.
   const bool unclear = Chance(30);
   if (unclear) AbandonCreation(creation);
   node_.manager().CreateFailed(creation.admission.key);
@@ -223,9 +223,9 @@ void World::RemoveSome() {
   node_.manager().ContainerRemoved(AsCalled(id));
 }
 
-// By people, at times, with the least that tells it from others.
+// Sometimes the shortest beginning that is unique, as a person would type it.
 ContainerId World::AsCalled(const ContainerId& id) {
-  // One that is not known yet is looked for later, when more ids may begin so.
+  // An unknown id is searched later, when more ids may have this beginning.
   if (!Chance(20) || node_.Known(id) == nullptr) return id;
   std::string text(id.value());
   const auto only_one = [this, &id](std::string_view beginning) {

@@ -17,8 +17,8 @@ namespace resmgr::test {
 
 namespace {
 
-// A container of a balloon that runs on idle CPUs, too, or not on all of its own: only the daemon's
-// notes tell the balloon's own ones.
+// Whether a container of a balloon also runs on idle CPUs, or not on all of its balloon's: only the
+// daemon's notes have the balloon's own CPUs.
 bool UsesIdleCpus(const Placement& placement) {
   constexpr std::string_view kOwn = "; own CPUs ";
   const size_t at = placement.reason.rfind(kOwn);
@@ -129,9 +129,9 @@ bool World::Undisputed(const Running& one, const CpuSet& several) {
   return true;
 }
 
-// A decision about a running container makes it no owner yet: first the others must leave. EndStart
-// adds those that start. It stays one until something else is in force for it, or until it is
-// decided that it shares, and the runtime was told so.
+// A decision about a running container does not make it an owner yet: first the others must leave.
+// EndStart adds containers that start. A container stays an owner until other CPUs are in force for
+// it, or until the runtime was sent the decision that it shares.
 void World::TrackOwners(const std::vector<Running>& running) {
   CpuSet used;
   CpuSet several;
@@ -158,11 +158,10 @@ void World::TrackOwners(const std::vector<Running>& running) {
   owned_ = std::move(still);
 }
 
-// A container that is where an earlier configuration had put it has less or more than this one
-// would give it.
-// A container that has less than it is entitled to may find room meanwhile, and which CPUs are its
-// own, the runtime cannot tell; nor can it tell those of one that shares others as well, whose
-// shares are the policy's.
+// A container placed by an earlier configuration has less or more than this one would grant. A
+// container with less than it is entitled to may find room meanwhile, and the runtime does not
+// report which CPUs are exclusive; neither does it for one that also shares others and has the
+// policy's shares.
 bool World::DependsOnMemory(const Container& container) {
   const Placement& placement = container.placement;
   const CpuSet& own = placement.exclusive;
@@ -185,7 +184,7 @@ void World::CheckRestartMovesNobody() {
   NotePools();
   // A container that was in a wide pool by the last that the disk heard of may go back there.
   bool changes = unsaved_moves_ || HasUnsavedPools();
-  // The next daemon knows CPUs that came back since this one has started.
+  // The next daemon knows CPUs that came back after this one's start.
   changes |= found_->online() - told_ != machine_.online() - off_;
   const std::string known = Describe();
   node_.manager().snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {

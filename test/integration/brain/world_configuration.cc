@@ -45,7 +45,7 @@ void World::ChangeConfiguration() {
   node_.manager().SetPolicy(
       *std::move(policy), [this, before = std::exchange(configured_, next)](const Status& status) {
         if (!status.ok()) configured_ = before;
-        // Others were admitted meanwhile; which containers are exclusive is determined again.
+        // Other containers were admitted meanwhile, so the exclusive ones are determined again.
         if (!status.ok()) owned_.clear();
         Note(fmt::format("the change of the policy ended: {}", resmgr::Describe(status)));
       });

@@ -10,7 +10,7 @@
 
 namespace resmgr::test {
 
-// It never got there, it has happened, or it will.
+// The creation never arrived, has happened, or will happen.
 void World::AbandonCreation(const Creation& creation) {
   if (Chance(40)) return;
   abandoned_creations_.push_back(creation);
@@ -33,7 +33,7 @@ void World::AbandonStart(const Start& start) {
   if (Chance(40)) EndAbandonedStart(abandoned_starts_.size() - 1);
 }
 
-// It runs, it could not be started, or the start never got there.
+// The container runs, could not be started, or the start never arrived.
 void World::EndAbandonedStart(size_t index) {
   const ContainerId id = TakeAt(abandoned_starts_, index);
   RuntimeContainer* const container = node_.runtime.Find(id);
@@ -50,9 +50,9 @@ void World::EndAbandonedStart(size_t index) {
   }
 }
 
-// containerd takes back what it reports when an update fails, but not what runc did by then; and
-// one that is killed in the middle has noted what runc was not told. Without notes of our own that
-// cannot be known.
+// When an update fails, containerd takes its record back but not runc's work; and a containerd that
+// is killed in the middle has a record that runc did not get. Without notes of our own this is
+// unknown.
 void World::ApplySomehow(const ContainerId& id, const ResourceValues& adjustment) {
   const RuntimeContainer* const container = node_.runtime.Find(id);
   const bool runs = container != nullptr && container->state == ContainerState::kRunning;
@@ -128,7 +128,7 @@ void World::LoseConnection() {
   AnswerLists();
 }
 
-// kill -9: what was under way ends at the runtime either way, and the daemon has forgotten it.
+// kill -9: calls under way end at the runtime in either way, and the daemon has forgotten them.
 void World::RestartDaemon() {
   Note("restart");
   const std::map<ContainerId, CpuSet> promised = Promised();
@@ -144,7 +144,7 @@ void World::RestartDaemon() {
     if (!resize.applied) ApplySomehow(resize.id, resize.Carried());
   }
   resizes_.clear();
-  // If a container also runs on other CPUs, the runtime cannot tell which are its own.
+  // If a container also runs on other CPUs, the runtime does not report which are exclusive.
   for (const Running& one : RunningContainers()) {
     const auto owned = owned_.find(one.id);
     if (owned == owned_.end() || one.in_force.IsSubsetOf(owned->second.cpus)) continue;
@@ -153,7 +153,7 @@ void World::RestartDaemon() {
   files_.Resume();
   unsaved_moves_ = false;
   pools_.clear();
-  // Without notes it cannot be known, either, that an update has met a start that is over now.
+  // Without notes it is also unknown that an update has met a start that is over now.
   if (!keeps_state_) node_.runtime.ReportTruth();
   RestartNode();
   for (const auto& [id, cpus] : promised) {

@@ -21,7 +21,7 @@ Machine Without(const Machine& machine, const CpuSet& offline) {
 
 }  // namespace
 
-// As pkg/policy/constraints.h has it: a reservation does not become empty.
+// By pkg/policy/constraints.h a reservation does not become empty.
 World::Configuration World::Effective(Configuration configuration) const {
   const bool reserves = !configuration.reserved.empty();
   configuration.available &= found_->online() - told_;

@@ -23,7 +23,8 @@ using ::testing::StartsWith;
 
 constexpr char kCgroup[] = "/kubepods/burstable/podu1";
 
-// It numbers the containers that it creates, and tells of each what the creation said.
+// An engine that numbers the containers that it creates, and reports each as its creation
+// requested.
 class StandInEngine {
  public:
   explicit StandInEngine(const std::string& socket)
@@ -151,7 +152,7 @@ TEST_F(DockerRowsTest, K25AnAnswerWithoutACgroupParentKeepsTheOriginal) {
   EXPECT_EQ(sent["Env"], (Json{"A=1", "B=two=2", "C=3"}));
 }
 
-// As koord-runtime-proxy does it.
+// The resources are handled as by koord-runtime-proxy.
 TEST_F(DockerRowsTest, ResourcesOfAPodAreThoseOfItsPauseContainer) {
   StartDocker({"-pod-shares", "900"});
   const std::string sandbox = Create("k8s_POD_web_shop_u1_0", SandboxBody());
@@ -233,7 +234,7 @@ TEST_F(DockerRowsTest, ARefusalIsAnErrorOfDockers) {
   EXPECT_EQ(engine_->Last("create").line, "");
 }
 
-// K24: what koord-runtime-proxy refused or changed.
+// K24: requests that koord-runtime-proxy refused or changed.
 TEST_F(DockerRowsTest, K24WhatIsNoPodsPassesAsItCame) {
   StartDocker({"-env", "C=3"});
   const std::string body = R"( {"Image":"x", "Labels":{"a":"b"},"Unknown":1.50} )";

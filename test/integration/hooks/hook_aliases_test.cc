@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers that are aliases: hook servers see what the kubelet named, the runtime its own handler.
+// Handlers that are aliases: hook servers see the kubelet's handler, the runtime its own.
 #include <fstream>
 #include <string>
 #include <vector>
@@ -59,7 +59,7 @@ TEST_F(HookAliasesTest, ServersSeeTheAliasAlsoAfterARestart) {
     Create(client, quiet, "quiet");
     EXPECT_THAT(Calls("a", "PreCreateContainer"), IsEmpty());
   }
-  // Not killed: of what was done in its last milliseconds there may be no notes.
+  // Terminated and not killed: a killed daemon may lack notes of its last milliseconds.
   ASSERT_TRUE(daemon_->Terminate().ok());
   StartDaemonWithHooks(WithAliases());
   AwaitServers(1);

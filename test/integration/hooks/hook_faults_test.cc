@@ -66,7 +66,7 @@ TEST_F(HookRowsTest, K08AServerThatHangsAndMayNotFailRefusesAndTheRuntimeIsNotAs
   CriClient client = Relayed();
   const auto pod = client.RunPod(MakeGuaranteedPod("g"));
   ASSERT_THAT(pod, IsOk());
-  // It does not even end its connection.
+  // The stopped server does not even end its connection.
   Stop(*server);
   EXPECT_THAT(
       client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)),

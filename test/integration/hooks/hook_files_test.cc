@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// As koordlet writes it: tabs, a double slash, no order, in place.
+// Writes a file as koordlet does: tabs, a double slash, no order, in place.
 std::string KoordletFile(const std::string& directory, const std::string& more) {
   return "{\n\t\"remote-endpoint\": \"" + directory +
          "//koordlet.sock\",\n\t\"failure-policy\": \"Ignore\",\n\t\"runtime-hooks\": [\n"
@@ -142,7 +142,8 @@ TEST_F(HookRowsTest, K04AThousandReplacementsUnderLoadFailNoCallAndAreAlwaysWhol
   }
   for (int i = 1; i <= kReplacements; ++i) {
     PutFile("10.json", versions[i % 2]);
-    // Changes within a few milliseconds are one: so that some of both versions count.
+    // Changes within a few milliseconds count as one, so pauses let both versions come into force
+    // sometimes.
     if (i % 21 == 0) std::this_thread::sleep_for(milliseconds(60));
   }
   ASSERT_TRUE(Eventually([&] { return calls > 200; }));
@@ -201,7 +202,7 @@ TEST_F(HookRowsTest, AnotherConfigurationChangesDirectoryAndSkipKeyWhileItRuns) 
   ASSERT_THAT(client.RunPod(skipped), IsOk());
   EXPECT_THAT(Calls("a", "PreRunPodSandbox"), SizeIs(0));
 
-  // It was delivered, so it counts after a restart.
+  // The configuration was delivered, so it counts after a restart.
   daemon_->Kill();
   StartDaemon(Flags({}));
   AwaitServers(1);

@@ -18,7 +18,7 @@ namespace hook_api = ::runtime::v1alpha1;
 // processes on gRPC's own library (test/support/hook_server). Each test in a directory of its own.
 class HookRowsTest : public DaemonTest {
  protected:
-  // The rows' names are K01 to K27; which is where:
+  // The rows' names are K01 to K27; their files are:
   //
   //   hook_files_test.cc     K01 K02 K03 K04 K05 K16: files of the directory, and the start
   //   hook_faults_test.cc    K07 K08 K09 K10 K17 K18 K19: what hangs, dies and is not there
@@ -38,18 +38,19 @@ class HookRowsTest : public DaemonTest {
   // A server on Path(name + ".sock") that serves when this returns.
   std::unique_ptr<ChildProcess> Serve(const std::string& name,
                                       const std::vector<std::string>& behaviour = {});
-  // Returns when none of its threads runs: the signal alone may leave one time for an answer.
+  // Returns when none of the server's threads runs, since after the signal alone one may still
+  // answer.
   static void Stop(ChildProcess& server);
   // The runtime, then the daemon, which knows its hook files when this returns.
   void StartNode(const std::vector<std::string>& more = {});
   void StartDaemonWithHooks(const std::vector<std::string>& more = {});
-  // Waits until so many servers are connected.
+  // Waits until `count` servers are connected.
   void AwaitServers(size_t count);
   // `cri-resmgr-ctl config set` of this text.
   Status SetConfig(const std::string& text) const;
   // The output of `cri-resmgr-ctl COMMAND -o json`; "" where it fails.
   std::string Ctl(const std::vector<std::string>& command) const;
-  // How many containers of the default namespace servers can be told of.
+  // The number of containers of the default namespace that servers can be asked about.
   size_t KnownContainers() const;
 
   // The requests that this server had for this hook, in their order.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows about what servers are shown, and what their answers change, byte for byte.
+// Rows about the messages to servers, and the changes by their answers, byte for byte.
 #include <string>
 #include <vector>
 
@@ -90,7 +90,7 @@ std::string Field(int number, const std::string& bytes) {
   return field + bytes;
 }
 
-// Our own classes would not write what is no UTF-8; a kubelet in Go of the older protobuf does.
+// Our own classes would not write invalid UTF-8; a kubelet with Go's older protobuf does.
 TEST_F(HookRowsTest, K13VariablesKeepTheirBytesAndOrder) {
   const auto server = Serve("a", {"-env", "ADDED=1"});
   PutFile("10.json", FileText(Path("a.sock"), kCreatePoint, R"(, "failure-policy": "Fail")"));
@@ -109,7 +109,7 @@ TEST_F(HookRowsTest, K13VariablesKeepTheirBytesAndOrder) {
   const std::string request =
       Field(1, *pod) + Field(2, config) + Field(3, MakeGuaranteedPod("g").SerializeAsString());
   client.Call(client.PathOf("CreateContainer"), {request});
-  // The fake runtime may refuse such bytes; here it counts what it was sent.
+  // The fake runtime may refuse such bytes; only the bytes that it was sent matter here.
   ASSERT_TRUE(runtime_.WaitForCalls("CreateContainer", 1));
   const std::string received = runtime_.Calls("CreateContainer").back().messages.at(0);
   size_t at = 0;

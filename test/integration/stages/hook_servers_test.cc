@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hook servers behind the real relay, with real sockets and files: what they want is what the
-// runtime receives.
+// Hook servers behind the real relay, with real sockets and files: the runtime receives their
+// changes.
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -61,7 +61,7 @@ class HookServersTest : public StagesTest {
   TempDir directory_;
 };
 
-// An answer as koordlet's: what was asked, with a change.
+// An answer like koordlet's: the request, with a change.
 FakeHookServer::Answerer Echo(
     const std::function<void(hook_api::ContainerResourceHookResponse&)>& change) {
   return [change](const std::string& bytes) -> StatusOr<std::string> {

@@ -22,7 +22,7 @@
 
 namespace resmgr::test {
 
-// For what takes a moment, on a busy machine.
+// The limit for short actions, on a busy machine.
 inline constexpr std::chrono::seconds kPatience{20};
 
 // The relay, the resource manager with a small policy and the stages of the test, on a loop of
@@ -55,7 +55,7 @@ class StagesTest : public testing::Test {
   // Runs on the node's loop and waits for it.
   void OnLoop(const std::function<void()>& task);
 
-  // On the node's loop: the configuration that is in force.
+  // Sets the configuration in force, on the node's loop.
   void Configure(const Config& config);
 
   EventLoop& loop() { return *loop_; }

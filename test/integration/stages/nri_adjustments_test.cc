@@ -57,7 +57,7 @@ constexpr std::string_view kRequest = R"(
 struct Row {
   const char* name;
   std::vector<const char*> replies;         // ContainerAdjustment of one plugin after the other
-  void (*expect)(CreateContainerRequest&);  // what becomes of the request
+  void (*expect)(CreateContainerRequest&);  // checks the resulting request
 };
 
 std::string NameOf(const testing::TestParamInfo<Row>& row) {
@@ -66,7 +66,7 @@ std::string NameOf(const testing::TestParamInfo<Row>& row) {
 
 class AdjustmentsTest : public testing::TestWithParam<Row> {};
 
-// As the stage of the plugins does it.
+// Applies the replies as the stage of the plugins does.
 std::string Adjusted(const std::string& bytes, const std::vector<const char*>& replies) {
   CreateRequest create;
   CreateParts parts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NRI plugins behind the real relay: what they want is what the runtime receives, they hear of
-// everything that happens, and what they refuse does not.
+// NRI plugins behind the real relay: the runtime receives their changes, they get all events, and
+// their refusals count.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -189,7 +189,7 @@ TEST_F(NriHostTest, ARefusalFailsTheCreation) {
       client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)),
       Fails(StatusCode::kFailedPrecondition, "NRI plugin 10-fake: not this one"));
   EXPECT_TRUE(runtime_.Calls("CreateContainer").empty());
-  // It has heard of the container, so it hears of its end.
+  // The plugin has seen the container, so it gets its end.
   Until([&] { return plugin.told.back() == "RemoveContainer g/main"; });
   EXPECT_THAT(Told(plugin),
               ElementsAre("Configure", "Synchronize", "RunPodSandbox g", "CreateContainer g/main",
@@ -300,7 +300,7 @@ TEST_F(NriHostTest, ADeviceThatIsLeftOutIsAWarning) {
   EXPECT_THAT(logged, testing::HasSubstr("plugin \"10-fake\" wants to set Devices /dev/none"));
 }
 
-// This machine, or the runtime, has none.
+// This machine or the runtime has no RDT.
 TEST_F(NriHostTest, AClassOfRdtFailsOneCreationAtMost) {
   runtime_.Script("CreateContainer",
                   {.times = 1,
@@ -383,7 +383,7 @@ class RdtClassesTest : public NriHostTest {
   int containers_ = 0;
 };
 
-// Runtimes quote in errors what pods say.
+// Runtimes quote pods' texts in errors.
 TEST_F(RdtClassesTest, WhatPodsSayOfRdtEndsNoClasses) {
   EXPECT_EQ(Next(), "gold");
   Want("");
@@ -430,7 +430,7 @@ TEST_F(NriHostTest, TheTimeOfAllPluginsIsOneForAllPhasesOfACall) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THAT(Create(client, *pod, "main"), IsOk());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1'400));
-  // All hear of it.
+  // All plugins get the event.
   for (FakePlugin* plugin : plugins)
     Until([&] { return plugin->told.back() == "PostCreateContainer g/main"; });
   OnLoop([&] { slow.clear(); });
@@ -448,7 +448,7 @@ TEST_F(NriHostTest, NoContainerIsCreatedWhileARequiredPluginIsAway) {
   EXPECT_THAT(Create(client, *pod, "main"), IsOk());
 }
 
-// The runtime has neither created it nor answered: plugins hear that it is not there.
+// The runtime has neither created the container nor answered: plugins learn that it does not exist.
 TEST_F(NriHostTest, OfACreationThatIsLostPluginsHearWhatBecameOfIt) {
   StartHost();
   FakePlugin& plugin = Connect();
@@ -477,7 +477,7 @@ TEST_F(NriHostTest, AStartThatMayHaveTakenEffectIsNoStop) {
     ASSERT_THAT(id, IsOk());
     runtime_.Script("StartContainer", {.times = 1, .late_error = grpc::Status(code, "late")});
     EXPECT_FALSE(client.StartContainer(*id).ok());
-    // Plugins hear of the next thing after whatever this start has brought about.
+    // Plugins get the next creation after all events of this start.
     ASSERT_THAT(Create(client, *pod, fmt::format("next{}", static_cast<int>(code))), IsOk());
     EXPECT_THAT(Told(plugin), testing::Not(testing::Contains(testing::HasSubstr("StopContainer"))))
         << code;
@@ -575,7 +575,7 @@ TEST_F(NriHostTest, APluginMayRefuseWhatAPodGets) {
   EXPECT_THAT(Told(plugin),
               ElementsAre("UpdatePodSandbox g", "UpdatePodSandbox g", "PostUpdatePodSandbox g"));
   OnLoop([&quota] { EXPECT_EQ(quota, 30'000); });
-  // One that comes later is shown what the pod has.
+  // A plugin that connects later is shown the pod's resources.
   FakePlugin& later = Connect({.name = "later"});
   OnLoop([&later] {
     ASSERT_EQ(later.inventory.pods_size(), 1);
@@ -717,7 +717,7 @@ TEST_F(NriHostTest, APluginAsksForAChangeFromWithinItsAnswer) {
   EXPECT_TRUE(changed);
 }
 
-// Its classes of block I/O stay: the rest is sent, and no plugin is shown what did not change.
+// The container's block I/O class stays: the rest is sent, and plugins are shown only the changes.
 TEST_F(NriHostTest, WhatAnUpdateCannotCarryIsLeftOut) {
   StartHost();
   std::vector<std::string> seen;

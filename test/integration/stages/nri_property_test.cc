@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random plugins behind the real relay, which adjust, refuse, hang and die while containers are
-// created, updated and removed: what the runtime receives is what a merge says that is written
-// here anew, and nothing stays behind.
+// created, updated and removed: the runtime receives the result of a merge that is written here
+// anew, and nothing stays behind.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -34,14 +34,14 @@ namespace api = ::nri::pkg::api::v1alpha1;
 struct Deed {
   enum class Kind { kAnswer, kRefuse, kHang, kDie };
   Kind kind = Kind::kAnswer;
-  std::map<std::string, std::string> env{};          // of a container that is created
+  std::map<std::string, std::string> env{};          // variables of a container that is created
   std::map<std::string, std::string> annotations{};  // the same
-  std::optional<int64_t> memory{};                   // of one that is updated
+  std::optional<int64_t> memory{};                   // memory limit of a container that is updated
 };
 
 struct Member {
   nri::test::FakePluginOptions options;
-  bool hangs = false;   // sometimes; it changes nothing
+  bool hangs = false;   // the plugin hangs and changes nothing
   bool needed = false;  // a call fails where it does not answer
   Deed deed{};          // of the next call, on the loop
   std::unique_ptr<nri::test::FakePlugin> plugin{};
@@ -75,8 +75,8 @@ class NriPropertyTest : public StagesTest, public testing::WithParamInterface<ui
     Stop();
   }
 
-  // Until it is shown these containers: in what it takes when it connects, without those of which
-  // it is told afterwards that they are removed, as creations are that were refused.
+  // Waits until the plugin is shown these containers when it connects, without those that are
+  // reported as removed afterwards, such as refused creations.
   void Connect(Member& member, const std::set<std::string>& containers = {}) {
     Until([&] {
       StatusOr<UniqueFd> socket = ConnectUnix(File("nri.sock"));
@@ -255,7 +255,8 @@ class NriPropertyTest : public StagesTest, public testing::WithParamInterface<ui
   void Update(CriClient& client, const std::string& id) {
     const auto wanted = Merge(/*creates=*/false);
     cri::LinuxContainerResources resources;
-    // No earlier update has so many: the brain may send updates of its own, as after a refusal.
+    // No earlier update has this value, which tells it from the brain's own updates, as after a
+    // refusal.
     resources.set_cpu_shares(1000 + ++updates_);
     const Status updated = client.UpdateContainer(id, resources);
     EXPECT_EQ(updated.ok(), wanted.has_value()) << updated;

@@ -25,7 +25,7 @@ class OneListTest : public StagesTest {
     nri.host.plugin_path = "";
     Start({}, std::move(nri), HookHostingOptions{.directory = hooks_.path()});
   }
-  // Waits until the runtime got so many calls.
+  // Waits until the runtime got `count` calls.
   void Await(std::string_view method, uint64_t count) {
     ASSERT_TRUE(runtime_.WaitForCalls(method, count, kPatience)) << method;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stage behind the policy sets, replaces or removes is what the runtime receives, and every
-// other byte is the client's.
+// The runtime receives exactly the changes of a stage behind the policy, and every other byte is
+// the client's.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -35,7 +35,8 @@ FunctionStage Editing(std::function<void(WideAdjustment&)> edit) {
                        });
 }
 
-// A creation with what a rebuilt message would lose: order, duplicates and unknown fields.
+// A creation with properties that a rebuilt message would lose: order, duplicates and unknown
+// fields.
 cri::CreateContainerRequest CreationIn(const std::string& pod_id) {
   cri::CreateContainerRequest request;
   request.set_pod_sandbox_id(pod_id);
@@ -71,7 +72,7 @@ void ClearPlacement(cri::CreateContainerRequest& request) {
 
 class StagesEditTest : public StagesTest {
  protected:
-  // Sends the creation and returns what the runtime got for it, but for the policy's fields.
+  // Sends the creation and returns what the runtime got for it, without the policy's fields.
   cri::CreateContainerRequest Create(const cri::CreateContainerRequest& request) {
     CriClient client = Client();
     sent_ = request.SerializeAsString();

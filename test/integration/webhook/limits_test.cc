@@ -169,7 +169,7 @@ TEST_F(LimitsTest, NoBodiesMakeItExceedItsMemory) {
   for (int i = 0; i < held; ++i) {
     clients.push_back(Connect());
     const std::string& body = bodies[static_cast<size_t>(i) % bodies.size()];
-    // Those that came before may be closed for this one.
+    // Earlier connections may be closed for this one.
     EXPECT_TRUE(
         clients.back()
             .Write(Beginning(body.size(), std::string_view(body).substr(0, body.size() - 1)))

@@ -12,13 +12,13 @@
 
 namespace resmgr::test {
 
-// v1.Agent as the daemon uses it: what the agent lets clients of its socket do to the node.
-// Every call waits for its answer. Thread-compatible.
+// A client of v1.Agent, as the daemon is: changes the node as far as the agent permits. Every call
+// waits for its answer. Thread-compatible.
 class AgentClient {
  public:
   explicit AgentClient(const std::string& socket);
 
-  // The node as the API server has it. kUnavailable with the agent's words when it gives none.
+  // The node at the API server. kUnavailable with the agent's message if it gives none.
   StatusOr<nlohmann::json> Node();
   // One operation of a JSON patch; `value` is JSON too.
   grpc::Status Patch(const std::string& op, const std::string& path, const std::string& value);

@@ -41,7 +41,7 @@ void SendStatus(HttpServerReply& reply, int code, std::string_view message,
   reply.Send(code, StatusObject(code, message).dump(), headers);
 }
 
-// The name that a field selector asks for; nothing: every name.
+// The name in a field selector; nullopt: every name.
 std::optional<std::string> SelectedName(const HttpServerRequest& request) {
   const auto selector = request.query.find("fieldSelector");
   if (selector == request.query.end() || !selector->second.starts_with(kNameSelector)) {
@@ -50,7 +50,7 @@ std::optional<std::string> SelectedName(const HttpServerRequest& request) {
   return selector->second.substr(kNameSelector.size());
 }
 
-// Where the request prefers its metadata, that is all that the object has.
+// The object; only its metadata if the request prefers that.
 Json AsAccepted(const HttpServerRequest& request, const Json& object) {
   const auto accept = request.headers.find("accept");
   if (accept == request.headers.end() ||
@@ -284,7 +284,7 @@ bool ApiServer::SendChanges(const HttpServerRequest& request, HttpServerReply& r
 }
 
 void ApiServer::Watch(const HttpServerRequest& request, HttpServerReply& reply) {
-  // Before anything is looked at: what is disturbed after now disturbs this watch.
+  // Read first, so that any later disturbance affects this watch.
   const uint64_t disturbance = disturbance_;
   uint64_t version = ParseUint(request.query.at("resourceVersion")).value_or(0);
   if (objects_.IsCompacted(version)) {

@@ -41,7 +41,7 @@ class ApiServer {
 
   ApiServer();
 
-  // The same port again after the first time.
+  // Uses the same port again after the first time.
   Status Start();
   Status StartWithTls(const HttpServer::Tls& tls);
   void Stop() { server_.Stop(); }
@@ -57,7 +57,7 @@ class ApiServer {
   void SetNode(const std::string& name, const std::map<std::string, std::string>& labels);
   void SetConfigMap(const std::string& name, const std::map<std::string, std::string>& data);
   void DeleteConfigMap(const std::string& name);
-  // The value of an annotation of a node, "" where it has none.
+  // The value of an annotation of a node, "" without it.
   std::string Annotation(const std::string& node, std::string_view key) const;
   std::vector<Json> Events() const;
   // Whether there is a CustomResourceDefinition of NodeResourceTopology. Without it, its paths are
@@ -83,7 +83,7 @@ class ApiServer {
   void Compact(bool as_status);
 
   int watches() const { return watches_; }
-  // Sent so far.
+  // The number of bookmarks sent so far.
   uint64_t bookmarks() const { return bookmarks_; }
   std::vector<Request> Requests() const;
 
@@ -111,7 +111,7 @@ class ApiServer {
   std::atomic<uint64_t> bookmarks_{0};
   std::atomic<uint64_t> disturbance_{0};  // counts them
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the following members
   WatchFault fault_ = WatchFault::kEnd;
   int fault_code_ = 0;
   struct Failure {

@@ -17,10 +17,10 @@ class ByteStream {
   // 0 at the end, -1 on errors.
   virtual ssize_t Read(char* buffer, size_t size) = 0;
   virtual bool Write(std::string_view bytes) = 0;
-  // Whether the peer showed a certificate, and a good one.
+  // Whether the peer showed a valid certificate.
   virtual bool PeerIsKnown() const = 0;
 
-  // Without a context a plain one; nullptr where the handshake fails.
+  // Opens a plain stream without a context; nullptr if the handshake fails.
   static std::unique_ptr<ByteStream> Open(int fd, SSL_CTX* tls);
 };
 

@@ -51,7 +51,7 @@ void Extend(X509* certificate, int extension, const std::string& value) {
   X509_EXTENSION_free(made);
 }
 
-// Signed by `issuer_key`, which is its own where there is no issuer.
+// A certificate signed by `issuer_key`, or self-signed without an issuer.
 KeyPair Make(const std::string& name, bool authority, X509* issuer, EVP_PKEY* issuer_key) {
   const Key key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   const Certificate certificate(X509_new(), X509_free);

@@ -17,7 +17,7 @@ class TestAuthority {
   TestAuthority();
 
   const std::string& certificate() const { return own_.certificate; }
-  // For a server at 127.0.0.1 and this name, or a client of this name.
+  // A certificate for a server at 127.0.0.1 with this name, or for a client of this name.
   KeyPair Issue(const std::string& name) const;
 
  private:

@@ -40,7 +40,7 @@ class HttpServerReply {
   // Pieces of a reply with status 200 whose end is not known yet; the first begins it.
   virtual bool SendPiece(std::string_view piece) = 0;
   virtual bool EndPieces() = 0;
-  // Ends the connection in the middle of whatever it is in.
+  // Ends the connection at once, also within a message.
   virtual void Cut() = 0;
   virtual bool PeerIsThere() = 0;
 };
@@ -49,7 +49,7 @@ class HttpServerReply {
 // more than speed. Thread-safe.
 class HttpServer {
  public:
-  // On a connection's thread.
+  // Called on a connection's thread.
   using Handler = std::function<void(const HttpServerRequest& request, HttpServerReply& reply)>;
 
   // Keys and certificates for TLS, as PEM; clients may show certificates that `ca` has signed.

@@ -13,7 +13,7 @@
 namespace resmgr::test {
 namespace {
 
-// As a program does that takes whatever port is free; 0 where it gets it.
+// Binds as a program does that takes any free port; 0 if it succeeds.
 int ErrorOfBinding(int port) {
   const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

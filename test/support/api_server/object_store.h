@@ -33,8 +33,8 @@ class ObjectStore {
   std::optional<Json> Get(const std::string& collection, const std::string& name) const;
   std::vector<Json> List(const std::string& collection) const;
 
-  // Carries out a merge patch in one step. Nothing: no such object. `conflict` is set where the
-  // patch names a version that is not the object's; nothing changes then.
+  // Carries out a merge patch in one step. nullopt: there is no such object. `conflict` is set
+  // where the patch names a version that is not the object's; nothing changes then.
   std::optional<Json> MergePatch(const std::string& collection, const std::string& name,
                                  const Json& patch, bool& conflict);
 
@@ -43,7 +43,7 @@ class ObjectStore {
   void Compact();
   bool IsCompacted(uint64_t version) const;
 
-  // The changes after that version, waiting for one where there is none.
+  // The changes after that version; waits for one if there is none.
   std::vector<Change> ChangesAfter(uint64_t version, std::chrono::milliseconds timeout) const;
 
  private:

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kExecFailed = 127;
 
-// Between fork and exec only what is safe while other threads hold locks.
+// Between fork and exec, only functions that are safe while other threads hold locks may be called.
 [[noreturn]] void Become(char* const* argv, int output, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kExecFailed);  // the parent ended before the line above

@@ -50,11 +50,11 @@ class ChildProcess {
   int exit_status_ = -1;
 };
 
-// Runs a program to its end. kInternal with the last of what it printed: it failed.
+// Runs a program to its end. kInternal, with the end of its output: it failed.
 Status RunProgram(const std::vector<std::string>& argv, const std::filesystem::path& log_file,
                   std::chrono::milliseconds timeout);
 
-// Waits until the condition holds; kDeadlineExceeded names `what` when it does not in time.
+// Waits until the condition holds; kDeadlineExceeded names `what` if it does not in time.
 Status WaitUntil(std::string_view what, std::chrono::milliseconds timeout,
                  const std::function<bool()>& condition);
 
@@ -64,10 +64,10 @@ std::string TextOf(const std::filesystem::path& file);
 // How often `part` stands in the text.
 size_t TimesIn(std::string_view text, std::string_view part);
 
-// From /proc/PID/status, "VmHWM:" for example, in KiB where it is memory; 0 where there is none.
+// From /proc/PID/status, "VmHWM:" for example, in KiB for memory; 0 if it is missing.
 int64_t ProcStatus(pid_t pid, const std::string& key);
 
-// The end of a file, for messages about what went wrong in a program that logs to it.
+// The end of a file, for messages about the failure of a program that logs to it.
 std::string LastLines(const std::filesystem::path& file);
 
 }  // namespace resmgr::test

@@ -9,7 +9,7 @@
 
 namespace resmgr::test {
 
-// A process that removes what a private container runtime leaves behind: shims, containers, mounts,
+// A process that removes the remains of a private container runtime: shims, containers, mounts,
 // cgroups and its directory (test/support/containerd/clean-up). It does so once this is destroyed
 // and also when the test's process dies, whatever the reason. Thread-compatible.
 class Cleaner {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel says about containers, and what containerd's log says about it.
+// Facts about containers from the kernel, and from containerd's log.
 #include <chrono>
 #include <csignal>
 #include <sstream>
@@ -21,7 +21,7 @@ std::string_view After(std::string_view text, std::string_view key, char stop) {
   return text.substr(0, text.find(stop));
 }
 
-// As runc converts shares for cgroup v2.
+// The weight to which runc converts shares for cgroup v2.
 int64_t WeightOf(int64_t shares) {
   return 1 + ((shares - 2) * 9'999) / 262'142;
 }
@@ -92,7 +92,7 @@ std::string Containerd::CgroupPath(const std::string& container_id, std::string_
   return "";
 }
 
-// Under cgroup v2 an empty list says that it is as the parent's.
+// Under cgroup v2 an empty list means the parent's.
 std::string Containerd::CgroupCpus(const std::string& container_id) const {
   std::string own = CgroupFile(container_id, "cpuset.cpus");
   return own.empty() ? CgroupFile(container_id, "cpuset.cpus.effective") : own;

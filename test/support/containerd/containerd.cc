@@ -32,7 +32,7 @@ std::filesystem::path ImageDirectory() {
 }
 
 // The root of a containerd that has the images already, as the machines of test/machines have it;
-// "": there is none.
+// "" without one.
 std::string PreparedRoot() {
   const char* root = std::getenv("RESMGR_CONTAINERD_ROOT");
   return root == nullptr ? "" : root;

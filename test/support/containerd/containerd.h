@@ -46,7 +46,7 @@ class Containerd {
   // A place for the test's own sockets, logs and files. Short, as socket paths must be.
   const std::filesystem::path& directory() const { return directory_; }
   std::filesystem::path socket() const { return directory_ / "containerd.sock"; }
-  // Where it takes NRI plugins, if it is 1.7 or newer.
+  // The socket for NRI plugins, if it is 1.7 or newer.
   std::filesystem::path nri_socket() const { return directory_ / "nri.sock"; }
 
   // How a kubelet names the cgroups of pods: as its own driver does, or as systemd's slices.
@@ -65,7 +65,7 @@ class Containerd {
   // kill -9 of its first process, as by the kernel; false when there is none.
   bool EndProcess(const std::string& container_id) const;
 
-  // Where runc finds what it was told of the container: config.json.
+  // The directory with the container's config.json for runc.
   std::filesystem::path Bundle(const std::string& container_id) const {
     return directory_ / "state/io.containerd.runtime.v2.task/k8s.io" / container_id;
   }
@@ -73,20 +73,20 @@ class Containerd {
   // A file of the cgroup of the container's first process, started or not, in whichever hierarchy
   // it is; "" when there is none. From any thread.
   std::string CgroupFile(const std::string& container_id, std::string_view file) const;
-  // Where that file is; "" when there is none.
+  // The path of that file; "" without one.
   std::string CgroupPath(const std::string& container_id, std::string_view file) const;
   // The cpuset of its cgroup: CPUs and memory nodes as kernel lists. "" when there is no cgroup.
   std::string CgroupCpus(const std::string& container_id) const;
   std::string CgroupMems(const std::string& container_id) const;
-  // The CPU shares of its cgroup; where it has a weight, `expected` if runc makes this weight of
-  // them, else the least shares that it makes it of. 0 when unknown.
+  // The CPU shares of its cgroup; with a weight, `expected` if runc converts these to the weight,
+  // else the least shares that it converts to it. 0 when unknown.
   int64_t CgroupShares(const std::string& container_id, int64_t expected) const;
   // Its CFS quota in microseconds; -1: none. 0 when unknown.
   int64_t CgroupQuota(const std::string& container_id) const;
   // Its limit of memory in bytes; -1: none, also where v1 writes a number that no machine has.
   int64_t CgroupMemoryLimit(const std::string& container_id) const;
 
-  // How many updates it was asked for so far, of this container or of all.
+  // The number of updates so far, of this container or of all.
   size_t Updates(std::string_view container_id = "") const;
 
   // kill -9. Containers go on running.

@@ -15,8 +15,8 @@ namespace resmgr::test {
 // Thread-compatible.
 class DaemonProcess {
  public:
-  // Starts it with these flags, its log in `log_file`, and returns once it says that it is ready.
-  // kUnavailable with the end of its log: it ended before, or was not ready in time.
+  // Starts it with these flags, its log in `log_file`, and returns once it reports that it is
+  // ready. kUnavailable with the end of its log: it ended before, or was not ready in time.
   // `launcher` are words before the program's, of one that becomes it. `program` is another one in
   // place of the built cri-resmgr, to compare two of them or to run it under a profiler; empty for
   // none.
@@ -30,10 +30,10 @@ class DaemonProcess {
   // kill -9.
   void Kill() { process_.reset(); }
 
-  // Not after Kill().
+  // Must not be called after Kill().
   ChildProcess& process() { return *process_; }
 
-  // All that it printed. A daemon that was started later with the same file appends to it.
+  // All of its output. A daemon that was started later with the same file appends to it.
   std::string Log() const { return TextOf(log_file_); }
 
  private:

@@ -13,7 +13,7 @@ constexpr std::chrono::hours kForever{1};
 // Reconnects soon after a server came back.
 constexpr int kFirstBackoffMs = 20;
 constexpr int kLastBackoffMs = 100;
-// How long one try to connect may take; gRPC names it after back-off all the same.
+// The time limit of one try to connect, although gRPC names it after back-off.
 constexpr int kConnectTimeoutMs = 20'000;
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& socket_path, Retries retries) {
@@ -86,7 +86,7 @@ grpc::Status CriClient::Unary(std::string_view method, const google::protobuf::M
 Status CriClient::Do(std::string_view method, const google::protobuf::MessageLite& request,
                      google::protobuf::MessageLite* response) {
   Status status = FromGrpc(Unary(method, request, response));
-  // By gRPC itself, which does not say of what.
+  // gRPC's own error, which does not name the call.
   if (status.code() == StatusCode::kDeadlineExceeded) return Annotate(status, method);
   return status;
 }

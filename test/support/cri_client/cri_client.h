@@ -36,7 +36,7 @@ class CriClient {
   // "/runtime.v1.RuntimeService/Version"; methods about images go to the ImageService.
   std::string PathOf(std::string_view method) const;
 
-  // In bytes: all messages, then the end of the client's stream.
+  // Makes a call with encoded messages: sends all of them, then the end of the client's stream.
   CallResult Call(const std::string& path, const std::vector<std::string>& messages,
                   const CallOptions& options = {});
   // Opens the stream and sends nothing yet.

@@ -57,7 +57,7 @@ class PendingCall {
 
  private:
   void Run();
-  // Both with the mutex held.
+  // Both are called with the mutex held.
   void OnOpened(bool ok);
   void OnRead(bool ok);
   void ReadNext();

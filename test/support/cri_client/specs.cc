@@ -14,8 +14,8 @@ constexpr int64_t kPeriod = 100'000;  // microseconds
 constexpr int64_t kMinQuota = 1'000;
 constexpr int64_t kMilli = 1000;
 
-// Kubelet's scores; what a burstable container gets depends on its memory request, which we leave
-// out: the middle.
+// Kubelet's scores; a burstable container's depends on its memory request, which we leave out, so
+// the middle is used.
 constexpr int64_t kGuaranteedOomScore = -997;
 constexpr int64_t kBurstableOomScore = 999;
 constexpr int64_t kBestEffortOomScore = 1000;

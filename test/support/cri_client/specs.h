@@ -33,12 +33,12 @@ struct ContainerSpec {
   Bytes memory_limit = {};
 };
 
-// Shares, quota and period by kubelet's arithmetic: shares from the request (from the limit where
-// there is no request, 2 where there is neither), quota from the limit per 100 ms. The container
-// sleeps until it is stopped.
+// Shares, quota and period by kubelet's arithmetic: shares from the request (from the limit without
+// a request, 2 without both), quota from the limit per 100 ms. The container sleeps until it is
+// stopped.
 cri::ContainerConfig MakeContainer(const ContainerSpec& spec);
 
-// The usual ones: requests equal to limits; a request only; nothing at all.
+// The usual pods: requests equal to limits; a request only; neither.
 cri::PodSandboxConfig MakeGuaranteedPod(const std::string& name);
 cri::PodSandboxConfig MakeBurstablePod(const std::string& name);
 cri::PodSandboxConfig MakeBestEffortPod(const std::string& name);

@@ -52,7 +52,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// Appends what is there. False: the end; a terminal ends with EIO.
+// Appends the available output. False: the end; a terminal ends with EIO.
 bool ReadInto(int fd, std::string& text) {
   std::array<char, 65536> buffer{};
   const ssize_t size = ::read(fd, buffer.data(), buffer.size());

@@ -36,14 +36,15 @@ class CliProcess {
 
   // Into its standard input, while its output is read.
   Status Type(std::string_view text, std::chrono::milliseconds timeout = kTimeout);
-  // It reads an end of its input; its output is still read.
+  // Ends the program's input; its output is still read.
   void EndInput() { input_.Reset(); }
-  // Until it has made its terminal raw: what is typed earlier is echoed and changed by the
-  // terminal. kDeadlineExceeded: it has not.
+  // Waits until it has made its terminal raw, since the terminal echoes and changes earlier input.
+  // kDeadlineExceeded: it has not.
   Status AwaitRawTerminal(std::chrono::milliseconds timeout = kTimeout);
-  // Until this has been in its output. kDeadlineExceeded or kUnavailable: with what was.
+  // Waits until its output has this text. kDeadlineExceeded and kUnavailable have the output so
+  // far.
   Status Expect(std::string_view text, std::chrono::milliseconds timeout = kTimeout);
-  // Until it has ended and its output too.
+  // Waits until the program and its output have ended.
   StatusOr<Result> Wait(std::chrono::milliseconds timeout = kTimeout);
   void Signal(int signal_number);
   const std::string& output() const { return result_.output; }

@@ -23,7 +23,7 @@ using std::chrono::seconds;
 constexpr seconds kStartTimeout{30};
 constexpr seconds kLoadTimeout{60};
 constexpr std::array<std::string_view, 2> kArchives{"pause.tar", "busybox.tar"};
-// Where Debian has it: not all users have that folder in PATH.
+// Debian's path: not all users have that folder in PATH.
 constexpr const char* kDockerd = "/usr/sbin/dockerd";
 constexpr const char* kDocker = "/usr/bin/docker";
 
@@ -64,11 +64,12 @@ StatusOr<std::unique_ptr<Dockerd>> Dockerd::Start(const Options& options) {
 
 Status Dockerd::Restart() {
   Kill();
-  // A dockerd that ends its containerd lets it write what it did into the directory for such files.
+  // A dockerd that ends its containerd lets it write its coverage into the directory for such
+  // files.
   std::vector<std::string> argv = {
       "env", "TMPDIR=" + directory_.string(), DockerdProgram(), "--data-root", directory_ / "root",
       "--exec-root", directory_ / "exec", "-p", directory_ / "pid",
-      // No file of the machine's own counts.
+      // The machine's own configuration files are not used.
       "--config-file", directory_ / "daemon.json", "-H", "unix://" + socket().string(),
       "--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false",
       "--live-restore",
@@ -76,7 +77,7 @@ Status Dockerd::Restart() {
       "--oom-score-adjust=0", "--cgroup-parent", CgroupParent()};
   if (options_.debug) argv.emplace_back("--debug");
   std::error_code ignored;
-  // Files of a killed one. A containerd that was not reaped yet would count as running.
+  // Removes files of a killed dockerd. A containerd that was not reaped yet would count as running.
   std::filesystem::remove(directory_ / "pid", ignored);
   std::filesystem::remove(directory_ / "exec" / "containerd" / "containerd.pid", ignored);
   std::filesystem::remove(socket(), ignored);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hook server and an NRI plugin that change what the kubelet asked for, as real ones do: each
-// gives every container other CPU shares and an annotation, whatever the container is entitled to.
+// A hook server and an NRI plugin that change the kubelet's requests, as real ones do: each gives
+// every container other CPU shares and an annotation.
 #pragma once
 
 #include <atomic>
@@ -38,18 +38,18 @@ class SharesHookServer {
   std::unique_ptr<ChildProcess> process_;
 };
 
-// An NRI plugin on a thread of its own. It connects to whatever hosts plugins at a socket, and
-// again whenever the host went away.
+// An NRI plugin on a thread of its own. It connects to the host of plugins at a socket, and again
+// whenever the host went away.
 class SharesPlugin {
  public:
-  // The version of NRI that it speaks: the newest one, or 0.6.1, which containerd 1.7 has.
+  // The plugin's version of NRI: the newest one, or 0.6.1, which containerd 1.7 has.
   enum class Speaks { kNewest, k061 };
   explicit SharesPlugin(std::string socket, Speaks speaks = Speaks::kNewest);
   ~SharesPlugin();
   SharesPlugin(const SharesPlugin&) = delete;
   SharesPlugin& operator=(const SharesPlugin&) = delete;
 
-  // It has taken the host's pods and containers. From any thread.
+  // Whether the plugin has taken the host's pods and containers. Callable from any thread.
   bool synchronized() const { return synchronized_; }
 
  private:

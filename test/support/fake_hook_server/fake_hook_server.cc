@@ -66,7 +66,7 @@ class FakeHookServer::Impl {
     std::vector<std::string> calls;
   };
 
-  // Not with the lock while the test's own function runs.
+  // The lock is not held while the test's own function runs.
   void Serve(size_t point, const std::string& request, UnaryServer::Reply reply) {
     Answerer answerer;
     milliseconds delay{0};

@@ -88,7 +88,7 @@ std::string FakeKubelet::AnswerList() {
   return all;
 }
 
-// As field 1 of the answer, of Get as of List.
+// The pod as field 1 of the answers of Get and List.
 std::string FakeKubelet::Encoded(const Pod& pod) {
   std::string out;
   {

@@ -27,7 +27,7 @@ void CriStore::OnEvent(std::function<void(const cri::ContainerEventResponse&)> l
 }
 
 std::string CriStore::NewId(std::string_view kind) {
-  // As different from each other as real ones within what people type of them.
+  // Ids whose beginnings differ as early as those of real ones.
   return fmt::format("{}{:010x}{:050x}", kind, next_id_++, 0);
 }
 

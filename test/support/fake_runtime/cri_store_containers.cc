@@ -25,7 +25,8 @@ std::string_view Name(cri::ContainerState state) {
   }
 }
 
-// Shaped like containerd's: where runtimes without ContainerStatus.resources show what is in force.
+// Shaped like containerd's: runtimes without ContainerStatus.resources show the values in force
+// there.
 std::string ContainerInfo(const CriStore::Container& container, const std::string& cgroup_parent) {
   const cri::LinuxContainerResources& resources = container.resources;
   nlohmann::json cpu = nlohmann::json::object();
@@ -71,7 +72,7 @@ bool Matches(const CriStore::Container& container, const cri::ContainerFilter& f
   return MatchesSelector(container.config.labels(), filter.label_selector());
 }
 
-// As containerd updates a container: what the request leaves at zero stays.
+// Updates as containerd does: fields that are zero in the request stay unchanged.
 void Merge(const cri::LinuxContainerResources& from, cri::LinuxContainerResources* into) {
   if (from.hugepage_limits_size() > 0) into->clear_hugepage_limits();
   into->MergeFrom(from);

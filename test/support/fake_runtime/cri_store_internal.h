@@ -32,7 +32,7 @@ inline grpc::Status Unknown(const std::string& message) {
   return {grpc::StatusCode::UNKNOWN, message};
 }
 
-// By the whole id, or by a beginning that no other one has; the end where there is no such thing.
+// Finds by the whole id, or by a unique beginning; returns the end if there is none.
 template <typename Map>
 auto FindById(Map& by_id, const std::string& id) {
   const auto whole = by_id.find(id);

@@ -12,7 +12,7 @@ namespace resmgr::test {
 
 namespace {
 
-// Shaped like containerd's: what a proxy reads the cgroup parent from.
+// Shaped like containerd's: proxies read the cgroup parent from it.
 std::string SandboxInfo(const CriStore::Sandbox& sandbox) {
   const cri::PodSandboxMetadata& metadata = sandbox.config.metadata();
   nlohmann::json config = {{"metadata",

@@ -28,16 +28,16 @@ struct MethodScript {
   std::chrono::milliseconds delay{0};
   // Takes effect only after Release.
   bool hold = false;
-  // Answers with this and changes nothing.
+  // Answers with this error and changes nothing.
   std::optional<grpc::Status> error = {};
-  // Carries the call out, and answers with this error all the same.
+  // Carries the call out, but answers with this error.
   std::optional<grpc::Status> late_error = {};
   // Answers with exactly these messages.
   std::optional<std::vector<std::string>> reply = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::vector<std::pair<std::string, std::string>> trailers = {};
   bool gzip = false;
-  // Closes all connections when the call has arrived: nothing is done or answered.
+  // Closes all connections when the call has arrived, without carrying it out.
   bool cut = false;
   // Answers with the messages, but never ends the call.
   bool stall = false;
@@ -93,7 +93,7 @@ class FakeRuntime final : private CallHandler {
   // How many calls are held now; waits until there are `count`.
   bool WaitForHeld(std::string_view method, size_t count,
                    std::chrono::milliseconds timeout = kWait);
-  // Lets go what is held, and stops holding.
+  // Releases the held calls, and holds no further ones.
   void Release(std::string_view method);
 
   std::vector<RecordedCall> Calls(std::string_view method);

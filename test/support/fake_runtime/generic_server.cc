@@ -19,7 +19,7 @@ namespace resmgr::test {
 
 namespace {
 
-// A flood of connections is what some tests do.
+// Some tests make floods of connections.
 constexpr int kBacklog = 512;
 
 StatusOr<UniqueFd> Listen(const std::string& path) {

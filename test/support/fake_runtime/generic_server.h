@@ -73,8 +73,8 @@ class CallHandler {
 // dying process would. Message sizes are not limited. Destroying it cuts everything at once.
 class GenericServer {
  public:
-  // The handler must outlive the server. Whatever lies at the path is replaced. Unavailable when
-  // the socket cannot be bound.
+  // The handler must outlive the server. A file at the path is replaced. Unavailable when the
+  // socket cannot be bound.
   static StatusOr<std::unique_ptr<GenericServer>> Start(const std::string& socket_path,
                                                         CallHandler& handler);
   ~GenericServer();

@@ -28,11 +28,11 @@ class HangingDisk {
   // False where the kernel or the rights of this process do not allow it. Once.
   bool MountOn(const std::string& directory);
 
-  // From now on no call returns; those that are under way may.
+  // From now on no new call returns; calls under way may.
   void Hang();
   // The calls that wait go on.
   void Answer();
-  // Until a call waits; false when none does in time.
+  // Waits until a call hangs; false if none does in time.
   bool WaitForCall(std::chrono::milliseconds timeout);
 
   // A file's content, past the kernel: also while the disk hangs. The path is relative.

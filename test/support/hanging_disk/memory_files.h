@@ -13,16 +13,16 @@ struct fuse_in_header;
 
 namespace resmgr::test {
 
-// Files and directories in memory that speak the kernel's FUSE protocol (linux/fuse.h): what a
-// daemon does with its state and its dump, and no more. Not thread-safe.
+// Files and directories in memory that speak the kernel's FUSE protocol (linux/fuse.h): only the
+// operations that a daemon uses for its state and its dump. Not thread-safe.
 class MemoryFiles {
  public:
   MemoryFiles();
 
-  // The answer to one request of the kernel, header included; "" where it wants none.
+  // The answer to one request of the kernel, header included; "" if it wants none.
   std::string Answer(std::string_view request);
 
-  // A file's content by its path; nothing where there is no such file.
+  // A file's content by its path; nullopt without such a file.
   std::optional<std::string> Content(std::string_view path) const;
 
  private:
@@ -50,7 +50,7 @@ class MemoryFiles {
 
   fuse_attr AttributesOf(uint64_t id) const;
   std::string EntryOf(uint64_t id) const;
-  // Nodes are never freed: the kernel may ask for what was removed.
+  // Nodes are never freed: the kernel may still ask for removed ones.
   Node& At(uint64_t id) { return nodes_[id - 1]; }
   const Node& At(uint64_t id) const { return nodes_[id - 1]; }
 

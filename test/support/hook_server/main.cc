@@ -136,7 +136,7 @@ class Server final : public CallHandler {
     for (const auto& [key, value] : behaviour_.annotations)
       (*answer.mutable_annotations())[key] = value;
     if (behaviour_.pod_shares) {
-      // As koordlet does for a pod without a limit of batch memory.
+      // A limit of -1, as koordlet sends for a pod without a limit of batch memory.
       answer.mutable_resources()->set_cpu_shares(*behaviour_.pod_shares);
       answer.mutable_resources()->set_cpu_quota(-1);
       answer.mutable_resources()->set_memory_limit_in_bytes(-1);

@@ -53,7 +53,7 @@ std::string CreateOf(const std::string& pod, size_t size) {
   return request.SerializeAsString();
 }
 
-// Takes what comes, so that the relay goes on reading, and says false when the time has come.
+// Reads incoming bytes, so that the relay goes on reading; false when the time is over.
 bool GoOn(RawClient& client, const Stop& stop) {
   if (stop) return false;
   (void)client.Read(milliseconds(5));
@@ -127,7 +127,7 @@ void PassBodies(const std::string& relay, const std::string&, Stop& stop) {
   SendFromMany(relay, 100, bytes, stop);
 }
 
-// Calls that do nothing but exist.
+// Opens calls without any further action.
 void OpenCalls(const std::string& relay, const std::string&, Stop& stop) {
   std::string bytes;
   for (uint32_t i = 0; i < 1000; ++i)

@@ -21,12 +21,12 @@ struct Attack {
       run;
 };
 
-// All of them: together they need a thousand connections.
+// All attacks; together they need a thousand connections.
 const std::vector<Attack>& Attacks();
 
-// A runtime for them: it opens no window but for the first bytes of a call, answers neither
-// creations nor what is never answered (kNoAnswer), and kLongTrailers with little data before a
-// header block of 200 KiB.
+// A runtime for the attacks: it opens no window beyond the first bytes of a call, answers neither
+// creations nor kNoAnswer, and answers kLongTrailers with little data before a header block of 200
+// KiB.
 inline constexpr char kNoAnswer[] = "/test.Echo/Unary";
 inline constexpr char kLongTrailers[] = "/test.Echo/LongTrailers";
 inline constexpr char kHostilePod[] = "pod1";

@@ -23,7 +23,8 @@ class RawClient {
       : socket_(ConnectUnix(socket).value_or(UniqueFd())) {}
   bool connected() const { return socket_.valid(); }
 
-  // All of it, however long that takes; false: it was let go, or nothing moved for `patience`.
+  // Sends all bytes, however long that takes; false: the connection was closed, or no byte was
+  // taken for `patience`.
   bool Send(std::string_view bytes, std::chrono::milliseconds patience = kLong) {
     while (!bytes.empty()) {
       pollfd state{socket_.get(), POLLOUT, 0};
@@ -47,7 +48,7 @@ class RawClient {
     bytes.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
     return bytes;
   }
-  // Everything until these bytes; what came without them when the connection ends.
+  // Reads until these bytes come, or until the connection ends; returns everything read.
   std::string ReadUntil(std::string_view wanted) {
     std::string all;
     while (all.find(wanted) == std::string::npos) {

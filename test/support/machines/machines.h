@@ -24,7 +24,7 @@ struct Shape {
   bool siblings_apart = true;
 };
 Machine MakeMachine(const Shape& shape);
-// From hand-made parts; a failing Create ends the program with its message.
+// Makes a machine of hand-made parts; a failing Create ends the program with its message.
 Machine MakeMachine(Machine::Parts parts);
 
 // Parts with only these CPUs; nodes and `allowed` follow from them.
@@ -44,7 +44,7 @@ Machine U16TwoNodes();  // U16 on two nodes: 0-7 and 8-15
 Machine Hybrid();       // two performance cores {0,1} {2,3}, four efficient ones 4-7
 // A CPU set from a list, for readable tests; a bad list ends the program.
 CpuSet Cpus(std::string_view list);
-// The list, or what the error says.
+// The list, or the error's message.
 std::string TextOf(const StatusOr<CpuSet>& cpus);
 
 }  // namespace resmgr::test

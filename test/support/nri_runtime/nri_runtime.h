@@ -29,7 +29,7 @@ class NriRuntime {
   struct Options {
     std::string name = "cri-o";
     std::string version = "1.35.0";
-    std::string nri_version = {};                      // as hosts since 0.12 tell
+    std::string nri_version = {};                      // as sent by hosts since 0.12
     std::chrono::milliseconds request_timeout{2'000};  // of a plugin
   };
 
@@ -41,7 +41,7 @@ class NriRuntime {
   // The pods and containers that every connecting plugin is told.
   nri_api::SynchronizeRequest inventory;
 
-  // Until so many plugins have been synchronized since the start. False: not in time.
+  // Waits until `plugins` plugins have been synchronized since the start. False: not in time.
   bool AwaitSynchronized(int plugins);
   // Runs until the condition holds. False: not in time.
   bool Await(const std::function<bool()>& condition,
@@ -57,7 +57,7 @@ class NriRuntime {
   // refused it, or a validator is lost.
   StatusOr<nri_api::CreateContainerResponse> CreateContainer(
       const nri_api::CreateContainerRequest& request);
-  // An event after which nothing is changed.
+  // Sends an event whose answer has no changes.
   void Tell(nri_api::Event event, const nri_api::PodSandbox& pod,
             const nri_api::Container& container);
 
@@ -81,7 +81,7 @@ class NriRuntime {
   EventLoop::HandlePtr accepting_;
 };
 
-// The creation of container "NAME-id" in pod "NAME-pod", of a Guaranteed pod with so many CPUs, or
+// The creation of container "NAME-id" in pod "NAME-pod", of a Guaranteed pod with `cpus` CPUs, or
 // of a BestEffort one for 0.
 nri_api::CreateContainerRequest NriCreation(const std::string& name, int cpus);
 

@@ -12,9 +12,8 @@ namespace {
 // Shorter than an update of a container takes, so that every state between two is seen.
 constexpr std::chrono::microseconds kPause{200};
 
-// The CPUs that are for the container alone, where it has what one of the two granted it. Where
-// both granted the same, but not as much of it for itself, a trail cannot show when the one gave
-// way.
+// The container's exclusive CPUs while it has the grant of one of the two policies. If both granted
+// the same CPUs, but not as many exclusively, the trail cannot show when the first grant ended.
 CpuSet OwnOf(const std::string& name, const CpuSet& cpus, const Grants& before,
              const Grants& after) {
   std::optional<CpuSet> own;

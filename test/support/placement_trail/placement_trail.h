@@ -18,8 +18,8 @@ namespace resmgr::test {
 // The CPUs that each container may run on, by a name of the test's choice.
 using Placements = std::map<std::string, CpuSet>;
 
-// Writes down, all the time and from outside, where containers are, so that a test can look at what
-// was between the beginning of a change and its end. Thread-safe.
+// Writes down, all the time and from outside, the containers' CPUs, so that a test can check the
+// states between the beginning of a change and its end. Thread-safe.
 class PlacementTrail {
  public:
   // All containers of one instant. Called on the trail's thread.
@@ -51,9 +51,9 @@ struct Grant {
 };
 using Grants = std::map<std::string, Grant>;
 
-// The violations on the way from one policy to another, one line for each: where a container has
-// what either policy grants it, no other container may come onto its exclusive CPUs, and none may
-// ever be without a CPU. Containers that shared before may leave one after the other.
+// The violations on the way from one policy to another, one line for each: while a container has
+// either policy's grant, no other container may come onto its exclusive CPUs, and none may ever be
+// without a CPU. Containers that shared before may leave one after the other.
 std::vector<std::string> Violations(const std::vector<Placements>& trail, const Grants& before,
                                     const Grants& after);
 

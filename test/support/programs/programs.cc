@@ -13,7 +13,7 @@ std::string BuildDirectory() {
   return other != nullptr && *other != '\0' ? other : RESMGR_BINARY_DIR;
 }
 
-// As RESMGR_SANITIZE was when that build was configured.
+// The value of RESMGR_SANITIZE in that build's configuration.
 std::string Sanitizers() {
   std::ifstream file(ProgramAt("sanitizers"));
   return {std::istreambuf_iterator<char>(file), {}};
@@ -24,7 +24,7 @@ std::string Sanitizers() {
 std::string Program(std::string_view name) {
   std::string path = "cmd/";
   path.append(name).append("/").append(name);
-  // It has no threads, and is not built with ThreadSanitizer.
+  // cri-resmgr-ctl has no threads, and is not built with ThreadSanitizer.
   if (name == "cri-resmgr-ctl" && ThreadSanitizedPrograms()) return RESMGR_BINARY_DIR "/" + path;
   return ProgramAt(path);
 }

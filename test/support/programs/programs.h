@@ -17,8 +17,8 @@ std::string Program(std::string_view name);
 // Any other one of the same build, by its path there: "test/integration/cri-resmgr-next".
 std::string ProgramAt(std::string_view path);
 
-// Whether these programs have AddressSanitizer or ThreadSanitizer in them. Memory and times mean
-// nothing then, and what only counts values through takes minutes.
+// Whether these programs have AddressSanitizer or ThreadSanitizer in them. Memory and times have no
+// meaning then, and exhaustive loops take minutes.
 bool SanitizedPrograms();
 
 // Whether it is ThreadSanitizer, which has a thread of its own.

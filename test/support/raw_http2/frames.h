@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-// HTTP/2 by hand, for what no proper peer would send.
+// HTTP/2 by hand, for bytes that no proper peer would send.
 namespace resmgr::test {
 
 inline constexpr char kHttp2Preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -25,7 +25,7 @@ std::string Settings(uint8_t setting, uint32_t value);
 
 // Header fields, each spelled out and never put into a table. Names and values of up to 126 bytes.
 std::string Fields(const std::vector<std::pair<std::string, std::string>>& fields);
-// Those of a gRPC request to this path.
+// The header fields of a gRPC request to this path.
 std::vector<std::pair<std::string, std::string>> RequestFields(const std::string& path);
 
 // The message with gRPC's prefix in DATA frames of up to 16 KiB; the last one ends the stream.

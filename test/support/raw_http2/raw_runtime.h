@@ -16,7 +16,7 @@
 namespace resmgr::test {
 
 // A runtime whose answers are frames by hand: for one that is slow, or breaks the protocol. Each
-// connection has a thread of its own. Windows of its peer are not looked at.
+// connection has a thread of its own. It ignores its peer's windows.
 class RawRuntime {
  public:
   struct Script {

@@ -70,13 +70,13 @@ int64_t PodStream::SomeRequest(QosClass qos) {
   return std::min(Number(1, 1000 * most), allocatable_);
 }
 
-// All that is left goes to one pod.
+// Gives all remaining CPUs to one pod.
 void PodStream::FillUp() {
   int64_t left = allocatable_ - cpu_used_;
   if (left >= 1000 && Chance(50)) Create(QosClass::kGuaranteed, left / 1000 * 1000);
   left = allocatable_ - cpu_used_;
   if (left > 0) Create(Chance(50) ? QosClass::kGuaranteed : QosClass::kBurstable, left);
-  // With all CPUs asked for, one more that asks for nothing comes always.
+  // With all CPUs requested, one more pod without requests always comes.
   Create(QosClass::kBestEffort, 0);
   if (cpu_used_ == allocatable_) ++result_.full;
 }
@@ -119,7 +119,7 @@ void PodStream::SetNeeds(QosClass qos, int64_t milli_cpu, int64_t memory, Contai
   }
 }
 
-// Such as ask for nothing that a scheduler does not count.
+// Adds annotations that need no resource that a scheduler does not count.
 void PodStream::Annotate(Pod& pod) {
   if (Chance(15)) {
     pod.annotations.Set("prefer-shared-cpus.resource-policy.nri.io", Chance(30) ? "true" : "false");
@@ -152,7 +152,7 @@ void PodStream::StartAgain(size_t index) {
   Remove(index);
 }
 
-// Within what the node has, as a kubelet admits it.
+// Resizes within the node's resources, as a kubelet admits it.
 void PodStream::Resize(size_t index) {
   Member& member = members_[index];
   Container& container = snapshot_.At(member.key);

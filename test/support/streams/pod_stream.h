@@ -28,18 +28,18 @@ class PodStream {
     std::vector<std::string> defects{};  // plans against the rules, containers that were moved
   };
 
-  // `unreserved`: of the reserved CPUs, what pods may ask for.
+  // `unreserved` is the part of the reserved CPUs that pods may request.
   PodStream(const Machine& machine, const CpuSet& reserved, const PolicyFactory& factory,
             uint64_t seed, MilliCpu unreserved = {});
 
-  // Until so many pods came.
+  // Runs until `pods` pods came.
   Result Run(int pods);
 
  private:
   struct Member {
     ContainerKey key{};
     int64_t milli_cpu = 0;
-    int64_t memory = 0;  // what it really asks for
+    int64_t memory = 0;  // the pod's real request
   };
 
   void MakePolicy();

@@ -8,7 +8,7 @@
 namespace resmgr::test {
 namespace {
 
-// The same with these CPUs offline and those isolated.
+// The machine with these CPUs offline and those isolated.
 Machine Changed(const Machine& machine, const CpuSet& offline, const CpuSet& isolated) {
   std::vector<Cpu> cpus = machine.cpus();
   for (Cpu& cpu : cpus) {
