@@ -52,6 +52,8 @@ TEST_F(CommentsTest, FindsEachWordAtTheBeginOfABlock) {
 TEST_F(CommentsTest, FindsASentenceWithinABlockAndWithinALine) {
   EXPECT_THAT(CheckText("// A sentence.\n// Of no subject.\n"), HasSubstr("some.h:2:"));
   EXPECT_THAT(CheckText("// A list:\n//   Which is one.\n"), IsEmpty());
+  EXPECT_THAT(CheckText("// SPDX-License-Identifier: Apache-2.0\n// What the file does.\n"),
+              HasSubstr("some.h:2:"));
   EXPECT_THAT(CheckText("// A sentence (yes). And another one.\n"), HasSubstr("some.h:1:"));
   EXPECT_THAT(CheckText("int a;  /"
                         "/ Of no subject\n"),

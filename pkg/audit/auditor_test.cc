@@ -184,7 +184,7 @@ TEST_F(AuditorTest, LooksAtOnceWhereAnotherClientChangedSomething) {
   EXPECT_THAT(told_, ElementsAre(0, 1));
 }
 
-// The one under way may have read the cgroups before.
+// The audit under way may have read the cgroups before.
 TEST_F(AuditorTest, LooksAgainWhereSomethingDriftsDuringAnAudit) {
   const ContainerId id = Run("a", 2000);
   auditor_->Configure({.interval = std::chrono::hours(1)});

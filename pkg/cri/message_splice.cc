@@ -132,7 +132,7 @@ class SpliceWriter {
       own = own || pieces_[i].own;
     }
     if (!own && size == message.size()) {
-      // Its content did not change.
+      // The submessage's content did not change.
       pieces_.resize(count);
       if (count > 0) pieces_.back().size = last_size;
       Keep(field);

@@ -120,7 +120,7 @@ class Pusher {
   AppliedResources BeginForwarded(ContainerKey key);
   void EndForwarded(ContainerKey key, const AppliedResources& sent, bool applied);
 
-  // For refusals from now on.
+  // Sets the treatment of refusals from now on.
   void SetRefusedUpdates(RefusedUpdates choice) { refused_updates_ = choice; }
 
   // All that should be in force is in force, nothing is under way, and the runtime knows the

@@ -271,7 +271,7 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
   std::ranges::sort(candidates);
   const BalloonBook with_created = std::exchange(book_, before);
   for (const auto& [rank, place] : candidates) {
-    // The created one is the last.
+    // The created balloon is the last one.
     BalloonBook trial = created.ok() && place == *created ? with_created : before;
     trial.Squeeze(place, shared);
     const Balloon& balloon = trial.balloons()[place];

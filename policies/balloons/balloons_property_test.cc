@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What always holds, over random machines, types and streams of containers.
+// Invariants over random machines, types and streams of containers.
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -59,7 +59,8 @@ TEST(StaticOptionsTest, ARefusalSaysOneCpuAsOne) {
             "needs 1 exclusive CPU, but full-pcpus-only grants whole cores of 2 CPUs");
 }
 
-// The webhook's annotation shows them: a container without limits would make the pod Burstable.
+// The webhook's annotation shows pod-level resources: a container without limits would make the pod
+// Burstable.
 TEST(StaticOptionsTest, PodLevelResourcesMayExcludeExclusiveCpus) {
   Node always(test::S1Ht());
   Node node(test::S1Ht(), "0", "{Options: {pod-level-exclusive: kubelet}}");

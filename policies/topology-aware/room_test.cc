@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which containers give way when a node fills up.
+// The choice of containers that move when a node fills up.
 #include <memory>
 #include <set>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the chart's pods start exists: programs, flags, probes; and the programs take the
-// configuration that it delivers.
+// The programs, flags and probes of the chart's pods exist, and the programs accept the chart's
+// configuration.
 #include <filesystem>
 #include <fstream>
 #include <regex>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What charts/cri-resmgr renders to with its samples: written down by scripts/test-chart --update,
-// with a real Helm.
+// The rendered manifests of charts/cri-resmgr with its samples, written by scripts/test-chart
+// --update, with a real Helm.
 #pragma once
 
 #include <filesystem>

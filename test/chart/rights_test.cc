@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the chart lets its pods do is no more than the samples of sample-configs/ do, and its
-// webhook cannot lock a cluster out.
+// The chart gives its pods no more rights than the samples of sample-configs/, and its webhook
+// cannot lock a cluster out.
 #include <set>
 #include <string>
 #include <vector>
@@ -119,7 +119,7 @@ TEST(ChartRightsTest, ContainersAreClosed) {
   for (const std::string& name : ChartSamples()) {
     for (const ConfigNode& workload : Workloads(Rendered(name))) {
       const ConfigNode pod = At(workload, "spec/template/spec");
-      // The relay's asks the host's systemd.
+      // The relay's installer asks the host's systemd.
       const bool relay = At(workload, "metadata/name").text == "cri-resmgr-relay";
       EXPECT_EQ(At(pod, "hostPID").text, relay ? "true" : "") << name;
       EXPECT_NE(At(pod, "hostIPC").text, "true");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What another program writes into the cgroups of real containers is found and mended, and a
-// removal leaves nothing of ours in them.
+// Another program's writes into the cgroups of real containers are found and mended, and a removal
+// leaves none of our values there.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kubelet does with pods, containers and images on containerd: over both versions of the
-// API, straight and through cri-resmgr.
+// A kubelet's calls about pods, containers and images on containerd: over both versions of the API,
+// straight and through cri-resmgr.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>

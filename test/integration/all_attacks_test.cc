@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hostile clients can make the daemon hold in all ways at once. test/bench shows each alone.
+// The memory that hostile clients can make the daemon hold in all ways at once. test/bench shows
+// each alone.
 #include <memory>
 #include <optional>
 #include <thread>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cri-resmgr-ctl shows of a running daemon to people: which containers, in which units, and
+// The output of cri-resmgr-ctl about a running daemon for people: the containers, the units, and
 // never more than text.
 #include <algorithm>
 #include <csignal>

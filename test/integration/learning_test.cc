@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens at the runtime without passing the relay, and calls whose ids are abbreviated.
+// Changes at the runtime that do not pass the relay, and calls with abbreviated ids.
 #include <string>
 #include <vector>
 

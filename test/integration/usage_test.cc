@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What containers use, from a fake tree of the kernel's files to the output of cri-resmgr-ctl.
+// The use of containers, from a fake tree of the kernel's files to the output of cri-resmgr-ctl.
 #include <filesystem>
 #include <fstream>
 #include <string>

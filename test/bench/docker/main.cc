@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cri-resmgr costs between a client of the Docker API and its engine: `docker-bench`.
+// The cost of cri-resmgr between a client of the Docker API and its engine: `docker-bench`.
 #include <algorithm>
 #include <array>
 #include <chrono>

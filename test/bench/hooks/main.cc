@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hook server that answers at once adds to CreateContainer, beyond its own round trip:
-// `hooks-bench`.
+// The time that a hook server that answers at once adds to CreateContainer, beyond its own round
+// trip: `hooks-bench`.
 #include <algorithm>
 #include <array>
 #include <chrono>

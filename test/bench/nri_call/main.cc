@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one plugin that answers adds to CreateContainer: `nri-call-bench`. The same creations pass a
-// daemon without plugins and one that hosts one; the plugin's own round trip, between it and a host
-// that does nothing but ask, is subtracted. All are processes of their own on one CPU, and the
-// three are measured in turn, call by call: a plugin that answers a creation has not run for as
-// long as it takes others to create a container, and its code and data are in no cache. In a row,
-// which is shown beside it, the same round trip takes less.
+// The time that one plugin that answers adds to CreateContainer: `nri-call-bench`. The same
+// creations pass a daemon without plugins and one that hosts one; the plugin's own round trip,
+// between it and a host that does nothing but ask, is subtracted. All are processes of their own on
+// one CPU, and the three are measured in turn, call by call: a plugin that answers a creation has
+// not run for as long as it takes others to create a container, and its code and data are in no
+// cache. In a row, which is shown beside it, the same round trip takes less.
 //   --rounds N        instead of 21
 //   --daemon PROGRAM  another cri-resmgr than the built one, or one that runs it under a profiler;
 //                     it may be slow

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs our host to make NRI plugins ready, and how long a plugin waits for its view of the
-// node: `nri-host-bench`. The plugins are ours, on a thread of their own.
+// The cost for our host of making NRI plugins ready, and the time that a plugin waits for its view
+// of the node: `nri-host-bench`. The plugins are ours, on a thread of their own.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>

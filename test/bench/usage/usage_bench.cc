@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sample of use costs, on a fake tree of cgroups in memory: usage-bench [CONTAINERS...]
+// The cost of a sample of use, on a fake tree of cgroups in memory: usage-bench [CONTAINERS...]
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to a container of a pod in its life, by requests of each kind and by the docker
-// command, with the static policy in front of a real dockerd: it and its CPUs stay known.
+// The life of a container of a pod, by requests of each kind and by the docker command, with the
+// static policy in front of a real dockerd: it and its CPUs stay known.
 #include <memory>
 #include <string>
 #include <utility>

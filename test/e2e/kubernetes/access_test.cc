@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent may do at the API server, and what the daemon may do by way of the agent.
+// The rights of the agent at the API server, and of the daemon by way of the agent.
 #include <set>
 #include <string>
 

@@ -125,12 +125,12 @@ class Cluster {
 
     friend bool operator==(const Container&, const Container&) = default;
   };
-  // By "POD/CONTAINER", of all pods at all runtimes. An error if one does not run.
+  // The containers of all pods at all runtimes, by "POD/CONTAINER". An error if one does not run.
   StatusOr<std::map<std::string, Container>> Containers();
 
   // The output of cri-resmgr-ctl.
   StatusOr<Json> Ctl(std::vector<std::string> arguments) const;
-  // By "POD/CONTAINER", of all that run; nothing under the null policy.
+  // The grants of all running containers by "POD/CONTAINER"; empty under the null policy.
   StatusOr<Grants> Granted() const;
   // The text that a pod wrote into a file of an emptyDir.
   std::string FileOf(const std::string& pod, const std::string& volume, const std::string& file);

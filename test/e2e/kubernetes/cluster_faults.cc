@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests do to the agent, its token, its connections and etcd.
+// Faults that tests cause in the agent, its token, its connections and etcd.
 #include <csignal>
 #include <filesystem>
 #include <fstream>

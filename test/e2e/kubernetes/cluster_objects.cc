@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests do to the cluster's objects, and ask of its node.
+// Changes of the cluster's objects by tests, and their questions to its node.
 #include <algorithm>
 #include <optional>
 #include <sstream>

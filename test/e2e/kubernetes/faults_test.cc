@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent lives through with a real API server.
+// Faults of a real API server that the agent survives.
 #include <chrono>
 #include <random>
 #include <set>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node and its pods tell of CPUs, at a real API server.
+// Reports about CPUs on the node and its pods, at a real API server.
 #include <chrono>
 #include <string>
 

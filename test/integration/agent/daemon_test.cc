@@ -414,7 +414,7 @@ TEST_F(DaemonAndAgentTest, ShowsItAgainToTheNextAgent) {
   ExpectUndisturbed();
   StartAgent();
   ASSERT_TRUE(NodeShows("static", Path("policy.yaml"))) << Log() << daemon_->Log();
-  // The node comes into being again, as after a kubelet that joined anew.
+  // The node is created again, as by a kubelet that joined anew.
   api_.objects().Delete(std::string(ApiServer::kNodes), kNode);
   api_.SetNode(kNode, {});
   StartAgent();

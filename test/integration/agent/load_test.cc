@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one agent asks of the API server, counted there: a cluster has thousands of agents.
+// The number of one agent's requests, counted at the API server: a cluster has thousands of agents.
 #include <algorithm>
 #include <functional>
 #include <string>

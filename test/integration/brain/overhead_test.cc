@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kubelets promised pods beside their containers, under each policy that grants exclusive
-// CPUs.
+// The overheads that kubelets promised pods beside their containers, under each policy that grants
+// exclusive CPUs.
 #include <cstdint>
 #include <iterator>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the static policies promise by themselves, over random containers on all machines.
+// The promises of the static policies themselves, over random containers on all machines.
 #include <algorithm>
 #include <array>
 #include <cstdint>

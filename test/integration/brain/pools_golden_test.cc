@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `cri-resmgr-ctl pools` shows of the topology-aware policy with containers in its pools. The
-// drawings and the JSON stand in cmd/cri-resmgr-ctl/testdata; with RESMGR_UPDATE_GOLDEN set they
-// are written anew.
+// The output of `cri-resmgr-ctl pools` for the topology-aware policy with containers in its pools.
+// The drawings and the JSON stand in cmd/cri-resmgr-ctl/testdata; with RESMGR_UPDATE_GOLDEN set
+// they are written anew.
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cri-resource-manager's end-to-end tests assert about its topology-aware policy, on the same
-// machines, through the brain.
+// The assertions of cri-resource-manager's end-to-end tests about its topology-aware policy, on the
+// same machines, through the brain.
 #include <cstdint>
 #include <string>
 #include <utility>

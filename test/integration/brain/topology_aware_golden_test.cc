@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cri-resource-manager's unit tests of its topology-aware policy expect, on machines of the
-// same shape, through the brain; and what must hold over restarts.
+// The expectations of cri-resource-manager's unit tests of its topology-aware policy, on machines
+// of the same shape, through the brain; and invariants over restarts.
 #include <string>
 #include <vector>
 

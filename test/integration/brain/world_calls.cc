@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kubelet of a World does, and what the runtime answers.
+// The calls of a World's kubelet, and the runtime's answers.
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold in a World.
+// The invariants of a World.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong in a World: crashes, errors, lost connections, kills.
+// The faults of a World: crashes, errors, lost connections, kills.
 #include <algorithm>
 #include <utility>
 

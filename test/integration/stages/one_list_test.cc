@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the runtime is asked after a connect, with everything that a node can have behind it.
+// The questions to the runtime after a connect, with every kind of stage that a node can have.
 #include <cstdint>
 #include <string>
 #include <string_view>

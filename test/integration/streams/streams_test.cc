@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits the node is never refused: pods as a scheduler sends them, on twenty machines.
+// Pods that fit the node are never refused, as a scheduler sends them, on twenty machines.
 #include <random>
 #include <string>
 #include <tuple>

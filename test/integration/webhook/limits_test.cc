@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients can take from the webhook: connections, memory, time.
+// The connections, memory and time that clients can take from the webhook.
 #include <algorithm>
 #include <chrono>
 #include <memory>

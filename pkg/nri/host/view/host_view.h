@@ -37,7 +37,7 @@ class SeenMessage {
     if (encoded_.empty()) encoded_ = Made().SerializeAsString();
     return encoded_;
   }
-  // For one change at once: changes through a kept reference would not be counted.
+  // Use the reference for one change only: changes through a kept one would not be counted.
   Message& Edit() {
     NoteEdit();
     return Made();
