@@ -30,8 +30,8 @@ class DumpCommand final : public Command {
   std::string_view name() const override { return "dump"; }
   std::string_view summary() const override { return "Show the calls about one pod for a while."; }
   std::string_view description() const override {
-    return R"(Shows the CRI calls (or, as an NRI plugin, the NRI calls) about one pod that pass from now on, with
-what the daemon changed in them. The pod need not exist yet. The dump ends after its time, at
+    return R"(Shows the CRI calls (as an NRI plugin, the NRI calls; in mode docker, the requests of the Docker
+API) about one pod that pass from now on, with what the daemon changed in them. The pod need not exist yet. The dump ends after its time, at
 Ctrl-C, and in the daemon by itself a few seconds after this program was killed. What the
 configuration dumps is not changed by it. Secrets are hidden.
 

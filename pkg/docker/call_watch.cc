@@ -98,15 +98,15 @@ std::vector<std::string> KnownCallPaths() {
   return paths;
 }
 
-CallWatch::Call::Call(CallWatch& watch, std::string_view path, bool held)
+CallWatch::Call::Call(CallWatch& watch, std::string_view method, std::string_view target, bool held)
     : watch_(watch),
-      path_(path),
+      path_(CallPathOf(method, target)),
       counter_(watch.metrics_ == nullptr
                    ? nullptr
-                   : &watch.metrics_->Calls(path, held ? Metrics::CallKind::kIntercepted
-                                                       : Metrics::CallKind::kPassthrough)),
+                   : &watch.metrics_->Calls(path_, held ? Metrics::CallKind::kIntercepted
+                                                        : Metrics::CallKind::kPassthrough)),
       interest_(watch.dumper_ == nullptr ? dump::Interest::kNone
-                                         : watch.dumper_->WantsMethod(path)),
+                                         : watch.dumper_->WantsMethod(path_)),
       began_(Clock::now()) {
   if (counter_ != nullptr) watch_.metrics_->CountInFlight(1);
   if (interest_ == dump::Interest::kNone) return;
@@ -115,22 +115,30 @@ CallWatch::Call::Call(CallWatch& watch, std::string_view path, bool held)
           .intercepted = held,
           .start = began_,
           .wall_start = std::chrono::system_clock::now()};
-  if (!shows()) watch_.dumper_->OnRequest(ref_, dump::Payload());
+  if (shows()) {
+    target_ = JsonText({{"method", method}, {"path", PathWithoutQuery(target)}});
+  } else {
+    watch_.dumper_->OnRequest(ref_, dump::Payload());
+  }
 }
 
-void CallWatch::Call::ShowTarget(std::string_view method, std::string_view target) {
-  if (!shows()) return;
-  const nlohmann::json shown = {{"method", method}, {"path", PathWithoutQuery(target)}};
-  dump::Payload payload(JsonText(shown));
+void CallWatch::Call::ShowJson(std::string text) {
+  dump::Payload payload(std::move(text));
   payload.encoding = "json";
   watch_.dumper_->OnRequest(ref_, std::move(payload));
+}
+
+void CallWatch::Call::ShowTarget() {
+  if (shows()) ShowJson(target_);
 }
 
 void CallWatch::Call::ShowRequest(std::string_view body) {
   if (!shows()) return;
-  dump::Payload payload{std::string(body)};
-  payload.encoding = "json";
-  watch_.dumper_->OnRequest(ref_, std::move(payload));
+  if (path_ == kActionPaths.front()) return ShowJson(std::string(body));
+  // The container is in the path alone.
+  if (body.empty()) return ShowJson(target_);
+  const std::string_view without_end = std::string_view(target_).substr(0, target_.size() - 1);
+  ShowJson(fmt::format(R"({},"body":{}}})", without_end, body));
 }
 
 void CallWatch::Call::ShowForwarded(std::string_view before, const std::string* after) {
@@ -176,7 +184,7 @@ std::unique_ptr<CallWatch::Call> CallWatch::Begin(std::string_view method, std::
       (dumper_ == nullptr || dumper_->WantsMethod(path) == dump::Interest::kNone)) {
     return nullptr;
   }
-  return std::make_unique<Call>(*this, path, held);
+  return std::make_unique<Call>(*this, method, target, held);
 }
 
 bool CallWatch::WantsBodies(std::string_view method, std::string_view target) const {

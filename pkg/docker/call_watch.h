@@ -26,8 +26,9 @@ std::string_view CallPathOf(std::string_view method, std::string_view target);
 // All results of CallPathOf.
 std::vector<std::string> KnownCallPaths();
 
-// Counts the requests of clients and shows them to the dumper: held ones with their bodies, others
-// with method and path. Header fields (X-Registry-Auth) and queries (build arguments) are never
+// Counts the requests of clients and shows them to the dumper: creations with their bodies, held
+// ones about a container that exists with their path and the body if there is one, others with
+// method and path. Header fields (X-Registry-Auth) and queries (build arguments) are never
 // shown. Loop's thread only.
 class CallWatch {
  public:
@@ -37,13 +38,13 @@ class CallWatch {
   // One request and its reply. Destroying it before End counts it as given up.
   class Call {
    public:
-    Call(CallWatch& watch, std::string_view path, bool held);
+    Call(CallWatch& watch, std::string_view method, std::string_view target, bool held);
     ~Call() { End(kGivenUp, "given up"); }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
     // Shows a request that is not held.
-    void ShowTarget(std::string_view method, std::string_view target);
+    void ShowTarget();
     // Show a held request and its reply, in this order.
     void ShowRequest(std::string_view body);
     void ShowForwarded(std::string_view before, const std::string* after);
@@ -58,12 +59,14 @@ class CallWatch {
     static constexpr int kGivenUp = 499;
 
     bool shows() const { return interest_ == dump::Interest::kMessages; }
+    void ShowJson(std::string text);
 
     CallWatch& watch_;
     const std::string_view path_;  // refers to a static text
     CallCounter* const counter_;
     dump::Interest interest_ = dump::Interest::kNone;
     dump::CallRef ref_;
+    std::string target_;  // method and path as a JSON object, if messages are shown
     Clock::time_point began_;
     Clock::time_point forwarded_{};
     Clock::time_point answered_{};

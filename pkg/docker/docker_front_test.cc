@@ -445,5 +445,25 @@ TEST_F(DockerFrontTest, CallsAreCountedAndShownWithoutSecrets) {
   EXPECT_EQ(Counted("GetImages", "NOT_FOUND"), 1);
 }
 
+// dockerd has the container in the path, and its body says nothing or what changes.
+TEST_F(DockerFrontTest, ADumpSaysWhichContainerARequestIsAbout) {
+  Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
+    if (request.line.starts_with("POST")) return JsonReply(200, "{}");
+    return JsonReply(200, std::string(R"({"Id":")") + kId + R"(","Config":{"Labels":{}}})");
+  });
+  EXPECT_THAT(Ask(Post("/v1.41/containers/web/stop?t=1", "")), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(Ask(Post("/containers/db/update", R"({"CpuShares":7})")), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(Ask(Post("/containers/bad/update", R"({"Auth":"hidden)")), StartsWith("HTTP/1.1"));
+  loop_.Stop();
+  thread_.join();
+  proxy_.reset();
+  thread_ = std::thread([] {});
+  const std::string dumped = Dumped();
+  EXPECT_THAT(dumped, HasSubstr("ContainerStop => path: /v1.41/containers/web/stop\n"));
+  EXPECT_THAT(dumped, HasSubstr("ContainerUpdate => path: /containers/db/update\n"));
+  EXPECT_THAT(dumped, HasSubstr("CpuShares: 7"));
+  EXPECT_THAT(dumped, Not(HasSubstr("hidden")));
+}
+
 }  // namespace
 }  // namespace resmgr::docker

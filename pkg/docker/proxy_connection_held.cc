@@ -54,7 +54,7 @@ Status ProxyConnection::Look(std::string_view head) {
           std::make_unique<PassingInterception>(static_cast<Interception::Client&>(*this));
     }
     if (interception == nullptr && call_ != nullptr) {
-      call_->ShowTarget(parsed.method, parsed.target);
+      call_->ShowTarget();
     }
   }
   if (interception != nullptr) held_ = std::make_unique<HeldExchange>(std::move(interception));

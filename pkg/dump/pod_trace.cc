@@ -3,9 +3,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include "pkg/base/field_writer.h"
+#include "pkg/base/json.h"
 
 namespace resmgr::dump {
 namespace {
@@ -51,10 +56,41 @@ bool HasNames(std::string_view bytes, std::string_view pod, char uid_tag,
   return false;
 }
 
+// A member of a JSON object that is a text; "" for anything else.
+std::string TextMember(const nlohmann::json& object, std::string_view name) {
+  if (!object.is_object()) return "";
+  const auto member = object.find(name);
+  return member != object.end() && member->is_string() ? member->get<std::string>() : "";
+}
+
+// Whether the body of a creation at the Docker API has the labels that dockershim and cri-dockerd
+// give to what belongs to the pod.
+bool HasPodLabels(std::string_view body, std::string_view name_space, std::string_view pod) {
+  constexpr std::string_view kPodLabel = "io.kubernetes.pod.name";
+  if (!Contains(body, kPodLabel)) return false;
+  const std::optional<nlohmann::json> create = ParseJson(body);
+  if (!create || !create->is_object()) return false;
+  const auto labels = create->find("Labels");
+  return labels != create->end() && TextMember(*labels, kPodLabel) == pod &&
+         TextMember(*labels, "io.kubernetes.pod.namespace") == name_space;
+}
+
+// The id of what a reply says to have made; "" for another reply.
+std::string MadeId(std::string_view method, std::string_view reply) {
+  if (method == "RunPodSandbox" || method == "CreateContainer")
+    return std::string(FirstText(reply));
+  if (method != "ContainerCreate") return "";
+  const std::optional<nlohmann::json> made = ParseJson(reply);
+  return made ? TextMember(*made, "Id") : "";
+}
+
 }  // namespace
 
 PodTrace::PodTrace(std::string_view name_space, std::string_view pod, std::vector<std::string> ids)
-    : names_({{TextField(1, pod), TagOf(2), TextField(3, name_space)},
+    : name_space_(name_space),
+      pod_(pod),
+      docker_name_(fmt::format("_{}_{}_", pod, name_space)),
+      names_({{TextField(1, pod), TagOf(2), TextField(3, name_space)},
               {TextField(2, pod), TagOf(3), TextField(4, name_space)}}),
       ids_(std::move(ids)),
       text_([](bool, std::string_view) {}) {
@@ -62,27 +98,27 @@ PodTrace::PodTrace(std::string_view name_space, std::string_view pod, std::vecto
   text_.set_lines([this](std::string_view line) { Append(line); });
 }
 
-bool PodTrace::IsAbout(std::string_view request) const {
+bool PodTrace::IsAbout(const Payload& payload) const {
+  const std::string_view request = payload.bytes;
   const auto names = [request](const Names& each) {
     return HasNames(request, each.pod, each.uid_tag, each.name_space);
   };
-  return std::ranges::any_of(names_, names) ||
-         std::ranges::any_of(ids_,
-                             [request](const std::string& id) { return Contains(request, id); });
+  const bool named = payload.encoding == "json" ? Contains(request, docker_name_) ||
+                                                      HasPodLabels(request, name_space_, pod_)
+                                                : std::ranges::any_of(names_, names);
+  return named || std::ranges::any_of(
+                      ids_, [request](const std::string& id) { return Contains(request, id); });
 }
 
 void PodTrace::Learn(const Event& event) {
-  const std::string& method = event.plan->name;
-  if (method != "RunPodSandbox" && method != "CreateContainer") return;
-  const std::string_view id = FirstText(event.payload.bytes);
-  if (id.size() >= kShortestId && ids_.size() < kMostIds) ids_.emplace_back(id);
+  std::string id = MadeId(event.plan->name, event.payload.bytes);
+  if (id.size() >= kShortestId && ids_.size() < kMostIds) ids_.push_back(std::move(id));
 }
 
 void PodTrace::Take(Event& event) {
   if (event.plan == nullptr) return;
   const std::lock_guard lock(calls_mutex_);
-  if (event.kind == Event::Kind::kRequest && IsAbout(event.payload.bytes) &&
-      calls_.size() < kMostCalls) {
+  if (event.kind == Event::Kind::kRequest && IsAbout(event.payload) && calls_.size() < kMostCalls) {
     calls_.insert(event.call);
   }
   if (!calls_.contains(event.call)) return;

@@ -16,8 +16,9 @@ namespace resmgr::dump {
 
 // The calls about one pod as text, in the form of a dump's file, kept in memory until a reader
 // takes it. A call is about the pod if its request names the pod, by namespace and name or by the
-// id of its sandbox, or one of its containers; ids are learned from replies. Secrets are never
-// shown. CRI and NRI calls only. Thread-safe.
+// id of its sandbox, or one of its containers; ids are learned from replies. Requests of the Docker
+// API, whose payloads are JSON, name the pod by labels, or a container by its name. Secrets are
+// never shown. Thread-safe.
 class PodTrace {
  public:
   // Limit of the text that waits for the reader; lines beyond it are counted.
@@ -43,7 +44,7 @@ class PodTrace {
   Piece TakeText(size_t most = kMostText);
 
  private:
-  bool IsAbout(std::string_view request) const;
+  bool IsAbout(const Payload& payload) const;
   void Learn(const Event& event);
   void Append(std::string_view line);
 
@@ -54,7 +55,10 @@ class PodTrace {
     std::string name_space;
   };
 
-  std::mutex calls_mutex_;  // of what Take uses; held while it formats long messages
+  const std::string name_space_;
+  const std::string pod_;
+  const std::string docker_name_;  // within the names of the pod's containers at dockerd
+  std::mutex calls_mutex_;         // of what Take uses; held while it formats long messages
   const std::vector<Names> names_;
   std::vector<std::string> ids_;
   std::set<uint64_t> calls_;  // about the pod, in flight

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,6 +35,23 @@ class PodTraceTest : public DumpFixture {
     dumper_->OnRequest(call, Payload(request));
     if (code == 0) dumper_->OnReply(call, Payload(reply));
     dumper_->OnEnd(call, code, code == 0 ? "" : "broken");
+  }
+  // The same of the Docker API, without a reply.
+  void DockerCall(std::string_view method, const std::string& request,
+                  const std::string& reply = "") {
+    const std::string path = std::string("/docker/").append(method);
+    const CallRef call = {.id = ++last_call_, .path = path};
+    Payload payload(request);
+    payload.encoding = "json";
+    dumper_->OnRequest(call, std::move(payload));
+    Payload answer(reply);
+    answer.encoding = "json";
+    if (!reply.empty()) dumper_->OnReply(call, std::move(answer));
+    dumper_->OnEnd(call, 0, "");
+  }
+  static std::string Labels(const std::string& name_space, const std::string& pod) {
+    return R"({"Image":"i", "Labels" : { "io.kubernetes.pod.namespace" : ")" + name_space +
+           R"(", "io.kubernetes.pod.name": ")" + pod + R"("}})";
   }
   static std::string RunPod(const std::string& name_space, const std::string& pod) {
     runtime::v1::RunPodSandboxRequest request;
@@ -83,6 +101,32 @@ TEST_F(PodTraceTest, HasTheCallsAboutThePodAlone) {
   for (const char* const other : {"#3 ", "#4 ", "#5 "})
     EXPECT_THAT(text, Not(HasSubstr(other)));
   EXPECT_THAT(LogSoFar(), IsEmpty()) << "the rules say nothing";
+}
+
+TEST_F(PodTraceTest, AtTheDockerApiLabelsAndNamesSayWhichPod) {
+  ASSERT_TRUE(DumpFixture::Start({}).ok());
+  const auto trace =
+      std::make_shared<PodTrace>("shop", "web", std::vector<std::string>{"c0ffee00c0ffee"});
+  dumper_->Trace(trace);
+  DockerCall("ContainerCreate", Labels("shop", "web"), R"({"Id":"5a4db0c55a4db0c5"})");  // 1
+  DockerCall("ContainerCreate", Labels("shop", "web-2"), R"({"Id":"0000000000000000"})");
+  DockerCall("ContainerCreate", Labels("other", "web"));
+  DockerCall("ContainerStart", R"({"path":"/containers/5a4db0c55a4db0c5/start"})");  // 4
+  DockerCall("ContainerStart", R"({"path":"/containers/0000000000000000/start"})");
+  DockerCall("GetContainers", R"({"path":"/containers/c0ffee00c0ffee/json"})");      // 6
+  DockerCall("ContainerStop", R"({"path":"/containers/k8s_c_web_shop_u_0/stop"})");  // 7
+  DockerCall("ContainerStop", R"({"path":"/containers/k8s_c_my-web_shop_u_0/stop"})");
+  DockerCall("ContainerCreate", R"({"Labels":["io.kubernetes.pod.name","web","shop"]})");
+  DockerCall("ContainerCreate", R"({"Labels":{"io.kubernetes.pod.name":"web")");
+  const std::string text = Text(*trace);
+  for (const char* const its :
+       {"#1 (passthrough) REQUEST ContainerCreate",
+        "#1 (passthrough) REPLY ContainerCreate <= Id: 5a4d",
+        "#4 (passthrough) REQUEST ContainerStart", "#6 (passthrough) REQUEST GetContainers",
+        "#7 (passthrough) REQUEST ContainerStop"})
+    EXPECT_THAT(text, HasSubstr(its));
+  for (const char* const other : {"#2 ", "#3 ", "#5 ", "#8 ", "#9 ", "#10 "})
+    EXPECT_THAT(text, Not(HasSubstr(other)));
 }
 
 TEST_F(PodTraceTest, NothingIsReportedOnceItIsOver) {

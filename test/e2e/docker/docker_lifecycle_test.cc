@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of a container of a pod, by requests of each kind and by the docker command, with the
 // static policy in front of a real dockerd: it and its CPUs stay known.
+#include <csignal>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +16,9 @@
 
 namespace resmgr::test {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class DockerLifecycleTest : public DockerPodsTest {
  protected:
@@ -135,6 +139,39 @@ TEST_F(DockerLifecycleTest, OtherContainersShareByOption) {
   ExpectApart(exclusive, shared);
   EXPECT_THAT(pods_->Remove(exclusive), IsOk());
   ExpectAllFor(other);
+}
+
+TEST_F(DockerLifecycleTest, OnePodsRequestsAreDumped) {
+  ASSERT_NO_FATAL_FAILURE(Open());
+  DockerPod web = Run(BurstableDockerPod("web", 500));
+  const auto file = node_->directory() / "dumped";
+  const auto dump = ChildProcess::Start(
+      node_->CtlLine({"dump", "-pod", "shop/web", "-for", "60s", "-o", file.string()}),
+      node_->directory() / "said");
+  ASSERT_THAT(dump, IsOk());
+  const auto dumped = [&file] { return TextOf(file); };
+  // It has begun once a request about a container that was there before is in it.
+  ASSERT_THAT(WaitUntil("the dump has begun", kPodPatience,
+                        [&] {
+                          (void)pods_->Inspect(web.container_id);
+                          return dumped().find("REQUEST GetContainers") != std::string::npos;
+                        }),
+              IsOk());
+  (void)Run(BurstableDockerPod("other", 500));
+  web.attempt = 1;
+  EXPECT_EQ(pods_->Create(web).status, 201);
+  EXPECT_THAT(pods_->Start(web), IsOk());
+  EXPECT_EQ(Post(web.container_id, "kill"), 204);
+  EXPECT_THAT(WaitUntil("the last request is in it", kPodPatience,
+                        [&] { return dumped().find("ContainerKill") != std::string::npos; }),
+              IsOk());
+  const std::string text = dumped();
+  EXPECT_THAT(text, HasSubstr("REQUEST ContainerCreate"));
+  EXPECT_THAT(text, HasSubstr("CHANGED ContainerCreate: HostConfig.CpusetCpus"));
+  EXPECT_THAT(text, HasSubstr("/containers/" + web.container_id + "/start"));
+  EXPECT_THAT(text, HasSubstr("/containers/" + web.container_id + "/kill"));
+  EXPECT_THAT(text, Not(HasSubstr("other")));
+  (*dump)->Signal(SIGINT);
 }
 
 }  // namespace

@@ -48,11 +48,16 @@ Status DockerNode::StartDaemon() {
   return OkStatus();
 }
 
+DockerNode::Words DockerNode::CtlLine(const Words& command) const {
+  Words words = {std::string(kCtl), "-socket", AdminSocket()};
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
 StatusOr<std::string> DockerNode::Ctl(const Words& command) const {
   const std::filesystem::path output = directory() / "ctl.out";
   std::filesystem::remove(output);
-  Words words = {std::string(kCtl), "-socket", AdminSocket()};
-  words.insert(words.end(), command.begin(), command.end());
+  Words words = CtlLine(command);
   words.insert(words.end(), {"-o", "json"});
   RESMGR_RETURN_IF_ERROR(RunProgram(words, output, kCtlTimeout));
   return TextOf(output);

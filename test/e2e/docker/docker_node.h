@@ -44,6 +44,8 @@ class DockerNode {
   using Words = std::vector<std::string>;
   StatusOr<std::string> Ctl(const std::string& command) const { return Ctl(Words{command}); }
   StatusOr<std::string> Ctl(const Words& command) const;
+  // The command line of cri-resmgr-ctl with this command.
+  Words CtlLine(const Words& command) const;
 
  private:
   explicit DockerNode(const Options& options) : options_(options) {}
