@@ -110,6 +110,8 @@ them. QUOTA is in microseconds per period. `explain` shows the reasons.
     return reply;
   }
 
+  bool HasNoContainers(const Reply& reply) const override { return reply.empty(); }
+
   std::string Table(const Reply& reply) const override {
     if (reply.empty()) return "No containers.\n";
     std::vector<TableRow> rows(1);

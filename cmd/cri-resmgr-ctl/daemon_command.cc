@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 
+#include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
 #include "cmd/cri-resmgr-ctl/terminal_style.h"
@@ -34,6 +37,14 @@ std::string PlaceText(const Reply& place) {
   if (place.contains("shares")) text += " shares " + NumberText(place.at("shares"));
   if (place.contains("quota")) text += " quota " + QuotaText(place);
   return text;
+}
+
+// The reason for which the daemon knows no containers; "" if it knows some, or there are none.
+std::string WhyNoneIsKnown(const std::string& socket) {
+  const auto text = AskDaemon(socket, "Status", "{}");
+  const Reply status = text.ok() ? Reply::parse(*text, nullptr, false) : Reply();
+  const std::string why = status.is_object() ? status.value("noneKnown", "") : "";
+  return Printable(why, why.size());
 }
 
 }  // namespace
@@ -87,10 +98,22 @@ StatusOr<DaemonCommand::Shown> DaemonCommand::Look(std::string_view request) con
   RESMGR_ASSIGN_OR_RETURN(const Reply reply, Ask(request));
   try {
     const Status outcome = Outcome(reply);
-    return Shown{.text = Form(reply), .outcome = outcome};
+    return Shown{.text = FormWithReason(reply), .outcome = outcome};
   } catch (const Reply::exception& error) {
     return Internal("the daemon's answer is not as expected: {}", error.what());
   }
+}
+
+std::string DaemonCommand::FormWithReason(const Reply& reply) const {
+  std::string text = Form(reply);
+  if (!HasNoContainers(reply)) return text;
+  const std::string why = WhyNoneIsKnown(socket_);
+  if (why.empty()) return text;
+  const std::string line = fmt::format("No containers are known: {}.\n", why);
+  if (as_table()) return reply.empty() ? line : text + line;
+  // The answer itself stays one for programs.
+  if (!watch_) notes() << "cri-resmgr-ctl: " << line;
+  return text;
 }
 
 std::string DaemonCommand::Form(const Reply& reply) const {
@@ -114,6 +137,12 @@ Reply DaemonCommand::Readable(const Reply& value, std::string_view member) const
   for (const auto& [key, each] : value.items())
     readable[Printable(key, key.size())] = Readable(each, key);
   return readable;
+}
+
+bool NoneHasContainers(const Reply& list) {
+  return std::ranges::all_of(list, [](const Reply& each) {
+    return !each.is_object() || each.value("containers", Reply()).empty();
+  });
 }
 
 std::string Cell(const Reply& object, const char* key) {

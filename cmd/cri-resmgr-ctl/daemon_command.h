@@ -41,6 +41,9 @@ class DaemonCommand : public Command {
   virtual bool HasLines(std::string_view /*member*/) const { return false; }
   // The reply for people.
   virtual std::string Table(const Reply& reply) const = 0;
+  // Whether an answer that may have containers has none; it is then told why the daemon knows none,
+  // if there is a reason.
+  virtual bool HasNoContainers(const Reply& /*reply*/) const { return false; }
   // Whether the request succeeded; the error, printed after the reply, is that of the command.
   virtual Status Outcome(const Reply& /*reply*/) const { return OkStatus(); }
 
@@ -64,6 +67,8 @@ class DaemonCommand : public Command {
     Status outcome;
   };
   StatusOr<Shown> Look(std::string_view request) const;
+  // Form, with the reason for which there are no containers.
+  std::string FormWithReason(const Reply& reply) const;
   std::string Form(const Reply& reply) const;
   Reply Readable(const Reply& value, std::string_view member) const;
 
@@ -73,6 +78,9 @@ class DaemonCommand : public Command {
   TableStyle style_;
   bool watch_ = false;
 };
+
+// Whether no object of the list has anything in its member "containers".
+bool NoneHasContainers(const Reply& list);
 
 // The member as text, numbers too; "-" when it is absent or empty.
 std::string Cell(const Reply& object, const char* key);

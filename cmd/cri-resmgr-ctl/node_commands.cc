@@ -53,6 +53,9 @@ Long CPU lists are cut off and end with the number of CPUs; -o json has the full
  private:
   bool Watchable() const override { return true; }
   std::string_view Method() const override { return "Pools"; }
+  bool HasNoContainers(const Reply& reply) const override {
+    return !reply.empty() && NoneHasContainers(reply);
+  }
   std::string Table(const Reply& reply) const override { return DrawPools(reply); }
 };
 

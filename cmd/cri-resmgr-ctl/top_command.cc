@@ -108,6 +108,10 @@ what the memory nodes or the CPUs do. Where nothing was sampled lately, the answ
     }
     return SortedUsage(std::move(reply), sort_by_);
   }
+  bool HasNoContainers(const Reply& reply) const override {
+    if (What() == "nodes") return false;
+    return What() == "cpus" ? NoneHasContainers(reply) : reply.empty();
+  }
   std::string Table(const Reply& reply) const override {
     if (What() == "nodes") return NodesUsageText(reply, style());
     return What() == "cpus" ? CpusText(reply, style()) : ContainersUsageText(reply, style());
@@ -142,6 +146,7 @@ last sample, and the containers that are bound to CPUs of which it is one.
     if (arguments_.size() > 1) return InvalidArgument("give one list of CPUs, as in 0-7,16");
     return Reply{{"cpus", arguments_.empty() ? "" : arguments_[0]}};
   }
+  bool HasNoContainers(const Reply& reply) const override { return NoneHasContainers(reply); }
   std::string Table(const Reply& reply) const override { return CpusText(reply, style()); }
 
   std::vector<std::string> arguments_;

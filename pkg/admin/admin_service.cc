@@ -114,6 +114,7 @@ std::string NodeStatus(const NodeView& node, std::chrono::steady_clock::time_poi
     status.update(SeenCountsJson(node.seen()));
     status["runtime"] = "used without a policy";
   }
+  if (const std::string why = WhyNoneIsKnown(node); !why.empty()) status["noneKnown"] = why;
   status["state"] = node.state_saved() ? "saved" : "not saved";
   status["dumpLost"] = node.dump_lost();
   status["problems"] = ProblemsJson(ProblemsOf(node));

@@ -23,8 +23,9 @@ namespace resmgr {
 //       "offline", as an NRI plugin "criSocket" and "cri" ("not used", "reachable", "unreachable"),
 //       HeldJson's members (node_json.h) but under the null policy, "state" ("saved" or "not
 //       saved"), "dumpLost" (calls that the dump lacks), "problems" (problems_json.h); and where
-//       there are some "ended" (problems of use that have ended: "kind","since","ended","message",
-//       "before","after") and "byUse" (the last rebalance by use: "time","state","note")}
+//       there are some "noneKnown" (why no containers are known, method_parts.h), "ended" (problems
+//       of use that have ended: "kind","since","ended","message","before","after") and "byUse" (the
+//       last rebalance by use: "time","state","note")}
 //   Policies     {}                         -> [{"name","description","active"}]
 //   Topology     {"form": "table"|"json"}   -> the text of machine_format.h
 //   Pools        {}                         -> [node_json.h]

@@ -24,8 +24,10 @@
 namespace resmgr {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::json;
 
 class AdminServiceTest : public test::ServedNode {
@@ -40,6 +42,9 @@ class AdminServiceTest : public test::ServedNode {
   }
   StatusCode CodeOf(std::string_view method, const Json& request) {
     return Ask(method, request.dump()).status().code();
+  }
+  std::string ErrorOf(std::string_view method, const Json& request) {
+    return std::string(Message(Ask(method, request.dump()).status()));
   }
   static Json Delivery(const std::string& text) { return {{"name", "test.yaml"}, {"text", text}}; }
 
@@ -185,6 +190,21 @@ TEST_F(AdminServiceTest, ExplainHasTheProblemsOfAContainer) {
   ASSERT_EQ(a["problems"].size(), 1U);
   EXPECT_EQ(a["problems"][0]["kind"], "refused");
   EXPECT_FALSE(AnswerTo("Explain", {{"what", "ns/b/b"}})[0].contains("problems"));
+}
+
+TEST_F(AdminServiceTest, ExplainSaysThatNothingWasReadOfTheRuntime) {
+  test::TestNode node(test::S1Ht(), [](const Machine& machine) {
+    return std::make_unique<test::FirstFitPolicy>(machine);
+  });
+  host_.brain = &node.manager();
+  runtime_state_ = "connect: No such file";
+  EXPECT_THAT(ErrorOf("Explain", {{"what", "ns/a/a"}}),
+              AllOf(HasSubstr("ns/a/a"), HasSubstr("the runtime is not connected (connect: No")));
+  node.Run("a", QosClass::kGuaranteed, 2000);
+  EXPECT_THAT(ErrorOf("Explain", {{"what", "ns/b/b"}}), Not(HasSubstr("not connected")))
+      << "what it knew before counts";
+  runtime_state_ = "connected";
+  EXPECT_THAT(ErrorOf("Explain", {{"what", "ns/b/b"}}), Not(HasSubstr("not connected")));
 }
 
 class SeveralRuntimesTest : public test::ServedNode {

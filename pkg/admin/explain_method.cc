@@ -186,7 +186,12 @@ StatusOr<OrderedJson> ExplainPlaced(const NodeView& node, const nlohmann::json& 
   if (!explained.ok() && !what.empty()) {
     explained = ExplainNamed(node, *manager, what, choice, NameMatch::kBeginning);
   }
-  if (!explained.ok()) return NoSuchContainer(what, KnownNames(node, *manager, choice));
+  if (!explained.ok()) {
+    const Status none = NoSuchContainer(what, KnownNames(node, *manager, choice));
+    const std::string why = WhyNoneIsKnown(node);
+    if (why.empty()) return none;
+    return NotFound("{}; no containers are known: {}", Message(none), why);
+  }
   AddHeld(*manager, *explained);
   AddProblems(node, *explained);
   return explained;

@@ -24,6 +24,17 @@ StatusOr<ResourceManager*> Manager(const NodeView& node) {
   return manager;
 }
 
+std::string WhyNoneIsKnown(const NodeView& node) {
+  const ResourceManager* const manager = node.host.manager();
+  if (manager == nullptr) return "the null policy is active, which places none";
+  bool some = false;
+  manager->snapshot().ForEachContainer([&some](const Pod&, const Container&) { some = true; });
+  if (some) return "";
+  if (const std::string runtime = node.runtime_state(); runtime != "connected")
+    return fmt::format("the runtime is not connected ({})", runtime);
+  return manager->ready() ? "" : "the daemon is still reading what the runtime holds";
+}
+
 StatusOr<std::string> TextOrNone(const nlohmann::json& request, const char* key) {
   if (!request.contains(key)) return std::string();
   return TextOf(request, key);

@@ -25,5 +25,8 @@ StatusOr<ContainerChoice> ChoiceOf(const nlohmann::json& request);
 bool StagesAtWork(const NodeView& node);
 // FailedPrecondition while the null policy is active. It is the node's.
 StatusOr<ResourceManager*> Manager(const NodeView& node);
+// The reason for which the daemon knows no containers: "the runtime is not connected (…)"; "" if it
+// knows some, or has looked and there are none.
+std::string WhyNoneIsKnown(const NodeView& node);
 
 }  // namespace resmgr

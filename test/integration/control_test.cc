@@ -10,6 +10,7 @@ namespace resmgr::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST_F(ControlTest, ShowsWhatTheDaemonHolds) {
   StartBoth();
@@ -82,8 +83,30 @@ TEST_F(ControlTest, QuestionsDoNotWaitForLongForTheFirstLook) {
   StartRuntime();
   runtime_.Script("ListPodSandbox", {.hold = true});
   StartDaemon(StaticFlags());
-  EXPECT_THAT(Ctl({"containers"}).out, HasSubstr("No containers."));
+  EXPECT_THAT(Ctl({"containers"}).out,
+              HasSubstr("No containers are known: the daemon is still reading"));
   runtime_.Release("ListPodSandbox");
+}
+
+TEST_F(ControlTest, SaysWhyNoContainersAreKnown) {
+  StartDaemon(StaticFlags());  // without a runtime
+  const std::string none = "No containers are known: the runtime is not connected (";
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"containers"},
+                                                  {"containers", "-n", "shop"},
+                                                  {"pools"},
+                                                  {"top"},
+                                                  {"top", "cpus"},
+                                                  {"cpus"}}) {
+    EXPECT_THAT(Ctl(command).out, HasSubstr(none)) << command.front();
+  }
+  EXPECT_THAT(Ctl({"top", "nodes"}).out, Not(HasSubstr("No containers")));
+  EXPECT_THAT(Ctl({"explain", "web"}).err, HasSubstr("the runtime is not connected ("));
+  const Shown json = Ctl({"containers", "-o", "json"});
+  EXPECT_EQ(json.json(), Json::array());
+  EXPECT_THAT(json.err, HasSubstr(none));
+  StartRuntime();
+  ASSERT_TRUE(Eventually([this] { return Ctl({"containers"}).out == "No containers.\n"; }));
+  EXPECT_THAT(Ctl({"pools"}).out, Not(HasSubstr("No containers")));
 }
 
 TEST_F(ControlTest, TakesTheSocketBehindTheCommandToo) {
@@ -116,6 +139,8 @@ TEST_F(ControlTest, UnderTheNullPolicyListsAreEmpty) {
     EXPECT_EQ(shown.json(), Json::array()) << command;
     EXPECT_EQ(Ctl({command}).exit_code, 0) << command;
   }
+  EXPECT_EQ(Ctl({"containers"}).out,
+            "No containers are known: the null policy is active, which places none.\n");
   const Shown explained = Ctl({"explain", "any"});
   EXPECT_EQ(explained.exit_code, 1);
   EXPECT_THAT(explained.err, HasSubstr("null policy"));
