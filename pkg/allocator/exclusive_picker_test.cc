@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/allocator/reference_allocator.h"
+#include "pkg/allocator/testing/reference_allocator.h"
 #include "test/support/machines/machines.h"
 #include "test/support/seed.h"
 

@@ -11,7 +11,7 @@
 
 #include "pkg/allocator/cpu_allocator.h"
 #include "pkg/allocator/free_cpus.h"
-#include "pkg/allocator/reference_allocator.h"
+#include "pkg/allocator/testing/reference_allocator.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {

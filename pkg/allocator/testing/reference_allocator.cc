@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/allocator/reference_allocator.h"
+#include "pkg/allocator/testing/reference_allocator.h"
 
 #include <algorithm>
 #include <cmath>
