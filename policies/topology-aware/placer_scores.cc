@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scores by which Placer chooses among pools.
+#include <algorithm>
+
+#include "policies/topology-aware/best_pools.h"
+#include "policies/topology-aware/placer.h"
+
+namespace resmgr {
+
+std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
+  BestPools best;
+  Packer packer(book_, demand.need, ExclusiveCount(demand.need));
+  // Children come before their parents, so pools that have the same memory follow each other.
+  PoolScore memory;
+  const Pool* scored = nullptr;
+  for (const Pool& pool : book_.tree().pools()) {
+    if (pool.cpus.empty()) continue;
+    if (scored == nullptr || pool.memory_pool != scored->memory_pool ||
+        pool.near_memory != scored->near_memory) {
+      memory = ScoreMemory(demand.need, pool.id);
+      scored = &pool;
+    }
+    PoolScore& score = best.Next() = memory;
+    ScoreBeside(demand, pool.id, score);
+    if (ScoreRoom(demand.need, packer, best.Worst(), score)) best.KeepNext();
+  }
+  return best.Get();
+}
+
+PoolScore Placer::Score(const Demand& demand, int pool) const {
+  PoolScore score = ScoreMemory(demand.need, pool);
+  ScoreBeside(demand, pool, score);
+  Packer packer(book_, demand.need, ExclusiveCount(demand.need));
+  ScoreRoom(demand.need, packer, nullptr, score);
+  return score;
+}
+
+// Scores the rules before kPacking, except those about memory, whose numbers are known already.
+void Placer::ScoreBeside(const Demand& demand, int pool, PoolScore& score) const {
+  score.pool = pool;
+  ScoreHints(demand, score);
+  const bool memory_fits = score[PoolRule::kFits] > 0;
+  const bool hints_fit = !demand.strict_hints || score[PoolRule::kHints] > 0;
+  score[PoolRule::kFits] = memory_fits && hints_fit && CpusFit(demand, pool) ? 1 : 0;
+  if (!demand.affinities.empty()) {
+    score[PoolRule::kAffinity] = demand.affinities[static_cast<size_t>(pool)];
+  }
+  ScoreBurst(demand.need, score);
+  ScoreKind(demand.need, score);
+  score[PoolRule::kDeeper] = book_.tree().at(pool).depth;
+}
+
+// Scores the rules from kPacking on. With another pool to compare, returns false as soon as this
+// one is not better.
+bool Placer::ScoreRoom(const Need& need, Packer& packer, const PoolScore* other,
+                       PoolScore& score) const {
+  const std::strong_ordering stronger =
+      other == nullptr ? std::strong_ordering::greater
+                       : Compare(score, *other, PoolRule::kFits, PoolRule::kDeeper).order;
+  if (stronger < 0) return false;
+  if (score[PoolRule::kFits] > 0) score[PoolRule::kPacking] = packer.Score(score.pool);
+  if (stronger == 0 && score[PoolRule::kPacking] < (*other)[PoolRule::kPacking]) return false;
+  ScoreClass(need, score);
+  score[PoolRule::kFirst] = -score.pool;
+  return stronger > 0 || Compare(score, *other, PoolRule::kPacking).order > 0;
+}
+
+// As Score, for a container in its present place, which needs only room up to its limits. If it is
+// packed, its own CPUs count as room for its CPU limit, too.
+PoolScore Placer::ScoreHeld(const Demand& demand, const Grant& grant) const {
+  Need rest = grant.need;
+  if (rest.cpu_limit > 0 && !IsPacked(book_, rest)) {
+    rest.cpu_limit = std::max<int64_t>(rest.cpu_limit - rest.fraction, 1);
+  }
+  rest.memory_limit = std::max(rest.memory_limit - rest.memory, Bytes{0});
+  rest.fraction = 0;
+  rest.memory = Bytes{};
+  rest.huge.clear();
+  PoolScore score = ScoreMemory(rest, grant.pool);
+  ScoreHints(demand, score);
+  const bool memory_fits = score[PoolRule::kFits] > 0;
+  const bool cpus_fit = !rest.Shares() || finder_.HasShared(rest, grant.pool);
+  const bool hints_fit = !demand.strict_hints || score[PoolRule::kHints] > 0;
+  score[PoolRule::kFits] = cpus_fit && memory_fits && hints_fit ? 1 : 0;
+  ScoreBurst(rest, score);
+  if (!grant.exclusive.empty()) {
+    const CpuSet& isolated = book_.tree().at(book_.tree().root()).isolated;
+    const bool all_isolated = grant.exclusive.IsSubsetOf(isolated);
+    score[PoolRule::kIsolated] = rest.isolated_explicit && all_isolated ? 1 : 0;
+    score[PoolRule::kPriority] = finder_.PriorityScore(rest, grant.exclusive);
+  }
+  score[PoolRule::kDeeper] = book_.tree().at(grant.pool).depth;
+  return score;
+}
+
+void Placer::ScoreHints(const Demand& demand, PoolScore& score) const {
+  constexpr double kUnit = 1e6;
+  double all = 1;
+  double some = 1;
+  for (const LocalityHint& hint : demand.hints) {
+    const double part = static_cast<double>(HintScore(book_.tree(), score.pool, hint)) / kUnit;
+    all *= part;
+    if (part > 0) some *= part;
+  }
+  score[PoolRule::kHints] = static_cast<int64_t>(all * kUnit * kUnit);
+  score[PoolRule::kSomeHints] = static_cast<int64_t>(some * kUnit * kUnit);
+}
+
+// Whether the pool is near to all of its devices and volumes.
+bool Placer::IsNear(const Demand& demand, int pool) const {
+  PoolScore score{.pool = pool};
+  ScoreHints(demand, score);
+  return score[PoolRule::kHints] > 0;
+}
+
+// Scores the rules about memory, and in kFits whether there is room for it at all. Only
+// Pool::memory_pool and Pool::near_memory of the pool matter.
+PoolScore Placer::ScoreMemory(const Need& need, int pool) const {
+  const MemoryLedger& memory = book_.memory();
+  const PoolTree& tree = book_.tree();
+  const int memory_pool = tree.at(pool).memory_pool;
+  PoolScore score{.pool = pool};
+  if (need.memory_types != kAllMemoryTypes) {
+    const Pool& holder = tree.at(memory_pool);
+    score[PoolRule::kMemoryType] = (need.memory_types & ~holder.memory_types) == 0 ? 1 : 0;
+  }
+  auto zone = memory.Find(pool, need.memory_types, need.memory, need.huge);
+  if (!zone && !need.huge.empty()) zone = memory.Find(pool, need.memory_types, need.memory);
+  if (!zone) {
+    Grant anywhere{.need = need};
+    score[PoolRule::kFits] = FindMemory(anywhere, pool) ? 1 : 0;
+    return score;
+  }
+  score[PoolRule::kFits] = 1;
+  score[PoolRule::kMemoryHere] = zone->pool == memory_pool && tree.at(pool).near_memory ? 1 : 0;
+  // Negative if grants of larger zones may fill the zone; then a container without a limit has no
+  // room either.
+  score[PoolRule::kMemoryLimit] = std::min(memory.Free(*zone), need.memory_limit).value;
+  score[PoolRule::kFewerNodes] = -memory.Nodes(*zone).size();
+  return score;
+}
+
+void Placer::ScoreBurst(const Need& need, PoolScore& score) const {
+  const Pool& pool = book_.tree().at(score.pool);
+  if (need.cpu_limit > 0) {
+    score[PoolRule::kCpuLimit] = std::min(RoomForLimit(book_, need, pool.id), need.cpu_limit);
+  }
+  if (!need.unlimited) return;
+  const bool finer_below = std::all_of(pool.children.begin(), pool.children.end(), [&](int child) {
+    return book_.tree().at(child).level > need.unlimited_level;
+  });
+  score[PoolRule::kUnlimitedLevel] = pool.level <= need.unlimited_level && finer_below ? 1 : 0;
+}
+
+// Scores kinds of CPUs for containers with exclusive CPUs only.
+void Placer::ScoreKind(const Need& need, PoolScore& score) const {
+  if (need.cpu_class != CpuClass::kExclusive) return;
+  const CpuLedger& cpus = book_.cpus();
+  if (need.isolated_explicit) {
+    score[PoolRule::kIsolated] = cpus.FreeIsolated(score.pool).size() >= need.full ? 1 : 0;
+  }
+  score[PoolRule::kPriority] = finder_.PriorityScore(need, cpus.Free(score.pool));
+}
+
+void Placer::ScoreClass(const Need& need, PoolScore& score) const {
+  const CpuLedger& cpus = book_.cpus();
+  if (need.cpu_class != CpuClass::kExclusive) {
+    score[PoolRule::kClassRoom] = -cpus.Members(score.pool);
+    score[PoolRule::kSharedRoom] = cpus.Room(score.pool);
+    return;
+  }
+  const int isolated = need.isolated ? cpus.FreeIsolated(score.pool).size() : 0;
+  // Enough isolated CPUs are better than any number of ordinary ones.
+  score[PoolRule::kClassRoom] = isolated > 0 && isolated >= need.full
+                                    ? CpuSet::kBits + isolated
+                                    : cpus.Sliceable(score.pool, need.fraction);
+}
+
+}  // namespace resmgr
