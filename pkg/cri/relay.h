@@ -80,10 +80,6 @@ class Relay {
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
 
-  // Sets the pipeline for calls from now on; nullptr lets them pass. The former one must outlive
-  // the calls of its stages.
-  void SetPipeline(Pipeline* pipeline) { observers_.pipeline = pipeline; }
-
   // With several runtimes: sets the router for calls from now on. It outlives the relay, and
   // Options::runtime_socket is the default runtime's then.
   void SetRouter(BackendRouter* router) { router_ = router; }
