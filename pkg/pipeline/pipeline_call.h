@@ -117,7 +117,6 @@ class PipelineCall {
   // Removes the request's own cgroup v2 files about values that are decided here.
   void DropFiles();
   bool PassReply();
-  void WaitForRelease();
   void StartTimer(void (PipelineCall::*expire)());
   void ExpireAnswer();
   void ExpireHold();
