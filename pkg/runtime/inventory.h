@@ -99,7 +99,6 @@ class Inventory {
   void Take(const StatusOr<RuntimeAccess::Everything>& everything);
   void TakeList(const RuntimeAccess::Everything& everything);
   void DropMissing();
-  void EndList();
   void NoteGrowth();
   // Marks the object as one that exists at this time, and adds an unknown one.
   InventoryPodPtr See(const PodSandboxId& id, uint64_t when);
