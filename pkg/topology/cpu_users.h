@@ -15,7 +15,6 @@ struct CpuUsers {
     several |= any & cpus;
     any |= cpus;
   }
-  CpuSet Single() const { return any - several; }
 };
 
 }  // namespace resmgr
