@@ -19,7 +19,6 @@ class DaemonWait {
   void Answered();
   // OK: ask again later. The error, if no daemon has answered yet or the daemon's answer is final.
   Status After(const Status& error);
-  bool has_answered() const { return answered_; }
 
  private:
   std::ostream& notes_;
