@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rebalance that is repeated comes to an end, whatever affinities containers have.
 #include <cstdint>
-#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
@@ -12,8 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/yaml_reader.h"
-#include "pkg/policy/plan_check.h"
-#include "pkg/policy/testing/test_snapshot.h"
+#include "pkg/policy/testing/checked_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/support/machines/machines.h"
 #include "test/support/seed.h"
@@ -27,23 +25,21 @@ using enum QosClass;
 // second one uses the room that the first one's moves made.
 constexpr int kMostRebalances = 4;
 
-class RebalancedNode {
+class RebalancedNode : public test::CheckedPolicy {
  public:
-  explicit RebalancedNode(Machine machine) : machine_(std::move(machine)) {
-    StatusOr<std::unique_ptr<Policy>> policy = TopologyAwarePolicy::Create(
-        {.machine = machine_, .available = machine_.allowed(), .reserved = test::Cpus("0")});
-    EXPECT_TRUE(policy.ok()) << policy.status();
-    policy_ = *std::move(policy);
+  explicit RebalancedNode(Machine present) : CheckedPolicy(std::move(present)) {
+    SetPolicy(TopologyAwarePolicy::Create(
+        {.machine = machine(), .available = machine().allowed(), .reserved = test::Cpus("0")}));
   }
 
   // The container may be changed before Place.
   Container& Add(std::string_view name, QosClass qos, int64_t milli_cpu) {
-    Container& container = snapshot_.Add(name, qos, milli_cpu);
+    Container& container = snapshot().Add(name, qos, milli_cpu);
     container.requirements.cpu_limit = container.requirements.cpu_request;
     return container;
   }
   void Want(ContainerKey key, const std::string& annotation, const std::string& other, int weight) {
-    Pod& pod = snapshot_.PodOf(key);
+    Pod& pod = snapshot().PodOf(key);
     pod.annotations.Set(
         "resource-policy.nri.io/" + annotation,
         fmt::format("{}: [{{scope: {{key: namespace, operator: Exists}}, match: {{key: name, "
@@ -51,48 +47,15 @@ class RebalancedNode {
                     pod.name, other, weight));
   }
   void Annotate(ContainerKey key, const std::string& annotation, const std::string& value) {
-    snapshot_.PodOf(key).annotations.Set(annotation + ".resource-policy.nri.io", value);
-  }
-  // False when it is refused.
-  bool Place(ContainerKey key) {
-    const StatusOr<Plan> plan =
-        policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), nullptr);
-    if (plan.ok()) {
-      Apply(*plan);
-    } else {
-      snapshot_.Remove(key);
-    }
-    return plan.ok();
-  }
-  void Remove(ContainerKey key) {
-    snapshot_.Remove(key);
-    const StatusOr<Plan> plan = policy_->Release(snapshot_, key);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    Apply(*plan);
+    snapshot().PodOf(key).annotations.Set(annotation + ".resource-policy.nri.io", value);
   }
   // The number of rebalances until one changed nothing; the limit of tries if there was none.
   int RebalanceUntilStable() {
     for (int count = 0; count <= kMostRebalances; ++count) {
-      const StatusOr<Plan> plan = policy_->Rebalance(snapshot_);
-      EXPECT_TRUE(plan.ok()) << plan.status();
-      if (!plan.ok() || plan->empty()) return count;
-      Apply(*plan);
+      if (Rebalance().empty()) return count;
     }
     return kMostRebalances + 1;
   }
-
-  const Placement& At(ContainerKey key) { return snapshot_.At(key).placement; }
-
- private:
-  void Apply(const Plan& plan) {
-    const Status status = CheckPlan(machine_, snapshot_, plan);
-    EXPECT_TRUE(status.ok()) << status;
-    snapshot_.Apply(plan);
-  }
-
-  const Machine machine_;
-  std::unique_ptr<Policy> policy_;
-  test::TestSnapshot snapshot_;
 };
 
 Machine TwoPackages() {
@@ -105,10 +68,10 @@ std::pair<ContainerKey, ContainerKey> PlaceFollowerAndAvoider(RebalancedNode& no
                                                               int anti_affinity) {
   const ContainerKey follower = node.Add("follower", kBurstable, 500).key;
   node.Want(follower, "affinity", "avoider", affinity);
-  EXPECT_TRUE(node.Place(follower));
+  EXPECT_TRUE(node.Place(follower).ok());
   const ContainerKey avoider = node.Add("avoider", kBurstable, 500).key;
   node.Want(avoider, "anti-affinity", "follower", anti_affinity);
-  EXPECT_TRUE(node.Place(avoider));
+  EXPECT_TRUE(node.Place(avoider).ok());
   return {follower, avoider};
 }
 
@@ -125,7 +88,7 @@ TEST(RebalanceTest, ARingOfFollowersComesToRest) {
     const ContainerKey key = node.Add(fmt::format("c{}", i), kBurstable, 300).key;
     const std::string next = fmt::format("c{}", (i + 1) % kRing);
     node.Want(key, i % 2 == 0 ? "affinity" : "anti-affinity", next, 1 + i);
-    ASSERT_TRUE(node.Place(key));
+    ASSERT_TRUE(node.Place(key).ok());
   }
   EXPECT_LE(node.RebalanceUntilStable(), kMostRebalances);
 }
@@ -167,7 +130,7 @@ void Fill(RebalancedNode& node, std::mt19937_64& random) {
       node.Want(key, annotation, fmt::format("c{}", number(0, count - 1)), number(1, 5));
     }
     if (number(0, 1) == 0) node.Annotate(key, "allow-rebalance", "true");
-    if (node.Place(key)) keys.push_back(key);
+    if (node.Place(key).ok()) keys.push_back(key);
   }
   for (const ContainerKey key : keys)
     if (number(0, 3) == 0) node.Remove(key);

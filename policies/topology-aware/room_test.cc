@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The choice of containers that move when a node fills up.
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,8 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/policy/plan_check.h"
-#include "pkg/policy/testing/test_snapshot.h"
+#include "pkg/policy/testing/checked_policy.h"
 #include "policies/topology-aware/topology_aware_policy.h"
 #include "test/support/machines/machines.h"
 
@@ -23,28 +21,23 @@ using enum QosClass;
 constexpr int64_t kGibi = int64_t{1} << 30;
 
 // One package with L3 groups 0-3, 4-7, 8-11 and 12-15; CPU 0 is reserved. 16 GiB.
-class RoomTest : public testing::Test {
+class RoomTest : public testing::Test, protected test::CheckedPolicy {
  protected:
-  void SetUp() override { MakePolicy(); }
+  explicit RoomTest(Machine present = test::U16()) : CheckedPolicy(std::move(present)) {
+    MakePolicy();
+  }
 
   void MakePolicy() {
-    StatusOr<std::unique_ptr<Policy>> policy = TopologyAwarePolicy::Create(
-        {.machine = machine_, .available = machine_.online(), .reserved = test::Cpus("0")});
-    ASSERT_TRUE(policy.ok()) << policy.status();
-    policy_ = *std::move(policy);
+    SetPolicy(TopologyAwarePolicy::Create(
+        {.machine = machine(), .available = machine().online(), .reserved = test::Cpus("0")}));
   }
   StatusOr<ContainerKey> TryRun(std::string_view name, QosClass qos, int64_t milli_cpu,
                                 int64_t memory = 0, bool estimated = false) {
-    Container& container = snapshot_.Add(name, qos, milli_cpu);
+    Container& container = snapshot().Add(name, qos, milli_cpu);
     container.requirements.memory_request.value = memory;
     container.requirements.memory_estimated = estimated;
     const ContainerKey key = container.key;
-    const auto plan = policy_->Allocate(snapshot_, snapshot_.PodOf(key), container, nullptr);
-    if (!plan.ok()) {
-      snapshot_.Remove(key);
-      return plan.status();
-    }
-    Apply(*plan);
+    RESMGR_RETURN_IF_ERROR(Place(key));
     return key;
   }
   ContainerKey Run(std::string_view name, QosClass qos, int64_t milli_cpu, int64_t memory = 0,
@@ -54,50 +47,19 @@ class RoomTest : public testing::Test {
     return key.ok() ? *key : ContainerKey{};
   }
   Status Resize(ContainerKey key, int64_t milli_cpu) {
-    snapshot_.At(key).requirements.cpu_request.value = milli_cpu;
-    const auto plan = policy_->Update(snapshot_, snapshot_.PodOf(key), snapshot_.At(key));
-    if (plan.ok()) Apply(*plan);
-    return plan.status();
-  }
-  void Remove(ContainerKey key) {
-    snapshot_.Remove(key);
-    const auto plan = policy_->Release(snapshot_, key);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    Apply(*plan);
-  }
-  Plan Reconcile() {
-    const auto plan = policy_->Reconcile(snapshot_);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    Apply(*plan);
-    return *plan;
-  }
-  Plan Rebalance() {
-    const auto plan = policy_->Rebalance(snapshot_);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    Apply(*plan);
-    return *plan;
+    snapshot().At(key).requirements.cpu_request.value = milli_cpu;
+    return Update(key);
   }
   // A restart without saved state: only the runtime's knowledge is left.
   void Forget() {
-    snapshot_.ForEachContainer([this](const Pod&, const Container& container) {
+    snapshot().ForEachContainer([this](const Pod&, const Container& container) {
       Placement known;
       known.cpus = container.placement.cpus;
       known.mems = container.placement.mems;
-      snapshot_.At(container.key).placement = known;
+      snapshot().At(container.key).placement = known;
     });
     MakePolicy();
   }
-  void Apply(const Plan& plan) {
-    const Status status = CheckPlan(machine_, snapshot_, plan);
-    EXPECT_TRUE(status.ok()) << status;
-    snapshot_.Apply(plan);
-  }
-  const Placement& At(ContainerKey key) { return snapshot_.At(key).placement; }
-  std::string Cpus(ContainerKey key) { return At(key).cpus.value_or(CpuSet()).ToString(); }
-
-  Machine machine_ = test::U16();
-  test::TestSnapshot snapshot_;
-  std::unique_ptr<Policy> policy_;
 };
 
 TEST_F(RoomTest, SharersMoveUpBeforeAnExclusiveSetIsSplitAndComeBackAfterIt) {
@@ -172,7 +134,7 @@ TEST_F(RoomTest, TheFractionOfAMixedPlaceMayLieInALargerPool) {
 
 TEST_F(RoomTest, AResizeDownIsNotRefusedWhereSharingWillDo) {
   Run("own", kGuaranteed, 12'000);
-  const ContainerKey key = snapshot_.Add("found", kGuaranteed, 6000).key;
+  const ContainerKey key = snapshot().Add("found", kGuaranteed, 6000).key;
   Reconcile();
   ASSERT_TRUE(At(key).exclusive.empty()) << "there is no room for it";
   Status status = Resize(key, 4000);
@@ -180,7 +142,7 @@ TEST_F(RoomTest, AResizeDownIsNotRefusedWhereSharingWillDo) {
   EXPECT_THAT(At(key).reason, HasSubstr("shared for want of room: needs 4 exclusive CPUs"));
   EXPECT_EQ(Cpus(key), "1-3");
   EXPECT_EQ(Resize(key, 5000).code(), StatusCode::kResourceExhausted) << "it asks for more";
-  snapshot_.At(key).requirements.cpu_request.value = 4000;
+  snapshot().At(key).requirements.cpu_request.value = 4000;
   status = Resize(key, 3000);
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(At(key).exclusive.ToString(), "1-3");
@@ -188,7 +150,7 @@ TEST_F(RoomTest, AResizeDownIsNotRefusedWhereSharingWillDo) {
 
 TEST_F(RoomTest, AContainerWithFewerCpusThanItAsksForGetsMoreByARebalanceOnly) {
   const ContainerKey other = Run("other", kGuaranteed, 11'000);
-  Container& few = snapshot_.Add("few", kGuaranteed, 6000);
+  Container& few = snapshot().Add("few", kGuaranteed, 6000);
   const CpuSet four = test::Cpus("1-15") - At(other).exclusive;
   few.placement.cpus = few.placement.exclusive = four;
   Reconcile();
@@ -210,7 +172,7 @@ TEST_F(RoomTest, AContainerWithFewerCpusThanItAsksForGetsMoreByARebalanceOnly) {
 TEST_F(RoomTest, AContainerThatSharesForWantOfRoomStaysWithoutSavedState) {
   const ContainerKey other = Run("other", kGuaranteed, 8000);
   Run("own", kGuaranteed, 4000);
-  const ContainerKey key = snapshot_.Add("found", kGuaranteed, 6000).key;
+  const ContainerKey key = snapshot().Add("found", kGuaranteed, 6000).key;
   Reconcile();
   ASSERT_TRUE(At(key).exclusive.empty()) << "there is no room for it";
   ASSERT_EQ(At(key).cpus->size(), 3);
@@ -230,7 +192,7 @@ TEST_F(RoomTest, AContainerThatSharesForWantOfRoomStaysWithoutSavedState) {
 TEST_F(RoomTest, AContainerOnLentReservedCpusStaysWithoutSavedState) {
   const ContainerKey own = Run("own", kGuaranteed, 14'000);
   Run("last", kGuaranteed, 1000);
-  const ContainerKey key = snapshot_.Add("found", kGuaranteed, 2000).key;
+  const ContainerKey key = snapshot().Add("found", kGuaranteed, 2000).key;
   const ContainerKey small = Run("small", kBestEffort, 0);
   Reconcile();
   ASSERT_EQ(Cpus(key), "0");
@@ -242,9 +204,12 @@ TEST_F(RoomTest, AContainerOnLentReservedCpusStaysWithoutSavedState) {
 }
 
 // Two nodes of eight CPUs and 16 GiB.
-TEST_F(RoomTest, AContainerThatGrowsInAnOverfullPoolKeepsItsCpusAndMemory) {
-  machine_ = test::U16TwoNodes();
-  MakePolicy();
+class TwoNodeRoomTest : public RoomTest {
+ protected:
+  TwoNodeRoomTest() : RoomTest(test::U16TwoNodes()) {}
+};
+
+TEST_F(TwoNodeRoomTest, AContainerThatGrowsInAnOverfullPoolKeepsItsCpusAndMemory) {
   const ContainerKey own = Run("own", kGuaranteed, 2000, 10 * kGibi);
   const std::string pool = At(own).pool;
   const CpuSet held = At(own).exclusive;
@@ -252,8 +217,8 @@ TEST_F(RoomTest, AContainerThatGrowsInAnOverfullPoolKeepsItsCpusAndMemory) {
   ASSERT_EQ(mems.size(), 1);
   // Running containers are never refused: they ask for more CPUs and memory than the node has.
   for (int i = 0; i < 4; ++i) {
-    Container& found = snapshot_.Add("found", kBurstable, 2000);
-    found.placement.cpus = machine_.l3_groups()[1] - held;
+    Container& found = snapshot().Add("found", kBurstable, 2000);
+    found.placement.cpus = machine().l3_groups()[1] - held;
     found.placement.mems = mems;
     found.placement.pool = pool;
     found.requirements.memory_request.value = 3 * kGibi;

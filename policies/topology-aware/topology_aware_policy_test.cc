@@ -2,7 +2,6 @@
 #include "policies/topology-aware/topology_aware_policy.h"
 
 #include <limits>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,8 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/config/yaml_reader.h"
-#include "pkg/policy/plan_check.h"
-#include "pkg/policy/testing/test_snapshot.h"
+#include "pkg/policy/testing/checked_policy.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr {
@@ -27,44 +25,30 @@ using testing::Not;
 using enum QosClass;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// A policy with its snapshot, and the brain's part in the play.
-class Node {
+class Node : public test::CheckedPolicy {
  public:
   explicit Node(Machine machine, std::string_view reserved = "0", std::string_view section = "")
-      : machine_(std::move(machine)), reserved_(reserved), section_(section) {
+      : CheckedPolicy(std::move(machine)), reserved_(reserved), section_(section) {
     MakePolicy(section_);
   }
 
   void MakePolicy(std::string_view section) {
     const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
     EXPECT_TRUE(config.ok()) << config.status();
-    StatusOr<std::unique_ptr<Policy>> policy =
-        TopologyAwarePolicy::Create({.machine = machine_,
-                                     .available = machine_.online(),
-                                     .reserved = test::Cpus(reserved_),
-                                     .section = &*config});
-    EXPECT_TRUE(policy.ok()) << policy.status();
-    policy_ = *std::move(policy);
+    SetPolicy(TopologyAwarePolicy::Create({.machine = machine(),
+                                           .available = machine().online(),
+                                           .reserved = test::Cpus(reserved_),
+                                           .section = &*config}));
   }
 
   // The container may be changed before Place.
   ContainerKey Add(std::string_view name, QosClass qos, int64_t milli_cpu) {
-    Container& container = snapshot_.Add(name, qos, milli_cpu);
+    Container& container = snapshot().Add(name, qos, milli_cpu);
     container.requirements.cpu_limit = container.requirements.cpu_request;
     return container.key;
   }
   void Annotate(ContainerKey key, const std::string& annotation, const std::string& value) {
-    snapshot_.PodOf(key).annotations.Set(annotation + ".resource-policy.nri.io", value);
-  }
-  Status Place(ContainerKey key, const Container* predecessor = nullptr) {
-    const StatusOr<Plan> plan =
-        policy_->Allocate(snapshot_, snapshot_.PodOf(key), snapshot_.At(key), predecessor);
-    if (plan.ok()) {
-      Apply(*plan);
-    } else {
-      snapshot_.Remove(key);
-    }
-    return plan.status();
+    snapshot().PodOf(key).annotations.Set(annotation + ".resource-policy.nri.io", value);
   }
   ContainerKey Run(std::string_view name, QosClass qos, int64_t milli_cpu) {
     const ContainerKey key = Add(name, qos, milli_cpu);
@@ -73,49 +57,15 @@ class Node {
     return key;
   }
   Status Resize(ContainerKey key, int64_t milli_cpu) {
-    Requirements& requirements = snapshot_.At(key).requirements;
+    Requirements& requirements = snapshot().At(key).requirements;
     requirements.cpu_request = requirements.cpu_limit = MilliCpu{milli_cpu};
-    const StatusOr<Plan> plan = policy_->Update(snapshot_, snapshot_.PodOf(key), snapshot_.At(key));
-    if (plan.ok()) Apply(*plan);
-    return plan.status();
+    return Update(key);
   }
-  void Remove(ContainerKey key) {
-    snapshot_.Remove(key);
-    const StatusOr<Plan> plan = policy_->Release(snapshot_, key);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    Apply(*plan);
-  }
-  Plan Reconcile() {
-    const StatusOr<Plan> plan = policy_->Reconcile(snapshot_);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    Apply(*plan);
-    return *plan;
-  }
-  Plan Rebalance() {
-    const StatusOr<Plan> plan = policy_->Rebalance(snapshot_);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    Apply(*plan);
-    return *plan;
-  }
-
-  const Placement& At(ContainerKey key) { return snapshot_.At(key).placement; }
-  std::string Cpus(ContainerKey key) { return At(key).cpus.value_or(CpuSet()).ToString(); }
-  Container& ContainerOf(ContainerKey key) { return snapshot_.At(key); }
-  test::TestSnapshot& snapshot() { return snapshot_; }
-  Policy& policy() { return *policy_; }
+  Container& ContainerOf(ContainerKey key) { return snapshot().At(key); }
 
  private:
-  void Apply(const Plan& plan) {
-    const Status status = CheckPlan(machine_, snapshot_, plan);
-    EXPECT_TRUE(status.ok()) << status;
-    snapshot_.Apply(plan);
-  }
-
-  const Machine machine_;
   const std::string reserved_;
   const std::string section_;
-  std::unique_ptr<Policy> policy_;
-  test::TestSnapshot snapshot_;
 };
 
 // Nodes 0-3, 4-7, ... of two cores each.
