@@ -169,7 +169,7 @@ Reply SortedUsage(Reply containers, std::string_view key) {
 }
 
 std::string ContainersUsageText(const Reply& containers, const TableStyle& style) {
-  if (containers.empty()) return "No running containers.\n";
+  if (containers.empty()) return "No running containers whose use is known.\n";
   std::vector<TableRow> rows = {{"NAMESPACE", "POD", "CONTAINER", "CPUS", "USED", "GRANTED",
                                  "THROTTLED", "PRESSURE", "MEMORY", "REMOTE", "POOL"}};
   for (const Reply& container : containers) {

@@ -49,7 +49,7 @@ TEST(TopCommandTest, ShowsContainers) {
             "shared\n"
             "ns         db   main       -     -     0.00     -          -          -       -       "
             "-\n");
-  EXPECT_EQ(ContainersUsageText(Reply::array()), "No running containers.\n");
+  EXPECT_EQ(ContainersUsageText(Reply::array()), "No running containers whose use is known.\n");
 }
 
 TEST(TopCommandTest, ShowsCpusAsABusyMap) {

@@ -219,7 +219,11 @@ class NodeMetrics::Impl {
   }
 };
 
-NodeMetrics::NodeMetrics() : impl_(std::make_shared<Impl>()) {}
+NodeMetrics::NodeMetrics() : impl_(std::make_shared<Impl>()) {
+  // A series that begins with its first event hides that one from increase().
+  for (const char* const reason : {"RESOURCE_EXHAUSTED", "INVALID_ARGUMENT"})
+    impl_->refusals.Add({{"reason", reason}});
+}
 
 NodeMetrics::~NodeMetrics() = default;
 

@@ -47,6 +47,13 @@ TEST(NodeMetricsTest, CountsWhatTheBrainDoes) {
   EXPECT_THAT(text, HasSubstr("cri_resmgr_event_loop_lag_seconds_bucket{le=\"0.0025\"} 1"));
 }
 
+TEST(NodeMetricsTest, RefusalsAreThereBeforeTheFirstOne) {
+  const NodeMetrics metrics;
+  const std::string text = TextOf(metrics);
+  EXPECT_THAT(text, HasSubstr("policy_refusals_total{reason=\"RESOURCE_EXHAUSTED\"} 0"));
+  EXPECT_THAT(text, HasSubstr("policy_refusals_total{reason=\"INVALID_ARGUMENT\"} 0"));
+}
+
 TEST(NodeMetricsTest, CountsAudits) {
   NodeMetrics metrics;
   metrics.Audited({.drifted = 2, .drifts = 3, .repaired = 1});

@@ -478,7 +478,9 @@ std::vector<Problem> RunningNode::MachineProblems() const {
 }
 
 std::vector<Problem> RunningNode::OwnProblems() const {
-  std::vector<Problem> problems = refusals_->problems();
+  std::vector<Problem> problems;
+  // The null policy refuses nothing and explains nothing.
+  if (configurator_->current().policy.active != kNullPolicy) problems = refusals_->problems();
   for (const OptionalSocket& socket : sockets_)
     if (std::optional<Problem> problem = socket.problem()) problems.push_back(*std::move(problem));
   if (std::optional<Problem> problem = metrics_server_->problem())

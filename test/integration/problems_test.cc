@@ -67,6 +67,18 @@ TEST_F(ProblemsTest, ARefusalIsTellableEverywhereAndAfterARestart) {
   EXPECT_THAT(Ctl({"history"}).out, HasSubstr("needs 20 exclusive CPUs"));
 }
 
+// Under the null policy nothing is refused, and nothing could be explained.
+TEST_F(ProblemsTest, RefusalsAreNoProblemOnceTheNullPolicyIsActive) {
+  StartBoth();
+  CriClient client = Relayed();
+  ASSERT_NO_FATAL_FAILURE(Refuse(client, "large"));
+  ASSERT_EQ(Problems("refused").size(), 1U);
+  EXPECT_EQ(Ctl({"uninstall", "-apply"}).exit_code, 0);
+  EXPECT_EQ(PolicyInForce(), "null");
+  EXPECT_EQ(Problems("refused"), Json::array());
+  EXPECT_THAT(Ctl({"history"}).out, HasSubstr("needs 20 exclusive CPUs"));
+}
+
 TEST_F(ProblemsTest, AKubeletWithACpuManagerIsOne) {
   const fs::path file = fs::path(Path("root")) / "var/lib/kubelet/cpu_manager_state";
   fs::create_directories(file.parent_path());
