@@ -9,6 +9,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
 #include "pkg/config/classes_config.h"
+#include "pkg/config/config.h"
 #include "pkg/config/policy_classes.h"
 #include "pkg/config/print_config.h"
 #include "pkg/config/yaml_reader.h"
@@ -389,20 +390,40 @@ void NoteUnknownClasses(const ConfigNode& document, const PolicyFactory& factory
   ConfigSection reader(document, "");
   DescribeClasses(reader, classes);
   AddPolicyClasses(section, factory.name, classes);
-  const Status known = CheckNamedClasses(factory.named_classes(section), classes);
-  if (!known.ok())
+  for (const NamedClass& named : factory.named_classes(section)) {
+    const Status known = CheckNamedClasses({named}, classes);
+    if (known.ok()) continue;
     converted.notes.push_back(
         fmt::format("{}; the daemon refuses this until `classes` defines it or nothing names it",
                     Message(known)));
+  }
 }
 
-// Notes the keys of the result that have no effect here.
-void NoteWithoutEffect(ConvertedConfig& converted) {
+// Values that are wrong here, or were there.
+void NoteRefused(const PolicyRegistry& policies, ConvertedConfig& converted) {
+  ConfigChecks checks;
+  checks.policies = policies.Names();
+  checks.policy_section = [&policies](std::string_view policy, const ConfigNode& section,
+                                      std::vector<ConfigKey>* keys) {
+    const PolicyFactory* const factory = policies.Find(policy);
+    return factory == nullptr || factory->read_section == nullptr
+               ? OkStatus()
+               : factory->read_section(section, keys);
+  };
+  const Status read = ParseConfig(converted.yaml, "result", checks).status();
+  if (read.ok()) return;
+  for (const std::string_view line : Split(Message(read), '\n'))
+    converted.notes.push_back(fmt::format("the daemon refuses the result: {}", line));
+}
+
+// Notes what the daemon refuses in the result, and the keys that have no effect here.
+void NoteEffects(ConvertedConfig& converted) {
+  const PolicyRegistry policies = BuiltinPolicies();
+  NoteRefused(policies, converted);
   const StatusOr<ConfigNode> document = ParseYaml(converted.yaml, "");
   const ConfigNode* const policy = document.ok() ? FindKey(*document, "policy") : nullptr;
   if (policy == nullptr) return;
   const std::string active = TextOf(*policy, "Active");
-  const PolicyRegistry policies = BuiltinPolicies();
   const PolicyFactory* const factory = policies.Find(active);
   const ConfigNode* const section = FindKey(*policy, active);
   if (factory == nullptr || section == nullptr) return;
@@ -460,7 +481,7 @@ StatusOr<ConvertedConfig> ConvertConfig(std::string_view kind, std::string_view 
   if (!converted.ok()) {
     return object ? Annotate(converted.status(), source) : converted.status();
   }
-  NoteWithoutEffect(*converted);
+  NoteEffects(*converted);
   return converted;
 }
 

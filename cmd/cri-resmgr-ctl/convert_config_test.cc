@@ -107,6 +107,38 @@ spec:
       ConvertConfig("nri-plugins", "{kind: BalloonsPolicy, spec: {control: {cpu: 1}}}", "f").ok());
 }
 
+// The other projects ignore some wrong values, and refuse others only when they are used.
+TEST(ConvertConfigTest, WrongValuesAreToldWithTheirPlaceInTheResult) {
+  EXPECT_THAT(
+      NotesOf("nri-plugins", R"(
+kind: BalloonsPolicy
+spec:
+  reservedResources: {cpu: 1}
+  idleCPUClass: none
+  balloonTypes: [{name: x, minCPUs: -3, cpuClass: fast, rdtClass: gold, irqClaim: ["["]}]
+  control:
+    cpu: {classes: {fast: {minFreq: much}}}
+    rdt: {enable: true, partitions: {all: {l3Allocation: "130%", classes: {silver: {}}}}}
+    blockio: {enable: true, classes: {slow: [{Weight: 5}]}}
+)"),
+      testing::IsSupersetOf(
+          {testing::ContainsRegex("refuses the result: result:[0-9]+: .*minCPUs"),
+           testing::ContainsRegex("refuses the result: result:[0-9]+: .*irqClaim"),
+           testing::ContainsRegex("refuses the result: result:[0-9]+: classes.cpu.*much"),
+           testing::ContainsRegex("refuses the result: result:[0-9]+: classes.rdt.*130%"),
+           testing::ContainsRegex("refuses the result: result:[0-9]+: classes.blockio.*")}));
+  EXPECT_THAT(NotesOf("nri-plugins", R"(
+kind: BalloonsPolicy
+spec:
+  reservedResources: {cpu: 1}
+  idleCPUClass: quiet
+  balloonTypes: [{name: x, cpuClass: fast, rdtClass: gold}]
+)"),
+              ElementsAre(HasSubstr("idleCPUClass \"quiet\": there is no such class"),
+                          HasSubstr("cpuClass \"fast\": there is no such class"),
+                          HasSubstr("rdtClass \"gold\": there is no such class")));
+}
+
 // A control that is switched off in the source stays off.
 TEST(ConvertConfigTest, AControlThatIsOffIsLeftOut) {
   const auto converted = ConvertConfig(
@@ -152,6 +184,7 @@ status: {}
               ElementsAre("status is left out", HasSubstr("ConfigMap cri-resmgr-config.group.gpu"),
                           HasSubstr("control.rdt: groups that others make are not used"),
                           HasSubstr("idleCPUClass \"idle\": there is no such class"),
+                          HasSubstr("cpuClass \"turbo\": there is no such class"),
                           HasSubstr("without effect: showContainersInNrt")));
 }
 

@@ -8,6 +8,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
 #include "pkg/config/dotted_keys.h"
+#include "pkg/config/named_class_place.h"
 #include "pkg/config/policy_names.h"
 #include "pkg/config/problems.h"
 #include "pkg/config/yaml_reader.h"
@@ -253,9 +254,8 @@ Status CheckNamesOfPolicy(const Config& config, const ConfigChecks& checks) {
   const std::string path = PolicySectionPath(section->first);
   ClassesConfig classes = config.classes;
   AddPolicyClasses(section->second, path, classes);
-  const Status known =
-      CheckNamedClasses(checks.policy_classes(section->first, section->second), classes);
-  return known.ok() ? known : ErrorAt(section->second, path, Message(known));
+  return CheckClassesOfSection(checks.policy_classes(section->first, section->second), classes,
+                               section->second, path);
 }
 
 Status ReadInto(const ConfigNode& document, const ConfigChecks& checks, Config& config) {

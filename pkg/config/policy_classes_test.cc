@@ -39,6 +39,32 @@ TEST(PolicyClassesTest, NamesThatDoNotExistAreRefusedWithThoseThatDo) {
             std::string::npos);
 }
 
+TEST(PolicyClassesTest, EachNameThatDoesNotExistIsToldWithItsOwnLine) {
+  ConfigChecks checks;
+  checks.policies = {"null", "b"};
+  checks.policy_classes = [](std::string_view, const ConfigNode&) {
+    return std::vector<NamedClass>{{"cpu", "turbo", "idleCPUClass"},
+                                   {"rdt", "gold", "types x: rdtClass"},
+                                   {"cpu", "lost", "elsewhere"}};
+  };
+  const Status unknown = ParseConfig(
+                             "policy:\n"
+                             "  Active: b\n"
+                             "  b:\n"
+                             "    name: turbo\n"
+                             "    idleCPUClass: turbo\n"
+                             "    types:\n"
+                             "    - name: x\n"
+                             "      cpuClass: gold\n"
+                             "      rdtClass: gold\n",
+                             "f", checks)
+                             .status();
+  EXPECT_EQ(Message(unknown),
+            "f:5: policy.b: idleCPUClass \"turbo\": there is no such class; there are none\n"
+            "f:9: policy.b: types x: rdtClass \"gold\": there is no such class; there are none\n"
+            "f:4: policy.b: elsewhere \"lost\": there is no such class; there are none");
+}
+
 TEST(PolicyClassesTest, APolicysSectionAddsItsClasses) {
   const ConfigNode section = ParseYaml(
                                  "cpuClasses: [{name: turbo, maxFreq: turbo}]\n"

@@ -83,6 +83,10 @@ TEST(BalloonsClassesTest, DefinitionsAreChecked) {
   };
   EXPECT_THAT(SectionError(claims("rtc0")), HasSubstr("denied interrupt"));
   EXPECT_EQ(SectionError(claims("eth0")), "");
+  EXPECT_EQ(SectionError(claims("'eth[01]'")), "");
+  EXPECT_THAT(SectionError(claims("'['")), HasSubstr("irqClaim: \"[\" has [ without ]"));
+  EXPECT_THAT(SectionError("controllableInterrupts: ['eth[']"),
+              HasSubstr("controllableInterrupts: \"eth[\" has [ without ]"));
 }
 
 }  // namespace

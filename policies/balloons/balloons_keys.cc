@@ -323,11 +323,10 @@ void DescribeType(ConfigSection& section, BalloonType& type, Problems& problems)
   DescribePlacementKeys(section, type);
   DescribeKeysOfParts(section, type);
   DescribePoolClass(section, "scheduling", type.classes, "the containers' class of scheduling");
-  section.List(
-      "irqClaim", type.irq_claims,
+  DescribeGlobs(
+      section, "irqClaim", type.irq_claims,
       "interrupts that run on the balloons' CPUs alone: a number, or a glob over the end of "
       "their line in `/proc/interrupts`");
-  CheckCount(section, "irqClaim", type.irq_claims.size());
   section
       .Choice<std::string>("irqMode", {{"", ""}, {"sink", "sink"}, {"isolate", "isolate"}},
                            type.irq_mode,

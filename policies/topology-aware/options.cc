@@ -6,6 +6,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/config/config_section.h"
+#include "pkg/kube/glob.h"
 
 namespace resmgr {
 namespace {
@@ -74,6 +75,11 @@ void DescribeClassesOfPools(ConfigSection& section, TopologyAwareOptions& option
   DescribePolicyClasses(section, options.raw);
   section.List("controllableInterrupts", options.controllable_interrupts,
                "globs of the interrupts that may be moved, in place of `classes.irq.Controllable`");
+  for (const std::string& glob : options.controllable_interrupts) {
+    if (!IsGlob(glob))
+      section.Fail("controllableInterrupts",
+                   fmt::format("\"{}\" has [ without ]", Printable(glob, 64)));
+  }
 }
 
 void Describe(ConfigSection& section, TopologyAwareOptions& options) {

@@ -83,6 +83,8 @@ TEST_F(PoolClassesTest, WhatItCannotBeIsRefused) {
   EXPECT_EQ(SectionError("cpuClasses: [{name: fast, maxFreq: turbo}]"), "");
   EXPECT_THAT(SectionError("cpuClasses: [{name: fast, maxFreq: much}]"),
               HasSubstr("is no clock rate"));
+  EXPECT_THAT(SectionError("controllableInterrupts: ['[']"),
+              HasSubstr("controllableInterrupts: \"[\" has [ without ]"));
   EXPECT_THAT(SectionError("PodQoSSchedulingClasses: {}"), HasSubstr("PoolClasses"));
   EXPECT_THAT(SectionError("Control: {}"), HasSubstr("config convert"));
   EXPECT_THAT(SectionError("PoolClasses: {idle: {}}"), HasSubstr("idle"));
