@@ -296,6 +296,24 @@ auto AdderTo(UnaryServer::Methods& methods) {
   };
 }
 
+// A list of before the first look at the runtime would say that there are none.
+void Classes(const NodeView& node, const UnaryServer::Reply& reply) {
+  HostClasses* const classes = node.classes;
+  const auto answer = [classes, reply] {
+    if (classes->known()) return reply(OrderedJsonText(ClassesJson(classes->report())));
+    reply(
+        Unavailable("it is not known yet which classes are in use: the daemon has not seen the "
+                    "runtime's containers since it started"));
+  };
+  if (classes == nullptr) return reply(OrderedJsonText(OrderedJson::array()));
+  const ResourceManager* const manager = node.host.manager();
+  if (classes->known() || (manager != nullptr && !manager->ready())) return answer();
+  // It ends after work that is under way.
+  classes->Audit(false, [answer, reply](const auto& audited) {
+    audited.ok() ? answer() : reply(audited.status());
+  });
+}
+
 }  // namespace
 
 // A configuration of a megabyte takes some 20 ms to print. Calls that come meanwhile wait
@@ -358,10 +376,7 @@ void AdminService::AddReadings(UnaryServer::Methods& methods) {
     list.ok() ? Cpus(node, {.list = *list, .brief = IsTrue(request, "brief")}, reply)
               : reply(list.status());
   });
-  add("Classes", [&node](const Json&, const auto& reply) {
-    reply(OrderedJsonText(node.classes == nullptr ? OrderedJson::array()
-                                                  : ClassesJson(node.classes->report())));
-  });
+  add("Classes", [&node](const Json&, const auto& reply) { Classes(node, reply); });
   add("LogSources",
       [](const Json&, const auto& reply) { reply(OrderedJsonText(OrderedJson(LogSources()))); });
 }
@@ -419,8 +434,9 @@ void AdminService::AddDumps(UnaryServer::Methods& methods) {
 
 // `Status` does not wait: it tells whether the runtime is there.
 void AdminService::WaitForFirstLook(UnaryServer::Methods& methods) {
-  for (const char* const name : {"Pools", "Containers", "Explain", "Top", "Cpus", "ConfigCheck",
-                                 "Rebalance", "RebalanceByUse", "Audit", "Uninstall"}) {
+  for (const char* const name :
+       {"Pools", "Containers", "Explain", "Top", "Cpus", "Classes", "ConfigCheck", "Rebalance",
+        "RebalanceByUse", "Audit", "Uninstall"}) {
     UnaryServer::Method& method = methods.at(fmt::format("/cri_resmgr.v1.Admin/{}", name));
     method = [this, then = std::move(method)](std::string message, UnaryServer::Reply reply) {
       first_look_.Then(

@@ -22,6 +22,8 @@ struct CreationWays {
   bool io_priority = false;
   bool scheduler = false;
   bool memory_policy = false;
+
+  friend bool operator==(const CreationWays&, const CreationWays&) = default;
 };
 
 // The surroundings of the kinds of classes. The objects of the loop and of the worker share it.

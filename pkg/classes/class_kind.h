@@ -11,6 +11,7 @@
 #include "pkg/classes/host_keeper.h"
 #include "pkg/config/classes_config.h"
 #include "pkg/model/adjustment.h"
+#include "pkg/model/container.h"
 #include "pkg/model/placement.h"
 #include "pkg/model/pod.h"
 #include "pkg/policy/policy.h"
@@ -26,6 +27,15 @@ struct ClassedContainer {
   const Placement& placement;
   const ClassNames& of_pool;  // Policy::ClassesOf
 
+  static ClassedContainer Of(const Pod& pod, const Container& container,
+                             const ClassNames& of_pool) {
+    return {.pod = pod,
+            .name = container.name,
+            .annotations = container.annotations,
+            .memory_limit = container.requested.memory_limit.value_or(0),
+            .placement = container.placement,
+            .of_pool = of_pool};
+  }
   ClassQuestion Ask(std::string_view kind, bool by_qos = false) const {
     const auto chosen = of_pool.find(kind);
     return {.pod = pod,

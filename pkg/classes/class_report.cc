@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -38,17 +39,23 @@ class Reporter {
   ClassReport Report() {
     ClassReport report;
     std::map<std::pair<std::string, std::string>, ClassState> classes;
+    std::set<std::pair<std::string, std::string>> lacking;
     for (const ClassPart& part : plan_.parts) {
       const PartOutcome outcome = OutcomeOf(part);
-      ClassState& known = classes[{std::string(part.kind), part.name}];
+      const std::pair key(std::string(part.kind), part.name);
+      const bool lacks = part.possible.code() == StatusCode::kNotFound;
+      ClassState& known = classes[key];
       known.kind = part.kind;
       known.name = part.name;
       if (known.active && (!outcome.active || known.reason.empty())) known.reason = outcome.reason;
       known.active = known.active && outcome.active;
       if (part.subject == ClassPart::kNoSubject) {
-        known.absent = part.possible.code() == StatusCode::kNotFound;
+        known.absent = lacks;
+        // A container or a pool may lack something else.
+        if (lacks && lacking.insert(key).second) known.reason = outcome.reason;
         continue;
       }
+      if (lacks) lacking.insert(key);
       const ClassSubject& subject = subjects_[part.subject];
       known.containers.push_back(subject.container);
       if (subject.id.empty()) continue;

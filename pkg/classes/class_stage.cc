@@ -64,7 +64,7 @@ class ClassUpdate final : public StageCall {
   ClassUpdate(Stage& stage, const ClassStage::Functions& functions)
       : StageCall(stage), functions_(functions) {}
   ~ClassUpdate() override {
-    if (!id_.value().empty()) functions_.updated(id_);
+    if (told_) functions_.updated(*this);
   }
   ClassUpdate(const ClassUpdate&) = delete;
   ClassUpdate& operator=(const ClassUpdate&) = delete;
@@ -80,14 +80,14 @@ class ClassUpdate final : public StageCall {
     const auto go = [later] {
       if (*later) std::exchange(*later, std::nullopt)->Pass();
     };
-    id_ = request.container_id;
-    if (!functions_.update(id_, quota, go)) return Pass();
+    told_ = true;
+    if (!functions_.update(*this, request.container_id, quota, go)) return Pass();
     later->emplace(AnswerLater());
   }
 
  private:
   const ClassStage::Functions& functions_;
-  ContainerId id_;
+  bool told_ = false;
 };
 
 }  // namespace

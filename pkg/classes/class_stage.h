@@ -31,8 +31,10 @@ class ClassStage final : public Stage {
     std::function<bool(const ContainerId& id, std::function<void()> go)> hold{};
     // Also holds an update that gives the container this CPU quota, in microseconds; `updated`
     // follows once the update has ended in any way.
-    std::function<bool(const ContainerId& id, int64_t quota, std::function<void()> go)> update{};
-    std::function<void(const ContainerId& id)> updated{};
+    std::function<bool(const StageCall& update, const ContainerId& id, int64_t quota,
+                       std::function<void()> go)>
+        update{};
+    std::function<void(const StageCall& update)> updated{};
     // Called when a creation or a start has ended, before the other stages are.
     std::function<void()> ended{};
     // The longest time that a start waits; after it the start goes on.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kUncore = "sys/devices/system/cpu/intel_uncore_frequency";
 constexpr int64_t kMegahertz = 1000;
-constexpr int64_t kWhole = 100;
+constexpr int64_t kWholeRate = 100;
 
 std::optional<int64_t> NumberOfText(const StatusOr<std::string>& text) {
   return text.ok() ? ParseInt(Trim(*text)) : std::nullopt;
@@ -100,7 +100,7 @@ int64_t CpuMachine::Clamped(const ClockRate& rate, const Range& range, bool turb
     case ClockRate::Kind::kKilohertz:
       return std::clamp(rate.value, range.min, range.max);
     case ClockRate::Kind::kPercent:
-      return range.min + (range.max - range.min) * rate.value / kWhole;
+      return range.min + (range.max - range.min) * rate.value / kWholeRate;
     case ClockRate::Kind::kMin:
       return range.min;
     case ClockRate::Kind::kBase:

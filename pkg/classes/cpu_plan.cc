@@ -365,20 +365,42 @@ class CpuPlanner {
     for (auto part = silent.rbegin(); part != silent.rend(); ++part)
       plan_.parts.erase(plan_.parts.begin() + static_cast<std::ptrdiff_t>(*part));
   }
-  // Classes without a container or pool.
+  // All classes, whether containers or pools have them or not.
   void PlanConfigured() {
     for (const CpuClassConfig& one : config_.classes) {
-      const bool used = std::ranges::any_of(plan_.parts, [&one](const ClassPart& part) {
-        return part.kind == kCpuKind && part.name == one.name;
-      });
-      if (used) continue;
-      ClassPart& part = plan_.parts.emplace_back(ClassPart{.kind = kCpuKind, .name = one.name});
-      const bool clock = one.min_freq != ClockRate() || one.max_freq != ClockRate();
-      if (!clock || online_.empty()) continue;
-      const std::string path = CpuFile(online_.First(), "cpufreq/scaling_max_freq");
-      const StatusOr<std::string> there = work_.host.files().Read(path);
-      if (!there.ok()) part.possible = there.status();
+      Status possible = online_.empty() ? OkStatus() : CheckMachineHas(one);
+      plan_.parts.push_back({.kind = kCpuKind, .name = one.name, .possible = std::move(possible)});
     }
+  }
+  // NotFound: the machine lacks what the class needs.
+  Status CheckMachineHas(const CpuClassConfig& wanted) {
+    const bool rates = wanted.min_freq != ClockRate() || wanted.max_freq != ClockRate();
+    if (rates) RESMGR_RETURN_IF_ERROR(CheckSomeCpuHas("cpufreq/scaling_max_freq"));
+    if (!wanted.governor.empty())
+      RESMGR_RETURN_IF_ERROR(CheckSomeCpuHas("cpufreq/scaling_governor"));
+    if (!wanted.energy.empty())
+      RESMGR_RETURN_IF_ERROR(CheckSomeCpuHas("cpufreq/energy_performance_preference"));
+    if (wanted.boost != Boost::kLeave && machine_.TextNow(kNoTurbo).empty() &&
+        machine_.TextNow(kBoostOfAll).empty())
+      RESMGR_RETURN_IF_ERROR(CheckSomeCpuHas("cpufreq/boost"));
+    const bool uncore =
+        wanted.uncore_min_freq != ClockRate() || wanted.uncore_max_freq != ClockRate();
+    if (uncore && machine_.UncoreClocks().empty())
+      return NotFound("there is no sys/devices/system/cpu/intel_uncore_frequency");
+    if (wanted.disabled_cstates.empty() && !wanted.max_latency_us) return OkStatus();
+    for (const int cpu : online_)
+      if (!work_.host.files().List(CpuFile(cpu, "cpuidle")).empty()) return OkStatus();
+    return NotFound("there is no {}", CpuFile(online_.First(), "cpuidle"));
+  }
+  // The error is that of the first one.
+  Status CheckSomeCpuHas(std::string_view file) {
+    Status first;
+    for (const int cpu : online_) {
+      const Status there = work_.host.files().Read(CpuFile(cpu, file)).status();
+      if (there.ok()) return there;
+      if (first.ok()) first = there;
+    }
+    return first;
   }
 
   const ClassWork& work_;

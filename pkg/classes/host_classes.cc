@@ -44,9 +44,10 @@ ClassStage::Functions HostClasses::StageFunctions() {
       .requested = [this](const StringMap& files) { NoteRequested(files); },
       .hold = [this](const ContainerId& id,
                      std::function<void()> go) { return HoldStart(id, std::move(go)); },
-      .update = [this](const ContainerId& id, int64_t quota,
-                       std::function<void()> go) { return HoldUpdate(id, quota, std::move(go)); },
-      .updated = [this](const ContainerId& id) { EndUpdate(id); },
+      .update =
+          [this](const StageCall& update, const ContainerId& id, int64_t quota,
+                 std::function<void()> go) { return HoldUpdate(update, id, quota, std::move(go)); },
+      .updated = [this](const StageCall& update) { EndUpdate(update); },
       .ended = [this] { Note(); },
       .patience = options_.start_patience};
 }
@@ -56,7 +57,10 @@ HostClasses::~HostClasses() {
 }
 
 void HostClasses::Configure(const ClassesConfig& config) {
-  if (config != config_) choices_.clear();
+  if (config != config_) {
+    choices_.clear();
+    first_ = 0;
+  }
   config_ = config;
   const bool wanted = config_.any();
   if (wanted != in_pipeline_) {
@@ -67,18 +71,31 @@ void HostClasses::Configure(const ClassesConfig& config) {
   if (on_) Begin(true);
 }
 
+void HostClasses::OnPlaced(const Act& act) {
+  // Calls that began before the stage was there do not come to it.
+  if (!in_pipeline_) return Note();
+  std::erase_if(creating_, [&act](const ContainerKey key) {
+    const Container* const container = act.snapshot.FindContainer(key);
+    return container == nullptr || container->state != ContainerState::kCreating;
+  });
+  creating_.push_back(act.container.key);
+  Note();
+}
+
 StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest& create) const {
   // The policy has decided before.
   Placement placement;
   ClassNames of_pool;
   if (const ResourceManager* const manager = options_.manager(); manager != nullptr) {
-    manager->snapshot().ForEachContainer([&](const Pod&, const Container& container) {
-      if (container.state != ContainerState::kCreating || container.pod_id != create.pod_id ||
-          container.name != create.name || container.attempt != create.attempt)
-        return;
-      placement = container.placement;
-      of_pool = manager->policy().ClassesOf(container.key);
-    });
+    for (const ContainerKey key : creating_) {
+      const Container* const placed = manager->snapshot().FindContainer(key);
+      if (placed == nullptr || placed->state != ContainerState::kCreating ||
+          placed->pod_id != create.pod_id || placed->name != create.name ||
+          placed->attempt != create.attempt)
+        continue;
+      placement = placed->placement;
+      of_pool = manager->policy().ClassesOf(key);
+    }
   }
   const ClassedContainer container{.pod = pod,
                                    .name = create.name,
@@ -105,12 +122,17 @@ void HostClasses::NoteRequested(const StringMap& files) {
 
 Status HostClasses::CheckPresent(const ChosenClasses& chosen) const {
   if (config_.absent == ClassesConfig::Absent::kWarn) return OkStatus();
-  for (const ClassState& one : report_.classes) {
-    const ClassChoice* const choice = chosen.Find(one.kind);
-    if (one.active || !one.absent || choice == nullptr || choice->name != one.name) continue;
-    if (choice->by_pod)
-      return FailedPrecondition("{}: the machine lacks {} {}: {}", choice->source, one.kind,
-                                one.name, one.reason);
+  for (const auto& [kind, choice] : chosen.by_name) {
+    if (!choice.by_pod) continue;
+    if (!known()) {
+      return Unavailable("{}: it is not known yet whether the machine has what {} {} needs",
+                         choice.source, kind, choice.name);
+    }
+    for (const ClassState& one : report_.classes) {
+      if (one.kind != kind || one.name != choice.name || one.active || !one.absent) continue;
+      return FailedPrecondition("{}: the machine lacks {} {}: {}", choice.source, kind, one.name,
+                                one.reason);
+    }
   }
   return OkStatus();
 }
@@ -129,22 +151,30 @@ bool HostClasses::HoldStart(const ContainerId& id, std::function<void()> go) {
 
 // The kernel refuses a quota below the burst, so the burst comes down before. It goes up after the
 // quota has.
-bool HostClasses::HoldUpdate(const ContainerId& id, int64_t quota, std::function<void()> go) {
+bool HostClasses::HoldUpdate(const StageCall& update, const ContainerId& id, int64_t quota,
+                             std::function<void()> go) {
   const auto subject = std::ranges::find(subjects_, id.value(), &ClassSubject::id);
   if (subject == subjects_.end()) return false;
   const ClassChoice* const choice = subject->chosen.Find("scheduling");
   const SchedulingClassConfig* const found =
       choice == nullptr ? nullptr : config_.scheduling.Find(choice->name);
   if (found == nullptr || !found->burst_percent || quota >= subject->cpu_quota) return false;
-  coming_quotas_.insert_or_assign(subject->id, quota);
+  coming_quotas_.insert_or_assign(&update, ComingQuota{subject->id, quota});
   Begin(false);
   if (ended_ == begun_) return false;
   held_.emplace_back(begun_, std::move(go));
   return true;
 }
 
-void HostClasses::EndUpdate(const ContainerId& id) {
-  if (coming_quotas_.erase(std::string(id.value())) > 0) Note();
+void HostClasses::EndUpdate(const StageCall& update) {
+  if (coming_quotas_.erase(&update) > 0) Note();
+}
+
+int64_t HostClasses::ComingQuotaOf(std::string_view id) const {
+  int64_t lowest = 0;
+  for (const auto& [update, coming] : coming_quotas_)
+    if (coming.id == id && (lowest == 0 || coming.quota < lowest)) lowest = coming.quota;
+  return lowest;
 }
 
 void HostClasses::LetGo() {
@@ -177,24 +207,21 @@ const ChosenClasses& HostClasses::ChosenOf(const Pod& pod, const Container& cont
   const Placement& placement = container.placement;
   const int64_t memory_limit = container.requested.memory_limit.value_or(0);
   const bool own_cpus = !placement.exclusive.empty();
+  const CreationWays ways = context_.ways();
   const auto known = choices_.find(container.key);
   if (known != choices_.end() && known->second.of_pool == of_pool &&
       known->second.memory_limit == memory_limit && known->second.own_cpus == own_cpus &&
-      known->second.pool == placement.pool)
+      known->second.pool == placement.pool && known->second.ways == ways)
     return known->second.chosen;
   Choice& choice = choices_[container.key];
   choice = {.of_pool = std::move(of_pool),
             .memory_limit = memory_limit,
             .own_cpus = own_cpus,
-            .pool = placement.pool};
+            .pool = placement.pool,
+            .ways = ways};
   for (const auto& kind : kinds_) {
-    const Status status = kind->Choose({.pod = pod,
-                                        .name = container.name,
-                                        .annotations = container.annotations,
-                                        .memory_limit = memory_limit,
-                                        .placement = placement,
-                                        .of_pool = choice.of_pool},
-                                       config_, choice.chosen);
+    const Status status =
+        kind->Choose(ClassedContainer::Of(pod, container, choice.of_pool), config_, choice.chosen);
     // Created before the annotation was looked at.
     if (!status.ok()) choice.chosen.AddNote(Message(status));
   }
@@ -220,7 +247,6 @@ std::vector<ClassSubject> HostClasses::Subjects() {
     if (!chosen.note.empty() && !id.empty()) notes_.emplace(id, chosen.note);
     if (!chosen.any()) return;
     const LinuxResources& requested = container.requested;
-    const auto coming = coming_quotas_.find(id);
     subjects.push_back(
         {.container = FullName(pod, container.name),
          .id = id,
@@ -234,7 +260,7 @@ std::vector<ClassSubject> HostClasses::Subjects() {
          .pool = placement.pool,
          .cpu_quota = placement.cpu_quota.value_or(requested.cpu_quota.value_or(0)),
          .cpu_period = placement.cpu_period.value_or(requested.cpu_period.value_or(0)),
-         .coming_quota = coming == coming_quotas_.end() ? 0 : coming->second,
+         .coming_quota = ComingQuotaOf(id),
          .memory_limit = requested.memory_limit.value_or(0),
          .chosen = chosen});
   });
@@ -272,6 +298,7 @@ void HostClasses::Begin(bool again) {
 
 void HostClasses::Work() {
   const uint64_t work = ++begun_;
+  if (first_ == 0) first_ = work;
   const Status begun = thread_.Run([this, worker = worker_, work, subjects = subjects_,
                                     pools = pools_, config = config_]() -> EventLoop::Task {
     auto report = std::make_shared<ClassReport>(worker->Run(subjects, pools, config));
@@ -280,6 +307,7 @@ void HostClasses::Work() {
   if (!begun.ok()) {
     ClassReport failed = report_;
     failed.journal = Message(begun);
+    first_ = 0;
     return End(work, std::move(failed));
   }
   if (deadline_ == nullptr) deadline_ = options_.loop.After(options_.patience, [this] { Hang(); });

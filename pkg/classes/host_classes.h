@@ -66,6 +66,9 @@ class HostClasses final : public Observer {
 
   // The outcome of the last work.
   const ClassReport& report() const { return report_; }
+  // Whether it is from this configuration: not before the first list of the runtime, and not
+  // right after a change.
+  bool known() const { return !config_.any() || (first_ != 0 && ended_ >= first_); }
   // The annotations of the container's pod that have no effect, with the reason; usually empty.
   std::string NoteOf(const std::string& id) const;
   // All that was decided so far is done, and no file of the host has a value of ours.
@@ -80,7 +83,7 @@ class HostClasses final : public Observer {
   // `repair` these are written again first. Unavailable: a file hangs.
   void Audit(bool repair, std::function<void(StatusOr<std::vector<Audited>>)> done);
 
-  void OnPlaced(const Act&) override { Note(); }
+  void OnPlaced(const Act& act) override;
   void OnUpdated(const Act&) override { Note(); }
   void OnMoved(const Act&, const Shift&) override { Note(); }
   void OnReleased(const Act&) override { Note(); }
@@ -127,6 +130,7 @@ class HostClasses final : public Observer {
     int64_t memory_limit = 0;
     bool own_cpus = false;
     std::string pool{};
+    CreationWays ways{};
     ChosenClasses chosen{};
   };
 
@@ -135,8 +139,11 @@ class HostClasses final : public Observer {
   void NoteRequested(const StringMap& files);
   Status CheckPresent(const ChosenClasses& chosen) const;
   bool HoldStart(const ContainerId& id, std::function<void()> go);
-  bool HoldUpdate(const ContainerId& id, int64_t quota, std::function<void()> go);
-  void EndUpdate(const ContainerId& id);
+  bool HoldUpdate(const StageCall& update, const ContainerId& id, int64_t quota,
+                  std::function<void()> go);
+  void EndUpdate(const StageCall& update);
+  // The lowest quota that it is about to get; 0: none.
+  int64_t ComingQuotaOf(std::string_view id) const;
   void LetGo();
   std::vector<ClassSubject> Subjects();
   std::vector<ClassPool> Pools() const;
@@ -162,11 +169,18 @@ class HostClasses final : public Observer {
   std::vector<ClassPool> pools_;                           // likewise
   // Starts and updates, until this work.
   std::vector<std::pair<uint64_t, std::function<void()>>> held_;
-  std::map<std::string, int64_t, std::less<>> coming_quotas_;  // by container id
-  std::vector<std::shared_ptr<Comparison>> comparisons_;       // that have not begun
+  // The quotas of updates under way; a container may have several.
+  struct ComingQuota {
+    std::string id;
+    int64_t quota = 0;
+  };
+  std::map<const StageCall*, ComingQuota> coming_quotas_;
+  std::vector<ContainerKey> creating_;  // placed, and not created at the last look
+  std::vector<std::shared_ptr<Comparison>> comparisons_;  // that have not begun
   std::shared_ptr<Comparison> comparing_;
   uint64_t begun_ = 0;  // works
   uint64_t ended_ = 0;  // the number of the last work that ended
+  uint64_t first_ = 0;  // with this configuration; 0: there was none
   ClassReport report_;
   std::map<std::pair<std::string, std::string>, Inactive> inactive_;
   std::optional<Clock::time_point> failing_since_{};  // journal, or values not given back

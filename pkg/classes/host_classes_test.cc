@@ -48,17 +48,23 @@ class Creation final : private Request::Source, private PipelineCall::Front {
     call_.Start(request_);
   }
   const Status& refusal() const { return refusal_; }
+  const std::string& blockio_class() const { return blockio_class_; }
 
  private:
   bool ReadCreate(CreateRequest&) override { return false; }
   std::optional<Pod> ReadPod() override { return std::nullopt; }
   bool ReadDetails(DetailSet, ContainerDetails&) override { return false; }
-  void OnDecided(const Status& refusal, const Adjustment&) override { refusal_ = refusal; }
+  void OnDecided(const Status& refusal, const Adjustment& adjustment) override {
+    refusal_ = refusal;
+    if (adjustment.wide() == nullptr) return;
+    blockio_class_ = adjustment.wide()->blockio_class.value_or("");
+  }
   void OnReplySeen() override {}
   bool Has(Operation, Field) const override { return true; }
 
   Request request_;
   Status refusal_;
+  std::string blockio_class_;
   PipelineCall call_;
 };
 
@@ -120,13 +126,24 @@ class Starting final : private Request::Source, private PipelineCall::Front {
   PipelineCall call_;
 };
 
-// A policy with a class for the CPUs that containers share.
+// A policy with a class for the CPUs that containers share, and one of block I/O for each
+// container.
 class ZonedPolicy final : public test::FirstFitPolicy {
  public:
   explicit ZonedPolicy(const Machine& machine)
       : FirstFitPolicy(machine), online_(machine.online()) {}
 
   std::unique_ptr<Policy> Clone() const override { return std::make_unique<ZonedPolicy>(*this); }
+  StatusOr<Plan> Allocate(const Snapshot& snapshot, const Pod& pod, const Container& container,
+                          const Container* predecessor) override {
+    names_[container.key] = container.name;
+    return FirstFitPolicy::Allocate(snapshot, pod, container, predecessor);
+  }
+  ClassNames ClassesOf(ContainerKey key) const override {
+    const auto name = names_.find(key);
+    if (name == names_.end()) return {};
+    return {{"blockio", "of-" + name->second}};
+  }
   std::vector<Zone> Zones(const Snapshot&) const override {
     CpuSet exclusive;
     for (const auto& [key, cpus] : grants())
@@ -140,6 +157,7 @@ class ZonedPolicy final : public test::FirstFitPolicy {
 
  private:
   const CpuSet online_;
+  std::map<ContainerKey, std::string> names_;
 };
 
 class HostClassesTest : public testing::Test {
@@ -167,6 +185,8 @@ class HostClassesTest : public testing::Test {
         .pipeline = pipeline_,
         .host_root = Root(),
         .directory = directory_.path() + "/classes",
+        .door = [this] { return ways_; },
+        .machine = &machine_,
         .manager = [this] { return with_policy_ ? &node_.manager() : nullptr; },
         .period = period_,
         .retry = milliseconds(5)});
@@ -209,6 +229,8 @@ class HostClassesTest : public testing::Test {
   const TempDir directory_;
   Observers observers_;
   bool with_policy_ = true;
+  CreationWays ways_;
+  const Machine machine_ = test::S1Ht();
   milliseconds period_{20};
   TestNode node_{test::S1Ht(),  // CPUs 0-7
                  [](const Machine& machine) { return std::make_unique<ZonedPolicy>(machine); },
@@ -360,6 +382,56 @@ TEST_F(HostClassesTest, ABurstComesDownBeforeALowerQuota) {
   at_update.clear();
   const QuotaUpdate rise(pipeline_, id, 80'000, [&] { at_update = At(burst); });
   EXPECT_EQ(at_update, "50000") << "at once";
+}
+
+TEST_F(HostClassesTest, ABurstStaysDownForTheUpdateThatIsStillUnderWay) {
+  ClassesConfig config;
+  config.scheduling.classes = {{.name = "web", .burst_percent = 100}};
+  config.namespaces["scheduling"] = {"ns"};
+  const ContainerId id = RunWith({{"scheduling-class.resource-policy.nri.io/pod", "web"}},
+                                 {{"cpu.max", "50000 100000\n"}, {"cpu.max.burst", "0\n"}});
+  const std::string burst = CgroupOf(id) + "/cpu.max.burst";
+  classes_->Configure(config);
+  ASSERT_TRUE(Becomes(burst, "50000"));
+  const auto update = [&](int64_t quota) {
+    return std::make_unique<QuotaUpdate>(pipeline_, id, quota, [] {});
+  };
+  std::unique_ptr<QuotaUpdate> first = update(30'000);
+  std::unique_ptr<QuotaUpdate> second = update(20'000);
+  ASSERT_TRUE(Becomes(burst, "20000"));
+  second.reset();
+  EXPECT_TRUE(Becomes(burst, "30000"));
+  first.reset();
+  EXPECT_TRUE(Becomes(burst, "50000"));
+}
+
+TEST_F(HostClassesTest, AClassIsChosenAgainWhenTheDoorCanDoMore) {
+  ClassesConfig config;
+  config.namespaces["memory"] = {"ns"};
+  const ContainerId id =
+      RunWith({{"policy.memory-policy.nri.io", "{mode: MPOL_BIND, nodes: all}"}}, {});
+  classes_->Configure(config);
+  ASSERT_TRUE(node_.RunUntil([&] { return !classes_->NoteOf(std::string(id.value())).empty(); }));
+  EXPECT_THAT(classes_->NoteOf(std::string(id.value())), HasSubstr("can set no memory policy"));
+  ways_.memory_policy = true;
+  EXPECT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
+  EXPECT_THAT(classes_->NoteOf(std::string(id.value())), IsEmpty());
+}
+
+TEST_F(HostClassesTest, ACreationGetsTheClassOfItsOwnPlaceAmongSeveral) {
+  ClassesConfig config;
+  config.blockio.assign = BlockioConfig::Assign::kRuntime;
+  classes_->Configure(config);
+  std::vector<CreateRequest> requests;
+  for (const char* const name : {"a", "b", "c"}) {
+    requests.push_back(TestNode::Request(node_.AddPod(name, kGuaranteed), name, 1000));
+    ASSERT_THAT(node_.manager().AdmitCreate(CreateRequest(requests.back())).status(), IsOk());
+  }
+  for (const CreateRequest& request : requests) {
+    const Creation creation(pipeline_, request);
+    EXPECT_THAT(creation.refusal(), IsOk());
+    EXPECT_EQ(creation.blockio_class(), "of-" + request.name);
+  }
 }
 
 TEST_F(HostClassesTest, LimitsOfAClassOfBlockIoAreInTheCgroup) {
@@ -526,9 +598,37 @@ TEST_F(RdtStartTest, AbsentClassesThatAPodAsksForAreRefusedWhereTheConfiguration
   EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
   config.absent = ClassesConfig::Absent::kRefuse;
   classes_->Configure(config);
-  const Status refusal = Creation(pipeline_, request).refusal();
-  EXPECT_EQ(refusal.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Creation(pipeline_, request).refusal().code(), StatusCode::kUnavailable)
+      << "the machine has not been looked at yet";
+  Status refusal;
+  ASSERT_TRUE(node_.RunUntil([&] {
+    refusal = Creation(pipeline_, request).refusal();
+    return refusal.code() == StatusCode::kFailedPrecondition;
+  }));
   EXPECT_THAT(std::string(Message(refusal)), HasSubstr("there is no sys/fs/resctrl/schemata"));
+}
+
+TEST_F(HostClassesTest, AnAbsentClassOfCpusIsRefusedAlsoWhileContainersHaveIt) {
+  ClassesConfig config;
+  config.cpu.classes = {{.name = "quiet", .disabled_cstates = {"C6"}}};
+  config.namespaces["cpu"] = {"ns"};
+  config.absent = ClassesConfig::Absent::kRefuse;
+  CreateRequest request = TestNode::Request(node_.AddPod("web", kBurstable), "web", 500);
+  request.pod_id = PodSandboxId("unknown");
+  request.pod.emplace();
+  request.pod->namespace_name = "ns";
+  request.pod->annotations = StringMap({{"cpu-class.resource-policy.nri.io/pod", "quiet"}});
+  const auto refused = [&] {
+    const Status refusal = Creation(pipeline_, request).refusal();
+    return refusal.code() == StatusCode::kFailedPrecondition &&
+           Message(refusal).find("there is no sys/devices/system/cpu/cpu0/cpuidle") !=
+               std::string_view::npos;
+  };
+  classes_->Configure(config);
+  EXPECT_TRUE(node_.RunUntil(refused));
+  const ContainerId id = RunWith(request.pod->annotations, {});
+  ASSERT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
+  EXPECT_TRUE(refused());
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace {
 using SchedPolicy = SchedulerSettings::Policy;
 
 // A container that makes threads faster than they are found would keep the worker busy.
-constexpr int kMostRounds = 4;
+constexpr int kMostThreadRounds = 4;
 constexpr size_t kMostThreads = 65'536;
 constexpr int kMostDepth = 8;
 constexpr size_t kMostCgroups = 1024;
@@ -138,7 +138,7 @@ ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSet
     if (error != ESRCH && first == 0) first = error;
     return error == 0;
   };
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMostThreadRounds; ++round) {
     bool any = false;
     for (const pid_t thread : ThreadsOf(cgroup, v2, files)) {
       if (!done.insert(thread).second) continue;

@@ -155,6 +155,17 @@ TEST_F(ClassesTest, AKillLosesNothing) {
   EXPECT_TRUE(GivenBack());
 }
 
+TEST_F(ClassesTest, BeforeTheFirstLookAtTheRuntimeAListIsRefused) {
+  StartRuntime();
+  runtime_.Script("ListPodSandbox", {.hold = true});
+  Start(kAll);
+  const Shown early = Ctl({"classes"});
+  EXPECT_NE(early.exit_code, 0);
+  EXPECT_THAT(early.err, HasSubstr("not known yet which classes are in use"));
+  runtime_.Release("ListPodSandbox");
+  EXPECT_TRUE(Eventually([this] { return Ctl({"classes"}).out == "No classes are in use.\n"; }));
+}
+
 // Containers come and go meanwhile; at the end all of them are gone.
 TEST_F(ClassesTest, ManyKillsAtAnyInstantLoseNothing) {
   constexpr int kKills = 12;
