@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <variant>
@@ -16,8 +17,10 @@
 #include "pkg/base/json.h"
 #include "pkg/base/table.h"
 #include "pkg/base/terminal.h"
+#include "pkg/classes/class_preview.h"
 #include "pkg/config/config_file.h"
 #include "pkg/config/config_text.h"
+#include "pkg/config/named_class_place.h"
 #include "pkg/log/log.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/simulator/report.h"
@@ -88,7 +91,24 @@ struct SimulateCommand::Setting {
   std::string topology{};
   std::shared_ptr<const Machine> machine{};
   Config config{};
+  std::optional<RdtMachine> rdt{};
 };
+
+namespace {
+
+// Finds what the daemon refuses when it reads a configuration with this policy.
+Status CheckPolicyClassesOf(const PolicyRegistry& policies, const Config& config,
+                            const ClassesConfig& classes) {
+  const auto section = config.policy.sections.find(config.policy.active);
+  const PolicyFactory* const factory = policies.Find(config.policy.active);
+  if (factory == nullptr || factory->named_classes == nullptr ||
+      section == config.policy.sections.end())
+    return OkStatus();
+  return CheckClassesOfSection(factory->named_classes(section->second), classes, section->second,
+                               PolicySectionPath(section->first));
+}
+
+}  // namespace
 
 struct SimulateCommand::Result {
   std::vector<StepEffect> effects{};
@@ -121,7 +141,9 @@ separated by ---
 
 A file of YAML has at most 30,000 documents, 32 MiB, 1,000,000 values and 10,000 pods.
 
-A refused pod or container is shown with the reason; it is not an error of the simulation. -o json
+A refused pod or container is shown with the reason; it is not an error of the simulation. Classes of
+containers (docs/classes.md) are shown with their source, and with masks and schemata; they are
+those of a runtime that can do all that there is for classes. -o json
 prints one line per effect; -o page is a file that the daemon's page for browsers opens; -o table
 ends with a summary, and -explain adds the reasons.
 
@@ -132,7 +154,12 @@ ends with a summary, and -explain adds the reasons.
 Several -topology or -policy are compared: one line of totals for each machine and policy.
 
   kubectl get pods -A -o json | cri-resmgr-ctl simulate -node worker-7 -policy static \
-    -policy topology-aware -topology epyc-9654-2s -topology xeon-8480-2s-snc4 -)";
+    -policy topology-aware -topology epyc-9654-2s -topology xeon-8480-2s-snc4 -
+
+-rdt shows what classes of caches and memory bandwidth come to: 20 ways of each L3 cache, and steps
+of 10 %.
+
+  cri-resmgr-ctl simulate -topology epyc-9654-2s -config classes.yaml -rdt l3:20,mb:10)";
 }
 
 void SimulateCommand::Declare(CommandLine& line) {
@@ -144,6 +171,10 @@ void SimulateCommand::Declare(CommandLine& line) {
             "The daemon's configuration: YAML, or one flag per line without dashes. Without it "
             "there is no policy.",
             &config_file_);
+  line.Flag("rdt", "SPEC",
+            "The caches for classes.rdt: l3:BITS, l2:BITS, min:BITS, mb:STEP, cdp, separated by "
+            "commas. Shows the schemata of classes; SCENARIO may be left out.",
+            &rdt_);
   line.Choice("o", {"table", "json", "page"},
               "The output format. page: the machine and the effects, for the daemon's page.",
               &output_);
@@ -167,6 +198,15 @@ StatusOr<std::vector<SimulateCommand::Setting>> SimulateCommand::Settings() cons
     for (const std::string& policy : policies) {
       Setting setting = {.topology = topology, .machine = shared, .config = config};
       setting.config.policy.active = policy;
+      RESMGR_RETURN_IF_ERROR(
+          CheckPolicyClassesOf(registry, setting.config, ClassesInForce(setting.config, registry)));
+      if (!rdt_.empty()) {
+        auto rdt = ParseRdtMachine(rdt_, *shared);
+        if (!rdt.ok()) return Annotate(rdt.status(), "-rdt");
+        // A scenario shows no schemata without saying why.
+        RESMGR_RETURN_IF_ERROR(PreviewSchemata(config.classes.rdt, *rdt).status());
+        setting.rdt = *std::move(rdt);
+      }
       settings.push_back(std::move(setting));
     }
   }
@@ -188,6 +228,11 @@ StatusOr<SimulateCommand::Result> SimulateCommand::Simulate(const Setting& setti
                [&](const Config& wanted) { return PolicyFor(wanted, machine, policies); },
            .config = setting.config,
            .read_config = [&checks](const ConfigNode& node) { return ParseConfig(node, checks); },
+           .classes =
+               [&](const Config& wanted) {
+                 return std::make_shared<const ClassPreview>(
+                     machine, ClassesInForce(wanted, policies), setting.rdt);
+               },
            .explain = explain_}));
   RESMGR_RETURN_IF_ERROR(simulator->Check(scenario));
   Result result;
@@ -206,6 +251,24 @@ StatusOr<SimulateCommand::Result> SimulateCommand::Simulate(const Setting& setti
   result.totals = TotalsOf(result.effects, simulator->node());
   result.summary = Summary(result.effects, simulator->node());
   return result;
+}
+
+StatusOr<std::string> SimulateCommand::Schemata(const Setting& setting) const {
+  if (!setting.rdt) return std::string();
+  RESMGR_ASSIGN_OR_RETURN(const auto schemata,
+                          PreviewSchemata(setting.config.classes.rdt, *setting.rdt));
+  if (output_ == "json") {
+    std::string lines;
+    for (const auto& [name, text] : schemata) {
+      const nlohmann::ordered_json line = {{"class", name}, {"schemata", text}};
+      lines += PrintableJson(OrderedJsonText(line)) + "\n";
+    }
+    return lines;
+  }
+  std::vector<TableRow> rows = {{"CLASS", "SCHEMATA"}};
+  for (const auto& [name, text] : schemata)
+    rows.push_back({Printable(name), text});
+  return FormatTable(rows);
 }
 
 // A line of totals for each setting; one that is not possible has its error below.
@@ -250,7 +313,7 @@ Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scen
 }
 
 Status SimulateCommand::Run(std::ostream& out) {
-  if (scenarios_.empty()) return InvalidArgument("no scenario given; see -help");
+  if (scenarios_.empty() && rdt_.empty()) return InvalidArgument("no scenario given; see -help");
   // The output shows what happens.
   ConfigureLogging({.level = LogLevel::kError});
   RESMGR_ASSIGN_OR_RETURN(const std::vector<Setting> settings, Settings());
@@ -262,6 +325,13 @@ Status SimulateCommand::Run(std::ostream& out) {
   };
   if (settings.size() > 1 && output_ == "page") {
     return InvalidArgument("-o page shows one machine and one policy");
+  }
+  if (scenarios_.empty()) {
+    for (const Setting& setting : settings) {
+      RESMGR_ASSIGN_OR_RETURN(const std::string schemata, Schemata(setting));
+      out << schemata;
+    }
+    return OkStatus();
   }
   if (settings.size() > 1) {
     tell();

@@ -25,6 +25,8 @@ class SimulateCommand : public Command {
 
   StatusOr<Result> Simulate(const Setting& setting, const Scenario& scenario,
                             std::ostream* lines) const;
+  // The schemata of all classes on the machine.
+  StatusOr<std::string> Schemata(const Setting& setting) const;
   Status Compare(const std::vector<Setting>& settings, const Scenario& scenario,
                  std::ostream& out) const;
   StatusOr<std::vector<Setting>> Settings() const;
@@ -33,6 +35,7 @@ class SimulateCommand : public Command {
   std::vector<std::string> policies_;
   std::string node_;
   std::string config_file_;
+  std::string rdt_;
   std::string output_ = "table";
   bool explain_ = false;
   std::ostream* notes_ = nullptr;

@@ -96,6 +96,56 @@ TEST(SampleTest, IsInItsPageAsItIs) {
   EXPECT_THAT(*page, HasSubstr(expected));
 }
 
+// The words of a command line, with double quotes as in a shell.
+std::vector<std::string> WordsOf(std::string_view line) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ' ' && !quoted) {
+      if (!words.back().empty()) words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+// Each command of the page is run, and has what follows it there.
+TEST(SampleTest, CommandsInThePageAboutClassesShowWhatItSays) {
+  const std::string page =
+      ReadFile(RESMGR_SOURCE_DIR "/docs/classes.md", size_t{1} << 20).value_or("");
+  constexpr std::string_view kPrompt = "    $ cri-resmgr-ctl simulate";
+  int commands = 0;
+  for (size_t at = page.find(kPrompt); at != std::string::npos; at = page.find(kPrompt, at + 1)) {
+    std::istringstream lines(page.substr(at));
+    std::string line;
+    std::string command;
+    while (std::getline(lines, line)) {
+      command += line;
+      if (!command.ends_with('\\')) break;
+      command.back() = ' ';
+    }
+    std::string expected;
+    while (std::getline(lines, line) && line.starts_with("    "))
+      expected += line.substr(4) + "\n";
+    std::vector<std::string> words = WordsOf(command.substr(kPrompt.size()));
+    for (std::string& word : words)
+      if (word.starts_with("sample-configs/")) word.insert(0, RESMGR_SOURCE_DIR "/");
+    const Outcome outcome = Simulate(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    // The summary is left out there.
+    const size_t summary = outcome.out.find("\n\n");
+    EXPECT_EQ(summary == std::string::npos ? outcome.out : outcome.out.substr(0, summary + 1),
+              expected)
+        << command;
+    ++commands;
+  }
+  EXPECT_EQ(commands, 2);
+}
+
 TEST_F(SimulateTest, JsonHasOneLinePerEffect) {
   const Outcome outcome =
       Simulate({"-topology", "synthetic:core:4 pu:2", "-config", kSamples + "config.yaml", "-o",
@@ -528,6 +578,67 @@ TEST_F(SimulateTest, OnlyPodsOfANodeAreTakenOfAListOfAll) {
   EXPECT_THAT(outcome.out, HasSubstr("default/here/c"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("there")));
   EXPECT_THAT(outcome.err, HasSubstr("skipped 2 pods that do not run on node worker-7"));
+}
+
+TEST_F(SimulateTest, ShowsClassesWithTheirSourceAndSchemata) {
+  const std::string config = File("config.yaml",
+                                  "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
+                                  "classes:\n"
+                                  "  isolation: {Interrupts: isolate}\n"
+                                  "  rdt: {partitions: {all: {l3Allocation: 100%, classes: {gold: "
+                                  "{l3Allocation: 50%}}}}}\n"
+                                  "  AllowedNamespaces: {rdt: [default]}\n");
+  const auto pod = [](const std::string& name, const std::string& rdt_class) {
+    return fmt::format(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {}, namespace: default, annotations: "
+        "{{rdtclass.resource-policy.nri.io/pod: {}}}}}\nspec: {{containers: [{{name: main, "
+        "resources: {{requests: {{cpu: 2, memory: 1Gi}}, limits: {{cpu: 2, memory: 1Gi}}}}}}]}}\n",
+        name, rdt_class);
+  };
+  const std::string pods = File("pods.yaml", pod("good", "gold") + "---\n" + pod("bad", "silver"));
+  const std::vector<std::string> arguments = {
+      "-topology", "synthetic:core:8 pu:1", "-config", config, "-rdt", "l3:20", pods};
+  const Outcome table = Simulate(arguments);
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("interrupts isolate by classes.isolation: f9\n"));
+  EXPECT_THAT(table.out, HasSubstr("rdt gold by annotation rdtclass.resource-policy.nri.io/pod: "
+                                   "L3:0=3ff\n"));
+  EXPECT_THAT(table.out, HasSubstr("there is no class \"silver\""));
+  EXPECT_THAT(table.out, HasSubstr("placed         1 container\nrefused        1\n"));
+  std::vector<std::string> as_json = arguments;
+  as_json.insert(as_json.begin(), {"-o", "json"});
+  const json first = json::parse(Simulate(as_json).out.substr(0, Simulate(as_json).out.find('\n')));
+  ASSERT_EQ(first["classes"].size(), 2U) << first;
+  EXPECT_EQ(first["classes"][1], json::parse(R"({"kind":"rdt","name":"gold","source":
+      "annotation rdtclass.resource-policy.nri.io/pod","value":"L3:0=3ff"})"));
+}
+
+TEST_F(SimulateTest, ShowsTheSchemataOfClassesForAGivenCacheAlone) {
+  const std::string config =
+      File("config.yaml",
+           "classes: {rdt: {partitions: {all: {l3Allocation: 100%, classes: {gold: {l3Allocation: "
+           "50%}}}}}}\n");
+  const std::vector<std::string> machine = {"-topology", "synthetic:package:2 l3:1 core:4 pu:1",
+                                            "-config", config, "-rdt"};
+  const auto with = [&](const std::string& rdt) {
+    std::vector<std::string> arguments = machine;
+    arguments.push_back(rdt);
+    return arguments;
+  };
+  EXPECT_EQ(Simulate(with("l3:20")).out, "CLASS  SCHEMATA\ngold   L3:0=3ff;1=3ff\n");
+  ExpectError(with("l4:20"), "-rdt: \"l4:20\"");
+  ExpectError(with("mb:10"), "not supported by system");
+}
+
+TEST_F(SimulateTest, RefusesAPolicyWhoseClassesDoNotExist) {
+  const std::string config =
+      File("config.yaml",
+           "policy:\n  Active: static\n  ReservedResources: {CPU: 1}\n  balloons:\n"
+           "    balloonTypes: [{name: x, cpuClass: fast}]\n");
+  const std::string pods = File("pods.yaml", "delete: default/a\n");
+  ExpectError(
+      {"-topology", "synthetic:core:8 pu:1", "-config", config, "-policy", "balloons", pods},
+      "config.yaml:5: policy.balloons: balloonTypes x: cpuClass \"fast\"");
 }
 
 }  // namespace

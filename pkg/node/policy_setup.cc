@@ -73,6 +73,22 @@ ConfigChecks ChecksWith(const PolicyRegistry& policies) {
   return checks;
 }
 
+ClassesConfig ClassesInForce(const Config& config, const PolicyRegistry& policies) {
+  // No container has CPUs of its own.
+  if (config.policy.active == kNullPolicy) return {};
+  ClassesConfig classes = config.classes;
+  const auto section = config.policy.sections.find(config.policy.active);
+  if (section != config.policy.sections.end()) {
+    const std::string path = PolicySectionPath(config.policy.active);
+    OverrideIsolation(section->second, path, classes);
+    AddPolicyClasses(section->second, path, classes);
+    const PolicyFactory* const factory = policies.Find(config.policy.active);
+    classes.of_pools = factory != nullptr && factory->named_classes != nullptr &&
+                       !factory->named_classes(section->second).empty();
+  }
+  return classes;
+}
+
 Config WithDefaults(Config config, const PolicyRegistry& policies) {
   const PolicyFactory* const factory = policies.Find(config.policy.active);
   if (factory == nullptr) return config;

@@ -32,6 +32,10 @@ StatusOr<std::unique_ptr<Policy>> MakePolicy(const PolicyConfig& config,
 // The checks of a configuration's text that need the registry's policies and the dump's rules.
 ConfigChecks ChecksWith(const PolicyRegistry& policies);
 
+// The classes of containers: those of the configuration, and what the section of its active policy
+// says of them. None under the null policy.
+ClassesConfig ClassesInForce(const Config& config, const PolicyRegistry& policies);
+
 // The configuration with every option of its active policy, set or default.
 Config WithDefaults(Config config, const PolicyRegistry& policies);
 

@@ -33,6 +33,7 @@
 #include "pkg/node/online_watch.h"
 #include "pkg/node/optional_services.h"
 #include "pkg/node/pods_cgroup_watch.h"
+#include "pkg/node/policy_setup.h"
 #include "pkg/node/problems_watch.h"
 #include "pkg/node/ready_news.h"
 #include "pkg/node/refusals.h"
@@ -88,22 +89,6 @@ std::shared_ptr<const ConfigReader> MakeReader(const NodeOptions& options,
                             .hooks = options.config.hooks,
                             .nri = options.config.nri,
                             .runtimes = options.config.runtimes});
-}
-
-// Without a policy no container has CPUs of its own.
-ClassesConfig ClassesOf(const Config& config, const PolicyRegistry& policies) {
-  if (config.policy.active == kNullPolicy) return {};
-  ClassesConfig classes = config.classes;
-  const auto section = config.policy.sections.find(config.policy.active);
-  if (section != config.policy.sections.end()) {
-    const std::string path = PolicySectionPath(config.policy.active);
-    OverrideIsolation(section->second, path, classes);
-    AddPolicyClasses(section->second, path, classes);
-    const PolicyFactory* const factory = policies.Find(config.policy.active);
-    classes.of_pools = factory != nullptr && factory->named_classes != nullptr &&
-                       !factory->named_classes(section->second).empty();
-  }
-  return classes;
 }
 
 // Where the kubelet keeps the state of its CPU manager, below the host's root.
@@ -387,7 +372,7 @@ void RunningNode::StartSampling() {
 void RunningNode::NoteConfiguration(const Configurator& now) {
   door_->Configure(now.current());
   cpu_files_->Configure(now.current().cpu_files);
-  classes_->Configure(ClassesOf(now.current(), options_.policies));
+  classes_->Configure(ClassesInForce(now.current(), options_.policies));
   auditor_->Configure(now.current().audit);
   usage_->Configure(now.current().usage);
   by_use_->Configure(now.current().usage);

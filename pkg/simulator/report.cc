@@ -115,6 +115,14 @@ std::string Explanation(const StepEffect& effect, const std::string& indent) {
   return text;
 }
 
+// "rdt gold by pool shared: L3:0=fff".
+std::string ClassLine(const PreviewedClass& one) {
+  std::string line = one.kind;
+  if (!one.name.empty()) line += " " + one.name;
+  line += " by " + one.source;
+  return one.value.empty() ? line : line + ": " + one.value;
+}
+
 ordered_json LineOf(const StepEffect& effect) {
   ordered_json changed = ordered_json::array();
   for (const StepEffect::Change& change : effect.changed) {
@@ -123,11 +131,19 @@ ordered_json LineOf(const StepEffect& effect) {
                        {"cpus", change.cpus},
                        {"mems", change.mems}});
   }
-  return {{"step", effect.step},           {"op", effect.op},         {"pod", effect.pod},
-          {"container", effect.container}, {"cpus", effect.cpus},     {"mems", effect.mems},
-          {"exclusive", effect.exclusive}, {"shares", effect.shares}, {"quota", effect.quota},
-          {"pool", effect.pool},           {"reason", effect.reason}, {"error", effect.error},
-          {"changed", std::move(changed)}};
+  ordered_json line = {
+      {"step", effect.step},           {"op", effect.op},         {"pod", effect.pod},
+      {"container", effect.container}, {"cpus", effect.cpus},     {"mems", effect.mems},
+      {"exclusive", effect.exclusive}, {"shares", effect.shares}, {"quota", effect.quota},
+      {"pool", effect.pool},           {"reason", effect.reason}, {"error", effect.error},
+      {"changed", std::move(changed)}};
+  if (effect.classes.empty()) return line;
+  ordered_json classes = ordered_json::array();
+  for (const PreviewedClass& one : effect.classes)
+    classes.push_back(
+        {{"kind", one.kind}, {"name", one.name}, {"source", one.source}, {"value", one.value}});
+  line["classes"] = std::move(classes);
+  return line;
 }
 
 }  // namespace
@@ -165,6 +181,8 @@ std::string ToTable(const std::vector<StepEffect>& effects, bool explain) {
       text += fmt::format("{}{}\n", indent, Printable(effects[i].error, kErrorLength));
     }
     if (explain) text += Explanation(effects[i], indent);
+    for (const PreviewedClass& one : effects[i].classes)
+      text += fmt::format("{}{}\n", indent, Printable(ClassLine(one), kErrorLength));
     for (const std::string& line : ChangeLines(effects[i].changed))
       text += indent + line + "\n";
   }

@@ -13,7 +13,8 @@ namespace resmgr {
 // One line of JSON, without a line break:
 // {"step","op","pod","container","cpus","mems","exclusive","shares","quota","pool","reason",
 // "error","changed":[{"pod","container","cpus","mems"}]}
-// All keys are always present; sets are kernel lists ("0-3,8").
+// All keys are always present; sets are kernel lists ("0-3,8"). A container with classes has also
+// "classes":[{"kind","name","source","value"}].
 std::string ToJson(const StepEffect& effect);
 
 // The same for the page (pkg/page/web/simulation.js), with "qos", "cpuLimit" (in milli-CPU) and

@@ -126,6 +126,11 @@ void SimulatedNode::RemovePod(const PodSandboxId& id) {
 
 Status SimulatedNode::Create(const CreateRequest& request, const ContainerId& id) {
   RESMGR_ASSIGN_OR_RETURN(const Admission admission, manager_->AdmitCreate(CreateRequest(request)));
+  if (const Status possible = CheckClasses(admission.key); !possible.ok()) {
+    manager_->CreateFailed(admission.key, possible);
+    Settle();
+    return possible;
+  }
   RuntimeContainer container;
   container.id = id;
   container.pod_id = request.pod_id;
@@ -140,6 +145,38 @@ Status SimulatedNode::Create(const CreateRequest& request, const ContainerId& id
   manager_->CreateSucceeded(admission.key, id);
   Settle();
   return OkStatus();
+}
+
+Status SimulatedNode::CheckClasses(ContainerKey key) const {
+  if (classes_ == nullptr || !classes_->config().any()) return OkStatus();
+  const Snapshot& all = manager_->snapshot();
+  const Container* const container = all.FindContainer(key);
+  const Pod* const pod = container == nullptr ? nullptr : all.FindPod(container->pod_id);
+  if (pod == nullptr) return OkStatus();
+  const ClassNames of_pool = policy().ClassesOf(key);
+  const Status chosen = classes_->Choose(ClassedContainer::Of(*pod, *container, of_pool)).status();
+  if (chosen.ok()) return chosen;
+  return Annotate(chosen, fmt::format("container {}", Printable(FullName(*pod, container->name))));
+}
+
+std::vector<PreviewedClass> SimulatedNode::ClassesOf(const ContainerId& id) const {
+  const auto key = keys_.find(id);
+  if (classes_ == nullptr || !classes_->config().any() || key == keys_.end()) return {};
+  FreeOf free;
+  ChosenClasses chosen;
+  CpuSet own;
+  manager_->snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    const bool is_it = container.key == key->second;
+    if (container.state == ContainerState::kExited) return;
+    if (!is_it && container.placement.exclusive.empty()) return;
+    const ClassNames of_pool = policy().ClassesOf(container.key);
+    ChosenClasses its = classes_->ChooseLeniently(ClassedContainer::Of(pod, container, of_pool));
+    classes_->AddFree(its, container.placement.exclusive, free);
+    if (!is_it) return;
+    chosen = std::move(its);
+    own = container.placement.exclusive;
+  });
+  return classes_->Describe(chosen, own, free);
 }
 
 Status SimulatedNode::Start(const ContainerId& id) {

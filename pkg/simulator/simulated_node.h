@@ -14,6 +14,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/base/text_hash.h"
+#include "pkg/classes/class_preview.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/model/overhead.h"
 #include "pkg/policy/policy.h"
@@ -64,7 +65,7 @@ class SimulatedNode : private Observer {
   void StopPod(const PodSandboxId& id);
   void RemovePod(const PodSandboxId& id);
 
-  // Returns the policy's refusal, with nothing changed.
+  // Returns the refusal of the policy, or for its classes, with nothing changed.
   Status Create(const CreateRequest& request, const ContainerId& id);
   Status Start(const ContainerId& id);
   Status Update(const ContainerId& id, const LinuxResources& resources);
@@ -80,6 +81,10 @@ class SimulatedNode : private Observer {
   // exist.
   void SetUse(const ContainerId& id, double wanted);
   void Configure(const UsageConfig& config);
+  // The classes of containers from now on; nullptr: there are none.
+  void SetClasses(std::shared_ptr<const ClassPreview> classes) { classes_ = std::move(classes); }
+  // Those of one that has not ended.
+  std::vector<PreviewedClass> ClassesOf(const ContainerId& id) const;
 
   // The daemon ends, and starts again with this policy on the same runtime.
   void Restart(std::unique_ptr<Policy> policy, RuntimesConfig runtimes = {});
@@ -123,6 +128,8 @@ class SimulatedNode : private Observer {
 
   void Sample(std::chrono::milliseconds time);
   UsageFigures FiguresOf(std::chrono::milliseconds time) const;
+  // The error with which the daemon refuses a container that has been placed.
+  Status CheckClasses(ContainerKey key) const;
   RunningContainer AsRunning(const RuntimeContainer& held) const;
   void StartManager(std::unique_ptr<Policy> policy);
   // Runs the loop until the condition holds and nothing is under way, or up to a deadline that only
@@ -138,6 +145,7 @@ class SimulatedNode : private Observer {
   absl::flat_hash_map<ContainerId, ContainerKey, TextHash> keys_;  // keys in the present manager
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<ResourceManager> manager_;
+  std::shared_ptr<const ClassPreview> classes_;
   std::map<ContainerId, double> wanted_;  // wanted CPUs of existing containers
   UsageConfig usage_;
   std::optional<UseRebalancer> by_use_;  // of the present daemon

@@ -47,7 +47,12 @@ StatusOr<std::unique_ptr<Simulator>> Simulator::Create(Options options) {
   simulator->node_ = std::make_unique<SimulatedNode>(simulator->options_.machine, std::move(policy),
                                                      simulator->config_.runtimes);
   simulator->node_->Configure(simulator->config_.usage);
+  simulator->SetClasses();
   return simulator;
+}
+
+void Simulator::SetClasses() {
+  if (options_.classes) node_->SetClasses(options_.classes(config_));
 }
 
 Status Simulator::Check(const Scenario& scenario) const {
@@ -85,6 +90,7 @@ void Simulator::Add(std::string op, std::string pod, std::string container, cons
     effect.memory_limit = own->memory_limit;
     effect.pool = own->pool;
     effect.reason = own->reason;
+    effect.classes = node_->ClassesOf(id);
     if (options_.explain && (effect.op == "create" || effect.op == "resize")) {
       effect.candidates = node_->Explain(id);
     }
@@ -334,6 +340,7 @@ void Simulator::Do(const ConfigStep& step) {
   if (status.ok()) {
     config_ = *std::move(config);
     node_->Configure(config_.usage);
+    SetClasses();
   }
   Add("config", "", "", {}, status);
 }

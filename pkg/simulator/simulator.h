@@ -34,6 +34,8 @@ class Simulator {
     std::function<StatusOr<std::unique_ptr<Policy>>(const Config&)> make_policy;
     Config config{};
     std::function<StatusOr<Config>(const ConfigNode&)> read_config;
+    // The classes of containers by a configuration; nullptr, as the function: there are none.
+    std::function<std::shared_ptr<const ClassPreview>(const Config&)> classes{};
     bool explain = false;  // fill in StepEffect::candidates
   };
 
@@ -92,6 +94,8 @@ class Simulator {
   // one in any case.
   void Wait(const std::string& op, std::chrono::milliseconds time, bool always);
   void Replay(const RecordedStep& step, const RunningContainer& container);
+  // Those of the configuration in force.
+  void SetClasses();
   void DeleteContainer(RunningPod& pod, const std::string& name);
   Pod SandboxOf(const Manifest& manifest);
   LinuxResources ResourcesOf(const Manifest& manifest, const Requirements& requirements,

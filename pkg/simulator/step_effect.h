@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pkg/base/units.h"
+#include "pkg/classes/class_preview.h"
 
 namespace resmgr {
 
@@ -42,7 +43,8 @@ struct StepEffect {
   std::string pool{};                     // the policy's
   std::string reason{};                   // for the place
   std::vector<std::string> candidates{};  // derivation of the place, if requested
-  std::string error{};                    // the reason of a failure; empty for a success
+  std::vector<PreviewedClass> classes{};
+  std::string error{};  // the reason of a failure; empty for a success
   std::vector<Change> changed{};
 };
 

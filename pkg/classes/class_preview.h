@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/classes/class_kind.h"
+#include "pkg/classes/class_plan.h"
+#include "pkg/classes/rdt_masks.h"
+#include "pkg/config/classes_config.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// A class of a container that does not exist, for simulations. A value.
+struct PreviewedClass {
+  std::string kind{};
+  std::string name{};
+  std::string source{};  // as ClassChoice::source
+  // The masks, schemata and texts that the host's files would have; "": they depend on the host.
+  std::string value{};
+
+  friend bool operator==(const PreviewedClass&, const PreviewedClass&) = default;
+};
+
+// The caches and the memory bandwidth of a machine, by words between commas: "l3:20" and "l2:8" are
+// the bits of a cache's masks, "min:2" the fewest that a mask may have, "mb:10" is the step of
+// memory bandwidth in percent, and "cdp" tells code and data apart. There is one cache for each of
+// the machine's, and one at least. InvalidArgument names the word.
+StatusOr<RdtMachine> ParseRdtMachine(std::string_view text, const Machine& machine);
+
+// The schemata of each class, as the daemon writes them, in the order of the names; the root group
+// is "system/default". InvalidArgument as of ComputeRdt.
+StatusOr<std::vector<std::pair<std::string, std::string>>> PreviewSchemata(
+    const RdtConfig& config, const RdtMachine& machine);
+
+// The CPUs that containers keep free.
+struct FreeOf {
+  CpuSet interrupts{};
+  CpuSet workqueues{};
+};
+
+// Chooses classes as the daemon does before a runtime that can do all that there is for classes,
+// and tells what they come to. Immutable, and pure.
+class ClassPreview {
+ public:
+  // The machine must outlive it. `rdt`: nullopt: no schemata are told.
+  ClassPreview(const Machine& machine, ClassesConfig config, std::optional<RdtMachine> rdt);
+
+  // The classes of a container that is created. The error with which the daemon refuses it: an
+  // unknown class, a wrong value.
+  StatusOr<ChosenClasses> Choose(const ClassedContainer& container) const;
+  // The classes of one that exists: without those that would be refused.
+  ChosenClasses ChooseLeniently(const ClassedContainer& container) const;
+  // Adds those of a container's own CPUs `own`.
+  void AddFree(const ChosenClasses& chosen, const CpuSet& own, FreeOf& free) const;
+  // `free`: of all containers.
+  std::vector<PreviewedClass> Describe(const ChosenClasses& chosen, const CpuSet& own,
+                                       const FreeOf& free) const;
+
+  const ClassesConfig& config() const { return config_; }
+
+ private:
+  void DescribeIsolation(const IsolationWish& wish, const CpuSet& own, const FreeOf& free,
+                         std::vector<PreviewedClass>& classes) const;
+  std::string ValueOf(std::string_view kind, std::string_view name) const;
+
+  const Machine& machine_;
+  const ClassesConfig config_;
+  const std::vector<std::unique_ptr<ClassKind>> kinds_;
+  std::vector<std::pair<std::string, std::string>> schemata_;
+};
+
+}  // namespace resmgr
