@@ -11,7 +11,7 @@ namespace resmgr {
 
 std::vector<std::unique_ptr<ClassKind>> MakeClassKinds(const ClassContext& context) {
   std::vector<std::unique_ptr<ClassKind>> kinds;
-  kinds.push_back(MakeIsolationKind());
+  kinds.push_back(MakeIsolationKind(context));
   kinds.push_back(MakeMemoryKind(context));
   kinds.push_back(MakeBlockioKind(context));
   kinds.push_back(MakeSchedulingKind(context));

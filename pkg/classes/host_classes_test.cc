@@ -49,6 +49,7 @@ class Creation final : private Request::Source, private PipelineCall::Front {
   }
   const Status& refusal() const { return refusal_; }
   const std::string& blockio_class() const { return blockio_class_; }
+  const std::vector<std::string>& environment() const { return environment_; }
 
  private:
   bool ReadCreate(CreateRequest&) override { return false; }
@@ -58,6 +59,8 @@ class Creation final : private Request::Source, private PipelineCall::Front {
     refusal_ = refusal;
     if (adjustment.wide() == nullptr) return;
     blockio_class_ = adjustment.wide()->blockio_class.value_or("");
+    for (const auto& [name, value] : adjustment.wide()->environment)
+      environment_.push_back(fmt::format("{}={}", name, value.value_or("")));
   }
   void OnReplySeen() override {}
   bool Has(Operation, Field) const override { return true; }
@@ -65,6 +68,7 @@ class Creation final : private Request::Source, private PipelineCall::Front {
   Request request_;
   Status refusal_;
   std::string blockio_class_;
+  std::vector<std::string> environment_;
   PipelineCall call_;
 };
 
@@ -416,6 +420,37 @@ TEST_F(HostClassesTest, AClassIsChosenAgainWhenTheDoorCanDoMore) {
   ways_.memory_policy = true;
   EXPECT_TRUE(node_.RunUntil([&] { return classes_->report().containers.contains(id.value()); }));
   EXPECT_THAT(classes_->NoteOf(std::string(id.value())), IsEmpty());
+}
+
+TEST_F(HostClassesTest, AnnotationsOfCrioSetItsVariables) {
+  ClassesConfig config;
+  config.namespaces["isolation"] = {"ns"};
+  classes_->Configure(config);
+  const auto environment = [&](const char* name, QosClass qos, const StringMap& annotations) {
+    Pod pod;
+    pod.id = PodSandboxId(fmt::format("sandbox-{}", name));
+    pod.name = name;
+    pod.namespace_name = "ns";
+    pod.qos = qos;
+    pod.annotations = annotations;
+    node_.manager().PodCreated(Pod(pod));
+    const CreateRequest request = TestNode::Request(pod.id, name, 2000);
+    EXPECT_THAT(node_.manager().AdmitCreate(CreateRequest(request)).status(), IsOk());
+    const Creation creation(pipeline_, request);
+    EXPECT_THAT(creation.refusal(), IsOk());
+    return creation.environment();
+  };
+  // The machine's cores are {0,4} {1,5} {2,6} {3,7}, and the policy gives the lowest free CPUs.
+  EXPECT_THAT(environment("keeps", kGuaranteed,
+                          StringMap({{"irq-load-balancing.crio.io", "housekeeping"}})),
+              ElementsAre("OPENSHIFT_HOUSEKEEPING_CPUS=1"));
+  EXPECT_THAT(
+      environment("off", kGuaranteed, StringMap({{"irq-load-balancing.crio.io", "disable"}})),
+      IsEmpty());
+  EXPECT_THAT(environment("shares", kBurstable,
+                          StringMap({{"irq-load-balancing.crio.io", "housekeeping"}})),
+              IsEmpty())
+      << "it has no CPUs of its own";
 }
 
 TEST_F(HostClassesTest, ACreationGetsTheClassOfItsOwnPlaceAmongSeveral) {

@@ -8,6 +8,6 @@
 namespace resmgr {
 
 // Keeps disturbances away from the own CPUs of containers (isolation_wish.h, isolation_plan.h).
-std::unique_ptr<ClassKind> MakeIsolationKind();
+std::unique_ptr<ClassKind> MakeIsolationKind(const ClassContext& context);
 
 }  // namespace resmgr

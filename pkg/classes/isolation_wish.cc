@@ -7,6 +7,7 @@
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/kube/annotations.h"
+#include "pkg/kube/crio_annotations.h"
 
 namespace resmgr {
 namespace {
@@ -21,74 +22,72 @@ bool Disables(std::string_view value) {
   return value == "disable" || value == "true";
 }
 
-Status ReadInterrupts(std::string_view key, std::string_view value, IsolationConfig& isolation) {
+Status ReadInterrupts(std::string_view key, std::string_view value, IsolationWish& wish) {
   if (!Disables(value) && value != "housekeeping")
     return WrongValue(key, value, "disable or housekeeping");
-  isolation.interrupts = Disables(value) ? IsolationConfig::Interrupts::kIsolate
-                                         : IsolationConfig::Interrupts::kHousekeeping;
+  wish.isolation.interrupts = Disables(value) ? IsolationConfig::Interrupts::kIsolate
+                                              : IsolationConfig::Interrupts::kHousekeeping;
+  wish.tells_housekeeping = !Disables(value);
   return OkStatus();
 }
 
-Status ReadQuota(std::string_view key, std::string_view value, IsolationConfig& isolation) {
+Status ReadQuota(std::string_view key, std::string_view value, IsolationWish& wish) {
   if (!Disables(value)) return WrongValue(key, value, "disable");
-  isolation.quota = IsolationConfig::Quota::kLift;
+  wish.isolation.quota = IsolationConfig::Quota::kLift;
   return OkStatus();
 }
 
-Status ReadLoadBalancing(std::string_view key, std::string_view value, IsolationConfig& isolation) {
+Status ReadLoadBalancing(std::string_view key, std::string_view value, IsolationWish& wish) {
   if (!Disables(value)) return WrongValue(key, value, "disable");
-  isolation.partition = IsolationConfig::Partition::kIsolated;
+  wish.isolation.partition = IsolationConfig::Partition::kIsolated;
   return OkStatus();
 }
 
-Status ReadIdleStates(std::string_view key, std::string_view value, IsolationConfig& isolation) {
+Status ReadIdleStates(std::string_view key, std::string_view value, IsolationWish& wish) {
   constexpr std::string_view kMaximum = "max_latency:";
   constexpr int64_t kMost = 1'000'000;
   if (value == "disable") {
-    isolation.max_latency = "n/a";
+    wish.isolation.max_latency = "n/a";
     return OkStatus();
   }
   if (value == "enable") {
-    isolation.max_latency = "0";
+    wish.isolation.max_latency = "0";
     return OkStatus();
   }
   if (value.starts_with(kMaximum)) {
     const std::optional<int64_t> latency = ParseInt(value.substr(kMaximum.size()));
     if (latency && *latency > 0 && *latency <= kMost) {
-      isolation.max_latency = fmt::format("{}", *latency);
+      wish.isolation.max_latency = fmt::format("{}", *latency);
       return OkStatus();
     }
   }
   return WrongValue(key, value, "disable, enable or max_latency:MICROSECONDS");
 }
 
-Status ReadGovernor(std::string_view key, std::string_view value, IsolationConfig& isolation) {
+Status ReadGovernor(std::string_view key, std::string_view value, IsolationWish& wish) {
   if (value.empty() || !CheckGovernor(value).ok())
     return WrongValue(key, value, "the name of a governor");
-  isolation.governor = value;
+  wish.isolation.governor = value;
+  return OkStatus();
+}
+
+Status ReadCpuShared(std::string_view key, std::string_view value, IsolationWish& wish) {
+  if (value != "enable") return WrongValue(key, value, "enable");
+  wish.tells_shared = true;
   return OkStatus();
 }
 
 struct CrioKey {
   std::string_view key;
-  Status (*read)(std::string_view key, std::string_view value, IsolationConfig& isolation);
+  Status (*read)(std::string_view key, std::string_view value, IsolationWish& wish);
 };
 
 constexpr std::array kCrioKeys = {CrioKey{"irq-load-balancing.crio.io", ReadInterrupts},
                                   CrioKey{"cpu-quota.crio.io", ReadQuota},
                                   CrioKey{"cpu-load-balancing.crio.io", ReadLoadBalancing},
                                   CrioKey{"cpu-c-states.crio.io", ReadIdleStates},
-                                  CrioKey{"cpu-freq-governor.crio.io", ReadGovernor}};
-
-// The container's own one, else the pod's.
-std::optional<StringMap::value_type> FindCrio(const StringMap& annotations, std::string_view key,
-                                              std::string_view container) {
-  const auto own = annotations.find(fmt::format("{}/{}", key, container));
-  if (own != annotations.end()) return *own;
-  const auto pods = annotations.find(key);
-  if (pods == annotations.end()) return std::nullopt;
-  return *pods;
-}
+                                  CrioKey{"cpu-freq-governor.crio.io", ReadGovernor},
+                                  CrioKey{kCpuSharedAnnotation, ReadCpuShared}};
 
 Status ReadOwn(const Pod& pod, std::string_view container, IsolationConfig& isolation) {
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode node, ReadAnnotation(pod.annotations, kKey, container));
@@ -112,9 +111,9 @@ StatusOr<IsolationWish> IsolationOf(const Pod& pod, std::string_view container,
   const auto own = FindAnnotation(pod.annotations, kKey, container);
   if (own && counts(own->key)) RESMGR_RETURN_IF_ERROR(ReadOwn(pod, container, wish.isolation));
   for (const CrioKey& crio : kCrioKeys) {
-    const auto found = FindCrio(pod.annotations, crio.key, container);
+    const auto found = FindCrioAnnotation(pod.annotations, crio.key, container);
     if (found && counts(found->first))
-      RESMGR_RETURN_IF_ERROR(crio.read(found->first, found->second, wish.isolation));
+      RESMGR_RETURN_IF_ERROR(crio.read(found->first, found->second, wish));
   }
   if (keys.empty()) return wish;
   if (allowed) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "pkg/base/status.h"
+#include "pkg/base/string_map.h"
 #include "pkg/config/classes_config.h"
 #include "pkg/model/pod.h"
 
@@ -16,6 +17,11 @@ struct IsolationWish {
   IsolationConfig isolation{};
   std::string source{};  // the key of the configuration, or the annotations
   std::string note{};    // annotations that have no effect, with the reason; usually empty
+  // Annotations of CRI-O ask for it: environment variables tell the CPUs with housekeeping, and
+  // the container's own and shared ones.
+  bool tells_housekeeping = false;
+  bool tells_shared = false;
+  StringMap environment{};  // by the names of variables
 
   friend bool operator==(const IsolationWish&, const IsolationWish&) = default;
 };

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/isolation_wish.h"
 
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/classes/isolation_kind.h"
+#include "test/support/machines/machines.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr {
@@ -77,6 +80,54 @@ TEST_F(IsolationWishTest, CrioAnnotationsHaveTheirExactValues) {
                   {"cpu-freq-governor.crio.io/main", "powersave"}})
                 ->isolation.governor,
             "powersave");
+}
+
+TEST_F(IsolationWishTest, CrioAnnotationsAskForVariables) {
+  EXPECT_TRUE(Wish({{"cpu-shared.crio.io/main", "enable"}})->tells_shared);
+  EXPECT_FALSE(Wish({{"cpu-shared.crio.io/other", "enable"}})->tells_shared);
+  EXPECT_EQ(ErrorOf({{"cpu-shared.crio.io/main", "disable"}}),
+            "annotation cpu-shared.crio.io/main: \"disable\" is not enable");
+  EXPECT_TRUE(Wish({{"irq-load-balancing.crio.io", "housekeeping"}})->tells_housekeeping);
+  EXPECT_FALSE(Wish({{"irq-load-balancing.crio.io", "disable"}})->tells_housekeeping);
+  config_.isolation.interrupts = Interrupts::kHousekeeping;
+  EXPECT_FALSE(Wish({})->tells_housekeeping) << "CRI-O's programs alone know the variable";
+}
+
+TEST_F(IsolationWishTest, VariablesTellTheCpusOfTheContainer) {
+  const Machine machine = test::S1Ht();  // cores {0,4} {1,5} {2,6} {3,7}
+  const std::unique_ptr<ClassKind> kind = MakeIsolationKind({.machine = &machine});
+  const Pod pod = MakePod(
+      {{"cpu-shared.crio.io/main", "enable"}, {"irq-load-balancing.crio.io", "housekeeping"}});
+  Placement placement;
+  const StringMap none;
+  const ClassNames of_pool;
+  const auto chosen = [&] {
+    ChosenClasses all;
+    EXPECT_TRUE(kind->Choose({.pod = pod,
+                              .name = "main",
+                              .annotations = none,
+                              .memory_limit = 0,
+                              .placement = placement,
+                              .of_pool = of_pool},
+                             config_, all)
+                    .ok());
+    return all;
+  };
+  EXPECT_TRUE(chosen().isolation.environment.empty()) << "it has no CPUs of its own";
+  placement.exclusive = CpuSet{1, 2, 5};
+  placement.cpus = CpuSet{0, 1, 2, 4, 5};
+  const ChosenClasses mixed = chosen();
+  const StringMap expected({{"OPENSHIFT_HOUSEKEEPING_CPUS", "1,5"},
+                            {"OPENSHIFT_ISOLATED_CPUS", "1-2,5"},
+                            {"OPENSHIFT_SHARED_CPUS", "0,4"}});
+  EXPECT_EQ(mixed.isolation.environment, expected);
+  Adjustment adjustment;
+  kind->AtCreation(mixed, config_, true, adjustment);
+  ASSERT_NE(adjustment.wide(), nullptr);
+  EXPECT_EQ(adjustment.wide()->environment.Find("OPENSHIFT_SHARED_CPUS")->value, "0,4");
+  placement.cpus = placement.exclusive;
+  EXPECT_FALSE(chosen().isolation.environment.contains("OPENSHIFT_SHARED_CPUS"));
+  EXPECT_THAT(chosen().note, HasSubstr("the policy gives the container no shared CPUs"));
 }
 
 TEST_F(IsolationWishTest, AnUnknownValueIsRefused) {

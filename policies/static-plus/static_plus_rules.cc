@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "pkg/config/pod_annotation.h"
+#include "pkg/kube/crio_annotations.h"
 #include "pkg/kube/glob.h"
 #include "pkg/model/requirements.h"
 
@@ -92,7 +93,8 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
   claim.exclusive = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
   // The need beyond the reported value is unknown, and is served from the shared CPUs.
   const bool more = MayAskForMore(container);
-  claim.shared = request.Fraction() > 0 || more;
+  const bool asks = WantsSharedCpus(pod.annotations, container.name);
+  claim.shared = request.Fraction() > 0 || more || asks;
   claim.prefer_isolated =
       ReadBoolAnnotation(pod.annotations, "prefer-isolated-cpus", container.name);
   claim.require_isolated =
@@ -102,6 +104,7 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
   claim.why = fmt::format("CPU request of {}m", request.value);
   if (request.Fraction() > 0) claim.why += fmt::format(", {}m of it shared", request.Fraction());
   if (more) claim.why += kMayAskForMoreNote;
+  if (asks) claim.why += kAndSharedNote;
   claim.why += annotated.note;
   claim.why += note;
   return claim;

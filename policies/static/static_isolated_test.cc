@@ -39,6 +39,20 @@ TEST(StaticIsolatedTest, AnnotationsChooseIsolatedCpus) {
   EXPECT_TRUE(Cpus(node.ExclusiveOf(*node.Place(with.key))).IsSubsetOf(Cpus("2-3,6-7")));
 }
 
+TEST(StaticSharedTest, AnAnnotationAddsTheSharedCpus) {
+  Node node(test::S1Ht());
+  Container& mixed = node.snapshot().Add("mixed", kGuaranteed, 2000);
+  node.snapshot().PodOf(mixed.key).annotations = {{"cpu-shared.crio.io/mixed", "enable"}};
+  ASSERT_TRUE(node.Place(mixed.key).ok());
+  EXPECT_EQ(node.ExclusiveOf(mixed.key), "1,5");
+  EXPECT_EQ(node.CpusOf(mixed.key), "0-7");
+  EXPECT_THAT(node.PlacementOf(mixed.key).reason,
+              testing::HasSubstr("and shared CPUs by annotation"));
+  const ContainerKey other = *node.Create("other", kGuaranteed, 2000);
+  EXPECT_EQ(node.CpusOf(other), "2,6");
+  EXPECT_EQ(node.CpusOf(mixed.key), "0-1,3-5,7") << "others keep their own";
+}
+
 TEST(StaticIsolatedTest, RelaxedIsolationPrefersIsolatedCpusForAllContainers) {
   Node node(test::WithIsolated(test::S1Ht(), "2-3,6-7"), "0", "{RelaxedIsolation: true}");
   EXPECT_TRUE(

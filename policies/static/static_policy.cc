@@ -7,6 +7,7 @@
 #include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
+#include "pkg/kube/crio_annotations.h"
 #include "pkg/model/requirements.h"
 #include "pkg/model/resources_annotation.h"
 
@@ -60,7 +61,7 @@ CpuClaim StaticClaim(const StaticOptions& options, const Pod& pod, const Contain
     claim.why = "pod with pod-level resources";
   } else {
     claim.exclusive = static_cast<int>(std::min<int64_t>(request.Whole(), CpuSet::kBits));
-    claim.shared = false;
+    claim.shared = WantsSharedCpus(pod.annotations, container.name);
     claim.prefer_isolated = PrefersIsolated(pod, container);
     claim.require_isolated =
         ReadBoolAnnotation(pod.annotations, "require-isolated-cpus", container.name)
@@ -69,6 +70,7 @@ CpuClaim StaticClaim(const StaticOptions& options, const Pod& pod, const Contain
     claim.alignment = annotated.alignment.value_or(options.alignment);
     claim.why = fmt::format("Guaranteed pod with {}{}", CountText(claim.exclusive, "whole CPU"),
                             annotated.note);
+    if (claim.shared) claim.why += kAndSharedNote;
     if (MayAskForMore(container)) claim.why += kMayAskForMoreNote;
   }
   claim.why += container.needs_note;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pkg/kube/cpu_arithmetic.h"
+#include "pkg/kube/crio_annotations.h"
 #include "pkg/kube/glob.h"
 #include "pkg/kube/quantity.h"
 #include "pkg/model/requirements.h"
@@ -162,6 +163,13 @@ Need DecideNeed(const Pod& pod, const Container& container, const Preferences& p
     DecideBurst(container, preferences, options, need);
   } else {
     DecideGuaranteed(container, preferences, options, need);
+    if (need.cpu_class == CpuClass::kExclusive &&
+        WantsSharedCpus(pod.annotations, container.name)) {
+      // The least share: it then counts as one that uses them.
+      need.fraction = std::max<int64_t>(need.fraction, 1);
+      need.lift_quota = false;
+      need.why += kAndSharedNote;
+    }
   }
   need.why += container.needs_note;
   return need;

@@ -35,12 +35,14 @@ class PoolClassesTest : public testing::Test {
     policy_ = *std::move(policy);
   }
   ContainerKey Run(std::string_view name, QosClass qos, int64_t milli_cpu,
-                   std::string_view namespace_name = "default") {
+                   std::string_view namespace_name = "default", const StringMap& annotations = {}) {
     Container& container = snapshot_.Add(name, qos, milli_cpu);
     snapshot_.PodOf(container.key).namespace_name = std::string(namespace_name);
+    snapshot_.PodOf(container.key).annotations = annotations;
     const auto plan =
         policy_->Allocate(snapshot_, snapshot_.PodOf(container.key), container, nullptr);
     EXPECT_TRUE(plan.ok()) << plan.status();
+    if (plan.ok()) snapshot_.Apply(*plan);
     return container.key;
   }
   static std::string SectionError(std::string_view text) {
@@ -68,6 +70,20 @@ TEST_F(PoolClassesTest, AContainerHasThoseOfItsKindOfPool) {
   const std::vector<Zone> zones = policy_->Zones(snapshot_);
   EXPECT_EQ(zones.front().classes, shared);
   EXPECT_EQ(zones.back().classes, (ClassNames{{"blockio", "slow"}})) << zones.back().name;
+}
+
+TEST_F(PoolClassesTest, AnAnnotationOfCrioAddsTheSharedCpusOfThePool) {
+  Make("{}");
+  const ContainerKey own = Run("own", kGuaranteed, 2000, "ns");
+  const Placement& alone = snapshot_.At(own).placement;
+  EXPECT_EQ(alone.cpus, alone.exclusive);
+  const ContainerKey mixed =
+      Run("mixed", kGuaranteed, 2000, "ns", StringMap({{"cpu-shared.crio.io/mixed", "enable"}}));
+  const Placement& placement = snapshot_.At(mixed).placement;
+  EXPECT_EQ(placement.exclusive.size(), 2);
+  const CpuSet shared = *placement.cpus - placement.exclusive;
+  EXPECT_FALSE(shared.empty());
+  EXPECT_FALSE(shared.Intersects(alone.exclusive));
 }
 
 TEST_F(PoolClassesTest, NamesAreListedWithTheirPlace) {

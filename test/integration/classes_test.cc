@@ -221,6 +221,29 @@ TEST_F(ClassesTest, AClassOfMemoryIsInTheRequestAndReadBack) {
   })) << Ctl({"classes"}).out;
 }
 
+TEST_F(ClassesTest, SharedCpusByAnnotationAreInTheRequestWithTheirVariables) {
+  StartRuntime();
+  Start("classes: {AllowedNamespaces: {isolation: [default]}}\n");
+  CriClient client = Relayed();
+  cri::PodSandboxConfig pod = MakeGuaranteedPod("g");
+  (*pod.mutable_annotations())["cpu-shared.crio.io/main"] = "enable";
+  (*pod.mutable_annotations())["irq-load-balancing.crio.io"] = "housekeeping";
+  Run(client, pod, MakeGuaranteedContainer("main", 2));
+  cri::CreateContainerRequest sent;
+  ASSERT_TRUE(sent.ParseFromString(runtime_.Calls("CreateContainer").back().messages.at(0)));
+  std::map<std::string, std::string> variables;
+  for (const auto& variable : sent.config().envs())
+    variables[variable.key()] = variable.value();
+  const CpuSet all = *CpuSet::Parse(sent.config().linux().resources().cpuset_cpus());
+  const CpuSet own = *CpuSet::Parse(variables["OPENSHIFT_ISOLATED_CPUS"]);
+  const CpuSet shared = *CpuSet::Parse(variables["OPENSHIFT_SHARED_CPUS"]);
+  EXPECT_EQ(own.size(), 2);
+  EXPECT_FALSE(shared.empty());
+  EXPECT_FALSE(own.Intersects(shared));
+  EXPECT_EQ(all, own | shared);
+  EXPECT_TRUE(CpuSet::Parse(variables["OPENSHIFT_HOUSEKEEPING_CPUS"])->Contains(own.First()));
+}
+
 TEST_F(ClassesTest, PodsChooseWhereTheyMay) {
   StartRuntime();
   Start("classes: {AllowedNamespaces: {isolation: [default]}}\n");
