@@ -43,11 +43,13 @@ TEST(PolicyWrappersTest, ForwardEachFunction) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
       const std::string extension = entry.path().extension();
       if (extension != ".cc" && extension != ".h") continue;
-      const std::string text = TextOf(entry.path());
+      std::string text = TextOf(entry.path());
       if (text.find(" : public Policy {") == std::string::npos ||
           text.find("unique_ptr<Policy> policy_;") == std::string::npos)
         continue;
       ++wrappers;
+      const fs::path source = fs::path(entry.path()).replace_extension(".cc");
+      if (extension == ".h" && fs::exists(source)) text += TextOf(source);
       for (const std::string& function : functions)
         EXPECT_NE(text.find("policy_->" + function + "("), std::string::npos)
             << entry.path() << " does not forward " << function;

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/claims/held_claims.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace resmgr {
+namespace {
+
+// Guaranteed pods have a memory limit; this one is too small to decide about the place.
+constexpr Bytes kPartMemory{1 << 20};
+
+std::string PartName(const Claim& claim, size_t part) {
+  return claim.parts.size() == 1 ? "claim" : fmt::format("claim[{}]", part);
+}
+
+LocalityHint HintOf(const ClaimPart& part, const NumaNode& node) {
+  return {.source = fmt::format("device {}", part.device), .cpus = node.cpus, .nodes = {node.id}};
+}
+
+}  // namespace
+
+ClaimGrant HeldClaim::Grant() const {
+  ClaimGrant grant{.uid = claim.uid, .cpus = {}};
+  for (const Container& part : parts)
+    grant.cpus.push_back(part.placement.exclusive);
+  return grant;
+}
+
+CpuSet HeldClaim::Cpus() const {
+  CpuSet cpus;
+  for (const Container& part : parts)
+    cpus |= part.placement.exclusive;
+  return cpus;
+}
+
+std::string HeldClaim::Title() const {
+  return fmt::format("claim {}/{}", claim.namespace_name, claim.name);
+}
+
+const HeldClaim* HeldClaims::Find(const std::string& uid) const {
+  const auto found = std::ranges::find(
+      all_, uid, [](const HeldClaim& held) -> const std::string& { return held.claim.uid; });
+  return found == all_.end() ? nullptr : &*found;
+}
+
+const HeldClaim* HeldClaims::FindByPart(ContainerKey key) const {
+  for (const HeldClaim& held : all_) {
+    for (const Container& part : held.parts)
+      if (part.key == key) return &held;
+  }
+  return nullptr;
+}
+
+Container* HeldClaims::FindPart(ContainerKey key) {
+  for (HeldClaim& held : all_) {
+    for (Container& part : held.parts)
+      if (part.key == key) return &part;
+  }
+  return nullptr;
+}
+
+const Pod* HeldClaims::FindPod(const PodSandboxId& id) const {
+  for (const HeldClaim& held : all_)
+    if (held.pod.id == id) return &held.pod;
+  return nullptr;
+}
+
+HeldClaim& HeldClaims::Add(const Claim& claim) {
+  HeldClaim& held = all_.emplace_back(HeldClaim{.claim = claim});
+  held.pod.id = PodSandboxId(fmt::format("claim:{}", claim.uid));
+  held.pod.uid = PodUid(claim.uid);
+  held.pod.name = claim.name;
+  held.pod.namespace_name = claim.namespace_name;
+  held.pod.qos = QosClass::kGuaranteed;
+  return held;
+}
+
+Container& HeldClaims::AddPart(HeldClaim& held, const Machine& machine) {
+  const size_t index = held.parts.size();
+  const ClaimPart& part = held.claim.parts.at(index);
+  Container& container = held.parts.emplace_back();
+  container.key = ContainerKey{kFirstKey + made_++};
+  container.pod_id = held.pod.id;
+  container.name = PartName(held.claim, index);
+  container.requirements = {.cpu_request = {int64_t{1000} * part.cpus},
+                            .cpu_limit = {int64_t{1000} * part.cpus},
+                            .memory_request = kPartMemory,
+                            .memory_limit = kPartMemory};
+  const NumaNode* const node = part.node ? machine.FindNode(*part.node) : nullptr;
+  if (node != nullptr) container.hints.push_back(HintOf(part, *node));
+  return container;
+}
+
+void HeldClaims::Remove(const std::string& uid) {
+  std::erase_if(all_, [&uid](const HeldClaim& held) { return held.claim.uid == uid; });
+}
+
+std::vector<const HeldClaim*> HeldClaims::Of(std::span<const std::string> uids) const {
+  std::vector<const HeldClaim*> claims;
+  for (const std::string& uid : uids)
+    if (const HeldClaim* const held = Find(uid)) claims.push_back(held);
+  return claims;
+}
+
+CpuSet HeldClaims::Cpus() const {
+  CpuSet cpus;
+  for (const HeldClaim& held : all_)
+    cpus |= held.Cpus();
+  return cpus;
+}
+
+Placement PlacementOfCarrier(std::span<const HeldClaim* const> claims) {
+  Placement placement;
+  CpuSet cpus;
+  NodeSet mems;
+  bool bound_memory = true;
+  bool own = true;
+  for (const HeldClaim* const held : claims) {
+    cpus |= held->Cpus();
+    own = own && !held->claim.options.share_within_pod;
+    placement.reason += placement.reason.empty() ? "" : ", ";
+    placement.reason += held->Title();
+    for (const Container& part : held->parts) {
+      bound_memory = bound_memory && part.placement.mems.has_value();
+      if (part.placement.mems) mems |= *part.placement.mems;
+      placement.counted_mems |= part.placement.counted_mems;
+      if (placement.pool.empty()) placement.pool = part.placement.pool;
+    }
+  }
+  if (cpus.empty()) return {};
+  if (bound_memory && !mems.empty()) placement.mems = mems;
+  if (own) placement.exclusive = cpus;
+  placement.cpus = std::move(cpus);
+  return placement;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pkg/claims/claim.h"
+#include "pkg/model/container.h"
+#include "pkg/model/placement.h"
+#include "pkg/model/pod.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// The claims that containers carry, by uid. Containers without claims are not in it.
+using ClaimCarriers = std::map<ContainerKey, std::vector<std::string>>;
+
+// A claim with its CPUs. For policies each part is a running container of a pod of its own.
+struct HeldClaim {
+  Claim claim;
+  Pod pod{};
+  std::vector<Container> parts{};  // those that have a place; `placement` is what was granted
+
+  ClaimGrant Grant() const;
+  // CPUs of all parts.
+  CpuSet Cpus() const;
+  // "claim NAMESPACE/NAME", for messages and reasons.
+  std::string Title() const;
+};
+
+// The claims that hold CPUs, in the order in which they came. A value.
+class HeldClaims {
+ public:
+  bool empty() const { return all_.empty(); }
+  const std::vector<HeldClaim>& all() const { return all_; }
+
+  const HeldClaim* Find(const std::string& uid) const;
+  // By the key of one of its parts.
+  const HeldClaim* FindByPart(ContainerKey key) const;
+  // nullptr: no part has this key.
+  Container* FindPart(ContainerKey key);
+  const Pod* FindPod(const PodSandboxId& id) const;
+
+  // A claim without parts as yet. The reference is valid until the next change of the claims.
+  HeldClaim& Add(const Claim& claim);
+  // The container that stands for the next part of the claim, without a place.
+  Container& AddPart(HeldClaim& held, const Machine& machine);
+  void Remove(const std::string& uid);
+
+  // The claims of `uids` that are held.
+  std::vector<const HeldClaim*> Of(std::span<const std::string> uids) const;
+  // CPUs of all claims.
+  CpuSet Cpus() const;
+
+  // Keys of parts: above those of all containers, those that exist and those that are imagined.
+  static bool IsPart(ContainerKey key) { return static_cast<uint64_t>(key) >= kFirstKey; }
+  // A key that no part has.
+  static constexpr ContainerKey kNoPart{~uint64_t{0}};
+
+ private:
+  static constexpr uint64_t kFirstKey = uint64_t{3} << 62;
+
+  std::vector<HeldClaim> all_;
+  uint64_t made_ = 0;  // parts, ever
+};
+
+// Where a container that carries these claims runs; no CPUs when there is none. CPUs of a claim
+// that containers of a pod share are exclusive to the pod, and to none of its containers.
+Placement PlacementOfCarrier(std::span<const HeldClaim* const> claims);
+
+}  // namespace resmgr

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "pkg/claims/claim_view.h"
+#include "pkg/claims/held_claims.h"
+#include "pkg/policy/policy.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// Finds CPUs for the parts of one claim, by asking a policy for a container with so many exclusive
+// CPUs. A policy that puts it outside the part's NUMA node is asked once more, for a container
+// whose former CPUs were inside: policies place a new attempt where the former one was.
+class PartPlacer {
+ public:
+  // `policy` is the one that decides; what is undone is a copy of it in its place. `all`: the
+  // containers. All references must outlive it.
+  PartPlacer(std::unique_ptr<Policy>& policy, const Machine& machine, const ClaimCarriers& carriers,
+             PlannedView& all, HeldClaims& held)
+      : policy_(policy), machine_(machine), carriers_(carriers), all_(all), held_(held) {}
+
+  // The next part of the claim. A refusal leaves policy and containers as they are in the middle of
+  // the claim: the caller puts them back.
+  Status Place(HeldClaim& claim);
+
+ private:
+  CpuSet Candidates(const Snapshot& view, const ClaimPart& part) const;
+  CpuSet Exactly(const CpuSet& candidates, int cpus) const;
+  Status CheckExclusive(const ClaimPart& part, const Placement& placement) const;
+  bool IsInside(const HeldClaim& claim, const ClaimPart& part, const CpuSet& cpus) const;
+  Status Shortage(const Snapshot& view, const HeldClaim& claim, const ClaimPart& part) const;
+  StatusOr<std::optional<Placement>> Try(const Snapshot& view, const HeldClaim& claim,
+                                         const Container& part, const CpuSet& near);
+
+  std::unique_ptr<Policy>& policy_;
+  const Machine& machine_;
+  const ClaimCarriers& carriers_;
+  PlannedView& all_;
+  HeldClaims& held_;
+};
+
+}  // namespace resmgr

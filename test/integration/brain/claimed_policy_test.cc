@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/claims/claimed_policy.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "policies/balloons/balloons_policy.h"
+#include "policies/null/null_policy.h"
+#include "policies/static-plus/static_plus_policy.h"
+#include "policies/static/static_policy.h"
+#include "policies/topology-aware/topology_aware_policy.h"
+#include "test/integration/brain/claimed_node.h"
+
+namespace resmgr {
+namespace {
+
+using test::ClaimedNode;
+using test::ClaimOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Two NUMA nodes of eight CPUs each, 0-7 and 8-15.
+Machine TwoNodes(int threads = 1) {
+  return test::MakeMachine(
+      {.packages = 2, .cores = 8 / threads, .threads = threads, .siblings_apart = false});
+}
+
+class ClaimedPolicyTest : public testing::Test {
+ protected:
+  ClaimedNode node_{StaticPolicyFactory(), TwoNodes(), "0", ""};
+};
+
+TEST_F(ClaimedPolicyTest, AClaimGetsCpusOfItsNodeWhereverThePolicyWouldPlaceIt) {
+  const auto first = node_.Reserve(ClaimOf("a", {{.device = "cpu-numa-1", .node = 1, .cpus = 4}}));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(first->All().IsSubsetOf(test::Cpus("8-15")));
+  const auto second = node_.Reserve(ClaimOf("b", {{.device = "cpu-numa-0", .node = 0, .cpus = 4}}));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(second->All().IsSubsetOf(test::Cpus("1-7")));
+}
+
+TEST_F(ClaimedPolicyTest, SharedContainersLeaveTheCpusOfAClaimAndComeBack) {
+  const auto shared = node_.Create("shared", QosClass::kBurstable, 500);
+  ASSERT_TRUE(shared.ok());
+  EXPECT_EQ(node_.CpusOf(*shared), "0-15");
+  const auto grant = node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 8}}));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(node_.CpusOf(*shared), "0-7");
+  EXPECT_FALSE(node_.GiveBack("a").empty());
+  EXPECT_EQ(node_.CpusOf(*shared), "0-15");
+  EXPECT_TRUE(node_.policy().held().empty());
+}
+
+TEST_F(ClaimedPolicyTest, ARefusalNamesNeedRoomAndHoldersAndChangesNothing) {
+  ASSERT_TRUE(node_.Reserve(ClaimOf("db", {{.node = 1, .cpus = 5}})).ok());
+  const std::string before = node_.State();
+  const auto refused = node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  const std::string text(Message(refused.status()));
+  EXPECT_THAT(text, HasSubstr("claim default/a: needs 4 exclusive CPUs of NUMA node 1"));
+  EXPECT_THAT(text, HasSubstr("of 3 that are free"));
+  EXPECT_THAT(text, HasSubstr("held by default/db/claim"));
+  EXPECT_EQ(node_.State(), before);
+}
+
+TEST_F(ClaimedPolicyTest, AClaimOfSeveralPartsGetsAllOrNothing) {
+  const auto grant = node_.Reserve(ClaimOf("a", {{.node = 0, .cpus = 2}, {.node = 1, .cpus = 3}}));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(grant->cpus[0].size(), 2);
+  EXPECT_TRUE(grant->cpus[1].IsSubsetOf(test::Cpus("8-15")));
+  const std::string before = node_.State();
+  EXPECT_FALSE(node_.Reserve(ClaimOf("b", {{.node = 0, .cpus = 2}, {.node = 1, .cpus = 6}})).ok());
+  EXPECT_EQ(node_.State(), before);
+}
+
+TEST_F(ClaimedPolicyTest, AContainerRunsOnTheCpusOfItsClaims) {
+  const auto a = node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 2}}));
+  const auto b = node_.Reserve(ClaimOf("b", {{.node = 0, .cpus = 1}}));
+  ASSERT_TRUE(a.ok() && b.ok());
+  const auto carrier = node_.CreateCarrier("c", {"a", "b"});
+  ASSERT_TRUE(carrier.ok()) << carrier.status();
+  EXPECT_EQ(node_.ExclusiveOf(*carrier), (a->All() | b->All()).ToString());
+  EXPECT_EQ(node_.snapshot().At(*carrier).placement.reason, "claim default/a, claim default/b");
+  EXPECT_THAT(node_.policy().Explain(*carrier),
+              ElementsAre(HasSubstr("claim default/a"), HasSubstr("claim default/b")));
+  node_.Remove(*carrier);
+  EXPECT_EQ(node_.policy().held().Find("a")->Cpus(), a->All());
+}
+
+TEST_F(ClaimedPolicyTest, AContainerThatNamesAnUnknownClaimIsRefused) {
+  const auto refused = node_.CreateCarrier("c", {"typed-by-a-user"});
+  EXPECT_EQ(refused.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("typed-by-a-user"));
+}
+
+TEST_F(ClaimedPolicyTest, AClaimIsForOneContainer) {
+  ASSERT_TRUE(node_.Reserve(ClaimOf("a", {{.cpus = 2}})).ok());
+  const auto first = node_.CreateCarrier("first", {"a"});
+  ASSERT_TRUE(first.ok());
+  const auto second = node_.CreateCarrier("second", {"a"}, *first);
+  EXPECT_EQ(second.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(second.status())), HasSubstr("is in use by container ns/first"));
+  node_.Remove(*first);
+  EXPECT_TRUE(node_.CreateCarrier("second", {"a"}).ok());
+}
+
+TEST_F(ClaimedPolicyTest, TheNextAttemptOfAContainerTakesTheClaimOver) {
+  const auto grant = node_.Reserve(ClaimOf("a", {{.cpus = 2}}));
+  const auto first = node_.CreateCarrier("c", {"a"});
+  ASSERT_TRUE(first.ok());
+  const Container former = node_.snapshot().At(*first);
+  const auto second = node_.CreateNextAttempt(former);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(node_.CpusOf(*second), grant->All().ToString());
+}
+
+TEST_F(ClaimedPolicyTest, ContainersOfOnePodMayShareAClaimThatSaysSo) {
+  const auto grant = node_.Reserve(ClaimOf("a", {{.cpus = 2}}, {.share_within_pod = true}));
+  ASSERT_TRUE(grant.ok());
+  const auto first = node_.CreateCarrier("first", {"a"});
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto second = node_.CreateCarrier("second", {"a"}, *first);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(node_.CpusOf(*first), grant->All().ToString());
+  EXPECT_EQ(node_.CpusOf(*second), grant->All().ToString());
+  EXPECT_FALSE(node_.CreateCarrier("other", {"a"}).ok()) << "in another pod";
+}
+
+TEST_F(ClaimedPolicyTest, WhatStillCarriesAReturnedClaimIsPlacedAsOthers) {
+  ASSERT_TRUE(node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 2}})).ok());
+  const auto carrier = node_.CreateCarrier("c", {"a"});
+  ASSERT_TRUE(carrier.ok());
+  node_.GiveBack("a");
+  EXPECT_TRUE(node_.policy().held().empty());
+  const auto all = node_.Create("rest", QosClass::kGuaranteed, 14000);
+  EXPECT_TRUE(all.ok()) << "its request is 1 CPU, and the policy knows it: " << all.status();
+}
+
+TEST_F(ClaimedPolicyTest, BadClaimsAreRefused) {
+  for (const Claim& claim :
+       {ClaimOf("", {{.cpus = 1}}), ClaimOf("a", {}), ClaimOf("a", {{.cpus = 0}}),
+        ClaimOf("a", {{.node = 7, .cpus = 1}}), ClaimOf("a", {{.node = 0, .cpus = 9}})}) {
+    EXPECT_EQ(node_.Reserve(claim).status().code(), StatusCode::kInvalidArgument);
+  }
+  ASSERT_TRUE(node_.Reserve(ClaimOf("a", {{.cpus = 1}})).ok());
+  EXPECT_EQ(node_.Reserve(ClaimOf("a", {{.cpus = 1}})).status().code(), StatusCode::kAlreadyExists);
+}
+
+TEST(ClaimsOfPoliciesTest, SharedContainersKeepACpu) {
+  ClaimedNode node(StaticPlusPolicyFactory(), TwoNodes(), "", "");
+  const auto grant = node.Reserve(ClaimOf("a", {{.node = 0, .cpus = 8}, {.node = 1, .cpus = 8}}));
+  EXPECT_EQ(grant.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(node.policy().held().empty());
+  EXPECT_TRUE(node.Reserve(ClaimOf("b", {{.node = 0, .cpus = 8}, {.node = 1, .cpus = 7}})).ok());
+  EXPECT_TRUE(node.Create("shared", QosClass::kBestEffort, 0).ok());
+}
+
+TEST(ClaimsOfPoliciesTest, WholeCoresAreTakenWhereTheClaimSaysSo) {
+  ClaimedNode node(StaticPolicyFactory(), TwoNodes(2), "0", "");
+  const auto grant = node.Reserve(ClaimOf("a", {{.node = 0, .cpus = 4}}, {.whole_cores = true}));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(node.machine().WithSiblings(grant->All()), grant->All());
+  EXPECT_EQ(
+      node.Reserve(ClaimOf("b", {{.node = 0, .cpus = 3}}, {.whole_cores = true})).status().code(),
+      StatusCode::kResourceExhausted);
+}
+
+TEST(ClaimsOfPoliciesTest, PoliciesWithoutExclusiveCpusRefuseClaims) {
+  for (const PolicyFactory& factory : {NullPolicyFactory(), BalloonsPolicyFactory()}) {
+    ClaimedNode node(factory, TwoNodes(), "0", "");
+    EXPECT_EQ(node.Reserve(ClaimOf("a", {{.cpus = 2}})).status().code(),
+              StatusCode::kFailedPrecondition);
+    EXPECT_TRUE(node.Create("c", QosClass::kGuaranteed, 2000).ok());
+  }
+}
+
+TEST(ClaimsOfPoliciesTest, APolicyThatWouldTakeCpusFromAClaimIsRefused) {
+  ClaimedNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
+  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+  ASSERT_TRUE(grant.ok());
+  const auto carrier = node.CreateCarrier("c", {"a"});
+  const std::string before = node.State();
+  const Status refused = node.Switch(BalloonsPolicyFactory(), "");
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("claim default/a holds CPUs"));
+  EXPECT_EQ(node.State(), before);
+  EXPECT_TRUE(node.Switch(TopologyAwarePolicyFactory(), "").ok());
+  EXPECT_EQ(node.policy().held().Find("a")->Cpus(), grant->All());
+  EXPECT_EQ(node.CpusOf(*carrier), grant->All().ToString());
+}
+
+TEST(ClaimsOfPoliciesTest, ClaimsOutlastTheNullPolicy) {
+  ClaimedNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
+  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+  const auto carrier = node.CreateCarrier("c", {"a"});
+  ASSERT_TRUE(grant.ok() && carrier.ok());
+  ASSERT_TRUE(node.policy().held().Find("a") != nullptr);
+  std::unique_ptr<ClaimedPolicy> null = node.MakePolicy(NullPolicyFactory(), "");
+  null->Hold(node.policy().held());
+  const StatusOr<Plan> plan = null->Reconcile(node.snapshot());
+  ASSERT_TRUE(plan.ok());
+  ASSERT_NE(plan->Find(*carrier), nullptr);
+  EXPECT_FALSE(plan->Find(*carrier)->cpus);
+  EXPECT_EQ(null->held().Find("a")->Cpus(), grant->All());
+}
+
+// Offline CPUs are not the claim's any more; the rest stays.
+TEST(ClaimsOfPoliciesTest, AClaimKeepsItsCpusThatAreOnline) {
+  ClaimedNode node(StaticPolicyFactory(), TwoNodes(), "0", "");
+  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+  const auto carrier = node.CreateCarrier("c", {"a"});
+  ASSERT_TRUE(grant.ok() && carrier.ok());
+  const int gone = grant->All().First();
+  CpuSet left = grant->All();
+  left.Remove(gone);
+  node.policy().SetUsable(node.machine().online() - CpuSet{gone});
+  ASSERT_TRUE(node.Reconcile().ok());
+  EXPECT_TRUE(left.IsSubsetOf(node.policy().held().Find("a")->Cpus()));
+}
+
+}  // namespace
+}  // namespace resmgr

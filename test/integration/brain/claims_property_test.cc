@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// What always holds of claims, over random streams of containers and claims on machines of many
+// kinds, for each policy that gives exclusive CPUs. RESMGR_SEED repeats a failure.
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "policies/static-plus/static_plus_policy.h"
+#include "policies/static/static_policy.h"
+#include "policies/topology-aware/topology_aware_policy.h"
+#include "test/integration/brain/claimed_node.h"
+#include "test/support/seed.h"
+
+namespace resmgr::test {
+namespace {
+
+constexpr int kSteps = 120;
+
+struct ClaimsCase {
+  const char* name;
+  PolicyFactory (*factory)();
+  const char* section;
+  bool counts_requests = false;  // of shared containers, against exclusive grants
+};
+
+std::vector<Machine> Machines() {
+  std::vector<Machine> machines;
+  for (const Machine& machine :
+       {S1Ht(), S2Ht(), S2NoHt(), M80(), F80(), U16Smt(), U16TwoNodes(), Hybrid()})
+    machines.push_back(machine);
+  return machines;
+}
+
+class ClaimsStream {
+ public:
+  ClaimsStream(const ClaimsCase& tested, const Machine& machine, uint64_t seed)
+      : random_(seed),
+        counts_requests_(tested.counts_requests),
+        node_(tested.factory(), machine, CpuSet{machine.online().First()}.ToString(),
+              tested.section) {}
+
+  void Step() {
+    const int64_t what = Number(1, 13);
+    if (what <= 3) {
+      Create();
+    } else if (what <= 5) {
+      RemoveOne();
+    } else if (what <= 8) {
+      ReserveOne();
+    } else if (what <= 9) {
+      GiveBackOne();
+    } else if (what <= 11) {
+      CarryOne();
+    } else if (what <= 12) {
+      Restart();
+    } else {
+      node_.Rebalance();
+    }
+    node_.Check();
+  }
+  // All claims are given back: their CPUs serve others again.
+  void End() {
+    while (!uids_.empty())
+      GiveBackOne();
+    while (!keys_.empty())
+      RemoveOne();
+    EXPECT_TRUE(node_.policy().held().empty());
+    for (const Zone& zone : node_.policy().Zones(node_.snapshot()))
+      EXPECT_TRUE(zone.exclusive.empty()) << zone.name;
+  }
+  ClaimedNode& node() { return node_; }
+  int granted() const { return granted_; }
+
+ private:
+  int64_t Number(int64_t first, int64_t last) {
+    return first + static_cast<int64_t>(random_() % static_cast<uint64_t>(last - first + 1));
+  }
+
+  void Create() {
+    const bool shares = Number(1, 2) == 1;
+    const auto key = node_.Create("c", shares ? QosClass::kBurstable : QosClass::kGuaranteed,
+                                  shares ? 100 * Number(1, 20) : 1000 * Number(1, 3));
+    if (key.ok()) keys_.push_back(*key);
+  }
+  void RemoveOne() {
+    if (keys_.empty()) return;
+    const auto at = static_cast<size_t>(Number(0, std::ssize(keys_) - 1));
+    node_.Remove(keys_[at]);
+    keys_.erase(keys_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+
+  Claim NextClaim() {
+    const Machine& machine = node_.machine();
+    std::vector<ClaimPart> parts;
+    for (int64_t part = Number(1, 5) == 1 ? 2 : 1; part > 0; --part) {
+      ClaimPart& one = parts.emplace_back();
+      one.device = "cpu";
+      if (Number(1, 4) > 1) {
+        one.node =
+            machine.nodes()[static_cast<size_t>(Number(0, std::ssize(machine.nodes()) - 1))].id;
+      }
+      const int64_t most = std::max<int64_t>(1, machine.online().size() / 4);
+      one.cpus = static_cast<int>(Number(1, most));
+    }
+    return ClaimOf("claim-" + std::to_string(++made_), std::move(parts),
+                   {.whole_cores = Number(1, 4) == 1, .share_within_pod = Number(1, 4) == 1});
+  }
+
+  void ReserveOne() {
+    const Claim claim = NextClaim();
+    const std::string before = node_.State();
+    const StatusOr<ClaimGrant> grant = node_.Reserve(claim);
+    if (!grant.ok()) {
+      CheckRefusal(claim);
+      EXPECT_TRUE(grant.status().code() == StatusCode::kResourceExhausted ||
+                  grant.status().code() == StatusCode::kInvalidArgument)
+          << grant.status();
+      EXPECT_EQ(node_.State(), before) << grant.status();
+      return;
+    }
+    ++granted_;
+    uids_.push_back(claim.uid);
+    const Machine& machine = node_.machine();
+    ASSERT_EQ(grant->cpus.size(), claim.parts.size());
+    for (size_t part = 0; part < claim.parts.size(); ++part) {
+      EXPECT_EQ(grant->cpus[part].size(), claim.parts[part].cpus);
+      if (claim.parts[part].node) {
+        EXPECT_TRUE(grant->cpus[part].IsSubsetOf(machine.FindNode(*claim.parts[part].node)->cpus));
+      }
+      if (claim.options.whole_cores) {
+        EXPECT_EQ(machine.WithSiblings(grant->cpus[part]), grant->cpus[part]);
+      }
+    }
+    const auto shares = node_.Create("probe", QosClass::kBestEffort, 0);
+    ASSERT_TRUE(shares.ok()) << "nothing is left to share: " << shares.status();
+    node_.Remove(*shares);
+  }
+  // Policies that count no requests of shared containers give all but the last shared CPU.
+  void CheckRefusal(const Claim& claim) {
+    const ClaimPart& part = claim.parts[0];
+    if (counts_requests_ || claim.parts.size() > 1 || !part.node || claim.options.whole_cores) {
+      return;
+    }
+    CpuSet free = node_.machine().FindNode(*part.node)->cpus - node_.policy().held().Cpus();
+    free.Remove(node_.machine().online().First());
+    node_.snapshot().ForEachContainer(
+        [&free](const Pod&, const Container& container) { free -= container.placement.exclusive; });
+    EXPECT_LE(free.size(), part.cpus);
+  }
+  void GiveBackOne() {
+    if (uids_.empty()) return;
+    const auto at = static_cast<size_t>(Number(0, std::ssize(uids_) - 1));
+    node_.GiveBack(uids_[at]);
+    EXPECT_EQ(node_.policy().held().Find(uids_[at]), nullptr);
+    uids_.erase(uids_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  void CarryOne() {
+    if (uids_.empty()) return;
+    const std::string uid = uids_[static_cast<size_t>(Number(0, std::ssize(uids_) - 1))];
+    const auto key = node_.CreateCarrier("carrier", {uid});
+    if (key.ok()) keys_.push_back(*key);
+  }
+  void Restart() {
+    const std::string before = node_.State();
+    node_.Restart();
+    const StatusOr<Plan> plan = node_.Reconcile();
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(node_.State(), before);
+  }
+
+  std::mt19937_64 random_;
+  const bool counts_requests_;
+  ClaimedNode node_;
+  std::vector<ContainerKey> keys_;
+  std::vector<std::string> uids_;
+  int made_ = 0;
+  int granted_ = 0;
+};
+
+class ClaimsPropertyTest : public testing::TestWithParam<ClaimsCase> {};
+
+TEST_P(ClaimsPropertyTest, ClaimsHoldTheirCpusAlone) {
+  const uint64_t seed = SeedOr(42);
+  SCOPED_TRACE(Repeat(seed));
+  int granted = 0;
+  for (const Machine& machine : Machines()) {
+    SCOPED_TRACE(machine.online().ToString());
+    ClaimsStream stream(GetParam(), machine, seed);
+    for (int step = 0; step < kSteps; ++step) {
+      stream.Step();
+      ASSERT_FALSE(HasFailure()) << "step " << step;
+    }
+    stream.End();
+    granted += stream.granted();
+  }
+  EXPECT_GT(granted, 5 * std::ssize(Machines()));
+}
+
+TEST_P(ClaimsPropertyTest, TheSameOrderGivesTheSameResult) {
+  const uint64_t seed = SeedOr(43);
+  SCOPED_TRACE(Repeat(seed));
+  for (const Machine& machine : {S2Ht(), M80()}) {
+    ClaimsStream one(GetParam(), machine, seed);
+    ClaimsStream other(GetParam(), machine, seed);
+    for (int step = 0; step < kSteps; ++step) {
+      one.Step();
+      other.Step();
+      ASSERT_EQ(one.node().State(), other.node().State()) << "step " << step;
+    }
+  }
+}
+
+// A claim fits wherever its NUMA node has room and others keep a CPU.
+TEST_P(ClaimsPropertyTest, AnIdleNodeGrantsAllOfEachNumaNode) {
+  for (const Machine& machine : {S2NoHt(), M80(), U16TwoNodes()}) {
+    for (const NumaNode& numa : machine.nodes()) {
+      ClaimedNode node(GetParam().factory(), machine, CpuSet{machine.online().First()}.ToString(),
+                       GetParam().section);
+      CpuSet free = numa.cpus;
+      for (const CpuSet& core : machine.cores())
+        if (core.Contains(machine.online().First())) free -= core;
+      const auto grant = node.Reserve(ClaimOf("a", {{.node = numa.id, .cpus = free.size()}}));
+      ASSERT_TRUE(grant.ok()) << grant.status();
+      EXPECT_TRUE(grant->All().IsSubsetOf(numa.cpus));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Policies, ClaimsPropertyTest,
+    testing::Values(ClaimsCase{"Static", StaticPolicyFactory, ""},
+                    ClaimsCase{"StaticStrict", StaticPolicyFactory,
+                               "{Options: {strict-cpu-reservation: true}}"},
+                    ClaimsCase{"StaticUncore", StaticPolicyFactory,
+                               "{Options: {prefer-align-cpus-by-uncorecache: true}}"},
+                    ClaimsCase{"StaticSpread", StaticPolicyFactory,
+                               "{Options: {distribute-cpus-across-numa: true}}"},
+                    ClaimsCase{"StaticPlus", StaticPlusPolicyFactory, ""},
+                    ClaimsCase{"StaticPlusAligned", StaticPlusPolicyFactory, "{Alignment: numa}"},
+                    ClaimsCase{"TopologyAware", TopologyAwarePolicyFactory, "", true},
+                    ClaimsCase{"TopologyAwareAligned", TopologyAwarePolicyFactory,
+                               "{Alignment: numa}", true}),
+    [](const auto& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace resmgr::test
