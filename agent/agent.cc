@@ -22,6 +22,11 @@ constexpr std::chrono::seconds kBadEventsPeriod{60};
 // The reporter's parts have seeds of their own.
 constexpr uint64_t kPodEventsSeed = 100;
 constexpr uint64_t kTopologySeed = 200;
+constexpr uint64_t kSlicesSeed = 300;
+
+Status NoClaims() {
+  return FailedPrecondition("the flag -node-reports of cri-resmgr-agent does not name claims");
+}
 
 KeyRules Rules(const AgentOptions& options) {
   KeyRules rules{.domains = options.allowed_domains, .reserved = {}};
@@ -69,6 +74,14 @@ Agent::Agent(const AgentOptions& options, HttpTransport& transport, Clock& timer
         TopologyWriter::Options{.spread = options.report.spread, .backoff = options.report.backoff},
         options.retry.seed + kTopologySeed);
   }
+  if (options.claims) {
+    claims_.emplace(transport);
+    slices_.emplace(transport, timers, options.node,
+                    SliceWriter::Options{.spread = options.report.spread,
+                                         .backoff = options.report.backoff,
+                                         .watch = options.retry},
+                    options.retry.seed + kSlicesSeed);
+  }
 }
 
 void Agent::Start() {
@@ -88,6 +101,7 @@ void Agent::NodeSeen(const Json& node) {
   reporter_.NodeSeen(node);
   if (cpus_) cpus_->NodeSeen(node);
   if (topology_) topology_->NodeSeen(node);
+  if (slices_) slices_->NodeSeen(node);
   if (holds_patches_) ReleasePatches();
 }
 
@@ -147,6 +161,15 @@ Status Agent::ShowTopology(std::optional<SchedulerView> view) {
     return FailedPrecondition("the flag -node-reports of cri-resmgr-agent does not name topology");
   }
   return topology_->Show(std::move(view));
+}
+
+void Agent::GetClaim(const std::string& namespace_name, const std::string& name, TextDone done) {
+  if (!claims_) return done(NoClaims());
+  claims_->Get(namespace_name, name, std::move(done));
+}
+
+Status Agent::ShowDevices(std::optional<DeviceReport> report) {
+  return slices_ ? slices_->Show(std::move(report)) : NoClaims();
 }
 
 StatusOr<uint64_t> Agent::AddPodEvents(const std::vector<PodEvent>& events) {

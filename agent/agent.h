@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/agent_service.h"
+#include "agent/claim_reader.h"
 #include "agent/config_client.h"
 #include "agent/config_pusher.h"
 #include "agent/config_source.h"
@@ -17,6 +18,7 @@
 #include "agent/node_access.h"
 #include "agent/node_view.h"
 #include "agent/pod_events.h"
+#include "agent/slice_writer.h"
 #include "agent/status_reporter.h"
 #include "agent/topology_writer.h"
 #include "pkg/log/rate_limit.h"
@@ -40,6 +42,8 @@ struct AgentOptions {
   bool show_cpus = true;
   bool pod_events = true;
   bool topology = true;
+  // Claims that the daemon may read, and the ResourceSlice that it may have written.
+  bool claims = true;
   RetryOptions retry{.start_spread = std::chrono::seconds(1)};
   ReportOptions report{.spread = std::chrono::seconds(5)};
   Backoff::Options push_backoff{.first = Backoff::Duration(100), .limit = Backoff::Duration(2000)};
@@ -62,6 +66,8 @@ class Agent : public AgentHandler {
   Status ShowCpus(std::string cpus) override;
   StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& events) override;
   Status ShowTopology(std::optional<SchedulerView> view) override;
+  void GetClaim(const std::string& namespace_name, const std::string& name, TextDone done) override;
+  Status ShowDevices(std::optional<DeviceReport> report) override;
 
  private:
   struct HeldPatch {
@@ -91,6 +97,8 @@ class Agent : public AgentHandler {
   NodeAccess access_;
   std::optional<PodEvents> pod_events_;     // nullopt: not reported
   std::optional<TopologyWriter> topology_;  // nullopt: not written
+  std::optional<ClaimReader> claims_;       // nullopt: not read
+  std::optional<SliceWriter> slices_;       // nullopt: not written
   RateLimit bad_events_;                    // limits their log lines
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "pkg/api/agent.pb.h"
+#include "pkg/api/node_claims.pb.h"
 #include "pkg/api/node_reports.pb.h"
 
 namespace resmgr::agent {
@@ -71,10 +72,59 @@ StatusOr<std::optional<SchedulerView>> ViewOf(const cri_resmgr::v1::ShowTopology
   return std::optional(std::move(view));
 }
 
+SliceAttribute AttributeOf(const cri_resmgr::v1::SliceAttribute& message) {
+  SliceAttribute attribute{.name = message.name()};
+  switch (message.value_case()) {
+    case cri_resmgr::v1::SliceAttribute::kTruth:
+      attribute.value = message.truth();
+      break;
+    case cri_resmgr::v1::SliceAttribute::kText:
+      attribute.value = message.text();
+      break;
+    default:
+      attribute.value = message.number();
+  }
+  return attribute;
+}
+
+// nullopt: there is to be no object.
+std::optional<DeviceReport> DevicesOf(const cri_resmgr::v1::ShowDevicesRequest& request) {
+  if (request.absent()) return std::nullopt;
+  DeviceReport report{.driver = request.driver()};
+  for (const cri_resmgr::v1::SliceDevice& message : request.devices()) {
+    SliceDevice& device = report.devices.emplace_back();
+    device.name = message.name();
+    for (const cri_resmgr::v1::SliceAttribute& attribute : message.attributes())
+      device.attributes.push_back(AttributeOf(attribute));
+    device.capacity = message.capacity();
+    device.cpus = message.cpus();
+    device.step = message.step();
+  }
+  return report;
+}
+
+void AddClaims(AgentHandler& handler, UnaryServer::Methods& methods) {
+  methods["/cri_resmgr.v1.NodeClaims/GetClaim"] =
+      Reads<cri_resmgr::v1::GetClaimRequest>([&handler](const auto& request, const auto& reply) {
+        handler.GetClaim(request.claim_namespace(), request.claim(),
+                         [reply](const StatusOr<std::string>& claim) {
+                           if (!claim.ok()) return reply(claim.status());
+                           cri_resmgr::v1::GetClaimReply answer;
+                           answer.set_claim(*claim);
+                           reply(answer.SerializeAsString());
+                         });
+      });
+  methods["/cri_resmgr.v1.NodeClaims/ShowDevices"] =
+      Reads<cri_resmgr::v1::ShowDevicesRequest>([&handler](const auto& request, const auto& reply) {
+        WithStatus<cri_resmgr::v1::ShowDevicesReply>(reply)(
+            handler.ShowDevices(DevicesOf(request)));
+      });
+}
+
 }  // namespace
 
 UnaryServer::Methods AgentService(AgentHandler& handler) {
-  return {
+  UnaryServer::Methods methods = {
       {"/v1.Agent/GetNode",
        Reads<v1::GetNodeRequest>([&handler](const auto& /*request*/, const auto& reply) {
          handler.GetNode([reply](const StatusOr<std::string>& node) {
@@ -127,6 +177,8 @@ UnaryServer::Methods AgentService(AgentHandler& handler) {
          WithStatus<cri_resmgr::v1::ShowTopologyReply>(reply)(taken);
        })},
   };
+  AddClaims(handler, methods);
+  return methods;
 }
 
 }  // namespace resmgr::agent

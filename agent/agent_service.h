@@ -10,14 +10,16 @@
 
 #include "agent/node_patch.h"
 #include "agent/pod_events.h"
+#include "agent/slice_object.h"
 #include "pkg/base/status.h"
 #include "pkg/grpc/unary_server.h"
 #include "pkg/schedview/scheduler_view.h"
 
 namespace resmgr::agent {
 
-// Handles the calls of v1.Agent and cri_resmgr.v1.NodeReports on the loop's thread. Each callback
-// is called at most once, at once or later on the same thread; never after this object's end.
+// Handles the calls of v1.Agent, cri_resmgr.v1.NodeReports and cri_resmgr.v1.NodeClaims on the
+// loop's thread. Each callback is called at most once, at once or later on the same thread; never
+// after this object's end.
 class AgentHandler {
  public:
   using TextDone = std::function<void(StatusOr<std::string> text)>;
@@ -37,9 +39,14 @@ class AgentHandler {
   virtual StatusOr<uint64_t> AddPodEvents(const std::vector<PodEvent>& events) = 0;
   // nullopt: there is to be no object. Results as of ShowCpus.
   virtual Status ShowTopology(std::optional<SchedulerView> view) = 0;
+  // The ResourceClaim as JSON.
+  virtual void GetClaim(const std::string& namespace_name, const std::string& name,
+                        TextDone done) = 0;
+  // nullopt: there is to be no ResourceSlice. Results as of ShowCpus.
+  virtual Status ShowDevices(std::optional<DeviceReport> report) = 0;
 };
 
-// The methods of both services. The handler must outlive their server.
+// The methods of these services. The handler must outlive their server.
 UnaryServer::Methods AgentService(AgentHandler& handler);
 
 }  // namespace resmgr::agent

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/api/node_claims.pb.h"
 #include "pkg/api/node_reports.pb.h"
 
 namespace resmgr::agent {
@@ -30,8 +31,19 @@ class NotingHandler final : public AgentHandler {
     shown = std::move(view);
     return answer;
   }
+  void GetClaim(const std::string& namespace_name, const std::string& name,
+                TextDone done) override {
+    done(namespace_name == "default" ? StatusOr<std::string>("{\"name\": \"" + name + "\"}")
+                                     : NotFound("no claim"));
+  }
+  Status ShowDevices(std::optional<DeviceReport> report) override {
+    ++calls;
+    devices = std::move(report);
+    return answer;
+  }
 
   int calls = 0;
+  std::optional<DeviceReport> devices;
   std::optional<SchedulerView> shown;
   Status answer;
 };
@@ -45,9 +57,64 @@ class AgentServiceTest : public testing::Test {
     return status;
   }
 
+  StatusOr<std::string> Call(const std::string& method, const std::string& message) {
+    StatusOr<std::string> result = Internal("no answer");
+    methods_.at("/cri_resmgr.v1.NodeClaims/" + method)(
+        message, [&result](StatusOr<std::string> reply) { result = std::move(reply); });
+    return result;
+  }
+
   NotingHandler handler_;
   UnaryServer::Methods methods_ = AgentService(handler_);
 };
+
+TEST_F(AgentServiceTest, AClaimIsTheObjectOrTheReason) {
+  cri_resmgr::v1::GetClaimRequest request;
+  request.set_claim_namespace("default");
+  request.set_claim("c");
+  const auto reply = Call("GetClaim", request.SerializeAsString());
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  cri_resmgr::v1::GetClaimReply answer;
+  ASSERT_TRUE(answer.ParseFromString(*reply));
+  EXPECT_EQ(answer.claim(), "{\"name\": \"c\"}");
+  request.set_claim_namespace("other");
+  EXPECT_EQ(Call("GetClaim", request.SerializeAsString()).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(Call("GetClaim", "\xff").status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(AgentServiceTest, DevicesAreThoseOfTheDaemon) {
+  cri_resmgr::v1::ShowDevicesRequest request;
+  request.set_driver("dra.cpu");
+  cri_resmgr::v1::SliceDevice& device = *request.add_devices();
+  device.set_name("cpudevnuma000");
+  device.set_capacity("dra.cpu/cpu");
+  device.set_cpus(8);
+  device.set_step(2);
+  const auto add = [&device](const char* name) {
+    cri_resmgr::v1::SliceAttribute& attribute = *device.add_attributes();
+    attribute.set_name(name);
+    return &attribute;
+  };
+  add("a")->set_number(3);
+  add("b")->set_truth(true);
+  add("c")->set_text("x");
+  EXPECT_TRUE(Call("ShowDevices", request.SerializeAsString()).ok());
+  EXPECT_EQ(
+      handler_.devices,
+      (DeviceReport{
+          .driver = "dra.cpu",
+          .devices = {{.name = "cpudevnuma000",
+                       .attributes = {{"a", int64_t{3}}, {"b", true}, {"c", std::string("x")}},
+                       .capacity = "dra.cpu/cpu",
+                       .cpus = 8,
+                       .step = 2}}}));
+  request.set_absent(true);
+  EXPECT_TRUE(Call("ShowDevices", request.SerializeAsString()).ok());
+  EXPECT_EQ(handler_.devices, std::nullopt);
+  handler_.answer = FailedPrecondition("not wanted");
+  EXPECT_EQ(Call("ShowDevices", request.SerializeAsString()).status().code(),
+            StatusCode::kFailedPrecondition);
+}
 
 TEST_F(AgentServiceTest, ATopologyIsTheViewOfTheDaemon) {
   cri_resmgr::v1::ShowTopologyRequest request;

@@ -103,16 +103,19 @@ TEST_F(SampleAdmissionPolicyTest, IsAboutTheAgentsAccount) {
 // patch that applies an object also creates it.
 TEST_F(SampleAdmissionPolicyTest, CoversWhatTheAgentMayWriteOfNodes) {
   using Writes = std::map<std::string, std::set<std::string>>;  // resources by API group
-  constexpr char kTopology[] = "topology.node.k8s.io";
+  const std::set<std::string> of_nodes = {"topology.node.k8s.io", "resource.k8s.io"};
   Writes allowed;
   for (const ConfigNode& rule : At(OfKind(rbac_, "ClusterRole"), "rules").items) {
     const std::vector<std::string> resources = Texts(At(rule, "resources"));
     if (resources == std::vector<std::string>{"events"}) continue;
     const std::string group = At(rule, "apiGroups").items.at(0).text;
     std::set<std::string> verbs = {"get", "list", "watch", "patch"};
-    if (group == kTopology) verbs = {"get", "create", "patch", "delete"};
+    if (group == "topology.node.k8s.io") verbs = {"get", "create", "patch", "delete"};
+    if (group == "resource.k8s.io") verbs = {"get", "list", "watch", "create", "update", "delete"};
     EXPECT_THAT(Texts(At(rule, "verbs")), testing::Each(testing::AnyOfArray(verbs))) << group;
-    if (std::ranges::count(Texts(At(rule, "verbs")), "patch") > 0)
+    if (std::ranges::any_of(Texts(At(rule, "verbs")), [](const std::string& verb) {
+          return verb == "patch" || verb == "update";
+        }))
       allowed[group].insert(resources.begin(), resources.end());
   }
   Writes covered;
@@ -121,8 +124,8 @@ TEST_F(SampleAdmissionPolicyTest, CoversWhatTheAgentMayWriteOfNodes) {
     const std::vector<std::string> resources = Texts(At(rule, "resources"));
     covered[group].insert(resources.begin(), resources.end());
     const std::set<std::string> operations =
-        group == kTopology ? std::set<std::string>{"CREATE", "UPDATE", "DELETE"}
-                           : std::set<std::string>{"UPDATE"};
+        of_nodes.contains(group) ? std::set<std::string>{"CREATE", "UPDATE", "DELETE"}
+                                 : std::set<std::string>{"UPDATE"};
     EXPECT_THAT(Texts(At(rule, "operations")), UnorderedElementsAreArray(operations)) << group;
   }
   EXPECT_EQ(covered, allowed);
@@ -136,6 +139,9 @@ TEST_F(SampleAdmissionPolicyTest, ItsExpressionsNameWhatExists) {
                                  "request.userInfo.groups",
                                  "request.userInfo.extra",
                                  "request.name",
+                                 "request.resource.resource",
+                                 "oldObject",
+                                 "spec.nodeName",
                                  "object",
                                  "object.metadata.name",
                                  "null"};

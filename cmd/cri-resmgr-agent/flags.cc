@@ -21,16 +21,18 @@ CommandLine::Setter TakeReports(agent::AgentOptions& options) {
     options.show_cpus = false;
     options.pod_events = false;
     options.topology = false;
+    options.claims = false;
     for (const std::string_view part : Split(value, ',')) {
       const std::string_view report = Trim(part);
       if (report.empty()) continue;
       bool* const chosen = report == "cpus"         ? &options.show_cpus
                            : report == "pod-events" ? &options.pod_events
                            : report == "topology"   ? &options.topology
+                           : report == "claims"     ? &options.claims
                                                     : nullptr;
       if (chosen == nullptr) {
         return InvalidArgument(
-            "\"{}\" is not a valid report: choose from cpus, pod-events and topology",
+            "\"{}\" is not a valid report: choose from cpus, pod-events, topology and claims",
             Printable(report, 64));
       }
       *chosen = true;
@@ -73,8 +75,9 @@ void DeclareCluster(CommandLine& line, AgentFlags& flags) {
       "node-reports", "LIST",
       "What cri-resmgr may report in addition to its policy: cpus (an annotation of the node with "
       "the allocated CPUs), pod-events (Events of pods that are refused or moved), topology (the "
-      "node's NodeResourceTopology, for schedulers). Empty: nothing.",
-      "cpus,pod-events,topology", TakeReports(flags.agent));
+      "node's NodeResourceTopology, for schedulers), claims (the node's ResourceSlice, and the "
+      "ResourceClaims that it serves). Empty: nothing.",
+      "cpus,pod-events,topology,claims", TakeReports(flags.agent));
 }
 
 CommandLine::Setter TakeDuration(std::chrono::milliseconds& target) {

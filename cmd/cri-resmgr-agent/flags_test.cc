@@ -30,6 +30,7 @@ TEST(AgentFlagsTest, HasTheDefaultsThatUsersKnow) {
   EXPECT_TRUE(flags->agent.show_cpus);
   EXPECT_TRUE(flags->agent.pod_events);
   EXPECT_TRUE(flags->agent.topology);
+  EXPECT_TRUE(flags->agent.claims);
   EXPECT_EQ(flags->agent.map_namespace, "kube-system");
   EXPECT_EQ(flags->agent.map_name, "cri-resmgr-config");
   EXPECT_EQ(flags->agent.group_label, "cri-resource-manager.intel.com/group");
@@ -61,6 +62,7 @@ TEST(AgentFlagsTest, ReportsAreThoseThatAreNamed) {
   EXPECT_FALSE(none->agent.show_cpus);
   EXPECT_FALSE(none->agent.pod_events);
   EXPECT_FALSE(none->agent.topology);
+  EXPECT_FALSE(none->agent.claims);
   const auto cpus = Parse({"-node-reports", " cpus,"});
   ASSERT_TRUE(cpus.ok()) << cpus.status();
   EXPECT_TRUE(cpus->agent.show_cpus);
@@ -73,6 +75,10 @@ TEST(AgentFlagsTest, ReportsAreThoseThatAreNamed) {
   ASSERT_TRUE(topology.ok()) << topology.status();
   EXPECT_FALSE(topology->agent.pod_events);
   EXPECT_TRUE(topology->agent.topology);
+  EXPECT_FALSE(topology->agent.claims);
+  const auto claims = Parse({"-node-reports=claims"});
+  ASSERT_TRUE(claims.ok()) << claims.status();
+  EXPECT_TRUE(claims->agent.claims);
 }
 
 TEST(AgentFlagsTest, TheNodesNameHasSmallLettersAsTheKubeletsHas) {

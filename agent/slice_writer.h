@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "agent/backoff.h"
+#include "agent/delivery.h"
+#include "agent/http.h"
+#include "agent/jitter.h"
+#include "agent/object_watch.h"
+#include "agent/retry_gate.h"
+#include "agent/slice_object.h"
+#include "pkg/base/status.h"
+#include "pkg/sys/clock.h"
+
+namespace resmgr::agent {
+
+// Keeps the node's ResourceSlice equal to the devices that the daemon reported last. It watches the
+// object, and writes it again when it vanishes or says something else, each time with a higher
+// generation. The kubelet deletes it when it starts, and when the driver is gone for half a minute;
+// so it is written only while the daemon goes on reporting: a driver that is gone keeps no devices.
+// A write is at most one in `gap`, sent within `soon`; the first of this agent at a random time
+// within `spread`. What the server refuses is told once, and tried again `pause` later. Nothing is
+// asked of the server before the first report. Thread-compatible.
+class SliceWriter {
+ public:
+  struct Options {
+    std::chrono::milliseconds spread{75'000};
+    std::chrono::milliseconds soon{600};
+    std::chrono::milliseconds gap{1000};
+    std::chrono::milliseconds pause{std::chrono::minutes(10)};
+    // For how long a report counts.
+    std::chrono::milliseconds fresh{25'000};
+    Backoff::Options backoff{.limit = std::chrono::milliseconds(200'000)};
+    RetryOptions watch{};
+  };
+
+  SliceWriter(HttpTransport& transport, Clock& timers, std::string node, const Options& options,
+              uint64_t seed);
+
+  // nullopt: there is to be no object. kInvalidArgument as from CheckDevices: the last one counts.
+  Status Show(std::optional<DeviceReport> report);
+  // Takes the node's object as it is now. Nothing is written before the first one.
+  void NodeSeen(const Json& node);
+
+ private:
+  // The last report that was written, and its form at the server, which leaves fields out whose
+  // feature gates are off.
+  struct Accepted {
+    DeviceReport report{};
+    std::string uid{};  // the node's
+    Json spec{};
+  };
+
+  void Follow();
+  void Seen(const Json* object);
+  bool UpToDate() const;
+  void Plan();
+  void Write();
+  void Send(HttpRequest request, void (SliceWriter::*done)(const StatusOr<HttpReply>&));
+  void Put();
+  void Written(const StatusOr<HttpReply>& reply);
+  void Remove();
+  void Removed(const StatusOr<HttpReply>& reply);
+  void Look();
+  void Found(const StatusOr<HttpReply>& reply);
+  void Pause(const Status& why);
+  std::string Path() const;
+
+  const std::string node_;
+  const Options options_;
+  HttpTransport& transport_;
+  Clock& timers_;
+  const uint64_t seed_;
+  Jitter jitter_;
+  std::string uid_;     // the node's; "": not seen yet
+  std::string driver_;  // whose object is watched; "": none
+  std::optional<DeviceReport> wanted_;
+  Clock::SteadyTime fresh_until_{};
+  bool known_ = false;          // object_ is what the server has, as far as known
+  std::optional<Json> object_;  // nullopt: there is none
+  int64_t generation_ = 0;      // the highest one that was seen or sent
+  std::optional<Accepted> accepted_;
+  std::optional<DeviceReport> sent_;  // of the request under way; nullopt: a removal
+  bool paused_ = false;
+  std::optional<StatusCode> told_;  // the refusal that was told last
+  std::optional<Clock::SteadyTime> last_write_;
+  Clock::SteadyTime due_{};
+  EventLoop::HandlePtr timer_;
+  Delivery delivery_;
+  std::optional<RetryGate> gate_;
+  std::optional<ObjectWatch> watch_;
+};
+
+}  // namespace resmgr::agent

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/slice_writer.h"
+
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/testing/fake_transport.h"
+#include "pkg/base/json.h"
+#include "pkg/sys/manual_clock.h"
+
+namespace resmgr::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr char kList[] = "resourceVersion=0";
+constexpr char kWatch[] = "watch=1";
+// Targets of writes: of a new object, and of one that is there.
+constexpr char kNew[] = "/resourceslices?fieldManager";
+constexpr char kOne[] = "/resourceslices/n1-dra.cpu";
+constexpr milliseconds kSpread{5000};
+
+DeviceReport Report(int64_t cpus) {
+  return {.driver = "dra.cpu",
+          .devices = {{.name = "cpudevnuma000", .capacity = "dra.cpu/cpu", .cpus = cpus}}};
+}
+
+// The API server is the test: it keeps the object, and shows changes in the watch.
+class SliceWriterTest : public testing::Test {
+ protected:
+  void SeeNode(const std::string& uid = "uid-1") {
+    writer_.NodeSeen({{"metadata", {{"name", "n1"}, {"uid", uid}}}});
+  }
+  void Show(std::optional<DeviceReport> report) {
+    EXPECT_EQ(writer_.Show(std::move(report)), OkStatus());
+  }
+  // The daemon goes on reporting the same for so long.
+  void Live(const DeviceReport& report, milliseconds time) {
+    for (milliseconds passed{0}; passed < time; passed += seconds(10)) {
+      Show(report);
+      timers_.Advance(seconds(10));
+    }
+  }
+  // Answers the list with the object.
+  bool List() {
+    timers_.Advance(milliseconds(0));
+    Json items = Json::array();
+    if (object_) items.push_back(*object_);
+    return transport_.Answer(kList, 200,
+                             {{"metadata", {{"resourceVersion", "1"}}}, {"items", items}});
+  }
+  void ShowChange(const std::string& type) {
+    ASSERT_TRUE(transport_.Stream(kWatch, JsonText({{"type", type}, {"object", *object_}}) + "\n"));
+  }
+  // The kubelet deletes it.
+  void Delete() {
+    ShowChange("DELETED");
+    object_.reset();
+  }
+  // "POST", "PUT", "DELETE" or "GET" of the request that is due; "" for none.
+  std::string Due(milliseconds within = kSpread) {
+    timers_.Advance(within);
+    return Method();
+  }
+  std::string Method() const { return Writing().target.empty() ? "" : Writing().method; }
+  HttpRequest Writing() const { return transport_.Request(transport_.Has(kNew) ? kNew : kOne); }
+  bool Answer(int status, const Json& body = Json::object()) {
+    return transport_.Answer(transport_.Has(kNew) ? kNew : kOne, status, body);
+  }
+  // The server takes what is written, and answers with the whole object.
+  void Take() {
+    const std::string method = Method();
+    ASSERT_THAT(method, testing::AnyOf("POST", "PUT"));
+    Json object = ParseJson(Writing().body).value();
+    object["metadata"]["resourceVersion"] = std::to_string(++version_);
+    object["metadata"]["uid"] = "slice-uid";
+    if (drops_policies_)
+      object["spec"]["devices"][0]["capacity"]["dra.cpu/cpu"].erase("requestPolicy");
+    object_ = object;
+    ASSERT_TRUE(Answer(method == "POST" ? 201 : 200, object));
+    if (transport_.Has(kWatch)) ShowChange(method == "POST" ? "ADDED" : "MODIFIED");
+  }
+  int64_t Generation() const {
+    return object_ ? (*object_)["spec"]["pool"]["generation"].get<int64_t>() : -1;
+  }
+  std::string Cpus() const {
+    return (*object_)["spec"]["devices"][0]["capacity"]["dra.cpu/cpu"]["value"].get<std::string>();
+  }
+  void WriteFirst(int64_t cpus = 8) {
+    SeeNode();
+    Show(Report(cpus));
+    ASSERT_TRUE(List());
+    ASSERT_EQ(Due(), "POST");
+    Take();
+  }
+
+  FakeTransport transport_;
+  ManualClock timers_;
+  std::optional<Json> object_;
+  int version_ = 1;
+  bool drops_policies_ = false;
+  SliceWriter writer_{transport_, timers_, "n1", {.spread = kSpread}, 1};
+};
+
+TEST_F(SliceWriterTest, AsksTheServerNothingBeforeTheFirstReport) {
+  SeeNode();
+  timers_.Advance(minutes(60));
+  Show(std::nullopt);
+  timers_.Advance(minutes(60));
+  EXPECT_EQ(transport_.sent(), 0);
+}
+
+TEST_F(SliceWriterTest, MakesTheObjectOfTheNode) {
+  WriteFirst();
+  EXPECT_EQ(Generation(), 1);
+  EXPECT_EQ((*object_)["metadata"]["ownerReferences"][0]["uid"], "uid-1");
+  Live(Report(8), minutes(30));
+  EXPECT_EQ(Method(), "") << "what the server has is not written again";
+}
+
+TEST_F(SliceWriterTest, D13AnotherCapacityHasTheNextGenerationWithinASecond) {
+  WriteFirst();
+  timers_.Advance(seconds(2));
+  Show(Report(6));
+  ASSERT_EQ(Due(milliseconds(600)), "PUT");
+  EXPECT_THAT(Writing().body, testing::HasSubstr("\"resourceVersion\":\"2\""));
+  Take();
+  EXPECT_EQ(Generation(), 2);
+  EXPECT_EQ(Cpus(), "6");
+}
+
+TEST_F(SliceWriterTest, WritesAtMostOnceASecond) {
+  WriteFirst();
+  const int64_t before = Generation();
+  for (int i = 0; i < 100; ++i) {
+    Show(Report(1 + i % 8));
+    timers_.Advance(milliseconds(100));
+    if (!Method().empty()) Take();
+  }
+  EXPECT_LE(Generation() - before, 11);
+  EXPECT_GE(Generation() - before, 5);
+}
+
+TEST_F(SliceWriterTest, TheNextAgentLeavesWhatIsRight) {
+  object_ = SliceObject("n1", "uid-1", Report(8), 7);
+  SeeNode();
+  Show(Report(8));
+  ASSERT_TRUE(List());
+  Live(Report(8), minutes(5));
+  EXPECT_EQ(Method(), "");
+  Show(Report(5));
+  ASSERT_EQ(Due(), "PUT");
+  Take();
+  EXPECT_EQ(Generation(), 8);
+}
+
+TEST_F(SliceWriterTest, D16ADeletedObjectIsWrittenAgainWithinTwoSeconds) {
+  WriteFirst();
+  Live(Report(8), seconds(20));
+  Delete();
+  ASSERT_EQ(Due(milliseconds(1600)), "POST");
+  Take();
+  EXPECT_EQ(Generation(), 2) << "readers may remember the former one";
+}
+
+// The kubelet deletes it for good reason: nobody would prepare its claims.
+TEST_F(SliceWriterTest, D17WithoutTheDaemonADeletedObjectStaysAway) {
+  WriteFirst();
+  timers_.Advance(seconds(31));
+  Delete();
+  EXPECT_EQ(Due(minutes(10)), "");
+  Show(Report(8));
+  ASSERT_EQ(Due(milliseconds(1000)), "POST");
+  Take();
+  EXPECT_EQ(Generation(), 2);
+}
+
+TEST_F(SliceWriterTest, WithoutDevicesTheObjectIsRemovedOnce) {
+  WriteFirst();
+  Show(std::nullopt);
+  ASSERT_EQ(Due(), "DELETE");
+  EXPECT_THAT(Writing().body, testing::HasSubstr("slice-uid"));
+  ASSERT_TRUE(Answer(200));
+  Delete();
+  EXPECT_EQ(Due(minutes(10)), "");
+  Show(Report(4));
+  ASSERT_EQ(Due(), "POST");
+}
+
+TEST_F(SliceWriterTest, AConflictIsLookedAt) {
+  WriteFirst();
+  timers_.Advance(seconds(2));
+  Show(Report(6));
+  ASSERT_EQ(Due(), "PUT");
+  ASSERT_TRUE(Answer(409));
+  ASSERT_EQ(Method(), "GET");
+  (*object_)["metadata"]["resourceVersion"] = "77";
+  (*object_)["spec"]["pool"]["generation"] = 20;
+  ASSERT_TRUE(Answer(200, *object_));
+  ASSERT_EQ(Due(), "PUT");
+  EXPECT_THAT(Writing().body, testing::HasSubstr("\"77\""));
+  Take();
+  EXPECT_EQ(Generation(), 21);
+}
+
+// The object was deleted just before.
+TEST_F(SliceWriterTest, AWriteToNothingMakesItAnew) {
+  WriteFirst();
+  timers_.Advance(seconds(2));
+  Show(Report(6));
+  ASSERT_EQ(Due(), "PUT");
+  ASSERT_TRUE(Answer(404));
+  ASSERT_EQ(Due(), "POST");
+  Take();
+  EXPECT_GT(Generation(), 2);
+}
+
+TEST_F(SliceWriterTest, ARefusalIsTriedEveryTenMinutes) {
+  SeeNode();
+  Show(Report(8));
+  ASSERT_TRUE(List());
+  ASSERT_EQ(Due(), "POST");
+  ASSERT_TRUE(Answer(403));
+  Live(Report(7), minutes(9));
+  EXPECT_EQ(Method(), "");
+  Live(Report(7), minutes(4));
+  ASSERT_EQ(Method(), "POST");
+  Take();
+  EXPECT_EQ(Cpus(), "7") << "the last report";
+}
+
+// A server whose feature gates are off stores less than it is sent.
+TEST_F(SliceWriterTest, WhatTheServerLeavesOutIsNotWrittenAgain) {
+  drops_policies_ = true;
+  WriteFirst();
+  Live(Report(8), minutes(30));
+  EXPECT_EQ(Method(), "");
+  EXPECT_EQ(Generation(), 1);
+}
+
+TEST_F(SliceWriterTest, ANodeThatWasMadeAnewOwnsTheObject) {
+  WriteFirst();
+  Show(Report(8));
+  SeeNode("uid-2");
+  ASSERT_EQ(Due(), "PUT");
+  Take();
+  EXPECT_EQ((*object_)["metadata"]["ownerReferences"][0]["uid"], "uid-2");
+}
+
+TEST_F(SliceWriterTest, AnotherDriverIsAnotherObject) {
+  WriteFirst();
+  DeviceReport other = Report(8);
+  other.driver = "cpu.example.com";
+  object_.reset();
+  Show(other);
+  ASSERT_TRUE(List());
+  ASSERT_EQ(Due(), "POST");
+  EXPECT_THAT(Writing().body, testing::HasSubstr("n1-cpu.example.com"));
+}
+
+TEST_F(SliceWriterTest, ABadReportIsRefusedAndTheLastOneStays) {
+  WriteFirst();
+  EXPECT_EQ(writer_.Show(Report(0)).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Due(minutes(10)), "");
+}
+
+}  // namespace
+}  // namespace resmgr::agent
