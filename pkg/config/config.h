@@ -17,6 +17,7 @@
 #include "pkg/config/config_section.h"
 #include "pkg/config/cpu_constraint.h"
 #include "pkg/config/cpu_files_config.h"
+#include "pkg/config/dra_config.h"
 #include "pkg/config/hooks_config.h"
 #include "pkg/config/nri_config.h"
 #include "pkg/config/nrt_config.h"
@@ -65,6 +66,7 @@ struct Config {
   ClassesConfig classes;
   CpuFilesConfig cpu_files;
   NrtConfig nrt;
+  DraConfig dra;
   NriHostConfig nri;
   HooksConfig hooks;
   RuntimesConfig runtimes;  // also the module runtimeClasses
@@ -105,6 +107,7 @@ inline void DescribeModules(ConfigSection& root, const ConfigChecks& checks, Con
   DescribeClasses(root, config.classes);
   DescribeCpuFiles(root, config.cpu_files);
   DescribeNrt(root, config.nrt);
+  DescribeDra(root, config.dra);
   DescribeNri(root, config.nri);
   DescribeHooks(root, config.hooks);
   DescribeRuntimes(root, config.runtimes);

@@ -318,6 +318,10 @@ cpuFiles:
 nrt:
   Publish: true
   Alignment: prefer
+dra:
+  Enable: false
+  Driver: cpu.cri-resmgr.intel.com
+  Compatible: false
 nri:
   Host:
     Socket: disabled
@@ -387,6 +391,7 @@ TEST(PrintConfigTest, ReadsBackToTheSame) {
                "usage: {Interval: 30s, PerContainerMetrics: true, RebalanceInterval: 1h}\n"
                "cpuFiles: {Containers: annotated, MountPath: /etc/cpus}\n"
                "nrt: {Publish: false, Alignment: refuse}\n"
+               "dra: {Enable: true, Driver: cpu.example.com, Compatible: true}\n"
                "hooks: {Directory: /etc/hooks, Timeout: 90s, SkipKey: '', SkipValue: "
                "''}"),
            std::string_view(
@@ -413,6 +418,7 @@ TEST(PrintConfigTest, ReadsBackToTheSame) {
     EXPECT_EQ(again->usage, config->usage);
     EXPECT_EQ(again->cpu_files, config->cpu_files);
     EXPECT_EQ(again->nrt, config->nrt);
+    EXPECT_EQ(again->dra, config->dra);
     EXPECT_EQ(again->nri, config->nri);
     EXPECT_EQ(again->hooks, config->hooks);
     EXPECT_EQ(again->runtimes, config->runtimes);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace resmgr {
+
+// How a container shows which claim it carries: as a CDI device in its request, "KIND=claim-UID",
+// which the runtime turns into the variable "DRA_CPUSET_UID=LIST". dra-driver-cpu has its own kind;
+// the variable is the same, so that what reads it in containers works unchanged.
+inline constexpr std::string_view kClaimKind = "cri-resmgr.intel.com/cpu";
+inline constexpr std::string_view kCompatibleClaimKind = "dra.k8s.io/cpu";
+
+// Whether it can be a claim's UID: it becomes a part of names, so it has letters, digits and "-"
+// only, 64 at most.
+bool IsClaimUid(std::string_view text);
+
+// "claim-UID", the device of a claim within its kind.
+std::string ClaimDeviceName(std::string_view uid);
+// "KIND=claim-UID".
+std::string ClaimDevice(std::string_view kind, std::string_view uid);
+// "DRA_CPUSET_UID".
+std::string ClaimVariable(std::string_view uid);
+
+// The UID in the name of a CDI device of either kind; nullopt for other devices.
+std::optional<std::string_view> UidOfClaimDevice(std::string_view device);
+// The UID in the name of a variable, without its value; nullopt for other variables.
+std::optional<std::string_view> UidOfClaimVariable(std::string_view name);
+
+}  // namespace resmgr

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dra/cdi_files.h"
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "pkg/claims/claim_names.h"
+#include "pkg/dra/cdi_spec.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/temp_dir.h"
+
+namespace resmgr::dra {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLimit = 4096;
+
+class CdiFilesTest : public testing::Test {
+ protected:
+  Status Wait(const std::function<void(CdiFiles::Done)>& order) {
+    std::optional<Status> result;
+    order([&](const Status& status) {
+      result = status;
+      loop_.Stop();
+    });
+    EXPECT_FALSE(result.has_value()) << "it runs later";
+    loop_.Run();
+    return result.value_or(Internal("no result"));
+  }
+  Status Write(const std::string& uid, const CpuSet& cpus) {
+    return Wait([&](auto done) { files_.Write(kClaimKind, uid, cpus, std::move(done)); });
+  }
+  Status Reconcile(std::vector<ClaimGrant> held) {
+    return Wait([&](auto done) { files_.Reconcile(kClaimKind, std::move(held), std::move(done)); });
+  }
+  std::string Path(const std::string& uid, std::string_view kind = kClaimKind) const {
+    return cdi_ + "/" + CdiFileName(kind, uid);
+  }
+  std::set<std::string> Names() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(cdi_))
+      names.insert(entry.path().filename().string());
+    return names;
+  }
+  void Put(const std::string& name) { std::ofstream(cdi_ + "/" + name) << "{}"; }
+
+  const TempDir directory_;
+  const std::string cdi_ = directory_.File("run") + "/cdi";
+  EventLoop loop_;
+  CdiFiles files_{{.loop = loop_, .directory = cdi_}};
+};
+
+TEST_F(CdiFilesTest, WritesForRuntimesAndRemoves) {
+  ASSERT_EQ(Write("u-1", CpuSet{8, 9}), OkStatus()) << "the directory is made";
+  EXPECT_EQ(ReadFile(Path("u-1"), kLimit).value(), CdiSpec(kClaimKind, "u-1", CpuSet{8, 9}));
+  struct stat found {};
+  ASSERT_EQ(::stat(Path("u-1").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0644U);
+  ASSERT_EQ(Write("u-1", CpuSet{8}), OkStatus());
+  EXPECT_EQ(ReadFile(Path("u-1"), kLimit).value(), CdiSpec(kClaimKind, "u-1", CpuSet{8}));
+  const auto remove = [this](auto done) { files_.Remove("u-1", std::move(done)); };
+  EXPECT_EQ(Wait(remove), OkStatus());
+  EXPECT_TRUE(Names().empty());
+  EXPECT_EQ(Wait(remove), OkStatus()) << "none is a success";
+}
+
+TEST_F(CdiFilesTest, AtTheStartOnlyHeldClaimsHaveFiles) {
+  EXPECT_EQ(Reconcile({}), OkStatus()) << "there may be no directory";
+  fs::create_directories(cdi_);
+  Put("vendor.com-gpu.json");
+  Put(CdiFileName(kClaimKind, "gone"));
+  Put(CdiFileName(kClaimKind, "torn") + ".tmp");
+  Put(CdiFileName(kCompatibleClaimKind, "gone"));
+  Put(CdiFileName(kCompatibleClaimKind, "other-kind"));
+  ASSERT_EQ(Reconcile({{.uid = "held", .cpus = {CpuSet{1}, CpuSet{4}}},
+                       {.uid = "other-kind", .cpus = {CpuSet{2}}}}),
+            OkStatus());
+  EXPECT_EQ(Names(), (std::set<std::string>{"vendor.com-gpu.json", CdiFileName(kClaimKind, "held"),
+                                            CdiFileName(kCompatibleClaimKind, "other-kind")}));
+  EXPECT_EQ(ReadFile(Path("held"), kLimit).value(), CdiSpec(kClaimKind, "held", CpuSet{1, 4}));
+}
+
+TEST_F(CdiFilesTest, TheLastOrderStays) {
+  for (int i = 0; i < 20; ++i)
+    files_.Write(kClaimKind, "u-1", CpuSet{i}, [](const Status&) {});
+  files_.Remove("u-2", [](const Status&) {});
+  ASSERT_EQ(Write("u-1", CpuSet{99}), OkStatus());
+  EXPECT_EQ(ReadFile(Path("u-1"), kLimit).value(), CdiSpec(kClaimKind, "u-1", CpuSet{99}));
+}
+
+TEST_F(CdiFilesTest, ADirectoryThatCannotBeIsAnError) {
+  std::ofstream(directory_.File("run")) << "a file";
+  EXPECT_FALSE(Write("u-1", CpuSet{1}).ok());
+}
+
+TEST_F(CdiFilesTest, MoreThanTheLimitIsRefused) {
+  size_t done = 0;
+  size_t refused = 0;
+  constexpr size_t kOrders = CdiFiles::kMostWaiting + 2;
+  const auto count = [&](const Status& status) {
+    if (status.code() == StatusCode::kResourceExhausted) ++refused;
+    if (++done == kOrders) loop_.Stop();
+  };
+  for (size_t i = 0; i < kOrders; ++i)
+    files_.Remove("u-1", count);
+  loop_.Run();
+  EXPECT_EQ(refused, 2U);
+}
+
+}  // namespace
+}  // namespace resmgr::dra

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dra/claim_object.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "pkg/base/json.h"
+#include "pkg/base/parse.h"
+#include "pkg/kube/quantity.h"
+
+namespace resmgr::dra {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kShownText = 64;      // bytes of a name in a message
+constexpr size_t kLongestName = 253;   // bytes, of any name in the API
+constexpr int64_t kMilliOfOne = 1000;  // thousandths of a CPU
+
+std::string Shown(std::string_view text) {
+  return Printable(text, kShownText);
+}
+
+// The value at a path of objects; nullptr where there is none.
+const Json* At(const Json& value, std::initializer_list<std::string_view> path) {
+  const Json* at = &value;
+  for (const std::string_view key : path) {
+    if (!at->is_object()) return nullptr;
+    const auto found = at->find(key);
+    if (found == at->end()) return nullptr;
+    at = &*found;
+  }
+  return at;
+}
+
+std::string TextAt(const Json& value, std::initializer_list<std::string_view> path) {
+  const Json* const found = At(value, path);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// "main" of "main/sub".
+std::string MainRequest(const std::string& request) {
+  return request.substr(0, request.find('/'));
+}
+
+// Quantities are texts, or numbers where somebody wrote them so.
+StatusOr<MilliCpu> MilliOf(const Json& quantity) {
+  if (quantity.is_string()) return ParseMilliCpu(quantity.get_ref<const std::string&>());
+  if (quantity.is_number()) return ParseMilliCpu(JsonText(quantity));
+  return InvalidArgument("it is no quantity");
+}
+
+// The API server may leave the driver's domain out of a capacity's name.
+const Json* ConsumedCpus(const Json& result, const Driver& driver) {
+  const Json* const consumed = At(result, {"consumedCapacity"});
+  if (consumed == nullptr) return nullptr;
+  const Json* const qualified = At(*consumed, {driver.Capacity()});
+  return qualified != nullptr ? qualified : At(*consumed, {"cpu"});
+}
+
+StatusOr<int> CpusOf(const Json& result, const Driver& driver) {
+  const Json* const consumed = ConsumedCpus(result, driver);
+  if (consumed == nullptr) {
+    return InvalidArgument(
+        "the allocation has no consumedCapacity {}: the cluster needs the feature gate "
+        "DRAConsumableCapacity",
+        driver.Capacity());
+  }
+  const StatusOr<MilliCpu> milli = MilliOf(*consumed);
+  if (!milli.ok()) return Annotate(milli.status(), driver.Capacity());
+  const int64_t cpus = milli->value / kMilliOfOne;
+  if (cpus < 1 || cpus > CpuSet::kBits || milli->value % kMilliOfOne != 0) {
+    return InvalidArgument("{} CPUs are not a whole number of them from 1 to {}",
+                           FormatMilliCpu(*milli), CpuSet::kBits);
+  }
+  return static_cast<int>(cpus);
+}
+
+Status AddResult(const Json& result, const Driver& driver, AllocatedClaim& claim) {
+  if (TextAt(result, {"driver"}) != driver.name) return OkStatus();
+  ClaimPart part{.request = MainRequest(TextAt(result, {"request"})),
+                 .device = TextAt(result, {"device"})};
+  ClaimDeviceRef device{.pool = TextAt(result, {"pool"}), .share_id = TextAt(result, {"shareID"})};
+  for (const std::string& name : {part.request, device.pool, device.share_id}) {
+    if (name.size() > kLongestName)
+      return InvalidArgument("the name \"{}...\" has {} bytes", Shown(name), name.size());
+  }
+  part.node = driver.NodeOfDevice(part.device);
+  if (!part.node)
+    return InvalidArgument("\"{}\" is no device of {}", Shown(part.device), driver.name);
+  const StatusOr<int> cpus = CpusOf(result, driver);
+  if (!cpus.ok()) return Annotate(cpus.status(), fmt::format("device {}", part.device));
+  part.cpus = *cpus;
+  claim.claim.parts.push_back(std::move(part));
+  claim.devices.push_back(std::move(device));
+  return OkStatus();
+}
+
+Status ReadParameter(const std::string& key, const Json& value, ClaimOptions& options) {
+  if (key == "apiVersion" || key == "kind") return OkStatus();
+  if (key == "wholeCores" && value.is_boolean()) {
+    options.whole_cores = value.get<bool>();
+    return OkStatus();
+  }
+  if (key == "shareWithin" && value == "pod") {
+    options.share_within_pod = true;
+    return OkStatus();
+  }
+  return InvalidArgument("parameters of {}: {}: {} is not supported", kParametersKind, Shown(key),
+                         Shown(JsonText(value)));
+}
+
+Status ReadParameters(const Json& parameters, ClaimOptions& options) {
+  const std::string version = TextAt(parameters, {"apiVersion"});
+  const std::string kind = TextAt(parameters, {"kind"});
+  if (version != kParametersVersion || kind != kParametersKind) {
+    return InvalidArgument("parameters of the kind \"{}\" \"{}\" are not {} {}", Shown(version),
+                           Shown(kind), kParametersVersion, kParametersKind);
+  }
+  for (const auto& [key, value] : parameters.items())
+    RESMGR_RETURN_IF_ERROR(ReadParameter(key, value, options));
+  return OkStatus();
+}
+
+bool ConcernsUs(const Json& config, const AllocatedClaim& claim) {
+  const Json* const requests = At(config, {"requests"});
+  if (requests == nullptr || !requests->is_array() || requests->empty()) return true;
+  return std::ranges::any_of(*requests, [&claim](const Json& request) {
+    return request.is_string() &&
+           std::ranges::any_of(claim.claim.parts, [&request](const ClaimPart& part) {
+             return part.request == MainRequest(request.get<std::string>());
+           });
+  });
+}
+
+// Those of the claim override those of the class.
+Status ReadOptions(const Json& configs, const Driver& driver, AllocatedClaim& claim) {
+  for (const std::string_view source : {"FromClass", "FromClaim"}) {
+    for (const Json& config : configs) {
+      if (TextAt(config, {"source"}) != source || !ConcernsUs(config, claim)) continue;
+      if (TextAt(config, {"opaque", "driver"}) != driver.name) continue;
+      const Json* const parameters = At(config, {"opaque", "parameters"});
+      if (parameters == nullptr) continue;
+      RESMGR_RETURN_IF_ERROR(ReadParameters(*parameters, claim.claim.options));
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckIdentity(const Json& object, const ClaimName& asked) {
+  const std::string uid = TextAt(object, {"metadata", "uid"});
+  if (TextAt(object, {"metadata", "name"}) != asked.name ||
+      TextAt(object, {"metadata", "namespace"}) != asked.namespace_name)
+    return InvalidArgument("the answer is not the ResourceClaim {}", Shown(asked.ToString()));
+  if (uid == asked.uid) return OkStatus();
+  return FailedPrecondition("the ResourceClaim {} was replaced: its UID is {}, and not {}",
+                            Shown(asked.ToString()), Shown(uid), Shown(asked.uid));
+}
+
+}  // namespace
+
+StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName& asked,
+                                          const Driver& driver) {
+  if (text.size() > kLongestClaimObject)
+    return InvalidArgument("a ResourceClaim of {} bytes is too long", text.size());
+  const std::optional<Json> object = ParseJson(text);
+  if (!object || !object->is_object()) return InvalidArgument("the ResourceClaim is not JSON");
+  RESMGR_RETURN_IF_ERROR(CheckIdentity(*object, asked));
+  const Json* const results = At(*object, {"status", "allocation", "devices", "results"});
+  if (results == nullptr || !results->is_array()) {
+    return FailedPrecondition("the ResourceClaim {} has no allocation", Shown(asked.ToString()));
+  }
+  if (results->size() > kMostClaimResults)
+    return InvalidArgument("an allocation of {} devices is too long", results->size());
+  AllocatedClaim claim;
+  claim.claim.uid = asked.uid;
+  claim.claim.namespace_name = asked.namespace_name;
+  claim.claim.name = asked.name;
+  for (const Json& result : *results)
+    RESMGR_RETURN_IF_ERROR(AddResult(result, driver, claim));
+  const Json* const configs = At(*object, {"status", "allocation", "devices", "config"});
+  if (configs != nullptr && configs->is_array() && !claim.devices.empty())
+    RESMGR_RETURN_IF_ERROR(ReadOptions(*configs, driver, claim));
+  return claim;
+}
+
+}  // namespace resmgr::dra

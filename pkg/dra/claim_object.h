@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pkg/base/status.h"
+#include "pkg/claims/claim.h"
+#include "pkg/dra/driver.h"
+
+namespace resmgr::dra {
+
+// A claim as the kubelet names it.
+struct ClaimName {
+  std::string uid{};
+  std::string namespace_name{};
+  std::string name{};
+
+  std::string ToString() const { return namespace_name + "/" + name; }
+  friend bool operator==(const ClaimName&, const ClaimName&) = default;
+};
+
+// Facts about one part of a claim that go back to the kubelet.
+struct ClaimDeviceRef {
+  std::string pool{};
+  std::string share_id{};  // "": the device is not shared
+
+  friend bool operator==(const ClaimDeviceRef&, const ClaimDeviceRef&) = default;
+};
+
+struct AllocatedClaim {
+  Claim claim{};
+  std::vector<ClaimDeviceRef> devices{};  // one for each part of the claim, in order
+};
+
+// Bytes of the longest object; the API server stores no larger ones.
+inline constexpr size_t kLongestClaimObject = size_t{3} << 20;
+// Results of an allocation, of all drivers: the API's own limit.
+inline constexpr size_t kMostClaimResults = 32;
+// The parameters of a claim for our driver: `apiVersion` and `kind`, and `wholeCores`,
+// `shareWithin: pod`.
+inline constexpr std::string_view kParametersVersion = "cri-resource-manager.intel.com/v1";
+inline constexpr std::string_view kParametersKind = "CpuClaim";
+
+// Reads a ResourceClaim (resource.k8s.io/v1, JSON) as far as its allocation concerns this driver;
+// results of other drivers are left out, and there may be none of ours. Pure, for untrusted text.
+//   kInvalidArgument     not such an object, or an allocation that we can never serve
+//   kFailedPrecondition  it is another claim than the asked one, or it is not allocated
+StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName& asked,
+                                          const Driver& driver);
+
+}  // namespace resmgr::dra

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dra/claim_object.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "pkg/base/json.h"
+
+namespace resmgr::dra {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+const Driver kPeer{.name = "dra.cpu", .compatible = true};
+const Driver kOwn{.name = "cpu.cri-resmgr.intel.com"};
+const ClaimName kAsked{.uid = "8ec6fd12-bb08", .namespace_name = "default", .name = "c4"};
+
+Json Result(const std::string& driver, const std::string& device, const Json& consumed) {
+  return {{"request", "cpus"}, {"driver", driver},  {"pool", "worker-1"},
+          {"device", device},  {"shareID", "5f0c"}, {"consumedCapacity", consumed}};
+}
+
+// A list of one element would else be that element.
+using JsonList = std::vector<Json>;
+
+Json Object(const JsonList& results) {
+  return {{"metadata", {{"namespace", "default"}, {"name", "c4"}, {"uid", "8ec6fd12-bb08"}}},
+          {"status", {{"allocation", {{"devices", {{"results", Json(results)}}}}}}}};
+}
+
+StatusOr<AllocatedClaim> Parse(const Json& object, const Driver& driver = kPeer) {
+  return ParseClaimObject(JsonText(object), kAsked, driver);
+}
+
+std::string Refusal(const Json& object, const Driver& driver = kPeer) {
+  return std::string(Message(Parse(object, driver).status()));
+}
+
+TEST(ClaimObjectTest, ReadsTheSampleOfThePeer) {
+  const StatusOr<AllocatedClaim> claim =
+      Parse(Object({Result("dra.cpu", "cpudevnuma001", {{"dra.cpu/cpu", "4"}})}));
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  EXPECT_EQ(
+      claim->claim,
+      (Claim{.uid = "8ec6fd12-bb08",
+             .namespace_name = "default",
+             .name = "c4",
+             .parts = {{.request = "cpus", .device = "cpudevnuma001", .node = 1, .cpus = 4}}}));
+  EXPECT_EQ(claim->devices,
+            (std::vector<ClaimDeviceRef>{{.pool = "worker-1", .share_id = "5f0c"}}));
+}
+
+TEST(ClaimObjectTest, OwnDevicesHaveNamesOfTheirOwn) {
+  const auto claim = Parse(
+      Object({Result(kOwn.name, "cpu-numa-2", {{"cpu.cri-resmgr.intel.com/cpu", "2"}})}), kOwn);
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  EXPECT_EQ(claim->claim.parts.at(0).node, 2);
+  EXPECT_THAT(Refusal(Object({Result(kOwn.name, "cpudevnuma002", {{"cpu", "2"}})}), kOwn),
+              HasSubstr("\"cpudevnuma002\" is no device of cpu.cri-resmgr.intel.com"));
+}
+
+TEST(ClaimObjectTest, D5AReplacedClaimIsRefused) {
+  Json object = Object({Result("dra.cpu", "cpudevnuma001", {{"cpu", "4"}})});
+  object["metadata"]["uid"] = "other";
+  EXPECT_EQ(Parse(object).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(Refusal(object), HasSubstr("was replaced"));
+}
+
+TEST(ClaimObjectTest, D6ResultsOfOtherDriversAreLeftOut) {
+  const auto both = Parse(Object({Result("gpu.example.com", "gpu-0", Json::object()),
+                                  Result("dra.cpu", "cpudevnuma000", {{"cpu", "1"}})}));
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->claim.parts.size(), 1U);
+  const auto none = Parse(Object({Result("gpu.example.com", "gpu-0", Json::object())}));
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_TRUE(none->claim.parts.empty());
+}
+
+TEST(ClaimObjectTest, D7TheCapacityMayLackTheDomain) {
+  for (const char* const key : {"cpu", "dra.cpu/cpu"}) {
+    const auto claim = Parse(Object({Result("dra.cpu", "cpudevnuma001", {{key, "4"}})}));
+    ASSERT_TRUE(claim.ok()) << claim.status();
+    EXPECT_EQ(claim->claim.parts.at(0).cpus, 4) << key;
+  }
+  EXPECT_THAT(Refusal(Object({Result("dra.cpu", "cpudevnuma001", {{"other/cpu", "4"}})})),
+              HasSubstr("DRAConsumableCapacity"));
+}
+
+TEST(ClaimObjectTest, OnlyWholeCpusAreTaken) {
+  for (const Json& amount : {Json("1500m"), Json("0"), Json("-1"), Json("8193"), Json("x"),
+                             Json(1.5), Json::array(), Json(nullptr)})
+    EXPECT_FALSE(Parse(Object({Result("dra.cpu", "cpudevnuma001", {{"cpu", amount}})})).ok())
+        << amount;
+  for (const Json& amount : {Json("3"), Json("3000m"), Json(3)}) {
+    const auto claim = Parse(Object({Result("dra.cpu", "cpudevnuma001", {{"cpu", amount}})}));
+    ASSERT_TRUE(claim.ok()) << claim.status();
+    EXPECT_EQ(claim->claim.parts.at(0).cpus, 3);
+  }
+}
+
+TEST(ClaimObjectTest, ASubRequestCountsAsItsMainRequest) {
+  Json result = Result("dra.cpu", "cpudevnuma001", {{"cpu", "4"}});
+  result["request"] = "cpus/small";
+  EXPECT_EQ(Parse(Object({result}))->claim.parts.at(0).request, "cpus");
+}
+
+TEST(ClaimObjectTest, WithoutAllocationItIsRefused) {
+  Json object = Object({});
+  object.erase("status");
+  EXPECT_THAT(Refusal(object), HasSubstr("has no allocation"));
+  object["status"] = {{"allocation", nullptr}};
+  EXPECT_THAT(Refusal(object), HasSubstr("has no allocation"));
+}
+
+Json WithConfig(const JsonList& configs) {
+  Json object = Object({Result("dra.cpu", "cpudevnuma001", {{"cpu", "4"}})});
+  object["status"]["allocation"]["devices"]["config"] = Json(configs);
+  return object;
+}
+
+Json Config(const std::string& source, Json parameters) {
+  parameters["apiVersion"] = kParametersVersion;
+  parameters["kind"] = kParametersKind;
+  return {{"source", source},
+          {"requests", Json::array({"cpus"})},
+          {"opaque", {{"driver", "dra.cpu"}, {"parameters", std::move(parameters)}}}};
+}
+
+TEST(ClaimObjectTest, ParametersOfTheClaimOverrideThoseOfTheClass) {
+  const auto claim =
+      Parse(WithConfig({Config("FromClaim", {{"wholeCores", false}}),
+                        Config("FromClass", {{"wholeCores", true}, {"shareWithin", "pod"}})}));
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  EXPECT_EQ(claim->claim.options, (ClaimOptions{.whole_cores = false, .share_within_pod = true}));
+}
+
+TEST(ClaimObjectTest, ParametersForOthersAreLeftAlone) {
+  Json other = Config("FromClaim", {{"wholeCores", true}});
+  other["requests"] = Json::array({"gpus"});
+  Json foreign = Config("FromClaim", {{"x", 1}});
+  foreign["opaque"]["driver"] = "gpu.example.com";
+  const auto claim = Parse(WithConfig({other, foreign}));
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  EXPECT_EQ(claim->claim.options, ClaimOptions());
+}
+
+// A container that relies on a parameter must not run without it.
+TEST(ClaimObjectTest, UnknownParametersAreRefused) {
+  for (const Json& parameters :
+       {Json{{"coreType", "performance"}}, Json{{"wholeCores", "yes"}}, Json{{"shareWithin", "x"}}})
+    EXPECT_THAT(Refusal(WithConfig({Config("FromClaim", parameters)})),
+                HasSubstr("is not supported"));
+  Json kind = Config("FromClaim", Json::object());
+  kind["opaque"]["parameters"]["kind"] = "Other";
+  EXPECT_THAT(Refusal(WithConfig({kind})), HasSubstr("CpuClaim"));
+}
+
+TEST(ClaimObjectTest, WhatIsNoClaimIsRefused) {
+  for (const char* const text : {"", "[]", "{", "null", "{}"})
+    EXPECT_FALSE(ParseClaimObject(text, kAsked, kPeer).ok()) << text;
+  JsonList results;
+  for (int i = 0; i < 33; ++i)
+    results.push_back(Result("dra.cpu", "cpudevnuma001", {{"cpu", "1"}}));
+  EXPECT_THAT(Refusal(Object(results)), HasSubstr("too long"));
+  Json long_name = Result("dra.cpu", "cpudevnuma001", {{"cpu", "1"}});
+  long_name["pool"] = std::string(300, 'a');
+  EXPECT_THAT(Refusal(Object({long_name})), HasSubstr("has 300 bytes"));
+}
+
+TEST(DriverTest, DevicesAreThoseOfNumaNodes) {
+  EXPECT_EQ(kOwn.DeviceName(10), "cpu-numa-10");
+  EXPECT_EQ(kPeer.DeviceName(10), "cpudevnuma010");
+  for (const Driver& driver : {kOwn, kPeer}) {
+    for (const int node : {0, 7, 63, 1023})
+      EXPECT_EQ(driver.NodeOfDevice(driver.DeviceName(node)), node);
+  }
+  for (const char* const device : {"", "cpu-numa-", "cpu-numa-01", "cpu-numa-x", "cpu-numa--1",
+                                   "cpu-numa-1024", "cpu-numa-99999999999999999999", "cpu"})
+    EXPECT_EQ(kOwn.NodeOfDevice(device), std::nullopt) << device;
+}
+
+}  // namespace
+}  // namespace resmgr::dra

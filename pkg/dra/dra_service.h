@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "pkg/base/status.h"
+#include "pkg/claims/claim.h"
+#include "pkg/dra/cdi_files.h"
+#include "pkg/dra/claim_object.h"
+#include "pkg/dra/driver.h"
+#include "pkg/grpc/unary_server.h"
+#include "pkg/log/rate_limit.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
+
+namespace resmgr::dra {
+
+// Prepares claims for the kubelet (DRAPlugin, v1 and v1beta1):
+//
+//   ask the agent for the object ─▶ ParseClaimObject ─▶ ClaimHolder::Reserve ─▶ CDI file ─▶ answer
+//
+// Each claim of a call has an entry in the answer, with its devices or its error, and claims do not
+// wait for each other; calls about one claim are carried out one after the other. Both calls can be
+// repeated at any time. Loop's thread only.
+class DraService {
+ public:
+  // Yields the object as JSON. Its errors reach the user as they are. Never runs after this
+  // service's end.
+  using GetClaim =
+      std::function<void(const ClaimName& claim, std::function<void(StatusOr<std::string>)> done)>;
+
+  struct Options {
+    EventLoop& loop;
+    Driver driver{};
+    ClaimHolder& holder;
+    CdiFiles& files;
+    GetClaim get{};
+    // Called when a claim got CPUs or gave them back.
+    std::function<void()> changed = [] {};
+    // The kubelet waits for 45 s. Work that takes longer goes on for the next try.
+    std::chrono::milliseconds deadline{40'000};
+  };
+
+  // Claims of one call. A pod has a few.
+  static constexpr size_t kMostClaims = 256;
+  // Calls about one claim that wait, and claims with calls under way.
+  static constexpr size_t kMostTurns = 8;
+  static constexpr size_t kMostBusy = 1024;
+
+  explicit DraService(Options options);
+
+  // This object must outlive their server.
+  UnaryServer::Methods Methods();
+  // Claims with calls under way: what is held may change.
+  bool busy() const { return !turns_.empty(); }
+
+ private:
+  // One device of the answer for each part of the claim.
+  struct Grant {
+    AllocatedClaim allocated{};
+    std::string cdi_device{};  // "": the claim has no part
+  };
+
+  using Prepared = std::function<void(const StatusOr<Grant>&)>;
+  using Unprepared = std::function<void(const Status&)>;
+  using End = std::function<void()>;
+  using Turn = std::function<void(const End& end)>;
+
+  void PrepareAll(const std::string& message, const UnaryServer::Reply& reply);
+  void UnprepareAll(const std::string& message, const UnaryServer::Reply& reply);
+  // Runs `turn` when the turns of this claim before it have called their `end`.
+  // kResourceExhausted: it never runs.
+  Status TakeTurn(const std::string& uid, Turn turn);
+  void RunTurn(const std::string& uid);
+  void Prepare(const ClaimName& claim, const Prepared& done);
+  void Reserve(const AllocatedClaim& allocated, const Prepared& done);
+  void WriteFile(const AllocatedClaim& allocated, const ClaimGrant& grant, bool was_held,
+                 const Prepared& done);
+  void Unprepare(const std::string& uid, const Unprepared& done);
+  bool IsHeld(const std::string& uid) const;
+
+  const Options options_;
+  // The first turn of each is under way.
+  std::map<std::string, std::deque<Turn>, std::less<>> turns_;
+  RateLimit file_warnings_;
+  Lifetime lifetime_;
+};
+
+}  // namespace resmgr::dra

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/dra/driver.h"
+
+#include <fmt/format.h>
+
+#include "pkg/base/parse.h"
+
+namespace resmgr::dra {
+namespace {
+
+constexpr std::string_view kOwnPrefix = "cpu-numa-";
+constexpr std::string_view kCompatiblePrefix = "cpudevnuma";
+
+}  // namespace
+
+std::string Driver::DeviceName(int node) const {
+  return compatible ? fmt::format("{}{:03}", kCompatiblePrefix, node)
+                    : fmt::format("{}{}", kOwnPrefix, node);
+}
+
+std::optional<int> Driver::NodeOfDevice(std::string_view device) const {
+  const std::string_view prefix = compatible ? kCompatiblePrefix : kOwnPrefix;
+  if (!device.starts_with(prefix)) return std::nullopt;
+  const auto node = ParseUint(device.substr(prefix.size()));
+  constexpr uint64_t kMostNodes = 1024;  // of Linux (NODES_SHIFT)
+  // Only the name that the node's device really has: "cpu-numa-01" is no device.
+  if (!node || *node >= kMostNodes || DeviceName(static_cast<int>(*node)) != device)
+    return std::nullopt;
+  return static_cast<int>(*node);
+}
+
+}  // namespace resmgr::dra

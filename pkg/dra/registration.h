@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/status.h"
+#include "pkg/grpc/unary_server.h"
+#include "pkg/model/problem.h"
+#include "pkg/sys/unix_socket.h"
+
+namespace resmgr::dra {
+
+// Makes the driver known to the kubelet (pluginregistration.Registration). The kubelet watches a
+// directory for sockets and calls those that appear. Loop's thread only.
+class Registration {
+ public:
+  struct Options {
+    std::string driver{};    // its name
+    std::string endpoint{};  // path of the driver's socket, as the kubelet sees it
+    // Whether the driver's socket is served; the kubelet asks again while it is not.
+    std::function<bool()> served = [] { return true; };
+  };
+
+  explicit Registration(Options options) : options_(std::move(options)) {}
+
+  // This object must outlive their server.
+  UnaryServer::Methods Methods();
+  // The kubelet has refused the driver.
+  std::optional<Problem> problem() const;
+
+ private:
+  StatusOr<std::string> Info() const;
+  StatusOr<std::string> Note(const std::string& message);
+
+  const Options options_;
+  bool registered_ = false;
+  std::string refusal_;  // the kubelet's words; "": none
+  std::chrono::system_clock::time_point refused_at_{};
+};
+
+// Listens at a path where the kubelet looks for sockets: under a name that it ignores first, and
+// renamed when calls can be accepted. May block; the caller withdraws it before the result ends.
+StatusOr<ListeningSocket> ListenForKubelet(const std::string& path);
+// Removes the file at the path, unless it is no socket. May block.
+void WithdrawFromKubelet(const std::string& path);
+
+}  // namespace resmgr::dra

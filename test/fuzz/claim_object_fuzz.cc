@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "pkg/base/parse.h"
+#include "pkg/dra/claim_object.h"
+
+// An accepted text is the asked claim, with whole CPUs on devices of the driver; the message about
+// any other text fits a line of a log.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  namespace dra = resmgr::dra;
+  constexpr size_t kLongestLine = 1024;
+  const dra::ClaimName asked{.uid = "u-1", .namespace_name = "default", .name = "c"};
+  const dra::Driver driver{.name = "dra.cpu", .compatible = true};
+  const auto claim =
+      dra::ParseClaimObject({reinterpret_cast<const char*>(data), size}, asked, driver);
+  if (!claim.ok()) {
+    const std::string_view line = resmgr::Message(claim.status());
+    if (line.size() >= kLongestLine || resmgr::Printable(line, kLongestLine) != line) std::abort();
+    return 0;
+  }
+  if (claim->claim.uid != asked.uid || claim->claim.parts.size() != claim->devices.size() ||
+      claim->devices.size() > dra::kMostClaimResults)
+    std::abort();
+  for (const resmgr::ClaimPart& part : claim->claim.parts)
+    if (part.cpus < 1 || part.cpus > resmgr::CpuSet::kBits || !part.node) std::abort();
+  return 0;
+}
