@@ -54,6 +54,11 @@ void AgentReports::ShowTopology(std::string report) {
   calls_.BeginSoon();
 }
 
+void AgentReports::ShowDevices(std::string report) {
+  devices_.wanted = std::move(report);
+  calls_.BeginSoon();
+}
+
 void AgentReports::Add(PodEvent event) {
   if (takes_no_events_) return;
   const auto same =
@@ -72,6 +77,7 @@ void AgentReports::Send() {
   LoseStale();
   if (cpus_.Pending()) return SendCpus();
   if (topology_.Pending()) return SendTopology();
+  if (devices_.Pending()) return SendDevices();
   if (!events_.empty()) SendEvents();
 }
 
@@ -90,6 +96,14 @@ void AgentReports::SendTopology() {
               [this, sent = *topology_.wanted](const StatusOr<std::string>& reply) {
                 OnShown(topology_, sent,
                         "schedulers are not told by NodeResourceTopology what is available",
+                        reply.status());
+              });
+}
+
+void AgentReports::SendDevices() {
+  calls_.Call("/cri_resmgr.v1.NodeClaims/ShowDevices", *devices_.wanted,
+              [this, sent = *devices_.wanted](const StatusOr<std::string>& reply) {
+                OnShown(devices_, sent, "no ResourceSlice says which CPUs can be claimed",
                         reply.status());
               });
 }
@@ -173,6 +187,7 @@ void AgentReports::TellRefusal(std::string_view what, const Status& why) const {
 void AgentReports::OnLost() {
   cpus_.settled.reset();
   topology_.settled.reset();
+  devices_.settled.reset();
   takes_no_events_ = false;
   events_.insert(events_.begin(), std::make_move_iterator(sending_.begin()),
                  std::make_move_iterator(sending_.end()));

@@ -46,6 +46,8 @@ class AgentReports {
   // Sets the report for schedulers: a ShowTopologyRequest (scheduler_watch.h), for every agent that
   // comes.
   void ShowTopology(std::string report);
+  // Sets what can be claimed: a ShowDevicesRequest (device_report.h), for every agent that comes.
+  void ShowDevices(std::string report);
   // Requests an Event. It may become two if the agent's answer is lost. Returns before anything is
   // sent.
   void Add(PodEvent event);
@@ -63,6 +65,7 @@ class AgentReports {
   void Send();
   void SendCpus();
   void SendTopology();
+  void SendDevices();
   void OnShown(LastValue& value, const std::string& sent, std::string_view unshown,
                const Status& status);
   void SendEvents();
@@ -79,6 +82,7 @@ class AgentReports {
   const Options options_;
   LastValue cpus_;
   LastValue topology_;
+  LastValue devices_;
   std::deque<PodEvent> events_;
   std::deque<PodEvent> sending_;
   bool takes_no_events_ = false;  // this agent refuses events

@@ -26,13 +26,15 @@ Problem Unserved::ProblemOf(const std::string& place) const {
           .next = "ss -lxtp, which names the process that has it"};
 }
 
-OptionalListener::OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make)
+OptionalListener::OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make,
+                                   FirstTry first)
     : loop_(loop),
       path_(std::move(path)),
       serve_(std::move(serve)),
       make_(std::move(make)),
       off_loop_(loop, "socket-retry", kRetryPatience) {
-  if (!path_.empty()) Take(make_(path_));
+  if (path_.empty()) return;
+  first == FirstTry::kHere ? Take(make_(path_)) : TryAgain();
 }
 
 void OptionalListener::Take(Listener listener) {
@@ -64,13 +66,14 @@ void OptionalListener::TryAgain() {
 }
 
 OptionalSocket::OptionalSocket(EventLoop& loop, h2::FlushQueue& flushes, std::string path,
-                               UnaryServer::Methods methods, OptionalListener::Make make)
+                               UnaryServer::Methods methods, OptionalListener::Make make,
+                               OptionalListener::FirstTry first)
     : listener_(
           loop, std::move(path),
           [this, &loop, &flushes, methods = std::move(methods)](ListeningSocket listener) {
             server_ = std::make_unique<UnaryServer>(loop, flushes, std::move(listener), methods);
           },
-          std::move(make)) {}
+          std::move(make), first) {}
 
 OptionalMetrics::OptionalMetrics(EventLoop& loop, std::string address, ServedMetrics served)
     : loop_(loop),

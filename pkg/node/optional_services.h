@@ -44,9 +44,13 @@ class OptionalListener {
   using Make = std::function<Listener(const std::string& path)>;
   using Serve = std::function<void(ListeningSocket listener)>;
 
-  // Tries at once, and calls `serve`, once, when the socket exists. An empty path serves nothing.
+  // Where the first try is made: here, before the loop runs, or off the loop.
+  enum class FirstTry { kHere, kOffLoop };
+
+  // Tries, and calls `serve`, once, when the socket exists. An empty path serves nothing.
   // Objects passed by reference must outlive this one.
-  OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make);
+  OptionalListener(EventLoop& loop, std::string path, Serve serve, Make make,
+                   FirstTry first = FirstTry::kHere);
 
   std::optional<Problem> problem() const;
 
@@ -70,12 +74,13 @@ class OptionalSocket {
  public:
   OptionalSocket(
       EventLoop& loop, h2::FlushQueue& flushes, std::string path, UnaryServer::Methods methods,
-      OptionalListener::Make make = [](const std::string& path) {
-        return ListeningSocket::Create(path);
-      });
+      OptionalListener::Make make =
+          [](const std::string& path) { return ListeningSocket::Create(path); },
+      OptionalListener::FirstTry first = OptionalListener::FirstTry::kHere);
 
   // The problem; nullopt if the socket is served.
   std::optional<Problem> problem() const { return listener_.problem(); }
+  bool served() const { return server_ != nullptr; }
 
  private:
   std::unique_ptr<UnaryServer> server_;

@@ -58,6 +58,22 @@ TEST_F(OptionalSocketTest, IsServedOnceAnotherInstanceHasEnded) {
   EXPECT_TRUE(RunUntil(loop_, [&] { return tried_again && Serves() && !socket.problem(); }));
 }
 
+// A configuration may ask for one while the loop runs.
+TEST_F(OptionalSocketTest, TheFirstTryMayBeMadeOnAnotherThread) {
+  const auto own = std::this_thread::get_id();
+  const OptionalSocket socket(
+      loop_, flushes_, path_, {},
+      [own](const std::string& path) -> StatusOr<ListeningSocket> {
+        if (std::this_thread::get_id() == own) return Internal("on the loop");
+        return ListeningSocket::Create(path);
+      },
+      OptionalListener::FirstTry::kOffLoop);
+  EXPECT_FALSE(socket.served());
+  EXPECT_TRUE(RunUntil(loop_, [&] { return socket.served(); }));
+  EXPECT_FALSE(socket.problem());
+  EXPECT_TRUE(Serves());
+}
+
 // The socket's file system may hang.
 TEST_F(OptionalSocketTest, IsTriedAgainOnAnotherThread) {
   std::mutex mutex;

@@ -16,7 +16,6 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
-using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -116,9 +115,9 @@ TEST_F(PodEventWatchTest, WhatMovesForTheSakeOfAnotherIsToldWithoutItsName) {
                                      Exclusively(other_->key, CpuSet{2, 3}, CpuSet{3, 0}),
                                      Exclusively(ContainerKey{77}, CpuSet{5}, CpuSet{6})};
   watch_.OnUpdated(ActOf("", others));
-  EXPECT_THAT(told_, ElementsAre(AllOf(Field(&PodEvent::uid, "uid-2"),
-                                       Field(&PodEvent::reason, "CPUsMoved"),
-                                       Field(&PodEvent::message, Not(HasSubstr("dsp"))))));
+  EXPECT_THAT(told_, ElementsAre(AllOf(testing::Field(&PodEvent::uid, "uid-2"),
+                                       testing::Field(&PodEvent::reason, "CPUsMoved"),
+                                       testing::Field(&PodEvent::message, Not(HasSubstr("dsp"))))));
 }
 
 TEST_F(PodEventWatchTest, APodThatNoKubeletMadeHasNone) {

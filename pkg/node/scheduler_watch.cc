@@ -42,7 +42,7 @@ void SchedulerWatch::Look() {
   SchedulerView view = Make(*manager);
   looked_ = options_.loop.Now();
   told_none_ = false;
-  if (told_ && told_->SameContent(view)) return;
+  if (!options_.repeats && told_ && told_->SameContent(view)) return;
   view.sequence = ++sequence_;
   told_ = std::move(view);
   options_.tell(&*told_);

@@ -29,6 +29,8 @@ class SchedulerWatch final : public Observer {
     const Machine& machine;
     // Gets each new view; nullptr: there is none, under the null policy or by configuration.
     std::function<void(const SchedulerView* view)> tell;
+    // A view that says the same as the one before is told, too.
+    bool repeats = false;
     NodeMetrics* metrics = nullptr;  // counts views unless nullptr
     std::chrono::milliseconds gather{200};
     std::chrono::milliseconds period{1000};
@@ -42,6 +44,9 @@ class SchedulerWatch final : public Observer {
   // Called when another configuration, or the first one, is in force. Without publication the view
   // is taken back at once; a further view has its turn as after other changes.
   void NoteConfiguration(const NrtConfig& config);
+
+  // A further view has its turn, as after changes that are observed.
+  void Renew() { Note(); }
 
   void OnPlaced(const Act&) override { Note(); }
   void OnUpdated(const Act&) override { Note(); }

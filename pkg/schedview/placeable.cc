@@ -165,6 +165,16 @@ std::vector<int> PlaceableCpus(const Policy& policy, const Snapshot& snapshot,
   return found;
 }
 
+std::optional<int> CpuStep(const Policy& policy, const PlaceableOptions& options) {
+  const EmptySnapshot empty;
+  const std::unique_ptr<Policy> copy = policy.Clone();
+  if (!copy->Reconcile(empty).ok()) return std::nullopt;
+  PlaceableSearch search(*copy, empty, {}, options);
+  if (search.Try(1)) return 1;
+  if (search.Try(options.threads_per_core)) return options.threads_per_core;
+  return std::nullopt;
+}
+
 bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
                     const PlaceableOptions& options) {
   if (zones.size() < 2) return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,5 +38,9 @@ std::vector<int> PlaceableCpus(const Policy& policy, const Snapshot& snapshot,
 // alone.
 bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
                     const PlaceableOptions& options);
+
+// How many CPUs at a time the policy grants: a core's threads if it refuses a single CPU and grants
+// a core, else 1; nullopt if it grants neither now. Asked of a copy without containers.
+std::optional<int> CpuStep(const Policy& policy, const PlaceableOptions& options);
 
 }  // namespace resmgr

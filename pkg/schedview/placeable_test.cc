@@ -116,5 +116,17 @@ TEST(WhatIfTest, ShowsWhatExistsAndWhatIsImagined) {
   EXPECT_EQ(what_if.FindContainer(imagined), nullptr);
 }
 
+TEST(CpuStepTest, IsACoreWhereThePolicyGivesWholeCoresOnly) {
+  const PlaceableOptions two{.threads_per_core = 2};
+  test::PolicyNode any(StaticPolicyFactory(), TwoNodes(2), "0", "");
+  EXPECT_EQ(CpuStep(any.policy(), two), 1);
+  test::PolicyNode whole(StaticPolicyFactory(), TwoNodes(2), "0",
+                         "{Options: {full-pcpus-only: true}}");
+  EXPECT_EQ(CpuStep(whole.policy(), two), 2);
+  ASSERT_TRUE(whole.Create("a", QosClass::kGuaranteed, 14000).ok());
+  EXPECT_EQ(CpuStep(whole.policy(), two), 2) << "whatever is free";
+  EXPECT_EQ(CpuStep(any.policy(), {}), 1);
+}
+
 }  // namespace
 }  // namespace resmgr

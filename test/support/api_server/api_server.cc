@@ -67,7 +67,8 @@ bool IsSelected(const Json& object, const std::optional<std::string>& name) {
 }
 
 bool IsCollection(std::string_view path) {
-  return path == ApiServer::kNodes || path == kConfigMaps || path == kEvents;
+  return path == ApiServer::kNodes || path == kConfigMaps || path == kEvents ||
+         path == ApiServer::kSlices;
 }
 
 // "/api/v1/nodes/a" and "/api/v1/nodes/a/status" are both the node "a".
@@ -147,6 +148,29 @@ Json ApiServer::Topology(const std::string& node) const {
   return objects_.Get(std::string(kTopologies), node).value_or(Json());
 }
 
+void ApiServer::SetClaim(const std::string& name, const std::string& uid,
+                         const Allocation& allocation) {
+  const Json result = {
+      {"request", "cpus"},
+      {"driver", allocation.driver},
+      {"pool", "n1"},
+      {"device", allocation.device},
+      {"shareID", "share-" + uid},
+      {"consumedCapacity", {{allocation.driver + "/cpu", std::to_string(allocation.cpus)}}}};
+  objects_.Put(std::string(kClaims), name,
+               {{"metadata", {{"namespace", "default"}, {"uid", uid}}},
+                {"status", {{"allocation", {{"devices", {{"results", Json::array({result})}}}}}}}});
+}
+
+Json ApiServer::Slice(const std::string& name) const {
+  return objects_.Get(std::string(kSlices), name).value_or(Json());
+}
+
+void ApiServer::DeleteSlices() {
+  for (const Json& slice : objects_.List(std::string(kSlices)))
+    objects_.Delete(std::string(kSlices), slice["metadata"]["name"]);
+}
+
 void ApiServer::SetTokens(std::set<std::string> tokens) {
   const std::lock_guard lock(mutex_);
   tokens_ = std::move(tokens);
@@ -183,6 +207,7 @@ void ApiServer::Handle(const HttpServerRequest& request, HttpServerReply& reply)
   if (request.method == "DELETE") return Delete(request, reply);
   if (request.method == "PATCH") return Patch(request, reply);
   if (request.method == "POST") return Create(request, reply);
+  if (request.method == "PUT") return Replace(request, reply);
   if (!IsCollection(request.path)) return Get(request, reply);
   if (request.query.contains("watch")) return Watch(request, reply);
   List(request, reply);
@@ -361,6 +386,17 @@ void ApiServer::Delete(const HttpServerRequest& request, HttpServerReply& reply)
   reply.Send(kOk, Json{{"kind", "Status"}, {"status", "Success"}}.dump());
 }
 
+void ApiServer::Replace(const HttpServerRequest& request, HttpServerReply& reply) {
+  const auto [collection, name] = CollectionAndName(request.path);
+  const auto former = objects_.Get(collection, name);
+  if (!former) return SendStatus(reply, kMissing, request.path + " not found");
+  Json object = Json::parse(request.body);
+  if (object["metadata"].value("resourceVersion", "") !=
+      (*former)["metadata"].value("resourceVersion", ""))
+    return SendStatus(reply, kConflict, "the object has been modified");
+  reply.Send(kOk, objects_.Put(collection, name, std::move(object)).dump());
+}
+
 void ApiServer::Create(const HttpServerRequest& request, HttpServerReply& reply) {
   Json object = Json::parse(request.body);
   std::string name = object["metadata"].value("name", "");
@@ -368,6 +404,9 @@ void ApiServer::Create(const HttpServerRequest& request, HttpServerReply& reply)
     const std::lock_guard lock(mutex_);
     name = object["metadata"].value("generateName", "") + std::to_string(++events_);
   }
+  if (request.path == kSlices && objects_.Get(request.path, name))
+    return SendStatus(reply, kConflict, name + " already exists");
+  if (request.path == kSlices) object["metadata"]["uid"] = "uid-" + name;
   reply.Send(kCreated, objects_.Put(request.path, name, std::move(object)).dump());
 }
 

@@ -17,15 +17,20 @@
 
 namespace resmgr::test {
 
-// As much of a Kubernetes API server as a client of nodes, ConfigMaps, events and
-// NodeResourceTopologies sees: get, list, watch with versions and bookmarks, merge patches,
-// server-side apply of whole objects, creation, deletion, bearer tokens; and everything that can go
-// wrong with it, on demand. The objects outlive Stop and Start. Thread-safe.
+// As much of a Kubernetes API server as a client of nodes, ConfigMaps, events,
+// NodeResourceTopologies, ResourceSlices and ResourceClaims sees: get, list, watch with versions
+// and bookmarks, merge patches, server-side apply of whole objects, creation, replacement,
+// deletion, bearer tokens; and everything that can go wrong with it, on demand. The objects outlive
+// Stop and Start. Thread-safe.
 class ApiServer {
  public:
   static constexpr std::string_view kNodes = "/api/v1/nodes";
   static constexpr std::string_view kTopologies =
       "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies";
+
+  static constexpr std::string_view kSlices = "/apis/resource.k8s.io/v1/resourceslices";
+  static constexpr std::string_view kClaims =
+      "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
 
   struct Request {
     std::string method;
@@ -66,6 +71,19 @@ class ApiServer {
   // A node's NodeResourceTopology; null where there is none.
   Json Topology(const std::string& node) const;
 
+  // A claim of the namespace default, as a scheduler has allocated it: so many CPUs of one device.
+  struct Allocation {
+    std::string driver{};
+    std::string device{};
+    int cpus = 0;
+  };
+  void SetClaim(const std::string& name, const std::string& uid, const Allocation& allocation);
+  void DeleteClaim(const std::string& name) { objects_.Delete(std::string(kClaims), name); }
+  // A ResourceSlice; null where there is none.
+  Json Slice(const std::string& name) const;
+  // Deletes all of them, as a kubelet does when it starts.
+  void DeleteSlices();
+
   // Only these bearer tokens are good from now on; none: requests are not checked.
   void SetTokens(std::set<std::string> tokens);
   // The next requests whose path and query begin so are answered with this status.
@@ -99,6 +117,7 @@ class ApiServer {
   void Patch(const HttpServerRequest& request, HttpServerReply& reply);
   void Apply(const HttpServerRequest& request, HttpServerReply& reply);
   void Delete(const HttpServerRequest& request, HttpServerReply& reply);
+  void Replace(const HttpServerRequest& request, HttpServerReply& reply);
   void Create(const HttpServerRequest& request, HttpServerReply& reply);
 
   ObjectStore objects_;

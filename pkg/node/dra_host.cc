@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/dra_host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/log/log.h"
+#include "pkg/node/device_report.h"
+#include "pkg/node/measured_policy.h"
+#include "pkg/schedview/placeable.h"
+
+namespace resmgr {
+namespace {
+
+// Paths of the host, fixed by the kubelet and by CDI.
+constexpr std::string_view kDrivers = "/var/lib/kubelet/plugins";
+constexpr std::string_view kDriverRegistry = "/var/lib/kubelet/plugins_registry";
+constexpr std::string_view kCdiDirectory = "/var/run/cdi";
+
+std::string DriverSocket(const dra::Driver& driver) {
+  return fmt::format("{}/{}/dra.sock", kDrivers, driver.name);
+}
+
+std::string DriverRegistrySocket(const dra::Driver& driver) {
+  return fmt::format("{}/{}-reg.sock", kDriverRegistry, driver.name);
+}
+
+int MostThreads(const Machine& machine) {
+  int most = 1;
+  for (const CpuSet& core : machine.cores())
+    most = std::max(most, core.size());
+  return most;
+}
+
+}  // namespace
+
+struct DraHost::Served {
+  Served(DraHost& host, const dra::Driver& driver)
+      : registry(host.OnHost(DriverRegistrySocket(driver))),
+        files({.loop = host.options_.loop, .directory = host.OnHost(std::string(kCdiDirectory))}),
+        service({.loop = host.options_.loop,
+                 .driver = driver,
+                 .holder = host.held_,
+                 .files = files,
+                 .get = [&host](const dra::ClaimName& claim,
+                                auto done) { host.claims_.Get(claim, std::move(done)); },
+                 .changed = [&host] { host.watch_.Renew(); }}),
+        registration({.driver = driver.name,
+                      .endpoint = DriverSocket(driver),
+                      .served = [this] { return socket.served(); }}),
+        socket(
+            host.options_.loop, host.options_.flushes, host.OnHost(DriverSocket(driver)),
+            service.Methods(),
+            [](const std::string& path) { return ListeningSocket::Create(path); },
+            OptionalListener::FirstTry::kOffLoop),
+        registry_socket(host.options_.loop, host.options_.flushes, registry, registration.Methods(),
+                        dra::ListenForKubelet, OptionalListener::FirstTry::kOffLoop) {}
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+  ~Served() {
+    // Before its claim on the path ends, which another daemon may wait for.
+    if (registry_socket.served()) dra::WithdrawFromKubelet(registry);
+  }
+
+  const std::string registry;
+  dra::CdiFiles files;
+  dra::DraService service;
+  dra::Registration registration;
+  OptionalSocket socket;
+  OptionalSocket registry_socket;
+};
+
+DraHost::DraHost(Options options)
+    : options_(std::move(options)),
+      held_(options_.loop, options_.brain),
+      claims_(options_.loop, options_.flushes, options_.agent_socket),
+      watch_({.loop = options_.loop,
+              .machine = options_.machine,
+              .tell = [this](const SchedulerView* view) { TakeView(view); },
+              .repeats = true}) {
+  watch_.Follow(options_.host);
+}
+
+DraHost::~DraHost() = default;
+
+std::string DraHost::OnHost(const std::string& path) const {
+  return options_.host_root == "/" ? path : options_.host_root + path;
+}
+
+dra::Driver DraHost::NamesNow() const {
+  return {.name = config_.DriverName(), .compatible = config_.compatible};
+}
+
+void DraHost::NoteConfiguration(const DraConfig& config) {
+  const bool same = config == config_ && config.enable == (served_ != nullptr);
+  config_ = config;
+  if (!same) {
+    served_.reset();
+    if (config_.enable) served_ = std::make_unique<Served>(*this, NamesNow());
+  }
+  held_.NotePolicy();
+  ReconcileFiles();
+  // An agent that was never told of devices has none to remove.
+  if (!config_.enable && std::exchange(beats_, 0) > 0)
+    options_.reports->ShowDevices(NoDeviceReport());
+  watch_.NoteConfiguration({.publish = config_.enable});
+  beat_ = config_.enable ? options_.loop.Every(options_.beat, [this] { Report(); }) : nullptr;
+  // The watch tells only once that null has no view.
+  if (options_.host.manager() == nullptr) TakeView(nullptr);
+}
+
+// Without a brain nobody knows which claims are held.
+void DraHost::ReconcileFiles() {
+  if (served_ == nullptr || !held_.has_brain()) return;
+  served_->files.Reconcile(NamesNow().Kind(), held_.Held(), [](const Status& status) {
+    if (!status.ok()) GetLogger("dra").Warn("files of claims: {}", Message(status));
+  });
+}
+
+void DraHost::TakeView(const SchedulerView* view) {
+  const ResourceManager* const manager = options_.host.manager();
+  if (view == nullptr || manager == nullptr) {
+    devices_.clear();
+    known_ = true;
+    return Report();
+  }
+  // The policy holds CPUs already that no grant tells of.
+  if (served_ == nullptr || served_->service.busy()) return watch_.Renew();
+  const PlaceableOptions placeable{.threads_per_core = MostThreads(options_.machine)};
+  // A full node grants nothing that would tell.
+  step_ = CpuStep(Uncounted(manager->policy()), placeable).value_or(step_);
+  devices_ = dra::NodeDevices(*view, held_.Held(), options_.machine, step_);
+  known_ = true;
+  Report();
+}
+
+// Said again and again, so that the agent knows that the driver is there.
+void DraHost::Report() {
+  if (served_ == nullptr || !known_ || options_.reports == nullptr) return;
+  options_.reports->ShowDevices(DeviceReport(NamesNow(), devices_, ++beats_));
+}
+
+std::vector<Problem> DraHost::problems() const {
+  std::vector<Problem> problems;
+  if (served_ == nullptr) return problems;
+  for (const std::optional<Problem>& problem :
+       {served_->socket.problem(), served_->registry_socket.problem(),
+        served_->registration.problem(), claims_.problem()})
+    if (problem) problems.push_back(*problem);
+  return problems;
+}
+
+}  // namespace resmgr

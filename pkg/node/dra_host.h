@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pkg/config/dra_config.h"
+#include "pkg/dra/cdi_files.h"
+#include "pkg/dra/dra_service.h"
+#include "pkg/dra/driver.h"
+#include "pkg/dra/node_devices.h"
+#include "pkg/dra/registration.h"
+#include "pkg/h2/flush_queue.h"
+#include "pkg/model/problem.h"
+#include "pkg/node/agent_claims.h"
+#include "pkg/node/agent_reports.h"
+#include "pkg/node/host_claims.h"
+#include "pkg/node/optional_services.h"
+#include "pkg/node/policy_host.h"
+#include "pkg/node/scheduler_watch.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// The node's driver for Dynamic Resource Allocation, while the configuration has it on: its sockets
+// for the kubelet, CDI files for the runtime, and the report of its devices to the agent. Whatever
+// of it fails is a problem of the list, and delays no container without claims. Loop's thread only.
+class DraHost {
+ public:
+  struct Options {
+    EventLoop& loop;
+    h2::FlushQueue& flushes;
+    const Machine& machine;
+    PolicyHost& host;
+    // The claims of the active brain; nullptr: there is none.
+    HostClaims::Brain brain{};
+    AgentReports* reports = nullptr;  // nullptr: no agent is told
+    std::string agent_socket{};       // "": none
+    // Where the host's directories of the kubelet and of CDI are, below the root of this process;
+    // the kubelet is told paths of the host.
+    std::string host_root = "/";
+    // How often devices are reported again, as long as they are served.
+    std::chrono::milliseconds beat{10'000};
+  };
+
+  // All that the options name must outlive this object.
+  explicit DraHost(Options options);
+  ~DraHost();
+  DraHost(const DraHost&) = delete;
+  DraHost& operator=(const DraHost&) = delete;
+
+  // To be attached to the brain's acts.
+  Observer& observer() { return watch_; }
+  // Called when another configuration, or the first one, is in force.
+  void NoteConfiguration(const DraConfig& config);
+  std::vector<Problem> problems() const;
+
+ private:
+  struct Served;
+
+  std::string OnHost(const std::string& path) const;
+  dra::Driver NamesNow() const;
+  void ReconcileFiles();
+  void TakeView(const SchedulerView* view);
+  void Report();
+
+  const Options options_;
+  DraConfig config_;
+  HostClaims held_;
+  AgentClaims claims_;
+  SchedulerWatch watch_;
+  std::vector<dra::NodeDevice> devices_;
+  int step_ = 1;        // CPUs that claims get at a time
+  bool known_ = false;  // devices_ are what there is now
+  uint64_t beats_ = 0;
+  EventLoop::HandlePtr beat_;
+  std::unique_ptr<Served> served_;  // nullptr: the driver is off
+};
+
+}  // namespace resmgr

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/node/dra_host.h"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/api/dra.pb.h"
+#include "pkg/api/node_claims.pb.h"
+#include "pkg/api/plugin_registration.pb.h"
+#include "pkg/dra/testing/fake_claims.h"
+#include "pkg/grpc/unary_client.h"
+#include "pkg/node/testing/fake_policy_host.h"
+#include "pkg/sys/files.h"
+#include "pkg/sys/temp_dir.h"
+#include "pkg/topology/machine_source.h"
+#include "test/support/wait.h"
+
+namespace resmgr {
+namespace {
+
+namespace fs = std::filesystem;
+namespace api = k8s::io::kubelet::pkg::apis::dra::v1;
+using resmgr::test::RunFor;
+using resmgr::test::RunUntil;
+using std::chrono::milliseconds;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr char kPrepareMethod[] = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources";
+constexpr char kGetInfoMethod[] = "/pluginregistration.Registration/GetInfo";
+const DraConfig kOn{.enable = true, .compatible = true};
+
+// Agent and kubelet are the test, on the loop of the host.
+class DraHostTest : public testing::Test {
+ protected:
+  DraHostTest() {
+    fs::create_directories(directory_.path() + "/var/lib/kubelet/plugins");
+    fs::create_directories(directory_.path() + "/var/lib/kubelet/plugins_registry");
+    auto agent =
+        UnaryServer::Create(loop_, flushes_, agent_socket_,
+                            {{"/cri_resmgr.v1.NodeClaims/GetClaim",
+                              [](const std::string&, const UnaryServer::Reply& reply) {
+                                cri_resmgr::v1::GetClaimReply answer;
+                                answer.set_claim(dra::test::ClaimObject(
+                                    {.uid = "u-1", .namespace_name = "default", .name = "c"}, 2));
+                                reply(answer.SerializeAsString());
+                              }},
+                             {"/cri_resmgr.v1.NodeClaims/ShowDevices",
+                              [this](const std::string& message, const UnaryServer::Reply& reply) {
+                                EXPECT_TRUE(shown_.emplace_back().ParseFromString(message));
+                                reply(std::string());
+                              }}});
+    EXPECT_TRUE(agent.ok());
+    agent_ = *std::move(agent);
+    StartHost();
+  }
+  void StartHost() {
+    host_.reset();
+    host_.emplace(DraHost::Options{.loop = loop_,
+                                   .flushes = flushes_,
+                                   .machine = machine_,
+                                   .host = policy_host_,
+                                   .brain = [this] { return brain_; },
+                                   .reports = &reports_,
+                                   .agent_socket = agent_socket_,
+                                   .host_root = directory_.path(),
+                                   .beat = milliseconds(50)});
+  }
+  std::string OnHost(const std::string& path) const { return directory_.path() + path; }
+  std::string Registry() const {
+    return OnHost("/var/lib/kubelet/plugins_registry/dra.cpu-reg.sock");
+  }
+  // The kubelet sees the socket, and is answered.
+  bool Registered() {
+    if (!RunUntil(loop_, [this] { return fs::exists(Registry()); })) return false;
+    bool answered = false;
+    for (int tries = 0; tries < 100 && !answered; ++tries)
+      answered = Call(Registry(), kGetInfoMethod, "").ok();
+    return answered;
+  }
+  StatusOr<std::string> Call(const std::string& socket, const std::string& method,
+                             const std::string& message) {
+    UnaryClient client(loop_, flushes_, socket);
+    const Status connected = client.Connect([](const Status&) {});
+    if (!connected.ok()) return connected;
+    std::optional<StatusOr<std::string>> result;
+    client.Call(method, message, std::chrono::seconds(30),
+                [&result](StatusOr<std::string> reply) { result = std::move(reply); });
+    EXPECT_TRUE(RunUntil(loop_, [&result] { return result.has_value(); }));
+    return result.value_or(Internal("no answer"));
+  }
+
+  const TempDir directory_;
+  const std::string agent_socket_ = directory_.File("agent.sock");
+  const Machine machine_ = *LoadMachine("synthetic:numa:2 core:4 pu:1");
+  EventLoop loop_;
+  h2::FlushQueue flushes_{loop_};
+  std::vector<cri_resmgr::v1::ShowDevicesRequest> shown_;
+  std::unique_ptr<UnaryServer> agent_;
+  AgentReports reports_{loop_, flushes_, agent_socket_};
+  dra::test::FakeHolder holder_{8};
+  ClaimHolder* brain_ = &holder_;
+  test::FakePolicyHost policy_host_;
+  std::optional<DraHost> host_;
+};
+
+TEST_F(DraHostTest, ServesNothingUnlessTheConfigurationSaysSo) {
+  host_->NoteConfiguration({});
+  RunFor(loop_, milliseconds(100));
+  EXPECT_TRUE(fs::is_empty(OnHost("/var/lib/kubelet/plugins_registry")));
+  EXPECT_TRUE(fs::is_empty(OnHost("/var/lib/kubelet/plugins")));
+  EXPECT_FALSE(fs::exists(OnHost("/var/run/cdi")));
+  EXPECT_THAT(shown_, IsEmpty());
+  EXPECT_THAT(host_->problems(), IsEmpty());
+}
+
+TEST_F(DraHostTest, D1TheKubeletFindsTheDriverAndItsClaims) {
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(Registered());
+  pluginregistration::PluginInfo info;
+  const auto told = Call(Registry(), kGetInfoMethod, "");
+  ASSERT_TRUE(told.ok() && info.ParseFromString(*told)) << told.status();
+  EXPECT_EQ(info.endpoint(), "/var/lib/kubelet/plugins/dra.cpu/dra.sock") << "as the host has it";
+  api::NodePrepareResourcesRequest request;
+  api::Claim& claim = *request.add_claims();
+  claim.set_uid("u-1");
+  claim.set_namespace_("default");
+  claim.set_name("c");
+  const auto reply = Call(OnHost(info.endpoint()), kPrepareMethod, request.SerializeAsString());
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  api::NodePrepareResourcesResponse response;
+  ASSERT_TRUE(response.ParseFromString(*reply));
+  EXPECT_EQ(response.claims().at("u-1").error(), "");
+  EXPECT_TRUE(fs::exists(OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-u-1.json")));
+  EXPECT_THAT(host_->problems(), IsEmpty());
+}
+
+TEST_F(DraHostTest, OffAgainTheKubeletFindsNothing) {
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(Registered());
+  ASSERT_TRUE(RunUntil(loop_, [this] { return !shown_.empty(); }));
+  host_->NoteConfiguration(kOn);
+  EXPECT_TRUE(fs::exists(Registry())) << "nothing has changed";
+  host_->NoteConfiguration({});
+  EXPECT_FALSE(fs::exists(Registry()));
+  EXPECT_FALSE(ConnectUnix(OnHost("/var/lib/kubelet/plugins/dra.cpu/dra.sock")).ok());
+  ASSERT_TRUE(RunUntil(loop_, [this] { return !shown_.empty() && shown_.back().absent(); }));
+  host_->NoteConfiguration(kOn);
+  EXPECT_TRUE(RunUntil(loop_, [this] { return !shown_.back().absent(); }));
+}
+
+TEST_F(DraHostTest, TheEndLeavesNoSocket) {
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(Registered());
+  host_.reset();
+  EXPECT_FALSE(fs::exists(Registry()));
+}
+
+// Files of claims that ended while no daemon ran are removed.
+TEST_F(DraHostTest, AStartPutsFilesInOrder) {
+  fs::create_directories(OnHost("/var/run/cdi"));
+  const std::string gone = OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-gone.json");
+  ASSERT_EQ(AtomicWriteFile(gone, "{}", 0644), OkStatus());
+  holder_.Reserve({.uid = "held",
+                   .namespace_name = "default",
+                   .name = "c",
+                   .parts = {{.request = "r", .device = "d", .node = 0, .cpus = 1}}},
+                  [](const StatusOr<ClaimGrant>&) {});
+  host_->NoteConfiguration(kOn);
+  EXPECT_TRUE(RunUntil(loop_, [&] {
+    return !fs::exists(gone) && fs::exists(OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-held.json"));
+  }));
+}
+
+// Containers of held claims may be started again.
+TEST_F(DraHostTest, WithoutABrainFilesStay) {
+  const std::string file = OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-u-2.json");
+  fs::create_directories(OnHost("/var/run/cdi"));
+  ASSERT_EQ(AtomicWriteFile(file, "{}", 0644), OkStatus());
+  brain_ = nullptr;
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(Registered());
+  RunFor(loop_, milliseconds(100));
+  EXPECT_TRUE(fs::exists(file));
+  brain_ = &holder_;
+  host_->NoteConfiguration(kOn);
+  EXPECT_TRUE(RunUntil(loop_, [&] { return !fs::exists(file); }));
+}
+
+// The agent takes a driver that says nothing for gone.
+TEST_F(DraHostTest, D17SaysAgainAndAgainThatItIsThere) {
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(RunUntil(loop_, [this] { return shown_.size() >= 3; }));
+  EXPECT_EQ(shown_.back().driver(), "dra.cpu");
+  EXPECT_THAT(shown_.back().devices(), SizeIs(0)) << "null grants nothing";
+  EXPECT_GT(shown_.back().beat(), shown_.front().beat());
+}
+
+TEST_F(DraHostTest, WithoutAKubeletItIsAProblemAndTriedAgain) {
+  fs::remove_all(OnHost("/var/lib/kubelet"));
+  ASSERT_EQ(AtomicWriteFile(OnHost("/var/lib/kubelet"), "no directory", 0644), OkStatus());
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(RunUntil(loop_, [this] { return host_->problems().size() >= 2; }));
+  EXPECT_EQ(host_->problems().front().kind, "socket");
+  fs::remove(OnHost("/var/lib/kubelet"));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return host_->problems().empty(); }));
+  EXPECT_TRUE(Registered());
+}
+
+}  // namespace
+}  // namespace resmgr
