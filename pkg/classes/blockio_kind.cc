@@ -93,7 +93,7 @@ class BlockioKind final : public ClassKind {
   Status Controller(HostFiles& files) const;
   void PlanOne(const ClassWork& work, size_t index, const ClassChoice& choice, ClassPlan& plan);
   Status AddFiles(const std::vector<BlockioFile>& wanted, const std::string& cgroup,
-                  HostFiles& files, ClassPart& part, ClassPlan& plan) const;
+                  HostKeeper& host, ClassPart& part, ClassPlan& plan) const;
 
   const ClassContext context_;
   // The worker's.
@@ -142,13 +142,13 @@ Status BlockioKind::Controller(HostFiles& files) const {
 }
 
 Status BlockioKind::AddFiles(const std::vector<BlockioFile>& wanted, const std::string& cgroup,
-                             HostFiles& files, ClassPart& part, ClassPlan& plan) const {
+                             HostKeeper& host, ClassPart& part, ClassPlan& plan) const {
   Status missing;
   bool weights = false;
   bool any_weight = false;
   for (const BlockioFile& file : wanted) {
     const std::string path = fmt::format("{}/{}", cgroup, file.name);
-    const Status there = files.Read(path).status();
+    const Status there = host.files().Read(path).status();
     weights = weights || IsWeightFile(file.name);
     if (!there.ok()) {
       // One of the two files of a weight is enough.
@@ -158,7 +158,7 @@ Status BlockioKind::AddFiles(const std::vector<BlockioFile>& wanted, const std::
     }
     any_weight = any_weight || IsWeightFile(file.name);
     part.paths.push_back(path);
-    plan.Add({.path = path, .text = file.text});
+    plan.Add(host.LimitOf(path, file.text));
   }
   return weights && !any_weight ? missing : OkStatus();
 }
@@ -185,13 +185,13 @@ void BlockioKind::PlanOne(const ClassWork& work, size_t index, const ClassChoice
       const StatusOr<std::string> now = files.Read(fmt::format("{}/{}", cgroup, file.name));
       return now.ok() ? Trim(*now) == Trim(file.text) : IsWeightFile(file.name);
     });
-    if (subject.id.empty()) {
+    if (AwaitsCgroup(subject, cgroup)) {
       part.way = "before start";
     } else if (cgroup.empty()) {
       part.possible = NotFound("the container has no cgroup");
     } else {
       part.way = ways_.Of(subject, there);
-      part.possible = AddFiles(wanted, cgroup, files, part, plan);
+      part.possible = AddFiles(wanted, cgroup, work.host, part, plan);
     }
   }
   plan.parts.push_back(std::move(part));

@@ -143,6 +143,23 @@ TEST_F(BlockioKindTest, AClassThatEndsIsTakenAway) {
   EXPECT_THAT(AtCreation("slow"), IsEmpty());
 }
 
+TEST_F(BlockioKindTest, WhatTheRuntimeHasSetEndsWithTheClass) {
+  bench_.files.tree[kIoMax] = std::string(kSlow) + "\n";
+  bench_.Add("blockio", "slow");
+  EXPECT_EQ(Run().containers.at("id").at(0).way, "at creation");
+  EXPECT_THAT(bench_.files.written, IsEmpty());
+  bench_.subjects.clear();
+  (void)Run();
+  EXPECT_EQ(bench_.files.tree.at(kIoMax), "7:7 rbps=max wbps=max riops=max wiops=max");
+}
+
+TEST_F(BlockioKindTest, AContainerThatAwaitsItsCgroupHasItsClass) {
+  bench_.Add("blockio", "slow").cgroup.clear();
+  EXPECT_TRUE(Run().classes.at(1).active) << "containerd makes it at the start";
+  bench_.subjects[0].running = true;
+  EXPECT_EQ(Run().classes.at(1).reason, "the container has no cgroup");
+}
+
 TEST_F(BlockioKindTest, WhatTheKernelRefusesIsTold) {
   for (const int error : {EINVAL, ENODEV, EROFS, EIO}) {
     bench_.files.refuses[kIoMax] = error;

@@ -50,7 +50,7 @@ class BlockioResolver {
       OverrideValue(limits.read_iops, item.read_iops);
       OverrideValue(limits.write_iops, item.write_iops);
       OverrideValue(limits.weight, item.weight);
-      if (item.weight) CheckScheduler(number);
+      if (item.weight) CheckScheduler(number, limits);
     }
   }
   BlockioLimits Take() {
@@ -90,12 +90,23 @@ class BlockioResolver {
                      Printable(device.path, 128), NumberText(*number)));
     return *number;
   }
-  void CheckScheduler(const BlockDeviceNumber& number) {
+  // "8:16 enable=1 ctrl=auto ...", a line for each disk that was ever told anything.
+  bool HasCost(const BlockDeviceNumber& number) {
+    const StatusOr<std::string> text = files_.Read("sys/fs/cgroup/io.cost.qos");
+    if (!text.ok()) return false;
+    const std::string begin = fmt::format("{} enable=1 ", NumberText(number));
+    return std::ranges::any_of(Split(*text, '\n'), [&begin](std::string_view line) {
+      return fmt::format("{} ", line).starts_with(begin);
+    });
+  }
+  void CheckScheduler(const BlockDeviceNumber& number, DeviceLimits& limits) {
+    limits.has_cost = HasCost(number);
     const std::string path = fmt::format("sys/dev/block/{}/queue/scheduler", NumberText(number));
     const StatusOr<std::string> text = files_.Read(path);
     if (!text.ok()) return;
     const std::string_view active = ActiveWord(*text);
-    if (active == "bfq" || active == "cfq") return;
+    limits.has_bfq = active == "bfq" || active == "cfq";
+    if (limits.has_bfq || limits.has_cost) return;
     Note(fmt::format("{}: with the scheduler {} a weight has an effect by io.cost alone",
                      NumberText(number), active.empty() ? Trim(*text) : active));
   }
@@ -116,7 +127,7 @@ void AddBlockioFile(std::string name, const std::vector<std::string>& lines,
   if (!lines.empty()) files.push_back({std::move(name), fmt::format("{}", fmt::join(lines, "\n"))});
 }
 
-std::vector<std::string> WeightLines(const BlockioLimits& limits,
+std::vector<std::string> WeightLines(const BlockioLimits& limits, bool DeviceLimits::*knows,
                                      int64_t (*convert)(int64_t weight)) {
   // The kernel's value for a cgroup that has no other, in both files.
   constexpr int64_t kUsual = 100;
@@ -124,7 +135,7 @@ std::vector<std::string> WeightLines(const BlockioLimits& limits,
       fmt::format("default {}", limits.weight ? convert(*limits.weight) : kUsual)};
   bool any = limits.weight.has_value();
   for (const auto& [number, device] : limits.devices) {
-    if (!device.weight) continue;
+    if (!device.weight || !(device.*knows)) continue;
     any = true;
     lines.push_back(fmt::format("{} {}", NumberText(number), convert(*device.weight)));
   }
@@ -170,8 +181,9 @@ std::vector<BlockioFile> UnifiedFiles(const BlockioLimits& limits) {
                                 write, reads, writes));
   }
   if (Throttles(limits)) files.push_back({"io.max", fmt::format("{}", fmt::join(lines, "\n"))});
-  AddBlockioFile("io.weight", WeightLines(limits, UnifiedWeight), files);
-  AddBlockioFile("io.bfq.weight", WeightLines(limits, [](int64_t weight) { return weight; }),
+  AddBlockioFile("io.weight", WeightLines(limits, &DeviceLimits::has_cost, UnifiedWeight), files);
+  AddBlockioFile("io.bfq.weight",
+                 WeightLines(limits, &DeviceLimits::has_bfq, [](int64_t weight) { return weight; }),
                  files);
   return files;
 }
@@ -201,7 +213,8 @@ std::vector<BlockioFile> LegacyFiles(const BlockioLimits& limits) {
   if (limits.weight) files.push_back({"blkio.bfq.weight", fmt::format("{}", *limits.weight)});
   std::vector<std::string> weights;
   for (const auto& [number, device] : limits.devices)
-    if (device.weight) weights.push_back(fmt::format("{} {}", NumberText(number), *device.weight));
+    if (device.weight && device.has_bfq)
+      weights.push_back(fmt::format("{} {}", NumberText(number), *device.weight));
   AddBlockioFile("blkio.bfq.weight_device", weights, files);
   return files;
 }

@@ -20,6 +20,9 @@ struct DeviceLimits {
   std::optional<uint64_t> read_iops{};
   std::optional<uint64_t> write_iops{};
   std::optional<int64_t> weight{};
+  // Whose weights the disk knows: the kernel refuses its line in the file of another one.
+  bool has_bfq = true;    // the scheduler; also where that is not known
+  bool has_cost = false;  // io.cost
 
   friend bool operator==(const DeviceLimits&, const DeviceLimits&) = default;
 };
@@ -48,8 +51,8 @@ struct BlockioFile {
 BlockioLimits ResolveBlockio(const std::vector<BlockioItem>& items, BlockDevices& devices,
                              HostFiles& files);
 
-// The files of cgroup v2: io.max, io.weight, and io.bfq.weight, which has no effect without the
-// scheduler bfq. Only those about which the limits say something. Pure, like the others.
+// The files of cgroup v2: io.max, io.weight (of io.cost), and io.bfq.weight (of the scheduler bfq).
+// Only those about which the limits say something. Pure, like the others.
 std::vector<BlockioFile> UnifiedFiles(const BlockioLimits& limits);
 // The same for cgroup v1: blkio.throttle.read_bps_device and so on.
 std::vector<BlockioFile> LegacyFiles(const BlockioLimits& limits);

@@ -90,14 +90,32 @@ TEST_F(BlockioLimitsTest, WhatHasNoEffectIsNoted) {
   const BlockioLimits weights = Resolve({{.devices = {"/dev/sda", "/dev/sdb"}, .weight = 100}});
   EXPECT_THAT(weights.notes, ElementsAre(HasSubstr("8:16: with the scheduler none a weight")));
   EXPECT_THAT(UnifiedFiles(weights),
-              ElementsAre(BlockioFile{"io.weight", "default 100\n8:0 910\n8:16 910"},
-                          BlockioFile{"io.bfq.weight", "default 100\n8:0 100\n8:16 100"}));
+              ElementsAre(BlockioFile{"io.bfq.weight", "default 100\n8:0 100"}));
   std::vector<BlockioItem> many;
   for (int i = 0; i < 100; ++i)
     many.push_back({.devices = {fmt::format("/dev/x{}", i)}, .read_bps = 1});
   const BlockioLimits noted = Resolve(many);
   EXPECT_EQ(noted.notes.size(), BlockioLimits::kMostNotes);
   EXPECT_EQ(noted.notes.back(), "93 more such notes");
+}
+
+// The kernel answers "Operation not supported" for a disk whose scheduler or io.cost is another.
+TEST_F(BlockioLimitsTest, AWeightIsInTheFileThatTheDiskKnows) {
+  const std::vector<BlockioItem> items = {{.weight = 10},
+                                          {.devices = {"/dev/sda", "/dev/sdb"}, .weight = 100}};
+  files_.tree["sys/fs/cgroup/io.cost.qos"] =
+      "8:0 enable=0 ctrl=auto\n8:16 enable=1 ctrl=auto\n8:160 enable=1 ctrl=auto\n";
+  const BlockioLimits weights = Resolve(items);
+  EXPECT_THAT(weights.notes, IsEmpty());
+  EXPECT_THAT(UnifiedFiles(weights),
+              ElementsAre(BlockioFile{"io.weight", "default 1\n8:16 910"},
+                          BlockioFile{"io.bfq.weight", "default 10\n8:0 100"}));
+  EXPECT_THAT(LegacyFiles(weights), ElementsAre(BlockioFile{"blkio.bfq.weight", "10"},
+                                                BlockioFile{"blkio.bfq.weight_device", "8:0 100"}));
+  files_.tree["sys/fs/cgroup/io.cost.qos"] = "";
+  EXPECT_THAT(UnifiedFiles(Resolve(items)),
+              ElementsAre(BlockioFile{"io.weight", "default 1"},
+                          BlockioFile{"io.bfq.weight", "default 10\n8:0 100"}));
 }
 
 TEST_F(BlockioLimitsTest, ADeviceThatIsPluggedInLaterCountsTheNextTime) {

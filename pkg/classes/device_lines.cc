@@ -86,6 +86,30 @@ std::string NormalDeviceLines(std::string_view path, std::string_view text) {
   return normal;
 }
 
+bool MixesDeviceLines(std::string_view path, std::string_view now,
+                      const std::vector<std::string_view>& texts) {
+  const LineFile* const file = DeviceFileOf(path);
+  if (file == nullptr) return false;
+  using Lines = std::map<LineKey, std::string>;
+  std::vector<Lines> sources;
+  for (const std::string_view text : texts)
+    sources.push_back(ParseLines(*file, text));
+  const Lines mixed = ParseLines(*file, now);
+  const auto value = [](const Lines& lines, const LineKey& key) {
+    const auto line = lines.find(key);
+    return line == lines.end() ? std::string_view() : std::string_view(line->second);
+  };
+  const auto comes_from_one = [&](const auto& line) {
+    return std::ranges::any_of(sources, [&](const Lines& source) {
+      return value(source, line.first) == value(mixed, line.first);
+    });
+  };
+  const auto is_mix = [&](const Lines& lines) {
+    return std::ranges::all_of(lines, comes_from_one);
+  };
+  return is_mix(mixed) && std::ranges::all_of(sources, is_mix);
+}
+
 StatusOr<std::string> DeviceLines::Read(const std::string& path) {
   RESMGR_ASSIGN_OR_RETURN(const std::string text, files_.Read(path));
   return NormalDeviceLines(path, text);

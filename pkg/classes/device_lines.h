@@ -32,6 +32,11 @@ class DeviceLines final : public HostFiles {
 // Whether the file has a line for each device.
 bool HasDeviceLines(std::string_view path);
 
+// Whether each device has in the text `now` of such a file what it has in one of the others, as
+// when not all lines were written.
+bool MixesDeviceLines(std::string_view path, std::string_view now,
+                      const std::vector<std::string_view>& texts);
+
 // A text of such a file in the form that DeviceLines reads: lines in the order of their devices,
 // "default" in front, without those that say that there is no limit.
 std::string NormalDeviceLines(std::string_view path, std::string_view text);

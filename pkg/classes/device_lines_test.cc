@@ -111,6 +111,52 @@ TEST_F(DeviceLinesTest, AKeeperGivesBackTheLinesThatWereThere) {
   EXPECT_EQ(files_.Read(kLinesFile).value(), before);
 }
 
+TEST_F(DeviceLinesTest, AKeeperGivesBackWhatARefusedTextHasChanged) {
+  const TempDir directory;
+  host_.on_write = [this](const std::string& path, std::string_view text) {
+    host_.refuses[path] = text.starts_with("7:0 ") && !text.ends_with("default") ? EOPNOTSUPP : 0;
+  };
+  for (const bool killed : {false, true}) {
+    ClassJournal journal(directory.path() + "/classes", "");
+    HostKeeper keeper(files_, journal);
+    const HostKeeper::Result refused = keeper.Keep({{"c/io.weight", "default 708\n7:0 2930"}});
+    EXPECT_EQ(refused.outcomes.at("c/io.weight").error, EOPNOTSUPP);
+    EXPECT_EQ(host_.tree.at("c/io.weight"), "default 708\n");
+    if (killed) continue;
+    EXPECT_THAT(keeper.Keep({}).notes, IsEmpty());
+    EXPECT_EQ(host_.tree.at("c/io.weight"), "default 100\n");
+  }
+  ClassJournal journal(directory.path() + "/classes", "");
+  EXPECT_THAT(HostKeeper(files_, journal).Keep({}).notes, IsEmpty());
+  EXPECT_EQ(host_.tree.at("c/io.weight"), "default 100\n");
+}
+
+TEST_F(DeviceLinesTest, AKillBetweenTwoLinesLosesNothing) {
+  const TempDir directory;
+  const auto keep = [&](const std::vector<HostValue>& values) {
+    ClassJournal journal(directory.path() + "/classes", "");
+    return HostKeeper(files_, journal).Keep(values).notes;
+  };
+  bool finished = false;
+  for (int steps = 0; !finished; ++steps) {
+    ASSERT_LT(steps, 100);
+    host_.lives_for = steps;
+    try {
+      keep({{"c/io.weight", "default 50\n7:0 1\n8:0 2"}});
+      keep({{"c/io.weight", "default 60\n8:0 3\n9:0 4"}});
+      keep({});
+      finished = true;
+    } catch (const test::FakeHostFiles::Killed&) {
+    }
+    host_.lives_for = -1;
+    EXPECT_THAT(keep({}), IsEmpty()) << steps;
+    EXPECT_EQ(host_.tree.at("c/io.weight"), "default 100\n") << steps;
+  }
+  EXPECT_TRUE(MixesDeviceLines("c/io.weight", "7:0 7", {"", "7:0 7\n8:0 1"}));
+  EXPECT_FALSE(MixesDeviceLines("c/io.weight", "7:0 8", {"", "7:0 7\n8:0 1"}));
+  EXPECT_FALSE(MixesDeviceLines("c/cpu.max", "1", {"1"}));
+}
+
 // Writes any lines over any others.
 TEST_F(DeviceLinesTest, PropertyAWrittenTextIsRead) {
   std::mt19937 random(11);

@@ -24,6 +24,11 @@ namespace {
 // Interrupts of a very large machine.
 constexpr size_t kMostNames = 65'536;
 
+// The mask of unbound work as it was written. The other file, which takes it, reads without the
+// CPUs of isolated partitions as long as there are some (Linux 6.9).
+constexpr std::string_view kWorkMask = "sys/devices/virtual/workqueue/cpumask";
+constexpr std::string_view kWrittenWorkMask = "sys/devices/virtual/workqueue/cpumask_requested";
+
 // Any of its sockets, for comparing masks.
 constexpr std::string_view kIrqbalance = "run/irqbalance/irqbalance.sock";
 
@@ -80,7 +85,9 @@ StatusOr<std::string> RealHostFiles::Read(const std::string& path) {
   const std::string whole = PathOf(path);
   if (IsIrqbalanceSocket(path)) return ReadSocket(whole);
   if (IsDirectoryPath(path)) return ReadDirectory(whole);
-  StatusOr<std::string> text = ReadFile(whole, kMostBytes);
+  StatusOr<std::string> text = NotFound("there is no {}", whole);
+  if (path == kWorkMask) text = ReadFile(PathOf(std::string(kWrittenWorkMask)), kMostBytes);
+  if (!text.ok()) text = ReadFile(whole, kMostBytes);
   if (text.ok() && !IsPlainText(*text)) return InvalidArgument("{} holds no plain text", whole);
   return text;
 }

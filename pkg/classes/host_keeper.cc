@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/classes/device_lines.h"
 
 namespace resmgr {
 namespace {
@@ -44,6 +45,8 @@ bool IsQuotaFile(std::string_view path) {
 // Whether the file has what we wrote. A partition may read "isolated invalid (why)".
 bool IsOurs(std::string_view path, std::string_view now, const JournalEntry& entry) {
   if (SameHostValue(path, now, entry.wanted) || SameHostValue(path, now, entry.was)) return true;
+  // The kernel has refused a line, or a process was killed between two.
+  if (MixesDeviceLines(path, now, {entry.first, entry.wanted, entry.was})) return true;
   if (!path.ends_with(kPartition)) return false;
   return Trim(now).starts_with(fmt::format("{} ", Trim(entry.wanted)));
 }
@@ -98,6 +101,14 @@ std::vector<HostValue> HostKeeper::HeldBelow(std::string_view directory) const {
   for (const auto& [path, entry] : journal_.entries())
     if (path.starts_with(directory)) values.push_back({.path = path, .text = entry.wanted});
   return values;
+}
+
+HostValue HostKeeper::LimitOf(std::string path, std::string text) {
+  HostValue value{.path = std::move(path), .text = std::move(text)};
+  if (Holds(value.path)) return value;
+  const StatusOr<std::string> now = files_.Read(value.path);
+  if (now.ok() && SameHostValue(value.path, *now, value.text)) value.first = FreshValue(value.path);
+  return value;
 }
 
 bool HostKeeper::GiveBack(const std::string& path, const JournalEntry& entry, Result& result) {

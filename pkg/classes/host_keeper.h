@@ -61,6 +61,9 @@ class HostKeeper {
   // Our values whose paths begin with this text, for a plan that cannot be made at the moment and
   // keeps the present values.
   std::vector<HostValue> HeldBelow(std::string_view directory) const;
+  // For a limit in a container's cgroup, which its runtime may have set when it created it: the
+  // file then gets back what it has in a fresh cgroup, and not what it has when it is first seen.
+  HostValue LimitOf(std::string path, std::string text);
   HostFiles& files() { return files_; }
 
  private:

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/host_value.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include <unistd.h>
 
@@ -65,6 +68,25 @@ bool SameHostValue(std::string_view path, std::string_view a, std::string_view b
   if (IsAmountFile(path)) return SameAmount(a, b);
   if (path.ends_with("/schemata")) return HasSchemata(ParseSchemata(b), ParseSchemata(a));
   return false;
+}
+
+std::string_view FreshValue(std::string_view path) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kFresh = {{
+      {"io.bfq.weight", "default 100\n"},
+      {"io.max", "\n"},
+      {"io.weight", "default 100\n"},
+      {"memory.high", "max\n"},
+      {"memory.low", "0\n"},
+      {"memory.min", "0\n"},
+      {"memory.oom.group", "0\n"},
+      {"memory.swap.high", "max\n"},
+      {"memory.swap.max", "max\n"},
+      {"memory.zswap.max", "max\n"},
+  }};
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const auto* const found =
+      std::ranges::find(kFresh, name, &std::pair<std::string_view, std::string_view>::first);
+  return found == kFresh.end() ? std::string_view() : found->second;
 }
 
 std::string HostValueLine(std::string_view text) {

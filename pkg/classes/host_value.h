@@ -24,6 +24,10 @@ struct HostValue {
 // keeps whole pages of memory, rounds bandwidth up, ...
 bool SameHostValue(std::string_view path, std::string_view a, std::string_view b);
 
+// The value of the file in a fresh cgroup v2, for files with limits of memory and block I/O that a
+// runtime can set when it creates a container; "": not known, or no such file.
+std::string_view FreshValue(std::string_view path);
+
 // The value in a form for people: trimmed, with "; " between lines.
 std::string HostValueLine(std::string_view text);
 

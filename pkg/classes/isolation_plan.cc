@@ -8,6 +8,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/cpu_mask.h"
+#include "pkg/classes/subject_ways.h"
 #include "pkg/sys/cgroups.h"
 
 namespace resmgr {
@@ -225,6 +226,8 @@ class IsolationPlanner {
           "the container has shared CPUs as well, which a partition would take from it");
       return;
     }
+    const bool unified = Exists(fmt::format("{}/cgroup.controllers", kCgroups)).ok();
+    if (unified && AwaitsCgroup(subject, subject.cgroup)) return;
     if (subject.cgroup.empty()) {
       part.possible = NotFound("the container has no cgroup of version 2");
       return;

@@ -70,7 +70,7 @@ class MemoryKind final : public ClassKind {
                      .source = wish.source,
                      .possible = possible,
                      .note = note};
-      if (unified) PlanFiles(work.subjects[i], work.host.files(), part, plan);
+      if (unified) PlanFiles(work.subjects[i], work.host, part, plan);
       plan.parts.push_back(std::move(part));
     }
   }
@@ -120,8 +120,9 @@ class MemoryKind final : public ClassKind {
                           .way = "at creation",
                           .in_force = fmt::format("{} {}", ToString(policy.mode), policy.nodes)});
   }
-  void PlanFiles(const ClassSubject& subject, HostFiles& files, ClassPart& part, ClassPlan& plan) {
-    if (subject.id.empty()) {
+  void PlanFiles(const ClassSubject& subject, HostKeeper& host, ClassPart& part, ClassPlan& plan) {
+    HostFiles& files = host.files();
+    if (AwaitsCgroup(subject, subject.cgroup)) {
       part.way = "at creation";
       return;
     }
@@ -142,7 +143,9 @@ class MemoryKind final : public ClassKind {
     part.way = ways_.Of(subject, there);
     for (const auto& [file, wanted] : subject.chosen.memory.files) {
       part.paths.push_back(fmt::format("{}/{}", subject.cgroup, file));
-      plan.Add({.path = part.paths.back(), .text = wanted});
+      // What the kubelet has set is unknown once the class is in its place.
+      plan.Add(*context_.kubelet_sets_memory ? HostValue{.path = part.paths.back(), .text = wanted}
+                                             : host.LimitOf(part.paths.back(), wanted));
     }
   }
 

@@ -66,9 +66,29 @@ TEST_F(MemoryKindTest, ARunningContainerFollowsItsMemoryLimit) {
   Wants("429496729");
   EXPECT_TRUE(Report().classes[0].active);
   EXPECT_EQ(bench_.files.tree.at(kHigh), "429496729");
+}
+
+TEST_F(MemoryKindTest, WhatTheRuntimeHasSetEndsWithTheClass) {
+  (void)Report();
   bench_.subjects.clear();
   (void)Report();
-  EXPECT_EQ(bench_.files.tree.at(kHigh), "858992640\n") << "its class has ended before it did";
+  EXPECT_EQ(bench_.files.tree.at(kHigh), "max\n") << "as without a class";
+  EXPECT_THAT(bench_.files.written, ElementsAre(std::string(kHigh) + " max\n"));
+}
+
+TEST_F(MemoryKindTest, WhatTheKubeletMayHaveSetStays) {
+  *context_.kubelet_sets_memory = true;
+  (void)Report();
+  bench_.subjects.clear();
+  (void)Report();
+  EXPECT_EQ(bench_.files.tree.at(kHigh), "858992640\n");
+}
+
+TEST_F(MemoryKindTest, AContainerThatAwaitsItsCgroupHasItsClass) {
+  bench_.subjects[0].cgroup.clear();
+  EXPECT_TRUE(Report().classes[0].active) << "containerd makes it at the start";
+  bench_.subjects[0].running = true;
+  EXPECT_EQ(Report().classes[0].reason, "the container has no cgroup");
 }
 
 TEST_F(MemoryKindTest, WhatTheRuntimeCouldNotSetIsWritten) {

@@ -142,7 +142,7 @@ void SchedulingKind::Plan(const ClassWork& work, ClassPlan& plan) {
     const std::string cgroup = CgroupOf(subject);
     if (found == nullptr) {
       part.possible = NotFound("there is no class \"{}\" of scheduling", Printable(part.name, 64));
-    } else if (subject.id.empty()) {
+    } else if (AwaitsCgroup(subject, cgroup)) {
       part.way = "before start";
     } else if (cgroup.empty()) {
       part.possible = NotFound("the container has no cgroup");
@@ -191,7 +191,8 @@ void SchedulingKind::Apply(const ClassWork& work, ClassPlan& plan) {
     if (part.kind != kScheduling || part.subject == ClassPart::kNoSubject) continue;
     const ClassSubject& subject = work.subjects[part.subject];
     const SchedulingClassConfig* const found = ClassOf(subject.chosen, work.config);
-    if (found == nullptr || !SetsThreads(*found) || subject.id.empty() || !part.possible.ok())
+    if (found == nullptr || !SetsThreads(*found) || AwaitsCgroup(subject, CgroupOf(subject)) ||
+        !part.possible.ok())
       continue;
     ApplyOne(subject, *found, files, part);
     // The values of the plan would not be shown beside it.

@@ -140,8 +140,10 @@ TEST_F(SchedulingKindTest, ABurstComesDownBeforeTheQuota) {
   EXPECT_EQ(bench_.files.tree.at(kBurst), "80000") << "after the quota has risen";
 }
 
-TEST_F(SchedulingKindTest, AContainerWithoutItsCgroupIsInactive) {
+TEST_F(SchedulingKindTest, AContainerWithoutItsCgroupIsInactiveOnceItRuns) {
   bench_.Add("scheduling", "rt").cgroup = "";
+  EXPECT_TRUE(Run().active) << "containerd makes it at the start";
+  bench_.subjects[0].running = true;
   EXPECT_EQ(Run().reason, "the container has no cgroup");
   bench_.subjects[0].cgroup = "sys/fs/cgroup/gone";
   EXPECT_THAT(Run().reason, HasSubstr("no threads that this daemon can see"));

@@ -10,6 +10,11 @@
 
 namespace resmgr {
 
+// Whether the container has no cgroup yet, and will have one: containerd makes it at the start.
+inline bool AwaitsCgroup(const ClassSubject& subject, std::string_view cgroup) {
+  return subject.id.empty() || (cgroup.empty() && !subject.running);
+}
+
 // Remembers for each container how its class came into force: that shows only when the worker sees
 // the container for the first time. Thread-compatible.
 class SubjectWays {
