@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr int kFiles = 12;
 constexpr int kGroups = 4;
 constexpr int kPartitions = 4;
-constexpr int kKills = 100;
+constexpr int kKills = 500;
 
 class KillTest : public testing::Test {
  protected:

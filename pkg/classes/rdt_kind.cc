@@ -3,24 +3,43 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include <sys/types.h>
+
 #include "pkg/base/parse.h"
+#include "pkg/classes/cgroup_threads.h"
 #include "pkg/classes/rdt_machine.h"
 #include "pkg/classes/rdt_plan.h"
+#include "pkg/classes/subject_ways.h"
 
 namespace resmgr {
 namespace {
 
 // A container that starts threads all the time is looked at again the next time.
-constexpr int kMostRounds = 4;
+constexpr int kMostTaskRounds = 4;
 
-// The file with the ids of the container's threads; "": it has no cgroup.
-std::string ThreadsFile(const ClassSubject& subject) {
-  if (!subject.cgroup.empty()) return subject.cgroup + "/cgroup.threads";
-  return subject.cgroup_v1.empty() ? "" : subject.cgroup_v1 + "/tasks";
+// "": it has none.
+std::string CgroupOf(const ClassSubject& subject) {
+  return subject.cgroup.empty() ? subject.cgroup_v1 : subject.cgroup;
+}
+
+StatusOr<std::set<pid_t>> ThreadsOfContainer(const ClassSubject& subject, HostFiles& files) {
+  const std::string cgroup = CgroupOf(subject);
+  if (cgroup.empty()) return NotFound("the container has no cgroup");
+  RESMGR_ASSIGN_OR_RETURN(CgroupThreads found,
+                          FindCgroupThreads(cgroup, !subject.cgroup.empty(), files));
+  // Written, such a number would be this thread itself.
+  if (found.unseen) {
+    return FailedPrecondition(
+        "{} has threads that this daemon cannot see: it needs the host's PID namespace", cgroup);
+  }
+  return std::move(found.threads);
 }
 
 std::set<std::string> Lines(std::string_view text) {
@@ -30,36 +49,45 @@ std::set<std::string> Lines(std::string_view text) {
   return lines;
 }
 
+std::string TasksFile(const std::string& group) {
+  return group.empty() ? fmt::format("{}/tasks", kResctrlRoot) : RdtGroupFile(group, "tasks");
+}
+
 // Moves tasks into groups.
 class TaskMover {
  public:
   explicit TaskMover(HostFiles& files) : files_(files) {}
 
-  // The number of the tasks that are in the group then.
-  StatusOr<size_t> Move(const std::string& threads_file, const std::string& group) {
-    const std::string tasks =
-        group.empty() ? fmt::format("{}/tasks", kResctrlRoot) : RdtGroupFile(group, "tasks");
+  // The number of the container's tasks that are in the group then.
+  StatusOr<size_t> MoveAll(const ClassSubject& subject, const std::string& group) {
     for (int round = 0;; ++round) {
-      RESMGR_ASSIGN_OR_RETURN(const std::string text, files_.Read(threads_file));
-      RESMGR_ASSIGN_OR_RETURN(const std::string now, files_.Read(tasks));
-      const std::set<std::string> in_group = Lines(now);
-      const std::set<std::string> threads = Lines(text);
-      // A thread outside of this process's PID namespace. Written, it would be this thread itself.
-      if (threads.contains("0"))
-        return FailedPrecondition(
-            "{} has threads that this daemon cannot see: it needs the host's "
-            "PID namespace",
-            threads_file);
+      RESMGR_ASSIGN_OR_RETURN(const std::set<pid_t> threads, ThreadsOfContainer(subject, files_));
+      RESMGR_ASSIGN_OR_RETURN(const std::set<pid_t> in_group, TasksOf(group));
       bool moved = false;
-      for (const std::string& thread : threads) {
+      for (const pid_t thread : threads) {
         if (in_group.contains(thread)) continue;
-        const int error = files_.Write(tasks, thread);
-        if (error == ESRCH) continue;  // it has ended meanwhile
-        if (error != 0) return RefusedTask(error, tasks, thread);
-        moved = true;
+        RESMGR_ASSIGN_OR_RETURN(const bool there, Move(thread, group));
+        moved = moved || there;
       }
-      if (!moved || round + 1 >= kMostRounds) return threads.size();
+      if (!moved || round + 1 >= kMostTaskRounds) return threads.size();
     }
+  }
+  // False: it has ended meanwhile.
+  StatusOr<bool> Move(pid_t thread, const std::string& group) {
+    const std::string text = fmt::format("{}", thread);
+    const int error = files_.Write(TasksFile(group), text);
+    if (error != 0 && error != ESRCH) return RefusedTask(error, TasksFile(group), text);
+    return error == 0;
+  }
+  StatusOr<std::set<pid_t>> TasksOf(const std::string& group) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, files_.Read(TasksFile(group)));
+    std::set<pid_t> tasks;
+    for (const std::string& line : Lines(text)) {
+      const std::optional<int64_t> task = ParseInt(line);
+      if (task && *task > 0 && *task <= std::numeric_limits<pid_t>::max())
+        tasks.insert(static_cast<pid_t>(*task));
+    }
+    return tasks;
   }
 
  private:
@@ -131,51 +159,18 @@ class RdtKind final : public ClassKind {
 
   void Apply(const ClassWork& work, ClassPlan& plan) override {
     HostFiles& files = work.host.files();
-    std::map<std::string, Moved> moved;
+    // A class that cannot be given at the moment is not taken away, either.
+    std::set<size_t> as_they_are;
     for (ClassPart& part : plan.parts) {
       if (part.kind != kRdt || part.subject == ClassPart::kNoSubject) continue;
-      const ClassSubject& subject = work.subjects[part.subject];
-      // A class that cannot be given at the moment is not taken away, either.
-      const auto before = moved_.find(subject.id);
-      const auto keep = [&] {
-        if (before != moved_.end()) moved.insert(*before);
-      };
-      if (!part.possible.ok()) {
-        keep();
-        continue;
-      }
-      const std::string group = RdtGroupOf(part.name, work.config.rdt);
-      const StatusOr<std::string> masks = files.Read(
-          group.empty() ? std::string(kResctrlSchemata) : RdtGroupFile(group, "schemata"));
-      // The outcome of the group's values has the reason.
-      if (!masks.ok()) {
-        keep();
-        continue;
-      }
-      part.in_force = InForce(*masks);
-      if (part.way != kRdtByTasks || subject.id.empty()) continue;
-      const std::string threads = ThreadsFile(subject);
-      const StatusOr<size_t> count =
-          threads.empty() ? StatusOr<size_t>(NotFound("the container has no cgroup yet"))
-                          : TaskMover(files).Move(threads, group);
-      if (!count.ok()) {
-        part.possible = count.status();
-        keep();
-        continue;
-      }
-      part.in_force += fmt::format(" of {} tasks", *count);
-      moved.emplace(subject.id, Moved{threads, group});
+      if (!part.possible.ok() || !ApplyOne(work, part, files)) as_they_are.insert(part.subject);
     }
-    GiveTasksBack(moved, files);
-    if (work.config.rdt.any()) RemoveUnknown(work, plan);
+    if (!work.config.rdt.any()) return;
+    GiveTasksBack(work, as_they_are);
+    RemoveUnknown(work, plan);
   }
 
  private:
-  struct Moved {
-    std::string threads;
-    std::string group;
-  };
-
   static std::string InForce(std::string_view masks) {
     std::string text;
     for (const std::string& line : Lines(masks))
@@ -183,12 +178,54 @@ class RdtKind final : public ClassKind {
     return text;
   }
 
-  // Containers that have no class any more, and live on.
-  void GiveTasksBack(std::map<std::string, Moved>& moved, HostFiles& files) {
-    for (const auto& [id, before] : moved_)
-      if (!moved.contains(id) && !before.group.empty())
-        TaskMover(files).Move(before.threads, "").IgnoreError();
-    moved_ = std::move(moved);
+  static bool ApplyOne(const ClassWork& work, ClassPart& part, HostFiles& files) {
+    const ClassSubject& subject = work.subjects[part.subject];
+    const std::string group = RdtGroupOf(part.name, work.config.rdt);
+    const StatusOr<std::string> masks =
+        files.Read(group.empty() ? std::string(kResctrlSchemata) : RdtGroupFile(group, "schemata"));
+    // The outcome of its values says why.
+    if (!masks.ok()) return false;
+    part.in_force = InForce(*masks);
+    if (part.way != kRdtByTasks || AwaitsCgroup(subject, CgroupOf(subject))) return true;
+    const StatusOr<size_t> count = TaskMover(files).MoveAll(subject, group);
+    part.possible = count.status();
+    if (count.ok()) part.in_force += fmt::format(" of {} tasks", *count);
+    return count.ok();
+  }
+
+  // Tasks of containers that do not have the class of their group any more go back into the root
+  // group, also if the class has ended while no daemon ran.
+  static void GiveTasksBack(const ClassWork& work, const std::set<size_t>& as_they_are) {
+    const RdtConfig& config = work.config.rdt;
+    // The runtime moves those of exec, too.
+    if (config.assign == RdtConfig::Assign::kRuntime) return;
+    TaskMover mover(work.host.files());
+    // Before the threads of containers are: one that begins meanwhile is not in the way.
+    std::map<std::string, std::set<pid_t>> tasks;
+    for (const auto& [name, partition] : config.partitions) {
+      for (const auto& [class_name, one] : partition.classes) {
+        const std::string group = RdtGroupOf(class_name, config);
+        StatusOr<std::set<pid_t>> found = mover.TasksOf(group);
+        if (!group.empty() && found.ok() && !found->empty())
+          tasks.emplace(group, *std::move(found));
+      }
+    }
+    for (size_t i = 0; !tasks.empty() && i < work.subjects.size(); ++i) {
+      const ClassSubject& subject = work.subjects[i];
+      const ClassChoice* const choice = subject.chosen.Find(kRdt);
+      if (choice == nullptr || AwaitsCgroup(subject, CgroupOf(subject))) continue;
+      const StatusOr<std::set<pid_t>> threads = ThreadsOfContainer(subject, work.host.files());
+      if (!threads.ok()) return;
+      const std::string own = RdtGroupOf(choice->name, config);
+      for (auto& [group, in_group] : tasks) {
+        if (group != own && !as_they_are.contains(i)) continue;
+        for (const pid_t thread : *threads)
+          in_group.erase(thread);
+      }
+    }
+    for (const auto& [group, in_group] : tasks)
+      for (const pid_t task : in_group)
+        mover.Move(task, "").status().IgnoreError();
   }
 
   // Groups with our prefix that the configuration does not have.
@@ -218,8 +255,6 @@ class RdtKind final : public ClassKind {
       }
     }
   }
-
-  std::map<std::string, Moved> moved_;  // by the container's id
 };
 
 }  // namespace

@@ -255,6 +255,44 @@ TEST_F(RdtKindTest, TasksComeIntoTheGroupOfTheirClass) {
   EXPECT_EQ(At("tasks"), "\n100\n101\n102\n");
 }
 
+TEST_F(RdtKindTest, TasksOfCgroupsThatAContainerMakesComeAlong) {
+  files_.tree["sys/fs/cgroup/c/cgroup.threads"] = "100\n";
+  files_.tree["sys/fs/cgroup/c/init/cgroup.threads"] = "101\n";
+  files_.tree["sys/fs/cgroup/c/system.slice/a.service/cgroup.threads"] = "102\n";
+  files_.tree["sys/fs/cgroup/c/system.slice/cgroup.threads"] = "";
+  EXPECT_THAT(Run({Subject("gold")}).containers.at("id")[0].in_force, HasSubstr("of 3 tasks"));
+  EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n100\n101\n102\n");
+  Run({Subject("silver")});
+  EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n");
+  EXPECT_EQ(At("cri-resmgr.silver/tasks"), "\n100\n101\n102\n");
+}
+
+TEST_F(RdtKindTest, AClassThatEndsWhileNoDaemonRunsIsTakenAway) {
+  ClassSubject other = Subject("silver");
+  other.id = "other";
+  other.cgroup = "sys/fs/cgroup/d";
+  files_.tree["sys/fs/cgroup/d/cgroup.threads"] = "200\n";
+  Run({Subject("gold"), other});
+  Start();
+  Run({other});
+  EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n");
+  EXPECT_EQ(At("cri-resmgr.silver/tasks"), "\n200\n");
+  EXPECT_EQ(At("tasks"), "\n100\n101\n");
+  // One that has its class by its CPUs now must not keep the tasks of another one.
+  Start();
+  other.chosen.by_name["rdt"].name = "gold";
+  other.cpus = {2, 3};
+  Run({other});
+  EXPECT_EQ(At("cri-resmgr.silver/tasks"), "\n");
+}
+
+TEST_F(RdtKindTest, TasksThatTheRuntimeHasMovedStay) {
+  Run({Subject("gold")});
+  Configure(kTwoClasses, "Assign: runtime, ");
+  Run();
+  EXPECT_EQ(At("cri-resmgr.gold/tasks"), "\n100\n101\n");
+}
+
 TEST_F(RdtKindTest, AReadErrorThatPassesTakesNoContainerOutOfItsGroup) {
   Run({Subject("gold")});
   const std::map<std::string, std::string> tree = files_.tree;

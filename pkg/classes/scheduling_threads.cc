@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <limits>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "pkg/base/parse.h"
+#include "pkg/classes/cgroup_threads.h"
 #include "pkg/sys/errno_status.h"
 
 namespace resmgr {
@@ -19,47 +18,10 @@ using SchedPolicy = SchedulerSettings::Policy;
 
 // A container that makes threads faster than they are found would keep the worker busy.
 constexpr int kMostThreadRounds = 4;
-constexpr size_t kMostThreads = 65'536;
-constexpr int kMostDepth = 8;
-constexpr size_t kMostCgroups = 1024;
-
-constexpr std::array kControlPrefixes = {"cgroup.", "cpu.",     "cpuset.", "memory.", "io.",
-                                         "pids.",   "hugetlb.", "rdma.",   "misc.",   "irq."};
-
-bool IsControlFile(std::string_view name) {
-  return std::ranges::any_of(kControlPrefixes,
-                             [name](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
-struct FoundThreads {
-  std::set<pid_t> threads{};
-  size_t cgroups = 0;
-};
-
-// Threads of the cgroup and of those below it, which the container may have made.
-void AddThreads(const std::string& cgroup, const char* file, int depth, HostFiles& files,
-                FoundThreads& found) {
-  if (++found.cgroups > kMostCgroups) return;
-  const StatusOr<std::string> text = files.Read(fmt::format("{}/{}", cgroup, file));
-  if (!text.ok()) return;
-  for (const std::string_view line : Split(*text, '\n')) {
-    const std::optional<int64_t> thread = ParseInt(Trim(line));
-    // 0: a thread outside of this process's PID namespace.
-    if (thread && *thread > 0 && *thread <= std::numeric_limits<pid_t>::max())
-      found.threads.insert(static_cast<pid_t>(*thread));
-    if (found.threads.size() >= kMostThreads) return;
-  }
-  if (depth == kMostDepth) return;
-  for (const std::string& name : files.List(cgroup)) {
-    if (!IsControlFile(name) && name != file)
-      AddThreads(fmt::format("{}/{}", cgroup, name), file, depth + 1, files, found);
-  }
-}
 
 std::set<pid_t> ThreadsOf(const std::string& cgroup, bool v2, HostFiles& files) {
-  FoundThreads found;
-  AddThreads(cgroup, v2 ? "cgroup.threads" : "tasks", 0, files, found);
-  return found.threads;
+  const StatusOr<CgroupThreads> found = FindCgroupThreads(cgroup, v2, files);
+  return found.ok() ? found->threads : std::set<pid_t>();
 }
 
 Status ThreadRefusal(int error, std::string_view what, const std::string& shown) {
