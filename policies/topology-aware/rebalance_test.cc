@@ -96,9 +96,9 @@ TEST(RebalanceTest, ARingOfFollowersComesToRest) {
 TEST(RebalanceTest, TheStrongerOfAffinityAndAntiAffinityWins) {
   RebalancedNode node(TwoPackages());
   const auto [follower, avoider] = PlaceFollowerAndAvoider(node, 5, 2);
-  ASSERT_NE(node.At(follower).pool, node.At(avoider).pool);
+  ASSERT_NE(node.PlacementOf(follower).pool, node.PlacementOf(avoider).pool);
   EXPECT_LE(node.RebalanceUntilStable(), 1);
-  EXPECT_EQ(node.At(follower).pool, node.At(avoider).pool);
+  EXPECT_EQ(node.PlacementOf(follower).pool, node.PlacementOf(avoider).pool);
 }
 
 struct RandomCase {

@@ -69,20 +69,20 @@ TEST_F(RoomTest, SharersMoveUpBeforeAnExclusiveSetIsSplitAndComeBackAfterIt) {
   std::set<std::string> pools;
   std::vector<std::string> before;
   for (const ContainerKey key : sharers) {
-    pools.insert(At(key).pool);
-    before.push_back(Cpus(key));
+    pools.insert(PlacementOf(key).pool);
+    before.push_back(CpusOf(key));
   }
   ASSERT_EQ(pools.size(), 4U) << "each L3 group has one";
   const ContainerKey own = Run("own", kGuaranteed, 4000);
-  EXPECT_TRUE(At(own).pool.starts_with("L3 cache")) << At(own).pool;
+  EXPECT_TRUE(PlacementOf(own).pool.starts_with("L3 cache")) << PlacementOf(own).pool;
   int moved = 0;
   for (const ContainerKey key : sharers) {
-    if (At(key).pool == "socket #0") ++moved;
+    if (PlacementOf(key).pool == "socket #0") ++moved;
   }
   EXPECT_EQ(moved, 1);
   Remove(own);
   for (size_t i = 0; i < sharers.size(); ++i)
-    EXPECT_EQ(Cpus(sharers[i]), before[i]);
+    EXPECT_EQ(CpusOf(sharers[i]), before[i]);
 }
 
 TEST_F(RoomTest, AContainerThatMovedUpStaysThereAfterARestart) {
@@ -101,7 +101,7 @@ TEST_F(RoomTest, TinySharersCostNoWholeCpus) {
   for (int i = 0; i < 10; ++i)
     Run("tiny", kBurstable, 100);
   const ContainerKey own = Run("own", kGuaranteed, 14'000);
-  EXPECT_EQ(At(own).exclusive.size(), 14);
+  EXPECT_EQ(PlacementOf(own).exclusive.size(), 14);
   EXPECT_FALSE(TryRun("more", kGuaranteed, 1000).ok()) << "1000m are shared";
 }
 
@@ -109,16 +109,16 @@ TEST_F(RoomTest, WhenAllElseIsExclusiveSharersRunOnReservedCpus) {
   const ContainerKey first = Run("first", kBestEffort, 0);
   const ContainerKey own = Run("own", kGuaranteed, 15'000);
   const ContainerKey second = Run("second", kBestEffort, 0);
-  EXPECT_EQ(Cpus(own), "1-15");
-  EXPECT_EQ(Cpus(first), "0");
-  EXPECT_EQ(Cpus(second), "0");
+  EXPECT_EQ(CpusOf(own), "1-15");
+  EXPECT_EQ(CpusOf(first), "0");
+  EXPECT_EQ(CpusOf(second), "0");
   for (const bool restart : {true, false}) {
     if (restart) MakePolicy();
     EXPECT_TRUE(Reconcile().empty());
   }
   Remove(own);
-  EXPECT_FALSE(At(first).cpus->Contains(0)) << Cpus(first);
-  EXPECT_EQ(Cpus(second), "1-15");
+  EXPECT_FALSE(PlacementOf(first).cpus->Contains(0)) << CpusOf(first);
+  EXPECT_EQ(CpusOf(second), "1-15");
 }
 
 TEST_F(RoomTest, TheFractionOfAMixedPlaceMayLieInALargerPool) {
@@ -127,45 +127,46 @@ TEST_F(RoomTest, TheFractionOfAMixedPlaceMayLieInALargerPool) {
   Run("burst", kBurstable, 300);
   const ContainerKey mixed = Run("mixed", kGuaranteed, 1500);
   const ContainerKey other = Run("other", kGuaranteed, 1200);
-  EXPECT_EQ(At(mixed).exclusive.size(), 1);
-  EXPECT_EQ(At(other).exclusive.size(), 1);
-  EXPECT_EQ(At(mixed).cpus->size(), 2);
+  EXPECT_EQ(PlacementOf(mixed).exclusive.size(), 1);
+  EXPECT_EQ(PlacementOf(other).exclusive.size(), 1);
+  EXPECT_EQ(PlacementOf(mixed).cpus->size(), 2);
 }
 
 TEST_F(RoomTest, AResizeDownIsNotRefusedWhereSharingWillDo) {
   Run("own", kGuaranteed, 12'000);
   const ContainerKey key = snapshot().Add("found", kGuaranteed, 6000).key;
   Reconcile();
-  ASSERT_TRUE(At(key).exclusive.empty()) << "there is no room for it";
+  ASSERT_TRUE(PlacementOf(key).exclusive.empty()) << "there is no room for it";
   Status status = Resize(key, 4000);
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_THAT(At(key).reason, HasSubstr("shared for want of room: needs 4 exclusive CPUs"));
-  EXPECT_EQ(Cpus(key), "1-3");
+  EXPECT_THAT(PlacementOf(key).reason,
+              HasSubstr("shared for want of room: needs 4 exclusive CPUs"));
+  EXPECT_EQ(CpusOf(key), "1-3");
   EXPECT_EQ(Resize(key, 5000).code(), StatusCode::kResourceExhausted) << "it asks for more";
   snapshot().At(key).requirements.cpu_request.value = 4000;
   status = Resize(key, 3000);
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(At(key).exclusive.ToString(), "1-3");
+  EXPECT_EQ(PlacementOf(key).exclusive.ToString(), "1-3");
 }
 
 TEST_F(RoomTest, AContainerWithFewerCpusThanItAsksForGetsMoreByARebalanceOnly) {
   const ContainerKey other = Run("other", kGuaranteed, 11'000);
   Container& few = snapshot().Add("few", kGuaranteed, 6000);
-  const CpuSet four = test::Cpus("1-15") - At(other).exclusive;
+  const CpuSet four = test::Cpus("1-15") - PlacementOf(other).exclusive;
   few.placement.cpus = few.placement.exclusive = four;
   Reconcile();
-  ASSERT_EQ(At(few.key).exclusive, four) << "there are no more";
-  EXPECT_THAT(At(few.key).reason, HasSubstr("fewer than it asks for"));
+  ASSERT_EQ(PlacementOf(few.key).exclusive, four) << "there are no more";
+  EXPECT_THAT(PlacementOf(few.key).reason, HasSubstr("fewer than it asks for"));
   EXPECT_TRUE(Resize(few.key, 6000).ok()) << "an update of something else";
-  EXPECT_EQ(At(few.key).exclusive, four);
+  EXPECT_EQ(PlacementOf(few.key).exclusive, four);
   Remove(other);
   for (const bool restart : {false, true}) {
     if (restart) MakePolicy();
     EXPECT_TRUE(Reconcile().empty());
   }
   Rebalance();
-  EXPECT_EQ(At(few.key).exclusive.size(), 6);
-  EXPECT_TRUE(four.IsSubsetOf(At(few.key).exclusive));
+  EXPECT_EQ(PlacementOf(few.key).exclusive.size(), 6);
+  EXPECT_TRUE(four.IsSubsetOf(PlacementOf(few.key).exclusive));
   EXPECT_TRUE(Rebalance().empty());
 }
 
@@ -174,19 +175,19 @@ TEST_F(RoomTest, AContainerThatSharesForWantOfRoomStaysWithoutSavedState) {
   Run("own", kGuaranteed, 4000);
   const ContainerKey key = snapshot().Add("found", kGuaranteed, 6000).key;
   Reconcile();
-  ASSERT_TRUE(At(key).exclusive.empty()) << "there is no room for it";
-  ASSERT_EQ(At(key).cpus->size(), 3);
+  ASSERT_TRUE(PlacementOf(key).exclusive.empty()) << "there is no room for it";
+  ASSERT_EQ(PlacementOf(key).cpus->size(), 3);
   Forget();
   Reconcile();
-  EXPECT_EQ(At(key).cpus->size(), 3);
+  EXPECT_EQ(PlacementOf(key).cpus->size(), 3);
   Remove(other);
-  const std::string shared = Cpus(key);
+  const std::string shared = CpusOf(key);
   Forget();
   Reconcile();
-  EXPECT_EQ(Cpus(key), shared);
-  EXPECT_TRUE(At(key).exclusive.empty());
+  EXPECT_EQ(CpusOf(key), shared);
+  EXPECT_TRUE(PlacementOf(key).exclusive.empty());
   Rebalance();
-  EXPECT_EQ(At(key).exclusive.size(), 6);
+  EXPECT_EQ(PlacementOf(key).exclusive.size(), 6);
 }
 
 TEST_F(RoomTest, AContainerOnLentReservedCpusStaysWithoutSavedState) {
@@ -195,12 +196,12 @@ TEST_F(RoomTest, AContainerOnLentReservedCpusStaysWithoutSavedState) {
   const ContainerKey key = snapshot().Add("found", kGuaranteed, 2000).key;
   const ContainerKey small = Run("small", kBestEffort, 0);
   Reconcile();
-  ASSERT_EQ(Cpus(key), "0");
+  ASSERT_EQ(CpusOf(key), "0");
   Forget();
   Reconcile();
-  EXPECT_EQ(Cpus(key), "0");
-  EXPECT_EQ(Cpus(small), "0");
-  EXPECT_EQ(At(own).exclusive.size(), 14);
+  EXPECT_EQ(CpusOf(key), "0");
+  EXPECT_EQ(CpusOf(small), "0");
+  EXPECT_EQ(PlacementOf(own).exclusive.size(), 14);
 }
 
 // Two nodes of eight CPUs and 16 GiB.
@@ -211,9 +212,9 @@ class TwoNodeRoomTest : public RoomTest {
 
 TEST_F(TwoNodeRoomTest, AContainerThatGrowsInAnOverfullPoolKeepsItsCpusAndMemory) {
   const ContainerKey own = Run("own", kGuaranteed, 2000, 10 * kGibi);
-  const std::string pool = At(own).pool;
-  const CpuSet held = At(own).exclusive;
-  const NodeSet mems = *At(own).mems;
+  const std::string pool = PlacementOf(own).pool;
+  const CpuSet held = PlacementOf(own).exclusive;
+  const NodeSet mems = *PlacementOf(own).mems;
   ASSERT_EQ(mems.size(), 1);
   // Running containers are never refused: they ask for more CPUs and memory than the node has.
   for (int i = 0; i < 4; ++i) {
@@ -225,24 +226,24 @@ TEST_F(TwoNodeRoomTest, AContainerThatGrowsInAnOverfullPoolKeepsItsCpusAndMemory
   }
   ASSERT_EQ(pool, "L3 cache #1");
   Reconcile();
-  ASSERT_EQ(At(own).exclusive, held);
-  const NodeSet widened = *At(own).mems;
+  ASSERT_EQ(PlacementOf(own).exclusive, held);
+  const NodeSet widened = *PlacementOf(own).mems;
   ASSERT_TRUE(mems.IsSubsetOf(widened));
   for (const int64_t milli_cpu : {3000, 4000, 4000}) {
     const Status status = Resize(own, milli_cpu);
     ASSERT_TRUE(status.ok()) << status;
-    EXPECT_EQ(At(own).exclusive.size(), milli_cpu / 1000);
-    EXPECT_TRUE(held.IsSubsetOf(At(own).exclusive)) << Cpus(own);
-    EXPECT_TRUE(widened.IsSubsetOf(*At(own).mems)) << At(own).mems->ToString();
+    EXPECT_EQ(PlacementOf(own).exclusive.size(), milli_cpu / 1000);
+    EXPECT_TRUE(held.IsSubsetOf(PlacementOf(own).exclusive)) << CpusOf(own);
+    EXPECT_TRUE(widened.IsSubsetOf(*PlacementOf(own).mems)) << PlacementOf(own).mems->ToString();
   }
 }
 
 TEST_F(RoomTest, AnEstimatedMemoryRequestRefusesNoContainer) {
   const ContainerKey sidecar = Run("sidecar", kBurstable, 100, 80 * kGibi, true);
-  EXPECT_THAT(At(sidecar).reason, HasSubstr("estimated as 80 GiB, does not count"));
+  EXPECT_THAT(PlacementOf(sidecar).reason, HasSubstr("estimated as 80 GiB, does not count"));
   Run("guessed", kBurstable, 100, 15 * kGibi, true);
   const ContainerKey certain = Run("certain", kGuaranteed, 1000, 10 * kGibi);
-  EXPECT_EQ(At(certain).mems->ToString(), "0");
+  EXPECT_EQ(PlacementOf(certain).mems->ToString(), "0");
   Run("rest", kGuaranteed, 1000, 6 * kGibi);
   const auto refused = TryRun("too much", kGuaranteed, 1000, kGibi);
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);

@@ -92,25 +92,26 @@ TEST(TopologyAwarePolicyTest, NeedsCpusToShare) {
 TEST(TopologyAwarePolicyTest, ExclusiveContainersRunWithoutQuota) {
   Node node(N4C16());
   const ContainerKey whole = node.Run("whole", kGuaranteed, 2000);
-  EXPECT_EQ(node.At(whole).cpu_quota, -1);
-  EXPECT_EQ(node.At(whole).cpu_shares, std::nullopt) << "what the kubelet asked for is right";
+  EXPECT_EQ(node.PlacementOf(whole).cpu_quota, -1);
+  EXPECT_EQ(node.PlacementOf(whole).cpu_shares, std::nullopt)
+      << "what the kubelet asked for is right";
   const ContainerKey mixed = node.Run("mixed", kGuaranteed, 1500);
-  EXPECT_EQ(node.At(mixed).cpu_quota, std::nullopt);
-  EXPECT_EQ(node.At(mixed).cpu_shares, 512);
+  EXPECT_EQ(node.PlacementOf(mixed).cpu_quota, std::nullopt);
+  EXPECT_EQ(node.PlacementOf(mixed).cpu_shares, 512);
   const ContainerKey shared = node.Run("shared", kGuaranteed, 500);
-  EXPECT_EQ(node.At(shared).cpu_quota, std::nullopt);
+  EXPECT_EQ(node.PlacementOf(shared).cpu_quota, std::nullopt);
   Node keeping(N4C16(), "0", "{CPUQuota: keep}");
-  EXPECT_EQ(keeping.At(keeping.Run("whole", kGuaranteed, 2000)).cpu_quota, std::nullopt);
+  EXPECT_EQ(keeping.PlacementOf(keeping.Run("whole", kGuaranteed, 2000)).cpu_quota, std::nullopt);
 }
 
 TEST(TopologyAwarePolicyTest, VeryLargeContainersKeepTheQuotaThatTellsTheirSize) {
   Node node(test::MakeMachine({.packages = 8, .cores = 64, .threads = 2}));
-  EXPECT_EQ(node.At(node.Run("255", kGuaranteed, 255'000)).cpu_quota, -1);
-  EXPECT_EQ(node.At(node.Run("256", kGuaranteed, 256'000)).cpu_quota, std::nullopt);
+  EXPECT_EQ(node.PlacementOf(node.Run("255", kGuaranteed, 255'000)).cpu_quota, -1);
+  EXPECT_EQ(node.PlacementOf(node.Run("256", kGuaranteed, 256'000)).cpu_quota, std::nullopt);
   const ContainerKey unknown = node.Add("unknown", kGuaranteed, 256'000);
   node.ContainerOf(unknown).requested.cpu_shares = 262'144;
   ASSERT_TRUE(node.Place(unknown).ok());
-  EXPECT_THAT(node.At(unknown).reason, HasSubstr("the most that CPU shares tell"));
+  EXPECT_THAT(node.PlacementOf(unknown).reason, HasSubstr("the most that CPU shares tell"));
 }
 
 TEST(TopologyAwarePolicyTest, BurstsGetAPoolForTheirLimit) {
@@ -119,7 +120,7 @@ TEST(TopologyAwarePolicyTest, BurstsGetAPoolForTheirLimit) {
                                     std::pair(12000, "root"), std::pair(80000, "root")}) {
     const ContainerKey key = AddBurstable(node, 1000, limit);
     ASSERT_TRUE(node.Place(key).ok());
-    EXPECT_EQ(node.At(key).pool, pool) << limit;
+    EXPECT_EQ(node.PlacementOf(key).pool, pool) << limit;
     node.Remove(key);
   }
 }
@@ -132,13 +133,13 @@ TEST(TopologyAwarePolicyTest, UnlimitedBurstsGetTheConfiguredLevel) {
     Node node(N4C16(), "0", fmt::format("{{UnlimitedBurstable: {}}}", level));
     const ContainerKey key = AddBurstable(node, 100, 0);
     ASSERT_TRUE(node.Place(key).ok());
-    EXPECT_EQ(node.At(key).pool, pool) << level;
+    EXPECT_EQ(node.PlacementOf(key).pool, pool) << level;
   }
   Node node(N4C16());
   const ContainerKey key = AddBurstable(node, 100, 0);
   node.Annotate(key, "unlimited-burstable", "numa");
   ASSERT_TRUE(node.Place(key).ok());
-  EXPECT_EQ(node.At(key).pool, "NUMA node #1");
+  EXPECT_EQ(node.PlacementOf(key).pool, "NUMA node #1");
 }
 
 TEST(TopologyAwarePolicyTest, FollowsDevices) {
@@ -146,13 +147,13 @@ TEST(TopologyAwarePolicyTest, FollowsDevices) {
   const ContainerKey key = node.Add("near", kGuaranteed, 1000);
   node.ContainerOf(key).hints = {{"device /dev/sda", {}, NodeSet{3}}};
   ASSERT_TRUE(node.Place(key).ok());
-  EXPECT_EQ(node.At(key).pool, "NUMA node #3");
-  EXPECT_THAT(node.At(key).reason, HasSubstr("devices"));
+  EXPECT_EQ(node.PlacementOf(key).pool, "NUMA node #3");
+  EXPECT_THAT(node.PlacementOf(key).reason, HasSubstr("devices"));
   const ContainerKey off = node.Add("off", kGuaranteed, 1000);
   node.ContainerOf(off).hints = {{"device /dev/sda", {}, NodeSet{3}}};
   node.Annotate(off, "topologyhints", "none");
   ASSERT_TRUE(node.Place(off).ok());
-  EXPECT_EQ(node.At(off).pool, "NUMA node #1");
+  EXPECT_EQ(node.PlacementOf(off).pool, "NUMA node #1");
 }
 
 TEST(TopologyAwarePolicyTest, StrictHintsRefuseWhereThereIsNoRoom) {
@@ -163,7 +164,7 @@ TEST(TopologyAwarePolicyTest, StrictHintsRefuseWhereThereIsNoRoom) {
                                    {"device /dev/sdb", test::Cpus("12-15"), {}}};
     node.Annotate(key, "strict.topologyhints", strict ? "true" : "false");
     ASSERT_TRUE(node.Place(key).ok()) << "the root is near to both";
-    EXPECT_EQ(node.At(key).pool, "root");
+    EXPECT_EQ(node.PlacementOf(key).pool, "root");
   }
   const ContainerKey key = node.Add("nowhere", kGuaranteed, 500);
   node.ContainerOf(key).hints = {{"device /dev/sda", test::Cpus("500"), {}}};
@@ -180,7 +181,7 @@ TEST(TopologyAwarePolicyTest, PicksCpusByHints) {
   node.ContainerOf(key).hints = {{"device /dev/sda", test::Cpus("5-6"), {}}};
   node.Annotate(key, "pick-resources-by-hints", "true");
   ASSERT_TRUE(node.Place(key).ok());
-  EXPECT_EQ(node.Cpus(key), "5-6");
+  EXPECT_EQ(node.CpusOf(key), "5-6");
 }
 
 TEST(TopologyAwarePolicyTest, HidesHyperthreads) {
@@ -189,18 +190,18 @@ TEST(TopologyAwarePolicyTest, HidesHyperthreads) {
   const ContainerKey key = node.Add("single", kGuaranteed, 3000);
   node.Annotate(key, "hide-hyperthreads", "true");
   ASSERT_TRUE(node.Place(key).ok());
-  EXPECT_EQ(node.Cpus(key), "8,10");
+  EXPECT_EQ(node.CpusOf(key), "8,10");
   const ContainerKey other = node.Run("other", kGuaranteed, 2000);
-  EXPECT_FALSE(node.At(other).cpus->Intersects(test::Cpus("8-11")))
+  EXPECT_FALSE(node.PlacementOf(other).cpus->Intersects(test::Cpus("8-11")))
       << "siblings are not given away";
   node.MakePolicy("");
   EXPECT_THAT(node.Reconcile().changes, IsEmpty());
-  EXPECT_FALSE(node.At(shared).cpus->Intersects(test::Cpus("8-11")));
+  EXPECT_FALSE(node.PlacementOf(shared).cpus->Intersects(test::Cpus("8-11")));
 
   const ContainerKey half = node.Add("half", kGuaranteed, 500);
   node.Annotate(half, "hide-hyperthreads", "true");
   ASSERT_TRUE(node.Place(half).ok());
-  for (const int cpu : *node.At(half).cpus)
+  for (const int cpu : *node.PlacementOf(half).cpus)
     EXPECT_TRUE(cpu % 2 == 0 || cpu == 1) << cpu;
 }
 
@@ -210,7 +211,7 @@ TEST(TopologyAwarePolicyTest, PrefersCoresOfThePriority) {
     const ContainerKey key = node.Add("c", kGuaranteed, 2000);
     node.Annotate(key, "prefer-cpu-priority", priority);
     ASSERT_TRUE(node.Place(key).ok());
-    EXPECT_EQ(node.Cpus(key), cpus);
+    EXPECT_EQ(node.CpusOf(key), cpus);
   }
 }
 
@@ -229,16 +230,16 @@ TEST(TopologyAwarePolicyTest, PreservesWhatAPodWantsToKeep) {
   node.Annotate(key, "cpu.preserve", "true");
   node.Annotate(key, "memory.preserve", "true");
   ASSERT_TRUE(node.Place(key).ok());
-  EXPECT_FALSE(node.At(key).cpus.has_value());
-  EXPECT_FALSE(node.At(key).mems.has_value());
-  EXPECT_THAT(node.At(key).reason, HasSubstr("exclusive CPUs of others"));
+  EXPECT_FALSE(node.PlacementOf(key).cpus.has_value());
+  EXPECT_FALSE(node.PlacementOf(key).mems.has_value());
+  EXPECT_THAT(node.PlacementOf(key).reason, HasSubstr("exclusive CPUs of others"));
   EXPECT_THAT(node.policy().Unheeded(node.snapshot().PodOf(key), node.ContainerOf(key)), IsEmpty());
 }
 
 TEST(TopologyAwarePolicyTest, OnlyPodsOfPrivilegedNamespacesAreTakenOutOfItsRules) {
   Node node(N4C16());
   const ContainerKey plain = node.Run("plain", kGuaranteed, 2000);
-  const std::string mems = node.At(plain).mems->ToString();
+  const std::string mems = node.PlacementOf(plain).mems->ToString();
   node.Remove(plain);
   for (const std::string domain : {"cri-resource-manager.intel.com", "resource-policy.nri.io"}) {
     const ContainerKey key = node.Add("tenant", kGuaranteed, 2000);
@@ -247,14 +248,14 @@ TEST(TopologyAwarePolicyTest, OnlyPodsOfPrivilegedNamespacesAreTakenOutOfItsRule
       annotations.Set(name + domain + "/container.tenant", "true");
     ASSERT_TRUE(node.Place(key).ok());
     // The container is placed as without the annotation.
-    EXPECT_EQ(node.At(key).exclusive.size(), 2) << domain;
-    EXPECT_EQ(node.At(key).mems->ToString(), mems);
+    EXPECT_EQ(node.PlacementOf(key).exclusive.size(), 2) << domain;
+    EXPECT_EQ(node.PlacementOf(key).mems->ToString(), mems);
     for (const char* const name : {"cpu.preserve", "memory.preserve", "prefer-reserved-cpus"}) {
       const std::string why = fmt::format(
           "annotation {} ignored: namespace {} is not in "
           "policy.topology-aware.PrivilegedNamespaces",
           name, node.snapshot().PodOf(key).namespace_name);
-      EXPECT_THAT(node.At(key).reason, HasSubstr(why));
+      EXPECT_THAT(node.PlacementOf(key).reason, HasSubstr(why));
       EXPECT_THAT(node.policy().Unheeded(node.snapshot().PodOf(key), node.ContainerOf(key)),
                   Contains(why));
     }
@@ -264,7 +265,7 @@ TEST(TopologyAwarePolicyTest, OnlyPodsOfPrivilegedNamespacesAreTakenOutOfItsRule
   node.snapshot().PodOf(system).namespace_name = "kube-system";
   node.Annotate(system, "cpu.preserve", "true");
   ASSERT_TRUE(node.Place(system).ok());
-  EXPECT_FALSE(node.At(system).cpus.has_value());
+  EXPECT_FALSE(node.PlacementOf(system).cpus.has_value());
   // "false" takes nothing from other containers.
   const ContainerKey away = node.Add("away", kGuaranteed, 2000);
   node.Annotate(away, "prefer-reserved-cpus", "false");
@@ -285,8 +286,8 @@ TEST(TopologyAwarePolicyTest, ARestartMovesNobodyWhomPrivilegesConcern) {
       ASSERT_TRUE(node.Place(keys.back()).ok());
     }
   }
-  EXPECT_EQ(node.Cpus(keys[2]), "0-1");
-  EXPECT_EQ(node.At(keys[5]).exclusive.size(), 1);
+  EXPECT_EQ(node.CpusOf(keys[2]), "0-1");
+  EXPECT_EQ(node.PlacementOf(keys[5]).exclusive.size(), 1);
   node.MakePolicy("{PrivilegedNamespaces: [trusted]}");
   EXPECT_THAT(node.Reconcile().changes, IsEmpty());
 }
@@ -294,13 +295,13 @@ TEST(TopologyAwarePolicyTest, ARestartMovesNobodyWhomPrivilegesConcern) {
 TEST(TopologyAwarePolicyTest, LeavesAloneWhatIsNotPinned) {
   Node no_cpus(N4C16(), "0", "{PinCPU: false}");
   const ContainerKey a = no_cpus.Run("a", kGuaranteed, 2000);
-  EXPECT_FALSE(no_cpus.At(a).cpus.has_value());
-  EXPECT_TRUE(no_cpus.At(a).exclusive.empty());
-  EXPECT_EQ(no_cpus.At(a).mems->ToString(), "1");
+  EXPECT_FALSE(no_cpus.PlacementOf(a).cpus.has_value());
+  EXPECT_TRUE(no_cpus.PlacementOf(a).exclusive.empty());
+  EXPECT_EQ(no_cpus.PlacementOf(a).mems->ToString(), "1");
   Node no_memory(N4C16(), "0", "{PinMemory: false}");
   const ContainerKey b = no_memory.Run("b", kGuaranteed, 2000);
-  EXPECT_EQ(no_memory.Cpus(b), "4-5");
-  EXPECT_FALSE(no_memory.At(b).mems.has_value());
+  EXPECT_EQ(no_memory.CpusOf(b), "4-5");
+  EXPECT_FALSE(no_memory.PlacementOf(b).mems.has_value());
 }
 
 TEST(TopologyAwarePolicyTest, OverbooksSharedCpusRatherThanRefusing) {
@@ -308,8 +309,8 @@ TEST(TopologyAwarePolicyTest, OverbooksSharedCpusRatherThanRefusing) {
   for (int i = 0; i < 4; ++i)
     node.Run("c", kBurstable, 3900);
   const ContainerKey key = node.Run("late", kBurstable, 3900);
-  EXPECT_EQ(node.At(key).pool, "root");
-  EXPECT_THAT(node.At(key).reason, HasSubstr("more is asked for"));
+  EXPECT_EQ(node.PlacementOf(key).pool, "root");
+  EXPECT_THAT(node.PlacementOf(key).reason, HasSubstr("more is asked for"));
 }
 
 TEST(TopologyAwarePolicyTest, EndlessRequestsDoNotAddUpToNothing) {
@@ -331,13 +332,13 @@ TEST(TopologyAwarePolicyTest, EndlessRequestsDoNotAddUpToNothing) {
 TEST(TopologyAwarePolicyTest, SharedSetsFollowExclusiveGrants) {
   Node node(N4C16());
   const ContainerKey shared = node.Run("shared", kGuaranteed, 500);
-  ASSERT_EQ(node.Cpus(shared), "4-7");
+  ASSERT_EQ(node.CpusOf(shared), "4-7");
   // Takes all other CPUs: the shared container keeps one of its node.
   const ContainerKey large = node.Run("large", kGuaranteed, 14000);
-  EXPECT_EQ(node.At(shared).cpus->size(), 1);
-  EXPECT_TRUE(node.At(shared).cpus->IsSubsetOf(test::Cpus("4-7")));
+  EXPECT_EQ(node.PlacementOf(shared).cpus->size(), 1);
+  EXPECT_TRUE(node.PlacementOf(shared).cpus->IsSubsetOf(test::Cpus("4-7")));
   node.Remove(large);
-  EXPECT_EQ(node.Cpus(shared), "4-7");
+  EXPECT_EQ(node.CpusOf(shared), "4-7");
 }
 
 TEST(TopologyAwarePolicyTest, ANewAttemptIsWhereTheFormerOneWas) {
@@ -348,21 +349,21 @@ TEST(TopologyAwarePolicyTest, ANewAttemptIsWhereTheFormerOneWas) {
   node.snapshot().Remove(first);
   const ContainerKey second = node.Add("c", kGuaranteed, 2000);
   ASSERT_TRUE(node.Place(second, &former).ok());
-  EXPECT_EQ(node.Cpus(second), former.placement.cpus->ToString());
-  EXPECT_THAT(node.At(second).reason, HasSubstr("former attempt"));
+  EXPECT_EQ(node.CpusOf(second), former.placement.cpus->ToString());
+  EXPECT_THAT(node.PlacementOf(second).reason, HasSubstr("former attempt"));
 }
 
 TEST(TopologyAwarePolicyTest, WhatIsLeftOfTheFormerCpusDoesNotSplitANewAttempt) {
   Node node(test::S1Ht());
   const ContainerKey first = node.Run("main", kGuaranteed, 2000);
-  ASSERT_EQ(node.Cpus(first), "1,5");
+  ASSERT_EQ(node.CpusOf(first), "1,5");
   const Container former = node.ContainerOf(first);
   node.Remove(first);
   node.Run("beside the reserved one", kGuaranteed, 1000);
-  ASSERT_EQ(node.Cpus(node.Run("other", kGuaranteed, 1000)), "1");
+  ASSERT_EQ(node.CpusOf(node.Run("other", kGuaranteed, 1000)), "1");
   const ContainerKey second = node.Add("main", kGuaranteed, 2000);
   ASSERT_TRUE(node.Place(second, &former).ok());
-  EXPECT_EQ(node.Cpus(second), "2,6");
+  EXPECT_EQ(node.CpusOf(second), "2,6");
 }
 
 TEST(TopologyAwarePolicyTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
@@ -394,23 +395,23 @@ TEST(TopologyAwarePolicyTest, AConfigurationChangeKeepsWhatIsLegal) {
   const ContainerKey mixed = node.Run("mixed", kGuaranteed, 1500);
   node.Run("whole", kGuaranteed, 2000);
   const ContainerKey shared = node.Run("shared", kGuaranteed, 500);
-  ASSERT_EQ(node.At(shared).pool, "NUMA node #3");
+  ASSERT_EQ(node.PlacementOf(shared).pool, "NUMA node #3");
   for (const char* const section :
        {"{ColocatePods: true, UnlimitedBurstable: numa, PreferIsolatedCPUs: false}",
         "{PreferSharedCPUs: true}", "{CPUQuota: lift, DefaultCPUPriority: high}"}) {
     node.MakePolicy(section);
     EXPECT_THAT(node.Reconcile().changes, IsEmpty()) << section;
   }
-  EXPECT_EQ(node.At(mixed).exclusive.size(), 1);
+  EXPECT_EQ(node.PlacementOf(mixed).exclusive.size(), 1);
   node.MakePolicy("{PinCPU: false}");
   node.Reconcile();
-  EXPECT_FALSE(node.At(mixed).cpus.has_value());
-  EXPECT_TRUE(node.At(mixed).exclusive.empty());
+  EXPECT_FALSE(node.PlacementOf(mixed).cpus.has_value());
+  EXPECT_TRUE(node.PlacementOf(mixed).exclusive.empty());
   node.MakePolicy("");
   node.Reconcile();
-  EXPECT_EQ(node.At(mixed).exclusive.size(), 1);
-  EXPECT_EQ(node.At(shared).pool, "NUMA node #3");
-  EXPECT_TRUE(node.At(shared).cpus.has_value());
+  EXPECT_EQ(node.PlacementOf(mixed).exclusive.size(), 1);
+  EXPECT_EQ(node.PlacementOf(shared).pool, "NUMA node #3");
+  EXPECT_TRUE(node.PlacementOf(shared).cpus.has_value());
 }
 
 TEST(TopologyAwarePolicyTest, TakesOverFromAnotherPolicy) {
@@ -424,10 +425,10 @@ TEST(TopologyAwarePolicyTest, TakesOverFromAnotherPolicy) {
   node.ContainerOf(shared).placement.cpus = test::Cpus("0-5,8-15");
   node.ContainerOf(shared).placement.pool = "shared";
   node.Reconcile();
-  EXPECT_EQ(node.At(own).exclusive.ToString(), "6-7");
-  EXPECT_EQ(node.At(own).pool, "NUMA node #1");
-  EXPECT_FALSE(node.At(shared).cpus->Contains(0)) << "it was on a reserved CPU";
-  EXPECT_THAT(node.At(free).cpus->size(), testing::Ge(1));
+  EXPECT_EQ(node.PlacementOf(own).exclusive.ToString(), "6-7");
+  EXPECT_EQ(node.PlacementOf(own).pool, "NUMA node #1");
+  EXPECT_FALSE(node.PlacementOf(shared).cpus->Contains(0)) << "it was on a reserved CPU";
+  EXPECT_THAT(node.PlacementOf(free).cpus->size(), testing::Ge(1));
   EXPECT_THAT(node.Reconcile().changes, IsEmpty());
 }
 
@@ -450,13 +451,13 @@ TEST(TopologyAwarePolicyTest, RebalancesSharedContainersOnly) {
     keys.push_back(node.Run("full", kBurstable, 3000));
   const ContainerKey wide = node.Add("wide", kBurstable, 2500);
   ASSERT_TRUE(node.Place(wide).ok());
-  ASSERT_EQ(node.At(wide).pool, "root");
+  ASSERT_EQ(node.PlacementOf(wide).pool, "root");
   EXPECT_THAT(node.Rebalance().changes, IsEmpty()) << "there is no better place";
   node.Remove(keys[1]);
   const Plan plan = node.Rebalance();
   EXPECT_NE(plan.Find(wide), nullptr);
   EXPECT_EQ(plan.changes.size(), 1u);
-  EXPECT_THAT(node.At(wide).pool, HasSubstr("NUMA node"));
+  EXPECT_THAT(node.PlacementOf(wide).pool, HasSubstr("NUMA node"));
   EXPECT_THAT(node.Rebalance().changes, IsEmpty());
 }
 
@@ -469,12 +470,12 @@ TEST(TopologyAwarePolicyTest, RebalancesExclusiveContainersThatAllowIt) {
     const ContainerKey spread = node.Add("spread", kGuaranteed, 3000);
     if (allowed) node.Annotate(spread, "allow-rebalance", "true");
     ASSERT_TRUE(node.Place(spread).ok());
-    ASSERT_THAT(node.At(spread).pool, HasSubstr("socket"));
+    ASSERT_THAT(node.PlacementOf(spread).pool, HasSubstr("socket"));
     for (const ContainerKey key : keys)
       node.Remove(key);
     node.Rebalance();
-    EXPECT_EQ(node.At(spread).pool.starts_with("NUMA node"), allowed);
-    EXPECT_EQ(node.At(spread).exclusive.size(), 3);
+    EXPECT_EQ(node.PlacementOf(spread).pool.starts_with("NUMA node"), allowed);
+    EXPECT_EQ(node.PlacementOf(spread).exclusive.size(), 3);
   }
 }
 
@@ -487,19 +488,19 @@ TEST(TopologyAwarePolicyTest, RebalanceNarrowsMemory) {
     return key;
   };
   const ContainerKey small = run(10);
-  ASSERT_EQ(node.At(small).mems->ToString(), "1");
+  ASSERT_EQ(node.PlacementOf(small).mems->ToString(), "1");
   const ContainerKey large = run(40);
-  EXPECT_EQ(node.At(small).mems->ToString(), "0-3");
+  EXPECT_EQ(node.PlacementOf(small).mems->ToString(), "0-3");
   node.Remove(large);
-  EXPECT_EQ(node.At(small).mems->ToString(), "0-3") << "nothing moves by itself";
+  EXPECT_EQ(node.PlacementOf(small).mems->ToString(), "0-3") << "nothing moves by itself";
   node.Rebalance();
-  EXPECT_EQ(node.At(small).mems->ToString(), "1");
+  EXPECT_EQ(node.PlacementOf(small).mems->ToString(), "1");
 }
 
 TEST(TopologyAwarePolicyTest, ExplainsItsChoice) {
   Node node(N4C16());
   const ContainerKey key = node.Run("c", kGuaranteed, 2000);
-  EXPECT_THAT(node.At(key).reason, HasSubstr("NUMA node #1 before NUMA node #2"));
+  EXPECT_THAT(node.PlacementOf(key).reason, HasSubstr("NUMA node #1 before NUMA node #2"));
   const std::vector<std::string> lines = node.policy().Explain(key);
   ASSERT_GE(lines.size(), 4u);
   EXPECT_THAT(lines[0], HasSubstr("NUMA node #1"));
@@ -541,8 +542,8 @@ TEST(TopologyAwarePolicyTest, UnreadableAnnotationsAreNoted) {
   node.Annotate(key, "prefer-shared-cpus", "sometimes");
   node.snapshot().PodOf(key).annotations.Set("resource-policy.nri.io/affinity", "[");
   ASSERT_TRUE(node.Place(key).ok());
-  EXPECT_THAT(node.At(key).reason, HasSubstr("prefer-shared-cpus ignored"));
-  EXPECT_THAT(node.At(key).reason, HasSubstr("affinities ignored"));
+  EXPECT_THAT(node.PlacementOf(key).reason, HasSubstr("prefer-shared-cpus ignored"));
+  EXPECT_THAT(node.PlacementOf(key).reason, HasSubstr("affinities ignored"));
 }
 
 TEST(TopologyAwarePolicyTest, ShowsItsPools) {

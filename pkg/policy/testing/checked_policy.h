@@ -42,8 +42,10 @@ class CheckedPolicy {
   Plan Reconcile() { return CarryOut(policy_->Reconcile(snapshot_)); }
   Plan Rebalance() { return CarryOut(policy_->Rebalance(snapshot_)); }
 
-  const Placement& At(ContainerKey key) { return snapshot_.At(key).placement; }
-  std::string Cpus(ContainerKey key) { return At(key).cpus.value_or(CpuSet()).ToString(); }
+  const Placement& PlacementOf(ContainerKey key) { return snapshot_.At(key).placement; }
+  std::string CpusOf(ContainerKey key) {
+    return PlacementOf(key).cpus.value_or(CpuSet()).ToString();
+  }
   const Machine& machine() const { return machine_; }
   TestSnapshot& snapshot() { return snapshot_; }
   Policy& policy() { return *policy_; }

@@ -70,9 +70,9 @@ class AlignedLife {
 
   void CheckAligned() {
     for (const ContainerKey key : keys_) {
-      const CpuSet& exclusive = node_.At(key).exclusive;
+      const CpuSet& exclusive = node_.PlacementOf(key).exclusive;
       EXPECT_TRUE(places_.IsAligned(alignment_, exclusive))
-          << exclusive.ToString() << ": " << node_.At(key).reason;
+          << exclusive.ToString() << ": " << node_.PlacementOf(key).reason;
     }
   }
 
@@ -91,14 +91,14 @@ class AlignedLife {
   std::map<ContainerKey, std::string> All() {
     std::map<ContainerKey, std::string> all;
     for (const ContainerKey key : keys_)
-      all[key] = node_.Cpus(key) + " " + node_.ExclusiveOf(key);
+      all[key] = node_.CpusOf(key) + " " + node_.ExclusiveOf(key);
     return all;
   }
 
   std::map<ContainerKey, std::string> Cpusets() {
     std::map<ContainerKey, std::string> all;
     for (const ContainerKey key : keys_)
-      all[key] = node_.Cpus(key);
+      all[key] = node_.CpusOf(key);
     return all;
   }
 
@@ -107,7 +107,7 @@ class AlignedLife {
     CpuSet free = ordinary_ - CpuSet{ordinary_.First()};
     int64_t room = int64_t{1000} * free.size() - milli_cpu;
     for (const ContainerKey key : keys_) {
-      free -= node_.At(key).exclusive;
+      free -= node_.PlacementOf(key).exclusive;
       room -= node_.snapshot().At(key).requirements.cpu_request.value;
     }
     return room >= 0 && std::ranges::any_of(places_.Of(alignment_), [&](const AlignedPlace& place) {
@@ -122,7 +122,7 @@ class AlignedLife {
     const std::map<ContainerKey, std::string> before = All();
     const StatusOr<ContainerKey> key = node_.Create("c", qos, request);
     if (key.ok()) {
-      granted_ += node_.At(*key).exclusive.empty() ? 0 : 1;
+      granted_ += node_.PlacementOf(*key).exclusive.empty() ? 0 : 1;
       keys_.push_back(*key);
       return;
     }
@@ -143,12 +143,12 @@ class AlignedLife {
   void Resize() {
     if (keys_.empty()) return;
     const ContainerKey key = OneOf();
-    const CpuSet held = node_.At(key).exclusive;
+    const CpuSet held = node_.PlacementOf(key).exclusive;
     const std::map<ContainerKey, std::string> before = All();
     if (!node_.Resize(key, Request()).ok()) {
       EXPECT_EQ(All(), before);
     }
-    const CpuSet& now = node_.At(key).exclusive;
+    const CpuSet& now = node_.PlacementOf(key).exclusive;
     if (now.size() >= held.size()) {
       EXPECT_TRUE(held.IsSubsetOf(now)) << held.ToString() << " became " << now.ToString();
     }
@@ -166,7 +166,7 @@ class AlignedLife {
     const int64_t whole = former.requirements.cpu_request.Whole();
     if (former.placement.exclusive.size() == whole) {
       ASSERT_TRUE(again.ok()) << again.status();
-      EXPECT_EQ(node_.At(*again).exclusive, former.placement.exclusive);
+      EXPECT_EQ(node_.PlacementOf(*again).exclusive, former.placement.exclusive);
     }
     if (again.ok()) {
       key = *again;
@@ -278,23 +278,23 @@ TEST(AlignmentPropertyTest, AContainerThatIsSplitStaysWhereItIs) {
     SCOPED_TRACE(factory.name);
     PolicyNode node(factory, S2NoHt(), "0", "{}");
     const ContainerKey key = *node.Create("split", kGuaranteed, 5000);
-    const CpuSet cpus = node.At(key).exclusive;
+    const CpuSet cpus = node.PlacementOf(key).exclusive;
     node.ChangeSection("{Alignment: numa}");
     EXPECT_THAT(node.Reconcile().changes, IsEmpty());
     node.ForgetDecisions();
     node.Reconcile();
-    EXPECT_EQ(node.At(key).exclusive, cpus);
+    EXPECT_EQ(node.PlacementOf(key).exclusive, cpus);
     node.Rebalance();
-    EXPECT_EQ(node.At(key).exclusive, cpus);
+    EXPECT_EQ(node.PlacementOf(key).exclusive, cpus);
     const Status more = node.Resize(key, 6000);
     EXPECT_FALSE(more.ok());
-    EXPECT_EQ(node.At(key).exclusive, cpus);
+    EXPECT_EQ(node.PlacementOf(key).exclusive, cpus);
     const Container former = node.snapshot().At(key);
     node.snapshot().Remove(key);
     const ContainerKey again = *node.Create("split", kGuaranteed, 5000, &former);
-    EXPECT_EQ(node.At(again).exclusive, cpus) << "a new attempt has them too";
+    EXPECT_EQ(node.PlacementOf(again).exclusive, cpus) << "a new attempt has them too";
     ASSERT_TRUE(node.Resize(again, 3000).ok());
-    const CpuSet rest = node.At(again).exclusive;
+    const CpuSet rest = node.PlacementOf(again).exclusive;
     EXPECT_TRUE(rest.IsSubsetOf(cpus));
     EXPECT_TRUE(AlignedPlaces(node.machine()).IsAligned(Alignment::kNuma, rest));
   }
@@ -306,14 +306,14 @@ TEST(AlignmentPropertyTest, AGrowingContainerStaysInItsPlace) {
     PolicyNode node(factory, M80(), "0", "{Alignment: numa}");
     const ContainerKey key = *node.Create("grows", kGuaranteed, 10'000);
     ASSERT_TRUE(node.Resize(key, 15'000).ok());
-    const NodeSet nodes = node.machine().NodesOf(node.At(key).exclusive);
+    const NodeSet nodes = node.machine().NodesOf(node.PlacementOf(key).exclusive);
     EXPECT_EQ(nodes.size(), 1);
     const Status refusal = node.Resize(key, 25'000);
     EXPECT_EQ(refusal.code(), StatusCode::kInvalidArgument);
     const int room = nodes.Contains(0) ? 19 : 20;
     ASSERT_TRUE(node.Resize(key, int64_t{1000} * (room - 1)).ok());
     ASSERT_TRUE(node.Create("one", kGuaranteed, 1000).ok());
-    EXPECT_EQ(node.At(key).exclusive.size(), room - 1);
+    EXPECT_EQ(node.PlacementOf(key).exclusive.size(), room - 1);
   }
 }
 

@@ -55,9 +55,9 @@ TEST_P(PodOverheadTest, ExclusiveCpusThatOverheadNeedsAreRefusedWithTheShortage)
   EXPECT_THAT(std::string(Message(refusal)), HasSubstr("1500m are overhead of pods"));
   const auto db = node_.Create("db", kGuaranteed, 5000);
   ASSERT_TRUE(db.ok()) << db.status();
-  EXPECT_EQ(node_.At(*db).exclusive.size(), 5);
+  EXPECT_EQ(node_.PlacementOf(*db).exclusive.size(), 5);
   EXPECT_EQ(node_.Resize(*db, 6000).code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(node_.At(*db).exclusive.size(), 5);
+  EXPECT_EQ(node_.PlacementOf(*db).exclusive.size(), 5);
 }
 
 TEST_P(PodOverheadTest, OnlyGrowthIsRefused) {
@@ -70,14 +70,14 @@ TEST_P(PodOverheadTest, OnlyGrowthIsRefused) {
   EXPECT_TRUE(node_.Create("shared", kBurstable, 100).ok());
   node_.RestartPolicy();
   EXPECT_TRUE(node_.Reconcile().empty()) << "what runs keeps its CPUs";
-  EXPECT_EQ(node_.At(*db).exclusive.size(), 5);
+  EXPECT_EQ(node_.PlacementOf(*db).exclusive.size(), 5);
   EXPECT_TRUE(node_.Resize(*db, 4000).ok());
-  EXPECT_EQ(node_.At(*db).exclusive.size(), 4);
+  EXPECT_EQ(node_.PlacementOf(*db).exclusive.size(), 4);
   const Container former = node_.snapshot().At(*db);
   node_.snapshot().Remove(*db);
   const auto again = node_.Create("db", kGuaranteed, 4000, &former);
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(node_.At(*again).exclusive, former.placement.exclusive);
+  EXPECT_EQ(node_.PlacementOf(*again).exclusive, former.placement.exclusive);
 }
 
 TEST_P(PodOverheadTest, PoolsShowItAndWhatIsLeft) {

@@ -47,7 +47,7 @@ class PinningTest : public testing::TestWithParam<PolicyFactory> {
     return made.value_or(ContainerKey{});
   }
   void ExpectUnbound(ContainerKey key) {
-    const Placement& placement = node_.At(key);
+    const Placement& placement = node_.PlacementOf(key);
     EXPECT_EQ(placement.values(), ResourceValues()) << "nothing is sent to the runtime";
     EXPECT_TRUE(placement.exclusive.empty());
   }
@@ -66,17 +66,17 @@ TEST_P(PinningTest, R01NoContainerCpusetForKataAndRuncIsPinned) {
   const ContainerKey unnamed = Make("", "unnamed", 1000);
   ExpectUnbound(kata);
   ExpectUnbound(runsc);
-  EXPECT_THAT(node_.At(kata).reason, HasSubstr("handler kata has Pinning sandbox"));
-  EXPECT_THAT(node_.At(runsc).reason, HasSubstr("handler runsc has Pinning none"));
-  EXPECT_EQ(node_.At(runc).exclusive.size(), 2);
-  EXPECT_EQ(node_.At(unnamed).exclusive.size(), 1);
+  EXPECT_THAT(node_.PlacementOf(kata).reason, HasSubstr("handler kata has Pinning sandbox"));
+  EXPECT_THAT(node_.PlacementOf(runsc).reason, HasSubstr("handler runsc has Pinning none"));
+  EXPECT_EQ(node_.PlacementOf(runc).exclusive.size(), 2);
+  EXPECT_EQ(node_.PlacementOf(unnamed).exclusive.size(), 1);
   EXPECT_EQ(SharedRequest(), MilliCpu{3000}) << "what they ask for weighs on the shared CPUs";
 }
 
 TEST_P(PinningTest, AnUpdateARestartAndARebalanceBindNothing) {
   const ContainerKey kata = Make("kata", "kata", 2000);
   const ContainerKey runc = Make("runc", "runc", 2000);
-  const CpuSet exclusive = node_.At(runc).exclusive;
+  const CpuSet exclusive = node_.PlacementOf(runc).exclusive;
   EXPECT_TRUE(node_.Resize(kata, 3000).ok());
   ExpectUnbound(kata);
   EXPECT_EQ(SharedRequest(), MilliCpu{3000});
@@ -85,13 +85,13 @@ TEST_P(PinningTest, AnUpdateARestartAndARebalanceBindNothing) {
   node_.RestartPolicy();
   EXPECT_TRUE(node_.Reconcile().empty());
   ExpectUnbound(kata);
-  EXPECT_EQ(node_.At(runc).exclusive, exclusive);
+  EXPECT_EQ(node_.PlacementOf(runc).exclusive, exclusive);
   // If the runtime reports all CPUs for it, it takes none from others.
   node_.ForgetDecisions();
   node_.snapshot().At(kata).placement.cpus = node_.machine().online();
   node_.Reconcile();
   ExpectUnbound(kata);
-  EXPECT_EQ(node_.At(runc).exclusive, exclusive);
+  EXPECT_EQ(node_.PlacementOf(runc).exclusive, exclusive);
 }
 
 TEST_P(PinningTest, RandomLivesBindNoneAndLeaveNothing) {
@@ -118,7 +118,7 @@ TEST_P(PinningTest, RandomLivesBindNoneAndLeaveNothing) {
     if (random() % 8 == 0) node_.Rebalance();
     for (const auto& [key, handler] : alive) {
       const bool unbound = handler == "kata" || handler == "runsc";
-      EXPECT_EQ(node_.At(key).cpus.has_value(), !unbound);
+      EXPECT_EQ(node_.PlacementOf(key).cpus.has_value(), !unbound);
       if (unbound) ExpectUnbound(key);
     }
   }

@@ -23,7 +23,7 @@ class PolicyNode : public CheckedPolicy {
              std::string_view section, RuntimesConfig runtimes = {})
       : CheckedPolicy(std::move(machine)),
         factory_(factory),
-        reserved_(test::Cpus(reserved)),
+        reserved_(Cpus(reserved)),
         section_(section),
         runtimes_(std::move(runtimes)) {
     RestartPolicy();
@@ -93,9 +93,7 @@ class PolicyNode : public CheckedPolicy {
     RestartPolicy();
   }
 
-  std::string ExclusiveOf(ContainerKey key) {
-    return snapshot().At(key).placement.exclusive.ToString();
-  }
+  std::string ExclusiveOf(ContainerKey key) { return PlacementOf(key).exclusive.ToString(); }
 
  private:
   const PolicyFactory factory_;

@@ -45,11 +45,11 @@ class Life {
     } else if (what <= 4 && !keys_.empty()) {
       const ContainerKey key = keys_[static_cast<size_t>(Number(0, std::ssize(keys_) - 1))];
       const Placements before = All();
-      const CpuSet held = node_.At(key).exclusive;
+      const CpuSet held = node_.PlacementOf(key).exclusive;
       if (!node_.Resize(key, Request()).ok()) {
         EXPECT_EQ(All(), before) << "a refusal changes nothing";
       }
-      const CpuSet& now = node_.At(key).exclusive;
+      const CpuSet& now = node_.PlacementOf(key).exclusive;
       if (now.size() >= held.size()) {
         EXPECT_TRUE(held.IsSubsetOf(now)) << held.ToString() << " became " << now.ToString();
       }
@@ -61,7 +61,7 @@ class Life {
 
   void CheckSharedIsNeverEmpty() {
     for (const ContainerKey key : keys_) {
-      const Placement& placement = node_.At(key);
+      const Placement& placement = node_.PlacementOf(key);
       ASSERT_TRUE(placement.cpus && !placement.cpus->empty());
       EXPECT_FALSE(placement.exclusive.Intersects(reserved_));
     }
@@ -89,11 +89,11 @@ class Life {
   void CheckNothingMovesWhenAllIsForgotten() {
     std::map<ContainerKey, std::string> before;
     for (const ContainerKey key : keys_)
-      before[key] = node_.Cpus(key);
+      before[key] = node_.CpusOf(key);
     node_.ForgetDecisions();
     node_.Reconcile();
     for (const ContainerKey key : keys_)
-      EXPECT_EQ(node_.Cpus(key), before[key]);
+      EXPECT_EQ(node_.CpusOf(key), before[key]);
   }
 
  private:
@@ -108,7 +108,8 @@ class Life {
   Placements All() {
     Placements all;
     for (const ContainerKey key : keys_)
-      all[key] = node_.Cpus(key) + " " + node_.ExclusiveOf(key) + " " + node_.At(key).pool;
+      all[key] =
+          node_.CpusOf(key) + " " + node_.ExclusiveOf(key) + " " + node_.PlacementOf(key).pool;
     return all;
   }
 
@@ -247,13 +248,13 @@ class PodsWithInitContainers {
     EXPECT_EQ(key.ok(), fresh.ok());
     if (!key.ok() || !fresh.ok()) return std::nullopt;
     ++placed_;
-    const CpuSet& cpus = node_.At(*key).exclusive;
+    const CpuSet& cpus = node_.PlacementOf(*key).exclusive;
     const auto touched = Touched(node_.machine(), cpus);
     const auto needed = Touched(node_.machine(), *fresh);
     for (size_t level = 0; level < touched.size(); ++level) {
       EXPECT_LE(touched[level], needed[level])
           << cpus.ToString() << " and not " << fresh->ToString() << " on level " << level << ": "
-          << node_.At(*key).reason;
+          << node_.PlacementOf(*key).reason;
     }
     return *key;
   }

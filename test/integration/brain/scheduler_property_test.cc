@@ -134,7 +134,7 @@ class ScheduledNode {
       EXPECT_TRUE(key.ok()) << Describe(key.status()) << "\n" << Describe(scheduled, topology);
       if (!key.ok()) break;
       if (!pod) pod = node_.snapshot().PodOf(*key);
-      CheckPlace(node_.At(*key), cpu);
+      CheckPlace(node_.PlacementOf(*key), cpu);
       if (container.init) {
         node_.Remove(*key);
       } else {
