@@ -381,7 +381,7 @@ void Reconciler::HoldOwn(Entry& entry) {
   book_.Give(entry.Key(), *std::move(grant));
 }
 
-// Returns whose grants changed.
+// Returns the containers whose grants changed.
 std::vector<ContainerKey> Reconciler::PlaceAnew(Entry& entry) {
   const Placement& present = entry.container->placement;
   Demand& demand = entry.demand;
