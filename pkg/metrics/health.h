@@ -14,7 +14,7 @@ class Health {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The event loop counts as well for `patience` after each beat.
+  // The event loop counts as healthy for `patience` after each beat.
   explicit Health(Clock::duration patience = std::chrono::seconds(10)) : patience_(patience) {}
 
   // Called by the event loop while it is at work.
