@@ -72,24 +72,6 @@ class BalloonsRowsTest : public MachineTest {
   RunningPod RunOf(const std::string& type, const Workload& workload) {
     return RunAs(workload, {{Key("balloon.balloons"), type}});
   }
-  RunningPod Add(const RunningPod& pod, const Workload& workload) {
-    RunningPod its = pod;
-    const Status started = node().StartContainer(workload, &its);
-    EXPECT_TRUE(started.ok()) << workload.name << ": " << Describe(started);
-    return its;
-  }
-  // The text of this container's refusal; "": it is not refused.
-  std::string RefusalOf(const RunningPod& pod, const Workload& workload) {
-    RunningPod its = pod;
-    return std::string(Message(node().StartContainer(workload, &its)));
-  }
-  // Ends this container of a pod that goes on.
-  void End(const RunningPod& pod) {
-    Status ended = node().client().StopContainer(pod.container_id);
-    node().watch().Remove(pod.container_id);
-    if (ended.ok()) ended = node().client().RemoveContainer(pod.container_id);
-    EXPECT_TRUE(ended.ok()) << pod.workload.name << ": " << Describe(ended);
-  }
 
   // The container's CPUs by the kernel; waits until there are `size` of them, with memory of their
   // nodes.

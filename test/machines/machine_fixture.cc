@@ -42,13 +42,32 @@ Status MachineTest::Configure(const std::string& text, const Node::Words& more) 
 }
 
 Json MachineTest::Explained(const RunningPod& pod) {
-  const Json list = Ctl({"explain", pod.workload.name});
+  const Json list = Ctl({"explain", pod.container_id});
   EXPECT_EQ(list.size(), 1U) << list;
   return list.empty() ? Json::object() : list.front();
 }
 
 CpuSet MachineTest::ExclusiveOf(const RunningPod& pod) {
   return CpuSet::Parse(Explained(pod).value("exclusive", "")).value_or(CpuSet());
+}
+
+RunningPod MachineTest::Add(const RunningPod& pod, const Workload& workload) {
+  RunningPod its = pod;
+  const Status started = node().StartContainer(workload, &its);
+  EXPECT_TRUE(started.ok()) << workload.name << ": " << Describe(started);
+  return its;
+}
+
+std::string MachineTest::RefusalOf(const RunningPod& pod, const Workload& workload) {
+  RunningPod its = pod;
+  return std::string(Message(node().StartContainer(workload, &its)));
+}
+
+void MachineTest::End(const RunningPod& pod) {
+  Status ended = node().client().StopContainer(pod.container_id);
+  node().watch().Remove(pod.container_id);
+  if (ended.ok()) ended = node().client().RemoveContainer(pod.container_id);
+  EXPECT_TRUE(ended.ok()) << pod.workload.name << ": " << Describe(ended);
 }
 
 CpuSet MachineTest::KernelCpus(const RunningPod& pod) {

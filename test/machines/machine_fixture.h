@@ -36,6 +36,13 @@ class MachineTest : public DoorTest,
   // The CPUs for it alone, by the daemon's word.
   CpuSet ExclusiveOf(const RunningPod& pod);
 
+  // One more container in the pod. On an emulated machine it costs a third of a pod with one.
+  RunningPod Add(const RunningPod& pod, const Workload& workload);
+  // What the refusal of one more container in the pod says; "": it is not refused.
+  std::string RefusalOf(const RunningPod& pod, const Workload& workload);
+  // Ends this container of a pod that goes on.
+  void End(const RunningPod& pod);
+
   // The kernel's word for where the container's process runs, which has to be the cgroup's.
   CpuSet KernelCpus(const RunningPod& pod);
   // Those of the container's memory nodes that have CPUs; nodes without join the nearest one.

@@ -26,9 +26,7 @@ class MachinePlacesTest : public MachineTest {
   void ExpectRefusedAtTheEdge(const RunningPod& shared, const RunningPod& exclusive) {
     const int free = FreeBeside(exclusive);
     const auto places = PlacesOf(shared, exclusive);
-    const auto refused = node().Run(Guaranteed("too-large", free + 1));
-    ASSERT_FALSE(refused.ok());
-    const std::string message(Message(refused.status()));
+    const std::string message = RefusalOf(exclusive, Guaranteed("too-large", free + 1));
     EXPECT_THAT(message, HasSubstr(fmt::format("cri-resmgr ({}): ", Policy())));
     const bool balloons = Policy() == "balloons";
     EXPECT_THAT(message, HasSubstr(balloons ? fmt::format("{} CPUs needed", free + 1)
@@ -41,10 +39,10 @@ class MachinePlacesTest : public MachineTest {
     const CpuSet shares = CpuSetOf(shared);
     // The shared container asks for a part of a CPU. Isolated CPUs serve single requests.
     const int size = TheMachine().isolated().empty() ? FreeBeside(exclusive) - 1 : 1;
-    const RunningPod largest = Run(Guaranteed("largest", size));
+    const RunningPod largest = Add(exclusive, Guaranteed("largest", size));
     EXPECT_EQ(KernelCpus(largest).size(), size);
     EXPECT_FALSE(KernelCpus(largest).Intersects(CpuSetOf(exclusive)));
-    Remove(largest);
+    End(largest);
     ExpectOn(shared, shares);
   }
 
@@ -156,7 +154,7 @@ TEST_P(MachineChangesTest, ContainersOfEachKindKeepTheirCpusWhileWhatServesThemC
   for_system.namespace_name = "kube-system";
   const RunningPod system = Run(for_system);
   const RunningPod exclusive = Run(Guaranteed("exclusive", 2));
-  const RunningPod mixed = Run(Sized("mixed", MilliCpu{1500}));
+  const RunningPod mixed = Add(exclusive, Sized("mixed", MilliCpu{1500}));
   const CpuSet own = KernelCpus(exclusive);
   EXPECT_EQ(ExclusiveOf(exclusive), own);
   const CpuSet part = ExclusiveOf(mixed);
@@ -182,7 +180,8 @@ TEST_P(MachineChangesTest, ContainersOfEachKindKeepTheirCpusWhileWhatServesThemC
   const std::string next = fmt::format("policy: {{Active: {}}}\n{}", NextPolicy(), kFiles);
   Status set = Configure(next);
   if (NextPolicy() == "static") {
-    EXPECT_THAT(Describe(set), HasSubstr("containers would lose exclusive CPUs: default/mixed"));
+    EXPECT_THAT(Describe(set),
+                HasSubstr("containers would lose exclusive CPUs: default/exclusive/mixed"));
     EXPECT_EQ(PlacesOf(system, exclusive, mixed), places);
     set = Configure(next, {"-force"});
   }
@@ -194,8 +193,8 @@ TEST_P(MachineChangesTest, ContainersOfEachKindKeepTheirCpusWhileWhatServesThemC
   ExpectCpuFile(system, {});
   EXPECT_FALSE(CpuSetOf(mixed).Intersects(own));
   ExpectCpuFile(mixed, ExclusiveOf(mixed));
+  End(mixed);
   Remove(exclusive);
-  Remove(mixed);
   const RunningPod late = Run(Guaranteed("late", 2));
   EXPECT_EQ(KernelCpus(late).size(), 2);
 }

@@ -34,7 +34,7 @@ class OfflineTest : public MachineTest {
     shared_ = Run(Burstable("shared", MilliCpu{300}));
     whole_ = CpuSetOf(shared_);
     exclusive_ = Run(Guaranteed("exclusive", 2));
-    other_ = Run(Guaranteed("other", 1));
+    other_ = Add(exclusive_, Guaranteed("other", 1));
     ASSERT_EQ(CpuSetOf(exclusive_).size(), 2);
   }
   void TearDown() override {
@@ -145,9 +145,9 @@ void OfflineTest::ExpectLeavesAndUsesAgain() {
   EXPECT_TRUE(node().RelayLogs(fmt::format("CPU {} went offline", lost)));
   EXPECT_EQ(CpuSetOf(other_), others);
   ExpectWithout(shared_, lost);
-  const RunningPod late = Run(Guaranteed("late", 1));
+  const RunningPod late = Add(exclusive_, Guaranteed("late", 1));
   ExpectSize(late, 1);
-  Remove(late);
+  End(late);
   const auto places = PlacesOf(exclusive_, other_);
 
   PutBack(lost);
@@ -191,11 +191,12 @@ void OfflineTest::ExpectARestartMovesNobody() {
 // Runs without a shared container: one whose last CPU goes offline would run on the CPUs of its
 // parent cgroup, exclusive ones too, until the daemon has noticed.
 void OfflineTest::ExpectFewerCpusUntilTheyAreBack() {
-  for (const RunningPod& pod : {shared_, exclusive_, other_})
-    Remove(pod);
+  End(other_);
+  End(exclusive_);
+  Remove(shared_);
   // CPU 0 is reserved, and one is left.
   const int size = All().size() - 2;
-  const RunningPod large = Run(Guaranteed("large", size));
+  const RunningPod large = Add(exclusive_, Guaranteed("large", size));
   const CpuSet own = CpuSetOf(large);
   ASSERT_EQ(own.size(), size);
   const CpuSet rest = Unreserved() - own;
@@ -205,7 +206,7 @@ void OfflineTest::ExpectFewerCpusUntilTheyAreBack() {
   TakeOff(lost);
   ExpectSize(large, size - 1);
   ExpectProblem("large");
-  EXPECT_FALSE(node().Run(Guaranteed("too-large", 2)).ok());
+  EXPECT_NE(RefusalOf(large, Guaranteed("too-large", 2)), "");
   PutBack(lost);
   GiveBackToParents();
   // The balloon `default` always has a CPU by its type, and lost it with the first one.
