@@ -23,8 +23,8 @@ namespace resmgr::agent {
 // generation. The kubelet deletes it when it starts, and when the driver is gone for half a minute;
 // so it is written only while the daemon goes on reporting: a driver that is gone keeps no devices.
 // A write is at most one in `gap`, sent within `soon`; the first of this agent at a random time
-// within `spread`. What the server refuses is told once, and tried again `pause` later. Nothing is
-// asked of the server before the first report. Thread-compatible.
+// within `spread`. A write that the server refuses is told once, and tried again `pause` later.
+// Nothing is asked of the server before the first report. Thread-compatible.
 class SliceWriter {
  public:
   struct Options {

@@ -36,10 +36,10 @@ const std::map<std::string, int>& Layers() {
       {"pkg/classes", 6},   {"pkg/usage", 6},   {"pkg/schedview", 6},
       {"pkg/pipeline", 6},  {"pkg/runtime", 6}, {"pkg/cri", 7},
       {"pkg/cpufile", 7},   {"pkg/nri", 7},     {"pkg/hooks", 7},
-      {"pkg/docker", 7},    {"pkg/kubelet", 7},
-      {"pkg/dra", 7}, {"pkg/node", 8},
-      {"pkg/admin", 8},     {"pkg/page", 8},    {"pkg/simulator", 8},
-      {"agent", 8},         {"webhook", 8},     {"cmd/*", 9},
+      {"pkg/docker", 7},    {"pkg/kubelet", 7}, {"pkg/dra", 7},
+      {"pkg/node", 8},      {"pkg/admin", 8},   {"pkg/page", 8},
+      {"pkg/simulator", 8}, {"agent", 8},       {"webhook", 8},
+      {"cmd/*", 9},
   };
   return *kLayers;
 }

@@ -22,7 +22,7 @@ struct ClaimPart {
   friend bool operator==(const ClaimPart&, const ClaimPart&) = default;
 };
 
-// What the opaque parameters of a claim say.
+// The opaque parameters of a claim.
 struct ClaimOptions {
   bool whole_cores = false;       // all threads of each of its cores
   bool share_within_pod = false;  // all containers of one pod may carry it; else a single one

@@ -174,7 +174,8 @@ StatusOr<Plan> ClaimedPolicy::GiveBack(const Snapshot& snapshot, const std::stri
   held_ = next;
   Status status;
   if (carried) {
-    // What carried it has CPUs that are nobody's now, and gets others as a found container does.
+    // Containers that carried it have CPUs without an owner now, and get others as a found
+    // container does.
     StatusOr<Plan> plan = Reconcile(snapshot);
     if (plan.ok()) return plan;
     status = plan.status();

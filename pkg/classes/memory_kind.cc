@@ -143,7 +143,7 @@ class MemoryKind final : public ClassKind {
     part.way = ways_.Of(subject, there);
     for (const auto& [file, wanted] : subject.chosen.memory.files) {
       part.paths.push_back(fmt::format("{}/{}", subject.cgroup, file));
-      // What the kubelet has set is unknown once the class is in its place.
+      // The value that the kubelet has set is unknown once the class is in its place.
       plan.Add(*context_.kubelet_sets_memory ? HostValue{.path = part.paths.back(), .text = wanted}
                                              : host.LimitOf(part.paths.back(), wanted));
     }

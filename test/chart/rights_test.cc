@@ -165,12 +165,18 @@ TEST(ChartRightsTest, TheWebhookNeedsNoRightsOfTheNode) {
 }
 
 TEST(ChartRightsTest, HostPathsAreFewAndNoneIsTheRoot) {
-  const std::set<std::string> allowed = {"/var/run/nri",        "/var/run/cri-resmgr",
-                                         "/run/cri-resmgr",     "/var/lib/cri-resmgr",
-                                         "/sys/fs/cgroup",      "/opt/cri-resmgr",
-                                         "/etc/systemd/system", "/run/systemd",
-                                         "/run/containerd",     "/var/lib/kubelet/pod-resources",
-                                         "/var/run/cdi",        "/var/lib/kubelet/plugins",
+  const std::set<std::string> allowed = {"/var/run/nri",
+                                         "/var/run/cri-resmgr",
+                                         "/run/cri-resmgr",
+                                         "/var/lib/cri-resmgr",
+                                         "/sys/fs/cgroup",
+                                         "/opt/cri-resmgr",
+                                         "/etc/systemd/system",
+                                         "/run/systemd",
+                                         "/run/containerd",
+                                         "/var/lib/kubelet/pod-resources",
+                                         "/var/run/cdi",
+                                         "/var/lib/kubelet/plugins",
                                          "/var/lib/kubelet/plugins_registry"};
   std::set<std::string> found;
   for (const std::string& name : ChartSamples()) {

@@ -25,7 +25,7 @@ class BuildArm64Test : public testing::Test {
  protected:
   ~BuildArm64Test() override { fs::remove_all(cache_); }
 
-  // What it says; its exit status is in exit_code_.
+  // The output; its exit status is in exit_code_.
   std::string Run(std::string_view words) {
     const std::string output = testing::TempDir() + fmt::format("build-arm64-out-{}", getpid());
     const int status =

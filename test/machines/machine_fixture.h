@@ -38,7 +38,7 @@ class MachineTest : public DoorTest,
 
   // One more container in the pod. On an emulated machine it costs a third of a pod with one.
   RunningPod Add(const RunningPod& pod, const Workload& workload);
-  // What the refusal of one more container in the pod says; "": it is not refused.
+  // The text of the refusal of one more container in the pod; "": it is not refused.
   std::string RefusalOf(const RunningPod& pod, const Workload& workload);
   // Ends this container of a pod that goes on.
   void End(const RunningPod& pod);

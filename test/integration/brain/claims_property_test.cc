@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What always holds of claims, over random streams of containers and claims on machines of many
-// kinds, for each policy that gives exclusive CPUs. RESMGR_SEED repeats a failure.
+// Rules that always hold for claims, over random streams of containers and claims on machines of
+// many kinds, for each policy that gives exclusive CPUs. RESMGR_SEED repeats a failure.
 #include <algorithm>
 #include <cstdint>
 #include <random>
