@@ -53,7 +53,7 @@ const std::set<std::pair<std::string, std::string>>& AllowedInLayer() {
       {"pkg/admin", "pkg/node"},       {"pkg/page", "pkg/node"},
       {"pkg/page", "pkg/admin"},       {"policies/*", "policies/exclusive"},
       {"pkg/runtime", "pkg/pipeline"}, {"pkg/classes", "pkg/pipeline"},
-      {"pkg/claims", "pkg/policy"},
+      {"pkg/claims", "pkg/policy"},    {"pkg/state", "pkg/claims"},
   };
   return *kAllowed;
 }

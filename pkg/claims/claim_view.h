@@ -33,6 +33,27 @@ class ClaimView final : public Snapshot {
   const ClaimCarriers& carriers_;
 };
 
+// For people: all containers, and the parts of claims as containers beside them.
+class WithClaims final : public Snapshot {
+ public:
+  WithClaims(const Snapshot& all, const HeldClaims& held) : view_(all, held, none_) {}
+
+  const Pod* FindPod(const PodSandboxId& id) const override { return view_.FindPod(id); }
+  const Container* FindContainer(ContainerKey key) const override {
+    return view_.FindContainer(key);
+  }
+  void ForEachContainer(
+      const std::function<void(const Pod&, const Container&)>& visit) const override {
+    view_.ForEachContainer(visit);
+  }
+  Overhead OverheadOf(const Pod& pod) const override { return view_.OverheadOf(pod); }
+  HeldOverheads Overheads() const override { return view_.Overheads(); }
+
+ private:
+  const ClaimCarriers none_;
+  const ClaimView view_;
+};
+
 // Containers as they are once several plans are carried out, one after the other.
 class PlannedView final : public Snapshot {
  public:

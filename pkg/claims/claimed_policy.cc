@@ -291,8 +291,11 @@ Status ClaimedPolicy::CheckCarrier(const Snapshot& snapshot, const Pod& pod,
                                    const Container& container, const Container* predecessor) const {
   for (const std::string& uid : carriers_.at(container.key)) {
     const HeldClaim* const held = held_->Find(uid);
-    if (held == nullptr || held->Cpus().empty()) {
-      return FailedPrecondition("it names claim {}, for which no CPUs are held on this node", uid);
+    // Claims are of a namespace, and pods name those of their own.
+    const bool own = held != nullptr && held->claim.namespace_name == pod.namespace_name;
+    if (!own || held->Cpus().empty()) {
+      return NotFound("it names claim {}, for which no CPUs are held on this node for namespace {}",
+                      uid, pod.namespace_name);
     }
     for (const auto& [key, uids] : carriers_) {
       const bool same = key == container.key || (predecessor != nullptr && key == predecessor->key);
@@ -304,7 +307,7 @@ Status ClaimedPolicy::CheckCarrier(const Snapshot& snapshot, const Pod& pod,
       if (in_pod && other->name == container.name) continue;
       if (in_pod && held->claim.options.share_within_pod) continue;
       const Pod* const others = snapshot.FindPod(other->pod_id);
-      return FailedPrecondition(
+      return AlreadyExists(
           "{} is in use by container {}: {}", held->Title(),
           others == nullptr ? other->name : FullName(*others, other->name),
           held->claim.options.share_within_pod
@@ -389,6 +392,17 @@ StatusOr<Plan> ClaimedPolicy::FollowUse(const Snapshot& snapshot, const policy::
 
 std::vector<Zone> ClaimedPolicy::Zones(const Snapshot& snapshot) const {
   return AsSeen(snapshot, [&](const Snapshot& seen) { return policy_->Zones(seen); });
+}
+
+std::unique_ptr<Policy> CopyWithoutClaims(const Policy& policy) {
+  const auto* const claimed = dynamic_cast<const ClaimedPolicy*>(&policy);
+  return claimed == nullptr ? policy.Clone() : claimed->behind().Clone();
+}
+
+const HeldClaims& ClaimsOf(const Policy& policy) {
+  static const HeldClaims kNone;
+  const auto* const claimed = dynamic_cast<const ClaimedPolicy*>(&policy);
+  return claimed == nullptr ? kNone : claimed->held();
 }
 
 }  // namespace resmgr

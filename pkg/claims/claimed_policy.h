@@ -24,7 +24,8 @@ namespace resmgr {
 class ClaimedPolicy final : public Policy {
  public:
   // `machine` and `carriers` must outlive it and its copies. A container is a carrier before it is
-  // allocated, and stays one until it is released.
+  // allocated, and stays one until it is released. Allocate refuses it with NotFound when one of
+  // its claims is not held, and with AlreadyExists when another container has one of them.
   ClaimedPolicy(std::unique_ptr<Policy> policy, const Machine& machine,
                 const ClaimCarriers& carriers);
 
@@ -39,6 +40,8 @@ class ClaimedPolicy final : public Policy {
   StatusOr<Plan> GiveBack(const Snapshot& snapshot, const std::string& uid);
 
   const HeldClaims& held() const { return *held_; }
+  // The same; it does not change.
+  std::shared_ptr<const HeldClaims> shared_held() const { return held_; }
   // These hold the CPUs that they have by their placements. Reconcile has to follow.
   void Hold(HeldClaims held);
   // Whether a Reconcile by which a claim would lose CPUs is refused, FailedPrecondition, and
@@ -106,5 +109,11 @@ class ClaimedPolicy final : public Policy {
   bool must_keep_ = false;
   std::optional<CpuSet> usable_;
 };
+
+// A copy of the policy that knows no claims: for questions that do not depend on them. Reconcile
+// has to follow where it held some.
+std::unique_ptr<Policy> CopyWithoutClaims(const Policy& policy);
+// The claims that hold CPUs by this policy, whether a container carries them or not.
+const HeldClaims& ClaimsOf(const Policy& policy);
 
 }  // namespace resmgr

@@ -5,9 +5,12 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "pkg/claims/claim_names.h"
 #include "pkg/pipeline/locality_hints.h"
 #include "pkg/sys/lifetime.h"
 
@@ -23,6 +26,27 @@ bool IsFound(const Outcome& outcome) {
 const Adjustment& SentBy(const Outcome& outcome) {
   static const Adjustment kNothing;
   return outcome.sent == nullptr ? kNothing : *outcome.sent;
+}
+
+// The claims that the container shows as CDI devices. One of our kinds that is not held is passed
+// on, so that the container is refused.
+std::vector<std::string> ClaimsInDevices(const ContainerDetails& details) {
+  std::vector<std::string> uids;
+  for (const std::string& device : details.cdi_devices) {
+    if (const auto uid = UidOfClaimDevice(device)) uids.emplace_back(*uid);
+  }
+  return uids;
+}
+
+// The same by variables. Users may set these, so one counts only where its claim is held.
+std::vector<std::string> ClaimsInVariables(const ContainerDetails& details,
+                                           const HeldClaims& held) {
+  std::vector<std::string> uids;
+  for (const EnvironmentVariable& variable : details.environment) {
+    const auto uid = UidOfClaimVariable(variable.name);
+    if (uid && held.Find(std::string(*uid)) != nullptr) uids.emplace_back(*uid);
+  }
+  return uids;
 }
 
 // The common part of calls with a decision: waiting until the resource manager knows the runtime's
@@ -156,6 +180,19 @@ class CreateContainerCall final : public DecidedCall {
     };
   }
 
+  // Without held claims no container has any, and nothing more of the request is read.
+  std::vector<std::string> ClaimsOf(Request& request) const {
+    const HeldClaims& held = manager_.held_claims();
+    if (held.empty()) return {};
+    std::vector<std::string> uids =
+        policy_stage_.claims_in_variables()
+            ? ClaimsInVariables(request.Details({Detail::kEnvironment}), held)
+            : ClaimsInDevices(request.Details({Detail::kDevices}));
+    std::ranges::sort(uids);
+    uids.erase(std::unique(uids.begin(), uids.end()), uids.end());
+    return uids;
+  }
+
   void Place(Request& request) {
     CreateRequest& create = request.TakeCreate();
     if (manager_.snapshot().FindPod(create.pod_id) == nullptr) {
@@ -164,7 +201,7 @@ class CreateContainerCall final : public DecidedCall {
         create.pod = *std::move(pod);
       }
     }
-    auto admission = manager_.AdmitCreate(std::move(create), refusal());
+    auto admission = manager_.AdmitCreate(std::move(create), refusal(), ClaimsOf(request));
     if (!admission.ok()) {
       if (ShouldList(admission.status())) return DecideAfterList();
       Refuse(admission.status());

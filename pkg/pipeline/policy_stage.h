@@ -30,6 +30,11 @@ class PolicyStage final : public Stage {
   PolicyStage(ResourceManager& manager, HintFinder& hints, std::function<Status()> connect,
               DeviceHints* devices = nullptr);
 
+  // Containers show the claims that they carry by variables, as on an NRI plugin: there the runtime
+  // has turned the CDI devices of the request into these. Else by CDI devices, which only kubelets
+  // set, while users may set any variable.
+  void TakeClaimsFromVariables() { claims_in_variables_ = true; }
+
   std::unique_ptr<StageCall> Begin(const Request& request) override;
   // True unless the policy is `null`, which places nothing.
   bool OwnsPlacement() const override;
@@ -40,6 +45,7 @@ class PolicyStage final : public Stage {
   ResourceManager& manager() { return manager_; }
   HintFinder& hints() { return hints_; }
   DeviceHints* devices() { return devices_; }
+  bool claims_in_variables() const { return claims_in_variables_; }
   Status Connect() const { return connect_(); }
 
  private:
@@ -47,6 +53,7 @@ class PolicyStage final : public Stage {
   HintFinder& hints_;
   DeviceHints* const devices_;
   const std::function<Status()> connect_;
+  bool claims_in_variables_ = false;
 };
 
 }  // namespace resmgr

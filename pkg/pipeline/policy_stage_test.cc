@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/claims/claim_names.h"
 #include "pkg/pipeline/pipeline.h"
 #include "pkg/pipeline/pipeline_call.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
@@ -73,15 +74,19 @@ class OneDevice final : public DeviceHints {
 // A creation with one device that has a path.
 class Creation final : public PipelineCall::Front, public Request::Source {
  public:
-  Creation(Pipeline& pipeline, CreateRequest create)
+  Creation(Pipeline& pipeline, CreateRequest create, ContainerDetails details = {})
       : create_(std::move(create)),
+        details_(std::move(details)),
         request_(Operation::kCreateContainer, *this),
         call_(pipeline, *this) {
     request_.pod_id = create_.pod_id;
     request_.body = create_;
     call_.Start(request_);
   }
-  void OnDecided(const Status& refusal, const Adjustment&) override { decided = refusal; }
+  void OnDecided(const Status& refusal, const Adjustment& adjustment) override {
+    decided = refusal;
+    cpus = adjustment.values.cpus.value_or(CpuSet());
+  }
   void OnReplySeen() override {}
   bool Has(Operation, Field) const override { return true; }
   bool ReadCreate(CreateRequest& create) override {
@@ -95,14 +100,17 @@ class Creation final : public PipelineCall::Front, public Request::Source {
     return pod;
   }
   bool ReadDetails(DetailSet, ContainerDetails& details) override {
+    details = details_;
     details.devices.push_back({.host_path = "/dev/gpu0"});
     return true;
   }
 
   std::optional<Status> decided;
+  CpuSet cpus;
 
  private:
   const CreateRequest create_;
+  const ContainerDetails details_;
   Request request_;
   PipelineCall call_;
 };
@@ -127,6 +135,26 @@ class PolicyStageTest : public testing::Test {
     Creation creation(pipeline_, test::TestNode::Request(pod, "main", 100));
     EXPECT_TRUE(node_.RunUntil([&] { return creation.decided.has_value(); }));
     return wishes_.had;
+  }
+
+  CpuSet Reserved(const std::string& uid) {
+    CpuSet cpus;
+    const Claim claim{
+        .uid = uid, .namespace_name = "ns", .name = uid, .parts = {{.device = "cpu", .cpus = 1}}};
+    node_.manager().claims().Reserve(claim, [&cpus](const StatusOr<ClaimGrant>& grant) {
+      EXPECT_TRUE(grant.ok()) << grant.status();
+      if (grant.ok()) cpus = grant->All();
+    });
+    EXPECT_TRUE(node_.RunUntil([&cpus] { return !cpus.empty(); }));
+    return cpus;
+  }
+  // A container of a pod of its own. What its creation comes to is seen at once.
+  std::unique_ptr<Creation> Created(const std::string& name, ContainerDetails details) {
+    auto creation = std::make_unique<Creation>(
+        pipeline_, test::TestNode::Request(node_.AddPod(name, QosClass::kBurstable), name, 100),
+        std::move(details));
+    EXPECT_TRUE(node_.RunUntil([&creation] { return creation->decided.has_value(); }));
+    return creation;
   }
 
   Wishes wishes_;
@@ -170,6 +198,39 @@ TEST_F(PolicyStageTest, PathsAreFoundWhereTheKubeletIsNotAskedNow) {
 TEST_F(PolicyStageTest, PodOfTheRequestIsAskedForWhereTheSandboxIsNotKnown) {
   HintsOf(PodSandboxId("unknown"));
   EXPECT_THAT(devices_.asked, ElementsAre("ns/of-the-request/main"));
+}
+
+TEST_F(PolicyStageTest, ACdiDeviceShowsTheClaimOfAContainer) {
+  const CpuSet claimed = Reserved("u-1");
+  ContainerDetails details;
+  details.cdi_devices = {"nvidia.com/gpu=claim-u-1", ClaimDevice(kClaimKind, "u-1")};
+  const auto carrier = Created("carrier", details);
+  EXPECT_TRUE(carrier->decided->ok()) << *carrier->decided;
+  EXPECT_EQ(carrier->cpus, claimed);
+  details.cdi_devices = {ClaimDevice(kCompatibleClaimKind, "unknown")};
+  EXPECT_EQ(Created("forged", details)->decided->code(), StatusCode::kNotFound);
+}
+
+TEST_F(PolicyStageTest, AVariableShowsNoClaimInARequestWithDevices) {
+  const CpuSet claimed = Reserved("u-1");
+  ContainerDetails details;
+  details.environment.Add(ClaimVariable("u-1"), claimed.ToString());
+  const auto typed = Created("typed", details);
+  EXPECT_TRUE(typed->decided->ok()) << *typed->decided;
+  EXPECT_FALSE(typed->cpus.Intersects(claimed));
+}
+
+TEST_F(PolicyStageTest, AVariableShowsAHeldClaimWhereTheDoorHasNothingElse) {
+  stage_.TakeClaimsFromVariables();
+  const CpuSet claimed = Reserved("u-1");
+  ContainerDetails unknown;
+  unknown.environment.Add(ClaimVariable("typed-by-a-user"), "0-3");
+  const auto typed = Created("typed", unknown);
+  EXPECT_TRUE(typed->decided->ok()) << *typed->decided;
+  EXPECT_FALSE(typed->cpus.Intersects(claimed));
+  ContainerDetails details;
+  details.environment.Add(ClaimVariable("u-1"), claimed.ToString());
+  EXPECT_EQ(Created("carrier", details)->cpus, claimed);
 }
 
 }  // namespace

@@ -26,6 +26,10 @@ std::string_view Remedy(const Status& why, bool others) {
       return "it fits when others have ended, or on another node";
     case StatusCode::kInvalidArgument:
       return "change what its pod asks for";
+    case StatusCode::kNotFound:
+      return "its pod has to name the claim among its resourceClaims";
+    case StatusCode::kAlreadyExists:
+      return "give it a claim of its own";
     case StatusCode::kFailedPrecondition:
       return "another try may find them given up, and policy.StartFailurePolicy decides what "
              "happens";

@@ -32,13 +32,15 @@ void TakeBack(Container& container, CreateRequest& request) {
 
 }  // namespace
 
-StatusOr<Admission> Creations::Admit(CreateRequest&& request, RefusalKind refusal) {
+StatusOr<Admission> Creations::Admit(CreateRequest&& request, RefusalKind refusal,
+                                     std::vector<std::string> claims) {
   PodRecord* const pod = PodOf(request);
   if (pod == nullptr) return Admission{.key = brain_.store.UnusedKey()};
   ContainerRecord& record = brain_.store.Add(*pod, std::move(request.name));
   Container& container = record.container;
   const bool carried = request.has_resources;
   FillIn(container, std::move(request));
+  if (!claims.empty()) brain_.decider.SetClaims(container.key, std::move(claims));
 
   const bool falls = DeriveQos(record);
   ResolvedRequirements needs =

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "pkg/model/adjustment.h"
 #include "pkg/model/create_request.h"
 #include "pkg/resmgr/admission.h"
@@ -21,7 +24,8 @@ class Creations {
       : brain_(brain), pod_limits_(pod_limits), endings_(endings), set_later_(set_later) {}
 
   // See ResourceManager: AdmitCreate, CreateSucceeded, CreateFailed, CreateUnclear.
-  StatusOr<Admission> Admit(CreateRequest&& request, RefusalKind refusal);
+  StatusOr<Admission> Admit(CreateRequest&& request, RefusalKind refusal,
+                            std::vector<std::string> claims);
   void Succeeded(ContainerKey key, ContainerId id, const Adjustment& sent);
   void Failed(ContainerKey key, const Status& refusal);
   void Unclear(ContainerKey key);

@@ -11,7 +11,15 @@
 namespace resmgr {
 
 Decider::Decider(const Machine& machine, std::unique_ptr<Policy> policy, ContainerStore& store)
-    : machine_(machine), usable_(machine.online()), policy_(std::move(policy)), store_(store) {}
+    : machine_(machine), usable_(machine.online()), store_(store) {
+  policy_ = WithClaims(std::move(policy));
+}
+
+// The same where it is one already.
+std::unique_ptr<Policy> Decider::WithClaims(std::unique_ptr<Policy> policy) const {
+  if (dynamic_cast<ClaimedPolicy*>(policy.get()) != nullptr) return policy;
+  return std::make_unique<ClaimedPolicy>(std::move(policy), machine_, carriers_);
+}
 
 void Decider::SetOffline(const CpuSet& offline) {
   offline_ = offline;
@@ -22,16 +30,38 @@ void Decider::SetOffline(const CpuSet& offline) {
 StatusOr<Plan> Decider::TakeOver(Policy& policy, const CpuSet& withheld) const {
   const Snapshot& all = store_.placeable();
   if (policy.name() == "null") return policy.Reconcile(all);
+  static_cast<ClaimedPolicy&>(policy).SetUsable(usable_ - withheld);
   const OnlineView view(all, usable_, withheld);
   RESMGR_ASSIGN_OR_RETURN(Plan plan, policy.Reconcile(view));
   view.Complete(plan);
   return plan;
 }
 
-StatusOr<ContainerKeys> Decider::Switch(std::unique_ptr<Policy>& policy, const CpuSet& withheld) {
-  RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, Apply(TakeOver(*policy, withheld)));
+StatusOr<ContainerKeys> Decider::Switch(std::unique_ptr<Policy>& policy) {
+  return Switch(policy, {}, /*must_keep=*/true);
+}
+
+StatusOr<ContainerKeys> Decider::SwitchOnline(std::unique_ptr<Policy>& policy,
+                                              const CpuSet& withheld) {
+  return Switch(policy, withheld, /*must_keep=*/false);
+}
+
+StatusOr<ContainerKeys> Decider::Switch(std::unique_ptr<Policy>& policy, const CpuSet& withheld,
+                                        bool must_keep) {
+  policy = WithClaims(std::move(policy));
+  auto& next = static_cast<ClaimedPolicy&>(*policy);
+  next.Hold(*claims());
+  next.SetMustKeep(must_keep);
+  RESMGR_ASSIGN_OR_RETURN(ContainerKeys changed, Apply(TakeOver(next, withheld)));
+  next.SetMustKeep(false);
   policy_.swap(policy);
   return changed;
+}
+
+void Decider::Exchange(std::unique_ptr<Policy>& policy) {
+  const std::shared_ptr<const HeldClaims> held = claims();
+  policy_.swap(policy);
+  claimed().Hold(*held);
 }
 
 StatusOr<Plan> Decider::Checked(StatusOr<Plan> plan) const {
@@ -41,7 +71,11 @@ StatusOr<Plan> Decider::Checked(StatusOr<Plan> plan) const {
 }
 
 StatusOr<Plan> Decider::PreviewTakeOver(const Policy& policy) const {
-  return Checked(TakeOver(*policy.Clone()));
+  const std::unique_ptr<Policy> copy = WithClaims(policy.Clone());
+  auto& next = static_cast<ClaimedPolicy&>(*copy);
+  next.Hold(*claims());
+  next.SetMustKeep(true);
+  return Checked(TakeOver(next));
 }
 
 StatusOr<Plan> Decider::PreviewRebalance() const {
@@ -100,6 +134,20 @@ StatusOr<ContainerKeys> Decider::FollowUse(const policy::MeasuredUse& use) {
 
 StatusOr<ContainerKeys> Decider::Release(ContainerKey key) {
   return Apply(policy_->Release(store_.placeable(), key));
+}
+
+StatusOr<ContainerKeys> Decider::Reserve(const Claim& claim) {
+  return Apply(claimed().Reserve(store_.placeable(), claim));
+}
+
+StatusOr<ContainerKeys> Decider::GiveBack(const std::string& uid) {
+  return Apply(claimed().GiveBack(store_.placeable(), uid));
+}
+
+void Decider::SetClaims(ContainerKey key, std::vector<std::string> uids) {
+  std::erase_if(carriers_,
+                [this](const auto& carrier) { return store_.Find(carrier.first) == nullptr; });
+  if (!uids.empty()) carriers_.insert_or_assign(key, std::move(uids));
 }
 
 ContainerKeys Decider::Recover() {

@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "pkg/base/status.h"
+#include "pkg/claims/claimed_policy.h"
 #include "pkg/policy/plan_check.h"
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/container_store.h"
@@ -32,11 +34,14 @@ class Decider {
   // A pod was created: Policy::Prepare.
   void Prepare(const Pod& pod) { policy_->Prepare(pod); }
 
-  // Lets `policy` take all containers over and decide from now on; afterwards `policy` has the
-  // former one. `withheld`: CPUs that no container may have for itself any more.
-  StatusOr<ContainerKeys> Switch(std::unique_ptr<Policy>& policy, const CpuSet& withheld = {});
+  // Lets `policy` take all containers and claims over and decide from now on; afterwards `policy`
+  // has the former one. FailedPrecondition when a claim would lose CPUs.
+  StatusOr<ContainerKeys> Switch(std::unique_ptr<Policy>& policy);
+  // The same where CPUs went offline or came back, so that claims may lose some. `withheld`: CPUs
+  // that no container may have for itself any more.
+  StatusOr<ContainerKeys> SwitchOnline(std::unique_ptr<Policy>& policy, const CpuSet& withheld);
   // Exchanges the active policy and `policy` without a decision; Reconcile has to follow.
-  void Exchange(std::unique_ptr<Policy>& policy) { policy_.swap(policy); }
+  void Exchange(std::unique_ptr<Policy>& policy);
   // CPUs of the machine that are offline: from now on a policy that takes containers over finds
   // them without these.
   void SetOffline(const CpuSet& offline);
@@ -65,6 +70,16 @@ class Decider {
   // The container is erased or not placeable any more.
   StatusOr<ContainerKeys> Release(ContainerKey key);
 
+  // CPUs for claims, as ClaimedPolicy gives them.
+  StatusOr<ContainerKeys> Reserve(const Claim& claim);
+  StatusOr<ContainerKeys> GiveBack(const std::string& uid);
+  // What an earlier daemon held; Reconcile follows.
+  void HoldClaims(HeldClaims held) { claimed().Hold(std::move(held)); }
+  std::shared_ptr<const HeldClaims> claims() const { return claimed().shared_held(); }
+  // The container, in the store, carries these claims until it is erased. Before it is allocated.
+  void SetClaims(ContainerKey key, std::vector<std::string> uids);
+  const ClaimCarriers& carriers() const { return carriers_; }
+
   // Called when a broken plan was dropped that the policy took for carried out: makes the policy
   // take over the store's placements again.
   ContainerKeys Recover();
@@ -78,6 +93,10 @@ class Decider {
  private:
   friend class Transaction;
 
+  ClaimedPolicy& claimed() const { return static_cast<ClaimedPolicy&>(*policy_); }
+  std::unique_ptr<Policy> WithClaims(std::unique_ptr<Policy> policy) const;
+  StatusOr<ContainerKeys> Switch(std::unique_ptr<Policy>& policy, const CpuSet& withheld,
+                                 bool must_keep);
   StatusOr<Plan> TakeOver(Policy& policy, const CpuSet& withheld = {}) const;
   StatusOr<Plan> Checked(StatusOr<Plan> plan) const;
   StatusOr<ContainerKeys> Apply(StatusOr<Plan> plan);
@@ -85,8 +104,9 @@ class Decider {
 
   const Machine& machine_;
   CpuSet offline_;
-  CpuSet usable_;  // CPUs that containers can run on
-  std::unique_ptr<Policy> policy_;
+  CpuSet usable_;                   // CPUs that containers can run on
+  ClaimCarriers carriers_;          // of containers in the store
+  std::unique_ptr<Policy> policy_;  // a ClaimedPolicy
   ContainerStore& store_;
   // All containers that may have exclusive CPUs: these are granted only here, and a rollback only
   // restores what was granted here.

@@ -15,6 +15,8 @@
 
 namespace resmgr {
 
+class HeldClaims;
+
 // The part of a placement that tells where a container runs.
 struct Place {
   std::optional<CpuSet> cpus{};   // nullopt: those of its request
@@ -100,6 +102,8 @@ class Observer {
   // A list of what the runtime holds was complete: `all` has each of its containers, also those
   // that have exited, and those whose creation is under way.
   virtual void OnListed(const Snapshot& /*all*/) {}
+  // Claims took CPUs or gave some back. The containers that moved for it are told as moves.
+  virtual void OnClaims(const HeldClaims& /*held*/) {}
 };
 
 }  // namespace resmgr

@@ -52,6 +52,7 @@ class Observers final : public Observer {
   }
   void OnRemoved(const Act& act) override { Tell(&Observer::OnRemoved, act); }
   void OnListed(const Snapshot& all) override { Tell(&Observer::OnListed, all); }
+  void OnClaims(const HeldClaims& held) override { Tell(&Observer::OnClaims, held); }
 
  private:
   template <typename... Parameters, typename... Arguments>

@@ -243,7 +243,7 @@ Status PolicyChanges::SetOffline(const OfflineChange& offline, std::unique_ptr<P
   const CpuSet before = brain_.decider.offline();
   const std::string why = OnlineNews(offline.cpus - before, before - offline.cpus);
   brain_.decider.SetOffline(offline.cpus);
-  StatusOr<ContainerKeys> changed = brain_.decider.Switch(policy, offline.reserved);
+  StatusOr<ContainerKeys> changed = brain_.decider.SwitchOnline(policy, offline.reserved);
   if (!changed.ok()) {
     brain_.decider.SetOffline(before);
     return OfPolicy(*policy, changed.status());

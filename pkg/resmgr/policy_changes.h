@@ -39,6 +39,8 @@ class PolicyChanges {
   void FollowUse(const policy::MeasuredUse& use);
   Status SetOffline(const OfflineChange& offline, std::unique_ptr<Policy> policy);
   bool AllReleased() const;
+  // A change of the policy is being brought to the runtime.
+  bool UnderWay() const { return change_.has_value(); }
 
   // Something changed that the change under way may depend on.
   void Examine();

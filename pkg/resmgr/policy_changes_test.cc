@@ -77,7 +77,7 @@ TEST_F(PolicyChangeTest, LegallyPlacedContainersStay) {
   const Policy* const next = policy.get();
   SetPolicy(std::move(policy));
   EXPECT_EQ(outcome_, OkStatus());
-  EXPECT_EQ(&manager().policy(), next);
+  EXPECT_EQ(&static_cast<const ClaimedPolicy&>(manager().policy()).behind(), next);
   EXPECT_EQ(runtime().history.size(), asked);
   EXPECT_EQ(node_.Exclusive(exclusive), "1-2");
   EXPECT_EQ(node_.Placed(shared), "0,3-7");

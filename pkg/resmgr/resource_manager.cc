@@ -21,6 +21,7 @@ ResourceManager::ResourceManager(EventLoop& loop, const Machine& machine,
              [this] {
                starts_.ExamineWaits();
                policy_changes_.Examine();
+               claims_.Examine();
              }),
       set_later_(brain_, options.report_pause),
       pod_limits_(brain_),
@@ -29,6 +30,7 @@ ResourceManager::ResourceManager(EventLoop& loop, const Machine& machine,
       creations_(brain_, pod_limits_, endings_, set_later_),
       updates_(brain_, set_later_, options),
       policy_changes_(brain_, exited_),
+      claims_(brain_, policy_changes_, loop, state, options.start_timeout),
       failures_(brain_, policy_changes_, options.causes),
       starts_(brain_, creations_,
               {options.start_timeout,
@@ -62,6 +64,7 @@ void ResourceManager::RuntimeDisconnected() {
   brain_.synchronizer.Disconnected();
   events_.Clear();
   policy_changes_.OnDisconnected();
+  claims_.OnDisconnected();
 }
 
 void ResourceManager::PodCreated(Pod pod, const Adjustment& sent) {
@@ -120,6 +123,7 @@ void ResourceManager::OnApplied(ContainerKey key) {
   }
   starts_.ExamineWaits(key);
   policy_changes_.Examine();
+  claims_.Examine();
 }
 
 void ResourceManager::OnGone(ContainerKey key) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "pkg/policy/policy.h"
 #include "pkg/resmgr/admission.h"
 #include "pkg/resmgr/brain.h"
+#include "pkg/resmgr/claims.h"
 #include "pkg/resmgr/creations.h"
 #include "pkg/resmgr/endings.h"
 #include "pkg/resmgr/event_filter.h"
@@ -111,9 +113,11 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   //     creates it all the same, everything is listed again and it is adopted then.
   // A former attempt of the container in the same sandbox is dead: its CPUs pass on, and come back
   // to it if this creation fails. A tentative refusal leaves the request as it was, but for its
-  // pod.
-  StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal = Refusal::kFinal) {
-    return creations_.Admit(std::move(request), refusal);
+  // pod. `claims`: uids of claims that it carries, on whose CPUs it is placed; NotFound where one
+  // is not held, AlreadyExists where another container has one.
+  StatusOr<Admission> AdmitCreate(CreateRequest&& request, Refusal refusal = Refusal::kFinal,
+                                  std::vector<std::string> claims = {}) {
+    return creations_.Admit(std::move(request), refusal, std::move(claims));
   }
   // `sent`: what all stages, the brain's among them, changed of the request. Values that other
   // stages set never count as the client's request.
@@ -262,6 +266,12 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
     return policy_changes_.MoveShared(moves, why);
   }
 
+  // Holds CPUs for claims of Dynamic Resource Allocation.
+  ClaimHolder& claims() { return claims_; }
+  // For introspection: with the claims' containers, whatever carries them.
+  const HeldClaims& held_claims() const { return *brain_.decider.claims(); }
+  const ClaimCarriers& carriers() const { return brain_.decider.carriers(); }
+
   // For introspection; valid until the next call of anything else here.
   const Snapshot& snapshot() const { return brain_.store.all(); }
   const Policy& policy() const { return brain_.policy(); }
@@ -316,6 +326,7 @@ class ResourceManager : private Pusher::Listener, private Synchronizer::Owner {
   Creations creations_;
   Updates updates_;
   PolicyChanges policy_changes_;
+  Claims claims_;
   Failures failures_;
   Starts starts_;
   EventFilter events_;

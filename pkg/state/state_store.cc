@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "pkg/state/record_log.h"
 #include "pkg/sys/thread.h"
@@ -48,6 +49,7 @@ struct StateStore::Shared {
   void Load();
   void Take(RecordLog::Records found);
   bool Write(std::string_view batch, size_t live, bool sync);
+  void TellWritten(std::vector<std::function<void()>>& waiting);
   void Count(const Status& status, size_t size);
   // The entries of all records, which include all unwritten changes. For the thread.
   std::string TakeAll();
@@ -72,7 +74,8 @@ struct StateStore::Shared {
   size_t live_bytes = 0;  // bytes of the entries of both
   bool loaded = false;
   bool waits_for_load = true;
-  std::string changes;  // entries that were handed over
+  std::string changes;                              // entries that were handed over
+  std::vector<std::function<void()>> when_written;  // they are on the disk
   bool writing = false;
   std::chrono::steady_clock::time_point writing_since;
   bool behind = false;  // the last writing failed: the disk lacks some of the records
@@ -254,6 +257,19 @@ bool StateStore::Flush(std::chrono::milliseconds timeout) {
   return shared_->written.wait_for(lock, timeout, [this] { return shared_->idle(); });
 }
 
+void StateStore::WhenWritten(std::function<void()> written) {
+  Commit();
+  {
+    const std::lock_guard lock(shared_->mutex);
+    if (!shared_->idle()) {
+      shared_->when_written.push_back(std::move(written));
+      shared_->wake.notify_one();
+      return;
+    }
+  }
+  written();
+}
+
 bool StateStore::Saved() {
   const std::lock_guard lock(shared_->mutex);
   const auto now = std::chrono::steady_clock::now();
@@ -291,7 +307,9 @@ void StateStore::Shared::Run() {
   Load();
   std::string batch;
   std::unique_lock lock(mutex);
-  const auto wanted = [this] { return ending || behind || !changes.empty(); };
+  const auto wanted = [this] {
+    return ending || behind || !changes.empty() || !when_written.empty();
+  };
   for (;;) {
     if (sync_due) {
       wake.wait_until(lock, *sync_due, wanted);
@@ -302,6 +320,7 @@ void StateStore::Shared::Run() {
     // The memory is reused for the next batch.
     batch.clear();
     batch.swap(changes);
+    std::vector<std::function<void()>> waiting = std::exchange(when_written, {});
     const size_t live = live_bytes;
     const auto now = std::chrono::steady_clock::now();
     const bool sync = sync_due && now >= *sync_due;
@@ -312,6 +331,11 @@ void StateStore::Shared::Run() {
     lock.lock();
     writing = false;
     behind = !done;
+    if (done) {
+      TellWritten(waiting);
+    } else {
+      when_written.insert(when_written.begin(), waiting.begin(), waiting.end());
+    }
     // A failed writing ends with a rewriting, which is synced.
     if (sync || behind) {
       sync_due.reset();
@@ -323,6 +347,13 @@ void StateStore::Shared::Run() {
   }
   ended = true;
   written.notify_all();
+}
+
+// With the mutex held: nothing is told any more once the store is closed.
+void StateStore::Shared::TellWritten(std::vector<std::function<void()>>& waiting) {
+  if (report == nullptr) return;
+  for (const std::function<void()>& written : waiting)
+    written();
 }
 
 // False when it has to be tried again.

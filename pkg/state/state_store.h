@@ -70,6 +70,7 @@ class StateStore {
     kAsked = 'a',    // the client's request, where a stage changed it (state_writer.h)
     kRefusal = 'r',  // by "namespace/pod/container" of one that was refused (refusal_notes.h)
     kStated = 's',   // resources that kubelets stated for the pod later (pkg/resmgr/state_writer.h)
+    kClaim = 'k',    // of no pod: a claim by its uid (pkg/state/saved_claim.h)
   };
   std::optional<std::string> FindNote(PodNote kind, const PodSandboxId& id) const;
   void PutNote(PodNote kind, const PodSandboxId& id, std::string_view text);
@@ -85,6 +86,10 @@ class StateStore {
 
   // Changes since the last one are written together, and are durable within a second.
   void Commit();
+
+  // Commits, and runs `written` when all that was put here until now survives the process: within
+  // the call, or on the thread. Not at all once the store is closed, nor while the disk refuses.
+  void WhenWritten(std::function<void()> written);
 
   // Whether the disk has the state that was handed over, or gets it soon: not after a failed
   // writing, and not while one has taken longer than five seconds.

@@ -54,6 +54,37 @@ TEST_F(StateStoreTest, RemembersOverRestarts) {
   EXPECT_EQ(reports_, 0);
 }
 
+TEST_F(StateStoreTest, TellsWhenWhatWasPutIsWritten) {
+  std::atomic<int> told = 0;
+  {
+    StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
+    store.PutNote(StateStore::PodNote::kClaim, PodSandboxId("u1"), "text");
+    store.WhenWritten([&told] { ++told; });
+    ASSERT_TRUE(store.Flush(kSoon));
+    EXPECT_EQ(told, 1);
+    store.WhenWritten([&told] { ++told; });
+    EXPECT_EQ(told, 2) << "nothing is left to be written";
+  }
+  const StateStore store(RealFileSystem(), dir_.path(), "machine", Report());
+  EXPECT_EQ(store.FindNote(StateStore::PodNote::kClaim, PodSandboxId("u1")), "text");
+}
+
+TEST_F(StateStoreTest, TellsNothingOfADiskThatHangs) {
+  test::HangingFileSystem files(RealFileSystem());
+  std::atomic<int> told = 0;
+  {
+    StateStore store(files, dir_.path(), "machine", Report());
+    files.Hang();
+    store.PutNote(StateStore::PodNote::kClaim, PodSandboxId("u1"), "text");
+    store.WhenWritten([&told] { ++told; });
+    files.WaitHanging();
+    EXPECT_FALSE(store.Close(std::chrono::milliseconds(20)));
+  }
+  files.ComeBack();
+  files.WaitClosed();
+  EXPECT_EQ(told, 0);
+}
+
 // A disk that never answers keeps neither the loop nor the end of the daemon. The hanging thread
 // comes back after the store's end.
 TEST_F(StateStoreTest, EndsInTimeWhenTheDiskHangs) {

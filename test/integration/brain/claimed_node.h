@@ -18,11 +18,11 @@
 
 namespace resmgr::test {
 
-// A claim in the namespace `default`; its uid and its name are the same.
+// A claim in the namespace `ns`; its uid and its name are the same.
 inline Claim ClaimOf(std::string_view uid, std::vector<ClaimPart> parts,
                      const ClaimOptions& options = {}) {
   return {.uid = std::string(uid),
-          .namespace_name = "default",
+          .namespace_name = "ns",
           .name = std::string(uid),
           .parts = std::move(parts),
           .options = options};

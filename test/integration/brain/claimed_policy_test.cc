@@ -59,9 +59,9 @@ TEST_F(ClaimedPolicyTest, ARefusalNamesNeedRoomAndHoldersAndChangesNothing) {
   const auto refused = node_.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
   EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
   const std::string text(Message(refused.status()));
-  EXPECT_THAT(text, HasSubstr("claim default/a: needs 4 exclusive CPUs of NUMA node 1"));
+  EXPECT_THAT(text, HasSubstr("claim ns/a: needs 4 exclusive CPUs of NUMA node 1"));
   EXPECT_THAT(text, HasSubstr("of 3 that are free"));
-  EXPECT_THAT(text, HasSubstr("held by default/db/claim"));
+  EXPECT_THAT(text, HasSubstr("held by ns/db/claim"));
   EXPECT_EQ(node_.State(), before);
 }
 
@@ -82,16 +82,16 @@ TEST_F(ClaimedPolicyTest, AContainerRunsOnTheCpusOfItsClaims) {
   const auto carrier = node_.CreateCarrier("c", {"a", "b"});
   ASSERT_TRUE(carrier.ok()) << carrier.status();
   EXPECT_EQ(node_.ExclusiveOf(*carrier), (a->All() | b->All()).ToString());
-  EXPECT_EQ(node_.snapshot().At(*carrier).placement.reason, "claim default/a, claim default/b");
+  EXPECT_EQ(node_.snapshot().At(*carrier).placement.reason, "claim ns/a, claim ns/b");
   EXPECT_THAT(node_.policy().Explain(*carrier),
-              ElementsAre(HasSubstr("claim default/a"), HasSubstr("claim default/b")));
+              ElementsAre(HasSubstr("claim ns/a"), HasSubstr("claim ns/b")));
   node_.Remove(*carrier);
   EXPECT_EQ(node_.policy().held().Find("a")->Cpus(), a->All());
 }
 
 TEST_F(ClaimedPolicyTest, AContainerThatNamesAnUnknownClaimIsRefused) {
   const auto refused = node_.CreateCarrier("c", {"typed-by-a-user"});
-  EXPECT_EQ(refused.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(refused.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("typed-by-a-user"));
 }
 
@@ -100,7 +100,7 @@ TEST_F(ClaimedPolicyTest, AClaimIsForOneContainer) {
   const auto first = node_.CreateCarrier("first", {"a"});
   ASSERT_TRUE(first.ok());
   const auto second = node_.CreateCarrier("second", {"a"}, *first);
-  EXPECT_EQ(second.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(Message(second.status())), HasSubstr("is in use by container ns/first"));
   node_.Remove(*first);
   EXPECT_TRUE(node_.CreateCarrier("second", {"a"}).ok());
@@ -184,7 +184,7 @@ TEST(ClaimsOfPoliciesTest, APolicyThatWouldTakeCpusFromAClaimIsRefused) {
   const std::string before = node.State();
   const Status refused = node.Switch(BalloonsPolicyFactory(), "");
   EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(Message(refused)), HasSubstr("claim default/a holds CPUs"));
+  EXPECT_THAT(std::string(Message(refused)), HasSubstr("claim ns/a holds CPUs"));
   EXPECT_EQ(node.State(), before);
   EXPECT_TRUE(node.Switch(TopologyAwarePolicyFactory(), "").ok());
   EXPECT_EQ(node.policy().held().Find("a")->Cpus(), grant->All());

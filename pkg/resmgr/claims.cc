@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/claims.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pkg/base/count_text.h"
+#include "pkg/base/parse.h"
+#include "pkg/state/saved_claim.h"
+
+namespace resmgr {
+namespace {
+
+constexpr StateStore::PodNote kClaimNote = StateStore::PodNote::kClaim;
+
+PodSandboxId ClaimNoteName(const std::string& uid) {
+  return PodSandboxId(uid);
+}
+
+std::string TitleOfClaim(const Claim& claim) {
+  return Printable(fmt::format("claim {}/{}", claim.namespace_name, claim.name));
+}
+
+}  // namespace
+
+Claims::Claims(Brain& brain, const PolicyChanges& changes, EventLoop& loop, StateStore* state,
+               std::chrono::milliseconds timeout)
+    : brain_(brain), changes_(changes), loop_(loop), state_(state), timeout_(timeout) {
+  TakeOverKept();
+  saved_ = brain_.decider.claims();
+}
+
+// Containers are not known yet, so no policy can refuse.
+void Claims::TakeOverKept() {
+  if (state_ == nullptr) return;
+  std::vector<SavedClaim> kept;
+  std::vector<std::string> unusable;
+  state_->ForEachNote(kClaimNote, [&](std::string_view uid, std::string_view text) {
+    StatusOr<SavedClaim> saved = DecodeClaim(uid, text);
+    if (saved.ok()) {
+      kept.push_back(*std::move(saved));
+    } else {
+      unusable.emplace_back(uid);
+    }
+  });
+  for (const std::string& uid : unusable) {
+    brain_.log.Error("claim {}: what was kept of it cannot be read, and its CPUs are not held",
+                     Printable(uid));
+    state_->EraseNote(kClaimNote, ClaimNoteName(uid));
+  }
+  if (kept.empty()) return;
+  std::ranges::sort(kept, {}, [](const SavedClaim& saved) {
+    return std::pair(saved.number, std::string_view(saved.claim.uid));
+  });
+  HeldClaims held;
+  for (const SavedClaim& saved : kept) {
+    HeldClaim& claim = held.Add(saved.claim);
+    for (const Placement& place : saved.places) {
+      Container& part = held.AddPart(claim, brain_.machine);
+      part.placement = place;
+      part.state = ContainerState::kRunning;
+      part.cpus_bound = true;
+      part.mems_bound = place.mems.has_value();
+    }
+    brain_.log.Info("{} holds CPUs {} since an earlier start", TitleOfClaim(saved.claim),
+                    claim.Cpus().ToString());
+  }
+  brain_.decider.HoldClaims(std::move(held));
+  const StatusOr<ContainerKeys> known = brain_.decider.Reconcile();
+  if (!known.ok()) brain_.log.Error("claims are not taken over: {}", Describe(known.status()));
+}
+
+void Claims::Reserve(const Claim& claim, Reserved done) {
+  if (brain_.synchronizer.ready()) return ReserveNow(claim, std::move(done));
+  brain_.synchronizer.WhenReady(
+      lifetime_.Guard([this, claim, done = std::move(done)](const Status& ready) {
+        if (!ready.ok()) return done(ready);
+        ReserveNow(claim, done);
+      }));
+}
+
+void Claims::ReserveNow(const Claim& claim, Reserved done) {
+  if (const HeldClaim* const held = brain_.decider.claims()->Find(claim.uid)) {
+    if (held->claim == claim) return Add(claim.uid, std::move(done));
+    return done(FailedPrecondition("{} is held with another content: it has to be released first",
+                                   TitleOfClaim(claim)));
+  }
+  if (changes_.UnderWay()) {
+    return done(Unavailable("a change of the policy is under way: try again"));
+  }
+  if (brain_.LetsGo()) {
+    return done(FailedPrecondition("no policy is active that gives exclusive CPUs"));
+  }
+  StatusOr<ContainerKeys> changed = brain_.decider.Reserve(claim);
+  if (!changed.ok()) {
+    brain_.log.Warn("{} is refused: {}", TitleOfClaim(claim), Describe(changed.status()));
+    if (changed.status().code() == StatusCode::kInternal) brain_.Push(brain_.decider.Recover());
+    return done(changed.status());
+  }
+  brain_.log.Info("{} holds CPUs {}; changed: {}", TitleOfClaim(claim),
+                  brain_.decider.claims()->Find(claim.uid)->Cpus().ToString(),
+                  CountText(std::ssize(*changed), "container"));
+  brain_.ReportMoves(fmt::format("{} takes CPUs", TitleOfClaim(claim)));
+  Save();
+  // From here on an answer of the runtime may end the wait.
+  Add(claim.uid, std::move(done));
+  brain_.Push(*std::move(changed));
+}
+
+// Waits for the disk and for containers on the claim's CPUs. It may end within the call.
+void Claims::Add(const std::string& uid, Reserved done) {
+  const uint64_t number = ++last_wait_;
+  Wait& wait = waits_[number];
+  wait.uid = uid;
+  wait.done.push_back(std::move(done));
+  wait.timer = brain_.timers.After(timeout_, [this, number] { OnTimeout(number); });
+  if (state_ == nullptr) return OnWritten(number);
+  const auto written = lifetime_.Guard([this, number] { OnWritten(number); });
+  state_->WhenWritten([this_loop = &loop_, written] { this_loop->Post(written); });
+}
+
+void Claims::OnWritten(uint64_t number) {
+  const auto wait = waits_.find(number);
+  if (wait == waits_.end()) return;
+  wait->second.written = true;
+  if (wait->second.uid.empty()) return Finish(number, ClaimGrant());
+  Examine();
+}
+
+void Claims::Examine() {
+  if (brain_.decider.claims() != saved_) Save();
+  std::vector<uint64_t> numbers;
+  for (const auto& [number, wait] : waits_)
+    if (wait.written) numbers.push_back(number);
+  for (const uint64_t number : numbers) {
+    const auto wait = waits_.find(number);
+    if (wait == waits_.end() || wait->second.uid.empty()) continue;
+    const HeldClaim* const held = brain_.decider.claims()->Find(wait->second.uid);
+    if (held == nullptr) {
+      Finish(number, Unavailable("the claim was released meanwhile"));
+    } else if (InTheWay(held->Cpus()).empty()) {
+      Finish(number, held->Grant());
+    }
+  }
+}
+
+// The callback may do anything: the wait is forgotten first.
+void Claims::Finish(uint64_t number, const StatusOr<ClaimGrant>& result) {
+  const auto found = waits_.find(number);
+  const Wait wait = std::move(found->second);
+  waits_.erase(found);
+  for (const Reserved& done : wait.done)
+    done(result);
+}
+
+void Claims::OnTimeout(uint64_t number) {
+  const Wait& wait = waits_.at(number);
+  if (!wait.written) {
+    return TakeBack(number,
+                    Unavailable("the state was not written within {} ms", timeout_.count()));
+  }
+  const HeldClaim* const held = brain_.decider.claims()->Find(wait.uid);
+  const CpuSet cpus = held == nullptr ? CpuSet() : held->Cpus();
+  TakeBack(number, Unavailable("after {} ms {} may still run on CPUs {}", timeout_.count(),
+                               InTheWay(cpus), cpus.ToString()));
+}
+
+void Claims::OnDisconnected() {
+  std::vector<uint64_t> lost;
+  for (const auto& [number, wait] : waits_)
+    if (!wait.uid.empty()) lost.push_back(number);
+  for (const uint64_t number : lost) {
+    if (waits_.contains(number))
+      TakeBack(number, Unavailable("the connection to the runtime was lost"));
+  }
+}
+
+// The wait is forgotten first: to give the CPUs back looks through all that wait.
+void Claims::TakeBack(uint64_t number, const Status& why) {
+  const auto found = waits_.find(number);
+  const Wait wait = std::move(found->second);
+  waits_.erase(found);
+  if (!wait.uid.empty()) {
+    brain_.log.Warn("claim {} is taken back: {}", Printable(wait.uid), Describe(why));
+    // An error is logged, and another try may still find it held.
+    (void)GiveBack(wait.uid);
+  }
+  for (const Reserved& done : wait.done)
+    done(why);
+}
+
+Status Claims::GiveBack(const std::string& uid) {
+  const std::shared_ptr<const HeldClaims> before = brain_.decider.claims();
+  const HeldClaim* const held = before->Find(uid);
+  if (held == nullptr) return OkStatus();
+  StatusOr<ContainerKeys> changed = brain_.decider.GiveBack(uid);
+  if (!changed.ok()) {
+    brain_.log.Error("{} is not released: {}", TitleOfClaim(held->claim),
+                     Describe(changed.status()));
+    if (changed.status().code() == StatusCode::kInternal) brain_.Push(brain_.decider.Recover());
+    return changed.status();
+  }
+  brain_.log.Info("{} gives back CPUs {}", TitleOfClaim(held->claim), held->Cpus().ToString());
+  brain_.ReportMoves(fmt::format("{} was released", TitleOfClaim(held->claim)));
+  Save();
+  brain_.Push(*std::move(changed));
+  return OkStatus();
+}
+
+void Claims::Release(const std::string& uid, std::function<void(Status)> done) {
+  if (const Status given = GiveBack(uid); !given.ok()) return done(given);
+  // An unknown one may have been given back a moment ago.
+  Add("",
+      [done = std::move(done)](const StatusOr<ClaimGrant>& written) { done(written.status()); });
+}
+
+std::vector<ClaimGrant> Claims::Held() const {
+  std::vector<ClaimGrant> grants;
+  for (const HeldClaim& held : brain_.decider.claims()->all())
+    grants.push_back(held.Grant());
+  std::ranges::sort(grants, {}, &ClaimGrant::uid);
+  return grants;
+}
+
+void Claims::FindCarriers(std::span<const ContainerKey> adopted) {
+  const std::shared_ptr<const HeldClaims> held = brain_.decider.claims();
+  if (held->empty()) return;
+  for (const ContainerKey key : adopted) {
+    const ContainerRecord* const record = brain_.store.Find(key);
+    if (record == nullptr || !record->container.placement.cpus) continue;
+    CpuSet left = *record->container.placement.cpus;
+    std::vector<std::string> uids;
+    for (const HeldClaim& claim : held->all()) {
+      const CpuSet cpus = claim.Cpus();
+      if (cpus.empty() || !cpus.IsSubsetOf(left)) continue;
+      left -= cpus;
+      uids.push_back(claim.claim.uid);
+    }
+    if (left.empty()) brain_.decider.SetClaims(key, std::move(uids));
+  }
+}
+
+std::string Claims::InTheWay(const CpuSet& cpus) const {
+  const ClaimCarriers& carriers = brain_.decider.carriers();
+  for (const auto& [key, record] : brain_.store.containers()) {
+    if (carriers.contains(key) || !record->MayRun()) continue;
+    const bool keeps =
+        brain_.pusher.leftovers().contains(key) && brain_.pusher.Leftover(key).Intersects(cpus);
+    if (!keeps && brain_.pusher.ToLeave(*record, cpus).empty()) continue;
+    return fmt::format("container {}", LogName(*record));
+  }
+  return "";
+}
+
+// Brings the kept claims to what holds now.
+void Claims::Save() {
+  saved_ = brain_.decider.claims();
+  brain_.observers.OnClaims(*saved_);
+  if (state_ == nullptr) return;
+  state_->RetainNotes(kClaimNote,
+                      [this](std::string_view uid) { return saved_->Find(std::string(uid)); });
+  uint64_t number = 0;
+  for (const HeldClaim& held : saved_->all()) {
+    SavedClaim saved{.claim = held.claim, .places = {}, .number = ++number};
+    for (const Container& part : held.parts)
+      saved.places.push_back(part.placement);
+    state_->PutNote(kClaimNote, ClaimNoteName(held.claim.uid), EncodeClaim(saved));
+  }
+  state_->Commit();
+}
+
+}  // namespace resmgr

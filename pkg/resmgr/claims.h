@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pkg/claims/claim.h"
+#include "pkg/claims/held_claims.h"
+#include "pkg/resmgr/brain.h"
+#include "pkg/resmgr/policy_changes.h"
+#include "pkg/state/state_store.h"
+#include "pkg/sys/event_loop.h"
+#include "pkg/sys/lifetime.h"
+
+namespace resmgr {
+
+// Claims that hold CPUs on this node: reserved by the policy, kept in the state before the reply,
+// and adopted by the next daemon before it lists any container. A reservation that does not come
+// about in time is taken back. Loop's thread only.
+class Claims final : public ClaimHolder {
+ public:
+  // Takes over what `state` kept, which may be nullptr. All references must outlive it. `timeout`:
+  // for containers to leave the CPUs, and for the disk.
+  Claims(Brain& brain, const PolicyChanges& changes, EventLoop& loop, StateStore* state,
+         std::chrono::milliseconds timeout);
+
+  void Reserve(const Claim& claim, std::function<void(StatusOr<ClaimGrant>)> done) override;
+  void Release(const std::string& uid, std::function<void(Status)> done) override;
+  std::vector<ClaimGrant> Held() const override;
+
+  // Adopted containers that run on exactly the CPUs of claims carry these.
+  void FindCarriers(std::span<const ContainerKey> adopted);
+  // Containers may have left CPUs, and claims may have other CPUs than those that are kept.
+  void Examine();
+  // Reservations that wait for containers are taken back.
+  void OnDisconnected();
+
+ private:
+  using Reserved = std::function<void(StatusOr<ClaimGrant>)>;
+  // A reservation, or a release, that has no reply yet.
+  struct Wait {
+    std::string uid;  // empty: of a release
+    std::vector<Reserved> done{};
+    bool written = false;
+    EventLoop::HandlePtr timer{};
+  };
+
+  void TakeOverKept();
+  void ReserveNow(const Claim& claim, Reserved done);
+  void Add(const std::string& uid, Reserved done);
+  void OnWritten(uint64_t number);
+  void OnTimeout(uint64_t number);
+  void Finish(uint64_t number, const StatusOr<ClaimGrant>& result);
+  // Ends a wait in vain: what it reserved is given back.
+  void TakeBack(uint64_t number, const Status& why);
+  // Takes the CPUs back, and tells the containers that get them.
+  Status GiveBack(const std::string& uid);
+  // Names a container that may still run on these CPUs; empty when none does.
+  std::string InTheWay(const CpuSet& cpus) const;
+  // Tells observers, too.
+  void Save();
+
+  Brain& brain_;
+  const PolicyChanges& changes_;
+  EventLoop& loop_;
+  StateStore* const state_;
+  const std::chrono::milliseconds timeout_;
+  std::shared_ptr<const HeldClaims> saved_;
+  std::map<uint64_t, Wait> waits_;
+  uint64_t last_wait_ = 0;
+  Lifetime lifetime_;  // the disk's answers may come after this is gone
+};
+
+}  // namespace resmgr

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/resmgr/claims.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pkg/resmgr/testing/manager_fixture.h"
+#include "pkg/state/testing/crashing_file_system.h"
+
+namespace resmgr {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+using enum QosClass;
+
+Claim ClaimFor(const std::string& uid, int cpus, const ClaimOptions& options = {}) {
+  return {.uid = uid,
+          .namespace_name = "ns",
+          .name = "claim-" + uid,
+          .parts = {{.device = "cpu", .cpus = cpus}},
+          .options = options};
+}
+
+class ClaimsTest : public testing::Test {
+ protected:
+  test::FakeRuntimeClient& runtime() { return node_.runtime; }
+  ResourceManager& manager() { return node_.manager(); }
+  using Reply = std::optional<StatusOr<ClaimGrant>>;
+
+  void Reserve(const Claim& claim, Reply& reply) {
+    manager().claims().Reserve(claim, [&reply](StatusOr<ClaimGrant> grant) { reply = grant; });
+  }
+  // All containers leave at once.
+  StatusOr<ClaimGrant> Reserved(const Claim& claim) {
+    Reply reply;
+    Reserve(claim, reply);
+    EXPECT_TRUE(node_.RunUntil([&] {
+      runtime().AnswerAll();
+      return reply.has_value();
+    }));
+    return reply.value_or(Internal("no reply"));
+  }
+  Status Released(const std::string& uid) {
+    std::optional<Status> reply;
+    manager().claims().Release(uid, [&reply](const Status& status) { reply = status; });
+    EXPECT_TRUE(node_.RunUntil([&] { return reply.has_value(); }));
+    return reply.value_or(Internal("no reply"));
+  }
+  StatusOr<ContainerId> CreateCarrier(const std::string& name, std::vector<std::string> uids) {
+    const CreateRequest request =
+        test::TestNode::Request(node_.AddPod(name, kGuaranteed), name, 1000);
+    StatusOr<Admission> admission = manager().AdmitCreate(
+        CreateRequest(request), ResourceManager::Refusal::kFinal, std::move(uids));
+    if (!admission.ok()) return admission.status();
+    return node_.Created(request, *admission);
+  }
+
+  test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
+  // CPUs 0-7.
+  test::TestNode node_{test::S1Ht(), [](const Machine& machine) {
+                         return std::make_unique<test::FirstFitPolicy>(machine);
+                       }};
+};
+
+TEST_F(ClaimsTest, TheReplyWaitsUntilSharedContainersHaveLeft) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  Reply reply;
+  Reserve(ClaimFor("u1", 2), reply);
+  ASSERT_THAT(runtime().updates, SizeIs(1));
+  EXPECT_EQ(runtime().updates[0].id, shared);
+  EXPECT_FALSE(reply.has_value());
+  runtime().AnswerAll();
+  ASSERT_TRUE(reply.has_value());
+  ASSERT_TRUE(reply->ok()) << reply->status();
+  EXPECT_EQ((*reply)->All().size(), 2);
+  EXPECT_FALSE(test::Cpus(runtime().CpusOf(shared)).Intersects((*reply)->All()));
+  EXPECT_THAT(manager().claims().Held(), SizeIs(1));
+}
+
+TEST_F(ClaimsTest, TheSameClaimHasTheSameCpus) {
+  const auto grant = Reserved(ClaimFor("u1", 2));
+  EXPECT_EQ(Reserved(ClaimFor("u1", 2)), grant);
+  EXPECT_EQ(Reserved(ClaimFor("u1", 3)).status().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(ClaimsTest, AReservationThatAContainerDoesNotLeaveIsTakenBack) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const std::string before = node_.Placed(shared);
+  Reply reply;
+  Reserve(ClaimFor("u1", 2), reply);
+  ASSERT_TRUE(node_.RunUntil([&] { return reply.has_value(); }));
+  EXPECT_EQ(reply->status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(Message(reply->status())), HasSubstr("shared"));
+  EXPECT_THAT(manager().claims().Held(), IsEmpty());
+  EXPECT_EQ(node_.Placed(shared), before);
+}
+
+TEST_F(ClaimsTest, ReservationsEndWithTheConnection) {
+  node_.Run("shared", kBurstable, 100);
+  Reply reply;
+  Reserve(ClaimFor("u1", 2), reply);
+  manager().RuntimeDisconnected();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(manager().claims().Held(), IsEmpty());
+}
+
+TEST_F(ClaimsTest, ReleasedCpusServeOthersInTheSameEvent) {
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  const std::string before = node_.Placed(shared);
+  ASSERT_TRUE(Reserved(ClaimFor("u1", 2)).ok());
+  EXPECT_NE(node_.Placed(shared), before);
+  EXPECT_TRUE(Released("u1").ok());
+  EXPECT_EQ(node_.Placed(shared), before);
+  ASSERT_THAT(runtime().updates, SizeIs(1));
+  EXPECT_EQ(runtime().updates[0].id, shared);
+  EXPECT_TRUE(Released("u1").ok()) << "it is unknown now";
+}
+
+TEST_F(ClaimsTest, AContainerRunsOnItsClaim) {
+  const auto grant = Reserved(ClaimFor("u1", 2));
+  ASSERT_TRUE(grant.ok());
+  const auto id = CreateCarrier("carrier", {"u1"});
+  ASSERT_TRUE(id.ok()) << id.status();
+  EXPECT_EQ(node_.Exclusive(*id), grant->All().ToString());
+  node_.Start(*id);
+  node_.Stop(*id);
+  node_.Remove(*id);
+  EXPECT_THAT(manager().claims().Held(), SizeIs(1)) << "until its release";
+  EXPECT_TRUE(CreateCarrier("next", {"u1"}).ok());
+}
+
+TEST_F(ClaimsTest, AContainerWithAnUnknownClaimIsRefused) {
+  const auto refused = CreateCarrier("carrier", {"typed-by-a-user"});
+  EXPECT_EQ(refused.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("resourceClaims"));
+  EXPECT_EQ(node_.KnownContainers(), 0U);
+}
+
+TEST_F(ClaimsTest, ClaimsOutliveTheDaemon) {
+  node_.KeepState(files_);
+  const auto grant = Reserved(ClaimFor("u1", 2));
+  const auto other = Reserved(ClaimFor("u2", 1));
+  ASSERT_TRUE(grant.ok() && other.ok());
+  const auto carrier = CreateCarrier("carrier", {"u1"});
+  ASSERT_TRUE(carrier.ok());
+  node_.Start(*carrier);
+  node_.FlushState();
+  const size_t updates = runtime().history.size();
+  node_.Restart();
+  EXPECT_THAT(manager().claims().Held(), ::testing::ElementsAre(*grant, *other));
+  EXPECT_EQ(node_.Exclusive(*carrier), grant->All().ToString());
+  EXPECT_EQ(runtime().history.size(), updates) << "nobody moves";
+  EXPECT_EQ(Reserved(ClaimFor("u2", 1)), other) << "with no container yet";
+  const auto second = CreateCarrier("second", {"u2"});
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(node_.Exclusive(*second), other->All().ToString());
+  EXPECT_EQ(CreateCarrier("third", {"u1"}).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_TRUE(Released("u2").ok());
+  node_.Restart();
+  EXPECT_THAT(manager().claims().Held(), SizeIs(1));
+}
+
+// A daemon that ends before the reply: the next one holds the CPUs, and the reply waits as before.
+TEST_F(ClaimsTest, ARestartBeforeTheReplyKeepsTheReservation) {
+  node_.KeepState(files_);
+  const ContainerId shared = node_.Run("shared", kBurstable, 100);
+  Reply lost;
+  Reserve(ClaimFor("u1", 2), lost);
+  const std::vector<ClaimGrant> reserved = manager().claims().Held();
+  ASSERT_THAT(reserved, SizeIs(1));
+  runtime().DropAll();
+  node_.Restart();
+  EXPECT_FALSE(lost.has_value());
+  EXPECT_EQ(manager().claims().Held(), reserved);
+  Reply reply;
+  Reserve(ClaimFor("u1", 2), reply);
+  EXPECT_FALSE(reply.has_value()) << "the shared container has not left";
+  ASSERT_TRUE(node_.RunUntil([&] {
+    runtime().AnswerAll();
+    return reply.has_value();
+  }));
+  ASSERT_TRUE(reply->ok()) << reply->status();
+  EXPECT_EQ(**reply, reserved[0]);
+  EXPECT_FALSE(test::Cpus(runtime().CpusOf(shared)).Intersects((*reply)->All()));
+}
+
+// A creation whose reply never came: the container runs on its claim, and stays there.
+TEST_F(ClaimsTest, ACarrierWithoutNotesIsFoundByItsCpus) {
+  node_.KeepState(files_);
+  const auto grant = Reserved(ClaimFor("u1", 2));
+  ASSERT_TRUE(grant.ok());
+  const CreateRequest request =
+      test::TestNode::Request(node_.AddPod("carrier", kGuaranteed), "carrier", 1000);
+  const StatusOr<Admission> admission =
+      manager().AdmitCreate(CreateRequest(request), ResourceManager::Refusal::kFinal, {"u1"});
+  ASSERT_TRUE(admission.ok()) << admission.status();
+  const ContainerId id = node_.Hold(request, *admission);
+  node_.Restart();
+  EXPECT_EQ(node_.Exclusive(id), grant->All().ToString());
+  EXPECT_EQ(CreateCarrier("second", {"u1"}).status().code(), StatusCode::kAlreadyExists);
+}
+
+}  // namespace
+}  // namespace resmgr

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/state/saved_claim.h"
+
+#include <optional>
+#include <utility>
+
+#include "pkg/api/state.pb.h"
+
+namespace resmgr {
+namespace {
+
+StatusOr<std::pair<ClaimPart, Placement>> SavedPartOf(const state::ClaimPart& kept) {
+  ClaimPart part{.request = kept.request(), .device = kept.device(), .cpus = kept.cpus()};
+  if (kept.has_node()) part.node = kept.node();
+  if (part.cpus < 1) return InvalidArgument("a part of a claim without CPUs");
+  Placement place;
+  RESMGR_ASSIGN_OR_RETURN(place.exclusive, CpuSet::Parse(kept.granted()));
+  if (!place.exclusive.empty()) place.cpus = place.exclusive;
+  if (kept.has_mems()) {
+    RESMGR_ASSIGN_OR_RETURN(place.mems, NodeSet::Parse(kept.mems()));
+  }
+  RESMGR_ASSIGN_OR_RETURN(place.counted_mems, NodeSet::Parse(kept.place().counted_mems()));
+  place.pool = kept.place().pool();
+  place.reason = kept.place().reason();
+  return std::pair(std::move(part), std::move(place));
+}
+
+}  // namespace
+
+std::string EncodeClaim(const SavedClaim& saved) {
+  state::Claim kept;
+  kept.set_namespace_(saved.claim.namespace_name);
+  kept.set_name(saved.claim.name);
+  kept.set_whole_cores(saved.claim.options.whole_cores);
+  kept.set_share_within_pod(saved.claim.options.share_within_pod);
+  kept.set_number(saved.number);
+  for (size_t i = 0; i < saved.claim.parts.size(); ++i) {
+    const ClaimPart& part = saved.claim.parts[i];
+    const Placement& place = saved.places.at(i);
+    state::ClaimPart& one = *kept.add_parts();
+    one.set_request(part.request);
+    one.set_device(part.device);
+    if (part.node) one.set_node(*part.node);
+    one.set_cpus(part.cpus);
+    one.set_granted(place.exclusive.ToString());
+    if (place.mems) one.set_mems(place.mems->ToString());
+    one.mutable_place()->set_counted_mems(place.counted_mems.ToString());
+    one.mutable_place()->set_pool(place.pool);
+    one.mutable_place()->set_reason(place.reason);
+  }
+  return kept.SerializeAsString();
+}
+
+StatusOr<SavedClaim> DecodeClaim(std::string_view uid, std::string_view bytes) {
+  state::Claim kept;
+  if (!kept.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return InvalidArgument("these bytes are no claim");
+  }
+  SavedClaim saved;
+  saved.claim = {
+      .uid = std::string(uid),
+      .namespace_name = kept.namespace_(),
+      .name = kept.name(),
+      .parts = {},
+      .options = {.whole_cores = kept.whole_cores(), .share_within_pod = kept.share_within_pod()}};
+  saved.number = kept.number();
+  if (kept.parts().empty()) return InvalidArgument("a claim without parts");
+  for (const state::ClaimPart& one : kept.parts()) {
+    StatusOr<std::pair<ClaimPart, Placement>> part = SavedPartOf(one);
+    if (!part.ok()) return part.status();
+    saved.claim.parts.push_back(std::move(part->first));
+    saved.places.push_back(std::move(part->second));
+  }
+  return saved;
+}
+
+}  // namespace resmgr

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/state/saved_claim.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace resmgr {
+namespace {
+
+SavedClaim Whole() {
+  SavedClaim saved;
+  saved.claim = {.uid = "u1",
+                 .namespace_name = "default",
+                 .name = "fast",
+                 .parts = {{.request = "cpus", .device = "cpu-numa-1", .node = 1, .cpus = 2},
+                           {.request = "more", .device = "cpu-numa-0", .cpus = 1}},
+                 .options = {.whole_cores = true, .share_within_pod = true}};
+  Placement& first = saved.places.emplace_back();
+  first.exclusive = {4, 5};
+  first.cpus = first.exclusive;
+  first.mems = NodeSet{1};
+  first.pool = "exclusive";
+  first.reason = "2 CPUs";
+  Placement& second = saved.places.emplace_back();
+  second.exclusive = {2};
+  second.cpus = second.exclusive;
+  second.counted_mems = NodeSet{0};
+  saved.number = 7;
+  return saved;
+}
+
+TEST(SavedClaimTest, AllOfAClaimComesBack) {
+  const SavedClaim saved = Whole();
+  const StatusOr<SavedClaim> again = DecodeClaim("u1", EncodeClaim(saved));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->claim, saved.claim);
+  EXPECT_EQ(again->number, saved.number);
+  ASSERT_EQ(again->places.size(), 2U);
+  for (size_t part = 0; part < saved.places.size(); ++part)
+    EXPECT_TRUE(again->places[part].SameDecision(saved.places[part])) << part;
+}
+
+TEST(SavedClaimTest, DamagedBytesAreRefusedOrAnotherClaim) {
+  const std::string whole = EncodeClaim(Whole());
+  EXPECT_FALSE(DecodeClaim("u1", "").ok()) << "it has no parts";
+  EXPECT_FALSE(DecodeClaim("u1", whole + "\xff").ok());
+  for (size_t size = 0; size < whole.size(); ++size) {
+    const StatusOr<SavedClaim> part = DecodeClaim("u1", std::string_view(whole).substr(0, size));
+    if (part.ok()) EXPECT_EQ(part->places.size(), part->claim.parts.size());
+  }
+}
+
+}  // namespace
+}  // namespace resmgr
