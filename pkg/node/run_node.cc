@@ -24,6 +24,7 @@
 #include "pkg/node/config_reader.h"
 #include "pkg/node/configurator.h"
 #include "pkg/node/counted.h"
+#include "pkg/node/dra_host.h"
 #include "pkg/node/hand_over.h"
 #include "pkg/node/kubelet_watch.h"
 #include "pkg/node/local_config.h"
@@ -193,6 +194,7 @@ class RunningNode {
   void WatchProblems(const NodeView& view);
   CpuSet Offline() const { return online_ ? online_->offline() : CpuSet(); }
   EventLoop::HandlePtr WatchForMetrics();
+  ClaimHolder* Claims();
 
   const NodeOptions& options_;
   Setup setup_;
@@ -217,6 +219,7 @@ class RunningNode {
   std::optional<CgroupCauses> causes_;
   std::optional<CreationWatch> creation_watch_;  // outlives the brain, which it observes
   std::optional<Refusals> refusals_;             // likewise
+  std::optional<DraHost> dra_;                   // likewise
   std::optional<BrainHost> host_;
   std::optional<StopAtEnd> stop_;
   std::optional<Auditor> auditor_;
@@ -308,6 +311,15 @@ void RunningNode::StartBrain() {
   host_->Observe(*creation_watch_);
   refusals_.emplace(host_->history());
   host_->Observe(*refusals_);
+  dra_.emplace(DraHost::Options{.loop = loop_,
+                                .flushes = flushes_,
+                                .machine = *setup_.machine,
+                                .host = *host_,
+                                .brain = [this] { return Claims(); },
+                                .reports = reported_ == nullptr ? nullptr : &reported_->reports,
+                                .agent_socket = options_.agent_socket,
+                                .host_root = options_.host_root});
+  host_->Observe(dra_->observer());
   if (reported_ != nullptr) {
     host_->Observe(reported_->cpus);
     host_->Observe(reported_->scheduler);
@@ -322,6 +334,11 @@ void RunningNode::StartBrain() {
     reported_->cpus.Follow(*host_);
     reported_->scheduler.Follow(*host_);
   }
+}
+
+ClaimHolder* RunningNode::Claims() {
+  ResourceManager* const manager = host_->manager();
+  return manager == nullptr ? nullptr : &manager->claims();
 }
 
 void RunningNode::StartConfiguration() {
@@ -381,6 +398,7 @@ void RunningNode::NoteConfiguration(const Configurator& now) {
   const ResourceManager* const manager = host_->manager();
   pod_resources_.SetWanted(manager != nullptr && manager->policy().WantsPodResources());
   if (reported_ != nullptr) reported_->NoteConfiguration(now);
+  dra_->NoteConfiguration(now.current().dra);
   if (counted_ != nullptr) counted_->watch->NoteConfiguration();
 }
 
@@ -466,6 +484,7 @@ std::vector<Problem> RunningNode::OwnProblems() const {
   std::vector<Problem> problems;
   // The null policy refuses nothing and explains nothing.
   if (configurator_->current().policy.active != kNullPolicy) problems = refusals_->problems();
+  std::ranges::move(dra_->problems(), std::back_inserter(problems));
   for (const OptionalSocket& socket : sockets_)
     if (std::optional<Problem> problem = socket.problem()) problems.push_back(*std::move(problem));
   if (std::optional<Problem> problem = metrics_server_->problem())
