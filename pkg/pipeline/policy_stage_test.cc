@@ -148,7 +148,7 @@ class PolicyStageTest : public testing::Test {
     EXPECT_TRUE(node_.RunUntil([&cpus] { return !cpus.empty(); }));
     return cpus;
   }
-  // A container of a pod of its own. What its creation comes to is seen at once.
+  // A container of a pod of its own. The outcome of its creation is seen at once.
   std::unique_ptr<Creation> Created(const std::string& name, ContainerDetails details) {
     auto creation = std::make_unique<Creation>(
         pipeline_, test::TestNode::Request(node_.AddPod(name, QosClass::kBurstable), name, 100),

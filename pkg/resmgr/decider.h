@@ -73,7 +73,7 @@ class Decider {
   // CPUs for claims, as ClaimedPolicy gives them.
   StatusOr<ContainerKeys> Reserve(const Claim& claim);
   StatusOr<ContainerKeys> GiveBack(const std::string& uid);
-  // What an earlier daemon held; Reconcile follows.
+  // Claims that an earlier daemon held; Reconcile follows.
   void HoldClaims(HeldClaims held) { claimed().Hold(std::move(held)); }
   std::shared_ptr<const HeldClaims> claims() const { return claimed().shared_held(); }
   // The container, in the store, carries these claims until it is erased. Before it is allocated.
