@@ -352,8 +352,8 @@ void StateStore::Shared::Run() {
 // With the mutex held: nothing is told any more once the store is closed.
 void StateStore::Shared::TellWritten(std::vector<std::function<void()>>& waiting) {
   if (report == nullptr) return;
-  for (const std::function<void()>& written : waiting)
-    written();
+  for (const std::function<void()>& tell : waiting)
+    tell();
 }
 
 // False when it has to be tried again.

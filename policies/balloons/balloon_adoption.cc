@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "pkg/allocator/want_of_room.h"
@@ -36,6 +38,8 @@ void BalloonAdoption::Add(const Pod& pod, const Container& container) {
   }
   Found found{.container = &container, .member = rules_.RunningMember(pod, container)};
   const Placement& present = container.placement;
+  found.lost = present.pool.empty();
+  has_state_ |= !found.lost;
   const bool guest = present.reason.starts_with(kWantOfRoom);
   const bool named = ParseName(setup_->options(), present.pool, found.type, found.index);
   if (!named || (found.type != found.member.type && !guest)) found.index = -1;
@@ -57,39 +61,71 @@ BalloonBook BalloonAdoption::Run() {
     }
   }
   AdoptNamed(book);
-  const std::vector<Group> groups = GroupUnnamed();
-  AdoptUnnamed(book, groups, false);
-  AdoptUnnamed(book, groups, true);
-  book.KeepRooms();
-  AdoptBorrowed(book);
-  // Containers that run come before balloons without any. These lie where containers that share
-  // idle CPUs miss some, or at least where no container is.
-  CpuSet seen;
-  CpuSet missing;
-  for (const Found& found : found_) {
-    if (!found.placed) continue;
-    const CpuSet visible = VisibleOf(found);
-    seen |= visible;
-    const CpuSet shared = book.SharedIdle(book.balloons()[*book.Find(found.member.key)]);
-    const bool hides = found.member.hide_hyperthreads;
-    missing |= shared - (hides ? setup_->machine().WithSiblings(visible) : visible);
+  for (const bool loosely : {false, true}) {
+    std::vector<Group> groups = GroupUnnamed(loosely);
+    for (const Fit fit : {Fit::kExact, Fit::kFewer, Fit::kOther})
+      AdoptUnnamed(book, groups, fit);
   }
-  (void)book.CreateAlways(
-      {{"missing elsewhere", missing}, {"not used", setup_->available() - seen}});
+  AdoptBorrowed(book);
+  CreateAlways(book);
   for (Found& found : found_) {
     if (found.placed) continue;
     (void)BalloonPlacer(book).PlaceRunning(std::make_shared<BalloonMember>(found.member));
   }
-  // The configuration may have other limits than before.
-  book.ShrinkLarge();
-  book.GrowShort();
+  // The configuration may have other limits than before. Without any state the sizes stay as they
+  // are until their balloons change.
+  if (has_state_) {
+    book.ShrinkLarge();
+    book.GrowShort();
+  }
   book.SettleBorrowed();
   return book;
 }
 
-// Without a reason, the borrowed CPUs are those that containers see beside their balloon's own.
+// The CPUs on which containers run that were found in balloons.
+CpuSet BalloonAdoption::Seen() const {
+  CpuSet seen;
+  for (const Found& found : found_) {
+    if (found.placed) seen |= VisibleOf(found);
+  }
+  return seen;
+}
+
+// The idle CPUs that containers which share idle ones would see and do not.
+CpuSet BalloonAdoption::MissedIn(const BalloonBook& book) const {
+  CpuSet missed;
+  for (const Found& found : found_) {
+    if (!found.placed) continue;
+    const CpuSet visible = VisibleOf(found);
+    const CpuSet shared = book.SharedIdle(book.balloons()[*book.Find(found.member.key)]);
+    const bool hides = found.member.hide_hyperthreads;
+    missed |= shared - (hides ? setup_->machine().WithSiblings(visible) : visible);
+  }
+  return missed;
+}
+
+// Containers that run come before balloons without any. These lie where containers that share
+// idle CPUs miss some, or at least where no container is.
+void BalloonAdoption::CreateAlways(BalloonBook& book) const {
+  const std::vector<BalloonHint> hints = {{"missing elsewhere", MissedIn(book)},
+                                          {"not used", setup_->available() - Seen()}};
+  BalloonBook with_rooms = book;
+  with_rooms.KeepRooms();
+  if (with_rooms.CreateAlways(hints).ok()) {
+    book = std::move(with_rooms);
+    return;
+  }
+  // The rooms were others before.
+  (void)book.CreateAlways(hints);
+  book.KeepRooms();
+}
+
+// Without a reason, the borrowed CPUs are those that containers see beside their balloon's own, and
+// that others would see if they were idle.
 void BalloonAdoption::AdoptBorrowed(BalloonBook& book) const {
   if (!setup_->follows_use()) return;
+  const CpuSet missed = MissedIn(book);
+  const CpuSet hidden = missed - Seen();
   for (const Found& found : found_) {
     if (!found.placed) continue;
     const std::optional<size_t> place = book.Find(found.member.key);
@@ -97,8 +133,13 @@ void BalloonAdoption::AdoptBorrowed(BalloonBook& book) const {
     if (!setup_->type(balloon.type).follows_use()) continue;
     const std::string& reason = found.container->placement.reason;
     CpuSet borrowed = AsReported(found, BorrowedCpusOfReason(reason));
-    const bool told = !OwnCpusOfReason(reason).empty() || !setup_->sharing(balloon.type).empty();
-    if (!told) borrowed = VisibleOf(found) - balloon.cpus();
+    if (OwnCpusOfReason(reason).empty()) {
+      const CpuSet visible = VisibleOf(found);
+      borrowed = visible & (missed | (visible - book.SharedIdle(balloon)));
+      if (found.member.hide_hyperthreads)
+        borrowed |= setup_->machine().WithSiblings(visible) & hidden;
+      borrowed -= balloon.cpus();
+    }
     book.AdoptBorrowed(*place, borrowed);
   }
 }
@@ -117,7 +158,7 @@ void BalloonAdoption::AdoptNamed(BalloonBook& book) {
     CpuSet own;
     for (const Found* const found : group.members)
       own |= AsReported(*found, OwnCpusOfReason(found->container->placement.reason));
-    if (own.empty()) own = OwnOf(book, group, {});
+    if (own.empty()) own = OwnOf(book, group, {}, nullptr);
     own |= MissingOf(book, group, own);
     if (!own.empty()) AdoptGroup(book, name.second, group, own, false);
   }
@@ -133,54 +174,124 @@ CpuSet BalloonAdoption::AsReported(const Found& found, const CpuSet& saved) cons
 // state could not be written.
 CpuSet BalloonAdoption::MissingOf(const BalloonBook& book, const Group& group,
                                   const CpuSet& own) const {
-  const int missing = TargetOf(group) - own.size();
+  const int missing = TargetOf(group, group.type) - own.size();
   if (missing <= 0 || !setup_->options().pin_cpu || !setup_->sharing(group.type).empty()) return {};
   const CpuSet seen = (group.visible & book.idle()) - own;
   if (seen.size() <= missing) return seen;
   return setup_->chooser().Grow(setup_->rules(group.type), own, seen, missing).value_or(CpuSet());
 }
 
-// The number of a balloon that always has some of these CPUs, or of a further one.
-int BalloonAdoption::IndexFor(const BalloonBook& book, const Group& group, const CpuSet& own) {
+// A balloon without containers that always has some of these CPUs; nullptr if there is none.
+const Balloon* BalloonAdoption::OwnerOf(const BalloonBook& book, const CpuSet& cpus) {
   for (const Balloon& balloon : book.balloons()) {
-    if (balloon.type != group.type || !balloon.members.empty()) continue;
-    if (!balloon.cpus().empty() && balloon.cpus().IsSubsetOf(own)) return balloon.index;
+    if (balloon.members.empty() && balloon.cpus().Intersects(cpus)) return &balloon;
   }
-  return book.NextIndex(group.type);
+  return nullptr;
+}
+
+// The first number that is free, of a balloon that may have these CPUs; -1 if there is none.
+int BalloonAdoption::IndexFor(const BalloonBook& book, int type, const CpuSet& own) const {
+  std::set<int> used;
+  for (const Balloon& balloon : book.balloons()) {
+    if (balloon.type == type) used.insert(balloon.index);
+  }
+  const int count = static_cast<int>(used.size());
+  if (count >= setup_->MaxBalloons(type)) return -1;
+  const int end = setup_->HasBounds(type) ? setup_->MaxBalloons(type) : count + 1;
+  for (int index = 0; index < end; ++index) {
+    if (!used.contains(index) && own.IsSubsetOf(setup_->Bounds(type, index))) return index;
+  }
+  return -1;
+}
+
+// Whether other groups, which can be of this type only, need all balloons that it may still have.
+bool BalloonAdoption::IsClaimed(const BalloonBook& book, const std::vector<Group>& groups,
+                                const Group& except, int type) const {
+  const auto claims = std::ranges::count_if(groups, [&](const Group& group) {
+    if (&group == &except || !group.plausible || group.members.front()->placed) return false;
+    return std::ranges::all_of(group.members,
+                               [&](const Found* found) { return found->member.type == type; });
+  });
+  return claims > 0 && book.Count(type) + claims >= setup_->MaxBalloons(type);
+}
+
+// The types whose balloon a group may be, the likeliest first. Containers may be guests in a
+// balloon of another type.
+std::vector<int> BalloonAdoption::TypesFor(const BalloonBook& book,
+                                           const std::vector<Group>& groups, const Group& group,
+                                           const CpuSet& others, Fit fit) const {
+  std::map<int, int> members;
+  for (const Found* const found : group.members)
+    ++members[found->member.type];
+  const bool may_be_other = fit == Fit::kOther && group.members.front()->lost;
+  using Rank = std::tuple<bool, bool, bool, int>;
+  std::vector<std::pair<Rank, int>> ranked;
+  for (int type = 0; type < setup_->types(); ++type) {
+    const bool always = book.Count(type) < setup_->MinBalloons(type);
+    const bool its = members.contains(type);
+    if (!its && !(may_be_other && setup_->MaxCpus(type, 0) > 0)) continue;
+    const bool mixed = setup_->sharing(type).empty() && group.visible.Intersects(others);
+    const bool claimed = IsClaimed(book, groups, group, type);
+    ranked.push_back({{mixed, claimed, !always, its ? -members[type] : 0}, type});
+  }
+  std::ranges::sort(ranked);
+  std::vector<int> types;
+  for (const auto& [rank, type] : ranked)
+    types.push_back(type);
+  return types;
+}
+
+// Whether the containers may run where they do: not on more CPUs than a balloon would have.
+bool BalloonAdoption::Plausible(const Group& group) const {
+  return std::ranges::any_of(group.members, [&](const Found* found) {
+    const int type = found->member.type;
+    const int target = TargetOf(group, type);
+    const bool may_see_more = !setup_->sharing(type).empty() || setup_->type(type).follows_use();
+    if (!may_see_more) return group.visible.size() <= target;
+    return group.visible != setup_->available() || group.visible.size() <= target;
+  });
 }
 
 // Groups on CPUs that a balloon would have for them: as many as they need, or fewer, which others
 // left them.
-void BalloonAdoption::AdoptUnnamed(BalloonBook& book, const std::vector<Group>& groups,
-                                   bool fewer) {
-  for (const Group& group : groups) {
-    if (group.members.front()->placed) continue;
+void BalloonAdoption::AdoptUnnamed(BalloonBook& book, std::vector<Group>& groups, Fit fit) {
+  for (Group& group : groups) {
+    if (group.members.front()->placed || !group.plausible) continue;
     CpuSet others;
     for (const Group& other : groups) {
-      if (&other != &group) others |= other.visible;
+      if (&other != &group && other.plausible) others |= other.visible;
     }
-    const CpuSet own = OwnOf(book, group, others);
-    const int target = TargetOf(group);
-    const bool fits =
-        fewer ? own.size() < target && !setup_->type(group.type).composite() : own.size() == target;
-    if (own.empty() || !fits) continue;
-    AdoptGroup(book, IndexFor(book, group, own), group, own, true);
+    const Balloon* const owner = OwnerOf(book, group.visible);
+    std::vector<int> types = TypesFor(book, groups, group, others, fit);
+    if (owner != nullptr && group.members.front()->lost) types = {owner->type};
+    for (const int type : types) {
+      group.type = type;
+      const Balloon* const its = owner != nullptr && owner->type == type ? owner : nullptr;
+      const CpuSet own = OwnOf(book, group, others, its);
+      const int index = its != nullptr ? its->index : IndexFor(book, type, own);
+      const int target = TargetOf(group, type);
+      // Each component has a CPU at least.
+      const bool fewer = own.size() < target && own.size() >= setup_->WholeSize(type, 1);
+      const bool fits = own.size() == target ? fit != Fit::kFewer : fewer && fit != Fit::kExact;
+      if (own.empty() || index < 0 || !fits) continue;
+      if (AdoptGroup(book, index, group, own, true)) break;
+    }
   }
 }
 
 // `exact`: only if the balloon can have all these CPUs.
-void BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& group,
+bool BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& group,
                                  const CpuSet& own, bool exact) {
   const auto same = [&](const Balloon& balloon) {
     return balloon.type == group.type && balloon.index == index;
   };
   auto at = std::ranges::find_if(book.balloons(), same);
   const bool there = at != book.balloons().end();
-  if (!there && book.Count(group.type) >= setup_->MaxBalloons(group.type)) return;
+  if (!there && book.Count(group.type) >= setup_->MaxBalloons(group.type)) return false;
   const CpuSet more = there ? own - at->cpus() : own;
-  if (exact && !more.IsSubsetOf(book.FreeForNew(group.type, index))) return;
+  if (exact && !more.IsSubsetOf(book.FreeForNew(group.type, index))) return false;
   const std::optional<size_t> place = book.Adopt(group.type, index, own);
-  if (!place) return;
+  if (!place) return false;
   for (Found* const found : group.members) {
     BalloonMember member = found->member;
     const std::string& reason = found->container->placement.reason;
@@ -188,10 +299,15 @@ void BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& grou
       member.text = TextOfReason(reason);
     } else {
       member.text += "; where it was found";
+      if (member.type != group.type) {
+        member.text = TextForWantOfRoom(member.text, book.NameOf(group.type, index),
+                                        setup_->type(member.type).name);
+      }
     }
     book.Put(*place, std::make_shared<BalloonMember>(std::move(member)));
     found->placed = true;
   }
+  return true;
 }
 
 CpuSet BalloonAdoption::VisibleOf(const Found& found) const {
@@ -199,8 +315,16 @@ CpuSet BalloonAdoption::VisibleOf(const Found& found) const {
   return found.container->may_be_elsewhere ? CpuSet() : cpus;
 }
 
-// Without names: those of one type on the same CPUs or, where types share nothing, on some of them.
-std::vector<BalloonAdoption::Group> BalloonAdoption::GroupUnnamed() {
+// Whether one of them sees a thread of each core on which the other runs.
+bool BalloonAdoption::HidesThreadsOf(const Found& found, const CpuSet& visible,
+                                     const CpuSet& other) const {
+  return found.member.hide_hyperthreads && visible.IsSubsetOf(other) &&
+         other.IsSubsetOf(setup_->machine().WithSiblings(visible));
+}
+
+// Without names: those on the same CPUs; `loosely`: those of one type, too, that share nothing and
+// are on some of the same.
+std::vector<BalloonAdoption::Group> BalloonAdoption::GroupUnnamed(bool loosely) {
   std::vector<Group> groups;
   for (Found& found : found_) {
     if (found.placed) continue;
@@ -209,23 +333,37 @@ std::vector<BalloonAdoption::Group> BalloonAdoption::GroupUnnamed() {
     if (visible.empty()) continue;
     const bool shares = !setup_->sharing(found.member.type).empty();
     const auto at = std::ranges::find_if(groups, [&](const Group& group) {
-      if (group.type != found.member.type) return false;
-      return shares ? group.visible == visible : group.visible.Intersects(visible);
+      const bool guests = found.lost && group.members.front()->lost;
+      if (!guests && group.type != found.member.type) return false;
+      if (group.visible == visible) return true;
+      if (HidesThreadsOf(found, visible, group.visible)) return true;
+      if (HidesThreadsOf(*group.members.front(), group.visible, visible)) return true;
+      return loosely && !shares && group.type == found.member.type &&
+             group.visible.Intersects(visible);
     });
     Group& group = at == groups.end() ? groups.emplace_back() : *at;
-    group.type = found.member.type;
+    if (group.members.empty()) group.type = found.member.type;
     group.visible |= visible;
     group.members.push_back(&found);
   }
+  for (Group& group : groups)
+    group.plausible = Plausible(group);
+  // Those first that can be of few types only.
+  std::ranges::stable_sort(groups, {}, [](const Group& group) {
+    std::set<int> types;
+    for (const Found* const found : group.members)
+      types.insert(found->member.type);
+    return types.size();
+  });
   return groups;
 }
 
 // The balloon's own among the CPUs that its containers see: as many as they need, with one in each
 // part in which the type shares idle ones.
-CpuSet BalloonAdoption::OwnOf(const BalloonBook& book, const Group& group,
-                              const CpuSet& others) const {
+CpuSet BalloonAdoption::OwnOf(const BalloonBook& book, const Group& group, const CpuSet& others,
+                              const Balloon* owner) const {
   const std::vector<CpuSet>& parts = setup_->sharing(group.type);
-  const int target = TargetOf(group);
+  const int target = TargetOf(group, group.type);
   const bool hides = std::ranges::any_of(
       group.members, [](const Found* found) { return found->member.hide_hyperthreads; });
   // The balloon has threads, too, that its containers do not see: those above the ones that they
@@ -249,28 +387,37 @@ CpuSet BalloonAdoption::OwnOf(const BalloonBook& book, const Group& group,
   const CpuSet free = (group.visible & book.idle()) | hidden;
   if (free == setup_->available() && target < free.size()) return {};
   const CpuSet certain = free - others;
-  CpuSet own;
+  CpuSet own = owner == nullptr ? CpuSet() : owner->cpus();
+  if (hides) {
+    // Containers would see the first thread of an idle core.
+    const CpuSet unseen = (book.idle() - others) - group.visible;
+    for (const int cpu : certain& group.visible) {
+      const bool first = setup_->machine().WithSiblings({cpu}).First() == cpu;
+      if (!first && unseen.Intersects(setup_->machine().WithSiblings({cpu}))) own.Add(cpu);
+    }
+  }
+  if (own.size() + certain.size() < target) return own | certain;
   for (const CpuSet& part : parts) {
     const CpuSet here = free & part;
-    if (here.empty() || own.size() >= target) continue;
+    if (here.empty() || own.size() >= target || own.Intersects(part)) continue;
     const CpuSet best = here & certain;
     own.Add(best.empty() ? here.First() : best.First());
   }
   const int more = target - own.size();
-  const CpuSet from = (certain - own).size() >= more ? certain - own : free - own;
-  if (from.size() < more) return {};
-  own |= setup_->chooser().Grow(setup_->rules(group.type), own, from, more).value_or(CpuSet());
+  own |= setup_->chooser()
+             .Grow(setup_->rules(group.type), own, certain - own, more)
+             .value_or(CpuSet());
   return own;
 }
 
-int BalloonAdoption::TargetOf(const Group& group) const {
+int BalloonAdoption::TargetOf(const Group& group, int type) const {
   int64_t demand = 0;
   for (const Found* const found : group.members)
     demand += found->member.demand;
   const int index = std::max(group.members.front()->index, 0);
-  const int most = std::max(setup_->MaxCpus(group.type, index), 1);
-  return setup_->WholeSize(group.type, std::max(std::min(setup_->CpusFor(group.type, demand), most),
-                                                setup_->MinCpus(group.type, index)));
+  const int most = std::max(setup_->MaxCpus(type, index), 1);
+  return setup_->WholeSize(
+      type, std::max(std::min(setup_->CpusFor(type, demand), most), setup_->MinCpus(type, index)));
 }
 
 }  // namespace resmgr

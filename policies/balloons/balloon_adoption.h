@@ -16,8 +16,9 @@ namespace resmgr {
 // placement is legal does not move:
 //   1. one whose placement names a balloon of its type is in that balloon, which gets the same
 //      number and CPUs;
-//   2. of those with CPUs only (after a loss of state), containers of one type on the same CPUs are
-//      in one balloon, if it would have just that size, or else is short of CPUs that no other has;
+//   2. of those with CPUs only (after a loss of state), containers on the same CPUs are in one
+//      balloon, of a type of theirs that may have just these CPUs, or else is short of CPUs; those
+//      of other types are its guests, as for want of room. Nothing is resized then;
 //   3. the balloons that always exist are made from the rest;
 //   4. the other containers are placed like new ones, but none can be refused.
 class BalloonAdoption {
@@ -37,29 +38,46 @@ class BalloonAdoption {
     int type = 0;  // number of the balloon that the placement names
     int index = -1;
     bool placed = false;
+    bool lost = false;  // nothing is known but its CPUs
   };
   // Containers that were in one balloon.
   struct Group {
     int type = 0;
     CpuSet visible;
     std::vector<Found*> members;
+    bool plausible = true;
   };
+  // The balloon that a group may be has as many CPUs as it needs; fewer, which others left it; or
+  // fewer, and a type that none of its containers has.
+  enum class Fit { kExact, kFewer, kOther };
 
   void AdoptNamed(BalloonBook& book);
   void AdoptBorrowed(BalloonBook& book) const;
-  void AdoptUnnamed(BalloonBook& book, const std::vector<Group>& groups, bool fewer);
-  void AdoptGroup(BalloonBook& book, int index, const Group& group, const CpuSet& own, bool exact);
-  std::vector<Group> GroupUnnamed();
-  CpuSet OwnOf(const BalloonBook& book, const Group& group, const CpuSet& others) const;
+  void CreateAlways(BalloonBook& book) const;
+  CpuSet Seen() const;
+  CpuSet MissedIn(const BalloonBook& book) const;
+  void AdoptUnnamed(BalloonBook& book, std::vector<Group>& groups, Fit fit);
+  bool AdoptGroup(BalloonBook& book, int index, const Group& group, const CpuSet& own, bool exact);
+  std::vector<Group> GroupUnnamed(bool loosely);
+  bool HidesThreadsOf(const Found& found, const CpuSet& visible, const CpuSet& other) const;
+  bool Plausible(const Group& group) const;
+  bool IsClaimed(const BalloonBook& book, const std::vector<Group>& groups, const Group& except,
+                 int type) const;
+  std::vector<int> TypesFor(const BalloonBook& book, const std::vector<Group>& groups,
+                            const Group& group, const CpuSet& others, Fit fit) const;
+  CpuSet OwnOf(const BalloonBook& book, const Group& group, const CpuSet& others,
+               const Balloon* owner) const;
   CpuSet AsReported(const Found& found, const CpuSet& saved) const;
   CpuSet MissingOf(const BalloonBook& book, const Group& group, const CpuSet& own) const;
-  static int IndexFor(const BalloonBook& book, const Group& group, const CpuSet& own);
+  static const Balloon* OwnerOf(const BalloonBook& book, const CpuSet& cpus);
+  int IndexFor(const BalloonBook& book, int type, const CpuSet& own) const;
   CpuSet VisibleOf(const Found& found) const;
-  int TargetOf(const Group& group) const;
+  int TargetOf(const Group& group, int type) const;
 
   const std::shared_ptr<const BalloonSetup> setup_;
   const BalloonRules rules_;
   std::vector<Found> found_;
+  bool has_state_ = false;
   std::map<ContainerKey, std::string> none_;
 };
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "pkg/allocator/want_of_room.h"
 #include "pkg/base/count_text.h"
+#include "policies/balloons/balloon_reason.h"
 
 namespace resmgr {
 namespace {
@@ -277,8 +277,8 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
     const Balloon& balloon = trial.balloons()[place];
     // A composite may need more CPUs than there are for the first container.
     if (balloon.size == 0) continue;
-    member.text = fmt::format("{}{} in {}, for {} has no CPUs left", kWantOfRoom, member.text,
-                              trial.NameOf(balloon), setup.type(member.type).name);
+    member.text =
+        TextForWantOfRoom(member.text, trial.NameOf(balloon), setup.type(member.type).name);
     book_ = std::move(trial);
     return place;
   }

@@ -31,6 +31,11 @@ std::string ThatLacksCpus(const std::string& text) {
   return fmt::format("{}{}{}", text, kBeforeFewer, kFewerCpus);
 }
 
+std::string TextForWantOfRoom(const std::string& text, const std::string& balloon,
+                              const std::string& type) {
+  return fmt::format("{}{} in {}, for {} has no CPUs left", kWantOfRoom, text, balloon, type);
+}
+
 std::string TextOfReason(const std::string& reason) {
   std::string text = reason.substr(0, reason.rfind(kOwn));
   text.resize(std::min(text.rfind(kBorrowed), text.size()));

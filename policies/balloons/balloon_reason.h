@@ -13,6 +13,9 @@ namespace resmgr {
 std::string WithOwnCpus(const std::string& text, const CpuSet& own, const CpuSet& borrowed = {});
 // The text of a container whose balloon has fewer CPUs than it asks for.
 std::string ThatLacksCpus(const std::string& text);
+// The text of a container that is in a balloon since its own type has no CPUs for it.
+std::string TextForWantOfRoom(const std::string& text, const std::string& balloon,
+                              const std::string& type);
 // The text in front of the balloon's CPUs, and these CPUs; empty if the reason has none.
 std::string TextOfReason(const std::string& reason);
 CpuSet OwnCpusOfReason(const std::string& reason);
