@@ -47,12 +47,19 @@ are.
   void DeclareMore(CommandLine& line) override {
     line.Flag("force", "With set: apply it even if containers lose exclusive CPUs.", &force_);
     line.Flag("from", "KIND", "With convert: what the file is.", &from_);
+    line.Flag("f", "FILE", "The file, as with kubectl: `config check -f FILE`.", &file_);
     line.Arguments("show|check FILE|set FILE|convert FILE", &arguments_);
   }
 
   bool HasLines(std::string_view member) const override { return member == "yaml"; }
 
   std::string Verb() const { return arguments_.empty() ? "show" : arguments_.front(); }
+
+  // Named once, as an argument or by -f; "" otherwise.
+  std::string File() const {
+    if (arguments_.size() == 2 && file_.empty()) return arguments_.back();
+    return arguments_.size() == 1 ? file_ : "";
+  }
 
   std::string_view Method() const override {
     const std::string verb = Verb();
@@ -65,11 +72,11 @@ are.
     const std::string verb = Verb();
     if (force_ && verb != "set") return InvalidArgument("-force is for config set");
     if (!from_.empty()) return InvalidArgument("-from is for config convert");
-    if (verb == "show" && arguments_.size() <= 1) return Reply::object();
-    if ((verb != "check" && verb != "set") || arguments_.size() != 2) {
+    if (verb == "show" && arguments_.size() <= 1 && file_.empty()) return Reply::object();
+    const std::string file = File();
+    if ((verb != "check" && verb != "set") || file.empty()) {
       return InvalidArgument("config takes: show, check FILE, set FILE or convert FILE");
     }
-    const std::string& file = arguments_.back();
     RESMGR_ASSIGN_OR_RETURN(std::string text, ReadInput(file, kMaxConfigSize));
     if (IsPolicyObject(text)) {
       RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, ConvertConfig("nri-plugins", text, file));
@@ -114,13 +121,13 @@ are.
   }
 
   Status Convert(std::ostream& out) {
-    if (arguments_.size() != 2 || from_.empty()) {
+    const std::string file = File();
+    if (file.empty() || from_.empty()) {
       return InvalidArgument("config convert takes -from KIND and a FILE; kinds are {}",
                              fmt::join(ConvertibleKinds(), ", "));
     }
-    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadInput(arguments_.back(), kMaxConfigSize));
-    RESMGR_ASSIGN_OR_RETURN(const ConvertedConfig converted,
-                            ConvertConfig(from_, text, arguments_.back()));
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, ReadInput(file, kMaxConfigSize));
+    RESMGR_ASSIGN_OR_RETURN(const ConvertedConfig converted, ConvertConfig(from_, text, file));
     Tell(converted.notes);
     out << converted.yaml;
     return OkStatus();
@@ -133,6 +140,7 @@ are.
 
   std::vector<std::string> arguments_;
   std::string from_;
+  std::string file_;
   bool force_ = false;
 };
 

@@ -254,6 +254,15 @@ TEST(ConvertConfigTest, RefusesWhatItDoesNotKnow) {
               HasSubstr("-from is for config convert"));
 }
 
+TEST(ConvertConfigTest, TheFileMayBeGivenAsForKubectl) {
+  const std::string file = Input("podpools");
+  EXPECT_EQ(Ctl({"config", "convert", "-from", "podpools", "-f", file}).out,
+            Ctl({"config", "convert", "-from", "podpools", file}).out);
+  EXPECT_THAT(Ctl({"config", "check", "-f", file, file}).err, HasSubstr("config takes"));
+  EXPECT_THAT(Ctl({"config", "check", "-f", file, "-socket", "/nowhere"}).err,
+              HasSubstr("/nowhere"));
+}
+
 // A value of another kind was taken for an empty one.
 TEST(ConvertConfigTest, RefusesValuesOfAnotherKind) {
   const auto error = [](std::string_view kind, std::string_view text) {

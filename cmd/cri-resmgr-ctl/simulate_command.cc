@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "cmd/cri-resmgr-ctl/convert_config.h"
 #include "pkg/base/json.h"
 #include "pkg/base/table.h"
 #include "pkg/base/terminal.h"
@@ -36,7 +37,11 @@ namespace {
 
 StatusOr<Config> ReadConfigFile(const std::string& file, const ConfigChecks& checks) {
   if (file.empty()) return Config();
-  RESMGR_ASSIGN_OR_RETURN(const std::string content, ReadInput(file, kMaxConfigSize));
+  RESMGR_ASSIGN_OR_RETURN(std::string content, ReadInput(file, kMaxConfigSize));
+  if (IsPolicyObject(content)) {
+    RESMGR_ASSIGN_OR_RETURN(ConvertedConfig converted, ConvertConfig("nri-plugins", content, file));
+    content = std::move(converted.yaml);
+  }
   return ParseConfigFile(content, file, checks);
 }
 
@@ -168,7 +173,8 @@ void SimulateCommand::Declare(CommandLine& line) {
   line.Flag("policy", "NAME", "The policy, instead of that of -config.", &policies_);
   line.Flag("node", "NODE", "Only pods that run on this node (spec.nodeName).", &node_);
   line.Flag("config", "FILE",
-            "The daemon's configuration: YAML, or one flag per line without dashes. Without it "
+            "The daemon's configuration: YAML, or one flag per line without dashes; or a policy "
+            "object of nri-plugins. Without it "
             "there is no policy.",
             &config_file_);
   line.Flag("rdt", "SPEC",

@@ -641,5 +641,23 @@ TEST_F(SimulateTest, RefusesAPolicyWhoseClassesDoNotExist) {
       "config.yaml:5: policy.balloons: balloonTypes x: cpuClass \"fast\"");
 }
 
+TEST_F(SimulateTest, TakesAPolicyObjectOfNriPlugins) {
+  const std::string config = File("object.yaml", R"(
+apiVersion: config.nri/v1alpha1
+kind: BalloonsPolicy
+metadata: {name: default, namespace: kube-system}
+spec: {reservedResources: {cpu: "1"}, balloonTypes: [{name: x, namespaces: [ns], minCPUs: 2}]}
+)");
+  const std::string pod = File("pod.yaml", R"(
+kind: Pod
+metadata: {name: a, namespace: ns}
+spec: {containers: [{name: c, resources: {requests: {cpu: "1"}}}]}
+)");
+  const Outcome outcome =
+      Simulate({"-topology", "synthetic:core:4 pu:1", "-config", config, "-o", "json", pod});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("x[0]"));
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -6,7 +6,10 @@
 #include <cctype>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "pkg/base/parse.h"
+#include "pkg/base/suggest.h"
 #include "pkg/kube/glob.h"
 
 namespace resmgr {
@@ -103,6 +106,20 @@ std::optional<std::string_view> ResolveKey(std::string_view key, const Pod& pod,
   return scratch;
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 11> kOperators = {
+    "Equals",  "NotEqual",   "In",         "NotIn",       "Exists",    "NotExists",
+    "Matches", "MatchesNot", "MatchesAny", "MatchesNone", "AlwaysTrue"};
+
+std::string UnknownOperator(std::string_view text) {
+  const std::vector<std::string_view> known(kOperators.begin(), kOperators.end());
+  return fmt::format("\"{}\" is not one of {}{}", Printable(text, 64), fmt::join(kOperators, ", "),
+                     DidYouMean(text, known));
+}
+
+}  // namespace
+
 std::optional<Expression::Operator> Expression::ParseOperator(std::string_view text) {
   using Name = std::pair<std::string_view, Operator>;
   static constexpr std::array<Name, 12> kNames = {{
@@ -138,7 +155,7 @@ StatusOr<Expression> Expression::Parse(const ConfigNode& node) {
     } else if (EqualsIgnoreCase(name, "operator") && !has_operator &&
                value.kind == ConfigNode::Kind::kScalar) {
       const std::optional<Operator> op = ParseOperator(value.text);
-      if (!op) return ErrorAt(value, "operator", "unknown operator");
+      if (!op) return ErrorAt(value, "operator", UnknownOperator(value.text));
       expression.operator_ = *op;
       has_operator = true;
     } else if (EqualsIgnoreCase(name, "values") && expression.values_.empty() &&

@@ -11,6 +11,7 @@
 #include "pkg/kube/annotations.h"
 #include "pkg/kube/glob.h"
 #include "pkg/policy/privileged_namespaces.h"
+#include "policies/balloons/balloon_groups.h"
 
 namespace resmgr {
 namespace {
@@ -44,30 +45,6 @@ bool Matches(const BalloonType& type, const Pod& pod, const Container& container
 }
 
 }  // namespace
-
-std::string ExpandGroup(std::string_view text, const Pod& pod, const Container& container) {
-  std::string group;
-  while (!text.empty()) {
-    const size_t dollar = std::min(text.find('$'), text.size());
-    group += text.substr(0, dollar);
-    text.remove_prefix(std::min(dollar + 1, text.size()));
-    if (text.empty()) break;
-    if (text.front() == '$') {
-      group += '$';
-      text.remove_prefix(1);
-      continue;
-    }
-    const bool braces = text.front() == '{';
-    if (braces) text.remove_prefix(1);
-    const size_t end = std::min(text.find(braces ? '}' : '$'), text.size());
-    std::string scratch;
-    const auto value = ResolveKey(text.substr(0, end), pod, container, scratch);
-    if (!value) return {};
-    group += *value;
-    text.remove_prefix(std::min(end + (braces ? 1 : 0), text.size()));
-  }
-  return group;
-}
 
 std::string BalloonRules::WhyInNone(const Pod& pod, const Container& container) const {
   if (const std::string_view why = pinning_.WhyUnbound(pod); !why.empty()) return std::string(why);

@@ -38,8 +38,4 @@ class BalloonRules {
   const PinningRule& pinning_;
 };
 
-// The text of groupBy for one container: ${KEY}, or $KEY up to the next $ or the end, stands for
-// its value, and $$ for $. Empty if a key has no value.
-std::string ExpandGroup(std::string_view text, const Pod& pod, const Container& container);
-
 }  // namespace resmgr

@@ -169,5 +169,29 @@ TEST(BalloonsTheirFaultsTest, UnknownKeysAreErrorsWithASuggestion) {
   EXPECT_THAT(error("balloonTypes: [{name: x, minCPUs: 17, minBalloons: 1}]"), HasSubstr("17"));
 }
 
+// Nothing would be grouped, and nobody would be told.
+TEST(BalloonsTheirFaultsTest, GroupsByKeysThatNoContainerHasAreErrors) {
+  const auto error = [](std::string_view group) {
+    return std::string(Message(
+        test::CreateError(BalloonsPolicyFactory(), test::N4C16(), "0",
+                          fmt::format("balloonTypes: [{{name: x, groupBy: \"{}\"}}]", group))));
+  };
+  EXPECT_THAT(error("${pod/lables/app}"),
+              HasSubstr("x: groupBy: there is no key \"pod/lables/app\""));
+  EXPECT_THAT(error("a-$pod/nmae"), HasSubstr("there is no key \"pod/nmae\""));
+  EXPECT_THAT(error("a-${pod/name"), HasSubstr("x: groupBy: \"pod/name\" has ${ without }"));
+  const BalloonsNode node("balloonTypes: [{name: x, groupBy: \"$$-${pod/labels/a/b}-$name\"}]");
+  EXPECT_EQ(node.machine().online().size(), 16);
+}
+
+TEST(BalloonsTheirFaultsTest, UnknownOperatorsAreToldWithThoseThatThereAre) {
+  EXPECT_THAT(
+      std::string(Message(test::CreateError(
+          BalloonsPolicyFactory(), test::N4C16(), "0",
+          "balloonTypes: [{name: x, matchExpressions: [{key: name, operator: Exist, "
+          "values: []}]}]"))),
+      AllOf(HasSubstr("\"Exist\" is not one of Equals, "), HasSubstr("did you mean Exists?")));
+}
+
 }  // namespace
 }  // namespace resmgr

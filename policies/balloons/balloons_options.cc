@@ -8,6 +8,7 @@
 #include "pkg/base/suggest.h"
 #include "pkg/config/problems.h"
 #include "pkg/kube/glob.h"
+#include "policies/balloons/balloon_groups.h"
 #include "policies/balloons/balloons_keys.h"
 
 namespace resmgr {
@@ -111,6 +112,17 @@ Status CheckLoads(const BalloonsOptions& options, const ConfigNode& section) {
 }
 
 // A claim that is no glob names one interrupt.
+// A key that no container has would group nothing, and nobody would be told.
+Status CheckGroups(const BalloonsOptions& options, const ConfigNode& section) {
+  for (const BalloonType& type : options.types) {
+    const Status status = CheckGroup(type.group_by);
+    if (status.ok()) continue;
+    return ErrorAt(section, "policy.balloons",
+                   fmt::format("{}: groupBy: {}", type.name, Message(status)));
+  }
+  return OkStatus();
+}
+
 Status CheckClaims(const BalloonsOptions& options, const ConfigNode& section) {
   const std::vector<std::string>& globs = options.controllable_interrupts;
   for (const BalloonType& type : options.types) {
@@ -163,6 +175,7 @@ Status LinkTypes(const ConfigNode& section, BalloonsOptions& options) {
     fits = Expand(options, type, expansions);
   if (!fits.ok()) return ErrorAt(section, "policy.balloons.balloonTypes", Message(fits));
   RESMGR_RETURN_IF_ERROR(CheckClaims(options, section));
+  RESMGR_RETURN_IF_ERROR(CheckGroups(options, section));
   return CheckLoads(options, section);
 }
 
