@@ -101,6 +101,11 @@ std::vector<std::string> Node::Flags() const {
   if (options_.nri_plugin) {
     flags.insert(flags.end(), {"-mode", "nri-plugin", "-nri-socket", containerd_->nri_socket()});
   }
+  if (options_.knows_pods_cgroup) {
+    const std::string pod =
+        containerd_->CgroupParent(QosClass::kGuaranteed, "", options_.cgroup_names);
+    flags.insert(flags.end(), {"-pods-cgroup", pod.substr(0, pod.rfind('/'))});
+  }
   if (options_.hook_servers) flags.insert(flags.end(), {"-hook-dir", HookDirectory()});
   if (options_.nri_host) flags.insert(flags.end(), {"-nri-host", HostSocket()});
   return flags;

@@ -71,6 +71,8 @@ class Node {
     // The policy has containers of Guaranteed workloads alone on their CPUs from the moment when
     // they start; else the watch takes them for shared ones.
     bool starts_alone = true;
+    // cri-resmgr is told where the pods' cgroup is, which is not at the top.
+    bool knows_pods_cgroup = false;
     // The text of its configuration's file; "": none.
     std::string config{};
     Containerd::CgroupNames cgroup_names = Containerd::CgroupNames::kCgroupfs;
