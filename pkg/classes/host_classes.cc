@@ -158,8 +158,10 @@ bool HostClasses::HoldUpdate(const StageCall& update, const ContainerId& id, int
   const ClassChoice* const choice = subject->chosen.Find("scheduling");
   const SchedulingClassConfig* const found =
       choice == nullptr ? nullptr : config_.scheduling.Find(choice->name);
-  if (found == nullptr || !found->burst_percent || quota >= subject->cpu_quota) return false;
-  coming_quotas_.insert_or_assign(&update, ComingQuota{subject->id, quota});
+  if (found == nullptr || !found->burst_percent) return false;
+  const bool lower = quota < subject->cpu_quota;
+  coming_quotas_.insert_or_assign(&update, ComingQuota{subject->id, lower ? quota : 0});
+  if (!lower) return false;
   Begin(false);
   if (ended_ == begun_) return false;
   held_.emplace_back(begun_, std::move(go));
@@ -167,13 +169,17 @@ bool HostClasses::HoldUpdate(const StageCall& update, const ContainerId& id, int
 }
 
 void HostClasses::EndUpdate(const StageCall& update) {
-  if (coming_quotas_.erase(&update) > 0) Note();
+  if (coming_quotas_.erase(&update) == 0) return;
+  // The quota that was decided before is in its file now.
+  options_.loop.Post(lifetime_.Guard([this] { Begin(true); }));
 }
 
 int64_t HostClasses::ComingQuotaOf(std::string_view id) const {
   int64_t lowest = 0;
-  for (const auto& [update, coming] : coming_quotas_)
-    if (coming.id == id && (lowest == 0 || coming.quota < lowest)) lowest = coming.quota;
+  for (const auto& [update, coming] : coming_quotas_) {
+    if (coming.id != id || coming.quota == 0) continue;
+    if (lowest == 0 || coming.quota < lowest) lowest = coming.quota;
+  }
   return lowest;
 }
 

@@ -172,7 +172,7 @@ class HostClasses final : public Observer {
   // The quotas of updates under way; a container may have several.
   struct ComingQuota {
     std::string id;
-    int64_t quota = 0;
+    int64_t quota = 0;  // 0: not lower than the present one
   };
   std::map<const StageCall*, ComingQuota> coming_quotas_;
   std::vector<ContainerKey> creating_;  // placed, and not created at the last look

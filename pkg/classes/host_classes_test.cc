@@ -365,7 +365,9 @@ TEST_F(HostClassesTest, AnUnknownValueIsRefusedWhereItCounts) {
   EXPECT_THAT(Creation(pipeline_, request).refusal(), IsOk());
 }
 
-TEST_F(HostClassesTest, ABurstComesDownBeforeALowerQuota) {
+TEST_F(HostClassesTest, ABurstComesDownBeforeALowerQuotaAndUpAfterAHigherOne) {
+  period_ = std::chrono::hours(1);
+  MakeClasses();
   ClassesConfig config;
   config.scheduling.classes = {{.name = "web", .burst_percent = 100}};
   config.namespaces["scheduling"] = {"ns"};
@@ -384,8 +386,13 @@ TEST_F(HostClassesTest, ABurstComesDownBeforeALowerQuota) {
   }
   EXPECT_TRUE(Becomes(burst, "50000"));
   at_update.clear();
-  const QuotaUpdate rise(pipeline_, id, 80'000, [&] { at_update = At(burst); });
-  EXPECT_EQ(at_update, "50000") << "at once";
+  {
+    const QuotaUpdate rise(pipeline_, id, 80'000, [&] { at_update = At(burst); });
+    EXPECT_EQ(at_update, "50000") << "at once";
+    // The runtime writes it when it has been decided.
+    Put(CgroupOf(id) + "/cpu.max", "80000 100000\n");
+  }
+  EXPECT_TRUE(Becomes(burst, "80000")) << "when it has got there, and not after a minute";
 }
 
 TEST_F(HostClassesTest, ABurstStaysDownForTheUpdateThatIsStillUnderWay) {

@@ -107,7 +107,9 @@ HostValue HostKeeper::LimitOf(std::string path, std::string text) {
   HostValue value{.path = std::move(path), .text = std::move(text)};
   if (Holds(value.path)) return value;
   const StatusOr<std::string> now = files_.Read(value.path);
-  if (now.ok() && SameHostValue(value.path, *now, value.text)) value.first = FreshValue(value.path);
+  const bool ours = now.ok() && SameHostValue(value.path, *now, value.text);
+  const std::string_view fresh = FreshValue(value.path);
+  if (ours && !SameHostValue(value.path, fresh, value.text)) value.first = fresh;
   return value;
 }
 
