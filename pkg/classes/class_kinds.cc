@@ -5,6 +5,7 @@
 #include "pkg/classes/isolation_kind.h"
 #include "pkg/classes/memory_kind.h"
 #include "pkg/classes/rdt_kind.h"
+#include "pkg/classes/rdt_monitor_kind.h"
 #include "pkg/classes/scheduling_kind.h"
 
 namespace resmgr {
@@ -16,6 +17,7 @@ std::vector<std::unique_ptr<ClassKind>> MakeClassKinds(const ClassContext& conte
   kinds.push_back(MakeBlockioKind(context));
   kinds.push_back(MakeSchedulingKind(context));
   kinds.push_back(MakeRdtKind());
+  kinds.push_back(MakeRdtMonitorKind());
   kinds.push_back(MakeCpuKind());
   return kinds;
 }

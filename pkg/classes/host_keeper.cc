@@ -365,12 +365,11 @@ HostKeeper::Result HostKeeper::Keep(const std::vector<HostValue>& wanted) {
   Values all;
   for (const HostValue& value : wanted)
     all.push_back(&value);
-  if (WriteAll(all, batch)) {
+  while (WriteAll(all, batch)) {
     // Files of directories that were not there before.
     std::erase_if(all, [&result](const HostValue* value) {
       return result.outcomes[value->path].status.code() != StatusCode::kNotFound;
     });
-    WriteAll(all, batch);
   }
   Shorten(result.notes);
   // Entries that only the disk still has do no harm.

@@ -288,6 +288,7 @@ classes:
   rdt:
     Prefix: cri-resmgr.
     Assign: auto
+    Monitoring: none
     DefaultByQoS: false
     Force: false
     options:

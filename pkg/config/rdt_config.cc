@@ -321,6 +321,14 @@ void DescribeRdt(ConfigSection& classes, RdtConfig& config) {
         "how containers come into their groups: by the CPUs that they have for themselves "
         "(`cpus`), by their tasks, by the runtime, or by CPUs where they have some, and by "
         "tasks else (`auto`)");
+    using Monitoring = RdtConfig::Monitoring;
+    rdt.Choice(
+        "Monitoring",
+        {ConfigWord<Monitoring>{"none", Monitoring::kNone},
+         ConfigWord<Monitoring>{"pod", Monitoring::kPod}},
+        config.monitoring,
+        "`pod`: each pod with a class has a monitoring group, whose use of caches and memory "
+        "bandwidth is in the metrics");
     rdt.Bool("DefaultByQoS", config.default_by_qos,
              "a class with the name of the pod's QoS class is the default of its containers");
     rdt.Bool("Force", config.force,

@@ -92,9 +92,11 @@ struct RdtPartitionConfig {
 // Classes of caches and memory bandwidth.
 struct RdtConfig {
   enum class Assign { kAuto, kTasks, kCpus, kRuntime };
+  enum class Monitoring { kNone, kPod };
 
   std::string prefix = "cri-resmgr.";  // prefix of the names of our resctrl groups
   Assign assign = Assign::kAuto;
+  Monitoring monitoring = Monitoring::kNone;
   bool default_by_qos = false;  // a class with the name of the pod's QoS class is its default
   bool force = false;           // unconfigured groups of ours are removed even if they hold tasks
   bool l2_optional = false;     // a machine without this cache can have the classes without it

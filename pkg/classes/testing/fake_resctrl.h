@@ -65,6 +65,8 @@ class FakeResctrl {
       const std::string line = fmt::format("{}\n", Trim(text));
       for (auto& [other, tasks] : files_.tree) {
         if (!other.starts_with("sys/fs/resctrl/") || !other.ends_with("/tasks")) continue;
+        // A monitoring group is within its control group.
+        if (path.starts_with(other.substr(0, other.size() - 5) + "mon_groups/")) continue;
         if (const size_t at = tasks.find("\n" + line); at != std::string::npos)
           tasks.erase(at + 1, line.size());
       }

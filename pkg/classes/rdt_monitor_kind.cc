@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/classes/rdt_monitor_kind.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "pkg/base/parse.h"
+#include "pkg/classes/rdt_machine.h"
+#include "pkg/classes/rdt_plan.h"
+
+namespace resmgr {
+namespace {
+
+constexpr const char* kMonitorInfo = "sys/fs/resctrl/info/L3_MON/num_rmids";
+constexpr size_t kLongestUid = 64;
+
+// The directory of the pod's group; "": it cannot have one.
+std::string MonitorDirectory(const ClassSubject& subject, const RdtConfig& config) {
+  const ClassChoice* const choice = subject.chosen.Find(kRdt);
+  const std::string_view uid = subject.pod_uid;
+  const bool plain = !uid.empty() && uid.size() <= kLongestUid && IsPlainAscii(uid) &&
+                     uid.find('/') == std::string_view::npos;
+  if (choice == nullptr || subject.id.empty() || !plain) return "";
+  const std::string group = RdtGroupOf(choice->name, config);
+  const std::string above = group.empty() ? std::string(kResctrlRoot) : RdtGroupPath(group);
+  return fmt::format("{}/mon_groups/{}{}", above, config.prefix, uid);
+}
+
+std::set<std::string> MonitoredThreads(const ClassSubject& subject, HostFiles& files) {
+  const std::string path = !subject.cgroup.empty()      ? subject.cgroup + "/cgroup.threads"
+                           : !subject.cgroup_v1.empty() ? subject.cgroup_v1 + "/tasks"
+                                                        : "";
+  std::set<std::string> threads;
+  const StatusOr<std::string> text =
+      path.empty() ? StatusOr<std::string>(NotFound("no cgroup")) : files.Read(path);
+  if (!text.ok()) return threads;
+  for (const std::string_view line : Split(*text, '\n'))
+    if (!Trim(line).empty()) threads.emplace(Trim(line));
+  // A thread that this daemon cannot see would be this one.
+  if (threads.contains("0")) threads.clear();
+  return threads;
+}
+
+class RdtMonitorKind final : public ClassKind {
+ public:
+  Status Choose(const ClassedContainer&, const ClassesConfig&, ChosenClasses&) const override {
+    return OkStatus();
+  }
+
+  void Plan(const ClassWork& work, ClassPlan& plan) override {
+    const RdtConfig& config = work.config.rdt;
+    if (!config.any() || config.monitoring == RdtConfig::Monitoring::kNone) return;
+    ClassPart part{.kind = kRdt, .name = "(monitoring)"};
+    part.possible = work.host.files().Read(kMonitorInfo).status();
+    std::map<std::string, CpuSet> cpus;
+    for (const ClassSubject& subject : work.subjects) {
+      const std::string directory = MonitorDirectory(subject, config);
+      if (directory.empty() || !part.possible.ok()) continue;
+      CpuSet& own = cpus[directory];
+      if (HasOwnRdtCpus(subject, config)) own |= subject.cpus;
+    }
+    for (const auto& [directory, own] : cpus) {
+      part.paths.push_back(directory + "/.");
+      plan.Add({.path = part.paths.back(), .text = std::string(HostFiles::kThere)});
+      if (own.empty()) continue;
+      part.paths.push_back(directory + "/cpus_list");
+      plan.Add({.path = part.paths.back(), .text = own.ToString()});
+    }
+    part.in_force = fmt::format("{} groups", cpus.size());
+    plan.parts.push_back(std::move(part));
+  }
+
+  void Apply(const ClassWork& work, ClassPlan& plan) override {
+    const RdtConfig& config = work.config.rdt;
+    const auto part = std::ranges::find_if(
+        plan.parts, [](const ClassPart& one) { return one.name == "(monitoring)"; });
+    if (part == plan.parts.end() || !part->possible.ok()) return;
+    for (const ClassSubject& subject : work.subjects) {
+      const std::string directory = MonitorDirectory(subject, config);
+      if (directory.empty() || HasOwnRdtCpus(subject, config)) continue;
+      const Status moved = Move(subject, directory + "/tasks", work.host.files());
+      if (!moved.ok() && part->possible.ok()) part->possible = moved;
+    }
+  }
+
+ private:
+  // Nothing, if the group could not be made: the outcome of its value says why.
+  static Status Move(const ClassSubject& subject, const std::string& tasks, HostFiles& files) {
+    const StatusOr<std::string> now = files.Read(tasks);
+    if (!now.ok()) return OkStatus();
+    std::set<std::string_view> there;
+    for (const std::string_view line : Split(*now, '\n'))
+      there.insert(Trim(line));
+    for (const std::string& thread : MonitoredThreads(subject, files)) {
+      if (there.contains(thread)) continue;
+      const int error = files.Write(tasks, thread);
+      // It has ended meanwhile.
+      if (error != 0 && error != ESRCH) return WriteError(error, tasks, thread);
+    }
+    return OkStatus();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<ClassKind> MakeRdtMonitorKind() {
+  return std::make_unique<RdtMonitorKind>();
+}
+
+}  // namespace resmgr
