@@ -246,6 +246,9 @@ std::string Explained(const Reply& container) {
   const auto object = [&container](const char* key) {
     return container.value(key, Reply::object());
   };
+  add("  claim", container.value("claim", ""));
+  for (const Reply& carrier : container.value("carriers", Reply::array()))
+    add("  carried by", carrier.get<std::string>());
   add("  refused", container.value("refused", ""));
   add("  not updated", container.value("notUpdated", ""));
   add("  memory elsewhere", container.value("memoryElsewhere", ""));

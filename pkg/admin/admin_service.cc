@@ -145,7 +145,8 @@ StatusOr<std::string> Containers(const NodeView& node, const Json& request) {
   RESMGR_RETURN_IF_ERROR(ChoosePlaces(node.machine, request, choice));
   const ResourceManager* const manager = node.host.manager();
   if (manager == nullptr) return OrderedJsonText(OrderedJson::array());
-  return OrderedJsonText(ContainersJson(manager->snapshot(), manager->policy().name(), choice));
+  const WithClaims all(manager->snapshot(), manager->held_claims());
+  return OrderedJsonText(ContainersJson(all, manager->policy().name(), choice));
 }
 
 // As a table for people or, without `form`, as JSON.

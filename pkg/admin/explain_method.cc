@@ -167,7 +167,8 @@ StatusOr<OrderedJson> ExplainNamed(const NodeView& node, const ResourceManager& 
 std::vector<std::string> KnownNames(const NodeView& node, const ResourceManager& manager,
                                     const ContainerChoice& choice) {
   std::vector<std::string> names;
-  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+  const WithClaims all(manager.snapshot(), manager.held_claims());
+  all.ForEachContainer([&](const Pod& pod, const Container& container) {
     if (choice.Includes(pod)) names.push_back(FullName(pod, container.name));
   });
   const History& history = node.host.history();

@@ -11,6 +11,7 @@
 #include "pkg/admin/stage_json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
+#include "pkg/claims/claimed_policy.h"
 #include "pkg/kube/cpu_arithmetic.h"
 #include "pkg/model/container_facts.h"
 #include "pkg/policy/pool_names.h"
@@ -83,6 +84,18 @@ OrderedJson ConsideredJson(const Policy& policy, const Container& container) {
   return list;
 }
 
+// The claim's uid, and the containers that carry it.
+void AddClaim(const ResourceManager& manager, const HeldClaim& claim, OrderedJson& object) {
+  object["claim"] = claim.claim.uid;
+  OrderedJson& carriers = object["carriers"] = OrderedJson::array();
+  for (const auto& [key, uids] : manager.carriers()) {
+    const Container* const container = manager.snapshot().FindContainer(key);
+    if (container == nullptr || std::ranges::find(uids, claim.claim.uid) == uids.end()) continue;
+    const Pod* const pod = manager.snapshot().FindPod(container->pod_id);
+    if (pod != nullptr) carriers.push_back(FullName(*pod, container->name));
+  }
+}
+
 // Why its last update failed, and what an administrator can do.
 std::string WithRemedy(const Pod& pod, const Container& container, const Status& error) {
   return fmt::format("{}; what to do: {}", Message(error), UpdateRemedy(pod, container, error));
@@ -145,7 +158,7 @@ OrderedJson ContainerJson(const Pod& pod, const Container& container, std::strin
       {"namespace", pod.namespace_name},
       {"name", container.name},
       {"qos", ToString(pod.qos)},
-      {"state", ToString(container.state)},
+      {"state", HeldClaims::IsPart(container.key) ? "claim" : ToString(container.state)},
       {"cpus", ended ? "" : ListOf(placement.cpus, requested.cpuset_cpus)},
       {"mems", ended ? "" : ListOf(placement.mems, requested.cpuset_mems)},
       {"exclusive", placement.exclusive.ToString()},
@@ -221,11 +234,12 @@ OrderedJson HeldJson(const ResourceManager& manager) {
 
 OrderedJson PoolsJson(const Policy& policy, const Snapshot& snapshot) {
   std::map<std::string, OrderedJson> members;
-  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    if (container.placement.pool.empty()) return;
-    members.try_emplace(container.placement.pool, OrderedJson::array())
-        .first->second.push_back(FullName(pod, container.name));
-  });
+  WithClaims(snapshot, ClaimsOf(policy))
+      .ForEachContainer([&](const Pod& pod, const Container& container) {
+        if (container.placement.pool.empty()) return;
+        members.try_emplace(container.placement.pool, OrderedJson::array())
+            .first->second.push_back(FullName(pod, container.name));
+      });
   OrderedJson list = OrderedJson::array();
   for (const Zone& zone : policy.Zones(snapshot)) {
     const auto found = members.find(zone.name);
@@ -269,7 +283,8 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
                                   const ContainerChoice& choice, NameMatch match) {
   const Policy& policy = manager.policy();
   OrderedJson list = OrderedJson::array();
-  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+  const WithClaims all(manager.snapshot(), manager.held_claims());
+  all.ForEachContainer([&](const Pod& pod, const Container& container) {
     if (!choice.Includes(pod) || (!what.empty() && !Names(pod, container, what, match))) return;
     OrderedJson object = ContainerJson(pod, container, policy.name());
     const Requirements& needs = container.requirements;
@@ -283,7 +298,9 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
     object["owners"] = PlacementOwnersJson(container.placement);
     object["coldStartMs"] = container.placement.look_again_after.count();
     object["hints"] = HintsJson(container);
-    object["settled"] = manager.Settled(container.key);
+    const HeldClaim* const claim = manager.held_claims().FindByPart(container.key);
+    if (claim != nullptr) AddClaim(manager, *claim, object);
+    object["settled"] = claim != nullptr || manager.Settled(container.key);
     object["candidates"] = policy.Explain(container.key);
     object["considered"] = ConsideredJson(policy, container);
     const Status error = manager.LastUpdateError(container.key);

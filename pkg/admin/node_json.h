@@ -27,7 +27,8 @@ using OrderedJson = nlohmann::ordered_json;
 // Sets are kernel lists, "" where the container is not restricted; shares, quota (microseconds, -1
 // is no limit), period and memory limit (bytes) are what should be in force, 0 where nothing is
 // known. A container with huge pages or extended resources also has "otherResources", an object of
-// amounts by their Kubernetes names (pkg/model/container_facts.h).
+// amounts by their Kubernetes names (pkg/model/container_facts.h). Parts of claims that hold CPUs
+// are listed beside containers, in the state "claim" and without id.
 OrderedJson ContainerJson(const Pod& pod, const Container& container, std::string_view policy);
 
 // Chooses the containers to show; by default all.
@@ -83,7 +84,8 @@ OrderedJson HeldByPoolJson(const Policy& policy, const Snapshot& snapshot);
 // has done it), "candidates" (lines), "considered" (the places of these: {"name","free"
 // (milli-CPU),"freeMemory","nearDevices" (percent),"affinity","verdict"}; what the policy does not
 // look at is left out) and, where its last update failed, "notUpdated" (why, and what
-// to do). NotFound when there is none.
+// to do). A part of a claim that holds CPUs is a container of the pod NAMESPACE/CLAIM, in the state
+// "claim", with "claim" (its uid) and "carriers" (containers). NotFound when there is none.
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what,
                                   const ContainerChoice& choice = {},
                                   NameMatch match = NameMatch::kWhole);

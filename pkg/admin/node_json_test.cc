@@ -2,6 +2,7 @@
 #include "pkg/admin/node_json.h"
 
 #include <memory>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -59,6 +60,25 @@ TEST_F(NodeJsonTest, ContainersAreChosenByWhereTheyMayRun) {
   EXPECT_THAT(chosen(choice), testing::ElementsAre("dsp", "web"));
   choice.pool = "nowhere";
   EXPECT_THAT(chosen(choice), testing::IsEmpty());
+}
+
+TEST_F(NodeJsonTest, ClaimsAreShownAsWhatHoldsTheirCpus) {
+  const Claim claim{.uid = "u-1",
+                    .namespace_name = "shop",
+                    .name = "fast",
+                    .parts = {{.device = "cpu", .cpus = 2}}};
+  std::optional<ClaimGrant> grant;
+  node_.manager().claims().Reserve(claim, [&grant](StatusOr<ClaimGrant> granted) {
+    if (granted.ok()) grant = *granted;
+  });
+  ASSERT_TRUE(node_.RunUntil([&grant] { return grant.has_value(); }));
+  OrderedJson explained = Explain("shop/fast");
+  ASSERT_EQ(explained.size(), 1U);
+  EXPECT_EQ(explained[0]["claim"], "u-1");
+  EXPECT_EQ(explained[0]["state"], "claim");
+  EXPECT_EQ(explained[0]["exclusive"], grant->All().ToString());
+  EXPECT_EQ(explained[0]["settled"], true);
+  EXPECT_TRUE(explained[0]["carriers"].empty());
 }
 
 TEST(NamesTest, ABeginningNamesItWhereItIsAskedFor) {

@@ -12,7 +12,9 @@ BrainHost::Brain::Brain(const Options& options, std::unique_ptr<Policy> policy)
       manager(options.loop, options.machine, std::move(policy), link->runtime(), options.state,
               options.manager),
       stage(
-          manager, options.hints, [this] { return link->EnsureConnected(); }, options.devices) {}
+          manager, options.hints, [this] { return link->EnsureConnected(); }, options.devices) {
+  if (options.door.ShowsClaimsByVariables()) stage.TakeClaimsFromVariables();
+}
 
 BrainHost::BrainHost(Options options) : options_(std::move(options)) {
   options_.manager.overrides_warned = &overrides_warned_;

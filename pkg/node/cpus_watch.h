@@ -38,6 +38,7 @@ class CpusWatch final : public Observer {
   void OnReleased(const Act&) override { Note(); }
   void OnAdopted(std::span<const Act>) override { Note(); }
   void OnFoundEnded(std::span<const Act>) override { Note(); }
+  void OnClaims(const HeldClaims&) override { Note(); }
 
  private:
   void Note();

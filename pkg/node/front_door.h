@@ -91,6 +91,8 @@ class FrontDoor {
   virtual void Configure(const Config& /*config*/) {}
   // The ways in which the door and its runtime apply classes to a container that is created.
   virtual CreationWays ways() const { return {}; }
+  // Whether its requests show the claims of containers by variables alone (PolicyStage).
+  virtual bool ShowsClaimsByVariables() const { return false; }
   // The served plugins, in their order.
   virtual std::vector<PluginView> plugins() const { return {}; }
   // Describes the CRI runtimes behind the door, by asking each of them: calls `done` once, within

@@ -3,13 +3,14 @@
 
 #include <fmt/ranges.h>
 
+#include "pkg/claims/claimed_policy.h"
 #include "pkg/schedview/placeable.h"
 
 namespace resmgr {
 
 std::vector<NumaCpus> CpusByNumaNode(const Machine& machine, const Policy& policy,
                                      const Snapshot& snapshot) {
-  CpuSet exclusive;
+  CpuSet exclusive = ClaimsOf(policy).Cpus();
   snapshot.ForEachContainer([&exclusive](const Pod&, const Container& container) {
     if (container.state != ContainerState::kExited) exclusive |= container.placement.exclusive;
   });

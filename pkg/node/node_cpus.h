@@ -15,7 +15,7 @@ struct NumaCpus {
   int node = 0;  // operating-system number
   // CPUs that may be exclusive: the policy's without the reserved ones.
   int allocatable = 0;
-  int exclusive = 0;  // exclusive CPUs of containers
+  int exclusive = 0;  // exclusive CPUs of containers and claims
   int free = 0;       // allocatable ones that are not exclusive
 
   friend bool operator==(const NumaCpus&, const NumaCpus&) = default;

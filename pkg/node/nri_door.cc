@@ -92,6 +92,8 @@ class NriDoor final : public FrontDoor {
             .scheduler = version >= kScheduler,
             .memory_policy = version >= kMemoryPolicy};
   }
+  // The runtime has turned CDI devices into variables and devices by then.
+  bool ShowsClaimsByVariables() const override { return true; }
   std::unique_ptr<BrainLink> MakeLink() override { return std::make_unique<NriLink>(*this); }
   void SetActive(BrainLink*) override {}
   // Answers take microseconds, and the runtime sends nothing to a plugin that is gone.

@@ -55,6 +55,7 @@ class SchedulerWatch final : public Observer {
   void OnAdopted(std::span<const Act>) override { Note(); }
   void OnFoundEnded(std::span<const Act>) override { Note(); }
   void OnRemoved(const Act&) override { Note(); }
+  void OnClaims(const HeldClaims&) override { Note(); }
 
  private:
   using Time = std::chrono::steady_clock::time_point;

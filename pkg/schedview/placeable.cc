@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "pkg/claims/claimed_policy.h"
 #include "pkg/policy/pool_names.h"
 #include "pkg/schedview/what_if.h"
 
@@ -179,7 +180,7 @@ bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
                     const PlaceableOptions& options) {
   if (zones.size() < 2) return true;
   const EmptySnapshot empty;
-  const std::unique_ptr<Policy> copy = policy.Clone();
+  const std::unique_ptr<Policy> copy = CopyWithoutClaims(policy);
   if (!copy->Reconcile(empty).ok()) return false;
   const std::vector<int> fits = PlaceableCpus(*copy, empty, zones, options);
   const int largest = std::ranges::max(fits);

@@ -11,6 +11,7 @@
 #include "pkg/schedview/what_if.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
+#include "test/integration/brain/claimed_node.h"
 #include "test/integration/brain/policy_node.h"
 #include "test/support/machines/machines.h"
 
@@ -48,6 +49,16 @@ TEST(PlaceableCpusTest, ExclusiveCpusOfOthersAreGone) {
   EXPECT_THAT(Placeable(node), ElementsAre(7, 0));
   ASSERT_TRUE(node.Create("b", QosClass::kGuaranteed, 7000).ok());
   EXPECT_THAT(Placeable(node), ElementsAre(0, 0));
+}
+
+TEST(PlaceableCpusTest, CpusOfClaimsAreGone) {
+  test::ClaimedNode node(StaticPolicyFactory(), TwoNodes(), "0", "{Alignment: numa}");
+  ASSERT_TRUE(node.Reserve(test::ClaimOf("a", {{.node = 1, .cpus = 5}})).ok());
+  const std::vector<CpuSet> zones = {test::Cpus("1-7"), test::Cpus("8-15")};
+  EXPECT_THAT(PlaceableCpus(node.policy(), node.snapshot(), zones, {}), ElementsAre(7, 3));
+  EXPECT_TRUE(RefusesToSplit(node.policy(), zones, {}));
+  ASSERT_TRUE(node.CreateCarrier("c", {"a"}).ok());
+  EXPECT_THAT(PlaceableCpus(node.policy(), node.snapshot(), zones, {}), ElementsAre(7, 3));
 }
 
 // The policy keeps a CPU for shared containers, wherever they ran before.

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/claims/claimed_policy.h"
 #include "pkg/kube/quantity.h"
 #include "pkg/model/container_facts.h"
 #include "pkg/schedview/placeable.h"
@@ -121,7 +122,7 @@ SchedulerView MakeSchedulerView(const Machine& machine, const Policy& policy,
     zones.push_back(node->cpus & allocatable);
   const PlaceableOptions options{.threads_per_core = ThreadsPerCore(machine)};
   const std::vector<int> placeable = PlaceableCpus(policy, snapshot, zones, options);
-  const CpuSet exclusive = ExclusiveCpus(snapshot);
+  const CpuSet exclusive = ExclusiveCpus(snapshot) | ClaimsOf(policy).Cpus();
   const HeldMemory held = MemoryHeld(snapshot);
   SchedulerView view;
   view.refuses = alignment_refuses && RefusesToSplit(policy, zones, options);
