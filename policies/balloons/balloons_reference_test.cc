@@ -177,7 +177,7 @@ class Life {
   std::string log_;
 };
 
-// What a restart without any state changes: the first container that moves, with its balloon and
+// The changes by a restart without any state: the first container that moves, with its balloon and
 // CPUs; empty: none. Counts them.
 std::string MovedByALoss(BalloonsNode& node, int& moved, int& all) {
   std::map<ContainerKey, std::string> before;
