@@ -59,20 +59,21 @@ StatusOr<RdtMachine> ParseRdtMachine(std::string_view text, const Machine& machi
     }
     const size_t colon = word.find(':');
     const std::string_view key = word.substr(0, colon);
-    const std::optional<int64_t> number =
-        colon == std::string_view::npos ? std::nullopt : ParseInt(word.substr(colon + 1));
+    // 0 is wrong, too.
+    const int64_t number =
+        colon == std::string_view::npos ? 0 : ParseInt(word.substr(colon + 1)).value_or(0);
     const int64_t most = key == "mb" ? 100 : kMostCacheBits;
     const bool known = key == "l2" || key == "l3" || key == "mb" || key == "min";
-    if (!known || !number || *number < 1 || *number > most) {
+    if (!known || number < 1 || number > most) {
       return InvalidArgument(
           "\"{}\": there are l3:BITS, l2:BITS, min:BITS (1 to 64), mb:STEP (1 to 100) and cdp",
           Printable(word, 64));
     }
-    if (key == "l3") read.l3 = MakeCache(*number, machine.l3_groups().size());
-    if (key == "l2") read.l2 = MakeCache(*number, machine.l2_groups().size());
-    if (key == "min") least = *number;
+    if (key == "l3") read.l3 = MakeCache(number, machine.l3_groups().size());
+    if (key == "l2") read.l2 = MakeCache(number, machine.l2_groups().size());
+    if (key == "min") least = number;
     if (key == "mb") {
-      const auto step = static_cast<uint32_t>(*number);
+      const auto step = static_cast<uint32_t>(number);
       read.mb =
           RdtBandwidth{.least = step, .step = step, .ids = CacheIds(machine.l3_groups().size())};
     }
