@@ -83,8 +83,10 @@ TEST_F(OnlineWatchTest, ACpuThatTheCgroupOfPodsHasLostStaysOut) {
   Allow("0-6");
   ASSERT_TRUE(RunUntil([&] { return told_ == CpuSet{7}; }));
   SetOnline("0-7");
-  ASSERT_TRUE(
-      RunUntil([&] { return watch.problems()[0].find("online again") != std::string::npos; }));
+  ASSERT_TRUE(RunUntil([&] {
+    const std::vector<std::string> problems = watch.problems();
+    return !problems.empty() && problems[0].find("online again") != std::string::npos;
+  }));
   EXPECT_THAT(watch.problems(),
               ElementsAre(HasSubstr("CPU 7 is online again, but the cgroup of pods (/kubepods) may "
                                     "not use it")));
