@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "pkg/claims/claimed_policy.h"
+
 namespace resmgr {
 namespace {
 
@@ -99,8 +101,16 @@ std::unique_ptr<Policy> Measured(std::unique_ptr<Policy> policy, NodeMetrics& me
 }
 
 const Policy& Uncounted(const Policy& policy) {
-  const auto* const measured = dynamic_cast<const MeasuredPolicy*>(&policy);
-  return measured == nullptr ? policy : measured->wrapped();
+  const auto* const claimed = dynamic_cast<const ClaimedPolicy*>(&policy);
+  const Policy& decides = claimed == nullptr ? policy : claimed->behind();
+  const auto* const measured = dynamic_cast<const MeasuredPolicy*>(&decides);
+  return measured == nullptr ? decides : measured->wrapped();
+}
+
+std::unique_ptr<Policy> UncountedCopy(const Policy& policy) {
+  const auto* const claimed = dynamic_cast<const ClaimedPolicy*>(&policy);
+  const Policy& uncounted = Uncounted(policy);
+  return claimed == nullptr ? uncounted.Clone() : claimed->CloneOn(uncounted);
 }
 
 }  // namespace resmgr

@@ -50,9 +50,12 @@ void SchedulerWatch::Look() {
 
 SchedulerView SchedulerWatch::Make(const ResourceManager& manager) {
   const auto start = std::chrono::steady_clock::now();
-  SchedulerView view =
-      MakeSchedulerView(options_.machine, Uncounted(manager.policy()), manager.snapshot(),
-                        config_.alignment == NrtAlignment::kRefuse);
+  // Without claims nothing is copied for this.
+  const std::unique_ptr<Policy> copy =
+      manager.held_claims().empty() ? nullptr : UncountedCopy(manager.policy());
+  const Policy& policy = copy == nullptr ? Uncounted(manager.policy()) : *copy;
+  SchedulerView view = MakeSchedulerView(options_.machine, policy, manager.snapshot(),
+                                         config_.alignment == NrtAlignment::kRefuse);
   if (options_.metrics != nullptr)
     options_.metrics->SchedulerViewMade(std::chrono::steady_clock::now() - start);
   return view;
