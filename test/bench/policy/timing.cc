@@ -64,9 +64,11 @@ std::array<Times*, 7> AllTimes(BenchNode& node) {
 void MeasureOn(const char* name, const PolicyFactory& factory, const Machine& machine,
                size_t population) {
   constexpr int kRuns = 5;
+  constexpr int kOperations = 30'000;
   constexpr int kRecorded = 60'000;
   std::printf("%s, %zu containers\n", name, population);
   std::unique_ptr<BenchNode> shortest;
+  double moves = 0;  // each run has the same
   for (int run = 0; run < kRuns; ++run) {
     std::mt19937_64 random(1);
     auto node = std::make_unique<BenchNode>(machine, factory);
@@ -75,7 +77,9 @@ void MeasureOn(const char* name, const PolicyFactory& factory, const Machine& ma
     Live(*node, random, population, static_cast<int>(population) * 2);
     for (Times* const times : AllTimes(*node))
       times->Clear();
-    Live(*node, random, population, 30'000);
+    const int64_t before = node->Moves();
+    Live(*node, random, population, kOperations);
+    moves = static_cast<double>(node->Moves() - before) / kOperations;
     for (int i = 0; i < 20; ++i)
       node->Reconcile();
     if (shortest == nullptr) {
@@ -94,6 +98,7 @@ void MeasureOn(const char* name, const PolicyFactory& factory, const Machine& ma
   PrintTimes("update", shortest->update_times);
   PrintTimes("release", shortest->release_times);
   PrintTimes("reconcile", shortest->reconcile_times);
+  std::printf("  other containers that get other CPUs: %.2f per operation\n", moves);
 }
 
 // Measures with the same containers before and after, so that only leaked memory counts.
