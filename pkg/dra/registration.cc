@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include "pkg/api/plugin_registration.pb.h"
 #include "pkg/base/parse.h"
 #include "pkg/log/log.h"
@@ -23,7 +25,7 @@ constexpr std::string_view kServices[] = {"v1.DRAPlugin", "v1beta1.DRAPlugin"};
 
 std::string HiddenName(const std::string& path) {
   const std::filesystem::path whole(path);
-  return (whole.parent_path() / ("." + whole.filename().string())).string();
+  return (whole.parent_path() / fmt::format(".{}", whole.filename().string())).string();
 }
 
 }  // namespace
