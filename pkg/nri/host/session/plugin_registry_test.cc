@@ -13,7 +13,6 @@ namespace resmgr::nri {
 namespace {
 
 using testing::ElementsAre;
-using testing::Field;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -76,7 +75,7 @@ TEST(PluginRegistryTest, APluginIsReadyAsLongAsOneSessionIs) {
   EXPECT_THAT(registry.List()[0].events, ElementsAre("CreateContainer", "RemoveContainer"));
   registry.Remove("10-a", true, PluginState::kDisconnected, Unavailable("gone"));
   EXPECT_THAT(registry.List(),
-              ElementsAre(Field(&PluginStatus::state, PluginState::kDisconnected)));
+              ElementsAre(testing::Field(&PluginStatus::state, PluginState::kDisconnected)));
 }
 
 TEST(PluginStatsTest, TheMedianIsOfTheLastAnswers) {
