@@ -22,11 +22,12 @@ struct Problem {
 };
 
 // All kinds, a fixed outside contract.
-inline constexpr std::array<std::string_view, 16> kProblemKinds = {
-    "drift",          "refused",   "overcommit",  "cpuset-overridden",
-    "cpu-manager-on", "socket",    "state",       "dump",
-    "plugin",         "runtime",   "cpu-offline", "config-rejected",
-    "class-inactive", "throttled", "pressure",    "remote-memory"};
+inline constexpr std::array<std::string_view, 18> kProblemKinds = {
+    "drift",          "refused",    "overcommit",  "cpuset-overridden",
+    "cpu-manager-on", "socket",     "state",       "dump",
+    "plugin",         "runtime",    "cpu-offline", "config-rejected",
+    "class-inactive", "throttled",  "pressure",    "remote-memory",
+    "out-of-memory",  "memory-high"};
 
 // The section of the documentation about a kind: "docs/troubleshooting.md#drift".
 inline std::string RunbookOf(std::string_view kind) {

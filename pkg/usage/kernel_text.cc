@@ -100,6 +100,7 @@ MemoryEvents ParseMemoryEvents(std::string_view text) {
   ForEachLine(text, [&events](std::string_view line) {
     const std::string_view key = NextWord(line);
     if (key == "high") Read(NextWord(line), events.high);
+    if (key == "oom") Read(NextWord(line), events.oom);
     if (key == "oom_kill") Read(NextWord(line), events.oom_kills);
   });
   return events;

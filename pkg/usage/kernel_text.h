@@ -29,9 +29,10 @@ struct Pressure {
 };
 std::optional<Pressure> ParsePressure(std::string_view text);
 
-// memory.events of cgroup v2, memory.oom_control of v1 (without `high`).
+// memory.events of cgroup v2, memory.oom_control of v1 (which has only `oom_kills`).
 struct MemoryEvents {
   std::optional<uint64_t> high{};
+  std::optional<uint64_t> oom{};  // the cgroup's own limit left no memory
   std::optional<uint64_t> oom_kills{};
 };
 MemoryEvents ParseMemoryEvents(std::string_view text);

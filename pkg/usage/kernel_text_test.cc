@@ -38,9 +38,11 @@ TEST(KernelTextTest, ReadsPressure) {
 TEST(KernelTextTest, ReadsEventsOfBothVersions) {
   const MemoryEvents v2 = ParseMemoryEvents("low 0\nhigh 4\nmax 3\noom 2\noom_kill 1\n");
   EXPECT_EQ(v2.high, 4U);
+  EXPECT_EQ(v2.oom, 2U);
   EXPECT_EQ(v2.oom_kills, 1U);
   const MemoryEvents v1 = ParseMemoryEvents("oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
   EXPECT_EQ(v1.high, std::nullopt);
+  EXPECT_EQ(v1.oom, std::nullopt);
   EXPECT_EQ(v1.oom_kills, 5U);
 }
 

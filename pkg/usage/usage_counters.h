@@ -26,6 +26,15 @@ struct ContainerCounters {
   std::optional<uint64_t> memory_bytes{};
   std::map<int, int64_t> memory_by_node{};
   MemoryEvents events{};
+  // Read only where `events` are not 0; not set: there is none. memory.high is of cgroup v2.
+  std::optional<uint64_t> memory_limit{};
+  std::optional<uint64_t> memory_high{};
+};
+
+// The cgroup of a pod on v2, whose counter outlives the pod's containers.
+struct PodCounters {
+  std::string name{};      // "namespace/pod"
+  uint64_t oom_kills = 0;  // with those of all its containers, also of those that have ended
 };
 
 // One resctrl group, summed over the domains of its cache; not set where one of these is missing.
@@ -39,6 +48,7 @@ struct UsageCounters {
   std::chrono::steady_clock::time_point at{};
   std::chrono::system_clock::time_point wall{};
   std::map<std::string, ContainerCounters> containers{};  // by id; only those with a cgroup
+  std::map<std::string, PodCounters> pods{};              // by the directories of their cgroups
   std::map<int, CpuTimes> cpus{};
   // Counts for exclusive CPUs that were busy with interrupts lately; other CPUs are not read.
   InterruptCounts interrupts{};

@@ -2,6 +2,7 @@
 #include "pkg/usage/usage_figures.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace resmgr {
 namespace {
@@ -48,6 +49,7 @@ void ComputeRates(const ContainerCounters& before, const ContainerCounters& now,
   }
   figures.oom_kills = growth(before.events.oom_kills, now.events.oom_kills);
   figures.high_events = growth(before.events.high, now.events.high);
+  figures.oom_events = Growth(before.events.oom, now.events.oom, figures.reset);
 }
 
 ContainerFigures ComputeContainer(const UsageSubject& subject, const ContainerCounters& now) {
@@ -57,7 +59,10 @@ ContainerFigures ComputeContainer(const UsageSubject& subject, const ContainerCo
                            .cpu_pressure = now.cpu_pressure,
                            .memory_pressure = now.memory_pressure,
                            .memory_bytes = now.memory_bytes,
-                           .memory_by_node = now.memory_by_node};
+                           .memory_by_node = now.memory_by_node,
+                           .events = now.events,
+                           .memory_limit = now.memory_limit,
+                           .memory_high = now.memory_high};
   if (subject.mems.empty()) return figures;
   double all = 0;
   for (const auto& [node, bytes] : now.memory_by_node) {
@@ -199,6 +204,22 @@ std::map<std::string, MonitorFigures> ComputeMonitors(const UsageCounters* befor
   return figures;
 }
 
+// A container whose only process is killed ends before its own counter can be read. A kill between
+// the readings of a container and of its pod counts for both, which is rare.
+void ComputePodKills(const UsageCounters& before, const UsageCounters& now, UsageFigures& figures) {
+  std::map<std::string_view, uint64_t> known;
+  for (const ContainerFigures& container : figures.containers)
+    if (!container.reset) known[container.pod_cgroup] += container.oom_kills;
+  for (const auto& [cgroup, pod] : now.pods) {
+    const auto old = before.pods.find(cgroup);
+    if (old == before.pods.end() || pod.oom_kills <= old->second.oom_kills) continue;
+    const uint64_t all = pod.oom_kills - old->second.oom_kills;
+    const auto told = known.find(cgroup);
+    const uint64_t of_known = told == known.end() ? 0 : told->second;
+    if (all > of_known) figures.pods.push_back({.name = pod.name, .count = all - of_known});
+  }
+}
+
 }  // namespace
 
 std::optional<double> ContainerFigures::AnyThrottledPercent() const {
@@ -249,7 +270,10 @@ UsageFigures ComputeUsage(const UsageCounters* before, const UsageCounters& now,
     const auto old = before->containers.find(subject.id);
     if (old != before->containers.end()) ComputeRates(old->second, found->second, container);
   }
-  if (before != nullptr) figures.cpus = ComputeCpus(*before, now);
+  if (before != nullptr) {
+    figures.cpus = ComputeCpus(*before, now);
+    ComputePodKills(*before, now, figures);
+  }
   for (const auto& [id, node] : now.nodes) {
     const NodeCounters* old = nullptr;
     if (before != nullptr) {

@@ -36,9 +36,15 @@ struct ContainerFigures {
   // CPUs of its own that were used by others than it and interrupts, usually tasks of the kernel;
   // set if it has only CPUs of its own.
   std::optional<double> others_used{};
-  uint64_t oom_kills = 0;    // between the samples, as the next one
+  uint64_t oom_kills = 0;    // between the samples, as the next ones
   uint64_t high_events = 0;  // reclaims at memory.high
-  bool reset = false;        // its counters began anew between the samples
+  // How often its own limit left no memory; not set: the kernel does not tell.
+  std::optional<uint64_t> oom_events{};
+  MemoryEvents events{};  // since its cgroup was made
+  // Those of its cgroup, in bytes; known only after one of `events`. Not set: there is none.
+  std::optional<uint64_t> memory_limit{};
+  std::optional<uint64_t> memory_high{};
+  bool reset = false;  // its counters began anew between the samples
 
   // The larger one of both quotas.
   std::optional<double> AnyThrottledPercent() const;
@@ -82,6 +88,12 @@ struct PoolFigures {
   bool shared = false;  // some of them have no CPUs of their own
 };
 
+// Kills between the samples in containers of a pod that are not in both of them.
+struct PodKills {
+  std::string name{};  // "namespace/pod"
+  uint64_t count = 0;
+};
+
 struct MonitorFigures {
   std::optional<uint64_t> llc_bytes{};
   std::optional<double> memory_bytes_per_second{};
@@ -93,6 +105,7 @@ struct UsageFigures {
   std::chrono::steady_clock::time_point from{};   // the first sample, by a clock without steps
   std::chrono::steady_clock::time_point at{};     // the second one
   std::vector<ContainerFigures> containers{};     // in the order of the subjects
+  std::vector<PodKills> pods{};                   // only pods with such kills
   std::map<int, CpuFigures> cpus{};
   std::map<int, NodeFigures> nodes{};
   std::map<std::string, PoolFigures> pools{};

@@ -32,12 +32,13 @@ TEST(UsageFiguresTest, RatesAreBetweenTheSamples) {
   before.containers["a"] = {.read_at = kStart,
                             .cpu = {.usage_ns = 5, .periods = 100, .throttled = 10},
                             .pod_cpu = {.periods = 100, .throttled = 0},
-                            .events = {.high = 1, .oom_kills = 1}};
+                            .events = {.high = 1, .oom = 1, .oom_kills = 1}};
   now.containers["a"] = {.read_at = kStart + seconds(10),
                          .cpu = {.usage_ns = 15'000'000'005, .periods = 200, .throttled = 60},
                          .pod_cpu = {.periods = 150, .throttled = 50},
                          .memory_by_node = {{0, 300}, {1, 100}},
-                         .events = {.high = 4, .oom_kills = 2}};
+                         .events = {.high = 4, .oom = 2, .oom_kills = 2},
+                         .memory_limit = 4096};
   const UsageFigures figures =
       ComputeUsage(&before, now, {{.id = "a", .mems = {0}, .pool = "p"}, {.id = "gone"}});
   ASSERT_EQ(figures.containers.size(), 1U);
@@ -50,10 +51,32 @@ TEST(UsageFiguresTest, RatesAreBetweenTheSamples) {
   EXPECT_THAT(a.remote_percent, Optional(25.0));
   EXPECT_EQ(a.high_events, 3U);
   EXPECT_EQ(a.oom_kills, 1U);
+  EXPECT_THAT(a.oom_events, Optional(1U));
+  EXPECT_THAT(a.events.oom_kills, Optional(2U));
+  EXPECT_THAT(a.memory_limit, Optional(4096U));
   EXPECT_FALSE(a.reset);
   EXPECT_DOUBLE_EQ(figures.pools.at("p").cpu_used, 1.5);
   EXPECT_EQ(figures.pools.at("p").remote_bytes, 100);
   EXPECT_EQ(figures.since, before.wall);
+}
+
+TEST(UsageFiguresTest, APodHasTheKillsOfContainersThatHaveEnded) {
+  UsageCounters before = At(seconds(0));
+  UsageCounters now = At(seconds(10));
+  before.containers["ended"] = {.pod_cgroup = "/pod1", .events = {.oom_kills = 0}};
+  before.containers["runs"] = {.pod_cgroup = "/pod1", .events = {.oom_kills = 1}};
+  now.containers["runs"] = {.pod_cgroup = "/pod1", .events = {.oom_kills = 2}};
+  now.containers["new"] = {.pod_cgroup = "/pod1", .events = {.oom_kills = 0}};
+  before.pods = {{"/pod1", {"ns/web", 3}}, {"/pod2", {"ns/db", 3}}, {"/pod3", {"ns/x", 3}}};
+  now.pods = {{"/pod1", {"ns/web", 6}},  // one of these is in "runs"
+              {"/pod2", {"ns/db", 3}},
+              {"/pod3", {"ns/x", 1}},     // went backwards
+              {"/pod4", {"ns/new", 9}}};  // of an unknown time
+  const UsageFigures figures = ComputeUsage(&before, now, {{.id = "runs"}, {.id = "new"}});
+  ASSERT_EQ(figures.pods.size(), 1U);
+  EXPECT_EQ(figures.pods[0].name, "ns/web");
+  EXPECT_EQ(figures.pods[0].count, 2U);
+  EXPECT_TRUE(ComputeUsage(nullptr, now, {}).pods.empty());
 }
 
 TEST(UsageFiguresTest, OnlyContainersWithoutAQuotaAndCpusOfTheirOwnWaitForThePool) {

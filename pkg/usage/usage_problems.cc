@@ -2,6 +2,7 @@
 #include "pkg/usage/usage_problems.h"
 
 #include <algorithm>
+#include <ratio>
 #include <utility>
 
 #include <fmt/format.h>
@@ -127,6 +128,12 @@ Problem UsedByOthers(const ContainerFigures& container) {
                           fmt::join(subject.exclusive, "|"))};
 }
 
+double TimesAMinute(const UsageFigures& figures, uint64_t times) {
+  const double minutes =
+      std::chrono::duration<double, std::ratio<60>>(figures.at - figures.from).count();
+  return minutes > 0 ? static_cast<double>(times) / minutes : 0;
+}
+
 Problem Confined(const ContainerFigures& container) {
   const UsageSubject& subject = container.subject;
   const std::string name = subject.FullName();
@@ -148,12 +155,19 @@ size_t UsageProblems::Observe(const UsageFigures& figures) {
     known.seen = false;
   for (const ContainerFigures& container : figures.containers)
     ObserveContainer(figures, container);
+  CountKills(figures);
   ObservePools(figures);
   size_t ended = 0;
   for (const auto& [key, known] : known_)
     if (!known.seen && End(figures, key, known)) ++ended;
   std::erase_if(known_, [](const auto& known) { return !known.second.seen; });
   return std::min(ended, effects_.size());
+}
+
+void UsageProblems::Forget() {
+  std::erase_if(known_, [](const auto& known) { return known.first.first != Kind::kKilled; });
+  for (auto& [key, known] : known_)
+    known.lasts = false;
 }
 
 double UsageProblems::PercentNow(const UsageFigures& figures, const ContainerFigures& container,
@@ -167,6 +181,8 @@ double UsageProblems::PercentNow(const UsageFigures& figures, const ContainerFig
       return 100 * container.others_used.value_or(0);
     case Kind::kSmallPool:
       return container.cpu_pressure.value_or(Pressure()).some60;
+    case Kind::kMemoryHigh:
+      return TimesAMinute(figures, container.high_events);
     default:
       return container.AnyThrottledPercent().value_or(0);
   }
@@ -182,6 +198,8 @@ std::string UsageProblems::BeginOfEffect(Kind kind, const std::string& name) {
       return fmt::format("others use of the CPUs of {}", name);
     case Kind::kSmallPool:
       return fmt::format("{} waits for a CPU in", name);
+    case Kind::kMemoryHigh:
+      return fmt::format("{} reaches memory.high", name);
     default:
       return fmt::format("{} is throttled in", name);
   }
@@ -190,15 +208,17 @@ std::string UsageProblems::BeginOfEffect(Kind kind, const std::string& name) {
 std::string_view UsageProblems::UnitOf(Kind kind) {
   switch (kind) {
     case Kind::kRemote:
-      return "of its memory";
+      return "% of its memory";
     case Kind::kOthers:
-      return "of one CPU";
+      return "% of one CPU";
+    case Kind::kMemoryHigh:
+      return "times a minute";
     case Kind::kInterrupts:
     case Kind::kSmallPool:
     case Kind::kPressure:
-      return "of the time";
+      return "% of the time";
     default:
-      return "of the periods";
+      return "% of the periods";
   }
 }
 
@@ -217,6 +237,8 @@ bool UsageProblems::End(const UsageFigures& figures, const Key& key, const Known
     if (pool == figures.pools.end()) return false;
     effect.after = pool->second.waiting.value_or(Pressure()).some60;
     what = fmt::format("tasks in pool {} wait in", id);
+  } else if (kind == Kind::kKilled) {
+    what = KillsText(id, 0);
   } else {
     const auto found = std::ranges::find(
         figures.containers, id, [](const ContainerFigures& each) { return each.subject.id; });
@@ -224,8 +246,13 @@ bool UsageProblems::End(const UsageFigures& figures, const Key& key, const Known
     effect.after = PercentNow(figures, *found, kind);
     what = BeginOfEffect(kind, found->subject.FullName());
   }
-  effect.message = fmt::format("{} {:.0f} % {}, {:.0f} % before", what, effect.after, UnitOf(kind),
-                               effect.before);
+  if (kind == Kind::kKilled) {
+    effect.message = fmt::format("{}, {:.0f} before", what, effect.before);
+  } else {
+    const std::string_view unit = UnitOf(kind);
+    effect.message = fmt::format("{} {:.0f} {}, {:.0f}{} before", what, effect.after, unit,
+                                 effect.before, unit.starts_with('%') ? " %" : "");
+  }
   if (effects_.size() == kMostEffects) effects_.pop_front();
   effects_.push_back(std::move(effect));
   return true;
@@ -236,10 +263,53 @@ void UsageProblems::ObserveContainer(const UsageFigures& figures,
   const UsageSubject& subject = container.subject;
   subject.exclusive.empty() ? ObserveShared(figures, container)
                             : ObserveExclusive(figures, container);
+  ObserveMemory(figures, container);
   if (container.remote_bytes >= limits_.remote_bytes &&
       container.remote_percent.value_or(0) >= limits_.remote_percent)
     Note(figures, {Kind::kRemote, subject.id}, limits_.lasts, container.remote_percent.value_or(0),
          Remote(figures, container));
+}
+
+// Counters that began anew say nothing about the time between the samples.
+void UsageProblems::ObserveMemory(const UsageFigures& figures, const ContainerFigures& container) {
+  if (container.reset) return;
+  if (container.oom_kills > 0)
+    NoteKills(figures, container.subject.FullName(), container.oom_kills,
+              KilledForMemory(container));
+  const bool waits = !container.memory_pressure ||
+                     container.memory_pressure->some60 >= limits_.memory_pressure_percent;
+  if (container.high_events == 0 || !waits) return;
+  const double times = TimesAMinute(figures, container.high_events);
+  Note(figures, {Kind::kMemoryHigh, container.subject.id}, limits_.pressure_lasts, times,
+       ReachesMemoryHigh(container, times));
+}
+
+void UsageProblems::NoteKills(const UsageFigures& figures, const std::string& name, uint64_t count,
+                              Problem problem) {
+  const Key key{Kind::kKilled, name};
+  const auto former = known_.find(key);
+  if (former != known_.end() && former->second.kills.Count(figures.at) == 0) known_.erase(former);
+  const auto killed = [](const auto& known) { return known.first.first == Kind::kKilled; };
+  if (!known_.contains(key) && std::ranges::count_if(known_, killed) >= kMostKilled) return;
+  std::string cause = std::exchange(problem.message, "");
+  Known& known = Note(figures, key, std::chrono::seconds(0), 0, std::move(problem));
+  known.cause = std::move(cause);
+  known.kills.Add(figures.at, count);
+}
+
+// The last hour moves on, also for containers that have ended.
+void UsageProblems::CountKills(const UsageFigures& figures) {
+  for (const PodKills& pod : figures.pods)
+    NoteKills(figures, pod.name, pod.count, KilledWithContainer(pod.name));
+  for (auto& [key, known] : known_) {
+    if (key.first != Kind::kKilled) continue;
+    const uint64_t kills = known.kills.Count(figures.at);
+    known.seen = kills > 0;
+    if (!known.seen) continue;
+    known.lasts = true;
+    known.percent = static_cast<double>(kills);
+    known.problem.message = fmt::format("{}, {}", KillsText(key.second, kills), known.cause);
+  }
 }
 
 void UsageProblems::ObserveExclusive(const UsageFigures& figures,
@@ -303,8 +373,9 @@ void UsageProblems::ObservePools(const UsageFigures& figures) {
   }
 }
 
-void UsageProblems::Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts,
-                         double percent, Problem problem) {
+UsageProblems::Known& UsageProblems::Note(const UsageFigures& figures, Key key,
+                                          std::chrono::seconds lasts, double percent,
+                                          Problem problem) {
   const auto [found, added] = known_.try_emplace(std::move(key));
   Known& known = found->second;
   if (added) {
@@ -316,6 +387,7 @@ void UsageProblems::Note(const UsageFigures& figures, Key key, std::chrono::seco
   known.problem = std::move(problem);
   known.percent = percent;
   known.problem.since = known.since;
+  return known;
 }
 
 std::vector<Problem> UsageProblems::List() const {

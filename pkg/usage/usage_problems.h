@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pkg/model/problem.h"
+#include "pkg/usage/memory_trouble.h"
 #include "pkg/usage/usage_figures.h"
 
 namespace resmgr {
@@ -19,9 +20,10 @@ namespace resmgr {
 // Finds lasting problems in a sequence of figures, and advice for each: containers with CPUs of
 // their own that a quota throttles, or that interrupts or tasks of others use; a pool under
 // pressure while another one has room; a container that waits in a pool with fewer CPUs than its
-// limit; memory on other nodes than decided. Containers that leave CPUs of their own idle are an
-// advice and no problem: an idle database is in order. A single sample never makes a problem.
-// Thread-compatible.
+// limit; memory on other nodes than decided; a container that memory.high slows down, or of which
+// processes were killed for want of memory. Containers that leave CPUs of their own idle are an
+// advice and no problem: an idle database is in order. A single sample never makes a problem,
+// unless it shows a killed process. Thread-compatible.
 class UsageProblems {
  public:
   struct Limits {
@@ -35,12 +37,16 @@ class UsageProblems {
     double room_pressure_percent = 5;
     double remote_percent = 20;
     int64_t remote_bytes = int64_t{64} << 20;
+    // At memory.high, where the kernel tells it: caches of files reach it without any harm.
+    double memory_pressure_percent = 1;
     std::chrono::seconds lasts{30};  // throttled, remote
     std::chrono::seconds pressure_lasts{60};
     std::chrono::seconds idle_lasts{3600};
   };
   // Limit of named problems of each kind; one more entry has the number of all.
   static constexpr size_t kMostNamed = 5;
+  // Limit of containers with killed processes: each may be another one.
+  static constexpr ptrdiff_t kMostKilled = 256;
   // How many ends of problems are kept.
   static constexpr size_t kMostEffects = 16;
 
@@ -48,10 +54,10 @@ class UsageProblems {
   // was followed.
   struct Effect {
     std::string kind{};
-    std::string id{};  // the container's, or the pool's name
+    std::string id{};  // the container's; a name for pools and killed processes
     std::chrono::system_clock::time_point since{};
     std::chrono::system_clock::time_point ended{};
-    double before = 0;  // percent, when it was told last
+    double before = 0;  // percent or times, when it was told last
     double after = 0;   // of the present figures
     std::string message{};
   };
@@ -61,8 +67,9 @@ class UsageProblems {
 
   // Returns the number of reported problems that have ended with it: the last ones of effects().
   size_t Observe(const UsageFigures& figures);
-  // Samples have stopped: the next one says nothing about the time between.
-  void Forget() { known_.clear(); }
+  // Samples have stopped: the next one says nothing about the time between. Killed processes of the
+  // hour are told again with it.
+  void Forget();
 
   std::vector<Problem> List() const;
   // A sentence of the container, "" where there is no advice.
@@ -71,23 +78,41 @@ class UsageProblems {
   const std::deque<Effect>& effects() const { return effects_; }
 
  private:
-  enum class Kind { kThrottled, kIdle, kPressure, kRemote, kInterrupts, kOthers, kSmallPool };
+  enum class Kind {
+    kThrottled,
+    kIdle,
+    kPressure,
+    kRemote,
+    kInterrupts,
+    kOthers,
+    kSmallPool,
+    kMemoryHigh,
+    kKilled,
+  };
+  // With the id of the container, or with the name of the pool. Killed processes are known by the
+  // name of the container, which may be created anew for them, or of the pod.
   using Key = std::pair<Kind, std::string>;
   struct Known {
     std::chrono::system_clock::time_point since{};
     std::chrono::steady_clock::time_point begun{};
     Problem problem{};
-    double percent = 0;  // the excessive value
-    bool lasts = false;  // lasts long enough to be reported
-    bool seen = false;   // in the present figures
+    double percent = 0;  // the excessive value; of memory.high and kills a number of times
+    KillsOfAnHour kills{};
+    std::string cause{};  // of these kills
+    bool lasts = false;   // lasts long enough to be reported
+    bool seen = false;    // in the present figures
   };
 
   void ObserveContainer(const UsageFigures& figures, const ContainerFigures& container);
   void ObserveExclusive(const UsageFigures& figures, const ContainerFigures& container);
   void ObserveShared(const UsageFigures& figures, const ContainerFigures& container);
+  void ObserveMemory(const UsageFigures& figures, const ContainerFigures& container);
+  void NoteKills(const UsageFigures& figures, const std::string& name, uint64_t count,
+                 Problem problem);
+  void CountKills(const UsageFigures& figures);
   void ObservePools(const UsageFigures& figures);
-  void Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts, double percent,
-            Problem problem);
+  Known& Note(const UsageFigures& figures, Key key, std::chrono::seconds lasts, double percent,
+              Problem problem);
   bool End(const UsageFigures& figures, const Key& key, const Known& known);
   // The figure of the container that a problem of this kind is about.
   static double PercentNow(const UsageFigures& figures, const ContainerFigures& container,

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/usage/usage_problems.h"
 
+#include <random>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "test/support/seed.h"
 
 namespace resmgr {
 namespace {
@@ -340,6 +345,159 @@ TEST_F(UsageProblemsTest, ASharedContainerThatWaitsInAPoolSmallerThanItsLimit) {
   for (int i = 0; i < 10; ++i)
     Observe({container});
   EXPECT_THAT(problems_.List(), IsEmpty()) << "it has room";
+}
+
+TEST_F(UsageProblemsTest, KilledProcessesAreToldForAnHour) {
+  ContainerFigures container = Exclusive();
+  container.memory_bytes = 300 << 20;
+  container.memory_by_node = {{0, 200 << 20}, {1, 100 << 20}};
+  container.memory_limit = 512 << 20;
+  Observe({container});
+  EXPECT_THAT(problems_.List(), IsEmpty());
+  container.oom_kills = 2;
+  container.oom_events = 1;
+  Observe({container});
+  ASSERT_THAT(problems_.List(), SizeIs(1)) << "one sample is enough";
+  Problem problem = problems_.List()[0];
+  EXPECT_EQ(problem.kind, "out-of-memory");
+  EXPECT_EQ(problem.since, std::chrono::system_clock::time_point(seconds(1010)));
+  EXPECT_EQ(problem.message,
+            "2 processes of ns/web/main were killed for want of memory in the last hour, by its "
+            "limit of 512 MiB; afterwards it had 300 MiB (200 MiB on node 0, 100 MiB on node 1)");
+  EXPECT_THAT(problem.objects, ElementsAre("ns/web/main"));
+  EXPECT_EQ(problem.next, "kubectl -n ns patch pod web --subresource resize with more memory");
+
+  // Created anew, with another id.
+  container.subject.id = "f";
+  container.oom_kills = 0;
+  Observe({});
+  Observe({container}, {}, std::chrono::minutes(30));
+  container.oom_kills = 1;
+  Observe({container});
+  EXPECT_THAT(problems_.List()[0].message, StartsWith("3 processes of ns/web/main were killed"));
+  container.oom_kills = 0;
+  Observe({container}, {}, std::chrono::minutes(30));
+  EXPECT_THAT(problems_.List()[0].message, StartsWith("1 process of ns/web/main was killed"));
+  EXPECT_THAT(problems_.effects(), IsEmpty());
+  Observe({container}, {}, std::chrono::minutes(30));
+  EXPECT_THAT(problems_.List(), IsEmpty());
+  ASSERT_THAT(problems_.effects(), SizeIs(1));
+  EXPECT_EQ(problems_.effects()[0].kind, "out-of-memory");
+  EXPECT_EQ(problems_.effects()[0].message,
+            "0 processes of ns/web/main were killed for want of memory in the last hour, 1 before");
+}
+
+TEST_F(UsageProblemsTest, KillsThatEndedTheContainerAreThePods) {
+  UsageFigures figures{.until = std::chrono::system_clock::time_point(seconds(10)),
+                       .at = std::chrono::steady_clock::time_point(seconds(10)),
+                       .pods = {{.name = "ns/web", .count = 1}},
+                       .complete = true};
+  problems_.Observe(figures);
+  ASSERT_THAT(problems_.List(), SizeIs(1));
+  const Problem problem = problems_.List()[0];
+  EXPECT_EQ(problem.kind, "out-of-memory");
+  EXPECT_EQ(problem.message,
+            "1 process of ns/web was killed for want of memory in the last hour, with containers "
+            "that have ended");
+  EXPECT_THAT(problem.objects, ElementsAre("ns/web"));
+  EXPECT_EQ(problem.next, "kubectl -n ns describe pod web");
+}
+
+TEST_F(UsageProblemsTest, KilledProcessesOutlastAPauseOfTheSamplesWithinTheHour) {
+  ContainerFigures container = Exclusive();
+  container.oom_kills = 1;
+  Observe({container});
+  problems_.Forget();
+  EXPECT_THAT(problems_.List(), IsEmpty()) << "the time is not known";
+  container.oom_kills = 0;
+  Observe({container}, {}, std::chrono::minutes(50));
+  EXPECT_THAT(problems_.List(), SizeIs(1));
+  problems_.Forget();
+  Observe({container}, {}, std::chrono::minutes(50));
+  EXPECT_THAT(problems_.List(), IsEmpty());
+  EXPECT_THAT(problems_.effects(), IsEmpty());
+  container.oom_kills = 1;
+  Observe({container});
+  EXPECT_EQ(problems_.List()[0].since, std::chrono::system_clock::time_point(seconds(1010 + 6000)));
+}
+
+TEST_F(UsageProblemsTest, ContainersWithKilledProcessesAreBounded) {
+  std::vector<ContainerFigures> containers(UsageProblems::kMostKilled + 10, Exclusive());
+  for (size_t i = 0; i < containers.size(); ++i) {
+    containers[i].subject.pod = std::to_string(i);
+    containers[i].oom_kills = 1;
+  }
+  Observe(containers);
+  EXPECT_EQ(problems_.List().back().message,
+            fmt::format("and {} more such containers or pools",
+                        UsageProblems::kMostKilled - UsageProblems::kMostNamed));
+}
+
+TEST_F(UsageProblemsTest, AContainerThatMemoryHighSlowsDownForAMinute) {
+  ContainerFigures container = Exclusive();
+  container.high_events = 20;
+  container.memory_high = 256 << 20;
+  container.memory_limit = 512 << 20;
+  container.memory_bytes = 257 << 20;
+  container.memory_by_node = {{1, 257 << 20}};
+  container.memory_pressure = Pressure{.some60 = 31};
+  for (int i = 0; i < 5; ++i)
+    Observe({container});
+  EXPECT_THAT(problems_.List(), IsEmpty()) << "not for a minute";
+  Observe({container});
+  ASSERT_THAT(problems_.List(), SizeIs(1));
+  const Problem problem = problems_.List()[0];
+  EXPECT_EQ(problem.kind, "memory-high");
+  EXPECT_EQ(problem.message,
+            "ns/web/main reaches memory.high (256 MiB) 120 times a minute, and the kernel slows it "
+            "down: it has 257 MiB (257 MiB on node 1), its limit is 512 MiB; some task of it waits "
+            "for memory in 31 % of the time");
+  EXPECT_THAT(problem.objects, ElementsAre("ns/web/main"));
+  EXPECT_THAT(problem.next, StartsWith("cri-resmgr-ctl explain ns/web/main tells its class"));
+  container.high_events = 0;
+  Observe({container});
+  EXPECT_THAT(problems_.List(), IsEmpty());
+  ASSERT_THAT(problems_.effects(), SizeIs(1));
+  EXPECT_EQ(problems_.effects()[0].kind, "memory-high");
+  EXPECT_EQ(problems_.effects()[0].message,
+            "ns/web/main reaches memory.high 0 times a minute, 120 before");
+}
+
+TEST_F(UsageProblemsTest, CachesOfFilesAtMemoryHighDoNoHarm) {
+  ContainerFigures container = Exclusive();
+  container.high_events = 1000;
+  container.memory_pressure = Pressure{.some60 = 0.2};
+  for (int i = 0; i < 20; ++i)
+    Observe({container});
+  EXPECT_THAT(problems_.List(), IsEmpty());
+  container.memory_pressure.reset();
+  for (int i = 0; i < 7; ++i)
+    Observe({container});
+  EXPECT_THAT(problems_.List(), SizeIs(1)) << "a kernel without PSI does not tell";
+}
+
+TEST_F(UsageProblemsTest, CountersOfMemoryThatGoBackwardsGiveNoProblem) {
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
+  std::mt19937_64 random(seed);
+  const std::vector<UsageSubject> subjects = {Exclusive().subject};
+  for (int round = 0; round < 50; ++round) {
+    UsageProblems problems;
+    UsageCounters before;
+    MemoryEvents events{.high = 1'000'000, .oom = 1'000'000, .oom_kills = 1'000'000};
+    for (int i = 0; i < 20; ++i) {
+      UsageCounters now{.at = std::chrono::steady_clock::time_point(seconds(10 * i))};
+      now.containers["e"] = {.read_at = now.at, .events = events};
+      if (i > 0) problems.Observe(ComputeUsage(&before, now, subjects));
+      before = now;
+      // Each of them is as before or smaller, and one at least is smaller.
+      *events.oom_kills -= 1 + random() % (*events.oom_kills / 2);
+      *events.high -= random() % (*events.high / 2);
+      *events.oom -= random() % (*events.oom / 2);
+      if (*events.oom_kills < 4 || *events.high < 4 || *events.oom < 4) break;
+    }
+    EXPECT_THAT(problems.List(), IsEmpty());
+  }
 }
 
 TEST_F(UsageProblemsTest, SamplesMayBeFarApart) {

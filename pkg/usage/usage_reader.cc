@@ -26,6 +26,8 @@ constexpr size_t kMostNotes = 32;
 constexpr uint64_t kLongestSearchPause = 32;
 // From this part of a CPU's time on, it is of interest which interrupts come there.
 constexpr double kHotPercent = 5;
+// Cgroup v1 writes the largest number of pages where there is no limit.
+constexpr uint64_t kNoLimit = uint64_t{1} << 60;
 
 // "/" and "" are the host itself.
 std::string PrefixOf(std::string_view host_root) {
@@ -93,6 +95,7 @@ UsageCounters UsageReader::Read(const std::vector<UsageSubject>& subjects) {
     if (places.cpu.empty()) continue;
     ContainerCounters container;
     if (ReadContainer(places, pods, container)) {
+      NotePod(subject, places.pod);
       counters.containers.emplace(subject.id, std::move(container));
     } else {
       // The container has ended, or was started anew in another cgroup.
@@ -101,6 +104,7 @@ UsageCounters UsageReader::Read(const std::vector<UsageSubject>& subjects) {
     }
   }
   std::erase_if(places_, [this](const auto& known) { return known.second.seen != sample_; });
+  ReadPods(counters);
   ReadNodes(counters);
   ReadMonitors(counters);
   if (!subjects.empty()) NoteMissing(counters);
@@ -179,6 +183,39 @@ void UsageReader::ReadMemory(const Places& places, ContainerCounters& counters) 
   if (const auto text =
           files_.Read(directory + (unified_ ? "/memory.events" : "/memory.oom_control")))
     counters.events = ParseMemoryEvents(*text);
+  if (counters.events.oom_kills.value_or(0) > 0 || counters.events.high.value_or(0) > 0)
+    ReadLimits(directory, counters);
+}
+
+// Most containers never reach their limits, so these files are not read for all.
+void UsageReader::ReadLimits(const std::string& directory, ContainerCounters& counters) {
+  const auto limit = [&](const char* file) -> std::optional<uint64_t> {
+    const auto text = files_.Read(fmt::format("{}/{}", directory, file));
+    const auto bytes = text ? ParseCount(*text) : std::nullopt;  // "max" is no number
+    return bytes && *bytes < kNoLimit ? bytes : std::nullopt;
+  };
+  counters.memory_limit = limit(unified_ ? "memory.max" : "memory.limit_in_bytes");
+  if (unified_) counters.memory_high = limit("memory.high");
+}
+
+void UsageReader::NotePod(const UsageSubject& subject, const std::string& cgroup) {
+  if (!unified_) return;
+  std::string name = fmt::format("{}/{}", subject.namespace_name, subject.pod);
+  const auto [known, added] = pods_.try_emplace(cgroup, name);
+  if (!added && known->second != name) known->second = "";
+}
+
+// Also those without a running container: one whose processes were killed may be started anew.
+void UsageReader::ReadPods(UsageCounters& counters) {
+  std::erase_if(pods_, [&](const auto& pod) {
+    const auto& [cgroup, name] = pod;
+    if (name.empty()) return !Exists(cgroup);
+    const auto text = files_.Read(cgroup + "/memory.events");
+    if (!text) return true;
+    if (const auto kills = ParseMemoryEvents(*text).oom_kills)
+      counters.pods[cgroup] = {.name = name, .oom_kills = *kills};
+    return false;
+  });
 }
 
 void UsageReader::ReadPressure(const Places& places, ContainerCounters& counters) {

@@ -47,6 +47,9 @@ class UsageReader {
   bool ReadContainer(const Places& places, PodCpu& pods, ContainerCounters& counters);
   void ReadCpu(const Places& places, PodCpu& pods, ContainerCounters& counters);
   void ReadMemory(const Places& places, ContainerCounters& counters);
+  void NotePod(const UsageSubject& subject, const std::string& cgroup);
+  void ReadPods(UsageCounters& counters);
+  void ReadLimits(const std::string& directory, ContainerCounters& counters);
   void ReadPressure(const Places& places, ContainerCounters& counters);
   void ReadInterrupts(const std::vector<UsageSubject>& subjects, UsageCounters& counters);
   void ReadNodes(UsageCounters& counters);
@@ -62,6 +65,9 @@ class UsageReader {
   uint64_t sample_ = 0;
   std::map<int, CpuTimes> cpus_;                    // of the last sample
   std::unordered_map<std::string, Places> places_;  // by container id
+  // The names of pods by the directories of their cgroups on v2, as long as these exist; "": it has
+  // containers of several pods.
+  std::map<std::string, std::string> pods_;
   std::set<std::string> noted_;
   std::vector<std::string> notes_;
 };

@@ -45,7 +45,10 @@ class UsageReaderTest : public testing::Test {
     Put(directory + "/memory.current", "4096\n");
     Put(directory + "/memory.pressure", "some avg10=3.00 avg60=4.00 avg300=0.00 total=1\n");
     Put(directory + "/memory.numa_stat", "anon N0=4096 N1=0\nfile N0=0 N1=8192\n");
-    Put(directory + "/memory.events", "high 2\noom_kill 1\n");
+    Put(directory + "/memory.events", "high 2\noom 1\noom_kill 1\n");
+    Put(directory + "/memory.max", "8192\n");
+    Put(directory + "/memory.high", "max\n");
+    Put("sys/fs/cgroup/kubepods/pod1/memory.events", "high 2\noom 1\noom_kill 3\n");
     Put("sys/fs/cgroup/kubepods/pod1/cpu.stat", "usage_usec 5\nnr_periods 8\nnr_throttled 3\n");
   }
   static UsageSubject Subject(const std::string& id) {
@@ -74,12 +77,19 @@ TEST_F(UsageReaderTest, ReadsCgroupV2) {
   EXPECT_THAT(container.memory_by_node, ElementsAre(Pair(0, 4096), Pair(1, 8192)));
   EXPECT_EQ(container.events.high, 2U);
   EXPECT_EQ(container.events.oom_kills, 1U);
+  EXPECT_EQ(container.memory_limit, 8192U);
+  EXPECT_EQ(container.memory_high, std::nullopt) << "max";
   EXPECT_TRUE(counters.unified);
   EXPECT_EQ(counters.cpus.at(0).idle, 9U);
   EXPECT_EQ(counters.nodes.at(0).total_bytes, 4096);
   EXPECT_EQ(counters.nodes.at(0).other_pages, 1U);
   EXPECT_THAT(counters.notes, IsEmpty());
-  EXPECT_EQ(counters.files, 1U + 7U + 2U);
+  EXPECT_EQ(counters.files, 1U + 10U + 2U);
+
+  Put("sys/fs/cgroup/kubepods/pod1/abc/memory.events", "high 0\noom 0\noom_kill 0\n");
+  const UsageCounters calm = reader.Read({Subject("abc")});
+  EXPECT_EQ(calm.containers.at("abc").memory_limit, std::nullopt);
+  EXPECT_EQ(calm.files, 1U + 8U + 2U) << "limits that are not reached are not read";
 }
 
 TEST_F(UsageReaderTest, ReadsCgroupV1AndPressureOfAHybridMount) {
@@ -90,6 +100,7 @@ TEST_F(UsageReaderTest, ReadsCgroupV1AndPressureOfAHybridMount) {
   Put("sys/fs/cgroup/cpuacct" + path + "/cpuacct.usage", "1234\n");
   Put("sys/fs/cgroup/memory" + path + "/memory.usage_in_bytes", "4096\n");
   Put("sys/fs/cgroup/memory" + path + "/memory.oom_control", "oom_kill 1\n");
+  Put("sys/fs/cgroup/memory" + path + "/memory.limit_in_bytes", "9223372036854771712\n");
   Put("sys/fs/cgroup/memory" + path + "/memory.numa_stat",
       "anon=1 N0=1\nfile=0 N0=0\nhierarchical_anon=2 N0=2\nhierarchical_file=1 N0=1\n");
   UsageReader reader(root_.path(), in_hand_);
@@ -100,6 +111,7 @@ TEST_F(UsageReaderTest, ReadsCgroupV1AndPressureOfAHybridMount) {
   EXPECT_EQ(container.cpu.periods, 4U);
   EXPECT_EQ(container.memory_bytes, 4096U);
   EXPECT_EQ(container.events.oom_kills, 1U);
+  EXPECT_EQ(container.memory_limit, std::nullopt) << "no limit on v1";
   EXPECT_THAT(container.memory_by_node, ElementsAre(Pair(0, 3 * ::sysconf(_SC_PAGESIZE))));
   EXPECT_FALSE(container.cpu_pressure);
   EXPECT_THAT(counters.notes, ElementsAre(HasSubstr("have no cpu.pressure")));
@@ -110,6 +122,34 @@ TEST_F(UsageReaderTest, ReadsCgroupV1AndPressureOfAHybridMount) {
   counters = hybrid.Read({Subject("abc")});
   EXPECT_TRUE(counters.containers.at("abc").cpu_pressure);
   EXPECT_THAT(counters.notes, IsEmpty());
+}
+
+TEST_F(UsageReaderTest, ReadsKillsOfPodsAlsoWithoutAContainer) {
+  PutMachine();
+  PutUnified("abc");
+  const std::string pod = root_.path() + std::string("/sys/fs/cgroup/kubepods/pod1");
+  UsageSubject subject = Subject("abc");
+  subject.namespace_name = "ns";
+  subject.pod = "web";
+  UsageReader reader(root_.path(), in_hand_);
+  UsageCounters counters = reader.Read({subject});
+  ASSERT_TRUE(counters.pods.contains(pod));
+  EXPECT_EQ(counters.pods.at(pod).name, "ns/web");
+  EXPECT_EQ(counters.pods.at(pod).oom_kills, 3U);
+  fs::remove_all(pod + "/abc");
+  EXPECT_TRUE(reader.Read({}).pods.contains(pod)) << "its container may be created anew";
+  fs::remove_all(pod);
+  EXPECT_THAT(reader.Read({}).pods, IsEmpty());
+}
+
+TEST_F(UsageReaderTest, ACgroupWithContainersOfSeveralPodsIsNoPods) {
+  PutMachine();
+  PutUnified("abc");
+  PutUnified("def");
+  UsageSubject subject = Subject("abc");
+  subject.pod = "web";
+  UsageReader reader(root_.path(), in_hand_);
+  EXPECT_THAT(reader.Read({subject, Subject("def")}).pods, IsEmpty());
 }
 
 TEST_F(UsageReaderTest, AContainerThatEndsInBetweenIsNoError) {

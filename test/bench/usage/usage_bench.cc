@@ -33,6 +33,8 @@ void Measure(int containers) {
     const std::string id = fmt::format("{:064}", i);
     PutContainerCgroup(pods / pod / id);
     PutFile(pods / pod / "cpu.stat", "usage_usec 1\nnr_periods 1\nnr_throttled 0\n");
+    PutFile(pods / pod / "memory.events",
+            "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n");
     subjects.push_back({.id = id,
                         .cgroup_parent = "/kubepods/" + pod,
                         .cpus = resmgr::CpuSet::Range(0, 63),
