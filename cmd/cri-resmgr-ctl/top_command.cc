@@ -32,6 +32,11 @@ std::string BytesCell(const Reply& object, const char* key) {
   return bytes < 0 ? "-" : BytesText(static_cast<int64_t>(bytes));
 }
 
+std::string CountCell(const Reply& object, const char* key) {
+  const double count = NumberOf(object, key);
+  return count < 0 ? "-" : fmt::format("{:.0f}", count);
+}
+
 // "12 % / 3 %": of the last 10 and 60 seconds.
 std::string PressureText(const Reply& container) {
   if (NumberOf(container, "cpuPressure10") < 0) return "-";
@@ -81,6 +86,11 @@ what the memory nodes or the CPUs do. Where nothing was sampled lately, the answ
              v2 only
   REMOTE     the part of its memory on other nodes than decided
 
+With -o wide also
+
+  OOM KILLS  processes of it that were killed for want of memory, since it was started
+  HIGH       how often it reached memory.high since the last sample; cgroup v2 only
+
   cri-resmgr-ctl top -sort-by throttled -w
   cri-resmgr-ctl top nodes)";
   }
@@ -114,7 +124,8 @@ what the memory nodes or the CPUs do. Where nothing was sampled lately, the answ
   }
   std::string Table(const Reply& reply) const override {
     if (What() == "nodes") return NodesUsageText(reply, style());
-    return What() == "cpus" ? CpusText(reply, style()) : ContainersUsageText(reply, style());
+    return What() == "cpus" ? CpusText(reply, style())
+                            : ContainersUsageText(reply, style(), wide());
   }
   std::string What() const { return arguments_.empty() ? "" : arguments_[0]; }
 
@@ -168,10 +179,11 @@ Reply SortedUsage(Reply containers, std::string_view key) {
   return containers;
 }
 
-std::string ContainersUsageText(const Reply& containers, const TableStyle& style) {
+std::string ContainersUsageText(const Reply& containers, const TableStyle& style, bool wide) {
   if (containers.empty()) return "No running containers whose use is known.\n";
   std::vector<TableRow> rows = {{"NAMESPACE", "POD", "CONTAINER", "CPUS", "USED", "GRANTED",
                                  "THROTTLED", "PRESSURE", "MEMORY", "REMOTE", "POOL"}};
+  if (wide) rows[0].insert(rows[0].end(), {"OOM KILLS", "HIGH"});
   for (const Reply& container : containers) {
     rows.push_back({Cell(container, "namespace"), Cell(container, "pod"),
                     Cell(container, "container"), Cell(container, "cpus"),
@@ -179,6 +191,9 @@ std::string ContainersUsageText(const Reply& containers, const TableStyle& style
                     NumberText(container, "throttledPercent", "%"), PressureText(container),
                     BytesCell(container, "memoryBytes"),
                     NumberText(container, "remotePercent", "%"), Cell(container, "pool")});
+    if (!wide) continue;
+    rows.back().insert(rows.back().end(), {CountCell(container, "oomKills"),
+                                           CountCell(container, "memoryHighEvents")});
   }
   return FormatTable(rows, style);
 }

@@ -19,7 +19,8 @@ std::unique_ptr<Command> MakeCpusCommand();
 // the largest first, what is not known last; "name").
 Reply SortedUsage(Reply containers, std::string_view key);
 // The outputs for people.
-std::string ContainersUsageText(const Reply& containers, const TableStyle& style = {});
+std::string ContainersUsageText(const Reply& containers, const TableStyle& style = {},
+                                bool wide = false);
 std::string NodesUsageText(const Reply& nodes, const TableStyle& style = {});
 std::string CpusText(const Reply& cpus, const TableStyle& style = {});
 

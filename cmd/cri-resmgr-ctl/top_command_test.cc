@@ -52,6 +52,18 @@ TEST(TopCommandTest, ShowsContainers) {
   EXPECT_EQ(ContainersUsageText(Reply::array()), "No running containers whose use is known.\n");
 }
 
+TEST(TopCommandTest, WideShowsEventsOfMemory) {
+  const Reply containers = Reply::parse(R"([
+      {"namespace":"ns","pod":"web","container":"main","pool":"shared","oomKills":2,
+       "memoryHighEvents":1200},
+      {"namespace":"ns","pod":"db","container":"main","pool":"p","oomKills":0,
+       "memoryHighEvents":null}])");
+  const std::string text = ContainersUsageText(containers, {}, true);
+  EXPECT_THAT(text, HasSubstr("  POOL    OOM KILLS  HIGH\n"));
+  EXPECT_THAT(text, HasSubstr("  shared  2          1200\n"));
+  EXPECT_THAT(text, HasSubstr("  p       0          -\n"));
+}
+
 TEST(TopCommandTest, ShowsCpusAsABusyMap) {
   const Reply cpus = Reply::parse(R"([
       {"id":0,"state":"reserved","containers":[],"busyPercent":null},

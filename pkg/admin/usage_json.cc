@@ -109,7 +109,10 @@ OrderedJson ContainersUsageJson(const UsageFigures& figures) {
                     {"memoryByNode", ByNode(container.memory_by_node)},
                     {"remotePercent", RoundedOrNull(container.remote_percent)},
                     {"pool", subject.pool},
-                    {"since", since}});
+                    {"since", since},
+                    {"oomKills", OrNull(container.events.oom_kills)},
+                    {"memoryHighEvents", container.events.high ? OrderedJson(container.high_events)
+                                                               : OrderedJson(nullptr)}});
   }
   return list;
 }

@@ -30,17 +30,20 @@ TEST(UsageJsonTest, ContainersAreTheContract) {
                                              .cpu_pressure = Pressure{.some10 = 1.5, .some60 = 2.5},
                                              .memory_bytes = 4096,
                                              .memory_by_node = {{0, 4000}, {1, 96}},
-                                             .remote_percent = 2.4},
+                                             .remote_percent = 2.4,
+                                             .high_events = 7,
+                                             .events = {.high = 9, .oom_kills = 2}},
                                             {.subject = {.id = "def"}}}};
   EXPECT_EQ(ContainersUsageJson(figures).dump(),
             R"([{"namespace":"ns","pod":"web","container":"main","id":"abc","cpus":"1-2",)"
             R"("granted":2.0,"cpuUsed":1.235,"throttledPercent":12.5,"cpuPressure10":1.5,)"
             R"("cpuPressure60":2.5,"memoryBytes":4096,"memoryByNode":{"0":4000,"1":96},)"
-            R"("remotePercent":2.4,"pool":"exclusive","since":"1970-01-01T00:00:01.000Z"},)"
+            R"("remotePercent":2.4,"pool":"exclusive","since":"1970-01-01T00:00:01.000Z",)"
+            R"("oomKills":2,"memoryHighEvents":7},)"
             R"({"namespace":"","pod":"","container":"","id":"def","cpus":"","granted":0.0,)"
             R"("cpuUsed":null,"throttledPercent":null,"cpuPressure10":null,"cpuPressure60":null,)"
             R"("memoryBytes":null,"memoryByNode":{},"remotePercent":null,"pool":"",)"
-            R"("since":"1970-01-01T00:00:01.000Z"}])");
+            R"("since":"1970-01-01T00:00:01.000Z","oomKills":null,"memoryHighEvents":null}])");
 }
 
 TEST(UsageJsonTest, Nodes) {
