@@ -124,7 +124,8 @@ Problem UsedByOthers(const ContainerFigures& container) {
                              container.others_used.value_or(0), CpusText(subject.exclusive),
                              subject.exclusive.size() == 1 ? "is" : "are", name),
       .objects = {name},
-      .next = fmt::format("ps -eLo psr,pcpu,comm --sort=-pcpu | grep -wE '^ *({})' | head",
+      .next = fmt::format("ps -eLo psr,pid,tid,pcpu,cgroup:60,comm --sort=-pcpu | "
+                          "grep -wE '^ *({})' | head",
                           fmt::join(subject.exclusive, "|"))};
 }
 

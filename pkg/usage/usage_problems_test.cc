@@ -313,7 +313,9 @@ TEST_F(UsageProblemsTest, OthersOnCpusOfAContainersOwn) {
   EXPECT_EQ(problem.message,
             "tasks of the kernel, or others that are in no container, use 0.40 CPUs of CPUs 2-3, "
             "which are ns/web/main's own");
-  EXPECT_THAT(problem.next, HasSubstr("'^ *(2|3)'"));
+  EXPECT_EQ(problem.next,
+            "ps -eLo psr,pid,tid,pcpu,cgroup:60,comm --sort=-pcpu | grep -wE '^ *(2|3)' | head")
+      << "process and cgroup say what to change";
   container.others_used = 0.1;
   Observe({container});
   EXPECT_THAT(problems_.List(), IsEmpty());
