@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // resmgr-demo: shows which CPUs containers get behind cri-resmgr with the static policy. Uses real
 // containers if containerd can run; else, and for scenes that need more CPUs, the fake runtime on a
-// synthetic machine. Fails if a container is on wrong CPUs.
+// synthetic machine. Fails if a container is on wrong CPUs. With --stay the node runs until Ctrl-C.
+//
+// usage: resmgr-demo [--stay [--fake]]
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "pkg/topology/machine_source.h"
 #include "test/e2e/demo_scene.h"
+#include "test/e2e/demo_stay.h"
 #include "test/e2e/node.h"
 
 namespace {
@@ -19,6 +24,7 @@ using resmgr::Describe;
 using resmgr::OkStatus;
 using resmgr::Status;
 using resmgr::test::DemoScene;
+using resmgr::test::DemoStay;
 using resmgr::test::Node;
 
 // The reserved one, where the shared containers end up, and one for each.
@@ -76,12 +82,41 @@ Status PlayEverything() {
   return PlayOnFakeRuntime();
 }
 
+// The policy comes from a file, so that `config set` can change it.
+Status Stay(bool fake) {
+  const Node::Options options = {
+      .policy = "",
+      .reserved = "",
+      .config = "policy: {Active: static, ReservedResources: {CPU: cpuset:0}}\n"};
+  resmgr::StatusOr<std::unique_ptr<Node>> node = Status(resmgr::Unavailable("--fake"));
+  if (!fake) {
+    node = Node::OnContainerd(options);
+    if (!node.ok()) fmt::print("\nReal containers cannot run here: {}\n", Describe(node.status()));
+  }
+  if (!node.ok()) {
+    fmt::print("\nThe FAKE runtime on a synthetic machine of {} CPUs (no real containers).\n",
+               kSyntheticCpus);
+    node = Node::OnFakeRuntime(kSyntheticCpus, options);
+  }
+  RESMGR_RETURN_IF_ERROR(node.status());
+  return DemoStay(**node, (*node)->ConfigSocket().parent_path()).Run();
+}
+
+Status Do(const std::vector<std::string_view>& options) {
+  if (options.empty()) return PlayEverything();
+  const bool fake = options.size() == 2 && options[1] == "--fake";
+  if (options[0] != "--stay" || options.size() > (fake ? 2U : 1U)) {
+    return resmgr::InvalidArgument("usage: resmgr-demo [--stay [--fake]]");
+  }
+  return Stay(fake);
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   // Each step shows when it happens, also through a pipe.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
-  const Status played = PlayEverything();
+  const Status played = Do({argv + 1, argv + argc});
   if (!played.ok()) {
     fmt::print(stderr, "\nFAILED: {}\n", Describe(played));
     return EXIT_FAILURE;

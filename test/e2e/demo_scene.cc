@@ -3,16 +3,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "pkg/kube/quantity.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
 
 // How long a container may take to grow after another one has left, in an emulated machine too.
 constexpr std::chrono::seconds kGrowTimeout{30};
+constexpr std::chrono::seconds kExplainTimeout{60};
 
 constexpr std::string_view kRow = "    {:<10} {:<11} {:>7}   {:<12} {}\n";
 
@@ -30,6 +33,7 @@ Status DemoScene::Play(bool at_once) {
         Start(Guaranteed("dsp-b", 1), "a second exclusive container starts: they leave its CPU"));
     RESMGR_RETURN_IF_ERROR(
         Remove("dsp-a", "the first exclusive container ends: they get its CPU back"));
+    RESMGR_RETURN_IF_ERROR(Explain("dsp-b"));
   } else {
     RESMGR_RETURN_IF_ERROR(Remove("dsp-a", "it ends: the shared containers get its CPU back"));
     RESMGR_RETURN_IF_ERROR(Start(Guaranteed("dsp-b", 1), "a second exclusive container starts"));
@@ -96,6 +100,17 @@ Status DemoScene::Show(std::string_view what_happens) {
   fmt::print(kRow, "container", "QoS", "request", "CPUs inside", "");
   for (const RunningPod& pod : pods_)
     RESMGR_RETURN_IF_ERROR(PrintRow(pod, all_ - exclusive));
+  return OkStatus();
+}
+
+Status DemoScene::Explain(const std::string& name) {
+  const std::filesystem::path directory = node_.ConfigSocket().parent_path();
+  const std::filesystem::path output = directory / "explain.out";
+  RESMGR_RETURN_IF_ERROR(RunProgram({Program("cri-resmgr-ctl"), "-socket", directory / "admin.sock",
+                                     "explain", "default/" + name},
+                                    output, kExplainTimeout));
+  fmt::print("\n  {}. why {} has its CPU: cri-resmgr-ctl explain default/{}\n\n{}", ++step_, name,
+             name, TextOf(output));
   return OkStatus();
 }
 

@@ -30,6 +30,8 @@ class DemoScene {
   Status Start(const Workload& workload, std::string_view what_happens);
   Status Remove(const std::string& name, std::string_view what_happens);
   Status Show(std::string_view what_happens);
+  // Prints what cri-resmgr-ctl tells of the pod.
+  Status Explain(const std::string& name);
   Status PrintRow(const RunningPod& pod, const CpuSet& shared);
   StatusOr<CpuSet> ExclusiveCpus();
 
