@@ -327,8 +327,12 @@ TEST_F(HowToTest, Undo) {
       kubelet_ = std::make_unique<CriClient>(RuntimeSocket());
     } else {
       ASSERT_EQ(words[1], "disable");
-      EXPECT_THAT(daemon_->Terminate(), IsOk());
+      if (words.back() != "cri-resmgr-agent.service") EXPECT_THAT(daemon_->Terminate(), IsOk());
     }
+  };
+  programs_["crictl"] = [this](const std::vector<std::string>& words) {
+    ASSERT_EQ(words[1], "inspect");
+    output_ = fmt::format("\"cpus\": \"{}\"\n", CpusOf("default/db/main").ToString());
   };
   RunPage("undo.md");
   EXPECT_EQ(CpusOf("default/db/main").size(), kCpus);
