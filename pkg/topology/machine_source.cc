@@ -17,7 +17,9 @@ namespace {
 constexpr std::string_view kSyntheticPrefix = "synthetic:";
 constexpr std::string_view kXmlPrefix = "xml:";
 constexpr std::string_view kForms =
-    "live, synthetic:DESCRIPTION, the name of a server type, xml:FILE or a path";
+    "live, synthetic:DESCRIPTION, the name of a server type (`cri-resmgr-ctl topology -types` "
+    "lists "
+    "them), xml:FILE or a path";
 constexpr std::string_view kMemory = "memory=";
 
 // The largest machines have a few MiB.

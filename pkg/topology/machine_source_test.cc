@@ -412,6 +412,8 @@ TEST(MachineSourceTest, SaysWhatIsWrongWithAFile) {
               HasSubstr("no file '/no/such/file.xml'"));
   EXPECT_THAT(LoadError("sinthetic:pu:4", StatusCode::kNotFound),
               HasSubstr("known forms: live, synthetic:DESCRIPTION"));
+  EXPECT_THAT(LoadError("epyc-2s", StatusCode::kNotFound),
+              HasSubstr("`cri-resmgr-ctl topology -types` lists them"));
   for (const char* const path : {RESMGR_SOURCE_DIR, "/dev/null", "/dev/zero"}) {
     EXPECT_THAT(LoadError(path, StatusCode::kInvalidArgument), HasSubstr("is not a regular file"));
   }
