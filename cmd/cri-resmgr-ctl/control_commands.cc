@@ -30,11 +30,12 @@ nothing of it, and refuses one by which containers would lose exclusive CPUs unl
 The configuration is kept over restarts until an agent or another `set` replaces it, or
 `cri-resmgr -reset-config` removes it. `convert` needs no daemon: it prints a configuration of
 another project (nri-plugins, or cri-resource-manager's balloons, podpools, static-pools,
-dynamic-pools) as one of this daemon. `check` and `set` take policy objects of nri-plugins as they
-are.
+dynamic-pools) as one of this daemon. `check` and `set` take policy objects of nri-plugins, and
+ConfigMaps for the agent, as they are.
 
   cri-resmgr-ctl config show
   cri-resmgr-ctl config check static.yaml
+  cri-resmgr-ctl config check worker-7-configmap.yaml
   cri-resmgr-ctl config set static.yaml
   cri-resmgr-ctl config set -force static.yaml
   cri-resmgr-ctl config convert -from nri-plugins balloonspolicy.yaml)";

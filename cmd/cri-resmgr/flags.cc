@@ -8,6 +8,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/cmdline/command_line.h"
+#include "pkg/config/config_file.h"
 #include "pkg/config/config_format.h"
 #include "pkg/config/config_text.h"
 #include "pkg/config/options_file.h"
@@ -240,7 +241,7 @@ Status ReadConfigFile(const std::string& file, const ConfigChecks& checks, Flags
   if (!content.ok()) return InvalidArgument("{}", Message(content.status()));
   RESMGR_ASSIGN_OR_RETURN(const std::string_view text, CheckConfigText(*content, file));
   if (DetectConfigFormat(text) == ConfigFormat::kYaml) {
-    RESMGR_ASSIGN_OR_RETURN(flags.config, ParseConfig(text, file, checks));
+    RESMGR_ASSIGN_OR_RETURN(flags.config, ParseYamlFile(text, file, checks));
     return OkStatus();
   }
   Problems problems;

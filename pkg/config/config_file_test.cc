@@ -32,6 +32,28 @@ TEST(ConfigFileTest, TakesBothFormats) {
   }
 }
 
+TEST(ConfigFileTest, TakesAConfigMapAsTheAgentDoes) {
+  const std::string head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n";
+  const StatusOr<Config> config =
+      ParseFile(head + "data:\n  policy: |\n    Active: static\n  logger: |\n    Level: debug\n");
+  ASSERT_TRUE(config.ok()) << Message(config.status());
+  EXPECT_EQ(config->policy.active, "static");
+  EXPECT_EQ(config->logger.level, "debug");
+  EXPECT_EQ(ParseFile(head + "data:\n")->policy.active, "null") << "nothing in it";
+  EXPECT_EQ(Message(ParseFile(head + "data:\n  policy: |\n    Actve: static\n").status()),
+            "f key policy:1: policy.Actve: unknown key; did you mean Active?");
+  EXPECT_EQ(Message(ParseFile(head + "data:\n  polcy: |\n    Active: static\n").status()),
+            "f key polcy:1: polcy: unknown key; did you mean policy?");
+}
+
+TEST(ConfigFileTest, RefusesAConfigMapThatAnApiServerRefuses) {
+  const std::string head = "apiVersion: v1\nkind: ConfigMap\n";
+  EXPECT_EQ(Message(ParseFile(head + "data:\n  policy:\n    Active: static\n").status()),
+            "f:5: data.policy: must be a text: begin it with |");
+  EXPECT_EQ(Message(ParseFile(head + "data: [policy]\nx:\n").status()),
+            "f:3: data: must be a map, not a list");
+}
+
 TEST(ConfigFileTest, PassesOverWhatIsForTheDaemonsStart) {
   const StatusOr<Config> config = ParseFile(
       "relay-socket /r\npolicy static\nrelay-dir /d\nmetrics-address off\ndump-secrets\n"
