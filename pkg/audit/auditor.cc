@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "pkg/base/count_text.h"
@@ -119,6 +120,7 @@ struct Auditor::Audit {
   size_t changing = 0;
   Readings readings;
   std::map<ContainerId, ResourceValues> reported;
+  std::set<ContainerId> unwritten;  // their cgroups have the decided CPUs and memory nodes
   std::string runtime_problem = "the runtime has not answered in time";
   int parts = 2;  // that have not ended
 };
@@ -244,7 +246,7 @@ void Auditor::End() {
   AuditReport report = Compare(*audit);
   if (jobs_.front().repair) Repair(report);
   LogNews(report);
-  NoteWritten(report);
+  NoteWritten(*audit, report);
   Answer(std::move(report));
 }
 
@@ -268,6 +270,8 @@ AuditReport Auditor::Compare(Audit& audit) const {
       finding.unread = Message(reading->second.status());
     } else {
       finding.drifts = CompareCgroup(subject.decided, *reading->second);
+      if (std::ranges::none_of(finding.drifts, IsWrittenByAnother))
+        audit.unwritten.insert(subject.id);
     }
     // The runtime does not know values that were written past it.
     const auto reported = audit.reported.find(subject.id);
@@ -327,11 +331,15 @@ bool Auditor::IsLongAgo(EventLoop::Clock::time_point time) const {
   return options_.loop.Now() - time > std::max(options_.left_alone, kIntervals * config_.interval);
 }
 
-void Auditor::NoteWritten(const AuditReport& report) {
+// Several audits may find the same write, which is no sign of a program that writes again. Only
+// containers whose last change has ended are compared, so values sent again had been in force.
+void Auditor::NoteWritten(const Audit& audit, const AuditReport& report) {
   std::erase_if(written_, [&](const auto& known) {
     return Find(*options_.manager(), known.first, known.second.key) == nullptr ||
            IsLongAgo(known.second.found);
   });
+  for (auto& [id, known] : written_)
+    if (audit.unwritten.contains(id)) known.written = false;
   for (const AuditReport::Finding& finding : report.findings) {
     const auto drift = std::ranges::find_if(finding.drifts, IsWrittenByAnother);
     if (drift == finding.drifts.end()) continue;
@@ -339,7 +347,9 @@ void Auditor::NoteWritten(const AuditReport& report) {
     written.key = finding.key;
     written.container = finding.container;
     written.last = *drift;
-    ++written.audits;
+    if (!written.written || written.sent_again) ++written.writes;
+    written.written = true;
+    written.sent_again = finding.sent_again;
     written.found = options_.loop.Now();
   }
 }
@@ -355,7 +365,7 @@ std::vector<Problem> Auditor::problems() const {
 // Another program writes its cpuset, which is a problem of its own.
 bool Auditor::IsWrittenAgain(const ContainerId& id) const {
   const auto written = written_.find(id);
-  return written != written_.end() && written->second.audits >= 2 &&
+  return written != written_.end() && written->second.written && written->second.writes >= 2 &&
          !IsLongAgo(written->second.found);
 }
 
@@ -368,8 +378,8 @@ void Auditor::AddWritten(std::vector<Problem>& problems) const {
     problems.push_back(
         {.kind = "cpuset-overridden",
          .message = fmt::format(
-             "another program writes the cpuset of {}, past the runtime: {} (in {} audits)",
-             written.container, Describe(written.last), written.audits),
+             "another program writes the cpuset of {}, past the runtime: {} (found {} times)",
+             written.container, Describe(written.last), written.writes),
          .objects = {written.container},
          .next = "stop it from that (koordlet: the feature gate CPUSetAllocator), then run "
                  "`cri-resmgr-ctl audit -repair`"});

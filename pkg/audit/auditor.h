@@ -94,10 +94,10 @@ class Auditor {
   // time but after a short pause, with a least time between two such audits.
   void RunSoon();
 
-  // Containers whose cgroup had other CPUs or memory nodes than decided in several of the last
-  // audits: another program writes them, past the runtime. Causes outside of containers, which the
-  // last audit found and no repair removes. For `status`. Leaves out old findings, and causes for
-  // containers with a newer decision.
+  // Containers whose cgroup has other CPUs or memory nodes than decided, again after an audit found
+  // the decided ones there or they were sent again: another program writes them, past the runtime.
+  // Causes outside of containers, which the last audit found and no repair removes. For `status`.
+  // Leaves out old findings, and causes for containers with a newer decision.
   std::vector<Problem> problems() const;
   // The other containers that had drifted at the last audit. Leaves out those to which the decision
   // was sent again for the first time, which usually repairs them.
@@ -119,8 +119,10 @@ class Auditor {
     ContainerKey key{};
     std::string container{};
     Drift last{};
-    size_t audits = 0;                     // that found it so
-    EventLoop::Clock::time_point found{};  // by the last of these
+    size_t writes = 0;                     // that were certainly different ones
+    bool written = false;                  // by the last audit of this container
+    bool sent_again = false;               // since it was found
+    EventLoop::Clock::time_point found{};  // last
   };
   struct Audit;
 
@@ -134,7 +136,7 @@ class Auditor {
   AuditReport Compare(Audit& audit) const;
   void Repair(AuditReport& report) const;
   void LogNews(const AuditReport& report);
-  void NoteWritten(const AuditReport& report);
+  void NoteWritten(const Audit& audit, const AuditReport& report);
   bool IsLongAgo(EventLoop::Clock::time_point time) const;
   // The container if the finding about it still counts, else nullptr.
   const Container* StillFound(const ContainerId& id, const Known& known) const;
