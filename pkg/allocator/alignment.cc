@@ -9,6 +9,7 @@
 #include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
+#include "pkg/kube/annotations.h"
 
 namespace resmgr {
 namespace {
@@ -89,6 +90,16 @@ AnnotatedAlignment ReadAlignmentAnnotation(const StringMap& annotations,
     annotated.note = fmt::format(" (annotation {} ignored: unknown value)", kAnnotation);
   }
   return annotated;
+}
+
+std::string WayToSplit(Alignment alignment, const StringMap& annotations,
+                       std::string_view container_name, std::string_view policy) {
+  const auto annotation = FindAnnotation(annotations, kAnnotation, container_name);
+  if (annotation && ReadAlignmentAnnotation(annotations, container_name).alignment) {
+    return fmt::format("the annotation {}: {} (now {})", Printable(annotation->key),
+                       ToString(Alignment::kPrefer), ToString(alignment));
+  }
+  return fmt::format("policy.{}.Alignment: {}", policy, ToString(Alignment::kPrefer));
 }
 
 AlignedPlaces::AlignedPlaces(const Machine& machine) {

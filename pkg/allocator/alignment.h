@@ -37,6 +37,10 @@ struct AnnotatedAlignment {
 };
 AnnotatedAlignment ReadAlignmentAnnotation(const StringMap& annotations,
                                            std::string_view container_name);
+// The change by which a container with this alignment may be split (Policy::WaysIn): of its
+// annotation where that chose the alignment, else of the option of the policy.
+std::string WayToSplit(Alignment alignment, const StringMap& annotations,
+                       std::string_view container_name, std::string_view policy);
 
 // A part of the machine to which exclusive CPUs may be restricted.
 struct AlignedPlace {

@@ -65,6 +65,18 @@ TEST(AlignmentTest, ReadsAnnotationsOfPodAndContainer) {
 }
 
 // 64 L3 caches: the one that comes nearest to the need must not be among those left out.
+// Nothing else than the annotation helps where it has precedence over the option.
+TEST(AlignmentTest, AWayToSplitNamesTheAnnotationOrTheOption) {
+  const StringMap annotations = {{"alignment.resource-policy.nri.io/container.main", "l3"},
+                                 {"alignment.resource-policy.nri.io/container.odd", "core"}};
+  EXPECT_EQ(WayToSplit(Alignment::kL3, annotations, "main", "static"),
+            "the annotation alignment.resource-policy.nri.io/container.main: prefer (now l3)");
+  EXPECT_EQ(WayToSplit(Alignment::kNuma, annotations, "odd", "static"),
+            "policy.static.Alignment: prefer");
+  EXPECT_EQ(WayToSplit(Alignment::kNuma, {}, "main", "topology-aware"),
+            "policy.topology-aware.Alignment: prefer");
+}
+
 TEST(AlignmentTest, TheLackOfManyPlacesBeginsWithTheMostFreeCpus) {
   std::vector<std::pair<std::string_view, int>> free(64, {"L3 cache 1", 0});
   free[17] = {"L3 cache 17", 3};

@@ -100,7 +100,8 @@ Status ExclusivePools::WantOfPlace(const CpuClaim& claim, const CpuSet& current,
 }
 
 std::vector<std::string> ExclusivePools::WaysIn(const Snapshot& snapshot, const Pod& pod,
-                                                const Container& container) const {
+                                                const Container& container,
+                                                std::string_view policy) const {
   const CpuClaim claim = rule_(pod, container);
   std::vector<std::string> ways;
   if (claim.exclusive == 0 || !CheckOverhead(snapshot, claim.exclusive).ok()) return ways;
@@ -110,7 +111,7 @@ std::vector<std::string> ExclusivePools::WaysIn(const Snapshot& snapshot, const 
   CpuClaim other = claim;
   if (claim.alignment != Alignment::kPrefer) {
     other.alignment = Alignment::kPrefer;
-    add_if_it_fits("Alignment: prefer", other);
+    add_if_it_fits(WayToSplit(claim.alignment, pod.annotations, container.name, policy), other);
   }
   other = claim;
   if (claim.require_isolated) {

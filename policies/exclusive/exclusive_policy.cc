@@ -59,7 +59,7 @@ std::vector<ConsideredPlace> ExclusivePolicy::Considered(ContainerKey key) const
 
 std::vector<std::string> ExclusivePolicy::WaysIn(const Snapshot& snapshot, const Pod& pod,
                                                  const Container& container) const {
-  return pools_.WaysIn(snapshot, pod, container);
+  return pools_.WaysIn(snapshot, pod, container, name());
 }
 
 std::vector<Zone> ExclusivePolicy::Zones(const Snapshot& snapshot) const {

@@ -80,8 +80,9 @@ class ExclusivePools {
   std::vector<std::string> Explain(ContainerKey key) const;
   // The considered places, with the CPUs that were free when it was placed.
   std::vector<ConsideredPlace> Considered(ContainerKey key) const;
+  // `policy` is its name in the configuration.
   std::vector<std::string> WaysIn(const Snapshot& snapshot, const Pod& pod,
-                                  const Container& container) const;
+                                  const Container& container, std::string_view policy) const;
 
  private:
   struct Grant {

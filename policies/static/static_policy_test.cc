@@ -193,6 +193,23 @@ TEST(StaticPolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {
   EXPECT_THAT(ways("", 8000), testing::IsEmpty()) << "only a smaller request helps";
 }
 
+TEST(StaticPolicyTest, TellsWhichAlignmentKeepsARefusedContainerOut) {
+  const auto ways = [](std::string_view section, const StringMap& annotations) {
+    Node node(test::U16TwoNodes(), "0", section);
+    const Container& app = node.snapshot().Add("app", kGuaranteed, 10'000);
+    Pod& pod = node.snapshot().PodOf(app.key);
+    for (const auto& [key, value] : annotations)
+      pod.annotations.Set(key, value);
+    return node.policy().WaysIn(node.snapshot(), pod, app);
+  };
+  const std::string option = "policy.static.Alignment: prefer";
+  const std::string key = "alignment.resource-policy.nri.io/container.app";
+  EXPECT_THAT(ways("{Alignment: numa}", {}), testing::ElementsAre(option));
+  EXPECT_THAT(ways("", {{key, "l3"}}),
+              testing::ElementsAre("the annotation " + key + ": prefer (now l3)"));
+  EXPECT_THAT(ways("{Alignment: numa}", {{key, "prefer"}}), testing::IsEmpty());
+}
+
 TEST(StaticPolicyTest, ARefusalNamesAFewOfManyHolders) {
   Node node(test::M80(), "0,40");
   for (int i = 0; i < 70; ++i)

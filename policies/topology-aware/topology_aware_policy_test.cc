@@ -531,7 +531,7 @@ TEST(TopologyAwarePolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {
   const auto ways = [&node](ContainerKey key) {
     return node.policy().WaysIn(node.snapshot(), node.snapshot().PodOf(key), node.ContainerOf(key));
   };
-  EXPECT_THAT(ways(split), testing::ElementsAre("Alignment: prefer"));
+  EXPECT_THAT(ways(split), testing::ElementsAre("policy.topology-aware.Alignment: prefer"));
   const ContainerKey large = node.Add("large", kGuaranteed, 16'000);
   EXPECT_THAT(ways(large), IsEmpty()) << "only a smaller request helps";
 }

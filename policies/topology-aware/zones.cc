@@ -48,7 +48,7 @@ std::vector<std::string> TopologyAwarePolicy::WaysIn(const Snapshot& snapshot, c
     if (grant.ok() && CheckOverhead(snapshot, *grant, 0).ok()) ways.emplace_back(way);
   };
   if (demand.need.alignment != Alignment::kPrefer) {
-    add_if_it_fits("Alignment: prefer",
+    add_if_it_fits(WayToSplit(demand.need.alignment, pod.annotations, container.name, name()),
                    [](Demand& other) { other.need.alignment = Alignment::kPrefer; });
   }
   if (demand.strict_hints) {
