@@ -72,6 +72,21 @@ std::optional<Setup> PrepareKept(std::optional<KeptConfig> kept, const RuntimesC
   return setup;
 }
 
+// The file that the command line names is not in force. An agent's configuration usually is, so
+// only one that somebody delivered by hand is worth a warning.
+void TellOfUnusedFile(const NodeOptions& options, const Setup& setup) {
+  if (!setup.delivered || options.config_file.empty()) return;
+  const std::string text =
+      fmt::format("the configuration from {} is in force, not {}; -reset-config forgets it",
+                  setup.config_source, options.config_file);
+  Logger& log = GetLogger("config");
+  if (setup.config_source == "agent") {
+    log.Info("{}", text);
+  } else {
+    log.Warn("{}", text);
+  }
+}
+
 StatusOr<Setup> PrepareOwn(const NodeOptions& options, const Machine& machine) {
   Setup setup;
   setup.config = options.config;
@@ -124,6 +139,7 @@ StatusOr<Setup> Prepare(const NodeOptions& options) {
   if (!kept) {
     RESMGR_ASSIGN_OR_RETURN(kept, PrepareOwn(options, *machine));
   }
+  TellOfUnusedFile(options, *kept);
   kept->refused = std::move(refused);
   kept->disk_answers = answers;
   kept->warnings = ConfigWarnings(kept->config, *machine, options.policies);

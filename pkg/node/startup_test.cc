@@ -4,11 +4,14 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "pkg/config/cpu_constraint.h"
+#include "pkg/log/log.h"
 #include "pkg/node/delivered_config.h"
 #include "pkg/node/testing/test_policies.h"
 #include "pkg/sys/files.h"
@@ -115,6 +118,35 @@ TEST_F(StartupTest, AKeptConfigurationComesBeforeTheOptionsUnlessTheyForceTheirs
   EXPECT_EQ(setup.refused.second, "");
   options_.forced = true;
   EXPECT_EQ(Prepared().config_source, "the command line");
+}
+
+TEST_F(StartupTest, AFileThatIsNotInForceIsTold) {
+  std::vector<std::string> lines;
+  SetLogWriter([&lines](std::string_view line) {
+    if (line.find("-reset-config") != std::string_view::npos) lines.emplace_back(line);
+  });
+  const auto prepare = [&](const std::string& file) {
+    lines.clear();
+    options_.config_file = file;
+    Prepared();
+    return lines;
+  };
+  EXPECT_THAT(prepare("/etc/node.yaml"), testing::IsEmpty());
+  Keep("policy: {Active: null}");
+  EXPECT_THAT(prepare("/etc/node.yaml"), testing::ElementsAre(HasSubstr(" info ")))
+      << "an agent's is the usual one";
+  const DeliveredConfig by_hand{
+      .name = "cri-resmgr-ctl (p.yaml)", .data = {}, .text = "policy: {Active: null}"};
+  ASSERT_EQ(SaveDeliveredConfig(options_.directory, by_hand), OkStatus());
+  EXPECT_THAT(prepare("/etc/node.yaml"),
+              testing::ElementsAre(testing::AllOf(
+                  HasSubstr(" warning "),
+                  HasSubstr("the configuration from cri-resmgr-ctl (p.yaml) is in "
+                            "force, not /etc/node.yaml; -reset-config forgets it"))));
+  EXPECT_THAT(prepare(""), testing::IsEmpty());
+  options_.forced = true;
+  EXPECT_THAT(prepare("/etc/node.yaml"), testing::IsEmpty());
+  SetLogWriter(nullptr);
 }
 
 TEST_F(StartupTest, TheCommandLineWinsOverAKeptConfiguration) {
