@@ -84,12 +84,12 @@ its kind, its numbers and what to try; "what to do" names the sections of the ru
         {"configuration",
          Cell(reply, "config") + (reply.value("forced", false) ? " (forced)" : "")},
         {"up", TimeText(std::chrono::seconds(reply.value("uptimeSeconds", int64_t{0})))},
-        {"runtime", fmt::format("{} ({})", Cell(reply, "runtime"), Cell(reply, "runtimeSocket"))},
+        {"runtime", WithSocket(Cell(reply, "runtime"), Cell(reply, "runtimeSocket"))},
     };
     if (const std::string served = reply.value("relaySocket", ""); !served.empty())
       rows.push_back({"serves", served});
     if (reply.contains("criSocket"))
-      rows.push_back({"CRI", fmt::format("{} ({})", Cell(reply, "cri"), Cell(reply, "criSocket"))});
+      rows.push_back({"CRI", WithSocket(Cell(reply, "cri"), Cell(reply, "criSocket"))});
     rows.insert(rows.end(), {
                                 {"pods", Cell(reply, "pods")},
                                 {"containers", Containers(reply)},
@@ -127,6 +127,11 @@ its kind, its numbers and what to try; "what to do" names the sections of the ru
 };
 
 }  // namespace
+
+std::string WithSocket(const std::string& state, const std::string& socket) {
+  if (state.find(socket) != std::string::npos) return state;
+  return fmt::format("{} ({})", state, socket);
+}
 
 std::string ProblemText(const Reply& problem) {
   // Daemons of older versions have sentences in place of objects.

@@ -12,6 +12,9 @@ namespace resmgr {
 // `status`: the running daemon's state, pods, containers and problems.
 std::unique_ptr<Command> MakeStatusCommand();
 
+// "connected (/run/containerd.sock)"; the state alone where it names the socket, as errors do.
+std::string WithSocket(const std::string& state, const std::string& socket);
+
 // "throttled: ns/web/main has CPUs 2-3 ...; try: echo max > ..."
 std::string ProblemText(const Reply& problem);
 

@@ -15,5 +15,11 @@ TEST(StatusCommandTest, ShowsProblemsOfThisVersionAndOfOlderOnes) {
   EXPECT_EQ(ProblemText(problems[2]), "the state cannot be saved: see the log");
 }
 
+TEST(StatusCommandTest, ASocketIsNamedOnce) {
+  EXPECT_EQ(WithSocket("connected", "/run/c.sock"), "connected (/run/c.sock)");
+  const std::string error = "no runtime: cannot connect to /run/c.sock: there is no such socket";
+  EXPECT_EQ(WithSocket(error, "/run/c.sock"), error);
+}
+
 }  // namespace
 }  // namespace resmgr
