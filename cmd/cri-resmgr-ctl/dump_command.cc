@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -12,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
 #include "pkg/kube/duration.h"
@@ -24,6 +27,16 @@ using Answer = nlohmann::json;
 
 constexpr std::chrono::milliseconds kPollPause{500};
 constexpr std::chrono::minutes kLongestDump{10};
+
+// The numbers of the calls that these lines are of: "[time] #12 (intercepted) REQUEST ...".
+void NoteCalls(std::string_view text, std::set<int64_t>& calls) {
+  for (const std::string_view line : Split(text, '\n')) {
+    const size_t at = line.find("] #");
+    if (!line.starts_with('[') || at == line.npos) continue;
+    const std::string_view rest = line.substr(at + 3);
+    if (const auto number = ParseInt(rest.substr(0, rest.find(' ')))) calls.insert(*number);
+  }
+}
 
 class DumpCommand final : public Command {
  public:
@@ -41,7 +54,10 @@ configuration dumps is not changed by it. Secrets are hidden.
   void Declare(CommandLine& line) override {
     line.Flag("pod", "POD", "The pod: NAMESPACE/POD.", &pod_);
     line.Flag("for", "TIME", "How long: 30s, 2m; ten minutes at most.", &time_);
-    line.Flag("o", "FILE", "Write into this file instead of the standard output.", &file_);
+    line.Flag("o", "FILE",
+              "Write into this file instead of the standard output. At the end the number of calls "
+              "is told.",
+              &file_);
   }
   void UseSocket(std::string_view socket, bool /*told*/) override { socket_ = socket; }
   void UseNotes(std::ostream& notes) override { notes_ = &notes; }
@@ -63,15 +79,24 @@ configuration dumps is not changed by it. Secrets are hidden.
     RESMGR_ASSIGN_OR_RETURN(const Answer begun,
                             Ask("DumpPod", {{"pod", pod_}, {"seconds", seconds}}));
     const Answer trace = {{"trace", begun.value("trace", uint64_t{0})}};
+    std::set<int64_t> calls;
     std::ostream& to = file_.empty() ? out : file;
     for (;;) {
       RESMGR_ASSIGN_OR_RETURN(const Answer piece, Ask("DumpPodNext", trace));
-      to << PrintableLines(piece.value("text", "")) << std::flush;
+      const std::string text = piece.value("text", "");
+      NoteCalls(text, calls);
+      to << PrintableLines(text) << std::flush;
       if (const auto lost = piece.value("lostLines", uint64_t{0}); lost > 0) {
         *notes_ << "cri-resmgr-ctl: " << lost << " lines found no room\n";
       }
       if (!to.good()) break;
-      if (piece.value("over", true)) return OkStatus();
+      if (piece.value("over", true)) {
+        if (!file_.empty()) {
+          *notes_ << "cri-resmgr-ctl: wrote " << CountText(std::ssize(calls), "call") << " about "
+                  << Printable(pod_) << '\n';
+        }
+        return OkStatus();
+      }
       if (!piece.value("more", false)) std::this_thread::sleep_for(kPollPause);
     }
     [[maybe_unused]] const auto stopped = Ask("DumpPodStop", trace);
