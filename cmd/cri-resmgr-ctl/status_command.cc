@@ -2,7 +2,9 @@
 #include "cmd/cri-resmgr-ctl/status_command.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -40,10 +42,12 @@ std::string Containers(const Reply& reply) {
 
 // The sections of the runbook about these, each once.
 std::string RunbooksOf(const Reply& problems) {
+  std::error_code ignored;
+  const std::string pages = PagesOf(std::filesystem::read_symlink("/proc/self/exe", ignored));
   std::vector<std::string> sections;
   for (const Reply& problem : problems) {
     if (!problem.is_object()) continue;
-    const std::string section = RunbookOf(problem.value("kind", ""));
+    const std::string section = pages + RunbookOf(problem.value("kind", ""));
     if (std::ranges::find(sections, section) == sections.end()) sections.push_back(section);
   }
   return fmt::format("{}", fmt::join(sections, ", "));
@@ -143,6 +147,13 @@ std::string ProblemText(const Reply& problem) {
 
 std::unique_ptr<Command> MakeStatusCommand() {
   return std::make_unique<StatusCommand>();
+}
+
+std::string PagesOf(const std::filesystem::path& program) {
+  const std::filesystem::path pages = program.parent_path().parent_path() / "share/doc/cri-resmgr";
+  std::error_code ignored;
+  const bool there = std::filesystem::exists(pages / "docs/troubleshooting.md", ignored);
+  return there ? pages.string() + "/" : "";
 }
 
 }  // namespace resmgr

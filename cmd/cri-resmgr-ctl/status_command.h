@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -17,5 +18,9 @@ std::string WithSocket(const std::string& state, const std::string& socket);
 
 // "throttled: ns/web/main has CPUs 2-3 ...; try: echo max > ..."
 std::string ProblemText(const Reply& problem);
+
+// "/usr/share/doc/cri-resmgr/" where the pages of the package lie beside this program; else "", for
+// paths in the source.
+std::string PagesOf(const std::filesystem::path& program);
 
 }  // namespace resmgr

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cri-resmgr-ctl/status_command.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include <gtest/gtest.h>
+
+#include "pkg/sys/temp_dir.h"
 
 namespace resmgr {
 namespace {
@@ -19,6 +24,17 @@ TEST(StatusCommandTest, ASocketIsNamedOnce) {
   EXPECT_EQ(WithSocket("connected", "/run/c.sock"), "connected (/run/c.sock)");
   const std::string error = "no runtime: cannot connect to /run/c.sock: there is no such socket";
   EXPECT_EQ(WithSocket(error, "/run/c.sock"), error);
+}
+
+TEST(StatusCommandTest, NamesThePagesOfThePackageWhereTheyAreInstalled) {
+  const TempDir root;
+  const std::filesystem::path program = root.File("usr/bin/cri-resmgr-ctl");
+  EXPECT_EQ(PagesOf(program), "") << "a path in the source";
+  const std::filesystem::path pages = root.File("usr/share/doc/cri-resmgr");
+  std::filesystem::create_directories(pages / "docs");
+  EXPECT_EQ(PagesOf(program), "") << "without the pages";
+  std::ofstream(pages / "docs/troubleshooting.md") << "### drift\n";
+  EXPECT_EQ(PagesOf(program), pages.string() + "/");
 }
 
 }  // namespace
