@@ -249,6 +249,8 @@ std::string Explained(const Reply& container) {
   add("  claim", container.value("claim", ""));
   for (const Reply& carrier : container.value("carriers", Reply::array()))
     add("  carried by", carrier.get<std::string>());
+  for (const Reply& typo : container.value("mistyped", Reply::array()))
+    add("  mistyped", typo.get<std::string>());
   add("  refused", container.value("refused", ""));
   add("  not updated", container.value("notUpdated", ""));
   add("  memory elsewhere", container.value("memoryElsewhere", ""));

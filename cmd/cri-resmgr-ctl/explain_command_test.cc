@@ -31,6 +31,13 @@ TEST(ExplainCommandTest, TellsWhichStageSetWhat) {
   EXPECT_THAT(ExplanationText(Reply::array({container})), Not(HasSubstr("set by")));
 }
 
+TEST(ExplainCommandTest, TellsOfMistypedAnnotations) {
+  const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
+      "hints":[],"candidates":[],"mistyped":["annotation aligment.x ignored: unknown key"]})");
+  EXPECT_THAT(ExplanationText(Reply::array({container})),
+              HasSubstr("  mistyped          annotation aligment.x ignored: unknown key\n"));
+}
+
 TEST(ExplainCommandTest, TellsWhyThereIsNoFileOfItsCpus) {
   const Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
       "hints":[],"candidates":[],"owners":[],

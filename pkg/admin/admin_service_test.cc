@@ -192,6 +192,27 @@ TEST_F(AdminServiceTest, ExplainHasTheProblemsOfAContainer) {
   EXPECT_FALSE(AnswerTo("Explain", {{"what", "ns/b/b"}})[0].contains("problems"));
 }
 
+TEST_F(AdminServiceTest, ExplainHasTheMistypedAnnotationsOfAContainersPod) {
+  test::TestNode node(test::S1Ht(), [](const Machine& machine) {
+    return std::make_unique<test::FirstFitPolicy>(machine);
+  });
+  host_.brain = &node.manager();
+  Pod pod;
+  pod.id = PodSandboxId("sandbox-of-web");
+  pod.name = "web";
+  pod.namespace_name = "ns";
+  pod.annotations = {{"aligment.resource-policy.nri.io", "l3"},
+                     {"alignment.resource-policy.nri.io/container.mian", "l3"}};
+  node.runtime.held.pods.push_back(pod);
+  node.manager().PodCreated(pod);
+  ASSERT_TRUE(node.Create(test::TestNode::Request(pod.id, "main", 500)).ok());
+  node.Run("b", QosClass::kGuaranteed, 2000);
+  EXPECT_THAT(AnswerTo("Explain", {{"what", "ns/web/main"}})[0]["mistyped"],
+              ElementsAre(HasSubstr("did you mean alignment?"), HasSubstr("did you mean main?")));
+  EXPECT_FALSE(AnswerTo("Explain", {{"what", "ns/b/b"}})[0].contains("mistyped"));
+  host_.brain = nullptr;
+}
+
 TEST_F(AdminServiceTest, ExplainSaysThatNothingWasReadOfTheRuntime) {
   test::TestNode node(test::S1Ht(), [](const Machine& machine) {
     return std::make_unique<test::FirstFitPolicy>(machine);

@@ -19,6 +19,7 @@
 #include "pkg/admin/stage_json.h"
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/classes/host_classes.h"
+#include "pkg/kube/annotation_typos.h"
 #include "pkg/node/node_problems.h"
 #include "pkg/node/online_watch.h"
 #include "pkg/topology/online_cpus.h"
@@ -112,6 +113,26 @@ void AddOffline(const NodeView& node, OrderedJson& containers) {
   }
 }
 
+// Adds annotations that nothing reads because they are probably mistyped.
+void AddMistyped(const ResourceManager& manager, OrderedJson& containers) {
+  std::map<PodSandboxId, std::vector<std::string_view>> names;
+  std::map<std::string_view, const Pod*> pods;  // by ids of their containers
+  manager.snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
+    names[pod.id].push_back(container.name);
+    pods.emplace(container.id.value(), &pod);
+  });
+  for (OrderedJson& container : containers) {
+    const std::string id = container.value("id", "");
+    const auto pod = pods.find(id);
+    if (pod == pods.end()) continue;
+    const StringMap& annotations = pod->second->annotations;
+    std::vector<std::string> typos = MistypedAnnotations(annotations);
+    std::ranges::move(MistypedContainers(annotations, names[pod->second->id]),
+                      std::back_inserter(typos));
+    if (!typos.empty()) container["mistyped"] = typos;
+  }
+}
+
 // A container of a reply whose memory may lie elsewhere than decided, and where it is in the reply.
 struct BoundContainers {
   std::vector<size_t> positions{};
@@ -158,6 +179,7 @@ StatusOr<OrderedJson> ExplainNamed(const NodeView& node, const ResourceManager& 
     AddClasses(node, *explained);
     AddMovesByUse(node, *explained);
     AddOffline(node, *explained);
+    AddMistyped(manager, *explained);
   }
   return WithRefusals(std::move(explained), node.host.history(), manager.snapshot(), what, choice,
                       match);

@@ -84,8 +84,9 @@ OrderedJson HeldByPoolJson(const Policy& policy, const Snapshot& snapshot);
 // has done it), "candidates" (lines), "considered" (the places of these: {"name","free"
 // (milli-CPU),"freeMemory","nearDevices" (percent),"affinity","verdict"}; what the policy does not
 // look at is left out) and, where its last update failed, "notUpdated" (why, and what
-// to do). A part of a claim that holds CPUs is a container of the pod NAMESPACE/CLAIM, in the state
-// "claim", with "claim" (its uid) and "carriers" (containers). NotFound when there is none.
+// to do); ExplainMethod adds "mistyped" (sentences about annotations of the pod). A part of a claim
+// that holds CPUs is a container of the pod NAMESPACE/CLAIM, in the state "claim", with "claim"
+// (its uid) and "carriers" (containers). NotFound when there is none.
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what,
                                   const ContainerChoice& choice = {},
                                   NameMatch match = NameMatch::kWhole);

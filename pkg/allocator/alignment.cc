@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kAnnotation = "alignment";
 constexpr std::initializer_list<Alignment> kAlignments = {Alignment::kPrefer, Alignment::kNuma,
                                                           Alignment::kL3, Alignment::kPackage};
-constexpr size_t kNamedPlaces = 8;  // limit of places named in a refusal
+constexpr size_t kNamedPlaces = 8;   // limit of places named in a refusal
+constexpr size_t kMostOfValue = 64;  // bytes of a wrong value that a sentence has
 
 // Adds a place for each group, and for the CPUs in none of them one in each part of `around`.
 std::vector<AlignedPlace> PlacesIn(std::vector<AlignedPlace> groups, const CpuSet& online,
@@ -86,10 +87,21 @@ AnnotatedAlignment ReadAlignmentAnnotation(const StringMap& annotations,
   if (value.ok() && value->kind == ConfigNode::Kind::kScalar) {
     annotated.alignment = ParseAlignment(value->text);
   }
-  if (!annotated.alignment) {
-    annotated.note = fmt::format(" (annotation {} ignored: unknown value)", kAnnotation);
-  }
+  if (annotated.alignment) return annotated;
+  const bool scalar = value.ok() && value->kind == ConfigNode::Kind::kScalar;
+  annotated.ignored =
+      fmt::format("annotation {} ignored: unknown value{}: use {}, {}, {} or {}", kAnnotation,
+                  scalar ? fmt::format(" \"{}\"", Printable(value->text, kMostOfValue)) : "",
+                  ToString(Alignment::kPrefer), ToString(Alignment::kNuma),
+                  ToString(Alignment::kL3), ToString(Alignment::kPackage));
   return annotated;
+}
+
+std::string AnnotatedAlignment::Note() const {
+  if (alignment) {
+    return fmt::format(" ({} {} by its annotation)", kAnnotation, ToString(*alignment));
+  }
+  return ignored.empty() ? "" : fmt::format(" ({})", ignored);
 }
 
 std::string WayToSplit(Alignment alignment, const StringMap& annotations,

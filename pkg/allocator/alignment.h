@@ -30,10 +30,13 @@ std::string_view ToString(Alignment alignment);
 // The option `Alignment` of a policy's section.
 void DescribeAlignment(ConfigSection& section, Alignment& alignment);
 // A container's annotation `alignment`, which has precedence over the option. An invalid value has
-// no effect; `note` then says so, as the end of a reason.
+// no effect, and `ignored` has a sentence about it.
 struct AnnotatedAlignment {
   std::optional<Alignment> alignment{};
-  std::string note{};
+  std::string ignored{};
+
+  // The end of a reason: " (alignment l3 by its annotation)", or `ignored`; "" without annotation.
+  std::string Note() const;
 };
 AnnotatedAlignment ReadAlignmentAnnotation(const StringMap& annotations,
                                            std::string_view container_name);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,9 +60,14 @@ TEST(AlignmentTest, ReadsAnnotationsOfPodAndContainer) {
   EXPECT_EQ(ReadAlignmentAnnotation(annotations, "main").alignment, Alignment::kNuma);
   EXPECT_EQ(ReadAlignmentAnnotation(annotations, "side").alignment, Alignment::kL3);
   EXPECT_EQ(ReadAlignmentAnnotation(annotations, "odd").alignment, std::nullopt);
-  EXPECT_EQ(ReadAlignmentAnnotation(annotations, "odd").note,
-            " (annotation alignment ignored: unknown value)");
-  EXPECT_EQ(ReadAlignmentAnnotation({}, "main").note, "");
+  EXPECT_EQ(
+      ReadAlignmentAnnotation(annotations, "odd").ignored,
+      "annotation alignment ignored: unknown value \"core\": use prefer, numa, l3 or package");
+  EXPECT_EQ(ReadAlignmentAnnotation(annotations, "odd").Note(),
+            fmt::format(" ({})", ReadAlignmentAnnotation(annotations, "odd").ignored));
+  EXPECT_EQ(ReadAlignmentAnnotation(annotations, "main").Note(),
+            " (alignment numa by its annotation)");
+  EXPECT_EQ(ReadAlignmentAnnotation({}, "main").Note(), "");
 }
 
 // 64 L3 caches: the one that comes nearest to the need must not be among those left out.

@@ -13,6 +13,8 @@ TEST(SuggestTest, FindsTypingMistakesWithoutRegardToCase) {
   EXPECT_EQ(ClosestName("actve", kKnown), "Active");
   EXPECT_EQ(ClosestName("RESERVEDRESOURCE", kKnown), "ReservedResources");
   EXPECT_EQ(ClosestName("staticplus", kKnown), "static-plus");
+  EXPECT_EQ(ClosestName("mian", {"side", "main"}), "main") << "exchanged letters are one mistake";
+  EXPECT_EQ(ClosestName("nmai", {"side", "main"}), "");
 }
 
 TEST(SuggestTest, FindsTheOnlyNameThatTheWordBegins) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <set>
 #include <span>
 
 #include "pkg/log/log.h"
@@ -9,8 +10,8 @@
 namespace resmgr {
 
 // Warns of annotations that the policy does not heed because of the pod's namespace
-// (Policy::Unheeded), when a container is placed, found running, or comes under another policy. On
-// the loop's thread.
+// (Policy::Unheeded), when a container is placed, found running, or comes under another policy; and
+// once for each pod of those that are probably mistyped. On the loop's thread.
 class AnnotationWarnings final : public Observer {
  public:
   AnnotationWarnings() : log_(GetLogger("resmgr")) {}
@@ -21,7 +22,10 @@ class AnnotationWarnings final : public Observer {
   void Look(const Act& act);
 
  private:
+  void LookForTypos(const Pod& pod);
+
   Logger& log_;
+  std::set<PodSandboxId> mistyped_;  // the pods that a warning named
 };
 
 }  // namespace resmgr

@@ -40,6 +40,7 @@ class AnnotationWarningsTest : public testing::Test {
   AnnotationWarningsTest() {
     SetLogWriter([this](std::string_view line) {
       if (line.find("annotation ask") != std::string_view::npos) warnings_.emplace_back(line);
+      if (line.find("annotation aligment") != std::string_view::npos) typos_.emplace_back(line);
     });
   }
   ~AnnotationWarningsTest() override { SetLogWriter(nullptr); }
@@ -58,6 +59,7 @@ class AnnotationWarningsTest : public testing::Test {
   }
 
   std::vector<std::string> warnings_;
+  std::vector<std::string> typos_;
   TestNode node_{test::S1Ht(),
                  [](const Machine& machine) { return std::make_unique<Deaf>(machine); }};
 };
@@ -69,6 +71,16 @@ TEST_F(AnnotationWarningsTest, NamesPodAnnotationAndKeyWhenItIsPlaced) {
   EXPECT_THAT(warnings_, ElementsAre(AllOf(HasSubstr("warning"), HasSubstr("ns/asks/asks"),
                                            HasSubstr("annotation ask ignored"),
                                            HasSubstr("policy.deaf.PrivilegedNamespaces"))));
+}
+
+TEST_F(AnnotationWarningsTest, AMistypedKeyIsToldOnce) {
+  const std::string key = "aligment.resource-policy.nri.io/container.typo";
+  Create("typo", {{key, "l3"}});
+  EXPECT_THAT(typos_, ElementsAre(AllOf(HasSubstr("pod ns/typo"), HasSubstr(key),
+                                        HasSubstr("did you mean alignment?"))));
+  const auto second = node_.Create(TestNode::Request(PodSandboxId("sandbox-of-typo"), "b", 500));
+  EXPECT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(typos_.size(), 1U);
 }
 
 TEST_F(AnnotationWarningsTest, AlsoOfWhatIsFoundRunningAndUnderAnotherPolicy) {

@@ -105,7 +105,7 @@ CpuClaim StaticPlusClaim(const StaticPlusOptions& options, bool has_reserved, co
   if (request.Fraction() > 0) claim.why += fmt::format(", {}m of it shared", request.Fraction());
   if (more) claim.why += kMayAskForMoreNote;
   if (asks) claim.why += kAndSharedNote;
-  claim.why += annotated.note;
+  claim.why += annotated.Note();
   claim.why += note;
   return claim;
 }

@@ -69,7 +69,7 @@ CpuClaim StaticClaim(const StaticOptions& options, const Pod& pod, const Contain
     const AnnotatedAlignment annotated = ReadAlignmentAnnotation(pod.annotations, container.name);
     claim.alignment = annotated.alignment.value_or(options.alignment);
     claim.why = fmt::format("Guaranteed pod with {}{}", CountText(claim.exclusive, "whole CPU"),
-                            annotated.note);
+                            annotated.Note());
     if (claim.shared) claim.why += kAndSharedNote;
     if (MayAskForMore(container)) claim.why += kMayAskForMoreNote;
   }

@@ -193,6 +193,21 @@ TEST(StaticPolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {
   EXPECT_THAT(ways("", 8000), testing::IsEmpty()) << "only a smaller request helps";
 }
 
+TEST(StaticPolicyTest, TheReasonHasTheAlignmentThatAnAnnotationChose) {
+  Node node(test::U16TwoNodes());
+  const auto reason = [&node](const std::string& name, std::string_view value) {
+    const ContainerKey key = node.snapshot().Add(name, kGuaranteed, 2000).key;
+    if (!value.empty())
+      node.snapshot().PodOf(key).annotations.Set("alignment.resource-policy.nri.io", value);
+    EXPECT_TRUE(node.Place(key).ok());
+    return node.PlacementOf(key).reason;
+  };
+  EXPECT_THAT(reason("l3", "L3"), HasSubstr(" (alignment l3 by its annotation): "));
+  EXPECT_THAT(reason("none", ""), testing::Not(HasSubstr("alignment")));
+  EXPECT_THAT(reason("wrong", "l3cache"),
+              HasSubstr("unknown value \"l3cache\": use prefer, numa, l3 or package"));
+}
+
 TEST(StaticPolicyTest, TellsWhichAlignmentKeepsARefusedContainerOut) {
   const auto ways = [](std::string_view section, const StringMap& annotations) {
     Node node(test::U16TwoNodes(), "0", section);

@@ -99,6 +99,7 @@ void DecideGuaranteed(const Container& container, const Preferences& preferences
   need.isolated = need.isolated_explicit ||
                   (need.full == 1 && preferences.isolated.value_or(options.prefer_isolated));
   need.alignment = preferences.alignment.value_or(options.alignment);
+  need.why += AnnotatedAlignment{.alignment = preferences.alignment}.Note();
   if (MayAskForMore(container)) need.why += kMayAskForMoreNote;
   // On CPUs of its own a quota could only throttle it.
   need.lift_quota = options.lift_quota && need.fraction == 0 && SharesTell(request);

@@ -214,7 +214,9 @@ Preferences ReadPreferences(const Pod& pod, std::string_view container_name, boo
   reader.Bool("memory.preserve", preferences.preserve_memory);
   reader.Bool("allow-rebalance", preferences.allow_rebalance);
   reader.Bool("strict.topologyhints", preferences.hints.strict);
-  reader.Word("alignment", preferences.alignment, ParseAlignment);
+  AnnotatedAlignment alignment = ReadAlignmentAnnotation(pod.annotations, container_name);
+  preferences.alignment = alignment.alignment;
+  if (!alignment.ignored.empty()) preferences.notes.push_back(std::move(alignment.ignored));
   reader.Word("memory-type", preferences.memory_types, ParseMemoryTypes);
   reader.Word("unlimited-burstable", preferences.unlimited_burstable, ParsePoolLevel);
   // "default" selects the configuration's value, as without the annotation.

@@ -536,6 +536,19 @@ TEST(TopologyAwarePolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {
   EXPECT_THAT(ways(large), IsEmpty()) << "only a smaller request helps";
 }
 
+TEST(TopologyAwarePolicyTest, TheReasonHasTheAlignmentThatAnAnnotationChose) {
+  Node node(N4C16());
+  const auto reason = [&node](const std::string& name, const char* value) {
+    const ContainerKey key = node.Add(name, kGuaranteed, 1000);
+    node.Annotate(key, "alignment", value);
+    EXPECT_TRUE(node.Place(key).ok());
+    return node.PlacementOf(key).reason;
+  };
+  EXPECT_THAT(reason("numa", "numa"), HasSubstr(" (alignment numa by its annotation)"));
+  EXPECT_THAT(reason("wrong", "node"),
+              HasSubstr("unknown value \"node\": use prefer, numa, l3 or package"));
+}
+
 TEST(TopologyAwarePolicyTest, UnreadableAnnotationsAreNoted) {
   Node node(N4C16());
   const ContainerKey key = node.Add("c", kGuaranteed, 1000);

@@ -220,6 +220,8 @@ TEST(DocumentationTest, HasEveryAnnotation) {
           text,
           R"("((?:cri-resource-manager\.intel\.com|resource-policy\.nri\.io|intel\.com)/[a-z-]+)\")"));
       keys.merge(Matches(text, R"(ReadBoolAnnotation\([a-z_.]+, "([a-z.-]+)\")"));
+      if (name == "annotation_typos.cc")
+        keys.merge(Matches(text, R"x("([a-z][a-z.-]+)"(?=[,}]))x"));
       if (name == "preferences.cc") {
         keys.merge(Matches(text, R"(reader\.[A-Z][a-z]+\("([a-z.-]+)\")"));
         keys.merge(Matches(text, R"(kKey = "([a-z.-]+)\")"));
