@@ -43,18 +43,24 @@ std::string Asked(const Reply& container) {
                      LimitText(memory_limit, BytesText(memory_limit)));
 }
 
+// "CPUs 0-3", "CPU 7".
+std::string Listed(std::string_view one, std::string_view list) {
+  const bool several = list.find_first_of(",-") != std::string_view::npos;
+  return fmt::format("{}{} {}", one, several ? "s" : "", list);
+}
+
 // Its placement: "CPUs 0-3: 1-2 of its own, 0,3 shared; memory node 0".
 std::string RunsOn(const Reply& container) {
   const std::string cpus = container.value("cpus", "");
   const std::string own = container.value("exclusive", "");
   const std::string mems = container.value("mems", "");
-  std::string text = cpus.empty() ? "any CPUs" : "CPUs " + cpus;
+  std::string text = cpus.empty() ? "any CPUs" : Listed("CPU", cpus);
   if (!own.empty() && own == cpus) text += ", all of its own";
   if (!own.empty() && own != cpus) {
     text += fmt::format(": {} of its own, {} shared", own, Cell(container, "shared"));
   }
   if (own.empty() && !cpus.empty()) text += ", shared";
-  return text + (mems.empty() ? "; any memory node" : "; memory nodes " + mems);
+  return text + (mems.empty() ? "; any memory node" : "; " + Listed("memory node", mems));
 }
 
 // Whether its placement is in force; the last audit has the last word.
@@ -132,9 +138,13 @@ void AddClassRows(const Reply& container, std::vector<TableRow>& rows) {
   }
 }
 
+// The row "refused" has more than the problem of a refusal, which advises to run this command.
 void AddProblemRows(const Reply& container, std::vector<TableRow>& rows) {
-  for (const Reply& problem : container.value("problems", Reply::array()))
-    rows.push_back({"  problem", ProblemText(problem)});
+  for (const Reply& problem : container.value("problems", Reply::array())) {
+    const bool told = container.contains("refused") && problem.is_object() &&
+                      problem.value("kind", "") == "refused";
+    if (!told) rows.push_back({"  problem", ProblemText(problem)});
+  }
 }
 
 // True under the null policy, which decides nothing: the request and plugins determine everything.
@@ -240,8 +250,9 @@ std::string Explained(const Reply& container) {
     if (!text.empty()) rows.push_back({title, text});
   };
   if (const int64_t cold = Number(container, "coldStartMs"); cold > 0) {
-    add("  cold start", fmt::format("memory nodes {} alone for the first {} s of its life",
-                                    Cell(container, "mems"), static_cast<double>(cold) / 1000));
+    add("  cold start", fmt::format("{} alone for the first {} s of its life",
+                                    Listed("memory node", Cell(container, "mems")),
+                                    static_cast<double>(cold) / 1000));
   }
   const auto object = [&container](const char* key) {
     return container.value(key, Reply::object());
@@ -268,8 +279,9 @@ std::string Explained(const Reply& container) {
   AddOwnerRows(container, rows);
   std::string text = FullName(container) + '\n' + FormatTable(rows) + HeldText(container);
   for (const Reply& hint : container.at("hints")) {
-    text += fmt::format("  near {}: CPUs {}, memory nodes {}\n", Cell(hint, "source"),
-                        Cell(hint, "cpus"), Cell(hint, "nodes"));
+    text +=
+        fmt::format("  near {}: {}, {}\n", Cell(hint, "source"), Listed("CPU", Cell(hint, "cpus")),
+                    Listed("memory node", Cell(hint, "nodes")));
   }
   return text + CandidatesText(container);
 }

@@ -138,7 +138,7 @@ TEST(ExplainCommandTest, CandidatesAreATable) {
 TEST(ExplainCommandTest, ARefusedContainerHasItsRequestAndWhatThePoolsHold) {
   const Reply container = Reply::parse(R"({"id":"","namespace":"shop","pod":"big","name":"main",
       "state":"refused","qos":"Guaranteed","request":16000,"limit":16000,"memoryRequest":33554432,
-      "memoryLimit":33554432,"refused":"needs 16 exclusive CPUs; never on this node at 2026-11-27",
+      "memoryLimit":33554432,"refused":"needs 16 exclusive CPUs; never on this node; refused at 2026-11-27",
       "hints":[],"candidates":[],"held":[
         {"name":"shared","exclusive":"","shared":"0,4-7","sharedRequest":1500,"free":3500,
          "memoryBytes":0,"memoryUsed":0},
@@ -150,6 +150,34 @@ TEST(ExplainCommandTest, ARefusedContainerHasItsRequestAndWhatThePoolsHold) {
   EXPECT_THAT(text, HasSubstr("    shared     -          0,4-7   1.5"));
   EXPECT_THAT(text, HasSubstr("    exclusive  1-3        -       0"));
   EXPECT_THAT(text, Not(HasSubstr("MEMORY")));
+}
+
+TEST(ExplainCommandTest, ARefusalIsToldOnceBesideOtherProblems) {
+  const Reply container = Reply::parse(R"({"id":"","namespace":"shop","pod":"big","name":"main",
+      "state":"refused","refused":"needs 16 exclusive CPUs; refused at 2026-11-27",
+      "hints":[],"candidates":[],"problems":[
+        {"kind":"refused","message":"shop/big/main was refused: needs 16 exclusive CPUs",
+         "next":"cri-resmgr-ctl explain shop/big/main"},
+        {"kind":"overcommit","message":"pool shared is full"}]})");
+  const std::string text = ExplanationText(Reply::array({container}));
+  EXPECT_EQ(text.find("needs 16 exclusive CPUs"), text.rfind("needs 16 exclusive CPUs"));
+  EXPECT_THAT(text, Not(HasSubstr("cri-resmgr-ctl explain")));
+  EXPECT_THAT(text, HasSubstr("problem  overcommit: pool shared is full\n"));
+}
+
+TEST(ExplainCommandTest, OneCpuIsNotCpus) {
+  Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
+      "cpus":"7","mems":"1","exclusive":"7","hints":[
+        {"source":"device a","cpus":"3","nodes":"0"},
+        {"source":"device b","cpus":"0,2","nodes":"0-1"}],"candidates":[]})");
+  std::string text = ExplanationText(Reply::array({container}));
+  EXPECT_THAT(text, HasSubstr("  CPU 7, all of its own; memory node 1\n"));
+  EXPECT_THAT(text, HasSubstr("  near device a: CPU 3, memory node 0\n"));
+  EXPECT_THAT(text, HasSubstr("  near device b: CPUs 0,2, memory nodes 0-1\n"));
+  container["cpus"] = "6-7";
+  container["mems"] = "0,1";
+  text = ExplanationText(Reply::array({container}));
+  EXPECT_THAT(text, HasSubstr("  CPUs 6-7: 7 of its own, - shared; memory nodes 0,1\n"));
 }
 
 }  // namespace

@@ -39,6 +39,11 @@ bool IsChosen(const History::Entry& entry, const Snapshot& snapshot, std::string
   return of_namespace && choice.labels.empty() && NamesFull(entry.container, what, match);
 }
 
+// The end of the reason may be anything, so the time is a part of the sentence by itself.
+std::string RefusedText(const History::Entry& entry) {
+  return fmt::format("{}; refused at {}", entry.error, Rfc3339(entry.time));
+}
+
 OrderedJson RefusedJson(const History::Entry& entry) {
   const std::vector<std::string_view> parts = Split(entry.container, '/');
   OrderedJson object = {
@@ -55,7 +60,7 @@ OrderedJson RefusedJson(const History::Entry& entry) {
       {"settled", false},
       {"hints", OrderedJson::array()},
       {"candidates", OrderedJson::array()},
-      {"refused", fmt::format("{} at {}", entry.error, Rfc3339(entry.time))},
+      {"refused", RefusedText(entry)},
   };
   if (entry.asked == nullptr) return object;
   const Requirements& needs = entry.asked->requirements;
@@ -101,8 +106,7 @@ StatusOr<OrderedJson> WithRefusals(StatusOr<OrderedJson> explained, const Histor
       list.push_back(RefusedJson(*entry));
     } else {
       (*known)["refused"] =
-          fmt::format("{}{} at {}", entry->reason->empty() ? "" : *entry->reason + ": ",
-                      entry->error, Rfc3339(entry->time));
+          (entry->reason->empty() ? "" : *entry->reason + ": ") + RefusedText(*entry);
     }
   }
   if (list.empty()) return explained;

@@ -73,6 +73,8 @@ TEST_F(HistoryJsonTest, ARefusedContainerIsExplained) {
     EXPECT_EQ(object["namespace"], "ns");
     EXPECT_EQ(object["pod"], "large");
     EXPECT_THAT(object["reason"].get<std::string>(), HasSubstr("needs 8 CPUs, 7 are free"));
+    EXPECT_THAT(object["refused"].get<std::string>(),
+                testing::StartsWith(object["reason"].get<std::string>() + "; refused at 20"));
     EXPECT_EQ(object["request"], 8000);
     EXPECT_EQ(object["qos"], "Guaranteed");
   }
@@ -125,7 +127,8 @@ TEST_F(HistoryJsonTest, ARefusedUpdateIsToldOfTheContainerThatIsThere) {
   ASSERT_TRUE(explained.ok());
   ASSERT_EQ(explained->size(), 1U);
   EXPECT_EQ(explained->front()["state"], "running");
-  EXPECT_THAT(explained->front()["refused"].get<std::string>(), HasSubstr("an update: "));
+  EXPECT_THAT(explained->front()["refused"].get<std::string>(),
+              testing::AllOf(HasSubstr("an update: "), HasSubstr("; refused at ")));
 }
 
 }  // namespace
