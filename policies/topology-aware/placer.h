@@ -78,6 +78,7 @@ class Placer {
   std::optional<Grant> PlaceBest(const Demand& demand, std::vector<PoolScore> candidates) const;
   int PoolForFraction(const Need& need, int pool, const CpuSet& exclusive) const;
   std::vector<PoolScore> Candidates(const Demand& demand) const;
+  void NoteFree(PoolScore& candidate) const;
   void ScoreHints(const Demand& demand, PoolScore& score) const;
   void ScoreBeside(const Demand& demand, int pool, PoolScore& score) const;
   bool ScoreRoom(const Need& need, Packer& packer, const PoolScore* other, PoolScore& score) const;

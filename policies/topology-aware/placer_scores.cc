@@ -24,7 +24,17 @@ std::vector<PoolScore> Placer::Candidates(const Demand& demand) const {
     ScoreBeside(demand, pool.id, score);
     if (ScoreRoom(demand.need, packer, best.Worst(), score)) best.KeepNext();
   }
-  return best.Get();
+  std::vector<PoolScore> candidates = best.Get();
+  for (PoolScore& candidate : candidates)
+    NoteFree(candidate);
+  return candidates;
+}
+
+// The decision that follows takes some of it.
+void Placer::NoteFree(PoolScore& candidate) const {
+  candidate.free = static_cast<int32_t>(book_.cpus().Room(candidate.pool));
+  const auto zone = book_.memory().ZoneAt(candidate.pool, kAllMemoryTypes);
+  if (zone) candidate.free_memory = std::max(book_.memory().Free(*zone), Bytes{0}).value;
 }
 
 PoolScore Placer::Score(const Demand& demand, int pool) const {

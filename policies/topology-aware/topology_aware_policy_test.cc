@@ -515,7 +515,7 @@ TEST(TopologyAwarePolicyTest, TheConsideredPlacesAreATableInPlainWords) {
   ASSERT_EQ(places.size(), node.policy().Explain(key).size());
   EXPECT_EQ(places[0].name, "NUMA node #1");
   EXPECT_EQ(places[0].verdict, "taken: the best");
-  EXPECT_EQ(places[0].free, MilliCpu{2000}) << "two of its four CPUs are left";
+  EXPECT_EQ(places[0].free, MilliCpu{4000}) << "before it took two of them";
   EXPECT_TRUE(places[0].free_memory.has_value());
   EXPECT_EQ(places[0].near_devices, 100);
   EXPECT_EQ(places[0].affinity, std::nullopt);
@@ -523,6 +523,9 @@ TEST(TopologyAwarePolicyTest, TheConsideredPlacesAreATableInPlainWords) {
   for (const ConsideredPlace& place : places)
     EXPECT_THAT(place.verdict, testing::Not(HasSubstr("the lower number")));
   EXPECT_TRUE(node.policy().Considered(ContainerKey{99}).empty());
+  node.Run("later", kGuaranteed, 2000);
+  EXPECT_EQ(node.policy().Considered(key)[0].free, places[0].free) << "not of the present";
+  EXPECT_EQ(node.policy().Considered(key)[0].free_memory, places[0].free_memory);
 }
 
 TEST(TopologyAwarePolicyTest, TellsWhichOptionWouldLetARefusedContainerIn) {

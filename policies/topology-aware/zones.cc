@@ -112,16 +112,13 @@ std::vector<ConsideredPlace> TopologyAwarePolicy::Considered(ContainerKey key) c
   const Grant* const grant = book_.Find(key);
   if (grant == nullptr) return {};
   const PoolTree& tree = book_.tree();
-  const MemoryLedger& memory = book_.memory();
   std::vector<ConsideredPlace> places;
   for (const PoolScore& candidate : grant->candidates) {
     const PoolScore& best = grant->candidates.front();
     ConsideredPlace& place = places.emplace_back();
     place.name = tree.at(candidate.pool).name;
-    place.free = MilliCpu{book_.cpus().Room(candidate.pool)};
-    if (const auto zone = memory.ZoneAt(candidate.pool, kAllMemoryTypes)) {
-      place.free_memory = std::max(memory.Free(*zone), Bytes{0});
-    }
+    place.free = MilliCpu{candidate.free};
+    if (candidate.free_memory >= 0) place.free_memory = Bytes{candidate.free_memory};
     place.near_devices = static_cast<int>(candidate[PoolRule::kHints] / kHintPercent);
     if (candidate[PoolRule::kAffinity] != 0 || best[PoolRule::kAffinity] != 0) {
       place.affinity = static_cast<double>(candidate[PoolRule::kAffinity]) /
