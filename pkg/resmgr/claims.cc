@@ -55,6 +55,7 @@ void Claims::TakeOverKept() {
   HeldClaims held;
   for (const SavedClaim& saved : kept) {
     HeldClaim& claim = held.Add(saved.claim);
+    carriers_.Take(saved.claim.uid, saved.carriers);
     for (const Placement& place : saved.places) {
       Container& part = held.AddPart(claim, brain_.machine);
       part.placement = place;
@@ -128,7 +129,13 @@ void Claims::OnWritten(uint64_t number) {
 }
 
 void Claims::Examine() {
-  if (brain_.decider.claims() != saved_) Save();
+  const bool carried =
+      carriers_.Update(*brain_.decider.claims(), brain_.decider.carriers(), brain_.store);
+  if (brain_.decider.claims() != saved_) {
+    Save();
+  } else if (carried) {
+    Keep();
+  }
   std::vector<uint64_t> numbers;
   for (const auto& [number, wait] : waits_)
     if (wait.written) numbers.push_back(number);
@@ -222,22 +229,17 @@ std::vector<ClaimGrant> Claims::Held() const {
   return grants;
 }
 
-void Claims::FindCarriers(std::span<const ContainerKey> adopted) {
+void Claims::FindCarriers(std::span<const ContainerKey> adopted,
+                          std::span<const ContainerKey> without_notes) {
   const std::shared_ptr<const HeldClaims> held = brain_.decider.claims();
-  if (held->empty()) return;
-  for (const ContainerKey key : adopted) {
-    const ContainerRecord* const record = brain_.store.Find(key);
-    if (record == nullptr || !record->container.placement.cpus) continue;
-    CpuSet left = *record->container.placement.cpus;
-    std::vector<std::string> uids;
-    for (const HeldClaim& claim : held->all()) {
-      const CpuSet cpus = claim.Cpus();
-      if (cpus.empty() || !cpus.IsSubsetOf(left)) continue;
-      left -= cpus;
-      uids.push_back(claim.claim.uid);
-    }
-    if (left.empty()) brain_.decider.SetClaims(key, std::move(uids));
-  }
+  if (held->empty() || adopted.empty()) return;
+  ClaimCarriers found = carriers_.Find(*held, {.adopted = adopted,
+                                               .without_notes = without_notes,
+                                               .carriers = brain_.decider.carriers(),
+                                               .store = brain_.store,
+                                               .state_writer = brain_.state_writer});
+  for (auto& [key, uids] : found)
+    brain_.decider.SetClaims(key, std::move(uids));
 }
 
 std::string Claims::InTheWay(const CpuSet& cpus) const {
@@ -256,12 +258,20 @@ std::string Claims::InTheWay(const CpuSet& cpus) const {
 void Claims::Save() {
   saved_ = brain_.decider.claims();
   brain_.observers.OnClaims(*saved_);
+  carriers_.Retain(*saved_);
+  Keep();
+}
+
+void Claims::Keep() {
   if (state_ == nullptr) return;
   state_->RetainNotes(kClaimNote,
                       [this](std::string_view uid) { return saved_->Find(std::string(uid)); });
   uint64_t number = 0;
   for (const HeldClaim& held : saved_->all()) {
-    SavedClaim saved{.claim = held.claim, .places = {}, .number = ++number};
+    SavedClaim saved{.claim = held.claim,
+                     .places = {},
+                     .number = ++number,
+                     .carriers = carriers_.Of(held.claim.uid)};
     for (const Container& part : held.parts)
       saved.places.push_back(part.placement);
     state_->PutNote(kClaimNote, ClaimNoteName(held.claim.uid), EncodeClaim(saved));

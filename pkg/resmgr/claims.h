@@ -14,6 +14,7 @@
 #include "pkg/claims/claim.h"
 #include "pkg/claims/held_claims.h"
 #include "pkg/resmgr/brain.h"
+#include "pkg/resmgr/carrier_notes.h"
 #include "pkg/resmgr/policy_changes.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
@@ -35,9 +36,11 @@ class Claims final : public ClaimHolder {
   void Release(const std::string& uid, std::function<void(Status)> done) override;
   std::vector<ClaimGrant> Held() const override;
 
-  // Adopted containers that run on exactly the CPUs of claims carry these.
-  void FindCarriers(std::span<const ContainerKey> adopted);
-  // Containers may have left CPUs, and claims may have other CPUs than those that are kept.
+  // New containers that a list showed, and those of which nothing was kept: some carry claims.
+  void FindCarriers(std::span<const ContainerKey> adopted,
+                    std::span<const ContainerKey> without_notes);
+  // Containers may have left CPUs, claims may have other CPUs than those that are kept, and other
+  // containers may carry them.
   void Examine();
   // Reservations that wait for containers are taken back.
   void OnDisconnected();
@@ -66,6 +69,7 @@ class Claims final : public ClaimHolder {
   std::string InTheWay(const CpuSet& cpus) const;
   // Tells observers, too.
   void Save();
+  void Keep();
 
   Brain& brain_;
   const PolicyChanges& changes_;
@@ -73,6 +77,7 @@ class Claims final : public ClaimHolder {
   StateStore* const state_;
   const std::chrono::milliseconds timeout_;
   std::shared_ptr<const HeldClaims> saved_;
+  CarrierNotes carriers_;
   std::map<uint64_t, Wait> waits_;
   uint64_t last_wait_ = 0;
   Lifetime lifetime_;  // the disk's answers may come after this is gone

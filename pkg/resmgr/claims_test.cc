@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@
 namespace resmgr {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -156,7 +158,7 @@ TEST_F(ClaimsTest, ClaimsOutliveTheDaemon) {
   node_.FlushState();
   const size_t updates = runtime().history.size();
   node_.Restart();
-  EXPECT_THAT(manager().claims().Held(), ::testing::ElementsAre(*grant, *other));
+  EXPECT_THAT(manager().claims().Held(), ElementsAre(*grant, *other));
   EXPECT_EQ(node_.Exclusive(*carrier), grant->All().ToString());
   EXPECT_EQ(runtime().history.size(), updates) << "nobody moves";
   EXPECT_EQ(Reserved(ClaimFor("u2", 1)), other) << "with no container yet";
@@ -193,8 +195,8 @@ TEST_F(ClaimsTest, ARestartBeforeTheReplyKeepsTheReservation) {
   EXPECT_FALSE(test::Cpus(runtime().CpusOf(shared)).Intersects((*reply)->All()));
 }
 
-// A creation whose reply never came: the container runs on its claim, and stays there.
-TEST_F(ClaimsTest, ACarrierWithoutNotesIsFoundByItsCpus) {
+// The container runs on its claim, and stays there.
+TEST_F(ClaimsTest, ACarrierWhoseCreationHadNoReplyIsFound) {
   node_.KeepState(files_);
   const auto grant = Reserved(ClaimFor("u1", 2));
   ASSERT_TRUE(grant.ok());
@@ -207,6 +209,99 @@ TEST_F(ClaimsTest, ACarrierWithoutNotesIsFoundByItsCpus) {
   node_.Restart();
   EXPECT_EQ(node_.Exclusive(id), grant->All().ToString());
   EXPECT_EQ(CreateCarrier("second", {"u1"}).status().code(), StatusCode::kAlreadyExists);
+}
+
+// A daemon ended before shared containers had left the CPUs of a claim: they carry none.
+TEST_F(ClaimsTest, SharedContainersOnTheCpusOfAClaimAreNoCarriers) {
+  node_.KeepState(files_);
+  for (const int shared : {1, 2}) {
+    const std::string uid = fmt::format("u{}", shared);
+    const auto grant = Reserved(ClaimFor(uid, 2));
+    ASSERT_TRUE(grant.ok()) << grant.status();
+    std::vector<ContainerId> ids;
+    for (int i = 0; i < shared; ++i)
+      ids.push_back(node_.Run(fmt::format("shared-{}-{}", shared, i), kBurstable, 100));
+    node_.FlushState();
+    node_.Restart([&] {
+      for (const ContainerId& id : ids)
+        runtime().Apply(id, {.cpus = grant->All()});
+    });
+    EXPECT_TRUE(manager().ready());
+    EXPECT_THAT(manager().claims().Held(), ElementsAre(*grant));
+    EXPECT_THAT(manager().carriers(), IsEmpty());
+    for (const ContainerId& id : ids) {
+      EXPECT_EQ(node_.Exclusive(id), "");
+      EXPECT_FALSE(test::Cpus(node_.Placed(id)).Intersects(grant->All())) << node_.Placed(id);
+    }
+    runtime().AnswerAll();
+    const auto carrier = CreateCarrier(fmt::format("carrier-{}", shared), {uid});
+    EXPECT_TRUE(carrier.ok()) << carrier.status();
+    ASSERT_TRUE(Released(uid).ok());
+    node_.Restart();
+  }
+}
+
+// The policy was null meanwhile, or others have moved it.
+TEST_F(ClaimsTest, ACarrierThatIsElsewhereComesBack) {
+  node_.KeepState(files_);
+  const auto grant = Reserved(ClaimFor("u1", 2));
+  ASSERT_TRUE(grant.ok());
+  const auto carrier = CreateCarrier("carrier", {"u1"});
+  ASSERT_TRUE(carrier.ok());
+  node_.Start(*carrier);
+  node_.FlushState();
+  node_.Restart([&] { runtime().Apply(*carrier, {.cpus = CpuSet::Range(0, 7)}); });
+  EXPECT_EQ(node_.Exclusive(*carrier), grant->All().ToString());
+  runtime().AnswerAll();
+  EXPECT_EQ(runtime().CpusOf(*carrier), grant->All().ToString());
+  EXPECT_EQ(CreateCarrier("second", {"u1"}).status().code(), StatusCode::kAlreadyExists);
+}
+
+// Nothing is kept of these, so only their CPUs tell.
+TEST_F(ClaimsTest, ACarrierIsFoundByItsCpusOnlyWhereNothingElseCanBeMeant) {
+  node_.KeepState(files_);
+  const auto single = Reserved(ClaimFor("single", 2));
+  Claim elsewhere = ClaimFor("elsewhere", 2);
+  elsewhere.namespace_name = "other";
+  const auto foreign = Reserved(elsewhere);
+  ASSERT_TRUE(single.ok() && foreign.ok());
+  const auto hold = [this](const std::string& name, const CpuSet& cpus) {
+    return node_.Hold(test::TestNode::Request(node_.AddPod(name, kBurstable), name, 100),
+                      {.adjustment = {.cpus = cpus}});
+  };
+  hold("foreign", foreign->All());
+  const ContainerId first = hold("first", single->All());
+  node_.Restart();
+  EXPECT_THAT(manager().carriers(), SizeIs(1));
+  EXPECT_EQ(node_.Exclusive(first), single->All().ToString());
+  runtime().Remove(first);
+  node_.Restart();
+  hold("second", single->All());
+  hold("third", single->All());
+  node_.Restart();
+  EXPECT_TRUE(manager().ready());
+  EXPECT_THAT(manager().claims().Held(), SizeIs(2));
+  EXPECT_THAT(manager().carriers(), IsEmpty());
+}
+
+TEST_F(ClaimsTest, ContainersOfOnePodCarryASharedClaimAfterARestart) {
+  node_.KeepState(files_);
+  const auto grant = Reserved(ClaimFor("u1", 2, {.share_within_pod = true}));
+  ASSERT_TRUE(grant.ok());
+  const PodSandboxId pod = node_.AddPod("pod", kGuaranteed);
+  std::vector<ContainerId> ids;
+  for (const std::string name : {"a", "b"}) {
+    const CreateRequest request = test::TestNode::Request(pod, name, 1000);
+    const StatusOr<Admission> admission =
+        manager().AdmitCreate(CreateRequest(request), ResourceManager::Refusal::kFinal, {"u1"});
+    ASSERT_TRUE(admission.ok()) << admission.status();
+    ids.push_back(node_.Created(request, *admission));
+  }
+  node_.FlushState();
+  node_.Restart();
+  EXPECT_THAT(manager().carriers(), SizeIs(2));
+  for (const ContainerId& id : ids)
+    EXPECT_EQ(node_.Placed(id), grant->All().ToString());
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ Status ResourceManager::TakeOver(const RuntimeInventory& inventory,
   endings_.EndListed(adoption);
   EraseUnlistedPods(brain_.store, inventory, listed_at_);
   pod_limits_.ApplyToAdopted(adoption, first);
-  claims_.FindCarriers(adoption.adopted);
+  claims_.FindCarriers(adoption.adopted, adoption.without_notes);
   StatusOr<ContainerKeys> changed = brain_.decider.Reconcile();
   if (!changed.ok()) {
     brain_.log.Error("cannot take over the containers of the runtime: {}",

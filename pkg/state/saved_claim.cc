@@ -48,6 +48,12 @@ std::string EncodeClaim(const SavedClaim& saved) {
     one.mutable_place()->set_pool(place.pool);
     one.mutable_place()->set_reason(place.reason);
   }
+  for (const SavedCarrier& carrier : saved.carriers) {
+    state::ClaimCarrier& one = *kept.add_carriers();
+    one.set_pod_id(carrier.pod);
+    one.set_container(carrier.container);
+    one.set_attempt(carrier.attempt);
+  }
   return kept.SerializeAsString();
 }
 
@@ -70,6 +76,10 @@ StatusOr<SavedClaim> DecodeClaim(std::string_view uid, std::string_view bytes) {
     if (!part.ok()) return part.status();
     saved.claim.parts.push_back(std::move(part->first));
     saved.places.push_back(std::move(part->second));
+  }
+  for (const state::ClaimCarrier& one : kept.carriers()) {
+    saved.carriers.push_back(
+        {.pod = one.pod_id(), .container = one.container(), .attempt = one.attempt()});
   }
   return saved;
 }

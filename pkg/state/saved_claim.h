@@ -12,12 +12,22 @@
 
 namespace resmgr {
 
-// A claim that holds CPUs, as it is kept over restarts: nothing else on the node knows it until a
-// container carries it.
+// A container that carries a claim.
+struct SavedCarrier {
+  std::string pod{};        // the sandbox's id
+  std::string container{};  // the name that it was created with
+  uint32_t attempt = 0;
+
+  friend bool operator==(const SavedCarrier&, const SavedCarrier&) = default;
+};
+
+// A claim that holds CPUs, as it is kept over restarts: nothing else on the node knows it, and
+// which containers carry it.
 struct SavedClaim {
   Claim claim;
   std::vector<Placement> places{};  // one for each part, with all sets
   uint64_t number = 0;              // in the order in which claims came
+  std::vector<SavedCarrier> carriers{};
 };
 
 // The kept form (pkg/api/state.proto, Claim), without the uid, which names it.

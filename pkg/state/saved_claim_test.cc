@@ -27,6 +27,7 @@ SavedClaim Whole() {
   second.cpus = second.exclusive;
   second.counted_mems = NodeSet{0};
   saved.number = 7;
+  saved.carriers = {{.pod = "sandbox-1", .container = "main", .attempt = 3}, {.pod = "sandbox-2"}};
   return saved;
 }
 
@@ -36,6 +37,7 @@ TEST(SavedClaimTest, AllOfAClaimComesBack) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->claim, saved.claim);
   EXPECT_EQ(again->number, saved.number);
+  EXPECT_EQ(again->carriers, saved.carriers);
   ASSERT_EQ(again->places.size(), 2U);
   for (size_t part = 0; part < saved.places.size(); ++part)
     EXPECT_TRUE(again->places[part].SameDecision(saved.places[part])) << part;

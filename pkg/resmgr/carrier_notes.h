@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pkg/claims/held_claims.h"
+#include "pkg/resmgr/container_store.h"
+#include "pkg/resmgr/state_writer.h"
+#include "pkg/state/saved_claim.h"
+
+namespace resmgr {
+
+// Which containers carry claims, by pod, name and attempt, since a container that is being created
+// has no id yet. A claim's notes stay until another container carries it, or until its release: a
+// creation whose outcome is unknown may still show a container. A value; nothing here is saved.
+class CarrierNotes {
+ public:
+  // Notes of an earlier daemon.
+  void Take(const std::string& uid, std::vector<SavedCarrier> carriers);
+  // Takes in containers that began to carry claims since the last call; whether any did.
+  bool Update(const HeldClaims& held, const ClaimCarriers& carriers, const ContainerStore& store);
+  // Forgets claims that are not held.
+  void Retain(const HeldClaims& held);
+  std::vector<SavedCarrier> Of(const std::string& uid) const;
+
+  // New containers that a list showed, ascending; those of which nothing was kept; and what carries
+  // claims already.
+  struct Listed {
+    std::span<const ContainerKey> adopted;
+    std::span<const ContainerKey> without_notes;
+    const ClaimCarriers& carriers;
+    const ContainerStore& store;
+    const StateWriter& state_writer;
+  };
+  // The claims that listed containers carry. A claim without a noted carrier, whose creation may
+  // have been lost with the daemon, is carried by the one container without notes that is on
+  // exactly its CPUs; by none where several are there, unless they may share it.
+  ClaimCarriers Find(const HeldClaims& held, const Listed& listed) const;
+
+ private:
+  std::map<std::string, std::vector<SavedCarrier>> notes_;  // by claim
+  ContainerKey last_{};                                     // the newest carrier that was taken in
+};
+
+}  // namespace resmgr
