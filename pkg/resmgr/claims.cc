@@ -102,6 +102,7 @@ void Claims::ReserveNow(const Claim& claim, Reserved done) {
                   brain_.decider.claims()->Find(claim.uid)->Cpus().ToString(),
                   CountText(std::ssize(*changed), "container"));
   brain_.ReportMoves(fmt::format("{} takes CPUs", TitleOfClaim(claim)));
+  untold_.insert(claim.uid);
   Save();
   // From here on an answer of the runtime may end the wait.
   Add(claim.uid, std::move(done));
@@ -156,6 +157,7 @@ void Claims::Finish(uint64_t number, const StatusOr<ClaimGrant>& result) {
   const auto found = waits_.find(number);
   const Wait wait = std::move(found->second);
   waits_.erase(found);
+  if (result.ok()) untold_.erase(wait.uid);
   for (const Reserved& done : wait.done)
     done(result);
 }
@@ -187,7 +189,8 @@ void Claims::TakeBack(uint64_t number, const Status& why) {
   const auto found = waits_.find(number);
   const Wait wait = std::move(found->second);
   waits_.erase(found);
-  if (!wait.uid.empty()) {
+  // One that was granted before may be in use.
+  if (untold_.contains(wait.uid)) {
     brain_.log.Warn("claim {} is taken back: {}", Printable(wait.uid), Describe(why));
     // An error is logged, and another try may still find it held.
     (void)GiveBack(wait.uid);
@@ -207,6 +210,7 @@ Status Claims::GiveBack(const std::string& uid) {
     if (changed.status().code() == StatusCode::kInternal) brain_.Push(brain_.decider.Recover());
     return changed.status();
   }
+  untold_.erase(uid);
   brain_.log.Info("{} gives back CPUs {}", TitleOfClaim(held->claim), held->Cpus().ToString());
   brain_.ReportMoves(fmt::format("{} was released", TitleOfClaim(held->claim)));
   Save();

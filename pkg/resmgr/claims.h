@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,7 +62,7 @@ class Claims final : public ClaimHolder {
   void OnWritten(uint64_t number);
   void OnTimeout(uint64_t number);
   void Finish(uint64_t number, const StatusOr<ClaimGrant>& result);
-  // Ends a wait in vain: what it reserved is given back.
+  // Ends a wait in vain. A reservation that nobody was told of is given back.
   void TakeBack(uint64_t number, const Status& why);
   // Takes the CPUs back, and tells the containers that get them.
   Status GiveBack(const std::string& uid);
@@ -79,6 +80,7 @@ class Claims final : public ClaimHolder {
   std::shared_ptr<const HeldClaims> saved_;
   CarrierNotes carriers_;
   std::map<uint64_t, Wait> waits_;
+  std::set<std::string> untold_;  // reserved since the start, without a reply as yet
   uint64_t last_wait_ = 0;
   Lifetime lifetime_;  // the disk's answers may come after this is gone
 };

@@ -304,5 +304,19 @@ TEST_F(ClaimsTest, ContainersOfOnePodCarryASharedClaimAfterARestart) {
     EXPECT_EQ(node_.Placed(id), grant->All().ToString());
 }
 
+// Its pod may run on it.
+TEST_F(ClaimsTest, AClaimThatWasGrantedIsNotTakenBackByALaterCall) {
+  node_.KeepState(files_);
+  const auto grant = Reserved(ClaimFor("u1", 2));
+  ASSERT_TRUE(grant.ok());
+  Reply reply;
+  Reserve(ClaimFor("u1", 2), reply);
+  ASSERT_FALSE(reply.has_value()) << "it waits for the disk";
+  manager().RuntimeDisconnected();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(manager().claims().Held(), ElementsAre(*grant));
+}
+
 }  // namespace
 }  // namespace resmgr
