@@ -146,7 +146,7 @@ void Claims::Examine() {
     const HeldClaim* const held = brain_.decider.claims()->Find(wait->second.uid);
     if (held == nullptr) {
       Finish(number, Unavailable("the claim was released meanwhile"));
-    } else if (InTheWay(held->Cpus()).empty()) {
+    } else if (InTheWay(*held).empty()) {
       Finish(number, held->Grant());
     }
   }
@@ -169,9 +169,9 @@ void Claims::OnTimeout(uint64_t number) {
                     Unavailable("the state was not written within {} ms", timeout_.count()));
   }
   const HeldClaim* const held = brain_.decider.claims()->Find(wait.uid);
-  const CpuSet cpus = held == nullptr ? CpuSet() : held->Cpus();
+  if (held == nullptr) return TakeBack(number, Unavailable("the claim was released meanwhile"));
   TakeBack(number, Unavailable("after {} ms {} may still run on CPUs {}", timeout_.count(),
-                               InTheWay(cpus), cpus.ToString()));
+                               InTheWay(*held), held->Cpus().ToString()));
 }
 
 void Claims::OnDisconnected() {
@@ -246,10 +246,16 @@ void Claims::FindCarriers(std::span<const ContainerKey> adopted,
     brain_.decider.SetClaims(key, std::move(uids));
 }
 
-std::string Claims::InTheWay(const CpuSet& cpus) const {
+std::string Claims::InTheWay(const HeldClaim& held) const {
+  const CpuSet cpus = held.Cpus();
   const ClaimCarriers& carriers = brain_.decider.carriers();
+  const auto carries = [&carriers, &held](ContainerKey key) {
+    const auto carrier = carriers.find(key);
+    return carrier != carriers.end() &&
+           std::ranges::find(carrier->second, held.claim.uid) != carrier->second.end();
+  };
   for (const auto& [key, record] : brain_.store.containers()) {
-    if (carriers.contains(key) || !record->MayRun()) continue;
+    if (!record->MayRun() || carries(key)) continue;
     const bool keeps =
         brain_.pusher.leftovers().contains(key) && brain_.pusher.Leftover(key).Intersects(cpus);
     if (!keeps && brain_.pusher.ToLeave(*record, cpus).empty()) continue;

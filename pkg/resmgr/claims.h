@@ -66,8 +66,9 @@ class Claims final : public ClaimHolder {
   void TakeBack(uint64_t number, const Status& why);
   // Takes the CPUs back, and tells the containers that get them.
   Status GiveBack(const std::string& uid);
-  // Names a container that may still run on these CPUs; empty when none does.
-  std::string InTheWay(const CpuSet& cpus) const;
+  // Names a container that may still run on the claim's CPUs without carrying it; empty when none
+  // does.
+  std::string InTheWay(const HeldClaim& held) const;
   // Tells observers, too.
   void Save();
   void Keep();

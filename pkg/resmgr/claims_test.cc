@@ -318,5 +318,23 @@ TEST_F(ClaimsTest, AClaimThatWasGrantedIsNotTakenBackByALaterCall) {
   EXPECT_THAT(manager().claims().Held(), ElementsAre(*grant));
 }
 
+TEST_F(ClaimsTest, AFormerCarrierHasToLeaveTheCpusOfTheNextClaim) {
+  const auto grant = Reserved(ClaimFor("u1", 2));
+  ASSERT_TRUE(grant.ok());
+  const auto carrier = CreateCarrier("carrier", {"u1"});
+  ASSERT_TRUE(carrier.ok());
+  node_.Start(*carrier);
+  ASSERT_TRUE(Released("u1").ok());
+  Reply reply;
+  Reserve(ClaimFor("u2", 2), reply);
+  const std::vector<ClaimGrant> held = manager().claims().Held();
+  ASSERT_THAT(held, SizeIs(1));
+  ASSERT_TRUE(held[0].All().Intersects(grant->All()));
+  EXPECT_FALSE(reply.has_value()) << "the container may run there";
+  runtime().AnswerAll();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_TRUE(reply->ok()) << reply->status();
+}
+
 }  // namespace
 }  // namespace resmgr
