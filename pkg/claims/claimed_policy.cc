@@ -14,6 +14,19 @@ namespace {
 
 constexpr int kMostParts = 32;  // results of an allocation, by the API
 
+// Whether some cores within these CPUs have together so many threads.
+bool HasWholeCores(const Machine& machine, const CpuSet& place, int cpus) {
+  std::vector<bool> reached(static_cast<size_t>(cpus) + 1);
+  reached[0] = true;
+  for (const CpuSet& core : machine.cores()) {
+    if (!core.IsSubsetOf(place)) continue;
+    const auto threads = static_cast<size_t>(core.size());
+    for (size_t sum = reached.size(); sum-- > threads;)
+      if (reached[sum - threads]) reached[sum] = true;
+  }
+  return reached.back();
+}
+
 Status CheckClaim(const Claim& claim, const Machine& machine) {
   if (claim.uid.empty()) return InvalidArgument("a claim without uid");
   if (claim.parts.empty()) return InvalidArgument("it asks for no CPUs");
@@ -30,6 +43,10 @@ Status CheckClaim(const Claim& claim, const Machine& machine) {
     if (part.cpus > place.size()) {
       return InvalidArgument("device {}: needs {}, and there are {}", part.device,
                              CountText(part.cpus, "CPU"), place.size());
+    }
+    if (claim.options.whole_cores && !HasWholeCores(machine, place, part.cpus)) {
+      return InvalidArgument("device {}: no whole cores there have {} together", part.device,
+                             CountText(part.cpus, "CPU"));
     }
   }
   return OkStatus();

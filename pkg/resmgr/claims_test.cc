@@ -336,5 +336,11 @@ TEST_F(ClaimsTest, AFormerCarrierHasToLeaveTheCpusOfTheNextClaim) {
   EXPECT_TRUE(reply->ok()) << reply->status();
 }
 
+TEST_F(ClaimsTest, WholeCoresOfHalfACoreAreNever) {
+  const auto refused = Reserved(ClaimFor("u1", 3, {.whole_cores = true}));
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("whole cores"));
+}
+
 }  // namespace
 }  // namespace resmgr
