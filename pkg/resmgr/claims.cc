@@ -80,7 +80,13 @@ void Claims::Reserve(const Claim& claim, Reserved done) {
       }));
 }
 
+Status Claims::CheckDisk() const {
+  if (state_ == nullptr || state_->Saved()) return OkStatus();
+  return Unavailable("the state cannot be written now: try again");
+}
+
 void Claims::ReserveNow(const Claim& claim, Reserved done) {
+  if (Status disk = CheckDisk(); !disk.ok()) return done(std::move(disk));
   if (const HeldClaim* const held = brain_.decider.claims()->Find(claim.uid)) {
     if (held->claim == claim) return Add(claim.uid, std::move(done));
     return done(FailedPrecondition("{} is held with another content: it has to be released first",
@@ -220,6 +226,7 @@ Status Claims::GiveBack(const std::string& uid) {
 
 void Claims::Release(const std::string& uid, std::function<void(Status)> done) {
   if (const Status given = GiveBack(uid); !given.ok()) return done(given);
+  if (Status disk = CheckDisk(); !disk.ok()) return done(std::move(disk));
   // An unknown one may have been given back a moment ago.
   Add("",
       [done = std::move(done)](const StatusOr<ClaimGrant>& written) { done(written.status()); });

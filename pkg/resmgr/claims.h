@@ -59,6 +59,8 @@ class Claims final : public ClaimHolder {
   void TakeOverKept();
   void ReserveNow(const Claim& claim, Reserved done);
   void Add(const std::string& uid, Reserved done);
+  // Unavailable while the disk refuses: a call that waited for it would outlast its caller.
+  Status CheckDisk() const;
   void OnWritten(uint64_t number);
   void OnTimeout(uint64_t number);
   void Finish(uint64_t number, const StatusOr<ClaimGrant>& result);

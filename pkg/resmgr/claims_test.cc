@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/resmgr/claims.h"
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -340,6 +341,27 @@ TEST_F(ClaimsTest, WholeCoresOfHalfACoreAreNever) {
   const auto refused = Reserved(ClaimFor("u1", 3, {.whole_cores = true}));
   EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("whole cores"));
+}
+
+// Kubelets ask again and again: their calls do not gather.
+TEST_F(ClaimsTest, CallsDoNotWaitForADiskThatRefuses) {
+  std::atomic<bool> refuses = false;
+  files_.fail = [&refuses] { return refuses ? Unavailable("no disk") : OkStatus(); };
+  node_.KeepState(files_);
+  ASSERT_TRUE(Reserved(ClaimFor("u1", 1)).ok());
+  refuses = true;
+  EXPECT_EQ(Reserved(ClaimFor("u2", 2)).status().code(), StatusCode::kUnavailable);
+  Reply reply;
+  Reserve(ClaimFor("u2", 2), reply);
+  ASSERT_TRUE(reply.has_value()) << "at once";
+  EXPECT_EQ(reply->status().code(), StatusCode::kUnavailable);
+  std::optional<Status> released;
+  manager().claims().Release("u1", [&released](const Status& status) { released = status; });
+  ASSERT_TRUE(released.has_value());
+  EXPECT_EQ(released->code(), StatusCode::kUnavailable);
+  EXPECT_THAT(manager().claims().Held(), IsEmpty());
+  refuses = false;
+  node_.FlushState();
 }
 
 }  // namespace
