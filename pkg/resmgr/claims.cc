@@ -21,6 +21,14 @@ std::string TitleOfClaim(const Claim& claim) {
   return Printable(fmt::format("claim {}/{}", claim.namespace_name, claim.name));
 }
 
+// Whether it has as many CPUs as its parts ask for.
+bool HasAll(const HeldClaim& held) {
+  int wanted = 0;
+  for (const ClaimPart& part : held.claim.parts)
+    wanted += part.cpus;
+  return held.Cpus().size() == wanted;
+}
+
 }  // namespace
 
 Claims::Claims(Brain& brain, const PolicyChanges& changes, EventLoop& loop, StateStore* state,
@@ -66,9 +74,25 @@ void Claims::TakeOverKept() {
     brain_.log.Info("{} holds CPUs {} since an earlier start", TitleOfClaim(saved.claim),
                     claim.Cpus().ToString());
   }
+  const HeldClaims before = held;
   brain_.decider.HoldClaims(std::move(held));
   const StatusOr<ContainerKeys> known = brain_.decider.Reconcile();
   if (!known.ok()) brain_.log.Error("claims are not taken over: {}", Describe(known.status()));
+  NoteOtherCpus(before);
+}
+
+void Claims::NoteOtherCpus(const HeldClaims& before) {
+  const std::shared_ptr<const HeldClaims> now = brain_.decider.claims();
+  bool other = false;
+  for (const HeldClaim& was : before.all()) {
+    const HeldClaim* const held = now->Find(was.claim.uid);
+    if (held == nullptr || held->Grant() == was.Grant()) continue;
+    other = true;
+    brain_.log.Error("{} had CPUs {} and has CPUs {} now: policy {} does not leave them to it",
+                     TitleOfClaim(was.claim), was.Cpus().ToString(), held->Cpus().ToString(),
+                     brain_.policy().name());
+  }
+  if (other) Save();
 }
 
 void Claims::Reserve(const Claim& claim, Reserved done) {
@@ -88,7 +112,12 @@ Status Claims::CheckDisk() const {
 void Claims::ReserveNow(const Claim& claim, Reserved done) {
   if (Status disk = CheckDisk(); !disk.ok()) return done(std::move(disk));
   if (const HeldClaim* const held = brain_.decider.claims()->Find(claim.uid)) {
-    if (held->claim == claim) return Add(claim.uid, std::move(done));
+    if (held->claim == claim && HasAll(*held)) return Add(claim.uid, std::move(done));
+    if (held->claim == claim) {
+      return done(FailedPrecondition("{} has lost CPUs and holds only {}: its pod has to end first",
+                                     TitleOfClaim(claim),
+                                     held->Cpus().empty() ? "none" : held->Cpus().ToString()));
+    }
     return done(FailedPrecondition("{} is held with another content: it has to be released first",
                                    TitleOfClaim(claim)));
   }

@@ -2,6 +2,7 @@
 #include "pkg/resmgr/claims.h"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,9 +68,12 @@ class ClaimsTest : public testing::Test {
   }
 
   test::CrashingFileSystem files_{1};  // outlives the node, whose state is written on a thread
+  std::function<void(Plan&)> spoil_;   // what the policy of the next start does to its plans
   // CPUs 0-7.
-  test::TestNode node_{test::S1Ht(), [](const Machine& machine) {
-                         return std::make_unique<test::FirstFitPolicy>(machine);
+  test::TestNode node_{test::S1Ht(), [this](const Machine& machine) {
+                         auto policy = std::make_unique<test::FirstFitPolicy>(machine);
+                         policy->spoil = spoil_;
+                         return policy;
                        }};
 };
 
@@ -362,6 +366,33 @@ TEST_F(ClaimsTest, CallsDoNotWaitForADiskThatRefuses) {
   EXPECT_THAT(manager().claims().Held(), IsEmpty());
   refuses = false;
   node_.FlushState();
+}
+
+// A start with another configuration: the file for the runtime follows what is held and kept.
+TEST_F(ClaimsTest, OtherCpusOfAClaimAreKeptAndFewerAreNotPrepared) {
+  node_.KeepState(files_);
+  ASSERT_TRUE(Reserved(ClaimFor("u1", 2)).ok());
+  node_.FlushState();
+  const auto restart_with = [this](const CpuSet& cpus) {
+    node_.Restart([this, &cpus] {
+      spoil_ = [cpus](Plan& plan) {
+        const ContainerKey part{uint64_t{3} << 62};
+        std::erase_if(plan.changes, [&](const PlacementChange& one) { return one.key == part; });
+        Placement placement;
+        if (!cpus.empty()) placement.cpus = cpus;
+        placement.exclusive = cpus;
+        plan.changes.push_back({part, placement});
+      };
+    });
+  };
+  const auto all = [this] { return manager().claims().Held().at(0).All(); };
+  restart_with({5, 6});
+  EXPECT_EQ(all(), CpuSet({5, 6}));
+  node_.Restart([this] { spoil_ = nullptr; });
+  EXPECT_EQ(all(), CpuSet({5, 6}));
+  EXPECT_TRUE(Reserved(ClaimFor("u1", 2)).ok());
+  restart_with({});
+  EXPECT_EQ(Reserved(ClaimFor("u1", 2)).status().code(), StatusCode::kFailedPrecondition);
 }
 
 }  // namespace
