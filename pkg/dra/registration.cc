@@ -6,10 +6,9 @@
 #include <filesystem>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <fmt/format.h>
 
 #include "pkg/api/plugin_registration.pb.h"
 #include "pkg/base/parse.h"

@@ -13,9 +13,10 @@
 
 namespace resmgr {
 
-// Which containers carry claims, by pod, name and attempt, since a container that is being created
-// has no id yet. A claim's notes stay until another container carries it, or until its release: a
-// creation whose outcome is unknown may still show a container. A value; nothing here is saved.
+// The containers that carry claims, by pod, name and attempt, since a container that is being
+// created has no id yet. A claim's notes stay until another container carries it, or until its
+// release: a creation whose outcome is unknown may still show a container. A value; nothing here is
+// saved.
 class CarrierNotes {
  public:
   // Notes of an earlier daemon.

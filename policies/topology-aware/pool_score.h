@@ -43,8 +43,8 @@ std::string_view ToString(PoolRule rule);  // "more room for its CPU limit", as 
 
 struct PoolScore {
   int pool = 0;
-  // What was free when it was scored, for explain only: in milli-CPUs, and in bytes, where it has
-  // memory of its own (else -1).
+  // The free amounts when it was scored, for explain only: in milli-CPUs, and in bytes, where it
+  // has memory of its own (else -1).
   int32_t free = 0;
   int64_t free_memory = -1;
   std::array<int64_t, kPoolRules> keys{};
