@@ -109,7 +109,11 @@ bool SliceWriter::UpToDate() const {
 void SliceWriter::Plan() {
   if (!known_ || uid_.empty() || paused_) return;
   const auto now = timers_.Steady();
-  if (UpToDate() || (wanted_ && now >= fresh_until_)) {
+  const bool right = UpToDate();
+  // An earlier agent wrote it: changes of this one are as quick.
+  if (right && wanted_ && !accepted_ && !delivery_.under_way())
+    accepted_ = Accepted{.report = *wanted_, .uid = uid_, .spec = WithoutGeneration(*object_)};
+  if (right || (wanted_ && now >= fresh_until_)) {
     timer_.reset();
     return;
   }

@@ -47,8 +47,8 @@ class SliceWriter {
   void NodeSeen(const Json& node);
 
  private:
-  // The last report that was written, and its form at the server, which leaves fields out whose
-  // feature gates are off.
+  // The last report that was written, or that was found written, and its form at the server, which
+  // leaves fields out whose feature gates are off.
   struct Accepted {
     DeviceReport report{};
     std::string uid{};  // the node's

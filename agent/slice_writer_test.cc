@@ -159,6 +159,16 @@ TEST_F(SliceWriterTest, TheNextAgentLeavesWhatIsRight) {
   EXPECT_EQ(Generation(), 8);
 }
 
+TEST_F(SliceWriterTest, TheNextAgentIsNoSlowerThanTheOneThatWrote) {
+  object_ = SliceObject("n1", "uid-1", Report(8), 7);
+  SeeNode();
+  Show(Report(8));
+  ASSERT_TRUE(List());
+  timers_.Advance(seconds(2));
+  Show(Report(5));
+  EXPECT_EQ(Due(milliseconds(600)), "PUT");
+}
+
 TEST_F(SliceWriterTest, D16ADeletedObjectIsWrittenAgainWithinTwoSeconds) {
   WriteFirst();
   Live(Report(8), seconds(20));
