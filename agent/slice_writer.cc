@@ -91,6 +91,7 @@ void SliceWriter::NodeSeen(const Json& node) {
 
 void SliceWriter::Seen(const Json* object) {
   known_ = true;
+  seen_ = true;
   object_ = object == nullptr ? std::nullopt : std::optional(*object);
   if (object_) generation_ = std::max(generation_, GenerationOf(*object_));
   Plan();
@@ -131,6 +132,7 @@ void SliceWriter::Write() {
   if (wanted_ && timers_.Steady() >= fresh_until_) return;
   last_write_ = timers_.Steady();
   sent_ = wanted_;
+  seen_ = false;
   wanted_ ? Put() : Remove();
 }
 
@@ -160,9 +162,12 @@ void SliceWriter::Written(const StatusOr<HttpReply>& reply) {
   if (status.ok()) {
     const Json object = ParseJson(reply->body).value_or(Json());
     accepted_ = Accepted{.report = *sent_, .uid = uid_, .spec = WithoutGeneration(object)};
+    // Something else was seen meanwhile, which may be newer.
+    const bool look = seen_ && object_ != object;
     object_ = object;
     if (std::exchange(told_, std::nullopt))
       GetLogger("status").Info("the ResourceSlice of this node is written again");
+    if (look) return Look();
     return Plan();
   }
   const bool is_there = object_.has_value();

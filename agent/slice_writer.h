@@ -85,6 +85,7 @@ class SliceWriter {
   int64_t generation_ = 0;      // the highest one that was seen or sent
   std::optional<Accepted> accepted_;
   std::optional<DeviceReport> sent_;  // of the request under way; nullopt: a removal
+  bool seen_ = false;                 // the watch told of the object since the last write was sent
   bool paused_ = false;
   std::optional<StatusCode> told_;  // the refusal that was told last
   std::optional<Clock::SteadyTime> last_write_;

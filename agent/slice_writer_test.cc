@@ -169,6 +169,20 @@ TEST_F(SliceWriterTest, TheNextAgentIsNoSlowerThanTheOneThatWrote) {
   EXPECT_EQ(Due(milliseconds(600)), "PUT");
 }
 
+TEST_F(SliceWriterTest, AnObjectThatIsDeletedWhileItIsWrittenIsMadeAnew) {
+  WriteFirst();
+  timers_.Advance(seconds(2));
+  Show(Report(6));
+  ASSERT_EQ(Due(milliseconds(600)), "PUT");
+  Json written = ParseJson(Writing().body).value();
+  written["metadata"]["resourceVersion"] = "3";
+  Delete();
+  ASSERT_TRUE(Answer(200, written));
+  ASSERT_EQ(Method(), "GET");
+  ASSERT_TRUE(Answer(404));
+  EXPECT_EQ(Due(milliseconds(1600)), "POST");
+}
+
 TEST_F(SliceWriterTest, D16ADeletedObjectIsWrittenAgainWithinTwoSeconds) {
   WriteFirst();
   Live(Report(8), seconds(20));
