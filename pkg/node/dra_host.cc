@@ -72,7 +72,7 @@ struct DraHost::Served {
 
 DraHost::DraHost(Options options)
     : options_(std::move(options)),
-      held_(options_.loop, options_.brain),
+      held_(options_.loop, options_.brain, options_.state),
       claims_(options_.loop, options_.flushes, options_.agent_socket),
       watch_({.loop = options_.loop,
               .machine = options_.machine,
@@ -98,7 +98,6 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
     served_.reset();
     if (config_.enable) served_ = std::make_unique<Served>(*this, NamesNow());
   }
-  held_.NotePolicy();
   ReconcileFiles();
   // An agent that was never told of devices has none to remove.
   if (!config_.enable && std::exchange(beats_, 0) > 0)

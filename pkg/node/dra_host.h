@@ -22,6 +22,7 @@
 #include "pkg/node/optional_services.h"
 #include "pkg/node/policy_host.h"
 #include "pkg/node/scheduler_watch.h"
+#include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/topology/machine.h"
 
@@ -39,6 +40,8 @@ class DraHost {
     PolicyHost& host;
     // The claims of the active brain; nullptr: there is none.
     HostClaims::Brain brain{};
+    // Keeps the claims; it is as it was loaded. nullptr: nothing does.
+    StateStore* state = nullptr;
     AgentReports* reports = nullptr;  // nullptr: no agent is told
     std::string agent_socket{};       // "": none
     // Where the host's directories of the kubelet and of CDI are, below the root of this process;

@@ -4,8 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "pkg/log/log.h"
-
 namespace resmgr {
 namespace {
 
@@ -46,32 +44,23 @@ void HostClaims::Reserve(const Claim& claim, std::function<void(StatusOr<ClaimGr
   ClaimHolder* const brain = brain_();
   if (brain == nullptr)
     return done(FailedPrecondition("no policy is active that gives exclusive CPUs"));
-  released_.erase(claim.uid);
   brain->Reserve(claim, Certain(loop_, std::move(done)));
 }
 
 void HostClaims::Release(const std::string& uid, std::function<void(Status)> done) {
   ClaimHolder* const brain = brain_();
   if (brain != nullptr) return brain->Release(uid, Certain(loop_, std::move(done)));
-  if (released_.size() >= kMostReleased)
-    return done(
-        ResourceExhausted("{} claims wait for a policy that releases them", released_.size()));
-  released_.insert(uid);
-  done(OkStatus());
+  if (state_ == nullptr) return done(OkStatus());
+  state_->EraseNote(StateStore::PodNote::kClaim, PodSandboxId(uid));
+  // It is written once the disk takes writes again; the kubelet asks until then.
+  if (!state_->Saved()) return done(Unavailable("the state cannot be written now: try again"));
+  const auto written = lifetime_.Guard([done = std::move(done)] { done(OkStatus()); });
+  state_->WhenWritten([loop = &loop_, written] { loop->Post(written); });
 }
 
 std::vector<ClaimGrant> HostClaims::Held() const {
   const ClaimHolder* const brain = brain_();
   return brain == nullptr ? std::vector<ClaimGrant>() : brain->Held();
-}
-
-void HostClaims::NotePolicy() {
-  if (!has_brain()) return;
-  for (const std::string& uid : std::exchange(released_, {})) {
-    Release(uid, [uid](const Status& status) {
-      if (!status.ok()) GetLogger("dra").Warn("the claim {} stays held: {}", uid, Message(status));
-    });
-  }
 }
 
 }  // namespace resmgr

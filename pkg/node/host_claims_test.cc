@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/dra/testing/fake_claims.h"
+#include "pkg/state/testing/crashing_file_system.h"
 #include "test/support/wait.h"
 
 namespace resmgr {
@@ -42,20 +43,38 @@ TEST_F(HostClaimsTest, AreThoseOfTheBrain) {
   EXPECT_TRUE(brain_->Held().empty());
 }
 
-TEST_F(HostClaimsTest, UnderNullNothingIsReservedAndReleasesWait) {
+TEST_F(HostClaimsTest, UnderNullNothingIsReserved) {
   EXPECT_EQ(Reserve("a"), StatusCode::kOk);
-  EXPECT_EQ(Reserve("b"), StatusCode::kOk);
   active_ = nullptr;
-  claims_.NotePolicy();
   EXPECT_EQ(Reserve("c"), StatusCode::kFailedPrecondition);
   EXPECT_TRUE(claims_.Held().empty());
+}
+
+// The next brain, also that of the next daemon, takes over what the state has.
+TEST_F(HostClaimsTest, UnderNullAReleaseReachesTheState) {
+  test::CrashingFileSystem files(1);
+  const StateLabel machine("m");
+  const auto open = [&] {
+    return std::make_unique<StateStore>(files, "state", machine, [](std::string_view) {});
+  };
+  const auto has = [](const StateStore& state, const std::string& uid) {
+    return state.FindNote(StateStore::PodNote::kClaim, PodSandboxId(uid)).has_value();
+  };
+  std::unique_ptr<StateStore> state = open();
+  state->PutNote(StateStore::PodNote::kClaim, PodSandboxId("a"), "claim");
+  state->PutNote(StateStore::PodNote::kClaim, PodSandboxId("b"), "claim");
+  active_ = nullptr;
+  HostClaims claims(
+      loop_, [] { return nullptr; }, state.get());
   std::optional<Status> released;
-  claims_.Release("a", [&released](const Status& status) { released = status; });
-  EXPECT_EQ(released, OkStatus()) << "the pod ends";
-  active_ = brain_.get();
-  claims_.NotePolicy();
-  ASSERT_EQ(claims_.Held().size(), 1U);
-  EXPECT_EQ(claims_.Held().front().uid, "b");
+  claims.Release("a", [&released](const Status& status) { released = status; });
+  EXPECT_FALSE(released.has_value()) << "it waits for the disk";
+  ASSERT_TRUE(RunUntil(loop_, [&released] { return released.has_value(); }));
+  EXPECT_EQ(released, OkStatus());
+  state = nullptr;
+  state = open();
+  EXPECT_FALSE(has(*state, "a"));
+  EXPECT_TRUE(has(*state, "b"));
 }
 
 // A call that waits for it would block all later ones.

@@ -316,6 +316,7 @@ void RunningNode::StartBrain() {
                                 .machine = *setup_.machine,
                                 .host = *host_,
                                 .brain = [this] { return Claims(); },
+                                .state = state_.get(),
                                 .reports = reported_ == nullptr ? nullptr : &reported_->reports,
                                 .agent_socket = options_.agent_socket,
                                 .host_root = options_.host_root});
