@@ -67,8 +67,17 @@ StatusOr<std::vector<std::pair<std::string, std::string>>> OwnFiles(const std::s
   return files;
 }
 
+// Files of other content are written again.
+Status ReconcileSpec(const std::string& directory, std::string_view kind, const ClaimGrant& grant) {
+  const std::string text = CdiSpec(kind, grant.uid, grant.All());
+  const StatusOr<std::string> kept =
+      ReadFile(directory + "/" + CdiFileName(kind, grant.uid), text.size() + 1);
+  if (kept.ok() && *kept == text) return OkStatus();
+  return WriteSpec(directory, kind, grant.uid, grant.All());
+}
+
 Status ReconcileSpecs(const std::string& directory, std::string_view kind,
-                      const std::vector<ClaimGrant>& held) {
+                      const std::vector<ClaimGrant>& held, CdiFiles::Others others) {
   RESMGR_ASSIGN_OR_RETURN(const auto files, OwnFiles(directory));
   std::set<std::string> names;
   for (const auto& [uid, name] : files) {
@@ -76,13 +85,19 @@ Status ReconcileSpecs(const std::string& directory, std::string_view kind,
         std::ranges::any_of(held, [&uid = uid](const ClaimGrant& one) { return one.uid == uid; });
     if (is_held) {
       names.insert(name);
-    } else {
+    } else if (others == CdiFiles::Others::kRemove) {
       RESMGR_RETURN_IF_ERROR(RemoveFile(directory + "/" + name));
     }
   }
   for (const ClaimGrant& grant : held) {
-    const bool has = names.contains(CdiFileName(kClaimKind, grant.uid)) ||
-                     names.contains(CdiFileName(kCompatibleClaimKind, grant.uid));
+    // No container can be created on a claim that has lost all.
+    if (grant.All().empty()) continue;
+    bool has = false;
+    for (const std::string_view one : {kClaimKind, kCompatibleClaimKind}) {
+      if (!names.contains(CdiFileName(one, grant.uid))) continue;
+      has = true;
+      RESMGR_RETURN_IF_ERROR(ReconcileSpec(directory, one, grant));
+    }
     if (!has) RESMGR_RETURN_IF_ERROR(WriteSpec(directory, kind, grant.uid, grant.All()));
   }
   return OkStatus();
@@ -104,9 +119,10 @@ void CdiFiles::Remove(const std::string& uid, Done done) {
       std::move(done));
 }
 
-void CdiFiles::Reconcile(std::string_view kind, std::vector<ClaimGrant> held, Done done) {
-  Add([directory = options_.directory, kind = std::string(kind),
-       held = std::move(held)] { return ReconcileSpecs(directory, kind, held); },
+void CdiFiles::Reconcile(std::string_view kind, std::vector<ClaimGrant> held, Others others,
+                         Done done) {
+  Add([directory = options_.directory, kind = std::string(kind), held = std::move(held),
+       others] { return ReconcileSpecs(directory, kind, held, others); },
       std::move(done));
 }
 

@@ -41,9 +41,12 @@ class CdiFiles {
   void Write(std::string_view kind, const std::string& uid, const CpuSet& cpus, Done done);
   // Removes the files of a claim; none is a success.
   void Remove(const std::string& uid, Done done);
-  // Removes the files of claims that are not held, and writes what held ones lack. A file of the
-  // other kind stays: the kubelet names it when it restarts a container.
-  void Reconcile(std::string_view kind, std::vector<ClaimGrant> held, Done done);
+  // Whether `held` are all claims there are: of those that a lost state held, files stay.
+  enum class Others { kRemove, kKeep };
+  // Removes the files of claims that are not held, and writes what held ones lack, or what names
+  // other CPUs than they hold. A file of the other kind stays: the kubelet names it when it
+  // restarts a container.
+  void Reconcile(std::string_view kind, std::vector<ClaimGrant> held, Others others, Done done);
 
  private:
   struct Order {

@@ -37,8 +37,10 @@ class CdiFilesTest : public testing::Test {
   Status Write(const std::string& uid, const CpuSet& cpus) {
     return Wait([&](auto done) { files_.Write(kClaimKind, uid, cpus, std::move(done)); });
   }
-  Status Reconcile(std::vector<ClaimGrant> held) {
-    return Wait([&](auto done) { files_.Reconcile(kClaimKind, std::move(held), std::move(done)); });
+  Status Reconcile(std::vector<ClaimGrant> held,
+                   CdiFiles::Others others = CdiFiles::Others::kRemove) {
+    return Wait(
+        [&](auto done) { files_.Reconcile(kClaimKind, std::move(held), others, std::move(done)); });
   }
   std::string Path(const std::string& uid, std::string_view kind = kClaimKind) const {
     return cdi_ + "/" + CdiFileName(kind, uid);
@@ -85,6 +87,27 @@ TEST_F(CdiFilesTest, AtTheStartOnlyHeldClaimsHaveFiles) {
   EXPECT_EQ(Names(), (std::set<std::string>{"vendor.com-gpu.json", CdiFileName(kClaimKind, "held"),
                                             CdiFileName(kCompatibleClaimKind, "other-kind")}));
   EXPECT_EQ(ReadFile(Path("held"), kLimit).value(), CdiSpec(kClaimKind, "held", CpuSet{1, 4}));
+}
+
+TEST_F(CdiFilesTest, AFileNamesTheCpusThatItsClaimHoldsNow) {
+  ASSERT_EQ(Write("u-1", CpuSet{8, 9}), OkStatus());
+  ASSERT_EQ(Write("lost", CpuSet{10}), OkStatus());
+  Put(CdiFileName(kCompatibleClaimKind, "u-2"));
+  ASSERT_EQ(Reconcile({{.uid = "u-1", .cpus = {CpuSet{2, 3}}},
+                       {.uid = "u-2", .cpus = {CpuSet{4}}},
+                       {.uid = "lost", .cpus = {CpuSet()}}}),
+            OkStatus());
+  EXPECT_EQ(ReadFile(Path("u-1"), kLimit).value(), CdiSpec(kClaimKind, "u-1", CpuSet{2, 3}));
+  EXPECT_EQ(ReadFile(Path("u-2", kCompatibleClaimKind), kLimit).value(),
+            CdiSpec(kCompatibleClaimKind, "u-2", CpuSet{4}));
+  EXPECT_EQ(ReadFile(Path("lost"), kLimit).value(), CdiSpec(kClaimKind, "lost", CpuSet{10}));
+}
+
+// The state could not be read: containers of these claims may be started again.
+TEST_F(CdiFilesTest, FilesOfClaimsThatMayBeHeldStay) {
+  ASSERT_EQ(Write("u-1", CpuSet{8, 9}), OkStatus());
+  ASSERT_EQ(Reconcile({}, CdiFiles::Others::kKeep), OkStatus());
+  EXPECT_EQ(Names(), (std::set<std::string>{CdiFileName(kClaimKind, "u-1")}));
 }
 
 TEST_F(CdiFilesTest, TheLastOrderStays) {

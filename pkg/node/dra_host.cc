@@ -72,6 +72,8 @@ struct DraHost::Served {
 
 DraHost::DraHost(Options options)
     : options_(std::move(options)),
+      all_known_(options_.state == nullptr || options_.state->size() > 0 ||
+                 options_.state->HasNotes()),
       held_(options_.loop, options_.brain, options_.state),
       claims_(options_.loop, options_.flushes, options_.agent_socket),
       watch_({.loop = options_.loop,
@@ -111,7 +113,8 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
 // Without a brain nobody knows which claims are held.
 void DraHost::ReconcileFiles() {
   if (served_ == nullptr || !held_.has_brain()) return;
-  served_->files.Reconcile(NamesNow().Kind(), held_.Held(), [](const Status& status) {
+  const auto others = all_known_ ? dra::CdiFiles::Others::kRemove : dra::CdiFiles::Others::kKeep;
+  served_->files.Reconcile(NamesNow().Kind(), held_.Held(), others, [](const Status& status) {
     if (!status.ok()) GetLogger("dra").Warn("files of claims: {}", Message(status));
   });
 }

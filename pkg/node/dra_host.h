@@ -73,6 +73,9 @@ class DraHost {
   void Report();
 
   const Options options_;
+  // Whether the state was read: an empty one may have been lost, with claims in use. Files of
+  // claims that really ended go with their release, which the kubelet repeats.
+  const bool all_known_;
   DraConfig config_;
   HostClaims held_;
   AgentClaims claims_;

@@ -16,6 +16,7 @@
 #include "pkg/dra/testing/fake_claims.h"
 #include "pkg/grpc/unary_client.h"
 #include "pkg/node/testing/fake_policy_host.h"
+#include "pkg/state/testing/crashing_file_system.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/topology/machine_source.h"
@@ -60,13 +61,14 @@ class DraHostTest : public testing::Test {
     agent_ = *std::move(agent);
     StartHost();
   }
-  void StartHost() {
+  void StartHost(StateStore* state = nullptr) {
     host_.reset();
     host_.emplace(DraHost::Options{.loop = loop_,
                                    .flushes = flushes_,
                                    .machine = machine_,
                                    .host = policy_host_,
                                    .brain = [this] { return brain_; },
+                                   .state = state,
                                    .reports = &reports_,
                                    .agent_socket = agent_socket_,
                                    .host_root = directory_.path(),
@@ -104,6 +106,8 @@ class DraHostTest : public testing::Test {
   std::vector<cri_resmgr::v1::ShowDevicesRequest> shown_;
   std::unique_ptr<UnaryServer> agent_;
   AgentReports reports_{loop_, flushes_, agent_socket_};
+  test::CrashingFileSystem files_{1};
+  StateStore state_{files_, "state", "m", [](std::string_view) {}};
   dra::test::FakeHolder holder_{8};
   ClaimHolder* brain_ = &holder_;
   test::FakePolicyHost policy_host_;
@@ -176,6 +180,23 @@ TEST_F(DraHostTest, AStartPutsFilesInOrder) {
   EXPECT_TRUE(RunUntil(loop_, [&] {
     return !fs::exists(gone) && fs::exists(OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-held.json"));
   }));
+}
+
+// Nobody knows which claims it held.
+TEST_F(DraHostTest, AStartWithAnEmptyStateRemovesNoFiles) {
+  fs::create_directories(OnHost("/var/run/cdi"));
+  const std::string file = OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-u-2.json");
+  ASSERT_EQ(AtomicWriteFile(file, "{}", 0644), OkStatus());
+  holder_.Reserve({.uid = "held",
+                   .namespace_name = "default",
+                   .name = "c",
+                   .parts = {{.request = "r", .device = "d", .node = 0, .cpus = 1}}},
+                  [](const StatusOr<ClaimGrant>&) {});
+  StartHost(&state_);
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(RunUntil(
+      loop_, [&] { return fs::exists(OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-held.json")); }));
+  EXPECT_TRUE(fs::exists(file));
 }
 
 // Containers of held claims may be started again.
