@@ -93,7 +93,14 @@ dra::Driver DraHost::NamesNow() const {
   return {.name = config_.DriverName(), .compatible = config_.compatible};
 }
 
+void DraHost::StopServing() {
+  ending_ = true;
+  beat_ = nullptr;
+  served_.reset();
+}
+
 void DraHost::NoteConfiguration(const DraConfig& config) {
+  if (ending_) return;
   const bool same = config == config_ && config.enable == (served_ != nullptr);
   config_ = config;
   if (!same) {

@@ -61,6 +61,9 @@ class DraHost {
   Observer& observer() { return watch_; }
   // Called when another configuration, or the first one, is in force.
   void NoteConfiguration(const DraConfig& config);
+  // The daemon ends: the next one serves the kubelet while this one still ends calls in flight.
+  // Nothing is served again.
+  void StopServing();
   std::vector<Problem> problems() const;
 
  private:
@@ -81,7 +84,8 @@ class DraHost {
   AgentClaims claims_;
   SchedulerWatch watch_;
   std::vector<dra::NodeDevice> devices_;
-  int step_ = 1;        // CPUs that claims get at a time
+  int step_ = 1;  // CPUs that claims get at a time
+  bool ending_ = false;
   bool known_ = false;  // devices_ are what there is now
   uint64_t beats_ = 0;
   EventLoop::HandlePtr beat_;

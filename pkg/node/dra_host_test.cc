@@ -159,6 +159,19 @@ TEST_F(DraHostTest, OffAgainTheKubeletFindsNothing) {
   EXPECT_TRUE(RunUntil(loop_, [this] { return !shown_.back().absent(); }));
 }
 
+// Calls in flight may go on for long, and the next daemon is there already.
+TEST_F(DraHostTest, StopsServingBeforeItsEnd) {
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(Registered());
+  host_->StopServing();
+  EXPECT_FALSE(fs::exists(Registry()));
+  EXPECT_FALSE(ConnectUnix(OnHost("/var/lib/kubelet/plugins/dra.cpu/dra.sock")).ok());
+  host_->NoteConfiguration({});
+  host_->NoteConfiguration(kOn);
+  RunFor(loop_, milliseconds(100));
+  EXPECT_FALSE(fs::exists(Registry()));
+}
+
 TEST_F(DraHostTest, TheEndLeavesNoSocket) {
   host_->NoteConfiguration(kOn);
   ASSERT_TRUE(Registered());

@@ -255,9 +255,10 @@ void RunningNode::Run() {
   Serve();
   watchdog_ = FeedWatchdog(loop_);
   watching_ = WatchForMetrics();
-  hand_over_.emplace(HandOverOptions(options_, loop_, *door_));
+  const auto leave_kubelet = [this] { dra_->StopServing(); };
+  hand_over_.emplace(HandOverOptions(options_, loop_, *door_, leave_kubelet));
   const auto signals = HandleSignals(
-      loop_, *door_, *hand_over_, [this] { Reload(options_, *configurator_); },
+      loop_, *door_, *hand_over_, leave_kubelet, [this] { Reload(options_, *configurator_); },
       [this, on = false]() mutable { ToggleDebug(on = !on, *configurator_); });
   ready_.emplace(
       loop_,
