@@ -56,8 +56,6 @@ class DraService {
 
   // This object must outlive their server.
   UnaryServer::Methods Methods();
-  // Claims with calls under way: what is held may change.
-  bool busy() const { return !turns_.empty(); }
 
  private:
   // One device of the answer for each part of the claim.

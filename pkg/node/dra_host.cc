@@ -133,8 +133,7 @@ void DraHost::TakeView(const SchedulerView* view) {
     known_ = true;
     return Report();
   }
-  // The policy holds CPUs already that no grant tells of.
-  if (served_ == nullptr || served_->service.busy()) return watch_.Renew();
+  if (served_ == nullptr) return watch_.Renew();
   const PlaceableOptions placeable{.threads_per_core = MostThreads(options_.machine)};
   // A full node grants nothing that would tell.
   step_ = CpuStep(Uncounted(manager->policy()), placeable).value_or(step_);
