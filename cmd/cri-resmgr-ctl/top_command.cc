@@ -107,7 +107,9 @@ With -o wide also
   std::string_view Method() const override { return "Top"; }
   StatusOr<Reply> Request() const override {
     if (arguments_.size() > 1) return InvalidArgument("give one of nodes, cpus, or nothing");
-    return Reply{{"what", What()}};
+    Reply request = {{"what", What()}};
+    if (wide()) request["wide"] = true;
+    return request;
   }
   Reply Arranged(Reply reply) const override {
     if (!What().empty() && What() != "containers") return reply;

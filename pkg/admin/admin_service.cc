@@ -370,7 +370,7 @@ void AdminService::AddReadings(UnaryServer::Methods& methods) {
   add("ConfigShow", [this](const Json&, const auto& reply) { ConfigShow(reply); });
   add("Top", [&node](const Json& request, const auto& reply) {
     const StatusOr<std::string> what = TextOrNone(request, "what");
-    what.ok() ? Top(node, *what, reply) : reply(what.status());
+    what.ok() ? Top(node, *what, IsTrue(request, "wide"), reply) : reply(what.status());
   });
   add("Cpus", [&node](const Json& request, const auto& reply) {
     const StatusOr<std::string> list = TextOrNone(request, "cpus");

@@ -54,7 +54,7 @@ namespace resmgr {
 //   RebalanceByUse {"apply","moves"}        -> {"moves":[node_json.h], and use_methods.h}
 //   Audit        {"repair"}                 -> [audit_json.h]
 //   Uninstall    {"apply"}                  -> [uninstall.h]
-//   Top          {"what"}                   -> [usage_json.h]; "containers", "nodes" or "cpus"
+//   Top          {"what","wide"}            -> [usage_json.h]; "containers", "nodes" or "cpus"
 //   Cpus         {"cpus","brief"}           -> [usage_json.h]; a list, or all; brief: without the
 //       containers on each
 //   Classes      {}                         -> [classes_json.h]

@@ -86,7 +86,7 @@ std::string_view StateOf(int cpu, const CpuSet& offline, const Machine& machine,
 
 }  // namespace
 
-OrderedJson ContainersUsageJson(const UsageFigures& figures) {
+OrderedJson ContainersUsageJson(const UsageFigures& figures, bool wide) {
   const std::string since = Rfc3339(figures.since);
   OrderedJson list = OrderedJson::array();
   for (const ContainerFigures& container : figures.containers) {
@@ -109,10 +109,11 @@ OrderedJson ContainersUsageJson(const UsageFigures& figures) {
                     {"memoryByNode", ByNode(container.memory_by_node)},
                     {"remotePercent", RoundedOrNull(container.remote_percent)},
                     {"pool", subject.pool},
-                    {"since", since},
-                    {"oomKills", OrNull(container.events.oom_kills)},
-                    {"memoryHighEvents", container.events.high ? OrderedJson(container.high_events)
-                                                               : OrderedJson(nullptr)}});
+                    {"since", since}});
+    if (!wide) continue;
+    list.back()["oomKills"] = OrNull(container.events.oom_kills);
+    list.back()["memoryHighEvents"] =
+        container.events.high ? OrderedJson(container.high_events) : OrderedJson(nullptr);
   }
   return list;
 }

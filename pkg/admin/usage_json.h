@@ -12,12 +12,11 @@ namespace resmgr {
 
 // A fixed outside contract of `cri-resmgr-ctl top -o json`: a list of
 //   {"namespace","pod","container","id","cpus","granted","cpuUsed","throttledPercent",
-//    "cpuPressure10","cpuPressure60","memoryBytes","memoryByNode":{},"remotePercent","pool","since",
-//    "oomKills","memoryHighEvents"}
-// null where the kernel does not tell. "oomKills" are those of the container so far,
-// "memoryHighEvents" those since "since". "granted" and "cpuUsed" are in CPUs, on average since
-// "since" (RFC 3339).
-nlohmann::ordered_json ContainersUsageJson(const UsageFigures& figures);
+//    "cpuPressure10","cpuPressure60","memoryBytes","memoryByNode":{},"remotePercent","pool","since"}
+// and, only if `wide`, for the table of `-o wide`: "oomKills" of the container so far and
+// "memoryHighEvents" since "since". null where the kernel does not tell. "granted" and "cpuUsed"
+// are in CPUs, on average since "since" (RFC 3339).
+nlohmann::ordered_json ContainersUsageJson(const UsageFigures& figures, bool wide);
 
 // The answer to `top nodes`: a list of
 //   {"id","cpus","cpuUsed","memoryBytes","memoryUsed","containerBytes","otherPagesPercent"}

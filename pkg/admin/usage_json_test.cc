@@ -34,16 +34,20 @@ TEST(UsageJsonTest, ContainersAreTheContract) {
                                              .high_events = 7,
                                              .events = {.high = 9, .oom_kills = 2}},
                                             {.subject = {.id = "def"}}}};
-  EXPECT_EQ(ContainersUsageJson(figures).dump(),
+  EXPECT_EQ(ContainersUsageJson(figures, false).dump(),
             R"([{"namespace":"ns","pod":"web","container":"main","id":"abc","cpus":"1-2",)"
             R"("granted":2.0,"cpuUsed":1.235,"throttledPercent":12.5,"cpuPressure10":1.5,)"
             R"("cpuPressure60":2.5,"memoryBytes":4096,"memoryByNode":{"0":4000,"1":96},)"
-            R"("remotePercent":2.4,"pool":"exclusive","since":"1970-01-01T00:00:01.000Z",)"
-            R"("oomKills":2,"memoryHighEvents":7},)"
+            R"("remotePercent":2.4,"pool":"exclusive","since":"1970-01-01T00:00:01.000Z"},)"
             R"({"namespace":"","pod":"","container":"","id":"def","cpus":"","granted":0.0,)"
             R"("cpuUsed":null,"throttledPercent":null,"cpuPressure10":null,"cpuPressure60":null,)"
             R"("memoryBytes":null,"memoryByNode":{},"remotePercent":null,"pool":"",)"
-            R"("since":"1970-01-01T00:00:01.000Z","oomKills":null,"memoryHighEvents":null}])");
+            R"("since":"1970-01-01T00:00:01.000Z"}])");
+  const nlohmann::ordered_json wide = ContainersUsageJson(figures, true);
+  EXPECT_EQ(wide[0]["oomKills"], 2);
+  EXPECT_EQ(wide[0]["memoryHighEvents"], 7);
+  EXPECT_TRUE(wide[1]["oomKills"].is_null());
+  EXPECT_TRUE(wide[1]["memoryHighEvents"].is_null());
 }
 
 TEST(UsageJsonTest, Nodes) {

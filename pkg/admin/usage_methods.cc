@@ -38,16 +38,17 @@ void ReplyCpus(const NodeView& node, const CpuSet& chosen, bool brief,
 
 }  // namespace
 
-void Top(const NodeView& node, const std::string& what, const UnaryServer::Reply& reply) {
+void Top(const NodeView& node, const std::string& what, bool wide,
+         const UnaryServer::Reply& reply) {
   if (what == "cpus") return Cpus(node, {}, reply);
   const bool nodes = what == "nodes";
   if (!nodes && !what.empty() && what != "containers")
     return reply(InvalidArgument("\"{}\" is not one of nodes, cpus", Printable(what, 64)));
   if (node.usage == nullptr) return reply(Unavailable("use is not sampled"));
-  node.usage->Look([&node, nodes, reply](const StatusOr<UsageSampler::Figures>& figures) {
+  node.usage->Look([&node, nodes, wide, reply](const StatusOr<UsageSampler::Figures>& figures) {
     if (!figures.ok()) return reply(figures.status());
     reply(OrderedJsonText(nodes ? NodesUsageJson(**figures, node.machine)
-                                : ContainersUsageJson(**figures)));
+                                : ContainersUsageJson(**figures, wide)));
   });
 }
 

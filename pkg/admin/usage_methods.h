@@ -10,7 +10,8 @@ namespace resmgr {
 
 // Answers with usage_json.h. `what` is "containers" (or ""), "nodes" or "cpus"; anything else is
 // InvalidArgument. Where nothing was sampled lately, the answer takes two samples.
-void Top(const NodeView& node, const std::string& what, const UnaryServer::Reply& reply);
+// `wide`: as ContainersUsageJson.
+void Top(const NodeView& node, const std::string& what, bool wide, const UnaryServer::Reply& reply);
 
 struct CpusRequest {
   std::string list{};  // "": all of the machine

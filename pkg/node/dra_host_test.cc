@@ -195,7 +195,7 @@ TEST_F(DraHostTest, AStartPutsFilesInOrder) {
   }));
 }
 
-// Nobody knows which claims it held.
+// The held claims are not known then.
 TEST_F(DraHostTest, AStartWithAnEmptyStateRemovesNoFiles) {
   fs::create_directories(OnHost("/var/run/cdi"));
   const std::string file = OnHost("/var/run/cdi/dra.k8s.io-cpu_claim-u-2.json");
