@@ -63,6 +63,8 @@ const Json* ConsumedCpus(const Json& result, const Driver& driver) {
 }
 
 StatusOr<int> CpusOf(const Json& result, const Driver& driver) {
+  if (const Json* const admin = At(result, {"adminAccess"}); admin != nullptr && *admin == true)
+    return InvalidArgument("adminAccess is not supported: it consumes no CPUs");
   const Json* const consumed = ConsumedCpus(result, driver);
   if (consumed == nullptr) {
     return InvalidArgument(

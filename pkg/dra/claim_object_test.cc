@@ -160,6 +160,14 @@ TEST(ClaimObjectTest, UnknownParametersAreRefused) {
   EXPECT_THAT(Refusal(WithConfig({kind})), HasSubstr("CpuClaim"));
 }
 
+// It consumes nothing: the advice about a feature gate would be wrong.
+TEST(ClaimObjectTest, AdminAccessIsRefusedByItsName) {
+  Json result = Result("dra.cpu", "cpudevnuma001", Json::object());
+  result.erase("consumedCapacity");
+  result["adminAccess"] = true;
+  EXPECT_THAT(Refusal(Object({result})), HasSubstr("adminAccess"));
+}
+
 TEST(ClaimObjectTest, WhatIsNoClaimIsRefused) {
   for (const char* const text : {"", "[]", "{", "null", "{}"})
     EXPECT_FALSE(ParseClaimObject(text, kAsked, kPeer).ok()) << text;
