@@ -114,8 +114,6 @@ CpuSet HeldClaims::Cpus() const {
 Placement PlacementOfCarrier(std::span<const HeldClaim* const> claims) {
   Placement placement;
   CpuSet cpus;
-  NodeSet mems;
-  bool bound_memory = true;
   bool own = true;
   for (const HeldClaim* const held : claims) {
     cpus |= held->Cpus();
@@ -123,14 +121,10 @@ Placement PlacementOfCarrier(std::span<const HeldClaim* const> claims) {
     placement.reason += placement.reason.empty() ? "" : ", ";
     placement.reason += held->Title();
     for (const Container& part : held->parts) {
-      bound_memory = bound_memory && part.placement.mems.has_value();
-      if (part.placement.mems) mems |= *part.placement.mems;
-      placement.counted_mems |= part.placement.counted_mems;
       if (placement.pool.empty()) placement.pool = part.placement.pool;
     }
   }
   if (cpus.empty()) return {};
-  if (bound_memory && !mems.empty()) placement.mems = mems;
   if (own) placement.exclusive = cpus;
   placement.cpus = std::move(cpus);
   return placement;

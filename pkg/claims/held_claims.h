@@ -67,8 +67,9 @@ class HeldClaims {
   uint64_t made_ = 0;  // parts, ever
 };
 
-// Where a container that carries these claims runs; no CPUs when there is none. CPUs of a claim
-// that containers of a pod share are exclusive to the pod, and to none of its containers.
+// Where a container that carries these claims runs; no CPUs when there is none. Its memory is not
+// bound, since no policy counts it: near nodes are used first. CPUs of a claim that containers of a
+// pod share are exclusive to the pod, and to none of its containers.
 Placement PlacementOfCarrier(std::span<const HeldClaim* const> claims);
 
 }  // namespace resmgr
