@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pkg/base/count_text.h"
 #include "pkg/log/log.h"
 #include "pkg/node/device_report.h"
 #include "pkg/node/measured_policy.h"
@@ -23,6 +24,15 @@ std::string DriverSocket(const dra::Driver& driver) {
 
 std::string DriverRegistrySocket(const dra::Driver& driver) {
   return fmt::format("{}/{}-reg.sock", kDriverRegistry, driver.name);
+}
+
+// The kubelet cannot tell of the ends of their pods.
+Problem HeldWithoutDriver(size_t claims) {
+  return {.kind = "plugin",
+          .message = fmt::format("the driver for claims is off, and CPUs of {} stay held",
+                                 CountText(static_cast<int64_t>(claims), "claim")),
+          .objects = {},
+          .next = "set dra.Enable to true until the pods with claims have ended"};
 }
 
 int MostThreads(const Machine& machine) {
@@ -150,7 +160,12 @@ void DraHost::Report() {
 
 std::vector<Problem> DraHost::problems() const {
   std::vector<Problem> problems;
-  if (served_ == nullptr) return problems;
+  if (ending_) return problems;
+  if (served_ == nullptr) {
+    if (const size_t held = held_.Held().size(); held > 0)
+      problems.push_back(HeldWithoutDriver(held));
+    return problems;
+  }
   for (const std::optional<Problem>& problem :
        {served_->socket.problem(), served_->registry_socket.problem(),
         served_->registration.problem(), claims_.problem()})

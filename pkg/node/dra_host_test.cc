@@ -236,6 +236,20 @@ TEST_F(DraHostTest, D17SaysAgainAndAgainThatItIsThere) {
   EXPECT_GT(shown_.back().beat(), shown_.front().beat());
 }
 
+TEST_F(DraHostTest, ClaimsThatNobodyCanReleaseAreAProblem) {
+  holder_.Reserve({.uid = "held",
+                   .namespace_name = "default",
+                   .name = "c",
+                   .parts = {{.request = "r", .device = "d", .node = 0, .cpus = 1}}},
+                  [](const StatusOr<ClaimGrant>&) {});
+  host_->NoteConfiguration({});
+  ASSERT_THAT(host_->problems(), SizeIs(1));
+  EXPECT_EQ(host_->problems().front().kind, "plugin");
+  EXPECT_THAT(host_->problems().front().message, testing::HasSubstr("1 claim"));
+  holder_.Release("held", [](const Status&) {});
+  EXPECT_THAT(host_->problems(), IsEmpty());
+}
+
 TEST_F(DraHostTest, WithoutAKubeletItIsAProblemAndTriedAgain) {
   fs::remove_all(OnHost("/var/lib/kubelet"));
   ASSERT_EQ(AtomicWriteFile(OnHost("/var/lib/kubelet"), "no directory", 0644), OkStatus());
