@@ -55,7 +55,11 @@ CarrierRecords NotedFor(const HeldClaim& held, std::span<const SavedCarrier> not
   for (const ContainerKey key : listed.adopted) {
     const ContainerRecord* const record = listed.store.Find(key);
     if (record == nullptr || record->pod->pod.namespace_name != held.claim.namespace_name) continue;
-    if (std::ranges::find(noted, CarrierOf(*record)) == noted.end()) continue;
+    const bool is_noted = std::ranges::any_of(noted, [record](const SavedCarrier& one) {
+      return one.attempt == record->container.attempt && one.container == record->CreatedName() &&
+             one.pod == record->pod->pod.id.value();
+    });
+    if (!is_noted) continue;
     const ContainerRecord*& slot = last[record->CreatedName()];
     if (slot == nullptr || slot->container.attempt < record->container.attempt) slot = record;
   }
