@@ -235,7 +235,8 @@ TEST_F(DraServiceTest, CallsAboutOneClaimAreCarriedOutInTurn) {
 }
 
 TEST_F(DraServiceTest, AnswersInTimeAndGoesOn) {
-  Restart(std::chrono::milliseconds(50));
+  // Long enough for the second call to write its file.
+  Restart(std::chrono::seconds(2));
   Put("a", 4);
   Put("b", 1);
   holder_.waits = true;
