@@ -164,7 +164,7 @@ TEST(ClaimsOfPoliciesTest, WholeCoresAreTakenWhereTheClaimSaysSo) {
   EXPECT_EQ(node.machine().WithSiblings(grant->All()), grant->All());
   EXPECT_EQ(
       node.Reserve(ClaimOf("b", {{.node = 0, .cpus = 3}}, {.whole_cores = true})).status().code(),
-      StatusCode::kResourceExhausted);
+      StatusCode::kInvalidArgument);
 }
 
 TEST(ClaimsOfPoliciesTest, PoliciesWithoutExclusiveCpusRefuseClaims) {
