@@ -24,24 +24,6 @@ namespace {
 // A container that starts threads all the time is looked at again the next time.
 constexpr int kMostTaskRounds = 4;
 
-// "": it has none.
-std::string CgroupOf(const ClassSubject& subject) {
-  return subject.cgroup.empty() ? subject.cgroup_v1 : subject.cgroup;
-}
-
-StatusOr<std::set<pid_t>> ThreadsOfContainer(const ClassSubject& subject, HostFiles& files) {
-  const std::string cgroup = CgroupOf(subject);
-  if (cgroup.empty()) return NotFound("the container has no cgroup");
-  RESMGR_ASSIGN_OR_RETURN(CgroupThreads found,
-                          FindCgroupThreads(cgroup, !subject.cgroup.empty(), files));
-  // Written, such a number would be this thread itself.
-  if (found.unseen) {
-    return FailedPrecondition(
-        "{} has threads that this daemon cannot see: it needs the host's PID namespace", cgroup);
-  }
-  return std::move(found.threads);
-}
-
 std::set<std::string> Lines(std::string_view text) {
   std::set<std::string> lines;
   for (const std::string_view line : Split(text, '\n'))

@@ -8,7 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+#include <sys/types.h>
+
 #include "pkg/base/parse.h"
+#include "pkg/classes/cgroup_threads.h"
 #include "pkg/classes/rdt_machine.h"
 #include "pkg/classes/rdt_plan.h"
 
@@ -28,21 +32,6 @@ std::string MonitorDirectory(const ClassSubject& subject, const RdtConfig& confi
   const std::string group = RdtGroupOf(choice->name, config);
   const std::string above = group.empty() ? std::string(kResctrlRoot) : RdtGroupPath(group);
   return fmt::format("{}/mon_groups/{}{}", above, config.prefix, uid);
-}
-
-std::set<std::string> MonitoredThreads(const ClassSubject& subject, HostFiles& files) {
-  const std::string path = !subject.cgroup.empty()      ? subject.cgroup + "/cgroup.threads"
-                           : !subject.cgroup_v1.empty() ? subject.cgroup_v1 + "/tasks"
-                                                        : "";
-  std::set<std::string> threads;
-  const StatusOr<std::string> text =
-      path.empty() ? StatusOr<std::string>(NotFound("no cgroup")) : files.Read(path);
-  if (!text.ok()) return threads;
-  for (const std::string_view line : Split(*text, '\n'))
-    if (!Trim(line).empty()) threads.emplace(Trim(line));
-  // A thread that this daemon cannot see would be this one.
-  if (threads.contains("0")) threads.clear();
-  return threads;
 }
 
 class RdtMonitorKind final : public ClassKind {
@@ -95,7 +84,11 @@ class RdtMonitorKind final : public ClassKind {
     std::set<std::string_view> there;
     for (const std::string_view line : Split(*now, '\n'))
       there.insert(Trim(line));
-    for (const std::string& thread : MonitoredThreads(subject, files)) {
+    // Tasks that cannot be found stay where they are.
+    const StatusOr<std::set<pid_t>> threads = ThreadsOfContainer(subject, files);
+    if (!threads.ok()) return OkStatus();
+    for (const pid_t id : *threads) {
+      const std::string thread = fmt::format("{}", id);
       if (there.contains(thread)) continue;
       const int error = files.Write(tasks, thread);
       // It has ended meanwhile.

@@ -106,6 +106,12 @@ TEST_F(RdtMonitorKindTest, APodHasAGroupWithTheTasksOfItsContainersUntilItEnds) 
   EXPECT_EQ(At("tasks"), "none");
 }
 
+TEST_F(RdtMonitorKindTest, TasksOfCgroupsBelowTheContainersAreMonitored) {
+  files_.tree["sys/fs/cgroup/a/init/cgroup.threads"] = "102\n";
+  Run({Subject("a")});
+  EXPECT_EQ(At("tasks"), "\n100\n101\n102\n");
+}
+
 TEST_F(RdtMonitorKindTest, CpusOfAContainerAloneAreMonitoredWithoutTasks) {
   Run({Subject("a", CpuSet{2, 3})});
   EXPECT_EQ(At("cpus_list"), "2-3");
