@@ -44,7 +44,7 @@ inline constexpr std::string_view kSliceCollection = "/apis/resource.k8s.io/v1/r
 
 // The name of the object, the same at each start of an agent: "NODE-DRIVER".
 std::string SliceName(std::string_view node, std::string_view driver);
-// kInvalidArgument for what the API server would refuse, or nobody can have.
+// kInvalidArgument for what the API server would refuse, or no node can have.
 Status CheckDevices(std::string_view node, const DeviceReport& report);
 // The `spec` of the object. Readers use the highest generation of a pool.
 Json SliceSpec(std::string_view node, const DeviceReport& report, int64_t generation);

@@ -192,7 +192,7 @@ TEST_F(SliceWriterTest, D16ADeletedObjectIsWrittenAgainWithinTwoSeconds) {
   EXPECT_EQ(Generation(), 2) << "readers may remember the former one";
 }
 
-// The kubelet deletes it for good reason: nobody would prepare its claims.
+// The kubelet deletes it for good reason: no driver would prepare its claims.
 TEST_F(SliceWriterTest, D17WithoutTheDaemonADeletedObjectStaysAway) {
   WriteFirst();
   timers_.Advance(seconds(31));

@@ -228,7 +228,7 @@ void DraService::Unprepare(const std::string& uid, const Unprepared& done) {
     if (!released.ok()) return done(released);
     if (was_held) options_.changed();
     const auto removed = [this, done](const Status& status) {
-      // A file that stays harms nobody; the next start of the daemon removes it.
+      // A file that stays does no harm; the next start of the daemon removes it.
       if (!status.ok() && file_warnings_.Pass(options_.loop.Now()))
         GetLogger("dra").Warn("a file of a claim stays: {}", Message(status));
       done(OkStatus());

@@ -92,7 +92,7 @@ TEST(ListenForKubeletTest, TheSocketOfAKilledDaemonIsReplaced) {
   const TempDir directory;
   const std::string path = directory.File("dra.cpu-reg.sock");
   { const auto killed = ListenForKubelet(path); }
-  ASSERT_TRUE(std::filesystem::exists(path)) << "nobody withdrew it";
+  ASSERT_TRUE(std::filesystem::exists(path)) << "it was not withdrawn";
   EXPECT_FALSE(ConnectUnix(path).ok());
   const auto listener = ListenForKubelet(path);
   ASSERT_TRUE(listener.ok()) << listener.status();

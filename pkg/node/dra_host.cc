@@ -47,11 +47,10 @@ int MostThreads(const Machine& machine) {
 struct DraHost::Served {
   Served(DraHost& host, const dra::Driver& driver)
       : registry(host.OnHost(DriverRegistrySocket(driver))),
-        files({.loop = host.options_.loop, .directory = host.OnHost(std::string(kCdiDirectory))}),
         service({.loop = host.options_.loop,
                  .driver = driver,
                  .holder = host.held_,
-                 .files = files,
+                 .files = host.files_,
                  .get = [&host](const dra::ClaimName& claim,
                                 auto done) { host.claims_.Get(claim, std::move(done)); },
                  .changed = [&host] { host.watch_.Renew(); }}),
@@ -73,7 +72,6 @@ struct DraHost::Served {
   }
 
   const std::string registry;
-  dra::CdiFiles files;
   dra::DraService service;
   dra::Registration registration;
   OptionalSocket socket;
@@ -86,6 +84,7 @@ DraHost::DraHost(Options options)
                  options_.state->HasNotes()),
       held_(options_.loop, options_.brain, options_.state),
       claims_(options_.loop, options_.flushes, options_.agent_socket),
+      files_({.loop = options_.loop, .directory = OnHost(std::string(kCdiDirectory))}),
       watch_({.loop = options_.loop,
               .machine = options_.machine,
               .tell = [this](const SchedulerView* view) { TakeView(view); },
@@ -127,11 +126,11 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
   if (options_.host.manager() == nullptr) TakeView(nullptr);
 }
 
-// Without a brain nobody knows which claims are held.
+// Without a brain the held claims are not known.
 void DraHost::ReconcileFiles() {
   if (served_ == nullptr || !held_.has_brain()) return;
   const auto others = all_known_ ? dra::CdiFiles::Others::kRemove : dra::CdiFiles::Others::kKeep;
-  served_->files.Reconcile(NamesNow().Kind(), held_.Held(), others, [](const Status& status) {
+  files_.Reconcile(NamesNow().Kind(), held_.Held(), others, [](const Status& status) {
     if (!status.ok()) GetLogger("dra").Warn("files of claims: {}", Message(status));
   });
 }

@@ -82,6 +82,8 @@ class DraHost {
   DraConfig config_;
   HostClaims held_;
   AgentClaims claims_;
+  // Its work goes on, in its order, where the configuration of the driver changes.
+  dra::CdiFiles files_;
   SchedulerWatch watch_;
   std::vector<dra::NodeDevice> devices_;
   int step_ = 1;  // CPUs that claims get at a time

@@ -7,8 +7,8 @@
 namespace resmgr {
 namespace {
 
-// Runs `done` with a result, or with an error in the next turn of the loop when nobody can give one
-// any more.
+// Runs `done` with a result, or with an error in the next turn of the loop once no copy is left
+// that could give one.
 template <typename Result>
 class CertainAnswer {
  public:

@@ -165,7 +165,7 @@ TEST_F(ClaimsTest, ClaimsOutliveTheDaemon) {
   node_.Restart();
   EXPECT_THAT(manager().claims().Held(), ElementsAre(*grant, *other));
   EXPECT_EQ(node_.Exclusive(*carrier), grant->All().ToString());
-  EXPECT_EQ(runtime().history.size(), updates) << "nobody moves";
+  EXPECT_EQ(runtime().history.size(), updates) << "no container moves";
   EXPECT_EQ(Reserved(ClaimFor("u2", 1)), other) << "with no container yet";
   const auto second = CreateCarrier("second", {"u2"});
   ASSERT_TRUE(second.ok()) << second.status();
