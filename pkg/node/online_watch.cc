@@ -5,6 +5,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/log/log.h"
+#include "pkg/topology/cpuset_limits.h"
 #include "pkg/topology/online_cpus.h"
 
 namespace resmgr {
@@ -12,7 +13,27 @@ namespace resmgr {
 OnlineWatch::OnlineWatch(Options options)
     : options_(std::move(options)),
       off_loop_(options_.loop, "online-cpus", std::chrono::milliseconds(0)),
-      timer_(options_.loop.Every(options_.period, [this] { Look(); })) {}
+      timer_(options_.loop.Every(options_.period, [this] { Look(); })) {
+  if (!options_.announced) return;
+  auto events =
+      KernelEvents::Listen(options_.loop, [this](const KernelEvent& event) { NoteEvent(event); });
+  if (events.ok()) {
+    events_ = *std::move(events);
+  } else {
+    GetLogger("node").Info("CPUs that go offline are noticed once a second: {}",
+                           Message(events.status()));
+  }
+}
+
+void OnlineWatch::NoteEvent(const KernelEvent& event) {
+  constexpr std::string_view kCpu = "/devices/system/cpu/cpu";
+  if (!event.path.starts_with(kCpu)) return;
+  const auto id = ParseUint(event.path.substr(kCpu.size()));
+  if (!id || *id > CpuSet::kMaxId) return;
+  const int cpu = static_cast<int>(*id);
+  if (event.action == "offline" && options_.machine->online().Contains(cpu)) passing_.Add(cpu);
+  Look();
+}
 
 std::vector<std::string> OnlineWatch::problems() const {
   std::vector<std::string> problems;
@@ -41,12 +62,15 @@ std::vector<std::string> OnlineWatch::problems() const {
 void OnlineWatch::Look() {
   if (off_loop_.busy()) return;
   // Without a thread it is tried again after the next period.
-  [[maybe_unused]] const Status begun = off_loop_.Run(
-      [this, places = options_.places, were_off = !offline_.empty()]() -> EventLoop::Task {
-        Seen seen{.online = ReadOnlineCpus(places.root)};
-        if (were_off) seen.pods = ReadPodsCgroup(places);
-        return [this, seen = std::move(seen)] { Take(seen); };
-      });
+  const Status begun = off_loop_.Run([this, places = options_.places, were_off = !offline_.empty(),
+                                      passing = passing_]() -> EventLoop::Task {
+    Seen seen{.online = ReadOnlineCpus(places.root)};
+    if (were_off) seen.pods = ReadPodsCgroup(places);
+    if (!passing.empty() && !CpusetHierarchy::At(places.root + "/sys/fs/cgroup").unified)
+      seen.passing = passing;
+    return [this, seen = std::move(seen)] { Take(seen); };
+  });
+  if (begun.ok()) passing_ = CpuSet();
 }
 
 void OnlineWatch::Take(const Seen& seen) {
@@ -57,7 +81,7 @@ void OnlineWatch::Take(const Seen& seen) {
     return;
   }
   const Machine& machine = *options_.machine;
-  const CpuSet now = machine.online() - *seen.online;
+  const CpuSet now = (machine.online() - *seen.online) | seen.passing;
   const CpuSet back = (offline_ & machine.allowed()) - now;
   withheld_ = seen.pods.cpus.empty() ? CpuSet() : back - seen.pods.cpus;
   pods_cgroup_ = seen.pods.name;

@@ -8,16 +8,17 @@
 #include <vector>
 
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/kernel_events.h"
 #include "pkg/sys/off_loop.h"
 #include "pkg/topology/machine.h"
 #include "pkg/topology/pods_cgroup.h"
 
 namespace resmgr {
 
-// Looks once a second, off the loop, which CPUs are online: an administrator may take some offline
-// and put them back while containers run. It reads one small file of the kernel's memory; uevents
-// of the kernel would tell sooner, but not in a network namespace of a pod's own. Loop's thread
-// only.
+// Looks which CPUs are online, off the loop: once a second, and when the kernel announces a change.
+// An administrator may take CPUs offline and put them back while containers run. Under cgroup v1 a
+// CPU that was away between two looks counts as offline until the next look, because the kernel has
+// taken it out of all cpusets; under cgroup v2 the kernel puts it back itself. Loop's thread only.
 class OnlineWatch {
  public:
   static constexpr std::chrono::milliseconds kPeriod{1'000};
@@ -29,6 +30,8 @@ class OnlineWatch {
     // Told after each look which CPUs of the machine cannot be used now.
     std::function<void(const CpuSet& offline)> look = [](const CpuSet&) {};
     std::chrono::milliseconds period = kPeriod;
+    // False: only by looking each period, as where the kernel announces nothing.
+    bool announced = true;
   };
   // The loop must outlive it.
   explicit OnlineWatch(Options options);
@@ -38,6 +41,8 @@ class OnlineWatch {
   // CPUs that were online when the machine was read, and cannot be used now: they are offline, or
   // came back and the cgroup of pods may not use them, since cgroup v1 took them away for good.
   const CpuSet& offline() const { return offline_; }
+  // Called when the kernel announces that a CPU went offline or came online.
+  void NoteEvent(const KernelEvent& event);
   // Problems that an operator should look after; each is a sentence.
   std::vector<std::string> problems() const;
 
@@ -45,6 +50,7 @@ class OnlineWatch {
   struct Seen {
     StatusOr<CpuSet> online;
     CgroupSets pods{};  // where CPUs were offline
+    CpuSet passing{};   // were away, and no cpuset has them any more
   };
 
   void Look();
@@ -56,7 +62,9 @@ class OnlineWatch {
   CpuSet withheld_;  // those of them that are online
   std::string pods_cgroup_;
   CpuSet unknown_;  // are online, and were not when the machine was read
+  CpuSet passing_;  // announced as offline since the last look began
   bool unreadable_ = false;
+  std::unique_ptr<KernelEvents> events_;
   EventLoop::HandlePtr timer_;
 };
 

@@ -44,7 +44,12 @@ class OnlineWatchTest : public testing::Test {
             .machine = std::make_shared<const Machine>(std::move(machine)),
             .places = {.root = root_},
             .look = [this](const CpuSet& offline) { told_ = offline; },
-            .period = std::chrono::milliseconds(1)};
+            .period = std::chrono::milliseconds(1),
+            .announced = false};
+  }
+  // What the kernel announces about CPU 7.
+  static KernelEvent Cpu7(std::string_view action) {
+    return {.action = action, .path = "/devices/system/cpu/cpu7"};
   }
   // False when it does not become so.
   bool RunUntil(const std::function<bool()>& so) {
@@ -94,6 +99,61 @@ TEST_F(OnlineWatchTest, ACpuThatTheCgroupOfPodsHasLostStaysOut) {
   Allow("0-7");
   ASSERT_TRUE(RunUntil([&] { return told_.empty(); }));
   EXPECT_THAT(watch.problems(), IsEmpty());
+}
+
+// The kernel has taken it out of the cpusets of containers, which the daemon has to give it back.
+TEST_F(OnlineWatchTest, ACpuThatWasAwayBetweenTwoLooksCountsAsOfflineOnce) {
+  std::vector<CpuSet> looks;
+  OnlineWatch::Options options = Options();
+  options.look = [&](const CpuSet& offline) {
+    if (looks.empty() || looks.back() != offline) looks.push_back(offline);
+  };
+  OnlineWatch watch(std::move(options));
+  ASSERT_TRUE(RunUntil([&] { return looks.size() == 1; }));
+  watch.NoteEvent(Cpu7("offline"));
+  watch.NoteEvent(Cpu7("online"));
+  ASSERT_TRUE(RunUntil([&] { return looks.size() == 3; }));
+  EXPECT_THAT(looks, ElementsAre(CpuSet(), CpuSet{7}, CpuSet()));
+}
+
+TEST_F(OnlineWatchTest, ACpuThatWasAwayStaysOutWhileTheCgroupOfPodsLacksIt) {
+  OnlineWatch watch(Options());
+  Allow("0-6");
+  watch.NoteEvent(Cpu7("offline"));
+  ASSERT_TRUE(RunUntil([&] {
+    const std::vector<std::string> problems = watch.problems();
+    return !problems.empty() && problems[0].find("online again") != std::string::npos;
+  }));
+  EXPECT_EQ(told_, CpuSet{7});
+  Allow("0-7");
+  ASSERT_TRUE(RunUntil([&] { return told_.empty(); }));
+}
+
+TEST_F(OnlineWatchTest, UnderCgroupV2TheKernelPutsItBack) {
+  std::filesystem::remove_all(root_ + "/sys/fs/cgroup");
+  std::filesystem::create_directories(root_ + "/sys/fs/cgroup");
+  std::ofstream(root_ + "/sys/fs/cgroup/cgroup.controllers") << "cpuset cpu\n";
+  int looks = 0;
+  OnlineWatch::Options options = Options();
+  options.look = [&](const CpuSet& offline) {
+    ++looks;
+    told_ = told_ | offline;
+  };
+  OnlineWatch watch(std::move(options));
+  watch.NoteEvent(Cpu7("offline"));
+  ASSERT_TRUE(RunUntil([&] { return looks > 3; }));
+  EXPECT_TRUE(told_.empty()) << told_.ToString();
+}
+
+TEST_F(OnlineWatchTest, OtherEventsOfTheKernelAreNotAboutCpus) {
+  OnlineWatch watch(Options());
+  for (const std::string_view path :
+       {"/devices/system/memory/memory7", "/devices/system/cpu/cpu", "/devices/system/cpu/cpu7x",
+        "/devices/system/cpu/cpu99999999999", "/devices/system/cpu/cpu63"})
+    watch.NoteEvent({.action = "offline", .path = path});
+  int looks = 0;
+  ASSERT_TRUE(RunUntil([&] { return ++looks >= 20; }));
+  EXPECT_TRUE(told_.empty());
 }
 
 TEST_F(OnlineWatchTest, ACpuThatWasNeverKnownAsksForARestart) {
