@@ -2,6 +2,7 @@
 #include "pkg/usage/usage_figures.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 namespace resmgr {
@@ -20,6 +21,11 @@ std::optional<uint64_t> Growth(const std::optional<uint64_t>& before,
   if (*now >= *before) return *now - *before;
   reset = true;
   return *now;
+}
+
+// A kernel that miscounts tells numbers that no machine has: the sum ends at the largest one.
+void AddBytes(int64_t bytes, int64_t& sum) {
+  if (__builtin_add_overflow(sum, bytes, &sum)) sum = std::numeric_limits<int64_t>::max();
 }
 
 // Percent of the periods, of which there may be none.
@@ -67,13 +73,11 @@ ContainerFigures ComputeContainer(const UsageSubject& subject, const ContainerCo
   double all = 0;
   for (const auto& [node, bytes] : now.memory_by_node) {
     all += static_cast<double>(bytes);
-    int64_t sum = 0;
-    const bool remote = !subject.mems.Contains(node);
-    if (remote && !__builtin_add_overflow(figures.remote_bytes, bytes, &sum))
-      figures.remote_bytes = sum;
+    if (!subject.mems.Contains(node)) AddBytes(bytes, figures.remote_bytes);
   }
   if (!now.memory_by_node.empty())
-    figures.remote_percent = all > 0 ? 100 * static_cast<double>(figures.remote_bytes) / all : 0;
+    figures.remote_percent =
+        all > 0 ? std::min(100.0, 100 * static_cast<double>(figures.remote_bytes) / all) : 0;
   return figures;
 }
 
@@ -148,9 +152,9 @@ void AddToPool(const ContainerFigures& container, PoolFigures& pool) {
   pool.cpus |= container.subject.cpus - container.subject.exclusive;
   pool.shared |= container.subject.exclusive.empty();
   pool.cpu_used += container.cpu_used.value_or(0);
-  pool.remote_bytes += container.remote_bytes;
+  AddBytes(container.remote_bytes, pool.remote_bytes);
   for (const auto& [node, bytes] : container.memory_by_node)
-    pool.memory_by_node[node] += bytes;
+    AddBytes(bytes, pool.memory_by_node[node]);
   AddPressure(container.cpu_pressure, pool.cpu_pressure);
   if (container.subject.exclusive.empty() && !container.IsThrottled())
     AddPressure(container.cpu_pressure, pool.waiting);
@@ -178,7 +182,7 @@ void AddContainersToNodes(UsageFigures& figures) {
   for (const ContainerFigures& container : figures.containers) {
     for (const auto& [id, bytes] : container.memory_by_node) {
       const auto node = figures.nodes.find(id);
-      if (node != figures.nodes.end()) node->second.container_bytes += bytes;
+      if (node != figures.nodes.end()) AddBytes(bytes, node->second.container_bytes);
     }
   }
   for (auto& [id, node] : figures.nodes)

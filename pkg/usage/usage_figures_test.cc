@@ -145,7 +145,6 @@ TEST(UsageFiguresTest, CpusAreBusyWithInterruptsAndNotWithWhatWasStolen) {
   EXPECT_DOUBLE_EQ(cpus.at(1).busy_percent, 100) << "the kernel took idle time back";
 }
 
-// Random counters, among them those that wrap, begin anew or are missing.
 TEST(UsageFiguresTest, OthersUseWhatIsBusyWithoutTheContainerAndInterrupts) {
   UsageCounters before = At(seconds(0));
   UsageCounters now = At(seconds(10));
@@ -170,6 +169,75 @@ TEST(UsageFiguresTest, OthersUseWhatIsBusyWithoutTheContainerAndInterrupts) {
   EXPECT_DOUBLE_EQ(IrqPercent(now.cpus[0], now.cpus[0]), 0);
 }
 
+// Each counter that exists twice, in any order of its values.
+TEST(UsageFiguresTest, NoEventIsInventedAtARestartInPlace) {
+  const uint64_t seed = test::SeedOr(1);
+  SCOPED_TRACE(test::Repeat(seed));
+  std::mt19937_64 random(seed);
+  const auto counter = [&random]() -> std::optional<uint64_t> {
+    constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
+    const uint64_t kind = random() % 8;
+    if (kind == 0) return std::nullopt;
+    return kind == 1 ? kLargest : kind == 2 ? 0 : random() % 1000;
+  };
+  const auto container = [&](seconds time) {
+    ContainerCounters counters = CpuAt(time, counter().value_or(0));
+    counters.pod_cgroup = "/pod";
+    counters.cpu.periods = counter();
+    counters.cpu.throttled = counter();
+    counters.pod_cpu = {.periods = counter(), .throttled = counter()};
+    counters.events = {.high = counter(), .oom = counter(), .oom_kills = counter()};
+    counters.cpu_pressure = Pressure{.some_us = counter()};
+    return counters;
+  };
+  for (int round = 0; round < 2000; ++round) {
+    UsageCounters before = At(seconds(0));
+    UsageCounters now = At(seconds(10));
+    before.containers["a"] = container(seconds(0));
+    now.containers["a"] = container(seconds(10));
+    before.pods["/pod"] = {"ns/web", random() % 5};
+    now.pods["/pod"] = {"ns/web", random() % 5};
+    const MemoryEvents first = before.containers["a"].events;
+    const MemoryEvents second = now.containers["a"].events;
+    const UsageFigures figures = ComputeUsage(&before, now, {{.id = "a"}});
+    const ContainerFigures& a = figures.containers[0];
+    EXPECT_LE(a.oom_kills, second.oom_kills.value_or(0));
+    EXPECT_LE(a.high_events, second.high.value_or(0));
+    if (!first.oom_kills) EXPECT_EQ(a.oom_kills, 0U) << "of an unknown time";
+    const bool backwards =
+        first.oom_kills && second.oom_kills && *second.oom_kills < *first.oom_kills;
+    if (backwards) EXPECT_TRUE(a.reset);
+    for (const auto& percent : {a.throttled_percent, a.pod_throttled_percent, a.waited_percent}) {
+      EXPECT_GE(percent.value_or(0), 0);
+      EXPECT_LE(percent.value_or(0), 100);
+    }
+    uint64_t of_pods = 0;
+    for (const PodKills& pod : figures.pods)
+      of_pods += pod.count;
+    EXPECT_LE(of_pods, now.pods["/pod"].oom_kills);
+    if (now.pods["/pod"].oom_kills <= before.pods["/pod"].oom_kills) EXPECT_EQ(of_pods, 0U);
+  }
+}
+
+// Sums of containers, pools and nodes, of numbers that no machine has.
+TEST(UsageFiguresTest, SumsOfBytesEndAtTheLargestNumber) {
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  UsageCounters now = At(seconds(1));
+  now.nodes[0] = {.total_bytes = 1 << 30, .free_bytes = 0};
+  for (const char* const id : {"a", "b"}) {
+    now.containers[id] = CpuAt(seconds(1), 7);
+    now.containers[id].memory_by_node = {{0, kLargest}, {1, kLargest}, {2, kLargest}};
+  }
+  const UsageFigures figures = ComputeUsage(
+      nullptr, now, {{.id = "a", .mems = {1}, .pool = "p"}, {.id = "b", .mems = {1}, .pool = "p"}});
+  EXPECT_EQ(figures.containers[0].remote_bytes, kLargest);
+  EXPECT_LE(figures.containers[0].remote_percent.value_or(101), 100);
+  EXPECT_EQ(figures.pools.at("p").memory_by_node.at(0), kLargest);
+  EXPECT_EQ(figures.pools.at("p").remote_bytes, kLargest);
+  EXPECT_EQ(figures.nodes.at(0).container_bytes, kLargest);
+}
+
+// Random counters, among them those that wrap, begin anew or are missing.
 TEST(UsageFiguresTest, ContainersTogetherNeverHaveMoreThanPoolAndMachine) {
   const uint64_t seed = test::SeedOr(1);
   SCOPED_TRACE(test::Repeat(seed));

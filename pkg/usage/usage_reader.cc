@@ -78,11 +78,15 @@ std::chrono::nanoseconds ThreadCpuTime() {
 }
 
 UsageReader::UsageReader(std::string_view host_root, std::shared_ptr<FileInHand> in_hand)
-    : root_(PrefixOf(host_root)), cgroups_(root_ + "/sys/fs/cgroup"), files_(std::move(in_hand)) {}
+    : root_(PrefixOf(host_root)),
+      cgroups_(root_ + "/sys/fs/cgroup"),
+      in_hand_(in_hand),
+      files_(std::move(in_hand)) {}
 
 UsageCounters UsageReader::Read(const std::vector<UsageSubject>& subjects) {
   const size_t files_before = files_.files();
   ++sample_;
+  in_hand_->Set(cgroups_);
   unified_ = IsUnifiedMount(cgroups_);
   UsageCounters counters{.wall = std::chrono::system_clock::now(), .unified = unified_};
   if (const auto text = files_.Read(root_ + "/proc/stat", UsageFiles::TooLong::kCutOff))
@@ -130,8 +134,9 @@ UsageReader::Places& UsageReader::PlacesOf(const UsageSubject& subject) {
   return places;
 }
 
-void UsageReader::Find(const UsageSubject& subject, Places& places) const {
+void UsageReader::Find(const UsageSubject& subject, Places& places) {
   if (!CheckCgroupNames(subject.cgroup_parent, subject.id).ok()) return;
+  in_hand_->Set(cgroups_);
   const std::string_view controller = unified_ ? "" : "cpuset";
   const auto found = FindContainerCgroup(cgroups_, controller, subject.cgroup_parent, subject.id);
   if (!found) return;
@@ -250,6 +255,7 @@ void UsageReader::ReadInterrupts(const std::vector<UsageSubject>& subjects,
 void UsageReader::ReadNodes(UsageCounters& counters) {
   constexpr std::string_view kNode = "node";
   const std::string directory = root_ + "/sys/devices/system/node";
+  in_hand_->Set(directory);
   for (const std::string& name : NamesIn(directory, kMostNodes)) {
     if (!name.starts_with(kNode)) continue;
     const auto number = ParseInt(std::string_view(name).substr(kNode.size()));
@@ -265,6 +271,7 @@ void UsageReader::ReadNodes(UsageCounters& counters) {
 // Groups that others made are only looked at: the control groups, and the monitoring groups of all.
 void UsageReader::ReadMonitors(UsageCounters& counters) {
   const std::string root = root_ + "/sys/fs/resctrl";
+  in_hand_->Set(root);
   if (!Exists(root + "/mon_data")) return;
   const auto read = [&](const std::string& group) {
     if (counters.monitors.size() >= kMostMonitors) return;

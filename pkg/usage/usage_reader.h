@@ -42,7 +42,7 @@ class UsageReader {
   using PodCpu = std::unordered_map<std::string, CpuStat>;
 
   Places& PlacesOf(const UsageSubject& subject);
-  void Find(const UsageSubject& subject, Places& places) const;
+  void Find(const UsageSubject& subject, Places& places);
   // False: the cgroup is gone.
   bool ReadContainer(const Places& places, PodCpu& pods, ContainerCounters& counters);
   void ReadCpu(const Places& places, PodCpu& pods, ContainerCounters& counters);
@@ -60,6 +60,7 @@ class UsageReader {
 
   const std::string root_;
   const std::string cgroups_;
+  const std::shared_ptr<FileInHand> in_hand_;
   bool unified_ = false;
   UsageFiles files_;
   uint64_t sample_ = 0;

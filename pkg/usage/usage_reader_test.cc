@@ -195,7 +195,10 @@ TEST_F(UsageReaderTest, TellsWhereItReads) {
   PutUnified("abc");
   UsageReader reader(root_.path(), in_hand_);
   reader.Read({Subject("abc")});
-  EXPECT_THAT(in_hand_->Get(), HasSubstr("node0/numastat"));
+  EXPECT_EQ(in_hand_->Get(), root_.path() + "/sys/fs/resctrl") << "the last directory";
+  fs::create_directories(fs::path(root_.path()) / "sys/fs/resctrl/mon_data/mon_L3_00");
+  reader.Read({Subject("abc")});
+  EXPECT_THAT(in_hand_->Get(), HasSubstr("mon_L3_00/mbm_total_bytes"));
 }
 
 TEST_F(UsageReaderTest, ManyDeadCgroupsCostLittle) {
