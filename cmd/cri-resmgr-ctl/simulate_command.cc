@@ -60,19 +60,44 @@ StatusOr<std::string> ReadStandardInput() {
   }
 }
 
-StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& files, const std::string& node,
+constexpr std::string_view kStandardInput = "-";
+
+std::string NameOfInput(const std::string& file) {
+  return file == kStandardInput ? "standard input" : file;
+}
+
+// Those of `claims`, which are ResourceClaims alone, come first.
+StatusOr<Scenario> ReadScenarios(const std::vector<std::string>& claims,
+                                 const std::vector<std::string>& files, const std::string& node,
                                  std::vector<std::string>& notes) {
   Scenario all;
-  for (const std::string& file : files) {
-    const bool standard_input = file == "-";
-    RESMGR_ASSIGN_OR_RETURN(const std::string text, standard_input
+  const auto add = [&](const std::string& file) -> StatusOr<size_t> {
+    RESMGR_ASSIGN_OR_RETURN(const std::string text, file == kStandardInput
                                                         ? ReadStandardInput()
                                                         : ReadInput(file, kMaxScenarioSize));
-    const std::string name = standard_input ? "standard input" : file;
-    RESMGR_ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(text, name, &notes, node));
-    if (scenario.empty()) return InvalidArgument("{}: there is nothing in it to simulate", name);
+    RESMGR_ASSIGN_OR_RETURN(Scenario scenario, ReadScenario(text, NameOfInput(file), &notes, node));
     std::move(scenario.begin(), scenario.end(), std::back_inserter(all));
+    return scenario.size();
+  };
+  for (const std::string& file : claims) {
+    RESMGR_ASSIGN_OR_RETURN(const size_t steps, add(file));
+    if (steps == 0) {
+      return InvalidArgument("-claims {}: there is no ResourceClaim in it{}", NameOfInput(file),
+                             node.empty() ? "" : " for node " + node);
+    }
   }
+  for (const Step& step : all) {
+    if (std::holds_alternative<ClaimDocument>(step.action)) continue;
+    return InvalidArgument("{}: -claims takes ResourceClaims; give other documents as a SCENARIO",
+                           step.where);
+  }
+  for (const std::string& file : files) {
+    RESMGR_ASSIGN_OR_RETURN(const size_t steps, add(file));
+    if (steps == 0)
+      return InvalidArgument("{}: there is nothing in it to simulate", NameOfInput(file));
+  }
+  for (std::string& note : NotesOnClaims(all))
+    notes.push_back(std::move(note));
   return all;
 }
 
@@ -135,6 +160,8 @@ separated by ---
                                   (sidecars keep running), then the containers
   a Deployment, StatefulSet, ...  all of its replicas; the one pod of a DaemonSet, the pods of a Job
                                   or of one run of a CronJob that run at a time
+  a ResourceClaim                 prepared as the driver for claims does it, if it is allocated;
+                                  containers that carry it run on its CPUs
   a List                          its items, as kubectl prints them; pods that have ended and
                                   objects of other kinds are skipped with a note
   delete: NS/POD[/CONTAINER]      stops and removes it
@@ -144,7 +171,11 @@ separated by ---
   config: {policy: {...}}         another configuration is delivered to the running daemon
   rebalance: preview|apply        the policy looks for better places
 
-A file of YAML has at most 30,000 documents, 32 MiB, 1,000,000 values and 10,000 pods.
+-claims FILE takes ResourceClaims alone, and tells which of them get CPUs, and why others do not:
+
+  kubectl get resourceclaims -A -o yaml | cri-resmgr-ctl simulate -policy static -claims -
+
+A file of YAML has at most 30,000 documents, 32 MiB, 1,000,000 values and 10,000 pods and claims.
 
 A refused pod or container is shown with the reason; it is not an error of the simulation. Classes of
 containers (docs/classes.md) are shown with their source, and with masks and schemata; they are
@@ -184,6 +215,10 @@ void SimulateCommand::Declare(CommandLine& line) {
   line.Choice("o", {"table", "json", "page"},
               "The output format. page: the machine and the effects, for the daemon's page.",
               &output_);
+  line.Flag("claims", "FILE",
+            "ResourceClaims that are prepared before the scenario, which may be left out. May be "
+            "repeated.",
+            &claims_);
   line.Flag("explain", "Add the reason and the candidates of each placement to the table.",
             &explain_);
   line.Arguments("SCENARIO...", &scenarios_);
@@ -277,11 +312,22 @@ StatusOr<std::string> SimulateCommand::Schemata(const Setting& setting) const {
   return FormatTable(rows);
 }
 
-// A line of totals for each setting; one that is not possible has its error below.
+constexpr std::ptrdiff_t kClaimsColumn = 3;
+
+bool HasClaims(const Scenario& scenario) {
+  return std::ranges::any_of(scenario, [](const Step& step) {
+    return std::holds_alternative<ClaimDocument>(step.action);
+  });
+}
+
+// A line of totals for each setting, with claims where the scenario has any; one that is not
+// possible has its error below.
 Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scenario& scenario,
                                 std::ostream& out) const {
   std::vector<TableRow> rows = {{"TOPOLOGY", "CPUS", "POLICY", "PLACED", "REFUSED", "MOVED",
                                  "EXCLUSIVE", "FREE", "ON PARTLY TAKEN CORES"}};
+  const bool claims = HasClaims(scenario);
+  if (claims) rows.front().insert(rows.front().begin() + kClaimsColumn, "CLAIMS");
   std::string errors;
   for (const Setting& setting : settings) {
     const std::string& policy = setting.config.policy.active;
@@ -290,21 +336,27 @@ Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scen
     const Totals totals = result.ok() ? result->totals : Totals();
     const std::string error(Message(result.status()));
     if (output_ == "json") {
-      const nlohmann::ordered_json line = {{"topology", setting.topology},
-                                           {"policy", policy},
-                                           {"cpus", cpus},
-                                           {"placed", totals.placed},
-                                           {"refused", totals.refused},
-                                           {"moved", totals.moved},
-                                           {"movedSharing", totals.moved_sharing},
-                                           {"exclusive", totals.exclusive.size()},
-                                           {"free", totals.free.size()},
-                                           {"freeOnPartlyTakenCores", totals.broken.size()},
-                                           {"error", error}};
+      nlohmann::ordered_json line = {{"topology", setting.topology},
+                                     {"policy", policy},
+                                     {"cpus", cpus},
+                                     {"placed", totals.placed},
+                                     {"refused", totals.refused},
+                                     {"moved", totals.moved},
+                                     {"movedSharing", totals.moved_sharing},
+                                     {"exclusive", totals.exclusive.size()},
+                                     {"free", totals.free.size()},
+                                     {"freeOnPartlyTakenCores", totals.broken.size()},
+                                     {"error", error}};
+      if (claims) {
+        line["claims"] = totals.claims.size();
+        line["claimsRefused"] = totals.refused_claims;
+      }
       out << PrintableJson(OrderedJsonText(line)) << '\n';
     } else if (!result.ok()) {
-      rows.push_back(
-          {setting.topology, fmt::to_string(cpus), policy, "-", "-", "-", "-", "-", "-"});
+      rows.emplace_back(rows.front().size(), "-");
+      rows.back()[0] = setting.topology;
+      rows.back()[1] = fmt::to_string(cpus);
+      rows.back()[2] = policy;
       errors += fmt::format("{}, {}: {}\n", setting.topology, policy, error);
     } else {
       rows.push_back({setting.topology, fmt::to_string(cpus), policy, fmt::to_string(totals.placed),
@@ -312,6 +364,11 @@ Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scen
                       fmt::to_string(totals.moved + totals.moved_sharing),
                       fmt::to_string(totals.exclusive.size()), fmt::to_string(totals.free.size()),
                       fmt::to_string(totals.broken.size())});
+      if (claims) {
+        rows.back().insert(rows.back().begin() + kClaimsColumn,
+                           fmt::format("{} of {}", totals.claims.size(),
+                                       totals.claims.size() + totals.refused_claims));
+      }
     }
   }
   if (output_ != "json") out << FormatTable(rows) << PrintableLines(errors);
@@ -319,12 +376,14 @@ Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scen
 }
 
 Status SimulateCommand::Run(std::ostream& out) {
-  if (scenarios_.empty() && rdt_.empty()) return InvalidArgument("no scenario given; see -help");
+  const bool nothing = scenarios_.empty() && claims_.empty();
+  if (nothing && rdt_.empty()) return InvalidArgument("no scenario given; see -help");
   // The output shows what happens.
   ConfigureLogging({.level = LogLevel::kError});
   RESMGR_ASSIGN_OR_RETURN(const std::vector<Setting> settings, Settings());
   std::vector<std::string> notes;
-  RESMGR_ASSIGN_OR_RETURN(const Scenario scenario, ReadScenarios(scenarios_, node_, notes));
+  RESMGR_ASSIGN_OR_RETURN(const Scenario scenario,
+                          ReadScenarios(claims_, scenarios_, node_, notes));
   const auto tell = [&] {
     for (const std::string& note : notes)
       *notes_ << "cri-resmgr-ctl: " << PrintableLines(note) << '\n';
@@ -332,7 +391,7 @@ Status SimulateCommand::Run(std::ostream& out) {
   if (settings.size() > 1 && output_ == "page") {
     return InvalidArgument("-o page shows one machine and one policy");
   }
-  if (scenarios_.empty()) {
+  if (nothing) {
     for (const Setting& setting : settings) {
       RESMGR_ASSIGN_OR_RETURN(const std::string schemata, Schemata(setting));
       out << schemata;

@@ -39,6 +39,7 @@ class SimulateCommand : public Command {
   std::string output_ = "table";
   bool explain_ = false;
   std::ostream* notes_ = nullptr;
+  std::vector<std::string> claims_;
   std::vector<std::string> scenarios_;
 };
 

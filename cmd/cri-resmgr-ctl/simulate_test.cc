@@ -113,10 +113,10 @@ std::vector<std::string> WordsOf(std::string_view line) {
   return words;
 }
 
-// Each command of the page is run, and has what follows it there.
-TEST(SampleTest, CommandsInThePageAboutClassesShowWhatItSays) {
+// Each command of the page is run, and has what follows it there. Their number.
+int ExpectCommandsOf(const std::string& file) {
   const std::string page =
-      ReadFile(RESMGR_SOURCE_DIR "/docs/classes.md", size_t{1} << 20).value_or("");
+      ReadFile(RESMGR_SOURCE_DIR "/docs/" + file, size_t{1} << 20).value_or("");
   constexpr std::string_view kPrompt = "    $ cri-resmgr-ctl simulate";
   int commands = 0;
   for (size_t at = page.find(kPrompt); at != std::string::npos; at = page.find(kPrompt, at + 1)) {
@@ -143,7 +143,12 @@ TEST(SampleTest, CommandsInThePageAboutClassesShowWhatItSays) {
         << command;
     ++commands;
   }
-  EXPECT_EQ(commands, 2);
+  return commands;
+}
+
+TEST(SampleTest, CommandsInThePagesShowWhatTheseSay) {
+  EXPECT_EQ(ExpectCommandsOf("classes.md"), 2);
+  EXPECT_EQ(ExpectCommandsOf("simulate.md"), 1);
 }
 
 TEST_F(SimulateTest, JsonHasOneLinePerEffect) {
@@ -326,6 +331,58 @@ spec:
     EXPECT_THAT(outcome.out,
                 HasSubstr(value == "kubelet" ? "exclusive      0 CPUs" : "exclusive      2 CPUs"));
   }
+}
+
+constexpr std::string_view kClaim =
+    "kind: ResourceClaim\nmetadata: {name: fast}\nstatus: {allocation: {devices: {results: "
+    "[{request: r, driver: cpu.cri-resmgr.intel.com, device: cpu-numa-0, pool: n1, "
+    "consumedCapacity: {cpu: 3}}]}}}\n";
+
+TEST_F(SimulateTest, ClaimsAreTriedWithoutAScenarioAndBeforeOne) {
+  const std::string claims = File("claims.yaml", std::string(kClaim));
+  const std::string pod =
+      File("p.yaml", "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n");
+  const std::vector<std::string> common = {"-topology", "synthetic:core:4 pu:1", "-config",
+                                           kSamples + "config.yaml"};
+  const auto with = [&common](std::vector<std::string> more) {
+    more.insert(more.begin(), common.begin(), common.end());
+    return Simulate(more);
+  };
+  const Outcome alone = with({"-claims", claims});
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_THAT(alone.out, AllOf(HasSubstr("prepare  default/fast  1-3   1-3"),
+                               HasSubstr("cpu-numa-0: CPUs 1-3"),
+                               HasSubstr("claims         1 granted, 0 refused; 3 CPUs (1-3)")));
+  std::istringstream lines(with({"-o", "json", "-claims", claims, pod}).out);
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  const json claim = json::parse(line);
+  EXPECT_EQ(claim["op"], "prepare");
+  EXPECT_EQ(claim["pod"], "default/fast");
+  EXPECT_EQ(claim["exclusive"], "1-3");
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(json::parse(line)["cpus"], "0");
+  const Outcome compared =
+      with({"-policy", "static", "-policy", "null", "-o", "json", "-claims", claims});
+  EXPECT_THAT(compared.out, AllOf(HasSubstr(R"("claims":1,"claimsRefused":0)"),
+                                  HasSubstr(R"("claims":0,"claimsRefused":1)")));
+  EXPECT_THAT(with({"-policy", "static", "-policy", "null", "-claims", claims}).out,
+              AllOf(HasSubstr("POLICY  CLAIMS  PLACED"), HasSubstr("static  1 of 1"),
+                    HasSubstr("null    0 of 1")));
+}
+
+TEST_F(SimulateTest, AFileOfClaimsHasClaimsAlone) {
+  const std::string topology = "-topology=synthetic:core:4 pu:1";
+  const std::string claims = File("claims.yaml", std::string(kClaim));
+  ExpectError({topology, "-claims", File("e.yaml", "kind: Service\n")},
+              "e.yaml: there is no ResourceClaim in it");
+  ExpectError({topology, "-node", "n2", "-claims", claims},
+              "claims.yaml: there is no ResourceClaim in it for node n2");
+  ExpectError({topology, "-claims", File("w.yaml", std::string(kClaim) + "---\nwait: 1s\n")},
+              "w.yaml:5: -claims takes ResourceClaims; give other documents as a SCENARIO");
+  ExpectError({topology, "-claims", File("n.yaml", "{kind: ResourceClaim, metadata: {}}")},
+              "n.yaml:1: metadata.name: a ResourceClaim needs a name");
+  ExpectError({topology, "-claims", directory_.File("absent.yaml")}, "absent.yaml");
 }
 
 TEST_F(SimulateTest, ObjectsThatPlaceNothingAreNoted) {

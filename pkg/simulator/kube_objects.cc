@@ -147,31 +147,48 @@ Status KubeObjects::Read(const ConfigNode& object) {
 }
 
 Status KubeObjects::ReadKind(const ConfigNode& object, std::string_view kind) {
-  if (kind == "Pod") {
-    RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const status,
-                            FindKey(&object, "status", Kind::kMap, ""));
-    RESMGR_ASSIGN_OR_RETURN(const std::string phase, FindText(status, "phase", "status."));
-    if (phase == "Succeeded" || phase == "Failed") {
-      ++ended_;
-      return OkStatus();
-    }
-    if (!node_.empty()) {
-      RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const spec,
-                              FindKey(&object, "spec", Kind::kMap, ""));
-      RESMGR_ASSIGN_OR_RETURN(const std::string node, FindText(spec, "nodeName", "spec."));
-      if (node != node_) {
-        ++elsewhere_;
-        return OkStatus();
-      }
-    }
-    RESMGR_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(object));
-    return Add({.where = Where(object), .manifest = std::move(manifest)});
-  }
+  if (kind == "Pod") return ReadPod(object);
+  if (kind == "ResourceClaim") return ReadClaimObject(object);
   if (std::ranges::find(kWorkloads, kind) != kWorkloads.end()) return ReadWorkload(object, kind);
   if (kind.ends_with("List")) return ReadItems(object, kind);
   const std::string name =
       skipped_.size() < kNamedKinds ? Printable(kind.empty() ? "(none)" : kind, 64) : "(others)";
   ++skipped_[name];
+  return OkStatus();
+}
+
+Status KubeObjects::ReadPod(const ConfigNode& object) {
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const status,
+                          FindKey(&object, "status", Kind::kMap, ""));
+  RESMGR_ASSIGN_OR_RETURN(const std::string phase, FindText(status, "phase", "status."));
+  if (phase == "Succeeded" || phase == "Failed") {
+    ++ended_;
+    return OkStatus();
+  }
+  if (!node_.empty()) {
+    RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const spec, FindKey(&object, "spec", Kind::kMap, ""));
+    RESMGR_ASSIGN_OR_RETURN(const std::string node, FindText(spec, "nodeName", "spec."));
+    if (node != node_) {
+      ++elsewhere_;
+      return OkStatus();
+    }
+  }
+  RESMGR_ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(object));
+  return Add({.where = Where(object), .manifest = std::move(manifest)});
+}
+
+Status KubeObjects::ReadClaimObject(const ConfigNode& object) {
+  RESMGR_ASSIGN_OR_RETURN(ClaimDocument claim, ReadClaim(object));
+  if (!node_.empty()) {
+    RESMGR_ASSIGN_OR_RETURN(const bool here, IsAllocatedOn(object, node_));
+    if (!here) {
+      ++claims_elsewhere_;
+      return OkStatus();
+    }
+  }
+  if (++claim_count_ > kMaxClaims)
+    return InvalidArgument("{}: more than {} claims", Where(object), kMaxClaims);
+  claims_.push_back({.where = Where(object), .claim = std::move(claim)});
   return OkStatus();
 }
 
@@ -252,6 +269,10 @@ std::vector<PodOfObject> KubeObjects::TakePods() {
   return std::exchange(pods_, {});
 }
 
+std::vector<ClaimOfObject> KubeObjects::TakeClaims() {
+  return std::exchange(claims_, {});
+}
+
 std::vector<std::string> KubeObjects::Notes() const {
   std::vector<std::string> notes;
   for (const auto& [kind, count] : skipped_)
@@ -267,6 +288,10 @@ std::vector<std::string> KubeObjects::Notes() const {
   if (elsewhere_ > 0) {
     notes.push_back("skipped " + CountText(static_cast<int64_t>(elsewhere_), "pod") +
                     " that do not run on node " + Printable(node_, 256));
+  }
+  if (claims_elsewhere_ > 0) {
+    notes.push_back("skipped " + CountText(static_cast<int64_t>(claims_elsewhere_), "claim") +
+                    " without a device of node " + Printable(node_, 256));
   }
   if (ended_ > 0) {
     notes.push_back("skipped " + CountText(static_cast<int64_t>(ended_), "ended pod"));

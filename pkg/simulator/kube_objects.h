@@ -9,6 +9,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/config/config_node.h"
+#include "pkg/simulator/claim_document.h"
 #include "pkg/simulator/manifest.h"
 
 namespace resmgr {
@@ -19,6 +20,11 @@ bool IsKubeObject(const ConfigNode& document);
 struct PodOfObject {
   std::string where{};  // "FILE:LINE" of the object
   Manifest manifest{};
+};
+
+struct ClaimOfObject {
+  std::string where{};  // "FILE:LINE" of the object
+  ClaimDocument claim{};
 };
 
 // Limit of all pods of a scenario together, since a number of replicas may be mistyped.
@@ -34,23 +40,30 @@ inline constexpr size_t kMaxPods = 10'000;
 //   Job                      the pods that run at a time: NAME-HASH-0 and on; none if the Job is
 //                            suspended or has ended. A Job of a CronJob is left out, as above
 //   CronJob                  the pods of one run
+//   ResourceClaim            itself, for TakeClaims
 //   List, PodList, ...       its items
 //
 // Other kinds place no container and are counted for Notes.
 class KubeObjects {
  public:
-  // `node`: only Pods that run there (spec.nodeName) are taken; empty: all.
+  // `node`: only Pods that run there (spec.nodeName), and claims with a device of its pool, are
+  // taken; empty: all.
   explicit KubeObjects(std::string_view node = {}) : node_(node) {}
 
-  // kInvalidArgument "SOURCE:LINE: path: ...", as from ReadManifest, or for more than kMaxPods.
+  // kInvalidArgument "SOURCE:LINE: path: ...", as from ReadManifest and ReadClaim, or for more than
+  // kMaxPods or kMaxClaims.
   Status Read(const ConfigNode& object);
   // The pods of the objects that were read since the last call.
   std::vector<PodOfObject> TakePods();
+  // The same of their claims.
+  std::vector<ClaimOfObject> TakeClaims();
   // A sentence for each kind that was left out.
   std::vector<std::string> Notes() const;
 
  private:
   Status ReadKind(const ConfigNode& object, std::string_view kind);
+  Status ReadPod(const ConfigNode& object);
+  Status ReadClaimObject(const ConfigNode& object);
   Status ReadItems(const ConfigNode& list, std::string_view kind);
   Status ReadWorkload(const ConfigNode& object, std::string_view kind);
   Status AddReplicas(const ConfigNode& object, std::string_view kind, const ConfigNode* spec,
@@ -59,8 +72,11 @@ class KubeObjects {
 
   const std::string node_;
   std::vector<PodOfObject> pods_;
+  std::vector<ClaimOfObject> claims_;
   size_t count_ = 0;
-  size_t elsewhere_ = 0;  // Pods of other nodes, or of none yet
+  size_t claim_count_ = 0;
+  size_t elsewhere_ = 0;         // Pods of other nodes, or of none yet
+  size_t claims_elsewhere_ = 0;  // claims, likewise
   size_t ended_ = 0;
   size_t idle_ = 0;                        // workloads that are suspended or have ended
   std::map<std::string, size_t> skipped_;  // by kind

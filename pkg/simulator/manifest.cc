@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -102,6 +103,22 @@ Status ReadResources(const ConfigNode* resources, std::string_view path,
   return OkStatus();
 }
 
+// The names, within the pod, of the claims that a container carries. It may name several requests
+// of one.
+StatusOr<std::vector<std::string>> ReadClaimNames(const ConfigNode* resources,
+                                                  const std::string& path) {
+  std::vector<std::string> names;
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const claims,
+                          FindKey(resources, "claims", Kind::kList, path));
+  for (const ConfigNode& claim : claims == nullptr ? std::vector<ConfigNode>() : claims->items) {
+    if (claim.kind != Kind::kMap) return ErrorAt(claim, path + "claims", "must be maps");
+    RESMGR_ASSIGN_OR_RETURN(std::string name, FindText(&claim, "name", path + "claims."));
+    if (name.empty()) return ErrorAt(claim, path + "claims", "one has no name");
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 Status ReadContainer(const ConfigNode& node, const std::string& path,
                      Manifest::Container& container) {
   if (node.kind != Kind::kMap) return ErrorAt(node, path, "must be a map");
@@ -118,6 +135,7 @@ Status ReadContainer(const ConfigNode& node, const std::string& path,
   container.sidecar = restart == "Always";
   RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const resources,
                           FindKey(&node, "resources", Kind::kMap, path + "."));
+  RESMGR_ASSIGN_OR_RETURN(container.claims, ReadClaimNames(resources, path + ".resources."));
   return ReadResources(resources, path + ".resources.", container);
 }
 
@@ -163,6 +181,81 @@ Status ReadMetadata(const ConfigNode& document, Manifest& pod) {
 }
 
 }  // namespace
+
+namespace {
+
+// The name of the object behind a claim of the pod: from its spec, or from its status where it was
+// made from a template; else a text that no object is called.
+StatusOr<std::string> ObjectOfClaim(const ConfigNode& claim, const ConfigNode* statuses,
+                                    std::string_view name, const std::string& path) {
+  RESMGR_ASSIGN_OR_RETURN(std::string object, FindText(&claim, "resourceClaimName", path));
+  if (!object.empty()) return object;
+  for (const ConfigNode& status :
+       statuses == nullptr ? std::vector<ConfigNode>() : statuses->items) {
+    RESMGR_ASSIGN_OR_RETURN(const std::string of,
+                            FindText(&status, "name", "status.resourceClaimStatuses."));
+    if (of != name) continue;
+    return FindText(&status, "resourceClaimName", "status.resourceClaimStatuses.");
+  }
+  return fmt::format("({} from a template)", name);
+}
+
+// The objects behind the claims of a pod, by the names that its containers use.
+StatusOr<std::map<std::string, std::string>> ReadPodClaims(const ConfigNode& document,
+                                                           const ConfigNode& spec) {
+  std::map<std::string, std::string> objects;
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const claims,
+                          FindKey(&spec, "resourceClaims", Kind::kList, "spec."));
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const status,
+                          FindKey(&document, "status", Kind::kMap, ""));
+  RESMGR_ASSIGN_OR_RETURN(const ConfigNode* const statuses,
+                          FindKey(status, "resourceClaimStatuses", Kind::kList, "status."));
+  for (const ConfigNode& claim : claims == nullptr ? std::vector<ConfigNode>() : claims->items) {
+    const std::string path = fmt::format("spec.resourceClaims[{}]", objects.size());
+    if (claim.kind != Kind::kMap) return ErrorAt(claim, path, "must be a map");
+    RESMGR_RETURN_IF_ERROR(CheckSpelling(
+        claim, {"name", "resourceClaimName", "resourceClaimTemplateName"}, path + "."));
+    RESMGR_ASSIGN_OR_RETURN(const std::string name, FindText(&claim, "name", path + "."));
+    if (name.empty()) return ErrorAt(claim, path, "has no name");
+    RESMGR_ASSIGN_OR_RETURN(std::string object, ObjectOfClaim(claim, statuses, name, path + "."));
+    if (!objects.emplace(name, std::move(object)).second)
+      return ErrorAt(claim, path, fmt::format("the name \"{}\" is taken", Printable(name, 64)));
+  }
+  return objects;
+}
+
+// Replaces the names of the pod's claims in its containers by those of the objects.
+Status ResolveClaims(const ConfigNode& document, const ConfigNode& spec, Manifest& pod) {
+  if (pod.Claims().empty()) return OkStatus();
+  RESMGR_ASSIGN_OR_RETURN(const auto objects, ReadPodClaims(document, spec));
+  for (auto* list : {&pod.init_containers, &pod.containers}) {
+    for (Manifest::Container& container : *list) {
+      for (std::string& claim : container.claims) {
+        const auto found = objects.find(claim);
+        if (found == objects.end()) {
+          return ErrorAt(spec, "spec.resourceClaims",
+                         fmt::format("has no \"{}\", which container {} names",
+                                     Printable(claim, 64), container.name));
+        }
+        claim = fmt::format("{}/{}", pod.namespace_name, found->second);
+      }
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> Manifest::Claims() const {
+  std::vector<std::string> claims;
+  for (const auto* list : {&init_containers, &containers}) {
+    for (const Container& container : *list)
+      claims.insert(claims.end(), container.claims.begin(), container.claims.end());
+  }
+  std::ranges::sort(claims);
+  claims.erase(std::unique(claims.begin(), claims.end()), claims.end());
+  return claims;
+}
 
 std::string Manifest::FullName() const {
   return fmt::format("{}/{}", namespace_name, name);
@@ -301,6 +394,7 @@ StatusOr<Manifest> ReadManifest(const ConfigNode& document) {
   RESMGR_ASSIGN_OR_RETURN(pod.containers, ReadContainers(*spec, "containers", names));
   if (pod.containers.empty()) return ErrorAt(*spec, "spec.containers", "is missing");
   RESMGR_RETURN_IF_ERROR(ReadPodLevel(*spec, pod));
+  RESMGR_RETURN_IF_ERROR(ResolveClaims(document, *spec, pod));
   return pod;
 }
 

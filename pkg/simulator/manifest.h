@@ -22,6 +22,7 @@ struct Manifest {
     Requirements requirements{};  // a limit without a request is also the request
     std::map<std::string, uint64_t> hugepage_limits{};  // see LinuxResources
     bool sidecar = false;                               // an init container that keeps running
+    std::vector<std::string> claims{};  // "namespace/name" of the ResourceClaims that it carries
   };
 
   std::string namespace_name{};
@@ -39,6 +40,8 @@ struct Manifest {
   Requirements overhead{};
 
   std::string FullName() const;  // "namespace/name"
+  // The claims of all its containers, each once.
+  std::vector<std::string> Claims() const;
   QosClass Qos() const;
   // The kubelet's values for the pod as a whole, without overhead: the pod's own ones, else the
   // highest sum that its containers have at a time.
@@ -50,7 +53,8 @@ struct Manifest {
 // Reads a document of kind Pod. Keys that do not matter for placing are ignored, unless they
 // resemble one that does. kInvalidArgument "SOURCE:LINE: path: ..." for errors that an API server
 // would find: a missing or invalid name, no container, a duplicate name, a malformed quantity, a
-// request above its limit, a container's limit above that of its pod.
+// request above its limit, a container's limit above that of its pod, a claim that the pod does not
+// name. A claim that is made from a template has the name that the pod's status tells.
 StatusOr<Manifest> ReadManifest(const ConfigNode& document);
 
 // Some values of a container's `resources` that a resize sets; the others stay.

@@ -237,6 +237,51 @@ TEST(ManifestTest, ErrorsHaveTheirPlace) {
               HasSubstr("pod.yaml:6: spec.containers[1]: the name \"c\" is taken"));
 }
 
+TEST(ManifestTest, ClaimsOfContainersAreThoseThatThePodNames) {
+  const Manifest pod = Good(R"(
+kind: Pod
+metadata: {name: p, namespace: shop}
+spec:
+  resourceClaims:
+  - {name: cpus, resourceClaimName: fast}
+  - {name: gpu, resourceClaimTemplateName: one-gpu}
+  - {name: more, resourceClaimTemplateName: two-cpus}
+  containers:
+  - {name: a, resources: {claims: [{name: cpus, request: x}, {name: cpus, request: y}, {name: gpu}]}}
+  - {name: b, resources: {claims: [{name: cpus}, {name: more}]}}
+  - {name: c}
+status:
+  resourceClaimStatuses: [{name: more, resourceClaimName: p-more-x2y4z}]
+)");
+  ASSERT_EQ(pod.containers.size(), 3U);
+  EXPECT_THAT(pod.containers[0].claims, ElementsAre("shop/fast", "shop/(gpu from a template)"));
+  EXPECT_THAT(pod.containers[1].claims, ElementsAre("shop/fast", "shop/p-more-x2y4z"));
+  EXPECT_THAT(pod.Claims(),
+              ElementsAre("shop/(gpu from a template)", "shop/fast", "shop/p-more-x2y4z"));
+}
+
+TEST(ManifestTest, MistakesInClaimsAreShownWithTheirPlace) {
+  const auto with = [](std::string_view pod_claims, std::string_view claims) {
+    return fmt::format(
+        "kind: Pod\nmetadata: {{name: p}}\nspec:\n  resourceClaims: {}\n  containers:\n"
+        "  - {{name: c, resources: {{claims: {}}}}}",
+        pod_claims, claims);
+  };
+  EXPECT_THAT(
+      ManifestError(with("[{name: cpus, resourceClaimName: x}]", "[{name: cpu}]")),
+      HasSubstr("pod.yaml:4: spec.resourceClaims: has no \"cpu\", which container c names"));
+  EXPECT_THAT(ManifestError(with("[{name: cpus, resourceClaimNam: x}]", "[{name: cpus}]")),
+              HasSubstr("pod.yaml:4: spec.resourceClaims[0].resourceClaimNam: unknown key"));
+  EXPECT_THAT(ManifestError(with("[{name: a}, {name: a}]", "[{name: a}]")),
+              HasSubstr("spec.resourceClaims[1]: the name \"a\" is taken"));
+  EXPECT_THAT(ManifestError(with("[{resourceClaimName: x}]", "[{name: a}]")),
+              HasSubstr("spec.resourceClaims[0]: has no name"));
+  EXPECT_THAT(ManifestError(with("{}", "[{name: a}]")), HasSubstr("must be a list"));
+  EXPECT_THAT(ManifestError(with("[]", "[x]")),
+              HasSubstr("pod.yaml:6: spec.containers[0].resources.claims: must be maps"));
+  EXPECT_THAT(ManifestError(with("[]", "[{}]")), HasSubstr("one has no name"));
+}
+
 TEST(ManifestTest, AResizeChangesWhatItNames) {
   const auto document = ParseYaml("{limits: {cpu: 3}, requests: {memory: 2Gi}}", "s.yaml");
   const auto change = ReadResourceResize(*document, "resources.");

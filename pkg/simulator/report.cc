@@ -29,6 +29,10 @@ std::string OrDash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
 
+bool IsOfClaim(const StepEffect& effect) {
+  return effect.op == "prepare" || effect.op == "unprepare";
+}
+
 Row ToRow(const StepEffect& effect) {
   const std::string name =
       effect.container.empty() ? effect.pod : effect.pod + "/" + effect.container;
@@ -39,7 +43,7 @@ Row ToRow(const StepEffect& effect) {
           OrDash(effect.cpus),
           OrDash(effect.exclusive),
           OrDash(effect.mems),
-          gone ? "-" : fmt::format("{}", effect.shares),
+          gone || IsOfClaim(effect) ? "-" : fmt::format("{}", effect.shares),
           gone || effect.quota < 0 ? "-" : fmt::format("{}", effect.quota),
           OrDash(Printable(effect.pool))};
 }
@@ -180,7 +184,7 @@ std::string ToTable(const std::vector<StepEffect>& effects, bool explain) {
     if (!effects[i].error.empty()) {
       text += fmt::format("{}{}\n", indent, Printable(effects[i].error, kErrorLength));
     }
-    if (explain) text += Explanation(effects[i], indent);
+    if (explain || IsOfClaim(effects[i])) text += Explanation(effects[i], indent);
     for (const PreviewedClass& one : effects[i].classes)
       text += fmt::format("{}{}\n", indent, Printable(ClassLine(one), kErrorLength));
     for (const std::string& line : ChangeLines(effects[i].changed))
@@ -194,7 +198,10 @@ Totals TotalsOf(const std::vector<StepEffect>& effects, const SimulatedNode& nod
   std::set<std::pair<std::string, std::string>> moved;
   std::set<std::pair<std::string, std::string>> followed;
   for (const StepEffect& effect : effects) {
-    if (!effect.error.empty()) {
+    if (effect.op == "prepare") {
+      if (!effect.error.empty()) ++totals.refused_claims;
+      if (!effect.cpus.empty()) totals.claims.insert(effect.pod);
+    } else if (!effect.error.empty()) {
       ++totals.refused;
     } else if (effect.op == "create") {
       ++totals.placed;
@@ -209,6 +216,8 @@ Totals TotalsOf(const std::vector<StepEffect>& effects, const SimulatedNode& nod
   for (const RunningContainer& container : node.Running()) {
     if (const auto cpus = CpuSet::Parse(container.exclusive); cpus.ok()) totals.exclusive |= *cpus;
   }
+  totals.claimed = node.Claimed();
+  totals.exclusive |= totals.claimed;
   const Machine& machine = node.machine();
   totals.free = machine.allowed() - totals.exclusive;
   totals.broken = totals.free & machine.WithSiblings(totals.exclusive);
@@ -222,6 +231,11 @@ std::string Summary(const std::vector<StepEffect>& effects, const SimulatedNode&
   text += fmt::format("refused        {}\n", totals.refused);
   text += fmt::format("moved          {} with CPUs of their own, {} on shared CPUs\n", totals.moved,
                       totals.moved_sharing);
+  if (!totals.claims.empty() || totals.refused_claims > 0) {
+    text += fmt::format("claims         {} granted, {} refused; {} ({}) held at the end\n",
+                        totals.claims.size(), totals.refused_claims,
+                        CountText(totals.claimed.size(), "CPU"), OrDash(totals.claimed.ToString()));
+  }
   text += fmt::format("exclusive      {} ({})\n", CountText(totals.exclusive.size(), "CPU"),
                       OrDash(totals.exclusive.ToString()));
   text += fmt::format(

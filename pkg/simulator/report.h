@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,13 +29,16 @@ std::string ToTable(const std::vector<StepEffect>& effects, bool explain = false
 
 // The outcome of a scenario.
 struct Totals {
-  size_t placed = 0;
+  size_t placed = 0;               // containers, as all but the next ones
+  std::set<std::string> claims{};  // that got CPUs
+  size_t refused_claims = 0;       // refusals of claims
+  CpuSet claimed{};                // held for claims at the end
   size_t refused = 0;
   size_t moved = 0;          // containers with CPUs of their own that got others
   size_t moved_sharing = 0;  // containers on shared CPUs, likewise
-  CpuSet exclusive{};
-  CpuSet free{};    // not exclusive
-  CpuSet broken{};  // free CPUs on cores that are partly taken
+  CpuSet exclusive{};        // of containers and claims
+  CpuSet free{};             // not exclusive
+  CpuSet broken{};           // free CPUs on cores that are partly taken
 };
 Totals TotalsOf(const std::vector<StepEffect>& effects, const SimulatedNode& node);
 

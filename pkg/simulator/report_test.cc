@@ -58,6 +58,21 @@ TEST(ReportTest, TheTableShowsRefusalsAndMoves) {
                                                        "              0-3 -> 0,3: shop/log/log\n"));
 }
 
+TEST(ReportTest, TheTableTellsWhereAClaimIs) {
+  const StepEffect held = {.step = 1,
+                           .op = "prepare",
+                           .pod = "shop/fast",
+                           .cpus = "4-5",
+                           .exclusive = "4-5",
+                           .quota = -1,
+                           .pool = "exclusive",
+                           .reason = "cpu-numa-1: CPUs 4-5"};
+  EXPECT_EQ(ToTable({held}),
+            "STEP  OP       CONTAINER  CPUS  EXCLUSIVE  MEMS  SHARES  QUOTA  POOL\n"
+            "1     prepare  shop/fast  4-5   4-5        -     -       -      exclusive\n"
+            "               cpu-numa-1: CPUs 4-5\n");
+}
+
 TEST(ReportTest, SameChangesShareALine) {
   StepEffect effect = SomeEffect();
   effect.changed.clear();

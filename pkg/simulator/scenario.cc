@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/simulator/scenario.h"
 
+#include <algorithm>
+#include <iterator>
+#include <set>
 #include <utility>
 
+#include <fmt/ranges.h>
+
+#include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/config/config_section.h"
 #include "pkg/config/yaml_reader.h"
@@ -182,6 +188,8 @@ StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
     if (document.kind != Kind::kMap) return ErrorAt(document, "", kKnown);
     if (IsKubeObject(document)) {
       RESMGR_RETURN_IF_ERROR(objects.Read(document));
+      for (ClaimOfObject& claim : objects.TakeClaims())
+        scenario.push_back({.where = std::move(claim.where), .action = std::move(claim.claim)});
       for (PodOfObject& pod : objects.TakePods())
         scenario.push_back({.where = std::move(pod.where), .action = std::move(pod.manifest)});
       continue;
@@ -195,6 +203,31 @@ StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
       notes->push_back(fmt::format("{}: {}", source, note));
   }
   return scenario;
+}
+
+std::vector<std::string> NotesOnClaims(const Scenario& scenario) {
+  constexpr size_t kNamed = 3;
+  std::set<std::string> known;
+  for (const Step& step : scenario) {
+    if (const auto* const claim = std::get_if<ClaimDocument>(&step.action))
+      known.insert(claim->name.ToString());
+  }
+  if (known.empty()) return {};
+  std::set<std::string> unknown;
+  for (const Step& step : scenario) {
+    const auto* const pod = std::get_if<Manifest>(&step.action);
+    if (pod == nullptr) continue;
+    for (const std::string& claim : pod->Claims())
+      if (!known.contains(claim)) unknown.insert(claim);
+  }
+  if (unknown.empty()) return {};
+  const std::vector<std::string> named(
+      unknown.begin(),
+      std::next(unknown.begin(), static_cast<std::ptrdiff_t>(std::min(kNamed, unknown.size()))));
+  const size_t more = unknown.size() - named.size();
+  return {fmt::format("containers carry {} not in the scenario, left out: {}{}",
+                      CountText(std::ssize(unknown), "claim"), fmt::join(named, ", "),
+                      more > 0 ? fmt::format(" and {} more", more) : "")};
 }
 
 }  // namespace resmgr

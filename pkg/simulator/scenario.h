@@ -14,6 +14,7 @@
 #include "pkg/model/pod.h"
 #include "pkg/policy/measured_use.h"
 #include "pkg/resmgr/resource_manager.h"
+#include "pkg/simulator/claim_document.h"
 #include "pkg/simulator/manifest.h"
 
 namespace resmgr {
@@ -94,18 +95,18 @@ struct RecordedStep {
 
 struct Step {
   std::string where{};  // "FILE:LINE"
-  std::variant<Manifest, DeleteStep, ResizeStep, RestartStep, WaitStep, ConfigStep, RebalanceStep,
-               UseStep, RecordedStep, RecordedUse>
+  std::variant<Manifest, ClaimDocument, DeleteStep, ResizeStep, RestartStep, WaitStep, ConfigStep,
+               RebalanceStep, UseStep, RecordedStep, RecordedUse>
       action{};
 };
 
 using Scenario = std::vector<Step>;
 
 // Reads one file of a scenario: YAML documents, or a recording (pkg/dump/README.md). `source` names
-// it. Bounded like ParseYamlDocuments, recordings by kMaxRecordedCalls, pods by kMaxPods.
-// Kubernetes objects are read as in kube_objects.h; `notes`, which may be nullptr, gets a line for
-// each kind that is left out. kInvalidArgument "SOURCE:LINE: ..." for anything that is neither such
-// an object nor one of the control documents
+// it. Bounded like ParseYamlDocuments, recordings by kMaxRecordedCalls, pods by kMaxPods, claims by
+// kMaxClaims. Kubernetes objects are read as in kube_objects.h; `notes`, which may be nullptr, gets
+// a line for each kind that is left out. kInvalidArgument "SOURCE:LINE: ..." for anything that is
+// neither such an object nor one of the control documents
 //   delete: NS/POD[/CONTAINER]
 //   resize: {pod: NS/POD, container: C, resources: {requests: {...}, limits: {...}}}
 //   restart: relay
@@ -114,11 +115,16 @@ using Scenario = std::vector<Step>;
 //   rebalance: preview|apply
 //   rebalance: {by: rules|use, apply: true|false, moves: N}
 //   use: {NS/POD[/CONTAINER]: CPUS or {cpus: CPUS, pressure: PERCENT}, ...}
-// Pods of other nodes than `node` are left out where it is not empty.
+// Claims of a document come before its pods, as a kubelet prepares them first. Pods and claims of
+// other nodes than `node` are left out where it is not empty.
 // Recorded calls that failed are left out: the effects of a success are unknown.
 StatusOr<Scenario> ReadScenario(std::string_view text, std::string_view source,
                                 std::vector<std::string>* notes = nullptr,
                                 std::string_view node = {});
+
+// A sentence about the claims that containers carry and that are not in the scenario, if it has
+// claims at all; these are left out.
+std::vector<std::string> NotesOnClaims(const Scenario& scenario);
 
 // Bytes of a scenario's file: a recording is longer than files that users write.
 inline constexpr size_t kMaxScenarioSize = size_t{64} << 20;

@@ -124,8 +124,11 @@ void SimulatedNode::RemovePod(const PodSandboxId& id) {
   }
 }
 
-Status SimulatedNode::Create(const CreateRequest& request, const ContainerId& id) {
-  RESMGR_ASSIGN_OR_RETURN(const Admission admission, manager_->AdmitCreate(CreateRequest(request)));
+Status SimulatedNode::Create(const CreateRequest& request, const ContainerId& id,
+                             std::vector<std::string> claims) {
+  RESMGR_ASSIGN_OR_RETURN(
+      const Admission admission,
+      manager_->AdmitCreate(CreateRequest(request), RefusalKind::kFinal, std::move(claims)));
   if (const Status possible = CheckClasses(admission.key); !possible.ok()) {
     manager_->CreateFailed(admission.key, possible);
     Settle();
@@ -199,6 +202,29 @@ Status SimulatedNode::Update(const ContainerId& id, const LinuxResources& resour
   manager_->UpdateSucceeded(admission);
   Settle();
   return OkStatus();
+}
+
+Status SimulatedNode::Reserve(const Claim& claim) {
+  std::optional<Status> reserved;
+  manager_->claims().Reserve(
+      claim, [&reserved](const StatusOr<ClaimGrant>& grant) { reserved = grant.status(); });
+  Settle([&reserved] { return reserved.has_value(); });
+  return reserved.value_or(Internal("the claim was not decided"));
+}
+
+Status SimulatedNode::GiveBack(const std::string& uid) {
+  std::optional<Status> released;
+  manager_->claims().Release(uid, [&released](const Status& status) { released = status; });
+  Settle([&released] { return released.has_value(); });
+  return released.value_or(Internal("the release of the claim did not end"));
+}
+
+const HeldClaim* SimulatedNode::FindClaim(const std::string& uid) const {
+  return manager_->held_claims().Find(uid);
+}
+
+CpuSet SimulatedNode::Claimed() const {
+  return manager_->held_claims().Cpus();
 }
 
 void SimulatedNode::Stop(const ContainerId& id) {

@@ -14,6 +14,8 @@
 
 #include "pkg/base/status.h"
 #include "pkg/base/text_hash.h"
+#include "pkg/claims/claim.h"
+#include "pkg/claims/held_claims.h"
 #include "pkg/classes/class_preview.h"
 #include "pkg/config/runtimes_config.h"
 #include "pkg/model/overhead.h"
@@ -66,12 +68,23 @@ class SimulatedNode : private Observer {
   void RemovePod(const PodSandboxId& id);
 
   // Returns the refusal of the policy, or for its classes, with nothing changed.
-  Status Create(const CreateRequest& request, const ContainerId& id);
+  // `claims`: the uids of claims that it carries.
+  Status Create(const CreateRequest& request, const ContainerId& id,
+                std::vector<std::string> claims = {});
   Status Start(const ContainerId& id);
   Status Update(const ContainerId& id, const LinuxResources& resources);
   // The container has ended, by itself or because it was stopped.
   void Stop(const ContainerId& id);
   void Remove(const ContainerId& id);
+
+  // Holds CPUs for a claim, as a driver prepares it; the errors of ClaimHolder.
+  Status Reserve(const Claim& claim);
+  // Gives them back.
+  Status GiveBack(const std::string& uid);
+  // Valid until the next call of anything else here; nullptr: no CPUs are held for it.
+  const HeldClaim* FindClaim(const std::string& uid) const;
+  // CPUs of all claims.
+  CpuSet Claimed() const;
 
   // Lets time pass, for policies that wait (Placement::look_again_after), and for samples of use;
   // otherwise no time passes.

@@ -154,6 +154,9 @@ LinuxResources Simulator::ResourcesOf(const Manifest& manifest, const Requiremen
 
 void Simulator::Do(const Manifest& manifest) {
   const std::string name = manifest.FullName();
+  if (const Status prepared = PrepareFor(manifest); !prepared.ok()) {
+    return Add("create", name, "", {}, Annotate(prepared, "the pod waits for a claim"));
+  }
   const auto [entry, is_new] = pods_.try_emplace(name);
   RunningPod& pod = entry->second;
   if (is_new) {
@@ -194,7 +197,7 @@ bool Simulator::Launch(RunningPod& pod, const Manifest::Container& container) {
   request.resources.hugepage_limits = container.hugepage_limits;
   request.pod_resources = PodResources(pod.manifest.Whole());
   const ContainerId id(fmt::format("container-{}", ++last_id_));
-  const Status created = node_->Create(request, id);
+  const Status created = node_->Create(request, id, CarriedBy(container));
   Add("create", pod_name, container.name, id, created);
   if (!created.ok()) return false;
   ++pod.attempts[container.name];
@@ -228,7 +231,9 @@ void Simulator::Do(const DeleteStep& step) {
     DeleteContainer(pod, container);
   node_->StopPod(pod.id);
   node_->RemovePod(pod.id);
+  const Manifest ended = std::move(pod.manifest);
   pods_.erase(found);
+  Unprepare(ended);
 }
 
 void Simulator::DeleteContainer(RunningPod& pod, const std::string& name) {

@@ -25,6 +25,10 @@ namespace resmgr {
 //
 // A pod's init containers run one after the other, each to its end, except sidecars, then its
 // containers start; the pod does not go on after a refused init container.
+//
+// Claims are prepared as the node's driver for Dynamic Resource Allocation does it, where they are
+// in the scenario, or else when a pod comes that carries them; they are given back when the last
+// pod that carries them is deleted.
 class Simulator {
  public:
   struct Options {
@@ -64,6 +68,11 @@ class Simulator {
     std::map<std::string, uint32_t> attempts{};  // how often each was created
   };
 
+  struct KnownClaim {
+    ClaimDocument document{};
+    bool ours = true;  // it has a device of the node's driver, or cannot be read
+  };
+
   struct Before {
     std::string cpus{};
     std::string mems{};
@@ -73,6 +82,7 @@ class Simulator {
   explicit Simulator(Options options);
 
   void Do(const Manifest& manifest);
+  void Do(const ClaimDocument& claim);
   void Do(const DeleteStep& step);
   void Do(const ResizeStep& step);
   void Do(const RestartStep& step);
@@ -82,6 +92,19 @@ class Simulator {
   void Do(const UseStep& step);
   void Do(const RecordedUse& step);
   void Do(const RecordedStep& step);
+
+  // Holds the claim's CPUs, if it has devices of ours.
+  Status Prepare(KnownClaim& claim);
+  // The same, with an effect.
+  Status Tell(KnownClaim& claim);
+  // The claims of a pod that are not held; the error of the first that is refused.
+  Status PrepareFor(const Manifest& manifest);
+  void Unprepare(const Manifest& ended);
+  // The UIDs of its claims for this node's driver.
+  std::vector<std::string> CarriedBy(const Manifest::Container& container) const;
+  // `reason` is for a claim that holds nothing.
+  void AddClaim(std::string op, const dra::ClaimName& claim, const Status& status,
+                std::string reason);
 
   // Launches the missing containers of the manifest, in a kubelet's order.
   void LaunchMissing(RunningPod& pod);
@@ -111,9 +134,10 @@ class Simulator {
   Config config_;
   Bytes memory_capacity_;
   std::unique_ptr<SimulatedNode> node_;
-  std::map<std::string, RunningPod> pods_;  // by "namespace/name"
-  std::map<ContainerId, Before> before_;    // containers as at the last effect
-  std::vector<StepEffect> effects_;         // effects of this step
+  std::map<std::string, RunningPod> pods_;    // by "namespace/name"
+  std::map<std::string, KnownClaim> claims_;  // likewise
+  std::map<ContainerId, Before> before_;      // containers as at the last effect
+  std::vector<StepEffect> effects_;           // effects of this step
   size_t step_ = 0;
   uint64_t last_id_ = 0;
   std::chrono::milliseconds recorded_at_{0};  // the time of a recording

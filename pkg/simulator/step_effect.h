@@ -11,7 +11,8 @@
 
 namespace resmgr {
 
-// The effect of one step of a scenario on one container, or, with both names empty, on the node.
+// The effect of one step of a scenario on one container; without the name of a container, on the
+// pod or claim; with both names empty, on the node.
 struct StepEffect {
   // Another container that this step moved.
   struct Change {
@@ -27,9 +28,10 @@ struct StepEffect {
 
   size_t step = 0;  // number of the document or call, from 1, over all files
   // "create", "start" (only when refused), "exit" (an init container that is done, or a recorded
-  // stop), "delete", "resize", "restart", "wait", "config", "rebalance", "use"
+  // stop), "delete", "resize", "restart", "wait", "config", "rebalance", "use"; of a claim, whose
+  // name is in `pod`, "prepare", "unprepare"
   std::string op{};
-  std::string pod{};
+  std::string pod{};  // "namespace/name"
   std::string container{};
   // The present place, as sent to the runtime; empty for a container that is gone.
   std::string cpus{};
