@@ -87,6 +87,10 @@ Status CheckName(const ClaimName& claim) {
   return OkStatus();
 }
 
+Status WasWithdrawn() {
+  return Unavailable("the claim was unprepared meanwhile");
+}
+
 }  // namespace
 
 DraService::DraService(Options options)
@@ -130,12 +134,14 @@ void DraService::PrepareAll(const std::string& message, const UnaryServer::Reply
     };
     Status refused = CheckName(name);
     if (refused.ok()) {
-      refused = TakeTurn(name.uid, [this, name, set](const End& end) {
-        Prepare(name, [set, end](const StatusOr<Grant>& grant) {
+      const auto question = std::make_shared<Question>();
+      const auto run = [this, name, question, set](const End& end) {
+        Prepare(name, question, [set, end](const StatusOr<Grant>& grant) {
           set(grant);
           end();
         });
-      });
+      };
+      refused = TakeTurn(name.uid, {.run = run, .question = question});
     }
     if (!refused.ok()) answers->Fail(name.uid, refused);
   };
@@ -150,12 +156,14 @@ void DraService::UnprepareAll(const std::string& message, const UnaryServer::Rep
     const std::string& uid = claim.uid();
     // We have never prepared such a claim.
     if (!IsClaimUid(uid)) return answers->Set(uid, {});
-    const Status refused = TakeTurn(uid, [this, uid, answers](const End& end) {
+    Withdraw(uid);
+    const auto run = [this, uid, answers](const End& end) {
       Unprepare(uid, [uid, answers, end](const Status& status) {
         status.ok() ? answers->Set(uid, {}) : answers->Fail(uid, status);
         end();
       });
-    });
+    };
+    const Status refused = TakeTurn(uid, {.run = run});
     if (!refused.ok()) answers->Fail(uid, refused);
   };
   AnswerEach<api::NodeUnprepareResourcesRequest, Response>(options_.loop, options_.deadline,
@@ -176,7 +184,7 @@ Status DraService::TakeTurn(const std::string& uid, Turn turn) {
 
 void DraService::RunTurn(const std::string& uid) {
   const Turn turn = turns_[uid].front();
-  turn(lifetime_.Guard([this, uid] {
+  turn.run(lifetime_.Guard([this, uid] {
     const auto found = turns_.find(uid);
     found->second.pop_front();
     if (!found->second.empty()) return RunTurn(uid);
@@ -184,8 +192,24 @@ void DraService::RunTurn(const std::string& uid) {
   }));
 }
 
-void DraService::Prepare(const ClaimName& claim, const Prepared& done) {
-  options_.get(claim, lifetime_.Guard([this, claim, done](const StatusOr<std::string>& object) {
+// An answer of the agent that comes later reserves nothing.
+void DraService::Withdraw(const std::string& uid) {
+  const auto found = turns_.find(uid);
+  if (found == turns_.end()) return;
+  for (const Turn& turn : found->second)
+    if (turn.question != nullptr) turn.question->withdrawn = true;
+  const std::shared_ptr<Question> first = found->second.front().question;
+  if (first == nullptr) return;
+  if (const Prepared done = std::exchange(first->done, nullptr)) done(WasWithdrawn());
+}
+
+void DraService::Prepare(const ClaimName& claim, const std::shared_ptr<Question>& question,
+                         const Prepared& prepared) {
+  if (question->withdrawn) return prepared(WasWithdrawn());
+  question->done = prepared;
+  options_.get(claim, lifetime_.Guard([this, claim, question](const StatusOr<std::string>& object) {
+    const Prepared done = std::exchange(question->done, nullptr);
+    if (done == nullptr) return;
     if (!object.ok()) return done(object.status());
     const StatusOr<AllocatedClaim> allocated = ParseClaimObject(*object, claim, options_.driver);
     if (!allocated.ok()) return done(allocated.status());

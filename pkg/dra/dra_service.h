@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "pkg/base/status.h"
@@ -25,8 +26,9 @@ namespace resmgr::dra {
 //   ask the agent for the object ─▶ ParseClaimObject ─▶ ClaimHolder::Reserve ─▶ CDI file ─▶ answer
 //
 // Each claim of a call has an entry in the answer, with its devices or its error, and claims do not
-// wait for each other; calls about one claim are carried out one after the other. Both calls can be
-// repeated at any time. Loop's thread only.
+// wait for each other; calls about one claim are carried out one after the other. An Unprepare ends
+// Prepares that still ask the agent, and does not wait for them. Both calls can be repeated at any
+// time. Loop's thread only.
 class DraService {
  public:
   // Yields the object as JSON. Its errors reach the user as they are. Never runs after this
@@ -67,7 +69,16 @@ class DraService {
   using Prepared = std::function<void(const StatusOr<Grant>&)>;
   using Unprepared = std::function<void(const Status&)>;
   using End = std::function<void()>;
-  using Turn = std::function<void(const End& end)>;
+  // A Prepare before it reserves anything.
+  struct Question {
+    bool withdrawn = false;
+    Prepared done{};  // while the agent is asked
+  };
+  // A call about a claim.
+  struct Turn {
+    std::function<void(const End& end)> run{};
+    std::shared_ptr<Question> question{};  // of a Prepare
+  };
 
   void PrepareAll(const std::string& message, const UnaryServer::Reply& reply);
   void UnprepareAll(const std::string& message, const UnaryServer::Reply& reply);
@@ -75,7 +86,10 @@ class DraService {
   // kResourceExhausted: it never runs.
   Status TakeTurn(const std::string& uid, Turn turn);
   void RunTurn(const std::string& uid);
-  void Prepare(const ClaimName& claim, const Prepared& done);
+  // Ends the Prepares of this claim that have not reserved anything.
+  void Withdraw(const std::string& uid);
+  void Prepare(const ClaimName& claim, const std::shared_ptr<Question>& question,
+               const Prepared& done);
   void Reserve(const AllocatedClaim& allocated, const Prepared& done);
   void WriteFile(const AllocatedClaim& allocated, const ClaimGrant& grant, bool was_held,
                  const Prepared& done);

@@ -35,6 +35,7 @@ class DraServiceTest : public testing::Test {
  protected:
   void GetClaim(const ClaimName& claim, const std::function<void(StatusOr<std::string>)>& done) {
     ++gets_;
+    if (agent_hangs_) return asked_.push_back(done);
     if (agent_away_) return done(Unavailable("the agent is not reachable"));
     const auto found = objects_.find(claim.name);
     done(found == objects_.end() ? StatusOr<std::string>(NotFound("no claim {}", claim.name))
@@ -104,6 +105,8 @@ class DraServiceTest : public testing::Test {
   CdiFiles files_{{.loop = loop_, .directory = cdi_}};
   std::map<std::string, std::string> objects_;
   bool agent_away_ = false;
+  bool agent_hangs_ = false;
+  std::vector<std::function<void(StatusOr<std::string>)>> asked_;  // while it hangs
   int gets_ = 0;
   int changes_ = 0;
   std::optional<DraService> service_;
@@ -232,6 +235,24 @@ TEST_F(DraServiceTest, CallsAboutOneClaimAreCarriedOutInTurn) {
   EXPECT_EQ(Finish<api::NodeUnprepareResourcesResponse>(unprepared).claims().at("uid-a").error(),
             "");
   EXPECT_EQ(holder_.Held().size(), 1U) << "that of b";
+}
+
+// The pod is gone, and the kubelet has given up its calls for it.
+TEST_F(DraServiceTest, UnprepareDoesNotWaitForTheAgent) {
+  Put("a", 4);
+  agent_hangs_ = true;
+  const auto first = Begin(kPrepare, Asking<api::NodePrepareResourcesRequest>({"a"}));
+  const auto second = Begin(kPrepare, Asking<api::NodePrepareResourcesRequest>({"a"}));
+  EXPECT_EQ(Unprepare({"a"}).claims().at("uid-a").error(), "");
+  for (const auto& call : {first, second}) {
+    const auto response = Finish<api::NodePrepareResourcesResponse>(call);
+    EXPECT_THAT(response.claims().at("uid-a").error(), HasSubstr("unprepared"));
+  }
+  ASSERT_EQ(asked_.size(), 1U);
+  asked_[0](objects_.at("a"));
+  EXPECT_EQ(holder_.reserves, 0) << "nothing would release it";
+  agent_hangs_ = false;
+  EXPECT_EQ(Prepare({"a"}).claims().at("uid-a").error(), "");
 }
 
 TEST_F(DraServiceTest, AnswersInTimeAndGoesOn) {
