@@ -56,7 +56,9 @@ class HeldClaims {
   CpuSet Cpus() const;
 
   // Keys of parts: above those of all containers, those that exist and those that are imagined.
-  static bool IsPart(ContainerKey key) { return static_cast<uint64_t>(key) >= kFirstKey; }
+  static bool IsPart(ContainerKey key) {
+    return static_cast<uint64_t>(key) >= kFirstKey && key != kNoPart;
+  }
   // A key that no part has.
   static constexpr ContainerKey kNoPart{~uint64_t{0}};
 

@@ -81,7 +81,7 @@ CpuSet PartPlacer::Candidates(const Snapshot& view, const ClaimPart& part) const
   view.ForEachContainer(
       [&free](const Pod&, const Container& container) { free -= container.placement.exclusive; });
   for (const Zone& zone : policy_->Zones(view))
-    if (IsReservedPool(zone.name)) free -= zone.cpus;
+    if (IsReservedPool(zone.name) || zone.kind == "balloon") free -= zone.cpus;
   return free;
 }
 

@@ -38,6 +38,7 @@ void BalloonAdoption::Add(const Pod& pod, const Container& container) {
   }
   Found found{.container = &container, .member = rules_.RunningMember(pod, container)};
   const Placement& present = container.placement;
+  found.alone = setup_->type(found.member.type).alone;
   found.lost = present.pool.empty();
   has_state_ |= !found.lost;
   const bool guest = present.reason.starts_with(kWantOfRoom);
@@ -60,6 +61,7 @@ BalloonBook BalloonAdoption::Run() {
       if (!book.Create(type).ok()) break;
     }
   }
+  AdoptAlone(book);
   AdoptNamed(book);
   for (const bool loosely : {false, true}) {
     std::vector<Group> groups = GroupUnnamed(loosely);
@@ -80,6 +82,25 @@ BalloonBook BalloonAdoption::Run() {
   }
   book.SettleBorrowed();
   return book;
+}
+
+// Those with a number keep it.
+void BalloonAdoption::AdoptAlone(BalloonBook& book) {
+  for (const bool numbered : {true, false}) {
+    for (Found& found : found_) {
+      if (!found.alone || found.placed || (found.index >= 0) != numbered) continue;
+      const CpuSet& own = found.container->placement.exclusive;
+      const int type = found.member.type;
+      const int index = numbered ? found.index : book.NextIndex(type);
+      const std::optional<size_t> place = book.Adopt(type, index, own);
+      if (!place) continue;
+      BalloonMember member = found.member;
+      member.text += "; where it was found";
+      if (numbered) member.text = TextOfReason(found.container->placement.reason);
+      book.Put(*place, std::make_shared<BalloonMember>(std::move(member)));
+      found.placed = true;
+    }
+  }
 }
 
 // The CPUs on which containers run that were found in balloons.
@@ -148,7 +169,7 @@ void BalloonAdoption::AdoptBorrowed(BalloonBook& book) const {
 void BalloonAdoption::AdoptNamed(BalloonBook& book) {
   std::map<std::pair<int, int>, Group> named;
   for (Found& found : found_) {
-    if (found.index < 0) continue;
+    if (found.index < 0 || found.alone) continue;
     Group& group = named[{found.type, found.index}];
     group.type = found.type;
     group.visible |= VisibleOf(found);
@@ -327,7 +348,7 @@ bool BalloonAdoption::HidesThreadsOf(const Found& found, const CpuSet& visible,
 std::vector<BalloonAdoption::Group> BalloonAdoption::GroupUnnamed(bool loosely) {
   std::vector<Group> groups;
   for (Found& found : found_) {
-    if (found.placed) continue;
+    if (found.placed || found.alone) continue;
     found.index = -1;
     const CpuSet visible = VisibleOf(found);
     if (visible.empty()) continue;

@@ -13,7 +13,8 @@
 namespace resmgr {
 
 // Takes over containers that exist, and makes a book of balloons for them. A container whose
-// placement is legal does not move:
+// placement is legal does not move. Those that are alone, for claims, come first and have exactly
+// the CPUs that they had exclusively, as far as these are available:
 //   1. one whose placement names a balloon of its type is in that balloon, which gets the same
 //      number and CPUs;
 //   2. of those with CPUs only (after a loss of state), containers on the same CPUs are in one
@@ -39,6 +40,7 @@ class BalloonAdoption {
     int index = -1;
     bool placed = false;
     bool lost = false;  // nothing is known but its CPUs
+    bool alone = false;
   };
   // Containers that were in one balloon.
   struct Group {
@@ -51,6 +53,7 @@ class BalloonAdoption {
   // fewer, and a type that none of its containers has.
   enum class Fit { kExact, kFewer, kOther };
 
+  void AdoptAlone(BalloonBook& book);
   void AdoptNamed(BalloonBook& book);
   void AdoptBorrowed(BalloonBook& book) const;
   void CreateAlways(BalloonBook& book) const;

@@ -331,7 +331,7 @@ void BalloonBook::GrowShort() {
     const Balloon& balloon = balloons_[place];
     const int size = balloon.size;
     const int target = Target(balloon);
-    if (target <= size) continue;
+    if (target <= size || setup_->type(balloon.type).alone) continue;
     if (idle_.empty()) return;
     // A composite may have no room for one more in each component where fewer would fit.
     for (int wanted = std::min(target, MostNow(balloon)); wanted > size; --wanted) {

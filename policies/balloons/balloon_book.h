@@ -39,6 +39,10 @@ class BalloonBook {
   StatusOr<size_t> Create(int type, const std::vector<BalloonHint>& hints = {});
   // Makes the balloons that always exist and are missing.
   Status CreateAlways(const std::vector<BalloonHint>& hints = {});
+  // A balloon for one container of a type whose containers are alone, which keeps its CPUs until
+  // the container leaves: idle ones within `place`. Cores that are idle are not split where that is
+  // not needed, and CPUs that others borrow come last. ResourceExhausted: too few are idle there.
+  StatusOr<size_t> CreateAlone(const BalloonMemberPtr& member, const CpuSet& place);
   // The place of a balloon that is to have these CPUs, as far as they are idle, and with that
   // number; nullopt if none are.
   std::optional<size_t> Adopt(int type, int index, const CpuSet& cpus);

@@ -23,6 +23,14 @@ void AddTypesOf(const BalloonSetup& setup, int type, std::set<int>& types) {
     AddTypesOf(setup, component, types);
 }
 
+// The cores of which all threads are among these CPUs.
+CpuSet CoresWithin(const Machine& machine, const CpuSet& cpus) {
+  CpuSet whole;
+  for (const CpuSet& core : machine.cores())
+    if (core.IsSubsetOf(cpus)) whole |= core;
+  return whole;
+}
+
 }  // namespace
 
 int BalloonBook::Instances(int type) const {
@@ -128,6 +136,26 @@ Status BalloonBook::CreateAlways(const std::vector<BalloonHint>& hints) {
     }
   }
   return OkStatus();
+}
+
+StatusOr<size_t> BalloonBook::CreateAlone(const BalloonMemberPtr& member, const CpuSet& place) {
+  const int type = member->type;
+  const int index = NextIndex(type);
+  const int count = setup_->CpusFor(type, member->demand);
+  const CpuSet free = FreeForNew(type, index) & place;
+  const CpuSet unlent = free - lent_;
+  const Machine& machine = setup_->machine();
+  const CpuSet cores = CoresWithin(machine, unlent);
+  for (const CpuSet* const from : {&cores, &unlent, &free}) {
+    if (from->size() < count) continue;
+    RESMGR_ASSIGN_OR_RETURN(const CpuSet cpus,
+                            setup_->chooser().Grow(setup_->rules(type), {}, *from, count));
+    if (from == &cores && machine.WithSiblings(cpus) != cpus) continue;
+    const std::optional<size_t> made = Adopt(type, index, cpus);
+    Put(*made, member);
+    return *made;
+  }
+  return ResourceExhausted("{} CPUs are needed, and {} idle", count, free.size());
 }
 
 std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus) {

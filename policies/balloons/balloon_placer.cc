@@ -56,6 +56,11 @@ std::optional<size_t> PlaceOf(const BalloonBook& book, uint64_t serial) {
   return static_cast<size_t>(at - book.balloons().begin());
 }
 
+// The CPUs in which a container that is alone has its balloon.
+CpuSet PlaceOfAlone(const BalloonSetup& setup, const BalloonMember& member) {
+  return member.hints.empty() ? setup.available() : member.hints.front().cpus & setup.available();
+}
+
 }  // namespace
 
 // Candidates in their order; the first that can grow as needed.
@@ -95,6 +100,13 @@ BalloonPlacer::Try BalloonPlacer::Fill(BalloonBook& book, BalloonMember& member,
   return NoSuch(step);
 }
 
+BalloonPlacer::Try BalloonPlacer::Alone(BalloonBook& book, BalloonMember& member,
+                                        const BalloonMemberPtr& shared) const {
+  const Try found = book.CreateAlone(shared, PlaceOfAlone(book.setup(), member));
+  if (found.ok()) member.text += "; new balloon";
+  return found;
+}
+
 BalloonPlacer::Try BalloonPlacer::New(BalloonBook& book, BalloonMember& member,
                                       const BalloonMemberPtr& shared) {
   for (size_t place = 0; place < book.balloons().size(); ++place) {
@@ -119,6 +131,7 @@ BalloonPlacer::Try BalloonPlacer::New(BalloonBook& book, BalloonMember& member,
 BalloonPlacer::Try BalloonPlacer::Chain(BalloonBook& book, BalloonMember& member,
                                         const BalloonMemberPtr& shared) {
   const BalloonType& type = book.setup().type(member.type);
+  if (type.alone) return Alone(book, member, shared);
   Try found = NoSuch("any rule");
   const auto fill = [&](std::string_view step,
                         bool (*belongs)(const Balloon&, const BalloonMember&), Room room) {
@@ -146,7 +159,8 @@ StatusOr<size_t> BalloonPlacer::Place(const std::shared_ptr<BalloonMember>& memb
   if (found.ok() || !LimitsAllow(*member)) return found.ok() ? found : Refusal(*member);
   found = MakeRoom(*member, member);
   if (found.ok()) return found;
-  if (book_.setup().options().overcommit_when_short && SchedulerMaySend(*member)) {
+  const bool alone = book_.setup().type(member->type).alone;
+  if (!alone && book_.setup().options().overcommit_when_short && SchedulerMaySend(*member)) {
     found = Overcommit(*member, member);
   }
   return found.ok() ? found : Refusal(*member);
@@ -154,7 +168,8 @@ StatusOr<size_t> BalloonPlacer::Place(const std::shared_ptr<BalloonMember>& memb
 
 StatusOr<size_t> BalloonPlacer::PlaceRunning(const std::shared_ptr<BalloonMember>& member) {
   Try found = Place(member);
-  return found.ok() ? found : Overcommit(*member, member);
+  const bool alone = book_.setup().type(member->type).alone;
+  return found.ok() || alone ? found : Overcommit(*member, member);
 }
 
 bool BalloonPlacer::LimitsAllow(const BalloonMember& member) const {
@@ -169,12 +184,14 @@ bool BalloonPlacer::LimitsAllow(const BalloonMember& member) const {
              setup.MaxCpus(member.type, book_.NextIndex(member.type));
 }
 
-// By the scheduler's arithmetic: the requests of all containers and the allocatable CPUs.
+// By the scheduler's arithmetic: the requests of all containers and the allocatable CPUs. It does
+// not count claims there.
 bool BalloonPlacer::SchedulerMaySend(const BalloonMember& member) const {
   int64_t sum = member.request;
-  for (const Balloon& balloon : book_.balloons())
-    sum += balloon.request;
   const BalloonSetup& setup = book_.setup();
+  for (const Balloon& balloon : book_.balloons()) {
+    if (!setup.type(balloon.type).alone) sum += balloon.request;
+  }
   return sum <= int64_t{1000} * setup.available().size() - setup.reserved_milli();
 }
 
@@ -190,7 +207,7 @@ std::optional<BalloonPlacer::Merge> BalloonPlacer::BestMerge(const BalloonBook& 
   for (const Balloon& from : book.balloons()) {
     const BalloonType& type = setup.type(from.type);
     const auto moved = static_cast<int>(from.members.size());
-    if (moved == 0 || moved > budget || type.own_cpus || type.composite()) continue;
+    if (moved == 0 || moved > budget || type.own_cpus || type.composite() || type.alone) continue;
     const bool goes = book.Count(from.type) > setup.MinBalloons(from.type);
     const int kept = goes ? 0 : setup.MinCpus(from.type, from.index);
     for (const Balloon& to : book.balloons()) {
@@ -256,8 +273,8 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
   for (size_t place = 0; place < book_.balloons().size(); ++place) {
     const Balloon& balloon = book_.balloons()[place];
     const int size = book_.MostNow(balloon);
-    if (size == 0) continue;
     const BalloonType& type = setup.type(balloon.type);
+    if (size == 0 || type.alone) continue;
     const bool own = balloon.type == member.type;
     const bool fits =
         book_.Needed(balloon, member.demand) <= setup.MaxCpus(balloon.type, balloon.index);
@@ -288,6 +305,7 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
 // One more than are shown tells the caller that there are more.
 std::vector<ConsideredBalloon> BalloonPlacer::Considered(const BalloonMember& member) const {
   std::vector<ConsideredBalloon> considered;
+  if (book_.setup().type(member.type).alone) return considered;
   considered.reserve(kMostToldBalloons + 1);
   for (const Balloon& balloon : book_.balloons()) {
     if (balloon.type != member.type) continue;
@@ -306,6 +324,7 @@ std::vector<ConsideredBalloon> BalloonPlacer::Considered(const BalloonMember& me
 Status BalloonPlacer::Refusal(const BalloonMember& member) const {
   const BalloonSetup& setup = book_.setup();
   const BalloonType& type = setup.type(member.type);
+  if (type.alone) return RefusalAlone(member);
   const int most = setup.MaxCpus(member.type, 0);
   std::string limits;
   if (most <= setup.available().size()) limits += fmt::format(", maxCPUs {}", most);
@@ -324,6 +343,14 @@ Status BalloonPlacer::Refusal(const BalloonMember& member) const {
           type.name, CountText(book_.Count(member.type), "balloon"), limits,
           CountText(setup.CpusFor(member.type, member.demand), "CPU"), member.demand,
           CountText(book_.idle().size(), "CPU")));
+}
+
+Status BalloonPlacer::RefusalAlone(const BalloonMember& member) const {
+  const CpuSet place = PlaceOfAlone(book_.setup(), member);
+  return ResourceExhausted(
+      "needs {} that no other balloon has, and of CPUs {} only {} idle",
+      CountText(book_.setup().CpusFor(member.type, member.demand), "CPU"), place.ToString(),
+      (place & book_.idle()).empty() ? "none is" : (place & book_.idle()).ToString() + " are");
 }
 
 std::vector<std::string> BalloonPlacer::WaysIn(const BalloonMember& member) const {

@@ -16,7 +16,8 @@ inline constexpr size_t kMostToldBalloons = 16;
 // namespace; new, balanced, inflated balloons) as the type says, and takes the first balloon that
 // can have the container. Where only CPUs are missing it then makes room: a few containers of small
 // balloons move to others of their type. At last, unless the options say otherwise, a container
-// that the scheduler was right to send joins a balloon that is then short of CPUs.
+// that the scheduler was right to send joins a balloon that is then short of CPUs. A container that
+// is to be alone gets a new balloon, wholly where its hint says.
 class BalloonPlacer {
  public:
   explicit BalloonPlacer(BalloonBook& book) : book_(book) {}
@@ -48,6 +49,7 @@ class BalloonPlacer {
   Try Chain(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
   Try Fill(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared,
            std::string_view step, bool (*belongs)(const Balloon&, const BalloonMember&), Room room);
+  Try Alone(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared) const;
   Try New(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
   Try MakeRoom(BalloonMember& member, const BalloonMemberPtr& shared);
   Try Overcommit(BalloonMember& member, const BalloonMemberPtr& shared);
@@ -57,6 +59,7 @@ class BalloonPlacer {
   bool LimitsAllow(const BalloonMember& member) const;
   bool SchedulerMaySend(const BalloonMember& member) const;
   Status Refusal(const BalloonMember& member) const;
+  Status RefusalAlone(const BalloonMember& member) const;
   std::vector<ConsideredBalloon> Considered(const BalloonMember& member) const;
 
   BalloonBook& book_;

@@ -56,6 +56,7 @@ NodeSet MemoryNodes(const Machine& machine, const CpuSet& cpus, unsigned types) 
 // Whether containers that are entitled to the balloon's CPUs have fewer than they ask for: guests
 // say so themselves.
 bool IsShort(const BalloonSetup& setup, const Balloon& balloon) {
+  if (setup.type(balloon.type).alone) return false;
   int64_t demand = 0;
   for (const BalloonMemberPtr& member : balloon.members)
     if (!member->text.starts_with(kWantOfRoom)) demand += member->demand;
@@ -120,6 +121,8 @@ Placement BalloonPlan::PlacementIn(View& view, const Balloon& balloon,
                        OneThreadPerCore(machine, view.cpus - machine.WithSiblings(view.own));
     }
   }
+  if (book_.setup().type(balloon.type).alone && placement.cpus)
+    placement.exclusive = balloon.cpus();
   placement.pool = view.pool;
   const bool lacks = view.is_short && !member.text.starts_with(kWantOfRoom);
   placement.reason = (lacks ? ThatLacksCpus(member.text) : member.text) + view.own_text;

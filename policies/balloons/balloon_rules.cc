@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/claims/held_claims.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/kube/annotations.h"
 #include "pkg/kube/glob.h"
@@ -47,6 +48,7 @@ bool Matches(const BalloonType& type, const Pod& pod, const Container& container
 }  // namespace
 
 std::string BalloonRules::WhyInNone(const Pod& pod, const Container& container) const {
+  if (HeldClaims::IsPart(container.key)) return {};
   if (const std::string_view why = pinning_.WhyUnbound(pod); !why.empty()) return std::string(why);
   for (const Expression& expression : setup_.options().preserve) {
     if (!expression.Holds(pod, container)) continue;
@@ -57,10 +59,19 @@ std::string BalloonRules::WhyInNone(const Pod& pod, const Container& container) 
   return "in no balloon: its annotation keeps its CPUs as they are, those of balloons among them";
 }
 
+int BalloonRules::FindType(std::string_view name) const {
+  const int type = setup_.options().FindType(name);
+  return type == setup_.claim_type() ? -1 : type;
+}
+
 StatusOr<int> BalloonRules::TypeOf(const Pod& pod, const Container& container,
                                    std::string& why) const {
+  if (HeldClaims::IsPart(container.key)) {
+    why = "a balloon for the claim alone";
+    return setup_.claim_type();
+  }
   if (const std::string name = Named(pod, kBalloon, container.name); !name.empty()) {
-    const int type = setup_.options().FindType(name);
+    const int type = FindType(name);
     if (type < 0) {
       return InvalidArgument("no balloon for annotation \"{}\": there is no such type",
                              Printable(name, 64));
@@ -72,7 +83,7 @@ StatusOr<int> BalloonRules::TypeOf(const Pod& pod, const Container& container,
   }
   // Pools of cri-resource-manager: an unknown one is the default.
   for (const std::string_view key : {"pool.podpools", "dynamic-pool.dynamic-pools"}) {
-    const int type = setup_.options().FindType(Named(pod, key, container.name));
+    const int type = FindType(Named(pod, key, container.name));
     if (type < 0 || setup_.type(type).name == kReservedType) continue;
     why = fmt::format("type {} by annotation", setup_.type(type).name);
     return type;
@@ -144,8 +155,10 @@ BalloonMember BalloonRules::MemberOfType(const Pod& pod, const Container& contai
   }
   for (const LocalityHint& hint : container.hints) {
     const std::string_view path = std::string_view(hint.source).substr(hint.source.find(' ') + 1);
-    const bool wanted = std::ranges::any_of(
-        type.close_to, [path](const std::string& glob) { return MatchesGlob(glob, path); });
+    const bool wanted =
+        type.alone || std::ranges::any_of(type.close_to, [path](const std::string& glob) {
+          return MatchesGlob(glob, path);
+        });
     CpuSet cpus = hint.cpus;
     for (const int node : hint.nodes) {
       const NumaNode* const found = setup_.machine().FindNode(node);

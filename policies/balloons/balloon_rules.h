@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pkg/model/container.h"
@@ -29,6 +30,8 @@ class BalloonRules {
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const;
 
  private:
+  // The type of this name that the configuration has; -1: none.
+  int FindType(std::string_view name) const;
   StatusOr<int> TypeOf(const Pod& pod, const Container& container, std::string& why) const;
   BalloonMember MemberOfType(const Pod& pod, const Container& container, int type,
                              std::string why) const;

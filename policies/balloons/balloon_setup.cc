@@ -47,6 +47,15 @@ std::vector<BalloonHint> WantedDevices(const Machine& machine, const BalloonsOpt
   return devices;
 }
 
+void AddClaimType(BalloonsOptions& options) {
+  BalloonType type{.name = "claim"};
+  while (options.FindType(type.name) >= 0)
+    type.name = "dra-" + type.name;
+  type.alone = true;
+  type.pin_memory = false;
+  options.types.push_back(std::move(type));
+}
+
 }  // namespace
 
 CpuSet CpusNearDevice(const Machine& machine, std::string_view path) {
@@ -88,6 +97,7 @@ StatusOr<BalloonSetup> BalloonSetup::Create(const PolicyContext& context, Balloo
                              context.available.ToString());
     }
   }
+  AddClaimType(options);
   BalloonSetup setup(context.machine, available, std::move(options));
   RESMGR_RETURN_IF_ERROR(setup.Reserve(context));
   RESMGR_RETURN_IF_ERROR(setup.CountInstances());
@@ -183,7 +193,8 @@ Status BalloonSetup::CheckCounts() const {
     return InvalidArgument("policy.balloons: type {}: {} balloons are to exist always, on {} CPUs",
                            type.name, type.min_balloons, cpus);
   }
-  if (sum <= cpus + types()) return OkStatus();
+  // All but the type of claims.
+  if (sum < cpus + types()) return OkStatus();
   return InvalidArgument("policy.balloons: {} balloons are to exist always, on {} CPUs", sum, cpus);
 }
 

@@ -29,6 +29,9 @@ class BalloonSetup {
 
   int types() const { return static_cast<int>(options_.types.size()); }
   const BalloonType& type(int index) const { return options_.types[static_cast<size_t>(index)]; }
+  // The type of the containers that stand for claims. It is none of the configuration, and has a
+  // name that none of them has.
+  int claim_type() const { return types() - 1; }
   // The rules of a type without the load of others.
   const CpuChoiceRules& rules(int type) const { return rules_[static_cast<size_t>(type)]; }
   // The parts of the machine in which a type shares idle CPUs; empty if it does not.

@@ -83,6 +83,10 @@ struct BalloonType {
   int64_t shrink_below = 50;
   std::chrono::milliseconds use_pause = std::chrono::seconds(30);  // between two such changes
 
+  // The type of claims, which no configuration has: each container has a balloon of its own, which
+  // keeps its size, and no other container ever joins it.
+  bool alone = false;
+
   RawValues raw{};  // keys that are printed unchanged
 
   bool composite() const { return !component_names.empty(); }

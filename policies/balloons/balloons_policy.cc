@@ -107,7 +107,10 @@ StatusOr<Plan> BalloonsPolicy::Allocate(const Snapshot& snapshot, const Pod& pod
   StatusOr<BalloonMember> decided = rules().MemberFor(pod, container);
   if (!decided.ok()) return decided.status();
   const auto member = std::make_shared<BalloonMember>(*std::move(decided));
-  if (predecessor == nullptr || !JoinFormer(*predecessor, member)) {
+  const bool alone = setup_->type(member->type).alone;
+  if (alone && predecessor != nullptr)
+    member->hints = {{"where it was before", predecessor->placement.exclusive}};
+  if (predecessor == nullptr || alone || !JoinFormer(*predecessor, member)) {
     if (predecessor != nullptr) book_.Leave(predecessor->key);
     const StatusOr<size_t> place = BalloonPlacer(book_).Place(member);
     if (!place.ok()) {
@@ -335,6 +338,7 @@ std::vector<Zone> BalloonsPolicy::Zones(const Snapshot& /*snapshot*/) const {
     zones.push_back(std::move(zone));
   };
   for (int type = 0; type < setup_->types(); ++type) {
+    const bool alone = setup_->type(type).alone;
     std::vector<const Balloon*> own;
     for (const Balloon& balloon : book_.balloons()) {
       if (balloon.type == type) own.push_back(&balloon);
@@ -344,9 +348,11 @@ std::vector<Zone> BalloonsPolicy::Zones(const Snapshot& /*snapshot*/) const {
       add({.name = book_.NameOf(*balloon),
            .kind = "balloon",
            .cpus = balloon->cpus() | balloon->borrowed,
-           .shared = balloon->cpus() | balloon->borrowed | book_.SharedIdle(*balloon),
-           .shared_request = MilliCpu{balloon->request},
-           .free = MilliCpu{int64_t{1000} * book_.MostNow(*balloon) - balloon->request},
+           .exclusive = alone ? balloon->cpus() : CpuSet(),
+           .shared =
+               alone ? CpuSet() : balloon->cpus() | balloon->borrowed | book_.SharedIdle(*balloon),
+           .shared_request = MilliCpu{alone ? 0 : balloon->request},
+           .free = MilliCpu{alone ? 0 : int64_t{1000} * book_.MostNow(*balloon) - balloon->request},
            .containers = static_cast<int>(balloon->members.size()),
            .classes = ClassesOfType(type)});
       std::vector<Zone> parts;

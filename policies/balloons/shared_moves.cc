@@ -17,6 +17,7 @@ constexpr std::string_view kByUse = "; moved by what is used";
 std::string_view WhyItStays(const BalloonSetup& setup, const Balloon& balloon,
                             const BalloonMember& member) {
   const BalloonType& type = setup.type(balloon.type);
+  if (type.alone) return "its claim keeps its CPUs";
   if (member.type != balloon.type || member.text.starts_with(kWantOfRoom))
     return "it waits for room in a balloon of its type";
   if (!type.group_by.empty() || type.per_namespace || type.prefer_new)
@@ -42,7 +43,7 @@ policy::SharedPools BalloonsPolicy::Shared(const Snapshot& /*snapshot*/) const {
   if (book_.balloons().size() < 2 || !setup_->options().pin_cpu) return shared;
   for (const Balloon& balloon : book_.balloons()) {
     const CpuSet cpus = balloon.cpus() | balloon.borrowed | book_.SharedIdle(balloon);
-    if (cpus.empty()) continue;
+    if (cpus.empty() || setup_->type(balloon.type).alone) continue;
     for (const BalloonMemberPtr& member : balloon.members)
       shared.containers.push_back({member->key, shared.pools.size()});
     shared.pools.push_back({book_.NameOf(balloon), cpus});

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/claims/claimed_policy.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -168,11 +170,12 @@ TEST(ClaimsOfPoliciesTest, WholeCoresAreTakenWhereTheClaimSaysSo) {
 }
 
 TEST(ClaimsOfPoliciesTest, PoliciesWithoutExclusiveCpusRefuseClaims) {
-  for (const PolicyFactory& factory : {NullPolicyFactory(), BalloonsPolicyFactory()}) {
-    ClaimedNode node(factory, TwoNodes(), "0", "");
-    EXPECT_EQ(node.Reserve(ClaimOf("a", {{.cpus = 2}})).status().code(),
+  ClaimedNode null(NullPolicyFactory(), TwoNodes(), "0", "");
+  ClaimedNode unpinned(BalloonsPolicyFactory(), TwoNodes(), "0", "{pinCPU: false}");
+  for (ClaimedNode* const node : {&null, &unpinned}) {
+    EXPECT_EQ(node->Reserve(ClaimOf("a", {{.cpus = 2}})).status().code(),
               StatusCode::kFailedPrecondition);
-    EXPECT_TRUE(node.Create("c", QosClass::kGuaranteed, 2000).ok());
+    EXPECT_TRUE(node->Create("c", QosClass::kGuaranteed, 2000).ok());
   }
 }
 
@@ -182,13 +185,17 @@ TEST(ClaimsOfPoliciesTest, APolicyThatWouldTakeCpusFromAClaimIsRefused) {
   ASSERT_TRUE(grant.ok());
   const auto carrier = node.CreateCarrier("c", {"a"});
   const std::string before = node.State();
-  const Status refused = node.Switch(BalloonsPolicyFactory(), "");
+  const Status refused =
+      node.Switch(BalloonsPolicyFactory(), "{reservedResources: {cpu: 'cpuset:8-15'}}");
   EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(Message(refused)), HasSubstr("claim ns/a holds CPUs"));
   EXPECT_EQ(node.State(), before);
-  EXPECT_TRUE(node.Switch(TopologyAwarePolicyFactory(), "").ok());
-  EXPECT_EQ(node.policy().held().Find("a")->Cpus(), grant->All());
-  EXPECT_EQ(node.CpusOf(*carrier), grant->All().ToString());
+  for (const PolicyFactory& next : {TopologyAwarePolicyFactory(), BalloonsPolicyFactory()}) {
+    const Status switched = node.Switch(next, "");
+    EXPECT_TRUE(switched.ok()) << switched;
+    EXPECT_EQ(node.policy().held().Find("a")->Cpus(), grant->All());
+    EXPECT_EQ(node.CpusOf(*carrier), grant->All().ToString());
+  }
 }
 
 TEST(ClaimsOfPoliciesTest, ClaimsOutlastTheNullPolicy) {
@@ -204,6 +211,94 @@ TEST(ClaimsOfPoliciesTest, ClaimsOutlastTheNullPolicy) {
   ASSERT_NE(plan->Find(*carrier), nullptr);
   EXPECT_FALSE(plan->Find(*carrier)->cpus);
   EXPECT_EQ(null->held().Find("a")->Cpus(), grant->All());
+}
+
+// One type whose balloons share idle CPUs.
+constexpr std::string_view kSharingBalloons =
+    "{balloonTypes: [{name: batch, namespaces: ['*'], shareIdleCPUsInSame: system}]}";
+
+TEST(ClaimsInBalloonsTest, AClaimHasABalloonOfItsOwnInsideItsNode) {
+  ClaimedNode node(BalloonsPolicyFactory(), TwoNodes(), "0", "");
+  const auto first = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+  const auto second = node.Reserve(ClaimOf("b", {{.node = 0, .cpus = 2}, {.node = 1, .cpus = 1}}));
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(first->All().IsSubsetOf(test::Cpus("8-15")));
+  EXPECT_TRUE(second->cpus[0].IsSubsetOf(test::Cpus("1-7")));
+  EXPECT_EQ(node.policy().held().Find("a")->parts[0].placement.pool, "claim[0]");
+  const auto zones = node.policy().Zones(node.snapshot());
+  const auto zone = std::ranges::find(zones, "claim[0]", &Zone::name);
+  ASSERT_NE(zone, zones.end());
+  EXPECT_EQ(zone->exclusive, first->All());
+  EXPECT_TRUE(zone->shared.empty());
+}
+
+TEST(ClaimsInBalloonsTest, OtherContainersNeverJoinOrShareTheBalloonOfAClaim) {
+  ClaimedNode node(BalloonsPolicyFactory(), TwoNodes(), "0", kSharingBalloons);
+  const auto shared = node.Create("shared", QosClass::kBurstable, 500);
+  ASSERT_TRUE(shared.ok());
+  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 6}}));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_FALSE(node.snapshot().At(*shared).placement.cpus->Intersects(grant->All()));
+  // Far more than is left: it shares for want of room, and with no claim.
+  const auto large = node.Create("large", QosClass::kBurstable, 14000);
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_FALSE(node.snapshot().At(*large).placement.cpus->Intersects(grant->All()));
+  node.GiveBack("a");
+  EXPECT_GE(node.snapshot().At(*large).placement.cpus->size(), 14) << "what it asks for";
+}
+
+TEST(ClaimsInBalloonsTest, ARefusalTellsWhatIsIdleThereAndChangesNothing) {
+  ClaimedNode node(BalloonsPolicyFactory(), TwoNodes(), "0", "");
+  ASSERT_TRUE(node.Reserve(ClaimOf("db", {{.node = 1, .cpus = 5}})).ok());
+  const std::string before = node.State();
+  const auto refused = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  const std::string text(Message(refused.status()));
+  EXPECT_THAT(text,
+              HasSubstr("claim ns/a: needs 4 CPUs that no other balloon has, and of CPUs 8-15 "
+                        "only 13-15 are idle"));
+  EXPECT_THAT(text, HasSubstr("held by ns/db/claim"));
+  EXPECT_EQ(node.State(), before);
+}
+
+TEST(ClaimsInBalloonsTest, WholeCoresAreTakenWhereTheClaimSaysSo) {
+  ClaimedNode node(BalloonsPolicyFactory(), TwoNodes(2), "0", "");
+  ASSERT_TRUE(node.Reserve(ClaimOf("thread", {{.node = 1, .cpus = 1}})).ok());
+  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 6}}, {.whole_cores = true}));
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(node.machine().WithSiblings(grant->All()), grant->All());
+}
+
+// The type of claims is none of the configuration.
+TEST(ClaimsInBalloonsTest, AConfiguredTypeMayHaveItsName) {
+  ClaimedNode node(BalloonsPolicyFactory(), TwoNodes(), "0",
+                   "{balloonTypes: [{name: claim, namespaces: ['*'], minCPUs: 2}]}");
+  const auto container = node.Create("c", QosClass::kBurstable, 500);
+  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+  ASSERT_TRUE(container.ok() && grant.ok()) << grant.status();
+  EXPECT_EQ(node.snapshot().At(*container).placement.pool, "claim[0]");
+  EXPECT_EQ(node.policy().held().Find("a")->parts[0].placement.pool, "dra-claim[0]");
+  const std::string before = node.State();
+  node.Restart();
+  ASSERT_TRUE(node.Reconcile().ok());
+  EXPECT_EQ(node.State(), before);
+}
+
+// Lost CPUs do not come back by others: the claim's containers were told the rest.
+TEST(ClaimsInBalloonsTest, AClaimThatLostCpusDoesNotGrow) {
+  ClaimedNode node(BalloonsPolicyFactory(), TwoNodes(), "0", "");
+  const auto grant = node.Reserve(ClaimOf("a", {{.node = 1, .cpus = 4}}));
+  ASSERT_TRUE(grant.ok());
+  CpuSet left = grant->All();
+  left.Remove(grant->All().First());
+  node.policy().SetUsable(node.machine().online() - CpuSet{grant->All().First()});
+  ASSERT_TRUE(node.Reconcile().ok());
+  EXPECT_EQ(node.policy().held().Find("a")->Cpus(), left);
+  const auto other = node.Create("c", QosClass::kGuaranteed, 2000);
+  ASSERT_TRUE(other.ok());
+  node.Remove(*other);
+  EXPECT_EQ(node.policy().held().Find("a")->Cpus(), left);
 }
 
 // Offline CPUs are not the claim's any more; the rest stays.
