@@ -145,7 +145,7 @@ void DeclareNode(CommandLine& line, Flags& flags) {
   line.Flag("pods-cgroup", "CGROUP",
             "The cgroup of all pods, which decides on what CPUs and memory nodes of this machine "
             "containers may be placed: a path or the name of a slice, for kubelets with "
-            "--cgroup-root. \"\": kubepods.slice or kubepods.",
+            "--cgroup-root. \"\": kubepods.slice or kubepods, below the root or where it is found.",
             "", [&flags](std::string_view cgroup) -> Status {
               if (fmt::format("/{}/", cgroup).find("/../") != std::string::npos) {
                 return InvalidArgument("\"{}\" is not a valid cgroup", Printable(cgroup));

@@ -69,6 +69,8 @@ std::vector<std::string> Steps(std::string_view path) {
   return steps;
 }
 
+}  // namespace
+
 std::vector<std::string> DirectoriesIn(const std::string& directory, size_t most) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(directory.c_str()), &closedir);
@@ -82,8 +84,6 @@ std::vector<std::string> DirectoriesIn(const std::string& directory, size_t most
   std::ranges::sort(names);
   return names;
 }
-
-}  // namespace
 
 CpusetHierarchy CpusetHierarchy::At(const std::string& cgroups) {
   const bool unified = access((cgroups + "/cgroup.controllers").c_str(), F_OK) == 0;

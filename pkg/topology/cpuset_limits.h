@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ struct CpusetHierarchy {
   // Below the place where cgroups are mounted, "/sys/fs/cgroup".
   static CpusetHierarchy At(const std::string& cgroups);
 };
+
+// The names of the directories in a directory, in their order: `most` of them.
+std::vector<std::string> DirectoriesIn(const std::string& directory, size_t most);
 
 // CPUs for the processes of a directory, with those that partitions below it took. Empty: unknown.
 CpuSet ReadAllowedCpus(const CpusetHierarchy& hierarchy, const std::string& directory);

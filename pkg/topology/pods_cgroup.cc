@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/topology/pods_cgroup.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include <unistd.h>
 
@@ -44,6 +46,47 @@ CgroupSets ReadNearest(const CpusetHierarchy& hierarchy, std::string path) {
   }
 }
 
+// As a kubelet names it: "kubepods", "kubepods.slice", and "a-b-kubepods.slice" below a.slice.
+bool IsPodsName(std::string_view name) {
+  return name == kPods[0] || name == kPods[1] || name.ends_with(fmt::format("-{}", kPods[0]));
+}
+
+// Names of containers have their ids; kubelets in containers are not this node's.
+bool HasContainerId(std::string_view name) {
+  constexpr size_t kIdDigits = 64;
+  size_t digits = 0;
+  for (const char c : name) {
+    digits = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ? digits + 1 : 0;
+    if (digits == kIdDigits) return true;
+  }
+  return false;
+}
+
+// The cgroup of pods of a kubelet with --cgroup-root: the one nearest to the root; "" if there is
+// none, or if several are equally near.
+std::string FindPods(const CpusetHierarchy& hierarchy) {
+  constexpr size_t kMostLevels = 5;
+  constexpr size_t kMostLookedAt = 2048;
+  std::vector<std::string> level = {""};
+  size_t looked_at = 0;
+  for (size_t i = 0; i < kMostLevels && !level.empty(); ++i) {
+    std::vector<std::string> next;
+    std::vector<std::string> found;
+    for (const std::string& path : level) {
+      const size_t room = kMostLookedAt - std::min(kMostLookedAt, looked_at + next.size());
+      for (const std::string& name : DirectoriesIn(hierarchy.mount + path, room)) {
+        if (HasContainerId(name)) continue;
+        next.push_back(fmt::format("{}/{}", path, name));
+        if (IsPodsName(name)) found.push_back(next.back());
+      }
+    }
+    if (!found.empty()) return found.size() == 1 ? found[0] : "";
+    looked_at += next.size();
+    level = std::move(next);
+  }
+  return "";
+}
+
 std::string PodsPath(const CgroupPlaces& places, const CpusetHierarchy& hierarchy) {
   std::string_view told = places.pods;
   while (told.starts_with('/'))
@@ -53,7 +96,7 @@ std::string PodsPath(const CgroupPlaces& places, const CpusetHierarchy& hierarch
     std::string path = fmt::format("/{}", name);
     if (Exists(hierarchy.mount + path)) return path;
   }
-  return "";
+  return FindPods(hierarchy);
 }
 
 // "0::/system.slice/a.service" on v2, "9:cpuset:/a" on v1; nullopt without such a line.

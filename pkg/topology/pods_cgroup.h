@@ -22,8 +22,9 @@ struct CgroupSets {
 
 // The places of cgroups.
 struct CgroupPlaces {
-  // The cgroup of all pods: a path or the name of a slice. Empty: the one that a kubelet makes
-  // without --cgroup-root, kubepods.slice or kubepods.
+  // The cgroup of all pods: a path or the name of a slice. Empty: the one that a kubelet makes,
+  // kubepods.slice or kubepods; if none is below the root, the only one nearest to it, as a kubelet
+  // with --cgroup-root makes it.
   std::string pods{};
   // The prefix of /sys/fs/cgroup and /proc/self/cgroup; for tests.
   std::string root{};
@@ -31,7 +32,8 @@ struct CgroupPlaces {
 
 // Reads the cgroup of all pods, on cgroup v1 and v2. If that cgroup does not exist yet, or lacks
 // the sets, it reads the nearest one above it, up to the root. It reads only the kernel's memory: a
-// dozen small files or, where it may not use all CPUs, those of all cgroups at most.
+// dozen small files or, where it may not use all CPUs or is not below the root, those of all
+// cgroups at most.
 CgroupSets ReadPodsCgroup(const CgroupPlaces& places);
 
 // Reads the cgroup of this process. nullopt if this is of no use: the process is in a pod, whose

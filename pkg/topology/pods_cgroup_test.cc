@@ -70,6 +70,39 @@ TEST_F(PodsCgroupTest, AnotherOneMayBeNamed) {
   EXPECT_EQ(Pods("/a.slice/a-kubepods.slice"), "/a.slice/a-kubepods.slice 0-3 0");
 }
 
+TEST_F(PodsCgroupTest, ThatOfAKubeletWithACgroupRootIsFound) {
+  Unified("", "0-9", "0-1");
+  Unified("/system.slice/a.service", "0-9", "0-1");
+  Unified("/a.slice/a-b.slice/a-b-kubepods.slice", "0-7", "0");
+  EXPECT_EQ(Pods(), "/a.slice/a-b.slice/a-b-kubepods.slice 0-7 0");
+  Unified("/c/kubepods", "0-3", "0");
+  EXPECT_EQ(Pods(), "/c/kubepods 0-3 0") << "the one nearest to the root";
+  Unified("/d/kubepods", "0-1", "0");
+  EXPECT_EQ(Pods(), "/ 0-9 0-1") << "it is not known which";
+  Unified("/kubepods.slice", "0-15", "0-1");
+  EXPECT_EQ(Pods(), "/kubepods.slice 0-15 0-1");
+}
+
+// A node in a container, as kind makes them.
+TEST_F(PodsCgroupTest, AKubeletInAContainerIsNotThisNodes) {
+  Unified("", "0-9", "0-1");
+  const std::string id(64, 'a');
+  Unified("/system.slice/docker-" + id + ".scope/kubelet.slice/kubelet-kubepods.slice", "0-3", "0");
+  Unified("/docker/" + id + "/kubelet/kubepods", "0-3", "0");
+  EXPECT_EQ(Pods(), "/ 0-9 0-1");
+}
+
+TEST_F(PodsCgroupTest, PartitionsBelowACgroupRootAreOfPods) {
+  Write("/sys/devices/system/cpu/online", "0-15");
+  Unified("", "0-9", "0");
+  Unified("/root/kubepods", "0-9", "0");
+  Write("/sys/fs/cgroup/root/kubepods/cpuset.cpus.exclusive.effective", "10-15");
+  Unified("/root/kubepods/pod1", "10-15", "0");
+  Write("/sys/fs/cgroup/root/kubepods/pod1/cpuset.cpus.partition", "isolated");
+  EXPECT_EQ(Pods(), "/root/kubepods 0-15 0");
+  EXPECT_EQ(ReadPodsCgroup(Places()).why, "");
+}
+
 TEST_F(PodsCgroupTest, ACgroupThatDoesNotTellIsAsTheOneAbove) {
   Unified("", "0-15", "0-1");
   Unified("/kubepods", "", "1");
