@@ -26,11 +26,14 @@ std::string EncodeVerboseRequest(std::string_view id) {
 
 }  // namespace
 
-StatusOr<PodList> ReadPodList(std::string_view reply, const HandlerAliases* aliases) {
+StatusOr<std::vector<SandboxFacts>> ReadPodList(std::string_view reply,
+                                                const HandlerAliases* aliases) {
   RESMGR_ASSIGN_OR_RETURN(const auto list, ParseReply<v1::ListPodSandboxResponse>(reply));
-  PodList pods;
+  std::vector<SandboxFacts> pods;
   for (const v1::PodSandbox& item : list.items()) {
-    Pod pod;
+    SandboxFacts& facts = pods.emplace_back();
+    facts.ready = item.state() == v1::SANDBOX_READY;
+    Pod& pod = facts.pod;
     pod.id = PodSandboxId(item.id());
     pod.uid = PodUid(item.metadata().uid());
     pod.name = item.metadata().name();
@@ -41,17 +44,15 @@ StatusOr<PodList> ReadPodList(std::string_view reply, const HandlerAliases* alia
     pod.labels = ToStringMap(item.labels());
     pod.annotations = ToStringMap(item.annotations());
     pod.qos_derived = true;  // until its status has the class
-    if (item.state() != v1::SANDBOX_READY) pods.stopped.insert(pod.id);
-    pods.pods.push_back(std::move(pod));
   }
   return pods;
 }
 
-StatusOr<std::vector<RuntimeContainer>> ReadContainerList(std::string_view reply) {
+StatusOr<std::vector<ContainerFacts>> ReadContainerList(std::string_view reply) {
   RESMGR_ASSIGN_OR_RETURN(const auto list, ParseReply<v1::ListContainersResponse>(reply));
-  std::vector<RuntimeContainer> containers;
+  std::vector<ContainerFacts> containers;
   for (const v1::Container& item : list.containers()) {
-    RuntimeContainer container;
+    RuntimeContainer& container = containers.emplace_back().container;
     container.id = ContainerId(item.id());
     container.pod_id = PodSandboxId(item.pod_sandbox_id());
     container.name = item.metadata().name();
@@ -60,7 +61,6 @@ StatusOr<std::vector<RuntimeContainer>> ReadContainerList(std::string_view reply
     container.labels = ToStringMap(item.labels());
     container.annotations = ToStringMap(item.annotations());
     if (container.name.empty()) container.name = ContainerNameOf(container.labels);
-    containers.push_back(std::move(container));
   }
   return containers;
 }

@@ -31,19 +31,19 @@ TEST(InventoryTest, AListTellsWhichPodsAreNotReady) {
   v1::PodSandbox& stopped = *response.add_items();
   stopped.set_id("stopped");
   stopped.set_state(v1::SANDBOX_NOTREADY);
-  const StatusOr<PodList> list = ReadPodList(response.SerializeAsString());
+  const auto list = ReadPodList(response.SerializeAsString());
   ASSERT_TRUE(list.ok()) << list.status();
-  EXPECT_EQ(list->pods.size(), 2U);
-  EXPECT_THAT(list->stopped, UnorderedElementsAre(PodSandboxId("stopped")));
+  ASSERT_EQ(list->size(), 2U);
+  EXPECT_TRUE(list->at(0).ready);
+  EXPECT_FALSE(list->at(1).ready);
 }
 
 TEST(InventoryTest, APodIsSaidToHaveAClassOnlyWhereItsStatusTellsOne) {
   v1::ListPodSandboxResponse response;
   response.add_items()->set_id("one");
-  StatusOr<PodList> list = ReadPodList(response.SerializeAsString());
+  auto list = ReadPodList(response.SerializeAsString());
   ASSERT_TRUE(list.ok()) << list.status();
-  SandboxFacts facts;
-  facts.pod = list->pods.front();
+  SandboxFacts& facts = list->front();
   EXPECT_TRUE(facts.pod.qos_derived) << "a list does not tell it";
   ASSERT_TRUE(AddFacts(v1::PodSandboxStatusResponse().SerializeAsString(), facts).ok());
   EXPECT_TRUE(facts.pod.qos_derived) << "nor does a status without verbose information";
@@ -105,7 +105,7 @@ TEST(InventoryTest, LabelsNameContainersWithoutMetadata) {
   const auto containers = ReadContainerList(list.SerializeAsString());
   ASSERT_TRUE(containers.ok());
   ASSERT_EQ(containers->size(), 1U);
-  EXPECT_EQ(containers->front().name, "web");
+  EXPECT_EQ(containers->front().container.name, "web");
 }
 
 }  // namespace

@@ -57,14 +57,32 @@ std::vector<HandlerFeatures> ReadHandlers(std::string_view reply, const HandlerA
   return handlers;
 }
 
-RuntimeAccess::Everything EverythingOf(RuntimeListing::Result result) {
-  std::erase_if(result.sandboxes, [&result](const SandboxFacts& facts) {
-    return result.gone_pods.contains(facts.pod.id);
-  });
-  std::erase_if(result.containers, [&result](const ContainerFacts& facts) {
-    return result.gone_containers.contains(facts.container.id);
-  });
-  return {.sandboxes = std::move(result.sandboxes), .containers = std::move(result.containers)};
+// Calls a method of RuntimeService.
+using ListCall =
+    std::function<void(std::string_view method, std::string_view message, UnaryClient::Done done)>;
+
+// Asks for both lists, one after the other.
+void ListObjects(const ListCall& call, const HandlerAliases* aliases,
+                 RuntimeListing::Done<RuntimeListing::Objects> done) {
+  call("ListPodSandbox", "",
+       [call, aliases, done = std::move(done)](const StatusOr<std::string>& reply) {
+         auto pods = reply.ok() ? ReadPodList(*reply, aliases) : reply.status();
+         if (!pods.ok()) return done(Annotate(pods.status(), "listing pod sandboxes"));
+         call("ListContainers", "",
+              [pods = *std::move(pods), done](const StatusOr<std::string>& list) mutable {
+                auto containers = list.ok() ? ReadContainerList(*list) : list.status();
+                if (!containers.ok())
+                  return done(Annotate(containers.status(), "listing containers"));
+                done(RuntimeListing::Objects{std::move(pods), *std::move(containers)});
+              });
+       });
+}
+
+template <typename Facts>
+UnaryClient::Done AddStatusTo(Facts& listed, std::function<void(const Status&)> done) {
+  return [&listed, done = std::move(done)](const StatusOr<std::string>& reply) {
+    done(reply.ok() ? AddFacts(*reply, listed) : reply.status());
+  };
 }
 
 }  // namespace
@@ -162,25 +180,35 @@ void RuntimeConnection::Call(std::string_view method, std::string_view message,
   runtime_.Call(fmt::format("RuntimeService/{}", method), message, timeout, std::move(done));
 }
 
-void RuntimeConnection::List(Known known,
-                             std::function<void(StatusOr<RuntimeListing::Result>)> done) {
+void RuntimeConnection::List(Known known, Done<RuntimeListing::Result> done) {
   // The first call may make the connection.
   const uint64_t connection = runtime_.connects() + (runtime_.client().connected() ? 0 : 1);
-  const auto call = [this, connection](std::string_view method, std::string_view message,
-                                       UnaryClient::Done answered) {
+  const ListCall call = [this, connection](std::string_view method, std::string_view message,
+                                           UnaryClient::Done answered) {
     if (runtime_.connects() <= connection) return Call(method, message, std::move(answered));
     // The list has failed: its other questions are no load for the next connection.
     loop_.Post(lifetime_.Guard(
         [answered = std::move(answered)] { answered(Unavailable("the connection was lost")); }));
   };
-  std::make_shared<RuntimeListing>(
-      call, aliases_, std::move(known),
+  RuntimeListing::Start(
+      {.list = [call,
+                aliases = aliases_](auto listed) { ListObjects(call, aliases, std::move(listed)); },
+       .sandbox =
+           [call](SandboxFacts& facts, auto answered) {
+             call("PodSandboxStatus", EncodeVerbosePodStatusRequest(facts.pod.id),
+                  AddStatusTo(facts, std::move(answered)));
+           },
+       .container =
+           [call](ContainerFacts& facts, auto answered) {
+             call("ContainerStatus", EncodeVerboseContainerStatusRequest(facts.container.id),
+                  AddStatusTo(facts, std::move(answered)));
+           }},
+      std::move(known),
       [this, connection, done = std::move(done)](StatusOr<RuntimeListing::Result> result) {
         const bool lost = !runtime_.client().connected() || runtime_.connects() != connection;
         if (result.ok() && lost) return done(Unavailable("the connection to the runtime was lost"));
         done(std::move(result));
-      })
-      ->Start();
+      });
 }
 
 void RuntimeConnection::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {
@@ -189,27 +217,16 @@ void RuntimeConnection::ListAll(Known known, std::function<void(StatusOr<Runtime
   List(std::move(known), [this, shares, share = std::move(share),
                           done = std::move(done)](StatusOr<RuntimeListing::Result> result) {
     if (shares && result.ok()) shared_ = runtime_.connects();
-    if (share) share(result.ok() ? StatusOr<Everything>(EverythingOf(*result)) : result.status());
-    if (!result.ok()) return done(result.status());
-    RuntimeInventory inventory{.pods = {},
-                               .containers = {},
-                               .stopped_pods = {},
-                               .unclear = std::move(result->unclear),
-                               .brief = std::move(result->brief)};
-    for (SandboxFacts& facts : result->sandboxes) {
-      if (!facts.ready) inventory.stopped_pods.insert(facts.pod.id);
-      inventory.pods.push_back(std::move(facts.pod));
-    }
-    for (ContainerFacts& facts : result->containers)
-      inventory.containers.push_back(std::move(facts.container));
-    done(std::move(inventory));
+    if (share)
+      share(result.ok() ? RuntimeListing::Result(*result).ToEverything()
+                        : StatusOr<Everything>(result.status()));
+    result.ok() ? done((*std::move(result)).ToInventory()) : done(result.status());
   });
 }
 
 void RuntimeConnection::InspectAll(Done<Everything> done) {
   List({}, [done = std::move(done)](StatusOr<RuntimeListing::Result> result) {
-    if (!result.ok()) return done(result.status());
-    done(EverythingOf(*std::move(result)));
+    result.ok() ? done((*std::move(result)).ToEverything()) : done(result.status());
   });
 }
 

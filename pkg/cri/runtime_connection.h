@@ -9,11 +9,11 @@
 #include <string_view>
 
 #include "pkg/cri/event_stream.h"
-#include "pkg/cri/runtime_listing.h"
 #include "pkg/grpc/unary_client.h"
 #include "pkg/log/log.h"
 #include "pkg/pipeline/runtime_access.h"
 #include "pkg/resmgr/runtime_client.h"
+#include "pkg/runtime/runtime_listing.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/lifetime.h"
 
@@ -105,7 +105,7 @@ class RuntimeConnection final : public RuntimeClient, public RuntimeAccess {
   // Calls RuntimeService, over a new connection if that is necessary and Start was not called.
   void Call(std::string_view method, std::string_view message, UnaryClient::Done done,
             std::chrono::milliseconds timeout = kCallTimeout);
-  void List(Known known, std::function<void(StatusOr<RuntimeListing::Result>)> done);
+  void List(Known known, Done<RuntimeListing::Result> done);
 
   EventLoop& loop_;
   Logger& log_;

@@ -15,7 +15,6 @@
 namespace resmgr::docker {
 namespace {
 
-constexpr std::chrono::milliseconds kInspectTimeout{10'000};
 
 // dockerd ignores a start body of up to this many bytes.
 constexpr size_t kNoHostConfig = 7;
@@ -75,7 +74,7 @@ void DockerCall::Find() {
     return OnFound(target_.container, *kind);
   }
   const std::string path = fmt::format("/containers/{}/json", PercentEncoded(target_.container));
-  front_.engine().Call("GET", path, "", kInspectTimeout,
+  front_.engine().Call("GET", path, "", EngineClient::kCallTimeout,
                        lifetime_.Guard([this](const StatusOr<EngineClient::Reply>& reply) {
                          if (!reply.ok()) return client_.Reject(reply.status());
                          // dockerd's answer has the error.

@@ -29,6 +29,22 @@ void EngineClient::Call(std::string_view method, std::string_view target, std::s
   StartWaiting();
 }
 
+void EngineClient::Get(std::string_view target,
+                       std::function<void(StatusOr<std::string> body)> done) {
+  Call("GET", target, "", kCallTimeout, [done = std::move(done)](StatusOr<Reply> reply) {
+    const Status status = reply.ok() ? ReplyStatus(*reply) : reply.status();
+    status.ok() ? done(std::move(reply->body)) : done(status);
+  });
+}
+
+void EngineClient::Do(std::string_view method, std::string_view target, std::string body,
+                      std::function<void(Status)> done, std::chrono::milliseconds deadline) {
+  Call(method, target, std::move(body), deadline,
+       [done = std::move(done)](const StatusOr<Reply>& reply) {
+         done(reply.ok() ? ReplyStatus(*reply) : reply.status());
+       });
+}
+
 void EngineClient::StartWaiting() {
   while (!waiting_.empty() && running_.size() < kParallel) {
     Waiting next = std::move(waiting_.front());

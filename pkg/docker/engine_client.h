@@ -23,6 +23,7 @@ namespace resmgr::docker {
 class EngineClient {
  public:
   static constexpr size_t kParallel = 8;
+  static constexpr std::chrono::milliseconds kCallTimeout{10'000};
   // Limit of a reply in bytes. A list of 10,000 containers has some 20 MiB.
   static constexpr size_t kMaxReply = size_t{64} * 1024 * 1024;
 
@@ -42,6 +43,11 @@ class EngineClient {
   // `body`: JSON; "": none. Time in the queue does not count against the deadline.
   void Call(std::string_view method, std::string_view target, std::string body,
             std::chrono::milliseconds deadline, Done done);
+  // The same for callers that need the body, or the status, of a success only: an error reply
+  // becomes a status.
+  void Get(std::string_view target, std::function<void(StatusOr<std::string> body)> done);
+  void Do(std::string_view method, std::string_view target, std::string body,
+          std::function<void(Status)> done, std::chrono::milliseconds deadline = kCallTimeout);
 
  private:
   struct Running;

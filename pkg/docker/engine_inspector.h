@@ -17,8 +17,6 @@ namespace resmgr::docker {
 // the resource manager. Loop's thread only.
 class EngineInspector final : public RuntimeAccess {
  public:
-  static constexpr std::chrono::milliseconds kCallTimeout{10'000};
-
   EngineInspector(EventLoop& loop, const std::string& socket, Others others)
       : others_(others), client_(loop, socket), brief_client_(loop, socket) {}
 
@@ -40,14 +38,6 @@ class EngineInspector final : public RuntimeAccess {
   void RemoveSandbox(const PodSandboxId& id, std::function<void(Status)> done) override;
 
  private:
-  class Inspection;
-  using OnBody = std::function<void(StatusOr<std::string>)>;
-
-  // An error reply becomes a status.
-  void Get(EngineClient& client, const std::string& target, OnBody done);
-  void Do(std::string_view method, const std::string& target, std::string body,
-          std::chrono::milliseconds deadline, std::function<void(Status)> done);
-
   const Others others_;
   EngineClient client_;        // for InspectAll, which makes many calls
   EngineClient brief_client_;  // for all other calls, which do not wait for it

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "pkg/docker/body_edits.h"
+#include "pkg/docker/engine_listing.h"
 
 namespace resmgr::docker {
 namespace {
@@ -17,7 +18,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kLastPause{2'000};
-constexpr milliseconds kCallTimeout{10'000};
 // Limit of one event in bytes; an event includes the labels.
 constexpr size_t kMaxLine = size_t{4} * 1024 * 1024;
 // Events from this long before the connection are requested: dockerd, which counts whole seconds,
@@ -30,125 +30,24 @@ constexpr std::string_view kFilters =
 // The end of a stream that lived this long does not count as a failure.
 constexpr std::chrono::seconds kStable{1};
 
+Status AddDetailsOfPod(std::string_view inspection, SandboxFacts& listed) {
+  RESMGR_ASSIGN_OR_RETURN(const EngineDetails told, ReadContainerDetails(inspection));
+  AddCgroup(told.cgroup_parent, listed.pod);
+  listed.pod.runtime_handler = told.runtime;
+  return OkStatus();
+}
+
+Status AddDetails(std::string_view inspection, ContainerFacts& listed) {
+  RESMGR_ASSIGN_OR_RETURN(const EngineDetails told, ReadContainerDetails(inspection));
+  RuntimeContainer& container = listed.container;
+  container.resources = told.resources;
+  container.started_at = told.started_at;
+  container.state = told.container.state;
+  container.dead = told.container.dead;
+  return OkStatus();
+}
+
 }  // namespace
-
-// One list, then inspections of the unknown containers.
-class EngineRuntime::Listing : public std::enable_shared_from_this<Listing> {
- public:
-  using Done = std::function<void(StatusOr<RuntimeInventory>)>;
-
-  Listing(EngineRuntime& runtime, Known known, Done done)
-      : runtime_(runtime), known_(std::move(known)), done_(std::move(done)) {}
-
-  void Start() {
-    Ask("/containers/json?all=1", [this](const std::string& body) {
-      const auto all = ReadContainerList(body);
-      if (!all.ok()) return Finish(Annotate(all.status(), "the Docker engine's list"));
-      Take(*all);
-    });
-  }
-
- private:
-  // Passes the body of a success to `then`; a failure ends the list.
-  void Ask(const std::string& target, std::function<void(const std::string&)> then) {
-    runtime_.client_.Call("GET", target, "", kCallTimeout,
-                          [self = shared_from_this(),
-                           then = std::move(then)](const StatusOr<EngineClient::Reply>& reply) {
-                            const Status status = reply.ok() ? ReplyStatus(*reply) : reply.status();
-                            if (!status.ok()) return self->Finish(status);
-                            then(reply->body);
-                          });
-  }
-
-  void Take(const std::vector<EngineContainer>& all) {
-    bool shares = false;
-    for (const EngineContainer& container : all) {
-      const Identity identity = IdentityOf(container.labels, container.name, runtime_.others_);
-      if (identity.kind == Identity::Kind::kSandbox) {
-        TakeSandbox(container, identity);
-      } else if (identity.kind == Identity::Kind::kContainer) {
-        shares = shares || identity.pod_id == OthersPod().id;
-        TakeContainer(container, identity);
-      }
-    }
-    if (shares) inventory_.pods.push_back(OthersPod());
-    if (--pending_ == 0) Finish(OkStatus());
-  }
-  void TakeSandbox(const EngineContainer& container, const Identity& identity) {
-    Pod pod = ToPod(container, identity);
-    if (container.ended) inventory_.stopped_pods.insert(pod.id);
-    if (known_.pod && known_.pod(pod)) {
-      inventory_.brief.pods.insert(pod.id);
-      inventory_.pods.push_back(std::move(pod));
-      return;
-    }
-    Inspect(container.id,
-            [this, pod = std::move(pod)](const StatusOr<EngineDetails>& told) mutable {
-              if (told.ok()) {
-                AddCgroup(told->cgroup_parent, pod);
-                pod.runtime_handler = told->runtime;
-              } else if (told.status().code() == StatusCode::kNotFound) {
-                pod.qos_derived = true;  // removed; stored values still hold
-              } else {
-                inventory_.unclear.pods.insert(pod.id);
-                inventory_.unclear.why.Update(told.status());
-              }
-              inventory_.pods.push_back(std::move(pod));
-            });
-  }
-  void TakeContainer(const EngineContainer& container, const Identity& identity) {
-    RuntimeContainer listed = ToContainer(container, identity);
-    if (known_.container && known_.container(listed)) {
-      inventory_.brief.containers.insert(listed.id);
-      inventory_.containers.push_back(std::move(listed));
-      return;
-    }
-    Inspect(container.id,
-            [this, listed = std::move(listed)](const StatusOr<EngineDetails>& told) mutable {
-              if (told.ok()) {
-                listed.resources = told->resources;
-                listed.started_at = told->started_at;
-                listed.state = told->container.state;
-                listed.dead = told->container.dead;
-              } else if (told.status().code() == StatusCode::kNotFound) {
-                return;  // removed meanwhile
-              } else {
-                inventory_.unclear.containers.insert(listed.id);
-                inventory_.unclear.why.Update(told.status());
-              }
-              inventory_.containers.push_back(std::move(listed));
-            });
-  }
-
-  // If the connection is lost, the list fails.
-  void Inspect(const ContainerId& id, std::function<void(const StatusOr<EngineDetails>&)> then) {
-    ++pending_;
-    runtime_.client_.Call(
-        "GET", fmt::format("/containers/{}/json", id.value()), "", kCallTimeout,
-        [self = shared_from_this(),
-         then = std::move(then)](const StatusOr<EngineClient::Reply>& reply) {
-          if (!reply.ok() && reply.status().code() != StatusCode::kDeadlineExceeded) {
-            return self->Finish(reply.status());
-          }
-          const Status status = reply.ok() ? ReplyStatus(*reply) : reply.status();
-          then(status.ok() ? ReadContainerDetails(reply->body) : StatusOr<EngineDetails>(status));
-          if (--self->pending_ == 0) self->Finish(OkStatus());
-        });
-  }
-
-  void Finish(const Status& status) {
-    if (const Done done = std::exchange(done_, nullptr)) {
-      done(status.ok() ? StatusOr<RuntimeInventory>(std::move(inventory_))
-                       : StatusOr<RuntimeInventory>(status));
-    }
-  }
-
-  EngineRuntime& runtime_;
-  const Known known_;
-  Done done_;
-  RuntimeInventory inventory_;
-  size_t pending_ = 1;  // open inspections, plus one for the list
-};
 
 EngineRuntime::EngineRuntime(EventLoop& loop, const std::string& socket, Others others)
     : loop_(loop),
@@ -252,14 +151,12 @@ void EngineRuntime::UpdateContainer(const ContainerId& id, const ResourceValues&
 void EngineRuntime::Update(const ContainerId& id, std::string body,
                            std::function<void(Status)> done) {
   if (stream_ != nullptr) ++own_updates_[std::string(id.value())];
-  client_.Call("POST", fmt::format("/containers/{}/update", id.value()), std::move(body),
-               kCallTimeout,
-               [this, id, done = std::move(done)](const StatusOr<EngineClient::Reply>& reply) {
-                 const Status status = reply.ok() ? ReplyStatus(*reply) : reply.status();
-                 // A failed update causes no event.
-                 if (!status.ok()) IsOwnUpdate(std::string(id.value()));
-                 done(status);
-               });
+  client_.Do("POST", fmt::format("/containers/{}/update", id.value()), std::move(body),
+             [this, id, done = std::move(done)](const Status& status) {
+               // A failed update causes no event.
+               if (!status.ok()) IsOwnUpdate(std::string(id.value()));
+               done(status);
+             });
 }
 
 // dockerd reports each update once, before or after its answer.
@@ -271,7 +168,15 @@ bool EngineRuntime::IsOwnUpdate(const std::string& id) {
 }
 
 void EngineRuntime::ListAll(Known known, std::function<void(StatusOr<RuntimeInventory>)> done) {
-  std::make_shared<Listing>(*this, std::move(known), std::move(done))->Start();
+  ListEngine(client_, others_, std::move(known),
+             {.sandbox = AddDetailsOfPod, .container = AddDetails},
+             [done = std::move(done)](StatusOr<RuntimeListing::Result> result) {
+               if (!result.ok()) return done(result.status());
+               std::erase_if(result->containers, [&result](const ContainerFacts& facts) {
+                 return result->gone_containers.contains(facts.container.id);
+               });
+               done((*std::move(result)).ToInventory());
+             });
 }
 
 }  // namespace resmgr::docker

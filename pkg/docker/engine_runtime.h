@@ -45,8 +45,6 @@ class EngineRuntime final : public RuntimeClient {
   bool Renames() const override { return others_ == Others::kShare; }
 
  private:
-  class Listing;
-
   void Update(const ContainerId& id, std::string body, std::function<void(Status)> done);
   Status TryConnect();
   void OnEventBytes(std::string_view bytes);
