@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The acceptance rows of balloons with real pods, named as in
 // policies/balloons/balloons_rows_test.cc: the kernel runs the containers on the CPUs and memory
-// nodes of the rows. The rows' machine has two packages of two nodes of two cores of two threads.
-#include <chrono>
-#include <map>
-#include <sstream>
+// nodes of the rows. This file has sizes, limits and the choice of CPUs.
+#include "test/machines/balloons_rows.h"
+
 #include <string>
 #include <vector>
 
@@ -12,102 +11,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/machines/machine_fixture.h"
-
 namespace resmgr::test {
 namespace {
 
 using ::testing::HasSubstr;
 
 constexpr const char* kRefused = "no suitable balloon instance available";
-// The wait for updates of containers under way.
-constexpr std::chrono::seconds kSettled{20};
-
-bool Apart(const CpuSet& a, const CpuSet& b) {
-  return !a.Intersects(b);
-}
-
-// The annotation of this name, of one container if it is given.
-std::string Key(const std::string& name, const std::string& container = "") {
-  const std::string key = name + ".resource-policy.nri.io";
-  return container.empty() ? key : key + "/container." + container;
-}
-
-Workload Asks(const std::string& name, int64_t request) {
-  return Burstable(name, MilliCpu{request});
-}
-
-Workload In(const std::string& namespace_name, Workload workload) {
-  workload.namespace_name = namespace_name;
-  return workload;
-}
-
-class BalloonsRowsTest : public MachineTest {
- protected:
-  using Annotations = std::map<std::string, std::string>;
-
-  void SetUp() override {
-    if (All().size() != 16 || TheMachine().nodes().size() != 4 || TheMachine().cores().size() != 8)
-      GTEST_SKIP() << "the rows are about another machine";
-  }
-
-  void OpenWith(const std::string& section) {
-    OpenDoorWith({.policy = "", .reserved = "", .starts_alone = false, .config = FileOf(section)});
-  }
-  Status Change(const std::string& section) { return Configure(FileOf(section)); }
-
-  // A pod with this container; more of them by Add.
-  RunningPod RunAs(const Workload& workload, const Annotations& annotations = {}) {
-    RunningPod pod{.workload = workload,
-                   .config = node().PodConfig(workload),
-                   .pod_id = {},
-                   .container_id = {}};
-    for (const auto& [key, value] : annotations)
-      (*pod.config.mutable_annotations())[key] = value;
-    const StatusOr<std::string> id = node().client().RunPod(pod.config);
-    EXPECT_TRUE(id.ok()) << workload.name << ": " << Describe(id.status());
-    pod.pod_id = id.value_or("");
-    return Add(pod, workload);
-  }
-  RunningPod RunOf(const std::string& type, const Workload& workload) {
-    return RunAs(workload, {{Key("balloon.balloons"), type}});
-  }
-
-  // The container's CPUs by the kernel; waits until there are `size` of them, with memory of their
-  // nodes.
-  CpuSet On(const RunningPod& pod, int size) {
-    if (pod.container_id.empty()) return {};
-    const Status settled = WaitUntil("its CPUs and memory", kSettled, [&] {
-      const CpuSet cpus = CpuSet::Parse(CpusOf(pod)).value_or(CpuSet());
-      return cpus.size() == size && MemsOf(pod) == TheMachine().NodesOf(cpus).ToString();
-    });
-    EXPECT_TRUE(settled.ok()) << pod.workload.name << " is on " << CpusOf(pod) << ", not on "
-                              << size << " CPUs, with memory nodes " << MemsOf(pod);
-    return KernelCpus(pod);
-  }
-
-  // The balloon of each container, by its full name, and the balloons themselves.
-  std::map<std::string, std::string> Balloons() {
-    std::map<std::string, std::string> balloons;
-    for (const nlohmann::json& pool : Ctl({"pools"})) {
-      const std::string name = pool.value("name", "");
-      balloons[name] = name;
-      for (const nlohmann::json& container : pool["containers"])
-        balloons[container.get<std::string>()] = name;
-    }
-    return balloons;
-  }
-  static int CoresOf(const CpuSet& cpus) { return TheMachine().WithSiblings(cpus).size() / 2; }
-
- private:
-  static std::string FileOf(const std::string& section) {
-    std::string file = "policy:\n  Active: balloons\n  balloons:\n";
-    std::istringstream lines(section);
-    for (std::string line; std::getline(lines, line);)
-      file += "    " + line + '\n';
-    return file;
-  }
-};
 
 constexpr const char* kTest01 = R"(
 availableResources: {cpu: "cpuset:1-15"}
@@ -375,11 +284,6 @@ TEST_P(BalloonsRowsTest, Tests10And23ChoiceOfCpus) {
   EXPECT_EQ(CoresOf(elsewhere), 2) << elsewhere.ToString();
   EXPECT_TRUE(Apart(elsewhere, device)) << elsewhere.ToString();
 }
-
-INSTANTIATE_TEST_SUITE_P(Containerd, BalloonsRowsTest,
-                         ::testing::Combine(::testing::Values(Door::kRelay),
-                                            ::testing::Values("balloons")),
-                         NameOfMachineCase);
 
 }  // namespace
 }  // namespace resmgr::test
