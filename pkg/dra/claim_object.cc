@@ -2,13 +2,13 @@
 #include "pkg/dra/claim_object.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "pkg/base/json.h"
+#include "pkg/base/json_path.h"
 #include "pkg/base/parse.h"
 #include "pkg/kube/quantity.h"
 
@@ -16,6 +16,8 @@ namespace resmgr::dra {
 namespace {
 
 using Json = nlohmann::json;
+using json_path::Find;
+using json_path::TextAt;
 
 constexpr size_t kShownText = 64;      // bytes of a name in a message
 constexpr size_t kLongestName = 253;   // bytes, of any name in the API
@@ -23,23 +25,6 @@ constexpr int64_t kMilliOfOne = 1000;  // thousandths of a CPU
 
 std::string Shown(std::string_view text) {
   return Printable(text, kShownText);
-}
-
-// The value at a path of objects; nullptr where there is none.
-const Json* At(const Json& value, std::initializer_list<std::string_view> path) {
-  const Json* at = &value;
-  for (const std::string_view key : path) {
-    if (!at->is_object()) return nullptr;
-    const auto found = at->find(key);
-    if (found == at->end()) return nullptr;
-    at = &*found;
-  }
-  return at;
-}
-
-std::string TextAt(const Json& value, std::initializer_list<std::string_view> path) {
-  const Json* const found = At(value, path);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 // "main" of "main/sub".
@@ -56,14 +41,14 @@ StatusOr<MilliCpu> MilliOf(const Json& quantity) {
 
 // The API server may leave the driver's domain out of a capacity's name.
 const Json* ConsumedCpus(const Json& result, const Driver& driver) {
-  const Json* const consumed = At(result, {"consumedCapacity"});
+  const Json* const consumed = Find(result, {"consumedCapacity"});
   if (consumed == nullptr) return nullptr;
-  const Json* const qualified = At(*consumed, {driver.Capacity()});
-  return qualified != nullptr ? qualified : At(*consumed, {"cpu"});
+  const Json* const qualified = Find(*consumed, {driver.Capacity()});
+  return qualified != nullptr ? qualified : Find(*consumed, {"cpu"});
 }
 
 StatusOr<int> CpusOf(const Json& result, const Driver& driver) {
-  if (const Json* const admin = At(result, {"adminAccess"}); admin != nullptr && *admin == true)
+  if (const Json* const admin = Find(result, {"adminAccess"}); admin != nullptr && *admin == true)
     return InvalidArgument("adminAccess is not supported: it consumes no CPUs");
   const Json* const consumed = ConsumedCpus(result, driver);
   if (consumed == nullptr) {
@@ -129,7 +114,7 @@ Status ReadParameters(const Json& parameters, ClaimOptions& options) {
 }
 
 bool ConcernsUs(const Json& config, const AllocatedClaim& claim) {
-  const Json* const requests = At(config, {"requests"});
+  const Json* const requests = Find(config, {"requests"});
   if (requests == nullptr || !requests->is_array() || requests->empty()) return true;
   return std::ranges::any_of(*requests, [&claim](const Json& request) {
     return request.is_string() &&
@@ -145,7 +130,7 @@ Status ReadOptions(const Json& configs, const Driver& driver, AllocatedClaim& cl
     for (const Json& config : configs) {
       if (TextAt(config, {"source"}) != source || !ConcernsUs(config, claim)) continue;
       if (TextAt(config, {"opaque", "driver"}) != driver.name) continue;
-      const Json* const parameters = At(config, {"opaque", "parameters"});
+      const Json* const parameters = Find(config, {"opaque", "parameters"});
       if (parameters == nullptr) continue;
       RESMGR_RETURN_IF_ERROR(ReadParameters(*parameters, claim.claim.options));
     }
@@ -172,7 +157,7 @@ StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName
   const std::optional<Json> object = ParseJson(text);
   if (!object || !object->is_object()) return InvalidArgument("the ResourceClaim is not JSON");
   RESMGR_RETURN_IF_ERROR(CheckIdentity(*object, asked));
-  const Json* const results = At(*object, {"status", "allocation", "devices", "results"});
+  const Json* const results = Find(*object, {"status", "allocation", "devices", "results"});
   if (results == nullptr || !results->is_array()) {
     return FailedPrecondition("the ResourceClaim {} has no allocation", Shown(asked.ToString()));
   }
@@ -184,7 +169,7 @@ StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName
   claim.claim.name = asked.name;
   for (const Json& result : *results)
     RESMGR_RETURN_IF_ERROR(AddResult(result, driver, claim));
-  const Json* const configs = At(*object, {"status", "allocation", "devices", "config"});
+  const Json* const configs = Find(*object, {"status", "allocation", "devices", "config"});
   if (configs != nullptr && configs->is_array() && !claim.devices.empty())
     RESMGR_RETURN_IF_ERROR(ReadOptions(*configs, driver, claim));
   return claim;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/json_path.h"
+#include "pkg/base/json_path.h"
 
 #include <cstdint>
 #include <limits>
 
-namespace resmgr::agent {
+namespace resmgr::json_path {
 
-const Json* Find(const Json& value, std::initializer_list<std::string_view> path) {
-  const Json* at = &value;
+const nlohmann::json* Find(const nlohmann::json& value, Path path) {
+  const nlohmann::json* at = &value;
   for (const std::string_view key : path) {
     if (!at->is_object()) return nullptr;
     const auto found = at->find(key);
@@ -17,13 +17,13 @@ const Json* Find(const Json& value, std::initializer_list<std::string_view> path
   return at;
 }
 
-std::string TextAt(const Json& value, std::initializer_list<std::string_view> path) {
-  const Json* found = Find(value, path);
+std::string TextAt(const nlohmann::json& value, Path path) {
+  const nlohmann::json* const found = Find(value, path);
   return found != nullptr && found->is_string() ? found->get<std::string>() : "";
 }
 
-int IntAt(const Json& value, std::initializer_list<std::string_view> path) {
-  const Json* found = Find(value, path);
+int IntAt(const nlohmann::json& value, Path path) {
+  const nlohmann::json* const found = Find(value, path);
   if (found == nullptr || !found->is_number_integer()) return 0;
   const auto number = found->get<int64_t>();
   if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max()) {
@@ -32,4 +32,4 @@ int IntAt(const Json& value, std::initializer_list<std::string_view> path) {
   return static_cast<int>(number);
 }
 
-}  // namespace resmgr::agent
+}  // namespace resmgr::json_path
