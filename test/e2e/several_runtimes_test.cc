@@ -18,6 +18,7 @@
 #include "test/support/containerd/daemon.h"
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"
+#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
@@ -224,11 +225,10 @@ TEST_F(TwoContainerdsTest, AliasOfAHandlerOfTheSecondOne) {
                .uid = "uid-there",
                .cgroup_parent = second_->CgroupParent(QosClass::kBestEffort, "uid-there")});
   pod.clear_hostname();
-  const auto id = client_->RunPod(pod, "there");
-  ASSERT_THAT(id, IsOk());
+  const std::string id = Ok(client_->RunPod(pod, "there"));
   const auto handler_at = [&id](CriClient& client) {
     cri::PodSandboxStatusRequest request;
-    request.set_pod_sandbox_id(*id);
+    request.set_pod_sandbox_id(id);
     cri::PodSandboxStatusResponse reply;
     const grpc::Status status = client.Unary("PodSandboxStatus", request, &reply);
     return status.ok() ? reply.status().runtime_handler() : status.error_message();
@@ -236,12 +236,12 @@ TEST_F(TwoContainerdsTest, AliasOfAHandlerOfTheSecondOne) {
   CriClient second(second_->socket());
   EXPECT_EQ(handler_at(second), "runc");
   EXPECT_EQ(handler_at(*client_), "there");
-  WaitUntilKept(*id);
+  WaitUntilKept(id);
   daemon_->Kill();
   StartDaemon();
   EXPECT_EQ(handler_at(*client_), "there");
-  EXPECT_THAT(client_->StopPod(*id), IsOk());
-  EXPECT_THAT(client_->RemovePod(*id), IsOk());
+  EXPECT_THAT(client_->StopPod(id), IsOk());
+  EXPECT_THAT(client_->RemovePod(id), IsOk());
 }
 
 }  // namespace

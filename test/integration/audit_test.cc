@@ -27,28 +27,24 @@ class AuditTest : public DaemonTest {
 // The container has other CPUs from its creation, as with CRI-O's workloads. Audits are a minute
 // apart.
 TEST_F(AuditTest, OtherCpusThanAskedForAreToldSoonAfterTheCreation) {
-  StartBoth();
-  CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  const auto id =
-      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
-  ASSERT_THAT(id, IsOk());
-  ASSERT_EQ(CpusAtRuntime(*id).ToString(), "1-2");
+  CriClient client = Started();
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
+  const std::string id =
+      Ok(client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2)));
+  ASSERT_EQ(CpusAtRuntime(id).ToString(), "1-2");
   cri::UpdateContainerResourcesRequest request;
-  request.set_container_id(*id);
+  request.set_container_id(id);
   request.mutable_linux()->set_cpuset_cpus("6");
   cri::UpdateContainerResourcesResponse response;
   CriClient direct = Direct();
   ASSERT_TRUE(direct.Unary("UpdateContainerResources", request, &response).ok());
-  EXPECT_THAT(client.StartContainer(*id), IsOk());
+  EXPECT_THAT(client.StartContainer(id), IsOk());
   EXPECT_TRUE(Logged("container default/g/main has drifted: cpuset.cpus is 6 at the runtime"));
 }
 
 // The runtime still reports its former CPUs.
 TEST_F(AuditTest, AnEndedContainerHasNoCpusBeforeAndAfterARestart) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   const Running ended = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
   EXPECT_THAT(client.StopContainer(ended.container), IsOk());
   const auto cpus = [this, &ended] {

@@ -48,8 +48,7 @@ TEST_F(BackendTest, AbsentAtStartIsUnavailableAtOnceAndServedWhenItComes) {
 }
 
 TEST_F(BackendTest, KilledMidCallIsUnavailableAtOnce) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   for (const char* method : {"ListContainers", "CreateContainer"}) {
     runtime_.Script(method, {.hold = true});
     const auto call = client.Start(client.PathOf(method), "");
@@ -65,8 +64,7 @@ TEST_F(BackendTest, KilledMidCallIsUnavailableAtOnce) {
 }
 
 TEST_F(BackendTest, KilledMidStreamIsUnavailableAtOnce) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   runtime_.Script("/test.Echo/Stream", {.stall = true});
   const auto call = client.Start("/test.Echo/Stream", "x", {.metadata = {{"x-count", "3"}}});
   ASSERT_TRUE(call->WaitForMessages(3, kPatience));
@@ -77,8 +75,7 @@ TEST_F(BackendTest, KilledMidStreamIsUnavailableAtOnce) {
 }
 
 TEST_F(BackendTest, CutConnectionIsOpenedAgain) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
   runtime_.Script("ListContainers", {.times = 1, .cut = true});
   EXPECT_EQ(client.Call(client.PathOf("ListContainers"), {""}).status.error_code(), UNAVAILABLE);
@@ -86,8 +83,7 @@ TEST_F(BackendTest, CutConnectionIsOpenedAgain) {
 }
 
 TEST_F(BackendTest, ServesAgainWithinASecondOfTheRuntimesReturn) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   for (const auto file : {FakeRuntime::SocketFile::kLeave, FakeRuntime::SocketFile::kRemove}) {
     ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
     runtime_.Stop(file);
@@ -98,8 +94,7 @@ TEST_F(BackendTest, ServesAgainWithinASecondOfTheRuntimesReturn) {
 }
 
 TEST_F(BackendTest, PlacementsSurviveTheRuntimesRestart) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   const Running first = Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", 2));
   const CpuSet cpus = CpusAtRuntime(first.container);
   runtime_.Stop(FakeRuntime::SocketFile::kLeave);
@@ -111,8 +106,7 @@ TEST_F(BackendTest, PlacementsSurviveTheRuntimesRestart) {
 }
 
 TEST_F(BackendTest, ContainersThatWentWithTheRuntimeFreeTheirCpus) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   // The pods take all CPUs but the reserved one.
   Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", kCpus - 1));
   runtime_.Stop(FakeRuntime::SocketFile::kLeave);

@@ -94,16 +94,13 @@ TEST_F(BigMessagesTest, LongListPasses) {
 class BigCreateTest : public DaemonTest {};
 
 TEST_F(BigCreateTest, BigCreateRequestIsPlaced) {
-  StartBoth();
-  CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeGuaranteedPod("big"));
-  ASSERT_THAT(pod, IsOk());
+  CriClient client = Started();
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("big")));
   auto config = MakeGuaranteedContainer("main", 2);
   (*config.mutable_annotations())["filler"] = std::string(12 * kMiB, 'x');
-  const auto id = client.CreateContainer(*pod, MakeGuaranteedPod("big"), config);
-  ASSERT_THAT(id, IsOk());
-  EXPECT_EQ(CpusAtRuntime(*id).size(), 2);
-  EXPECT_EQ(runtime_.FindContainer(*id)->config.annotations().at("filler").size(), 12 * kMiB);
+  const std::string id = Ok(client.CreateContainer(pod, MakeGuaranteedPod("big"), config));
+  EXPECT_EQ(CpusAtRuntime(id).size(), 2);
+  EXPECT_EQ(runtime_.FindContainer(id)->config.annotations().at("filler").size(), 12 * kMiB);
 }
 
 }  // namespace

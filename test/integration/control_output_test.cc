@@ -63,8 +63,7 @@ class ControlOutputTest : public ControlTest {
 };
 
 TEST_F(ControlOutputTest, WhateverNamesThereAreATerminalOnlyShowsThem) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   const std::string evil =
       "\x1b]0;x\x07\x7f\xc2\x9b"
       "2J\n\t\xe2\x80\xae";
@@ -129,9 +128,8 @@ TEST_F(ControlOutputTest, ChoosesContainersByNamespaceAndLabels) {
   cri::PodSandboxConfig large = MakeGuaranteedPod("large");
   large.mutable_metadata()->set_namespace_("shop");
   (*large.mutable_labels())["app"] = "web";
-  const auto pod = client.RunPod(large);
-  ASSERT_THAT(pod, IsOk());
-  EXPECT_FALSE(client.CreateContainer(*pod, large, MakeGuaranteedContainer("main", 20)).ok());
+  const std::string pod = Ok(client.RunPod(large));
+  EXPECT_FALSE(client.CreateContainer(pod, large, MakeGuaranteedContainer("main", 20)).ok());
   const std::string refused = "\nshop/large/main ";
   EXPECT_THAT(Ctl({"explain", "-n", "shop"}).out,
               AllOf(HasSubstr(refused), HasSubstr("needs 20 exclusive CPUs")));
@@ -139,16 +137,15 @@ TEST_F(ControlOutputTest, ChoosesContainersByNamespaceAndLabels) {
   EXPECT_THAT(Ctl({"explain", "-l", "app=db"}).out, Not(HasSubstr("shop/large")));
   EXPECT_THAT(Ctl({"explain", "large", "-n", "shop"}).out, HasSubstr("needs 20 exclusive CPUs"));
   EXPECT_EQ(Ctl({"explain", "large", "-n", "batch"}).exit_code, 1);
-  EXPECT_THAT(client.StopPod(*pod), IsOk());
-  EXPECT_THAT(client.RemovePod(*pod), IsOk());
+  EXPECT_THAT(client.StopPod(pod), IsOk());
+  EXPECT_THAT(client.RemovePod(pod), IsOk());
   EXPECT_THAT(Ctl({"explain", "-n", "shop"}).out, Not(HasSubstr("shop/large")));
   EXPECT_THAT(Ctl({"explain", "large", "-n", "shop"}).out, HasSubstr("needs 20 exclusive CPUs"));
   EXPECT_EQ(Ctl({"explain", "web-1", "-n", "batch"}).exit_code, 1);
 }
 
 TEST_F(ControlOutputTest, ShowsWhoMayRunOnACpu) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   RunIn(client, "shop", "web-1", "web", 2);
   RunIn(client, "batch", "job-1", "job", 0);
   using Names = std::vector<std::string>;
@@ -168,13 +165,11 @@ TEST_F(ControlOutputTest, ShowsWhoMayRunOnACpu) {
 }
 
 TEST_F(ControlOutputTest, ARefusalTellsAllAndOutlivesARestart) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   RunIn(client, "shop", "web-1", "web", 2);
-  const auto pod = client.RunPod(MakeGuaranteedPod("large"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("large")));
   const auto refused =
-      client.CreateContainer(*pod, MakeGuaranteedPod("large"), MakeGuaranteedContainer("main", 20));
+      client.CreateContainer(pod, MakeGuaranteedPod("large"), MakeGuaranteedContainer("main", 20));
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(std::string(Message(refused.status())),
               AllOf(HasSubstr("; never on this node: change the request; container "
@@ -196,8 +191,7 @@ TEST_F(ControlOutputTest, ARefusalTellsAllAndOutlivesARestart) {
 }
 
 TEST_F(ControlOutputTest, FollowsTheHistoryUntilItIsEnded) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   RunIn(client, "shop", "web-1", "web", 2);
   const auto follow = ChildProcess::Start(
       {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "history", "-f"},
@@ -224,8 +218,7 @@ TEST_F(ControlOutputTest, FollowsTheHistoryUntilItIsEnded) {
 }
 
 TEST_F(ControlOutputTest, OnePodsCallsAreDumped) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   const auto dump =
       ChildProcess::Start({Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "dump", "-pod",
                            "shop/web-1", "-for", "20s", "-o", Path("dumped")},
@@ -255,8 +248,7 @@ TEST_F(ControlOutputTest, OnePodsCallsAreDumped) {
 }
 
 TEST_F(ControlOutputTest, FlagsStandBeforeOrBehindTheCommand) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   RunIn(client, "containers", "web-1", "web", 2);
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"-n", "containers", "-o", "json", "containers"},
@@ -271,8 +263,7 @@ TEST_F(ControlOutputTest, FlagsStandBeforeOrBehindTheCommand) {
 }
 
 TEST_F(ControlOutputTest, AmountsAreForPeople) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   cri::ContainerConfig container = MakeGuaranteedContainer("main", 2);
   container.mutable_linux()->mutable_resources()->set_memory_limit_in_bytes(32 << 20);
   Run(client, MakeGuaranteedPod("g"), container);
@@ -299,15 +290,13 @@ TEST_F(ControlOutputTest, AmountsAreForPeople) {
 }
 
 TEST_F(ControlOutputTest, StatusNamesWhatIsNotAsItShouldBe) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
   runtime_.Script("UpdateContainerResources",
                   {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "disk on fire")});
   // The container is not started, since the start would wait.
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  ASSERT_THAT(client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("m", 2)),
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
+  ASSERT_THAT(client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("m", 2)),
               IsOk());
   EXPECT_TRUE(Eventually([this] {
     return Ctl({"status"}).out.find("does not update default/s/main: disk on fire") !=
@@ -324,8 +313,7 @@ TEST_F(ControlOutputTest, StatusNamesWhatIsNotAsItShouldBe) {
 }
 
 TEST_F(ControlOutputTest, WatchesUntilItIsEnded) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   const auto watch = ChildProcess::Start(
       {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), "containers", "-w"},
       Path("watched"));

@@ -13,8 +13,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST_F(ControlTest, ShowsWhatTheDaemonHolds) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   const Running exclusive = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
   Run(client, MakeBurstablePod("b"), MakeBurstableContainer("side", {300}));
 
@@ -62,8 +61,7 @@ TEST_F(ControlTest, ShowsWhatTheDaemonHolds) {
 }
 
 TEST_F(ControlTest, QuestionsDuringTheFirstLookAtTheRuntimeWaitForIt) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", 2));
   const std::string before = Ctl({"containers"}).out;
   EXPECT_THAT(before, HasSubstr("main"));

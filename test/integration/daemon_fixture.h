@@ -18,6 +18,7 @@
 #include "test/support/cri_client/cri_client.h"
 #include "test/support/cri_client/specs.h"
 #include "test/support/fake_runtime/fake_runtime.h"
+#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 #include "test/support/wait.h"
 
@@ -60,6 +61,11 @@ class DaemonTest : public testing::Test {
 
   CriClient Direct(ApiVersion version = ApiVersion::kV1) const;
   CriClient Relayed(ApiVersion version = ApiVersion::kV1) const;
+  // Starts both, and returns a client of the daemon.
+  CriClient Started() {
+    StartBoth();
+    return Relayed();
+  }
 
   // Waits for it: the daemon collects lines for some milliseconds before it writes them.
   bool Logged(std::string_view text) const;

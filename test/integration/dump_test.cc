@@ -52,13 +52,12 @@ class DumpTest : public DaemonTest {
     ASSERT_TRUE(client.Unary("PullImage", request, &response).ok());
   }
   void CreateWithSecret(CriClient& client) {
-    const auto pod = client.RunPod(MakeBestEffortPod("p"));
-    ASSERT_THAT(pod, IsOk());
+    const std::string pod = Ok(client.RunPod(MakeBestEffortPod("p")));
     auto config = MakeBestEffortContainer("main");
     auto* env = config.add_envs();
     env->set_key("DB_PASSWORD");
     env->set_value("env-secret-3");
-    ASSERT_THAT(client.CreateContainer(*pod, MakeBestEffortPod("p"), config), IsOk());
+    ASSERT_THAT(client.CreateContainer(pod, MakeBestEffortPod("p"), config), IsOk());
   }
 };
 

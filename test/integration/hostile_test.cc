@@ -163,10 +163,9 @@ TEST_F(HostileTest, ClientThatDoesNotReadCostsNoMemoryAndGetsEverythingLater) {
 // The knowledge of a call must not live in the connection's memory of the last few requests.
 TEST_F(HostileTest, EditedCallIsNamedHoweverManyOthersPassMeanwhile) {
   CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   const std::string create =
-      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("m", 2))
+      CreateRequest(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("m", 2))
           .SerializeAsString();
   runtime_.Script("CreateContainer", {.hold = true});
   const UniqueFd fd = Connect();

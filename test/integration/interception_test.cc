@@ -68,10 +68,9 @@ INSTANTIATE_TEST_SUITE_P(BothVersions, InterceptionTest,
 
 TEST_P(InterceptionTest, CreateChangesNothingButThePlacement) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   cri::CreateContainerRequest request;
-  request.set_pod_sandbox_id(*pod);
+  request.set_pod_sandbox_id(pod);
   auto* config = request.mutable_config();
   *config = MakeGuaranteedContainer("main", 2);
   *request.mutable_sandbox_config() = MakeGuaranteedPod("g");
@@ -134,10 +133,9 @@ TEST_P(InterceptionTest, UpdateChangesNothingButThePlacement) {
 // On cgroup v2 runtimes write these files after all fields.
 TEST_P(InterceptionTest, CpusetFilesOfTheClientAreDropped) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   cri::CreateContainerRequest request =
-      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
+      CreateRequest(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
   auto& unified =
       *request.mutable_config()->mutable_linux()->mutable_resources()->mutable_unified();
   unified["cpuset.cpus"] = "0";
@@ -175,10 +173,9 @@ TEST_P(InterceptionTest, CpusetFilesOfTheClientAreDropped) {
 
 TEST_P(InterceptionTest, APathWithoutTheSlashInFrontIsTheSameMethod) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   const std::string request =
-      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2))
+      CreateRequest(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2))
           .SerializeAsString();
   client.Call(client.PathOf("CreateContainer").substr(1), {request});
   cri::CreateContainerRequest seen;
@@ -188,27 +185,24 @@ TEST_P(InterceptionTest, APathWithoutTheSlashInFrontIsTheSameMethod) {
 
 TEST_P(InterceptionTest, AContainerWithASectionForWindowsIsPlaced) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   for (const bool linux_too : {false, true}) {
     cri::ContainerConfig config = MakeGuaranteedContainer("main", 1);
     config.mutable_metadata()->set_attempt(linux_too ? 1 : 0);
     if (!linux_too) config.clear_linux();
     config.mutable_windows()->mutable_resources()->set_cpu_shares(7);
-    const auto id = client.CreateContainer(*pod, MakeGuaranteedPod("g"), config);
-    ASSERT_THAT(id, IsOk());
-    EXPECT_TRUE(Eventually([&] { return !CpusAtRuntime(*id).empty(); })) << linux_too;
-    ASSERT_THAT(client.StartContainer(*id), IsOk());
+    const std::string id = Ok(client.CreateContainer(pod, MakeGuaranteedPod("g"), config));
+    EXPECT_TRUE(Eventually([&] { return !CpusAtRuntime(id).empty(); })) << linux_too;
+    ASSERT_THAT(client.StartContainer(id), IsOk());
   }
 }
 
 // gRPC's server in Go reads the first and carries it out.
 TEST_P(InterceptionTest, TwoMessagesInOneCallAreRefused) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   const std::string request =
-      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2))
+      CreateRequest(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2))
           .SerializeAsString();
   for (const std::string& second : {request, std::string()}) {
     const CallResult result = client.Call(client.PathOf("CreateContainer"), {request, second});
@@ -221,10 +215,9 @@ TEST_P(InterceptionTest, TwoMessagesInOneCallAreRefused) {
 // Other parsers accept some of these.
 TEST_P(InterceptionTest, WhatARuntimeMightReadAndWeDoNotIsRefused) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   const std::string request =
-      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2))
+      CreateRequest(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2))
           .SerializeAsString();
   // A group that ends with another number, and a field number of more than 29 bits.
   for (const std::string& tail :
@@ -245,12 +238,11 @@ TEST_P(InterceptionTest, OtherRequestsKeepTheirBytes) {
   ExpectUnchanged(client, "RunPodSandbox", run);
   const std::string pod =
       runtime_.WithStore([](CriStore& store) { return store.sandboxes().begin()->first; });
-  const auto id =
-      client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
-  ASSERT_THAT(id, IsOk());
+  const std::string id =
+      Ok(client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2)));
 
   cri::StartContainerRequest start;
-  start.set_container_id(*id);
+  start.set_container_id(id);
   AddUnknown(&start);
   ExpectUnchanged(client, "StartContainer", start);
   cri::UpdatePodSandboxResourcesRequest update;
@@ -260,12 +252,12 @@ TEST_P(InterceptionTest, OtherRequestsKeepTheirBytes) {
   AddUnknown(update.mutable_resources());
   ExpectUnchanged(client, "UpdatePodSandboxResources", update);
   cri::StopContainerRequest stop;
-  stop.set_container_id(*id);
+  stop.set_container_id(id);
   stop.set_timeout(3);
   AddUnknown(&stop);
   ExpectUnchanged(client, "StopContainer", stop);
   cri::RemoveContainerRequest remove;
-  remove.set_container_id(*id);
+  remove.set_container_id(id);
   AddUnknown(&remove);
   ExpectUnchanged(client, "RemoveContainer", remove);
   cri::StopPodSandboxRequest stop_pod;
@@ -280,14 +272,13 @@ TEST_P(InterceptionTest, OtherRequestsKeepTheirBytes) {
 
 TEST_P(InterceptionTest, RepliesKeepTheirBytes) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   cri::CreateContainerResponse reply;
   reply.set_container_id("an-id-of-the-future");
   AddUnknown(&reply);
   runtime_.Script("CreateContainer", {.reply = {{reply.SerializeAsString()}}});
   cri::CreateContainerRequest request;
-  request.set_pod_sandbox_id(*pod);
+  request.set_pod_sandbox_id(pod);
   *request.mutable_config() = MakeGuaranteedContainer("main", 2);
   const CallResult result =
       client.Call(client.PathOf("CreateContainer"), {request.SerializeAsString()});
@@ -297,10 +288,9 @@ TEST_P(InterceptionTest, RepliesKeepTheirBytes) {
 
 TEST_P(InterceptionTest, CompressedCreateIsPlaced) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   cri::CreateContainerRequest request;
-  request.set_pod_sandbox_id(*pod);
+  request.set_pod_sandbox_id(pod);
   *request.mutable_config() = MakeGuaranteedContainer("main", 2);
   *request.mutable_sandbox_config() = MakeGuaranteedPod("g");
   (*request.mutable_config()->mutable_annotations())["filler"] = std::string(50'000, 'x');
@@ -321,19 +311,17 @@ TEST_P(InterceptionTest, CompressedCreateIsPlaced) {
 
 TEST_P(InterceptionTest, CreateWithoutLinuxSucceeds) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeBestEffortPod("p"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeBestEffortPod("p")));
   auto config = MakeBestEffortContainer("main");
   config.clear_linux();
-  EXPECT_THAT(client.CreateContainer(*pod, MakeBestEffortPod("p"), config), IsOk());
+  EXPECT_THAT(client.CreateContainer(pod, MakeBestEffortPod("p"), config), IsOk());
 }
 
 TEST_P(InterceptionTest, CreateWithoutSandboxConfigIsPlaced) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   cri::CreateContainerRequest request;
-  request.set_pod_sandbox_id(*pod);
+  request.set_pod_sandbox_id(pod);
   *request.mutable_config() = MakeGuaranteedContainer("main", 2);
   cri::CreateContainerResponse created;
   ASSERT_TRUE(client.Unary("CreateContainer", request, &created).ok());
@@ -344,9 +332,8 @@ TEST_P(InterceptionTest, RunPodWithoutLinuxSucceeds) {
   CriClient client = Client();
   auto pod = MakeBestEffortPod("p");
   pod.clear_linux();
-  const auto id = client.RunPod(pod);
-  ASSERT_THAT(id, IsOk());
-  EXPECT_THAT(client.CreateContainer(*id, pod, MakeBestEffortContainer("main")), IsOk());
+  const std::string id = Ok(client.RunPod(pod));
+  EXPECT_THAT(client.CreateContainer(id, pod, MakeBestEffortContainer("main")), IsOk());
 }
 
 TEST_P(InterceptionTest, WhatTheRuntimeRefusesIsRefusedByIt) {
@@ -405,10 +392,9 @@ TEST_P(InterceptionTest, NullPolicyChangesNothing) {
   daemon_->Kill();
   StartDaemon(Flags({"-policy", "null"}));
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   cri::CreateContainerRequest request;
-  request.set_pod_sandbox_id(*pod);
+  request.set_pod_sandbox_id(pod);
   *request.mutable_config() = MakeGuaranteedContainer("main", 2);
   ExpectUnchanged(client, "CreateContainer", request);
 }

@@ -50,8 +50,7 @@ TEST_F(KeptConfigTest, AKeptConfigurationThatNoLongerFitsIsLeftAside) {
 }
 
 TEST_F(KeptConfigTest, ADaemonStartsWithDamagedState) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
   const CpuSet before = CpusAtRuntime(running.container);
   EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(Path("state/state/state")); }));

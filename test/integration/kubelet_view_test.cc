@@ -157,13 +157,12 @@ TEST_F(KubeletViewTest, AnUpdateOfAPodCountsWhereTheRuntimeHasNoSuchCall) {
   cri::PodSandboxConfig config = MakeGuaranteedPod("g");
   const cri::ContainerConfig container = MakeGuaranteedContainer("main", 4);
   *config.mutable_linux()->mutable_resources() = container.linux().resources();
-  const auto pod = client.RunPod(config);
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(config));
   runtime_.Script(
       "UpdatePodSandboxResources",
       {.error = grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "method not implemented")});
   cri::UpdatePodSandboxResourcesRequest request;
-  request.set_pod_sandbox_id(*pod);
+  request.set_pod_sandbox_id(pod);
   *request.mutable_resources() = MakeGuaranteedContainer("main", 2).linux().resources();
   const CallResult result =
       client.Call(client.PathOf("UpdatePodSandboxResources"), {request.SerializeAsString()});
@@ -173,10 +172,9 @@ TEST_F(KubeletViewTest, AnUpdateOfAPodCountsWhereTheRuntimeHasNoSuchCall) {
   std::vector<std::string> ids;
   for (const char* const name : {"a", "b"}) {
     cri::ContainerConfig member = MakeGuaranteedContainer(name, 2);
-    const auto id = client.CreateContainer(*pod, config, member);
-    ASSERT_THAT(id, IsOk());
-    ASSERT_THAT(client.StartContainer(*id), IsOk());
-    ids.push_back(*id);
+    const std::string id = Ok(client.CreateContainer(pod, config, member));
+    ASSERT_THAT(client.StartContainer(id), IsOk());
+    ids.push_back(id);
   }
   for (const std::string& id : ids) {
     EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(id).size() == kCpus; }, seconds(5)))

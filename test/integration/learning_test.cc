@@ -18,8 +18,7 @@ class LearningTest : public DaemonTest {
  protected:
   // A shared container and one with CPUs of its own, which are not the shared one's then.
   void StartWithBoth() {
-    StartBoth();
-    CriClient client = Relayed();
+    CriClient client = Started();
     shared_ = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
     everything_ = CpusAtRuntime(shared_.container);
     exclusive_ = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 5));
@@ -27,10 +26,11 @@ class LearningTest : public DaemonTest {
   }
   // Waits for the list that follows each connect after some seconds, which would report everything.
   void AwaitSecondList() { ASSERT_TRUE(runtime_.WaitForCalls("ListContainers", 2)); }
-  // Makes the runtime behave like one without events.
-  void WithoutEvents() {
+  // The runtime behaves like one without events.
+  void StartWithoutEvents() {
     runtime_.Script("GetContainerEvents",
                     {.error = grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "unknown method")});
+    StartWithBoth();
   }
   bool SharedGrows() {
     return Eventually([this] { return CpusAtRuntime(shared_.container) == everything_; });
@@ -103,8 +103,7 @@ TEST_F(LearningTest, AClientThatListenedBeforeThePolicyIsReadOnTheWay) {
 }
 
 TEST_F(LearningTest, ARuntimeWithoutEventsIsAskedForThemOnce) {
-  WithoutEvents();
-  StartWithBoth();
+  StartWithoutEvents();
   CriClient client = Relayed();
   const auto events = client.Start("GetContainerEvents", cri::GetEventsRequest());
   EXPECT_EQ(events->Wait(kPatience)->status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
@@ -115,8 +114,7 @@ TEST_F(LearningTest, ARuntimeWithoutEventsIsAskedForThemOnce) {
 }
 
 TEST_F(LearningTest, APodThatOthersRemovedMakesRoomForTheNextOne) {
-  WithoutEvents();
-  StartWithBoth();
+  StartWithoutEvents();
   RemoveOutside(exclusive_);
   CriClient client = Relayed();
   const Running next = Run(client, MakeGuaranteedPod("n"), MakeGuaranteedContainer("main", 6));
@@ -124,8 +122,7 @@ TEST_F(LearningTest, APodThatOthersRemovedMakesRoomForTheNextOne) {
 }
 
 TEST_F(LearningTest, AnUpdateFindsTheRoomThatOthersLeft) {
-  WithoutEvents();
-  StartWithBoth();
+  StartWithoutEvents();
   CriClient client = Relayed();
   const Running small = Run(client, MakeGuaranteedPod("n"), MakeGuaranteedContainer("main", 1));
   RemoveOutside(exclusive_);
@@ -135,19 +132,17 @@ TEST_F(LearningTest, AnUpdateFindsTheRoomThatOthersLeft) {
 }
 
 TEST_F(LearningTest, ManyRefusalsShareFewLists) {
-  WithoutEvents();
-  StartWithBoth();
+  StartWithoutEvents();
   CriClient client = Relayed();
   const auto config = MakeGuaranteedPod("big");
-  const auto pod = client.RunPod(config);
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(config));
   const auto before = runtime_.Calls("ListContainers").size();
   const auto begun = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<PendingCall>> calls;
   for (int i = 0; i < 30; ++i) {
     auto container = MakeGuaranteedContainer("main", 6);
     container.mutable_metadata()->set_attempt(static_cast<uint32_t>(i));
-    calls.push_back(client.Start("CreateContainer", CreateRequest(*pod, config, container)));
+    calls.push_back(client.Start("CreateContainer", CreateRequest(pod, config, container)));
   }
   for (const auto& call : calls) {
     EXPECT_EQ(call->Wait(kPatience)->status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -159,8 +154,7 @@ TEST_F(LearningTest, ManyRefusalsShareFewLists) {
 }
 
 TEST_F(LearningTest, AStatusOfAContainerThatIsGoneTellsSo) {
-  WithoutEvents();
-  StartWithBoth();
+  StartWithoutEvents();
   AwaitSecondList();
   RemoveOutside(exclusive_);
   CriClient client = Relayed();
@@ -169,8 +163,7 @@ TEST_F(LearningTest, AStatusOfAContainerThatIsGoneTellsSo) {
 }
 
 TEST_F(LearningTest, AnUpdateByTheBeginningOfAnIdIsPinned) {
-  WithoutEvents();
-  StartWithBoth();
+  StartWithoutEvents();
   CriClient client = Relayed();
   const CpuSet own = CpusAtRuntime(exclusive_.container);
   cri::LinuxContainerResources all;
@@ -180,18 +173,16 @@ TEST_F(LearningTest, AnUpdateByTheBeginningOfAnIdIsPinned) {
 }
 
 TEST_F(LearningTest, ALifeByBeginningsOfIdsLeavesNothingBehind) {
-  WithoutEvents();
-  StartWithBoth();
+  StartWithoutEvents();
   AwaitSecondList();
   CriClient client = Relayed();
   ASSERT_THAT(client.StopContainer(Short(exclusive_.container)), IsOk());
   EXPECT_TRUE(SharedGrows());
   ASSERT_THAT(client.RemoveContainer(Short(exclusive_.container)), IsOk());
-  const auto again = client.CreateContainer(Short(exclusive_.pod), MakeGuaranteedPod("g"),
-                                            MakeGuaranteedContainer("again", 5));
-  ASSERT_THAT(again, IsOk());
-  ASSERT_THAT(client.StartContainer(Short(*again)), IsOk());
-  EXPECT_EQ(CpusAtRuntime(shared_.container), everything_ - CpusAtRuntime(*again));
+  const std::string again = Ok(client.CreateContainer(Short(exclusive_.pod), MakeGuaranteedPod("g"),
+                                                      MakeGuaranteedContainer("again", 5)));
+  ASSERT_THAT(client.StartContainer(Short(again)), IsOk());
+  EXPECT_EQ(CpusAtRuntime(shared_.container), everything_ - CpusAtRuntime(again));
   ASSERT_THAT(client.StopPod(Short(exclusive_.pod)), IsOk());
   EXPECT_TRUE(SharedGrows());
   ASSERT_THAT(client.RemovePod(Short(exclusive_.pod)), IsOk());
@@ -199,8 +190,7 @@ TEST_F(LearningTest, ALifeByBeginningsOfIdsLeavesNothingBehind) {
 
 // A container without resources: any that were added would bring more with them than CPUs.
 TEST_F(LearningTest, ARequestWithoutResourcesIsNotChangedAndPinnedBeforeItRuns) {
-  WithoutEvents();
-  StartWithBoth();
+  StartWithoutEvents();
   CriClient client = Relayed();
   auto container = MakeBestEffortContainer("plain");
   for (const bool linux_section : {false, true}) {
@@ -209,9 +199,8 @@ TEST_F(LearningTest, ARequestWithoutResourcesIsNotChangedAndPinnedBeforeItRuns) 
     if (linux_section) container.mutable_linux();
     const cri::PodSandboxConfig pod = MakeBestEffortPod(linux_section ? "p" : "q");
     runtime_.ForgetCalls();
-    const auto pod_id = client.RunPod(pod);
-    ASSERT_THAT(pod_id, IsOk());
-    const auto request = CreateRequest(*pod_id, pod, container);
+    const std::string pod_id = Ok(client.RunPod(pod));
+    const auto request = CreateRequest(pod_id, pod, container);
     cri::CreateContainerResponse created;
     ASSERT_TRUE(client.Unary("CreateContainer", request, &created).ok());
     ASSERT_THAT(client.StartContainer(created.container_id()), IsOk());

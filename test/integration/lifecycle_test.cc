@@ -45,8 +45,7 @@ class LifecycleTest : public DaemonTest {
 };
 
 TEST_F(LifecycleTest, SecondInstanceDoesNotStealTheSocket) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
   const Outcome second = RunToEnd(StaticFlags());
   EXPECT_EQ(second.code, 2);
@@ -124,14 +123,12 @@ TEST_F(LifecycleTest, FileInPlaceOfTheSocketIsKept) {
 }
 
 TEST_F(LifecycleTest, TerminationLetsCallsInFlightFinish) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   runtime_.Script("ListContainerStats", {.hold = true});
   runtime_.Script("CreateContainer", {.hold = true});
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   cri::CreateContainerRequest create;
-  create.set_pod_sandbox_id(*pod);
+  create.set_pod_sandbox_id(pod);
   *create.mutable_config() = MakeGuaranteedContainer("main", 2);
   *create.mutable_sandbox_config() = MakeGuaranteedPod("g");
   const auto list = client.Start("ListContainerStats", cri::ListContainerStatsRequest());
@@ -161,8 +158,7 @@ TEST_F(LifecycleTest, TerminationLetsCallsInFlightFinish) {
 }
 
 TEST_F(LifecycleTest, TerminationWithoutCallsIsImmediate) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   ASSERT_TRUE(client.Call(kVersion, {""}).status.ok());
   daemon_->process().Signal(SIGTERM);
   const auto code = daemon_->process().Wait(kAtOnce);
@@ -171,8 +167,7 @@ TEST_F(LifecycleTest, TerminationWithoutCallsIsImmediate) {
 }
 
 TEST_F(LifecycleTest, TerminationAbandonsACallOnTheSecondSignal) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   runtime_.Script("ListContainers", {.hold = true});
   const auto call = client.Start("ListContainers", cri::ListContainersRequest());
   ASSERT_TRUE(runtime_.WaitForHeld("ListContainers", 1));

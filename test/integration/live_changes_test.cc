@@ -50,8 +50,7 @@ TEST_F(LiveChangesTest, AnAgentsConfigurationTakesRunningContainersOver) {
 }
 
 TEST_F(LiveChangesTest, ABadConfigurationChangesNothingAndSaysWhy) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   const Running running = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
   const CpuSet before = CpusAtRuntime(running.container);
   EXPECT_THAT(SetConfig({{"polcy", "x"}}), HasSubstr("polcy"));
@@ -125,8 +124,7 @@ TEST_F(LiveChangesTest, AMoveThatTheRuntimeRefusesBringsTheFormerConfigurationBa
 }
 
 TEST_F(LiveChangesTest, ACheckTellsTheMovesAndMakesNone) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
   const CpuSet before = CpusAtRuntime(shared.container);
   const std::string file =
@@ -148,8 +146,7 @@ TEST_F(LiveChangesTest, ACheckTellsTheMovesAndMakesNone) {
 }
 
 TEST_F(LiveChangesTest, TheHistoryHasWhatWasDoneAndWhatWasRefused) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
   const auto pod = client.RunPod(MakeGuaranteedPod("large"));
   ASSERT_TRUE(pod.ok()) << pod.status();

@@ -60,8 +60,7 @@ TEST_F(OptionalServicesTest, EndsAtOnceWithMetrics) {
 
 // The first one still ends a call; the second one serves the kubelet already.
 TEST_F(OptionalServicesTest, TakesOverFromADaemonThatEnds) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   runtime_.Script("ListContainerStats", {.hold = true});
   const auto held = client.Start("ListContainerStats", cri::ListContainerStatsRequest());
   ASSERT_TRUE(runtime_.WaitForHeld("ListContainerStats", 1));

@@ -72,9 +72,8 @@ TEST_P(PlacementTest, NewSharedContainersStayOffExclusiveCpus) {
 TEST_P(PlacementTest, RefusesWhatDoesNotFitAndNamesIt) {
   CriClient client = Client();
   Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", 5));
-  const auto pod = client.RunPod(MakeGuaranteedPod("too-big"));
-  ASSERT_THAT(pod, IsOk());
-  const auto refused = client.CreateContainer(*pod, MakeGuaranteedPod("too-big"),
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("too-big")));
+  const auto refused = client.CreateContainer(pod, MakeGuaranteedPod("too-big"),
                                               MakeGuaranteedContainer("hungry", 3));
   ASSERT_THAT(refused, HasCode(StatusCode::kResourceExhausted));
   EXPECT_THAT(std::string(Message(refused.status())),
@@ -102,25 +101,23 @@ TEST_P(PlacementTest, FailedCreationGivesItsCpusBack) {
   const CpuSet before = CpusAtRuntime(shared.container);
   runtime_.Script("CreateContainer",
                   {.times = 1, .error = grpc::Status(grpc::StatusCode::UNKNOWN, "no such image")});
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  const auto failed = client.CreateContainer(*pod, MakeGuaranteedPod("g"),
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
+  const auto failed = client.CreateContainer(pod, MakeGuaranteedPod("g"),
                                              MakeGuaranteedContainer("main", kCpus - 2));
   EXPECT_THAT(failed, HasCode(StatusCode::kUnknown));
   EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(shared.container) == before; }));
-  EXPECT_THAT(client.CreateContainer(*pod, MakeGuaranteedPod("g"),
+  EXPECT_THAT(client.CreateContainer(pod, MakeGuaranteedPod("g"),
                                      MakeGuaranteedContainer("main", kCpus - 2)),
               IsOk());
 }
 
 TEST_P(PlacementTest, CancelledCreationGivesItsCpusBack) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   runtime_.Script("CreateContainer", {.times = 1, .hold = true});
   const auto call = client.Start(
       "CreateContainer",
-      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", kCpus - 2)));
+      CreateRequest(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", kCpus - 2)));
   ASSERT_TRUE(runtime_.WaitForHeld("CreateContainer", 1));
   call->Cancel();
   ASSERT_TRUE(runtime_.WaitForCancelled("CreateContainer", 1, kAtOnce));
@@ -131,12 +128,11 @@ TEST_P(PlacementTest, CancelledCreationGivesItsCpusBack) {
 
 TEST_P(PlacementTest, SlowCreationDelaysNoOtherCall) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("slow"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("slow")));
   runtime_.Script("CreateContainer", {.times = 1, .hold = true});
   const auto slow = client.Start(
       "CreateContainer",
-      CreateRequest(*pod, MakeGuaranteedPod("slow"), MakeGuaranteedContainer("main", 2)));
+      CreateRequest(pod, MakeGuaranteedPod("slow"), MakeGuaranteedContainer("main", 2)));
   ASSERT_TRUE(runtime_.WaitForHeld("CreateContainer", 1));
 
   const Running other = Run(client, MakeGuaranteedPod("quick"), MakeGuaranteedContainer("main", 2));
@@ -156,15 +152,13 @@ TEST_P(PlacementTest, StartWaitsUntilOthersHaveLeftItsCpus) {
   CriClient client = Client();
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
   runtime_.Script("UpdateContainerResources", {.hold = true});
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   // The creation does not wait for the other container's update.
-  const auto id =
-      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
-  ASSERT_THAT(id, IsOk());
+  const std::string id =
+      Ok(client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2)));
   ASSERT_TRUE(runtime_.WaitForHeld("UpdateContainerResources", 1));
   const size_t starts = runtime_.Calls("StartContainer").size();
-  const auto start = client.Start("StartContainer", StartRequest(*id));
+  const auto start = client.Start("StartContainer", StartRequest(id));
   // When the answer to this is back, the start has been read, too.
   ASSERT_TRUE(client.Call(client.PathOf("Version"), {""}).status.ok());
   EXPECT_EQ(runtime_.Calls("StartContainer").size(), starts);
@@ -174,7 +168,7 @@ TEST_P(PlacementTest, StartWaitsUntilOthersHaveLeftItsCpus) {
   const auto result = start->Wait(kPatience);
   ASSERT_TRUE(result.has_value());
   EXPECT_EQ(result->status.error_code(), OK) << result->status.error_message();
-  EXPECT_FALSE(CpusAtRuntime(shared.container).Intersects(CpusAtRuntime(*id)));
+  EXPECT_FALSE(CpusAtRuntime(shared.container).Intersects(CpusAtRuntime(id)));
 }
 
 TEST_P(PlacementTest, StartIsRefusedWhileAnotherCannotLeaveItsCpus) {
@@ -182,39 +176,35 @@ TEST_P(PlacementTest, StartIsRefusedWhileAnotherCannotLeaveItsCpus) {
   Run(client, MakeBestEffortPod("stubborn"), MakeBestEffortContainer("main"));
   runtime_.Script("UpdateContainerResources",
                   {.error = grpc::Status(grpc::StatusCode::UNKNOWN, "the runtime will not")});
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  const auto id =
-      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
-  ASSERT_THAT(id, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
+  const std::string id =
+      Ok(client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2)));
   const size_t starts = runtime_.Calls("StartContainer").size();
-  const Status refused = client.StartContainer(*id);
+  const Status refused = client.StartContainer(id);
   EXPECT_FALSE(refused.ok());
   EXPECT_THAT(std::string(Message(refused)), testing::HasSubstr("stubborn"));
   EXPECT_EQ(runtime_.Calls("StartContainer").size(), starts);
 
   // The update is tried again by itself, and then the start goes through.
   runtime_.ClearScripts();
-  EXPECT_THAT(client.StartContainer(*id), IsOk());
+  EXPECT_THAT(client.StartContainer(id), IsOk());
 }
 
 TEST_P(PlacementTest, CancelledStartIsWithdrawn) {
   CriClient client = Client();
   Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
   runtime_.Script("UpdateContainerResources", {.hold = true});
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  const auto id =
-      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
-  ASSERT_THAT(id, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
+  const std::string id =
+      Ok(client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2)));
   const size_t starts = runtime_.Calls("StartContainer").size();
-  const auto start = client.Start("StartContainer", StartRequest(*id));
+  const auto start = client.Start("StartContainer", StartRequest(id));
   ASSERT_TRUE(client.Call(client.PathOf("Version"), {""}).status.ok());
   start->Cancel();
   ASSERT_TRUE(start->Wait(kPatience).has_value());
   ASSERT_TRUE(client.Call(client.PathOf("Version"), {""}).status.ok());
   runtime_.Release("UpdateContainerResources");
-  EXPECT_THAT(client.StartContainer(*id), IsOk());
+  EXPECT_THAT(client.StartContainer(id), IsOk());
   EXPECT_EQ(runtime_.Calls("StartContainer").size(), starts + 1);
 }
 
@@ -229,17 +219,16 @@ TEST_P(PlacementTest, RestartedContainerGetsItsCpusAgain) {
     runtime_.WithStore([&](CriStore& store) { store.Exit(last); });
     auto config = MakeGuaranteedContainer("main", 2);
     config.mutable_metadata()->set_attempt(attempt);
-    const auto id = client.CreateContainer(first.pod, MakeGuaranteedPod("g"), config);
-    ASSERT_THAT(id, IsOk());
-    ASSERT_THAT(client.StartContainer(*id), IsOk());
-    EXPECT_EQ(CpusAtRuntime(*id), cpus);
+    const std::string id = Ok(client.CreateContainer(first.pod, MakeGuaranteedPod("g"), config));
+    ASSERT_THAT(client.StartContainer(id), IsOk());
+    EXPECT_EQ(CpusAtRuntime(id), cpus);
     ASSERT_THAT(client.RemoveContainer(last), IsOk());
     // The removal of the dead container takes no CPU from the living one.
     const Running probe = Run(client, MakeGuaranteedPod(fmt::format("p{}", attempt)),
                               MakeGuaranteedContainer("main", 2));
     EXPECT_FALSE(CpusAtRuntime(probe.container).Intersects(cpus));
     ASSERT_THAT(client.RemovePod(probe.pod), IsOk());
-    last = *id;
+    last = id;
   }
 }
 

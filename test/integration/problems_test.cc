@@ -31,9 +31,8 @@ class ProblemsTest : public ControlTest {
   }
   void Refuse(CriClient& client, const std::string& name) {
     const cri::PodSandboxConfig pod = MakeGuaranteedPod(name);
-    const auto id = client.RunPod(pod);
-    ASSERT_THAT(id, IsOk());
-    EXPECT_FALSE(client.CreateContainer(*id, pod, MakeGuaranteedContainer("main", 20)).ok());
+    const std::string id = Ok(client.RunPod(pod));
+    EXPECT_FALSE(client.CreateContainer(id, pod, MakeGuaranteedContainer("main", 20)).ok());
   }
 };
 
@@ -71,8 +70,7 @@ TEST_F(ProblemsTest, ARefusalIsTellableEverywhereAndAfterARestart) {
 
 // Under the null policy nothing is refused, and nothing could be explained.
 TEST_F(ProblemsTest, RefusalsAreNoProblemOnceTheNullPolicyIsActive) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   ASSERT_NO_FATAL_FAILURE(Refuse(client, "large"));
   ASSERT_EQ(Problems("refused").size(), 1U);
   EXPECT_EQ(Ctl({"uninstall", "-apply"}).exit_code, 0);

@@ -78,11 +78,10 @@ class RandomRuntimesTest : public DaemonTest {
     const auto pod_id = client_->RunPod(pod, HandlerOf(i));
     EXPECT_EQ(pod_id.ok(), up_[i]) << Describe(pod_id.status());
     if (!pod_id.ok()) return;
-    const auto id = client_->CreateContainer(
+    const std::string id = Ok(client_->CreateContainer(
         *pod_id, pod,
-        cpus > 0 ? MakeGuaranteedContainer(name, cpus) : MakeBestEffortContainer(name));
-    ASSERT_THAT(id, IsOk());
-    lives_[*id] = {.runtime = i, .pod = *pod_id, .cpus = cpus};
+        cpus > 0 ? MakeGuaranteedContainer(name, cpus) : MakeBestEffortContainer(name)));
+    lives_[id] = {.runtime = i, .pod = *pod_id, .cpus = cpus};
   }
 
   void Remove() {
@@ -219,9 +218,8 @@ TEST_F(RandomRuntimesTest, EveryIdIsItsOwnersAndNoListIsIncomplete) {
   lives_.clear();
   List();
   const auto pod = MakeGuaranteedPod("all");
-  const auto pod_id = client_->RunPod(pod, "h1");
-  ASSERT_THAT(pod_id, IsOk());
-  EXPECT_THAT(client_->CreateContainer(*pod_id, pod, MakeGuaranteedContainer("all", kCpus - 1)),
+  const std::string pod_id = Ok(client_->RunPod(pod, "h1"));
+  EXPECT_THAT(client_->CreateContainer(pod_id, pod, MakeGuaranteedContainer("all", kCpus - 1)),
               IsOk());
 }
 

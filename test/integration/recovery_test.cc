@@ -60,16 +60,14 @@ TEST_F(RecoveryTest, StoppedWhileTheDaemonWasAwayFreesItsCpus) {
 
 TEST_F(RecoveryTest, CallsUnderWayAreNotedBesideTheSocket) {
   CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  const auto container =
-      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
-  ASSERT_THAT(container, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
+  const std::string container =
+      Ok(client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2)));
   const std::filesystem::path notes = RelaySocket() + ".calls";
   EXPECT_FALSE(std::filesystem::exists(notes));
   runtime_.Script("StartContainer", {.times = 1, .hold = true});
   cri::StartContainerRequest request;
-  request.set_container_id(*container);
+  request.set_container_id(container);
   const auto call = client.Start("StartContainer", request);
   ASSERT_TRUE(runtime_.WaitForHeld("StartContainer", 1));
   EXPECT_EQ(std::filesystem::file_size(notes), 16U);  // the header and one note
@@ -90,10 +88,9 @@ TEST_F(RecoveryTest, RequestsDuringTheFirstLookAtTheRuntimeWaitForIt) {
   ASSERT_TRUE(runtime_.WaitForHeld("ListPodSandbox", 1));
 
   CriClient again = Relayed();
-  const auto pod = Direct().RunPod(MakeGuaranteedPod("b"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(Direct().RunPod(MakeGuaranteedPod("b")));
   cri::CreateContainerRequest request;
-  request.set_pod_sandbox_id(*pod);
+  request.set_pod_sandbox_id(pod);
   *request.mutable_config() = MakeGuaranteedContainer("main", 3);
   *request.mutable_sandbox_config() = MakeGuaranteedPod("b");
   const auto call = again.Start("CreateContainer", request);
@@ -150,13 +147,12 @@ TEST_F(RecoveryTest, ThousandsOfContainersLeaveNothing) {
   const CpuSet first = CpusAtRuntime(probe.container);
   ASSERT_THAT(client.RemovePod(probe.pod), IsOk());
 
-  const auto pod = client.RunPod(MakeGuaranteedPod("many"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("many")));
   int64_t warm = 0;
   for (int i = 0; i < containers; ++i) {
     auto config = MakeGuaranteedContainer(fmt::format("c{}", i % 7), i % 3);
     config.mutable_metadata()->set_attempt(static_cast<uint32_t>(i));
-    const auto id = client.CreateContainer(*pod, MakeGuaranteedPod("many"), config);
+    const auto id = client.CreateContainer(pod, MakeGuaranteedPod("many"), config);
     ASSERT_THAT(id, IsOk()) << "container " << i;
     ASSERT_THAT(client.RemoveContainer(*id), IsOk()) << "container " << i;
     if (i % 500 == 0) runtime_.ForgetCalls();
@@ -165,7 +161,7 @@ TEST_F(RecoveryTest, ThousandsOfContainersLeaveNothing) {
   if (!SanitizedPrograms()) {
     EXPECT_LE(ProcStatus("VmRSS:"), warm + kMostGrowthKib);
   }
-  ASSERT_THAT(client.RemovePod(*pod), IsOk());
+  ASSERT_THAT(client.RemovePod(pod), IsOk());
 
   const Running again = Run(client, MakeGuaranteedPod("again"), MakeGuaranteedContainer("main", 3));
   EXPECT_EQ(CpusAtRuntime(again.container), first) << "the same CPUs as on an empty machine";

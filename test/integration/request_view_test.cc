@@ -91,13 +91,11 @@ TEST_F(RequestInDaemonTest, TheDaemonShowsWhatThePodAsksFor) {
   (*pod.mutable_annotations())[std::string(kResourcesAnnotation)] =
       AnnotationFor(PodAskingFor(requests));
   CriClient client = Relayed();
-  const auto sandbox = client.RunPod(pod);
-  ASSERT_THAT(sandbox, IsOk());
+  const std::string sandbox = Ok(client.RunPod(pod));
   for (const int request : requests) {
-    const auto id = client.CreateContainer(
-        *sandbox, pod, MakeBurstableContainer(fmt::format("m{}", request), {request}));
-    ASSERT_THAT(id, IsOk());
-    ASSERT_THAT(client.StartContainer(*id), IsOk());
+    const std::string id = Ok(client.CreateContainer(
+        sandbox, pod, MakeBurstableContainer(fmt::format("m{}", request), {request})));
+    ASSERT_THAT(client.StartContainer(id), IsOk());
   }
   const auto expect_all = [&](const char* when) {
     for (const int request : requests) {

@@ -152,10 +152,9 @@ TEST_F(SeveralRuntimesTest, TheFirstListAfterOurRestartWaitsForAllThatAreThere) 
   client_ = std::make_unique<CriClient>(Relayed());
   ASSERT_TRUE(kata_.WaitForHeld("ListPodSandbox", 1));
   const auto pod = MakeGuaranteedPod("more");
-  const auto pod_id = client_->RunPod(pod);
-  ASSERT_THAT(pod_id, IsOk());
+  const std::string pod_id = Ok(client_->RunPod(pod));
   const auto creation = client_->Start(
-      "CreateContainer", CreateRequest(*pod_id, pod, MakeGuaranteedContainer("more", 2)));
+      "CreateContainer", CreateRequest(pod_id, pod, MakeGuaranteedContainer("more", 2)));
   EXPECT_FALSE(creation->Wait(milliseconds(200)).has_value())
       << "it is not known yet what the runtime kata has";
   kata_.Release("ListPodSandbox");
@@ -235,27 +234,26 @@ TEST_F(SeveralRuntimesTest, C12ARuntimeThatHangsLaterHoldsUpNothing) {
 TEST_F(SeveralRuntimesTest, B5WhoHadAnIdBeforeOurRestartKeepsIt) {
   StartAll();
   const auto pod = MakeGuaranteedPod("there");
-  const auto pod_id = client_->RunPod(pod, "kata");
-  ASSERT_THAT(pod_id, IsOk());
-  const auto there = client_->CreateContainer(*pod_id, pod, MakeGuaranteedContainer("there", 2));
-  ASSERT_THAT(there, IsOk());
-  ASSERT_THAT(client_->StartContainer(*there), IsOk());
+  const std::string pod_id = Ok(client_->RunPod(pod, "kata"));
+  const std::string there =
+      Ok(client_->CreateContainer(pod_id, pod, MakeGuaranteedContainer("there", 2)));
+  ASSERT_THAT(client_->StartContainer(there), IsOk());
   ASSERT_TRUE(daemon_->Terminate().ok());
   // The default runtime, which is asked first, reports that it has both.
   cri::ListPodSandboxResponse pods;
-  pods.add_items()->set_id(*pod_id);
+  pods.add_items()->set_id(pod_id);
   runtime_.Script("ListPodSandbox", {.reply = {{pods.SerializeAsString()}}});
   cri::ListContainersResponse containers;
-  containers.add_containers()->set_id(*there);
-  containers.mutable_containers(0)->set_pod_sandbox_id(*pod_id);
+  containers.add_containers()->set_id(there);
+  containers.mutable_containers(0)->set_pod_sandbox_id(pod_id);
   containers.mutable_containers(0)->set_state(cri::CONTAINER_EXITED);
   runtime_.Script("ListContainers", {.reply = {{containers.SerializeAsString()}}});
   Daemon();
   client_ = std::make_unique<CriClient>(Relayed());
   EXPECT_EQ(CpusAt(runtime_, RunIn("here", "", 2)), "3-4") << "1-2 are in use";
   EXPECT_TRUE(Logged("runtimes kata and default have the same pod sandbox"));
-  EXPECT_EQ(CpusAt(kata_, *there), "1-2");
-  EXPECT_THAT(client_->StopContainer(*there), IsOk());
+  EXPECT_EQ(CpusAt(kata_, there), "1-2");
+  EXPECT_THAT(client_->StopContainer(there), IsOk());
   EXPECT_THAT(kata_.Calls("StopContainer"), testing::SizeIs(1));
   EXPECT_THAT(runtime_.Calls("StopContainer"), testing::IsEmpty());
 }

@@ -36,8 +36,7 @@ TEST_F(SlowPeersTest, ClientThatNeverReads) {
 
 // The ninth call of the same client is served.
 TEST_F(SlowPeersTest, EightUnreadRepliesDoNotHoldTheNinth) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   std::vector<std::unique_ptr<PendingCall>> unread;
   for (int i = 0; i < 8; ++i) {
     unread.push_back(client.Start("/test.Echo/Sized", std::to_string(kMebi),
@@ -178,9 +177,8 @@ class RuntimeWithLittleWindowTest : public SlowPeersTest {
     Start(StaticFlags());
     ASSERT_TRUE(Logged("the runtime holds")) << daemon_->Log();
     CriClient client = Relayed();
-    const auto pod = client.RunPod(MakeBestEffortPod("big"));
-    ASSERT_THAT(pod, IsOk());
-    ASSERT_EQ(*pod, "pod1");
+    const std::string pod = Ok(client.RunPod(MakeBestEffortPod("big")));
+    ASSERT_EQ(pod, "pod1");
   }
   static std::string BigCreate(size_t size, int number) {
     cri::ContainerConfig config = MakeBestEffortContainer("c" + std::to_string(number));

@@ -80,8 +80,7 @@ TEST_F(TimingTest, ServesWithinThirtyMillisecondsOfItsStart) {
 TEST_F(TimingTest, IdleDaemonDoesNotWakeUp) {
   if (ThreadSanitizedPrograms())
     GTEST_SKIP() << "the sanitizer has a thread of its own, which does wake up";
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 2));
   // A stream that stays open without messages.
   const auto events = client.Start("GetContainerEvents", cri::GetEventsRequest());

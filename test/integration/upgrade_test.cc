@@ -250,8 +250,7 @@ TEST_F(TakeOverTest, NoCallFailsWhileDaemonsTakeOver) {
 }
 
 TEST_F(TakeOverTest, ASuccessorThatDiesAtAnyStepChangesNothing) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   const Running exclusive = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("g", 2));
   const CpuSet own = CpusAtRuntime(exclusive.container);
   for (const char* last : {"", "take-over 1 9", "all", "drain", "drained"}) {
@@ -315,8 +314,7 @@ TEST_F(TakeOverTest, ASuccessorThatIsKilledWhileItWaitsChangesNothing) {
 }
 
 TEST_F(TakeOverTest, WhenTheFormerDaemonIsKilledTheOtherOneServes) {
-  StartBoth();
-  CriClient client = Relayed();
+  CriClient client = Started();
   const Running exclusive = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("g", 2));
   const CpuSet own = CpusAtRuntime(exclusive.container);
   const auto held = HoldCall(client);

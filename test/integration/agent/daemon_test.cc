@@ -48,6 +48,10 @@ class DaemonAndAgentTest : public DaemonTest {
     flags.insert(flags.end(), {"-config", Path("policy.yaml")});
     StartDaemon(flags);
   }
+  void StartAgentAndDaemon() {
+    StartAgent();
+    StartDaemonForAgent();
+  }
   void StartAgent(const std::vector<std::string>& more = {}) {
     ::setenv("NODE_NAME", kNode, 1);
     agent_.reset();
@@ -95,11 +99,7 @@ class DaemonAndAgentTest : public DaemonTest {
   // A creation for which there is no room.
   void BeRefused(CriClient& client, const std::string& pod) {
     std::string& sandbox = sandboxes_[pod];
-    if (sandbox.empty()) {
-      const auto made = client.RunPod(MakeGuaranteedPod(pod));
-      ASSERT_THAT(made, IsOk());
-      sandbox = *made;
-    }
+    if (sandbox.empty()) sandbox = Ok(client.RunPod(MakeGuaranteedPod(pod)));
     EXPECT_EQ(
         client.CreateContainer(sandbox, MakeGuaranteedPod(pod), MakeGuaranteedContainer("main", 3))
             .status()
@@ -148,8 +148,7 @@ class DaemonAndAgentTest : public DaemonTest {
 };
 
 TEST_F(DaemonAndAgentTest, NodeShowsWhatIsInForce) {
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   ASSERT_TRUE(NodeShows("static", Path("policy.yaml"))) << Log() << daemon_->Log();
   api_.SetConfigMap(kDefaultMap, {{"policy", "Active: static-plus\nReservedResources: {CPU: 1}"}});
   ASSERT_TRUE(NodeShows("static-plus", "agent")) << Log() << daemon_->Log();
@@ -161,8 +160,7 @@ TEST_F(DaemonAndAgentTest, NodeShowsWhatIsInForce) {
 }
 
 TEST_F(DaemonAndAgentTest, NodeShowsHowManyCpusAreAllocated) {
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   EXPECT_TRUE(NodeShowsExclusive(0)) << Log() << daemon_->Log();
   CriClient client = Relayed();
   const Running running = Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
@@ -194,8 +192,7 @@ TEST_F(DaemonAndAgentTest, NodeShowsNoCpusWhereTheAgentIsToldSo) {
 
 // A server that is away, refuses or asks for a pause delays no call, and gets the last state.
 TEST_F(DaemonAndAgentTest, AllocatedCpusOutliveFailuresOfTheServer) {
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   ASSERT_TRUE(NodeShowsExclusive(0)) << Log() << daemon_->Log();
   CriClient client = Relayed();
   Run(client, MakeGuaranteedPod("a"), MakeGuaranteedContainer("main", 1));
@@ -210,8 +207,7 @@ TEST_F(DaemonAndAgentTest, AllocatedCpusOutliveFailuresOfTheServer) {
 
 // Rows N1 to N3 and N10 of the acceptance table.
 TEST_F(DaemonAndAgentTest, SchedulersAreToldWhatWouldBeGranted) {
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   ASSERT_TRUE(SchedulersSee(kCpus - 1, {})) << Log() << daemon_->Log() << api_.Topology(kNode);
   const Json topology = api_.Topology(kNode);
   EXPECT_EQ(topology["metadata"]["ownerReferences"].at(0)["uid"], "uid-n1");
@@ -229,8 +225,7 @@ TEST_F(DaemonAndAgentTest, SchedulersAreToldWhatWouldBeGranted) {
 
 // Row N8.
 TEST_F(DaemonAndAgentTest, TopologyOutlivesFailuresOfTheServer) {
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   ASSERT_TRUE(SchedulersSee(kCpus - 1, {})) << Log() << daemon_->Log();
   CriClient client = Relayed();
   api_.FailNext(2, 429, ApiServer::kTopologies, 1);
@@ -246,8 +241,7 @@ TEST_F(DaemonAndAgentTest, TopologyOutlivesFailuresOfTheServer) {
 // Row N9.
 TEST_F(DaemonAndAgentTest, WithoutTheDefinitionOfTopologiesNothingElseChanges) {
   api_.DefineTopologies(false);
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   ASSERT_TRUE(Eventually([this] {
     return Log().find("has no CustomResourceDefinition") != std::string::npos;
   })) << Log();
@@ -266,8 +260,7 @@ TEST_F(DaemonAndAgentTest, ATopologyOfAnotherProgramIsLeftAlone) {
        {{"managedFields", Json::array({{{"manager", "nfd-master"}, {"operation", "Update"}}})}}},
       {"zones", Json::array()}};
   api_.objects().Put(std::string(ApiServer::kTopologies), kNode, others);
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   ASSERT_TRUE(Eventually([this] {
     const std::vector<Json> events = api_.Events();
     return std::ranges::any_of(
@@ -280,8 +273,7 @@ TEST_F(DaemonAndAgentTest, ATopologyOfAnotherProgramIsLeftAlone) {
 }
 
 TEST_F(DaemonAndAgentTest, SchedulersAreToldNothingWhereTheConfigurationSaysSo) {
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   ASSERT_TRUE(SchedulersSee(kCpus - 1, {})) << Log() << daemon_->Log();
   api_.SetConfigMap(kDefaultMap, {{"policy", "Active: static\nReservedResources: {CPU: 1}"},
                                   {"nrt", "Publish: false"}});
@@ -299,8 +291,7 @@ TEST_F(DaemonAndAgentTest, SchedulersAreToldNothingWhereTheAgentIsToldSo) {
 }
 
 TEST_F(DaemonAndAgentTest, PodsGetEventsOfRefusals) {
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   CriClient client = Relayed();
   FillTheNode(client);
   BeRefused(client, "late");
@@ -321,8 +312,7 @@ TEST_F(DaemonAndAgentTest, PodsGetEventsOfRefusals) {
 }
 
 TEST_F(DaemonAndAgentTest, PodsGetEventsOfMovesByAnotherPolicy) {
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   CriClient client = Relayed();
   Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
   Run(client, MakeGuaranteedPod("none"), MakeBestEffortContainer("main"));
@@ -346,8 +336,7 @@ TEST_F(DaemonAndAgentTest, PodsGetNoEventsWhereTheAgentIsToldSo) {
 
 // For any answer of the server, calls go on, and so do the other reports.
 TEST_F(DaemonAndAgentTest, EventsOutliveFailuresOfTheServer) {
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   CriClient client = Relayed();
   FillTheNode(client);
   api_.FailNext(2, 403, kEventsPath);
@@ -391,8 +380,7 @@ TEST_F(DaemonAndAgentTest, EventsWaitForAnAgentThatHangsOrIsAway) {
 }
 
 TEST_F(DaemonAndAgentTest, NodeAndEventNameContainersThatLostExclusiveCpus) {
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   CriClient client = Relayed();
   const Running running = Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
   ASSERT_EQ(CpusAtRuntime(running.container).size(), 2);
@@ -422,8 +410,7 @@ TEST_F(DaemonAndAgentTest, ShowsItAgainToTheNextAgent) {
 }
 
 TEST_F(DaemonAndAgentTest, AHungAgentDelaysNoCall) {
-  StartAgent();
-  StartDaemonForAgent();
+  StartAgentAndDaemon();
   ASSERT_TRUE(NodeShows("static", Path("policy.yaml"))) << Log() << daemon_->Log();
   agent_->Signal(SIGSTOP);
   // There is something to report, and the agent does not take it.

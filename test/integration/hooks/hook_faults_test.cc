@@ -23,14 +23,11 @@ constexpr seconds kMargin{5};
 TEST_F(HookRowsTest, K07AServerThatHangsIsPassedOverWithinItsTime) {
   const auto server = Serve("a", {"-hang", "PreCreateContainer"});
   PutFile("10.json", FileText(Path("a.sock"), kCreatePoint));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  CriClient client = StartNodeWith(1);
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   const auto begin = Clock::now();
   EXPECT_THAT(
-      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)),
+      client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)),
       IsOk());
   EXPECT_GE(Clock::now() - begin, seconds(2));
   EXPECT_LT(Clock::now() - begin, seconds(2) + kMargin);
@@ -39,18 +36,15 @@ TEST_F(HookRowsTest, K07AServerThatHangsIsPassedOverWithinItsTime) {
 TEST_F(HookRowsTest, AServerThatHangsDelaysOnlyItsHooks) {
   const auto server = Serve("a", {"-hang", "PreCreateContainer"});
   PutFile("10.json", FileText(Path("a.sock"), kCreatePoint, R"(, "timeout": "20s")"));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  CriClient client = StartNodeWith(1);
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   const auto held =
       client.Start("CreateContainer",
-                   CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)));
+                   CreateRequest(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)));
   ASSERT_TRUE(AskedWithin("a", "PreCreateContainer", 1));
   const auto begin = Clock::now();
   EXPECT_THAT(client.RunPod(MakeGuaranteedPod("other")), IsOk());
-  EXPECT_THAT(client.StopPod(*pod), IsOk());
+  EXPECT_THAT(client.StopPod(pod), IsOk());
   cri::ListContainersResponse list;
   EXPECT_TRUE(client.Unary("ListContainers", cri::ListContainersRequest(), &list).ok());
   EXPECT_LT(Clock::now() - begin, kMargin);
@@ -61,15 +55,12 @@ TEST_F(HookRowsTest, K08AServerThatHangsAndMayNotFailRefusesAndTheRuntimeIsNotAs
   const auto server = Serve("a");
   PutFile("10.json", FileText(Path("a.sock"), kCreatePoint,
                               R"(, "failure-policy": "Fail", "timeout": "300ms")"));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  CriClient client = StartNodeWith(1);
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   // The stopped server does not even end its connection.
   Stop(*server);
   EXPECT_THAT(
-      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)),
+      client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)),
       Fails(StatusCode::kDeadlineExceeded,
             AllOf(HasSubstr("PreCreateContainer"), HasSubstr("10.json"))));
   EXPECT_THAT(runtime_.Calls("CreateContainer"), SizeIs(0));
@@ -89,9 +80,7 @@ TEST_F(HookRowsTest, K09WithoutTheServerPodsAreRefusedUnlessTheyAreToBeSkipped) 
 TEST_F(HookRowsTest, K10AServerThatWasKilledIsAskedASecondAfterItIsBack) {
   auto server = Serve("a");
   PutFile("10.json", FileText(Path("a.sock"), kRunPodPoint, R"(, "failure-policy": "Fail")"));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(1);
   ASSERT_THAT(client.RunPod(MakeGuaranteedPod("one")), IsOk());
   server.reset();
   EXPECT_THAT(client.RunPod(MakeGuaranteedPod("two")),
@@ -106,15 +95,12 @@ TEST_F(HookRowsTest, K10AServerThatWasKilledIsAskedASecondAfterItIsBack) {
 TEST_F(HookRowsTest, K17OddCreationsEndAsWithoutHooks) {
   const auto server = Serve("a");
   PutFile("10.json", FileText(Path("a.sock"), kCreatePoint, R"(, "failure-policy": "Fail")"));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(1);
   CriClient direct = Direct();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
 
   cri::CreateContainerRequest no_linux =
-      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
+      CreateRequest(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
   no_linux.mutable_config()->clear_linux();
   cri::CreateContainerRequest no_sandbox = no_linux;
   no_sandbox.mutable_config()->mutable_metadata()->set_name("second");
@@ -145,9 +131,7 @@ TEST_F(HookRowsTest, K17OddCreationsEndAsWithoutHooks) {
 TEST_F(HookRowsTest, K18AStopThatFailsIsToldWhenItSucceedsAndOnce) {
   const auto server = Serve("a");
   PutFile("10.json", FileText(Path("a.sock"), "\"PostStopContainer\""));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(1);
   const Running pod = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
   runtime_.Script("StopContainer", {.times = 1, .error = grpc::Status(grpc::INTERNAL, "no")});
   EXPECT_FALSE(client.StopContainer(pod.container).ok());
@@ -167,20 +151,18 @@ TEST_F(HookRowsTest, K19ContainersThatAreRemovedAreForgotten) {
   PutFile("10.json", FileText(Path("nowhere.sock"), "\"PostStopContainer\""));
   StartNode();
   CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   cri::ContainerConfig config = MakeGuaranteedContainer("main", 1);
   (*config.mutable_annotations())["large"] = std::string(2048, 'x');
   int64_t early = 0;
   for (int i = 0; i < containers; ++i) {
     config.mutable_metadata()->set_attempt(static_cast<uint32_t>(i));
-    const auto id = client.CreateContainer(*pod, MakeGuaranteedPod("g"), config);
-    ASSERT_THAT(id, IsOk());
+    const std::string id = Ok(client.CreateContainer(pod, MakeGuaranteedPod("g"), config));
     if (i % 500 == 0) {
       runtime_.ForgetCalls();
       EXPECT_EQ(KnownContainers(), 1u) << i;
     }
-    ASSERT_THAT(client.RemoveContainer(*id), IsOk());
+    ASSERT_THAT(client.RemoveContainer(id), IsOk());
     if (i == containers / 10) early = ProcStatus("VmRSS:");
   }
   EXPECT_EQ(KnownContainers(), 0u);

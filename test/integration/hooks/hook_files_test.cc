@@ -53,10 +53,9 @@ TEST_F(HookRowsTest, K02TheHookWithoutAMethodIsAWarningAndIsNeverAsked) {
   AwaitServers(1);
   EXPECT_TRUE(Logged("PreRemoveRunPodSandbox"));
   CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  EXPECT_THAT(client.StopPod(*pod), IsOk());
-  EXPECT_THAT(client.RemovePod(*pod), IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
+  EXPECT_THAT(client.StopPod(pod), IsOk());
+  EXPECT_THAT(client.RemovePod(pod), IsOk());
   EXPECT_THAT(Calls("koordlet", "PreRunPodSandbox"), SizeIs(1));
   EXPECT_THAT(Calls("koordlet", "PreRemoveRunPodSandbox"), SizeIs(0));
 }
@@ -119,8 +118,7 @@ TEST_F(HookRowsTest, K04AThousandReplacementsUnderLoadFailNoCallAndAreAlwaysWhol
   PutFile("10.json", versions[0]);
   StartNode();
   AwaitServers(1);
-  const auto pod = Relayed().RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(Relayed().RunPod(MakeGuaranteedPod("g")));
 
   std::atomic<bool> end{false};
   std::atomic<int> calls{0};
@@ -132,7 +130,7 @@ TEST_F(HookRowsTest, K04AThousandReplacementsUnderLoadFailNoCallAndAreAlwaysWhol
       for (int n = 0; !end; ++n) {
         cri::ContainerConfig config =
             MakeGuaranteedContainer("c" + std::to_string(i) + "-" + std::to_string(n), 1);
-        const auto id = client.CreateContainer(*pod, MakeGuaranteedPod("g"), config);
+        const auto id = client.CreateContainer(pod, MakeGuaranteedPod("g"), config);
         if (!id.ok()) std::printf("%s\n", Describe(id.status()).c_str());
         failed += id.ok() ? 0 : 1;
         if (id.ok() && !client.RemoveContainer(*id).ok()) ++failed;
@@ -171,9 +169,7 @@ TEST_F(HookRowsTest, K04AThousandReplacementsUnderLoadFailNoCallAndAreAlwaysWhol
 TEST_F(HookRowsTest, K05ADeletedFilesServerIsNotAskedASecondLater) {
   const auto server = Serve("a");
   PutFile("10.json", FileText(Path("a.sock"), kRunPodPoint));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(1);
   ASSERT_THAT(client.RunPod(MakeGuaranteedPod("one")), IsOk());
   std::filesystem::remove(HookDirectory() + "/10.json");
   std::this_thread::sleep_for(seconds(1));
@@ -187,14 +183,13 @@ TEST_F(HookRowsTest, AnotherConfigurationChangesDirectoryAndSkipKeyWhileItRuns) 
   StartRuntime();
   StartDaemon(Flags({}));
   CriClient client = Relayed();
-  const auto early = client.RunPod(MakeGuaranteedPod("early"));
-  ASSERT_THAT(early, IsOk());
+  const std::string early = Ok(client.RunPod(MakeGuaranteedPod("early")));
   const std::string hooks = "{Directory: " + HookDirectory() + ", SkipKey: example.com/skip}";
   ASSERT_THAT(SetConfig("policy: {Active: null}\nhooks: " + hooks), IsOk());
   AwaitServers(1);
   // The pod of before is known, too.
   ASSERT_THAT(
-      client.CreateContainer(*early, MakeGuaranteedPod("early"), MakeGuaranteedContainer("m", 1)),
+      client.CreateContainer(early, MakeGuaranteedPod("early"), MakeGuaranteedContainer("m", 1)),
       IsOk());
   EXPECT_EQ(Created().envs().rbegin()->key(), "ADDED");
   cri::PodSandboxConfig skipped = MakeGuaranteedPod("skipped");

@@ -46,6 +46,12 @@ class HookRowsTest : public DaemonTest {
   void StartDaemonWithHooks(const std::vector<std::string>& more = {});
   // Waits until `count` servers are connected.
   void AwaitServers(size_t count);
+  // Does both, and returns a client.
+  CriClient StartNodeWith(size_t servers, const std::vector<std::string>& more = {}) {
+    StartNode(more);
+    AwaitServers(servers);
+    return Relayed();
+  }
   // `cri-resmgr-ctl config set` of this text.
   Status SetConfig(const std::string& text) const;
   // The output of `cri-resmgr-ctl COMMAND -o json`; "" where it fails.

@@ -29,9 +29,7 @@ TEST_F(HookRowsTest, K06TwoServersAreAskedInTheOrderOfTheirFilesAndMerged) {
   const auto first = Serve("first", {"-shares", "11", "-quota", "-1", "-env", "FIRST=1"});
   PutFile("20.json", FileText(Path("second.sock"), kCreatePoint));
   PutFile("10.json", FileText(Path("first.sock"), kCreatePoint));
-  StartNode();
-  AwaitServers(2);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(2);
   Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
   const cri::ContainerConfig created = Created();
   EXPECT_EQ(created.linux().resources().cpu_shares(), 22);
@@ -46,9 +44,7 @@ TEST_F(HookRowsTest, K06TwoServersAreAskedInTheOrderOfTheirFilesAndMerged) {
 TEST_F(HookRowsTest, K11AnEchoWithoutACpusetClearsItAndKeepsAllElse) {
   const auto koordlet = Serve("koordlet", {"-cpus", "", "-quota", "-1"});
   PutFile("koordlet.json", FileText(Path("koordlet.sock"), kCreatePoint));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(1);
   cri::ContainerConfig config = MakeBestEffortContainer("be");
   config.mutable_linux()->mutable_resources()->set_cpuset_cpus("3");
   config.mutable_linux()->mutable_resources()->set_cpuset_mems("0");
@@ -66,9 +62,7 @@ TEST_F(HookRowsTest, K11AnEchoWithoutACpusetClearsItAndKeepsAllElse) {
 TEST_F(HookRowsTest, K12ASparseAnswerChangesOnlyWhatItHas) {
   const auto server = Serve("a", {"-sparse", "-shares", "77"});
   PutFile("10.json", FileText(Path("a.sock"), kCreatePoint, R"(, "mode": "sparse")"));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(1);
   cri::ContainerConfig config = MakeGuaranteedContainer("main", 1);
   config.mutable_linux()->mutable_resources()->set_cpuset_cpus("3");
   config.mutable_linux()->mutable_resources()->set_oom_score_adj(-997);
@@ -94,11 +88,8 @@ std::string Field(int number, const std::string& bytes) {
 TEST_F(HookRowsTest, K13VariablesKeepTheirBytesAndOrder) {
   const auto server = Serve("a", {"-env", "ADDED=1"});
   PutFile("10.json", FileText(Path("a.sock"), kCreatePoint, R"(, "failure-policy": "Fail")"));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  CriClient client = StartNodeWith(1);
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   const std::vector<std::string> variables = {Field(1, "EQUALS") + Field(2, "a=b=c"),
                                               Field(1, "TWICE") + Field(2, "1"),
                                               Field(1, "BYTES") + Field(2, "\xff\xfe\x80z"),
@@ -107,7 +98,7 @@ TEST_F(HookRowsTest, K13VariablesKeepTheirBytesAndOrder) {
   for (const std::string& variable : variables)
     config += Field(6, variable);
   const std::string request =
-      Field(1, *pod) + Field(2, config) + Field(3, MakeGuaranteedPod("g").SerializeAsString());
+      Field(1, pod) + Field(2, config) + Field(3, MakeGuaranteedPod("g").SerializeAsString());
   client.Call(client.PathOf("CreateContainer"), {request});
   // The fake runtime may refuse such bytes; only the bytes that it was sent matter here.
   ASSERT_TRUE(runtime_.WaitForCalls("CreateContainer", 1));
@@ -161,15 +152,13 @@ TEST_F(HookRowsTest, K15ARestartWithMiBsOfListsKnowsEverything) {
   PutFile("10.json", FileText(Path("a.sock"), kUpdatePoint));
   StartRuntime();
   CriClient direct = Direct();
-  const auto pod = direct.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(direct.RunPod(MakeGuaranteedPod("g")));
   std::vector<std::string> ids;
   for (int i = 0; i < kContainers; ++i) {
     cri::ContainerConfig config = MakeGuaranteedContainer("c" + std::to_string(i), 1);
     (*config.mutable_annotations())["large"] = std::string(10'500, 'x');
-    const auto id = direct.CreateContainer(*pod, MakeGuaranteedPod("g"), config);
-    ASSERT_THAT(id, IsOk());
-    ids.push_back(*id);
+    const std::string id = Ok(direct.CreateContainer(pod, MakeGuaranteedPod("g"), config));
+    ids.push_back(id);
   }
   cri::ListContainersResponse list;
   ASSERT_TRUE(direct.Unary("ListContainers", cri::ListContainersRequest(), &list).ok());
@@ -190,9 +179,7 @@ TEST_F(HookRowsTest, K15ARestartWithMiBsOfListsKnowsEverything) {
 TEST_F(HookRowsTest, K20AnUpdateCarriesWhatTheClientAndTheServerSet) {
   const auto server = Serve("a", {"-shares", "99"});
   PutFile("10.json", FileText(Path("a.sock"), kUpdatePoint));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(1);
   const Running pod = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
   cri::LinuxContainerResources wanted;
   wanted.set_cpuset_cpus("2");
@@ -206,15 +193,12 @@ TEST_F(HookRowsTest, K20AnUpdateCarriesWhatTheClientAndTheServerSet) {
 TEST_F(HookRowsTest, K21EverythingElsePassesAsItIs) {
   const auto server = Serve("a", {"-env", "ADDED=1"});
   PutFile("10.json", FileText(Path("a.sock"), std::string(kCreatePoint) + ", " + kRunPodPoint));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  CriClient client = StartNodeWith(1);
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   // A field that is not known yet, and metadata.
   const std::string unknown("\xfa\x3e\x03new", 6);
   const std::string request =
-      CreateRequest(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1))
+      CreateRequest(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1))
           .SerializeAsString() +
       unknown;
   const CallResult created = client.Call(client.PathOf("CreateContainer"), {request},
@@ -256,38 +240,34 @@ TEST_F(HookRowsTest, ServersAreToldTheCpusThatAreInForceNow) {
   const auto server = Serve("a");
   PutFile("10.json", FileText(Path("a.sock"), R"("PreStartContainer", "PostStopContainer")" +
                                                   std::string(", ") + kUpdatePoint));
-  StartNode({"-policy", "static", "-reserved-resources", "CPU=1"});
-  AwaitServers(1);
-  CriClient client = Relayed();
-  const auto pod = client.RunPod(MakeBestEffortPod("be"));
-  ASSERT_THAT(pod, IsOk());
-  const auto id =
-      client.CreateContainer(*pod, MakeBestEffortPod("be"), MakeBestEffortContainer("be"));
-  ASSERT_THAT(id, IsOk());
+  CriClient client = StartNodeWith(1, {"-policy", "static", "-reserved-resources", "CPU=1"});
+  const std::string pod = Ok(client.RunPod(MakeBestEffortPod("be")));
+  const std::string id =
+      Ok(client.CreateContainer(pod, MakeBestEffortPod("be"), MakeBestEffortContainer("be")));
   const auto moved = [&](const std::string& name) {
-    const CpuSet before = CpusAtRuntime(*id);
+    const CpuSet before = CpusAtRuntime(id);
     Run(client, MakeGuaranteedPod(name), MakeGuaranteedContainer("main", 1));
-    EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(*id).size() == before.size() - 1; }));
+    EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(id).size() == before.size() - 1; }));
   };
   moved("first");
-  ASSERT_THAT(client.StartContainer(*id), IsOk());
+  ASSERT_THAT(client.StartContainer(id), IsOk());
   const auto started = Asked<Asking>("a", "PreStartContainer");
   ASSERT_FALSE(started.empty());
   EXPECT_EQ(started.back().container_meta().name(), "be");
-  EXPECT_EQ(started.back().container_resources().cpuset_cpus(), CpusAtRuntime(*id).ToString());
+  EXPECT_EQ(started.back().container_resources().cpuset_cpus(), CpusAtRuntime(id).ToString());
 
   moved("second");
   cri::LinuxContainerResources wanted;
   wanted.set_cpu_shares(99);
-  ASSERT_THAT(client.UpdateContainer(*id, wanted), IsOk());
+  ASSERT_THAT(client.UpdateContainer(id, wanted), IsOk());
   const auto updated = Asked<Asking>("a", "PreUpdateContainerResources");
   ASSERT_THAT(updated, SizeIs(1));
-  EXPECT_EQ(updated[0].container_resources().cpuset_cpus(), CpusAtRuntime(*id).ToString());
+  EXPECT_EQ(updated[0].container_resources().cpuset_cpus(), CpusAtRuntime(id).ToString());
   EXPECT_EQ(updated[0].container_resources().cpu_shares(), 99);
 
   moved("third");
-  const std::string last = CpusAtRuntime(*id).ToString();
-  ASSERT_THAT(client.StopContainer(*id), IsOk());
+  const std::string last = CpusAtRuntime(id).ToString();
+  ASSERT_THAT(client.StopContainer(id), IsOk());
   ASSERT_TRUE(AskedWithin("a", "PostStopContainer", 1));
   EXPECT_EQ(Asked<Asking>("a", "PostStopContainer")[0].container_resources().cpuset_cpus(), last);
 }
@@ -297,9 +277,7 @@ TEST_F(HookRowsTest, ExplainTellsWhichServerChangedWhatOfAContainer) {
   const auto second = Serve("second", {"-env", "ADDED=secret"});
   PutFile("10.json", FileText(Path("first.sock"), kCreatePoint));
   PutFile("20.json", FileText(Path("second.sock"), kCreatePoint));
-  StartNode();
-  AwaitServers(2);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(2);
   const Running pod = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
   const std::string text = Ctl({"explain", "g"});
   const auto explained = nlohmann::json::parse(text, nullptr, false);
@@ -322,9 +300,7 @@ TEST_F(HookRowsTest, ExplainTellsWhichServerChangedWhatOfAContainer) {
 TEST_F(HookRowsTest, TheAttemptOfAPodIsTold) {
   const auto server = Serve("a");
   PutFile("10.json", FileText(Path("a.sock"), std::string(kRunPodPoint) + ", " + kCreatePoint));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(1);
   cri::PodSandboxConfig pod = MakeGuaranteedPod("g");
   pod.mutable_metadata()->set_attempt(3);
   Run(client, pod, MakeGuaranteedContainer("main", 1));
@@ -341,9 +317,7 @@ TEST_F(HookRowsTest, K26AServerDoesNotGetAroundThePolicyByFiles) {
                                   "-unified", "cpuset.cpus.partition=root", "-unified",
                                   "cpu.max=50000 100000", "-unified", "cpu.weight=7"});
   PutFile("10.json", FileText(Path("a.sock"), std::string(kCreatePoint) + ", " + kUpdatePoint));
-  StartNode({"-policy", "static", "-reserved-resources", "CPU=1"});
-  AwaitServers(1);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(1, {"-policy", "static", "-reserved-resources", "CPU=1"});
   const Running pod = Run(client, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
   const cri::LinuxContainerResources sent = Created().linux().resources();
   EXPECT_EQ(sent.unified_size(), 1) << sent.DebugString();
@@ -368,9 +342,7 @@ TEST_F(HookRowsTest, K27KeysOfTheKubeletStay) {
   const auto server =
       Serve("a", {"-annotation", "io.kubernetes.container.hash=0", "-annotation", "mine=1"});
   PutFile("10.json", FileText(Path("a.sock"), std::string(kRunPodPoint) + ", " + kCreatePoint));
-  StartNode();
-  AwaitServers(1);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(1);
   cri::ContainerConfig config = MakeGuaranteedContainer("main", 1);
   (*config.mutable_annotations())["io.kubernetes.container.hash"] = "abc";
   Run(client, MakeGuaranteedPod("g"), config);
@@ -385,9 +357,7 @@ TEST_F(HookRowsTest, K23NoValueOfAVariableIsInTheLog) {
       Serve("a", {"-env", "ADDED=topsecret2", "-hang", "PreUpdateContainerResources"});
   PutFile("10.json", FileText(Path("a.sock"), std::string(kCreatePoint) + ", " + kUpdatePoint,
                               R"(, "timeout": "50ms")"));
-  StartNode({"-logger-debug", "*"});
-  AwaitServers(1);
-  CriClient client = Relayed();
+  CriClient client = StartNodeWith(1, {"-logger-debug", "*"});
   cri::ContainerConfig config = MakeGuaranteedContainer("main", 1);
   AddVariable(config, "PASSWORD", "topsecret1");
   const Running pod = Run(client, MakeGuaranteedPod("g"), config);

@@ -17,6 +17,7 @@
 #include "test/integration/stages/node_fixture.h"
 #include "test/support/cri_client/specs.h"
 #include "test/support/fake_hook_server/fake_hook_server.h"
+#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
@@ -91,9 +92,8 @@ TEST_F(HookServersTest, TwoServersChangeACreationInTheOrderOfTheirFiles) {
                  }));
   StartNode();
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  ASSERT_THAT(Create(client, *pod, MakeGuaranteedContainer("main", 1)), IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
+  ASSERT_THAT(Create(client, pod, MakeGuaranteedContainer("main", 1)), IsOk());
   const cri::LinuxContainerResources resources = Created().linux().resources();
   EXPECT_EQ(resources.cpu_shares(), 22);
   EXPECT_EQ(resources.cpu_quota(), -1);
@@ -108,8 +108,7 @@ TEST_F(HookServersTest, WhatAServerRepeatsKeepsItsBytes) {
                  Echo([](auto& answer) { (*answer.mutable_container_envs())["ADDED"] = "x=y"; }));
   StartNode();
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   cri::ContainerConfig config = MakeGuaranteedContainer("main", 1);
   const auto add = [&config](const std::string& key, const std::string& value) {
     auto& variable = *config.add_envs();
@@ -120,7 +119,7 @@ TEST_F(HookServersTest, WhatAServerRepeatsKeepsItsBytes) {
   add("EQUALS", "a=b=c");
   add("TWICE", "2");
   const int before = config.envs_size();
-  ASSERT_THAT(Create(client, *pod, config), IsOk());
+  ASSERT_THAT(Create(client, pod, config), IsOk());
   const cri::ContainerConfig created = Created();
   ASSERT_EQ(created.envs_size(), before + 1);
   for (int i = 0; i < before; ++i)
@@ -139,10 +138,9 @@ TEST_F(HookServersTest, AServerThatHangsIsPassedOverOrRefusesAsItsFileSays) {
   StartNode();
   CriClient client = Client();
   const auto begin = std::chrono::steady_clock::now();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
-  EXPECT_THAT(Create(client, *pod, MakeGuaranteedContainer("main", 1)),
+  EXPECT_THAT(Create(client, pod, MakeGuaranteedContainer("main", 1)),
               Fails(StatusCode::kDeadlineExceeded,
                     AllOf(HasSubstr("PreCreateContainer"), HasSubstr("20.json"))));
   EXPECT_TRUE(runtime_.Calls("CreateContainer").empty());
@@ -166,9 +164,8 @@ TEST_F(HookServersTest, AfterARestartAnUpdateIsShownWithAllThatTheContainerHas) 
   std::string id;
   {
     CriClient client = Client();
-    const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-    ASSERT_THAT(pod, IsOk());
-    const auto created = Create(client, *pod, MakeGuaranteedContainer("main", 1));
+    const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
+    const auto created = Create(client, pod, MakeGuaranteedContainer("main", 1));
     ASSERT_THAT(created, IsOk());
     id = *created;
   }
@@ -202,11 +199,10 @@ TEST_F(HookServersTest, ClientsOfTheOlderVersionAreHookedAsWell) {
   WriteFile("10.json", "a.sock", "\"PreRunPodSandbox\", \"PostStopPodSandbox\"", "");
   StartNode();
   CriClient client(File("relay.sock"), ApiVersion::kV1Alpha2);
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   EXPECT_EQ(server->Calls(HookPoint::kPreRunPodSandbox).size(), 1u);
-  EXPECT_THAT(client.StopPod(*pod), IsOk());
-  EXPECT_THAT(client.StopPod(*pod), IsOk());
+  EXPECT_THAT(client.StopPod(pod), IsOk());
+  EXPECT_THAT(client.StopPod(pod), IsOk());
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (server->Calls(HookPoint::kPostStopPodSandbox).empty() &&
          std::chrono::steady_clock::now() < end) {

@@ -19,6 +19,7 @@
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/stages/node_fixture.h"
 #include "test/support/cri_client/specs.h"
+#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
@@ -31,6 +32,16 @@ using nri::test::FakePluginOptions;
 using testing::ElementsAre;
 
 namespace api = ::nri::pkg::api::v1alpha1;
+
+// A client, and a guaranteed pod that it has run.
+struct HostedPod {
+  StatusOr<std::string> Create(const std::string& name) {
+    return client.CreateContainer(id, MakeGuaranteedPod("g"), MakeGuaranteedContainer(name, 1));
+  }
+
+  CriClient client;
+  std::string id = Ok(client.RunPod(MakeGuaranteedPod("g")));
+};
 
 class NriHostTest : public StagesTest {
  protected:
@@ -80,11 +91,6 @@ class NriHostTest : public StagesTest {
     return told;
   }
 
-  static StatusOr<std::string> Create(CriClient& client, const std::string& pod,
-                                      const std::string& name) {
-    return client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer(name, 1));
-  }
-
   // A plugin wants "/", below which there is always something mounted, as a read-only mount that is
   // not recursive. `announced`: the runtime says that it has recursively read-only ones.
   StatusOr<std::string> CreateWithMountOfRoot(bool announced) {
@@ -104,10 +110,7 @@ class NriHostTest : public StagesTest {
         return response;
       };
     });
-    CriClient client = Client();
-    const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-    if (!pod.ok()) return pod.status();
-    return Create(client, *pod, "main");
+    return HostedPod{Client()}.Create("main");
   }
 
   // The configuration that the runtime was asked to create.
@@ -136,12 +139,8 @@ TEST_F(NriHostTest, APluginAddsAVariableAndAnAnnotation) {
       return response;
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  ASSERT_THAT(
-      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)),
-      IsOk());
+  HostedPod pod{Client()};
+  ASSERT_THAT(pod.Create("main"), IsOk());
   const cri::ContainerConfig config = Created();
   ASSERT_GE(config.envs_size(), 1);
   EXPECT_EQ(config.envs(config.envs_size() - 1).key(), "FROM_PLUGIN");
@@ -153,20 +152,16 @@ TEST_F(NriHostTest, APluginAddsAVariableAndAnAnnotation) {
 TEST_F(NriHostTest, APluginHearsOfEverything) {
   StartHost();
   FakePlugin& plugin = Connect();
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  const auto id =
-      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1));
-  ASSERT_THAT(id, IsOk());
-  EXPECT_THAT(client.StartContainer(*id), IsOk());
+  HostedPod pod{Client()};
+  const std::string id = Ok(pod.Create("main"));
+  EXPECT_THAT(pod.client.StartContainer(id), IsOk());
   cri::LinuxContainerResources resources;
   resources.set_memory_limit_in_bytes(1 << 20);
-  EXPECT_THAT(client.UpdateContainer(*id, resources), IsOk());
-  EXPECT_THAT(client.StopContainer(*id), IsOk());
-  EXPECT_THAT(client.RemoveContainer(*id), IsOk());
-  EXPECT_THAT(client.StopPod(*pod), IsOk());
-  EXPECT_THAT(client.RemovePod(*pod), IsOk());
+  EXPECT_THAT(pod.client.UpdateContainer(id, resources), IsOk());
+  EXPECT_THAT(pod.client.StopContainer(id), IsOk());
+  EXPECT_THAT(pod.client.RemoveContainer(id), IsOk());
+  EXPECT_THAT(pod.client.StopPod(pod.id), IsOk());
+  EXPECT_THAT(pod.client.RemovePod(pod.id), IsOk());
   EXPECT_THAT(Told(plugin),
               ElementsAre("Configure", "Synchronize", "RunPodSandbox g", "CreateContainer g/main",
                           "PostCreateContainer g/main", "StartContainer g/main",
@@ -182,12 +177,9 @@ TEST_F(NriHostTest, ARefusalFailsTheCreation) {
       return FailedPrecondition("not this one");
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  EXPECT_THAT(
-      client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer("main", 1)),
-      Fails(StatusCode::kFailedPrecondition, "NRI plugin 10-fake: not this one"));
+  HostedPod pod{Client()};
+  EXPECT_THAT(pod.Create("main"),
+              Fails(StatusCode::kFailedPrecondition, "NRI plugin 10-fake: not this one"));
   EXPECT_TRUE(runtime_.Calls("CreateContainer").empty());
   // The plugin has seen the container, so it gets its end.
   Until([&] { return plugin.told.back() == "RemoveContainer g/main"; });
@@ -224,12 +216,9 @@ TEST_F(NriHostTest, AContainerWhoseStartAPluginRefusesIsStopped) {
                                                          : OkStatus();
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  const auto id = Create(client, *pod, "main");
-  ASSERT_THAT(id, IsOk());
-  EXPECT_THAT(client.StartContainer(*id),
+  HostedPod pod{Client()};
+  const std::string id = Ok(pod.Create("main"));
+  EXPECT_THAT(pod.client.StartContainer(id),
               Fails(StatusCode::kFailedPrecondition, "NRI plugin 10-fake: not now"));
   EXPECT_EQ(runtime_.Calls("StopContainer").size(), 1u);
 }
@@ -237,25 +226,21 @@ TEST_F(NriHostTest, AContainerWhoseStartAPluginRefusesIsStopped) {
 TEST_F(NriHostTest, AContainerIsCreatedWithoutAPluginThatHangs) {
   StartHost();
   FakePlugin& plugin = Connect();
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  HostedPod pod{Client()};
   OnLoop([&plugin] { plugin.Hang(); });
-  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+  EXPECT_THAT(pod.Create("main"), IsOk());
 }
 
 TEST_F(NriHostTest, AHungValidatorRefusesOneCreation) {
   StartHost();
   FakePlugin& plugin = Connect({.events = 1 << (api::EVENT_VALIDATE_CONTAINER_ADJUSTMENT - 1)});
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  HostedPod pod{Client()};
   OnLoop([&plugin] { plugin.Hang(); });
-  EXPECT_THAT(Create(client, *pod, "first"),
+  EXPECT_THAT(pod.Create("first"),
               Fails(StatusCode::kDeadlineExceeded,
                     testing::HasSubstr("NRI plugin 10-fake: it has not validated a container: no "
                                        "answer to ValidateContainerAdjustment within 500 ms")));
-  EXPECT_THAT(Create(client, *pod, "second"), IsOk());
+  EXPECT_THAT(pod.Create("second"), IsOk());
   Until([&] { return plugin.lost.has_value(); });
 }
 
@@ -290,10 +275,8 @@ TEST_F(NriHostTest, ADeviceThatIsLeftOutIsAWarning) {
       return response;
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+  HostedPod pod{Client()};
+  EXPECT_THAT(pod.Create("main"), IsOk());
   std::string logged;
   OnLoop([&] { logged = log; });
   SetLogWriter(nullptr);
@@ -316,12 +299,10 @@ TEST_F(NriHostTest, AClassOfRdtFailsOneCreationAtMost) {
       return response;
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  EXPECT_FALSE(Create(client, *pod, "main").ok());
+  HostedPod pod{Client()};
+  EXPECT_FALSE(pod.Create("main").ok());
   runtime_.ForgetCalls();
-  ASSERT_THAT(Create(client, *pod, "main"), IsOk());
+  ASSERT_THAT(pod.Create("main"), IsOk());
   EXPECT_FALSE(Created().annotations().contains("io.kubernetes.cri.rdt-class"));
 }
 
@@ -333,10 +314,7 @@ class RdtClassesTest : public NriHostTest {
       return FoundFiles{.rdt = true};
     }});
     plugin_ = &Connect();
-    client_ = std::make_unique<CriClient>(Client());
-    auto pod = client_->RunPod(MakeGuaranteedPod("g"));
-    ASSERT_THAT(pod, IsOk());
-    pod_ = *std::move(pod);
+    pod_ = std::make_unique<HostedPod>(HostedPod{Client()});
   }
   // The plugin wants this class; "": none.
   void Want(const std::string& rdt_class) {
@@ -356,18 +334,18 @@ class RdtClassesTest : public NriHostTest {
                     {.times = 1, .error = grpc::Status(grpc::StatusCode::UNKNOWN, message)});
     cri::ContainerConfig config = MakeGuaranteedContainer("main", 1);
     config.add_command(command);
-    EXPECT_FALSE(client_->CreateContainer(pod_, MakeGuaranteedPod("g"), config).ok());
+    EXPECT_FALSE(pod_->client.CreateContainer(pod_->id, MakeGuaranteedPod("g"), config).ok());
   }
   // The class that the next container gets.
   std::string Next() {
     Want("gold");
-    const auto id = Create(*client_, pod_, fmt::format("next{}", ++containers_));
+    const auto id = pod_->Create(fmt::format("next{}", ++containers_));
     EXPECT_THAT(id, IsOk());
     cri::ContainerStatusRequest request;
     request.set_container_id(id.value_or(""));
     cri::ContainerStatusResponse response;
-    EXPECT_TRUE(client_->Unary("ContainerStatus", request, &response).ok());
-    EXPECT_THAT(client_->RemoveContainer(id.value_or("")), IsOk());
+    EXPECT_TRUE(pod_->client.Unary("ContainerStatus", request, &response).ok());
+    EXPECT_THAT(pod_->client.RemoveContainer(id.value_or("")), IsOk());
     const auto& annotations = response.status().annotations();
     const auto found = annotations.find("io.kubernetes.cri.rdt-class");
     return found == annotations.end() ? "" : found->second;
@@ -378,8 +356,7 @@ class RdtClassesTest : public NriHostTest {
 
  private:
   FakePlugin* plugin_ = nullptr;
-  std::unique_ptr<CriClient> client_;
-  std::string pod_;
+  std::unique_ptr<HostedPod> pod_;
   int containers_ = 0;
 };
 
@@ -414,9 +391,7 @@ TEST_F(NriHostTest, TheTimeOfAllPluginsIsOneForAllPhasesOfACall) {
   std::vector<FakePlugin*> plugins;
   for (int i = 0; i < 4; ++i)
     plugins.push_back(&Connect({.index = fmt::format("1{}", i)}));
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  HostedPod pod{Client()};
   std::vector<EventLoop::HandlePtr> slow;
   OnLoop([&] {
     for (FakePlugin* plugin : plugins) {
@@ -428,7 +403,7 @@ TEST_F(NriHostTest, TheTimeOfAllPluginsIsOneForAllPhasesOfACall) {
     }
   });
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+  EXPECT_THAT(pod.Create("main"), IsOk());
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1'400));
   // All plugins get the event.
   for (FakePlugin* plugin : plugins)
@@ -438,47 +413,39 @@ TEST_F(NriHostTest, TheTimeOfAllPluginsIsOneForAllPhasesOfACall) {
 
 TEST_F(NriHostTest, NoContainerIsCreatedWhileARequiredPluginIsAway) {
   StartHost({.required = {"10-needed"}});
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  EXPECT_THAT(
-      Create(client, *pod, "main"),
-      Fails(StatusCode::kUnavailable, "the required NRI plugin 10-needed is not connected"));
+  HostedPod pod{Client()};
+  EXPECT_THAT(pod.Create("main"), Fails(StatusCode::kUnavailable,
+                                        "the required NRI plugin 10-needed is not connected"));
   Connect({.name = "needed"});
-  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+  EXPECT_THAT(pod.Create("main"), IsOk());
 }
 
 // The runtime has neither created the container nor answered: plugins learn that it does not exist.
 TEST_F(NriHostTest, OfACreationThatIsLostPluginsHearWhatBecameOfIt) {
   StartHost();
   FakePlugin& plugin = Connect();
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  HostedPod pod{Client()};
   runtime_.Script("CreateContainer", {.times = 1, .cut = true});
-  EXPECT_FALSE(Create(client, *pod, "main").ok());
+  EXPECT_FALSE(pod.Create("main").ok());
   Until([&] { return plugin.told.back() == "RemoveContainer g/main"; });
   EXPECT_THAT(Told(plugin),
               ElementsAre("Configure", "Synchronize", "RunPodSandbox g", "CreateContainer g/main",
                           "StopContainer g/main", "RemoveContainer g/main"));
-  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+  EXPECT_THAT(pod.Create("main"), IsOk());
 }
 
 // A client's deadline and a runtime that ends are answered like this while the container starts.
 TEST_F(NriHostTest, AStartThatMayHaveTakenEffectIsNoStop) {
   StartHost();
   FakePlugin& plugin = Connect();
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  HostedPod pod{Client()};
   for (const auto code : {grpc::StatusCode::CANCELLED, grpc::StatusCode::DEADLINE_EXCEEDED,
                           grpc::StatusCode::UNAVAILABLE}) {
-    const auto id = Create(client, *pod, fmt::format("main{}", static_cast<int>(code)));
-    ASSERT_THAT(id, IsOk());
+    const std::string id = Ok(pod.Create(fmt::format("main{}", static_cast<int>(code))));
     runtime_.Script("StartContainer", {.times = 1, .late_error = grpc::Status(code, "late")});
-    EXPECT_FALSE(client.StartContainer(*id).ok());
+    EXPECT_FALSE(pod.client.StartContainer(id).ok());
     // Plugins get the next creation after all events of this start.
-    ASSERT_THAT(Create(client, *pod, fmt::format("next{}", static_cast<int>(code))), IsOk());
+    ASSERT_THAT(pod.Create(fmt::format("next{}", static_cast<int>(code))), IsOk());
     EXPECT_THAT(Told(plugin), testing::Not(testing::Contains(testing::HasSubstr("StopContainer"))))
         << code;
   }
@@ -487,14 +454,11 @@ TEST_F(NriHostTest, AStartThatMayHaveTakenEffectIsNoStop) {
 TEST_F(NriHostTest, AStartThatTheRuntimeRefusesIsAStop) {
   StartHost();
   FakePlugin& plugin = Connect();
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  const auto id = Create(client, *pod, "main");
-  ASSERT_THAT(id, IsOk());
+  HostedPod pod{Client()};
+  const std::string id = Ok(pod.Create("main"));
   runtime_.Script("StartContainer",
                   {.times = 1, .error = grpc::Status(grpc::StatusCode::INTERNAL, "no")});
-  EXPECT_FALSE(client.StartContainer(*id).ok());
+  EXPECT_FALSE(pod.client.StartContainer(id).ok());
   Until([&] { return plugin.told.back() == "StopContainer g/main"; });
 }
 
@@ -529,12 +493,9 @@ TEST_F(NriHostTest, AStartMayBeAskedForBeforeTheRuntime) {
       return start && refuses ? FailedPrecondition("not now") : OkStatus();
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  const auto id = Create(client, *pod, "main");
-  ASSERT_THAT(id, IsOk());
-  EXPECT_THAT(client.StartContainer(*id),
+  HostedPod pod{Client()};
+  const std::string id = Ok(pod.Create("main"));
+  EXPECT_THAT(pod.client.StartContainer(id),
               Fails(StatusCode::kFailedPrecondition, "NRI plugin 10-fake: not now"));
   EXPECT_TRUE(runtime_.Calls("StartContainer").empty());
   EXPECT_TRUE(runtime_.Calls("StopContainer").empty()) << "it does not run";
@@ -542,7 +503,7 @@ TEST_F(NriHostTest, AStartMayBeAskedForBeforeTheRuntime) {
     refuses = false;
     plugin.told.clear();
   });
-  EXPECT_THAT(client.StartContainer(*id), IsOk());
+  EXPECT_THAT(pod.client.StartContainer(id), IsOk());
   EXPECT_THAT(Told(plugin), ElementsAre("StartContainer g/main", "PostStartContainer g/main"));
 }
 
@@ -558,15 +519,13 @@ TEST_F(NriHostTest, APluginMayRefuseWhatAPodGets) {
       return api::UpdatePodSandboxResponse();
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  HostedPod pod{Client()};
   cri::UpdatePodSandboxResourcesRequest request;
-  request.set_pod_sandbox_id(*pod);
+  request.set_pod_sandbox_id(pod.id);
   request.mutable_resources()->set_cpu_quota(30'000);
   OnLoop([&plugin] { plugin.told.clear(); });
   const auto update = [&] {
-    return client.Start("UpdatePodSandboxResources", request)->Wait(kPatience)->status;
+    return pod.client.Start("UpdatePodSandboxResources", request)->Wait(kPatience)->status;
   };
   EXPECT_EQ(update().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(runtime_.Calls("UpdatePodSandboxResources").empty());
@@ -592,32 +551,29 @@ TEST_F(NriHostTest, TheConfigurationChangesWhilePluginsAreConnected) {
       return response;
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  HostedPod pod{Client()};
   EXPECT_THAT(
-      Create(client, *pod, "main"),
+      pod.Create("main"),
       Fails(StatusCode::kFailedPrecondition,
             "plugin \"10-fake\" wants to set OciHooks /bin/true: the CRI has no field for it"));
   Config config;
   config.nri.plugin_path = "";
   config.nri.unsupported["OciHooks"] = FailurePolicy::kIgnore;
   Configure(config);
-  EXPECT_THAT(Create(client, *pod, "main"), IsOk());
+  EXPECT_THAT(pod.Create("main"), IsOk());
   config.nri.validator.reject_oci_hooks = true;
   Configure(config);
-  EXPECT_THAT(Create(client, *pod, "second"),
+  EXPECT_THAT(pod.Create("second"),
               Fails(StatusCode::kFailedPrecondition,
                     "default validator: \"10-fake\" may not change OCI hooks"));
   config.nri.validator = {};
   config.nri.plugins["20-needed"].required = true;
   Configure(config);
-  EXPECT_THAT(
-      Create(client, *pod, "second"),
-      Fails(StatusCode::kUnavailable, "the required NRI plugin 20-needed is not connected"));
+  EXPECT_THAT(pod.Create("second"), Fails(StatusCode::kUnavailable,
+                                          "the required NRI plugin 20-needed is not connected"));
   config.nri.plugins.clear();
   Configure(config);
-  EXPECT_THAT(Create(client, *pod, "second"), IsOk());
+  EXPECT_THAT(pod.Create("second"), IsOk());
   OnLoop([&plugin] { EXPECT_FALSE(plugin.lost.has_value()); });
 }
 
@@ -632,10 +588,8 @@ TEST_F(NriHostTest, APluginSeesThePolicysCpusAndDoesNotChangeThem) {
       return response;
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  ASSERT_THAT(Create(client, *pod, "main"), IsOk());
+  HostedPod pod{Client()};
+  ASSERT_THAT(pod.Create("main"), IsOk());
   EXPECT_EQ(Created().linux().resources().cpuset_cpus(), "1");
   OnLoop([&seen] { EXPECT_EQ(seen, "1"); });
 }
@@ -661,12 +615,10 @@ TEST_F(NriHostTest, CpusetFilesOfAPluginReachNoContainer) {
       return response;
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  ASSERT_THAT(Create(client, *pod, "one"), IsOk());
+  HostedPod pod{Client()};
+  ASSERT_THAT(pod.Create("one"), IsOk());
   runtime_.ForgetCalls();
-  ASSERT_THAT(Create(client, *pod, "two"), IsOk());
+  ASSERT_THAT(pod.Create("two"), IsOk());
   const cri::LinuxContainerResources made = Created().linux().resources();
   EXPECT_EQ(made.unified_size(), 0) << made.DebugString();
   EXPECT_EQ(made.cpu_quota(), 50'000);
@@ -698,11 +650,9 @@ TEST_F(NriHostTest, APluginAsksForAChangeFromWithinItsAnswer) {
       return api::CreateContainerResponse();
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  ASSERT_THAT(Create(client, *pod, "one"), IsOk());
-  ASSERT_THAT(Create(client, *pod, "two"), IsOk());
+  HostedPod pod{Client()};
+  ASSERT_THAT(pod.Create("one"), IsOk());
+  ASSERT_THAT(pod.Create("two"), IsOk());
   Until([&] { return plugin.update_answers.size() == 1; });
   OnLoop([&] {
     ASSERT_THAT(plugin.update_answers[0], IsOk());
@@ -733,17 +683,15 @@ TEST_F(NriHostTest, WhatAnUpdateCannotCarryIsLeftOut) {
       return response;
     };
   });
-  CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  const auto container = Create(client, *pod, "one");
-  ASSERT_THAT(container, IsOk());
+  HostedPod pod{Client()};
+  const std::string container = Ok(pod.Create("one"));
   cri::UpdateContainerResourcesRequest request;
-  request.set_container_id(*container);
+  request.set_container_id(container);
   request.mutable_linux()->set_cpu_shares(1024);
   for (int i = 0; i < 2; ++i) {
     runtime_.ForgetCalls();
-    EXPECT_TRUE(client.Start("UpdateContainerResources", request)->Wait(kPatience)->status.ok());
+    EXPECT_TRUE(
+        pod.client.Start("UpdateContainerResources", request)->Wait(kPatience)->status.ok());
     cri::UpdateContainerResourcesRequest received;
     ASSERT_TRUE(received.ParseFromString(Received("UpdateContainerResources")));
     EXPECT_EQ(received.linux().memory_limit_in_bytes(), 1 << 30);

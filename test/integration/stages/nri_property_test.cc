@@ -22,6 +22,7 @@
 #include "pkg/sys/unix_socket.h"
 #include "test/integration/stages/node_fixture.h"
 #include "test/support/cri_client/specs.h"
+#include "test/support/ok.h"
 #include "test/support/sanitizer.h"
 #include "test/support/status_matchers.h"
 
@@ -293,9 +294,8 @@ constexpr int kSteps = kSanitized ? 20 : 60;
 
 TEST_P(NriPropertyTest, TheRuntimeReceivesWhatTheMergeSays) {
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeBestEffortPod("p"));
-  ASSERT_THAT(pod, IsOk());
-  pod_ = *pod;
+  const std::string pod = Ok(client.RunPod(MakeBestEffortPod("p")));
+  pod_ = pod;
   for (int step = 0; step < kSteps && !HasFailure(); ++step) {
     SCOPED_TRACE(testing::Message() << "seed " << GetParam() << ", step " << step);
     ForgetCalls();

@@ -10,6 +10,7 @@
 
 #include "test/integration/stages/node_fixture.h"
 #include "test/support/cri_client/specs.h"
+#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
@@ -41,11 +42,10 @@ TEST_F(OneListTest, ARuntimeIsAskedForEachStatusOnceAfterAConnect) {
   CriClient client = Client();
   for (uint64_t i = 0; i < kPods; ++i) {
     const auto config = MakeBestEffortPod("pod-" + std::to_string(i));
-    const auto pod = client.RunPod(config);
-    ASSERT_THAT(pod, IsOk());
+    const std::string pod = Ok(client.RunPod(config));
     for (uint64_t k = 0; k < kContainers / kPods; ++k) {
       ASSERT_THAT(
-          client.CreateContainer(*pod, config, MakeBestEffortContainer("c-" + std::to_string(k))),
+          client.CreateContainer(pod, config, MakeBestEffortContainer("c-" + std::to_string(k))),
           IsOk());
     }
   }

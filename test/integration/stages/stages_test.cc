@@ -15,6 +15,7 @@
 #include "test/integration/stages/annotation_env_stage.h"
 #include "test/integration/stages/node_fixture.h"
 #include "test/support/cri_client/specs.h"
+#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
@@ -97,9 +98,8 @@ TEST_F(StagesEditTest, TheRuntimeReceivesWhatAStageSetsAndEveryOtherByte) {
     wide.annotations.Set("example.com/by", "stage");
   });
   const NodeRun node(*this, {&stage});
-  const auto pod = Client().RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  cri::CreateContainerRequest expected = CreationIn(*pod);
+  const std::string pod = Ok(Client().RunPod(MakeGuaranteedPod("g")));
+  cri::CreateContainerRequest expected = CreationIn(pod);
 
   const cri::CreateContainerRequest seen = Create(expected);
 
@@ -124,9 +124,8 @@ TEST_F(StagesEditTest, WhatAStageReplacesAndRemovesChangesInPlace) {
     wide.annotations.Remove("drop");
   });
   const NodeRun node(*this, {&stage});
-  const auto pod = Client().RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  cri::CreateContainerRequest expected = CreationIn(*pod);
+  const std::string pod = Ok(Client().RunPod(MakeGuaranteedPod("g")));
+  cri::CreateContainerRequest expected = CreationIn(pod);
 
   const cri::CreateContainerRequest seen = Create(expected);
 
@@ -146,9 +145,8 @@ TEST_F(StagesEditTest, CpusOfALaterStageAreDropped) {
                         call.Adjust(ResourceValues{.cpus = CpuSet{0}, .cpu_shares = 77});
                       });
   const NodeRun node(*this, {&stage});
-  const auto pod = Client().RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  Create(CreationIn(*pod));
+  const std::string pod = Ok(Client().RunPod(MakeGuaranteedPod("g")));
+  Create(CreationIn(pod));
   cri::CreateContainerRequest seen;
   ASSERT_TRUE(seen.ParseFromString(received_));
   EXPECT_EQ(CpuSet::Parse(seen.config().linux().resources().cpuset_cpus())->size(), 2);
@@ -158,9 +156,8 @@ TEST_F(StagesEditTest, CpusOfALaterStageAreDropped) {
 TEST_F(StagesEditTest, AnAnnotationBecomesAVariable) {
   example::AnnotationEnvStage stage;
   const NodeRun node(*this, {&stage});
-  const auto pod = Client().RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  cri::CreateContainerRequest request = CreationIn(*pod);
+  const std::string pod = Ok(Client().RunPod(MakeGuaranteedPod("g")));
+  cri::CreateContainerRequest request = CreationIn(pod);
   (*request.mutable_sandbox_config()->mutable_annotations())["env.example.com/REGION"] = "north";
   const cri::CreateContainerRequest seen = Create(request);
   ASSERT_EQ(seen.config().envs_size(), 4);
@@ -178,15 +175,14 @@ TEST_F(StagesTest, ARefusalOfALaterStageGivesTheCpusBack) {
   const NodeRun node(*this, {&stage});
   CriClient client = Client();
   const cri::PodSandboxConfig pod = MakeGuaranteedPod("g");
-  const auto pod_id = client.RunPod(pod);
-  ASSERT_THAT(pod_id, IsOk());
+  const std::string pod_id = Ok(client.RunPod(pod));
   // Six of seven CPUs: there is no room for two of them.
   const cri::ContainerConfig large = MakeGuaranteedContainer("main", 6);
-  EXPECT_THAT(client.CreateContainer(*pod_id, pod, large),
+  EXPECT_THAT(client.CreateContainer(pod_id, pod, large),
               Fails(StatusCode::kFailedPrecondition, HasSubstr("not here")));
   EXPECT_TRUE(runtime_.Calls("CreateContainer").empty());
   OnLoop([&refuse] { refuse = false; });
-  EXPECT_THAT(client.CreateContainer(*pod_id, pod, large), IsOk());
+  EXPECT_THAT(client.CreateContainer(pod_id, pod, large), IsOk());
 }
 
 TEST_F(StagesTest, AStageThatHangsDelaysOnlyItsOwnPodsCall) {
@@ -230,9 +226,8 @@ TEST_F(StagesTest, TheClientGetsAReplyWhenTheStageThatHoldsItLetsGo) {
   };
   const NodeRun node(*this, {&stage});
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
-  cri::CreateContainerRequest request = CreationIn(*pod);
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
+  cri::CreateContainerRequest request = CreationIn(pod);
   const auto call = client.Start("CreateContainer", request);
   ASSERT_TRUE(runtime_.WaitForCalls("CreateContainer", 1));
   bool held = false;
@@ -256,10 +251,9 @@ TEST_F(StagesTest, TheClientGetsTheErrorOfAStageInPlaceOfAGoodReply) {
   };
   const NodeRun node(*this, {&stage});
   CriClient client = Client();
-  const auto pod = client.RunPod(MakeGuaranteedPod("g"));
-  ASSERT_THAT(pod, IsOk());
+  const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
   const auto create = [&](const std::string& name) {
-    return client.CreateContainer(*pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer(name, 1));
+    return client.CreateContainer(pod, MakeGuaranteedPod("g"), MakeGuaranteedContainer(name, 1));
   };
   EXPECT_THAT(create("one"), Fails(StatusCode::kFailedPrecondition, "not like this"));
   EXPECT_THAT(create("two"), Fails(StatusCode::kUnavailable, "not now"));
