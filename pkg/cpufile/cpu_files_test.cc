@@ -16,7 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/pipeline/pipeline_call.h"
+#include "pkg/pipeline/testing/test_call.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/resmgr/testing/test_node.h"
 #include "pkg/state/testing/crashing_file_system.h"
@@ -40,48 +40,6 @@ using testing::SizeIs;
 using enum QosClass;
 
 constexpr std::string_view kAnnotation = "cpu-file.cri-resource-manager.intel.com";
-
-// A creation behind the policy, as a front door has it.
-class Creation final : private Request::Source, private PipelineCall::Front {
- public:
-  Creation(Pipeline& pipeline, CreateRequest create, std::vector<Mount> mounts = {})
-      : mounts_(std::move(mounts)),
-        request_(Operation::kCreateContainer, static_cast<Request::Source&>(*this)),
-        call_(pipeline, static_cast<PipelineCall::Front&>(*this)) {
-    request_.body = std::move(create);
-    call_.Start(request_);
-  }
-
-  bool decided() const { return decided_; }
-  // "HOST PATH" of each mount that is added.
-  const std::map<std::string, Mount>& added() const { return added_; }
-  void Reply(int code) { call_.OnReply({.code = code, .id = "id"}); }
-  void ReplyIsLost() { call_.Abandon(); }
-  void RollBack() { call_.RollBack(); }
-
- private:
-  bool ReadCreate(CreateRequest&) override { return false; }
-  std::optional<Pod> ReadPod() override { return std::nullopt; }
-  bool ReadDetails(DetailSet, ContainerDetails& details) override {
-    details.mounts = mounts_;
-    return true;
-  }
-  void OnDecided(const Status& refusal, const Adjustment& adjustment) override {
-    EXPECT_THAT(refusal, IsOk());
-    decided_ = true;
-    if (adjustment.wide() == nullptr) return;
-    for (const auto& [path, mount] : adjustment.wide()->mounts)
-      added_.emplace(path, mount.value());
-  }
-  void OnReplySeen() override {}
-  bool Has(Operation, Field) const override { return true; }
-
-  std::vector<Mount> mounts_;
-  Request request_;
-  bool decided_ = false;
-  std::map<std::string, Mount> added_;
-  PipelineCall call_;
-};
 
 class CpuFilesTest : public testing::Test {
  protected:
@@ -159,17 +117,28 @@ class CpuFilesTest : public testing::Test {
   struct Begun {
     CreateRequest request;
     Admission admission;
-    std::unique_ptr<Creation> call;
+    std::unique_ptr<test::TestCall> call;
   };
   // Decided by the policy and by the stage.
   Begun Begin(const CreateRequest& request, std::vector<Mount> mounts = {}) {
     Begun begun{request, node_.manager().AdmitCreate(CreateRequest(request)).value(), nullptr};
-    begun.call = std::make_unique<Creation>(pipeline_, CreateRequest(request), std::move(mounts));
-    EXPECT_TRUE(node_.RunUntil([&begun] { return begun.call->decided(); }));
+    begun.call = std::make_unique<test::TestCall>(pipeline_, Operation::kCreateContainer);
+    begun.call->details.mounts = std::move(mounts);
+    begun.call->request.body = CreateRequest(request);
+    begun.call->Start();
+    EXPECT_TRUE(node_.RunUntil([&begun] { return begun.call->passed(); }));
     return begun;
   }
+  // The mounts that the stage adds, by their paths in the container.
+  static std::map<std::string, Mount> Added(const Begun& begun) {
+    std::map<std::string, Mount> added;
+    if (!begun.call->wide) return added;
+    for (const auto& [path, mount] : begun.call->wide->mounts)
+      added.emplace(path, mount.value());
+    return added;
+  }
   ContainerId Finish(Begun& begun) {
-    begun.call->Reply(0);
+    begun.call->Reply(0, "id");
     return node_.Created(begun.request, begun.admission);
   }
   ContainerId Run(std::string_view name, QosClass qos, int64_t milli_cpu,
@@ -232,8 +201,9 @@ class CpuFilesTest : public testing::Test {
 TEST_F(CpuFilesTest, TheFileIsThereBeforeTheRuntimeCreatesTheContainer) {
   Begun begun = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000));
   EXPECT_EQ(FileOf("dsp"), Text("1-2", "1-2", ""));
-  ASSERT_THAT(begun.call->added(), SizeIs(1));
-  const auto& [path, mount] = *begun.call->added().begin();
+  const auto added = Added(begun);
+  ASSERT_THAT(added, SizeIs(1));
+  const auto& [path, mount] = *added.begin();
   EXPECT_EQ(path, "/run/cri-resmgr");
   EXPECT_EQ(mount, (Mount{.container_path = "/run/cri-resmgr",
                           .host_path = path_ + "/sandbox-of-dsp_dsp_0",
@@ -264,12 +234,12 @@ TEST_F(CpuFilesTest, TheFileFollowsWhatTheRuntimeHasDone) {
 
 TEST_F(CpuFilesTest, AFailedCreationLeavesNothing) {
   Begun refused = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000));
-  refused.call->Reply(13);
+  refused.call->Reply(13, "id");
   node_.manager().CreateFailed(refused.admission.key);
   Settle();
   EXPECT_THAT(Directories(), IsEmpty());
   Begun rolled_back = Begin(refused.request);
-  rolled_back.call->RollBack();
+  rolled_back.call->call.RollBack();
   node_.manager().CreateFailed(rolled_back.admission.key);
   Settle();
   EXPECT_THAT(Directories(), IsEmpty());
@@ -283,7 +253,7 @@ TEST_F(CpuFilesTest, AFailedCreationLeavesNothing) {
 // The runtime may have created the container: only a list shows it.
 TEST_F(CpuFilesTest, ACreationWithoutAnAnswerKeepsItsFileUntilAListTells) {
   Begun lost = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000));
-  lost.call->ReplyIsLost();
+  lost.call->call.Abandon();
   node_.manager().CreateFailed(lost.admission.key);
   Settle();
   EXPECT_THAT(Directories(), ElementsAre("sandbox-of-dsp_dsp_0"));
@@ -292,7 +262,7 @@ TEST_F(CpuFilesTest, ACreationWithoutAnAnswerKeepsItsFileUntilAListTells) {
   EXPECT_THAT(Directories(), IsEmpty());
 
   Begun created = Begin(lost.request);
-  created.call->ReplyIsLost();
+  created.call->call.Abandon();
   node_.manager().CreateFailed(created.admission.key);
   node_.Hold(created.request, created.admission);
   node_.Reconnect();
@@ -306,7 +276,7 @@ TEST_F(CpuFilesTest, ACreationThatMayHaveTakenEffectKeepsItsFile) {
   for (const int code : {1, 4, 14}) {
     const std::string name = fmt::format("dsp{}", code);
     Begun late = Begin(TestNode::Request(AddPod(name, kGuaranteed), name, 1000));
-    late.call->Reply(code);
+    late.call->Reply(code, "id");
     node_.manager().CreateFailed(late.admission.key);
     node_.Hold(late.request, late.admission);
     node_.Reconnect();
@@ -319,7 +289,7 @@ TEST_F(CpuFilesTest, ACreationThatMayHaveTakenEffectKeepsItsFile) {
 TEST_F(CpuFilesTest, AFailedCreationOfAnExistingContainerDoesItNoHarm) {
   const ContainerId dsp = Run("dsp", kGuaranteed, 2000);
   Begun again = Begin(TestNode::Request(node_.Known(dsp)->pod_id, "dsp", 1000));
-  again.call->Reply(6);
+  again.call->Reply(6, "id");
   node_.manager().CreateFailed(again.admission.key);
   Settle();
   EXPECT_EQ(FileOf("dsp"), Text("1-2", "1-2", ""));
@@ -368,7 +338,7 @@ TEST_F(CpuFilesTest, OneThatThePolicyLeavesAloneHasWhatItsRequestSays) {
 TEST_F(CpuFilesTest, AMountOfItsOwnWins) {
   Begun begun = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000),
                       {{.container_path = "/run/cri-resmgr", .host_path = "/data"}});
-  EXPECT_THAT(begun.call->added(), IsEmpty());
+  EXPECT_THAT(Added(begun), IsEmpty());
   const ContainerId id = Finish(begun);
   Settle();
   EXPECT_THAT(Directories(), IsEmpty());
@@ -401,7 +371,7 @@ TEST_F(CpuFilesTest, AMountOfItsOwnWinsHoweverItIsWritten) {
   for (size_t i = 0; i < in_the_way.size(); ++i) {
     const std::string name = fmt::format("dsp{}", i);
     Begun begun = Begin(TestNode::Request(AddPod(name, kBurstable), name, 10), {in_the_way[i]});
-    EXPECT_THAT(begun.call->added(), IsEmpty()) << in_the_way[i].container_path;
+    EXPECT_THAT(Added(begun), IsEmpty()) << in_the_way[i].container_path;
     Finish(begun);
   }
   EXPECT_EQ(pipeline_.ignored_failures(), in_the_way.size());
@@ -415,7 +385,7 @@ TEST_F(CpuFilesTest, MountsElsewhereAreNotInTheWay) {
                        {.container_path = "/runner", .host_path = "/data"},
                        // A runtime's own, which is empty.
                        {.container_path = "/run", .host_path = "tmpfs"}});
-  EXPECT_THAT(begun.call->added(), SizeIs(1));
+  EXPECT_THAT(Added(begun), SizeIs(1));
   Finish(begun);
   EXPECT_EQ(pipeline_.ignored_failures(), 0U);
 }
@@ -424,7 +394,7 @@ TEST_F(CpuFilesTest, WithoutAFileTheContainerIsCreatedAllTheSame) {
   fs::create_directory(path_);
   fs::permissions(path_, fs::perms::all);
   Begun begun = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), "dsp", 2000));
-  EXPECT_THAT(begun.call->added(), IsEmpty());
+  EXPECT_THAT(Added(begun), IsEmpty());
   EXPECT_EQ(pipeline_.ignored_failures(), 1U);
   Finish(begun);
   Settle();
@@ -434,14 +404,14 @@ TEST_F(CpuFilesTest, WithoutAFileTheContainerIsCreatedAllTheSame) {
 TEST_F(CpuFilesTest, ASandboxMayBeNamedByTheBeginningOfItsId) {
   AddPod("dsp", kGuaranteed);
   Begun begun = Begin(TestNode::Request(PodSandboxId("sandbox-of-d"), "dsp", 2000));
-  ASSERT_THAT(begun.call->added(), SizeIs(1));
-  EXPECT_EQ(begun.call->added().begin()->second.host_path, path_ + "/sandbox-of-dsp_dsp_0");
+  ASSERT_THAT(Added(begun), SizeIs(1));
+  EXPECT_EQ(Added(begun).begin()->second.host_path, path_ + "/sandbox-of-dsp_dsp_0");
 }
 
 TEST_F(CpuFilesTest, ANameThatNoDirectoryCanHaveGetsNoFile) {
   const std::string name(300, 'x');
   Begun begun = Begin(TestNode::Request(AddPod("dsp", kGuaranteed), name, 2000));
-  EXPECT_THAT(begun.call->added(), IsEmpty());
+  EXPECT_THAT(Added(begun), IsEmpty());
   Finish(begun);
   Settle();
   EXPECT_THAT(Directories(), IsEmpty());
@@ -538,7 +508,7 @@ TEST_F(CpuFilesTest, OneWithTheFormerNameOfAnotherOneLeavesThatItsFile) {
   const ContainerId former = Run("web", kGuaranteed, 2000);
   Rename(former, "old");
   Begun begun = Begin(TestNode::Request(node_.Known(former)->pod_id, "web", 1000));
-  EXPECT_THAT(begun.call->added(), IsEmpty());
+  EXPECT_THAT(Added(begun), IsEmpty());
   const ContainerId latter = Finish(begun);
   node_.runtime.AnswerAll();
   node_.Start(latter);
@@ -561,7 +531,7 @@ TEST_F(CpuFilesTest, ARenamedContainerWithoutAFileTakesThatOfNoOther) {
   Settle();
   Rename(former, "old");
   Begun begun = Begin(TestNode::Request(node_.Known(former)->pod_id, "web", 1000));
-  EXPECT_THAT(begun.call->added(), SizeIs(1));
+  EXPECT_THAT(Added(begun), SizeIs(1));
   Rename(former, "older");
   const ContainerId latter = Finish(begun);
   node_.runtime.AnswerAll();

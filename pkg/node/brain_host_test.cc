@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/node/testing/fake_door.h"
-#include "pkg/pipeline/pipeline_call.h"
+#include "pkg/pipeline/testing/test_call.h"
 #include "pkg/resmgr/testing/first_fit_policy.h"
 #include "pkg/sys/clock.h"
 #include "pkg/topology/machine_source.h"
@@ -24,34 +24,21 @@ using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// A request that has passed the stages and is at the runtime, until it is answered.
-class RequestUnderWay final : private Request::Source, private PipelineCall::Front {
+// A request that is at the runtime until it is answered.
+class RequestUnderWay final {
  public:
-  explicit RequestUnderWay(Pipeline& pipeline)
-      : request_(Operation::kStopContainer, source()), call_(pipeline, front()) {
-    request_.container_id = ContainerId("c1");
-    call_.Start(request_);
+  explicit RequestUnderWay(Pipeline& pipeline) : call_(pipeline, Operation::kStopContainer) {
+    call_.request.container_id = ContainerId("c1");
+    call_.Start();
+    EXPECT_TRUE(call_.passed());
   }
-
-  bool forwarded() const { return forwarded_; }
   void Answer() {
     constexpr int kNotFound = 5;
-    EXPECT_TRUE(call_.OnReply({.code = kNotFound}));
+    EXPECT_TRUE(call_.Reply(kNotFound));
   }
 
  private:
-  Request::Source& source() { return *this; }
-  PipelineCall::Front& front() { return *this; }
-  bool ReadCreate(CreateRequest&) override { return false; }
-  std::optional<Pod> ReadPod() override { return std::nullopt; }
-  bool ReadDetails(DetailSet, ContainerDetails&) override { return false; }
-  void OnDecided(const Status& refusal, const Adjustment&) override { forwarded_ = refusal.ok(); }
-  void OnReplySeen() override {}
-  bool Has(Operation, Field) const override { return true; }
-
-  bool forwarded_ = false;
-  Request request_;
-  PipelineCall call_;
+  test::TestCall call_;
 };
 
 class BrainHostTest : public testing::Test {
@@ -107,7 +94,6 @@ TEST_F(BrainHostTest, AChangeToNullDestroysTheBrainOnceItsRequestsAreOver) {
   host_->Start(FirstFit());
   link().Synchronize();
   RequestUnderWay request(pipeline_);
-  ASSERT_TRUE(request.forwarded());
   SetPolicy(nullptr);
   EXPECT_FALSE(pipeline_.LooksAt(Operation::kCreateContainer));
   EXPECT_TRUE(RunUntil(loop_, [this] { return result_.has_value(); }));

@@ -14,7 +14,7 @@
 
 #include "pkg/hooks/hook_stage.h"
 #include "pkg/pipeline/pipeline.h"
-#include "pkg/pipeline/pipeline_call.h"
+#include "pkg/pipeline/testing/test_call.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/manual_clock.h"
 
@@ -113,40 +113,7 @@ class HeldRuntime final : public RuntimeAccess {
 // The stage in a pipeline, with the test's servers, runtime and clock.
 class HookStageTest : public testing::Test {
  protected:
-  // A call and the results that its front gets.
-  class Front final : public PipelineCall::Front, private Request::Source {
-   public:
-    Front(Pipeline& pipeline, Operation operation)
-        : request(operation, *this), call(pipeline, *this) {}
-
-    void Start() { call.Start(request); }
-    bool Reply(int code, std::string_view id = {}) {
-      return call.OnReply({.code = code, .id = id});
-    }
-    bool passed() const { return decided.has_value() && decided->ok(); }
-
-    ContainerDetails details;
-    Request request;
-    std::optional<Status> decided;
-    ResourceValues values;
-    std::optional<WideAdjustment> wide;
-    PipelineCall call;
-
-   private:
-    bool ReadCreate(CreateRequest&) override { return false; }
-    std::optional<Pod> ReadPod() override { return std::nullopt; }
-    bool ReadDetails(DetailSet, ContainerDetails& into) override {
-      into = details;
-      return true;
-    }
-    void OnDecided(const Status& refusal, const Adjustment& adjustment) override {
-      decided = refusal;
-      values = adjustment.values;
-      if (adjustment.wide() != nullptr) wide = *adjustment.wide();
-    }
-    void OnReplySeen() override {}
-    bool Has(Operation, Field) const override { return true; }
-  };
+  using Front = test::TestCall;
 
   HookStageTest() {
     pipeline_.Add(stage_);

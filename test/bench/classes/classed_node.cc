@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "pkg/config/config.h"
-#include "pkg/pipeline/pipeline_call.h"
+#include "pkg/pipeline/testing/test_call.h"
 #include "policies/static/static_policy.h"
 #include "test/support/machines/machines.h"
 
@@ -45,33 +45,6 @@ nanoseconds ThreadTime() {
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return std::chrono::seconds(now.tv_sec) + nanoseconds(now.tv_nsec);
 }
-
-// A call behind the policy, as a front door has it.
-class BenchCall final : private Request::Source, private PipelineCall::Front {
- public:
-  BenchCall(Pipeline& pipeline, Operation operation)
-      : request_(operation, static_cast<Request::Source&>(*this)),
-        call_(pipeline, static_cast<PipelineCall::Front&>(*this)) {}
-
-  Request& request() { return request_; }
-  void Start() { call_.Start(request_); }
-  bool decided() const { return decided_; }
-
- private:
-  bool ReadCreate(CreateRequest&) override { return false; }
-  std::optional<Pod> ReadPod() override { return std::nullopt; }
-  bool ReadDetails(DetailSet, ContainerDetails&) override { return false; }
-  void OnDecided(const Status& refusal, const Adjustment&) override {
-    if (!refusal.ok()) OrDie(StatusOr<int>(refusal));
-    decided_ = true;
-  }
-  void OnReplySeen() override {}
-  bool Has(Operation, Field) const override { return true; }
-
-  Request request_;
-  bool decided_ = false;
-  PipelineCall call_;
-};
 
 std::unique_ptr<Policy> MakeStatic(const Machine& machine) {
   return OrDie(StaticPolicyFactory().create(
@@ -156,10 +129,10 @@ ClassedNode::Running ClassedNode::CreateOne(bool chooses, Creations& creations) 
   const Admission admission = OrDie(node_.manager().AdmitCreate(CreateRequest(request)));
   ContainerId id;
   {
-    BenchCall call(pipeline_, Operation::kCreateContainer);
-    call.request().body = std::move(request);
+    test::TestCall call(pipeline_, Operation::kCreateContainer);
+    call.request.body = std::move(request);
     call.Start();
-    if (!call.decided()) ++creations.waited;
+    if (!call.passed()) ++creations.waited;
     creations.cpu += ThreadTime() - start;
     id = node_.Created(kept, admission);
   }
@@ -173,12 +146,12 @@ ClassedNode::Running ClassedNode::CreateOne(bool chooses, Creations& creations) 
 
 void ClassedNode::Start(const ContainerId& id, Creations& creations) {
   const auto start = std::chrono::steady_clock::now();
-  BenchCall call(pipeline_, Operation::kStartContainer);
-  call.request().container_id = id;
+  test::TestCall call(pipeline_, Operation::kStartContainer);
+  call.request.container_id = id;
   call.Start();
-  if (!call.decided()) {
+  if (!call.passed()) {
     ++creations.held_starts;
-    node_.RunUntil([&] { return call.decided(); });
+    node_.RunUntil([&] { return call.passed(); });
   }
   creations.longest_start =
       std::max<nanoseconds>(creations.longest_start, std::chrono::steady_clock::now() - start);

@@ -15,7 +15,7 @@
 #include "pkg/nri/testing/fake_access.h"
 #include "pkg/nri/testing/function_port.h"
 #include "pkg/pipeline/pipeline.h"
-#include "pkg/pipeline/pipeline_call.h"
+#include "pkg/pipeline/testing/test_call.h"
 #include "pkg/runtime/inventory.h"
 #include "pkg/sys/manual_clock.h"
 #include "pkg/sys/temp_dir.h"
@@ -27,35 +27,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
-
-// A call about one id, which the stages let pass to the runtime.
-class PassingCall final : private PipelineCall::Front, private Request::Source {
- public:
-  PassingCall(Pipeline& pipeline, Operation operation, const std::string& id)
-      : request_(operation, *this), call_(pipeline, *this) {
-    request_.pod_id = PodSandboxId(id);
-    request_.container_id = ContainerId(id);
-    call_.Start(request_);
-  }
-
-  bool forwarded() const { return forwarded_; }
-  void Reply(int code) { replied_ = call_.OnReply({.code = code}); }
-  // The client has the reply.
-  bool replied() const { return replied_; }
-
- private:
-  void OnDecided(const Status& refusal, const Adjustment&) override { forwarded_ = refusal.ok(); }
-  void OnReplySeen() override { replied_ = true; }
-  bool Has(Operation, Field) const override { return true; }
-  bool ReadCreate(CreateRequest&) override { return false; }
-  std::optional<Pod> ReadPod() override { return std::nullopt; }
-  bool ReadDetails(DetailSet, ContainerDetails&) override { return true; }
-
-  Request request_;
-  PipelineCall call_;
-  bool forwarded_ = false;
-  bool replied_ = false;
-};
 
 class NriStageTest : public testing::Test {
  protected:
@@ -103,10 +74,10 @@ class NriStageTest : public testing::Test {
     };
   }
   // Answers events until none follows; the client does not get the reply before.
-  void AnswerEvents(const PassingCall& call) {
+  void AnswerEvents(const resmgr::test::TestCall& call) {
     EXPECT_FALSE(held_.empty());
     while (!held_.empty()) {
-      EXPECT_FALSE(call.replied()) << held_.size();
+      EXPECT_FALSE(call.reply_seen) << held_.size();
       const PluginPort::Done<api::Empty> done = std::move(held_.front());
       held_.erase(held_.begin());
       done(api::Empty());
@@ -264,20 +235,24 @@ TEST_F(NriStageTest, PluginsAreToldOfARemovalBeforeTheClientHasTheReply) {
   TellAll();
   HoldEvents();
   {
-    PassingCall stop(pipeline_, Operation::kStopContainer, "id-main");
-    ASSERT_TRUE(stop.forwarded());
+    resmgr::test::TestCall stop(pipeline_, Operation::kStopContainer);
+    stop.request.container_id = ContainerId("id-main");
+    stop.Start();
+    ASSERT_TRUE(stop.passed());
     inventory_.OnEvent({.kind = ContainerEvent::Kind::kDeleted, .id = "id-main"});
     stop.Reply(kNotFound);
     AnswerEvents(stop);
-    EXPECT_TRUE(stop.replied());
+    EXPECT_TRUE(stop.reply_seen);
   }
   {
-    PassingCall remove(pipeline_, Operation::kRemovePodSandbox, "p");
-    ASSERT_TRUE(remove.forwarded());
+    resmgr::test::TestCall remove(pipeline_, Operation::kRemovePodSandbox);
+    remove.request.pod_id = PodSandboxId("p");
+    remove.Start();
+    ASSERT_TRUE(remove.passed());
     inventory_.OnEvent({.kind = ContainerEvent::Kind::kDeleted, .id = "p"});
     remove.Reply(0);
     AnswerEvents(remove);
-    EXPECT_TRUE(remove.replied());
+    EXPECT_TRUE(remove.reply_seen);
   }
   pipeline_.Remove(stage_);
 }
