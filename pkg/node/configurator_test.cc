@@ -37,6 +37,14 @@ constexpr seconds kPatience{60};
 // Blocks work until it is opened.
 struct Gate {
   Gate() : opened(promise.get_future().share()) {}
+  // A configuration that can be read once the gate is open.
+  std::function<StatusOr<DeliveredConfig>()> Behind(const std::string& name,
+                                                    const std::string& text) const {
+    return [opened = opened, config = DeliveredConfig{.name = name, .data = {}, .text = text}] {
+      opened.wait();
+      return StatusOr<DeliveredConfig>(config);
+    };
+  }
   std::promise<void> promise;
   std::shared_future<void> opened;
 };
@@ -144,13 +152,8 @@ TEST_F(ConfiguratorTest, WhatComesLateDoesNotReplaceWhatWasDelivered) {
   Gate gate;
   bool delivered = false;
   // The first configuration is still being read when the other one comes.
-  configurator().Deliver(
-      "test",
-      [opened = gate.opened]() -> StatusOr<DeliveredConfig> {
-        opened.wait();
-        return DeliveredConfig{.name = "test", .data = {}, .text = "logger: {Level: error}"};
-      },
-      [&delivered](const Status& status) { delivered = status.ok(); });
+  configurator().Deliver("test", gate.Behind("test", "logger: {Level: error}"),
+                         [&delivered](const Status& status) { delivered = status.ok(); });
   configurator().Restore({.name = "agent", .data = {}, .text = "logger: {Level: warn}"});
   gate.promise.set_value();
   EXPECT_TRUE(RunUntil(loop_, [&] { return delivered; }));
@@ -313,13 +316,7 @@ TEST_F(ConfiguratorTest, ReadsOffTheLoopAndInOrder) {
       answered.push_back(name);
     };
   };
-  configurator().Deliver(
-      "slow",
-      [opened = gate.opened]() -> StatusOr<DeliveredConfig> {
-        opened.wait();
-        return DeliveredConfig{.name = "slow", .data = {}, .text = "logger: {Level: warn}"};
-      },
-      answer("slow"));
+  configurator().Deliver("slow", gate.Behind("slow", "logger: {Level: warn}"), answer("slow"));
   configurator().Deliver("fast", Text("logger: {Level: info}"), answer("fast"));
   int turns = 0;
   EXPECT_TRUE(RunUntil(loop_, [&] { return ++turns > 20; }));
@@ -334,13 +331,7 @@ TEST_F(ConfiguratorTest, AReadingThatHangsIsRefusedAndHoldsNothingUp) {
   Gate gate;
   options_.reading_time = milliseconds(20);
   const Status hung = Wait([&](Configurator::Done done) {
-    configurator().Deliver(
-        "test",
-        [opened = gate.opened]() -> StatusOr<DeliveredConfig> {
-          opened.wait();
-          return DeliveredConfig{.name = "late", .data = {}, .text = "logger: {Level: warn}"};
-        },
-        std::move(done));
+    configurator().Deliver("test", gate.Behind("late", "logger: {Level: warn}"), std::move(done));
   });
   EXPECT_EQ(hung.code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(Deliver("logger: {Level: warn}").code(), StatusCode::kUnavailable);
@@ -389,16 +380,10 @@ TEST_F(ConfiguratorTest, HoldsOnlySoManyAtOnce) {
   int answers = 0;
   int refused = 0;
   for (int i = 0; i < 100; ++i) {
-    configurator().Deliver(
-        "test",
-        [opened = gate.opened]() -> StatusOr<DeliveredConfig> {
-          opened.wait();
-          return DeliveredConfig{.name = "test", .data = {}, .text = ""};
-        },
-        [&](const Status& status) {
-          ++answers;
-          if (status.code() == StatusCode::kResourceExhausted) ++refused;
-        });
+    configurator().Deliver("test", gate.Behind("test", ""), [&](const Status& status) {
+      ++answers;
+      if (status.code() == StatusCode::kResourceExhausted) ++refused;
+    });
   }
   EXPECT_GE(refused, 90);
   gate.promise.set_value();

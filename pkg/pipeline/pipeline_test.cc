@@ -39,12 +39,15 @@ class TestSource final : public Request::Source {
   }
 };
 
-// A call and the results that its front gets.
+// A call that has started, and the results that its front gets.
 class TestFront final : public PipelineCall::Front {
  public:
-  TestFront(Pipeline& pipeline, Operation operation = Operation::kCreateContainer)
-      : request(operation, source), call(pipeline, *this) {
+  TestFront(Pipeline& pipeline, Operation operation = Operation::kCreateContainer,
+            decltype(Request::files) files = {}, bool removes_lists = true)
+      : request(operation, source), clears_placement(removes_lists), call(pipeline, *this) {
+    request.files = std::move(files);
     request.container_id = ContainerId("id");
+    call.Start(request);
   }
 
   bool OnReplyOf(int code) { return call.OnReply({.code = code, .id = "id"}); }
@@ -55,7 +58,7 @@ class TestFront final : public PipelineCall::Front {
   std::vector<FieldChange> changes;
   ResourceValues values;
   bool reply_seen = false;
-  bool clears_placement = true;
+  const bool clears_placement;
   PipelineCall call;
 
  private:
@@ -116,8 +119,6 @@ TEST_F(PipelineTest, EachStageSeesWhatEarlierOnesChange) {
   pipeline_.SetPolicyStage(&policy);
   TestFront front(pipeline_);
 
-  front.call.Start(front.request);
-
   EXPECT_EQ(seen, (ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 2}));
   EXPECT_THAT(front.decided, testing::Optional(OkStatus()));
   EXPECT_EQ(front.values, (ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 3}));
@@ -143,7 +144,6 @@ TEST_F(PipelineTest, StagesStandInTheOrderOfTheirRanks) {
   pipeline_.Add(second);
   EXPECT_THAT(pipeline_.StageNames(), ElementsAre("first", "second", "between", "last"));
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_EQ(order, "1234");
 }
 
@@ -163,7 +163,6 @@ TEST_F(PipelineTest, DropsCountsAndReportsOnceWhatIsThePolicysToDecide) {
   SetLogWriter([&log](std::string_view line) { log += line; });
   for (int i = 0; i < 2; ++i) {
     TestFront front(pipeline_);
-    front.call.Start(front.request);
     EXPECT_EQ(front.values, (ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 3}));
   }
   SetLogWriter(nullptr);
@@ -188,7 +187,6 @@ TEST_F(PipelineTest, ClearingCpusIsThePolicysToDecideToo) {
   pipeline_.SetPolicyStage(&policy);
   pipeline_.Add(hook);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
 
   EXPECT_EQ(front.values, (ResourceValues{.cpus = CpuSet{1}, .cpu_shares = 3}));
   EXPECT_THAT(front.changes, ElementsAre(FieldChange{.field = Field::kCpusetCpus},
@@ -232,7 +230,6 @@ TEST_F(PipelineFilesTest, CpusetFilesOfALaterStageAreDroppedAndCounted) {
             {"cpuset.cpus.exclusive", "8-9"},
             {"memory.high", "max"}};
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_THAT(front.changes, ElementsAre(FieldChange{.field = Field::kCpusetCpus},
                                          FieldChange{.field = Field::kCpuShares},
                                          FieldChange{.field = Field::kCpuQuota},
@@ -243,7 +240,6 @@ TEST_F(PipelineFilesTest, CpusetFilesOfALaterStageAreDroppedAndCounted) {
 TEST_F(PipelineFilesTest, FilesOfALaterStageAreTheLastWordAndItOwnsThem) {
   files_ = {{"cpu.max", "50000 100000"}, {"cpu.weight", "7"}};
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_EQ(front.values,
             (ResourceValues{.cpus = CpuSet{1}, .cpu_quota = 50'000, .cpu_period = 100'000}));
   EXPECT_THAT(front.changes, ElementsAre(FieldChange{.field = Field::kCpusetCpus},
@@ -265,10 +261,9 @@ TEST_F(PipelineFilesTest, TheClientsOwnFilesGoWhereThePolicyDecides) {
   std::string log;
   SetLogWriter([&log](std::string_view line) { log += line; });
   for (int i = 0; i < 2; ++i) {
-    TestFront front(pipeline_);
-    front.request.files = {"cpuset.cpus", "cpuset.cpus.partition", "cpu.max", "cpu.weight",
-                           "memory.max"};
-    front.call.Start(front.request);
+    TestFront front(
+        pipeline_, Operation::kCreateContainer,
+        {"cpuset.cpus", "cpuset.cpus.partition", "cpu.max", "cpu.weight", "memory.max"});
     EXPECT_EQ(front.values, decides_);
     EXPECT_THAT(seen_,
                 ElementsAre(std::pair("cpu.max", "removed"), std::pair("cpu.weight", "removed"),
@@ -284,9 +279,7 @@ TEST_F(PipelineFilesTest, TheClientsOwnFilesGoWhereThePolicyDecides) {
 
 TEST_F(PipelineFilesTest, TheClientsOwnFilesStayWhereNothingIsDecided) {
   decides_ = {};
-  TestFront front(pipeline_);
-  front.request.files = {"cpuset.cpus", "cpu.max", "cpu.weight"};
-  front.call.Start(front.request);
+  TestFront front(pipeline_, Operation::kCreateContainer, {"cpuset.cpus", "cpu.max", "cpu.weight"});
   EXPECT_THAT(front.changes, ElementsAre());
   EXPECT_EQ(pipeline_.dropped_placements(), 0U);
 }
@@ -305,7 +298,6 @@ TEST_F(PipelineTest, KeysOfTheKubeletAreDroppedCountedAndReportedOnce) {
   SetLogWriter([&log](std::string_view line) { log += line; });
   for (int i = 0; i < 2; ++i) {
     TestFront front(pipeline_);
-    front.call.Start(front.request);
     EXPECT_THAT(front.changes, ElementsAre(FieldChange{Field::kAnnotations, "mine"}));
   }
   SetLogWriter(nullptr);
@@ -323,13 +315,10 @@ TEST_F(PipelineTest, AStageThatClearsWhereTheProtocolCannotHasFailed) {
                      });
   pipeline_.Add(hook);
   TestFront able(pipeline_);
-  able.call.Start(able.request);
   EXPECT_THAT(able.decided, testing::Optional(OkStatus()));
   EXPECT_THAT(able.changes, ElementsAre(FieldChange{.field = Field::kCpusetMems}));
 
-  TestFront unable(pipeline_);
-  unable.clears_placement = false;
-  unable.call.Start(unable.request);
+  TestFront unable(pipeline_, Operation::kCreateContainer, {}, /*removes_lists=*/false);
   ASSERT_TRUE(unable.decided.has_value());
   EXPECT_EQ(unable.decided->code(), StatusCode::kUnimplemented);
   EXPECT_THAT(unable.decided->message(), HasSubstr("stage hook clears cpuset_mems"));
@@ -344,7 +333,6 @@ TEST_F(PipelineTest, AStageMayPlaceWhereNoPolicyDoes) {
   pipeline_.SetPolicyStage(&policy);
   pipeline_.Add(hook);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_EQ(front.values.cpus, CpuSet{2});
   EXPECT_EQ(pipeline_.dropped_placements(), 0u);
 }
@@ -386,18 +374,15 @@ TEST_F(PipelineTest, RemembersWhoChangedWhatOfAContainer) {
   pipeline_.Add(hook);
   {
     TestFront failed(pipeline_);
-    failed.call.Start(failed.request);
     failed.OnReplyOf(2);
     EXPECT_TRUE(pipeline_.owners().empty());
   }
   TestFront created(pipeline_);
-  created.call.Start(created.request);
   EXPECT_TRUE(created.OnReplyOf(0));
   EXPECT_THAT(pipeline_.owners().Of(ContainerId("id")),
               ElementsAre(FieldOwner{.change = {.field = Field::kEnvironment, .key = "A"},
                                      .stage = "hook"}));
   TestFront removed(pipeline_, Operation::kRemoveContainer);
-  removed.call.Start(removed.request);
   EXPECT_TRUE(removed.OnReplyOf(0));
   EXPECT_TRUE(pipeline_.owners().empty());
 }
@@ -430,7 +415,6 @@ TEST_F(PipelineTest, NamesThePluginWhosePlacementIsDropped) {
   std::string log;
   SetLogWriter([&log](std::string_view line) { log += line; });
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   SetLogWriter(nullptr);
   EXPECT_THAT(log, HasSubstr("stage nri (plugin 20-cpus) sets or clears CPUs"));
 }
@@ -449,7 +433,6 @@ TEST_F(PipelineTest, ARefusalOfALaterStageIsToldCountedAndLogged) {
   std::string log;
   SetLogWriter([&log](std::string_view line) { log += line; });
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   SetLogWriter(nullptr);
   EXPECT_EQ(told, "plugin \"10-a\" wants to set OciHooks");
   EXPECT_THAT(log, HasSubstr("stage hook refuses"));
@@ -461,7 +444,6 @@ TEST_F(PipelineTest, RemembersWhichPluginOfAStageChangedWhat) {
   PluginStage stage;
   pipeline_.Add(stage);
   TestFront created(pipeline_);
-  created.call.Start(created.request);
   EXPECT_TRUE(created.OnReplyOf(0));
   const auto change = [](const char* key) {
     return FieldChange{.field = Field::kEnvironment, .key = key};
@@ -498,7 +480,6 @@ TEST_F(PipelineTest, WarnsOnceOfOneProgramThatIsAskedTwice) {
   testing::internal::CaptureStderr();
   for (int i = 0; i < 3; ++i) {
     TestFront created(pipeline_);
-    created.call.Start(created.request);
     EXPECT_TRUE(created.OnReplyOf(0));
   }
   const std::string log = testing::internal::GetCapturedStderr();
@@ -518,7 +499,6 @@ TEST_F(PipelineTest, RemembersTheValuesThatAStageSet) {
                      });
   pipeline_.Add(hook);
   TestFront created(pipeline_);
-  created.call.Start(created.request);
   EXPECT_TRUE(created.OnReplyOf(0));
   EXPECT_THAT(
       pipeline_.owners().Of(ContainerId("id")),
@@ -536,7 +516,6 @@ TEST_F(PipelineTest, ReadsTheDetailsThatAStageWants) {
                       });
   pipeline_.Add(stage);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_EQ(mounts, 1u);
 }
 
@@ -548,7 +527,6 @@ TEST_F(PipelineTest, ARefusalRollsBackAllEarlierStages) {
   pipeline_.Add(first);
   pipeline_.Add(second);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_THAT(*front.decided, Fails(StatusCode::kResourceExhausted, HasSubstr("no room")));
   EXPECT_EQ(first.rolled_back, 1);
   EXPECT_EQ(second.rolled_back, 0);
@@ -565,10 +543,8 @@ TEST_F(PipelineTest, AStageThatHangsDelaysItsOwnCallOnlyAndUntilItsDeadline) {
                       });
   pipeline_.Add(stage);
   TestFront hung(pipeline_);
-  hung.call.Start(hung.request);
   hang = false;
   TestFront other(pipeline_);
-  other.call.Start(other.request);
   EXPECT_THAT(other.decided, testing::Optional(OkStatus()));
 
   clock_.Advance(milliseconds(99));
@@ -591,7 +567,6 @@ TEST_F(PipelineTest, WhatCallsWaitForIsMeasured) {
   pipeline_.Add(prompt);
   pipeline_.Add(slow);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   ASSERT_EQ(answers.size(), 1u);
   answers[0].Pass();
   EXPECT_THAT(front.decided, testing::Optional(OkStatus()));
@@ -607,7 +582,6 @@ TEST_F(PipelineTest, AStageWhoseFailureIsIgnoredIsLeftOut) {
   failing.after = [&saw_reply](auto&, const Outcome&) { saw_reply = true; };
   pipeline_.Add(failing);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_THAT(front.decided, testing::Optional(OkStatus()));
   EXPECT_EQ(pipeline_.ignored_failures(), 1u);
   EXPECT_THAT(Scrape(), HasSubstr(R"(cri_resmgr_ignored_failures_total{stage="a"} 1)"));
@@ -620,7 +594,6 @@ TEST_F(PipelineTest, AStageThatDropsItsAnswerHasFailed) {
                       [](auto& call, Request&, const Adjustment&) { call.AnswerLater(); });
   pipeline_.Add(stage);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_THAT(*front.decided, Fails(StatusCode::kUnavailable, HasSubstr("dead")));
 }
 
@@ -630,7 +603,6 @@ TEST_F(PipelineTest, ARefusalIsNotIgnored) {
       [](auto& call, Request&, const Adjustment&) { call.Refuse(ResourceExhausted("no room")); });
   pipeline_.Add(stage);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_THAT(*front.decided, Fails(StatusCode::kResourceExhausted, HasSubstr("no room")));
 }
 
@@ -647,7 +619,6 @@ TEST_F(PipelineTest, AReplyWaitsForTheStageThatHoldsIt) {
   pipeline_.Add(first);
   pipeline_.Add(second);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
 
   EXPECT_FALSE(front.OnReplyOf(0));
   EXPECT_TRUE(front.call.HoldsReply());
@@ -664,7 +635,6 @@ TEST_F(PipelineTest, AReplyIsNotHeldBeyondTheDeadline) {
   stage.after = [&hold](auto& call, const Outcome&) { hold.emplace(call.HoldReply()); };
   pipeline_.Add(stage);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_FALSE(front.OnReplyOf(0));
   clock_.Advance(milliseconds(100));
   EXPECT_TRUE(front.reply_seen);
@@ -680,7 +650,6 @@ TEST_F(PipelineTest, AStageTurnsAGoodReplyIntoAnError) {
   pipeline_.Add(first);
   pipeline_.Add(second);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_TRUE(front.OnReplyOf(0));
   EXPECT_THAT(front.call.reply_error(), Fails(StatusCode::kUnavailable, "undone"));
   // The runtime's action is undone, or is about to be.
@@ -694,7 +663,6 @@ TEST_F(PipelineTest, AStageTurnsAReplyThatItHoldsIntoAnError) {
   stage.after = [&hold](auto& call, const Outcome&) { hold.emplace(call.HoldReply()); };
   pipeline_.Add(stage);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_FALSE(front.OnReplyOf(0));
   hold->Fail(Unavailable("undone"));
   EXPECT_TRUE(front.reply_seen);
@@ -706,7 +674,6 @@ TEST_F(PipelineTest, TheRuntimesOwnErrorStays) {
   stage.after = [](auto& call, const Outcome&) { call.FailReply(Unavailable("undone")); };
   pipeline_.Add(stage);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_TRUE(front.OnReplyOf(13));
   EXPECT_THAT(front.call.reply_error(), OkStatus());
 }
@@ -717,7 +684,6 @@ TEST_F(PipelineTest, AStageThatIsTakenOutSeesItsCallsEnd) {
   stage.after = [&replies](auto&, const Outcome& outcome) { replies += outcome.ok() ? 1 : 0; };
   pipeline_.Add(stage);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   pipeline_.Remove(stage);
   EXPECT_EQ(stage.calls(), 1u);
   EXPECT_TRUE(front.OnReplyOf(0));
@@ -736,7 +702,6 @@ TEST_F(PipelineTest, AStageFailsThatSetsWhatTheProtocolHasNoPlaceFor) {
   pipeline_.Add(first);
   pipeline_.Add(stage);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   EXPECT_THAT(*front.decided, Fails(StatusCode::kUnimplemented,
                                     AllOf(HasSubstr("stage hooks"), HasSubstr("sets hooks"))));
   EXPECT_EQ(first.rolled_back, 1);
@@ -748,7 +713,6 @@ TEST_F(PipelineTest, ARequestThatCannotBeForwardedRollsBackAllStages) {
   stage.after = [&saw_reply](auto&, const Outcome&) { saw_reply = true; };
   pipeline_.Add(stage);
   TestFront front(pipeline_);
-  front.call.Start(front.request);
   front.call.RollBack();
   EXPECT_EQ(stage.rolled_back, 1);
   EXPECT_TRUE(front.call.over());
@@ -760,10 +724,7 @@ TEST_F(PipelineTest, WithoutAReplyTheOutcomeIsUnknown) {
   FunctionStage stage({.name = "a", .operations = kCreate});
   stage.after = [&known](auto&, const Outcome& outcome) { known = outcome.known; };
   pipeline_.Add(stage);
-  {
-    TestFront front(pipeline_);
-    front.call.Start(front.request);
-  }
+  { TestFront front(pipeline_); }
   EXPECT_EQ(known, false);
   EXPECT_EQ(stage.rolled_back, 0);
 }

@@ -52,6 +52,19 @@ class UsageProblemsTest : public testing::Test {
                        .unified = true});
   }
 
+  Problem Only() const {
+    EXPECT_THAT(problems_.List(), SizeIs(1));
+    return problems_.List().at(0);
+  }
+  // The problem that there is once the container was seen like this for a minute, not before.
+  Problem AfterAMinute(const ContainerFigures& container) {
+    for (int i = 0; i < 5; ++i)
+      Observe({container});
+    EXPECT_THAT(problems_.List(), IsEmpty());
+    Observe({container});
+    return Only();
+  }
+
   static PoolFigures Busy(const CpuSet& cpus, double busy, double waiting) {
     return {.cpus = cpus, .busy = busy, .waiting = Pressure{.some60 = waiting}, .shared = true};
   }
@@ -70,8 +83,7 @@ TEST_F(UsageProblemsTest, NamesByWhoseQuotaAnExclusiveContainerIsThrottled) {
   Observe({container});
   EXPECT_THAT(problems_.List(), IsEmpty()) << "not for long";
   Observe({container});
-  ASSERT_THAT(problems_.List(), SizeIs(1));
-  Problem problem = problems_.List()[0];
+  Problem problem = Only();
   EXPECT_EQ(problem.kind, "throttled");
   EXPECT_EQ(problem.since, std::chrono::system_clock::time_point(seconds(1000)));
   EXPECT_EQ(problem.message,
@@ -218,8 +230,7 @@ TEST_F(UsageProblemsTest, APoolUnderPressureWhileAnotherOneHasRoom) {
   };
   for (int i = 0; i < 6; ++i)
     Observe({}, pools(40, 0.5));
-  ASSERT_THAT(problems_.List(), SizeIs(1));
-  const Problem problem = problems_.List()[0];
+  const Problem problem = Only();
   EXPECT_EQ(problem.kind, "pressure");
   EXPECT_EQ(problem.message,
             "tasks in pool a wait for a CPU in 40 % of the time (2.0 of 2 CPUs are busy), while "
@@ -240,8 +251,7 @@ TEST_F(UsageProblemsTest, MemoryOffItsNodes) {
   container.remote_percent = 75;
   for (int i = 0; i < 3; ++i)
     Observe({container});
-  ASSERT_THAT(problems_.List(), SizeIs(1));
-  const Problem problem = problems_.List()[0];
+  const Problem problem = Only();
   EXPECT_EQ(problem.kind, "remote-memory");
   EXPECT_EQ(problem.message,
             "ns/web/main has 75 % of its memory off its nodes 0: 300 MiB on node 1");
@@ -285,8 +295,7 @@ TEST_F(UsageProblemsTest, InterruptsOnCpusOfAContainersOwn) {
   cpus_[3].interrupts_per_second = 1200;
   for (int i = 0; i < 3; ++i)
     Observe({container, other});
-  ASSERT_THAT(problems_.List(), SizeIs(1));
-  Problem problem = problems_.List()[0];
+  Problem problem = Only();
   EXPECT_EQ(problem.kind, "pressure");
   EXPECT_EQ(
       problem.message,
@@ -307,8 +316,7 @@ TEST_F(UsageProblemsTest, OthersOnCpusOfAContainersOwn) {
   container.others_used = 0.4;
   for (int i = 0; i < 3; ++i)
     Observe({container});
-  ASSERT_THAT(problems_.List(), SizeIs(1));
-  const Problem problem = problems_.List()[0];
+  const Problem problem = Only();
   EXPECT_EQ(problem.kind, "pressure");
   EXPECT_EQ(problem.message,
             "tasks of the kernel, or others that are in no container, use 0.40 CPUs of CPUs 2-3, "
@@ -328,12 +336,7 @@ TEST_F(UsageProblemsTest, ASharedContainerThatWaitsInAPoolSmallerThanItsLimit) {
   container.subject.limit = 4;
   container.cpu_pressure = Pressure{.some60 = 31};
   container.throttled_percent = 0;
-  for (int i = 0; i < 5; ++i)
-    Observe({container});
-  EXPECT_THAT(problems_.List(), IsEmpty()) << "not for a minute";
-  Observe({container});
-  ASSERT_THAT(problems_.List(), SizeIs(1));
-  const Problem problem = problems_.List()[0];
+  const Problem problem = AfterAMinute(container);
   EXPECT_EQ(problem.kind, "pressure");
   EXPECT_EQ(problem.message,
             "ns/web/main waits for a CPU in 31 % of the time: its limit is 4 CPUs, and pool node0 "
@@ -359,8 +362,7 @@ TEST_F(UsageProblemsTest, KilledProcessesAreToldForAnHour) {
   container.oom_kills = 2;
   container.oom_events = 1;
   Observe({container});
-  ASSERT_THAT(problems_.List(), SizeIs(1)) << "one sample is enough";
-  Problem problem = problems_.List()[0];
+  const Problem problem = Only();  // one sample is enough
   EXPECT_EQ(problem.kind, "out-of-memory");
   EXPECT_EQ(problem.since, std::chrono::system_clock::time_point(seconds(1010)));
   EXPECT_EQ(problem.message,
@@ -395,8 +397,7 @@ TEST_F(UsageProblemsTest, KillsThatEndedTheContainerAreThePods) {
                        .pods = {{.name = "ns/web", .count = 1}},
                        .complete = true};
   problems_.Observe(figures);
-  ASSERT_THAT(problems_.List(), SizeIs(1));
-  const Problem problem = problems_.List()[0];
+  const Problem problem = Only();
   EXPECT_EQ(problem.kind, "out-of-memory");
   EXPECT_EQ(problem.message,
             "1 process of ns/web was killed for want of memory in the last hour, with containers "
@@ -443,12 +444,7 @@ TEST_F(UsageProblemsTest, AContainerThatMemoryHighSlowsDownForAMinute) {
   container.memory_bytes = 257 << 20;
   container.memory_by_node = {{1, 257 << 20}};
   container.memory_pressure = Pressure{.some60 = 31};
-  for (int i = 0; i < 5; ++i)
-    Observe({container});
-  EXPECT_THAT(problems_.List(), IsEmpty()) << "not for a minute";
-  Observe({container});
-  ASSERT_THAT(problems_.List(), SizeIs(1));
-  const Problem problem = problems_.List()[0];
+  const Problem problem = AfterAMinute(container);
   EXPECT_EQ(problem.kind, "memory-high");
   EXPECT_EQ(problem.message,
             "ns/web/main reaches memory.high (256 MiB) 120 times a minute, and the kernel slows it "

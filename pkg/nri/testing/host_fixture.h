@@ -72,6 +72,14 @@ class HostFixture : public testing::Test {
     port.Create(About<api::CreateContainerRequest>("p", "c").SerializeAsString(), timeout,
                 Into(answer));
   }
+  // The same, with the answer.
+  StatusOr<api::CreateContainerResponse> AskCreate(PluginPort& port,
+                                                   std::chrono::milliseconds timeout = kPatience) {
+    Created answer;
+    Create(port, answer, timeout);
+    EXPECT_TRUE(RunUntil([&] { return answer.has_value(); }));
+    return answer.value_or(Internal("no answer"));
+  }
   static void Notify(PluginPort& port, api::Event event, Answer<api::Empty>& answer,
                      std::chrono::milliseconds timeout = kPatience) {
     port.Notify(EventOf(event, "p", "c"), timeout, Into(answer));

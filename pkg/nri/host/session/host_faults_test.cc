@@ -43,10 +43,8 @@ TEST_F(HostFaultsTest, AHangCostsOneTimeout) {
   plugin->Release();
   ASSERT_TRUE(RunUntil([&] { return plugin->told.size() == 4; }));
   EXPECT_EQ(plugin->told.back(), "StopContainer p/old");
-  Created after;
-  Create(port, after);
-  ASSERT_TRUE(RunUntil([&] { return after.has_value(); }));
-  EXPECT_TRUE(after->ok());
+  const auto after = AskCreate(port);
+  EXPECT_TRUE(after.ok());
   EXPECT_THAT(plugin->told, SizeIs(5));
   EXPECT_THAT(listener.ready, SizeIs(1));
 }
@@ -56,10 +54,8 @@ TEST_F(HostFaultsTest, OneThatNeverAnswersEnds) {
   const auto plugin = Ready();
   plugin->Hang();
   PluginPort& port = *listener.ready[0];
-  Created answer;
-  Create(port, answer, milliseconds(20));
-  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
-  EXPECT_EQ(answer->status().code(), StatusCode::kDeadlineExceeded);
+  const auto answer = AskCreate(port, milliseconds(20));
+  EXPECT_EQ(answer.status().code(), StatusCode::kDeadlineExceeded);
   // These fail at once, and also count as late once their own time is over.
   const auto begin = EventLoop::Clock::now();
   Created second;
@@ -119,11 +115,7 @@ TEST_F(HostFaultsTest, StrikesChangeWhileItIsConnected) {
   options.strikes = 5;
   const auto plugin = Ready();
   plugin->create = [](const api::CreateContainerRequest&) { return DeadlineExceeded("mine"); };
-  const auto ask = [&] {
-    Created answer;
-    Create(*listener.ready[0], answer);
-    EXPECT_TRUE(RunUntil([&] { return answer.has_value(); }));
-  };
+  const auto ask = [&] { const auto answer = AskCreate(*listener.ready[0]); };
   ask();
   ask();
   EXPECT_THAT(listener.ready, SizeIs(1));
@@ -163,10 +155,8 @@ TEST_F(HostFaultsTest, AQuestionThatIsTooLongIsNotAsked) {
   listener.ready[0]->Create(request.SerializeAsString(), kPatience, Into(answer));
   ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
   EXPECT_EQ(answer->status().code(), StatusCode::kUnavailable);
-  Created next;
-  Create(*listener.ready[0], next);
-  ASSERT_TRUE(RunUntil([&] { return next.has_value(); }));
-  EXPECT_TRUE(next->ok());
+  const auto next = AskCreate(*listener.ready[0]);
+  EXPECT_TRUE(next.ok());
 }
 
 TEST_F(HostFaultsTest, GarbageEndsOnlyTheOneThatTalksIt) {
@@ -180,10 +170,8 @@ TEST_F(HostFaultsTest, GarbageEndsOnlyTheOneThatTalksIt) {
   Create(*listener.ready[1], answer);
   ASSERT_TRUE(RunUntil([&] { return listener.ready.size() == 1; }));
   EXPECT_EQ(answer->status().code(), StatusCode::kUnavailable);
-  Created next;
-  Create(port, next);
-  ASSERT_TRUE(RunUntil([&] { return next.has_value(); }));
-  EXPECT_TRUE(next->ok());
+  const auto next = AskCreate(port);
+  EXPECT_TRUE(next.ok());
   for (const PluginStatus& plugin : host().plugins()) {
     EXPECT_EQ(plugin.state, plugin.name == "healthy" ? PluginState::kReady : PluginState::kFailed);
   }
@@ -194,10 +182,8 @@ TEST_F(HostFaultsTest, AnAnswerThatIsTooLongEndsIt) {
   const auto plugin = Ready();
   // A Go plugin cannot send this: its library ends the connection instead.
   plugin->SendLongAnswers();
-  Created answer;
-  Create(*listener.ready[1], answer);
-  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
-  EXPECT_EQ(answer->status().code(), StatusCode::kUnavailable);
+  const auto answer = AskCreate(*listener.ready[1]);
+  EXPECT_EQ(answer.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(listener.ready, SizeIs(1));
   EXPECT_THAT(listener.told.back(), HasSubstr("lost 10-fake: there is no room for a response"));
 }
@@ -211,11 +197,9 @@ TEST_F(HostFaultsTest, AnAnswerOfTheMostBytesIsTaken) {
     response.mutable_adjust()->add_args(std::string(ttrpc::kLongestMessage - 100'000, 'x'));
     return response;
   };
-  Created answer;
-  Create(*listener.ready[0], answer);
-  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
-  ASSERT_TRUE(answer->ok()) << answer->status();
-  EXPECT_EQ((*answer)->update_size(), 20'000);
+  const auto answer = AskCreate(*listener.ready[0]);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->update_size(), 20'000);
 }
 
 TEST_F(HostFaultsTest, AnAnswerOfTooManyFieldsEndsIt) {
@@ -227,11 +211,9 @@ TEST_F(HostFaultsTest, AnAnswerOfTooManyFieldsEndsIt) {
       response.add_update();
     return response;
   };
-  Created answer;
-  Create(*listener.ready[1], answer);
-  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
-  EXPECT_EQ(answer->status(), Unavailable("its answer to CreateContainer: it has more than 65536 "
-                                          "fields, or is not protobuf"));
+  const auto answer = AskCreate(*listener.ready[1]);
+  EXPECT_EQ(answer.status(), Unavailable("its answer to CreateContainer: it has more than 65536 "
+                                         "fields, or is not protobuf"));
   EXPECT_THAT(listener.ready, SizeIs(1));
 }
 
@@ -248,10 +230,8 @@ TEST_F(HostFaultsTest, AFloodOfChangesIsRefusedAndAQuestionAnsweredAllTheSame) {
   const auto plugin = Ready();
   const auto begin = std::chrono::steady_clock::now();
   plugin->UpdateContainers({}, 3 * PluginSession::kMostUpdateRequests);
-  Created answer;
-  Create(*listener.ready[0], answer);
-  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
-  EXPECT_TRUE(answer->ok());
+  const auto answer = AskCreate(*listener.ready[0]);
+  EXPECT_TRUE(answer.ok());
   ASSERT_TRUE(RunUntil(
       [&] { return plugin->update_answers.size() == 2 * PluginSession::kMostUpdateRequests; }));
   // A plugin that asks again when it is refused does so ten times a second.
@@ -293,10 +273,8 @@ TEST_F(HostFaultsTest, AFloodOfLongChangesIsRefusedAndAQuestionAnsweredAllTheSam
     plugin->UpdateContainers({update}, 8);
     ASSERT_TRUE(RunUntil([&] { return host().plugins()[0].failures == sent; }));
   }
-  Created answer;
-  Create(*listener.ready[0], answer);
-  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
-  EXPECT_TRUE(answer->ok()) << Describe(answer->status());
+  const auto answer = AskCreate(*listener.ready[0]);
+  EXPECT_TRUE(answer.ok()) << Describe(answer.status());
   EXPECT_THAT(listener.ready, SizeIs(1));
   EXPECT_TRUE(RunUntil([&] { return plugin->update_answers.size() == 24; }));
 }
@@ -333,10 +311,8 @@ TEST_F(HostFaultsTest, TheNewerOfTwoOfOneNameCounts) {
   EXPECT_EQ(young->told.back(), "CreateContainer p/c");
   EXPECT_THAT(listener.told, ElementsAre("ready 10-fake", HasSubstr("has come in its place")));
   EXPECT_THAT(listener.ready, ElementsAre(&port));
-  Created now;
-  Create(port, now);
-  ASSERT_TRUE(RunUntil([&] { return now.has_value(); }));
-  EXPECT_EQ(now->status(), Internal("does not count"));
+  const auto now = AskCreate(port);
+  EXPECT_EQ(now.status(), Internal("does not count"));
   EXPECT_EQ(host().plugins()[0].state, PluginState::kReady);
 }
 

@@ -37,11 +37,9 @@ TEST_F(PluginHostTest, APluginIsConfiguredSynchronizedAndAsked) {
     response.mutable_adjust()->add_env()->set_key(request.container().name());
     return response;
   };
-  Created answer;
-  Create(*listener.ready[0], answer);
-  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
-  ASSERT_TRUE(answer->ok()) << answer->status();
-  EXPECT_EQ((*answer)->adjust().env(0).key(), "c");
+  const auto answer = AskCreate(*listener.ready[0]);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->adjust().env(0).key(), "c");
 }
 
 TEST_F(PluginHostTest, EventsComeByTheMethodThatThePluginHas) {
@@ -75,10 +73,8 @@ TEST_F(PluginHostTest, WhatAPluginRefusesIsItsAnswer) {
   plugin->create = [](const api::CreateContainerRequest&) {
     return FailedPrecondition("the image is not signed");
   };
-  Created answer;
-  Create(*listener.ready[0], answer);
-  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
-  EXPECT_EQ(answer->status(), FailedPrecondition("the image is not signed"));
+  const auto answer = AskCreate(*listener.ready[0]);
+  EXPECT_EQ(answer.status(), FailedPrecondition("the image is not signed"));
   EXPECT_THAT(listener.ready, SizeIs(1));
 }
 
@@ -142,9 +138,7 @@ TEST_F(PluginHostTest, FiguresOutliveTheConnection) {
   {
     const auto plugin = Ready();
     plugin->create = [](const api::CreateContainerRequest&) { return Internal("no"); };
-    Created answer;
-    Create(*listener.ready[0], answer);
-    ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
+    const auto answer = AskCreate(*listener.ready[0]);
     EXPECT_EQ(host().plugins()[0].state, PluginState::kReady);
   }
   ASSERT_TRUE(RunUntil([&] { return listener.ready.empty(); }));

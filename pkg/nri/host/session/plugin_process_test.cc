@@ -78,10 +78,8 @@ TEST_F(PluginProcessTest, APluginHasItsSocketItsVariablesAndNothingElse) {
                                          "NRI_PLUGIN_NAME=started NRI_PLUGIN_IDX=07 "
                                          "NRI_PLUGIN_SOCKET=3; files 0 1 2 3 4")));
   EXPECT_THAT(lines_, Not(Contains(HasSubstr("files 0 1 2 3 4 5"))));
-  Created answer;
-  Create(*listener.ready[0], answer);
-  ASSERT_TRUE(RunUntil([&] { return answer.has_value(); }));
-  EXPECT_TRUE(answer->ok());
+  const auto answer = AskCreate(*listener.ready[0]);
+  EXPECT_TRUE(answer.ok());
 }
 
 TEST_F(PluginProcessTest, ItEndsWithTheHost) {
