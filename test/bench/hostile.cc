@@ -13,6 +13,7 @@
 #include "test/bench/load_client.h"
 #include "test/bench/process_stats.h"
 #include "test/bench/scenario.h"
+#include "test/bench/server.h"
 #include "test/support/containerd/child_process.h"
 #include "test/support/hostile/attacks.h"
 
@@ -31,10 +32,9 @@ class Victim {
     RESMGR_ASSIGN_OR_RETURN(
         process_,
         test::ChildProcess::Start(
-            {daemon, "-policy", "static", "-reserved-resources", "CPU=1", "-topology",
-             "synthetic:package:1 core:32 pu:2", "-relay-socket", relay(), "-runtime-socket",
-             File("runtime"), "-relay-dir", File("state"), "-config-socket", "disabled",
-             "-admin-socket", "disabled", "-agent-socket", "disabled"},
+            Alone({daemon, "-policy", "static", "-reserved-resources", "CPU=1", "-topology",
+                   "synthetic:package:1 core:32 pu:2", "-relay-socket", relay(), "-runtime-socket",
+                   File("runtime"), "-relay-dir", File("state")}),
             File("log")));
     RESMGR_RETURN_IF_ERROR(test::WaitUntil("the daemon holds what the runtime has", kReady, [this] {
       return test::TextOf(File("log")).find("the runtime holds") != std::string::npos;

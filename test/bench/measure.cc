@@ -2,8 +2,8 @@
 #include "test/bench/measure.h"
 
 #include <algorithm>
-#include <functional>
 
+#include "test/bench/figures.h"
 #include "test/bench/order.h"
 #include "test/bench/process_stats.h"
 
@@ -19,18 +19,6 @@ constexpr double kLeastAddedByRelay = 0.05;
 constexpr int kUncountedPart = 5;
 
 using Round = std::vector<Sample>;  // one of each candidate
-
-double Microseconds(std::chrono::nanoseconds duration) {
-  return std::chrono::duration<double, std::micro>(duration).count();
-}
-
-double MedianOf(const std::vector<Round>& rounds,
-                const std::function<double(const Round&)>& value) {
-  std::vector<double> values;
-  for (const Round& round : rounds)
-    values.push_back(value(round));
-  return Median(std::move(values));
-}
 
 struct CpuTimes {
   std::chrono::nanoseconds all{};
@@ -106,13 +94,6 @@ Summary Summarize(const Scenario& scenario, const std::vector<Round>& rounds) {
 
 }  // namespace
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  if (values.size() % 2 == 1) return values[middle];
-  return (values[middle - 1] + values[middle]) / 2;
-}
-
 StatusOr<Sample> RunBurst(Candidate& candidate, const Scenario& scenario, int* number) {
   const int uncounted = std::max(scenario.calls / kUncountedPart, scenario.concurrency);
   RESMGR_ASSIGN_OR_RETURN(const LoadResult warm, RunCalls(candidate, scenario, uncounted, number));
@@ -127,11 +108,11 @@ StatusOr<Sample> RunBurst(Candidate& candidate, const Scenario& scenario, int* n
   std::sort(result.latencies.begin(), result.latencies.end());
   const size_t count = result.latencies.size();
   Sample sample;
-  sample.p50 = Microseconds(result.latencies[count / 2]);
-  sample.p99 = Microseconds(result.latencies[count * 99 / 100]);
+  sample.p50 = Micros(result.latencies[count / 2]);
+  sample.p99 = Micros(result.latencies[count * 99 / 100]);
   sample.calls_per_second = scenario.calls / std::chrono::duration<double>(result.elapsed).count();
-  sample.cpu = Microseconds(after.all - before.all) / scenario.calls;
-  sample.cpu_of_calls = Microseconds(after.of_calls - before.of_calls) / scenario.calls;
+  sample.cpu = Micros(after.all - before.all) / scenario.calls;
+  sample.cpu_of_calls = Micros(after.of_calls - before.of_calls) / scenario.calls;
   return sample;
 }
 

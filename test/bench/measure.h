@@ -51,8 +51,6 @@ struct Summary {
 // Unavailable: a call failed.
 StatusOr<Sample> RunBurst(Candidate& candidate, const Scenario& scenario, int* number);
 
-double Median(std::vector<double> values);
-
 // Runs every scenario over every candidate, `rounds` times, the candidates one after the other in
 // an order that favours none (order.h). Unavailable: a call failed.
 StatusOr<std::vector<Summary>> Measure(Testbed& bed, const std::vector<Scenario>& scenarios,

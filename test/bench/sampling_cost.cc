@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "test/bench/figures.h"
 #include "test/bench/measure.h"
 #include "test/bench/order.h"
 #include "test/bench/process_stats.h"

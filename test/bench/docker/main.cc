@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost of cri-resmgr between a client of the Docker API and its engine: `docker-bench`.
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,11 +13,12 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/sys/temp_dir.h"
-#include "pkg/sys/unix_socket.h"
 #include "test/bench/docker/canned_engine.h"
 #include "test/bench/docker/http_client.h"
+#include "test/bench/figures.h"
 #include "test/bench/pin.h"
 #include "test/bench/process_stats.h"
+#include "test/bench/server.h"
 #include "test/support/containerd/child_process.h"
 
 namespace resmgr::bench {
@@ -30,7 +29,6 @@ using test::ChildProcess;
 
 constexpr std::string_view kDaemon = RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr";
 constexpr std::string_view kByteRelay = RESMGR_BINARY_DIR "/test/bench/resmgr-byte-relay";
-constexpr std::chrono::seconds kStartTimeout{10};
 
 enum Way : size_t { kDirect, kRelay, kRelayAgain, kOurs, kWays };
 constexpr std::array<std::string_view, kWays> kNames{"direct", "byte relay", "byte relay again",
@@ -54,15 +52,6 @@ struct Sample {
   double cpu = 0;  // of the process, per call
 };
 using Round = std::array<Sample, kWays>;
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
-double Micros(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double, std::micro>(time).count();
-}
 
 // A real engine is only asked for its version.
 std::vector<Scenario> Scenarios(bool quick, bool real) {
@@ -90,9 +79,7 @@ std::vector<Scenario> Scenarios(bool quick, bool real) {
 StatusOr<Candidate> Start(const std::vector<std::string>& argv, const std::string& socket,
                           const std::filesystem::path& log) {
   Candidate candidate{.socket = socket, .process = nullptr};
-  RESMGR_ASSIGN_OR_RETURN(candidate.process, ChildProcess::Start(argv, log));
-  RESMGR_RETURN_IF_ERROR(
-      test::WaitUntil(argv.front(), kStartTimeout, [&] { return ConnectUnix(socket).ok(); }));
+  RESMGR_ASSIGN_OR_RETURN(candidate.process, StartServer(argv, socket, log));
   return candidate;
 }
 
@@ -145,9 +132,8 @@ class Bench {
     const std::string socket = at / "ours.sock";
     RESMGR_ASSIGN_OR_RETURN(
         candidates_[kOurs],
-        Start({std::string(kDaemon), "-mode", "docker", "-docker-socket", behind, "-relay-socket",
-               socket, "-relay-dir", at / "state", "-config-socket", "disabled", "-admin-socket",
-               "disabled", "-agent-socket", "disabled", "-policy", "null"},
+        Start(Alone({std::string(kDaemon), "-mode", "docker", "-docker-socket", behind,
+                     "-relay-socket", socket, "-relay-dir", at / "state", "-policy", "null"}),
               socket, log));
     return OkStatus();
   }
@@ -156,13 +142,6 @@ class Bench {
   Candidate engine_;
   std::array<Candidate, kWays> candidates_;
 };
-
-double MedianOf(const std::vector<Round>& rounds, const std::function<double(const Round&)>& of) {
-  std::vector<double> values;
-  for (const Round& round : rounds)
-    values.push_back(of(round));
-  return Median(std::move(values));
-}
 
 // Whether the target is met.
 bool Print(const Scenario& scenario, const std::vector<Round>& rounds) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The time that a hook server that answers at once adds to CreateContainer, beyond its own round
 // trip: `hooks-bench`.
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -22,12 +21,13 @@
 #include "pkg/h2/flush_queue.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/temp_dir.h"
-#include "pkg/sys/unix_socket.h"
 #include "test/bench/canned_backend.h"
+#include "test/bench/figures.h"
 #include "test/bench/load_client.h"
 #include "test/bench/pin.h"
 #include "test/bench/process_stats.h"
 #include "test/bench/scenario.h"
+#include "test/bench/server.h"
 #include "test/support/byte_buffer.h"
 #include "test/support/containerd/child_process.h"
 
@@ -39,7 +39,6 @@ namespace hook_api = ::runtime::v1alpha1;
 using std::chrono::steady_clock;
 using test::ChildProcess;
 
-constexpr std::chrono::seconds kStartTimeout{20};
 constexpr std::chrono::seconds kCallTimeout{10};
 // A daemon without a policy lists the runtime again beyond 64 containers, and the canned runtime
 // lists none.
@@ -50,15 +49,6 @@ constexpr char kHook[] = "/runtime.v1alpha1.RuntimeHookService/PreCreateContaine
 enum Way : size_t { kNull, kNullHooks, kStatic, kStaticHooks, kDaemons };
 constexpr std::array<const char*, kDaemons> kNames{"null", "null with hooks", "static",
                                                    "static with hooks"};
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
-double Micros(std::chrono::nanoseconds time) {
-  return std::chrono::duration<double, std::micro>(time).count();
-}
 
 // The daemon's question about a creation of CreateRequest, in the same bytes but for their order.
 std::string HookRequest() {
@@ -154,29 +144,18 @@ class Bench {
   std::string File(const std::string& name) const { return directory_.File(name); }
 
   Status StartProcess(const std::vector<std::string>& argv, const std::string& socket) {
-    RESMGR_ASSIGN_OR_RETURN(auto process, ChildProcess::Start(argv, File("log")));
+    RESMGR_ASSIGN_OR_RETURN(auto process, StartServer(argv, socket, File("log")));
     processes_.push_back(std::move(process));
-    return test::WaitUntil(argv.front(), kStartTimeout, [&] { return ConnectUnix(socket).ok(); });
+    return OkStatus();
   }
 
   Status StartDaemon(Way way) {
     const std::string name = fmt::format("daemon{}", static_cast<size_t>(way));
     const std::string socket = File(name + ".sock");
-    std::vector<std::string> argv = {RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr",
-                                     "-topology",
-                                     "synthetic:package:1 core:32 pu:2",
-                                     "-relay-socket",
-                                     socket,
-                                     "-runtime-socket",
-                                     File("backend.sock"),
-                                     "-relay-dir",
-                                     File(name),
-                                     "-config-socket",
-                                     "disabled",
-                                     "-admin-socket",
-                                     "disabled",
-                                     "-agent-socket",
-                                     "disabled"};
+    std::vector<std::string> argv =
+        Alone({RESMGR_BINARY_DIR "/cmd/cri-resmgr/cri-resmgr", "-topology",
+               "synthetic:package:1 core:32 pu:2", "-relay-socket", socket, "-runtime-socket",
+               File("backend.sock"), "-relay-dir", File(name)});
     if (way == kStatic || way == kStaticHooks) {
       argv.insert(argv.end(), {"-policy", "static", "-reserved-resources", "CPU=1"});
     }
@@ -228,20 +207,14 @@ class Bench {
 
 // Whether the target is met.
 bool Print(const std::vector<Round>& rounds) {
-  const auto median = [&rounds](const auto& of) {
-    std::vector<double> values;
-    for (const Round& round : rounds)
-      values.push_back(of(round));
-    return Median(std::move(values));
-  };
+  const auto median = [&rounds](const auto& of) { return MedianOf(rounds, of); };
   std::printf("CreateContainer of 4 KB, p50; medians of %zu rounds\n", rounds.size());
   for (size_t way = 0; way < kDaemons; ++way) {
     std::printf("  %-18s %8.1f us, CPU %6.1f us\n", kNames[way],
                 median([way](const Round& round) { return round.p50[way]; }),
                 median([way](const Round& round) { return round.cpu[way]; }));
   }
-  std::printf("  %-18s %8.1f us\n", "the server alone",
-              median([](const Round& round) { return round.hook; }));
+  std::printf("  %-18s %8.1f us\n", "the server alone", median(&Round::hook));
   const auto print_added = [&median](Way plain, Way hooked) {
     const double added =
         median([&](const Round& round) { return round.AddedBy(plain, hooked) - round.hook; });

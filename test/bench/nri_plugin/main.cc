@@ -9,120 +9,31 @@
 //   --daemon PROGRAM  another cri-resmgr than the built one, or one that runs it under a profiler
 //   --cpu N           the CPU that both share instead of 0; -1: nothing is pinned
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <poll.h>
-
 #include "pkg/api/nri.pb.h"
-#include "pkg/nri/protocol.h"
 #include "pkg/sys/event_loop.h"
 #include "pkg/sys/temp_dir.h"
 #include "pkg/sys/unix_socket.h"
-#include "pkg/ttrpc/client.h"
-#include "pkg/ttrpc/server.h"
 #include "test/bench/daemon_options.h"
+#include "test/bench/figures.h"
+#include "test/bench/nri_runtime.h"
 #include "test/bench/pin.h"
+#include "test/bench/server.h"
 #include "test/support/containerd/daemon.h"
 
 namespace resmgr::bench {
 namespace {
 
-namespace api = ::nri::pkg::api::v1alpha1;
-
-using Micros = std::chrono::duration<double, std::micro>;
-
 constexpr double kMostMicros = 150;  // the target: the median of CreateContainer
 constexpr int kContainers = 500;
-// Time for each call, the first ones included: under a profiler each takes many times as long.
-constexpr std::chrono::seconds kPatience{60};
 constexpr int64_t kPeriod = 100'000;
-
-[[noreturn]] void Fail(const std::string& what) {
-  std::fprintf(stderr, "nri-plugin-bench: %s\n", what.c_str());
-  std::exit(1);
-}
-
-// A runtime with NRI 0.6.1, as containerd 1.7.24 has it.
-class Runtime {
- public:
-  Runtime(EventLoop& loop, UniqueFd socket)
-      : loop_(loop),
-        trunk_(loop, std::move(socket), [](const Status& why) { Fail(Describe(why)); }),
-        plugin_(loop, trunk_, nri::kPluginConnection, budget_),
-        runtime_(loop, trunk_, nri::kRuntimeConnection, budget_, nri::kRuntimeService, Methods()) {}
-
-  // Waits until the plugin has registered, is configured and has these pods and containers.
-  void Begin(const api::SynchronizeRequest& inventory) {
-    while (!registered_)
-      loop_.Run();
-    api::ConfigureRequest configure;
-    configure.set_runtime_name("containerd");
-    configure.set_runtime_version("1.7.24");
-    Call<api::ConfigureResponse>("Configure", configure);
-    Call<api::SynchronizeResponse>("Synchronize", inventory);
-    AwaitRest();
-  }
-
-  template <typename Response, typename Request>
-  Response Call(const char* method, const Request& request, Micros* took = nullptr) {
-    std::optional<StatusOr<std::string>> answer;
-    const std::string payload = request.SerializeAsString();
-    const auto begin = std::chrono::steady_clock::now();
-    plugin_.Call(nri::kPluginService, method, payload, kPatience, [&](StatusOr<std::string> told) {
-      answer = std::move(told);
-      loop_.Stop();
-    });
-    while (!answer)
-      loop_.Run();
-    if (took != nullptr) *took = std::chrono::steady_clock::now() - begin;
-    Response response;
-    if (!answer->ok()) Fail(std::string(method) + ": " + Describe(answer->status()));
-    if (!response.ParseFromString(**answer)) Fail(std::string(method) + ": no protobuf");
-    return response;
-  }
-
- private:
-  ttrpc::Server::Methods Methods() {
-    using Reply = ttrpc::Server::Reply;
-    return {{"RegisterPlugin",
-             [this](const std::string&, std::chrono::nanoseconds, const Reply& reply) {
-               registered_ = true;
-               reply(std::string());
-               loop_.Stop();
-             }},
-            {"UpdateContainers",
-             [this](const std::string&, std::chrono::nanoseconds, const Reply& reply) {
-               ++updates_;
-               reply(std::string());
-             }}};
-  }
-  // Waits until no update came for a while: a first start moves all containers.
-  void AwaitRest() {
-    constexpr std::chrono::milliseconds kWhile{300};
-    for (int64_t before = -1; before != updates_;) {
-      before = updates_;
-      const auto timer = loop_.After(kWhile, [this] { loop_.Stop(); });
-      loop_.Run();
-    }
-  }
-
-  EventLoop& loop_;
-  bool registered_ = false;
-  int64_t updates_ = 0;  // calls
-  ttrpc::MemoryBudget budget_;
-  ttrpc::Multiplexer trunk_;
-  ttrpc::Client plugin_;
-  ttrpc::Server runtime_;
-};
 
 enum class Kind { kUnlimited, kLimited, kExclusive };
 
@@ -174,12 +85,12 @@ api::StateChangeEvent EventOf(api::Event event, int number, Kind kind) {
 
 // The time of a creation, and how many other containers its answer moved.
 struct Creation {
-  Micros took{};
+  double took = 0;  // microseconds
   int moved = 0;
 };
 
 // Creates a container and ends it.
-Creation Live(Runtime& runtime, int number, Kind kind) {
+Creation Live(NriRuntime& runtime, int number, Kind kind) {
   const auto tell = [&](api::Event event) {
     runtime.Call<api::Empty>("StateChange", EventOf(event, number, kind));
   };
@@ -196,38 +107,23 @@ Creation Live(Runtime& runtime, int number, Kind kind) {
   return creation;
 }
 
-// The median, in microseconds.
-double Report(const char* name, std::vector<Micros> times) {
+// Returns the median of these microseconds.
+double Report(const char* name, std::vector<double> times) {
   std::ranges::sort(times);
-  const double median = times[times.size() / 2].count();
+  const double median = Median(times);
   std::printf("%-28s p50 %7.1f us  p99 %7.1f us  longest %8.1f us\n", name, median,
-              times[times.size() * 99 / 100].count(), times.back().count());
+              times[times.size() * 99 / 100], times.back());
   return median;
 }
 
 std::unique_ptr<test::DaemonProcess> StartDaemon(const TempDir& directory,
                                                  const DaemonOptions& options) {
-  auto daemon = test::DaemonProcess::Start({"-mode",
-                                            "nri-plugin",
-                                            "-nri-socket",
-                                            directory.File("nri.sock"),
-                                            "-policy",
-                                            "topology-aware",
-                                            "-reserved-resources",
-                                            "CPU=2",
-                                            "-topology",
-                                            "synthetic:package:2 numa:4 l3:8 core:4 pu:2",
-                                            "-relay-dir",
-                                            directory.File("state"),
-                                            "-config-socket",
-                                            "disabled",
-                                            "-admin-socket",
-                                            "disabled",
-                                            "-agent-socket",
-                                            "disabled",
-                                            "-logger-level",
-                                            "warn"},
-                                           directory.File("daemon.log"), {}, options.daemon);
+  auto daemon = test::DaemonProcess::Start(
+      Alone({"-mode", "nri-plugin", "-nri-socket", directory.File("nri.sock"), "-policy",
+             "topology-aware", "-reserved-resources", "CPU=2", "-topology",
+             "synthetic:package:2 numa:4 l3:8 core:4 pu:2", "-relay-dir", directory.File("state"),
+             "-logger-level", "warn"}),
+      directory.File("daemon.log"), {}, options.daemon);
   if (!daemon.ok()) Fail(Describe(daemon.status()));
   return *std::move(daemon);
 }
@@ -239,11 +135,7 @@ bool Measure(const DaemonOptions& options, Kind shared_kind) {
   auto listener = ListeningSocket::Create(directory.File("nri.sock"), 0600);
   if (!listener.ok()) Fail(Describe(listener.status()));
   const auto daemon = StartDaemon(directory, options);
-  pollfd waiting{.fd = listener->fd(), .events = POLLIN, .revents = 0};
-  if (::poll(&waiting, 1, 20'000) != 1) Fail("the daemon does not connect");
-  auto accepted = listener->Accept();
-  if (!accepted.ok() || !accepted->has_value()) Fail("the daemon does not connect");
-  Runtime runtime(loop, **std::move(accepted));
+  NriRuntime runtime(loop, AcceptFirst(*listener));
 
   api::SynchronizeRequest inventory;
   for (int i = 0; i < kContainers; ++i) {
@@ -253,8 +145,8 @@ bool Measure(const DaemonOptions& options, Kind shared_kind) {
     inventory.mutable_containers(i)->set_state(api::CONTAINER_RUNNING);
   }
   runtime.Begin(inventory);
-  std::map<Kind, std::vector<Micros>> times;
-  std::vector<Micros> nothing;  // an event about which nothing is decided, for comparison
+  std::map<Kind, std::vector<double>> times;
+  std::vector<double> nothing;  // an event about which nothing is decided, for comparison
   int64_t moved = 0;
   for (int i = 0; i < options.rounds; ++i) {
     for (const Kind kind : {shared_kind, Kind::kExclusive}) {
@@ -262,7 +154,7 @@ bool Measure(const DaemonOptions& options, Kind shared_kind) {
       times[kind].push_back(creation.took);
       moved += creation.moved;
     }
-    Micros took{};
+    double took = 0;
     runtime.Call<api::Empty>("StateChange",
                              EventOf(api::EVENT_POST_START_CONTAINER, 1, shared_kind), &took);
     nothing.push_back(took);
