@@ -2,6 +2,7 @@
 #include "pkg/hooks/hook_calls.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/arena.h>
 
 #include "pkg/base/parse.h"
 #include "pkg/hooks/hook_names.h"
@@ -24,15 +25,15 @@ Adjustment AdjustmentOf(HookChanges changes) {
 }
 
 void AskingCall::Before(Request& request, const Adjustment& so_far) {
-  if (stage_.knows_servers()) return Consider(request, so_far);
-  stage_.WhenServersKnown(
+  if (hooks().knows_servers()) return Consider(request, so_far);
+  hooks().WhenServersKnown(
       lifetime_.Guard([this, &request, &so_far] { Consider(request, so_far); }));
 }
 
 bool AskingCall::FindServers() {
-  servers_ = stage_.ServersOf(point_);
+  servers_ = hooks().ServersOf(point_);
   if (servers_.empty()) return false;
-  budget_ = stage_.clock().After(stage_.hook_options().budget, [this] { Expire(); });
+  budget_ = hooks().clock().After(hooks().hook_options().budget, [this] { Expire(); });
   return true;
 }
 
@@ -41,7 +42,7 @@ void AskingCall::Ask(HookRound::Steps steps) {
     StopWaiting();
     done(refusal);
   };
-  round_.emplace(stage_, point_, servers_, std::move(steps));
+  round_.emplace(hooks(), point_, servers_, std::move(steps));
   round_->Start();
 }
 
@@ -50,7 +51,7 @@ void AskingCall::PassUnasked(const Status& why) {
   for (const std::shared_ptr<HookServerPort>& server : servers_) {
     const Status failure = FailureOf(point_, *server, why);
     if (server->settings().failure == FailurePolicy::kFail) return Refuse(failure);
-    stage_.NoteIgnored(failure);
+    hooks().NoteIgnored(failure);
   }
   Pass();
 }
@@ -63,16 +64,42 @@ void AskingCall::StopWaiting() {
 void AskingCall::Expire() {
   lifetime_.End();
   if (round_) return round_->Expire();
-  PassUnasked(TooLate(stage_));
+  PassUnasked(TooLate(hooks()));
 }
 
 void AskingCall::LogConflicts(const HookOwners& owners) const {
   for (const HookConflict& conflict : owners.conflicts()) {
     const std::string key = conflict.change.key.empty() ? "" : " " + conflict.change.key;
-    stage_.NoteConflict(
+    hooks().NoteConflict(
         point_, fmt::format("{} and {} disagree about {}{}: that of {} counts", conflict.former,
                             conflict.later, ToString(conflict.change.field), key, conflict.later));
   }
+}
+
+void ContainerCall::Consult(bool asks, const api::PodSandboxHookRequest& pod,
+                            api::ContainerResourceHookRequest message, BesideRequest beside) {
+  merge_.emplace(point(), std::move(message), placement_owner(), std::move(beside));
+  if (!asks || hooks().Skips(pod)) {
+    StopWaiting();
+    return Pass();
+  }
+  Ask({.request = [this] { return merge_->Encoded(); },
+       .take = [this](const HookServerSettings& server, const std::string& bytes) -> Status {
+         // An arena frees the answer with its dozens of variables at once.
+         google::protobuf::Arena arena;
+         auto& answer =
+             *google::protobuf::Arena::CreateMessage<api::ContainerResourceHookResponse>(&arena);
+         const std::optional<std::string> rest = merge_->WithoutRepeatedEnvironment(bytes);
+         if (!answer.ParseFromString(rest ? *rest : bytes))
+           return Internal("its answer is malformed");
+         return merge_->Add(server.file, server.style, answer);
+       },
+       .done =
+           [this](const Status& refusal) {
+             if (!refusal.ok()) return Refuse(refusal);
+             LogConflicts(merge_->owners());
+             Adjust(AdjustmentOf(merge_->TakeChanges()));
+           }});
 }
 
 std::unique_ptr<StageCall> MakeHookCall(HookStage& stage, Operation operation) {

@@ -5,10 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
-
-#include <google/protobuf/arena.h>
 
 #include "pkg/hooks/hook_merge.h"
 #include "pkg/hooks/hook_round.h"
@@ -36,11 +33,36 @@ Status TooLate(const HookStage& stage);
 // The changes of the request.
 Adjustment AdjustmentOf(HookChanges changes);
 
+// The common part of calls. Alone it is that of an operation without hooks.
+class HookCall : public StageCall {
+ public:
+  explicit HookCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
+
+  // Tells the inventory the outcome.
+  void After(Request& request, const Outcome& outcome) override {
+    stage_.view().inventory().TakeOutcome(request, outcome);
+  }
+
+ protected:
+  HookStage& hooks() const { return stage_; }
+  // Finds what a post hook is about, if servers have it, and passes it on.
+  template <typename ObjectId, typename Tell>
+  void LookUpFor(HookPoint point, const ObjectId& id, Tell tell) {
+    if (stage_.ServersOf(point).empty()) return;
+    stage_.view().LookUp(id, [&stage = stage_, tell](const auto& found) {
+      if (found.ok()) tell(stage, **found);
+    });
+  }
+
+ private:
+  HookStage& stage_;
+};
+
 // The common part of calls that ask servers before the runtime: the servers, and the remaining
 // time. No callback runs after its end.
-class AskingCall : public StageCall {
+class AskingCall : public HookCall {
  public:
-  AskingCall(HookStage& stage, HookPoint point) : StageCall(stage), stage_(stage), point_(point) {}
+  AskingCall(HookStage& stage, HookPoint point) : HookCall(stage), point_(point) {}
 
   // Calls Consider once the servers are known.
   void Before(Request& request, const Adjustment& so_far) final;
@@ -49,7 +71,6 @@ class AskingCall : public StageCall {
   // Has the arguments of Before.
   virtual void Consider(Request& request, const Adjustment& so_far) = 0;
 
-  HookStage& hooks() const { return stage_; }
   HookPoint point() const { return point_; }
   // Takes the servers configured now, and starts their time limit. False: there are none.
   bool FindServers();
@@ -73,7 +94,6 @@ class AskingCall : public StageCall {
  private:
   void Expire();
 
-  HookStage& stage_;
   const HookPoint point_;
   HookStage::Servers servers_;
   std::optional<HookRound> round_;
@@ -81,28 +101,25 @@ class AskingCall : public StageCall {
   Lifetime lifetime_;
 };
 
-// The steps of a round that adds answers of this type to `merge`, which outlives the round.
-template <typename Answer, typename Merge>
-HookRound::Steps StepsOf(Merge& merge, std::function<void(const Status& refusal)> done) {
-  return {.request = [&merge] { return merge.Encoded(); },
-          .take = [&merge](const HookServerSettings& server, const std::string& bytes) -> Status {
-            // An arena frees the answer with its dozens of variables at once.
-            google::protobuf::Arena arena;
-            Answer& answer = *google::protobuf::Arena::CreateMessage<Answer>(&arena);
-            std::optional<std::string> rest;
-            if constexpr (!std::is_same_v<Merge, PodHookMerge>) {
-              rest = merge.WithoutRepeatedEnvironment(bytes);
-            }
-            if (!answer.ParseFromString(rest ? *rest : bytes)) {
-              return Internal("its answer is malformed");
-            }
-            if constexpr (std::is_same_v<Merge, PodHookMerge>) {
-              return merge.Add(server.file, answer);
-            } else {
-              return merge.Add(server.file, server.style, answer);
-            }
-          },
-          .done = std::move(done)};
-}
+// The part of calls about containers: the question, and its answers.
+class ContainerCall : public AskingCall {
+ public:
+  using AskingCall::AskingCall;
+
+  std::string PluginOf(const FieldChange& change) const override {
+    return merge_ ? merge_->owners().Of(change) : std::string();
+  }
+
+ protected:
+  // Asks the servers about a container of this pod, or passes if `asks` is false or they are not
+  // asked about this pod.
+  void Consult(bool asks, const api::PodSandboxHookRequest& pod,
+               api::ContainerResourceHookRequest message, BesideRequest beside);
+  // Set by Consult.
+  std::optional<ContainerHookMerge>& merge() { return merge_; }
+
+ private:
+  std::optional<ContainerHookMerge> merge_;
+};
 
 }  // namespace resmgr::hooks

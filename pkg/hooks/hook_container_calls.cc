@@ -11,24 +11,20 @@ namespace resmgr::hooks {
 namespace {
 
 // Asks about an existing container, once its record is found.
-class KnownContainerCall : public AskingCall {
+class KnownContainerCall : public ContainerCall {
  public:
-  using AskingCall::AskingCall;
+  using ContainerCall::ContainerCall;
 
   void Consider(Request& request, const Adjustment& so_far) override {
     if (!Read(request, so_far)) return Pass();
     container_ = hooks().view().FindContainer(request.container_id.value());
     const bool asks = FindServers();
-    if (container_ != nullptr) return Consult(asks);
+    if (container_ != nullptr) return ConsultAbout(asks);
     if (!asks) return Pass();
     hooks().view().LookUp(request.container_id,
                           InTime<HookContainerPtr>([this](StatusOr<HookContainerPtr> found) {
                             OnContainer(std::move(found));
                           }));
-  }
-
-  std::string PluginOf(const FieldChange& change) const override {
-    return merge_ ? merge_->owners().Of(change) : std::string();
   }
 
  protected:
@@ -38,13 +34,12 @@ class KnownContainerCall : public AskingCall {
   virtual void Show(api::ContainerResourceHookRequest&) {}
 
   const HookContainerPtr& container() const { return container_; }
-  const std::optional<ContainerHookMerge>& merge() const { return merge_; }
 
  private:
   void OnContainer(StatusOr<HookContainerPtr> found) {
     if (found.ok()) {
       container_ = *std::move(found);
-      return Consult(true);
+      return ConsultAbout(true);
     }
     if (found.status().code() != StatusCode::kNotFound) return PassUnasked(found.status());
     // The call passes: the runtime itself answers that the container does not exist.
@@ -52,26 +47,15 @@ class KnownContainerCall : public AskingCall {
     Pass();
   }
 
-  void Consult(bool asks) {
+  void ConsultAbout(bool asks) {
     api::ContainerResourceHookRequest message = OwnRequestOf(*container_);
     Show(message);
-    merge_.emplace(
-        point(), std::move(message), placement_owner(),
-        BesideRequest{.pod = EncodedPodPart(container_->pod->request, /*resources=*/true),
-                      .environment = container_->environment});
-    if (!asks || hooks().Skips(container_->pod->request)) {
-      StopWaiting();
-      return Pass();
-    }
-    Ask(StepsOf<api::ContainerResourceHookResponse>(*merge_, [this](const Status& refusal) {
-      if (!refusal.ok()) return Refuse(refusal);
-      LogConflicts(merge_->owners());
-      Adjust(AdjustmentOf(merge_->TakeChanges()));
-    }));
+    Consult(asks, container_->pod->request, std::move(message),
+            {.pod = EncodedPodPart(container_->pod->request, /*resources=*/true),
+             .environment = container_->environment});
   }
 
   HookContainerPtr container_;
-  std::optional<ContainerHookMerge> merge_;
 };
 
 void TellContainer(HookStage& stage, HookPoint point, const HookContainer& container) {
@@ -84,15 +68,15 @@ class StartCall final : public KnownContainerCall {
   explicit StartCall(HookStage& stage) : KnownContainerCall(stage, HookPoint::kPreStartContainer) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    hooks().view().inventory().TakeOutcome(request, outcome);
+    HookCall::After(request, outcome);
     if (!outcome.ok()) return;
-    constexpr HookPoint kPoint = HookPoint::kPostStartContainer;
-    if (container() != nullptr) return TellContainer(hooks(), kPoint, *container());
-    if (hooks().ServersOf(kPoint).empty()) return;
-    hooks().view().LookUp(request.container_id,
-                          [&stage = hooks()](const StatusOr<HookContainerPtr>& found) {
-                            if (found.ok()) TellContainer(stage, kPoint, **found);
-                          });
+    if (container() != nullptr) return TellStart(hooks(), *container());
+    LookUpFor(HookPoint::kPostStartContainer, request.container_id, TellStart);
+  }
+
+ private:
+  static void TellStart(HookStage& stage, const HookContainer& container) {
+    TellContainer(stage, HookPoint::kPostStartContainer, container);
   }
 };
 
@@ -102,7 +86,7 @@ class UpdateCall final : public KnownContainerCall {
       : KnownContainerCall(stage, HookPoint::kPreUpdateContainerResources) {}
 
   void After(Request& request, const Outcome& outcome) override {
-    hooks().view().inventory().TakeOutcome(request, outcome);
+    HookCall::After(request, outcome);
     if (!outcome.ok() || container() == nullptr || !merge()) return;
     container()->request.mutable_container_resources()->CopyFrom(
         merge()->request().container_resources());
@@ -139,36 +123,17 @@ void TellStop(HookStage& stage, HookContainer& container) {
   TellContainer(stage, HookPoint::kPostStopContainer, container);
 }
 
-class StopCall final : public StageCall {
+class StopCall final : public HookCall {
  public:
-  explicit StopCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
+  using HookCall::HookCall;
 
   void After(Request& request, const Outcome& outcome) override {
-    stage_.view().inventory().TakeOutcome(request, outcome);
+    HookCall::After(request, outcome);
     if (!outcome.ok()) return;
-    const HookContainerPtr container = stage_.view().FindContainer(request.container_id.value());
-    if (container != nullptr) return TellStop(stage_, *container);
-    if (stage_.ServersOf(HookPoint::kPostStopContainer).empty()) return;
-    stage_.view().LookUp(request.container_id,
-                         [&stage = stage_](const StatusOr<HookContainerPtr>& found) {
-                           if (found.ok()) TellStop(stage, **found);
-                         });
+    const HookContainerPtr container = hooks().view().FindContainer(request.container_id.value());
+    if (container != nullptr) return TellStop(hooks(), *container);
+    LookUpFor(HookPoint::kPostStopContainer, request.container_id, TellStop);
   }
-
- private:
-  HookStage& stage_;
-};
-
-class RemoveCall final : public StageCall {
- public:
-  explicit RemoveCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
-
-  void After(Request& request, const Outcome& outcome) override {
-    stage_.view().inventory().TakeOutcome(request, outcome);
-  }
-
- private:
-  HookStage& stage_;
 };
 
 }  // namespace
@@ -180,7 +145,7 @@ std::unique_ptr<StageCall> MakeContainerCall(HookStage& stage, Operation operati
     case Operation::kStopContainer:
       return std::make_unique<StopCall>(stage);
     case Operation::kRemoveContainer:
-      return std::make_unique<RemoveCall>(stage);
+      return std::make_unique<HookCall>(stage);
     default:
       return std::make_unique<UpdateCall>(stage);
   }

@@ -8,9 +8,9 @@
 namespace resmgr::hooks {
 namespace {
 
-class CreateCall final : public AskingCall {
+class CreateCall final : public ContainerCall {
  public:
-  explicit CreateCall(HookStage& stage) : AskingCall(stage, HookPoint::kPreCreateContainer) {}
+  explicit CreateCall(HookStage& stage) : ContainerCall(stage, HookPoint::kPreCreateContainer) {}
 
   void Consider(Request& request, const Adjustment& so_far) override {
     const CreateRequest* const create = request.create();
@@ -23,7 +23,7 @@ class CreateCall final : public AskingCall {
     message_ = ToCreateRequest(Pod(), 0, shown_, std::move(details));
     pod_ = hooks().view().FindPod(shown_.pod_id.value());
     const bool asks = FindServers();
-    if (pod_ != nullptr) return Consult(asks);
+    if (pod_ != nullptr) return ConsultAbout(asks);
     if (!asks) return Pass();
     hooks().view().LookUp(shown_.pod_id, InTime<HookPodPtr>([this](StatusOr<HookPodPtr> found) {
                             OnPod(std::move(found));
@@ -31,18 +31,14 @@ class CreateCall final : public AskingCall {
   }
 
   void After(Request& request, const Outcome& outcome) override {
-    hooks().view().inventory().TakeOutcome(request, outcome);
+    HookCall::After(request, outcome);
     if (!outcome.ok() || outcome.id.empty()) return;
     const ContainerId id(outcome.id);
-    if (merge_ && hooks().view().FindPod(pod_->id.value()) == pod_) {
-      hooks().view().AddContainer(pod_, id, merge_->TakeRequest(), merge_->environment());
+    if (merge() && hooks().view().FindPod(pod_->id.value()) == pod_) {
+      hooks().view().AddContainer(pod_, id, merge()->TakeRequest(), merge()->environment());
     } else {
       hooks().view().LookUp(id, [](const auto&) {});
     }
-  }
-
-  std::string PluginOf(const FieldChange& change) const override {
-    return merge_ ? merge_->owners().Of(change) : std::string();
   }
 
  private:
@@ -58,34 +54,23 @@ class CreateCall final : public AskingCall {
     } else {
       return PassUnasked(found.status());
     }
-    Consult(true);
+    ConsultAbout(true);
   }
 
-  void Consult(bool asks) {
+  void ConsultAbout(bool asks) {
     // Without resources in the request the pod's stored ones are used.
     if (!shown_.pod_resources) message_.clear_pod_resources();
     if (message_.pod_cgroup_parent().empty())
       message_.set_pod_cgroup_parent(pod_->request.cgroup_parent());
-    merge_.emplace(
-        point(), std::move(message_), placement_owner(),
-        BesideRequest{.pod = EncodedPodPart(pod_->request, !shown_.pod_resources.has_value()),
-                      .environment = std::move(environment_)});
-    if (!asks || hooks().Skips(pod_->request)) {
-      StopWaiting();
-      return Pass();
-    }
-    Ask(StepsOf<api::ContainerResourceHookResponse>(*merge_, [this](const Status& refusal) {
-      if (!refusal.ok()) return Refuse(refusal);
-      LogConflicts(merge_->owners());
-      Adjust(AdjustmentOf(merge_->TakeChanges()));
-    }));
+    Consult(asks, pod_->request, std::move(message_),
+            {.pod = EncodedPodPart(pod_->request, !shown_.pod_resources.has_value()),
+             .environment = std::move(environment_)});
   }
 
   CreateRequest shown_;
   api::ContainerResourceHookRequest message_;  // without the pod's part
   HookEnvironment environment_;
   HookPodPtr pod_;
-  std::optional<ContainerHookMerge> merge_;
 };
 
 }  // namespace

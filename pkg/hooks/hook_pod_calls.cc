@@ -42,15 +42,22 @@ class RunPodCall final : public AskingCall {
                                            ? PodResources::kTaken
                                            : PodResources::kPassedOver);
     if (hooks().Skips(merge_->request()) || !FindServers()) return Pass();
-    Ask(StepsOf<api::PodSandboxHookResponse>(*merge_, [this](const Status& refusal) {
-      if (!refusal.ok()) return Refuse(refusal);
-      LogConflicts(merge_->owners());
-      Adjust(std::move(merge_->TakeChanges().adjustment));
-    }));
+    Ask({.request = [this] { return merge_->Encoded(); },
+         .take = [this](const HookServerSettings& server, const std::string& bytes) -> Status {
+           api::PodSandboxHookResponse answer;
+           if (!answer.ParseFromString(bytes)) return Internal("its answer is malformed");
+           return merge_->Add(server.file, answer);
+         },
+         .done =
+             [this](const Status& refusal) {
+               if (!refusal.ok()) return Refuse(refusal);
+               LogConflicts(merge_->owners());
+               Adjust(std::move(merge_->TakeChanges().adjustment));
+             }});
   }
 
   void After(Request& request, const Outcome& outcome) override {
-    hooks().view().inventory().TakeOutcome(request, outcome);
+    HookCall::After(request, outcome);
     if (!outcome.ok() || outcome.id.empty() || !merge_) return;
     hooks().view().AddPod(PodSandboxId(outcome.id), merge_->request());
   }
@@ -68,52 +75,31 @@ void TellPodStop(HookStage& stage, HookPod& pod) {
   stage.Tell(HookPoint::kPostStopPodSandbox, pod.request.SerializeAsString());
 }
 
-class StopPodCall final : public StageCall {
+class StopPodCall final : public HookCall {
  public:
-  explicit StopPodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
+  using HookCall::HookCall;
 
   void After(Request& request, const Outcome& outcome) override {
-    stage_.view().inventory().TakeOutcome(request, outcome);
+    HookCall::After(request, outcome);
     if (!outcome.ok()) return;
-    const HookPodPtr pod = stage_.view().FindPod(request.pod_id.value());
-    if (pod != nullptr) return TellPodStop(stage_, *pod);
-    if (stage_.ServersOf(HookPoint::kPostStopPodSandbox).empty()) return;
-    stage_.view().LookUp(request.pod_id, [&stage = stage_](const StatusOr<HookPodPtr>& found) {
-      if (found.ok()) TellPodStop(stage, **found);
-    });
+    const HookPodPtr pod = hooks().view().FindPod(request.pod_id.value());
+    if (pod != nullptr) return TellPodStop(hooks(), *pod);
+    LookUpFor(HookPoint::kPostStopPodSandbox, request.pod_id, TellPodStop);
   }
-
- private:
-  HookStage& stage_;
 };
 
-class RemovePodCall final : public StageCall {
+class UpdatePodCall final : public HookCall {
  public:
-  explicit RemovePodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
+  using HookCall::HookCall;
 
   void After(Request& request, const Outcome& outcome) override {
-    stage_.view().inventory().TakeOutcome(request, outcome);
-  }
-
- private:
-  HookStage& stage_;
-};
-
-class UpdatePodCall final : public StageCall {
- public:
-  explicit UpdatePodCall(HookStage& stage) : StageCall(stage), stage_(stage) {}
-
-  void After(Request& request, const Outcome& outcome) override {
-    stage_.view().inventory().TakeOutcome(request, outcome);
+    HookCall::After(request, outcome);
     const auto* const update = std::get_if<PodUpdate>(&request.body);
-    const HookPodPtr pod = stage_.view().FindPod(request.pod_id.value());
+    const HookPodPtr pod = hooks().view().FindPod(request.pod_id.value());
     if (!outcome.pod_updated() || update == nullptr || pod == nullptr) return;
     *pod->request.mutable_overhead() = ToHookResources(update->overhead);
     *pod->request.mutable_resources() = ToHookResources(update->resources);
   }
-
- private:
-  HookStage& stage_;
 };
 
 }  // namespace
@@ -125,7 +111,7 @@ std::unique_ptr<StageCall> MakePodCall(HookStage& stage, Operation operation) {
     case Operation::kStopPodSandbox:
       return std::make_unique<StopPodCall>(stage);
     case Operation::kRemovePodSandbox:
-      return std::make_unique<RemovePodCall>(stage);
+      return std::make_unique<HookCall>(stage);
     default:
       return std::make_unique<UpdatePodCall>(stage);
   }
