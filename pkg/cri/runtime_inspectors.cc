@@ -19,14 +19,16 @@ Status StatusOf(const StatusOr<Facts>& facts) {
   return facts.status();
 }
 
-// Asks one runtime after the other until one has the object, or fails otherwise.
-template <typename Result, typename Ask>
-void InTurn(std::vector<RuntimeAccess*> runtimes, Ask ask, std::function<void(Result)> done) {
+// Calls the method of one runtime after the other until one has the object, or fails otherwise.
+template <typename Result, typename Method, typename... Values>
+void InTurn(std::vector<RuntimeAccess*> runtimes, std::function<void(Result)> done, Method method,
+            Values... values) {
   RuntimeAccess& first = *runtimes.front();
   runtimes.erase(runtimes.begin());
-  ask(first, [runtimes = std::move(runtimes), ask, done = std::move(done)](Result result) {
+  (first.*method)(values..., [runtimes = std::move(runtimes), done = std::move(done), method,
+                              values...](Result result) {
     const bool missing = StatusOf(result).code() == StatusCode::kNotFound;
-    if (missing && !runtimes.empty()) return InTurn<Result>(runtimes, ask, done);
+    if (missing && !runtimes.empty()) return InTurn(runtimes, done, method, values...);
     done(std::move(result));
   });
 }
@@ -80,25 +82,17 @@ void RuntimeInspectors::AskVersion(Done<Version> done) {
 }
 
 void RuntimeInspectors::InspectSandbox(const PodSandboxId& id, Done<SandboxFacts> done) {
-  const auto ask = [id](RuntimeAccess& runtime, Done<SandboxFacts> answered) {
-    runtime.InspectSandbox(id, std::move(answered));
-  };
-  InTurn(Candidates(Kind::kPodSandbox, id.value()), ask, std::move(done));
+  InTurn(Candidates(Kind::kPodSandbox, id.value()), std::move(done), &RuntimeAccess::InspectSandbox,
+         id);
 }
 
 void RuntimeInspectors::InspectContainer(const ContainerId& id, Done<ContainerFacts> done) {
-  const auto ask = [id](RuntimeAccess& runtime, Done<ContainerFacts> answered) {
-    runtime.InspectContainer(id, std::move(answered));
-  };
-  InTurn(Candidates(Kind::kContainer, id.value()), ask, std::move(done));
+  InTurn(Candidates(Kind::kContainer, id.value()), std::move(done),
+         &RuntimeAccess::InspectContainer, id);
 }
 
 void RuntimeInspectors::InspectImage(std::string_view reference, Done<ImageFacts> done) {
-  const auto ask = [name = std::string(reference)](RuntimeAccess& runtime,
-                                                   Done<ImageFacts> answered) {
-    runtime.InspectImage(name, std::move(answered));
-  };
-  InTurn(All(), ask, std::move(done));
+  InTurn(All(), std::move(done), &RuntimeAccess::InspectImage, std::string(reference));
 }
 
 void RuntimeInspectors::InspectAll(Done<Everything> done) {
@@ -188,32 +182,24 @@ void RuntimeInspectors::End(Collection& all) {
 
 void RuntimeInspectors::UpdateContainer(const ContainerId& id, const ResourceChange& change,
                                         std::function<void(Status)> done) {
-  const auto ask = [id, change](RuntimeAccess& runtime, std::function<void(Status)> answered) {
-    runtime.UpdateContainer(id, change, std::move(answered));
-  };
-  InTurn(Candidates(Kind::kContainer, id.value()), ask, std::move(done));
+  InTurn(Candidates(Kind::kContainer, id.value()), std::move(done), &RuntimeAccess::UpdateContainer,
+         id, change);
 }
 
 void RuntimeInspectors::StopContainer(const ContainerId& id, std::chrono::seconds grace,
                                       std::function<void(Status)> done) {
-  const auto ask = [id, grace](RuntimeAccess& runtime, std::function<void(Status)> answered) {
-    runtime.StopContainer(id, grace, std::move(answered));
-  };
-  InTurn(Candidates(Kind::kContainer, id.value()), ask, std::move(done));
+  InTurn(Candidates(Kind::kContainer, id.value()), std::move(done), &RuntimeAccess::StopContainer,
+         id, grace);
 }
 
 void RuntimeInspectors::StopSandbox(const PodSandboxId& id, std::function<void(Status)> done) {
-  const auto ask = [id](RuntimeAccess& runtime, std::function<void(Status)> answered) {
-    runtime.StopSandbox(id, std::move(answered));
-  };
-  InTurn(Candidates(Kind::kPodSandbox, id.value()), ask, std::move(done));
+  InTurn(Candidates(Kind::kPodSandbox, id.value()), std::move(done), &RuntimeAccess::StopSandbox,
+         id);
 }
 
 void RuntimeInspectors::RemoveSandbox(const PodSandboxId& id, std::function<void(Status)> done) {
-  const auto ask = [id](RuntimeAccess& runtime, std::function<void(Status)> answered) {
-    runtime.RemoveSandbox(id, std::move(answered));
-  };
-  InTurn(Candidates(Kind::kPodSandbox, id.value()), ask, std::move(done));
+  InTurn(Candidates(Kind::kPodSandbox, id.value()), std::move(done), &RuntimeAccess::RemoveSandbox,
+         id);
 }
 
 }  // namespace resmgr

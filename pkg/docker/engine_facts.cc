@@ -2,10 +2,9 @@
 #include "pkg/docker/engine_facts.h"
 
 #include <chrono>
-#include <cstdio>
-#include <ctime>
 #include <initializer_list>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -14,8 +13,6 @@
 
 namespace resmgr::docker {
 namespace {
-
-constexpr int64_t kNanoseconds = 1'000'000'000;
 
 // The value at a path of names, "" if absent. dockerd's own output has exact names.
 std::string_view FieldAt(std::string_view object, std::initializer_list<std::string_view> names) {
@@ -52,25 +49,11 @@ std::vector<std::string> TextsAt(std::string_view object,
   return texts;
 }
 
-// Nanoseconds since 1970 of "2020-01-02T03:04:05.678Z"; 0 for the year 1, which means never.
-int64_t NanosecondsOf(const std::string& text) {
-  std::tm time{};
-  int length = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &time.tm_year, &time.tm_mon,
-                  &time.tm_mday, &time.tm_hour, &time.tm_min, &time.tm_sec, &length) != 6 ||
-      time.tm_year < 1970 || time.tm_year > 2200) {
-    return 0;
-  }
-  time.tm_year -= 1900;
-  time.tm_mon -= 1;
-  int64_t fraction = 0;
-  size_t at = static_cast<size_t>(length);
-  if (at < text.size() && text[at] == '.') {
-    int64_t unit = kNanoseconds / 10;
-    for (++at; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at, unit /= 10)
-      fraction += unit * (text[at] - '0');
-  }
-  return ::timegm(&time) * kNanoseconds + fraction;
+// Nanoseconds since 1970; 0: never.
+int64_t NanosecondsAt(std::string_view object, std::initializer_list<std::string_view> names) {
+  static_assert(std::is_same_v<std::chrono::system_clock::duration, std::chrono::nanoseconds>);
+  const auto time = TimeOf(TextAt(object, names));
+  return time ? time->time_since_epoch().count() : 0;
 }
 
 // The cgroup path that dockerd passes to runc; "" without a parent, when dockerd chooses it.
@@ -135,9 +118,9 @@ StatusOr<ContainerFacts> ReadContainerFacts(std::string_view body, Others others
   facts.container.resources = read.engine.resources;
   facts.container.started_at = read.engine.started_at;
   facts.pid = static_cast<uint32_t>(NumberAt(body, {"State", "Pid"}));
-  facts.created_at = NanosecondsOf(TextAt(body, {"Created"}));
-  facts.started_at = NanosecondsOf(TextAt(body, {"State", "StartedAt"}));
-  facts.finished_at = NanosecondsOf(TextAt(body, {"State", "FinishedAt"}));
+  facts.created_at = NanosecondsAt(body, {"Created"});
+  facts.started_at = NanosecondsAt(body, {"State", "StartedAt"});
+  facts.finished_at = NanosecondsAt(body, {"State", "FinishedAt"});
   facts.exit_code = static_cast<int32_t>(NumberAt(body, {"State", "ExitCode"}));
   if (FieldAt(body, {"State", "OOMKilled"}) == "true") facts.reason = "OOMKilled";
   facts.message = TextAt(body, {"State", "Error"});

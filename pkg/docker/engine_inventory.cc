@@ -63,20 +63,27 @@ void SetState(std::string_view state, EngineContainer& container) {
   }
 }
 
-// Parses "2020-01-02T03:04:05.678Z"; nullopt for the year 1, which means never.
+}  // namespace
+
 std::optional<std::chrono::system_clock::time_point> TimeOf(const std::string& text) {
   std::tm time{};
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d", &time.tm_year, &time.tm_mon,
-                  &time.tm_mday, &time.tm_hour, &time.tm_min, &time.tm_sec) != 6 ||
-      time.tm_year < 1970) {
+  int length = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &time.tm_year, &time.tm_mon,
+                  &time.tm_mday, &time.tm_hour, &time.tm_min, &time.tm_sec, &length) != 6 ||
+      time.tm_year < 1970 || time.tm_year > 2200) {
     return std::nullopt;
   }
   time.tm_year -= 1900;
   time.tm_mon -= 1;
-  return std::chrono::system_clock::from_time_t(::timegm(&time));
+  std::chrono::nanoseconds fraction{0};
+  size_t at = static_cast<size_t>(length);
+  if (at < text.size() && text[at] == '.') {
+    std::chrono::nanoseconds unit = std::chrono::milliseconds(100);
+    for (++at; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at, unit /= 10)
+      fraction += unit * (text[at] - '0');
+  }
+  return std::chrono::system_clock::from_time_t(::timegm(&time)) + fraction;
 }
-
-}  // namespace
 
 StatusOr<std::vector<EngineContainer>> ReadContainerList(std::string_view body) {
   RESMGR_RETURN_IF_ERROR(CheckJson(body));

@@ -88,7 +88,8 @@ TEST_F(EngineRuntimeTest, ListsPodsAndTheirContainers) {
   EXPECT_EQ(container.name, "main");
   EXPECT_EQ(container.state, ContainerState::kRunning);
   EXPECT_EQ(container.resources.cpuset_cpus, "1");
-  EXPECT_EQ(container.started_at, std::chrono::system_clock::from_time_t(1577934245));
+  EXPECT_EQ(container.started_at,
+            std::chrono::system_clock::from_time_t(1577934245) + std::chrono::milliseconds(600));
 }
 
 TEST_F(EngineRuntimeTest, OthersAreContainersOfOnePodWhereTheyShare) {
