@@ -202,8 +202,7 @@ TEST_P(RealCombinationsTest, NothingMovesNothingLeaks) {
   // The watch looks for shared containers on exclusive CPUs, of which there are none any more.
   for (const RunningPod& pod : pods)
     node().watch().Remove(pod.container_id);
-  const auto uninstalled = node().Ctl(Node::Words{"uninstall", "-apply"});
-  ASSERT_TRUE(uninstalled.ok()) << Describe(uninstalled.status());
+  const auto uninstalled = Ok(node().Ctl(Node::Words{"uninstall", "-apply"}));
   for (const RunningPod& pod : pods) {
     ExpectOn(pod, All());
     if (ChangesShares()) {

@@ -56,16 +56,14 @@ TEST_F(EventsTest, ExitsRemovalsAndCreationsOfOthersAreLearnedWithoutALookAtTheR
   const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
   const Workload stranger = BestEffort("stranger");
   const cri::PodSandboxConfig config = node().PodConfig(stranger);
-  const auto pod = runtime.RunPod(config);
-  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
-  const auto container = runtime.CreateContainer(*pod, config, Node::ContainerConfig(stranger));
-  ASSERT_TRUE(container.ok()) << Describe(container.status());
-  ASSERT_TRUE(runtime.StartContainer(*container).ok());
-  EXPECT_TRUE(Soon([&] { return containerd().CgroupCpus(*container) == CpusOf(shared); }))
-      << "the stranger is on " << containerd().CgroupCpus(*container);
+  const auto pod = Ok(runtime.RunPod(config));
+  const auto container = Ok(runtime.CreateContainer(pod, config, Node::ContainerConfig(stranger)));
+  ASSERT_TRUE(runtime.StartContainer(container).ok());
+  EXPECT_TRUE(Soon([&] { return containerd().CgroupCpus(container) == CpusOf(shared); }))
+      << "the stranger is on " << containerd().CgroupCpus(container);
   EXPECT_LT(Clock::now() - start, kFewLists);
-  ASSERT_TRUE(runtime.StopPod(*pod).ok());
-  ASSERT_TRUE(runtime.RemovePod(*pod).ok());
+  ASSERT_TRUE(runtime.StopPod(pod).ok());
+  ASSERT_TRUE(runtime.RemovePod(pod).ok());
 }
 
 }  // namespace

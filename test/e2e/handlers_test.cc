@@ -171,16 +171,15 @@ TEST_F(HandlersTest, R02StatedOverheadIsRebuiltAfterARestart) {
   overhead.set_cpu_period(100'000);
   overhead.set_cpu_quota(25'000);
   overhead.set_memory_limit_in_bytes(120 << 20);
-  const auto pod = node().client().RunPod(config, "second");
-  ASSERT_THAT(pod, IsOk());
+  const auto pod = Ok(node().client().RunPod(config, "second"));
   const nlohmann::json stated = {{"cpu", 250}, {"memory", 120 << 20}};
   EXPECT_EQ(Overhead(), stated);
   RestartDaemon();
   cri::ListPodSandboxResponse list;
   EXPECT_TRUE(node().client().Unary("ListPodSandbox", cri::ListPodSandboxRequest(), &list).ok());
   EXPECT_EQ(Overhead(), stated);
-  EXPECT_THAT(node().client().StopPod(*pod), IsOk());
-  EXPECT_THAT(node().client().RemovePod(*pod), IsOk());
+  EXPECT_THAT(node().client().StopPod(pod), IsOk());
+  EXPECT_THAT(node().client().RemovePod(pod), IsOk());
   EXPECT_EQ(Overhead(), nullptr);
 }
 

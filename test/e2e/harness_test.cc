@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/node.h"
+#include "test/support/ok.h"
 
 namespace resmgr::test {
 namespace {
@@ -45,8 +46,7 @@ TEST(HarnessTest, LeavesNothingBehind) {
   auto node = Node::OnContainerd({.relayed = false});
   ASSERT_TRUE(node.ok()) << Describe(node.status());
   const std::filesystem::path directory = (*node)->containerd().directory();
-  const auto pod = (*node)->Run(BestEffort("left"));
-  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+  const auto pod = Ok((*node)->Run(BestEffort("left")));
   EXPECT_THAT(Traces(directory), Not(IsEmpty()));
 
   node->reset();
@@ -57,15 +57,13 @@ TEST(HarnessTest, ContainersOutliveContainerd) {
   auto node = Node::OnContainerd({.relayed = false});
   ASSERT_TRUE(node.ok()) << Describe(node.status());
   Containerd& containerd = (*node)->containerd();
-  const auto pod = (*node)->Run(BestEffort("survivor"));
-  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+  const auto pod = Ok((*node)->Run(BestEffort("survivor")));
 
   containerd.Kill();
-  EXPECT_TRUE(containerd.AwaitAllowedCpus(pod->container_id).has_value());
+  EXPECT_TRUE(containerd.AwaitAllowedCpus(pod.container_id).has_value());
   ASSERT_TRUE((*node)->RestartContainerd().ok()) << containerd.Log();
-  const auto status = (*node)->client().ContainerStatus(pod->container_id);
-  ASSERT_TRUE(status.ok()) << Describe(status.status());
-  EXPECT_EQ(status->state(), cri::CONTAINER_RUNNING);
+  const auto status = Ok((*node)->client().ContainerStatus(pod.container_id));
+  EXPECT_EQ(status.state(), cri::CONTAINER_RUNNING);
 }
 
 // Stops them, or lets them go on.
@@ -83,8 +81,7 @@ TEST(HarnessTest, ContainersOutliveContainerdWhoseShimsAnswerLate) {
   auto node = Node::OnContainerd({.relayed = false});
   ASSERT_TRUE(node.ok()) << Describe(node.status());
   const Containerd& containerd = (*node)->containerd();
-  const auto pod = (*node)->Run(BestEffort("survivor"));
-  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+  const auto pod = Ok((*node)->Run(BestEffort("survivor")));
 
   SignalShims(containerd.directory(), SIGSTOP);
   {
@@ -95,9 +92,8 @@ TEST(HarnessTest, ContainersOutliveContainerdWhoseShimsAnswerLate) {
     });
     ASSERT_TRUE((*node)->RestartContainerd().ok()) << containerd.Log();
   }
-  const auto status = (*node)->client().ContainerStatus(pod->container_id);
-  ASSERT_TRUE(status.ok()) << Describe(status.status()) << containerd.Log();
-  EXPECT_EQ(status->state(), cri::CONTAINER_RUNNING) << containerd.Log();
+  const auto status = Ok((*node)->client().ContainerStatus(pod.container_id));
+  EXPECT_EQ(status.state(), cri::CONTAINER_RUNNING) << containerd.Log();
 }
 
 // The watch sees a container as it is: nothing before its start and after its end.
@@ -107,19 +103,17 @@ TEST(HarnessTest, TellsTheCpusOfRunningContainersOnly) {
   const Containerd& containerd = (*node)->containerd();
   CriClient& client = (*node)->client();
   const cri::PodSandboxConfig config = (*node)->PodConfig(BestEffort("pinned"));
-  const auto pod = client.RunPod(config);
-  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+  const auto pod = Ok(client.RunPod(config));
   cri::ContainerConfig container = Node::ContainerConfig(BestEffort("pinned"));
   container.mutable_linux()->mutable_resources()->set_cpuset_cpus("0");
-  const auto id = client.CreateContainer(*pod, config, container);
-  ASSERT_TRUE(id.ok()) << Describe(id.status());
+  const auto id = Ok(client.CreateContainer(pod, config, container));
 
-  EXPECT_EQ(containerd.AllowedCpus(*id), std::nullopt);
-  ASSERT_TRUE(client.StartContainer(*id).ok());
-  EXPECT_EQ(containerd.AwaitAllowedCpus(*id), CpuSet{0});
-  EXPECT_EQ(client.AllowedCpus(*id).value_or(""), "0");
-  ASSERT_TRUE(client.StopContainer(*id).ok());
-  EXPECT_EQ(containerd.AllowedCpus(*id), std::nullopt);
+  EXPECT_EQ(containerd.AllowedCpus(id), std::nullopt);
+  ASSERT_TRUE(client.StartContainer(id).ok());
+  EXPECT_EQ(containerd.AwaitAllowedCpus(id), CpuSet{0});
+  EXPECT_EQ(client.AllowedCpus(id).value_or(""), "0");
+  ASSERT_TRUE(client.StopContainer(id).ok());
+  EXPECT_EQ(containerd.AllowedCpus(id), std::nullopt);
 }
 
 TEST(HarnessTest, ServesASecondRuntimeHandler) {

@@ -162,9 +162,8 @@ TEST_F(KoordletTest, AVariableIsInTheContainer) {
   const RunningPod pod = RunMarked(BestEffort("gpu"), "LS", StandInKoordlet::kDevices,
                                    R"({"gpu": [{"minor": 0}, {"minor": 2}]})");
   const auto printed =
-      node().client().Exec(pod.container_id, {"sh", "-c", "echo -n $NVIDIA_VISIBLE_DEVICES"});
-  ASSERT_TRUE(printed.ok()) << Describe(printed.status());
-  EXPECT_EQ(printed->stdout(), "0,2");
+      Ok(node().client().Exec(pod.container_id, {"sh", "-c", "echo -n $NVIDIA_VISIBLE_DEVICES"}));
+  EXPECT_EQ(printed.stdout(), "0,2");
   Remove(pod);
 }
 
@@ -178,12 +177,11 @@ TEST_F(KoordletTest, LimitsOfASharedGpuAreInTheContainer) {
       R"({"gpu": [{"minor": 1, "resources": {"koordinator.sh/gpu-memory": "8Gi",
                                              "koordinator.sh/gpu-core": "50"}}]})";
   Start(pod, Node::ContainerConfig(pod.workload));
-  const auto printed = node().client().Exec(
+  const auto printed = Ok(node().client().Exec(
       pod.container_id,
       {"sh", "-c",
-       "echo -n $NVIDIA_VISIBLE_DEVICES $CUDA_DEVICE_MEMORY_LIMIT $CUDA_DEVICE_SM_LIMIT"});
-  ASSERT_TRUE(printed.ok()) << Describe(printed.status());
-  EXPECT_EQ(printed->stdout(), "1 8Gi 50");
+       "echo -n $NVIDIA_VISIBLE_DEVICES $CUDA_DEVICE_MEMORY_LIMIT $CUDA_DEVICE_SM_LIMIT"}));
+  EXPECT_EQ(printed.stdout(), "1 8Gi 50");
   Remove(pod);
 }
 

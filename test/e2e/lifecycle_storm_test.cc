@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/front_doors.h"
+#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
@@ -20,16 +21,14 @@ class LifecycleStormTest : public FrontDoorsTest {
   // Plays the life of a pod, from its beginning to its end. From any thread.
   void Live(const Workload& workload) {
     const cri::PodSandboxConfig config = node().PodConfig(workload);
-    const auto made = node().client().RunPod(config);
-    ASSERT_TRUE(made.ok()) << Describe(made.status());
+    const auto made = Ok(node().client().RunPod(config));
     const auto created =
-        node().client().CreateContainer(*made, config, Node::ContainerConfig(workload));
-    ASSERT_TRUE(created.ok()) << Describe(created.status());
-    ASSERT_THAT(node().client().StartContainer(*created), IsOk());
-    ASSERT_THAT(node().client().StopContainer(*created), IsOk());
-    ASSERT_THAT(node().client().RemoveContainer(*created), IsOk());
-    ASSERT_THAT(node().client().StopPod(*made), IsOk());
-    ASSERT_THAT(node().client().RemovePod(*made), IsOk());
+        Ok(node().client().CreateContainer(made, config, Node::ContainerConfig(workload)));
+    ASSERT_THAT(node().client().StartContainer(created), IsOk());
+    ASSERT_THAT(node().client().StopContainer(created), IsOk());
+    ASSERT_THAT(node().client().RemoveContainer(created), IsOk());
+    ASSERT_THAT(node().client().StopPod(made), IsOk());
+    ASSERT_THAT(node().client().RemovePod(made), IsOk());
   }
 };
 

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/node.h"
+#include "test/support/ok.h"
 
 namespace resmgr::test {
 namespace {
@@ -66,21 +67,19 @@ class LifecycleTest : public ::testing::TestWithParam<std::tuple<ApiVersion, boo
 TEST_P(LifecycleTest, AContainerIsCreatedStartedStoppedAndRemoved) {
   const Workload workload = Burstable("web", MilliCpu{500});
   const cri::PodSandboxConfig config = node_->PodConfig(workload);
-  const auto pod = client().RunPod(config);
-  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
-  const auto id = client().CreateContainer(*pod, config, Node::ContainerConfig(workload));
-  ASSERT_TRUE(id.ok()) << Describe(id.status());
+  const auto pod = Ok(client().RunPod(config));
+  const auto id = Ok(client().CreateContainer(pod, config, Node::ContainerConfig(workload)));
 
-  EXPECT_EQ(State(*id), cri::CONTAINER_CREATED);
-  EXPECT_THAT(Listed(), ElementsAre(*id));
-  ASSERT_TRUE(client().StartContainer(*id).ok());
-  EXPECT_EQ(State(*id), cri::CONTAINER_RUNNING);
-  ASSERT_TRUE(client().StopContainer(*id).ok());
-  EXPECT_EQ(State(*id), cri::CONTAINER_EXITED);
-  ASSERT_TRUE(client().RemoveContainer(*id).ok());
+  EXPECT_EQ(State(id), cri::CONTAINER_CREATED);
+  EXPECT_THAT(Listed(), ElementsAre(id));
+  ASSERT_TRUE(client().StartContainer(id).ok());
+  EXPECT_EQ(State(id), cri::CONTAINER_RUNNING);
+  ASSERT_TRUE(client().StopContainer(id).ok());
+  EXPECT_EQ(State(id), cri::CONTAINER_EXITED);
+  ASSERT_TRUE(client().RemoveContainer(id).ok());
   EXPECT_THAT(Listed(), IsEmpty());
-  EXPECT_TRUE(client().StopPod(*pod).ok());
-  EXPECT_TRUE(client().RemovePod(*pod).ok());
+  EXPECT_TRUE(client().StopPod(pod).ok());
+  EXPECT_TRUE(client().RemovePod(pod).ok());
 }
 
 TEST_P(LifecycleTest, ACommandRunsInsideWithItsOutputAndExitStatus) {
@@ -96,19 +95,17 @@ TEST_P(LifecycleTest, ACommandRunsInsideWithItsOutputAndExitStatus) {
 TEST_P(LifecycleTest, WhatAContainerPrintsLandsInItsLog) {
   const Workload workload = BestEffort("talker");
   const cri::PodSandboxConfig config = node_->PodConfig(workload);
-  const auto pod = client().RunPod(config);
-  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+  const auto pod = Ok(client().RunPod(config));
   cri::ContainerConfig container = Node::ContainerConfig(workload);
   container.clear_command();
   container.clear_args();
   for (const char* word : {"sh", "-c", "echo hello; echo trouble >&2"})
     container.add_command(word);
-  const auto id = client().CreateContainer(*pod, config, container);
-  ASSERT_TRUE(id.ok()) << Describe(id.status());
-  ASSERT_TRUE(client().StartContainer(*id).ok());
+  const auto id = Ok(client().CreateContainer(pod, config, container));
+  ASSERT_TRUE(client().StartContainer(id).ok());
 
   EXPECT_TRUE(WaitUntil("the container ends", kStopPatience, [&] {
-                return State(*id) == cri::CONTAINER_EXITED;
+                return State(id) == cri::CONTAINER_EXITED;
               }).ok());
   // containerd writes the log in parallel to its report of the container's end.
   std::string log;

@@ -12,6 +12,7 @@
 #include "pkg/topology/cpu_set.h"
 #include "pkg/topology/machine.h"
 #include "test/e2e/node.h"
+#include "test/support/ok.h"
 
 namespace resmgr::test {
 

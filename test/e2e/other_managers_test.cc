@@ -86,8 +86,7 @@ TEST_F(OtherManagersTest, AContainerThatUsesMoreMemoryThanItsPodAsksForIsMoved) 
   const RunningPod shared = Run(hungry);
   Write(shared, "memory.memsw.limit_in_bytes", std::to_string(192 * kMiB));
   Write(shared, "memory.limit_in_bytes", std::to_string(192 * kMiB));
-  const auto exec = node().client().Exec(shared.container_id, {"/bin/touch", "/tmp/go"});
-  ASSERT_TRUE(exec.ok()) << exec.status();
+  const auto exec = Ok(node().client().Exec(shared.container_id, {"/bin/touch", "/tmp/go"}));
   const Status full = WaitUntil("it uses its memory", kPatience, [&] {
     return std::stoll("0" + Read(shared, "memory.usage_in_bytes")) > 80 * kMiB;
   });
@@ -112,12 +111,10 @@ TEST_F(OtherManagersTest, AContainerThatCannotBeMovedBlocksOneStartForOneDeadlin
   const Status started = node().client().StartContainer(id);
   EXPECT_TRUE(started.ok()) << started;
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
-  const auto status = node().Ctl("status");
-  ASSERT_TRUE(status.ok()) << status.status();
-  EXPECT_THAT(*status, AllOf(HasSubstr("the runtime does not update"), HasSubstr("cpu.idle")));
-  const auto history = node().Ctl("history");
-  ASSERT_TRUE(history.ok()) << history.status();
-  EXPECT_THAT(*history, HasSubstr("let through"));
+  const auto status = Ok(node().Ctl("status"));
+  EXPECT_THAT(status, AllOf(HasSubstr("the runtime does not update"), HasSubstr("cpu.idle")));
+  const auto history = Ok(node().Ctl("history"));
+  EXPECT_THAT(history, HasSubstr("let through"));
 
   // Follows the advice of the message.
   Write(shared, "cpu.idle", "0");
@@ -152,9 +149,8 @@ TEST_F(WrittenCpusetTest, AContainerThatTheRuntimeCannotMoveMakesRoomAtOnce) {
   EXPECT_EQ(own->size(), 1);
   EXPECT_EQ(containerd().AllowedCpus(shared.container_id), All() - *own);
   EXPECT_TRUE(node().RelayLogs("its cpuset was written into its cgroup past the runtime"));
-  const auto history = node().Ctl("history");
-  ASSERT_TRUE(history.ok()) << history.status();
-  EXPECT_THAT(*history, HasSubstr("written"));
+  const auto history = Ok(node().Ctl("history"));
+  EXPECT_THAT(history, HasSubstr("written"));
 
   // The runtime reports the former CPUs to a daemon that starts.
   node().watch().Remove(shared.container_id);  // refusals put these back for a moment
@@ -163,8 +159,7 @@ TEST_F(WrittenCpusetTest, AContainerThatTheRuntimeCannotMoveMakesRoomAtOnce) {
   ExpectOn(shared, All() - *own);
   EXPECT_EQ(containerd().AllowedCpus(id), own);
 
-  const auto uninstalled = node().Ctl(Node::Words{"uninstall", "-apply"});
-  ASSERT_TRUE(uninstalled.ok()) << uninstalled.status();
+  const auto uninstalled = Ok(node().Ctl(Node::Words{"uninstall", "-apply"}));
   EXPECT_EQ(containerd().AllowedCpus(shared.container_id), All());
   EXPECT_EQ(containerd().AllowedCpus(id), All());
 }

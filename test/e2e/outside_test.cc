@@ -66,12 +66,11 @@ TEST_F(OutsideTest, ACallByTheBeginningOfAnIdKeepsToThePlacements) {
 
   // Another container in the same pod.
   const Workload next = Guaranteed("next", 1);
-  const auto id = node().client().CreateContainer(Short(exclusive.pod_id), exclusive.config,
-                                                  Node::ContainerConfig(next));
-  ASSERT_TRUE(id.ok()) << Describe(id.status());
-  ASSERT_TRUE(node().client().StartContainer(Short(*id)).ok());
+  const auto id = Ok(node().client().CreateContainer(Short(exclusive.pod_id), exclusive.config,
+                                                     Node::ContainerConfig(next)));
+  ASSERT_TRUE(node().client().StartContainer(Short(id)).ok());
   EXPECT_FALSE(
-      CpuSetOf(shared).Intersects(CpuSet::Parse(containerd().CgroupCpus(*id)).value_or(All())));
+      CpuSetOf(shared).Intersects(CpuSet::Parse(containerd().CgroupCpus(id)).value_or(All())));
   ASSERT_TRUE(node().client().StopPod(Short(exclusive.pod_id)).ok());
   ExpectOn(shared, All());
   ASSERT_TRUE(node().client().RemovePod(Short(exclusive.pod_id)).ok());

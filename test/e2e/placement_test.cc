@@ -84,11 +84,10 @@ TEST_P(PlacementTest, ASharedContainerMakesRoomForAnExclusiveOneAndGrowsBack) {
   const CpuSet all = AllCpus(shared);
   for (const char* name : {"first", "second"}) {
     const RunningPod exclusive = Run(Guaranteed(name, 1));
-    const auto own = node_->CpusInside(exclusive);
-    ASSERT_TRUE(own.ok()) << Describe(own.status());
-    EXPECT_EQ(own->size(), 1);
-    EXPECT_FALSE(own->Intersects(kReserved));
-    EXPECT_EQ(Inside(shared), (all - *own).ToString());
+    const auto own = Ok(node_->CpusInside(exclusive));
+    EXPECT_EQ(own.size(), 1);
+    EXPECT_FALSE(own.Intersects(kReserved));
+    EXPECT_EQ(Inside(shared), (all - own).ToString());
     Remove(exclusive);
     ExpectGrowsTo(shared, all);
   }
@@ -100,10 +99,9 @@ TEST_P(PlacementTest, ACreationIsSeenWhateverItsPathAndItsSections) {
   const CpuSet all = AllCpus(shared);
   CriClient& client = node_->client();
   const Workload workload = Guaranteed("bare", 1);
-  const auto pod = client.RunPod(node_->PodConfig(workload));
-  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
+  const auto pod = Ok(client.RunPod(node_->PodConfig(workload)));
   cri::CreateContainerRequest request;
-  request.set_pod_sandbox_id(*pod);
+  request.set_pod_sandbox_id(pod);
   *request.mutable_config() = Node::ContainerConfig(workload);
   *request.mutable_sandbox_config() = node_->PodConfig(workload);
   request.mutable_config()->mutable_windows();
@@ -144,9 +142,8 @@ TEST_P(PlacementTest, MoreThanThereIsIsRefusedAndChangesNothing) {
   const CpuSet all = AllCpus(shared);
   const Workload greedy = Guaranteed("greedy", all.size());  // one of them is reserved
   const cri::PodSandboxConfig config = node_->PodConfig(greedy);
-  const auto pod = node_->client().RunPod(config);
-  ASSERT_TRUE(pod.ok()) << Describe(pod.status());
-  const auto refused = node_->client().CreateContainer(*pod, config, Node::ContainerConfig(greedy));
+  const auto pod = Ok(node_->client().RunPod(config));
+  const auto refused = node_->client().CreateContainer(pod, config, Node::ContainerConfig(greedy));
   EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(refused.status())), HasSubstr("greedy"));
   EXPECT_EQ(Inside(shared), all.ToString());
@@ -195,19 +192,17 @@ TEST_P(PlacementTest, ContainersThatWereThereBeforeTheRelayAreTakenOver) {
   const Workload workload = BestEffort("earlier");
   const cri::PodSandboxConfig config = node_->PodConfig(workload);
   CriClient& runtime = node_->runtime();
-  const auto pod_id = runtime.RunPod(config);
-  ASSERT_TRUE(pod_id.ok()) << Describe(pod_id.status());
-  const auto id = runtime.CreateContainer(*pod_id, config, Node::ContainerConfig(workload));
-  ASSERT_TRUE(id.ok()) << Describe(id.status());
-  ASSERT_TRUE(runtime.StartContainer(*id).ok());
-  const CpuSet all = CpuSet::Parse(runtime.AllowedCpus(*id).value_or("")).value_or(CpuSet());
+  const auto pod_id = Ok(runtime.RunPod(config));
+  const auto id = Ok(runtime.CreateContainer(pod_id, config, Node::ContainerConfig(workload)));
+  ASSERT_TRUE(runtime.StartContainer(id).ok());
+  const CpuSet all = CpuSet::Parse(runtime.AllowedCpus(id).value_or("")).value_or(CpuSet());
 
   ASSERT_TRUE(node_->StartRelay().ok()) << node_->RelayLog();
-  node_->watch().Add(*id, workload.name, /*exclusive=*/false);
+  node_->watch().Add(id, workload.name, /*exclusive=*/false);
   const RunningPod exclusive = Run(Guaranteed("exclusive", 1));
   const CpuSet own = node_->CpusInside(exclusive).value_or(CpuSet());
   EXPECT_EQ(own.size(), 1);
-  EXPECT_EQ(runtime.AllowedCpus(*id).value_or(""), (all - own).ToString());
+  EXPECT_EQ(runtime.AllowedCpus(id).value_or(""), (all - own).ToString());
 }
 
 TEST_P(PlacementTest, ContainerdMayDieAndComeBackUnderTheRelay) {

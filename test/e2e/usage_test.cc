@@ -184,9 +184,8 @@ TEST_F(UsageTest, OneThatWaits) {
 TEST_F(UsageTest, EachCpuIsNamedWithWhatItIsFor) {
   const RunningPod exclusive = Run(Running(Guaranteed("busy", 1), kBusy));
   const CpuSet own = CpuSetOf(exclusive);
-  const auto text = node().Ctl(Node::Words{"cpus"});
-  ASSERT_TRUE(text.ok()) << Describe(text.status());
-  const Json cpus = Json::parse(*text);
+  const auto text = Ok(node().Ctl(Node::Words{"cpus"}));
+  const Json cpus = Json::parse(text);
   EXPECT_EQ(cpus.size(), TheMachine().cpus().size());
   for (const Json& cpu : cpus) {
     const int id = cpu["id"];

@@ -148,10 +148,9 @@ TEST_F(LiveChangesTest, ACheckTellsTheMovesAndMakesNone) {
 TEST_F(LiveChangesTest, TheHistoryHasWhatWasDoneAndWhatWasRefused) {
   CriClient client = Started();
   Run(client, MakeGuaranteedPod("dsp"), MakeGuaranteedContainer("main", 2));
-  const auto pod = client.RunPod(MakeGuaranteedPod("large"));
-  ASSERT_TRUE(pod.ok()) << pod.status();
+  const auto pod = Ok(client.RunPod(MakeGuaranteedPod("large")));
   const auto refused =
-      client.CreateContainer(*pod, MakeGuaranteedPod("large"), MakeGuaranteedContainer("main", 20));
+      client.CreateContainer(pod, MakeGuaranteedPod("large"), MakeGuaranteedContainer("main", 20));
   ASSERT_FALSE(refused.ok());
   const std::string message(Message(refused.status()));
   EXPECT_THAT(message, testing::StartsWith("cri-resmgr (static): needs 20 exclusive CPUs, "));

@@ -152,9 +152,8 @@ TEST_F(RecoveryTest, ThousandsOfContainersLeaveNothing) {
   for (int i = 0; i < containers; ++i) {
     auto config = MakeGuaranteedContainer(fmt::format("c{}", i % 7), i % 3);
     config.mutable_metadata()->set_attempt(static_cast<uint32_t>(i));
-    const auto id = client.CreateContainer(pod, MakeGuaranteedPod("many"), config);
-    ASSERT_THAT(id, IsOk()) << "container " << i;
-    ASSERT_THAT(client.RemoveContainer(*id), IsOk()) << "container " << i;
+    const auto id = Ok(client.CreateContainer(pod, MakeGuaranteedPod("many"), config));
+    ASSERT_THAT(client.RemoveContainer(id), IsOk()) << "container " << i;
     if (i % 500 == 0) runtime_.ForgetCalls();
     if (i == kWarmUp) warm = ProcStatus("VmRSS:");
   }

@@ -113,11 +113,10 @@ TEST_F(SeveralRuntimesTest, AStartThatWaitsIsNotRefusedWhenAnotherRuntimeComesBa
   StartAll();
   RunIn("shared", "", 0);
   runtime_.Script("UpdateContainerResources", {.hold = true});
-  const auto here = Create("here", "", 2);
-  ASSERT_THAT(here, IsOk());
+  const auto here = Ok(Create("here", "", 2));
   ASSERT_TRUE(runtime_.WaitForHeld("UpdateContainerResources", 1));
   cri::StartContainerRequest request;
-  request.set_container_id(*here);
+  request.set_container_id(here);
   const auto start = client_->Start("StartContainer", request);
   kata_.Stop();
   ASSERT_TRUE(Logged("lost the runtime at"));

@@ -17,6 +17,7 @@
 #include "test/e2e/docker/docker_pods_fixture.h"
 #include "test/e2e/docker/raw_http.h"
 #include "test/support/containerd/child_process.h"
+#include "test/support/ok.h"
 #include "test/support/status_matchers.h"
 
 namespace resmgr::test {
@@ -293,9 +294,8 @@ TEST_F(DockerPlacementTest, AContainerKeepsItsCpusOverARestart) {
     EXPECT_EQ(Inside(exclusive), own) << by;
     EXPECT_EQ(Inside(shared), rest) << by;
   }
-  const auto history = node_->Ctl("history");
-  ASSERT_THAT(history, IsOk());
-  EXPECT_THAT(*history, Not(HasSubstr("released"))) << "its CPUs were nobody else's in between";
+  const auto history = Ok(node_->Ctl("history"));
+  EXPECT_THAT(history, Not(HasSubstr("released"))) << "its CPUs were nobody else's in between";
 }
 
 // dockerd would start it on these CPUs for ever.
@@ -349,12 +349,11 @@ TEST_F(DockerOthersTest, AreKnownByTheirNamesAndAudited) {
 
   const DockerPod exclusive = Run(GuaranteedDockerPod("exclusive", 1));
   ExpectOn(other, all - pods_->CpusInside(exclusive));
-  const auto report = node_->Ctl("audit");
-  ASSERT_THAT(report, IsOk());
-  EXPECT_THAT(*report, Not(HasSubstr("no cgroup")));
-  const auto read = nlohmann::json::parse(*report);
+  const auto report = Ok(node_->Ctl("audit"));
+  EXPECT_THAT(report, Not(HasSubstr("no cgroup")));
+  const auto read = nlohmann::json::parse(report);
   EXPECT_EQ(read.value("checked", 0), 2);
-  EXPECT_TRUE(read["containers"].empty()) << *report;
+  EXPECT_TRUE(read["containers"].empty()) << report;
 
   // Another client, beside us, with values that are not the policy's. No audit is due for a minute.
   const DockerPods direct(node_->dockerd().socket(), node_->dockerd().CgroupParent());

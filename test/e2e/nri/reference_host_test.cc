@@ -16,6 +16,7 @@
 
 #include "pkg/sys/temp_dir.h"
 #include "test/support/containerd/daemon.h"
+#include "test/support/ok.h"
 
 namespace resmgr::test {
 namespace {
@@ -123,9 +124,8 @@ class ReferenceHostTest : public ::testing::Test {
   void ExpectUpdate(const std::string& wanted) {
     std::vector<std::string> all;
     while (std::ranges::find(all, wanted) == all.end()) {
-      const auto updates = host_->Updates();
-      ASSERT_TRUE(updates.ok()) << Describe(updates.status()) << ::testing::PrintToString(all);
-      for (const std::string& update : Told(*updates))
+      const auto updates = Ok(host_->Updates());
+      for (const std::string& update : Told(updates))
         all.push_back(update);
     }
   }

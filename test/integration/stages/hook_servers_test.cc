@@ -165,9 +165,8 @@ TEST_F(HookServersTest, AfterARestartAnUpdateIsShownWithAllThatTheContainerHas) 
   {
     CriClient client = Client();
     const std::string pod = Ok(client.RunPod(MakeGuaranteedPod("g")));
-    const auto created = Create(client, pod, MakeGuaranteedContainer("main", 1));
-    ASSERT_THAT(created, IsOk());
-    id = *created;
+    const auto created = Ok(Create(client, pod, MakeGuaranteedContainer("main", 1)));
+    id = created;
   }
   Stop();
   runtime_.Stop();
