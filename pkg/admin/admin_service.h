@@ -36,7 +36,8 @@ namespace resmgr {
 //   Explain      {"what","namespace","selector"} -> [node_json.h, stage_json.h, history_json.h;
 //       and where there are some, texts: "cpuFile" (why it has none), "audit", "advice", "byUse"
 //       (how a rebalance moved it), "memoryElsewhere", "classesIgnored"; "classes"
-//       (classes_json.h), "held" (HeldByPoolJson), and "problems", those of the container]
+//       (classes_json.h), "held" (HeldByPoolJson), and "problems", those of the container and of
+//       its pod]
 //   History      {"count"}                  -> [history_json.h]
 //   ConfigShow   {}                         -> {"source","yaml"}
 //   ConfigCheck  {"name","text"}            ->

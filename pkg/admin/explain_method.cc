@@ -60,16 +60,19 @@ void AddAudit(const NodeView& node, OrderedJson& containers) {
   }
 }
 
-// The problems that name a container.
+// The problems that name a container or its pod.
 void AddProblems(const NodeView& node, OrderedJson& containers) {
   const std::vector<Problem> problems = ProblemsOf(node);
   if (problems.empty()) return;
   for (OrderedJson& container : containers) {
-    const std::string name = fmt::format("{}/{}/{}", container.value("namespace", ""),
-                                         container.value("pod", ""), container.value("name", ""));
+    const std::string pod =
+        fmt::format("{}/{}", container.value("namespace", ""), container.value("pod", ""));
+    const std::string name = fmt::format("{}/{}", pod, container.value("name", ""));
     std::vector<Problem> hit;
-    std::ranges::copy_if(problems, std::back_inserter(hit), [&name](const Problem& problem) {
-      return std::ranges::find(problem.objects, name) != problem.objects.end();
+    std::ranges::copy_if(problems, std::back_inserter(hit), [&](const Problem& problem) {
+      return std::ranges::any_of(problem.objects, [&](const std::string& object) {
+        return object == name || object == pod;
+      });
     });
     if (!hit.empty()) container["problems"] = ProblemsJson(hit);
   }

@@ -15,18 +15,21 @@ namespace {
 
 using UsageLabels = std::vector<prometheus::ClientMetric::Label>;
 
-// Families that are rebuilt with each sample, so that series of removed objects end, too.
-class UsageGauges {
+// A family that is rebuilt with each sample, so that series of removed objects end, too.
+class UsageFamily {
  public:
-  UsageGauges(const char* name, const char* help)
-      : family_(MakeFamily(name, help, prometheus::MetricType::Gauge)) {}
+  UsageFamily(const char* name, const char* help,
+              prometheus::MetricType type = prometheus::MetricType::Gauge)
+      : family_(MakeFamily(name, help, type)) {}
 
   template <typename Number>
   void Add(const UsageLabels& labels, std::optional<Number> value) {
     if (!value) return;
     prometheus::ClientMetric& metric = family_.metric.emplace_back();
     metric.label = labels;
-    metric.gauge.value = static_cast<double>(*value);
+    const auto number = static_cast<double>(*value);
+    (family_.type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) =
+        number;
   }
   void MoveTo(std::vector<prometheus::MetricFamily>& families) {
     families.push_back(std::move(family_));
@@ -36,22 +39,23 @@ class UsageGauges {
   prometheus::MetricFamily family_;
 };
 
-// One gauge of a kind of objects, and the function that reads its value; nullopt where it is
-// unknown.
+// One gauge, or one counter of the kernel, of a kind of objects, and the function that reads its
+// value; nullopt where it is unknown.
 template <typename Thing>
-struct GaugeRow {
+struct MetricRow {
   const char* name;
   const char* help;
   std::optional<double> (*value)(const Thing& thing);
+  prometheus::MetricType type = prometheus::MetricType::Gauge;
 };
 
 template <typename Number>
-std::optional<double> AsGauge(const std::optional<Number>& value) {
+std::optional<double> AsDouble(const std::optional<Number>& value) {
   if (!value) return std::nullopt;
   return static_cast<double>(*value);
 }
 
-constexpr GaugeRow<UsageMetrics::Pool> kPoolRows[] = {
+constexpr MetricRow<UsageMetrics::Pool> kPoolRows[] = {
     {"cri_resmgr_pool_cpu_used", "CPUs that the containers of each pool use",
      [](const UsageMetrics::Pool& pool) { return std::optional(pool.cpu_used); }},
     {"cri_resmgr_pool_cpu_pressure_ratio",
@@ -59,19 +63,19 @@ constexpr GaugeRow<UsageMetrics::Pool> kPoolRows[] = {
      [](const UsageMetrics::Pool& pool) { return pool.cpu_pressure; }},
     {"cri_resmgr_pool_memory_remote_bytes",
      "Memory of the containers of each pool on other nodes than decided",
-     [](const UsageMetrics::Pool& pool) { return AsGauge(std::optional(pool.remote_bytes)); }},
+     [](const UsageMetrics::Pool& pool) { return AsDouble(std::optional(pool.remote_bytes)); }},
 };
 
-constexpr GaugeRow<UsageMetrics::Node> kNodeRows[] = {
+constexpr MetricRow<UsageMetrics::Node> kNodeRows[] = {
     {"cri_resmgr_numa_cpu_used", "CPUs of each NUMA node that are busy",
      [](const UsageMetrics::Node& node) { return std::optional(node.cpu_used); }},
     {"cri_resmgr_numa_memory_used_bytes", "Memory of each NUMA node that is not free",
-     [](const UsageMetrics::Node& node) { return AsGauge(node.memory_bytes); }},
+     [](const UsageMetrics::Node& node) { return AsDouble(node.memory_bytes); }},
     {"cri_resmgr_numa_memory_container_bytes", "Memory of each NUMA node that containers have",
-     [](const UsageMetrics::Node& node) { return AsGauge(std::optional(node.container_bytes)); }},
+     [](const UsageMetrics::Node& node) { return AsDouble(std::optional(node.container_bytes)); }},
 };
 
-constexpr GaugeRow<UsageMetrics::Container> kContainerRows[] = {
+constexpr MetricRow<UsageMetrics::Container> kContainerRows[] = {
     {"cri_resmgr_container_cpu_used", "CPUs that each container uses",
      [](const UsageMetrics::Container& container) { return container.cpu_used; }},
     {"cri_resmgr_container_cpu_throttled_ratio",
@@ -80,45 +84,52 @@ constexpr GaugeRow<UsageMetrics::Container> kContainerRows[] = {
     {"cri_resmgr_container_cpu_pressure_ratio", "CPU pressure (some, 60 s) of each container",
      [](const UsageMetrics::Container& container) { return container.cpu_pressure; }},
     {"cri_resmgr_container_memory_used_bytes", "Memory that each container has",
-     [](const UsageMetrics::Container& container) { return AsGauge(container.memory_bytes); }},
+     [](const UsageMetrics::Container& container) { return AsDouble(container.memory_bytes); }},
     {"cri_resmgr_container_memory_remote_bytes",
      "Memory of each container on other nodes than decided",
-     [](const UsageMetrics::Container& container) { return AsGauge(container.remote_bytes); }},
+     [](const UsageMetrics::Container& container) { return AsDouble(container.remote_bytes); }},
+    {"cri_resmgr_container_oom_kills_total",
+     "Processes of each container that were killed for want of memory",
+     [](const UsageMetrics::Container& container) { return AsDouble(container.oom_kills); },
+     prometheus::MetricType::Counter},
+    {"cri_resmgr_container_memory_high_total", "How often each container reached memory.high",
+     [](const UsageMetrics::Container& container) { return AsDouble(container.memory_high); },
+     prometheus::MetricType::Counter},
 };
 
-constexpr GaugeRow<UsageMetrics::Monitor> kMonitorRows[] = {
+constexpr MetricRow<UsageMetrics::Monitor> kMonitorRows[] = {
     {"cri_resmgr_resctrl_llc_occupancy_bytes", "Last-level cache that each resctrl group occupies",
-     [](const UsageMetrics::Monitor& monitor) { return AsGauge(monitor.llc_bytes); }},
+     [](const UsageMetrics::Monitor& monitor) { return AsDouble(monitor.llc_bytes); }},
     {"cri_resmgr_resctrl_memory_bytes_per_second", "Memory traffic of each resctrl group",
      [](const UsageMetrics::Monitor& monitor) { return monitor.bandwidth; }},
 };
 
-// The gauges of a table, for one thing after the other.
+// The metrics of a table, for one thing after the other.
 template <typename Thing, size_t kRows>
-class GaugeTable {
+class MetricTable {
  public:
-  explicit GaugeTable(const GaugeRow<Thing> (&rows)[kRows]) : rows_(rows) {
-    for (const GaugeRow<Thing>& row : rows)
-      gauges_.emplace_back(row.name, row.help);
+  explicit MetricTable(const MetricRow<Thing> (&rows)[kRows]) : rows_(rows) {
+    for (const MetricRow<Thing>& row : rows)
+      families_.emplace_back(row.name, row.help, row.type);
   }
   void Add(const UsageLabels& labels, const Thing& thing) {
     for (size_t i = 0; i < kRows; ++i)
-      gauges_[i].Add(labels, rows_[i].value(thing));
+      families_[i].Add(labels, rows_[i].value(thing));
   }
   void MoveTo(std::vector<prometheus::MetricFamily>& families) {
-    for (UsageGauges& gauges : gauges_)
-      gauges.MoveTo(families);
+    for (UsageFamily& family : families_)
+      family.MoveTo(families);
   }
 
  private:
-  const GaugeRow<Thing> (&rows_)[kRows];
-  std::vector<UsageGauges> gauges_;
+  const MetricRow<Thing> (&rows_)[kRows];
+  std::vector<UsageFamily> families_;
 };
 
 void AddPools(const std::vector<UsageMetrics::Pool>& pools,
               std::vector<prometheus::MetricFamily>& families) {
-  GaugeTable table(kPoolRows);
-  UsageGauges memory("cri_resmgr_pool_memory_used_bytes",
+  MetricTable table(kPoolRows);
+  UsageFamily memory("cri_resmgr_pool_memory_used_bytes",
                      "Memory that the containers of each pool have on each memory node");
   for (const UsageMetrics::Pool& pool : pools) {
     table.Add({{"pool", pool.name}}, pool);
@@ -131,7 +142,7 @@ void AddPools(const std::vector<UsageMetrics::Pool>& pools,
 
 void AddNodes(const std::vector<UsageMetrics::Node>& nodes,
               std::vector<prometheus::MetricFamily>& families) {
-  GaugeTable table(kNodeRows);
+  MetricTable table(kNodeRows);
   for (const UsageMetrics::Node& node : nodes)
     table.Add({{"node", std::to_string(node.id)}}, node);
   table.MoveTo(families);
@@ -140,7 +151,7 @@ void AddNodes(const std::vector<UsageMetrics::Node>& nodes,
 // Returns how many series were left out.
 size_t AddContainers(const std::vector<UsageMetrics::Container>& containers,
                      std::vector<prometheus::MetricFamily>& families) {
-  GaugeTable table(kContainerRows);
+  MetricTable table(kContainerRows);
   constexpr size_t kSeries = std::size(kContainerRows);
   size_t left_out = 0;
   size_t added = 0;
@@ -164,7 +175,7 @@ size_t AddContainers(const std::vector<UsageMetrics::Container>& containers,
 
 void AddMonitors(const std::vector<UsageMetrics::Monitor>& monitors,
                  std::vector<prometheus::MetricFamily>& families) {
-  GaugeTable table(kMonitorRows);
+  MetricTable table(kMonitorRows);
   for (const UsageMetrics::Monitor& monitor : monitors)
     table.Add({{"group", monitor.group}}, monitor);
   table.MoveTo(families);
@@ -210,6 +221,9 @@ class UsageMetrics::Impl final : public prometheus::Collectable {
     AddSum("cri_resmgr_usage_series_left_out_total",
            "Series of single containers that were left out, counted with each sample", left_out,
            families);
+    AddSum("cri_resmgr_oom_kills_total",
+           "Processes of containers that were killed for want of memory, by the samples", oom_kills,
+           families);
     return families;
   }
 
@@ -220,6 +234,7 @@ class UsageMetrics::Impl final : public prometheus::Collectable {
   double seconds = 0;
   double files = 0;
   double left_out = 0;
+  double oom_kills = 0;
 };
 
 UsageMetrics::UsageMetrics() : impl_(std::make_shared<Impl>()) {}
@@ -245,6 +260,7 @@ UsageMetrics::SeriesPtr UsageMetrics::Show(const Sample& sample, SeriesPtr serie
   impl_->seconds += sample.cost_seconds;
   impl_->files += static_cast<double>(sample.files);
   impl_->left_out += static_cast<double>(impl_->series->left_out);
+  impl_->oom_kills += static_cast<double>(sample.oom_kills);
   return series;
 }
 

@@ -15,7 +15,7 @@ class Collectable;
 namespace resmgr {
 
 // Metrics of what containers, pools and memory nodes use, with the prefix cri_resmgr_: gauges as of
-// the last sample. Thread-safe.
+// the last sample, and counters of the kernel's events. Thread-safe.
 class UsageMetrics {
  public:
   // Limit of containers with series of their own; further containers are only counted.
@@ -48,6 +48,9 @@ class UsageMetrics {
     std::optional<double> cpu_pressure{};    // container_cpu_pressure_ratio
     std::optional<uint64_t> memory_bytes{};  // container_memory_used_bytes
     std::optional<int64_t> remote_bytes{};   // container_memory_remote_bytes
+    // Since its cgroup was made.
+    std::optional<uint64_t> oom_kills{};    // container_oom_kills_total
+    std::optional<uint64_t> memory_high{};  // container_memory_high_total
   };
   struct Monitor {
     std::string group{};
@@ -61,6 +64,7 @@ class UsageMetrics {
     std::vector<Monitor> monitors{};
     double cost_seconds = 0;  // usage_sample_seconds_total
     uint64_t files = 0;       // usage_files_read_total
+    uint64_t oom_kills = 0;   // oom_kills_total; between this sample and the one before
   };
   // The series of containers, made ready: thousands of labels. It may be made, and destroyed, on
   // any thread.

@@ -27,9 +27,21 @@ UsageMetrics::Container ContainerOf(const ContainerFigures& figures) {
                                     .cpu_used = figures.cpu_used,
                                     .throttled = RatioOf(figures.AnyThrottledPercent()),
                                     .cpu_pressure = RatioOf(figures.cpu_pressure),
-                                    .memory_bytes = figures.memory_bytes};
+                                    .memory_bytes = figures.memory_bytes,
+                                    .oom_kills = figures.events.oom_kills,
+                                    .memory_high = figures.events.high};
   if (figures.remote_percent) container.remote_bytes = figures.remote_bytes;
   return container;
+}
+
+// Between the samples, also those that ended their container.
+uint64_t KillsOf(const UsageFigures& figures) {
+  uint64_t kills = 0;
+  for (const ContainerFigures& container : figures.containers)
+    kills += container.reset ? 0 : container.oom_kills;
+  for (const PodKills& pod : figures.pods)
+    kills += pod.count;
+  return kills;
 }
 
 std::vector<UsageMetrics::Container> ContainersOf(const UsageFigures& figures) {
@@ -78,7 +90,8 @@ void AddMetrics(UsageSampler::Options& options, PolicyHost& host, const Machine&
 UsageMetrics::Sample UsageMetricsOf(const UsageFigures& figures, const Machine& machine,
                                     bool per_container) {
   UsageMetrics::Sample sample{.cost_seconds = std::chrono::duration<double>(figures.cost).count(),
-                              .files = figures.files};
+                              .files = figures.files,
+                              .oom_kills = KillsOf(figures)};
   for (const auto& [name, pool] : figures.pools) {
     sample.pools.push_back({.name = name,
                             .cpu_used = pool.cpu_used,

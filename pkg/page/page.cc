@@ -112,7 +112,7 @@ StatusOr<Question> QuestionOf(std::string_view name, std::string_view query) {
   if (name == "pools") return Question{"Pools", "{}"};
   if (name == "history")
     return Question{"History", fmt::format(R"({{"count":{}}})", kHistoryEntries)};
-  if (name == "top") return Question{"Top", "{}"};
+  if (name == "top") return Question{"Top", R"({"wide":true})"};
   if (name == "nodes") return Question{"Top", R"({"what":"nodes"})"};
   if (name == "busy") return Question{"Cpus", R"({"brief":true})"};
   return NotFound("there is no such data");

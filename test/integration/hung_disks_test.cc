@@ -5,12 +5,17 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "pkg/api/config.pb.h"
 #include "test/integration/hung_things_fixture.h"
 #include "test/support/hanging_disk/hanging_disk.h"
+#include "test/support/programs/programs.h"
 
 namespace resmgr::test {
 namespace {
@@ -63,6 +68,17 @@ class HungDisksTest : public HungThingsTest {
     ASSERT_THAT(code, IsOk());
     EXPECT_EQ(*code, 0);
     EXPECT_TRUE(Logged("ended"));
+  }
+
+  // The exit status and the output of a command of cri-resmgr-ctl.
+  std::pair<int, std::string> OutputOf(const std::string& command) {
+    std::filesystem::remove(Path("output"));
+    const auto process = ChildProcess::Start(
+        {Program("cri-resmgr-ctl"), "-socket", Path("admin.sock"), command}, Path("output"));
+    if (!process.ok()) return {-1, process.status().ToString()};
+    const int exit_code = (*process)->Wait(kPatience).value_or(-1);
+    std::ifstream output(Path("output"));
+    return {exit_code, std::string(std::istreambuf_iterator<char>(output), {})};
   }
 
   static constexpr char kSanitizerOptions[] = "ASAN_OPTIONS";
@@ -162,6 +178,32 @@ TEST_F(HungDisksTest, DiskOfTheCpuFilesThatHangs) {
   disk_.Hang();
   RunMeanwhile("last");
   ASSERT_TRUE(disk_.WaitForCall(kPatience));
+  ExpectEndInTime();
+}
+
+// The kernel's files of what containers use: a cgroup whose read waits for its lock, or a tree on
+// a dead FUSE mount (lxcfs).
+TEST_F(HungDisksTest, CgroupTreeThatHangs) {
+  if (!Mount("root")) GTEST_SKIP() << "cannot mount FUSE file systems here";
+  std::filesystem::create_directories(Path("root/sys/fs/cgroup"));
+  std::filesystem::create_directories(Path("root/proc"));
+  std::ofstream(Path("root/sys/fs/cgroup/cgroup.controllers")) << "cpu memory\n";
+  std::ofstream(Path("root/proc/stat")) << "cpu0 1 0 0 1 0 0 0 0 0 0\n";
+  std::ofstream(Path("node.yaml")) << "usage: {Interval: 1s}\n";
+  StartRuntime();
+  StartDaemon(StaticFlags({"-config", Path("node.yaml"), "-host-root", Path("root")}));
+  ASSERT_TRUE(Logged("the runtime holds"));
+  RunMeanwhile("before");
+  ASSERT_EQ(OutputOf("top").first, 0) << OutputOf("top").second;
+  disk_.Hang();
+  ASSERT_TRUE(disk_.WaitForCall(kPatience));
+  ExpectCallsGoOn("later");
+  const std::string hangs = fmt::format("what is used is not known: reading {}/", Path("root"));
+  EXPECT_TRUE(Eventually([&] {
+    const auto [exit_code, output] = OutputOf("top");
+    return exit_code != 0 && output.find(hangs) != std::string::npos;
+  })) << OutputOf("top").second;
+  EXPECT_THAT(OutputOf("status").second, HasSubstr(hangs));
   ExpectEndInTime();
 }
 

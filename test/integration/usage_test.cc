@@ -127,6 +127,53 @@ TEST_F(UsageTest, MetricsHavePoolsAlwaysAndContainersWhereTheConfigurationSaysSo
   })) << Counts();
 }
 
+// Processes are killed, first in a container, then with one that is started anew.
+TEST_F(UsageTest, KilledProcessesAreToldInEveryPlace) {
+  StartWithMetrics(Root());
+  CriClient client = Relayed();
+  const cri::PodSandboxConfig pod = MakeBestEffortPod("s");
+  const Running running = Run(client, pod, MakeBestEffortContainer("main"));
+  PutContainer(pod, running.container);
+  const std::string pods = "sys/fs/cgroup" + pod.linux().cgroup_parent();
+  const std::string directory = pods + "/" + running.container;
+  Put(pods + "/memory.events", "high 0\noom 0\noom_kill 0\n");
+  Put(directory + "/memory.events", "high 3\noom 0\noom_kill 0\n");
+  Put(directory + "/memory.max", "16384\n");
+  EXPECT_EQ(Ctl({"config", "set",
+                 WriteFile("often.yaml",
+                           "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
+                           "usage: {Interval: 1s, PerContainerMetrics: true}\n")})
+                .exit_code,
+            0);
+  const std::string labels = "{container=\"main\",namespace=\"default\",pod=\"s\"} ";
+  const auto counted = [this](const std::string& line) {
+    return Eventually([&] { return Counts().find(line) != std::string::npos; });
+  };
+  ASSERT_TRUE(counted("cri_resmgr_container_memory_high_total" + labels + "3")) << Counts();
+  EXPECT_THAT(Counts(), HasSubstr("cri_resmgr_oom_kills_total 0"));
+
+  Put(pods + "/memory.events", "high 0\noom 2\noom_kill 2\n");
+  Put(directory + "/memory.events", "high 3\noom 2\noom_kill 2\n");
+  ASSERT_TRUE(counted("cri_resmgr_container_oom_kills_total" + labels + "2")) << Counts();
+  const std::string killed = "2 processes of default/s/main were killed for want of memory";
+  ASSERT_TRUE(Eventually([&] {
+    return Ctl({"status"}).out.find(killed + " in the last hour, by its limit of 16 KiB") !=
+           std::string::npos;
+  })) << Ctl({"status"}).out;
+  EXPECT_EQ(Ctl({"status", "-check"}).exit_code, 1);
+  EXPECT_THAT(Ctl({"status"}).out, HasSubstr("docs/troubleshooting.md#out-of-memory"));
+  EXPECT_THAT(Ctl({"explain", "s"}).out, HasSubstr(killed));
+  EXPECT_TRUE(counted("cri_resmgr_problems{kind=\"out-of-memory\"} 1")) << Counts();
+  EXPECT_THAT(Ctl({"top", "-o", "wide"}).out, HasSubstr("OOM KILLS"));
+
+  // The container ended with one, and its pod has another one of the same name.
+  Put(pods + "/memory.events", "high 0\noom 3\noom_kill 3\n");
+  ASSERT_TRUE(counted("cri_resmgr_problems{kind=\"out-of-memory\"} 2")) << Counts();
+  EXPECT_THAT(Counts(), HasSubstr("cri_resmgr_oom_kills_total 3"));
+  EXPECT_THAT(Ctl({"explain", "s"}).out,
+              HasSubstr("1 process of default/s was killed for want of memory"));
+}
+
 // The daemon waits for none of them, and reports each broken file once.
 TEST_F(UsageTest, ATreeOfStrangeFilesIsNamedAndTheRestIsTold) {
   StartRuntime();

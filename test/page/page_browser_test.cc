@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page in a real browser: its view of a node of 128 CPUs with 40 containers, and its use.
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -13,6 +15,7 @@
 namespace resmgr::test {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
@@ -104,6 +107,48 @@ TEST_F(BrowserTest, ExplainsAContainerThatIsClicked) {
   ASSERT_THAT(client.RemoveContainer(running_["database-5"].container), IsOk());
   EXPECT_TRUE(Becomes("document.querySelector('#details').hidden"));
   EXPECT_EQ(Count("#containers tbody tr"), kContainers - 1);
+  ExpectWithinThePage();
+}
+
+// By a tree of the kernel's files in which processes are killed while the page is open.
+TEST_F(BrowserTest, TellsEventsOfMemoryWhereTheContainerIs) {
+  const auto put = [this](const std::string& name, const std::string& text) {
+    const std::filesystem::path file = std::filesystem::path(Path("root")) / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file.string() + ".new") << text;
+    std::filesystem::rename(file.string() + ".new", file);
+  };
+  put("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+  std::ofstream(Path("node.yaml")) << "policy: {Active: topology-aware, ReservedResources: {CPU: "
+                                      "2}}\nusage: {Interval: 1s}\n";
+  StartWithPolicy({"-config", Path("node.yaml"), "-host-root", Path("root")}, kMachine);
+  RunGuaranteed("db", MilliCpu{2000}, kGiB);
+  const std::string directory = "sys/fs/cgroup" + MakeGuaranteedPod("db").linux().cgroup_parent() +
+                                "/" + running_["db"].container;
+  put(directory + "/memory.current", "8192\n");
+  put(directory + "/memory.max", "16384\n");
+  put(directory + "/memory.events", "high 4\noom 0\noom_kill 0\n");
+  OpenPage(1);
+  const auto cell = [](const char* column) {
+    return fmt::format(
+        "document.querySelector('#containers tbody tr').cells[[...document.querySelectorAll("
+        "'#containers thead th')].findIndex((th) => th.dataset.order === '{}')]",
+        column);
+  };
+  ASSERT_TRUE(Becomes(cell("Killed") + ".textContent === '0'"));
+  EXPECT_EQ(Value(cell("Killed") + ".classList.contains('warn')"), false);
+  EXPECT_EQ(Value(cell("Memory high") + ".textContent"), "0") << "none since the last sample";
+  put(directory + "/memory.events", "high 4\noom 2\noom_kill 2\n");
+  ASSERT_TRUE(Becomes(cell("Killed") + ".textContent === '2'"));
+  EXPECT_EQ(Value(cell("Killed") + ".classList.contains('warn')"), true);
+  EXPECT_TRUE(
+      Becomes("document.querySelector('#problems').textContent.includes("
+              "'2 processes of default/db/main were killed for want of memory')"));
+  ASSERT_THAT(browser_->Click("button[data-key='" + running_["db"].container + "']"), IsOk());
+  ASSERT_TRUE(Becomes("document.querySelector('#details-body dl')"));
+  EXPECT_THAT(Text("#details-body"),
+              AllOf(HasSubstr("Memory events2 processes killed since its start"),
+                    HasSubstr("by its limit of 16 KiB")));
   ExpectWithinThePage();
 }
 

@@ -30,6 +30,14 @@ function memoryUsed(use) {
   return `${bytes(use.memoryBytes)}${nodes.length > 0 ? ` (${nodes.join(', ')})` : ''}; ${percent(use.remotePercent)} remote`;
 }
 
+// The kernel's events that deserve a look, '' where there was none.
+function memoryEvents(use) {
+  const events = [];
+  if (use?.oomKills > 0) events.push(`${use.oomKills} process${use.oomKills === 1 ? '' : 'es'} killed since its start`);
+  if (use?.memoryHighEvents > 0) events.push(`memory.high reached ${use.memoryHighEvents} times since the last sample`);
+  return events.join('; ');
+}
+
 // "idle 10us: 10, by CPU; of classes.isolation"
 function classText({kind, name, state, inForce, way, source, reason}) {
   return `${kind} ${name}: ${state === 'active' ? inForce : 'inactive'}, ${way}; of ${source}${reason ? `; ${reason}` : ''}`;
@@ -44,7 +52,7 @@ function describe(explained, use) {
   return [
     facts([['Why', explained.reason], ['Refused', explained.refused], ['CPUs', explained.cpus],
       ['Exclusive', explained.exclusive || 'none'], ['Advice', explained.advice], ['Audit', explained.audit],
-      ['Moved by use', explained.byUse], ['Used', used(use)], ['Memory', memoryUsed(use)], ['Memory elsewhere', explained.memoryElsewhere],
+      ['Moved by use', explained.byUse], ['Used', used(use)], ['Memory', memoryUsed(use)], ['Memory events', memoryEvents(use)], ['Memory elsewhere', explained.memoryElsewhere],
       ['Memory nodes', explained.mems || 'any'], ['Pool', explained.pool],
       ['State', explained.state], ['QoS', explained.qos], ['Role', explained.role],
       ['CPU request', explained.request === undefined ? undefined : milli(explained.request)],

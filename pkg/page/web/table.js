@@ -25,6 +25,10 @@ function usedCell({use}) {
   return cell;
 }
 
+function countText(count) {
+  return typeof count === 'number' ? String(count) : '-';
+}
+
 function pressureText({use}) {
   if (typeof use?.cpuPressure10 !== 'number') return '-';
   return `${percent(use.cpuPressure10)} / ${percent(use.cpuPressure60)}`;
@@ -45,6 +49,10 @@ const kColumns = [
   {name: 'Memory', text: ({use}) => bytes(use?.memoryBytes), used: true, by: ({use}) => use?.memoryBytes},
   {name: 'Remote', title: 'The part of its memory on other nodes than decided', text: ({use}) => percent(use?.remotePercent),
     used: true, by: ({use}) => use?.remotePercent, high: ({use}) => use?.remotePercent >= 20},
+  {name: 'Killed', title: 'Processes of it that were killed for want of memory since it was started',
+    text: ({use}) => countText(use?.oomKills), used: true, by: ({use}) => use?.oomKills, high: ({use}) => use?.oomKills > 0},
+  {name: 'Memory high', title: 'How often it reached memory.high since the sample before',
+    text: ({use}) => countText(use?.memoryHighEvents), used: true, by: ({use}) => use?.memoryHighEvents},
   {name: 'Pool', text: (container) => container.pool, by: (container) => container.pool},
   {name: 'QoS', text: (container) => container.qos, by: (container) => container.qos},
   {name: 'State', text: (container) => container.state, by: (container) => container.state},
