@@ -83,6 +83,35 @@ TEST_F(SimulationTest, ShowsReservedCpusQosAndLimits) {
   EXPECT_THAT(Text("#containers"), HasSubstr("BestEffort"));
 }
 
+TEST_F(SimulationTest, CpusOfClaimsHaveALookAndATextOfTheirOwn) {
+  StartWithPage();
+  OpenPage(0);
+  const std::string samples = RESMGR_SOURCE_DIR "/sample-configs/simulate/";
+  Choose(
+      {Output("claims.json", "simulate -o page -topology 'synthetic:numa:2 core:4 pu:2' -config " +
+                                 samples + "config.yaml " + samples + "claims.yaml")});
+  ASSERT_TRUE(Becomes("!document.querySelector('#simulation').hidden"));
+  EXPECT_EQ(Count("#machine .cpu.claim"), 4);
+  EXPECT_EQ(Value("document.querySelector('[data-cpu=\"8\"]').title").get<std::string>(),
+            "CPU 8, core 4, node 1: exclusive to shop/dsp/main, by claim shop/dsp-cpus");
+  EXPECT_NE(Value("getComputedStyle(document.querySelector('.cpu.claim')).borderTopStyle"),
+            Value("getComputedStyle(document.querySelector('.cpu.shared')).borderTopStyle"));
+  EXPECT_THAT(Text("#uses"), HasSubstr("claims 4"));
+  EXPECT_THAT(Text("#containers"), HasSubstr("shop/dsp-cpus/claim"));
+  EXPECT_THAT(Text("#figures"), HasSubstr("1 container, 1 claim"));
+  // Before a container carries it.
+  Press({Browser::kHome});
+  Press({Browser::kRight});
+  EXPECT_TRUE(
+      Becomes("document.querySelector('[data-cpu=\"8\"]').title"
+              ".endsWith('held for claim shop/dsp-cpus')"));
+  EXPECT_EQ(Count("#machine .cpu.claim"), 4);
+  ASSERT_THAT(browser_->Click("[data-cpu='8']"), IsOk());
+  ASSERT_TRUE(Becomes("document.querySelector('#details-body dl')"));
+  EXPECT_EQ(Text("#details-heading"), "shop/dsp-cpus/claim");
+  EXPECT_THAT(Text("#details-body"), HasSubstr("cpu-numa-1: CPUs 8-11"));
+}
+
 TEST_F(SimulationTest, IsShownBesideTheNodeAndBesideAnotherOne) {
   StartWithPage();
   RunGuaranteed("db", MilliCpu{4000}, kGiB);

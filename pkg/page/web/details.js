@@ -48,7 +48,20 @@ function inForce({settled, audit}) {
   return settled === undefined ? undefined : settled ? 'yes' : 'not yet';
 }
 
+// A claim of Dynamic Resource Allocation, which is no container.
+function describeClaim(claim) {
+  const asks = `${milli(claim.request)} of ${claim.device}${claim.numaNode === undefined ? '' : `, NUMA node ${claim.numaNode}`}` +
+    `${claim.wholeCores ? '; whole cores' : ''}; for ${claim.sharedWithinPod ? 'all containers of a pod' : 'one container'}`;
+  return [
+    facts([['Claim', claim.claimState], ['Prepared', claim.since], ['Asks for', asks], ['Holds', claim.exclusive || 'no CPUs'],
+      ['Carried by', claim.carriers?.join(', ') || 'no container'], ['Why', claim.reason], ['Pool', claim.pool],
+      ['CDI file', claim.cdiFile], ['Uid', claim.claim]]),
+    ...list('Candidates', claim.candidates),
+  ];
+}
+
 function describe(explained, use) {
+  if (explained.claimState) return describeClaim(explained);
   return [
     facts([['Why', explained.reason], ['Refused', explained.refused], ['CPUs', explained.cpus],
       ['Exclusive', explained.exclusive || 'none'], ['Advice', explained.advice], ['Audit', explained.audit],

@@ -2,12 +2,12 @@
 // The figures of the node, and its CPUs by use in one bar that is the key to their colours, too.
 import {parseList, toList} from './cpu_set.js';
 import {amount, byId, bytes, make, percent, plural, replace, setText} from './dom.js';
-import {isReserved, usesOf} from './owners.js';
+import {isClaim, isReserved, usesOf} from './owners.js';
 import {busyCpus} from './use.js';
 
 const kHourMs = 3600 * 1000;
 
-const kNames = {exclusive: 'exclusive', balloon: 'balloons', shared: 'shared', reserved: 'reserved', isolated: 'isolated',
+const kNames = {exclusive: 'exclusive', claim: 'claims', balloon: 'balloons', shared: 'shared', reserved: 'reserved', isolated: 'isolated',
   free: 'unassigned', offline: 'offline'};
 
 // A figure that stays in the document: {name, value, more, level, line}.
@@ -73,11 +73,12 @@ function refusedFigure(history, now) {
 }
 
 function exclusiveFigure(node, uses, use) {
-  const cpus = new Set(uses.get('exclusive'));
-  const owners = node.containers.filter((container) => container.exclusive && container.state !== 'exited').length;
+  const cpus = new Set([...uses.get('exclusive'), ...uses.get('claim')]);
+  const owners = node.containers.filter((container) => container.exclusive && container.state !== 'exited' && !isClaim(container)).length;
+  const claims = node.containers.filter(isClaim).length;
   const busy = (use?.cpus ?? []).filter((cpu) => cpus.has(cpu.id) && typeof cpu.busyPercent === 'number');
   const average = busy.length > 0 ? `, ${percent(busy.reduce((sum, cpu) => sum + cpu.busyPercent, 0) / busy.length)} busy` : '';
-  return {name: 'Exclusive CPUs', value: cpus.size, more: `${plural(owners, 'container')}${average}`};
+  return {name: 'Exclusive CPUs', value: cpus.size, more: `${plural(owners, 'container')}${claims > 0 ? `, ${plural(claims, 'claim')}` : ''}${average}`};
 }
 
 function balloonsFigure(node, uses) {
@@ -93,7 +94,8 @@ function balloonsFigure(node, uses) {
 export function showFigures({node, topology, owners, memory, use, samples, now}) {
   const uses = usesOf(topology, owners);
   const online = topology.cpus.length - uses.get('offline').length;
-  const pods = new Set(node.containers.map((container) => `${container.namespace}/${container.pod}`));
+  const containers = node.containers.filter((container) => !isClaim(container));
+  const pods = new Set(containers.map((container) => `${container.namespace}/${container.pod}`));
   const hasBalloons = node.pools.some((pool) => pool.kind === 'balloon');
   const unsettled = node.status?.unsettled ? `; ${node.status.unsettled} not in force yet` : '';
   show([
@@ -101,7 +103,7 @@ export function showFigures({node, topology, owners, memory, use, samples, now})
     hasBalloons ? balloonsFigure(node, uses) : exclusiveFigure(node, uses, use),
     ...(hasBalloons ? [] : [sharedFigure(node, uses.get('shared').length)]),
     memoryFigure(memory, use),
-    {name: 'Containers', value: node.containers.length, more: `in ${plural(pods.size, 'pod')}${unsettled}`},
+    {name: 'Containers', value: containers.length, more: `in ${plural(pods.size, 'pod')}${unsettled}`},
     ...(node.status ? [refusedFigure(node.history, now)] : [{name: 'Refused',
       value: node.refused === 0 ? 'none' : plural(node.refused, 'time'), level: node.refused > 0 ? 'bad' : ''}]),
   ]);

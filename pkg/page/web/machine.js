@@ -3,7 +3,7 @@
 // the other. The names of containers are above the cores that they have.
 import {parseList} from './cpu_set.js';
 import {bytes, make, percent, replace, setStyle, setText} from './dom.js';
-import {neighboursOf} from './owners.js';
+import {isClaim, neighboursOf} from './owners.js';
 
 // Cores in a row, and the width of a row of caches in cores, at most.
 const kLongestRow = 16;
@@ -169,7 +169,7 @@ export class Machine {
   }
 
   #paint(cpu, owner) {
-    const kind = owner.state === 'balloon' ? 'balloon ' : '';
+    const kind = ['balloon', 'claim'].includes(owner.state) ? `${owner.state} ` : '';
     const own = owner.key === undefined ? owner.state : `${kind}own own${this.tints.get(owner.key)}`;
     const cell = this.cells.get(cpu.id);
     const marks = ['chosen', 'found', 'measured'].filter((mark) => cell.classList.contains(mark));
@@ -263,7 +263,8 @@ export class Machine {
 
   // "CPU 7, ...; shop/web/main may run there."
   describe(cpu, containers) {
-    const here = containers.filter((container) => parseList(container.cpus).has(cpu)).map((container) => container.title);
+    const here = containers.filter((container) => !isClaim(container) && parseList(container.cpus).has(cpu))
+        .map((container) => container.title);
     const users = here.length === 0 ? 'no container may run there'
       : `${here.slice(0, 6).join(', ')}${here.length > 6 ? ` and ${here.length - 6} more` : ''} may run there`;
     return `${this.cells.get(cpu)?.title ?? ''}; ${users}.`;

@@ -8,11 +8,14 @@ function shortName(pod) {
   return pod.replace(/(-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}$/, '');
 }
 
+// Holds CPUs for the containers that carry it, also while there are none.
+export const isClaim = (container) => container.state === 'claim';
+
 // A policy's pool for the system; balloons are numbered.
 export const isReserved = (pool) => pool.name === 'reserved' || pool.name.startsWith('reserved[');
 
 // By CPU: {state, key, label, title}. `key` names an owner with a colour of its own, `container` is the key of a container.
-//   state  exclusive, balloon, shared, reserved, isolated, free or offline
+//   state  exclusive, claim, balloon, shared, reserved, isolated, free or offline
 export function ownersOf(topology, containers, pools) {
   const owners = new Map();
   const put = (cpus, owner) => {
@@ -33,7 +36,7 @@ export function ownersOf(topology, containers, pools) {
     if (pool.kind !== 'balloon' || isReserved(pool)) continue;
     put(parseList(pool.cpus), {state: 'balloon', key: `balloon ${pool.name}`, label: pool.name, title: `balloon ${pool.name}`});
   }
-  const own = containers.filter((container) => container.exclusive && container.state !== 'exited');
+  const own = containers.filter((container) => container.exclusive && container.state !== 'exited' && !isClaim(container));
   const ofPod = new Map();
   for (const {namespace, pod} of own) ofPod.set(`${namespace}/${pod}`, (ofPod.get(`${namespace}/${pod}`) ?? 0) + 1);
   for (const container of own) {
@@ -41,6 +44,15 @@ export function ownersOf(topology, containers, pools) {
     const isOne = ofPod.get(`${container.namespace}/${container.pod}`) === 1;
     put(parseList(container.exclusive), {state: 'exclusive', key: container.key, container: container.key,
       label: isOne ? name : `${name}/${container.name}`, title: `exclusive to ${container.title}`});
+  }
+  for (const claim of containers.filter(isClaim)) {
+    const name = `${claim.namespace}/${claim.pod}`;
+    for (const cpu of parseList(claim.exclusive)) {
+      // The container that has them for itself is the one that people look for.
+      const carrier = owners.get(cpu)?.state === 'exclusive' ? owners.get(cpu) : undefined;
+      owners.set(cpu, {state: 'claim', key: claim.key, container: carrier?.container ?? claim.key, label: carrier?.label ?? claim.pod,
+        title: carrier ? `${carrier.title}, by claim ${name}` : `held for claim ${name}`});
+    }
   }
   for (const cpu of topology.cpus) {
     if (!cpu.online) owners.set(cpu.id, {state: 'offline', title: 'offline'});
@@ -51,7 +63,7 @@ export function ownersOf(topology, containers, pools) {
 
 // By use: the CPUs of each state.
 export function usesOf(topology, owners) {
-  const uses = new Map(['exclusive', 'balloon', 'shared', 'reserved', 'isolated', 'free', 'offline'].map((use) => [use, []]));
+  const uses = new Map(['exclusive', 'claim', 'balloon', 'shared', 'reserved', 'isolated', 'free', 'offline'].map((use) => [use, []]));
   for (const cpu of topology.cpus) uses.get(owners.get(cpu.id).state).push(cpu.id);
   return uses;
 }

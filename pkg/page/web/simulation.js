@@ -55,8 +55,16 @@ function containerOf(effect) {
     cpuLimit: effect.cpuLimit, limit: effect.cpuLimit, memoryLimit: effect.memoryLimit};
 }
 
+// A claim that holds CPUs is a container in the state "claim", as in the daemon's data.
+function applyClaim(containers, effect) {
+  const claim = containerOf({...effect, container: 'claim'});
+  if (effect.op === 'unprepare') containers.delete(claim.key);
+  else if (effect.cpus) containers.set(claim.key, {...claim, state: 'claim'});
+}
+
 function apply(containers, effect) {
   const title = nameOf(effect);
+  if (['prepare', 'unprepare'].includes(effect.op) && !effect.error) applyClaim(containers, effect);
   if (effect.container && !effect.error) {
     if (['exit', 'delete'].includes(effect.op)) containers.delete(title);
     else if (effect.cpus || effect.shares) containers.set(title, containerOf(effect));
