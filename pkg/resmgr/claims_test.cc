@@ -309,6 +309,33 @@ TEST_F(ClaimsTest, ContainersOfOnePodCarryASharedClaimAfterARestart) {
     EXPECT_EQ(node_.Placed(id), grant->All().ToString());
 }
 
+// No container of the pod has these CPUs for itself, and still no other may be there.
+TEST_F(ClaimsTest, AStartWaitsForOthersOnCpusThatItsPodShares) {
+  node_.Run("shared", kBurstable, 100);
+  Reply reply;
+  Reserve(ClaimFor("u1", 2, {.share_within_pod = true}), reply);
+  const PodSandboxId pod = node_.AddPod("pod", kGuaranteed);
+  std::vector<ContainerId> ids;
+  for (const std::string name : {"a", "b"}) {
+    const CreateRequest request = test::TestNode::Request(pod, name, 1000);
+    const StatusOr<Admission> admission =
+        manager().AdmitCreate(CreateRequest(request), ResourceManager::Refusal::kFinal, {"u1"});
+    ASSERT_TRUE(admission.ok()) << admission.status();
+    ids.push_back(node_.Created(request, *admission));
+  }
+  std::optional<Status> start;
+  const auto wait =
+      manager().AdmitStart(ids[0], [&start](const Status& status) { start = status; });
+  EXPECT_FALSE(start.has_value()) << "the shared container may be there";
+  ASSERT_TRUE(node_.RunUntil([&] {
+    runtime().AnswerAll();
+    return start.has_value();
+  }));
+  EXPECT_TRUE(start->ok()) << *start;
+  node_.Started(ids[0]);
+  node_.Start(ids[1]);
+}
+
 // Its pod may run on it.
 TEST_F(ClaimsTest, AClaimThatWasGrantedIsNotTakenBackByALaterCall) {
   node_.KeepState(files_);

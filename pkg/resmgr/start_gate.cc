@@ -85,11 +85,14 @@ void StartGate::VisitObstacles(ContainerKey key, const Visit& visit) const {
   if (record == nullptr || !record->Placeable()) return;
   if (!pusher_.InPlace(key) && !visit({.kind = kOwnPlacement, .key = key})) return;
   const Placement& placement = record->container.placement;
-  if (!placement.exclusive.empty()) {
+  CpuSet exclusive = placement.exclusive;
+  if (options_.of_pod && placement.cpus) exclusive |= options_.of_pod(key) & *placement.cpus;
+  if (!exclusive.empty()) {
     for (const auto& [other_key, other] : store_.containers()) {
       if (other_key == key || !other->MayRun()) continue;
       if (other->Unpinned()) options_.unpinned(other_key);
-      CpuSet met = pusher_.ToLeave(*other, placement.exclusive);
+      // Others that are there by their own placement share these CPUs with it.
+      CpuSet met = pusher_.ToLeave(*other, exclusive);
       if (!met.empty() &&
           !visit({.kind = kOnExclusiveCpus, .key = other_key, .cpus = std::move(met)})) {
         return;

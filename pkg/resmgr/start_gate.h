@@ -57,6 +57,8 @@ class StartGate {
     std::function<void(ContainerKey key)> unpinned{};
     // A wait was withdrawn before it ended.
     std::function<void(ContainerKey key)> withdrawn{};
+    // CPUs that containers of its pod may use with it, and no others.
+    std::function<CpuSet(ContainerKey key)> of_pod{};
   };
   StartGate(Clock& clock, ContainerStore& store, Pusher& pusher, Options options);
   StartGate(const StartGate&) = delete;

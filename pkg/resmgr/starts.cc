@@ -2,6 +2,7 @@
 #include "pkg/resmgr/starts.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -22,6 +23,16 @@ class Token : public StartWait {
   std::shared_ptr<Slot> wait_;
 };
 
+CpuSet ClaimedCpus(const Decider& decider, ContainerKey key) {
+  const auto carrier = decider.carriers().find(key);
+  if (carrier == decider.carriers().end()) return CpuSet();
+  CpuSet cpus;
+  const std::shared_ptr<const HeldClaims> claims = decider.claims();
+  for (const HeldClaim* const held : claims->Of(carrier->second))
+    cpus |= held->Cpus();
+  return cpus;
+}
+
 }  // namespace
 
 Starts::Starts(Brain& brain, Creations& creations, const Options& options)
@@ -32,7 +43,8 @@ Starts::Starts(Brain& brain, Creations& creations, const Options& options)
             {options.timeout, options.on_timeout,
              [this](ContainerKey key, const std::string& reason) { OnForced(key, reason); },
              [this](ContainerKey key) { WarnUnpinned(key); },
-             [this](ContainerKey key) { DropRevived(key); }}),
+             [this](ContainerKey key) { DropRevived(key); },
+             [&brain](ContainerKey key) { return ClaimedCpus(brain.decider, key); }}),
       unresolved_(
           brain.timers, brain.store,
           [this](std::function<void(const Status&)> listed) {
