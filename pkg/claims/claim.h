@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pkg/base/status.h"
@@ -37,6 +38,13 @@ struct Claim {
   std::string name;
   std::vector<ClaimPart> parts;  // at least one
   ClaimOptions options{};
+  // Uids of the pods that may use it, as far as known: more may come while it is held. Empty: the
+  // pods of its namespace.
+  std::vector<std::string> pods{};
+
+  bool IsFor(std::string_view pod_uid) const;
+  // Whether it is the same claim, asking for the same, whichever pods use it.
+  bool AsksAs(const Claim& other) const;
 
   friend bool operator==(const Claim&, const Claim&) = default;
 };

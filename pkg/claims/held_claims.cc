@@ -2,6 +2,7 @@
 #include "pkg/claims/held_claims.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -95,6 +96,11 @@ Container& HeldClaims::AddPart(HeldClaim& held, const Machine& machine) {
 
 void HeldClaims::Remove(const std::string& uid) {
   std::erase_if(all_, [&uid](const HeldClaim& held) { return held.claim.uid == uid; });
+}
+
+void HeldClaims::SetPods(const std::string& uid, std::vector<std::string> pods) {
+  for (HeldClaim& held : all_)
+    if (held.claim.uid == uid) held.claim.pods = std::move(pods);
 }
 
 std::vector<const HeldClaim*> HeldClaims::Of(std::span<const std::string> uids) const {

@@ -49,6 +49,8 @@ class HeldClaims {
   // The container that stands for the next part of the claim, without a place.
   Container& AddPart(HeldClaim& held, const Machine& machine);
   void Remove(const std::string& uid);
+  // Other pods use the claim, which is held.
+  void SetPods(const std::string& uid, std::vector<std::string> pods);
 
   // The claims of `uids` that are held.
   std::vector<const HeldClaim*> Of(std::span<const std::string> uids) const;

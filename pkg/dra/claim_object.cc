@@ -138,6 +138,21 @@ Status ReadOptions(const Json& configs, const Driver& driver, AllocatedClaim& cl
   return OkStatus();
 }
 
+// Consumers that are no pods are none of this node.
+std::vector<std::string> PodsOf(const Json& object) {
+  std::vector<std::string> pods;
+  const Json* const consumers = Find(object, {"status", "reservedFor"});
+  if (consumers == nullptr || !consumers->is_array()) return pods;
+  for (const Json& consumer : *consumers) {
+    if (TextAt(consumer, {"resource"}) != "pods" || !TextAt(consumer, {"apiGroup"}).empty())
+      continue;
+    std::string uid = TextAt(consumer, {"uid"});
+    if (IsClaimUid(uid) && pods.size() < kMostClaimPods) pods.push_back(std::move(uid));
+  }
+  std::ranges::sort(pods);
+  return pods;
+}
+
 Status CheckIdentity(const Json& object, const ClaimName& asked) {
   const std::string uid = TextAt(object, {"metadata", "uid"});
   if (TextAt(object, {"metadata", "name"}) != asked.name ||
@@ -167,6 +182,7 @@ StatusOr<AllocatedClaim> ParseClaimObject(std::string_view text, const ClaimName
   claim.claim.uid = asked.uid;
   claim.claim.namespace_name = asked.namespace_name;
   claim.claim.name = asked.name;
+  claim.claim.pods = PodsOf(*object);
   for (const Json& result : *results)
     RESMGR_RETURN_IF_ERROR(AddResult(result, driver, claim));
   const Json* const configs = Find(*object, {"status", "allocation", "devices", "config"});

@@ -55,6 +55,22 @@ TEST(ClaimObjectTest, ReadsTheSampleOfThePeer) {
             (std::vector<ClaimDeviceRef>{{.pool = "worker-1", .share_id = "5f0c"}}));
 }
 
+TEST(ClaimObjectTest, ReadsThePodsThatItIsReservedFor) {
+  Json object = Object({Result("dra.cpu", "cpudevnuma001", {{"cpu", "4"}})});
+  object["status"]["reservedFor"] = JsonList{
+      {{"resource", "pods"}, {"name", "b"}, {"uid", "pod-b"}},
+      {{"resource", "pods"}, {"name", "a"}, {"uid", "pod-a"}},
+      {{"resource", "jobs"}, {"apiGroup", "batch"}, {"name", "j"}, {"uid", "job"}},
+      {{"resource", "pods"}, {"name", "c"}, {"uid", "../c"}},
+      {{"resource", "pods"}, {"name", "d"}},
+  };
+  const StatusOr<AllocatedClaim> claim = Parse(object);
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  EXPECT_THAT(claim->claim.pods, testing::ElementsAre("pod-a", "pod-b"));
+  EXPECT_TRUE(claim->claim.IsFor("pod-a"));
+  EXPECT_FALSE(claim->claim.IsFor("pod-c"));
+}
+
 TEST(ClaimObjectTest, OwnDevicesHaveNamesOfTheirOwn) {
   const auto claim = Parse(
       Object({Result(kOwn.name, "cpu-numa-2", {{"cpu.cri-resmgr.intel.com/cpu", "2"}})}), kOwn);

@@ -2,20 +2,30 @@
 #include "pkg/nri/plugin_front.h"
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
+
+#include "pkg/claims/claim_names.h"
 
 namespace resmgr::nri {
 namespace {
 
 constexpr std::chrono::milliseconds kNone{0};
 
-// The details that policies with hints need.
+// The details that the policy's stage needs: mounts and devices for hints, and what shows claims.
 ContainerDetails DetailsOf(const api::Container& container) {
   ContainerDetails details;
   for (const api::Mount& mount : container.mounts())
     details.mounts.push_back({.container_path = mount.destination(), .host_path = mount.source()});
   for (const api::LinuxDevice& device : container.linux().devices())
     details.devices.push_back({.container_path = device.path(), .host_path = device.path()});
+  for (const api::CDIDevice& device : container.cdi_devices())
+    details.cdi_devices.push_back(device.name());
+  for (const std::string& variable : container.env()) {
+    const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
+    if (UidOfClaimVariable(name)) details.environment.AddText(variable);
+  }
   return details;
 }
 

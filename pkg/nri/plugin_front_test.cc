@@ -315,6 +315,25 @@ TEST_F(PluginFrontTest, CallsInBothDirectionsAreDumped) {
   EXPECT_THAT(lines, testing::Contains(HasSubstr("(intercepted) FAILED Configure")));
 }
 
+TEST_F(PluginFrontTest, VariablesAndCdiDevicesShowClaims) {
+  ContainerDetails shown;
+  FunctionStage stage({.name = "stage", .operations = {Operation::kCreateContainer}},
+                      [&shown](auto& call, Request& request, const Adjustment&) {
+                        shown = request.Details({Detail::kDevices, Detail::kEnvironment});
+                        call.Adjust(Adjustment());
+                      });
+  pipeline_.Add(stage);
+  Synchronize();
+  auto request = About<api::CreateContainerRequest>("dsp", true, 1000);
+  request.mutable_container()->add_env("HOME=/");
+  request.mutable_container()->add_env("DRA_CPUSET_u-1=2-3");
+  request.mutable_container()->add_cdi_devices()->set_name("dra.k8s.io/cpu=claim-u-1");
+  EXPECT_TRUE(host_.Call<api::CreateContainerResponse>("CreateContainer", request).ok());
+  EXPECT_EQ(shown.environment, Environment({{"DRA_CPUSET_u-1", "2-3"}}));
+  EXPECT_THAT(shown.cdi_devices, ElementsAre("dra.k8s.io/cpu=claim-u-1"));
+  pipeline_.Remove(stage);
+}
+
 // A container is not in the list while its creation is undecided.
 TEST_F(PluginFrontTest, AListDuringACreationDoesNotShowIt) {
   FunctionStage never = CreationStage();

@@ -2,21 +2,30 @@
 #include "pkg/pipeline/policy_stage.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "pkg/base/parse.h"
 #include "pkg/claims/claim_names.h"
+#include "pkg/log/log.h"
 #include "pkg/pipeline/locality_hints.h"
 #include "pkg/sys/lifetime.h"
 
 namespace resmgr {
 
 namespace {
+
+// Users can make any number of containers that show claims.
+constexpr uint32_t kClaimWarnings = 10;
+constexpr std::chrono::minutes kClaimWarningPeriod{1};
 
 // A stop or removal of a missing object has succeeded, also for the kubelet.
 bool IsFound(const Outcome& outcome) {
@@ -28,25 +37,50 @@ const Adjustment& SentBy(const Outcome& outcome) {
   return outcome.sent == nullptr ? kNothing : *outcome.sent;
 }
 
-// The claims that the container shows as CDI devices. One of our kinds that is not held is passed
-// on, so that the container is refused.
-std::vector<std::string> ClaimsInDevices(const ContainerDetails& details) {
-  std::vector<std::string> uids;
+// The claims that a container shows.
+struct ShownClaims {
+  std::set<std::string> uids{};        // that it carries, or is refused for
+  std::vector<std::string> ignored{};  // devices and variables that stand for no claim
+};
+
+// By CDI devices. A claim that is not held is passed on, so that the container is refused. While
+// nothing is held, devices of the compatible kind are those of another driver, or forgotten ones.
+void AddClaimsInDevices(const ContainerDetails& details, const HeldClaims& held,
+                        ShownClaims& shown) {
   for (const std::string& device : details.cdi_devices) {
-    if (const auto uid = UidOfClaimDevice(device)) uids.emplace_back(*uid);
+    const auto uid = UidOfClaimDevice(device);
+    if (!uid) continue;
+    if (held.empty() && device.starts_with(kCompatibleClaimKind)) {
+      shown.ignored.push_back(device);
+    } else {
+      shown.uids.emplace(*uid);
+    }
   }
-  return uids;
 }
 
-// The same by variables. Users may set these, so one counts only where its claim is held.
-std::vector<std::string> ClaimsInVariables(const ContainerDetails& details,
-                                           const HeldClaims& held) {
-  std::vector<std::string> uids;
+// By variables, after the devices. `pod` may be nullptr.
+Status AddClaimsInVariables(const ContainerDetails& details, const HeldClaims& held, const Pod* pod,
+                            ShownClaims& shown) {
   for (const EnvironmentVariable& variable : details.environment) {
-    const auto uid = UidOfClaimVariable(variable.name);
-    if (uid && held.Find(std::string(*uid)) != nullptr) uids.emplace_back(*uid);
+    const auto found = UidOfClaimVariable(variable.name);
+    if (!found) continue;
+    const std::string uid(*found);
+    if (shown.uids.contains(uid)) continue;
+    const HeldClaim* const claim = held.Find(uid);
+    if (claim == nullptr) {
+      shown.ignored.emplace_back(variable.name);
+      continue;
+    }
+    if (pod != nullptr && !claim->claim.IsFor(pod->uid.value())) {
+      return NotFound(
+          "{} was prepared for other pods than {}/{}: a pod has to name it among its "
+          "resourceClaims; one that does, and came later than these, has to be made anew when they "
+          "have ended",
+          claim->Title(), pod->namespace_name, pod->name);
+    }
+    shown.uids.insert(uid);
   }
-  return uids;
+  return OkStatus();
 }
 
 // The common part of calls with a decision: waiting until the resource manager knows the runtime's
@@ -180,17 +214,19 @@ class CreateContainerCall final : public DecidedCall {
     };
   }
 
-  // Without held claims no container has any, and nothing more of the request is read.
-  std::vector<std::string> ClaimsOf(Request& request) const {
+  StatusOr<std::vector<std::string>> ClaimsOf(Request& request, const CreateRequest& create) const {
     const HeldClaims& held = manager_.held_claims();
-    if (held.empty()) return {};
-    std::vector<std::string> uids =
-        policy_stage_.claims_in_variables()
-            ? ClaimsInVariables(request.Details({Detail::kEnvironment}), held)
-            : ClaimsInDevices(request.Details({Detail::kDevices}));
-    std::ranges::sort(uids);
-    uids.erase(std::unique(uids.begin(), uids.end()), uids.end());
-    return uids;
+    const bool variables = policy_stage_.claims_in_variables();
+    const ContainerDetails& details = request.Details(
+        variables ? DetailSet{Detail::kDevices, Detail::kEnvironment} : DetailSet{Detail::kDevices});
+    ShownClaims shown;
+    AddClaimsInDevices(details, held, shown);
+    const Pod* pod = manager_.snapshot().FindPod(create.pod_id);
+    if (pod == nullptr && create.pod) pod = &*create.pod;
+    if (variables) RESMGR_RETURN_IF_ERROR(AddClaimsInVariables(details, held, pod, shown));
+    for (const std::string& name : shown.ignored)
+      policy_stage_.WarnOfClaim(name, pod == nullptr ? create.name : FullName(*pod, create.name));
+    return std::vector<std::string>(shown.uids.begin(), shown.uids.end());
   }
 
   void Place(Request& request) {
@@ -201,7 +237,12 @@ class CreateContainerCall final : public DecidedCall {
         create.pod = *std::move(pod);
       }
     }
-    auto admission = manager_.AdmitCreate(std::move(create), refusal(), ClaimsOf(request));
+    StatusOr<std::vector<std::string>> claims = ClaimsOf(request, create);
+    if (!claims.ok()) {
+      GetLogger("policy").Warn("a container is refused: {}", Message(claims.status()));
+      return Refuse(claims.status());
+    }
+    auto admission = manager_.AdmitCreate(std::move(create), refusal(), *std::move(claims));
     if (!admission.ok()) {
       if (ShouldList(admission.status())) return DecideAfterList();
       Refuse(admission.status());
@@ -354,7 +395,17 @@ PolicyStage::PolicyStage(ResourceManager& manager, HintFinder& hints,
       manager_(manager),
       hints_(hints),
       devices_(devices),
-      connect_(std::move(connect)) {}
+      connect_(std::move(connect)),
+      claim_warnings_(kClaimWarnings, kClaimWarningPeriod) {}
+
+void PolicyStage::WarnOfClaim(std::string_view shown, std::string_view container) {
+  const auto others = claim_warnings_.Pass(RateLimit::Clock::now());
+  if (!others) return;
+  GetLogger("policy").Warn(
+      "container {} shows {}, for which no CPUs are held on this node: it is placed as others ({} "
+      "more like this were not logged)",
+      Printable(container), Printable(shown), *others);
+}
 
 bool PolicyStage::OwnsPlacement() const {
   return manager_.policy().name() != "null";

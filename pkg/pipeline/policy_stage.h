@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "pkg/base/status.h"
+#include "pkg/log/rate_limit.h"
 #include "pkg/pipeline/device_hints.h"
 #include "pkg/pipeline/hint_finder.h"
 #include "pkg/pipeline/stage.h"
@@ -30,9 +32,10 @@ class PolicyStage final : public Stage {
   PolicyStage(ResourceManager& manager, HintFinder& hints, std::function<Status()> connect,
               DeviceHints* devices = nullptr);
 
-  // Containers show the claims that they carry by variables, as on an NRI plugin: there the runtime
-  // has turned the CDI devices of the request into these. Else by CDI devices, which only kubelets
-  // set, while users may set any variable.
+  // Containers show the claims that they carry by CDI devices, which only kubelets set. Here also by
+  // variables, as on an NRI plugin: most runtimes show it no CDI devices but the variables that
+  // they made of these. Users may set any variable, so one counts only where its claim is held, and
+  // only for a pod that the claim is for.
   void TakeClaimsFromVariables() { claims_in_variables_ = true; }
 
   std::unique_ptr<StageCall> Begin(const Request& request) override;
@@ -47,12 +50,15 @@ class PolicyStage final : public Stage {
   DeviceHints* devices() { return devices_; }
   bool claims_in_variables() const { return claims_in_variables_; }
   Status Connect() const { return connect_(); }
+  // The container shows a claim by this device or variable, which counts for nothing.
+  void WarnOfClaim(std::string_view shown, std::string_view container);
 
  private:
   ResourceManager& manager_;
   HintFinder& hints_;
   DeviceHints* const devices_;
   const std::function<Status()> connect_;
+  RateLimit claim_warnings_;
   bool claims_in_variables_ = false;
 };
 

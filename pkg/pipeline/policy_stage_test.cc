@@ -137,10 +137,14 @@ class PolicyStageTest : public testing::Test {
     return wishes_.had;
   }
 
-  CpuSet Reserved(const std::string& uid) {
+  // By default for all pods of its namespace.
+  CpuSet Reserved(const std::string& uid, std::vector<std::string> pods = {}) {
     CpuSet cpus;
-    const Claim claim{
-        .uid = uid, .namespace_name = "ns", .name = uid, .parts = {{.device = "cpu", .cpus = 1}}};
+    const Claim claim{.uid = uid,
+                      .namespace_name = "ns",
+                      .name = uid,
+                      .parts = {{.device = "cpu", .cpus = 1}},
+                      .pods = std::move(pods)};
     node_.manager().claims().Reserve(claim, [&cpus](const StatusOr<ClaimGrant>& grant) {
       EXPECT_TRUE(grant.ok()) << grant.status();
       if (grant.ok()) cpus = grant->All();
@@ -211,6 +215,16 @@ TEST_F(PolicyStageTest, ACdiDeviceShowsTheClaimOfAContainer) {
   EXPECT_EQ(Created("forged", details)->decided->code(), StatusCode::kNotFound);
 }
 
+// The claims of this node may be lost.
+TEST_F(PolicyStageTest, ACdiDeviceOfOursIsRefusedWhereNothingIsHeld) {
+  ContainerDetails details;
+  details.cdi_devices = {ClaimDevice(kClaimKind, "u-1")};
+  EXPECT_EQ(Created("forgotten", details)->decided->code(), StatusCode::kNotFound);
+  details.cdi_devices = {ClaimDevice(kCompatibleClaimKind, "u-1")};
+  const auto of_others = Created("of-others", details);
+  EXPECT_TRUE(of_others->decided->ok()) << "another driver may have it; " << *of_others->decided;
+}
+
 TEST_F(PolicyStageTest, AVariableShowsNoClaimInARequestWithDevices) {
   const CpuSet claimed = Reserved("u-1");
   ContainerDetails details;
@@ -231,6 +245,24 @@ TEST_F(PolicyStageTest, AVariableShowsAHeldClaimWhereTheDoorHasNothingElse) {
   ContainerDetails details;
   details.environment.Add(ClaimVariable("u-1"), claimed.ToString());
   EXPECT_EQ(Created("carrier", details)->cpus, claimed);
+}
+
+TEST_F(PolicyStageTest, AVariableShowsNoClaimOfOtherPods) {
+  stage_.TakeClaimsFromVariables();
+  const CpuSet claimed = Reserved("u-1", {"uid-mine", "uid-too"});
+  ContainerDetails details;
+  details.environment.Add(ClaimVariable("u-1"), claimed.ToString());
+  EXPECT_EQ(Created("neighbour", details)->decided->code(), StatusCode::kNotFound);
+  EXPECT_EQ(Created("mine", details)->cpus, claimed);
+}
+
+TEST_F(PolicyStageTest, ACdiDeviceIsTrustedMoreThanAVariable) {
+  stage_.TakeClaimsFromVariables();
+  const CpuSet claimed = Reserved("u-1", {"uid-first"});
+  ContainerDetails details;
+  details.environment.Add(ClaimVariable("u-1"), claimed.ToString());
+  details.cdi_devices = {ClaimDevice(kClaimKind, "u-1")};
+  EXPECT_EQ(Created("later", details)->cpus, claimed) << "the kubelet has set it";
 }
 
 }  // namespace

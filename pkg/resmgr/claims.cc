@@ -111,16 +111,9 @@ Status Claims::CheckDisk() const {
 
 void Claims::ReserveNow(const Claim& claim, Reserved done) {
   if (Status disk = CheckDisk(); !disk.ok()) return done(std::move(disk));
-  if (const HeldClaim* const held = brain_.decider.claims()->Find(claim.uid)) {
-    if (held->claim == claim && HasAll(*held)) return Add(claim.uid, std::move(done));
-    if (held->claim == claim) {
-      return done(FailedPrecondition("{} has lost CPUs and holds only {}: its pod has to end first",
-                                     TitleOfClaim(claim),
-                                     held->Cpus().empty() ? "none" : held->Cpus().ToString()));
-    }
-    return done(FailedPrecondition("{} is held with another content: it has to be released first",
-                                   TitleOfClaim(claim)));
-  }
+  const std::shared_ptr<const HeldClaims> claims = brain_.decider.claims();
+  if (const HeldClaim* const held = claims->Find(claim.uid))
+    return ReserveHeld(*held, claim, std::move(done));
   if (changes_.UnderWay()) {
     return done(Unavailable("a change of the policy is under way: try again"));
   }
@@ -142,6 +135,25 @@ void Claims::ReserveNow(const Claim& claim, Reserved done) {
   // From here on an answer of the runtime may end the wait.
   Add(claim.uid, std::move(done));
   brain_.Push(*std::move(changed));
+}
+
+void Claims::ReserveHeld(const HeldClaim& held, const Claim& claim, Reserved done) {
+  if (!held.claim.AsksAs(claim)) {
+    return done(FailedPrecondition("{} is held with another content: it has to be released first",
+                                   TitleOfClaim(claim)));
+  }
+  if (!HasAll(held)) {
+    return done(FailedPrecondition("{} has lost CPUs and holds only {}: its pod has to end first",
+                                   TitleOfClaim(claim),
+                                   held.Cpus().empty() ? "none" : held.Cpus().ToString()));
+  }
+  if (held.claim.pods != claim.pods) {
+    HeldClaims now = *brain_.decider.claims();
+    now.SetPods(claim.uid, claim.pods);
+    brain_.decider.HoldClaims(std::move(now));
+    Save();
+  }
+  Add(claim.uid, std::move(done));
 }
 
 // Waits for the disk and for containers on the claim's CPUs. It may end within the call.

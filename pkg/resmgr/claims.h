@@ -60,6 +60,7 @@ class Claims final : public ClaimHolder {
   // Tells, and keeps, that claims have other CPUs than they had in `before`.
   void NoteOtherCpus(const HeldClaims& before);
   void ReserveNow(const Claim& claim, Reserved done);
+  void ReserveHeld(const HeldClaim& held, const Claim& claim, Reserved done);
   void Add(const std::string& uid, Reserved done);
   // Unavailable while the disk refuses: a call that waited for it would outlast its caller.
   Status CheckDisk() const;

@@ -336,6 +336,18 @@ TEST_F(ClaimsTest, AStartWaitsForOthersOnCpusThatItsPodShares) {
   node_.Start(ids[1]);
 }
 
+TEST_F(ClaimsTest, ThePodsOfAClaimAreKeptAndMayBeOthersLater) {
+  node_.KeepState(files_);
+  Claim claim = ClaimFor("u1", 2);
+  claim.pods = {"pod-1"};
+  const auto grant = Reserved(claim);
+  claim.pods = {"pod-1", "pod-2"};
+  EXPECT_EQ(Reserved(claim), grant);
+  node_.FlushState();
+  node_.Restart();
+  EXPECT_EQ(manager().held_claims().Find("u1")->claim.pods, claim.pods);
+}
+
 // Its pod may run on it.
 TEST_F(ClaimsTest, AClaimThatWasGrantedIsNotTakenBackByALaterCall) {
   node_.KeepState(files_);

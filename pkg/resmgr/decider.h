@@ -73,7 +73,8 @@ class Decider {
   // CPUs for claims, as ClaimedPolicy gives them.
   StatusOr<ContainerKeys> Reserve(const Claim& claim);
   StatusOr<ContainerKeys> GiveBack(const std::string& uid);
-  // Claims that an earlier daemon held; Reconcile follows.
+  // Claims that an earlier daemon held, and Reconcile follows; or those that are held, for other
+  // pods.
   void HoldClaims(HeldClaims held) { claimed().Hold(std::move(held)); }
   std::shared_ptr<const HeldClaims> claims() const { return claimed().shared_held(); }
   // The container, in the store, carries these claims until it is erased. Before it is allocated.

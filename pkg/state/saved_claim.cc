@@ -48,6 +48,8 @@ std::string EncodeClaim(const SavedClaim& saved) {
     one.mutable_place()->set_pool(place.pool);
     one.mutable_place()->set_reason(place.reason);
   }
+  for (const std::string& pod : saved.claim.pods)
+    kept.add_pods(pod);
   for (const SavedCarrier& carrier : saved.carriers) {
     state::ClaimCarrier& one = *kept.add_carriers();
     one.set_pod_id(carrier.pod);
@@ -69,6 +71,7 @@ StatusOr<SavedClaim> DecodeClaim(std::string_view uid, std::string_view bytes) {
       .name = kept.name(),
       .parts = {},
       .options = {.whole_cores = kept.whole_cores(), .share_within_pod = kept.share_within_pod()}};
+  saved.claim.pods.assign(kept.pods().begin(), kept.pods().end());
   saved.number = kept.number();
   if (kept.parts().empty()) return InvalidArgument("a claim without parts");
   for (const state::ClaimPart& one : kept.parts()) {

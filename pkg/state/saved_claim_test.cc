@@ -15,7 +15,8 @@ SavedClaim Whole() {
                  .name = "fast",
                  .parts = {{.request = "cpus", .device = "cpu-numa-1", .node = 1, .cpus = 2},
                            {.request = "more", .device = "cpu-numa-0", .cpus = 1}},
-                 .options = {.whole_cores = true, .share_within_pod = true}};
+                 .options = {.whole_cores = true, .share_within_pod = true},
+                 .pods = {"pod-1", "pod-2"}};
   Placement& first = saved.places.emplace_back();
   first.exclusive = {4, 5};
   first.cpus = first.exclusive;

@@ -2,9 +2,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "pkg/base/parse.h"
+#include "pkg/claims/claim_names.h"
 #include "pkg/dra/claim_object.h"
 
 // An accepted text is the asked claim, with whole CPUs on devices of the driver; the message about
@@ -26,5 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::abort();
   for (const resmgr::ClaimPart& part : claim->claim.parts)
     if (part.cpus < 1 || part.cpus > resmgr::CpuSet::kBits || !part.node) std::abort();
+  if (claim->claim.pods.size() > dra::kMostClaimPods) std::abort();
+  for (const std::string& pod : claim->claim.pods)
+    if (!resmgr::IsClaimUid(pod)) std::abort();
   return 0;
 }

@@ -1,129 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims for CPUs: a kubelet's side of Dynamic Resource Allocation, the real daemon, the real
-// agent, an API server and a runtime of the test. Rows D1 to D17 of the acceptance table.
-#include <algorithm>
+// Claims for CPUs: rows D1 to D17 of the acceptance table.
 #include <chrono>
-#include <csignal>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <memory>
-#include <random>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include <fmt/format.h>
-
-#include "pkg/base/json.h"
-#include "pkg/sys/files.h"
-#include "test/integration/daemon_fixture.h"
-#include "test/support/api_server/api_server.h"
-#include "test/support/containerd/child_process.h"
-#include "test/support/fake_kubelet/plugin_kubelet.h"
-#include "test/support/programs/programs.h"
-#include "test/support/seed.h"
+#include "test/integration/agent/claims_fixture.h"
 
 namespace resmgr::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr char kClaimsNode[] = "n1";
-constexpr char kDriver[] = "dra.cpu";
-constexpr char kSlice[] = "n1-dra.cpu";
-// CPUs that the policy may grant: all but the reserved one.
-constexpr int kAllowed = 7;
-
-class ClaimsTest : public DaemonTest {
- protected:
-  ClaimsTest() {
-    fs::create_directories(Host("/var/lib/kubelet/plugins"));
-    fs::create_directories(Host("/var/lib/kubelet/plugins_registry"));
-    EXPECT_THAT(api_.Start(), IsOk());
-    api_.SetNode(kClaimsNode, {});
-    std::ofstream(Path("kubeconfig")) << api_.Kubeconfig();
-    std::ofstream(Path("policy.yaml")) << "policy: {Active: static, ReservedResources: {CPU: 1}}\n"
-                                          "dra: {Enable: true, Compatible: true}\n";
-    StartRuntime();
-  }
-
-  std::string Host(const std::string& path) const { return Path("host") + path; }
-  void StartDaemonWithClaims() {
-    StartDaemon(Flags({"-agent-socket", Path("agent.sock"), "-host-root", Path("host"), "-config",
-                       Path("policy.yaml")}));
-  }
-  void StartAgent() {
-    ::setenv("NODE_NAME", kClaimsNode, 1);
-    agent_.reset();
-    auto started = ChildProcess::Start(
-        {Program("cri-resmgr-agent"), "-kubeconfig", Path("kubeconfig"), "-cri-resmgr-socket",
-         Path("config.sock"), "-agent-socket", Path("agent.sock"), "-report-spread=0s"},
-        Path("agent.log"));
-    ASSERT_THAT(started, IsOk());
-    agent_ = *std::move(started);
-  }
-  // Both; the kubelet knows the driver.
-  void StartAll() {
-    StartAgent();
-    StartDaemonWithClaims();
-    ASSERT_TRUE(Registered()) << daemon_->Log();
-  }
-  bool Registered() {
-    return Eventually([this] {
-      kubelet_.Look();
-      return kubelet_.drivers().contains(kDriver);
-    });
-  }
-  static PluginKubelet::Claim Claim(const std::string& name) {
-    return {.uid = "uid-" + name, .namespace_name = "default", .name = name};
-  }
-  // The scheduler has given this claim so many CPUs.
-  void Allocate(const std::string& name, int cpus) {
-    api_.SetClaim(name, "uid-" + name,
-                  {.driver = kDriver, .device = "cpudevnuma000", .cpus = cpus});
-  }
-  StatusOr<dra_api::NodePrepareResourcesResponse> Prepare(const std::string& name) {
-    return kubelet_.PrepareAll(kDriver, {Claim(name)}, kPatience);
-  }
-  Status Unprepare(const std::string& name) {
-    return kubelet_.UnprepareAll(kDriver, {Claim(name)}, kPatience);
-  }
-  std::string ErrorOf(const std::string& name) {
-    const auto response = kubelet_.Prepare(kDriver, {Claim(name)});
-    return response.ok() ? response->claims().at("uid-" + name).error()
-                         : std::string(Message(response.status()));
-  }
-  std::string CdiFile(const std::string& name) const {
-    return Host("/var/run/cdi/dra.k8s.io-cpu_claim-uid-" + name + ".json");
-  }
-  // The CPUs that containers of the claim are told.
-  CpuSet CpusOf(const std::string& name) const {
-    const auto text = ReadFile(CdiFile(name), 4096);
-    if (!text.ok()) return {};
-    const auto spec = ParseJson(*text).value_or(Json::object());
-    const std::string variable =
-        spec["devices"].at(0)["containerEdits"]["env"].at(0).get<std::string>();
-    return CpuSet::Parse(variable.substr(variable.find('=') + 1)).value_or(CpuSet());
-  }
-  std::string Capacity() const {
-    const Json slice = api_.Slice(kSlice);
-    if (!slice.is_object() || slice["spec"]["devices"].empty()) return "";
-    return slice["spec"]["devices"].at(0)["capacity"]["dra.cpu/cpu"]["value"].get<std::string>();
-  }
-  int64_t Generation() const {
-    const Json slice = api_.Slice(kSlice);
-    return slice.is_object() ? slice["spec"]["pool"]["generation"].get<int64_t>() : 0;
-  }
-  bool SliceSays(int cpus) {
-    return Eventually([&] { return Capacity() == std::to_string(cpus); });
-  }
-  std::string Logs() const { return LastLines(Path("agent.log")) + daemon_->Log(); }
-
-  ApiServer api_;
-  PluginKubelet kubelet_{Path("host")};
-  std::unique_ptr<ChildProcess> agent_;
-};
 
 TEST_F(ClaimsTest, D1TheKubeletFindsTheDriverAndTheSchedulerItsDevices) {
   StartAll();
@@ -133,7 +19,7 @@ TEST_F(ClaimsTest, D1TheKubeletFindsTheDriverAndTheSchedulerItsDevices) {
   ASSERT_TRUE(SliceSays(kAllowed)) << Logs() << api_.Slice(kSlice);
   const Json slice = api_.Slice(kSlice);
   EXPECT_EQ(slice["metadata"]["ownerReferences"].at(0)["uid"], "uid-n1");
-  EXPECT_EQ(slice["spec"]["nodeName"], kClaimsNode);
+  EXPECT_EQ(slice["spec"]["nodeName"], kNode);
   EXPECT_EQ(slice["spec"]["devices"].at(0)["name"], "cpudevnuma000");
   PluginKubelet older(Path("host"), {"v1beta1.DRAPlugin"});
   older.Look();
@@ -200,6 +86,15 @@ TEST_F(ClaimsTest, D5AReplacedClaimReservesNothing) {
   EXPECT_THAT(Prepare("all"), IsOk()) << Logs();
 }
 
+TEST_F(ClaimsTest, D6ResultsOfOtherDriversAreNotOurs) {
+  StartAll();
+  Allocate("gpu", {.driver = "gpu.example.com", .cpus = 3});
+  const auto response = Prepare("gpu");
+  ASSERT_THAT(response, IsOk()) << Logs();
+  EXPECT_EQ(response->claims().at("uid-gpu").devices_size(), 0);
+  EXPECT_TRUE(CpusOf("gpu").empty());
+}
+
 TEST_F(ClaimsTest, D9UnprepareGivesTheCpusToSharedContainersAtOnce) {
   StartAll();
   CriClient client = Relayed();
@@ -213,6 +108,69 @@ TEST_F(ClaimsTest, D9UnprepareGivesTheCpusToSharedContainersAtOnce) {
   EXPECT_FALSE(fs::exists(CdiFile("a")));
   EXPECT_THAT(Unprepare("a"), IsOk()) << "row D8";
   EXPECT_THAT(Unprepare("never"), IsOk());
+}
+
+TEST_F(ClaimsTest, D10AVariableThatAUserTypesGivesNoCpus) {
+  StartAll();
+  Allocate("a", 4);
+  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  CriClient client = Relayed();
+  cri::ContainerConfig typed = MakeBestEffortContainer("main");
+  auto& variable = *typed.add_envs();
+  variable.set_key(VariableOf("a"));
+  variable.set_value(CpusOf("a").ToString());
+  const Running running = Run(client, MakeBestEffortPod("typed"), typed);
+  EXPECT_FALSE(CpusAtRuntime(running.container).Intersects(CpusOf("a")));
+}
+
+TEST_F(ClaimsTest, D10ADeviceOfAClaimThatIsNotHeldIsToldOrRefused) {
+  StartAll();
+  CriClient client = Relayed();
+  Run(client, MakeBestEffortPod("of-others"), Carrier("main", "never"));
+  EXPECT_TRUE(Logged("shows " + DeviceOf("never")));
+  Allocate("a", 1);
+  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
+  const auto pod = MakeBestEffortPod("forged");
+  const auto id = client.RunPod(pod);
+  ASSERT_THAT(id, IsOk());
+  EXPECT_FALSE(client.CreateContainer(*id, pod, Carrier("main", "never")).ok());
+}
+
+TEST_F(ClaimsTest, D11SharedContainersKeepACpu) {
+  Configure("{Active: static-plus, ReservedResources: {CPU: 1}}");
+  StartAll();
+  Allocate("all", kCpus);
+  EXPECT_NE(ErrorOf("all"), "") << Logs();
+  EXPECT_TRUE(CpusOf("all").empty());
+  CriClient client = Relayed();
+  const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
+  EXPECT_FALSE(CpusAtRuntime(shared.container).empty());
+}
+
+TEST_F(ClaimsTest, D12ContainersOfOnePodShareAClaimThatSaysSo) {
+  StartAll();
+  Allocate("shared", {.cpus = 2, .share_within_pod = true});
+  Allocate("own", 2);
+  ASSERT_THAT(Prepare("shared"), IsOk()) << Logs();
+  ASSERT_THAT(Prepare("own"), IsOk()) << Logs();
+  CriClient client = Relayed();
+  const auto pod = MakeBestEffortPod("p");
+  const auto id = client.RunPod(pod);
+  ASSERT_THAT(id, IsOk());
+  const auto create = [&](const std::string& container, const std::string& claim) {
+    return client.CreateContainer(*id, pod, Carrier(container, claim));
+  };
+  for (const std::string name : {"one", "two"}) {
+    const auto container = create(name, "shared");
+    ASSERT_THAT(container, IsOk());
+    EXPECT_THAT(client.StartContainer(*container), IsOk());
+    EXPECT_EQ(CpusAtRuntime(*container), CpusOf("shared"));
+  }
+  const auto first = create("three", "own");
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(CpusAtRuntime(*first), CpusOf("own"));
+  const auto second = create("four", "own");
+  EXPECT_THAT(Describe(second.status()), testing::HasSubstr("default/own is in use"));
 }
 
 TEST_F(ClaimsTest, D13ContainersWithCpusOfTheirOwnLowerTheCapacity) {
@@ -248,46 +206,29 @@ TEST_F(ClaimsTest, D16SlicesThatAKubeletDeletesComeBack) {
   EXPECT_GT(Generation(), before);
 }
 
-// The kubelet is killed in the middle of its calls, the daemon between and during them.
-TEST_F(ClaimsTest, KillsAtAnyPointForgetNoClaimAndLeakNoCpu) {
-  const uint64_t seed = SeedOr(42);
-  SCOPED_TRACE(Repeat(seed));
-  std::minstd_rand random(static_cast<std::minstd_rand::result_type>(seed));
-  const auto draw = [&random](int below) {
-    return std::uniform_int_distribution<int>(0, below - 1)(random);
-  };
+// For longer than the agent goes on without the daemon. The kubelet deletes its slices.
+TEST_F(ClaimsTest, D17ADaemonThatWasAwayComesBackToItsClaims) {
   StartAll();
+  Allocate("a", 2);
+  ASSERT_THAT(Prepare("a"), IsOk()) << Logs();
   CriClient client = Relayed();
+  const Running carrier = Run(client, MakeBestEffortPod("c"), Carrier("main", "a"));
   const Running shared = Run(client, MakeBestEffortPod("s"), MakeBestEffortContainer("main"));
-  const CpuSet before = CpusAtRuntime(shared.container);
-  for (int round = 0; round < 6; ++round) {
-    const std::string name = fmt::format("c{}", round);
-    Allocate(name, 1 + draw(3));
-    // Its answer may be lost.
-    const auto lost = kubelet_.Prepare(kDriver, {Claim(name)}, milliseconds(1 + draw(20)));
-    if (draw(2) == 0) {
-      daemon_->Kill();
-      StartDaemonWithClaims();
-      ASSERT_TRUE(Registered());
-    }
-    ASSERT_THAT(Prepare(name), IsOk()) << lost.status() << Logs();
-    const CpuSet cpus = CpusOf(name);
-    daemon_->Kill();
-    StartDaemonWithClaims();
-    ASSERT_TRUE(Registered());
-    ASSERT_THAT(Prepare(name), IsOk()) << Logs();
-    EXPECT_EQ(CpusOf(name), cpus);
-    const auto gone = kubelet_.Unprepare(kDriver, {Claim(name)}, milliseconds(1 + draw(20)));
-    if (draw(2) == 0) {
-      daemon_->Kill();
-      StartDaemonWithClaims();
-      ASSERT_TRUE(Registered());
-    }
-    ASSERT_THAT(Unprepare(name), IsOk()) << gone.status() << Logs();
-  }
-  EXPECT_TRUE(Eventually([&] { return CpusAtRuntime(shared.container) == before; })) << Logs();
+  const CpuSet shared_on = CpusAtRuntime(shared.container);
+  ASSERT_TRUE(SliceSays(kAllowed)) << Logs();
+  daemon_->Kill();
+  const auto back_at = std::chrono::steady_clock::now() + seconds(31);
+  ASSERT_TRUE(Eventually([&] { return std::chrono::steady_clock::now() > back_at; }, seconds(60)));
+  api_.DeleteSlices();
+  EXPECT_FALSE(Eventually([&] { return Generation() > 0; }, seconds(3)));
+  StartDaemonWithClaims();
+  ASSERT_TRUE(Registered());
   EXPECT_TRUE(SliceSays(kAllowed)) << Logs();
-  EXPECT_TRUE(fs::is_empty(Host("/var/run/cdi")));
+  EXPECT_EQ(CpusAtRuntime(carrier.container), CpusOf("a"));
+  EXPECT_EQ(CpusAtRuntime(shared.container), shared_on);
+  const CpuSet cpus = CpusOf("a");
+  EXPECT_THAT(Prepare("a"), IsOk()) << Logs();
+  EXPECT_EQ(CpusOf("a"), cpus);
 }
 
 }  // namespace

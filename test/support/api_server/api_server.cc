@@ -157,9 +157,22 @@ void ApiServer::SetClaim(const std::string& name, const std::string& uid,
       {"device", allocation.device},
       {"shareID", "share-" + uid},
       {"consumedCapacity", {{allocation.driver + "/cpu", std::to_string(allocation.cpus)}}}};
+  Json devices = {{"results", Json::array({result})}};
+  if (allocation.share_within_pod) {
+    const Json parameters = {{"apiVersion", "cri-resource-manager.intel.com/v1"},
+                             {"kind", "CpuClaim"},
+                             {"shareWithin", "pod"}};
+    const Json config = {{"source", "FromClaim"},
+                         {"opaque", {{"driver", allocation.driver}, {"parameters", parameters}}}};
+    devices["config"] = Json::array({config});
+  }
+  Json consumers = Json::array();
+  for (const std::string& pod : allocation.pods)
+    consumers.push_back({{"resource", "pods"}, {"name", pod}, {"uid", pod}});
   objects_.Put(std::string(kClaims), name,
                {{"metadata", {{"namespace", "default"}, {"uid", uid}}},
-                {"status", {{"allocation", {{"devices", {{"results", Json::array({result})}}}}}}}});
+                {"status",
+                 {{"allocation", {{"devices", std::move(devices)}}}, {"reservedFor", consumers}}}});
 }
 
 Json ApiServer::Slice(const std::string& name) const {

@@ -76,6 +76,8 @@ class ApiServer {
     std::string driver{};
     std::string device{};
     int cpus = 0;
+    bool share_within_pod = false;    // by its parameters
+    std::vector<std::string> pods{};  // uids of those that it is reserved for
   };
   void SetClaim(const std::string& name, const std::string& uid, const Allocation& allocation);
   void DeleteClaim(const std::string& name) { objects_.Delete(std::string(kClaims), name); }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/integration/agent/claims_fixture.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "pkg/base/json.h"
+#include "pkg/sys/files.h"
+#include "test/support/programs/programs.h"
+
+namespace resmgr::test {
+
+namespace fs = std::filesystem;
+
+ClaimsTest::ClaimsTest() {
+  fs::create_directories(Host("/var/lib/kubelet/plugins"));
+  fs::create_directories(Host("/var/lib/kubelet/plugins_registry"));
+  EXPECT_THAT(api_.Start(), IsOk());
+  api_.SetNode(kNode, {});
+  std::ofstream(Path("kubeconfig")) << api_.Kubeconfig();
+  Configure("{Active: static, ReservedResources: {CPU: 1}}");
+  StartRuntime();
+}
+
+void ClaimsTest::Configure(const std::string& policy) {
+  std::ofstream(Path("policy.yaml"))
+      << "policy: " << policy << "\ndra: {Enable: true, Compatible: true}\n";
+}
+
+std::vector<std::string> ClaimsTest::ClaimFlags(const std::vector<std::string>& more) const {
+  std::vector<std::string> flags = {"-agent-socket", Path("agent.sock"), "-host-root",
+                                    Path("host"),    "-config",          Path("policy.yaml")};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return Flags(flags);
+}
+
+void ClaimsTest::StartAgent() {
+  ::setenv("NODE_NAME", kNode, 1);
+  agent_.reset();
+  auto started = ChildProcess::Start(
+      {Program("cri-resmgr-agent"), "-kubeconfig", Path("kubeconfig"), "-cri-resmgr-socket",
+       Path("config.sock"), "-agent-socket", Path("agent.sock"), "-report-spread=0s"},
+      Path("agent.log"));
+  ASSERT_THAT(started, IsOk());
+  agent_ = *std::move(started);
+}
+
+void ClaimsTest::StartAll() {
+  StartAgent();
+  StartDaemonWithClaims();
+  ASSERT_TRUE(Registered()) << daemon_->Log();
+}
+
+bool ClaimsTest::Registered() {
+  return Eventually([this] {
+    kubelet_.Look();
+    return kubelet_.drivers().contains(kDriver);
+  });
+}
+
+void ClaimsTest::KillDaemon() {
+  daemon_->Kill();
+  StartDaemonWithClaims();
+  ASSERT_TRUE(Registered());
+}
+
+void ClaimsTest::Allocate(const std::string& name, ApiServer::Allocation allocation) {
+  if (allocation.driver.empty()) allocation.driver = kDriver;
+  allocation.device = "cpudevnuma000";
+  api_.SetClaim(name, "uid-" + name, allocation);
+}
+
+std::string ClaimsTest::ErrorOf(const std::string& name) {
+  const auto response = kubelet_.Prepare(kDriver, {Claim(name)});
+  return response.ok() ? response->claims().at("uid-" + name).error()
+                       : std::string(Message(response.status()));
+}
+
+std::string ClaimsTest::CdiFile(const std::string& name) const {
+  return Host("/var/run/cdi/dra.k8s.io-cpu_claim-uid-" + name + ".json");
+}
+
+CpuSet ClaimsTest::CpusOf(const std::string& name) const {
+  const auto text = ReadFile(CdiFile(name), 4096);
+  if (!text.ok()) return {};
+  const auto spec = ParseJson(*text).value_or(Json::object());
+  const std::string variable =
+      spec["devices"].at(0)["containerEdits"]["env"].at(0).get<std::string>();
+  return CpuSet::Parse(variable.substr(variable.find('=') + 1)).value_or(CpuSet());
+}
+
+cri::ContainerConfig ClaimsTest::Carrier(const std::string& container, const std::string& claim) {
+  cri::ContainerConfig config = MakeBestEffortContainer(container);
+  config.add_cdi_devices()->set_name(DeviceOf(claim));
+  return config;
+}
+
+std::string ClaimsTest::Capacity() const {
+  const Json slice = api_.Slice(kSlice);
+  if (!slice.is_object() || slice["spec"]["devices"].empty()) return "";
+  return slice["spec"]["devices"].at(0)["capacity"]["dra.cpu/cpu"]["value"].get<std::string>();
+}
+
+int64_t ClaimsTest::Generation() const {
+  const Json slice = api_.Slice(kSlice);
+  return slice.is_object() ? slice["spec"]["pool"]["generation"].get<int64_t>() : 0;
+}
+
+bool ClaimsTest::SliceSays(int cpus) {
+  return Eventually([&] { return Capacity() == std::to_string(cpus); });
+}
+
+std::string ClaimsTest::Logs() const {
+  return LastLines(Path("agent.log")) + daemon_->Log();
+}
+
+}  // namespace resmgr::test

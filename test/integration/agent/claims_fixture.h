@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "test/integration/daemon_fixture.h"
+#include "test/support/api_server/api_server.h"
+#include "test/support/containerd/child_process.h"
+#include "test/support/fake_kubelet/plugin_kubelet.h"
+
+namespace resmgr::test {
+
+// A kubelet's side of Dynamic Resource Allocation, the real daemon, the real agent, an API server
+// and a runtime of the test. The names are those of dra-driver-cpu. CPU 0 of eight is reserved.
+class ClaimsTest : public DaemonTest {
+ protected:
+  static constexpr char kNode[] = "n1";
+  static constexpr char kDriver[] = "dra.cpu";
+  static constexpr char kSlice[] = "n1-dra.cpu";
+  // CPUs that the policy may grant: all but the reserved one.
+  static constexpr int kAllowed = 7;
+
+  ClaimsTest();
+
+  std::string Host(const std::string& path) const { return Path("host") + path; }
+  // Writes the daemon's configuration: this policy section, with the driver on.
+  void Configure(const std::string& policy);
+  std::vector<std::string> ClaimFlags(const std::vector<std::string>& more = {}) const;
+  void StartDaemonWithClaims() { StartDaemon(ClaimFlags()); }
+  void StartAgent();
+  // Both; the kubelet knows the driver.
+  void StartAll();
+  bool Registered();
+  // Kills the daemon; the kubelet knows the next one.
+  void KillDaemon();
+
+  static PluginKubelet::Claim Claim(const std::string& name) {
+    return {.uid = "uid-" + name, .namespace_name = "default", .name = name};
+  }
+  // The scheduler has given this claim so many CPUs.
+  void Allocate(const std::string& name, int cpus) { Allocate(name, {.cpus = cpus}); }
+  // The same with more, for our driver unless it names another.
+  void Allocate(const std::string& name, ApiServer::Allocation allocation);
+  StatusOr<dra_api::NodePrepareResourcesResponse> Prepare(const std::string& name) {
+    return kubelet_.PrepareAll(kDriver, {Claim(name)}, kPatience);
+  }
+  Status Unprepare(const std::string& name) {
+    return kubelet_.UnprepareAll(kDriver, {Claim(name)}, kPatience);
+  }
+  // Of a single try; "" where it is prepared.
+  std::string ErrorOf(const std::string& name);
+  std::string CdiFile(const std::string& name) const;
+  // The CPUs that containers of the claim are told.
+  CpuSet CpusOf(const std::string& name) const;
+  static std::string VariableOf(const std::string& name) { return "DRA_CPUSET_uid-" + name; }
+  static std::string DeviceOf(const std::string& name) {
+    return "dra.k8s.io/cpu=claim-uid-" + name;
+  }
+  // A container with the CDI device of the claim, as kubelets ask for it.
+  static cri::ContainerConfig Carrier(const std::string& container, const std::string& claim);
+
+  // What schedulers see of the one device; "" without it.
+  std::string Capacity() const;
+  int64_t Generation() const;
+  bool SliceSays(int cpus);
+  std::string Logs() const;
+
+  ApiServer api_;
+  PluginKubelet kubelet_{Path("host")};
+  std::unique_ptr<ChildProcess> agent_;
+};
+
+}  // namespace resmgr::test
