@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "test/support/scheduler_model/json_member.h"
+
 namespace resmgr::test {
 namespace {
 
@@ -51,10 +53,10 @@ PoolDevice DeviceOf(const json& object, const DevicePool& pool) {
   device.pool = pool.name;
   device.name = object.at("name");
   device.shared = object.value("allowMultipleAllocations", false);
-  for (const auto& [name, value] : object.value("attributes", json::object()).items()) {
+  for (const auto& [name, value] : MemberOf(object, "attributes").items()) {
     device.attributes[Qualified(name, pool.driver)] = value;
   }
-  for (const auto& [name, value] : object.value("capacity", json::object()).items()) {
+  for (const auto& [name, value] : MemberOf(object, "capacity").items()) {
     DeviceCapacity& capacity = device.capacities[Qualified(name, pool.driver)];
     capacity.value = RequiredQuantity(value.at("value"));
     if (value.contains("requestPolicy")) capacity.policy = PolicyOf(value.at("requestPolicy"));

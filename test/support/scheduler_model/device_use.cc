@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/support/scheduler_model/device_use.h"
 
+#include "test/support/scheduler_model/json_member.h"
+
 namespace resmgr::test {
 
 using nlohmann::json;
@@ -17,7 +19,7 @@ void DeviceUse::AddClaim(const json& claim) {
     const std::string id = driver + "/" + result.at("pool").get<std::string>() + "/" +
                            result.at("device").get<std::string>();
     ++holders_[id];
-    for (const auto& [name, value] : result.value("consumedCapacity", json::object()).items()) {
+    for (const auto& [name, value] : MemberOf(result, "consumedCapacity").items()) {
       consumed_[id][Qualified(name, driver)] += ExactQuantity::Of(value).value();
     }
   }

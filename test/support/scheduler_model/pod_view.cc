@@ -4,23 +4,19 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "test/support/scheduler_model/json_member.h"
+
 namespace resmgr::test {
 namespace {
 
 using nlohmann::json;
 
-const json& ObjectAt(const json& object, std::string_view key) {
-  static const json kEmpty = json::object();
-  const auto found = object.find(key);
-  return found == object.end() || found->is_null() ? kEmpty : *found;
-}
-
 ResourceList RequestsOf(const json& container) {
-  return ResourcesOf(ObjectAt(ObjectAt(container, "resources"), "requests"));
+  return ResourcesOf(MemberOf(MemberOf(container, "resources"), "requests"));
 }
 
 ResourceList LimitsOf(const json& container) {
-  return ResourcesOf(ObjectAt(ObjectAt(container, "resources"), "limits"));
+  return ResourcesOf(MemberOf(MemberOf(container, "resources"), "limits"));
 }
 
 void Add(ResourceList& sum, const ResourceList& more) {
@@ -38,7 +34,7 @@ PodQos ComputedQos(const json& spec) {
   bool none = true;
   bool guaranteed = true;
   for (const char* const list : {"initContainers", "containers"}) {
-    for (const json& container : ObjectAt(spec, list)) {
+    for (const json& container : MemberOf(spec, list)) {
       const ResourceList requests = RequestsOf(container);
       const ResourceList limits = LimitsOf(container);
       for (const char* const name : {"cpu", "memory"}) {
@@ -56,7 +52,7 @@ PodQos ComputedQos(const json& spec) {
 }
 
 PodQos QosOf(const json& pod) {
-  const json& given = ObjectAt(ObjectAt(pod, "status"), "qosClass");
+  const json& given = MemberOf(MemberOf(pod, "status"), "qosClass");
   if (!given.is_string()) return ComputedQos(pod.at("spec"));
   if (given == "Guaranteed") return PodQos::kGuaranteed;
   if (given == "Burstable") return PodQos::kBurstable;
@@ -96,7 +92,7 @@ PodView PodViewOf(const json& pod) {
   const json& spec = pod.at("spec");
   PodView view;
   view.qos = QosOf(pod);
-  for (const json& container : ObjectAt(spec, "initContainers")) {
+  for (const json& container : MemberOf(spec, "initContainers")) {
     const bool sidecar = container.value("restartPolicy", "") == "Always";
     view.containers.push_back(
         {container.at("name"),
@@ -107,7 +103,7 @@ PodView PodViewOf(const json& pod) {
     view.containers.push_back(
         {container.at("name"), SchedulerContainerKind::kApp, RequestsOf(container)});
   }
-  view.effective = EffectiveOf(view, ResourcesOf(ObjectAt(spec, "overhead")));
+  view.effective = EffectiveOf(view, ResourcesOf(MemberOf(spec, "overhead")));
   return view;
 }
 
