@@ -61,6 +61,17 @@ class EngineRuntimeTest : public testing::Test {
     return listed;
   }
 
+  Status Update(const ResourceValues& values) {
+    EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
+    Status done = Internal("not told");
+    runtime.UpdateContainer(ContainerId("c1"), values, [&](Status status) {
+      done = std::move(status);
+      loop_.Stop();
+    });
+    Run();
+    return done;
+  }
+
   TempDir dir_;
   EventLoop loop_;
   std::optional<FakeEngine> engine_;
@@ -121,19 +132,21 @@ TEST_F(EngineRuntimeTest, OneThatCannotBeInspectedIsUnclear) {
   EXPECT_EQ(all->unclear.pods.size(), 1U);
 }
 
+TEST_F(EngineRuntimeTest, AListEndsWhenDockerdIsLost) {
+  Start([](const FakeEngine::Request& request) -> std::optional<std::string> {
+    if (request.line.starts_with("GET /containers/json?all=1 ")) return JsonReply(200, kList);
+    return JsonReply(503, R"({"message":"it ends"})");
+  });
+  EXPECT_EQ(List().status().code(), StatusCode::kUnavailable);
+}
+
 TEST_F(EngineRuntimeTest, WithoutADockerdThereIsNoList) {
   EXPECT_EQ(List().status().code(), StatusCode::kUnavailable);
 }
 
 TEST_F(EngineRuntimeTest, UpdatesSayWhatChanges) {
   Start([](const FakeEngine::Request&) { return JsonReply(200, R"({"Warnings":null})"); });
-  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
-  Status done = Internal("not told");
-  runtime.UpdateContainer(ContainerId("c1"), {.cpus = *CpuSet::Parse("2")}, [&](Status status) {
-    done = std::move(status);
-    loop_.Stop();
-  });
-  Run();
+  const Status done = Update({.cpus = *CpuSet::Parse("2")});
   EXPECT_TRUE(done.ok()) << done;
   const auto request = engine_->requests().at(0);
   EXPECT_EQ(request.line, "POST /containers/c1/update HTTP/1.0");
@@ -147,16 +160,8 @@ TEST_F(EngineRuntimeTest, AContainerWithNanoCpusIsUpdatedByThem) {
     return JsonReply(409, R"({"message":"Conflicting options: CPU Period cannot be updated as )"
                           R"(NanoCPUs has already been set"})");
   });
-  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
-  Status done = Internal("not told");
-  runtime.UpdateContainer(
-      ContainerId("c1"),
-      {.cpus = *CpuSet::Parse("2"), .cpu_shares = 512, .cpu_quota = 50000, .cpu_period = 100000},
-      [&](Status status) {
-        done = std::move(status);
-        loop_.Stop();
-      });
-  Run();
+  const Status done = Update(
+      {.cpus = *CpuSet::Parse("2"), .cpu_shares = 512, .cpu_quota = 50000, .cpu_period = 100000});
   EXPECT_TRUE(done.ok()) << done;
   EXPECT_EQ(engine_->requests().at(1).body,
             R"({"CpuShares":512,"CpusetCpus":"2","NanoCpus":500000000})");
@@ -164,14 +169,7 @@ TEST_F(EngineRuntimeTest, AContainerWithNanoCpusIsUpdatedByThem) {
 
 TEST_F(EngineRuntimeTest, AnUpdateOfWhatIsGoneIsNotFound) {
   Start([](const FakeEngine::Request&) { return JsonReply(404, R"({"message":"none"})"); });
-  EngineRuntime runtime(loop_, dir_.File("e.sock"), Others::kPass);
-  Status done;
-  runtime.UpdateContainer(ContainerId("c1"), {}, [&](Status status) {
-    done = std::move(status);
-    loop_.Stop();
-  });
-  Run();
-  EXPECT_EQ(done.code(), StatusCode::kNotFound);
+  EXPECT_EQ(Update({}).code(), StatusCode::kNotFound);
 }
 
 TEST_F(EngineRuntimeTest, EventsAreToldAndTheirEndIsTheEndOfDockerd) {
