@@ -233,8 +233,54 @@ std::string RefusedExplained(const Reply& container) {
   return FullName(container) + "\n" + FormatTable(rows) + HeldText(container);
 }
 
+bool IsClaim(const Reply& container) {
+  return container.contains("claimState");
+}
+
+// "2 CPUs of cpu-numa-1, NUMA node 1; whole cores; for all containers of a pod".
+std::string ClaimAsks(const Reply& claim) {
+  const int64_t cpu = Number(claim, "request");
+  std::string text =
+      fmt::format("{} CPU{} of {}", CpusText(cpu), cpu == 1000 ? "" : "s", Cell(claim, "device"));
+  if (claim.contains("numaNode")) text += fmt::format(", NUMA node {}", Number(claim, "numaNode"));
+  if (claim.value("wholeCores", false)) text += "; whole cores";
+  text += claim.value("sharedWithinPod", false) ? "; for all containers of a pod"
+                                                : "; for one container";
+  return text;
+}
+
+// Describes one part of a claim.
+std::string ClaimExplained(const Reply& claim) {
+  const std::string cpus = claim.value("exclusive", "");
+  const std::string since = claim.value("since", "");
+  std::vector<TableRow> rows = {
+      {"  uid", Cell(claim, "claim")},
+      {"  state", Cell(claim, "claimState") + (since.empty() ? "" : ", prepared " + since)},
+      {"  asks for", ClaimAsks(claim)},
+      {"  holds", cpus.empty() ? "no CPUs" : Listed("CPU", cpus)},
+      {"  pool", Cell(claim, "pool")},
+      {"  because", Cell(claim, "reason")},
+  };
+  const Reply carriers = claim.value("carriers", Reply::array());
+  for (const Reply& carrier : carriers)
+    rows.push_back({"  carried by", carrier.is_string() ? carrier.get<std::string>() : ""});
+  if (carriers.empty()) rows.push_back({"  carried by", "no container"});
+  const std::string file = claim.value("cdiFile", "");
+  if (!file.empty()) rows.push_back({"  CDI file", file});
+  AddProblemRows(claim, rows);
+  return FullName(claim) + '\n' + FormatTable(rows) + CandidatesText(claim);
+}
+
+// Whether these are the parts of one claim.
+bool AreOneClaim(const Reply& containers) {
+  return std::ranges::all_of(containers, [&containers](const Reply& container) {
+    return IsClaim(container) && Cell(container, "claim") == Cell(containers.front(), "claim");
+  });
+}
+
 // Describes one container in full.
 std::string Explained(const Reply& container) {
+  if (IsClaim(container)) return ClaimExplained(container);
   if (IsUnplaced(container)) return UnplacedExplained(container);
   if (container.value("state", "") == "refused") return RefusedExplained(container);
   std::vector<TableRow> rows = {
@@ -257,9 +303,6 @@ std::string Explained(const Reply& container) {
   const auto object = [&container](const char* key) {
     return container.value(key, Reply::object());
   };
-  add("  claim", container.value("claim", ""));
-  for (const Reply& carrier : container.value("carriers", Reply::array()))
-    add("  carried by", carrier.get<std::string>());
   for (const Reply& typo : container.value("mistyped", Reply::array()))
     add("  mistyped", typo.get<std::string>());
   add("  refused", container.value("refused", ""));
@@ -345,11 +388,13 @@ class ExplainCommand final : public DaemonCommand {
     return R"(Explains the placement of a container: its request, the rule that decided, the candidates and what
 they lacked, and which stage or plugin set which field of the request. A container that was refused
 is shown with its request and what the pools hold. Several containers are shown as a table. Where
-no name is the same, those that begin so are meant.
+no name is the same, those that begin so are meant. A claim of Dynamic Resource Allocation that
+holds CPUs is explained by its name, or its uid.
 
   cri-resmgr-ctl explain web
   cri-resmgr-ctl explain default/web/nginx
   cri-resmgr-ctl explain 3f2a9c81
+  cri-resmgr-ctl explain shop/fast-cpus
   cri-resmgr-ctl explain -n shop -l app=web)";
   }
 
@@ -384,7 +429,12 @@ no name is the same, those that begin so are meant.
 }  // namespace
 
 std::string ExplanationText(const Reply& containers, const TableStyle& style) {
-  return containers.size() == 1 ? Explained(containers.at(0)) : Overview(containers, style);
+  if (containers.empty() || (containers.size() > 1 && !AreOneClaim(containers)))
+    return Overview(containers, style);
+  std::string text;
+  for (const Reply& container : containers)
+    text += Explained(container);
+  return text;
 }
 
 std::unique_ptr<Command> MakeExplainCommand() {

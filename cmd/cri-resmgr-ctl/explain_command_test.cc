@@ -46,6 +46,37 @@ TEST(ExplainCommandTest, TellsWhyThereIsNoFileOfItsCpus) {
               HasSubstr("file of its CPUs  none: it has a mount of its own at /run, and"));
 }
 
+TEST(ExplainCommandTest, AClaimIsToldByItsCpusAndByWhoCarriesIt) {
+  Reply claim = Reply::parse(R"({"id":"","namespace":"shop","pod":"fast","name":"claim",
+      "state":"claim","claim":"u-1","claimState":"held","request":2000,"device":"cpu-numa-1",
+      "numaNode":1,"wholeCores":true,"sharedWithinPod":true,"exclusive":"4-5","pool":"exclusive",
+      "reason":"2 whole CPUs","carriers":["shop/dsp/main"],"candidates":[],"hints":[],
+      "cdiFile":"/var/run/cdi/x.json","since":"2026-11-28T10:00:00.000Z"})");
+  EXPECT_EQ(ExplanationText(Reply::array({claim})),
+            "shop/fast/claim\n"
+            "  uid         u-1\n"
+            "  state       held, prepared 2026-11-28T10:00:00.000Z\n"
+            "  asks for    2 CPUs of cpu-numa-1, NUMA node 1; whole cores; for all containers of a "
+            "pod\n"
+            "  holds       CPUs 4-5\n"
+            "  pool        exclusive\n"
+            "  because     2 whole CPUs\n"
+            "  carried by  shop/dsp/main\n"
+            "  CDI file    /var/run/cdi/x.json\n");
+  Reply other = claim;
+  other["name"] = "claim[1]";
+  other["carriers"] = Reply::array();
+  other["exclusive"] = "";
+  const std::string parts = ExplanationText(Reply::array({claim, other}));
+  EXPECT_THAT(parts, HasSubstr("shop/fast/claim\n"));
+  EXPECT_THAT(parts, HasSubstr("shop/fast/claim[1]\n"));
+  EXPECT_THAT(parts, HasSubstr("  holds       no CPUs\n"));
+  EXPECT_THAT(parts, HasSubstr("  carried by  no container\n"));
+  other["claim"] = "u-2";
+  EXPECT_THAT(ExplanationText(Reply::array({claim, other})), HasSubstr("CONTAINER"))
+      << "several claims are a table";
+}
+
 TEST(ExplainCommandTest, AContainerThatHasDriftedIsNeverInForce) {
   Reply container = Reply::parse(R"({"id":"c1","namespace":"shop","pod":"db","name":"main",
       "settled":true,"hints":[],"candidates":[],"owners":[],

@@ -145,7 +145,8 @@ class CpusCommand final : public DaemonCommand {
   std::string_view description() const override {
     return R"(Shows the CPUs of the machine, or those of a list: their state (exclusive, shared, reserved,
 isolated: by the kernel's isolcpus and in no pool, unassigned, offline), how busy each was since the
-last sample, and the containers that are bound to CPUs of which it is one.
+last sample, and the containers that are bound to CPUs of which it is one. A claim that holds it is
+listed as NAMESPACE/CLAIM/claim.
 
   cri-resmgr-ctl cpus 0-7,16)";
   }

@@ -35,7 +35,8 @@ namespace resmgr {
 //       out
 //   Explain      {"what","namespace","selector"} -> [node_json.h, stage_json.h, history_json.h;
 //       and where there are some, texts: "cpuFile" (why it has none), "audit", "advice", "byUse"
-//       (how a rebalance moved it), "memoryElsewhere", "classesIgnored"; "classes"
+//       (how a rebalance moved it), "memoryElsewhere", "classesIgnored", of a claim "cdiFile" (its
+//       path, or that there is none) and "since" (when that was written); "classes"
 //       (classes_json.h), "held" (HeldByPoolJson), and "problems", those of the container and of
 //       its pod]
 //   History      {"count"}                  -> [history_json.h]

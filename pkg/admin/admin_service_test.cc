@@ -365,6 +365,39 @@ TEST_F(AdminServiceTest, ExplainsWhatMemoryLiesElsewhere) {
   host_.brain = nullptr;
 }
 
+TEST_F(AdminServiceTest, ExplainTellsOfAClaimsFile) {
+  test::TestNode brain{test::S1Ht(), [](const Machine& machine) {
+                         return std::make_unique<test::FirstFitPolicy>(machine);
+                       }};
+  bool held = false;
+  brain.manager().claims().Reserve(
+      {.uid = "u-1",
+       .namespace_name = "shop",
+       .name = "fast",
+       .parts = {{.device = "cpu", .cpus = 1}}},
+      [&held](const StatusOr<ClaimGrant>& grant) { held = grant.ok(); });
+  ASSERT_TRUE(brain.RunUntil([&held] { return held; }));
+  host_.brain = &brain.manager();
+  const TempDir cdi;
+  const std::string file = cdi.File("cri-resmgr.intel.com-cpu_claim-u-1.json");
+  std::ofstream(file) << "{}";
+  NodeView view = View();
+  view.cdi_directory = cdi.path();
+  const UnaryServer::Methods methods = AdminMethods(view);
+  const auto explain = [&] {
+    const Answer answer = Call(methods, "/cri_resmgr.v1.Admin/Explain", R"({"what":"shop/fast"})");
+    EXPECT_EQ(answer.status(), OkStatus());
+    return answer.ok() ? Json::parse(*answer).at(0) : Json();
+  };
+  const Json found = explain();
+  EXPECT_EQ(found["cdiFile"], file);
+  EXPECT_THAT(found.value("since", ""), HasSubstr("T"));
+  std::filesystem::remove(file);
+  EXPECT_THAT(explain().value("cdiFile", ""), HasSubstr("none in " + cdi.path()));
+  EXPECT_FALSE(explain().contains("since"));
+  host_.brain = nullptr;
+}
+
 TEST_F(AdminServiceTest, UnderTheNullPolicyWhatHookServersChangedIsExplained) {
   SeenContainer seen;
   seen.pod.name = "web";

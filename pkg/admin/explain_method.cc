@@ -15,10 +15,12 @@
 #include "pkg/admin/method_parts.h"
 #include "pkg/admin/node_json.h"
 #include "pkg/admin/problems_json.h"
+#include "pkg/admin/rfc3339.h"
 #include "pkg/admin/seen_json.h"
 #include "pkg/admin/stage_json.h"
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/classes/host_classes.h"
+#include "pkg/dra/cdi_files.h"
 #include "pkg/kube/annotation_typos.h"
 #include "pkg/node/node_problems.h"
 #include "pkg/node/online_watch.h"
@@ -234,20 +236,58 @@ ExplainMethod::ExplainMethod(const NodeView& node)
               return MemoryElsewhere(cgroups, subject);
             };
           },
+          kLookPatience),
+      claim_files_(
+          node.loop, "claim-files",
+          [directory = node.cdi_directory] {
+            return [directory](const std::string& uid) -> ClaimFile {
+              const StatusOr<dra::CdiFile> file = dra::FindCdiFile(directory, uid);
+              if (file.ok()) return {.text = file->path, .since = Rfc3339(file->written)};
+              return {.text = fmt::format("none in {}: no container can be created", directory)};
+            };
+          },
           kLookPatience) {}
 
 void ExplainMethod::Answer(const nlohmann::json& request, const UnaryServer::Reply& reply) {
   StatusOr<OrderedJson> explained = ExplainPlaced(node_, request);
   if (!explained.ok()) return reply(explained.status());
-  BoundContainers bound = BoundIn(*explained, node_.host.manager());
-  if (bound.subjects.empty()) return reply(OrderedJsonText(*explained));
+  const auto list = std::make_shared<OrderedJson>(*std::move(explained));
+  AddMemory(list, [this, list, reply] {
+    AddClaimFiles(list, [list, reply] { reply(OrderedJsonText(*list)); });
+  });
+}
+
+void ExplainMethod::AddMemory(const List& list, std::function<void()> then) {
+  BoundContainers bound = BoundIn(*list, node_.host.manager());
+  if (bound.subjects.empty()) return then();
   memory_.Look(std::move(bound.subjects),
-               [reply, list = *std::move(explained), positions = std::move(bound.positions)](
-                   const std::vector<std::string>& found) mutable {
+               [list, then = std::move(then),
+                positions = std::move(bound.positions)](const std::vector<std::string>& found) {
                  for (size_t i = 0; i < found.size(); ++i)
-                   if (!found[i].empty()) list[positions[i]]["memoryElsewhere"] = found[i];
-                 reply(OrderedJsonText(list));
+                   if (!found[i].empty()) (*list)[positions[i]]["memoryElsewhere"] = found[i];
+                 then();
                });
+}
+
+void ExplainMethod::AddClaimFiles(const List& list, const std::function<void()>& then) {
+  std::vector<size_t> positions;
+  std::vector<std::string> uids;
+  for (size_t i = 0; i < list->size(); ++i) {
+    std::string uid = (*list)[i].value("claim", "");
+    if (uid.empty()) continue;
+    positions.push_back(i);
+    uids.push_back(std::move(uid));
+  }
+  if (uids.empty() || node_.cdi_directory.empty()) return then();
+  claim_files_.Look(std::move(uids), [list, then, positions = std::move(positions)](
+                                         const std::vector<ClaimFile>& found) {
+    for (size_t i = 0; i < found.size(); ++i) {
+      OrderedJson& claim = (*list)[positions[i]];
+      if (!found[i].text.empty()) claim["cdiFile"] = found[i].text;
+      if (!found[i].since.empty()) claim["since"] = found[i].since;
+    }
+    then();
+  });
 }
 
 }  // namespace resmgr

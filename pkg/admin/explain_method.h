@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 
+#include "pkg/admin/node_json.h"
 #include "pkg/audit/batched_look.h"
 #include "pkg/audit/memory_places.h"
 #include "pkg/base/json.h"
@@ -11,9 +14,9 @@
 
 namespace resmgr {
 
-// Answers Explain (admin_service.h) with all that the parts of the node know of a container.
-// Cgroups are read away from the loop; what they do not tell in time is left out. Loop's thread
-// only.
+// Answers Explain (admin_service.h) with all that the parts of the node know of a container or
+// claim. Cgroups and files of claims are looked at away from the loop; what they do not tell in
+// time is left out. Loop's thread only.
 class ExplainMethod {
  public:
   // `node` must outlive this.
@@ -23,8 +26,20 @@ class ExplainMethod {
   void Answer(const nlohmann::json& request, const UnaryServer::Reply& reply);
 
  private:
+  // The file by which runtimes know a claim.
+  struct ClaimFile {
+    std::string text{};   // its path, or that there is none; "": not known
+    std::string since{};  // when it was written; "": there is none
+  };
+  using List = std::shared_ptr<OrderedJson>;
+
+  // Both run `then` once they have added what they found.
+  void AddMemory(const List& list, std::function<void()> then);
+  void AddClaimFiles(const List& list, const std::function<void()>& then);
+
   const NodeView& node_;
   BatchedLook<MemorySubject, std::string> memory_;
+  BatchedLook<std::string, ClaimFile> claim_files_;  // by uid
 };
 
 }  // namespace resmgr

@@ -84,9 +84,21 @@ OrderedJson ConsideredJson(const Policy& policy, const Container& container) {
   return list;
 }
 
-// The claim's uid, and the containers that carry it.
-void AddClaim(const ResourceManager& manager, const HeldClaim& claim, OrderedJson& object) {
+// Adds the part's request, its CPUs' state, and the containers that carry the claim.
+void AddClaim(const ResourceManager& manager, const HeldClaim& claim, const Container& part,
+              OrderedJson& object) {
   object["claim"] = claim.claim.uid;
+  const auto index =
+      std::ranges::find(claim.parts, part.key, &Container::key) - claim.parts.begin();
+  const ClaimPart& asked = claim.claim.parts.at(static_cast<size_t>(index));
+  const int holds = part.placement.exclusive.size();
+  object["claimState"] = holds == asked.cpus
+                             ? "held"
+                             : fmt::format("has lost CPUs: holds {} of {}", holds, asked.cpus);
+  object["device"] = asked.device;
+  if (asked.node) object["numaNode"] = *asked.node;
+  object["wholeCores"] = claim.claim.options.whole_cores;
+  object["sharedWithinPod"] = claim.claim.options.share_within_pod;
   OrderedJson& carriers = object["carriers"] = OrderedJson::array();
   for (const auto& [key, uids] : manager.carriers()) {
     const Container* const container = manager.snapshot().FindContainer(key);
@@ -118,6 +130,11 @@ bool Names(const Pod& pod, const Container& container, std::string_view what, Na
   // A shorter text would match too many ids.
   constexpr size_t kShortestId = 6;
   if (what.size() >= kShortestId && container.id.value().starts_with(what)) {
+    return true;
+  }
+  if (HeldClaims::IsPart(container.key) &&
+      (pod.uid.value() == what ||
+       (what.size() >= kShortestId && pod.uid.value().starts_with(what)))) {
     return true;
   }
   return NamesFull(FullName(pod, container.name), what, match);
@@ -213,7 +230,7 @@ OrderedJson HeldJson(const ResourceManager& manager) {
   size_t containers = 0;
   size_t unsettled = 0;
   std::set<PodSandboxId> pods;
-  CpuSet exclusive;
+  CpuSet exclusive = manager.held_claims().Cpus();
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     ++containers;
     pods.insert(pod.id);
@@ -299,7 +316,7 @@ StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_vi
     object["coldStartMs"] = container.placement.look_again_after.count();
     object["hints"] = HintsJson(container);
     const HeldClaim* const claim = manager.held_claims().FindByPart(container.key);
-    if (claim != nullptr) AddClaim(manager, *claim, object);
+    if (claim != nullptr) AddClaim(manager, *claim, container, object);
     object["settled"] = claim != nullptr || manager.Settled(container.key);
     object["candidates"] = policy.Explain(container.key);
     object["considered"] = ConsideredJson(policy, container);

@@ -53,7 +53,7 @@ enum class NameMatch { kWhole, kBeginning };
 
 // Whether `what` names "namespace/pod/container": "[NAMESPACE/]POD[/CONTAINER]".
 bool NamesFull(std::string_view full, std::string_view what, NameMatch match = NameMatch::kWhole);
-// Likewise, or by the beginning of an id.
+// Likewise, or by the beginning of an id; a claim also by that of its uid.
 bool Names(const Pod& pod, const Container& container, std::string_view what,
            NameMatch match = NameMatch::kWhole);
 // NotFound, for a choice by `what`; suggests the nearest of the known names
@@ -86,15 +86,16 @@ OrderedJson HeldByPoolJson(const Policy& policy, const Snapshot& snapshot);
 // look at is left out) and, where its last update failed, "notUpdated" (why, and what
 // to do); ExplainMethod adds "mistyped" (sentences about annotations of the pod). A part of a claim
 // that holds CPUs is a container of the pod NAMESPACE/CLAIM, in the state "claim", with "claim"
-// (its uid) and "carriers" (containers). NotFound when there is none.
+// (its uid), "claimState" ("held", or what it lost), "device", "numaNode" (of the device),
+// "wholeCores", "sharedWithinPod" and "carriers" (containers). NotFound when there is none.
 StatusOr<OrderedJson> ExplainJson(const ResourceManager& manager, std::string_view what,
                                   const ContainerChoice& choice = {},
                                   NameMatch match = NameMatch::kWhole);
 
 // The containers and their CPUs, as `status` tells them:
 //   {"pods","containers","unsettled" (containers for which the runtime has not done yet what it
-//    should), "exclusive","shared","reserved" (kernel lists: CPUs that containers have for
-//    themselves, that the others share, and that are kept for the system)}
+//    should), "exclusive","shared","reserved" (kernel lists: CPUs that containers and claims have
+//    for themselves, that the others share, and that are kept for the system)}
 OrderedJson HeldJson(const ResourceManager& manager);
 
 // {"container","from":{"cpus","exclusive","mems"},"to":{"cpus","exclusive","mems","reason"}}

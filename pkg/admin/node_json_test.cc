@@ -79,6 +79,33 @@ TEST_F(NodeJsonTest, ClaimsAreShownAsWhatHoldsTheirCpus) {
   EXPECT_EQ(explained[0]["exclusive"], grant->All().ToString());
   EXPECT_EQ(explained[0]["settled"], true);
   EXPECT_TRUE(explained[0]["carriers"].empty());
+  EXPECT_EQ(HeldJson(node_.manager())["exclusive"], grant->All().ToString());
+}
+
+TEST_F(NodeJsonTest, AClaimIsFoundByItsUidToo) {
+  const Claim claim{.uid = "8ec6fd12-bb08",
+                    .namespace_name = "shop",
+                    .name = "fast",
+                    .parts = {{.device = "cpu-numa-0", .node = 0, .cpus = 2},
+                              {.device = "cpu-numa-0", .node = 0, .cpus = 1}},
+                    .options = {.whole_cores = false, .share_within_pod = true}};
+  std::optional<ClaimGrant> grant;
+  node_.manager().claims().Reserve(claim, [&grant](StatusOr<ClaimGrant> granted) {
+    if (granted.ok()) grant = *granted;
+  });
+  ASSERT_TRUE(node_.RunUntil([&grant] { return grant.has_value(); }));
+  for (const char* const what : {"8ec6fd12-bb08", "8ec6fd", "shop/fast", "fast"}) {
+    const OrderedJson parts = Explain(what);
+    ASSERT_EQ(parts.size(), 2U) << what;
+    EXPECT_EQ(parts[0]["exclusive"], grant->cpus[0].ToString());
+    EXPECT_EQ(parts[0]["claimState"], "held");
+    EXPECT_EQ(parts[0]["device"], "cpu-numa-0");
+    EXPECT_EQ(parts[0]["numaNode"], 0);
+    EXPECT_EQ(parts[0]["wholeCores"], false);
+    EXPECT_EQ(parts[1]["sharedWithinPod"], true);
+    EXPECT_EQ(parts[1]["exclusive"], grant->cpus[1].ToString());
+  }
+  EXPECT_FALSE(ExplainJson(node_.manager(), "8ec6").ok()) << "too short";
 }
 
 TEST(NamesTest, ABeginningNamesItWhereItIsAskedFor) {

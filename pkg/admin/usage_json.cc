@@ -12,6 +12,7 @@
 
 #include "pkg/admin/node_json.h"
 #include "pkg/admin/rfc3339.h"
+#include "pkg/claims/claim_view.h"
 #include "pkg/policy/pool_names.h"
 #include "pkg/topology/online_cpus.h"
 
@@ -56,17 +57,18 @@ Owners OwnersOf(const ResourceManager* manager, const CpuSet& chosen) {
   Owners owners;
   if (manager == nullptr) return owners;
   const Snapshot& snapshot = manager->snapshot();
-  snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
-    if (container.state == ContainerState::kExited) return;
-    owners.exclusive |= container.placement.exclusive;
-    const std::optional<CpuSet>& cpus = container.placement.EnforcedCpus();
-    if (!cpus) return;
-    const std::string name = FullName(pod, container.name);
-    for (const int cpu : *cpus& chosen) {
-      std::vector<std::string>& names = owners.containers[cpu];
-      if (names.size() < kMostContainers) names.push_back(name);
-    }
-  });
+  WithClaims(snapshot, manager->held_claims())
+      .ForEachContainer([&](const Pod& pod, const Container& container) {
+        if (container.state == ContainerState::kExited) return;
+        owners.exclusive |= container.placement.exclusive;
+        const std::optional<CpuSet>& cpus = container.placement.EnforcedCpus();
+        if (!cpus) return;
+        const std::string name = FullName(pod, container.name);
+        for (const int cpu : *cpus& chosen) {
+          std::vector<std::string>& names = owners.containers[cpu];
+          if (names.size() < kMostContainers) names.push_back(name);
+        }
+      });
   for (const Zone& zone : manager->policy().Zones(snapshot)) {
     // The isolated CPUs of a zone of this name are free.
     if (zone.name == "isolated") continue;

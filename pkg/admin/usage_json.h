@@ -32,7 +32,8 @@ struct CpuMap {
 // A fixed outside contract of `cri-resmgr-ctl cpus -o json`, of the CPUs of `chosen`: a list of
 //   {"id","state":"exclusive"|"shared"|"reserved"|"isolated"|"unassigned"|"offline",
 //    "containers":[],"busyPercent"}
-// "containers" are those that are bound to CPUs of which it is one, the first 64 of them;
+// "containers" are those that are bound to CPUs of which it is one, the first 64 of them, and
+// claims that hold it, as NAMESPACE/CLAIM/claim;
 // "busyPercent" is null where it is not known.
 nlohmann::ordered_json CpusJson(const CpuMap& map, const CpuSet& chosen);
 

@@ -2,6 +2,7 @@
 #include "pkg/admin/usage_json.h"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -82,6 +83,27 @@ class IsolatedZone final : public test::FirstFitPolicy {
             {.name = "isolated", .shared = {2}}};
   }
 };
+
+// Whether a container carries it or not.
+TEST(UsageJsonTest, CpusOfClaimsAreExclusiveAndNameTheirClaim) {
+  test::TestNode node(test::S1Ht(), [](const Machine& machine) {
+    return std::make_unique<test::FirstFitPolicy>(machine);
+  });
+  std::optional<ClaimGrant> grant;
+  node.manager().claims().Reserve({.uid = "u-1",
+                                   .namespace_name = "shop",
+                                   .name = "fast",
+                                   .parts = {{.device = "cpu", .cpus = 1}}},
+                                  [&grant](StatusOr<ClaimGrant> granted) {
+                                    if (granted.ok()) grant = *granted;
+                                  });
+  ASSERT_TRUE(node.RunUntil([&grant] { return grant.has_value(); }));
+  const nlohmann::ordered_json cpus =
+      CpusJson({.machine = node.machine(), .manager = &node.manager()}, grant->All());
+  ASSERT_EQ(cpus.size(), 1U);
+  EXPECT_EQ(cpus[0]["state"], "exclusive");
+  EXPECT_EQ(cpus[0]["containers"].dump(), R"(["shop/fast/claim"])");
+}
 
 TEST(UsageJsonTest, AFreeIsolatedCpuIsNotShared) {
   test::TestNode node(

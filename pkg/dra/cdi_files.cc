@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pkg/claims/claim_names.h"
@@ -105,12 +106,27 @@ Status ReconcileSpecs(const std::string& directory, std::string_view kind,
 
 }  // namespace
 
+StatusOr<CdiFile> FindCdiFile(const std::string& directory, std::string_view uid) {
+  StatusOr<CdiFile> found = NotFound("there is no file of claim {} in {}", uid, directory);
+  for (const std::string_view kind : {kClaimKind, kCompatibleClaimKind}) {
+    const std::string path = fmt::format("{}/{}", directory, CdiFileName(kind, uid));
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0) continue;
+    const auto since = std::chrono::seconds(facts.st_mtim.tv_sec) +
+                       std::chrono::nanoseconds(facts.st_mtim.tv_nsec);
+    const std::chrono::system_clock::time_point written{
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(since)};
+    if (!found.ok() || found->written < written) found = CdiFile{.path = path, .written = written};
+  }
+  return found;
+}
+
 CdiFiles::CdiFiles(Options options)
     : options_(std::move(options)), off_loop_(options_.loop, "cdi-files", kEndPatience) {}
 
 void CdiFiles::Write(std::string_view kind, const std::string& uid, const CpuSet& cpus, Done done) {
   Add([directory = options_.directory, kind = std::string(kind), uid,
-       cpus] { return WriteSpec(directory, kind, uid, cpus); },
+       cpus] { return ReconcileSpec(directory, kind, {.uid = uid, .cpus = {cpus}}); },
       std::move(done));
 }
 

@@ -17,6 +17,15 @@
 
 namespace resmgr::dra {
 
+// The file of a claim, and when it was written: when the claim was prepared, since a file that is
+// right stays as it is.
+struct CdiFile {
+  std::string path{};
+  std::chrono::system_clock::time_point written{};
+};
+// Finds it, of either kind, the newer one of two. NotFound: there is none. Blocks.
+StatusOr<CdiFile> FindCdiFile(const std::string& directory, std::string_view uid);
+
 // Keeps the CDI files of claims in one directory, away from the loop and one after the other, so
 // that the last order for a claim is the one that stays. Files of others are never touched. Loop's
 // thread only.
@@ -37,7 +46,7 @@ class CdiFiles {
 
   explicit CdiFiles(Options options);
 
-  // The file of a claim, with these CPUs.
+  // The file of a claim, with these CPUs. One that has them stays as it is.
   void Write(std::string_view kind, const std::string& uid, const CpuSet& cpus, Done done);
   // Removes the files of a claim; none is a success.
   void Remove(const std::string& uid, Done done);

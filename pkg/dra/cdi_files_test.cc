@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/dra/cdi_files.h"
 
+#include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <set>
 #include <string>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -71,6 +74,22 @@ TEST_F(CdiFilesTest, WritesForRuntimesAndRemoves) {
   EXPECT_EQ(Wait(remove), OkStatus());
   EXPECT_TRUE(Names().empty());
   EXPECT_EQ(Wait(remove), OkStatus()) << "none is a success";
+}
+
+// So its time tells since when the claim is prepared.
+TEST_F(CdiFilesTest, AFileThatIsRightKeepsItsTime) {
+  EXPECT_EQ(FindCdiFile(cdi_, "u-1").status().code(), StatusCode::kNotFound);
+  ASSERT_EQ(Write("u-1", CpuSet{8, 9}), OkStatus());
+  const std::array<timespec, 2> times = {timespec{.tv_sec = 1000, .tv_nsec = 0},
+                                         timespec{.tv_sec = 1000, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, Path("u-1").c_str(), times.data(), 0), 0);
+  ASSERT_EQ(Write("u-1", CpuSet{8, 9}), OkStatus());
+  const StatusOr<CdiFile> found = FindCdiFile(cdi_, "u-1");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->path, Path("u-1"));
+  EXPECT_EQ(found->written, std::chrono::system_clock::from_time_t(1000));
+  ASSERT_EQ(Write("u-1", CpuSet{8}), OkStatus());
+  EXPECT_GT(FindCdiFile(cdi_, "u-1")->written, found->written);
 }
 
 TEST_F(CdiFilesTest, AtTheStartOnlyHeldClaimsHaveFiles) {

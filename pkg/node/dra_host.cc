@@ -84,7 +84,7 @@ DraHost::DraHost(Options options)
                  options_.state->HasNotes()),
       held_(options_.loop, options_.brain, options_.state),
       claims_(options_.loop, options_.flushes, options_.agent_socket),
-      files_({.loop = options_.loop, .directory = OnHost(std::string(kCdiDirectory))}),
+      files_({.loop = options_.loop, .directory = cdi_directory()}),
       watch_({.loop = options_.loop,
               .machine = options_.machine,
               .tell = [this](const SchedulerView* view) { TakeView(view); },
@@ -93,6 +93,10 @@ DraHost::DraHost(Options options)
 }
 
 DraHost::~DraHost() = default;
+
+std::string DraHost::cdi_directory() const {
+  return OnHost(std::string(kCdiDirectory));
+}
 
 std::string DraHost::OnHost(const std::string& path) const {
   return options_.host_root == "/" ? path : options_.host_root + path;

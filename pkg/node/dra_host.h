@@ -65,6 +65,8 @@ class DraHost {
   // Nothing is served again.
   void StopServing();
   std::vector<Problem> problems() const;
+  // Where the files of claims are, as this process sees it.
+  std::string cdi_directory() const;
 
  private:
   struct Served;

@@ -43,6 +43,7 @@ struct NodeView {
   std::string cgroup_mount = "/sys/fs/cgroup";  // of the host; for tests another directory
   std::string relay_socket{};                   // "": the front door has none
   std::string runtime_socket{};
+  std::string cdi_directory{};  // where files of claims are; "": nowhere
   // "connected", or the problem.
   std::function<std::string()> runtime_state{};
   // Whether all data for a restart is on the disk; true if there is none.

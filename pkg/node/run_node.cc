@@ -430,6 +430,7 @@ void RunningNode::Serve() {
       .auditor = *auditor_,
       .relay_socket = options_.door.sockets.empty() ? "" : options_.relay_socket,
       .runtime_socket = options_.runtime_socket,
+      .cdi_directory = dra_->cdi_directory(),
       .runtime_state = [this] { return host_->RuntimeState(); },
       .state_saved = [this] { return state_->Saved(); },
       .plugins = [this] { return door_->plugins(); },
