@@ -15,7 +15,6 @@
 namespace resmgr::docker {
 namespace {
 
-
 // dockerd ignores a start body of up to this many bytes.
 constexpr size_t kNoHostConfig = 7;
 

@@ -47,7 +47,7 @@ class OnlineWatchTest : public testing::Test {
             .period = std::chrono::milliseconds(1),
             .announced = false};
   }
-  // What the kernel announces about CPU 7.
+  // The kernel announces this about CPU 7.
   static KernelEvent Cpu7(std::string_view action) {
     return {.action = action, .path = "/devices/system/cpu/cpu7"};
   }

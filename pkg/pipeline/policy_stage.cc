@@ -217,8 +217,9 @@ class CreateContainerCall final : public DecidedCall {
   StatusOr<std::vector<std::string>> ClaimsOf(Request& request, const CreateRequest& create) const {
     const HeldClaims& held = manager_.held_claims();
     const bool variables = policy_stage_.claims_in_variables();
-    const ContainerDetails& details = request.Details(
-        variables ? DetailSet{Detail::kDevices, Detail::kEnvironment} : DetailSet{Detail::kDevices});
+    const ContainerDetails& details =
+        request.Details(variables ? DetailSet{Detail::kDevices, Detail::kEnvironment}
+                                  : DetailSet{Detail::kDevices});
     ShownClaims shown;
     AddClaimsInDevices(details, held, shown);
     const Pod* pod = manager_.snapshot().FindPod(create.pod_id);

@@ -32,8 +32,8 @@ class PolicyStage final : public Stage {
   PolicyStage(ResourceManager& manager, HintFinder& hints, std::function<Status()> connect,
               DeviceHints* devices = nullptr);
 
-  // Containers show the claims that they carry by CDI devices, which only kubelets set. Here also by
-  // variables, as on an NRI plugin: most runtimes show it no CDI devices but the variables that
+  // Containers show the claims that they carry by CDI devices, which only kubelets set. Here also
+  // by variables, as on an NRI plugin: most runtimes show it no CDI devices but the variables that
   // they made of these. Users may set any variable, so one counts only where its claim is held, and
   // only for a pod that the claim is for.
   void TakeClaimsFromVariables() { claims_in_variables_ = true; }

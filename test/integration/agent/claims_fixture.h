@@ -50,7 +50,7 @@ class ClaimsTest : public DaemonTest {
   Status Unprepare(const std::string& name) {
     return kubelet_.UnprepareAll(kDriver, {Claim(name)}, kPatience);
   }
-  // Of a single try; "" where it is prepared.
+  // The error of a single try; "" where the claim is prepared.
   std::string ErrorOf(const std::string& name);
   std::string CdiFile(const std::string& name) const;
   // The CPUs that containers of the claim are told.
@@ -62,7 +62,7 @@ class ClaimsTest : public DaemonTest {
   // A container with the CDI device of the claim, as kubelets ask for it.
   static cri::ContainerConfig Carrier(const std::string& container, const std::string& claim);
 
-  // What schedulers see of the one device; "" without it.
+  // The capacity of the one device, as schedulers see it; "" without it.
   std::string Capacity() const;
   int64_t Generation() const;
   bool SliceSays(int cpus);
