@@ -49,6 +49,7 @@ std::set<std::string> Served() {
   const NodeMetrics::Pool pool{.name = "shared"};
   node.ShowPools({&pool, 1});
   node.ShowProblems("drift", 1);
+  node.ShowClaims(1, {{0, 2}});
   node.Show({});
   UsageMetrics usage;
   usage.Show({.pools = {{.name = "shared", .cpu_pressure = 0.5, .memory_by_node = {{0, 4096}}}},

@@ -11,6 +11,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include "pkg/metrics/claim_metrics.h"
 #include "pkg/metrics/collect.h"
 #include "pkg/metrics/decision_metrics.h"
 
@@ -144,6 +145,7 @@ class NodeMetrics::Impl {
       AddGaugeFamily(*registry, "cri_resmgr_not_updated_containers",
                      "Containers whose last update by the daemon the runtime did not carry out")
           .Add({});
+  ClaimMetrics claims{*registry};
   Gauges& problems = AddGaugeFamily(*registry, "cri_resmgr_problems",
                                     "Problems that cri-resmgr-ctl status lists, by kind");
   Gauges& policy = AddGaugeFamily(*registry, "cri_resmgr_policy_info",
@@ -268,6 +270,14 @@ void NodeMetrics::SchedulerViewMade(std::chrono::nanoseconds took) {
   impl_->scheduler_view_seconds.Increment(std::chrono::duration<double>(took).count());
 }
 
+void NodeMetrics::ShowClaims(size_t claims, const std::map<int, int>& cpus) {
+  impl_->claims.Show(claims, cpus);
+}
+
+void NodeMetrics::ClaimsAnswered(const ClaimCall& call) {
+  impl_->claims.Count(call);
+}
+
 void NodeMetrics::ShowProblems(std::string_view kind, size_t count) {
   impl_->problems.Add({{"kind", std::string(kind)}}).Set(static_cast<double>(count));
 }
@@ -319,7 +329,7 @@ void NodeMetrics::Show(const Node& node) {
 }
 
 std::shared_ptr<prometheus::Collectable> NodeMetrics::collectable() const {
-  return CollectTogether({impl_->registry, {impl_, &impl_->decisions}});
+  return CollectTogether({impl_->registry, {impl_, &impl_->decisions}, {impl_, &impl_->claims}});
 }
 
 }  // namespace resmgr

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,6 +50,16 @@ class NodeMetrics {
   void PodEvents(size_t taken, size_t lost);
   // scheduler_views_total, scheduler_view_seconds_total: pictures of the node for schedulers.
   void SchedulerViewMade(std::chrono::nanoseconds took);
+  // claims, claim_cpus{node}: claims that hold CPUs, and these by the number of the NUMA node.
+  void ShowClaims(size_t claims, const std::map<int, int>& cpus);
+  struct ClaimCall {
+    bool prepare = false;  // else Unprepare
+    size_t ok = 0;         // claims of the call
+    size_t failed = 0;
+    std::chrono::nanoseconds took{};
+  };
+  // claim_calls_total{call,result}, claim_prepare_seconds. Only on the event loop's thread.
+  void ClaimsAnswered(const ClaimCall& call);
   // problems{kind}: the number of listed problems.
   void ShowProblems(std::string_view kind, size_t count);
   // event_loop_lag_seconds: the delay of a timer.

@@ -54,6 +54,30 @@ TEST(NodeMetricsTest, RefusalsAreThereBeforeTheFirstOne) {
   EXPECT_THAT(text, HasSubstr("policy_refusals_total{reason=\"INVALID_ARGUMENT\"} 0"));
 }
 
+TEST(NodeMetricsTest, ClaimsAreCountedWithTheirCpusAndCalls) {
+  NodeMetrics metrics;
+  EXPECT_THAT(TextOf(metrics),
+              HasSubstr("cri_resmgr_claim_calls_total{call=\"prepare\",result=\"failed\"} 0"))
+      << "an increase from nothing is not seen";
+  metrics.ShowClaims(2, {{0, 0}, {1, 6}});
+  metrics.ClaimsAnswered({.prepare = true, .ok = 2, .failed = 1, .took = microseconds(2000)});
+  metrics.ClaimsAnswered({.ok = 1, .took = seconds(9)});
+  std::string text = TextOf(metrics);
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_claims 2"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_claim_cpus{node=\"0\"} 0"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_claim_cpus{node=\"1\"} 6"));
+  EXPECT_THAT(text, HasSubstr("claim_calls_total{call=\"prepare\",result=\"ok\"} 2"));
+  EXPECT_THAT(text, HasSubstr("claim_calls_total{call=\"prepare\",result=\"failed\"} 1"));
+  EXPECT_THAT(text, HasSubstr("claim_calls_total{call=\"unprepare\",result=\"ok\"} 1"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_claim_prepare_seconds_bucket{le=\"0.001\"} 0"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_claim_prepare_seconds_bucket{le=\"0.002\"} 1"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_claim_prepare_seconds_count 1"));
+  metrics.ShowClaims(0, {});
+  text = TextOf(metrics);
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_claims 0"));
+  EXPECT_THAT(text, HasSubstr("cri_resmgr_claim_cpus{node=\"1\"} 0"));
+}
+
 TEST(NodeMetricsTest, CountsAudits) {
   NodeMetrics metrics;
   metrics.Audited({.drifted = 2, .drifts = 3, .repaired = 1});

@@ -25,6 +25,14 @@ std::unique_ptr<Counted> MakeCounted(const NodeOptions& options) {
   return std::make_unique<Counted>(options);
 }
 
+std::function<void(const dra::AnsweredCall&)> ClaimCounter(Counted* counted) {
+  if (counted == nullptr) return {};
+  return [&metrics = counted->node](const dra::AnsweredCall& call) {
+    metrics.ClaimsAnswered(
+        {.prepare = call.prepare, .ok = call.ok, .failed = call.failed, .took = call.took});
+  };
+}
+
 BrainHost::Options WithCounts(BrainHost::Options options, Counted* counted) {
   if (counted == nullptr) return options;
   counted->watch = std::make_unique<MetricsWatch>(options.loop, options.machine, counted->node,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "pkg/audit/auditor.h"
+#include "pkg/dra/call_counts.h"
 #include "pkg/metrics/health.h"
 #include "pkg/metrics/metrics.h"
 #include "pkg/metrics/metrics_server.h"
@@ -36,6 +38,9 @@ struct Counted {
 
 // nullptr if no metrics are requested.
 std::unique_ptr<Counted> MakeCounted(const NodeOptions& options);
+
+// Counts calls of the kubelet about claims; empty for nullptr, which else must outlive it.
+std::function<void(const dra::AnsweredCall&)> ClaimCounter(Counted* counted);
 
 // The same options, with decisions and acts counted unless `counted` is nullptr. It must outlive
 // the brain host.

@@ -59,7 +59,7 @@ struct DraHost::Served {
                       .served = [this] { return socket.served(); }}),
         socket(
             host.options_.loop, host.options_.flushes, host.OnHost(DriverSocket(driver)),
-            service.Methods(),
+            dra::WithCounts(service.Methods(), host.options_.loop, host.options_.count),
             [](const std::string& path) { return ListeningSocket::Create(path); },
             OptionalListener::FirstTry::kOffLoop),
         registry_socket(host.options_.loop, host.options_.flushes, registry, registration.Methods(),

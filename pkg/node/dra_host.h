@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "pkg/config/dra_config.h"
+#include "pkg/dra/call_counts.h"
 #include "pkg/dra/cdi_files.h"
 #include "pkg/dra/dra_service.h"
 #include "pkg/dra/driver.h"
@@ -47,6 +49,8 @@ class DraHost {
     // Where the host's directories of the kubelet and of CDI are, below the root of this process;
     // the kubelet is told paths of the host.
     std::string host_root = "/";
+    // Is told of each call of the kubelet. May be empty.
+    std::function<void(const dra::AnsweredCall&)> count{};
     // How often devices are reported again, as long as they are served.
     std::chrono::milliseconds beat{10'000};
   };

@@ -101,7 +101,8 @@ void MetricsWatch::Show(const Sources& sources) {
 void MetricsWatch::ShowHeld(const ResourceManager& manager, NodeMetrics::Node& node) {
   const Snapshot& snapshot = manager.snapshot();
   std::set<PodSandboxId> pods;
-  CpuSet exclusive;
+  CpuSet exclusive = manager.held_claims().Cpus();
+  ShowClaims(manager.held_claims().all().size(), exclusive);
   snapshot.ForEachContainer([&](const Pod& pod, const Container& container) {
     ++node.containers;
     pods.insert(pod.id);
@@ -131,6 +132,13 @@ void MetricsWatch::ShowHeld(const ResourceManager& manager, NodeMetrics::Node& n
   node.reserved = reserved.size();
   node.shared = shared.size();
   node.unassigned = (machine_.online() - offline_ - exclusive - reserved - shared).size();
+}
+
+void MetricsWatch::ShowClaims(size_t claims, const CpuSet& held) {
+  std::map<int, int> cpus;
+  for (const NumaNode& node : machine_.nodes())
+    if (!node.cpus.empty()) cpus[node.id] = node.cpus.CountCommon(held);
+  metrics_.ShowClaims(claims, cpus);
 }
 
 }  // namespace resmgr

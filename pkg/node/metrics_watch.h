@@ -60,12 +60,14 @@ class MetricsWatch final : public Observer {
   void OnRecovered(const Act& act) override { OnPushed(act); }
   void OnRemoved(const Act& act) override;
   void OnListed(const Snapshot& /*all*/) override { changed_ = true; }
+  void OnClaims(const HeldClaims& /*held*/) override { changed_ = true; }
 
  private:
   void NoteMoves(const Act& act);
   void Show(const Sources& sources);
   // Shows the brain's containers, their CPUs by class and the pools.
   void ShowHeld(const ResourceManager& manager, NodeMetrics::Node& node);
+  void ShowClaims(size_t claims, const CpuSet& held);
 
   EventLoop& loop_;
   const Machine& machine_;

@@ -158,6 +158,28 @@ TEST_F(MetricsWatchTest, ShowsThatAnExitedContainerWasRemoved) {
   EXPECT_THAT(Text(), HasSubstr("cri_resmgr_pods 0\n"));
 }
 
+// A claim that no container carries yet holds its CPUs all the same.
+TEST_F(MetricsWatchTest, ShowsClaimsAndTheirCpus) {
+  BrainHost host(HostOptions());
+  host.Start(FirstFit());
+  door_.links().front()->Synchronize();
+  const auto watching = watch_.Follow(Sources(host), milliseconds(1));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_claims 0\n"));
+  host.manager()->claims().Reserve({.uid = "u-1",
+                                    .namespace_name = "ns",
+                                    .name = "fast",
+                                    .parts = {{.device = "cpu", .cpus = 2}}},
+                                   [](const StatusOr<ClaimGrant>&) {});
+  RunFor(loop_, milliseconds(20));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_claims 1\n"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_claim_cpus{node=\"0\"} 2\n"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_cpus{class=\"exclusive\"} 2\n"));
+  host.manager()->claims().Release("u-1", [](const Status&) {});
+  RunFor(loop_, milliseconds(20));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_claims 0\n"));
+  EXPECT_THAT(Text(), HasSubstr("cri_resmgr_claim_cpus{node=\"0\"} 0\n"));
+}
+
 TEST_F(MetricsWatchTest, ShowsThePoolsOfAPolicyThatMovesNoContainer) {
   BrainHost host(HostOptions());
   host.Start(std::make_unique<TwoPools>(machine_));

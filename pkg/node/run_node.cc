@@ -320,7 +320,8 @@ void RunningNode::StartBrain() {
                                 .state = state_.get(),
                                 .reports = reported_ == nullptr ? nullptr : &reported_->reports,
                                 .agent_socket = options_.agent_socket,
-                                .host_root = options_.host_root});
+                                .host_root = options_.host_root,
+                                .count = ClaimCounter(counted_.get())});
   host_->Observe(dra_->observer());
   if (reported_ != nullptr) {
     host_->Observe(reported_->cpus);
