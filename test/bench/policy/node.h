@@ -96,5 +96,7 @@ class BenchNode {
 void MeasureTimes();
 void MeasureQuality();
 void MeasureStreams();
+// False when a target is missed.
+bool MeasureClaims();
 
 }  // namespace resmgr::test
