@@ -12,6 +12,7 @@
 
 #include "pkg/base/status.h"
 #include "pkg/classes/class_choice.h"
+#include "pkg/classes/class_needs.h"
 #include "pkg/classes/host_value.h"
 #include "pkg/classes/isolation_wish.h"
 #include "pkg/classes/memory_wish.h"
@@ -27,6 +28,8 @@ struct ChosenClasses {
   MemoryWish memory{};
   // By kind: "rdt", "blockio", "cpu", "scheduling". Only those that have a class.
   std::map<std::string, ClassChoice, std::less<>> by_name{};
+  // Those of other kinds that the pod asks for, where absent ones are refused.
+  std::vector<AskedClass> asked{};
   std::string note{};  // annotations that have no effect, with the reason; usually empty
 
   bool any() const {
@@ -99,6 +102,7 @@ struct ClassPlan {
   // Names of the interrupts, by the paths of their values: "24 (eth0-rx-0)".
   std::map<std::string, std::string, std::less<>> interrupts{};
   std::set<std::string, std::less<>> paths{};  // of the values
+  AbsentKinds absent{};                        // where the configuration refuses such classes
 
   // The first value for a path counts.
   void Add(HostValue value) {

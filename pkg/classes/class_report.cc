@@ -69,6 +69,7 @@ class Reporter {
     }
     for (auto& [key, known] : classes)
       report.classes.push_back(std::move(known));
+    report.absent = plan_.absent;
     report.not_given_back = result_.not_given_back;
     report.notes = result_.notes;
     if (!result_.journal.ok()) report.journal = Message(result_.journal);

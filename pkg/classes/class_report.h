@@ -35,6 +35,7 @@ struct ClassState {
 // The outcome of a plan. A value.
 struct ClassReport {
   std::vector<ClassState> classes{};  // in the order of their kinds and names
+  AbsentKinds absent{};               // as in the plan
   // By container id; a container that is being created has no id yet.
   std::map<std::string, std::vector<ContainerClass>, std::less<>> containers{};
   // Files of the host with our values, and their former values.

@@ -21,6 +21,16 @@ constexpr size_t kMostFiles = 10;
 // Limit of audits that wait for the thread; clients of the admin socket ask for them.
 constexpr size_t kMostComparisons = 64;
 
+Status NotLookedAt(std::string_view kind, std::string_view name, std::string_view source) {
+  return Unavailable("{}: it is not known yet whether the machine has what {} {} needs", source,
+                     kind, name);
+}
+
+Status Lacks(std::string_view kind, std::string_view name, std::string_view source,
+             std::string_view reason) {
+  return FailedPrecondition("{}: the machine lacks {} {}: {}", source, kind, name, reason);
+}
+
 }  // namespace
 
 HostClasses::HostClasses(Options options)
@@ -124,15 +134,19 @@ Status HostClasses::CheckPresent(const ChosenClasses& chosen) const {
   if (config_.absent == ClassesConfig::Absent::kWarn) return OkStatus();
   for (const auto& [kind, choice] : chosen.by_name) {
     if (!choice.by_pod) continue;
-    if (!known()) {
-      return Unavailable("{}: it is not known yet whether the machine has what {} {} needs",
-                         choice.source, kind, choice.name);
-    }
+    if (!known()) return NotLookedAt(kind, choice.name, choice.source);
     for (const ClassState& one : report_.classes) {
       if (one.kind != kind || one.name != choice.name || one.active || !one.absent) continue;
-      return FailedPrecondition("{}: the machine lacks {} {}: {}", choice.source, kind, one.name,
-                                one.reason);
+      return Lacks(kind, one.name, choice.source, one.reason);
     }
+  }
+  for (const AskedClass& asked : chosen.asked) {
+    if (!known()) return NotLookedAt(asked.kind, asked.name, asked.source);
+    const auto absent = report_.absent.find(asked.kind);
+    if (absent == report_.absent.end()) continue;
+    const std::vector<std::string>& but = absent->second.but;
+    if (std::ranges::find(but, asked.name) == but.end())
+      return Lacks(asked.kind, asked.name, asked.source, absent->second.reason);
   }
   return OkStatus();
 }

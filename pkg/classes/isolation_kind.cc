@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/classes/isolation_kind.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "pkg/classes/interrupt_plan.h"
+#include "pkg/classes/isolation_needs.h"
 #include "pkg/classes/isolation_plan.h"
 #include "pkg/kube/crio_annotations.h"
 #include "pkg/topology/machine.h"
@@ -27,6 +30,7 @@ class IsolationKind final : public ClassKind {
     if (!own_cpus) return OkStatus();
     AddEnvironment(container.placement, *wish);
     chosen.AddNote(wish->note);
+    std::ranges::move(AskedIsolation(wish->asked, wish->source), std::back_inserter(chosen.asked));
     chosen.isolation = *std::move(wish);
     return OkStatus();
   }
@@ -40,6 +44,8 @@ class IsolationKind final : public ClassKind {
     return subject.chosen.isolation.isolation.partition != IsolationConfig::Partition::kNone;
   }
   void Plan(const ClassWork& work, ClassPlan& plan) override {
+    if (work.config.absent == ClassesConfig::Absent::kRefuse)
+      plan.absent.merge(FindAbsentIsolation(work.host.files()));
     PlanInterrupts(work, known_, plan);
     PlanIsolation(work.subjects, work.config, work.host, plan);
   }

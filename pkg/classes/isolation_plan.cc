@@ -8,6 +8,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/cpu_mask.h"
+#include "pkg/classes/isolation_needs.h"
 #include "pkg/classes/subject_ways.h"
 #include "pkg/sys/cgroups.h"
 
@@ -30,10 +31,6 @@ std::string CpuPath(int cpu, std::string_view file) {
 
 std::string LatencyPath(int cpu) {
   return CpuPath(cpu, "power/pm_qos_resume_latency_us");
-}
-
-std::string LatencyName(const std::string& text) {
-  return text == "n/a" || text == "0" ? text : text + "us";
 }
 
 // Whether the cgroup is that of this pod alone, as the kubelet names them: "…/podUID", or with the
@@ -211,15 +208,12 @@ class IsolationPlanner {
     return space == std::string_view::npos ? "max" : fmt::format("max{}", text.substr(space));
   }
 
-  static std::string PartitionName(const Isolation& isolation) {
-    return isolation.partition == Isolation::Partition::kRoot ? "root" : "isolated";
-  }
   // Below a cgroup that is a valid partition, a local one needs nothing else. Elsewhere it is a
   // remote one: each cgroup above has the CPUs in cpuset.cpus.exclusive, which are then granted to
   // the container's.
   void PlanPartition(size_t index) {
     const ClassSubject& subject = subjects_[index];
-    const std::string name = PartitionName(subject.chosen.isolation.isolation);
+    const std::string name = PartitionName(subject.chosen.isolation.isolation.partition);
     ClassPart& part = AddPart(index, "partition", name, kBeforeStart);
     if (subject.shares) {
       part.possible = FailedPrecondition(
@@ -264,20 +258,8 @@ class IsolationPlanner {
   // Before Linux 6.11 a cgroup has only those exclusive CPUs that it has in cpuset.cpus, too, which
   // is mostly empty for "all".
   bool NeedsCpusAbove() {
-    if (!needs_cpus_above_) {
-      const StatusOr<std::string> version = host_.files().Read("proc/sys/kernel/osrelease");
-      needs_cpus_above_ = version.ok() && IsOlderThan(*version, 6, 11);
-    }
+    if (!needs_cpus_above_) needs_cpus_above_ = IsKernelOlderThan(host_.files(), 6, 11);
     return *needs_cpus_above_;
-  }
-  static bool IsOlderThan(std::string_view version, int64_t major, int64_t minor) {
-    const std::vector<std::string_view> numbers = Split(Trim(version), '.');
-    if (numbers.size() < 2) return false;
-    const std::string_view second =
-        numbers[1].substr(0, numbers[1].find_first_not_of("0123456789"));
-    const std::optional<int64_t> a = ParseInt(numbers[0]);
-    const std::optional<int64_t> b = ParseInt(second);
-    return a && b && std::pair(*a, *b) < std::pair(major, minor);
   }
   // Cgroups above come first, and the cgroup that takes the CPUs last.
   void AddPartitions() {
@@ -323,7 +305,8 @@ class IsolationPlanner {
       look("clock", isolation.governor, CpuPath(first, "cpufreq/scaling_governor"));
     if (isolation.quota == Isolation::Quota::kLift) look("quota", "lift", "");
     if (isolation.partition != Isolation::Partition::kNone)
-      look("partition", PartitionName(isolation), fmt::format("{}/cgroup.controllers", kCgroups));
+      look("partition", PartitionName(isolation.partition),
+           fmt::format("{}/cgroup.controllers", kCgroups));
   }
 
   const std::vector<ClassSubject>& subjects_;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "pkg/base/parse.h"
 #include "pkg/config/pod_annotation.h"
@@ -109,12 +110,19 @@ StatusOr<IsolationWish> IsolationOf(const Pod& pod, std::string_view container,
     return allowed;
   };
   const auto own = FindAnnotation(pod.annotations, kKey, container);
-  if (own && counts(own->key)) RESMGR_RETURN_IF_ERROR(ReadOwn(pod, container, wish.isolation));
+  const bool notes_asked = config.absent == ClassesConfig::Absent::kRefuse;
+  IsolationWish asked;
+  if (own && counts(own->key)) {
+    RESMGR_RETURN_IF_ERROR(ReadOwn(pod, container, wish.isolation));
+    if (notes_asked) RESMGR_RETURN_IF_ERROR(ReadOwn(pod, container, asked.isolation));
+  }
   for (const CrioKey& crio : kCrioKeys) {
     const auto found = FindCrioAnnotation(pod.annotations, crio.key, container);
-    if (found && counts(found->first))
-      RESMGR_RETURN_IF_ERROR(crio.read(found->first, found->second, wish));
+    if (!found || !counts(found->first)) continue;
+    RESMGR_RETURN_IF_ERROR(crio.read(found->first, found->second, wish));
+    if (notes_asked) RESMGR_RETURN_IF_ERROR(crio.read(found->first, found->second, asked));
   }
+  wish.asked = std::move(asked.isolation);
   if (keys.empty()) return wish;
   if (allowed) {
     wish.source = fmt::format("annotation {}", Printable(keys, 512));

@@ -15,8 +15,9 @@ namespace resmgr {
 // value.
 struct IsolationWish {
   IsolationConfig isolation{};
-  std::string source{};  // the key of the configuration, or the annotations
-  std::string note{};    // annotations that have no effect, with the reason; usually empty
+  std::string source{};     // the key of the configuration, or the annotations
+  std::string note{};       // annotations that have no effect, with the reason; usually empty
+  IsolationConfig asked{};  // by the annotations, where the configuration refuses absent classes
   // Annotations of CRI-O ask for it: environment variables tell the CPUs with housekeeping, and
   // the container's own and shared ones.
   bool tells_housekeeping = false;

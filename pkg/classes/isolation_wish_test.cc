@@ -149,6 +149,19 @@ TEST_F(IsolationWishTest, AnUnknownValueIsRefused) {
               HasSubstr("isolation.Interrupts"));
 }
 
+TEST_F(IsolationWishTest, WhatThePodItselfAsksForIsKnownWhereAbsentClassesAreRefused) {
+  const std::initializer_list<StringMap::value_type> annotations = {
+      {"isolation.resource-policy.nri.io", "{Interrupts: isolate, MaxLatency: 10us}"},
+      {"cpu-c-states.crio.io", "disable"}};
+  EXPECT_EQ(Wish(annotations)->asked, IsolationConfig());
+  config_.absent = ClassesConfig::Absent::kRefuse;
+  const IsolationConfig expected{.interrupts = Interrupts::kIsolate, .max_latency = "n/a"};
+  EXPECT_EQ(Wish(annotations)->asked, expected);
+  EXPECT_EQ(Wish({})->asked, IsolationConfig());
+  config_.namespaces["isolation"] = {"kube-*"};
+  EXPECT_EQ(Wish(annotations)->asked, IsolationConfig());
+}
+
 TEST_F(IsolationWishTest, OfOtherNamespacesAnnotationsDoNotCount) {
   config_.namespaces["isolation"] = {"kube-*"};
   const IsolationWish wish =

@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kMemory = "memory";
 constexpr const char* kOnlyFiles = "annotated files";
 constexpr const char* kOnlyPolicy = "annotated policy";
+constexpr const char* kControllers = "sys/fs/cgroup/cgroup.controllers";
 constexpr const char* kNeedsV2 = "classes of memory need cgroup v2";
 constexpr const char* kOfKubelet =
     "the kubelet sets such values, too (its gate MemoryQoS): the class wins for its containers";
@@ -37,6 +38,11 @@ class MemoryKind final : public ClassKind {
     chosen.memory = status.ok() ? *std::move(wish) : std::move(of_pool);
     chosen.AddNote(chosen.memory.note);
     RESMGR_RETURN_IF_ERROR(status);
+    const MemoryWish& chosen_wish = chosen.memory;
+    if (config.absent == ClassesConfig::Absent::kRefuse && chosen_wish.by_pod &&
+        !chosen_wish.files.empty())
+      chosen.asked.push_back(
+          {.kind = kMemory, .name = NameOf(chosen_wish), .source = chosen_wish.source});
     return ChoosePolicy(container, config, chosen);
   }
   // Runtimes refuse such files on cgroup v1.
@@ -56,8 +62,9 @@ class MemoryKind final : public ClassKind {
     for (size_t i = 0; i < work.subjects.size(); ++i)
       if (work.subjects[i].chosen.memory.policy) AddPolicy(work.subjects[i].chosen.memory, i, plan);
     if (work.config.memory.empty() && work.config.memory_files.empty()) return;
-    const bool unified = work.host.files().Read("sys/fs/cgroup/cgroup.controllers").ok();
-    const Status possible = unified ? OkStatus() : FailedPrecondition("{}", kNeedsV2);
+    const Status possible = Controller(work.host.files());
+    if (!possible.ok() && work.config.absent == ClassesConfig::Absent::kRefuse)
+      plan.absent[std::string(kMemory)] = {.reason = std::string(Message(possible))};
     const std::string note = *context_.kubelet_sets_memory ? kOfKubelet : "";
     for (const MemoryClassConfig& one : work.config.memory)
       plan.parts.push_back({.kind = kMemory, .name = one.name, .possible = possible, .note = note});
@@ -66,16 +73,26 @@ class MemoryKind final : public ClassKind {
       if (wish.files.empty()) continue;
       ClassPart part{.subject = i,
                      .kind = kMemory,
-                     .name = wish.name.empty() ? kOnlyFiles : wish.name,
+                     .name = NameOf(wish),
                      .source = wish.source,
                      .possible = possible,
                      .note = note};
-      if (unified) PlanFiles(work.subjects[i], work.host, part, plan);
+      if (possible.ok()) PlanFiles(work.subjects[i], work.host, part, plan);
       plan.parts.push_back(std::move(part));
     }
   }
 
  private:
+  static std::string NameOf(const MemoryWish& wish) {
+    return wish.name.empty() ? kOnlyFiles : wish.name;
+  }
+  static Status Controller(HostFiles& files) {
+    const StatusOr<std::string> text = files.Read(kControllers);
+    if (!text.ok()) return NotFound("{}", kNeedsV2);
+    const std::vector<std::string_view> names = Split(Trim(*text), ' ');
+    if (std::ranges::find(names, kMemory) != names.end()) return OkStatus();
+    return NotFound("{} has no memory", kControllers);
+  }
   Status ChoosePolicy(const ClassedContainer& container, const ClassesConfig& config,
                       ChosenClasses& chosen) const {
     RESMGR_ASSIGN_OR_RETURN(MemoryPolicyWish wish,

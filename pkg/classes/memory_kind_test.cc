@@ -52,6 +52,20 @@ TEST_F(MemoryKindTest, WhatTheRuntimeHasSetIsNotWritten) {
   EXPECT_THAT(bench_.files.written, IsEmpty());
 }
 
+TEST_F(MemoryKindTest, WithoutTheControllerTheClassesAreAbsent) {
+  bench_.files.tree["sys/fs/cgroup/cgroup.controllers"] = "cpu\n";
+  bench_.config.absent = ClassesConfig::Absent::kRefuse;
+  const ClassReport report = Report();
+  ASSERT_EQ(report.classes.size(), 2U);
+  for (const ClassState& one : report.classes) {
+    EXPECT_FALSE(one.active);
+    EXPECT_TRUE(one.absent);
+    EXPECT_EQ(one.reason, "sys/fs/cgroup/cgroup.controllers has no memory");
+  }
+  ASSERT_TRUE(report.absent.contains("memory"));
+  EXPECT_THAT(bench_.files.written, IsEmpty());
+}
+
 TEST_F(MemoryKindTest, AmountsHaveTheKernelsUnits) {
   bench_.files.tree[kHigh] = "1073741824\n";
   for (const char* const text : {"1G", "1g", "1024M", "1048576k", "1073741824"}) {

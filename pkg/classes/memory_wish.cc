@@ -144,6 +144,7 @@ StatusOr<MemoryWish> MemoryOf(const Pod& pod, std::string_view container, int64_
       .append(fmt::format("annotation {}", Printable(keys, 512)));
   for (const Found& found : all)
     if (found.what == kClass) RESMGR_RETURN_IF_ERROR(ApplyClass(found, memory_limit, config, wish));
+  wish.by_pod = true;
   for (const Found& found : all)
     if (found.what != kClass) RESMGR_RETURN_IF_ERROR(ApplyFile(found, config, wish));
   return wish;

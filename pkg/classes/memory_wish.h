@@ -21,6 +21,7 @@ struct MemoryWish {
   std::string note{};    // annotations that have no effect, with the reason; usually empty
   // Files of its cgroup v2 to their texts.
   std::map<std::string, std::string> files{};
+  bool by_pod = false;  // its annotations ask for some of them
   // The policy of an annotation (memory_policy.h); the class may have one of its own.
   std::optional<MemoryPolicySettings> policy{};
   std::string policy_name{};    // the class that says it; "": an annotation
