@@ -32,6 +32,8 @@ TEST(CpuMaskTest, WritesAsManyDigitsAsThereWere) {
   EXPECT_EQ(cleared("0000,00003003", {0}), "0000,00003002");
   EXPECT_EQ(cleared("ffff,ffffffff", CpuSet::Parse("4-13").value()), "ffff,ffffc00f");
   EXPECT_EQ(cleared("fff", {9}), "dff");
+  EXPECT_EQ(FormatCpuMask(ParseCpuMask("0000,00003003").value() | CpuSet{4}, "0000,00003003"),
+            "0000,00003013");
   EXPECT_EQ(cleared("ffffff", {2, 3}), "fffff3");
   EXPECT_EQ(FormatCpuMask({33}, "f"), "2,00000000");
   EXPECT_EQ(FormatCpuMask({}, "ff"), "00");

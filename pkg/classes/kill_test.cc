@@ -2,6 +2,7 @@
 // Processes that are killed at any instant while they change a tree of files, and the next ones.
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -20,6 +21,7 @@
 #include "pkg/classes/partition_steps.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
+#include "test/support/seed.h"
 
 namespace resmgr {
 namespace {
@@ -103,11 +105,14 @@ class KillTest : public testing::Test {
 };
 
 TEST_F(KillTest, TheNextProcessGivesEverythingBack) {
-  std::minstd_rand random(42);
+  const uint64_t seed = test::SeedOr(42);
+  SCOPED_TRACE(test::Repeat(seed));
+  std::minstd_rand random(static_cast<unsigned>(seed));
   for (int kill_number = 0; kill_number < kKills; ++kill_number) {
+    const auto child_seed = static_cast<unsigned>(random());
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
-    if (child == 0) ChangeForever(static_cast<unsigned>(kill_number + 1));
+    if (child == 0) ChangeForever(child_seed);
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 8'000));
     ::kill(child, SIGKILL);
     int status = 0;
