@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "pkg/classes/rdt_groups.h"
 #include "pkg/classes/resolved_blockio.h"
 
 namespace resmgr {
@@ -22,6 +23,8 @@ struct CreationWays {
   bool io_priority = false;
   bool scheduler = false;
   bool memory_policy = false;
+  // The runtime starts a container in a group of resctrl, without a configuration of its own.
+  bool rdt_groups = false;
 
   friend bool operator==(const CreationWays&, const CreationWays&) = default;
 };
@@ -31,6 +34,7 @@ struct ClassContext {
   std::string host_root = "/";
   std::function<CreationWays()> door{};  // on the loop's thread; nullptr: the door has none
   std::shared_ptr<ResolvedBlockio> blockio = std::make_shared<ResolvedBlockio>();
+  std::shared_ptr<RdtGroups> rdt = std::make_shared<RdtGroups>();
   // The kubelet sets memory.high or memory.min of containers itself; the loop has seen it.
   std::shared_ptr<std::atomic<bool>> kubelet_sets_memory =
       std::make_shared<std::atomic<bool>>(false);

@@ -16,7 +16,7 @@ std::vector<std::unique_ptr<ClassKind>> MakeClassKinds(const ClassContext& conte
   kinds.push_back(MakeMemoryKind(context));
   kinds.push_back(MakeBlockioKind(context));
   kinds.push_back(MakeSchedulingKind(context));
-  kinds.push_back(MakeRdtKind());
+  kinds.push_back(MakeRdtKind(context));
   kinds.push_back(MakeRdtMonitorKind());
   kinds.push_back(MakeCpuKind());
   return kinds;

@@ -87,6 +87,8 @@ class TaskMover {
 
 class RdtKind final : public ClassKind {
  public:
+  explicit RdtKind(ClassContext context) : context_(std::move(context)) {}
+
   Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                 ChosenClasses& chosen) const override {
     if (!config.rdt.any()) return OkStatus();
@@ -121,9 +123,14 @@ class RdtKind final : public ClassKind {
   void AtCreation(const ChosenClasses& chosen, const ClassesConfig& config, bool,
                   Adjustment& adjustment) const override {
     const ClassChoice* const choice = chosen.Find(kRdt);
-    if (choice == nullptr || config.rdt.assign != RdtConfig::Assign::kRuntime) return;
+    if (choice == nullptr) return;
+    using Assign = RdtConfig::Assign;
     const std::string group = RdtGroupOf(choice->name, config.rdt);
-    if (!group.empty()) adjustment.Wide().rdt_class = group;
+    // Its first task is in the group then, and all that this one starts.
+    const bool joins = config.rdt.assign == Assign::kAuto && context_.ways().rdt_groups &&
+                       context_.rdt->Has(group);
+    if (group.empty() || (config.rdt.assign != Assign::kRuntime && !joins)) return;
+    adjustment.Wide().rdt_class = group;
   }
 
   // Processes that a task has started before it is moved stay where they were. No task is moved
@@ -147,12 +154,26 @@ class RdtKind final : public ClassKind {
       if (part.kind != kRdt || part.subject == ClassPart::kNoSubject) continue;
       if (!part.possible.ok() || !ApplyOne(work, part, files)) as_they_are.insert(part.subject);
     }
+    PublishGroups(work);
     if (!work.config.rdt.any()) return;
     GiveTasksBack(work, as_they_are);
     RemoveUnknown(work, plan);
   }
 
  private:
+  void PublishGroups(const ClassWork& work) const {
+    const RdtConfig& config = work.config.rdt;
+    RdtGroups::Names groups;
+    for (const auto& [name, partition] : config.partitions) {
+      for (const auto& [class_name, one] : partition.classes) {
+        const std::string group = RdtGroupOf(class_name, config);
+        if (!group.empty() && work.host.files().Read(RdtGroupFile(group, "schemata")).ok())
+          groups.insert(group);
+      }
+    }
+    context_.rdt->Set(std::move(groups));
+  }
+
   static std::string InForce(std::string_view masks) {
     std::string text;
     for (const std::string& line : Lines(masks))
@@ -237,12 +258,14 @@ class RdtKind final : public ClassKind {
       }
     }
   }
+
+  const ClassContext context_;
 };
 
 }  // namespace
 
-std::unique_ptr<ClassKind> MakeRdtKind() {
-  return std::make_unique<RdtKind>();
+std::unique_ptr<ClassKind> MakeRdtKind(const ClassContext& context) {
+  return std::make_unique<RdtKind>(context);
 }
 
 }  // namespace resmgr

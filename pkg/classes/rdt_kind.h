@@ -11,6 +11,6 @@ namespace resmgr {
 // our prefix, whose masks are values of one set: all are in force, or none. Containers come into
 // their groups by their own CPUs, by their tasks or by the runtime. Groups of others are listed,
 // and never touched.
-std::unique_ptr<ClassKind> MakeRdtKind();
+std::unique_ptr<ClassKind> MakeRdtKind(const ClassContext& context);
 
 }  // namespace resmgr

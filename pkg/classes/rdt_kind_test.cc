@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -49,7 +50,7 @@ class RdtKindTest : public testing::Test {
     journal_.reset();
     journal_.emplace(directory_.path() + "/classes", "");
     keeper_.emplace(files_, *journal_);
-    kind_ = MakeRdtKind();
+    kind_ = MakeRdtKind({.door = [this] { return CreationWays{.rdt_groups = rdt_groups_}; }});
   }
   void Configure(std::string_view partitions, std::string_view more = "") {
     config_ = ParseConfig(fmt::format("classes: {{rdt: {{{}partitions: {}}}}}", more, partitions),
@@ -100,6 +101,7 @@ class RdtKindTest : public testing::Test {
   std::map<std::string, std::string> before_;
   std::optional<ClassJournal> journal_;
   std::optional<HostKeeper> keeper_;
+  bool rdt_groups_ = false;  // the runtime knows them
   std::unique_ptr<ClassKind> kind_;
   ClassesConfig config_;
 };
@@ -393,6 +395,30 @@ TEST_F(RdtKindTest, TheRuntimeGetsTheNameOfTheGroup) {
   kind_->AtCreation(chosen, config_, true, none);
   EXPECT_TRUE(none.empty());
   EXPECT_TRUE(kind_->HoldsStart({.chosen = chosen}, config_));
+}
+
+TEST_F(RdtKindTest, ARuntimeThatKnowsGroupsStartsContainersInThem) {
+  rdt_groups_ = true;
+  const ChosenClasses chosen = Subject("gold").chosen;
+  const auto group = [&] {
+    Adjustment adjustment;
+    kind_->AtCreation(chosen, config_, true, adjustment);
+    return adjustment.wide() == nullptr ? "" : adjustment.wide()->rdt_class.value_or("");
+  };
+  EXPECT_EQ(group(), "") << "there is none yet, and the runtime would refuse it";
+  Run();
+  EXPECT_EQ(group(), "cri-resmgr.gold");
+  // Its exec'ed commands and what an older runtime has started are looked for all the same.
+  Run({Subject("gold")});
+  EXPECT_THAT(At("cri-resmgr.gold/tasks"), HasSubstr("100\n101\n"));
+  Configure(kTwoClasses, "Assign: tasks, ");
+  EXPECT_EQ(group(), "");
+  Configure(kTwoClasses);
+  EXPECT_EQ(group(), "cri-resmgr.gold");
+  const ClassesConfig before = std::exchange(config_, {});
+  Run();
+  config_ = before;
+  EXPECT_EQ(group(), "") << "the groups have been given back";
 }
 
 TEST_F(RdtKindTest, MBpsByTheMountAndEighthsByTheRootsValue) {

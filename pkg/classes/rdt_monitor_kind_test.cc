@@ -88,7 +88,7 @@ class RdtMonitorKindTest : public testing::Test {
   const TempDir directory_;
   ClassJournal journal_{directory_.path() + "/classes", ""};
   HostKeeper keeper_{files_, journal_};
-  const std::unique_ptr<ClassKind> rdt_ = MakeRdtKind();
+  const std::unique_ptr<ClassKind> rdt_ = MakeRdtKind({});
   const std::unique_ptr<ClassKind> monitor_ = MakeRdtMonitorKind();
   ClassesConfig config_;
 };

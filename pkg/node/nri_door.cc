@@ -90,7 +90,8 @@ class NriDoor final : public FrontDoor {
     const nri::ApiVersion version = front_ ? front_->host_version() : nri::ApiVersion();
     return {.io_priority = version >= kIoPriority,
             .scheduler = version >= kScheduler,
-            .memory_policy = version >= kMemoryPolicy};
+            .memory_policy = version >= kMemoryPolicy,
+            .rdt_groups = version >= nri::kNamesRdtGroups};
   }
   // The runtime has turned CDI devices into variables and devices by then.
   bool ShowsClaimsByVariables() const override { return true; }

@@ -107,7 +107,14 @@ void AddWideResources(const WideAdjustment& wide, api::LinuxResources& resources
   for (const auto& [file, value] : wide.unified)
     if (value) (*resources.mutable_unified())[file] = *value;
   if (wide.blockio_class) resources.mutable_blockio_class()->set_value(*wide.blockio_class);
-  if (wide.rdt_class) resources.mutable_rdt_class()->set_value(*wide.rdt_class);
+}
+
+void AddRdtClass(const std::string& name, ApiVersion host, api::LinuxContainerAdjustment& out) {
+  if (host >= kNamesRdtGroups) {
+    out.mutable_rdt()->mutable_clos_id()->set_value(name);
+  } else {
+    out.mutable_resources()->mutable_rdt_class()->set_value(name);
+  }
 }
 
 void AddKeyed(const WideAdjustment& wide, api::ContainerAdjustment& out) {
@@ -269,7 +276,7 @@ bool NriHas(Operation operation, Field field) {
   }
 }
 
-void AddTo(const Adjustment& adjustment, api::ContainerAdjustment& out) {
+void AddTo(const Adjustment& adjustment, ApiVersion host, api::ContainerAdjustment& out) {
   if (!adjustment.values.empty())
     AddTo(adjustment.values, *out.mutable_linux()->mutable_resources());
   if (adjustment.wide() == nullptr) return;
@@ -277,6 +284,7 @@ void AddTo(const Adjustment& adjustment, api::ContainerAdjustment& out) {
   api::LinuxResources resources;
   AddWideResources(wide, resources);
   if (resources.ByteSizeLong() > 0) out.mutable_linux()->mutable_resources()->MergeFrom(resources);
+  if (wide.rdt_class) AddRdtClass(*wide.rdt_class, host, *out.mutable_linux());
   if (wide.oom_score_adj) {
     out.mutable_linux()->mutable_oom_score_adj()->set_value(*wide.oom_score_adj);
   }

@@ -12,6 +12,7 @@
 #include "pkg/model/pod.h"
 #include "pkg/model/resource_values.h"
 #include "pkg/model/resources.h"
+#include "pkg/nri/host_version.h"
 #include "pkg/resmgr/runtime_client.h"
 
 namespace resmgr::nri {
@@ -47,7 +48,9 @@ void AddTo(const ResourceValues& values, api::LinuxResources& resources);
 // given as objects, not as files.
 bool NriHas(Operation operation, Field field);
 
-// Adds all changes that stages make at a creation.
-void AddTo(const Adjustment& adjustment, api::ContainerAdjustment& out);
+// Adds all changes that stages make at a creation, for a host with this version. A class of RDT is
+// the name of a group of resctrl; hosts before kNamesRdtGroups look it up in the runtime's own
+// configuration.
+void AddTo(const Adjustment& adjustment, ApiVersion host, api::ContainerAdjustment& out);
 
 }  // namespace resmgr::nri

@@ -20,7 +20,7 @@ TEST(ConvertTest, SettingsOfProcessesAreFieldsOfACreation) {
                            .nodes = "0-1",
                            .flags = {MemoryPolicySettings::Flag::kStaticNodes}};
   api::ContainerAdjustment out;
-  AddTo(adjustment, out);
+  AddTo(adjustment, {0, 12, 0}, out);
   EXPECT_EQ(out.linux().scheduler().policy(), api::SCHEDULER_DEADLINE);
   EXPECT_EQ(out.linux().scheduler().runtime(), 10'000'000U) << "nanoseconds";
   EXPECT_EQ(out.linux().scheduler().deadline(), 20'000'000U);
@@ -37,6 +37,20 @@ TEST(ConvertTest, SettingsOfProcessesAreFieldsOfACreation) {
     EXPECT_TRUE(NriHas(Operation::kCreateContainer, field)) << ToString(field);
     EXPECT_FALSE(NriHas(Operation::kUpdateContainerResources, field)) << ToString(field);
   }
+}
+
+TEST(ConvertTest, AClassOfRdtIsAGroupWhereTheHostKnowsThem) {
+  Adjustment adjustment;
+  adjustment.Wide().rdt_class = "cri-resmgr.gold";
+  api::ContainerAdjustment old;
+  AddTo(adjustment, {0, 10, 0}, old);
+  EXPECT_EQ(old.linux().resources().rdt_class().value(), "cri-resmgr.gold");
+  EXPECT_FALSE(old.linux().has_rdt());
+  api::ContainerAdjustment out;
+  AddTo(adjustment, {0, 11, 0}, out);
+  EXPECT_EQ(out.linux().rdt().clos_id().value(), "cri-resmgr.gold");
+  EXPECT_FALSE(out.linux().rdt().has_schemata()) << "the group has its masks";
+  EXPECT_FALSE(out.linux().has_resources());
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ struct ApiVersion {
   friend auto operator<=>(const ApiVersion&, const ApiVersion&) = default;
 };
 
+// The first version with LinuxRdt in adjustments.
+inline constexpr ApiVersion kNamesRdtGroups{0, 11, 0};
+
 // Parses "v0.12.2", "0.8.0", "1.7.24+unknown", "2.1.4~ds1", "v2.3.0-rc.1": text after the numbers
 // is ignored, and a missing number is 0. nullopt: the text does not begin like a version.
 std::optional<ApiVersion> ParseVersion(std::string_view text);

@@ -181,7 +181,7 @@ void PluginFront::OnCreateContainer(const api::CreateContainerRequest& request,
           return reply(decision.refusal);
         }
         api::CreateContainerResponse response;
-        AddTo(decision.adjustment, *response.mutable_adjust());
+        AddTo(decision.adjustment, host_version_, *response.mutable_adjust());
         mirror_.Confirm(id);
         early_.Add(id);
         mirror_.Apply(id, decision.adjustment.values);
