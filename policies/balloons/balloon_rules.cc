@@ -10,6 +10,7 @@
 #include "pkg/claims/held_claims.h"
 #include "pkg/config/pod_annotation.h"
 #include "pkg/kube/annotations.h"
+#include "pkg/kube/crio_annotations.h"
 #include "pkg/kube/glob.h"
 #include "pkg/policy/privileged_namespaces.h"
 #include "policies/balloons/balloon_groups.h"
@@ -117,6 +118,19 @@ StatusOr<BalloonMember> BalloonRules::MemberFor(const Pod& pod, const Container&
                            setup_.type(type).name);
   }
   return MemberOfType(pod, container, type, std::move(why));
+}
+
+// As under the other policies, it concerns whole CPUs of Guaranteed pods alone.
+Status BalloonRules::CheckAsked(const Pod& pod, const Container& container) const {
+  const MilliCpu request = container.requirements.cpu_request;
+  if (pod.qos != QosClass::kGuaranteed || !request.IsWhole() ||
+      !WantsSharedCpus(pod.annotations, container.name))
+    return OkStatus();
+  return InvalidArgument(
+      "annotation {}: the policy balloons gives a container no CPUs of its own beside shared ones: "
+      "leave the annotation out and choose a balloon type with shareIdleCPUsInSame, or use the "
+      "policy static, static-plus or topology-aware",
+      kCpuSharedAnnotation);
 }
 
 BalloonMember BalloonRules::RunningMember(const Pod& pod, const Container& container) const {

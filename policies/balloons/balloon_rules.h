@@ -24,7 +24,10 @@ class BalloonRules {
   // The container as a member of a balloon of its type; its text tells why it has this type.
   // InvalidArgument if its annotation names no type, or a type that takes no containers.
   StatusOr<BalloonMember> MemberFor(const Pod& pod, const Container& container) const;
-  // The same for a running container, which is of the default type if it could not be created.
+  // InvalidArgument if an annotation asks for what no balloon can give.
+  Status CheckAsked(const Pod& pod, const Container& container) const;
+  // The same as MemberFor for a running container, which is of the default type if it could not be
+  // created.
   BalloonMember RunningMember(const Pod& pod, const Container& container) const;
   // Annotations that only other namespaces may use.
   std::vector<std::string> Unheeded(const Pod& pod, const Container& container) const;

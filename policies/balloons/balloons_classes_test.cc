@@ -16,6 +16,7 @@ namespace resmgr {
 namespace {
 
 using test::BalloonsNode;
+using testing::AllOf;
 using testing::HasSubstr;
 
 const Zone* FindZone(const std::vector<Zone>& zones, std::string_view name) {
@@ -58,6 +59,39 @@ TEST(BalloonsClassesTest, CpusOfComponentsHaveThoseOfTheComponentsTypes) {
   EXPECT_EQ(part->classes, (ClassNames{{"cpu", "turbo"}}));
   EXPECT_TRUE(part->cpus.IsSubsetOf(FindZone(zones, "both[0]")->cpus));
   EXPECT_EQ(FindZone(zones, "both[0]/plain.1"), nullptr);
+}
+
+TEST(BalloonsClassesTest, SharedCpusBesideOnesOfItsOwnAreRefusedWithTheWayOut) {
+  BalloonsNode node("balloonTypes: [{name: x, namespaces: [n]}]");
+  const auto add = [&node](std::string_view name, QosClass qos, int64_t request) {
+    const ContainerKey key = node.Add(name, {.namespace_name = "n", .request = request});
+    Pod& pod = node.snapshot().PodOf(key);
+    pod.qos = qos;
+    pod.annotations = StringMap({{"cpu-shared.crio.io/asks", "enable"}});
+    return key;
+  };
+  const ContainerKey asks = add("asks", QosClass::kGuaranteed, 2000);
+  const StatusOr<ContainerKey> refused = node.Place(asks);
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refused.status())),
+              AllOf(HasSubstr("annotation cpu-shared.crio.io: the policy balloons gives"),
+                    HasSubstr("choose a balloon type with shareIdleCPUsInSame")));
+  // Those that have no CPUs of their own under any policy.
+  EXPECT_TRUE(node.Place(add("other", QosClass::kGuaranteed, 2000)).ok()) << "another container's";
+  EXPECT_TRUE(node.Place(add("asks", QosClass::kBurstable, 2000)).ok());
+  EXPECT_TRUE(node.Place(add("asks", QosClass::kGuaranteed, 1500)).ok());
+}
+
+// It was created under another policy.
+TEST(BalloonsClassesTest, ARunningContainerWithSharedCpusByAnnotationStaysInItsBalloon) {
+  BalloonsNode node("balloonTypes: [{name: x, namespaces: [n]}]");
+  const ContainerKey key = node.Add("asks", {.namespace_name = "n", .request = 2000});
+  ASSERT_TRUE(node.Place(key).ok());
+  Pod& pod = node.snapshot().PodOf(key);
+  pod.qos = QosClass::kGuaranteed;
+  pod.annotations = StringMap({{"cpu-shared.crio.io/asks", "enable"}});
+  ASSERT_TRUE(node.policy().Reconcile(node.snapshot()).ok());
+  EXPECT_EQ(node.PoolOf(key), "x[0]");
 }
 
 TEST(BalloonsClassesTest, NamesAreListedWithTheirPlace) {

@@ -104,6 +104,7 @@ StatusOr<Plan> BalloonsPolicy::Allocate(const Snapshot& snapshot, const Pod& pod
     plan.Change(container.key) = UnboundPlacement(why, container);
     return plan;
   }
+  RESMGR_RETURN_IF_ERROR(rules().CheckAsked(pod, container));
   StatusOr<BalloonMember> decided = rules().MemberFor(pod, container);
   if (!decided.ok()) return decided.status();
   const auto member = std::make_shared<BalloonMember>(*std::move(decided));
