@@ -46,7 +46,9 @@ int MostThreads(const Machine& machine) {
 
 struct DraHost::Served {
   Served(DraHost& host, const dra::Driver& driver)
-      : registry(host.OnHost(DriverRegistrySocket(driver))),
+      : withdraw(host.options_.withdraw),
+        registry(host.OnHost(DriverRegistrySocket(driver))),
+        endpoint(host.OnHost(DriverSocket(driver))),
         service({.loop = host.options_.loop,
                  .driver = driver,
                  .holder = host.held_,
@@ -58,7 +60,7 @@ struct DraHost::Served {
                       .endpoint = DriverSocket(driver),
                       .served = [this] { return socket.served(); }}),
         socket(
-            host.options_.loop, host.options_.flushes, host.OnHost(DriverSocket(driver)),
+            host.options_.loop, host.options_.flushes, endpoint,
             dra::WithCounts(service.Methods(), host.options_.loop, host.options_.count),
             [](const std::string& path) { return ListeningSocket::Create(path); },
             OptionalListener::FirstTry::kOffLoop),
@@ -68,10 +70,19 @@ struct DraHost::Served {
   Served& operator=(const Served&) = delete;
   ~Served() {
     // Before its claim on the path ends, which another daemon may wait for.
-    if (registry_socket.served()) dra::WithdrawFromKubelet(registry);
+    if (registry_socket.served()) withdraw(registry);
+  }
+  // The files of its sockets, in the order in which they have to go.
+  std::vector<std::string> Files() const {
+    std::vector<std::string> files;
+    if (registry_socket.served()) files.push_back(registry);
+    if (socket.served()) files.push_back(endpoint);
+    return files;
   }
 
+  const std::function<void(const std::string& path)> withdraw;
   const std::string registry;
+  const std::string endpoint;
   dra::DraService service;
   dra::Registration registration;
   OptionalSocket socket;
@@ -88,7 +99,8 @@ DraHost::DraHost(Options options)
       watch_({.loop = options_.loop,
               .machine = options_.machine,
               .tell = [this](const SchedulerView* view) { TakeView(view); },
-              .repeats = true}) {
+              .repeats = true}),
+      closing_(options_.loop, "dra-sockets", std::chrono::milliseconds(0)) {
   watch_.Follow(options_.host);
 }
 
@@ -116,11 +128,7 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
   if (ending_) return;
   const bool same = config == config_ && config.enable == (served_ != nullptr);
   config_ = config;
-  if (!same) {
-    served_.reset();
-    if (config_.enable) served_ = std::make_unique<Served>(*this, NamesNow());
-  }
-  ReconcileFiles();
+  same ? ReconcileFiles() : ServeAnew();
   // An agent that was never told of devices has none to remove.
   if (!config_.enable && std::exchange(beats_, 0) > 0)
     options_.reports->ShowDevices(NoDeviceReport());
@@ -128,6 +136,29 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
   beat_ = config_.enable ? options_.loop.Every(options_.beat, [this] { Report(); }) : nullptr;
   // The watch tells only once that null has no view.
   if (options_.host.manager() == nullptr) TakeView(nullptr);
+}
+
+// The driver that is served stays until the files of its sockets are gone: their disk may hang.
+void DraHost::ServeAnew() {
+  if (served_ == nullptr) return Serve();
+  if (std::exchange(leaving_, true)) return;
+  const auto left = [this] {
+    leaving_ = false;
+    if (!ending_) Serve();
+  };
+  const Status begun = closing_.Run(
+      [files = served_->Files(), withdraw = options_.withdraw, left]() -> EventLoop::Task {
+        for (const std::string& file : files)
+          withdraw(file);
+        return left;
+      });
+  if (!begun.ok()) left();
+}
+
+void DraHost::Serve() {
+  served_.reset();
+  if (config_.enable) served_ = std::make_unique<Served>(*this, NamesNow());
+  ReconcileFiles();
 }
 
 // Without a brain the held claims are not known.
@@ -157,7 +188,8 @@ void DraHost::TakeView(const SchedulerView* view) {
 
 // Said again and again, so that the agent knows that the driver is there.
 void DraHost::Report() {
-  if (served_ == nullptr || !known_ || options_.reports == nullptr) return;
+  // One that gives way is not reported any more.
+  if (!config_.enable || served_ == nullptr || !known_ || options_.reports == nullptr) return;
   options_.reports->ShowDevices(DeviceReport(NamesNow(), devices_, ++beats_));
 }
 

@@ -26,6 +26,7 @@
 #include "pkg/node/scheduler_watch.h"
 #include "pkg/state/state_store.h"
 #include "pkg/sys/event_loop.h"
+#include "pkg/sys/off_loop.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr {
@@ -53,6 +54,8 @@ class DraHost {
     std::function<void(const dra::AnsweredCall&)> count{};
     // How often devices are reported again, as long as they are served.
     std::chrono::milliseconds beat{10'000};
+    // Removes the file of a socket; called on any thread.
+    std::function<void(const std::string& path)> withdraw = dra::WithdrawFromKubelet;
   };
 
   // All that the options name must outlive this object.
@@ -77,6 +80,8 @@ class DraHost {
 
   std::string OnHost(const std::string& path) const;
   dra::Driver NamesNow() const;
+  void ServeAnew();
+  void Serve();
   void ReconcileFiles();
   void TakeView(const SchedulerView* view);
   void Report();
@@ -96,8 +101,10 @@ class DraHost {
   bool ending_ = false;
   bool known_ = false;  // devices_ are what there is now
   uint64_t beats_ = 0;
+  bool leaving_ = false;  // the driver that is served gives way
   EventLoop::HandlePtr beat_;
   std::unique_ptr<Served> served_;  // nullptr: the driver is off
+  OffLoop closing_;
 };
 
 }  // namespace resmgr

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/node/dra_host.h"
 
+#include <atomic>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +15,7 @@
 #include "pkg/api/dra.pb.h"
 #include "pkg/api/node_claims.pb.h"
 #include "pkg/api/plugin_registration.pb.h"
+#include "pkg/dra/registration.h"
 #include "pkg/dra/testing/fake_claims.h"
 #include "pkg/grpc/unary_client.h"
 #include "pkg/node/testing/fake_policy_host.h"
@@ -72,7 +75,12 @@ class DraHostTest : public testing::Test {
                                    .reports = &reports_,
                                    .agent_socket = agent_socket_,
                                    .host_root = directory_.path(),
-                                   .beat = milliseconds(50)});
+                                   .beat = milliseconds(50),
+                                   .withdraw =
+                                       [this](const std::string& path) {
+                                         if (hangs_) hung_until_.wait();
+                                         dra::WithdrawFromKubelet(path);
+                                       }});
   }
   std::string OnHost(const std::string& path) const { return directory_.path() + path; }
   std::string Registry() const {
@@ -111,6 +119,10 @@ class DraHostTest : public testing::Test {
   dra::test::FakeHolder holder_{8};
   ClaimHolder* brain_ = &holder_;
   test::FakePolicyHost policy_host_;
+  std::atomic<bool> hangs_ = false;
+  std::promise<void> goes_on_;
+  const std::shared_future<void> hung_until_ =
+      goes_on_.get_future().share();  // until the test says so
   std::optional<DraHost> host_;
 };
 
@@ -152,11 +164,28 @@ TEST_F(DraHostTest, OffAgainTheKubeletFindsNothing) {
   host_->NoteConfiguration(kOn);
   EXPECT_TRUE(fs::exists(Registry())) << "nothing has changed";
   host_->NoteConfiguration({});
-  EXPECT_FALSE(fs::exists(Registry()));
+  EXPECT_TRUE(RunUntil(loop_, [this] { return !fs::exists(Registry()); }));
   EXPECT_FALSE(ConnectUnix(OnHost("/var/lib/kubelet/plugins/dra.cpu/dra.sock")).ok());
   ASSERT_TRUE(RunUntil(loop_, [this] { return !shown_.empty() && shown_.back().absent(); }));
   host_->NoteConfiguration(kOn);
   EXPECT_TRUE(RunUntil(loop_, [this] { return !shown_.back().absent(); }));
+}
+
+// The file of the former driver is still there then.
+TEST_F(DraHostTest, AChangeDoesNotWaitForADiskThatHangs) {
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(Registered());
+  hangs_ = true;
+  host_->NoteConfiguration({.enable = true, .driver = "other.com"});
+  host_->NoteConfiguration({});
+  RunFor(loop_, milliseconds(50));
+  EXPECT_TRUE(fs::exists(Registry()));
+  host_->NoteConfiguration({.enable = true, .driver = "another.com"});
+  hangs_ = false;
+  goes_on_.set_value();
+  const std::string next = OnHost("/var/lib/kubelet/plugins_registry/another.com-reg.sock");
+  EXPECT_TRUE(RunUntil(loop_, [&] { return fs::exists(next); })) << "the last one counts";
+  EXPECT_FALSE(fs::exists(Registry()));
 }
 
 // Calls in flight may go on for long, and the next daemon is there already.
