@@ -174,6 +174,8 @@ class FleetTransport : public agent::HttpTransport {
     if (request.method == "PATCH" && request.target.starts_with("/api/v1/nodes/")) {
       annotations_.merge_patch(ParseJson(request.body).value_or(Json())["metadata"]["annotations"]);
     }
+    // Objects that an agent owns are stored as they come.
+    if (request.method == "POST" || request.method == "PUT") return request.body;
     if (request.method != "GET") return "{}";
     Json items = Json::array();
     if (IsAbout(request.target, node_)) {
@@ -217,6 +219,16 @@ class FleetDaemon : public agent::ConfigClient {
          .distances = {10},
          .amounts = {{.name = "cpu", .capacity = 64, .allocatable = 64, .available = available}}}};
     EXPECT_THAT(agent_->ShowTopology(std::move(view)), IsOk());
+  }
+
+  // Reports devices whose CPUs claims may have; a daemon does so every ten seconds, too.
+  void TellDevices(int cpus) {
+    agent::DeviceReport report{.driver = "cpu.cri-resmgr.intel.com"};
+    report.devices = {{.name = "cpu-numa-0",
+                       .attributes = {{"resource.kubernetes.io/numaNode", int64_t{0}}},
+                       .capacity = "cpu.cri-resmgr.intel.com/cpu",
+                       .cpus = cpus}};
+    EXPECT_THAT(agent_->ShowDevices(std::move(report)), IsOk());
   }
 
   void SetCallbacks(Callbacks /*callbacks*/) override {}
@@ -412,6 +424,58 @@ TEST_F(FleetTest, SchedulersAreToldOfPodsThatComeAndGo) {
     Run(milliseconds(100));
   }
   EXPECT_LE(server_.writes.Peak(), 2) << "one second of the clock has parts of two";
+}
+
+// All daemons get the driver for claims by one ConfigMap. Then containers with exclusive CPUs come
+// and go; and at last schedulers and annotations tell of the same containers.
+TEST_F(FleetTest, ClaimsAreSwitchedOnAndFollowContainers) {
+  StartAndSettle();
+  const auto tell_for = [this](seconds time, int cpus) {
+    for (seconds past(0); past < time; past += seconds(10)) {
+      for (const Node& node : nodes_)
+        node.daemon->TellDevices(cpus);
+      Run(seconds(10));
+    }
+  };
+  const auto on = timers_.Steady();
+  const auto most = std::chrono::ceil<seconds>(kStartSpread) + seconds(80);
+  tell_for(most, 64);
+  Tell("claims are switched on at all nodes at once", on);
+  EXPECT_LE(server_.served.Peak(), kMost);
+  EXPECT_EQ(server_.writes.Within(on, most), kAgents);
+  EXPECT_EQ(server_.watches(), size_t{4} * kAgents);
+  Forget();
+  tell_for(seconds(60), 64);
+  EXPECT_EQ(server_.served.Peak(), 0) << "the same devices";
+
+  size_t changed = 0;
+  const auto change = [&](int first, const std::function<void(FleetDaemon&, int)>& tell) {
+    for (int second = first; second < first + 100; ++second) {
+      for (int i = 0; i < kAgents / 100; ++i)
+        tell(*nodes_[changed++ % nodes_.size()].daemon, 1 + second % 60);
+      Run(seconds(1));
+    }
+    Run(seconds(80));
+  };
+  const auto alone = timers_.Steady();
+  change(0, [](FleetDaemon& daemon, int cpus) { daemon.TellDevices(cpus); });
+  Tell("ResourceSlices follow exclusive containers", alone);
+  EXPECT_LE(server_.served.Peak(), kMost);
+  EXPECT_EQ(server_.writes.Within(alone, seconds(180)), kAgents);
+
+  for (const Node& node : nodes_)
+    node.daemon->TellSchedulers(64);
+  Run(seconds(160));
+  Forget();
+  const auto together = timers_.Steady();
+  change(7, [](FleetDaemon& daemon, int cpus) {
+    daemon.TellDevices(cpus);
+    daemon.TellSchedulers(cpus);
+    daemon.Allocate(cpus);
+  });
+  Tell("all three together", together);
+  EXPECT_LE(server_.served.Peak(), 2 * kMost);
+  EXPECT_EQ(server_.writes.Within(together, seconds(180)), 3 * kAgents);
 }
 
 TEST_F(FleetTest, PodsOfAllNodesAreRefusedAgainAndAgain) {
