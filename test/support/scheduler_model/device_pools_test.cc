@@ -37,7 +37,7 @@ TEST(DevicePoolsTest, ReadsDevicesWithTheDomainsOfTheirNames) {
 
 TEST(DevicePoolsTest, OnlyTheHighestGenerationCountsOnceItIsComplete) {
   json slices = json::array();
-  slices.push_back(SampleSlice({SampleDevice("old", 0, "6", nullptr)}, 1, 1));
+  slices.push_back(SampleSlice(json::array({SampleDevice("old", 0, "6", nullptr)}), 1, 1));
   slices.push_back(SampleSlice(json::array({SampleDevice("new", 0, "5", nullptr)}), 2, 2));
   EXPECT_THAT(CompletePools(slices, "worker-1"), IsEmpty());
   slices.push_back(SampleSlice(json::array({SampleDevice("other", 1, "8", nullptr)}), 2, 2));

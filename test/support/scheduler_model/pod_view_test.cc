@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ json PlainContainer(const json& requests, const json& limits) {
   return {{"name", "c"}, {"resources", {{"requests", requests}, {"limits", limits}}}};
 }
 
-json PlainPod(json containers, json init = json::array()) {
+json PlainPod(std::vector<json> containers, std::vector<json> init = {}) {
   return {{"metadata", {{"name", "p"}}},
           {"spec", {{"containers", std::move(containers)}, {"initContainers", std::move(init)}}}};
 }
