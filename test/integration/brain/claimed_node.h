@@ -46,7 +46,7 @@ class ClaimedNode {
     const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
     EXPECT_TRUE(config.ok()) << config.status();
     StatusOr<std::unique_ptr<Policy>> policy = factory.create({.machine = machine_,
-                                                               .available = machine_.online(),
+                                                               .available = machine_.allowed(),
                                                                .reserved = reserved_,
                                                                .section = &*config});
     EXPECT_TRUE(policy.ok()) << policy.status();
@@ -92,6 +92,22 @@ class ClaimedNode {
     snapshot_.PodOf(container.key) = pod;
     carriers_[container.key] = carriers_.at(former.key);
     return Place(container.key, &former);
+  }
+  // Places a container that was added to the snapshot.
+  StatusOr<ContainerKey> Start(ContainerKey key) { return Place(key, nullptr); }
+  // Not OK: the refusal, which changes nothing.
+  Status Resize(ContainerKey key, MilliCpu cpu) {
+    Requirements& needs = snapshot_.At(key).requirements;
+    const Requirements before = needs;
+    needs.cpu_request = cpu;
+    if (before.cpu_limit.value > 0) needs.cpu_limit = cpu;
+    const StatusOr<Plan> plan = policy_->Update(snapshot_, snapshot_.PodOf(key), snapshot_.At(key));
+    if (plan.ok()) {
+      Apply(*plan);
+    } else {
+      needs = before;
+    }
+    return plan.status();
   }
   void Remove(ContainerKey key) {
     snapshot_.Remove(key);

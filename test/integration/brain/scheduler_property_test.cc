@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy grants all that a scheduler that reads the node's NodeResourceTopology lets pass:
-// random states of each policy on machines of many kinds, the object that the agent would write,
-// and a model of the scheduler's plugin. RESMGR_SCENARIOS is the number of states, RESMGR_SEED the
-// seed.
+// The node grants all that schedulers bind to it by the objects that it publishes: random states of
+// each policy with random options on random machines, the objects that the agent writes, and a
+// model of the schedulers (test/support/scheduler_model). RESMGR_SCENARIOS is the number of states
+// for each policy, RESMGR_SEED the seed.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <iostream>
 #include <map>
 #include <optional>
-#include <random>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "agent/topology_object.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
-#include "pkg/schedview/scheduler_view.h"
-#include "policies/balloons/balloons_policy.h"
-#include "policies/static-plus/static_plus_policy.h"
-#include "policies/static/static_policy.h"
-#include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/node_machines.h"
-#include "test/integration/brain/policy_node.h"
-#include "test/integration/brain/scheduler_model.h"
+#include "test/integration/brain/random_policies.h"
+#include "test/integration/brain/random_requests.h"
+#include "test/integration/brain/scheduled_node.h"
+#include "test/support/scheduler_model/device_allocator.h"
+#include "test/support/scheduler_model/topology_match.h"
 #include "test/support/seed.h"
 
 namespace resmgr::test {
 namespace {
 
-// The number of states for one policy, on all machines together.
-constexpr uint64_t kUsualStates = 1500;
+using nlohmann::json;
+
+constexpr uint64_t kUsualStates = 600;
 // Larger machines have no further properties and take longer.
 constexpr int kMostCpus = 160;
+constexpr int kStatesOfNode = 25;
+// A run tells the first failures of so many nodes.
+constexpr int kMostFailedNodes = 8;
 
 uint64_t StatesOrUsual() {
   const char* const given = std::getenv("RESMGR_SCENARIOS");
@@ -44,180 +45,268 @@ uint64_t StatesOrUsual() {
   return count.value_or(kUsualStates);
 }
 
-struct SchedulerCase {
-  const char* name;
-  PolicyFactory (*factory)();
-  const char* section;
-  // The policy refuses containers that fit no single NUMA node, so that schedulers may rely on it.
-  bool refuses = false;
-  // Requests are multiples of the threads of a core.
-  bool whole_cores = false;
+int Failures() {
+  const testing::TestResult& result =
+      *testing::UnitTest::GetInstance()->current_test_info()->result();
+  return result.total_part_count();
+}
+
+// Enough to make a random machine by hand.
+std::string DescribeMachine(const Machine& machine) {
+  std::string text = "a random machine";
+  for (const NumaNode& node : machine.nodes())
+    text += fmt::format(", node {}: {}", node.id, node.cpus.ToString());
+  for (const CpuSet& cache : machine.l3_groups())
+    text += fmt::format(", L3 {}", cache.ToString());
+  return text + fmt::format(", isolated {}, cores of {}", machine.isolated().ToString(),
+                            machine.cores().front().ToString());
+}
+
+struct PropertyFigures {
+  int states = 0;
+  int pods = 0;
+  int passed = 0;         // by the plugin, with the policy that the object names or the strictest
+  int passed_in_one = 0;  // of these, where the object says that the node refuses others
+  int claims = 0;
+  int allocated = 0;
 };
 
-// A node whose containers come and go, and pods that a scheduler would bind to it.
-class ScheduledNode {
+// Whether the CPUs of each device are those of the largest claim there. Policies with pools may
+// lead a claim elsewhere, or let the container of a view share CPUs.
+bool GivesToClaims(const std::string& policy, const std::string& section) {
+  return policy.starts_with("static") && section.find("annotated") == std::string::npos;
+}
+
+// A node whose pods and claims come and go as schedulers bind them.
+class PropertyRun {
  public:
-  ScheduledNode(const SchedulerCase& tested, const Machine& machine, uint64_t seed)
-      : tested_(tested),
-        random_(seed),
-        reserved_{(machine.online() - machine.isolated()).First()},
-        node_(tested.factory(), machine, reserved_.ToString(), tested.section) {}
+  PropertyRun(const std::string& policy, Machine machine, const RandomPolicy& made, uint64_t seed)
+      : random_(seed),
+        shares_alone_(policy == "static-plus" || policy == "balloons"),
+        has_claims_(GivesToClaims(policy, made.section)),
+        node_(made.factory, std::move(machine), made.reserved, made.section,
+              {.name = "cpu.cri-resmgr.intel.com", .compatible = RandomOnce(random_, 4)}, true) {}
 
-  void Step() {
-    const int64_t what = Number(1, 8);
-    if (what <= 3 && !keys_.empty()) {
-      const auto at = static_cast<size_t>(Number(0, std::ssize(keys_) - 1));
-      node_.Remove(keys_[at]);
-      keys_.erase(keys_.begin() + static_cast<std::ptrdiff_t>(at));
+  // Whether all was well.
+  bool State(PropertyFigures& figures) {
+    const int failures = Failures();
+    ++figures.states;
+    for (int64_t steps = RandomNumber(random_, 0, 2); steps > 0; --steps)
+      Step();
+    published_ = node_.Publish();
+    EXPECT_TRUE(TopologyFaults(published_.topology).empty())
+        << TopologyFaults(published_.topology).front() << "\n"
+        << JsonText(published_.topology, 1);
+    EXPECT_TRUE(SliceFaults(published_.slices).empty())
+        << SliceFaults(published_.slices).front() << "\n"
+        << JsonText(published_.slices, 1);
+    if (Failures() > failures) return false;
+    if (!has_claims_ || RandomOnce(random_, 2)) {
+      TryPods(figures);
     } else {
-      const bool shares = Number(1, 3) == 1;
-      const StatusOr<ContainerKey> key =
-          node_.Create("c", shares ? QosClass::kBurstable : QosClass::kGuaranteed,
-                       shares ? 100 * Number(1, 40) : WholeRequest());
-      if (key.ok()) keys_.push_back(*key);
+      TryClaims(figures);
     }
+    return Failures() == failures;
   }
-
-  // Expects that a pod that the scheduler would bind here is granted. Pods that it would not bind
-  // are skipped.
-  void TryAPod() {
-    const SchedulerView view =
-        MakeSchedulerView(node_.machine(), node_.policy(), node_.snapshot(), tested_.refuses);
-    EXPECT_EQ(view.refuses, tested_.refuses);
-    const ScheduledPod pod = NextPod();
-    nlohmann::json topology = agent::TopologyObject("n1", "uid", view);
-    // The numbers must hold under the strictest reading by the scheduler.
-    topology["attributes"][0]["value"] = "single-numa-node";
-    const std::map<std::string, int64_t> allocatable = {
-        {"cpu", 1000 * node_.machine().online().size()}, {"memory", int64_t{1} << 50}};
-    if (!FilterByTopology(topology, allocatable, pod).empty()) return;
-    ++passed_;
-    Start(pod, topology);
-  }
-  int passed() const { return passed_; }
 
  private:
-  int64_t Number(int64_t first, int64_t last) {
-    return first + static_cast<int64_t>(random_() % static_cast<uint64_t>(last - first + 1));
-  }
-  int64_t Threads() const {
-    size_t most = 1;
-    for (const CpuSet& core : node_.machine().cores())
-      most = std::max(most, static_cast<size_t>(core.size()));
-    return static_cast<int64_t>(most);
-  }
-  int64_t WholeRequest() {
-    const int64_t most = std::max<int64_t>(1, node_.machine().online().size() / 3);
-    const int64_t cpus = Number(1, Number(1, 2) == 1 ? std::min<int64_t>(most, 4) : most);
-    const int64_t step = tested_.whole_cores ? Threads() : 1;
-    return 1000 * ((cpus + step - 1) / step * step);
-  }
-
-  ScheduledPod NextPod() {
-    ScheduledPod pod;
-    if (Number(1, 4) == 1)
-      pod.containers.push_back({.asked = {{"cpu", WholeRequest()}}, .init = true});
-    const int64_t count = Number(1, 3);
-    for (int64_t i = 0; i < count; ++i)
-      pod.containers.push_back({.asked = {{"cpu", WholeRequest()}}});
-    return pod;
-  }
-
-  // Creates the pod's containers as the kubelet does, and removes them again.
-  void Start(const ScheduledPod& scheduled, const nlohmann::json& topology) {
-    std::optional<Pod> pod;
-    std::vector<ContainerKey> started;
-    for (const ScheduledContainer& container : scheduled.containers) {
-      const int64_t cpu = container.asked.at("cpu");
-      const StatusOr<ContainerKey> key = pod ? node_.CreateIn(*pod, "main", cpu)
-                                             : node_.Create("main", QosClass::kGuaranteed, cpu);
-      EXPECT_TRUE(key.ok()) << Describe(key.status()) << "\n" << Describe(scheduled, topology);
-      if (!key.ok()) break;
-      if (!pod) pod = node_.snapshot().PodOf(*key);
-      CheckPlace(node_.PlacementOf(*key), cpu);
-      if (container.init) {
-        node_.Remove(*key);
-      } else {
-        started.push_back(*key);
-      }
+  // Changes that no scheduler knows of.
+  void Step() {
+    switch (RandomNumber(random_, 1, 8)) {
+      case 1:
+      case 2:
+      case 3:
+        if (!node_.pods().empty()) node_.End(SomePod());
+        break;
+      case 4:
+      case 5:
+        if (!claims_.empty()) EndClaim();
+        break;
+      case 6:
+        Resize();
+        break;
+      case 7:
+        Carry();
+        break;
+      default:
+        if (RandomOnce(random_, 2)) {
+          node_.Rebalance();
+        } else {
+          node_.Restart();
+          EXPECT_TRUE(node_.Reconcile().ok());
+        }
     }
-    for (const ContainerKey key : started)
+  }
+
+  std::string SomePod() {
+    auto pod = node_.pods().begin();
+    std::advance(pod, RandomNumber(random_, 0, std::ssize(node_.pods()) - 1));
+    return pod->first;
+  }
+
+  // Its containers end before, as the kubelet sees to.
+  void EndClaim() {
+    const int64_t at = RandomNumber(random_, 0, std::ssize(claims_) - 1);
+    const json claim = claims_[static_cast<size_t>(at)];
+    for (const ContainerKey key : carriers_[claim.at("metadata").at("uid")])
       node_.Remove(key);
+    carriers_.erase(claim.at("metadata").at("uid"));
+    node_.Unprepare(claim);
+    claims_.erase(static_cast<size_t>(at));
   }
 
-  void CheckPlace(const Placement& placement, int64_t cpu) {
-    if (!tested_.refuses || placement.exclusive.empty()) return;
-    EXPECT_EQ(placement.exclusive.size(), cpu / 1000);
-    EXPECT_EQ(node_.machine().NodesOf(placement.exclusive).size(), 1)
-        << placement.exclusive.ToString() << ": " << placement.reason;
+  void Resize() {
+    if (node_.pods().empty()) return;
+    const std::string pod = SomePod();
+    const std::vector<ContainerKey>& keys = node_.pods().at(pod);
+    if (keys.empty()) return;
+    const MilliCpu now = node_.snapshot().At(keys.front()).requirements.cpu_request;
+    if (!now.IsWhole()) return;
+    node_.Resize(pod, MilliCpu{1000 * RandomNumber(random_, 1, now.Whole() + 2)});
   }
 
-  static std::string Describe(const Status& status) { return std::string(Message(status)); }
-  static std::string Describe(const ScheduledPod& pod, const nlohmann::json& topology) {
-    std::string text;
-    for (const ScheduledContainer& container : pod.containers)
-      text += fmt::format("{}{}m ", container.init ? "init " : "", container.asked.at("cpu"));
-    for (const nlohmann::json& zone : topology.at("zones"))
-      text += fmt::format("\n{}: {}", zone.at("name").get<std::string>(),
-                          JsonText(zone.at("resources").at(0)));
-    return text;
+  // A container on the CPUs of a claim. A claim that another container has is refused.
+  void Carry() {
+    if (claims_.empty()) return;
+    const auto at = static_cast<size_t>(RandomNumber(random_, 0, std::ssize(claims_) - 1));
+    const std::string uid = claims_[at].at("metadata").at("uid");
+    const StatusOr<ContainerKey> key = node_.CreateCarrier("carrier", {uid});
+    if (key.ok()) carriers_[uid].push_back(*key);
   }
 
-  const SchedulerCase& tested_;
-  std::mt19937_64 random_;
-  const CpuSet reserved_;
-  PolicyNode node_;
-  std::vector<ContainerKey> keys_;
-  int passed_ = 0;
+  void TryPods(PropertyFigures& figures) {
+    TopologyView topology = TopologyViewOf(published_.topology);
+    const bool refuses = topology.policy == ManagerPolicy::kSingleNumaNode;
+    // The numbers hold under the strictest reading by the scheduler.
+    topology.policy = ManagerPolicy::kSingleNumaNode;
+    // Pods that are bound before the object is written again, by the plugin's over-reserve cache.
+    const int64_t pods = RandomOnce(random_, 3) ? 3 : 1;
+    for (int64_t i = 0; i < pods; ++i) {
+      ++figures.pods;
+      const json pod =
+          RandomRequests(random_, published_, shares_alone_).Pod("pod-" + std::to_string(++made_));
+      const PodView view = PodViewOf(pod);
+      const SchedulerNode seen{
+          .allocatable = node_.allocatable(), .topology = &topology, .fresh = true};
+      const FilterAnswer answer = FilterByTopology(seen, view);
+      EXPECT_NE(answer.verdict, FilterVerdict::kPanics);
+      if (answer.verdict != FilterVerdict::kPasses || !node_.HasRoomFor(view)) continue;
+      ++figures.passed;
+      if (refuses) ++figures.passed_in_one;
+      CheckScore(seen, view);
+      SCOPED_TRACE("pod " + JsonText(pod) + "\nobject " + JsonText(published_.topology, 1));
+      const int failures = Failures();
+      node_.Start(pod, refuses);
+      if (Failures() > failures) return;
+      OverReserve(topology, view.effective);
+      if (!RandomOnce(random_, 3)) node_.End(pod["metadata"]["name"]);
+    }
+  }
+
+  // A node that passes the filter is not at the end of the list. Zones without one of the
+  // resources, and init containers, whose requests only the score subtracts, are the plugin's own
+  // reasons for it.
+  static void CheckScore(const SchedulerNode& node, const PodView& pod) {
+    const int score = LeastNumaNodesScore(node, pod);
+    EXPECT_LE(score, 100);
+    const bool listed = std::ranges::all_of(node.topology->zones, [&pod](const ZoneView& zone) {
+      return std::ranges::all_of(pod.effective, [&zone](const auto& request) {
+        return zone.available.contains(request.first);
+      });
+    });
+    const bool has_init =
+        std::ranges::any_of(pod.containers, [](const SchedulerContainer& container) {
+          return container.kind == SchedulerContainerKind::kInit;
+        });
+    if (listed && !has_init && pod.qos == PodQos::kGuaranteed) EXPECT_GT(score, 0);
+  }
+
+  void TryClaims(PropertyFigures& figures) {
+    AllocatorInput input{.slices = published_.slices,
+                         .claims = claims_,
+                         .classes = RandomRequests::Classes(node_.driver()),
+                         .node = std::string(kPublishedNode),
+                         .shuffle = random_(),
+                         .short_names = RandomOnce(random_, 4)};
+    // Claims that are allocated before the slices are written again, and prepared in any order.
+    std::vector<json> allocated;
+    for (int64_t count = RandomNumber(random_, 1, 3); count > 0; --count) {
+      ++figures.claims;
+      const json claim =
+          RandomRequests(random_, published_, shares_alone_).Claim(++made_, node_.driver());
+      const AllocationAnswer answer = AllocateClaim(input, claim);
+      if (!answer.claim) continue;
+      ++figures.allocated;
+      input.claims.push_back(*answer.claim);
+      allocated.push_back(*answer.claim);
+    }
+    std::shuffle(allocated.begin(), allocated.end(), random_);
+    for (const json& claim : allocated) {
+      SCOPED_TRACE("claim " + JsonText(claim) + "\nslices " + JsonText(published_.slices, 1));
+      const int failures = Failures();
+      node_.Prepare(claim);
+      if (Failures() > failures) return;
+      claims_.push_back(claim);
+      if (RandomOnce(random_, 2)) EndClaim();
+    }
+  }
+
+  RandomEngine random_;
+  const bool shares_alone_;
+  const bool has_claims_;
+  ScheduledNode node_;
+  PublishedObjects published_;
+  json claims_ = json::array();                                // those that are prepared
+  std::map<std::string, std::vector<ContainerKey>> carriers_;  // by the claim's uid
+  uint64_t made_ = 0;
 };
 
-class SchedulerPropertyTest : public testing::TestWithParam<SchedulerCase> {};
+class SchedulerPropertyTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(SchedulerPropertyTest, WhatTheSchedulerLetsPassIsGranted) {
+TEST_P(SchedulerPropertyTest, WhatSchedulersBindHereIsGranted) {
+  const std::string policy = GetParam();
   const uint64_t seed = SeedOr(1);
   SCOPED_TRACE(Repeat(seed));
   std::vector<NamedMachine> machines = AllMachines();
-  std::erase_if(machines, [](const NamedMachine& one) {
-    // With cores of different sizes no number of CPUs is sure to be one of whole cores.
-    const auto& cores = one.machine.cores();
-    const bool even = std::ranges::all_of(
-        cores, [&](const CpuSet& core) { return core.size() == cores[0].size(); });
-    return one.machine.online().size() > kMostCpus || (GetParam().whole_cores && !even);
-  });
-  const uint64_t each = std::max<uint64_t>(1, StatesOrUsual() / machines.size());
-  int passed = 0;
-  for (const auto& [name, machine] : machines) {
-    SCOPED_TRACE(name);
-    ScheduledNode node(GetParam(), machine, seed);
-    for (uint64_t state = 0; state < each; ++state) {
-      node.Step();
-      node.TryAPod();
-      ASSERT_FALSE(HasFailure()) << "state " << state;
-    }
-    passed += node.passed();
+  std::erase_if(machines,
+                [](const NamedMachine& one) { return one.machine.online().size() > kMostCpus; });
+  RandomEngine random(seed);
+  PropertyFigures figures;
+  int failed = 0;
+  for (size_t nodes = 0; figures.states < static_cast<int>(StatesOrUsual()); ++nodes) {
+    // Every other machine is a known one.
+    const NamedMachine& known = machines[nodes / 2 % machines.size()];
+    const bool is_known = nodes % 2 == 1;
+    const Machine machine = is_known ? known.machine : RandomMachine(random);
+    const std::optional<RandomPolicy> made = RandomPolicyFor(policy, machine, random);
+    if (!made) continue;
+    SCOPED_TRACE(fmt::format("node {} on {}, {} reserved: {}", nodes,
+                             is_known ? known.name : DescribeMachine(machine), made->reserved,
+                             made->section));
+    PropertyRun run(policy, machine, *made, random());
+    int state = 0;
+    while (state < kStatesOfNode && run.State(figures))
+      ++state;
+    if (state == kStatesOfNode) continue;
+    ADD_FAILURE() << "in state " << state;
+    ASSERT_LT(++failed, kMostFailedNodes);
   }
-  RecordProperty("passed", passed);
-  EXPECT_GT(passed, static_cast<int>(machines.size())) << "hardly a pod was let pass";
+  std::cout << fmt::format(
+      "{}: {} states; {} of {} pods pass and are granted, {} of them in one NUMA node by contract; "
+      "{} "
+      "of {} claims are allocated and prepared\n",
+      policy, figures.states, figures.passed, figures.pods, figures.passed_in_one,
+      figures.allocated, figures.claims);
+  EXPECT_GT(figures.passed, figures.pods / 10) << "hardly a pod was let pass";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Policies, SchedulerPropertyTest,
-    testing::Values(SchedulerCase{"Static", StaticPolicyFactory, ""},
-                    SchedulerCase{"StaticAligned", StaticPolicyFactory, "{Alignment: numa}", true},
-                    SchedulerCase{"StaticStrict", StaticPolicyFactory,
-                                  "{Options: {strict-cpu-reservation: true}}"},
-                    SchedulerCase{"StaticFullCores", StaticPolicyFactory,
-                                  "{Options: {full-pcpus-only: true}}", false, true},
-                    SchedulerCase{"StaticUncore", StaticPolicyFactory,
-                                  "{Options: {prefer-align-cpus-by-uncorecache: true}}"},
-                    SchedulerCase{"StaticPlus", StaticPlusPolicyFactory, ""},
-                    SchedulerCase{"StaticPlusAligned", StaticPlusPolicyFactory, "{Alignment: numa}",
-                                  true},
-                    SchedulerCase{"TopologyAware", TopologyAwarePolicyFactory, ""},
-                    SchedulerCase{"TopologyAwareAligned", TopologyAwarePolicyFactory,
-                                  "{Alignment: numa}", true},
-                    SchedulerCase{"Balloons", BalloonsPolicyFactory, ""}),
-    [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(Policies, SchedulerPropertyTest,
+                         testing::Values("static", "static-plus", "topology-aware", "balloons"),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace resmgr::test

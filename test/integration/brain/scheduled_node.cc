@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test/integration/brain/scheduled_node.h"
+
+#include <utility>
+
+#include "pkg/base/json.h"
+#include "pkg/dra/claim_object.h"
+#include "test/integration/brain/random_requests.h"
+
+namespace resmgr::test {
+namespace {
+
+using nlohmann::json;
+
+// The kubelet evicts pods below this (memory.available), so it is not allocatable.
+constexpr int64_t kKeptMemory = int64_t{100} << 20;
+
+QosClass QosClassOf(PodQos qos) {
+  switch (qos) {
+    case PodQos::kGuaranteed:
+      return QosClass::kGuaranteed;
+    case PodQos::kBurstable:
+      return QosClass::kBurstable;
+    case PodQos::kBestEffort:
+      return QosClass::kBestEffort;
+  }
+  return QosClass::kBestEffort;
+}
+
+int64_t AmountOf(const ResourceList& resources, std::string_view name, int64_t factor = 1) {
+  const auto found = resources.find(name);
+  return found == resources.end() ? 0 : (found->second * factor).Value();
+}
+
+}  // namespace
+
+ScheduledNode::ScheduledNode(const PolicyFactory& factory, Machine machine,
+                             const std::string& reserved, const std::string& section,
+                             dra::Driver driver, bool refuse)
+    : ClaimedNode(factory, std::move(machine), reserved, section),
+      driver_(std::move(driver)),
+      refuse_(refuse) {
+  int64_t memory = 0;
+  int64_t huge = 0;
+  for (const NumaNode& node : this->machine().nodes()) {
+    if (node.allowed) memory += node.OrdinaryMemory().value;
+    for (const HugePages& pages : node.huge_pages)
+      huge += pages.Total().value;
+  }
+  const int64_t cpus = this->machine().allowed().size() - Cpus(reserved).size();
+  allocatable_["cpu"] = ExactQuantity(cpus);
+  allocatable_["memory"] = ExactQuantity(memory - kKeptMemory);
+  allocatable_["hugepages-2Mi"] = ExactQuantity(huge);
+  allocatable_["ephemeral-storage"] = ExactQuantity(int64_t{1} << 40);
+  allocatable_[kRandomDevice] = ExactQuantity(1000);
+}
+
+PublishedObjects ScheduledNode::Publish() {
+  return test::Publish(machine(), policy(), snapshot(), driver_, refuse_);
+}
+
+bool ScheduledNode::HasRoomFor(const PodView& pod) const {
+  ResourceList sum = pod.effective;
+  for (const auto& [name, effective] : effective_) {
+    for (const auto& [resource, quantity] : effective)
+      sum[resource] += quantity;
+  }
+  for (const auto& [resource, quantity] : sum) {
+    const auto found = allocatable_.find(resource);
+    if (found == allocatable_.end() || quantity > found->second) return false;
+  }
+  return true;
+}
+
+ContainerKey ScheduledNode::Add(const json& pod, const SchedulerContainer& container, PodQos qos) {
+  const std::string pod_name = pod.at("metadata").at("name");
+  Container& added = snapshot().Add(container.name, QosClassOf(qos), 0);
+  const ContainerKey key = added.key;
+  added.pod_id = PodSandboxId(pod_name);
+  added.requirements = {.cpu_request = {AmountOf(container.requests, "cpu", 1000)},
+                        .memory_request = {AmountOf(container.requests, "memory")}};
+  if (qos == PodQos::kGuaranteed) {
+    added.requirements.cpu_limit = added.requirements.cpu_request;
+    added.requirements.memory_limit = added.requirements.memory_request;
+  }
+  const int64_t huge = AmountOf(container.requests, "hugepages-2Mi");
+  if (huge > 0) added.requested.hugepage_limits["2MB"] = static_cast<uint64_t>(huge);
+  Pod& owner = snapshot().PodOf(key);
+  owner.id = PodSandboxId(pod_name);
+  owner.uid = PodUid("uid-" + pod_name);
+  owner.name = pod_name;
+  owner.namespace_name = pod.at("metadata").at("namespace");
+  return key;
+}
+
+void ScheduledNode::Start(const json& pod, bool in_one_zone) {
+  const PodView view = PodViewOf(pod);
+  std::vector<ContainerKey>& running = pods_[pod.at("metadata").at("name")];
+  effective_[pod.at("metadata").at("name")] = view.effective;
+  for (const SchedulerContainer& container : view.containers) {
+    const StatusOr<ContainerKey> key = ClaimedNode::Start(Add(pod, container, view.qos));
+    ASSERT_TRUE(key.ok()) << container.name << ": " << key.status();
+    if (in_one_zone) CheckPlace(snapshot().At(*key).placement, container);
+    if (container.kind == SchedulerContainerKind::kInit) {
+      Remove(*key);
+    } else {
+      running.push_back(*key);
+    }
+  }
+}
+
+void ScheduledNode::CheckPlace(const Placement& placement, const SchedulerContainer& container) {
+  if (placement.exclusive.empty()) return;
+  EXPECT_EQ(machine().NodesOf(placement.exclusive).size(), 1)
+      << container.name << " has " << placement.exclusive.ToString() << ": " << placement.reason;
+}
+
+void ScheduledNode::Resize(const std::string& pod, MilliCpu cpu) {
+  const ContainerKey key = pods_.at(pod).front();
+  const MilliCpu before = snapshot().At(key).requirements.cpu_request;
+  PodView more;
+  more.effective["cpu"] = ExactQuantity((cpu - before).value / 1000);
+  if (!HasRoomFor(more)) return;
+  const Status status = ClaimedNode::Resize(key, cpu);
+  EXPECT_NE(status.code(), StatusCode::kInternal) << status;
+  if (status.ok()) effective_[pod]["cpu"] += more.effective["cpu"];
+}
+
+void ScheduledNode::End(const std::string& pod) {
+  for (const ContainerKey key : pods_.at(pod))
+    Remove(key);
+  pods_.erase(pod);
+  effective_.erase(pod);
+}
+
+void ScheduledNode::Prepare(const json& claim) {
+  const json& metadata = claim.at("metadata");
+  const dra::ClaimName name{.uid = metadata.at("uid"),
+                            .namespace_name = metadata.at("namespace"),
+                            .name = metadata.at("name")};
+  const StatusOr<dra::AllocatedClaim> allocated =
+      dra::ParseClaimObject(JsonText(claim), name, driver_);
+  ASSERT_TRUE(allocated.ok()) << allocated.status();
+  const StatusOr<ClaimGrant> grant = Reserve(allocated->claim);
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  ASSERT_EQ(grant->cpus.size(), allocated->claim.parts.size());
+  for (size_t part = 0; part < grant->cpus.size(); ++part) {
+    const ClaimPart& wanted = allocated->claim.parts[part];
+    EXPECT_EQ(grant->cpus[part].size(), wanted.cpus);
+    EXPECT_EQ(machine().NodesOf(grant->cpus[part]), NodeSet{*wanted.node});
+  }
+}
+
+}  // namespace resmgr::test
