@@ -46,6 +46,8 @@ StatusOr<std::optional<Placement>> PartPlacer::Try(const Snapshot& view, const H
     former->key = HeldClaims::kNoPart;
     former->placement.cpus = near;
     former->placement.exclusive = near;
+    // Affinities of the claim's own parts would lead policies with pools away from it.
+    former->placement.pool = PoolInside(view, wanted);
   }
   const StatusOr<Plan> plan = policy_->Allocate(view, claim.pod, part, former ? &*former : nullptr);
   if (!plan.ok()) return plan.status();
@@ -71,6 +73,21 @@ bool PartPlacer::IsInside(const HeldClaim& claim, const ClaimPart& part, const C
   if (claim.claim.options.whole_cores && machine_.WithSiblings(cpus) != cpus) return false;
   const NumaNode* const node = part.node ? machine_.FindNode(*part.node) : nullptr;
   return node == nullptr || cpus.IsSubsetOf(node->cpus);
+}
+
+// The largest pool of the policy within the part's node; "" where there is none.
+std::string PartPlacer::PoolInside(const Snapshot& view, const ClaimPart& part) const {
+  const NumaNode* const node = part.node ? machine_.FindNode(*part.node) : nullptr;
+  if (node == nullptr) return "";
+  std::string name;
+  int most = 0;
+  for (const Zone& zone : policy_->Zones(view)) {
+    if (IsReservedPool(zone.name) || !zone.cpus.IsSubsetOf(node->cpus)) continue;
+    if (zone.cpus.size() <= most) continue;
+    most = zone.cpus.size();
+    name = zone.name;
+  }
+  return name;
 }
 
 // The free CPUs of the part's node.

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "pkg/claims/claim_view.h"
 #include "pkg/claims/held_claims.h"
@@ -13,7 +14,7 @@ namespace resmgr {
 
 // Finds CPUs for the parts of one claim, by asking a policy for a container with so many exclusive
 // CPUs. A policy that puts it outside the part's NUMA node is asked once more, for a container
-// whose former CPUs were inside: policies place a new attempt where the former one was.
+// whose former CPUs and pool were inside: policies place a new attempt where the former one was.
 class PartPlacer {
  public:
   // `policy` is the one that decides; what is undone is a copy of it in its place. `all`: the
@@ -27,6 +28,7 @@ class PartPlacer {
   Status Place(HeldClaim& claim);
 
  private:
+  std::string PoolInside(const Snapshot& view, const ClaimPart& part) const;
   CpuSet Candidates(const Snapshot& view, const ClaimPart& part) const;
   CpuSet Exactly(const CpuSet& candidates, int cpus) const;
   Status CheckExclusive(const ClaimPart& part, const Placement& placement) const;
