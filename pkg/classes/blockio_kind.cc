@@ -44,7 +44,7 @@ class BlockioKind final : public ClassKind {
     if (by_runtime) {
       // The runtime's own file has the classes, whose names are not known here.
       const auto named = FindAnnotation(container.pod.annotations, "blockioclass", container.name);
-      if (named) known.push_back({.name = std::string(Trim(named->value))});
+      if (named) known.push_back({.name = Trim(named->value)});
       lenient = config;
       lenient.unknown = ClassesConfig::Unknown::kIgnore;
     }

@@ -78,7 +78,7 @@ Status CheckChosen(std::string_view kind, const Chosen& chosen,
   const std::string shown = Printable(chosen.name, kLongestName);
   const auto found = std::ranges::find(known, chosen.name, &KnownClass::name);
   if (found == known.end()) {
-    std::vector<std::string> names;
+    std::vector<std::string_view> names;
     for (const KnownClass& one : known)
       names.push_back(one.name);
     Status unknown =

@@ -21,9 +21,9 @@ struct ClassChoice {
   friend bool operator==(const ClassChoice&, const ClassChoice&) = default;
 };
 
-// A class that the configuration has.
+// A class that the configuration has, to whose name this refers.
 struct KnownClass {
-  std::string name{};
+  std::string_view name{};
   // Annotations for the whole pod, or for one container, may not choose it.
   bool denies_pod_annotation = false;
   bool denies_container_annotation = false;

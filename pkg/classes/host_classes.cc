@@ -2,7 +2,6 @@
 #include "pkg/classes/host_classes.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "pkg/base/count_text.h"
@@ -92,26 +91,27 @@ void HostClasses::OnPlaced(const Act& act) {
   Note();
 }
 
-StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest& create) const {
+StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest& create) {
   // The policy has decided before.
-  Placement placement;
+  const Container* placed = nullptr;
   ClassNames of_pool;
   if (const ResourceManager* const manager = options_.manager(); manager != nullptr) {
     for (const ContainerKey key : creating_) {
-      const Container* const placed = manager->snapshot().FindContainer(key);
-      if (placed == nullptr || placed->state != ContainerState::kCreating ||
-          placed->pod_id != create.pod_id || placed->name != create.name ||
-          placed->attempt != create.attempt)
+      const Container* const container = manager->snapshot().FindContainer(key);
+      if (container == nullptr || container->state != ContainerState::kCreating ||
+          container->pod_id != create.pod_id || container->name != create.name ||
+          container->attempt != create.attempt)
         continue;
-      placement = placed->placement;
-      of_pool = manager->policy().ClassesOf(key);
+      placed = container;
     }
+    if (placed != nullptr) of_pool = manager->policy().ClassesOf(placed->key);
   }
+  const Placement none;
   const ClassedContainer container{.pod = pod,
                                    .name = create.name,
                                    .annotations = create.annotations,
                                    .memory_limit = create.resources.memory_limit.value_or(0),
-                                   .placement = placement,
+                                   .placement = placed == nullptr ? none : placed->placement,
                                    .of_pool = of_pool};
   ChosenClasses chosen;
   for (const auto& kind : kinds_)
@@ -120,6 +120,13 @@ StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest
   Adjustment adjustment;
   for (const auto& kind : kinds_)
     kind->AtCreation(chosen, config_, unified_, adjustment);
+  // The next look at all containers chooses the same.
+  if (placed != nullptr) {
+    Choice& choice = choices_[placed->key];
+    choice = InputsOf(container, context_.ways());
+    choice.chosen = std::move(chosen);
+    choice.seen = looks_;
+  }
   return adjustment;
 }
 
@@ -222,30 +229,33 @@ void HostClasses::Later(std::chrono::milliseconds delay) {
   next_ = options_.loop.After(delay, [this] { Begin(true); });
 }
 
-const ChosenClasses& HostClasses::ChosenOf(const Pod& pod, const Container& container,
-                                           ClassNames of_pool) {
-  const Placement& placement = container.placement;
-  const int64_t memory_limit = container.requested.memory_limit.value_or(0);
-  const bool own_cpus = !placement.exclusive.empty();
-  const CreationWays ways = context_.ways();
-  const auto known = choices_.find(container.key);
-  if (known != choices_.end() && known->second.of_pool == of_pool &&
-      known->second.memory_limit == memory_limit && known->second.own_cpus == own_cpus &&
-      known->second.pool == placement.pool && known->second.ways == ways)
-    return known->second.chosen;
+bool HostClasses::Choice::IsFor(const ClassedContainer& container, const CreationWays& now) const {
+  return memory_limit == container.memory_limit &&
+         own_cpus == !container.placement.exclusive.empty() && pool == container.placement.pool &&
+         ways == now && of_pool == container.of_pool;
+}
+
+HostClasses::Choice HostClasses::InputsOf(const ClassedContainer& container,
+                                          const CreationWays& ways) {
+  return {.of_pool = container.of_pool,
+          .memory_limit = container.memory_limit,
+          .own_cpus = !container.placement.exclusive.empty(),
+          .pool = container.placement.pool,
+          .ways = ways};
+}
+
+HostClasses::Choice& HostClasses::ChoiceOf(const Pod& pod, const Container& container,
+                                           const ClassNames& of_pool, const CreationWays& ways) {
+  const ClassedContainer asks = ClassedContainer::Of(pod, container, of_pool);
   Choice& choice = choices_[container.key];
-  choice = {.of_pool = std::move(of_pool),
-            .memory_limit = memory_limit,
-            .own_cpus = own_cpus,
-            .pool = placement.pool,
-            .ways = ways};
+  if (choice.seen != 0 && choice.IsFor(asks, ways)) return choice;
+  choice = InputsOf(asks, ways);
   for (const auto& kind : kinds_) {
-    const Status status =
-        kind->Choose(ClassedContainer::Of(pod, container, choice.of_pool), config_, choice.chosen);
+    const Status status = kind->Choose(asks, config_, choice.chosen);
     // Created before the annotation was looked at.
     if (!status.ok()) choice.chosen.AddNote(Message(status));
   }
-  return choice.chosen;
+  return choice;
 }
 
 std::vector<ClassSubject> HostClasses::Subjects() {
@@ -256,16 +266,18 @@ std::vector<ClassSubject> HostClasses::Subjects() {
     choices_.clear();
     return subjects;
   }
-  std::set<ContainerKey> keys;
+  ++looks_;
+  const CreationWays ways = context_.ways();
   manager->snapshot().ForEachContainer([&](const Pod& pod, const Container& container) {
     const Placement& placement = container.placement;
     if (container.state == ContainerState::kExited) return;
-    keys.insert(container.key);
-    const ChosenClasses& chosen =
-        ChosenOf(pod, container, manager->policy().ClassesOf(container.key));
-    const std::string id(container.id.value());
-    if (!chosen.note.empty() && !id.empty()) notes_.emplace(id, chosen.note);
+    Choice& choice = ChoiceOf(pod, container, manager->policy().ClassesOf(container.key), ways);
+    choice.seen = looks_;
+    const ChosenClasses& chosen = choice.chosen;
+    if (!chosen.note.empty() && !container.id.value().empty())
+      notes_.emplace(container.id.value(), chosen.note);
     if (!chosen.any()) return;
+    const std::string id(container.id.value());
     const LinuxResources& requested = container.requested;
     subjects.push_back(
         {.container = FullName(pod, container.name),
@@ -284,7 +296,7 @@ std::vector<ClassSubject> HostClasses::Subjects() {
          .memory_limit = requested.memory_limit.value_or(0),
          .chosen = chosen});
   });
-  std::erase_if(choices_, [&keys](const auto& choice) { return !keys.contains(choice.first); });
+  std::erase_if(choices_, [this](const auto& choice) { return choice.second.seen != looks_; });
   return subjects;
 }
 

@@ -132,10 +132,13 @@ class HostClasses final : public Observer {
     std::string pool{};
     CreationWays ways{};
     ChosenClasses chosen{};
+    uint64_t seen = 0;  // the look at all containers that has found it last; 0: a new one
+
+    bool IsFor(const ClassedContainer& container, const CreationWays& now) const;
   };
 
   ClassStage::Functions StageFunctions();
-  StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create) const;
+  StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create);
   void NoteRequested(const StringMap& files);
   Status CheckPresent(const ChosenClasses& chosen) const;
   bool HoldStart(const ContainerId& id, std::function<void()> go);
@@ -147,7 +150,9 @@ class HostClasses final : public Observer {
   void LetGo();
   std::vector<ClassSubject> Subjects();
   std::vector<ClassPool> Pools() const;
-  const ChosenClasses& ChosenOf(const Pod& pod, const Container& container, ClassNames of_pool);
+  static Choice InputsOf(const ClassedContainer& container, const CreationWays& ways);
+  Choice& ChoiceOf(const Pod& pod, const Container& container, const ClassNames& of_pool,
+                   const CreationWays& ways);
 
   const Options options_;
   Logger& log_;
@@ -164,6 +169,7 @@ class HostClasses final : public Observer {
   EventLoop::HandlePtr deadline_;
   std::optional<Clock::time_point> hangs_since_{};
   std::map<ContainerKey, Choice> choices_;
+  uint64_t looks_ = 1;  // at all containers, and one before the first
   std::map<std::string, std::string, std::less<>> notes_;  // by container id
   std::vector<ClassSubject> subjects_;                     // of the last work
   std::vector<ClassPool> pools_;                           // likewise

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/kube/crio_annotations.h"
 
-#include <fmt/format.h>
-
 namespace resmgr {
 
 std::optional<StringMap::value_type> FindCrioAnnotation(const StringMap& annotations,
                                                         std::string_view key,
                                                         std::string_view container) {
-  const auto own = annotations.find(fmt::format("{}/{}", key, container));
-  if (own != annotations.end()) return *own;
-  const auto pods = annotations.find(key);
-  if (pods == annotations.end()) return std::nullopt;
-  return *pods;
+  std::optional<StringMap::value_type> of_pod;
+  // Keys that begin alike are neighbours.
+  for (auto it = annotations.lower_bound(key); it != annotations.end(); ++it) {
+    std::string_view rest = it->first;
+    if (!rest.starts_with(key)) break;
+    rest.remove_prefix(key.size());
+    if (rest.empty()) of_pod = *it;
+    if (rest.starts_with('/') && rest.substr(1) == container) return *it;
+  }
+  return of_pod;
 }
 
 bool WantsSharedCpus(const StringMap& annotations, std::string_view container) {

@@ -32,7 +32,7 @@ class ClassedNode {
  public:
   ClassedNode(ClassesMode mode, int containers);
 
-  // Creates, starts and removes so many containers one after the other.
+  // Creates so many containers, a multiple of 20, and starts and removes them 20 at a time.
   Creations Create(int count);
 
  private:
@@ -44,6 +44,7 @@ class ClassedNode {
   static ResourceManager::Options Observed(Observer& observer);
   void PutTree();
   void Put(const std::string& path, std::string_view text) const;
+  void PutCgroup(const ContainerId& id) const;
   // With the classes that its pod chooses, or without any.
   Running CreateOne(bool chooses, Creations& creations);
   void Start(const ContainerId& id, Creations& creations);
