@@ -349,7 +349,7 @@ Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scen
                                      {"error", error}};
       if (claims) {
         line["claims"] = totals.claims.size();
-        line["claimsRefused"] = totals.refused_claims;
+        line["claimsRefused"] = totals.refused_claims.size();
       }
       out << PrintableJson(OrderedJsonText(line)) << '\n';
     } else if (!result.ok()) {
@@ -367,7 +367,7 @@ Status SimulateCommand::Compare(const std::vector<Setting>& settings, const Scen
       if (claims) {
         rows.back().insert(rows.back().begin() + kClaimsColumn,
                            fmt::format("{} of {}", totals.claims.size(),
-                                       totals.claims.size() + totals.refused_claims));
+                                       totals.claims.size() + totals.refused_claims.size()));
       }
     }
   }

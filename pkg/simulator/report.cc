@@ -199,8 +199,8 @@ Totals TotalsOf(const std::vector<StepEffect>& effects, const SimulatedNode& nod
   std::set<std::pair<std::string, std::string>> followed;
   for (const StepEffect& effect : effects) {
     if (effect.op == "prepare") {
-      if (!effect.error.empty()) ++totals.refused_claims;
       if (!effect.cpus.empty()) totals.claims.insert(effect.pod);
+      if (!effect.error.empty()) totals.refused_claims.insert(effect.pod);
     } else if (!effect.error.empty()) {
       ++totals.refused;
     } else if (effect.op == "create") {
@@ -211,6 +211,8 @@ Totals TotalsOf(const std::vector<StepEffect>& effects, const SimulatedNode& nod
       (change.had_own ? moved : followed).insert({change.pod, change.container});
     }
   }
+  for (const std::string& claim : totals.claims)
+    totals.refused_claims.erase(claim);
   totals.moved = moved.size();
   totals.moved_sharing = followed.size();
   for (const RunningContainer& container : node.Running()) {
@@ -231,9 +233,9 @@ std::string Summary(const std::vector<StepEffect>& effects, const SimulatedNode&
   text += fmt::format("refused        {}\n", totals.refused);
   text += fmt::format("moved          {} with CPUs of their own, {} on shared CPUs\n", totals.moved,
                       totals.moved_sharing);
-  if (!totals.claims.empty() || totals.refused_claims > 0) {
+  if (!totals.claims.empty() || !totals.refused_claims.empty()) {
     text += fmt::format("claims         {} granted, {} refused; {} ({}) held at the end\n",
-                        totals.claims.size(), totals.refused_claims,
+                        totals.claims.size(), totals.refused_claims.size(),
                         CountText(totals.claimed.size(), "CPU"), OrDash(totals.claimed.ToString()));
   }
   text += fmt::format("exclusive      {} ({})\n", CountText(totals.exclusive.size(), "CPU"),

@@ -29,10 +29,10 @@ std::string ToTable(const std::vector<StepEffect>& effects, bool explain = false
 
 // The outcome of a scenario.
 struct Totals {
-  size_t placed = 0;               // containers, as all but the next ones
-  std::set<std::string> claims{};  // that got CPUs
-  size_t refused_claims = 0;       // refusals of claims
-  CpuSet claimed{};                // held for claims at the end
+  size_t placed = 0;                       // containers, as all but the next ones
+  std::set<std::string> claims{};          // that got CPUs
+  std::set<std::string> refused_claims{};  // that never got any, however often they were tried
+  CpuSet claimed{};                        // held for claims at the end
   size_t refused = 0;
   size_t moved = 0;          // containers with CPUs of their own that got others
   size_t moved_sharing = 0;  // containers on shared CPUs, likewise

@@ -223,6 +223,18 @@ TEST_F(SimulatedClaimsTest, AnotherObjectOfTheNameIsRefusedWhileTheFirstHoldsCpu
   EXPECT_THAT(last_.error, HasSubstr("exists already, with another UID"));
 }
 
+// Each claim counts once: one that is refused is tried again when its pod comes.
+TEST_F(SimulatedClaimsTest, ARefusedClaimIsCountedOnceAndNotWhereItSucceedsLater) {
+  Run(Claim("one", 1, "3") + Carrier("first", "one") + Claim("two", 1, "2") +
+      Carrier("second", "two"));
+  EXPECT_THAT(Summary(effects_, simulator_->node()),
+              HasSubstr("claims         1 granted, 1 refused"));
+  Run("delete: default/first\n");
+  Run(Carrier("second", "two"));
+  EXPECT_THAT(Summary(effects_, simulator_->node()),
+              HasSubstr("claims         2 granted, 0 refused"));
+}
+
 TEST_F(SimulatedClaimsTest, TheSummaryCountsClaims) {
   Run(Claim("one", 1, "3") + Claim("two", 1, "2") + SharedPod("web"));
   const std::string summary = Summary(effects_, simulator_->node());
