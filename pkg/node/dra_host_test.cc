@@ -66,21 +66,23 @@ class DraHostTest : public testing::Test {
   }
   void StartHost(StateStore* state = nullptr) {
     host_.reset();
-    host_.emplace(DraHost::Options{.loop = loop_,
-                                   .flushes = flushes_,
-                                   .machine = machine_,
-                                   .host = policy_host_,
-                                   .brain = [this] { return brain_; },
-                                   .state = state,
-                                   .reports = &reports_,
-                                   .agent_socket = agent_socket_,
-                                   .host_root = directory_.path(),
-                                   .beat = milliseconds(50),
-                                   .withdraw =
-                                       [this](const std::string& path) {
-                                         if (hangs_) hung_until_.wait();
-                                         dra::WithdrawFromKubelet(path);
-                                       }});
+    host_.emplace(DraHost::Options{
+        .loop = loop_,
+        .flushes = flushes_,
+        .machine = machine_,
+        .host = policy_host_,
+        .brain = [this] { return brain_; },
+        .state = state,
+        .reports = &reports_,
+        .agent_socket = agent_socket_,
+        .host_root = directory_.path(),
+        .count = [this](const dra::AnsweredCall& call) { prepared_ += call.prepare ? call.ok : 0; },
+        .beat = milliseconds(50),
+        .withdraw =
+            [this](const std::string& path) {
+              if (hangs_) hung_until_.wait();
+              dra::WithdrawFromKubelet(path);
+            }});
   }
   std::string OnHost(const std::string& path) const { return directory_.path() + path; }
   std::string Registry() const {
@@ -118,6 +120,7 @@ class DraHostTest : public testing::Test {
   StateStore state_{files_, "state", "m", [](std::string_view) {}};
   dra::test::FakeHolder holder_{8};
   ClaimHolder* brain_ = &holder_;
+  size_t prepared_ = 0;  // claims, as counted
   test::FakePolicyHost policy_host_;
   std::atomic<bool> hangs_ = false;
   std::promise<void> goes_on_;
@@ -150,6 +153,7 @@ TEST_F(DraHostTest, D1TheKubeletFindsTheDriverAndItsClaims) {
   claim.set_name("c");
   const auto reply = Call(OnHost(info.endpoint()), kPrepareMethod, request.SerializeAsString());
   ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(prepared_, 1U) << "it is counted";
   api::NodePrepareResourcesResponse response;
   ASSERT_TRUE(response.ParseFromString(*reply));
   EXPECT_EQ(response.claims().at("u-1").error(), "");
