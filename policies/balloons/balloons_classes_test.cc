@@ -62,24 +62,23 @@ TEST(BalloonsClassesTest, CpusOfComponentsHaveThoseOfTheComponentsTypes) {
 }
 
 TEST(BalloonsClassesTest, SharedCpusBesideOnesOfItsOwnAreRefusedWithTheWayOut) {
-  BalloonsNode node("balloonTypes: [{name: x, namespaces: [n]}]");
-  const auto add = [&node](std::string_view name, QosClass qos, int64_t request) {
+  const auto refusal = [](std::string_view name, QosClass qos, int64_t request) {
+    BalloonsNode node("balloonTypes: [{name: x, namespaces: [n]}]");
     const ContainerKey key = node.Add(name, {.namespace_name = "n", .request = request});
     Pod& pod = node.snapshot().PodOf(key);
     pod.qos = qos;
     pod.annotations = StringMap({{"cpu-shared.crio.io/asks", "enable"}});
-    return key;
+    return node.Place(key).status();
   };
-  const ContainerKey asks = add("asks", QosClass::kGuaranteed, 2000);
-  const StatusOr<ContainerKey> refused = node.Place(asks);
-  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(Message(refused.status())),
+  const Status refused = refusal("asks", QosClass::kGuaranteed, 2000);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(refused)),
               AllOf(HasSubstr("annotation cpu-shared.crio.io: the policy balloons gives"),
                     HasSubstr("choose a balloon type with shareIdleCPUsInSame")));
-  // Those that have no CPUs of their own under any policy.
-  EXPECT_TRUE(node.Place(add("other", QosClass::kGuaranteed, 2000)).ok()) << "another container's";
-  EXPECT_TRUE(node.Place(add("asks", QosClass::kBurstable, 2000)).ok());
-  EXPECT_TRUE(node.Place(add("asks", QosClass::kGuaranteed, 1500)).ok());
+  EXPECT_TRUE(refusal("other", QosClass::kGuaranteed, 2000).ok()) << "another container's";
+  // Containers without CPUs of their own under any policy.
+  EXPECT_TRUE(refusal("asks", QosClass::kBurstable, 2000).ok());
+  EXPECT_TRUE(refusal("asks", QosClass::kGuaranteed, 1500).ok());
 }
 
 // It was created under another policy.
