@@ -165,12 +165,19 @@ void DraHost::Serve() {
 void DraHost::ReconcileFiles() {
   if (served_ == nullptr || !held_.has_brain()) return;
   const auto others = all_known_ ? dra::CdiFiles::Others::kRemove : dra::CdiFiles::Others::kKeep;
-  files_.Reconcile(NamesNow().Kind(), held_.Held(), others, [](const Status& status) {
+  filed_ = held_.Held();
+  files_.Reconcile(NamesNow().Kind(), filed_, others, [](const Status& status) {
     if (!status.ok()) GetLogger("dra").Warn("files of claims: {}", Message(status));
   });
 }
 
+// A claim may have other CPUs than when its file was written.
+void DraHost::FollowGrants() {
+  if (held_.Held() != filed_) ReconcileFiles();
+}
+
 void DraHost::TakeView(const SchedulerView* view) {
+  FollowGrants();
   const ResourceManager* const manager = options_.host.manager();
   if (view == nullptr || manager == nullptr) {
     devices_.clear();

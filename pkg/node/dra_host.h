@@ -83,6 +83,7 @@ class DraHost {
   void ServeAnew();
   void Serve();
   void ReconcileFiles();
+  void FollowGrants();
   void TakeView(const SchedulerView* view);
   void Report();
 
@@ -101,7 +102,8 @@ class DraHost {
   bool ending_ = false;
   bool known_ = false;  // devices_ are what there is now
   uint64_t beats_ = 0;
-  bool leaving_ = false;  // the driver that is served gives way
+  std::vector<ClaimGrant> filed_;  // held when the files were compared last
+  bool leaving_ = false;           // the driver that is served gives way
   EventLoop::HandlePtr beat_;
   std::unique_ptr<Served> served_;  // nullptr: the driver is off
   OffLoop closing_;
