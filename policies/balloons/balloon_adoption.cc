@@ -10,6 +10,7 @@
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/parse.h"
 #include "policies/balloons/balloon_placer.h"
+#include "policies/balloons/balloon_plan.h"
 #include "policies/balloons/balloon_reason.h"
 
 namespace resmgr {
@@ -79,6 +80,8 @@ BalloonBook BalloonAdoption::Run() {
   if (has_state_) {
     book.ShrinkLarge();
     book.GrowShort();
+  } else {
+    RetypeGuests(book);
   }
   book.SettleBorrowed();
   return book;
@@ -101,6 +104,57 @@ void BalloonAdoption::AdoptAlone(BalloonBook& book) {
       found.placed = true;
     }
   }
+}
+
+std::vector<const BalloonAdoption::Found*> BalloonAdoption::FoundIn(const Balloon& balloon) const {
+  std::vector<const Found*> members;
+  for (const Found& found : found_)
+    if (balloon.MemberOf(found.member.key) != nullptr) members.push_back(&found);
+  return members;
+}
+
+// Whether the balloon's containers would be on the CPUs on which they run.
+bool BalloonAdoption::SeeTheSame(const BalloonBook& book, size_t place) const {
+  const Balloon& balloon = book.balloons()[place];
+  const BalloonPlan plan(book);
+  return std::ranges::all_of(FoundIn(balloon), [&](const Found* found) {
+    const Placement placement = plan.PlacementOf(balloon, *balloon.MemberOf(found->member.key));
+    return found->placed && placement.cpus == VisibleOf(*found);
+  });
+}
+
+void BalloonAdoption::RetypeGuests(BalloonBook& book) const {
+  if (!setup_->options().pin_cpu) return;
+  for (size_t place = 0; place < book.balloons().size(); ++place) {
+    if (SeeTheSame(book, place)) continue;
+    for (int type = 0; type < setup_->types(); ++type) {
+      const BalloonType& own = setup_->type(type);
+      const bool bound = own.own_cpus || own.composite() || setup_->HasBounds(type) ||
+                         own.grow_within != BalloonLevel::kNone;
+      if (bound || type == book.balloons()[place].type) continue;
+      BalloonBook trial = book;
+      std::vector<BalloonMemberPtr> members;
+      for (const Found* const found : FoundIn(book.balloons()[place])) {
+        members.push_back(
+            std::make_shared<BalloonMember>(AsMember(*found, book, type, book.NextIndex(type))));
+      }
+      if (!trial.Retype(place, type, std::move(members)) || !SeeTheSame(trial, place)) continue;
+      book = std::move(trial);
+      break;
+    }
+  }
+}
+
+// A container in a balloon that was found by CPUs only.
+BalloonMember BalloonAdoption::AsMember(const Found& found, const BalloonBook& book, int type,
+                                        int index) const {
+  BalloonMember member = found.member;
+  member.text += "; where it was found";
+  if (member.type != type) {
+    member.text =
+        TextForWantOfRoom(member.text, book.NameOf(type, index), setup_->type(member.type).name);
+  }
+  return member;
 }
 
 // The CPUs on which containers run that were found in balloons.
@@ -179,7 +233,7 @@ void BalloonAdoption::AdoptNamed(BalloonBook& book) {
     CpuSet own;
     for (const Found* const found : group.members)
       own |= AsReported(*found, OwnCpusOfReason(found->container->placement.reason));
-    if (own.empty()) own = OwnOf(book, group, {}, nullptr);
+    if (own.empty()) own = OwnOf(book, group, {}, {}, nullptr);
     own |= MissingOf(book, group, own);
     if (!own.empty()) AdoptGroup(book, name.second, group, own, false);
   }
@@ -262,17 +316,6 @@ std::vector<int> BalloonAdoption::TypesFor(const BalloonBook& book,
   return types;
 }
 
-// Whether the containers may run where they do: not on more CPUs than a balloon would have.
-bool BalloonAdoption::Plausible(const Group& group) const {
-  return std::ranges::any_of(group.members, [&](const Found* found) {
-    const int type = found->member.type;
-    const int target = TargetOf(group, type);
-    const bool may_see_more = !setup_->sharing(type).empty() || setup_->type(type).follows_use();
-    if (!may_see_more) return group.visible.size() <= target;
-    return group.visible != setup_->available() || group.visible.size() <= target;
-  });
-}
-
 // Groups on CPUs that a balloon would have for them: as many as they need, or fewer, which others
 // left them.
 void BalloonAdoption::AdoptUnnamed(BalloonBook& book, std::vector<Group>& groups, Fit fit) {
@@ -282,18 +325,20 @@ void BalloonAdoption::AdoptUnnamed(BalloonBook& book, std::vector<Group>& groups
     for (const Group& other : groups) {
       if (&other != &group && other.plausible) others |= other.visible;
     }
+    const CpuSet missed = MissedBy(groups, group);
     const Balloon* const owner = OwnerOf(book, group.visible);
     std::vector<int> types = TypesFor(book, groups, group, others, fit);
     if (owner != nullptr && group.members.front()->lost) types = {owner->type};
     for (const int type : types) {
       group.type = type;
       const Balloon* const its = owner != nullptr && owner->type == type ? owner : nullptr;
-      const CpuSet own = OwnOf(book, group, others, its);
+      const CpuSet own = OwnOf(book, group, others, missed, its);
       const int index = its != nullptr ? its->index : IndexFor(book, type, own);
       const int target = TargetOf(group, type);
       // Each component has a CPU at least.
       const bool fewer = own.size() < target && own.size() >= setup_->WholeSize(type, 1);
-      const bool fits = own.size() == target ? fit != Fit::kFewer : fewer && fit != Fit::kExact;
+      const bool exact = MayHave(group, type, own.size());
+      const bool fits = exact ? fit != Fit::kFewer : fewer && fit != Fit::kExact;
       if (own.empty() || index < 0 || !fits) continue;
       if (AdoptGroup(book, index, group, own, true)) break;
     }
@@ -319,11 +364,7 @@ bool BalloonAdoption::AdoptGroup(BalloonBook& book, int index, const Group& grou
     if (found->index >= 0 && !OwnCpusOfReason(reason).empty()) {
       member.text = TextOfReason(reason);
     } else {
-      member.text += "; where it was found";
-      if (member.type != group.type) {
-        member.text = TextForWantOfRoom(member.text, book.NameOf(group.type, index),
-                                        setup_->type(member.type).name);
-      }
+      member = AsMember(*found, book, group.type, index);
     }
     book.Put(*place, std::make_shared<BalloonMember>(std::move(member)));
     found->placed = true;
@@ -377,68 +418,6 @@ std::vector<BalloonAdoption::Group> BalloonAdoption::GroupUnnamed(bool loosely) 
     return types.size();
   });
   return groups;
-}
-
-// The balloon's own among the CPUs that its containers see: as many as they need, with one in each
-// part in which the type shares idle ones.
-CpuSet BalloonAdoption::OwnOf(const BalloonBook& book, const Group& group, const CpuSet& others,
-                              const Balloon* owner) const {
-  const std::vector<CpuSet>& parts = setup_->sharing(group.type);
-  const int target = TargetOf(group, group.type);
-  const bool hides = std::ranges::any_of(
-      group.members, [](const Found* found) { return found->member.hide_hyperthreads; });
-  // The balloon has threads, too, that its containers do not see: those above the ones that they
-  // do.
-  CpuSet hidden;
-  if (hides) {
-    const Machine& machine = setup_->machine();
-    for (const int cpu : (machine.WithSiblings(group.visible) & book.idle()) - others) {
-      if ((machine.WithSiblings({cpu}) & group.visible).First() < cpu) hidden.Add(cpu);
-    }
-  }
-  if (parts.empty()) {
-    CpuSet own = group.visible;
-    for (const int cpu : hidden) {
-      if (own.size() < target) own.Add(cpu);
-    }
-    if (!setup_->type(group.type).follows_use() || own.size() <= target) return own;
-    // The rest was borrowed.
-    return setup_->chooser().Grow(setup_->rules(group.type), {}, own, target).value_or(own);
-  }
-  const CpuSet free = (group.visible & book.idle()) | hidden;
-  if (free == setup_->available() && target < free.size()) return {};
-  const CpuSet certain = free - others;
-  CpuSet own = owner == nullptr ? CpuSet() : owner->cpus();
-  if (hides) {
-    // Containers would see the first thread of an idle core.
-    const CpuSet unseen = (book.idle() - others) - group.visible;
-    for (const int cpu : certain& group.visible) {
-      const bool first = setup_->machine().WithSiblings({cpu}).First() == cpu;
-      if (!first && unseen.Intersects(setup_->machine().WithSiblings({cpu}))) own.Add(cpu);
-    }
-  }
-  if (own.size() + certain.size() < target) return own | certain;
-  for (const CpuSet& part : parts) {
-    const CpuSet here = free & part;
-    if (here.empty() || own.size() >= target || own.Intersects(part)) continue;
-    const CpuSet best = here & certain;
-    own.Add(best.empty() ? here.First() : best.First());
-  }
-  const int more = target - own.size();
-  own |= setup_->chooser()
-             .Grow(setup_->rules(group.type), own, certain - own, more)
-             .value_or(CpuSet());
-  return own;
-}
-
-int BalloonAdoption::TargetOf(const Group& group, int type) const {
-  int64_t demand = 0;
-  for (const Found* const found : group.members)
-    demand += found->member.demand;
-  const int index = std::max(group.members.front()->index, 0);
-  const int most = std::max(setup_->MaxCpus(type, index), 1);
-  return setup_->WholeSize(
-      type, std::max(std::min(setup_->CpusFor(type, demand), most), setup_->MinCpus(type, index)));
 }
 
 }  // namespace resmgr

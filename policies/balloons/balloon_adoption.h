@@ -21,7 +21,10 @@ namespace resmgr {
 //      balloon, of a type of theirs that may have just these CPUs, or else is short of CPUs; those
 //      of other types are its guests, as for want of room. Nothing is resized then;
 //   3. the balloons that always exist are made from the rest;
-//   4. the other containers are placed like new ones, but none can be refused.
+//   4. the other containers are placed like new ones, but none can be refused;
+//   5. a balloon found by CPUs only, whose containers would get others by its type, is of another
+//   type
+//      by which they keep theirs, if there is one: all of them are guests then.
 class BalloonAdoption {
  public:
   BalloonAdoption(std::shared_ptr<const BalloonSetup> setup, BalloonRules rules);
@@ -57,6 +60,10 @@ class BalloonAdoption {
   void AdoptNamed(BalloonBook& book);
   void AdoptBorrowed(BalloonBook& book) const;
   void CreateAlways(BalloonBook& book) const;
+  void RetypeGuests(BalloonBook& book) const;
+  std::vector<const Found*> FoundIn(const Balloon& balloon) const;
+  bool SeeTheSame(const BalloonBook& book, size_t place) const;
+  BalloonMember AsMember(const Found& found, const BalloonBook& book, int type, int index) const;
   CpuSet Seen() const;
   CpuSet MissedIn(const BalloonBook& book) const;
   void AdoptUnnamed(BalloonBook& book, std::vector<Group>& groups, Fit fit);
@@ -68,13 +75,16 @@ class BalloonAdoption {
                  int type) const;
   std::vector<int> TypesFor(const BalloonBook& book, const std::vector<Group>& groups,
                             const Group& group, const CpuSet& others, Fit fit) const;
+  CpuSet MissedBy(const std::vector<Group>& groups, const Group& except) const;
   CpuSet OwnOf(const BalloonBook& book, const Group& group, const CpuSet& others,
-               const Balloon* owner) const;
+               const CpuSet& missed, const Balloon* owner) const;
   CpuSet AsReported(const Found& found, const CpuSet& saved) const;
   CpuSet MissingOf(const BalloonBook& book, const Group& group, const CpuSet& own) const;
   static const Balloon* OwnerOf(const BalloonBook& book, const CpuSet& cpus);
   int IndexFor(const BalloonBook& book, int type, const CpuSet& own) const;
   CpuSet VisibleOf(const Found& found) const;
+  bool MayHave(const Group& group, int type, int size) const;
+  int NeededBy(const Group& group, int type) const;
   int TargetOf(const Group& group, int type) const;
 
   const std::shared_ptr<const BalloonSetup> setup_;

@@ -47,6 +47,10 @@ class BalloonBook {
   // number; nullopt if none are.
   std::optional<size_t> Adopt(int type, int index, const CpuSet& cpus);
 
+  // The balloon is of another type, which has no components, with these members. False: its size or
+  // the number of balloons does not allow that.
+  bool Retype(size_t place, int type, std::vector<BalloonMemberPtr> members);
+
   // Adopted balloons get their room; one without enough of it grows like others. Only after all
   // were adopted: a room may not have the CPUs of another balloon.
   void KeepRooms();

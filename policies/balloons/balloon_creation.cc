@@ -2,6 +2,7 @@
 // How a BalloonBook gets balloons.
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "policies/balloons/balloon_book.h"
@@ -125,17 +126,23 @@ Status BalloonBook::KeepRoom(Balloon& balloon) const {
   return OkStatus();
 }
 
+// Where one type has no room, the balloons of others are made all the same.
 Status BalloonBook::CreateAlways(const std::vector<BalloonHint>& hints) {
+  Status first_error;
   // Those with CPUs of their own first, then by priority, then in the order of the list.
   for (int round = -1; round < 4; ++round) {
     for (int type = 0; type < setup_->types(); ++type) {
       const BalloonType& own = setup_->type(type);
       if (round < 0 ? !own.own_cpus : own.priority != round) continue;
-      while (Count(type) < setup_->MinBalloons(type))
-        RESMGR_RETURN_IF_ERROR(Create(type, hints).status());
+      while (Count(type) < setup_->MinBalloons(type)) {
+        const Status made = Create(type, hints).status();
+        if (made.ok()) continue;
+        if (first_error.ok()) first_error = made;
+        break;
+      }
     }
   }
-  return OkStatus();
+  return first_error;
 }
 
 StatusOr<size_t> BalloonBook::CreateAlone(const BalloonMemberPtr& member, const CpuSet& place) {
@@ -176,6 +183,22 @@ std::optional<size_t> BalloonBook::Adopt(int type, int index, const CpuSet& cpus
   return Add(std::move(balloon));
 }
 
+bool BalloonBook::Retype(size_t place, int type, std::vector<BalloonMemberPtr> members) {
+  const Balloon& present = balloons_[place];
+  const int index = NextIndex(type);
+  const bool fits = present.size >= setup_->MinCpus(type, index) &&
+                    present.size <= setup_->MaxCpus(type, index) &&
+                    Count(type) < setup_->MaxBalloons(type) &&
+                    Count(present.type) > setup_->MinBalloons(present.type);
+  if (!fits || !present.part.parts.empty() || !present.room.empty()) return false;
+  Balloon& balloon = balloons_.Change(place);
+  balloon.type = balloon.part.type = type;
+  balloon.index = index;
+  balloon.members = std::move(members);
+  balloon.Recount();
+  return true;
+}
+
 void BalloonBook::KeepRooms() {
   if (!setup_->keeps_rooms()) return;
   for (size_t place = 0; place < balloons_.size(); ++place) {
@@ -191,7 +214,12 @@ void BalloonBook::SplitAdopted(BalloonPart& part, const CpuSet& cpus) const {
   }
   const BalloonType& own = setup_->type(part.type);
   if (own.balance_components) {
-    const auto fit = [&](int component) { return -WantedBy(component).CountCommon(cpus); };
+    // The one whose least size is nearest to the CPUs that there are.
+    const auto fit = [&](int component) {
+      const int least = setup_->WholeSize(component, setup_->ShareOf(component, 1, 1));
+      const bool too_large = least > cpus.size();
+      return std::tuple(too_large, -least, -WantedBy(component).CountCommon(cpus));
+    };
     BalloonPart component{.type = *std::ranges::min_element(own.components, {}, fit), .cpus = {}};
     for (const int inner : setup_->type(component.type).components)
       component.parts.push_back(MakePart(inner));

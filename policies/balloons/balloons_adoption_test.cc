@@ -55,5 +55,80 @@ TEST(BalloonsAdoptionTest, BalloonThatIsShortStaysWithoutState) {
   EXPECT_EQ(node.PoolOf(one), "x[0]");
 }
 
+// Forgets all decisions; the container stays, also when it is looked at again with its name.
+void ExpectThatItStays(BalloonsNode& node, ContainerKey key, int size) {
+  const std::string cpus = node.CpusOf(key);
+  ASSERT_EQ(node.SetOf(key).size(), size);
+  node.ForgetDecisions();
+  for (int i = 0; i < 2; ++i) {
+    node.Reconcile();
+    EXPECT_EQ(node.CpusOf(key), cpus) << "in " << node.PoolOf(key);
+  }
+}
+
+// The balloon has more CPUs than its guest asks for.
+TEST(BalloonsAdoptionTest, GuestInALargerBalloonStaysWithoutState) {
+  BalloonsNode node("balloonTypes: [{name: big, minCPUs: 2}, {name: y}]",
+                    test::MakeMachine({.cores = 4}));
+  const ContainerKey big = *node.Run("big", {.request = 100, .type = "big"});
+  const ContainerKey other = *node.Run("other", {.request = 1900, .type = "y"});
+  const ContainerKey guest = *node.Run("guest", {.request = 100});
+  ASSERT_EQ(node.PoolOf(guest), "big[0]");
+  node.Remove(big);
+  node.Remove(other);
+  ExpectThatItStays(node, guest, 2);
+}
+
+// One component has no CPU yet, or another one than the first is there.
+TEST(BalloonsAdoptionTest, SizesOfComponentsAreFoundWithoutState) {
+  constexpr const char* kTypes =
+      "balloonTypes: [{name: c}, {name: d, minCPUs: 3}, "
+      "{name: both, components: [{balloonType: d}, {balloonType: c}]}, "
+      "{name: either, componentCreation: balance-balloons, "
+      "components: [{balloonType: c}, {balloonType: d}]}]";
+  BalloonsNode both(kTypes);
+  ExpectThatItStays(both, *both.Run("a", {.request = 500, .type = "both"}), 3);
+  BalloonsNode either(kTypes);
+  ASSERT_TRUE(either.Run("c", {.request = 500, .type = "c"}).ok());
+  ExpectThatItStays(either, *either.Run("a", {.request = 500, .type = "either"}), 3);
+}
+
+// The one that shares the system's idle CPUs has one that the other one would see if it were idle.
+TEST(BalloonsAdoptionTest, CpusThatOthersDoNotSeeAreItsOwnWithoutState) {
+  BalloonsNode node(
+      "balloonTypes: [{name: x}, {name: near, shareIdleCPUsInSame: numa}, "
+      "{name: wide, shareIdleCPUsInSame: system}]",
+      test::MakeMachine({.nodes = 2, .cores = 3}));
+  const ContainerKey first = *node.Run("first", {.request = 3000, .type = "x"});
+  const ContainerKey near = *node.Run("near", {.request = 1000, .type = "near"});
+  const ContainerKey wide = *node.Run("wide", {.request = 500, .type = "wide"});
+  node.Remove(first);
+  const std::string cpus = node.CpusOf(near);
+  ExpectThatItStays(node, wide, 5);
+  EXPECT_EQ(node.CpusOf(near), cpus);
+}
+
+TEST(BalloonsAdoptionTest, IsolatedCpusAreNotSharedOnesWithoutState) {
+  BalloonsNode node(
+      "balloonTypes: [{name: iso, preferIsolCpus: true, shareIdleCPUsInSame: system}]",
+      test::WithIsolated(test::N4C16(), "14-15"));
+  ExpectThatItStays(node, *node.Run("a", {.request = 500, .type = "iso"}), 15);
+}
+
+// Its only container is a guest, whose own type would let it see the idle CPUs, too.
+TEST(BalloonsAdoptionTest, GuestsKeepTheirCpusWithoutState) {
+  BalloonsNode node(
+      "balloonTypes: [{name: x}, {name: y}, {name: s, preferNewBalloons: true, "
+      "shareIdleCPUsInSame: numa}]",
+      test::MakeMachine({.cores = 3}));
+  const ContainerKey goes = *node.Run("goes", {.request = 100, .type = "x"});
+  const ContainerKey too = *node.Run("too", {.request = 1900, .type = "y"});
+  const ContainerKey guest = *node.Run("guest", {.request = 500, .type = "s"});
+  ASSERT_EQ(node.PoolOf(guest), "x[0]");
+  node.Remove(goes);
+  node.Remove(too);
+  ExpectThatItStays(node, guest, 1);
+}
+
 }  // namespace
 }  // namespace resmgr
