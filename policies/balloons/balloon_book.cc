@@ -326,7 +326,22 @@ void BalloonBook::Leave(ContainerKey key) {
   GrowShort();
 }
 
+// Balloons that lack CPUs take those first that are idle where they have most of theirs.
+void BalloonBook::GrowAtHome() {
+  for (size_t place = 0; place < balloons_.size() && !idle_.empty(); ++place) {
+    const Balloon& balloon = balloons_[place];
+    if (Lacks(balloon) == 0 || balloon.part.cpus.empty()) continue;
+    const CpuSet own = balloon.part.cpus;
+    const auto home = std::ranges::max_element(
+        setup_->machine().nodes(), {},
+        [&own](const NumaNode& node) { return node.cpus.CountCommon(own); });
+    for (int lacks = Lacks(balloon); lacks > 0 && idle_.Intersects(home->cpus); --lacks)
+      if (!GrowByOne(place)) break;
+  }
+}
+
 void BalloonBook::GrowShort() {
+  GrowAtHome();
   for (size_t place = 0; place < balloons_.size(); ++place) {
     const Balloon& balloon = balloons_[place];
     const int size = balloon.size;
@@ -343,6 +358,26 @@ void BalloonBook::GrowShort() {
 void BalloonBook::ShrinkLarge() {
   for (size_t place = 0; place < balloons_.size(); ++place)
     Shrink(place);
+}
+
+int BalloonBook::Lacks(const Balloon& balloon) const {
+  return std::max(0, Target(balloon) - balloon.size);
+}
+
+void BalloonBook::GiveUp(size_t place, const CpuSet& part, int count) {
+  Balloon& balloon = balloons_.Change(place);
+  CpuSet& own = balloon.part.cpus;
+  const CpuSet back =
+      setup_->chooser().Shrink(setup_->rules(balloon.type), own, own & part, idle_, count);
+  own -= back;
+  idle_ |= back;
+  balloon.grown = CpuSet();
+  balloon.Recount();
+}
+
+bool BalloonBook::GrowByOne(size_t place) {
+  if (idle_.empty()) return false;
+  return Resize(balloons_.Change(place), balloons_[place].size + 1).ok();
 }
 
 CpuSet BalloonBook::SharedIdle(const Balloon& balloon) const {

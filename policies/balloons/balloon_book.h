@@ -70,6 +70,13 @@ class BalloonBook {
   void GrowShort();
   // Balloons with more give these back.
   void ShrinkLarge();
+  // The number of CPUs that the balloon has too few for its containers.
+  int Lacks(const Balloon& balloon) const;
+  // Makes so many of the balloon's CPUs in `part` idle, though its containers need them. The
+  // balloon has no components.
+  void GiveUp(size_t place, const CpuSet& part, int count);
+  // Grows a balloon that lacks CPUs. False: it cannot.
+  bool GrowByOne(size_t place);
 
   // Lets the balloon borrow `count` CPUs, or as many as it may and are idle.
   void Borrow(size_t place, int count, std::chrono::system_clock::time_point now);
@@ -106,6 +113,7 @@ class BalloonBook {
   // The CPUs of all components when the whole is to have `size`.
   int SizeAt(const BalloonPart& part, int size) const;
   void Shrink(size_t place, ContainerKey gone = {});
+  void GrowAtHome();
   CpuSet FreeFor(const Balloon& balloon) const;
   StatusOr<CpuSet> ChooseMore(const Balloon& balloon, const CpuChoiceRules& rules,
                               const CpuSet& own, int count,

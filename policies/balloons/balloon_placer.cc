@@ -2,11 +2,13 @@
 #include "policies/balloons/balloon_placer.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "pkg/base/count_text.h"
+#include "policies/balloons/balloon_donors.h"
 #include "policies/balloons/balloon_reason.h"
 
 namespace resmgr {
@@ -39,6 +41,10 @@ int64_t Crowd(const Balloon& balloon, int size) {
     sum += member->demand == 0 ? 100 : member->demand;
   return sum / size;
 }
+
+// The parts of the machine in which a balloon is to lie.
+constexpr std::array kWherePossibleTogether = {BalloonLevel::kNuma, BalloonLevel::kPackage,
+                                               BalloonLevel::kSystem};
 
 // Containers without a request fit everywhere.
 bool SpreadsEvenly(const BalloonType& type, const BalloonMember& member) {
@@ -155,13 +161,15 @@ BalloonPlacer::Try BalloonPlacer::Chain(BalloonBook& book, BalloonMember& member
 
 StatusOr<size_t> BalloonPlacer::Place(const std::shared_ptr<BalloonMember>& member) {
   member->considered = Considered(*member);
-  Try found = Chain(book_, *member, member);
+  Try found = ByRules(*member, member);
   if (found.ok() || !LimitsAllow(*member)) return found.ok() ? found : Refusal(*member);
   found = MakeRoom(*member, member);
   if (found.ok()) return found;
   const bool alone = book_.setup().type(member->type).alone;
   if (!alone && book_.setup().options().overcommit_when_short && SchedulerMaySend(*member)) {
-    found = Overcommit(*member, member);
+    // Whole CPUs of all balloons may be more than the requests.
+    found = TakeFromSharing(*member, member, kWherePossibleTogether, true);
+    if (!found.ok()) found = Overcommit(*member, member);
   }
   return found.ok() ? found : Refusal(*member);
 }
@@ -258,6 +266,65 @@ BalloonPlacer::Try BalloonPlacer::MakeRoom(BalloonMember& member, const BalloonM
   return NoSuch("moving others");
 }
 
+// In one part of the machine at one of the levels, if a part has enough of them; the one with the
+// most idle CPUs first.
+BalloonPlacer::Try BalloonPlacer::TakeFromSharing(BalloonMember& member,
+                                                  const BalloonMemberPtr& shared,
+                                                  std::span<const BalloonLevel> levels,
+                                                  bool may_lack) {
+  const BalloonSetup& setup = book_.setup();
+  const int least = setup.MinCpus(member.type, book_.NextIndex(member.type));
+  const int needed =
+      setup.WholeSize(member.type, std::max(setup.CpusFor(member.type, member.demand), least));
+  const std::string text = member.text;
+  for (const BalloonLevel level : levels) {
+    std::vector<CpuSet> parts = PartsAt(setup.machine(), level, setup.available());
+    std::ranges::stable_sort(parts, {},
+                             [&](const CpuSet& part) { return -part.CountCommon(book_.idle()); });
+    for (const CpuSet& part : parts) {
+      BalloonBook trial = book_;
+      BalloonDonors donors(trial, part);
+      const int missing = needed - part.CountCommon(trial.idle());
+      if (missing <= 0 || missing > donors.most()) continue;
+      donors.Give(missing);
+      const Try found = Chain(trial, member, shared);
+      if (found.ok() && trial.balloons()[*found].cpus().IsSubsetOf(part) &&
+          donors.GrowAgain(may_lack)) {
+        trial.GrowShort();
+        member.text += "; with CPUs of others that share theirs";
+        book_ = std::move(trial);
+        return found;
+      }
+      member.text = text;
+    }
+  }
+  return NoSuch("CPUs of others");
+}
+
+// A balloon that would be split, though its type asks for one part of the machine, gets CPUs there
+// of others that find as many elsewhere.
+BalloonPlacer::Try BalloonPlacer::ByRules(BalloonMember& member, const BalloonMemberPtr& shared) {
+  const BalloonSetup& setup = book_.setup();
+  const BalloonLevel within = setup.type(member.type).make_room_within;
+  if (within == BalloonLevel::kNone) return Chain(book_, member, shared);
+  BalloonBook before = book_;
+  std::string text = member.text;
+  const Try found = Chain(book_, member, shared);
+  if (!found.ok()) return found;
+  const CpuSet& cpus = book_.balloons()[*found].cpus();
+  const std::vector<CpuSet> parts = PartsAt(setup.machine(), within, setup.available());
+  if (std::ranges::any_of(parts, [&](const CpuSet& part) { return cpus.IsSubsetOf(part); })) {
+    return found;
+  }
+  std::swap(book_, before);
+  std::swap(member.text, text);
+  const Try together = TakeFromSharing(member, shared, {&within, 1}, false);
+  if (together.ok()) return together;
+  std::swap(book_, before);
+  std::swap(member.text, text);
+  return found;
+}
+
 // The balloon that is then least short of CPUs: of its type, else any, the reserved ones late, and
 // at last those with as many pods as they may have.
 BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
@@ -280,7 +347,9 @@ BalloonPlacer::Try BalloonPlacer::Overcommit(BalloonMember& member,
         book_.Needed(balloon, member.demand) <= setup.MaxCpus(balloon.type, balloon.index);
     const bool fixed =
         type.name == kReservedType || type.own_cpus || setup.MaxCpus(balloon.type, 0) == 0;
-    int group = own ? (fits ? 0 : 4) : (fixed ? 3 : (fits ? 1 : 2));
+    // Guests go last to containers that are to be apart.
+    const bool apart = type.prefer_new || type.per_namespace || !type.group_by.empty();
+    int group = own ? (fits ? 0 : 4) : (fixed ? 3 : (fits && !apart ? 1 : 2));
     if (!book_.PodFits(balloon, member.pod)) group = 5;
     const int64_t load = (balloon.demand + member.demand) / size;
     candidates.push_back({{group, load, balloon.serial}, place});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,10 @@ inline constexpr size_t kMostToldBalloons = 16;
 // Chooses the balloon of a new container: it asks one method after the other (same group, pod or
 // namespace; new, balanced, inflated balloons) as the type says, and takes the first balloon that
 // can have the container. Where only CPUs are missing it then makes room: a few containers of small
-// balloons move to others of their type. At last, unless the options say otherwise, a container
-// that the scheduler was right to send joins a balloon that is then short of CPUs. A container that
-// is to be alone gets a new balloon, wholly where its hint says.
+// balloons move to others of their type. Unless the options say otherwise, a container that the
+// scheduler was right to send then gets CPUs of balloons whose containers share them anyway, or at
+// last joins a balloon that is then short of CPUs. A container that is to be alone gets a new
+// balloon, wholly where its hint says.
 class BalloonPlacer {
  public:
   explicit BalloonPlacer(BalloonBook& book) : book_(book) {}
@@ -52,6 +54,10 @@ class BalloonPlacer {
   Try Alone(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared) const;
   Try New(BalloonBook& book, BalloonMember& member, const BalloonMemberPtr& shared);
   Try MakeRoom(BalloonMember& member, const BalloonMemberPtr& shared);
+  Try ByRules(BalloonMember& member, const BalloonMemberPtr& shared);
+  // With CPUs that others give up, which may lack some then or else have to find as many.
+  Try TakeFromSharing(BalloonMember& member, const BalloonMemberPtr& shared,
+                      std::span<const BalloonLevel> levels, bool may_lack);
   Try Overcommit(BalloonMember& member, const BalloonMemberPtr& shared);
   std::optional<Merge> BestMerge(const BalloonBook& book, int budget) const;
   static bool CarryOut(BalloonBook& book, const Merge& merge);

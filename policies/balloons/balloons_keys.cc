@@ -145,6 +145,9 @@ void DescribeOwnTypeKeys(ConfigSection& section, BalloonType& type) {
       .Default("none");
   DescribeLevel(section, "growWithin", type.grow_within,
                 "a level: room for `maxCPUs` within one such part is kept for each balloon");
+  DescribeLevel(section, "makeRoomWithin", type.make_room_within,
+                "a level: a new balloon that would be split, though it fits into one such part, "
+                "gets CPUs there of balloons whose containers share theirs; these take others");
   section.Int("maxPods", 0, 100'000, type.max_pods, "how many pods a balloon takes; 0 is no limit");
   section.Choice("fillOrder",
                  {{"balanced", BalloonFillOrder::kBalanced},

@@ -74,6 +74,7 @@ struct BalloonType {
   bool own_cpus = false;             // `cpus` is set
   BalloonInstances instances{};
   BalloonLevel grow_within = BalloonLevel::kNone;
+  BalloonLevel make_room_within = BalloonLevel::kNone;
   int64_t max_pods = 0;
   BalloonFillOrder fill_order = BalloonFillOrder::kBalanced;
   bool spread_best_effort = true;

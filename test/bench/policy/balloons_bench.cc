@@ -4,6 +4,8 @@
 #include <memory>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include "pkg/config/yaml_reader.h"
 #include "policies/balloons/balloons_policy.h"
 
@@ -17,19 +19,31 @@ StatusOr<std::unique_ptr<Policy>> CreateWith(const PolicyContext& context, std::
   return BalloonsPolicy::Create(own);
 }
 
-StatusOr<std::unique_ptr<Policy>> Dedicated(const PolicyContext& context) {
-  return CreateWith(context, R"(
+// A balloon for each Guaranteed container; `more` are keys of its type.
+StatusOr<std::unique_ptr<Policy>> DedicatedWith(const PolicyContext& context,
+                                                std::string_view more) {
+  return CreateWith(context, fmt::format(R"(
 allocatorTopologyBalancing: true
 balloonTypes:
 - name: dedicated
-  matchExpressions: [{key: qosclass, operator: Equals, values: [Guaranteed]}]
+  matchExpressions: [{{key: qosclass, operator: Equals, values: [Guaranteed]}}]
   preferNewBalloons: true
   preferSpreadingPods: true
+{}
 - name: shared
   namespaces: ["*"]
   maxCPUs: 16
   shareIdleCPUsInSame: numa
-)");
+)",
+                                         more));
+}
+
+StatusOr<std::unique_ptr<Policy>> Dedicated(const PolicyContext& context) {
+  return DedicatedWith(context, "");
+}
+
+StatusOr<std::unique_ptr<Policy>> DedicatedWithinNode(const PolicyContext& context) {
+  return DedicatedWith(context, "  makeRoomWithin: numa");
 }
 
 StatusOr<std::unique_ptr<Policy>> SixtyFour(const PolicyContext& context) {
@@ -44,6 +58,10 @@ balloonTypes:
 
 PolicyFactory DedicatedBalloonsFactory() {
   return {.name = "balloons", .description = "", .create = Dedicated};
+}
+
+PolicyFactory BalloonsWithinNodeFactory() {
+  return {.name = "balloons-within", .description = "", .create = DedicatedWithinNode};
 }
 
 PolicyFactory SixtyFourBalloonsFactory() {

@@ -98,7 +98,7 @@ void MeasureQuality() {
                   "shared", "refused", "idle L3");
       for (const PolicyFactory& factory :
            {StaticPolicyFactory(), StaticPlusPolicyFactory(), TopologyAwarePolicyFactory(),
-            DedicatedBalloonsFactory()}) {
+            DedicatedBalloonsFactory(), BalloonsWithinNodeFactory()}) {
         PrintQuality(factory.name, Live(BenchMachine(node.shape), factory, kOperations, fill));
       }
     }

@@ -156,7 +156,8 @@ void MeasureStreams() {
                   "package", "local ex", "local", "moves/op", "refused");
       for (const PolicyFactory& factory :
            {KubeletLikePolicyFactory(), StaticPolicyFactory(), StaticPlusPolicyFactory(),
-            TopologyAwarePolicyFactory(), DedicatedBalloonsFactory()}) {
+            TopologyAwarePolicyFactory(), DedicatedBalloonsFactory(),
+            BalloonsWithinNodeFactory()}) {
         StreamQuality quality;
         for (const Shape& shape : kShapes) {
           for (const uint64_t seed : kSeeds)
