@@ -31,7 +31,7 @@ class BalloonDonors {
     int can = 0;
     int gives = 0;
   };
-  // What the containers ask for of each CPU, if the balloon had `size`.
+  // The request of the containers for each CPU, if the balloon had `size` CPUs.
   int64_t LoadOf(const Donor& donor, int size) const;
   bool IsDonor(const Balloon& balloon) const;
 
