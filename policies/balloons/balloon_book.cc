@@ -346,7 +346,7 @@ void BalloonBook::GrowShort() {
     const Balloon& balloon = balloons_[place];
     const int size = balloon.size;
     const int target = Target(balloon);
-    if (target <= size || setup_->type(balloon.type).alone) continue;
+    if (Lacks(balloon) == 0) continue;
     if (idle_.empty()) return;
     // A composite may have no room for one more in each component where fewer would fit.
     for (int wanted = std::min(target, MostNow(balloon)); wanted > size; --wanted) {
@@ -361,6 +361,7 @@ void BalloonBook::ShrinkLarge() {
 }
 
 int BalloonBook::Lacks(const Balloon& balloon) const {
+  if (setup_->type(balloon.type).alone) return 0;
   return std::max(0, Target(balloon) - balloon.size);
 }
 

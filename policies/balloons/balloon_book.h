@@ -70,7 +70,8 @@ class BalloonBook {
   void GrowShort();
   // Balloons with more give these back.
   void ShrinkLarge();
-  // The number of CPUs that the balloon has too few for its containers.
+  // The number of CPUs that the balloon has too few for its containers. 0 for one of a claim, which
+  // keeps its size.
   int Lacks(const Balloon& balloon) const;
   // Makes so many of the balloon's CPUs in `part` idle, though its containers need them. The
   // balloon has no components.
