@@ -13,7 +13,7 @@ namespace resmgr::bench {
 
 namespace {
 
-constexpr std::chrono::milliseconds kStartTimeout{20'000};
+constexpr std::chrono::milliseconds kServerTimeout{20'000};
 
 }  // namespace
 
@@ -27,7 +27,7 @@ StatusOr<std::unique_ptr<test::ChildProcess>> StartServer(const std::vector<std:
                                                           const std::filesystem::path& log) {
   RESMGR_ASSIGN_OR_RETURN(auto process, test::ChildProcess::Start(argv, log));
   RESMGR_RETURN_IF_ERROR(
-      test::WaitUntil(argv.front(), kStartTimeout, [&] { return ConnectUnix(socket).ok(); }));
+      test::WaitUntil(argv.front(), kServerTimeout, [&] { return ConnectUnix(socket).ok(); }));
   return process;
 }
 
@@ -41,7 +41,7 @@ std::vector<std::string> Alone(std::vector<std::string> flags) {
 
 UniqueFd AcceptFirst(ListeningSocket& listener) {
   pollfd waiting{.fd = listener.fd(), .events = POLLIN, .revents = 0};
-  if (::poll(&waiting, 1, static_cast<int>(kStartTimeout.count())) != 1) Fail("nothing connects");
+  if (::poll(&waiting, 1, static_cast<int>(kServerTimeout.count())) != 1) Fail("nothing connects");
   auto accepted = listener.Accept();
   if (!accepted.ok() || !accepted->has_value()) Fail("nothing connects");
   return **std::move(accepted);
