@@ -41,6 +41,7 @@ classes:
   memory: [{name: small, high: 32Mi}]
   scheduling:
     - {name: saved, burst: 50%}
+    - {name: whole, burst: 100%}
     - {name: first, policy: fifo, priority: 42, ioClass: be, ioPriority: 6}
     - {name: last, policy: batch, nice: 7, ioClass: idle}
     - {name: timely, policy: deadline, runtime: 10ms, deadline: 100ms, period: 100ms}
@@ -177,6 +178,10 @@ TEST_P(MachineClassLimitsTest, ProgramsAreScheduledAsTheirClassesSay) {
   Resize(limited, &saved);
   EXPECT_EQ(Setting(saved, "cpu.max"), "15000 100000");
   AwaitSetting(saved, "cpu.max.burst", "7500");
+  limited.cpu_limit = MilliCpu{600};
+  Resize(limited, &saved);
+  EXPECT_EQ(Setting(saved, "cpu.max"), "60000 100000");
+  AwaitSetting(saved, "cpu.max.burst", "30000");
 
   const RunningPod first = RunAnnotated(BestEffort("first"), {{kSchedulingClass, "first"}});
   ExpectScheduler(first, fmt::format("{} 42 nice 0", SCHED_FIFO));
@@ -194,6 +199,63 @@ TEST_P(MachineClassLimitsTest, ProgramsAreScheduledAsTheirClassesSay) {
   const std::string why = Why();
   for (const char* const name : {"saved", "first", "last", "timely"})
     EXPECT_EQ(ClassOf("scheduling", name).value("state", ""), "active") << why;
+  SetClasses("");
+  AwaitSetting(saved, "cpu.max.burst", "0");
+  EXPECT_EQ(Setting(saved, "cpu.max"), "60000 100000");
+}
+
+// A program that has saved up time runs longer in a period than its limit, and never longer than
+// limit and burst.
+TEST_P(MachineClassLimitsTest, ABurstIsTimeThatWasSavedUp) {
+  ASSERT_NO_FATAL_FAILURE(OpenWithClasses(kLimits));
+  Workload limited = Burstable("whole", MilliCpu{100});
+  limited.cpu_limit = MilliCpu{200};
+  // It rests for ten periods, then works until it is throttled.
+  limited.command = {"/bin/sh", "-c",
+                     "while :; do sleep 1; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; done"};
+  const RunningPod pod = RunAnnotated(limited, {{kSchedulingClass, "whole"}});
+  AwaitSetting(pod, "cpu.max.burst", "20000");
+  EXPECT_EQ(Setting(pod, "cpu.max"), "20000 100000");
+  Await("it has used more than its limit in some periods",
+        [&] { return Count(pod, "cpu.stat", "nr_bursts") > 1; });
+  const int64_t periods = Count(pod, "cpu.stat", "nr_bursts");
+  const int64_t beyond_us = Count(pod, "cpu.stat", "burst_usec");
+  EXPECT_GT(beyond_us, 0);
+  EXPECT_LE(beyond_us, (periods + 1) * 20'000);
+}
+
+TEST_P(MachineClassLimitsTest, ThrottlingByAClassAndKillsByALimitAreProblems) {
+  ASSERT_NO_FATAL_FAILURE(OpenWithClasses(std::string("usage: {Interval: 5s}") + kLimits));
+  Workload greedy = Guaranteed("greedy", 1);
+  greedy.memory_limit = Bytes{160 * kMiB};
+  greedy.command = {"/bin/sh", "-c", "dd if=/dev/zero bs=96M | sleep 100000"};
+  const RunningPod throttled = RunAnnotated(greedy, {{kMemoryClass, "small"}});
+  // Its shell starts another one each time.
+  Workload hungry = Guaranteed("hungry", 1);
+  hungry.memory_limit = Bytes{32 * kMiB};
+  hungry.command = {"/bin/sh", "-c",
+                    "while :; do dd if=/dev/zero of=/dev/null bs=96M count=1; sleep 2; done"};
+  const RunningPod killed = RunAnnotated(hungry);
+  const auto await = [this](const RunningPod& pod, const std::string& kind) {
+    Json problem;
+    const Status came = WaitUntil(kind, std::chrono::seconds(240), [&] {
+      problem = ProblemOf(pod, kind);
+      return !problem.empty();
+    });
+    EXPECT_TRUE(came.ok()) << Ctl({"status"}) << Ctl({"top"});
+    return problem.value("message", "");
+  };
+  const std::string kills = await(killed, "out-of-memory");
+  EXPECT_NE(kills.find("default/hungry/hungry"), std::string::npos) << kills;
+  EXPECT_NE(kills.find("by its limit of 32"), std::string::npos) << kills;
+  EXPECT_GT(Count(killed, "memory.events", "oom_kill"), 0);
+  const std::string high = await(throttled, "memory-high");
+  EXPECT_NE(high.find("reaches memory.high (32"), std::string::npos) << high;
+  EXPECT_EQ(Count(throttled, "memory.events", "oom_kill"), 0);
+  EXPECT_TRUE(ProblemOf(throttled, "out-of-memory").empty());
+  SetClasses("usage: {Interval: 5s}");
+  AwaitSetting(throttled, "memory.high", "max");
+  Await("it is no problem any more", [&] { return ProblemOf(throttled, "memory-high").empty(); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Containerd, MachineClassLimitsTest,

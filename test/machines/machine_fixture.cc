@@ -47,6 +47,17 @@ Json MachineTest::Explained(const RunningPod& pod) {
   return list.empty() ? Json::object() : list.front();
 }
 
+nlohmann::json MachineTest::ProblemOf(const RunningPod& pod, const std::string& kind) {
+  const std::string name = fmt::format("default/{0}/{0}", pod.workload.name);
+  const nlohmann::json status = Ctl({"status"});
+  for (const nlohmann::json& problem : status.value("problems", nlohmann::json::array())) {
+    const nlohmann::json& objects = problem["objects"];
+    if (problem["kind"] == kind && std::find(objects.begin(), objects.end(), name) != objects.end())
+      return problem;
+  }
+  return nlohmann::json::object();
+}
+
 CpuSet MachineTest::ExclusiveOf(const RunningPod& pod) {
   return CpuSet::Parse(Explained(pod).value("exclusive", "")).value_or(CpuSet());
 }

@@ -33,6 +33,8 @@ class MachineTest : public DoorTest,
   Status Configure(const std::string& text, const Node::Words& more = {});
   // The explanation of the container.
   nlohmann::json Explained(const RunningPod& pod);
+  // The problem of this kind that names the container; an empty object: none.
+  nlohmann::json ProblemOf(const RunningPod& pod, const std::string& kind);
   // The CPUs for it alone, by the daemon's word.
   CpuSet ExclusiveOf(const RunningPod& pod);
 

@@ -130,18 +130,6 @@ class MachineUsageTest : public MachineTest {
     };
     return (at(window.to) - at(window.from)) / (window.to - window.from);
   }
-  // The problem of this kind that names the container; an empty object: none.
-  Json ProblemOf(const RunningPod& pod, const std::string& kind) {
-    const std::string name = fmt::format("default/{0}/{0}", pod.workload.name);
-    const Json status = Ctl({"status"});
-    for (const Json& problem : status.value("problems", Json::array())) {
-      const Json& objects = problem["objects"];
-      if (problem["kind"] == kind &&
-          std::find(objects.begin(), objects.end(), name) != objects.end())
-        return problem;
-    }
-    return Json::object();
-  }
   std::string CgroupFileOf(const RunningPod& pod, const std::string& file) {
     return containerd().CgroupPath(pod.container_id, file);
   }
