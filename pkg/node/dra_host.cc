@@ -166,18 +166,20 @@ void DraHost::ReconcileFiles() {
   if (served_ == nullptr || !held_.has_brain()) return;
   const auto others = all_known_ ? dra::CdiFiles::Others::kRemove : dra::CdiFiles::Others::kKeep;
   filed_ = held_.Held();
-  files_.Reconcile(NamesNow().Kind(), filed_, others, [](const Status& status) {
-    if (!status.ok()) GetLogger("dra").Warn("files of claims: {}", Message(status));
+  files_.Reconcile(NamesNow().Kind(), *filed_, others, [this](const Status& status) {
+    const bool told = std::exchange(filing_failed_, !status.ok());
+    if (status.ok()) return;
+    filed_.reset();
+    if (!told) GetLogger("dra").Warn("files of claims, tried again: {}", Message(status));
   });
 }
 
-// A claim may have other CPUs than when its file was written.
+// A claim may have other CPUs than when its file was written, or the disk refused it.
 void DraHost::FollowGrants() {
   if (held_.Held() != filed_) ReconcileFiles();
 }
 
 void DraHost::TakeView(const SchedulerView* view) {
-  FollowGrants();
   const ResourceManager* const manager = options_.host.manager();
   if (view == nullptr || manager == nullptr) {
     devices_.clear();
@@ -195,6 +197,7 @@ void DraHost::TakeView(const SchedulerView* view) {
 
 // Said again and again, so that the agent knows that the driver is there.
 void DraHost::Report() {
+  FollowGrants();
   // One that gives way is not reported any more.
   if (!config_.enable || served_ == nullptr || !known_ || options_.reports == nullptr) return;
   options_.reports->ShowDevices(DeviceReport(NamesNow(), devices_, ++beats_));

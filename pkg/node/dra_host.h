@@ -94,6 +94,9 @@ class DraHost {
   DraConfig config_;
   HostClaims held_;
   AgentClaims claims_;
+  // Held when the files were compared last; nullopt: never, or that failed.
+  std::optional<std::vector<ClaimGrant>> filed_;
+  bool filing_failed_ = false;  // and this was told
   // Its work goes on, in its order, where the configuration of the driver changes.
   dra::CdiFiles files_;
   SchedulerWatch watch_;
@@ -102,8 +105,7 @@ class DraHost {
   bool ending_ = false;
   bool known_ = false;  // devices_ are what there is now
   uint64_t beats_ = 0;
-  std::vector<ClaimGrant> filed_;  // held when the files were compared last
-  bool leaving_ = false;           // the driver that is served gives way
+  bool leaving_ = false;  // the driver that is served gives way
   EventLoop::HandlePtr beat_;
   std::unique_ptr<Served> served_;  // nullptr: the driver is off
   OffLoop closing_;

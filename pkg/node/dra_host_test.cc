@@ -228,6 +228,23 @@ TEST_F(DraHostTest, AStartPutsFilesInOrder) {
   }));
 }
 
+TEST_F(DraHostTest, FilesThatTheDiskRefusesAreWrittenLater) {
+  const std::string directory = OnHost("/var/run/cdi");
+  fs::create_directories(OnHost("/var/run"));
+  ASSERT_EQ(AtomicWriteFile(directory, "no directory", 0644), OkStatus());
+  holder_.Reserve({.uid = "held",
+                   .namespace_name = "default",
+                   .name = "c",
+                   .parts = {{.request = "r", .device = "d", .node = 0, .cpus = 1}}},
+                  [](const StatusOr<ClaimGrant>&) {});
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(Registered());
+  RunFor(loop_, milliseconds(100));
+  fs::remove(directory);
+  EXPECT_TRUE(
+      RunUntil(loop_, [&] { return fs::exists(directory + "/dra.k8s.io-cpu_claim-held.json"); }));
+}
+
 // The held claims are not known then.
 TEST_F(DraHostTest, AStartWithAnEmptyStateRemovesNoFiles) {
   fs::create_directories(OnHost("/var/run/cdi"));
