@@ -43,7 +43,7 @@ struct Claim {
   std::vector<std::string> pods{};
 
   bool IsFor(std::string_view pod_uid) const;
-  // Whether it is the same claim, asking for the same, whichever pods use it.
+  // Says whether `other` is the same claim and asks for the same; the pods may differ.
   bool AsksAs(const Claim& other) const;
 
   friend bool operator==(const Claim&, const Claim&) = default;

@@ -295,7 +295,7 @@ TEST_F(DockerPlacementTest, AContainerKeepsItsCpusOverARestart) {
     EXPECT_EQ(Inside(shared), rest) << by;
   }
   const auto history = Ok(node_->Ctl("history"));
-  EXPECT_THAT(history, Not(HasSubstr("released"))) << "its CPUs were nobody else's in between";
+  EXPECT_THAT(history, Not(HasSubstr("released"))) << "no other container had its CPUs in between";
 }
 
 // dockerd would start it on these CPUs for ever.
