@@ -40,7 +40,8 @@ KeyRules Rules(const AgentOptions& options) {
 
 Agent::Agent(const AgentOptions& options, HttpTransport& transport, Clock& timers,
              ConfigClient& client)
-    : own_map_(NodeMapName(options.map_name, options.node)),
+    : node_(options.node),
+      own_map_(NodeMapName(options.map_name, options.node)),
       rules_(Rules(options)),
       start_spread_(options.retry.start_spread),
       timers_(timers),

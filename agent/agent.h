@@ -68,6 +68,7 @@ class Agent : public AgentHandler {
   Status ShowTopology(std::optional<SchedulerView> view) override;
   void GetClaim(const std::string& namespace_name, const std::string& name, TextDone done) override;
   Status ShowDevices(std::optional<DeviceReport> report) override;
+  std::string Pool() const override { return node_; }
 
  private:
   struct HeldPatch {
@@ -80,6 +81,7 @@ class Agent : public AgentHandler {
   // Whether the daemon's present changes follow from a map that other nodes use, too.
   bool FollowsSharedMap() const;
 
+  const std::string node_;
   const std::string own_map_;
   const KeyRules rules_;
   const std::chrono::milliseconds start_spread_;

@@ -67,6 +67,11 @@ StatusOr<std::optional<SchedulerView>> ViewOf(const cri_resmgr::v1::ShowTopology
     RESMGR_ASSIGN_OR_RETURN(ViewZone zone, ZoneOf(message));
     view.zones.push_back(std::move(zone));
   }
+  for (const cri_resmgr::v1::TopologyPool& message : request.pools()) {
+    ViewPool& pool = view.pools.emplace_back(ViewPool{.name = message.name()});
+    RESMGR_ASSIGN_OR_RETURN(pool.cpus, CpuSet::Parse(message.cpus()));
+    RESMGR_ASSIGN_OR_RETURN(pool.exclusive, CpuSet::Parse(message.exclusive()));
+  }
   for (const cri_resmgr::v1::TopologyPod& pod : request.pods())
     view.pods.push_back({pod.pod_namespace(), pod.pod()});
   return std::optional(std::move(view));
@@ -116,8 +121,11 @@ void AddClaims(AgentHandler& handler, UnaryServer::Methods& methods) {
       });
   methods["/cri_resmgr.v1.NodeClaims/ShowDevices"] =
       Reads<cri_resmgr::v1::ShowDevicesRequest>([&handler](const auto& request, const auto& reply) {
-        WithStatus<cri_resmgr::v1::ShowDevicesReply>(reply)(
-            handler.ShowDevices(DevicesOf(request)));
+        const Status shown = handler.ShowDevices(DevicesOf(request));
+        if (!shown.ok()) return reply(shown);
+        cri_resmgr::v1::ShowDevicesReply answer;
+        answer.set_pool(handler.Pool());
+        reply(answer.SerializeAsString());
       });
 }
 

@@ -44,6 +44,8 @@ class AgentHandler {
                         TextDone done) = 0;
   // nullopt: there is to be no ResourceSlice. Results as of ShowCpus.
   virtual Status ShowDevices(std::optional<DeviceReport> report) = 0;
+  // The pool of these devices.
+  virtual std::string Pool() const = 0;
 };
 
 // The methods of these services. The handler must outlive their server.

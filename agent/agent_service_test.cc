@@ -41,6 +41,7 @@ class NotingHandler final : public AgentHandler {
     devices = std::move(report);
     return answer;
   }
+  std::string Pool() const override { return "worker-1"; }
 
   int calls = 0;
   std::optional<DeviceReport> devices;
@@ -98,7 +99,11 @@ TEST_F(AgentServiceTest, DevicesAreThoseOfTheDaemon) {
   add("a")->set_number(3);
   add("b")->set_truth(true);
   add("c")->set_text("x");
-  EXPECT_TRUE(Call("ShowDevices", request.SerializeAsString()).ok());
+  const auto reply = Call("ShowDevices", request.SerializeAsString());
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  cri_resmgr::v1::ShowDevicesReply answer;
+  ASSERT_TRUE(answer.ParseFromString(*reply));
+  EXPECT_EQ(answer.pool(), "worker-1");
   EXPECT_EQ(
       handler_.devices,
       (DeviceReport{
@@ -132,6 +137,10 @@ TEST_F(AgentServiceTest, ATopologyIsTheViewOfTheDaemon) {
   cri_resmgr::v1::TopologyPod& pod = *request.add_pods();
   pod.set_pod_namespace("default");
   pod.set_pod("pod0");
+  cri_resmgr::v1::TopologyPool& pool = *request.add_pools();
+  pool.set_name("batch[0]");
+  pool.set_cpus("1-2");
+  pool.set_exclusive("2");
   EXPECT_EQ(ShowTopology(request.SerializeAsString()), OkStatus());
   SchedulerView expected;
   expected.refuses = true;
@@ -141,6 +150,7 @@ TEST_F(AgentServiceTest, ATopologyIsTheViewOfTheDaemon) {
                      .cpus = CpuSet{1, 2, 3},
                      .exclusive = CpuSet{2}}};
   expected.pods = {{"default", "pod0"}};
+  expected.pools = {{.name = "batch[0]", .cpus = {1, 2}, .exclusive = {2}}};
   ASSERT_NE(handler_.shown, std::nullopt);
   EXPECT_TRUE(handler_.shown->SameContent(expected));
 }

@@ -2,6 +2,7 @@
 #include "agent/topology_object.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@ constexpr std::string_view kOwnAttributes = "cri-resource-manager.intel.com/";
 // More pods than a node has by far.
 constexpr size_t kMostTopologyPods = 4096;
 constexpr size_t kMostTopologyAmounts = 16;
+constexpr size_t kLongestPoolName = 253;    // bytes
 constexpr size_t kMostTopologyList = 8192;  // bytes of a list of CPUs
 // The least that the plugin takes.
 constexpr size_t kLeastMaxNodes = 2;
@@ -86,6 +88,40 @@ Json ZoneObject(const SchedulerView& view, size_t index) {
           {"resources", std::move(resources)}};
 }
 
+// Zones need different names, and NUMA nodes have theirs.
+std::string PoolZoneName(const ViewPool& pool) {
+  return fmt::format("pool:{}", pool.name);
+}
+
+Status CheckPools(const SchedulerView& view) {
+  if (view.pools.size() > kMostViewPools)
+    return InvalidArgument("{} pools: {} are the limit", view.pools.size(), kMostViewPools);
+  std::set<std::string_view> names;
+  for (const ViewPool& pool : view.pools) {
+    const std::string shown = Printable(pool.name, kLongestPoolName);
+    if (pool.name.empty() || shown != pool.name || !names.insert(pool.name).second)
+      return InvalidArgument("\"{}\" is no name of a pool, or that of two", shown);
+  }
+  return OkStatus();
+}
+
+// Without resources, which are those of the NUMA nodes.
+Json PoolObject(const SchedulerView& view, const ViewPool& pool) {
+  Json attributes = Json::array();
+  attributes.push_back(OwnAttribute("cpus", pool.cpus.ToString()));
+  attributes.push_back(OwnAttribute("exclusive", pool.exclusive.ToString()));
+  Json zone = {
+      {"name", PoolZoneName(pool)}, {"type", "pool"}, {"attributes", std::move(attributes)}};
+  int parents = 0;
+  for (size_t index = 0; index < view.zones.size(); ++index) {
+    if (!pool.cpus.Intersects(view.zones[index].cpus)) continue;
+    zone["parent"] = ZoneName(index);
+    ++parents;
+  }
+  if (parents > 1) zone.erase("parent");
+  return zone;
+}
+
 Json TopologyAttributes(const SchedulerView& view) {
   Json attributes = Json::array();
   attributes.push_back(TopologyAttribute("topologyManagerPolicy",
@@ -113,6 +149,7 @@ Status CheckTopology(const SchedulerView& view) {
     return InvalidArgument("{} zones: {} are the limit", view.zones.size(), kMostViewZones);
   for (const ViewZone& zone : view.zones)
     RESMGR_RETURN_IF_ERROR(CheckZone(zone, view.zones.size()));
+  RESMGR_RETURN_IF_ERROR(CheckPools(view));
   if (view.pods.size() > kMostTopologyPods)
     return InvalidArgument("{} pods: {} are the limit", view.pods.size(), kMostTopologyPods);
   for (const PodName& pod : view.pods) {
@@ -128,6 +165,8 @@ Json TopologyObject(std::string_view node, std::string_view uid, const Scheduler
   Json zones = Json::array();
   for (size_t zone = 0; zone < view.zones.size(); ++zone)
     zones.push_back(ZoneObject(view, zone));
+  for (const ViewPool& pool : view.pools)
+    zones.push_back(PoolObject(view, pool));
   Json owners = Json::array();
   owners.push_back({{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}, {"uid", uid}});
   Json policies = Json::array();

@@ -92,6 +92,29 @@ TEST(TopologyObjectTest, NodesHaveOneObjectEachUnderTheirName) {
   EXPECT_EQ(TopologyPath("n1"), "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies/n1");
 }
 
+// Schedulers read zones of the type Node alone, and by their position.
+TEST(TopologyObjectTest, PoolsFollowTheNumaNodesForPeople) {
+  SchedulerView view = TwoZones();
+  view.zones[0].cpus = {1, 2, 3};
+  view.zones[1].cpus = {4, 5, 6, 7};
+  view.pools = {{.name = "batch[0]", .cpus = {5, 6}, .exclusive = {6}},
+                {.name = "socket #0", .cpus = {0, 1, 2, 3, 4}},
+                {.name = "NUMA node #0", .cpus = {0, 1, 2, 3}},
+                {.name = "reserved", .cpus = {0}}};
+  EXPECT_TRUE(CheckTopology(view).ok());
+  const Json zones = TopologyObject("n1", "u", view)["zones"];
+  ASSERT_EQ(zones.size(), 6U);
+  EXPECT_EQ(zones[1]["type"], "Node");
+  const Json expected = *ParseJson(R"({
+    "name": "pool:batch[0]", "type": "pool", "parent": "node-1",
+    "attributes": [{"name": "cri-resource-manager.intel.com/cpus", "value": "5-6"},
+                   {"name": "cri-resource-manager.intel.com/exclusive", "value": "6"}]})");
+  EXPECT_EQ(zones[2], expected);
+  EXPECT_FALSE(zones[3].contains("parent")) << "it lies in two";
+  EXPECT_EQ(zones[4]["parent"], "node-0") << "the policy grants all but its reserved CPU";
+  EXPECT_FALSE(zones[5].contains("parent"));
+}
+
 TEST(CheckTopologyTest, RefusesWhatIsNoObject) {
   EXPECT_TRUE(CheckTopology(TwoZones()).ok());
   using Spoil = std::function<void(SchedulerView&)>;
@@ -102,6 +125,9 @@ TEST(CheckTopologyTest, RefusesWhatIsNoObject) {
       {[](auto& view) { view.zones[1].distances = {10}; }, "1 distances to 2 zones"},
       {[](auto& view) { view.zones[1].numa_id = -1; }, "not a NUMA node"},
       {[](auto& view) { view.zones.resize(65); }, "65 zones"},
+      {[](auto& view) { view.pools.resize(257, {.name = "a"}); }, "257 pools"},
+      {[](auto& view) { view.pools.resize(2, {.name = "a"}); }, "no name of a pool"},
+      {[](auto& view) { view.pools = {{.name = "a\n"}}; }, "no name of a pool"},
       {[](auto& view) {
          view.pods = {{"a", "B/c"}};
        },

@@ -19,6 +19,8 @@ struct ClaimPart {
   std::optional<int>
       node{};    // NUMA node (operating-system number) of the device; nullopt: any place
   int cpus = 0;  // whole ones, > 0
+  // The device is the L3 cache that this CPU has, in place of a NUMA node.
+  std::optional<int> l3_of{};
 
   friend bool operator==(const ClaimPart&, const ClaimPart&) = default;
 };

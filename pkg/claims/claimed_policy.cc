@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "pkg/base/count_text.h"
+#include "pkg/claims/claim_place.h"
 #include "pkg/claims/part_placer.h"
 
 namespace resmgr {
@@ -35,11 +36,9 @@ Status CheckClaim(const Claim& claim, const Machine& machine) {
   }
   for (const ClaimPart& part : claim.parts) {
     if (part.cpus < 1) return InvalidArgument("device {}: no CPUs are asked for", part.device);
-    const NumaNode* const node = part.node ? machine.FindNode(*part.node) : nullptr;
-    if (part.node && node == nullptr) {
-      return InvalidArgument("device {}: there is no NUMA node {}", part.device, *part.node);
-    }
-    const CpuSet& place = node == nullptr ? machine.online() : node->cpus;
+    const StatusOr<ClaimPlace> found = PlaceOf(part, machine);
+    if (!found.ok()) return Annotate(found.status(), fmt::format("device {}", part.device));
+    const CpuSet& place = found->name.empty() ? machine.online() : found->cpus;
     if (part.cpus > place.size()) {
       return InvalidArgument("device {}: needs {}, and there are {}", part.device,
                              CountText(part.cpus, "CPU"), place.size());

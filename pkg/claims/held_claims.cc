@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "pkg/claims/claim_place.h"
+
 namespace resmgr {
 namespace {
 
@@ -16,8 +18,10 @@ std::string PartName(const Claim& claim, size_t part) {
   return claim.parts.size() == 1 ? "claim" : fmt::format("claim[{}]", part);
 }
 
-LocalityHint HintOf(const ClaimPart& part, const NumaNode& node) {
-  return {.source = fmt::format("device {}", part.device), .cpus = node.cpus, .nodes = {node.id}};
+LocalityHint HintOf(const ClaimPart& part, const ClaimPlace& place, const Machine& machine) {
+  return {.source = fmt::format("device {}", part.device),
+          .cpus = place.cpus,
+          .nodes = machine.NodesOf(place.cpus)};
 }
 
 }  // namespace
@@ -89,8 +93,8 @@ Container& HeldClaims::AddPart(HeldClaim& held, const Machine& machine) {
                             .cpu_limit = {int64_t{1000} * part.cpus},
                             .memory_request = kPartMemory,
                             .memory_limit = kPartMemory};
-  const NumaNode* const node = part.node ? machine.FindNode(*part.node) : nullptr;
-  if (node != nullptr) container.hints.push_back(HintOf(part, *node));
+  const StatusOr<ClaimPlace> place = PlaceOf(part, machine);
+  if (place.ok() && !place->name.empty()) container.hints.push_back(HintOf(part, *place, machine));
   return container;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pkg/base/count_text.h"
+#include "pkg/claims/claim_place.h"
 #include "pkg/model/cpu_holders.h"
 #include "pkg/policy/pool_names.h"
 
@@ -71,18 +72,18 @@ Status PartPlacer::CheckExclusive(const ClaimPart& part, const Placement& placem
 
 bool PartPlacer::IsInside(const HeldClaim& claim, const ClaimPart& part, const CpuSet& cpus) const {
   if (claim.claim.options.whole_cores && machine_.WithSiblings(cpus) != cpus) return false;
-  const NumaNode* const node = part.node ? machine_.FindNode(*part.node) : nullptr;
-  return node == nullptr || cpus.IsSubsetOf(node->cpus);
+  const StatusOr<ClaimPlace> place = PlaceOf(part, machine_);
+  return place.ok() && (place->name.empty() || cpus.IsSubsetOf(place->cpus));
 }
 
-// The largest pool of the policy within the part's node; "" where there is none.
+// The largest pool of the policy within the part's place; "" where there is none.
 std::string PartPlacer::PoolInside(const Snapshot& view, const ClaimPart& part) const {
-  const NumaNode* const node = part.node ? machine_.FindNode(*part.node) : nullptr;
-  if (node == nullptr) return "";
+  const StatusOr<ClaimPlace> place = PlaceOf(part, machine_);
+  if (!place.ok() || place->name.empty()) return "";
   std::string name;
   int most = 0;
   for (const Zone& zone : policy_->Zones(view)) {
-    if (IsReservedPool(zone.name) || !zone.cpus.IsSubsetOf(node->cpus)) continue;
+    if (IsReservedPool(zone.name) || !zone.cpus.IsSubsetOf(place->cpus)) continue;
     if (zone.cpus.size() <= most) continue;
     most = zone.cpus.size();
     name = zone.name;
@@ -90,11 +91,11 @@ std::string PartPlacer::PoolInside(const Snapshot& view, const ClaimPart& part) 
   return name;
 }
 
-// The free CPUs of the part's node.
+// The free CPUs of the part's place.
 CpuSet PartPlacer::Candidates(const Snapshot& view, const ClaimPart& part) const {
-  const NumaNode* const node = part.node ? machine_.FindNode(*part.node) : nullptr;
+  const StatusOr<ClaimPlace> place = PlaceOf(part, machine_);
   CpuSet free = machine_.allowed();
-  if (node != nullptr) free &= node->cpus;
+  if (place.ok()) free &= place->cpus;
   view.ForEachContainer(
       [&free](const Pod&, const Container& container) { free -= container.placement.exclusive; });
   for (const Zone& zone : policy_->Zones(view))
@@ -120,8 +121,8 @@ CpuSet PartPlacer::Exactly(const CpuSet& candidates, int cpus) const {
 Status PartPlacer::Shortage(const Snapshot& view, const HeldClaim& claim,
                             const ClaimPart& part) const {
   const CpuSet free = Candidates(view, part);
-  const NumaNode* const node = part.node ? machine_.FindNode(*part.node) : nullptr;
-  const CpuSet& place = node == nullptr ? machine_.allowed() : node->cpus;
+  const ClaimPlace asked = PlaceOf(part, machine_).value_or(ClaimPlace{});
+  const CpuSet& place = asked.cpus;
   std::vector<Holding> holders;
   view.ForEachContainer([&](const Pod& pod, const Container& container) {
     const int held = container.placement.exclusive.CountCommon(place);
@@ -131,7 +132,7 @@ Status PartPlacer::Shortage(const Snapshot& view, const HeldClaim& claim,
     const CpuSet cpus = holder.container->placement.exclusive & place;
     return fmt::format("CPU{} {}", cpus.size() == 1 ? "" : "s", cpus.ToString());
   });
-  const std::string where = node == nullptr ? "" : fmt::format(" of NUMA node {}", node->id);
+  const std::string where = asked.name.empty() ? "" : fmt::format(" of {}", asked.name);
   const std::string_view whole = claim.claim.options.whole_cores ? " of whole cores" : "";
   // Some of what is free may be the last for others.
   return ResourceExhausted("{}: needs {}{}{}, and of {} that {} free policy {} gives fewer{}{}",

@@ -13,8 +13,9 @@
 namespace resmgr {
 
 // Finds CPUs for the parts of one claim, by asking a policy for a container with so many exclusive
-// CPUs. A policy that puts it outside the part's NUMA node is asked once more, for a container
-// whose former CPUs and pool were inside: policies place a new attempt where the former one was.
+// CPUs. A policy that puts it outside the part's NUMA node or cache is asked once more, for a
+// container whose former CPUs and pool were inside: policies place a new attempt where the former
+// one was.
 class PartPlacer {
  public:
   // `policy` is the one that decides; what is undone is a copy of it in its place. `all`: the

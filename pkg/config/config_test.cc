@@ -319,10 +319,12 @@ cpuFiles:
 nrt:
   Publish: true
   Alignment: prefer
+  Pools: false
 dra:
   Enable: false
   Driver: cpu.cri-resmgr.intel.com
   Compatible: false
+  Devices: numa
 nri:
   Host:
     Socket: disabled

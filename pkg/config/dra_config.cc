@@ -26,6 +26,9 @@ void DescribeDra(ConfigSection& root, DraConfig& config) {
     dra.Bool("Compatible", config.compatible,
              "`true`: name, devices, attributes and environment are those of dra-driver-cpu "
              "(`dra.cpu`), in place of `Driver`");
+    dra.Choice("Devices", {{"numa", DraDevices::kNuma}, {"l3", DraDevices::kL3}}, config.devices,
+               "`numa`: each NUMA node is a device; `l3`: each L3 cache, in NUMA nodes that have "
+               "several");
   });
 }
 

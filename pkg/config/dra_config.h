@@ -11,11 +11,15 @@ namespace resmgr {
 // The name of dra-driver-cpu, whose manifests work unchanged in the compatible mode.
 inline constexpr std::string_view kCompatibleDriver = "dra.cpu";
 
+// The parts of the machine that are devices.
+enum class DraDevices { kNuma, kL3 };
+
 // Configures the driver for Dynamic Resource Allocation of CPUs (docs/scheduler.md).
 struct DraConfig {
   bool enable = false;
   std::string driver = "cpu.cri-resmgr.intel.com";  // a DNS subdomain of 63 bytes at most
   bool compatible = false;
+  DraDevices devices = DraDevices::kNuma;
 
   // The name in force.
   std::string DriverName() const { return compatible ? std::string(kCompatibleDriver) : driver; }

@@ -13,6 +13,9 @@ void DescribeNrt(ConfigSection& root, NrtConfig& config) {
         config.alignment,
         "`prefer`: schedulers score nodes by their NUMA nodes; `refuse`: they also leave out a "
         "node where a pod fits no single NUMA node, if the policy refuses containers that do not");
+    nrt.Bool("Pools", config.pools,
+             "`true`: the policy's pools or balloons are zones of the object, too, for people; "
+             "schedulers do not read them");
   });
 }
 

@@ -15,6 +15,7 @@ enum class NrtAlignment {
 struct NrtConfig {
   bool publish = true;
   NrtAlignment alignment = NrtAlignment::kPrefer;
+  bool pools = false;  // pools of the policy are told, too, for people
 
   friend bool operator==(const NrtConfig&, const NrtConfig&) = default;
 };

@@ -77,7 +77,8 @@ Status AddResult(const Json& result, const Driver& driver, AllocatedClaim& claim
       return InvalidArgument("the name \"{}...\" has {} bytes", Shown(name), name.size());
   }
   part.node = driver.NodeOfDevice(part.device);
-  if (!part.node)
+  if (!part.node) part.l3_of = driver.CpuOfCacheDevice(part.device);
+  if (!part.node && !part.l3_of)
     return InvalidArgument("\"{}\" is no device of {}", Shown(part.device), driver.name);
   const StatusOr<int> cpus = CpusOf(result, driver);
   if (!cpus.ok()) return Annotate(cpus.status(), fmt::format("device {}", part.device));

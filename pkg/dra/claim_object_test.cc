@@ -208,5 +208,26 @@ TEST(DriverTest, DevicesAreThoseOfNumaNodes) {
     EXPECT_EQ(kOwn.NodeOfDevice(device), std::nullopt) << device;
 }
 
+TEST(DriverTest, DevicesMayBeL3Caches) {
+  EXPECT_EQ(kOwn.CacheDeviceName(8), "cpu-l3-8");
+  EXPECT_EQ(kPeer.CacheDeviceName(8), "cpudevl3008");
+  for (const Driver& driver : {kOwn, kPeer}) {
+    for (const int cpu : {0, 7, 64, 1023}) {
+      EXPECT_EQ(driver.CpuOfCacheDevice(driver.CacheDeviceName(cpu)), cpu);
+      EXPECT_EQ(driver.NodeOfDevice(driver.CacheDeviceName(cpu)), std::nullopt);
+      EXPECT_EQ(driver.CpuOfCacheDevice(driver.DeviceName(cpu)), std::nullopt);
+    }
+  }
+  for (const char* const device : {"", "cpu-l3-", "cpu-l3-01", "cpu-l3-x", "cpu-l3-99999999999"})
+    EXPECT_EQ(kOwn.CpuOfCacheDevice(device), std::nullopt) << device;
+}
+
+TEST(ClaimObjectTest, APartMayBeOfAnL3Cache) {
+  const auto claim = Parse(Object({Result("dra.cpu", "cpudevl3008", {{"cpu", "2"}})}));
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  EXPECT_EQ(claim->claim.parts[0].l3_of, 8);
+  EXPECT_EQ(claim->claim.parts[0].node, std::nullopt);
+}
+
 }  // namespace
 }  // namespace resmgr::dra

@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include "pkg/base/parse.h"
+#include "pkg/topology/cpu_set.h"
 
 namespace resmgr::dra {
 namespace {
 
 constexpr std::string_view kOwnPrefix = "cpu-numa-";
 constexpr std::string_view kCompatiblePrefix = "cpudevnuma";
+constexpr std::string_view kOwnCachePrefix = "cpu-l3-";
+constexpr std::string_view kCompatibleCachePrefix = "cpudevl3";
 
 }  // namespace
 
@@ -27,6 +30,20 @@ std::optional<int> Driver::NodeOfDevice(std::string_view device) const {
   if (!node || *node >= kMostNodes || DeviceName(static_cast<int>(*node)) != device)
     return std::nullopt;
   return static_cast<int>(*node);
+}
+
+std::string Driver::CacheDeviceName(int cpu) const {
+  return compatible ? fmt::format("{}{:03}", kCompatibleCachePrefix, cpu)
+                    : fmt::format("{}{}", kOwnCachePrefix, cpu);
+}
+
+std::optional<int> Driver::CpuOfCacheDevice(std::string_view device) const {
+  const std::string_view prefix = compatible ? kCompatibleCachePrefix : kOwnCachePrefix;
+  if (!device.starts_with(prefix)) return std::nullopt;
+  const auto cpu = ParseUint(device.substr(prefix.size()));
+  if (!cpu || *cpu > CpuSet::kMaxId || CacheDeviceName(static_cast<int>(*cpu)) != device)
+    return std::nullopt;
+  return static_cast<int>(*cpu);
 }
 
 }  // namespace resmgr::dra

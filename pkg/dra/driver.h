@@ -22,6 +22,11 @@ struct Driver {
   std::string DeviceName(int node) const;
   // The node of a device; nullopt for a name that no device of this driver has.
   std::optional<int> NodeOfDevice(std::string_view device) const;
+  // The device that stands for the L3 cache of a CPU, the lowest one of it: "cpu-l3-8",
+  // "cpudevl3008".
+  std::string CacheDeviceName(int cpu) const;
+  // The CPU in the name of such a device; nullopt for other names.
+  std::optional<int> CpuOfCacheDevice(std::string_view device) const;
   // Qualified name of the capacity that claims consume: "DRIVER/cpu".
   std::string Capacity() const { return name + "/cpu"; }
 

@@ -3,14 +3,10 @@
 
 #include <algorithm>
 
+#include "pkg/claims/claim_place.h"
+
 namespace resmgr::dra {
 namespace {
-
-int AvailableCpus(const ViewZone& zone) {
-  for (const ViewAmount& amount : zone.amounts)
-    if (amount.name == "cpu") return static_cast<int>(amount.available);
-  return 0;
-}
 
 int PackageOf(const Machine& machine, const CpuSet& cpus) {
   const std::vector<CpuSet>& packages = machine.packages();
@@ -25,25 +21,69 @@ bool HasSiblings(const Machine& machine, const CpuSet& cpus) {
   });
 }
 
+std::optional<CoreKind> KindOf(const Machine& machine, const CpuSet& cpus) {
+  const CoreKind first = machine.FindCpu(cpus.First())->kind;
+  for (const int cpu : cpus)
+    if (machine.FindCpu(cpu)->kind != first) return std::nullopt;
+  return first;
+}
+
+// The lowest CPU of each L3 cache in the node; empty unless the node consists of several whole
+// ones.
+std::vector<int> CachesOf(const Machine& machine, const NumaNode& node) {
+  std::vector<int> caches;
+  CpuSet left = node.cpus;
+  for (const CpuSet& group : machine.l3_groups()) {
+    if (group.empty() || !group.IsSubsetOf(node.cpus)) continue;
+    caches.push_back(group.First());
+    left -= group;
+  }
+  if (caches.size() < 2 || !left.empty()) caches.clear();
+  return caches;
+}
+
+int NodeOf(const ClaimPart& place, const Machine& machine) {
+  if (place.node) return *place.node;
+  const Cpu* const cpu = place.l3_of ? machine.FindCpu(*place.l3_of) : nullptr;
+  return cpu == nullptr ? 0 : cpu->numa;
+}
+
 }  // namespace
 
-std::vector<NodeDevice> NodeDevices(const SchedulerView& view, const std::vector<ClaimGrant>& held,
-                                    const Machine& machine, int step) {
+std::vector<ClaimPart> DevicePlaces(const Machine& machine, DraDevices devices) {
+  std::vector<ClaimPart> places;
+  for (const NumaNode& node : machine.nodes()) {
+    if (node.cpus.empty()) continue;
+    const std::vector<int> caches =
+        devices == DraDevices::kL3 ? CachesOf(machine, node) : std::vector<int>();
+    for (const int cpu : caches)
+      places.push_back({.l3_of = cpu});
+    if (caches.empty()) places.push_back({.node = node.id});
+  }
+  if (places.size() > kMostNodeDevices) places.resize(kMostNodeDevices);
+  return places;
+}
+
+std::vector<NodeDevice> NodeDevices(std::span<const ClaimPart> places,
+                                    std::span<const int> grantable,
+                                    const std::vector<ClaimGrant>& held, const Machine& machine,
+                                    int step) {
   CpuSet claimed;
   for (const ClaimGrant& grant : held)
     claimed |= grant.All();
   std::vector<NodeDevice> devices;
-  for (const ViewZone& zone : view.zones) {
-    const NumaNode* const node = machine.FindNode(zone.numa_id);
-    if (node == nullptr) continue;
-    const int cpus = AvailableCpus(zone) + (node->cpus & claimed).size();
-    const int whole = cpus / step * step;
+  for (size_t at = 0; at < places.size(); ++at) {
+    const StatusOr<ClaimPlace> place = PlaceOf(places[at], machine);
+    if (!place.ok()) continue;
+    const int whole = (grantable[at] + (place->cpus & claimed).size()) / step * step;
     if (whole == 0) continue;
-    devices.push_back({.node = zone.numa_id,
-                       .package = PackageOf(machine, node->cpus),
+    devices.push_back({.node = NodeOf(places[at], machine),
+                       .l3_of = places[at].l3_of,
+                       .package = PackageOf(machine, place->cpus),
                        .cpus = whole,
                        .step = step,
-                       .smt = HasSiblings(machine, node->cpus)});
+                       .smt = HasSiblings(machine, place->cpus),
+                       .kind = KindOf(machine, place->cpus)});
   }
   return devices;
 }

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "pkg/claims/claim.h"
-#include "pkg/schedview/scheduler_view.h"
+#include "pkg/config/dra_config.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr::dra {
 
-// A NUMA node as a device whose CPUs claims consume.
+// A part of the machine as a device whose CPUs claims consume.
 struct NodeDevice {
-  int node = 0;     // operating-system number
+  int node = 0;  // operating-system number of the NUMA node that it is, or in which it lies
+  // It is the L3 cache of this CPU, the lowest one of the cache; nullopt: the NUMA node.
+  std::optional<int> l3_of{};
   int package = 0;  // index in Machine::packages
   // The CPUs that claims hold and that the policy would grant now. Schedulers subtract the former
   // themselves. They do not know of CPUs that other containers have for themselves, so these are
@@ -19,13 +23,25 @@ struct NodeDevice {
   int cpus = 0;  // a multiple of `step`, more than 0
   int step = 1;  // claims get multiples of it
   bool smt = false;
+  std::optional<CoreKind> kind{};  // of its cores; nullopt where they differ
 
   friend bool operator==(const NodeDevice&, const NodeDevice&) = default;
 };
 
-// The devices of a node, in the order of their NUMA nodes. `view` and `held` are of one moment.
-// Pure.
-std::vector<NodeDevice> NodeDevices(const SchedulerView& view, const std::vector<ClaimGrant>& held,
-                                    const Machine& machine, int step);
+// A pool has no more devices than this; further ones are left out.
+inline constexpr size_t kMostNodeDevices = 64;
+
+// The places of the devices, in the order of their NUMA nodes: the NUMA nodes that have CPUs. With
+// kL3 the L3 caches in place of each node that consists of several; so no two devices have a CPU in
+// common. Pure.
+std::vector<ClaimPart> DevicePlaces(const Machine& machine, DraDevices devices);
+
+// The devices at these places. `grantable` has for each the CPUs that the policy would grant now
+// (ClaimableCpus); one at which claims neither hold nor get CPUs is left out. `held` is of the same
+// moment. Pure.
+std::vector<NodeDevice> NodeDevices(std::span<const ClaimPart> places,
+                                    std::span<const int> grantable,
+                                    const std::vector<ClaimGrant>& held, const Machine& machine,
+                                    int step);
 
 }  // namespace resmgr::dra

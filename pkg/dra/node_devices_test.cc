@@ -3,16 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "pkg/claims/claim_place.h"
 #include "test/support/machines/machines.h"
 
 namespace resmgr::dra {
 namespace {
-
-ViewZone ZoneWith(int numa_id, int64_t available) {
-  return {.numa_id = numa_id,
-          .amounts = {{.name = "memory", .capacity = 99, .allocatable = 99, .available = 99},
-                      {.name = "cpu", .capacity = 8, .allocatable = 8, .available = available}}};
-}
 
 class NodeDevicesTest : public testing::Test {
  protected:
@@ -25,44 +20,87 @@ class NodeDevicesTest : public testing::Test {
       if (chosen.size() < cpus) chosen.Add(cpu);
     return chosen;
   }
+  std::vector<NodeDevice> DevicesWith(const std::vector<int>& grantable, int step = 1,
+                                      const std::vector<ClaimGrant>& held = {}) const {
+    return NodeDevices(DevicePlaces(machine_, DraDevices::kNuma), grantable, held, machine_, step);
+  }
 };
 
 TEST_F(NodeDevicesTest, AreTheNumaNodesWithWhatThePolicyWouldGrant) {
-  SchedulerView view;
-  view.zones = {ZoneWith(0, 7), ZoneWith(1, 8)};
   EXPECT_EQ(
-      NodeDevices(view, {}, machine_, 1),
-      (std::vector<NodeDevice>{{.node = 0, .package = 0, .cpus = 7, .step = 1, .smt = true},
-                               {.node = 1, .package = 1, .cpus = 8, .step = 1, .smt = true}}));
+      DevicesWith({7, 8}),
+      (std::vector<NodeDevice>{
+          {.node = 0, .package = 0, .cpus = 7, .step = 1, .smt = true, .kind = CoreKind::kNormal},
+          {.node = 1,
+           .package = 1,
+           .cpus = 8,
+           .step = 1,
+           .smt = true,
+           .kind = CoreKind::kNormal}}));
 }
 
 // The scheduler subtracts what claims consume.
 TEST_F(NodeDevicesTest, WhatClaimsHoldStaysInTheCapacity) {
-  SchedulerView view;
-  view.zones = {ZoneWith(0, 4), ZoneWith(1, 5)};
-  const auto devices = NodeDevices(
-      view, {{.uid = "a", .cpus = {Of(0, 2), Of(1, 1)}}, {.uid = "b", .cpus = {Of(1, 2)}}},
-      machine_, 1);
+  const auto devices = DevicesWith(
+      {4, 5}, 1, {{.uid = "a", .cpus = {Of(0, 2), Of(1, 1)}}, {.uid = "b", .cpus = {Of(1, 2)}}});
   ASSERT_EQ(devices.size(), 2U);
   EXPECT_EQ(devices[0].cpus, 6);
   EXPECT_EQ(devices[1].cpus, 7) << "CPUs of two claims that overlap would count once";
 }
 
 TEST_F(NodeDevicesTest, D13WhatOthersHaveForThemselvesIsNotInTheCapacity) {
-  SchedulerView view;
-  view.zones = {ZoneWith(0, 6), ZoneWith(1, 0)};
-  const auto devices = NodeDevices(view, {}, machine_, 1);
+  const auto devices = DevicesWith({6, 0});
   ASSERT_EQ(devices.size(), 1U) << "a device of nothing is not published";
   EXPECT_EQ(devices[0].cpus, 6);
 }
 
 TEST_F(NodeDevicesTest, WholeCoresComeInSteps) {
-  SchedulerView view;
-  view.zones = {ZoneWith(0, 7), ZoneWith(1, 1)};
-  const auto devices = NodeDevices(view, {}, machine_, 2);
+  const auto devices = DevicesWith({7, 1}, 2);
   ASSERT_EQ(devices.size(), 1U);
   EXPECT_EQ(devices[0].cpus, 6);
   EXPECT_EQ(devices[0].step, 2);
+}
+
+TEST(DevicePlacesTest, CachesAreDevicesWhereANodeHasSeveral) {
+  const Machine machine = resmgr::test::U16TwoNodes();
+  const std::vector<ClaimPart> places = DevicePlaces(machine, DraDevices::kL3);
+  ASSERT_EQ(places.size(), 4U);
+  for (size_t at = 0; at < places.size(); ++at) {
+    EXPECT_EQ(places[at].l3_of, 4 * static_cast<int>(at));
+    EXPECT_EQ(places[at].node, std::nullopt) << "no CPU is in two devices";
+  }
+  const std::vector<int> grantable = {3, 4, 4, 0};
+  const auto devices =
+      NodeDevices(places, grantable, {{.uid = "a", .cpus = {{12, 13}}}}, machine, 1);
+  ASSERT_EQ(devices.size(), 4U);
+  EXPECT_EQ(devices[0].cpus, 3);
+  EXPECT_EQ(devices[2].node, 1);
+  EXPECT_EQ(devices[3].cpus, 2) << "the claim's own";
+  EXPECT_EQ(devices[3].l3_of, 12);
+  EXPECT_EQ(DevicePlaces(machine, DraDevices::kNuma).size(), 2U);
+}
+
+// S2NoHt has one cache in each node; the caches of F80 lie in several nodes, or in none.
+TEST(DevicePlacesTest, OtherNodesAreDevicesThemselves) {
+  for (const Machine& machine :
+       {resmgr::test::S2NoHt(), resmgr::test::F80(), resmgr::test::M80(), resmgr::test::Hybrid()}) {
+    CpuSet all;
+    for (const ClaimPart& place : DevicePlaces(machine, DraDevices::kL3)) {
+      const auto found = PlaceOf(place, machine);
+      ASSERT_TRUE(found.ok()) << found.status();
+      EXPECT_FALSE(all.Intersects(found->cpus));
+      all |= found->cpus;
+    }
+    EXPECT_EQ(all, machine.online());
+  }
+  EXPECT_TRUE(DevicePlaces(resmgr::test::S2NoHt(), DraDevices::kL3)[0].node);
+}
+
+TEST(DevicePlacesTest, TheKindOfCoresIsToldWhereAllAreAlike) {
+  const Machine machine = resmgr::test::Hybrid();
+  const std::vector<ClaimPart> places = DevicePlaces(machine, DraDevices::kNuma);
+  const std::vector<int> grantable(places.size(), 1);
+  EXPECT_EQ(NodeDevices(places, grantable, {}, machine, 1)[0].kind, std::nullopt);
 }
 
 }  // namespace

@@ -19,8 +19,10 @@ namespace resmgr::dra {
 namespace {
 
 constexpr std::string_view kPluginType = "DRAPlugin";
-// The kubelet takes the first one that it knows.
-constexpr std::string_view kServices[] = {"v1.DRAPlugin", "v1beta1.DRAPlugin"};
+// The kubelet takes the first one of each service that it knows.
+constexpr std::string_view kServices[] = {"v1.DRAPlugin", "v1beta1.DRAPlugin",
+                                          "v1.DRAResourceHealth", "v1beta1.DRAResourceHealth",
+                                          "v1alpha1.DRAResourceHealth"};
 
 std::string HiddenName(const std::string& path) {
   const std::filesystem::path whole(path);

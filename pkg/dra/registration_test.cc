@@ -44,7 +44,9 @@ TEST_F(RegistrationTest, D1TellsTypeVersionsAndEndpoint) {
   EXPECT_EQ(info.type(), "DRAPlugin");
   EXPECT_EQ(info.name(), "dra.cpu");
   EXPECT_EQ(info.endpoint(), "/var/lib/kubelet/plugins/dra.cpu/dra.sock");
-  EXPECT_THAT(info.supported_versions(), testing::ElementsAre("v1.DRAPlugin", "v1beta1.DRAPlugin"))
+  EXPECT_THAT(info.supported_versions(),
+              testing::ElementsAre("v1.DRAPlugin", "v1beta1.DRAPlugin", "v1.DRAResourceHealth",
+                                   "v1beta1.DRAResourceHealth", "v1alpha1.DRAResourceHealth"))
       << "the kubelet takes the first one that it knows";
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -43,14 +45,21 @@ class UnaryServer::Call final : public h2::StreamHandler {
   void OnHeaders(h2::Stream&, const h2::HeaderBlock&, bool) override {}
   void OnData(h2::Stream& stream, const h2::Slice& data) override;
   void OnEnd(h2::Stream&, const h2::HeaderBlock&) override { Run(); }
-  void OnSent(h2::Stream&, size_t) override {}
+  void OnSent(h2::Stream&, size_t) override { SendWaiting(); }
   void OnClose(h2::Stream&, uint32_t) override;
 
  private:
   // Counts `bytes` until the call ends; false if there is no room.
   bool Hold(size_t bytes);
   void Run();
+  // The one message, decompressed.
+  StatusOr<std::string> Request();
   void Answer(const StatusOr<std::string>& reply);
+  UnaryServer::Send Sender();
+  bool SendOne(const StatusOr<std::string>& answer);
+  void SendWaiting();
+  void SendFirstHeaders();
+  void SendMessage(std::string_view message);
 
   Client& client_;
   std::unique_ptr<h2::Stream> stream_;
@@ -61,6 +70,8 @@ class UnaryServer::Call final : public h2::StreamHandler {
   int messages_ = 0;
   size_t held_ = 0;
   bool answered_ = false;
+  std::optional<std::string> waiting_;  // the next answer of a stream
+  std::shared_ptr<Call*> self_;         // gone with the call
   Lifetime lifetime_;
 };
 
@@ -132,30 +143,77 @@ void UnaryServer::Call::OnClose(h2::Stream&, uint32_t) {
 
 void UnaryServer::Call::Run() {
   if (answered_) return;
-  const Methods& methods = client_.server().methods_;
-  const auto method = methods.find(path_);
-  if (method == methods.end()) {
+  const UnaryServer& server = client_.server();
+  const auto method = server.methods_.find(path_);
+  const auto stream = server.streams_.find(path_);
+  if (method == server.methods_.end() && stream == server.streams_.end()) {
     Finish(Unimplemented("no method {}", Printable(path_, 128)));
     return;
   }
-  if (messages_ != 1 || !reader_.complete()) {
-    Finish(InvalidArgument("the request is not one message"));
+  StatusOr<std::string> message = Request();
+  if (!message.ok()) {
+    Finish(message.status());
     return;
   }
-  std::string message = std::move(message_.payload);
-  if (message_.compressed) {
-    StatusOr<std::string> plain = DecompressGrpc(message, encoding_, kMaxDecompressed);
-    if (!plain.ok()) {
-      Finish(plain.status());
-      return;
-    }
-    message = *std::move(plain);
-  }
-  method->second(std::move(message), lifetime_.Guard([this, &flushes = client_.server().flushes_](
-                                                         const StatusOr<std::string>& reply) {
+  if (method == server.methods_.end()) return stream->second(*std::move(message), Sender());
+  method->second(*std::move(message), lifetime_.Guard([this, &flushes = client_.server().flushes_](
+                                                          const StatusOr<std::string>& reply) {
     const h2::FlushQueue::Scope scope(flushes);
     Answer(reply);
   }));
+}
+
+StatusOr<std::string> UnaryServer::Call::Request() {
+  if (messages_ != 1 || !reader_.complete())
+    return InvalidArgument("the request is not one message");
+  if (!message_.compressed) return std::move(message_.payload);
+  return DecompressGrpc(message_.payload, encoding_, kMaxDecompressed);
+}
+
+UnaryServer::Send UnaryServer::Call::Sender() {
+  self_ = std::make_shared<Call*>(this);
+  return [self = std::weak_ptr(self_),
+          &flushes = client_.server().flushes_](const StatusOr<std::string>& answer) {
+    const auto call = self.lock();
+    if (call == nullptr) return false;
+    const h2::FlushQueue::Scope scope(flushes);
+    return (*call)->SendOne(answer);
+  };
+}
+
+bool UnaryServer::Call::SendOne(const StatusOr<std::string>& answer) {
+  if (answered_ || !stream_->open()) return false;
+  if (!answer.ok() && !stream_->headers_sent()) {
+    Finish(answer.status());
+  } else if (!answer.ok()) {
+    answered_ = true;
+    h2::HeaderBlock trailers;
+    AddGrpcStatus(answer.status(), trailers);
+    stream_->SendEnd(trailers);
+  } else {
+    waiting_ = *answer;
+    SendWaiting();
+  }
+  return answer.ok();
+}
+
+void UnaryServer::Call::SendWaiting() {
+  if (!waiting_ || answered_ || stream_->queued() > 0) return;
+  const std::string message = *std::exchange(waiting_, std::nullopt);
+  if (!stream_->headers_sent()) SendFirstHeaders();
+  SendMessage(message);
+}
+
+void UnaryServer::Call::SendFirstHeaders() {
+  h2::HeaderBlock headers;
+  headers.Add(":status", "200");
+  headers.Add("content-type", "application/grpc");
+  stream_->SendHeaders(headers, false);
+}
+
+void UnaryServer::Call::SendMessage(std::string_view message) {
+  stream_->SendData(h2::Slice::Copy(EncodeGrpcPrefix(false, message.size())));
+  if (!message.empty()) stream_->SendData(h2::Slice::Copy(message));
 }
 
 void UnaryServer::Call::Answer(const StatusOr<std::string>& reply) {
@@ -168,12 +226,8 @@ void UnaryServer::Call::Answer(const StatusOr<std::string>& reply) {
     return;
   }
   if (std::exchange(answered_, true)) return;
-  h2::HeaderBlock headers;
-  headers.Add(":status", "200");
-  headers.Add("content-type", "application/grpc");
-  stream_->SendHeaders(headers, false);
-  stream_->SendData(h2::Slice::Copy(EncodeGrpcPrefix(false, reply->size())));
-  if (!reply->empty()) stream_->SendData(h2::Slice::Copy(*reply));
+  SendFirstHeaders();
+  SendMessage(*reply);
   h2::HeaderBlock trailers;
   AddGrpcStatus(OkStatus(), trailers);
   stream_->SendEnd(trailers);
@@ -197,10 +251,11 @@ StatusOr<std::unique_ptr<UnaryServer>> UnaryServer::Create(EventLoop& loop, h2::
 }
 
 UnaryServer::UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener,
-                         Methods methods)
+                         Methods methods, Streams streams)
     : loop_(loop),
       flushes_(flushes),
       methods_(std::move(methods)),
+      streams_(std::move(streams)),
       acceptor_(loop, {.take = [this](UniqueFd socket) { Accept(std::move(socket)); },
                        .failed =
                            [this](const Status& why) {

@@ -20,7 +20,8 @@
 
 namespace resmgr {
 
-// Serves unary gRPC methods (PROTOCOL-HTTP2.md of gRPC) on a unix socket (0660), on the loop. For
+// Serves unary gRPC methods (PROTOCOL-HTTP2.md of gRPC) on a unix socket (0660), on the loop, and
+// methods that answer with a stream. For
 // the few calls of an agent or of cri-resmgr-ctl a gRPC library with its threads would cost more
 // memory than the rest of the daemon, and its server bounds neither connections nor their memory.
 // Loop's thread only.
@@ -31,6 +32,13 @@ class UnaryServer {
   using Method = std::function<void(std::string message, Reply reply)>;
   // Methods by path, "/v1.Config/SetConfig". Calls of others get UNIMPLEMENTED.
   using Methods = std::map<std::string, Method, std::less<>>;
+
+  // A method with a stream of answers, from when it is called until the client leaves or an error
+  // is sent. `Send` may be called at any time, on the loop, and returns false once the stream has
+  // ended. The last answer replaces those that wait because the client reads too slowly.
+  using Send = std::function<bool(StatusOr<std::string>)>;
+  using Stream = std::function<void(std::string message, Send send)>;
+  using Streams = std::map<std::string, Stream, std::less<>>;
 
   // Bytes of the longest request, also when decompressed: our clients do not compress, so
   // compressed requests get no more of the loop's time than a ConfigMap needs.
@@ -45,7 +53,8 @@ class UnaryServer {
   static StatusOr<std::unique_ptr<UnaryServer>> Create(EventLoop& loop, h2::FlushQueue& flushes,
                                                        const std::string& socket, Methods methods);
   // Uses a socket that was created before, perhaps on another thread.
-  UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener, Methods methods);
+  UnaryServer(EventLoop& loop, h2::FlushQueue& flushes, ListeningSocket listener, Methods methods,
+              Streams streams = {});
   ~UnaryServer();
   UnaryServer(const UnaryServer&) = delete;
   UnaryServer& operator=(const UnaryServer&) = delete;
@@ -62,6 +71,7 @@ class UnaryServer {
   EventLoop& loop_;
   h2::FlushQueue& flushes_;
   const Methods methods_;
+  const Streams streams_;
   Acceptor acceptor_;
   RateLimit log_limit_;
   uint64_t ticks_ = 0;  // orders clients by last activity

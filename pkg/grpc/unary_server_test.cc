@@ -11,6 +11,7 @@
 #include "pkg/sys/temp_dir.h"
 #include "test/support/raw_http2/frames.h"
 #include "test/support/status_matchers.h"
+#include "test/support/wait.h"
 
 namespace resmgr {
 namespace {
@@ -19,6 +20,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr size_t kFrameHeader = 9;
+constexpr uint8_t kData = 0;
 constexpr uint8_t kHeaders = 1;
 constexpr uint8_t kEndStream = 1;
 
@@ -40,6 +42,11 @@ class RawClient {
   // Answers that are a status only, and answers that are incomplete.
   int refused() const { return refused_; }
   int answered() const { return answered_; }
+  size_t data() const { return data_; }  // bytes
+  void Leave() {
+    watch_.reset();
+    connection_.Reset();
+  }
 
  private:
   void Read() {
@@ -52,6 +59,7 @@ class RawClient {
       for (size_t i = 0; i < 3; ++i)
         length = length << 8 | static_cast<uint8_t>(text_[i]);
       if (text_.size() < kFrameHeader + length) return;
+      if (text_[3] == kData) data_ += length;
       if (text_[3] == kHeaders) ++((text_[4] & kEndStream) != 0 ? refused_ : answered_);
       text_.erase(0, kFrameHeader + length);
     }
@@ -62,6 +70,7 @@ class RawClient {
   std::string text_;
   int refused_ = 0;
   int answered_ = 0;
+  size_t data_ = 0;
 };
 
 // The clients open no window, so that the server has to hold every answer.
@@ -104,6 +113,58 @@ TEST(UnaryServerTest, UnreadAnswersAreBounded) {
   EXPECT_EQ(refused + answered, kClients * kCalls);
   EXPECT_GT(answered, 0);
   EXPECT_LE(static_cast<size_t>(answered) * kAnswer, UnaryServer::kMaxHeld);
+}
+
+TEST(UnaryServerTest, AStreamHasAnswersUntilItsClientLeaves) {
+  constexpr size_t kPrefix = 5;  // of each message
+  constexpr int kWindow = 4;     // SETTINGS_INITIAL_WINDOW_SIZE
+  const TempDir directory;
+  EventLoop loop;
+  h2::FlushQueue flushes(loop);
+  std::vector<UnaryServer::Send> sends;
+  auto listener = ListeningSocket::Create(directory.File("s.sock"));
+  ASSERT_THAT(listener, test::IsOk());
+  const UnaryServer server(loop, flushes, *std::move(listener), {},
+                           {{"/x/Watch", [&](const std::string&, UnaryServer::Send send) {
+                               sends.push_back(std::move(send));
+                             }}});
+  RawClient client(loop, directory.File("s.sock"));
+  client.Send(std::string(test::kHttp2Preface) + test::Settings(kWindow, 1 << 16) +
+              test::Request(1, "/x/Watch", ""));
+  ASSERT_TRUE(test::RunUntil(loop, [&] { return !sends.empty(); }));
+  size_t expected = 0;
+  for (const std::string message : {"one", "two more", ""}) {
+    EXPECT_TRUE(sends[0](message));
+    expected += kPrefix + message.size();
+    EXPECT_TRUE(test::RunUntil(loop, [&] { return client.data() == expected; })) << client.data();
+  }
+  client.Leave();
+  EXPECT_TRUE(test::RunUntil(loop, [&] { return !sends[0](std::string("late")); }));
+}
+
+// Without a window nothing leaves: of many answers the first and the last one wait.
+TEST(UnaryServerTest, OfUnreadAnswersOfAStreamTheLastOneIsKept) {
+  constexpr int kWindow = 4;
+  const TempDir directory;
+  EventLoop loop;
+  h2::FlushQueue flushes(loop);
+  std::vector<UnaryServer::Send> sends;
+  auto listener = ListeningSocket::Create(directory.File("s.sock"));
+  ASSERT_THAT(listener, test::IsOk());
+  const UnaryServer server(loop, flushes, *std::move(listener), {},
+                           {{"/x/Watch", [&](const std::string&, UnaryServer::Send send) {
+                               sends.push_back(std::move(send));
+                             }}});
+  RawClient client(loop, directory.File("s.sock"));
+  client.Send(std::string(test::kHttp2Preface) + test::Settings(kWindow, 0) +
+              test::Request(1, "/x/Watch", ""));
+  ASSERT_TRUE(test::RunUntil(loop, [&] { return !sends.empty(); }));
+  for (int i = 0; i < 100; ++i)
+    EXPECT_TRUE(sends[0](std::string(10, 'x')));
+  // SETTINGS again: the window is open.
+  client.Send(test::Settings(kWindow, 1 << 16));
+  EXPECT_TRUE(test::RunUntil(loop, [&] { return client.data() == 2 * (5 + 10); })) << client.data();
+  EXPECT_FALSE(sends[0](Unavailable("the end"))) << "an error ends the stream";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "pkg/api/node_claims.pb.h"
 #include "pkg/api/node_reports.pb.h"
 #include "pkg/base/parse.h"
 
@@ -105,6 +106,8 @@ void AgentReports::SendDevices() {
               [this, sent = *devices_.wanted](const StatusOr<std::string>& reply) {
                 OnShown(devices_, sent, "no ResourceSlice says which CPUs can be claimed",
                         reply.status());
+                cri_resmgr::v1::ShowDevicesReply answer;
+                if (reply.ok() && answer.ParseFromString(*reply)) on_pool_(answer.pool());
               });
 }
 

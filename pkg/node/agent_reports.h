@@ -48,6 +48,8 @@ class AgentReports {
   void ShowTopology(std::string report);
   // Sets what can be claimed: a ShowDevicesRequest (device_report.h), for every agent that comes.
   void ShowDevices(std::string report);
+  // Calls `told` with the pool of the devices whenever an agent has taken them.
+  void OnPool(std::function<void(const std::string& pool)> told) { on_pool_ = std::move(told); }
   // Requests an Event. It may become two if the agent's answer is lost. Returns before anything is
   // sent.
   void Add(PodEvent event);
@@ -76,6 +78,7 @@ class AgentReports {
   void TellRefusal(std::string_view what, const Status& why) const;
   void OnLost();
 
+  std::function<void(const std::string& pool)> on_pool_ = [](const std::string&) {};
   EventLoop& loop_;
   Logger& log_;
   const std::string socket_;

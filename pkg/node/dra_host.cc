@@ -5,9 +5,12 @@
 #include <utility>
 
 #include "pkg/base/count_text.h"
+#include "pkg/claims/claim_place.h"
+#include "pkg/claims/claimed_policy.h"
 #include "pkg/log/log.h"
 #include "pkg/node/device_report.h"
 #include "pkg/node/measured_policy.h"
+#include "pkg/schedview/claimable.h"
 #include "pkg/schedview/placeable.h"
 
 namespace resmgr {
@@ -63,7 +66,7 @@ struct DraHost::Served {
             host.options_.loop, host.options_.flushes, endpoint,
             dra::WithCounts(service.Methods(), host.options_.loop, host.options_.count),
             [](const std::string& path) { return ListeningSocket::Create(path); },
-            OptionalListener::FirstTry::kOffLoop),
+            OptionalListener::FirstTry::kOffLoop, host.health_.Streams()),
         registry_socket(host.options_.loop, host.options_.flushes, registry, registration.Methods(),
                         dra::ListenForKubelet, OptionalListener::FirstTry::kOffLoop) {}
   Served(const Served&) = delete;
@@ -99,12 +102,20 @@ DraHost::DraHost(Options options)
       watch_({.loop = options_.loop,
               .machine = options_.machine,
               .tell = [this](const SchedulerView* view) { TakeView(view); },
-              .repeats = true}),
+              .repeats = true,
+              .empty = true}),
       closing_(options_.loop, "dra-sockets", std::chrono::milliseconds(0)) {
   watch_.Follow(options_.host);
+  if (options_.reports == nullptr) return;
+  options_.reports->OnPool([this](const std::string& pool) {
+    pool_ = pool;
+    ShowHealth();
+  });
 }
 
-DraHost::~DraHost() = default;
+DraHost::~DraHost() {
+  if (options_.reports != nullptr) options_.reports->OnPool([](const std::string&) {});
+}
 
 std::string DraHost::cdi_directory() const {
   return OnHost(std::string(kCdiDirectory));
@@ -132,6 +143,7 @@ void DraHost::NoteConfiguration(const DraConfig& config) {
   // An agent that was never told of devices has none to remove.
   if (!config_.enable && std::exchange(beats_, 0) > 0)
     options_.reports->ShowDevices(NoDeviceReport());
+  ShowHealth();
   watch_.NoteConfiguration({.publish = config_.enable});
   beat_ = config_.enable ? options_.loop.Every(options_.beat, [this] { Report(); }) : nullptr;
   // The watch tells only once that null has no view.
@@ -190,7 +202,14 @@ void DraHost::TakeView(const SchedulerView* view) {
   const PlaceableOptions placeable{.threads_per_core = MostThreads(options_.machine)};
   // A full node grants nothing that would tell.
   step_ = CpuStep(Uncounted(manager->policy()), placeable).value_or(step_);
-  devices_ = dra::NodeDevices(*view, held_.Held(), options_.machine, step_);
+  const std::unique_ptr<Policy> copy = UncountedCopy(manager->policy());
+  const auto* const claimed = dynamic_cast<const ClaimedPolicy*>(copy.get());
+  const std::vector<ClaimPart> places = dra::DevicePlaces(options_.machine, config_.devices);
+  const std::vector<int> grantable =
+      claimed == nullptr
+          ? std::vector<int>(places.size())
+          : ClaimableCpus(*claimed, manager->snapshot(), places, options_.machine, {.step = step_});
+  devices_ = dra::NodeDevices(places, grantable, held_.Held(), options_.machine, step_);
   known_ = true;
   Report();
 }
@@ -201,6 +220,29 @@ void DraHost::Report() {
   // One that gives way is not reported any more.
   if (!config_.enable || served_ == nullptr || !known_ || options_.reports == nullptr) return;
   options_.reports->ShowDevices(DeviceReport(NamesNow(), devices_, ++beats_));
+  health_.Repeat();
+}
+
+void DraHost::NoteOffline(const CpuSet& offline) {
+  if (offline_ == offline) return;
+  offline_ = offline;
+  ShowHealth();
+}
+
+// Devices without room for claims are told, too.
+void DraHost::ShowHealth() {
+  const dra::Driver driver = NamesNow();
+  std::vector<dra::DeviceState> states;
+  for (const ClaimPart& place : dra::DevicePlaces(options_.machine, config_.devices)) {
+    const StatusOr<ClaimPlace> found = PlaceOf(place, options_.machine);
+    if (!found.ok()) continue;
+    dra::DeviceState& state = states.emplace_back();
+    state.device = place.l3_of ? driver.CacheDeviceName(*place.l3_of)
+                               : driver.DeviceName(place.node.value_or(0));
+    if (found->cpus.IsSubsetOf(offline_))
+      state.trouble = fmt::format("all of its CPUs ({}) are offline", found->cpus.ToString());
+  }
+  health_.Show(pool_, std::move(states));
 }
 
 std::vector<Problem> DraHost::problems() const {

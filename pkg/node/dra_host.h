@@ -12,6 +12,7 @@
 #include "pkg/config/dra_config.h"
 #include "pkg/dra/call_counts.h"
 #include "pkg/dra/cdi_files.h"
+#include "pkg/dra/device_health.h"
 #include "pkg/dra/dra_service.h"
 #include "pkg/dra/driver.h"
 #include "pkg/dra/node_devices.h"
@@ -68,6 +69,8 @@ class DraHost {
   Observer& observer() { return watch_; }
   // Called when another configuration, or the first one, is in force.
   void NoteConfiguration(const DraConfig& config);
+  // Called after each look at which CPUs of the machine are offline.
+  void NoteOffline(const CpuSet& offline);
   // The daemon ends: the next one serves the kubelet while this one still ends calls in flight.
   // Nothing is served again.
   void StopServing();
@@ -86,6 +89,7 @@ class DraHost {
   void FollowGrants();
   void TakeView(const SchedulerView* view);
   void Report();
+  void ShowHealth();
 
   const Options options_;
   // Whether the state was read: an empty one may have been lost, with claims in use. Files of
@@ -100,6 +104,9 @@ class DraHost {
   // Its work goes on, in its order, where the configuration of the driver changes.
   dra::CdiFiles files_;
   SchedulerWatch watch_;
+  dra::DeviceHealth health_;  // outlives the socket
+  CpuSet offline_;
+  std::string pool_;  // as the agent names it; "": not known yet
   std::vector<dra::NodeDevice> devices_;
   int step_ = 1;  // CPUs that claims get at a time
   bool ending_ = false;

@@ -7,10 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include "pkg/api/dra.pb.h"
 #include "pkg/api/node_claims.pb.h"
@@ -22,6 +25,7 @@
 #include "pkg/state/testing/crashing_file_system.h"
 #include "pkg/sys/files.h"
 #include "pkg/sys/temp_dir.h"
+#include "pkg/sys/unix_socket.h"
 #include "pkg/topology/machine_source.h"
 #include "test/support/wait.h"
 
@@ -39,6 +43,33 @@ using testing::SizeIs;
 constexpr char kPrepareMethod[] = "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/NodePrepareResources";
 constexpr char kGetInfoMethod[] = "/pluginregistration.Registration/GetInfo";
 const DraConfig kOn{.enable = true, .compatible = true};
+
+// An HTTP/2 frame of the only stream, or of the connection (stream 0).
+std::string RawFrame(char type, char flags, char stream, const std::string& payload) {
+  std::string frame(9, '\0');
+  frame[2] = static_cast<char>(payload.size());
+  frame[3] = type;
+  frame[4] = flags;
+  frame[8] = stream;
+  return frame + payload;
+}
+
+// All bytes of a client that calls this gRPC method with an empty message.
+std::string StreamRequest(const std::string& path) {
+  std::string fields;
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{":method", "POST"},
+                                                        {":scheme", "http"},
+                                                        {":path", path},
+                                                        {":authority", "localhost"},
+                                                        {"content-type", "application/grpc"},
+                                                        {"te", "trailers"}}) {
+    fields += std::string(1, '\0') + static_cast<char>(name.size()) + name;
+    fields += static_cast<char>(value.size()) + value;
+  }
+  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + RawFrame(4, 0, 0, "") + RawFrame(1, 4, 1, fields) +
+         RawFrame(0, 1, 1, std::string(5, '\0'));
+}
 
 // Agent and kubelet are the test, on the loop of the host.
 class DraHostTest : public testing::Test {
@@ -58,7 +89,9 @@ class DraHostTest : public testing::Test {
                              {"/cri_resmgr.v1.NodeClaims/ShowDevices",
                               [this](const std::string& message, const UnaryServer::Reply& reply) {
                                 EXPECT_TRUE(shown_.emplace_back().ParseFromString(message));
-                                reply(std::string());
+                                cri_resmgr::v1::ShowDevicesReply answer;
+                                answer.set_pool("worker-1");
+                                reply(answer.SerializeAsString());
                               }}});
     EXPECT_TRUE(agent.ok());
     agent_ = *std::move(agent);
@@ -284,6 +317,27 @@ TEST_F(DraHostTest, D17SaysAgainAndAgainThatItIsThere) {
   EXPECT_EQ(shown_.back().driver(), "dra.cpu");
   EXPECT_THAT(shown_.back().devices(), SizeIs(0)) << "null grants nothing";
   EXPECT_GT(shown_.back().beat(), shown_.front().beat());
+}
+
+TEST_F(DraHostTest, D14ADeviceIsUnhealthyWhileAllOfItsCpusAreOffline) {
+  host_->NoteConfiguration(kOn);
+  ASSERT_TRUE(Registered());
+  const auto kubelet = ConnectUnix(OnHost("/var/lib/kubelet/plugins/dra.cpu/dra.sock"));
+  ASSERT_TRUE(kubelet.ok()) << kubelet.status();
+  const std::string request = StreamRequest("/v1.DRAResourceHealth/NodeWatchResources");
+  ASSERT_EQ(::send(kubelet->get(), request.data(), request.size(), 0), std::ssize(request));
+  std::string got;
+  const auto watch = loop_.Watch(kubelet->get(), EventLoop::kReadable, [&](int) {
+    char block[4096];
+    const ssize_t count = ::recv(kubelet->get(), block, sizeof block, 0);
+    if (count > 0) got.append(block, static_cast<size_t>(count));
+  });
+  const auto told = [&got](std::string_view text) { return got.find(text) != std::string::npos; };
+  EXPECT_TRUE(RunUntil(loop_, [&] { return told("worker-1") && told("cpudevnuma001"); }));
+  host_->NoteOffline({4, 5, 6});
+  host_->NoteOffline({0, 4, 5, 6, 7});
+  EXPECT_TRUE(RunUntil(loop_, [&] { return told("all of its CPUs (4-7) are offline"); }));
+  EXPECT_FALSE(told("(0-3) are offline"));
 }
 
 TEST_F(DraHostTest, ClaimsThatNobodyCanReleaseAreAProblem) {

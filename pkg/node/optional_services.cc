@@ -67,11 +67,13 @@ void OptionalListener::TryAgain() {
 
 OptionalSocket::OptionalSocket(EventLoop& loop, h2::FlushQueue& flushes, std::string path,
                                UnaryServer::Methods methods, OptionalListener::Make make,
-                               OptionalListener::FirstTry first)
+                               OptionalListener::FirstTry first, UnaryServer::Streams streams)
     : listener_(
           loop, std::move(path),
-          [this, &loop, &flushes, methods = std::move(methods)](ListeningSocket listener) {
-            server_ = std::make_unique<UnaryServer>(loop, flushes, std::move(listener), methods);
+          [this, &loop, &flushes, methods = std::move(methods),
+           streams = std::move(streams)](ListeningSocket listener) {
+            server_ =
+                std::make_unique<UnaryServer>(loop, flushes, std::move(listener), methods, streams);
           },
           std::move(make), first) {}
 

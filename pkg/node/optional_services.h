@@ -76,7 +76,8 @@ class OptionalSocket {
       EventLoop& loop, h2::FlushQueue& flushes, std::string path, UnaryServer::Methods methods,
       OptionalListener::Make make =
           [](const std::string& path) { return ListeningSocket::Create(path); },
-      OptionalListener::FirstTry first = OptionalListener::FirstTry::kHere);
+      OptionalListener::FirstTry first = OptionalListener::FirstTry::kHere,
+      UnaryServer::Streams streams = {});
 
   // The problem; nullopt if the socket is served.
   std::optional<Problem> problem() const { return listener_.problem(); }

@@ -407,11 +407,13 @@ void RunningNode::NoteConfiguration(const Configurator& now) {
 
 void RunningNode::Serve() {
   if (setup_.live) {
-    online_.emplace(OnlineWatch::Options{
-        .loop = loop_,
-        .machine = setup_.machine,
-        .places = options_.cgroups,
-        .look = [this](const CpuSet& offline) { configurator_->SetOffline(offline); }});
+    online_.emplace(OnlineWatch::Options{.loop = loop_,
+                                         .machine = setup_.machine,
+                                         .places = options_.cgroups,
+                                         .look = [this](const CpuSet& offline) {
+                                           configurator_->SetOffline(offline);
+                                           dra_->NoteOffline(offline);
+                                         }});
     pods_cgroup_.emplace(
         PodsCgroupWatch::Options{.loop = loop_,
                                  .machine = setup_.machine,

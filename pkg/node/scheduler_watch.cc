@@ -39,7 +39,7 @@ void SchedulerWatch::Look() {
     return;
   }
   if (!manager->ready()) return LookAfter(options_.period);
-  SchedulerView view = Make(*manager);
+  SchedulerView view = options_.empty ? SchedulerView() : Make(*manager);
   looked_ = options_.loop.Now();
   told_none_ = false;
   if (!options_.repeats && told_ && told_->SameContent(view)) return;
@@ -56,6 +56,7 @@ SchedulerView SchedulerWatch::Make(const ResourceManager& manager) {
   const Policy& policy = copy == nullptr ? Uncounted(manager.policy()) : *copy;
   SchedulerView view = MakeSchedulerView(options_.machine, policy, manager.snapshot(),
                                          config_.alignment == NrtAlignment::kRefuse);
+  if (config_.pools) view.pools = ViewPools(policy, manager.snapshot());
   if (options_.metrics != nullptr)
     options_.metrics->SchedulerViewMade(std::chrono::steady_clock::now() - start);
   return view;
@@ -80,6 +81,12 @@ std::string TopologyReport(const SchedulerView* view) {
     }
     message.set_cpus(zone.cpus.ToString());
     message.set_exclusive(zone.exclusive.ToString());
+  }
+  for (const ViewPool& pool : view->pools) {
+    cri_resmgr::v1::TopologyPool& message = *request.add_pools();
+    message.set_name(pool.name);
+    message.set_cpus(pool.cpus.ToString());
+    message.set_exclusive(pool.exclusive.ToString());
   }
   for (const PodName& pod : view->pods) {
     cri_resmgr::v1::TopologyPod& message = *request.add_pods();

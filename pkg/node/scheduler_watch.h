@@ -31,6 +31,8 @@ class SchedulerWatch final : public Observer {
     std::function<void(const SchedulerView* view)> tell;
     // A view that says the same as the one before is told, too.
     bool repeats = false;
+    // The policy is not asked, and views are empty: they tell when to look.
+    bool empty = false;
     NodeMetrics* metrics = nullptr;  // counts views unless nullptr
     std::chrono::milliseconds gather{200};
     std::chrono::milliseconds period{1000};

@@ -122,6 +122,23 @@ TEST_F(SchedulerWatchTest, NothingIsToldBeforeTheRuntimeIsListed) {
             (ViewAmount{.name = "cpu", .capacity = 4, .allocatable = 3, .available = 3}));
 }
 
+TEST_F(SchedulerWatchTest, PoolsAreToldWhereTheConfigurationSaysSo) {
+  StartGranting();
+  ListTheRuntime();
+  watch_.NoteConfiguration({});
+  ASSERT_TRUE(Told(1));
+  EXPECT_THAT(told_[0]->pools, IsEmpty());
+  watch_.NoteConfiguration({.pools = true});
+  ASSERT_TRUE(Told(2));
+  EXPECT_THAT(told_[1]->pools,
+              testing::ElementsAre(ViewPool{.name = "shared", .cpus = {0, 1, 2, 3}},
+                                   ViewPool{.name = "reserved", .cpus = {0}}));
+  cri_resmgr::v1::ShowTopologyRequest request;
+  ASSERT_TRUE(request.ParseFromString(TopologyReport(&*told_[1])));
+  ASSERT_EQ(request.pools_size(), 2);
+  EXPECT_EQ(request.pools(0).cpus(), "0-3");
+}
+
 TEST_F(SchedulerWatchTest, WhatIsTheSameIsToldOnce) {
   StartGranting();
   ListTheRuntime();

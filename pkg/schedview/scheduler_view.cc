@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "pkg/base/parse.h"
 #include "pkg/claims/claimed_policy.h"
 #include "pkg/kube/quantity.h"
 #include "pkg/model/container_facts.h"
@@ -17,6 +18,7 @@ namespace resmgr {
 namespace {
 
 constexpr std::string_view kHugePages = "hugepages-";
+constexpr size_t kLongestViewName = 253;  // bytes
 
 std::vector<const NumaNode*> ViewedNodes(const Machine& machine) {
   std::vector<const NumaNode*> nodes;
@@ -112,6 +114,19 @@ CpuSet ExclusiveCpus(const Snapshot& snapshot) {
 }
 
 }  // namespace
+
+std::vector<ViewPool> ViewPools(const Policy& policy, const Snapshot& snapshot) {
+  std::vector<ViewPool> pools;
+  std::set<std::string> names;
+  for (const Zone& zone : policy.Zones(snapshot)) {
+    if (pools.size() == kMostViewPools) break;
+    // Names of balloon types are any text.
+    const std::string name = Printable(zone.name, kLongestViewName);
+    if (zone.cpus.empty() || !names.insert(name).second) continue;
+    pools.push_back({.name = name, .cpus = zone.cpus, .exclusive = zone.exclusive});
+  }
+  return pools;
+}
 
 SchedulerView MakeSchedulerView(const Machine& machine, const Policy& policy,
                                 const Snapshot& snapshot, bool alignment_refuses) {

@@ -33,6 +33,15 @@ struct ViewZone {
   friend bool operator==(const ViewZone&, const ViewZone&) = default;
 };
 
+// A pool of the policy that has CPUs, for people.
+struct ViewPool {
+  std::string name{};  // as `pools` of cri-resmgr-ctl shows it
+  CpuSet cpus{};
+  CpuSet exclusive{};  // those that single containers or claims have for themselves
+
+  friend bool operator==(const ViewPool&, const ViewPool&) = default;
+};
+
 // The room that schedulers may count on: one immutable picture of the node, from which everything
 // is published (ADR 17). Zones are in the order of their NUMA nodes.
 struct SchedulerView {
@@ -44,15 +53,22 @@ struct SchedulerView {
   std::vector<ViewZone> zones{};
   // Guaranteed pods that have containers in the picture, ascending.
   std::vector<PodName> pods{};
+  std::vector<ViewPool> pools{};  // in the policy's order; empty unless they are asked for
 
   // Whether both describe the same state of the node.
   bool SameContent(const SchedulerView& other) const {
-    return refuses == other.refuses && zones == other.zones && pods == other.pods;
+    return refuses == other.refuses && zones == other.zones && pods == other.pods &&
+           pools == other.pools;
   }
 };
 
 // No scheduler reads more zones than this; further NUMA nodes are left out.
 inline constexpr size_t kMostViewZones = 64;
+// Further pools are left out, so that the object stays small.
+inline constexpr size_t kMostViewPools = 256;
+
+// The pools of the policy. Pure.
+std::vector<ViewPool> ViewPools(const Policy& policy, const Snapshot& snapshot);
 
 // Makes the picture, with `alignment_refuses` for nrt.Alignment. `policy` is the active one, of
 // which copies are asked; `snapshot` has all containers, those that have exited included. Pure; on

@@ -12,6 +12,7 @@ namespace {
 StatusOr<std::pair<ClaimPart, Placement>> SavedPartOf(const state::ClaimPart& kept) {
   ClaimPart part{.request = kept.request(), .device = kept.device(), .cpus = kept.cpus()};
   if (kept.has_node()) part.node = kept.node();
+  if (kept.has_l3_of()) part.l3_of = kept.l3_of();
   if (part.cpus < 1) return InvalidArgument("a part of a claim without CPUs");
   Placement place;
   RESMGR_ASSIGN_OR_RETURN(place.exclusive, CpuSet::Parse(kept.granted()));
@@ -41,6 +42,7 @@ std::string EncodeClaim(const SavedClaim& saved) {
     one.set_request(part.request);
     one.set_device(part.device);
     if (part.node) one.set_node(*part.node);
+    if (part.l3_of) one.set_l3_of(*part.l3_of);
     one.set_cpus(part.cpus);
     one.set_granted(place.exclusive.ToString());
     if (place.mems) one.set_mems(place.mems->ToString());

@@ -14,7 +14,7 @@ SavedClaim Whole() {
                  .namespace_name = "default",
                  .name = "fast",
                  .parts = {{.request = "cpus", .device = "cpu-numa-1", .node = 1, .cpus = 2},
-                           {.request = "more", .device = "cpu-numa-0", .cpus = 1}},
+                           {.request = "more", .device = "cpu-l3-8", .cpus = 1, .l3_of = 8}},
                  .options = {.whole_cores = true, .share_within_pod = true},
                  .pods = {"pod-1", "pod-2"}};
   Placement& first = saved.places.emplace_back();

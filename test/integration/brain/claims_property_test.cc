@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "pkg/claims/claim_place.h"
+#include "pkg/schedview/claimable.h"
 #include "policies/balloons/balloons_policy.h"
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
@@ -110,6 +112,9 @@ class ClaimsStream {
       if (Number(1, 4) > 1) {
         one.node =
             machine.nodes()[static_cast<size_t>(Number(0, std::ssize(machine.nodes()) - 1))].id;
+      } else if (!machine.l3_groups().empty() && Number(1, 3) > 1) {
+        const auto cache = static_cast<size_t>(Number(0, std::ssize(machine.l3_groups()) - 1));
+        one.l3_of = machine.l3_groups()[cache].First();
       }
       const int64_t most = std::max<int64_t>(1, machine.online().size() / 4);
       one.cpus = static_cast<int>(Number(1, most));
@@ -136,9 +141,9 @@ class ClaimsStream {
     ASSERT_EQ(grant->cpus.size(), claim.parts.size());
     for (size_t part = 0; part < claim.parts.size(); ++part) {
       EXPECT_EQ(grant->cpus[part].size(), claim.parts[part].cpus);
-      if (claim.parts[part].node) {
-        EXPECT_TRUE(grant->cpus[part].IsSubsetOf(machine.FindNode(*claim.parts[part].node)->cpus));
-      }
+      const auto place = PlaceOf(claim.parts[part], machine);
+      ASSERT_TRUE(place.ok()) << place.status();
+      EXPECT_TRUE(grant->cpus[part].IsSubsetOf(place->cpus)) << place->name;
       if (claim.options.whole_cores) {
         EXPECT_EQ(machine.WithSiblings(grant->cpus[part]), grant->cpus[part]);
       }
@@ -234,6 +239,35 @@ TEST_P(ClaimsPropertyTest, AnIdleNodeGrantsAllOfEachNumaNode) {
       const auto grant = node.Reserve(ClaimOf("a", {{.node = numa.id, .cpus = free.size()}}));
       ASSERT_TRUE(grant.ok()) << grant.status();
       EXPECT_TRUE(grant->All().IsSubsetOf(numa.cpus));
+    }
+  }
+}
+
+// The numbers that are published can be granted, in any order of the places.
+TEST_P(ClaimsPropertyTest, WhatIsClaimableIsGranted) {
+  const uint64_t seed = SeedOr(44);
+  SCOPED_TRACE(Repeat(seed));
+  for (const Machine& machine : {S2Ht(), U16TwoNodes(), U16Smt()}) {
+    std::vector<ClaimPart> nodes;
+    std::vector<ClaimPart> caches;
+    for (const NumaNode& numa : machine.nodes())
+      nodes.push_back({.node = numa.id});
+    for (const CpuSet& cache : machine.l3_groups())
+      caches.push_back({.l3_of = cache.First()});
+    for (const std::vector<ClaimPart>& places : {nodes, caches}) {
+      ClaimsStream stream(GetParam(), machine, seed);
+      for (int step = 0; step < kSteps / 4; ++step)
+        stream.Step();
+      ClaimedNode& node = stream.node();
+      const std::vector<int> found =
+          ClaimableCpus(node.policy(), node.snapshot(), places, machine, {});
+      for (size_t at = places.size(); at-- > 0;) {
+        if (found[at] == 0) continue;
+        ClaimPart part = places[at];
+        part.cpus = found[at];
+        const auto grant = node.Reserve(ClaimOf("last-" + std::to_string(at), {part}));
+        EXPECT_TRUE(grant.ok()) << grant.status();
+      }
     }
   }
 }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "pkg/base/status.h"
+#include "pkg/claims/claim.h"
+#include "pkg/topology/machine.h"
+
+namespace resmgr {
+
+// Where the CPUs of a part of a claim have to lie.
+struct ClaimPlace {
+  CpuSet cpus{};       // online ones
+  std::string name{};  // "NUMA node 1", "the L3 cache of CPU 8"; "": any place
+};
+
+// The place of the part's device on this machine. InvalidArgument: there is no such place, or none
+// of its CPUs is online. Pure.
+StatusOr<ClaimPlace> PlaceOf(const ClaimPart& part, const Machine& machine);
+
+}  // namespace resmgr

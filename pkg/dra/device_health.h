@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pkg/grpc/unary_server.h"
+
+namespace resmgr::dra {
+
+struct DeviceState {
+  std::string device{};
+  std::string trouble{};  // why it is not healthy; "": it is
+
+  friend bool operator==(const DeviceState&, const DeviceState&) = default;
+};
+
+// Tells kubelets that watch (DRAResourceHealth v1, v1beta1, v1alpha1) which devices are healthy,
+// which users see in the status of their pods: at once, after each change, and again at each
+// repetition, since a kubelet that hears nothing for a while takes the health for unknown. Loop's
+// thread only.
+class DeviceHealth {
+ public:
+  // Watchers at a time: one kubelet, and the streams that it has not ended yet.
+  static constexpr size_t kMostWatchers = 16;
+  // A kubelet takes the health for unknown after so long without news.
+  static constexpr std::chrono::seconds kTimeout{60};
+
+  // This object must outlive their server.
+  UnaryServer::Streams Streams();
+
+  // The devices of the pool, all of them; `pool` is "" as long as it is not known, and nothing is
+  // told then.
+  void Show(const std::string& pool, std::vector<DeviceState> devices);
+  // Says the same again.
+  void Repeat();
+  size_t watchers() const { return watchers_.size(); }
+
+ private:
+  void Watch(UnaryServer::Send send);
+  std::string Message() const;
+
+  std::string pool_;
+  std::vector<DeviceState> devices_;
+  std::vector<UnaryServer::Send> watchers_;
+};
+
+}  // namespace resmgr::dra

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pkg/schedview/claimable.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "pkg/claims/claim_place.h"
+#include "pkg/policy/pool_names.h"
+#include "pkg/schedview/what_if.h"
+
+namespace resmgr {
+namespace {
+
+class ClaimableSearch {
+ public:
+  ClaimableSearch(const ClaimedPolicy& policy, const Snapshot& snapshot, const Machine& machine,
+                  const ClaimableOptions& options)
+      : snapshot_(snapshot),
+        machine_(machine),
+        options_(options),
+        policy_(policy.CloneOn(policy.behind())),
+        tries_left_(options.most_tries) {
+    taken_ = policy.held().Cpus();
+    snapshot.ForEachContainer([this](const Pod&, const Container& container) {
+      if (container.state != ContainerState::kExited) taken_ |= container.placement.exclusive;
+    });
+    // Balloons have their CPUs alone, whatever their containers are.
+    for (const Zone& zone : policy.Zones(snapshot_))
+      if (IsReservedPool(zone.name) || zone.kind == "balloon") taken_ |= zone.cpus;
+  }
+
+  // The largest number there, which is then reserved.
+  int Take(const ClaimPart& place) {
+    const StatusOr<ClaimPlace> found = PlaceOf(place, machine_);
+    if (!found.ok()) return 0;
+    const int step = std::max(options_.step, 1);
+    const int most = (found->cpus - taken_).size() / step;
+    int fits = 0;
+    int too_many = most + 1;
+    std::unique_ptr<ClaimedPolicy> best;
+    // All of it first: mostly it fits.
+    for (int steps = most; steps > 0 && too_many - fits > 1;) {
+      std::unique_ptr<ClaimedPolicy> with = With(place, steps * step);
+      (with != nullptr ? fits : too_many) = steps;
+      if (with != nullptr) best = std::move(with);
+      steps = fits + (too_many - fits) / 2;
+    }
+    if (best == nullptr) return 0;
+    policy_ = std::move(best);
+    taken_ |= policy_->held().all().back().Cpus();
+    return fits * step;
+  }
+
+ private:
+  // A copy that holds a claim of so many CPUs, too; nullptr: the policy refuses.
+  std::unique_ptr<ClaimedPolicy> With(const ClaimPart& place, int cpus) {
+    if (tries_left_ == 0) return nullptr;
+    --tries_left_;
+    Claim claim{.uid = fmt::format("what-if-{}", tries_left_),
+                .namespace_name = "default",
+                .name = "what-if",
+                .parts = {place}};
+    claim.parts[0].cpus = cpus;
+    std::unique_ptr<ClaimedPolicy> copy = policy_->CloneOn(policy_->behind());
+    return copy->Reserve(snapshot_, claim).ok() ? std::move(copy) : nullptr;
+  }
+
+  const WhatIf snapshot_;  // without containers that have exited
+  const Machine& machine_;
+  const ClaimableOptions options_;
+  std::unique_ptr<ClaimedPolicy> policy_;
+  CpuSet taken_;
+  int tries_left_;
+};
+
+}  // namespace
+
+std::vector<int> ClaimableCpus(const ClaimedPolicy& policy, const Snapshot& snapshot,
+                               std::span<const ClaimPart> places, const Machine& machine,
+                               const ClaimableOptions& options) {
+  ClaimableSearch search(policy, snapshot, machine, options);
+  std::vector<int> found;
+  for (const ClaimPart& place : places)
+    found.push_back(search.Take(place));
+  return found;
+}
+
+}  // namespace resmgr
