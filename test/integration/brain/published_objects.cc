@@ -16,6 +16,7 @@
 #include "pkg/dra/node_devices.h"
 #include "pkg/node/device_report.h"
 #include "pkg/node/scheduler_watch.h"
+#include "pkg/schedview/claimable.h"
 #include "pkg/schedview/placeable.h"
 #include "pkg/schedview/scheduler_view.h"
 
@@ -79,11 +80,14 @@ PublishedObjects Publish(const Machine& machine, const ClaimedPolicy& policy,
   PublishedObjects objects;
   objects.step =
       CpuStep(policy.behind(), {.threads_per_core = MostThreadsOfCore(machine)}).value_or(1);
+  const std::vector<ClaimPart> places = dra::DevicePlaces(machine, DraDevices::kNuma);
+  const std::vector<int> grantable =
+      ClaimableCpus(policy, snapshot, places, machine, {.step = objects.step});
   KeepingAgent agent;
   const UnaryServer::Methods methods = agent::AgentService(agent);
   Tell(methods, "/cri_resmgr.v1.NodeReports/ShowTopology", TopologyReport(&view));
   Tell(methods, "/cri_resmgr.v1.NodeClaims/ShowDevices",
-       DeviceReport(driver, dra::NodeDevices(view, held, machine, objects.step), 1));
+       DeviceReport(driver, dra::NodeDevices(places, grantable, held, machine, objects.step), 1));
   objects.topology = agent::TopologyObject(kPublishedNode, "node-uid", agent.topology);
   objects.slices.push_back(agent::SliceObject(kPublishedNode, "node-uid", agent.devices, 1));
   return objects;

@@ -71,19 +71,12 @@ struct PropertyFigures {
   int allocated = 0;
 };
 
-// Whether the CPUs of each device are those of the largest claim there. Policies with pools may
-// lead a claim elsewhere, or let the container of a view share CPUs.
-bool GivesToClaims(const std::string& policy, const std::string& section) {
-  return policy.starts_with("static") && section.find("annotated") == std::string::npos;
-}
-
 // A node whose pods and claims come and go as schedulers bind them.
 class PropertyRun {
  public:
   PropertyRun(const std::string& policy, Machine machine, const RandomPolicy& made, uint64_t seed)
       : random_(seed),
         shares_alone_(policy == "static-plus" || policy == "balloons"),
-        has_claims_(GivesToClaims(policy, made.section)),
         node_(made.factory, std::move(machine), made.reserved, made.section,
               {.name = "cpu.cri-resmgr.intel.com", .compatible = RandomOnce(random_, 4)}, true) {}
 
@@ -101,7 +94,7 @@ class PropertyRun {
         << SliceFaults(published_.slices).front() << "\n"
         << JsonText(published_.slices, 1);
     if (Failures() > failures) return false;
-    if (!has_claims_ || RandomOnce(random_, 2)) {
+    if (RandomOnce(random_, 2)) {
       TryPods(figures);
     } else {
       TryClaims(figures);
@@ -253,7 +246,6 @@ class PropertyRun {
 
   RandomEngine random_;
   const bool shares_alone_;
-  const bool has_claims_;
   ScheduledNode node_;
   PublishedObjects published_;
   json claims_ = json::array();                                // those that are prepared
