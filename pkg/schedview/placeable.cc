@@ -59,6 +59,12 @@ class PlaceableSearch {
     return cpus;
   }
 
+  // Whether the policy grants them in its present state, and not in a single zone.
+  bool Splits(int cpus) {
+    const std::optional<ImaginedGrant> granted = Tried(cpus);
+    return granted && !granted->placement.exclusive.empty() && !granted->zone;
+  }
+
   // Whether the policy grants them in its present state, anywhere.
   bool Try(int cpus) { return Tried(cpus).has_value(); }
 
@@ -189,6 +195,9 @@ bool RefusesToSplit(const Policy& policy, std::span<const CpuSet> zones,
   // A policy that splits at all does so with a little more than fits, or with half as much again.
   for (const int cpus : {largest + step, largest + largest / 2 / step * step})
     if (cpus > largest && search.Try(cpus)) return false;
+  // It may refuse these for want of shared CPUs alone, and split smaller ones.
+  for (int cpus = 2; cpus <= largest; ++cpus)
+    if (search.Splits(cpus)) return false;
   return true;
 }
 
