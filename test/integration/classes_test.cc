@@ -2,11 +2,8 @@
 // Classes keep the CPUs of containers free of disturbances, in a fake tree of the host's files.
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
-#include <sstream>
 #include <string>
 #include <thread>
 
@@ -14,69 +11,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/integration/control_fixture.h"
+#include "test/integration/classes_fixture.h"
 #include "test/support/cri_client/specs.h"
 
 namespace resmgr::test {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
-
-class ClassesTest : public ControlTest {
- protected:
-  ClassesTest() {
-    Put("proc/irq/default_smp_affinity", "ff\n");
-    Put("proc/irq/1/smp_affinity", "ff\n");
-    Put("proc/irq/24/smp_affinity", "0f\n");
-    Put("proc/interrupts", "     CPU0 CPU1\n  1: 0 0 IO-APIC 1-edge i8042\n");
-    Put("sys/devices/system/cpu/online", "0-7\n");
-    Put("sys/devices/virtual/workqueue/cpumask", "ff\n");
-    for (int cpu = 0; cpu < kCpus; ++cpu)
-      Put(LatencyOf(cpu), "0\n");
-    Put("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
-    Put(kQuota, "200000 100000\n");
-    before_ = Tree();
-  }
-  static std::string LatencyOf(int cpu) {
-    return fmt::format("sys/devices/system/cpu/cpu{}/power/pm_qos_resume_latency_us", cpu);
-  }
-  fs::path Root() const { return Path("root"); }
-  void Put(const std::string& name, const std::string& text) const {
-    fs::create_directories((Root() / name).parent_path());
-    std::ofstream(Root() / name) << text;
-  }
-  std::string At(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(Root() / name).rdbuf();
-    return text.str();
-  }
-  std::map<std::string, std::string> Tree() const {
-    std::map<std::string, std::string> tree;
-    for (const auto& entry : fs::recursive_directory_iterator(Root())) {
-      const std::string name = fs::relative(entry.path(), Root());
-      if (entry.is_regular_file()) tree[name] = At(name);
-    }
-    return tree;
-  }
-  bool GivenBack() const {
-    return Eventually([this] { return Tree() == before_; });
-  }
-  void Start(const std::string& classes) {
-    StartDaemon(
-        Flags({"-host-root", Root(), "-fallback-config",
-               WriteFile("classes.yaml",
-                         "policy: {Active: static, ReservedResources: {CPU: 1}}\n" + classes)}));
-  }
-
-  static constexpr const char* kAll =
-      "classes: {isolation: {Interrupts: isolate, Workqueues: isolate, Quota: lift, "
-      "MaxLatency: 10us, Governor: performance}}\n";
-  static constexpr const char* kQuota = "sys/fs/cgroup/kubepods/poduid-g/cpu.max";
-  std::map<std::string, std::string> before_;
-};
 
 TEST_F(ClassesTest, AreInForceWithTheContainerAndGivenBackAfterIt) {
   StartRuntime();

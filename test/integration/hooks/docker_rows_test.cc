@@ -1,78 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows K24 and K25 before a stand-in of dockerd: hook servers in mode docker.
-#include <array>
 #include <optional>
 #include <string>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <poll.h>
-#include <sys/socket.h>
 
-#include "pkg/docker/testing/fake_engine.h"
-#include "pkg/sys/unix_socket.h"
 #include "test/integration/hooks/hook_rows_fixture.h"
+#include "test/integration/stand_in_engine.h"
 
 namespace resmgr::test {
 namespace {
 
-using docker::FakeEngine;
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr char kCgroup[] = "/kubepods/burstable/podu1";
-
-// An engine that numbers the containers that it creates, and reports each as its creation
-// requested.
-class StandInEngine {
- public:
-  explicit StandInEngine(const std::string& socket)
-      : engine_(socket, [this](const FakeEngine::Request& request) { return Answer(request); }) {}
-
-  // The body of the last request whose line has this.
-  Json BodyOf(std::string_view part) const {
-    Json body;
-    for (const auto& request : engine_.requests())
-      if (request.line.find(part) != std::string::npos) body = Json::parse(request.body);
-    return body;
-  }
-  FakeEngine::Request Last(std::string_view part) const {
-    FakeEngine::Request last;
-    for (const auto& request : engine_.requests())
-      if (request.line.find(part) != std::string::npos) last = request;
-    return last;
-  }
-
- private:
-  std::optional<std::string> Answer(const FakeEngine::Request& request) {
-    const std::string& line = request.line;
-    if (line.starts_with("GET /events")) return "";
-    if (line.find("/containers/create") != std::string::npos) {
-      const std::lock_guard lock(mutex_);
-      created_.push_back(Json::parse(request.body));
-      return docker::JsonReply(201, Json{{"Id", IdOf(created_.size())}}.dump());
-    }
-    if (line.starts_with("GET /containers/json")) return docker::JsonReply(200, "[]");
-    if (line.starts_with("GET /containers/")) return Inspect(line.substr(16, 64));
-    return docker::JsonReply(200, R"({"Version":"20.10.24"})");
-  }
-  std::optional<std::string> Inspect(const std::string& id) {
-    const std::lock_guard lock(mutex_);
-    for (size_t i = 0; i < created_.size(); ++i) {
-      if (IdOf(i + 1) != id) continue;
-      const Json host = created_[i].value("HostConfig", Json::object());
-      const Json told = {{"Id", id}, {"Config", created_[i]}, {"HostConfig", host}};
-      return docker::JsonReply(200, told.dump());
-    }
-    return docker::JsonReply(404, R"({"message":"No such container"})");
-  }
-  static std::string IdOf(size_t number) { return fmt::format("{:064x}", number); }
-
-  std::mutex mutex_;
-  std::vector<Json> created_;
-  FakeEngine engine_;  // ends first
-};
 
 class DockerRowsTest : public HookRowsTest {
  protected:
@@ -87,21 +30,7 @@ class DockerRowsTest : public HookRowsTest {
     AwaitServers(1);
   }
   std::string Ask(const std::string& method, const std::string& target, const std::string& body) {
-    const UniqueFd fd = *ConnectUnix(RelaySocket());
-    const std::string request =
-        fmt::format("{} {} HTTP/1.1\r\nHost: d\r\nContent-Length: {}\r\n\r\n{}", method, target,
-                    body.size(), body);
-    EXPECT_EQ(::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(request.size()));
-    std::string reply;
-    std::array<char, 65536> piece;
-    pollfd polled{.fd = fd.get(), .events = POLLIN, .revents = 0};
-    while (::poll(&polled, 1, reply.empty() ? 20'000 : 200) == 1) {
-      const ssize_t size = ::recv(fd.get(), piece.data(), piece.size(), 0);
-      if (size <= 0) break;
-      reply.append(piece.data(), static_cast<size_t>(size));
-    }
-    return reply;
+    return AskEngine(RelaySocket(), method, target, body);
   }
   // Its id.
   std::string Create(const std::string& name, const Json& body) {
