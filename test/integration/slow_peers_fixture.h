@@ -60,7 +60,13 @@ class SlowPeersTest : public DaemonTest {
   // Checks the median time of some calls of an unrelated client.
   void ExpectOthersUndisturbed(milliseconds limit = kUndisturbed) {
     CriClient other = Relayed();
-    ASSERT_THAT(other.Call(kVersion, {""}).status.error_message(), testing::IsEmpty());
+    std::string error;
+    // A connection that its client gave up in the middle of an attack is tried again; times are
+    // judged only after it.
+    const auto served = [&] {
+      return (error = other.Call(kVersion, {""}).status.error_message()).empty();
+    };
+    ASSERT_TRUE(SanitizedPrograms() ? Eventually(served, 3 * kPatience) : served()) << error;
     std::vector<std::chrono::steady_clock::duration> times;
     for (int i = 0; i < 21; ++i) {
       const auto start = std::chrono::steady_clock::now();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/support/hostile/attacks.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -188,14 +189,14 @@ StatusOr<std::unique_ptr<RawRuntime>> StartHostileRuntime(const std::string& soc
       socket, {.answer = answer, .greeting = Settings(4, 4096), .opens_windows = false});
 }
 
-AttackRun::AttackRun(const std::vector<Attack>& attacks, const std::string& relay) {
+AttackRun::AttackRun(const std::vector<Attack>& attacks, const std::string& relay, int threads) {
   const auto run = [this, relay](const Attack& attack) {
     // They may keep the relay busy, but not take the processors away from it and from others.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowestPriority);
     attack.run(relay, kHostilePod, stop_);
   };
   for (const Attack& attack : attacks) {
-    for (int i = 0; i < attack.threads; ++i)
+    for (int i = 0; i < std::min(attack.threads, threads); ++i)
       threads_.emplace_back(run, attack);
   }
 }

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,10 +34,12 @@ inline constexpr char kLongTrailers[] = "/test.Echo/LongTrailers";
 inline constexpr char kHostilePod[] = "pod1";
 StatusOr<std::unique_ptr<RawRuntime>> StartHostileRuntime(const std::string& socket);
 
-// Runs attacks until it is destroyed.
+// Runs attacks until it is destroyed, each with its own number of threads or with `threads` at
+// most.
 class AttackRun {
  public:
-  AttackRun(const std::vector<Attack>& attacks, const std::string& relay);
+  AttackRun(const std::vector<Attack>& attacks, const std::string& relay,
+            int threads = std::numeric_limits<int>::max());
   ~AttackRun();
   AttackRun(const AttackRun&) = delete;
   AttackRun& operator=(const AttackRun&) = delete;
