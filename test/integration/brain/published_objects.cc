@@ -50,6 +50,7 @@ class KeepingAgent final : public agent::AgentHandler {
     devices = *std::move(report);
     return agent::CheckDevices(kPublishedNode, devices);
   }
+  std::string Pool() const override { return std::string(kPublishedNode); }
 
   SchedulerView topology;
   agent::DeviceReport devices;
