@@ -32,12 +32,12 @@ class ClaimableSearch {
       if (IsReservedPool(zone.name) || zone.kind == "balloon") taken_ |= zone.cpus;
   }
 
-  // The largest number there, which is then reserved.
-  int Take(const ClaimPart& place) {
+  // The largest number there up to `limit`, which is then reserved.
+  int Take(const ClaimPart& place, int limit) {
     const StatusOr<ClaimPlace> found = PlaceOf(place, machine_);
     if (!found.ok()) return 0;
     const int step = std::max(options_.step, 1);
-    const int most = (found->cpus - taken_).size() / step;
+    const int most = std::min((found->cpus - taken_).size(), limit) / step;
     int fits = 0;
     int too_many = most + 1;
     std::unique_ptr<ClaimedPolicy> best;
@@ -81,10 +81,13 @@ class ClaimableSearch {
 std::vector<int> ClaimableCpus(const ClaimedPolicy& policy, const Snapshot& snapshot,
                                std::span<const ClaimPart> places, const Machine& machine,
                                const ClaimableOptions& options) {
-  ClaimableSearch search(policy, snapshot, machine, options);
-  std::vector<int> found;
-  for (const ClaimPart& place : places)
-    found.push_back(search.Take(place));
+  std::vector<int> found(places.size(), machine.online().size());
+  ClaimableSearch ascending(policy, snapshot, machine, options);
+  for (size_t at = 0; at < places.size(); ++at)
+    found[at] = ascending.Take(places[at], found[at]);
+  ClaimableSearch descending(policy, snapshot, machine, options);
+  for (size_t at = places.size(); at-- > 0;)
+    found[at] = descending.Take(places[at], found[at]);
   return found;
 }
 

@@ -10,14 +10,16 @@ namespace resmgr {
 
 struct ClaimableOptions {
   int step = 1;  // claims ask for multiples of it
-  // Claims that are tried at most, for all places together. Each is one decision of a copy of the
-  // policy. Places that are left when they are used up count as full.
+  // Claims that are tried at most in each order, for all places together. Each is one decision of a
+  // copy of the policy. Places that are left when they are used up count as full.
   int most_tries = 200;
 };
 
 // For each place (`cpus` of the parts is not read), the largest number of CPUs that one more claim
-// gets there, after claims with the results of the places before it got theirs: all results
-// together can be granted. Found by asking copies of the policy, which stays as it is. Pure.
+// gets there, after claims with the results of the other places got theirs, in ascending and in
+// descending order: policies that leave isolated CPUs to the last grant less in one order than in
+// the other. All results together can be granted. Found by asking copies of the policy, which
+// stays as it is. Pure.
 std::vector<int> ClaimableCpus(const ClaimedPolicy& policy, const Snapshot& snapshot,
                                std::span<const ClaimPart> places, const Machine& machine,
                                const ClaimableOptions& options);

@@ -9,6 +9,7 @@
 
 #include "policies/static-plus/static_plus_policy.h"
 #include "policies/static/static_policy.h"
+#include "policies/topology-aware/topology_aware_policy.h"
 #include "test/integration/brain/claimed_node.h"
 #include "test/support/machines/machines.h"
 
@@ -47,6 +48,20 @@ TEST(ClaimableCpusTest, CpusOfContainersAndClaimsAreGone) {
 TEST(ClaimableCpusTest, TheLastSharedCpuIsNoClaims) {
   test::ClaimedNode node(StaticPlusPolicyFactory(), test::U16TwoNodes(), "", "");
   EXPECT_THAT(Claimable(node, kNodes), ElementsAre(8, 7));
+}
+
+// Isolated CPUs are the last that containers get. If node 1 has granted its ordinary CPUs first,
+// the isolated one that it has left cannot stay for shared containers, and node 0 grants fewer.
+TEST(ClaimableCpusTest, EachOrderOfClaimsIsGranted) {
+  Machine::Parts parts = test::PartsOf(test::U16TwoNodes().cpus());
+  for (Cpu& cpu : parts.cpus)
+    cpu.isolated = cpu.id == 3 || cpu.id == 12;
+  test::ClaimedNode node(TopologyAwarePolicyFactory(), test::MakeMachine(std::move(parts)), "0",
+                         "");
+  const std::vector<int> found = Claimable(node, kNodes);
+  EXPECT_GE(found[0] + found[1], 12);
+  ASSERT_TRUE(node.Reserve(test::ClaimOf("b", {{.node = 1, .cpus = found[1]}})).ok());
+  EXPECT_TRUE(node.Reserve(test::ClaimOf("a", {{.node = 0, .cpus = found[0]}})).ok());
 }
 
 TEST(ClaimableCpusTest, NumbersAreMultiplesOfTheStep) {

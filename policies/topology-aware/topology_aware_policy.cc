@@ -325,6 +325,12 @@ std::optional<Grant> TopologyAwarePolicy::PlaceLikeFormer(
   const int pool = book_.tree().Find(former.pool);
   if (pool < 0) return std::nullopt;
   std::optional<Grant> grant = placer_.PlaceIn(demand, pool);
+  if (!grant && former.exclusive.Intersects(book_.tree().at(pool).isolated)) {
+    // It had CPUs of both kinds, and may have them again.
+    Demand both = demand;
+    both.any_kind = !demand.need.isolated_required && !demand.need.isolated_never;
+    grant = placer_.PlaceIn(both, pool);
+  }
   if (!grant) return std::nullopt;
   grant->reason = fmt::format("{}: {}, where its former attempt was", demand.need.why, former.pool);
   return grant;

@@ -366,6 +366,29 @@ TEST(TopologyAwarePolicyTest, WhatIsLeftOfTheFormerCpusDoesNotSplitANewAttempt) 
   EXPECT_EQ(node.CpusOf(second), "2,6");
 }
 
+// Isolated CPUs 5-6 and 9-14.
+Machine PartlyIsolated() {
+  Machine::Parts parts = test::PartsOf(test::U16TwoNodes().cpus());
+  for (Cpu& cpu : parts.cpus)
+    cpu.isolated = test::Cpus("5-6,9-14").Contains(cpu.id);
+  return test::MakeMachine(std::move(parts));
+}
+
+TEST(TopologyAwarePolicyTest, ANewAttemptMayHaveOrdinaryAndIsolatedCpusAgain) {
+  Node node(PartlyIsolated());
+  const ContainerKey first = node.Run("c", kGuaranteed, 4000);
+  ASSERT_EQ(node.CpusOf(first), "1-4");
+  Container former = node.ContainerOf(first);
+  node.Remove(first);
+  former.placement.cpus = test::Cpus("8-11");
+  former.placement.exclusive = test::Cpus("8-11");
+  former.placement.pool = "NUMA node #1";
+  const ContainerKey second = node.Add("c", kGuaranteed, 4000);
+  ASSERT_TRUE(node.Place(second, &former).ok());
+  EXPECT_TRUE(node.PlacementOf(second).cpus->IsSubsetOf(test::Cpus("8-15"))) << node.CpusOf(second);
+  EXPECT_THAT(node.PlacementOf(second).reason, HasSubstr("former attempt"));
+}
+
 TEST(TopologyAwarePolicyTest, WhatNeverFitsIsNotRefusedForWantOfRoom) {
   Node node(test::S1Ht());
   node.Run("other", kGuaranteed, 1000);
