@@ -265,7 +265,7 @@ TEST_F(CrioAnnotationsTest, AllSixHaveTheirEffectsBeforeDockerd) {
                                                         {"CpuPeriod", 100'000},
                                                         {"Memory", 1 << 20}}}}));
     ASSERT_FALSE(ids.back().empty());
-    const Json sent = engine.BodyOf("create");
+    const Json sent = engine.BodyOf("/containers/create");
     made.push_back({.cpus = *CpuSet::Parse(sent["HostConfig"].value("CpusetCpus", ""))});
     for (const std::string variable : sent.value("Env", Json::array())) {
       const size_t equals = variable.find('=');

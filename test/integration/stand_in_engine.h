@@ -71,6 +71,16 @@ class StandInEngine {
   docker::FakeEngine engine_;  // ends first
 };
 
+// Whether the reply has all bytes of its body.
+inline bool IsWholeReply(const std::string& reply) {
+  constexpr std::string_view kLength = "\r\nContent-Length: ";
+  const size_t head = reply.find("\r\n\r\n");
+  if (head == std::string::npos) return false;
+  const size_t length = reply.find(kLength);
+  if (length >= head) return reply.ends_with("\r\n0\r\n\r\n") || reply.starts_with("HTTP/1.1 204");
+  return reply.size() >= head + 4 + std::stoul(reply.substr(length + kLength.size()));
+}
+
 // The whole reply to a request at a socket of Docker's API.
 inline std::string AskEngine(const std::string& socket, const std::string& method,
                              const std::string& target, const std::string& body) {
@@ -83,7 +93,7 @@ inline std::string AskEngine(const std::string& socket, const std::string& metho
   std::string reply;
   std::array<char, 65536> piece;
   pollfd polled{.fd = fd.get(), .events = POLLIN, .revents = 0};
-  while (::poll(&polled, 1, reply.empty() ? 20'000 : 200) == 1) {
+  while (!IsWholeReply(reply) && ::poll(&polled, 1, 20'000) == 1) {
     const ssize_t size = ::recv(fd.get(), piece.data(), piece.size(), 0);
     if (size <= 0) break;
     reply.append(piece.data(), static_cast<size_t>(size));

@@ -69,12 +69,12 @@ class DockerRowsTest : public HookRowsTest {
 TEST_F(DockerRowsTest, K25AnAnswerWithoutACgroupParentKeepsTheOriginal) {
   StartDocker({"-sparse", "-annotation", "mark=1", "-env", "C=3", "-shares", "700"}, "sparse");
   const std::string sandbox = Create("k8s_POD_web_shop_u1_0", SandboxBody());
-  Json sent = engine_->BodyOf("create");
+  Json sent = engine_->BodyOf("/containers/create");
   EXPECT_EQ(sent["HostConfig"]["CgroupParent"], kCgroup);
   EXPECT_EQ(sent["Labels"]["annotation.mark"], "1");
   EXPECT_EQ(sent["Labels"]["app"], "web");
   Create("k8s_main_web_shop_u1_0", ContainerBody(sandbox));
-  sent = engine_->BodyOf("create");
+  sent = engine_->BodyOf("/containers/create");
   EXPECT_EQ(sent["HostConfig"]["CgroupParent"], kCgroup);
   EXPECT_EQ(sent["HostConfig"]["CpuShares"], 700);
   EXPECT_EQ(sent["HostConfig"]["Memory"], 1048576);
@@ -85,7 +85,7 @@ TEST_F(DockerRowsTest, K25AnAnswerWithoutACgroupParentKeepsTheOriginal) {
 TEST_F(DockerRowsTest, ResourcesOfAPodAreThoseOfItsPauseContainer) {
   StartDocker({"-pod-shares", "900"});
   const std::string sandbox = Create("k8s_POD_web_shop_u1_0", SandboxBody());
-  Json sent = engine_->BodyOf("create");
+  Json sent = engine_->BodyOf("/containers/create");
   EXPECT_EQ(sent["HostConfig"]["CpuShares"], 900);
   EXPECT_EQ(sent["HostConfig"]["CpuQuota"], -1);
   EXPECT_FALSE(sent["HostConfig"].contains("Memory")) << sent;
@@ -177,7 +177,7 @@ TEST_F(DockerRowsTest, K24WhatIsNoPodsPassesAsItCame) {
   // A name of seven parts, which dockershim makes after a conflict.
   Json seven = ContainerBody(Create("k8s_POD_web_shop_u1_0_5f3", SandboxBody()));
   Create("k8s_main_web_shop_u1_0_a1", seven);
-  EXPECT_EQ(engine_->BodyOf("create")["Env"], (Json{"A=1", "B=two=2", "C=3"}));
+  EXPECT_EQ(engine_->BodyOf("/containers/create")["Env"], (Json{"A=1", "B=two=2", "C=3"}));
 }
 
 }  // namespace
