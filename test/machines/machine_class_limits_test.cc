@@ -209,19 +209,19 @@ TEST_P(MachineClassLimitsTest, ProgramsAreScheduledAsTheirClassesSay) {
 TEST_P(MachineClassLimitsTest, ABurstIsTimeThatWasSavedUp) {
   ASSERT_NO_FATAL_FAILURE(OpenWithClasses(kLimits));
   Workload limited = Burstable("whole", MilliCpu{100});
-  limited.cpu_limit = MilliCpu{200};
+  limited.cpu_limit = MilliCpu{400};
   // It rests for ten periods, then works until it is throttled.
   limited.command = {"/bin/sh", "-c",
-                     "while :; do sleep 1; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; done"};
+                     "while :; do sleep 1; i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; done"};
   const RunningPod pod = RunAnnotated(limited, {{kSchedulingClass, "whole"}});
-  AwaitSetting(pod, "cpu.max.burst", "20000");
-  EXPECT_EQ(Setting(pod, "cpu.max"), "20000 100000");
+  AwaitSetting(pod, "cpu.max.burst", "40000");
+  EXPECT_EQ(Setting(pod, "cpu.max"), "40000 100000");
   Await("it has used more than its limit in some periods",
         [&] { return Count(pod, "cpu.stat", "nr_bursts") > 1; });
   const int64_t periods = Count(pod, "cpu.stat", "nr_bursts");
   const int64_t beyond_us = Count(pod, "cpu.stat", "burst_usec");
   EXPECT_GT(beyond_us, 0);
-  EXPECT_LE(beyond_us, (periods + 1) * 20'000);
+  EXPECT_LE(beyond_us, (periods + 1) * 40'000);
 }
 
 TEST_P(MachineClassLimitsTest, ThrottlingByAClassAndKillsByALimitAreProblems) {
@@ -234,7 +234,7 @@ TEST_P(MachineClassLimitsTest, ThrottlingByAClassAndKillsByALimitAreProblems) {
   Workload hungry = Guaranteed("hungry", 1);
   hungry.memory_limit = Bytes{32 * kMiB};
   hungry.command = {"/bin/sh", "-c",
-                    "while :; do dd if=/dev/zero of=/dev/null bs=96M count=1; sleep 2; done"};
+                    "while :; do dd if=/dev/zero of=/dev/null bs=96M count=1; sleep 15; done"};
   const RunningPod killed = RunAnnotated(hungry);
   const auto await = [this](const RunningPod& pod, const std::string& kind) {
     Json problem;
