@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "pkg/base/count_text.h"
 #include "pkg/claims/claim_place.h"
@@ -91,16 +92,22 @@ std::string PartPlacer::PoolInside(const Snapshot& view, const ClaimPart& part) 
   return name;
 }
 
-// The free CPUs of the part's place.
+// The free CPUs of the part's place that the policy may grant: others are offline, or the
+// configuration keeps them from it.
 CpuSet PartPlacer::Candidates(const Snapshot& view, const ClaimPart& part) const {
   const StatusOr<ClaimPlace> place = PlaceOf(part, machine_);
-  CpuSet free = machine_.allowed();
-  if (place.ok()) free &= place->cpus;
+  const std::vector<Zone> zones = policy_->Zones(view);
+  CpuSet free = zones.empty() ? machine_.allowed() : CpuSet();
+  CpuSet taken;
+  for (const Zone& zone : zones) {
+    const bool theirs = IsReservedPool(zone.name) || zone.kind == "balloon";
+    CpuSet& cpus = theirs ? taken : free;
+    cpus |= zone.cpus;
+  }
   view.ForEachContainer(
-      [&free](const Pod&, const Container& container) { free -= container.placement.exclusive; });
-  for (const Zone& zone : policy_->Zones(view))
-    if (IsReservedPool(zone.name) || zone.kind == "balloon") free -= zone.cpus;
-  return free;
+      [&taken](const Pod&, const Container& container) { taken |= container.placement.exclusive; });
+  if (place.ok()) free &= place->cpus;
+  return free - taken;
 }
 
 // So many of them, those of free cores first.

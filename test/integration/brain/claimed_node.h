@@ -32,10 +32,12 @@ inline Claim ClaimOf(std::string_view uid, std::vector<ClaimPart> parts,
 // plan is checked and carried out.
 class ClaimedNode {
  public:
+  // `available`: the CPUs that the policy may grant; empty: all that the machine allows.
   ClaimedNode(const PolicyFactory& factory, Machine machine, std::string_view reserved,
-              std::string_view section)
+              std::string_view section, const CpuSet& available = {})
       : factory_(factory),
         machine_(std::move(machine)),
+        available_(available.empty() ? machine_.allowed() : available),
         reserved_(Cpus(reserved)),
         section_(section) {
     policy_ = MakePolicy(factory_, section_);
@@ -45,10 +47,8 @@ class ClaimedNode {
                                             std::string_view section) const {
     const StatusOr<ConfigNode> config = ParseYaml(section, "test.yaml");
     EXPECT_TRUE(config.ok()) << config.status();
-    StatusOr<std::unique_ptr<Policy>> policy = factory.create({.machine = machine_,
-                                                               .available = machine_.allowed(),
-                                                               .reserved = reserved_,
-                                                               .section = &*config});
+    StatusOr<std::unique_ptr<Policy>> policy = factory.create(
+        {.machine = machine_, .available = available_, .reserved = reserved_, .section = &*config});
     EXPECT_TRUE(policy.ok()) << policy.status();
     return std::make_unique<ClaimedPolicy>(*std::move(policy), machine_, carriers_);
   }
@@ -233,6 +233,7 @@ class ClaimedNode {
 
   const PolicyFactory factory_;
   const Machine machine_;
+  const CpuSet available_;
   const CpuSet reserved_;
   const std::string section_;
   ClaimCarriers carriers_;

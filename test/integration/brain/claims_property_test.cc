@@ -243,6 +243,32 @@ TEST_P(ClaimsPropertyTest, AnIdleNodeGrantsAllOfEachNumaNode) {
   }
 }
 
+// One that is offline, or that the configuration leaves out, keeps no claim from the others.
+TEST_P(ClaimsPropertyTest, ACpuThatIsNotAvailableKeepsNoClaimFromItsPlace) {
+  for (const Machine& machine : {S2NoHt(), U16TwoNodes()}) {
+    const CpuSet reserved{machine.online().First()};
+    std::vector<ClaimPart> places;
+    for (const NumaNode& numa : machine.nodes())
+      places.push_back({.node = numa.id});
+    for (const CpuSet& cache : machine.l3_groups())
+      places.push_back({.l3_of = cache.First()});
+    for (ClaimPart& place : places) {
+      const CpuSet cpus = PlaceOf(place, machine)->cpus;
+      const auto elsewhere = std::ranges::find_if(
+          machine.nodes(), [&cpus](const NumaNode& numa) { return !numa.cpus.Intersects(cpus); });
+      for (const int missing : cpus - reserved) {
+        const CpuSet available = machine.allowed() - CpuSet{missing};
+        ClaimedNode node(GetParam().factory(), machine, reserved.ToString(), GetParam().section,
+                         available);
+        place.cpus = ((cpus & available) - reserved).size();
+        const auto grant = node.Reserve(ClaimOf("a", {{.node = elsewhere->id, .cpus = 1}, place}));
+        ASSERT_TRUE(grant.ok()) << "without CPU " << missing << ": " << grant.status();
+        EXPECT_EQ(grant->cpus[1], (cpus & available) - reserved);
+      }
+    }
+  }
+}
+
 // The numbers that are published can be granted, in any order of the places.
 TEST_P(ClaimsPropertyTest, WhatIsClaimableIsGranted) {
   const uint64_t seed = SeedOr(44);
@@ -286,6 +312,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ClaimsCase{"StaticPlus", StaticPlusPolicyFactory, ""},
                     ClaimsCase{"StaticPlusAligned", StaticPlusPolicyFactory, "{Alignment: numa}"},
                     ClaimsCase{"TopologyAware", TopologyAwarePolicyFactory, "", true},
+                    ClaimsCase{"TopologyAwareColocated", TopologyAwarePolicyFactory,
+                               "{ColocatePods: true}", true},
                     ClaimsCase{"TopologyAwareAligned", TopologyAwarePolicyFactory,
                                "{Alignment: numa}", true}),
     [](const auto& tested) { return std::string(tested.param.name); });
