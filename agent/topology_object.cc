@@ -19,7 +19,7 @@ constexpr std::string_view kOwnAttributes = "cri-resource-manager.intel.com/";
 // More pods than a node has by far.
 constexpr size_t kMostTopologyPods = 4096;
 constexpr size_t kMostTopologyAmounts = 16;
-constexpr size_t kLongestPoolName = 253;    // bytes
+constexpr size_t kLongestPoolName = 1024;   // bytes; each of 253 may be shown as four
 constexpr size_t kMostTopologyList = 8192;  // bytes of a list of CPUs
 // The least that the plugin takes.
 constexpr size_t kLeastMaxNodes = 2;
@@ -98,9 +98,10 @@ Status CheckPools(const SchedulerView& view) {
     return InvalidArgument("{} pools: {} are the limit", view.pools.size(), kMostViewPools);
   std::set<std::string_view> names;
   for (const ViewPool& pool : view.pools) {
-    const std::string shown = Printable(pool.name, kLongestPoolName);
-    if (pool.name.empty() || shown != pool.name || !names.insert(pool.name).second)
-      return InvalidArgument("\"{}\" is no name of a pool, or that of two", shown);
+    const bool valid = !pool.name.empty() && pool.name.size() <= kLongestPoolName &&
+                       Printable(pool.name, pool.name.size()) == pool.name;
+    if (!valid || !names.insert(pool.name).second)
+      return InvalidArgument("\"{}\" is no name of a pool, or that of two", Printable(pool.name));
   }
   return OkStatus();
 }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "pkg/base/json.h"
+#include "pkg/base/parse.h"
 
 namespace resmgr::agent {
 namespace {
@@ -90,6 +91,20 @@ TEST(TopologyObjectTest, TheFingerprintIsOfTheViewsPods) {
 
 TEST(TopologyObjectTest, NodesHaveOneObjectEachUnderTheirName) {
   EXPECT_EQ(TopologyPath("n1"), "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies/n1");
+}
+
+// The daemon cuts long names, and shows control characters as text, which makes them longer.
+TEST(TopologyObjectTest, NamesOfPoolsAreTakenAsTheDaemonShowsThem) {
+  SchedulerView view = TwoZones();
+  for (const std::string& name :
+       {std::string(300, 'x'), std::string(100, '\x01'), std::string(252, 'x') + "\u00e4" + "[0]"})
+    view.pools.push_back({.name = Printable(name, 253), .cpus = {1}});
+  EXPECT_EQ(CheckTopology(view), OkStatus());
+  for (const std::string& name : {std::string("a\nb"), std::string(1025, 'x'), std::string()}) {
+    SchedulerView wrong = TwoZones();
+    wrong.pools = {{.name = name, .cpus = {1}}};
+    EXPECT_FALSE(CheckTopology(wrong).ok());
+  }
 }
 
 // Schedulers read zones of the type Node alone, and by their position.
