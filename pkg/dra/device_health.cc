@@ -43,6 +43,11 @@ void DeviceHealth::Repeat() {
 
 void DeviceHealth::Watch(UnaryServer::Send send) {
   if (watchers_.size() >= kMostWatchers) Repeat();
+  // Nothing can be sent yet that would tell which of them have left.
+  if (watchers_.size() >= kMostWatchers && pool_.empty()) {
+    watchers_.front()(ResourceExhausted("{} newer clients watch", kMostWatchers));
+    watchers_.erase(watchers_.begin());
+  }
   if (watchers_.size() >= kMostWatchers) {
     send(ResourceExhausted("{} clients watch already", watchers_.size()));
     return;

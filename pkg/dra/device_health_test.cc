@@ -92,5 +92,17 @@ TEST_F(DeviceHealthTest, WatchersAreBoundedAndThoseThatLeftAreForgotten) {
   EXPECT_EQ(health_.watchers(), DeviceHealth::kMostWatchers);
 }
 
+// A kubelet that starts anew again and again, while the agent is away.
+TEST_F(DeviceHealthTest, BeforeThePoolIsKnownTheNewestWatchersAreKept) {
+  for (size_t i = 0; i < DeviceHealth::kMostWatchers; ++i)
+    Watch()->here = false;
+  const auto watcher = Watch();
+  EXPECT_TRUE(watcher->end.ok()) << watcher->end;
+  EXPECT_EQ(health_.watchers(), DeviceHealth::kMostWatchers);
+  health_.Show("worker-1", {{.device = "cpu-numa-0"}});
+  EXPECT_EQ(watcher->got.size(), 1U);
+  EXPECT_EQ(health_.watchers(), 1U);
+}
+
 }  // namespace
 }  // namespace resmgr::dra
