@@ -46,4 +46,8 @@ std::optional<int> Driver::CpuOfCacheDevice(std::string_view device) const {
   return static_cast<int>(*cpu);
 }
 
+std::string Driver::NameAt(const ClaimPart& place) const {
+  return place.l3_of ? CacheDeviceName(*place.l3_of) : DeviceName(place.node.value_or(0));
+}
+
 }  // namespace resmgr::dra

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "pkg/claims/claim.h"
 #include "pkg/claims/claim_names.h"
 
 namespace resmgr::dra {
@@ -27,6 +28,8 @@ struct Driver {
   std::string CacheDeviceName(int cpu) const;
   // The CPU in the name of such a device; nullopt for other names.
   std::optional<int> CpuOfCacheDevice(std::string_view device) const;
+  // The device at the place of this part: the NUMA node or the L3 cache.
+  std::string NameAt(const ClaimPart& place) const;
   // Qualified name of the capacity that claims consume: "DRIVER/cpu".
   std::string Capacity() const { return name + "/cpu"; }
 

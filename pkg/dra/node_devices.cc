@@ -2,6 +2,8 @@
 #include "pkg/dra/node_devices.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "pkg/claims/claim_place.h"
 
@@ -48,6 +50,16 @@ int NodeOf(const ClaimPart& place, const Machine& machine) {
   return cpu == nullptr ? 0 : cpu->numa;
 }
 
+// How many CPUs claims hold of each device, wherever these lie.
+std::map<std::string, int> HeldByDevice(const HeldClaims& held) {
+  std::map<std::string, int> cpus;
+  for (const HeldClaim& claim : held.all()) {
+    for (size_t part = 0; part < claim.parts.size(); ++part)
+      cpus[claim.claim.parts[part].device] += claim.parts[part].placement.exclusive.size();
+  }
+  return cpus;
+}
+
 }  // namespace
 
 std::vector<ClaimPart> DevicePlaces(const Machine& machine, DraDevices devices) {
@@ -64,18 +76,15 @@ std::vector<ClaimPart> DevicePlaces(const Machine& machine, DraDevices devices) 
   return places;
 }
 
-std::vector<NodeDevice> NodeDevices(std::span<const ClaimPart> places,
-                                    std::span<const int> grantable,
-                                    const std::vector<ClaimGrant>& held, const Machine& machine,
-                                    int step) {
-  CpuSet claimed;
-  for (const ClaimGrant& grant : held)
-    claimed |= grant.All();
+std::vector<NodeDevice> NodeDevices(const Driver& driver, std::span<const ClaimPart> places,
+                                    std::span<const int> grantable, const HeldClaims& held,
+                                    const Machine& machine, int step) {
+  std::map<std::string, int> held_cpus = HeldByDevice(held);
   std::vector<NodeDevice> devices;
   for (size_t at = 0; at < places.size(); ++at) {
     const StatusOr<ClaimPlace> place = PlaceOf(places[at], machine);
     if (!place.ok()) continue;
-    const int whole = (grantable[at] + (place->cpus & claimed).size()) / step * step;
+    const int whole = (grantable[at] + held_cpus[driver.NameAt(places[at])]) / step * step;
     if (whole == 0) continue;
     devices.push_back({.node = NodeOf(places[at], machine),
                        .l3_of = places[at].l3_of,

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "pkg/claims/claim.h"
+#include "pkg/claims/held_claims.h"
 #include "pkg/config/dra_config.h"
+#include "pkg/dra/driver.h"
 #include "pkg/topology/machine.h"
 
 namespace resmgr::dra {
@@ -17,9 +19,10 @@ struct NodeDevice {
   // It is the L3 cache of this CPU, the lowest one of the cache; nullopt: the NUMA node.
   std::optional<int> l3_of{};
   int package = 0;  // index in Machine::packages
-  // The CPUs that claims hold and that the policy would grant now. Schedulers subtract the former
-  // themselves. They do not know of CPUs that other containers have for themselves, so these are
-  // not part of this number.
+  // The CPUs that claims of this device hold and that the policy would grant now. Schedulers
+  // subtract the former themselves, from the device that the claim was allocated to. They know
+  // neither of CPUs that other containers have for themselves, nor of those that claims of other
+  // devices have here, of a former configuration, so these are not part of this number.
   int cpus = 0;  // a multiple of `step`, more than 0
   int step = 1;  // claims get multiples of it
   bool smt = false;
@@ -36,12 +39,11 @@ inline constexpr size_t kMostNodeDevices = 64;
 // common. Pure.
 std::vector<ClaimPart> DevicePlaces(const Machine& machine, DraDevices devices);
 
-// The devices at these places. `grantable` has for each the CPUs that the policy would grant now
-// (ClaimableCpus); one at which claims neither hold nor get CPUs is left out. `held` is of the same
-// moment. Pure.
-std::vector<NodeDevice> NodeDevices(std::span<const ClaimPart> places,
-                                    std::span<const int> grantable,
-                                    const std::vector<ClaimGrant>& held, const Machine& machine,
-                                    int step);
+// The driver's devices at these places. `grantable` has for each the CPUs that the policy would
+// grant now (ClaimableCpus); one at which claims neither hold nor get CPUs is left out. `held` is
+// of the same moment. Pure.
+std::vector<NodeDevice> NodeDevices(const Driver& driver, std::span<const ClaimPart> places,
+                                    std::span<const int> grantable, const HeldClaims& held,
+                                    const Machine& machine, int step);
 
 }  // namespace resmgr::dra

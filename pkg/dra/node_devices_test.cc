@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/dra/node_devices.h"
 
+#include <string>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "pkg/claims/claim_place.h"
@@ -8,6 +11,17 @@
 
 namespace resmgr::dra {
 namespace {
+
+const Driver kDriver{.name = "cpu.example.com"};
+
+// Adds a claim with one part that holds these CPUs of the device.
+void Hold(HeldClaims& held, const std::string& device, const CpuSet& cpus, const Machine& machine) {
+  HeldClaim& claim = held.Add({.uid = device,
+                               .namespace_name = "default",
+                               .name = device,
+                               .parts = {{.device = device, .cpus = cpus.size()}}});
+  held.AddPart(claim, machine).placement.exclusive = cpus;
+}
 
 class NodeDevicesTest : public testing::Test {
  protected:
@@ -21,8 +35,9 @@ class NodeDevicesTest : public testing::Test {
     return chosen;
   }
   std::vector<NodeDevice> DevicesWith(const std::vector<int>& grantable, int step = 1,
-                                      const std::vector<ClaimGrant>& held = {}) const {
-    return NodeDevices(DevicePlaces(machine_, DraDevices::kNuma), grantable, held, machine_, step);
+                                      const HeldClaims& held = {}) const {
+    return NodeDevices(kDriver, DevicePlaces(machine_, DraDevices::kNuma), grantable, held,
+                       machine_, step);
   }
 };
 
@@ -41,11 +56,31 @@ TEST_F(NodeDevicesTest, AreTheNumaNodesWithWhatThePolicyWouldGrant) {
 
 // The scheduler subtracts what claims consume.
 TEST_F(NodeDevicesTest, WhatClaimsHoldStaysInTheCapacity) {
-  const auto devices = DevicesWith(
-      {4, 5}, 1, {{.uid = "a", .cpus = {Of(0, 2), Of(1, 1)}}, {.uid = "b", .cpus = {Of(1, 2)}}});
+  HeldClaims held;
+  HeldClaim& claim = held.Add({.uid = "a",
+                               .namespace_name = "default",
+                               .name = "a",
+                               .parts = {{.device = "cpu-numa-0", .node = 0, .cpus = 2},
+                                         {.device = "cpu-numa-1", .node = 1, .cpus = 1}}});
+  held.AddPart(claim, machine_).placement.exclusive = Of(0, 2);
+  held.AddPart(claim, machine_).placement.exclusive = Of(1, 1);
+  Hold(held, "cpu-numa-1", Of(1, 3) - Of(1, 1), machine_);
+  const auto devices = DevicesWith({4, 5}, 1, held);
   ASSERT_EQ(devices.size(), 2U);
   EXPECT_EQ(devices[0].cpus, 6);
-  EXPECT_EQ(devices[1].cpus, 7) << "CPUs of two claims that overlap would count once";
+  EXPECT_EQ(devices[1].cpus, 8);
+}
+
+// The scheduler subtracts a claim from the device that it was allocated to, and from no other.
+TEST_F(NodeDevicesTest, CpusOfClaimsOfOtherDevicesAreNotInTheCapacity) {
+  HeldClaims held;
+  Hold(held, "cpu-l3-0", Of(0, 3), machine_);
+  Hold(held, "cpudevnuma001", Of(1, 2), machine_);
+  Hold(held, "cpu-numa-1", Of(0, 5) - Of(0, 4), machine_);
+  const auto devices = DevicesWith({4, 6}, 1, held);
+  ASSERT_EQ(devices.size(), 2U);
+  EXPECT_EQ(devices[0].cpus, 4);
+  EXPECT_EQ(devices[1].cpus, 7) << "wherever the policy has put it since";
 }
 
 TEST_F(NodeDevicesTest, D13WhatOthersHaveForThemselvesIsNotInTheCapacity) {
@@ -70,8 +105,9 @@ TEST(DevicePlacesTest, CachesAreDevicesWhereANodeHasSeveral) {
     EXPECT_EQ(places[at].node, std::nullopt) << "no CPU is in two devices";
   }
   const std::vector<int> grantable = {3, 4, 4, 0};
-  const auto devices =
-      NodeDevices(places, grantable, {{.uid = "a", .cpus = {{12, 13}}}}, machine, 1);
+  HeldClaims held;
+  Hold(held, "cpu-l3-12", {12, 13}, machine);
+  const auto devices = NodeDevices(kDriver, places, grantable, held, machine, 1);
   ASSERT_EQ(devices.size(), 4U);
   EXPECT_EQ(devices[0].cpus, 3);
   EXPECT_EQ(devices[2].node, 1);
@@ -100,7 +136,7 @@ TEST(DevicePlacesTest, TheKindOfCoresIsToldWhereAllAreAlike) {
   const Machine machine = resmgr::test::Hybrid();
   const std::vector<ClaimPart> places = DevicePlaces(machine, DraDevices::kNuma);
   const std::vector<int> grantable(places.size(), 1);
-  EXPECT_EQ(NodeDevices(places, grantable, {}, machine, 1)[0].kind, std::nullopt);
+  EXPECT_EQ(NodeDevices(kDriver, places, grantable, {}, machine, 1)[0].kind, std::nullopt);
 }
 
 }  // namespace

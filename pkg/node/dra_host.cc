@@ -209,7 +209,8 @@ void DraHost::TakeView(const SchedulerView* view) {
       claimed == nullptr
           ? std::vector<int>(places.size())
           : ClaimableCpus(*claimed, manager->snapshot(), places, options_.machine, {.step = step_});
-  devices_ = dra::NodeDevices(places, grantable, held_.Held(), options_.machine, step_);
+  devices_ =
+      dra::NodeDevices(NamesNow(), places, grantable, ClaimsOf(*copy), options_.machine, step_);
   known_ = true;
   Report();
 }

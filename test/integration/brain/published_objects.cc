@@ -73,22 +73,22 @@ int MostThreadsOfCore(const Machine& machine) {
 }  // namespace
 
 PublishedObjects Publish(const Machine& machine, const ClaimedPolicy& policy,
-                         const Snapshot& snapshot, const dra::Driver& driver, bool refuse) {
+                         const Snapshot& snapshot, const dra::Driver& driver, DraDevices devices,
+                         bool refuse) {
   const SchedulerView view = MakeSchedulerView(machine, policy, snapshot, refuse);
-  std::vector<ClaimGrant> held;
-  for (const HeldClaim& claim : policy.held().all())
-    held.push_back(claim.Grant());
   PublishedObjects objects;
   objects.step =
       CpuStep(policy.behind(), {.threads_per_core = MostThreadsOfCore(machine)}).value_or(1);
-  const std::vector<ClaimPart> places = dra::DevicePlaces(machine, DraDevices::kNuma);
+  const std::vector<ClaimPart> places = dra::DevicePlaces(machine, devices);
   const std::vector<int> grantable =
       ClaimableCpus(policy, snapshot, places, machine, {.step = objects.step});
   KeepingAgent agent;
   const UnaryServer::Methods methods = agent::AgentService(agent);
   Tell(methods, "/cri_resmgr.v1.NodeReports/ShowTopology", TopologyReport(&view));
   Tell(methods, "/cri_resmgr.v1.NodeClaims/ShowDevices",
-       DeviceReport(driver, dra::NodeDevices(places, grantable, held, machine, objects.step), 1));
+       DeviceReport(
+           driver,
+           dra::NodeDevices(driver, places, grantable, policy.held(), machine, objects.step), 1));
   objects.topology = agent::TopologyObject(kPublishedNode, "node-uid", agent.topology);
   objects.slices.push_back(agent::SliceObject(kPublishedNode, "node-uid", agent.devices, 1));
   return objects;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pkg/claims/claimed_policy.h"
+#include "pkg/config/dra_config.h"
 #include "pkg/dra/driver.h"
 #include "pkg/model/snapshot.h"
 #include "pkg/topology/machine.h"
@@ -22,8 +23,10 @@ struct PublishedObjects {
   int step = 1;                                     // CPUs that claims get at a time
 };
 
-// A report that the agent refuses fails the test. `refuse` is nrt.Alignment.
+// A report that the agent refuses fails the test. `devices` is dra.Devices, `refuse`
+// nrt.Alignment.
 PublishedObjects Publish(const Machine& machine, const ClaimedPolicy& policy,
-                         const Snapshot& snapshot, const dra::Driver& driver, bool refuse);
+                         const Snapshot& snapshot, const dra::Driver& driver, DraDevices devices,
+                         bool refuse);
 
 }  // namespace resmgr::test

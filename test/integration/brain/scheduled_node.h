@@ -23,6 +23,10 @@ class ScheduledNode : public ClaimedNode {
 
   PublishedObjects Publish();
   const dra::Driver& driver() const { return driver_; }
+  // The configuration changes: NUMA nodes are the devices, or L3 caches in their place.
+  void SwitchDevices() {
+    devices_ = devices_ == DraDevices::kNuma ? DraDevices::kL3 : DraDevices::kNuma;
+  }
 
   // v1.Node status.allocatable.
   const ResourceList& allocatable() const { return allocatable_; }
@@ -49,6 +53,7 @@ class ScheduledNode : public ClaimedNode {
   void CheckPlace(const Placement& placement, const SchedulerContainer& container);
 
   const dra::Driver driver_;
+  DraDevices devices_ = DraDevices::kNuma;
   const bool refuse_;
   ResourceList allocatable_;
   std::map<std::string, std::vector<ContainerKey>> pods_;

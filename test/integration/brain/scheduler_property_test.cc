@@ -105,7 +105,7 @@ class PropertyRun {
  private:
   // Changes that no scheduler knows of.
   void Step() {
-    switch (RandomNumber(random_, 1, 8)) {
+    switch (RandomNumber(random_, 1, 9)) {
       case 1:
       case 2:
       case 3:
@@ -120,6 +120,9 @@ class PropertyRun {
         break;
       case 7:
         Carry();
+        break;
+      case 8:
+        node_.SwitchDevices();
         break;
       default:
         if (RandomOnce(random_, 2)) {
