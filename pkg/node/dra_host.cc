@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "pkg/base/count_text.h"
-#include "pkg/claims/claim_place.h"
 #include "pkg/claims/claimed_policy.h"
+#include "pkg/dra/device_states.h"
 #include "pkg/log/log.h"
 #include "pkg/node/device_report.h"
 #include "pkg/node/measured_policy.h"
@@ -212,6 +212,7 @@ void DraHost::TakeView(const SchedulerView* view) {
   devices_ =
       dra::NodeDevices(NamesNow(), places, grantable, ClaimsOf(*copy), options_.machine, step_);
   known_ = true;
+  ShowHealth();
   Report();
 }
 
@@ -230,20 +231,13 @@ void DraHost::NoteOffline(const CpuSet& offline) {
   ShowHealth();
 }
 
-// Devices without room for claims are told, too.
 void DraHost::ShowHealth() {
-  const dra::Driver driver = NamesNow();
-  std::vector<dra::DeviceState> states;
-  for (const ClaimPart& place : dra::DevicePlaces(options_.machine, config_.devices)) {
-    const StatusOr<ClaimPlace> found = PlaceOf(place, options_.machine);
-    if (!found.ok()) continue;
-    dra::DeviceState& state = states.emplace_back();
-    state.device = place.l3_of ? driver.CacheDeviceName(*place.l3_of)
-                               : driver.DeviceName(place.node.value_or(0));
-    if (found->cpus.IsSubsetOf(offline_))
-      state.trouble = fmt::format("all of its CPUs ({}) are offline", found->cpus.ToString());
-  }
-  health_.Show(pool_, std::move(states));
+  static const HeldClaims kNone;
+  const ResourceManager* const manager = options_.host.manager();
+  health_.Show(pool_,
+               dra::DeviceStates(NamesNow(), dra::DevicePlaces(options_.machine, config_.devices),
+                                 manager == nullptr ? kNone : manager->held_claims(),
+                                 options_.machine, offline_));
 }
 
 std::vector<Problem> DraHost::problems() const {
