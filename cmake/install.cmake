@@ -2,6 +2,12 @@
 # What `cmake --install` and the Debian packages (packaging.cmake) have besides the programs: manual pages and completion,
 # which the programs themselves print, units, configuration, samples and pages. One component for each package.
 
+# Builds with sanitizers are not installed: they make the documents, and programs that no test starts, only when asked for.
+set(resmgr_with_programs ALL)
+if(RESMGR_SANITIZE)
+  set(resmgr_with_programs)
+endif()
+
 # resmgr_documents(PROGRAM COMPONENT): its manual page and its completion.
 function(resmgr_documents program component)
   set(directory ${PROJECT_BINARY_DIR}/documents)
@@ -17,7 +23,7 @@ function(resmgr_documents program component)
     COMMAND ${program} -help=zsh > ${zsh}
     DEPENDS ${program}
     VERBATIM)
-  add_custom_target(${program}-documents ALL DEPENDS ${page}.gz ${bash} ${zsh})
+  add_custom_target(${program}-documents ${resmgr_with_programs} DEPENDS ${page}.gz ${bash} ${zsh})
   install(FILES ${page}.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT ${component})
   install(FILES ${bash} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
     RENAME ${program} COMPONENT ${component})
@@ -47,7 +53,7 @@ add_custom_command(OUTPUT ${config_page}.gz
   COMMAND gzip -9nf ${config_page}
   DEPENDS cri-resmgr
   VERBATIM)
-add_custom_target(cri-resmgr-config-page ALL DEPENDS ${config_page}.gz)
+add_custom_target(cri-resmgr-config-page ${resmgr_with_programs} DEPENDS ${config_page}.gz)
 install(FILES ${config_page}.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man5 COMPONENT daemon)
 # It is the same program, whose page has the flags that this name has a form of.
 set(link ${PROJECT_BINARY_DIR}/documents/koord-runtime-proxy.8.gz)

@@ -218,14 +218,16 @@ function(resmgr_binary name)
 endfunction()
 
 # resmgr_test(NAME SRCS ... DEPS ... [LABEL unit|integration|serial|e2e|crash|lint] [TIMEOUT seconds]
-#             [SHARDS n] [THREADS | PROGRAMS programs...])
+#             [SHARDS n] [THREADS [SINGLE_THREADED a_test.cc ...] | PROGRAMS programs... [HELPERS programs...]])
 # One test executable; every TEST in it becomes one ctest entry. LABEL: `integration` are tests that need several modules or
 # processes, `serial` those of them that judge time or memory, which run alone, as `crash` does. Under sanitizers all tests
-# of a program are one entry, or SHARDS entries, which run beside others. THREADS: what it tests starts threads; without that ThreadSanitizer has nothing to find, and the test is
-# left out of that build. PROGRAMS: what it tests are these programs, which it starts; it is built without sanitizers only,
-# and run with the programs of each build (test/support/programs), those with sanitizers from RESMGR_PLAIN_BUILD.
+# of a program are one entry, or SHARDS entries, which run beside others. THREADS: what it tests starts threads; without that
+# ThreadSanitizer has nothing to find, and the test is left out of that build, as are SINGLE_THREADED sources, which are
+# further ones whose tests start no thread. PROGRAMS: what it tests are these programs, which it starts; it is built without
+# sanitizers only, and run with the programs of each build (test/support/programs), those with sanitizers from
+# RESMGR_PLAIN_BUILD. HELPERS: it starts these as well, always those of its own build.
 function(resmgr_test name)
-  cmake_parse_arguments(ARG "THREADS" "LABEL;TIMEOUT;SHARDS" "SRCS;DEPS;PROGRAMS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "LABEL;TIMEOUT;SHARDS" "SRCS;DEPS;SINGLE_THREADED;PROGRAMS;HELPERS" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
@@ -240,6 +242,10 @@ function(resmgr_test name)
     file(RELATIVE_PATH folder ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR})
     resmgr_test_shards(${name} ${RESMGR_PLAIN_BUILD}/${folder}/${name})
     return()
+  endif()
+  if(ARG_SINGLE_THREADED AND NOT RESMGR_SANITIZE STREQUAL "thread")
+    list(APPEND ARG_SRCS ${ARG_SINGLE_THREADED})
+    list(SORT ARG_SRCS)
   endif()
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
@@ -269,7 +275,7 @@ function(resmgr_test name)
     return()
   endif()
   if(ARG_PROGRAMS)
-    add_dependencies(${name} ${ARG_PROGRAMS})
+    add_dependencies(${name} ${ARG_PROGRAMS} ${ARG_HELPERS})
   endif()
   set(properties TIMEOUT ${ARG_TIMEOUT})
   if(ARG_LABEL MATCHES "^(serial|crash)$")
@@ -291,6 +297,10 @@ macro(resmgr_test_shards name command)
     set(entry ${name}_${shard})
     add_test(NAME ${entry} COMMAND ${command})
     set_tests_properties(${entry} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 1500)
+    if(ARG_PROGRAMS)
+      # They take longest, and mostly wait: other tests run beside them. In a new folder ctest has no times of earlier runs.
+      set_tests_properties(${entry} PROPERTIES COST 100)
+    endif()
     set_property(TEST ${entry} PROPERTY ENVIRONMENT
       GTEST_TOTAL_SHARDS=${ARG_SHARDS} GTEST_SHARD_INDEX=${index}
       GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/gtest/${entry}.xml RESMGR_PROGRAMS=${PROJECT_BINARY_DIR})
