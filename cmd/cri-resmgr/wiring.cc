@@ -112,10 +112,11 @@ std::shared_ptr<NodePage> PageOf(const Flags& flags) {
 
 }  // namespace
 
-NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies) {
+NodeOptions OptionsOf(const Flags& flags, const PolicyRegistry& policies,
+                      std::string_view version) {
   // A shared copy: a hanging disk may keep the task for longer than the daemon runs.
   const auto copy = std::make_shared<const std::pair<Flags, PolicyRegistry>>(flags, policies);
-  return {.version = RESMGR_VERSION,
+  return {.version = std::string(version),
           .policies = policies,
           .topology = flags.topology,
           .cgroups = {.pods = flags.pods_cgroup},

@@ -38,7 +38,7 @@ int Main(int argc, const char* const* argv) {
   const auto flags = ParseFlags(argc, argv, ChecksWith(policies));
   if (!flags.ok()) return ExitCodeOf(flags.status());
   NoopStage stage;
-  NodeOptions options = OptionsOf(*flags, policies);
+  NodeOptions options = OptionsOf(*flags, policies, "noop-stage");
   options.door = RelayDoorFactory({.relay_socket = flags->relay_socket,
                                    .runtime_socket = flags->runtime_socket,
                                    .image_socket = flags->runtime_socket,
