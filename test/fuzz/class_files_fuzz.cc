@@ -18,13 +18,12 @@
 #include "pkg/classes/irqbalance.h"
 #include "pkg/classes/rdt_machine.h"
 #include "pkg/classes/testing/fake_host_files.h"
+#include "test/fuzz/checks.h"
 
 namespace resmgr {
 namespace {
 
-void Check(bool holds) {
-  if (!holds) std::abort();
-}
+using resmgr::fuzz::Check;
 
 void FuzzTexts(std::string_view text) {
   if (const auto cpus = ParseCpuMask(text); cpus.ok()) {

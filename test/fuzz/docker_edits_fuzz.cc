@@ -13,6 +13,7 @@
 #include "pkg/docker/body_edits.h"
 #include "pkg/docker/container_body.h"
 #include "pkg/docker/host_config_fields.h"
+#include "test/fuzz/checks.h"
 
 // The first byte selects the change; the rest is the body of a creation. Reference: another JSON
 // reader, which keeps members in their order, and Go's reading of them; the meaning of the edited
@@ -21,10 +22,7 @@ namespace {
 
 using resmgr::Adjustment;
 using Json = nlohmann::json;
-
-void Check(bool holds) {
-  if (!holds) __builtin_trap();
-}
+using resmgr::fuzz::Check;
 
 // A value with all members of objects, also those of one name.
 struct Node {

@@ -7,14 +7,12 @@
 
 #include "pkg/docker/exchange.h"
 #include "pkg/docker/request_target.h"
+#include "test/fuzz/checks.h"
 
 namespace {
 
 using resmgr::docker::Exchange;
-
-void Check(bool holds) {
-  if (!holds) __builtin_trap();
-}
+using resmgr::fuzz::Check;
 
 struct Outcome {
   size_t requests = 0;  // bytes that passed

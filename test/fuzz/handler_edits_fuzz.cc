@@ -12,18 +12,15 @@
 
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/cri/handler_edits.h"
+#include "test/fuzz/checks.h"
 
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
 using resmgr::HandlerUse;
+using resmgr::fuzz::HasUnknown;
 using runtime::v1::ListPodSandboxResponse;
 using runtime::v1::RunPodSandboxRequest;
-
-// A field of another wire type than its own counts as one of those.
-bool HasUnknown(const google::protobuf::Message& message) {
-  return !message.GetReflection()->GetUnknownFields(message).empty();
-}
 
 void CheckRequest(const std::string& bytes, const resmgr::HandlerAliases& aliases) {
   RunPodSandboxRequest request;

@@ -14,7 +14,7 @@
 namespace {
 
 namespace hooks = resmgr::hooks;
-namespace api = ::runtime::v1alpha1;
+namespace hook_api = ::runtime::v1alpha1;
 using hooks::AnswerStyle;
 using hooks::HookPoint;
 using hooks::PlacementOwner;
@@ -26,8 +26,9 @@ void Require(bool good, int line = __builtin_LINE()) {
 }
 
 // An answer is taken as a whole or not at all, and the same answer makes no change the second time.
-void Merge(HookPoint point, AnswerStyle style, const api::ContainerResourceHookRequest& request,
-           const api::ContainerResourceHookResponse& answer) {
+void Merge(HookPoint point, AnswerStyle style,
+           const hook_api::ContainerResourceHookRequest& request,
+           const hook_api::ContainerResourceHookResponse& answer) {
   hooks::ContainerHookMerge merge(point, request);
   if (!merge.Add("first.json", style, answer).ok()) {
     Require(merge.changes().empty());
@@ -41,13 +42,13 @@ void Merge(HookPoint point, AnswerStyle style, const api::ContainerResourceHookR
 }
 
 // A second server that repeats its request does not change the first one's values.
-void MergeWithEcho(AnswerStyle style, const api::ContainerResourceHookRequest& request,
-                   const api::ContainerResourceHookResponse& answer) {
+void MergeWithEcho(AnswerStyle style, const hook_api::ContainerResourceHookRequest& request,
+                   const hook_api::ContainerResourceHookResponse& answer) {
   hooks::ContainerHookMerge merge(HookPoint::kPreCreateContainer, request);
   if (!merge.Add("first.json", style, answer).ok()) return;
   const std::string told = merge.request().SerializeAsString();
   const auto changes = merge.changes().adjustment.Changes();
-  api::ContainerResourceHookResponse echo;
+  hook_api::ContainerResourceHookResponse echo;
   *echo.mutable_container_annotations() = merge.request().container_annotations();
   if (merge.request().has_container_resources()) {
     *echo.mutable_container_resources() = merge.request().container_resources();
@@ -63,8 +64,8 @@ void MergeWithEcho(AnswerStyle style, const api::ContainerResourceHookRequest& r
 }
 
 // If the policy owns the CPUs, the next server does not see a server's CPUs.
-void MergeUnderPolicy(AnswerStyle style, const api::ContainerResourceHookRequest& request,
-                      const api::ContainerResourceHookResponse& answer) {
+void MergeUnderPolicy(AnswerStyle style, const hook_api::ContainerResourceHookRequest& request,
+                      const hook_api::ContainerResourceHookResponse& answer) {
   hooks::ContainerHookMerge merge(HookPoint::kPreUpdateContainerResources, request,
                                   PlacementOwner::kPolicy);
   (void)merge.Add("first.json", style, answer);
@@ -77,8 +78,8 @@ void MergeUnderPolicy(AnswerStyle style, const api::ContainerResourceHookRequest
 }
 
 void MergePod(std::string_view request_bytes, std::string_view answer_bytes) {
-  api::PodSandboxHookRequest request;
-  api::PodSandboxHookResponse answer;
+  hook_api::PodSandboxHookRequest request;
+  hook_api::PodSandboxHookResponse answer;
   if (!request.ParseFromString(std::string(request_bytes)) ||
       !answer.ParseFromString(std::string(answer_bytes))) {
     return;
@@ -103,8 +104,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const size_t split = std::min<size_t>(size_t{data[0]} * 8, bytes.size());
   MergePod(bytes.substr(0, split), bytes.substr(split));
-  api::ContainerResourceHookRequest request;
-  api::ContainerResourceHookResponse answer;
+  hook_api::ContainerResourceHookRequest request;
+  hook_api::ContainerResourceHookResponse answer;
   if (!request.ParseFromString(std::string(bytes.substr(0, split))) ||
       !answer.ParseFromString(std::string(bytes.substr(split)))) {
     return 0;

@@ -9,20 +9,18 @@
 
 #include "pkg/api/nri.pb.h"
 #include "pkg/nri/bounded_message.h"
+#include "test/fuzz/checks.h"
 
 namespace {
 
-namespace api = ::nri::pkg::api::v1alpha1;
+namespace nri_api = ::nri::pkg::api::v1alpha1;
+using resmgr::fuzz::Check;
 
 constexpr size_t kMost = 32;
 // Bytes of one field once it is decoded, without its text. The largest message type has 400 bytes.
 constexpr size_t kMostOfField = 1024;
 // A message keeps the length of its text, and of packed numbers at most eight bytes for each.
 constexpr size_t kMostOfByte = 16;
-
-void Check(bool holds) {
-  if (!holds) __builtin_trap();
-}
 
 }  // namespace
 
@@ -31,10 +29,10 @@ void Check(bool holds) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const google::protobuf::LogSilencer silent;
   const std::array<const google::protobuf::Message*, 4> types{
-      &api::CreateContainerResponse::default_instance(),
-      &api::SynchronizeRequest::default_instance(),
-      &api::ValidateContainerAdjustmentRequest::default_instance(),
-      &api::UpdateContainersRequest::default_instance()};
+      &nri_api::CreateContainerResponse::default_instance(),
+      &nri_api::SynchronizeRequest::default_instance(),
+      &nri_api::ValidateContainerAdjustmentRequest::default_instance(),
+      &nri_api::UpdateContainersRequest::default_instance()};
   if (size == 0) return 0;
   const google::protobuf::Message& type = *types.at(data[0] % types.size());
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);

@@ -13,21 +13,18 @@
 
 #include "pkg/nri/host/merge/adjustment_merge.h"
 #include "pkg/nri/testing/given_container.h"
+#include "test/fuzz/checks.h"
 
 namespace {
 
-using google::protobuf::Message;
 using google::protobuf::util::MessageDifferencer;
 using resmgr::nri::AdjustmentMerge;
 using resmgr::nri::Given;
 using resmgr::nri::OwnedField;
 namespace api = resmgr::nri::api;
+using resmgr::fuzz::Check;
 
-void Check(bool holds) {
-  if (!holds) __builtin_trap();
-}
-
-bool Same(const Message& a, const Message& b) {
+bool Same(const google::protobuf::Message& a, const google::protobuf::Message& b) {
   return MessageDifferencer::Equals(a, b);
 }
 

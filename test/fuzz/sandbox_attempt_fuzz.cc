@@ -11,15 +11,7 @@
 
 #include "pkg/api/runtime_v1.pb.h"
 #include "pkg/cri/messages.h"
-
-namespace {
-
-// A field of another wire type than its own, which Go's classes refuse, counts as one of those.
-bool HasUnknown(const google::protobuf::Message& message) {
-  return !message.GetReflection()->GetUnknownFields(message).empty();
-}
-
-}  // namespace
+#include "test/fuzz/checks.h"
 
 // The facts about a new sandbox for hook servers, and the id by which its records are kept, are
 // read from the wire as protobuf's own classes read them.
@@ -29,14 +21,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint32_t attempt = resmgr::DecodeSandboxAttempt(bytes);
   const auto pod = resmgr::DecodeRunPodSandbox(bytes);
   runtime::v1::RunPodSandboxRequest request;
-  if (request.ParseFromString(std::string(bytes)) && !HasUnknown(request) &&
-      !HasUnknown(request.config()) && !HasUnknown(request.config().metadata())) {
+  if (request.ParseFromString(std::string(bytes)) && !resmgr::fuzz::HasUnknown(request) &&
+      !resmgr::fuzz::HasUnknown(request.config()) &&
+      !resmgr::fuzz::HasUnknown(request.config().metadata())) {
     if (attempt != request.config().metadata().attempt()) std::abort();
     if (!pod.ok() || pod->runtime_handler != request.runtime_handler()) std::abort();
   }
   const auto id = resmgr::DecodeId(bytes);
   runtime::v1::StopPodSandboxRequest stop;
-  if (stop.ParseFromString(std::string(bytes)) && !HasUnknown(stop) &&
+  if (stop.ParseFromString(std::string(bytes)) && !resmgr::fuzz::HasUnknown(stop) &&
       (!id.ok() || *id != stop.pod_sandbox_id())) {
     std::abort();
   }

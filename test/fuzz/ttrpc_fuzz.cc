@@ -9,15 +9,13 @@
 #include "pkg/ttrpc/envelope.h"
 #include "pkg/ttrpc/frame.h"
 #include "pkg/ttrpc/limits.h"
+#include "test/fuzz/checks.h"
 
 namespace {
 
+using resmgr::fuzz::Check;
 using resmgr::ttrpc::Frame;
 using resmgr::ttrpc::MemoryBudget;
-
-void Check(bool holds) {
-  if (!holds) __builtin_trap();
-}
 
 // An envelope is the same after it is written and read again.
 void CheckEnvelope(std::string_view bytes) {
