@@ -65,8 +65,8 @@ TEST_F(BigConfigurationTest, ReadingItDelaysNoOtherCall) {
       EXPECT_EQ(Ctl({"config", "set", file}).exit_code, 1);
     });
     // A reading on the loop takes far longer.
-    EXPECT_LT(times[times.size() / 2], 20);
-    EXPECT_LT(times.back(), 50);
+    EXPECT_LT(times[times.size() / 2], SanitizedPrograms() ? 100 : 20);
+    EXPECT_LT(times.back(), SanitizedPrograms() ? 250 : 50);
     RecordProperty("slowest_ms", std::to_string(times.back()));
   }
 }
@@ -91,8 +91,8 @@ TEST_F(BigConfigurationTest, ShowingItDelaysNoOtherCall) {
     for (std::thread& reader : readers)
       reader.join();
   });
-  // Eight prints one after the other on the loop take more than 500.
-  EXPECT_LT(times.back(), SanitizedPrograms() ? 500 : 60);
+  // Eight prints one after the other on the loop take more than 500, and with sanitizers far more.
+  EXPECT_LT(times.back(), SanitizedPrograms() ? 2'000 : 60);
   RecordProperty("slowest_ms", std::to_string(times.back()));
 }
 

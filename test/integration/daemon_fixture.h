@@ -19,6 +19,7 @@
 #include "test/support/cri_client/specs.h"
 #include "test/support/fake_runtime/fake_runtime.h"
 #include "test/support/ok.h"
+#include "test/support/programs/programs.h"
 #include "test/support/status_matchers.h"
 #include "test/support/wait.h"
 
@@ -29,10 +30,11 @@ inline constexpr char kVersion[] = "/runtime.v1.RuntimeService/Version";
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The limit for effects that happen "at once", on a machine that is busy with other tests.
-inline constexpr milliseconds kAtOnce{1000};
+// The limit for effects that happen "at once", on a machine that is busy with other tests. Programs
+// with sanitizers take several times as long, and are not judged by it: they only must not hang.
+inline const milliseconds kAtOnce{SanitizedPrograms() ? 10'000 : 1000};
 // The limit of a wait for something that certainly comes.
-inline constexpr milliseconds kPatience{20'000};
+inline const milliseconds kPatience{SanitizedPrograms() ? 60'000 : 20'000};
 
 // A cri-resmgr process before a fake runtime, each test in a directory of its own. The machine has
 // kCpus CPUs, of which one is reserved under the static policy.

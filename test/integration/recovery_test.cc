@@ -139,7 +139,7 @@ TEST_F(RecoveryTest, UnknownStatusOfAContainerDelaysNoOther) {
 
 TEST_F(RecoveryTest, ThousandsOfContainersLeaveNothing) {
   // With a sanitizer fewer containers suffice.
-  const int containers = SanitizedPrograms() ? 2'000 : 4'000;
+  const int containers = SanitizedPrograms() ? 500 : 4'000;
   constexpr int kWarmUp = 1'000;
   constexpr int64_t kMostGrowthKib = 512;
   CriClient client = Relayed();

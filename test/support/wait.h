@@ -11,7 +11,7 @@
 namespace resmgr::test {
 
 // Longer than anything takes on a loaded machine.
-inline constexpr std::chrono::seconds kWaitPatience{20};
+inline constexpr std::chrono::seconds kWaitPatience{60};
 
 // Runs the loop until the condition holds; false if it does not hold in time.
 inline bool RunUntil(EventLoop& loop, const std::function<bool()>& condition,

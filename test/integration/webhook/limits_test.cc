@@ -27,7 +27,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kPatience{60};
 // The limit of the sample Deployment.
 constexpr int64_t kMaxRssKib = 128 * 1024;
 constexpr size_t kLargestBody = size_t{4} << 20;
@@ -121,7 +121,7 @@ TEST_F(LimitsTest, IdleAndSlowConnectionsDelayNoReview) {
   for (int i = 0; i < 21; ++i)
     times.push_back(TimeOfReview());
   std::ranges::sort(times);
-  EXPECT_LT(times[times.size() / 2].count(), 100) << "median";
+  EXPECT_LT(times[times.size() / 2].count(), test::SanitizedPrograms() ? 5000 : 100) << "median";
 }
 
 TEST_F(LimitsTest, AConnectionOfReviewsOutlivesIdleOnes) {
@@ -142,8 +142,9 @@ TEST_F(LimitsTest, NoBodiesMakeItExceedItsMemory) {
   json review = ReviewOf("@");
   review["request"]["oldObject"] = "@";
   const std::string text = review.dump();
-  // ThreadSanitizer makes a review so slow that the time of a request would end within it.
-  const size_t largest = test::ThreadSanitizedPrograms() ? kLargestBody / 16 : kLargestBody;
+  // Sanitizers, under which memory is not judged, make a review so slow that the time of a request
+  // would end within it.
+  const size_t largest = test::SanitizedPrograms() ? kLargestBody / 16 : kLargestBody;
   const auto filled = [&text, largest](const std::string& unit, const std::string& open,
                                        const std::string& close) {
     std::string value = open;
@@ -188,7 +189,7 @@ TEST_F(LimitsTest, NoBodiesMakeItExceedItsMemory) {
     EXPECT_THAT(response->status, testing::AnyOf(200u, 400u));
   }
   EXPECT_LT(PeakRssKib(), test::SanitizedPrograms() ? 8 * kMaxRssKib : kMaxRssKib);
-  EXPECT_LT(TimeOfReview().count(), 1000);
+  EXPECT_LT(TimeOfReview().count(), test::SanitizedPrograms() ? 10'000 : 1000);
 }
 
 }  // namespace
