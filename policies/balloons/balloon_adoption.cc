@@ -10,7 +10,6 @@
 #include "pkg/allocator/want_of_room.h"
 #include "pkg/base/parse.h"
 #include "policies/balloons/balloon_placer.h"
-#include "policies/balloons/balloon_plan.h"
 #include "policies/balloons/balloon_reason.h"
 
 namespace resmgr {
@@ -55,13 +54,25 @@ std::string BalloonAdoption::WhyInNone(ContainerKey key) const {
 }
 
 BalloonBook BalloonAdoption::Run() {
-  BalloonBook book(setup_);
-  // CPUs that belong to a type are not for others, whoever runs there.
+  BalloonBook book = ByLikelihood();
+  if (has_state_ || !setup_->options().pin_cpu) return book;
+  std::vector<Group> groups = GroupSeen();
+  if (AllStay(book, groups) && AllStayLater(book, groups)) return book;
+  return Explained(groups).value_or(std::move(book));
+}
+
+// CPUs that belong to a type are not for others, whoever runs there.
+void BalloonAdoption::CreateFixed(BalloonBook& book) const {
   for (int type = 0; type < setup_->types(); ++type) {
     while (setup_->type(type).own_cpus && book.Count(type) < setup_->MinBalloons(type)) {
       if (!book.Create(type).ok()) break;
     }
   }
+}
+
+BalloonBook BalloonAdoption::ByLikelihood() {
+  BalloonBook book(setup_);
+  CreateFixed(book);
   AdoptAlone(book);
   AdoptNamed(book);
   for (const bool loosely : {false, true}) {
@@ -71,10 +82,7 @@ BalloonBook BalloonAdoption::Run() {
   }
   AdoptBorrowed(book);
   CreateAlways(book);
-  for (Found& found : found_) {
-    if (found.placed) continue;
-    (void)BalloonPlacer(book).PlaceRunning(std::make_shared<BalloonMember>(found.member));
-  }
+  PlaceOthers(book);
   // The configuration may have other limits than before. Without any state the sizes stay as they
   // are until their balloons change.
   if (has_state_) {
@@ -85,6 +93,13 @@ BalloonBook BalloonAdoption::Run() {
   }
   book.SettleBorrowed();
   return book;
+}
+
+void BalloonAdoption::PlaceOthers(BalloonBook& book) const {
+  for (const Found& found : found_) {
+    if (book.Find(found.member.key)) continue;
+    (void)BalloonPlacer(book).PlaceRunning(std::make_shared<BalloonMember>(found.member));
+  }
 }
 
 // Those with a number keep it.
@@ -115,11 +130,8 @@ std::vector<const BalloonAdoption::Found*> BalloonAdoption::FoundIn(const Balloo
 
 // Whether the balloon's containers would be on the CPUs on which they run.
 bool BalloonAdoption::SeeTheSame(const BalloonBook& book, size_t place) const {
-  const Balloon& balloon = book.balloons()[place];
-  const BalloonPlan plan(book);
-  return std::ranges::all_of(FoundIn(balloon), [&](const Found* found) {
-    const Placement placement = plan.PlacementOf(balloon, *balloon.MemberOf(found->member.key));
-    return found->placed && placement.cpus == VisibleOf(*found);
+  return std::ranges::all_of(FoundIn(book.balloons()[place]), [&](const Found* found) {
+    return found->placed && Stays(book, *found);
   });
 }
 

@@ -3,11 +3,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "pkg/model/container.h"
 #include "policies/balloons/balloon_book.h"
+#include "policies/balloons/balloon_explanation.h"
 #include "policies/balloons/balloon_rules.h"
 
 namespace resmgr {
@@ -23,8 +25,9 @@ namespace resmgr {
 //   3. the balloons that always exist are made from the rest;
 //   4. the other containers are placed like new ones, but none can be refused;
 //   5. a balloon found by CPUs only, whose containers would get others by its type, is of another
-//   type
-//      by which they keep theirs, if there is one: all of them are guests then.
+//      type by which they keep theirs, if there is one: all of them are guests then;
+//   6. where containers move all the same, now or at the next restart, and nothing but CPUs is
+//      known, balloons are searched by which none does.
 class BalloonAdoption {
  public:
   BalloonAdoption(std::shared_ptr<const BalloonSetup> setup, BalloonRules rules);
@@ -56,13 +59,24 @@ class BalloonAdoption {
   // fewer, and a type that none of its containers has.
   enum class Fit { kExact, kFewer, kOther };
 
+  BalloonBook ByLikelihood();
+  void CreateFixed(BalloonBook& book) const;
   void AdoptAlone(BalloonBook& book);
   void AdoptNamed(BalloonBook& book);
   void AdoptBorrowed(BalloonBook& book) const;
   void CreateAlways(BalloonBook& book) const;
+  void PlaceOthers(BalloonBook& book) const;
   void RetypeGuests(BalloonBook& book) const;
   std::vector<const Found*> FoundIn(const Balloon& balloon) const;
   bool SeeTheSame(const BalloonBook& book, size_t place) const;
+  bool Stays(const BalloonBook& book, const Found& found) const;
+  bool AllStay(const BalloonBook& book, const std::vector<Group>& groups) const;
+  bool AllStayLater(BalloonBook book, const std::vector<Group>& groups) const;
+  std::vector<Group> GroupSeen();
+  std::optional<SeenBalloon> AsSeen(const Group& group) const;
+  std::optional<BalloonBook> BookOf(const BalloonBook& start, std::vector<Group>& groups,
+                                    const BalloonExplanation& explanation);
+  std::optional<BalloonBook> Explained(std::vector<Group>& groups);
   BalloonMember AsMember(const Found& found, const BalloonBook& book, int type, int index) const;
   CpuSet Seen() const;
   CpuSet MissedIn(const BalloonBook& book) const;

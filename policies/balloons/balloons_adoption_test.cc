@@ -130,5 +130,19 @@ TEST(BalloonsAdoptionTest, GuestsKeepTheirCpusWithoutState) {
   ExpectThatItStays(node, guest, 1);
 }
 
+TEST(BalloonsAdoptionTest, GuestsOfACompositeKeepTheirCpusWithoutState) {
+  BalloonsNode node(
+      "balloonTypes: [{name: c}, {name: both, components: [{balloonType: c}, {balloonType: c}]}, "
+      "{name: y}, {name: s, preferNewBalloons: true, shareIdleCPUsInSame: numa}]",
+      test::MakeMachine({.cores = 4}));
+  const ContainerKey goes = *node.Run("goes", {.request = 100, .type = "both"});
+  const ContainerKey too = *node.Run("too", {.request = 1900, .type = "y"});
+  const ContainerKey guest = *node.Run("guest", {.request = 100, .type = "s"});
+  ASSERT_EQ(node.PoolOf(guest), "both[0]");
+  node.Remove(goes);
+  node.Remove(too);
+  ExpectThatItStays(node, guest, 2);
+}
+
 }  // namespace
 }  // namespace resmgr

@@ -295,7 +295,7 @@ TEST(BalloonsReference, RandomLivesAreTheSame) {
   }
 }
 
-// Not all can be known where shared idle CPUs, hidden threads, components and guests meet.
+// The former balloons explain all CPUs, but the search for such ones does not try all choices.
 TEST(BalloonsReference, ALossOfStateMovesFewContainersUnderAnyConfiguration) {
   const uint64_t first = SeedOr(1);
   std::string told;
@@ -313,7 +313,7 @@ TEST(BalloonsReference, ALossOfStateMovesFewContainersUnderAnyConfiguration) {
     if (limited.Difference().empty()) lose(limited, seed);
   }
   EXPECT_GT(all, 0);
-  EXPECT_LE(30 * moved, all) << moved << " of " << all << " moved, at last in " << told;
+  EXPECT_LE(300 * moved, all) << moved << " of " << all << " moved, at last in " << told;
 }
 
 }  // namespace
