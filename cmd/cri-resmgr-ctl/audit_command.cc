@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "pkg/base/count_text.h"
 #include "pkg/base/table.h"
 
@@ -17,12 +18,11 @@ namespace {
 
 class AuditCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "audit"; }
-  std::string_view summary() const override {
-    return "Compare the values in force with those that were decided; -repair restores them.";
-  }
-  std::string_view description() const override {
-    return R"(Compares running containers with what the daemon decided: CPUs, memory nodes, and other values
+  AuditCommand()
+      : DaemonCommand(
+            "audit",
+            "Compare the values in force with those that were decided; -repair restores them.",
+            R"(Compares running containers with what the daemon decided: CPUs, memory nodes, and other values
 that the policy sets. It reads the cgroup of each container and asks the runtime for the values
 that it has recorded, and lists the differences. Files of the host that classes want otherwise
 follow in a table of their own.
@@ -37,8 +37,7 @@ follow in a table of their own.
 a partition of cgroup v2, or an inherited affinity: the lines below the table name the cause and
 what to do.
 The exit status is 3 if a value differs and, with -repair, if that value cannot be restored.
-The daemon runs the same comparison by itself: see audit in its configuration.)";
-  }
+The daemon runs the same comparison by itself: see audit in its configuration.)") {}
 
  private:
   void DeclareMore(CommandLine& line) override {
@@ -54,12 +53,11 @@ The daemon runs the same comparison by itself: see audit in its configuration.)"
 
 class UninstallCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "uninstall"; }
-  std::string_view summary() const override {
-    return "Lift all restrictions of containers, before cri-resmgr is removed from a node.";
-  }
-  std::string_view description() const override {
-    return R"(Run this before cri-resmgr is removed from a node: it lifts all restrictions to CPUs and memory
+  UninstallCommand()
+      : DaemonCommand(
+            "uninstall",
+            "Lift all restrictions of containers, before cri-resmgr is removed from a node.",
+            R"(Run this before cri-resmgr is removed from a node: it lifts all restrictions to CPUs and memory
 nodes that a policy has decided, and gives files of the host that classes have changed their former
 values back. -dry-run lists the changes; -apply makes them and waits until the
 runtime has carried them out. From then on calls are forwarded unread and every other
@@ -68,8 +66,7 @@ configuration is refused, until the daemon is started again.
   cri-resmgr-ctl uninstall -dry-run
   cri-resmgr-ctl uninstall -apply
 
-Then set the kubelet's endpoint to the runtime's own socket, and stop the daemon.)";
-  }
+Then set the kubelet's endpoint to the runtime's own socket, and stop the daemon.)") {}
 
  private:
   void DeclareMore(CommandLine& line) override {

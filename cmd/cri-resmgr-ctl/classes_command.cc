@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "pkg/base/table.h"
 
 namespace resmgr {
@@ -11,12 +12,11 @@ namespace {
 
 class ClassesCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "classes"; }
-  std::string_view summary() const override {
-    return "List the classes in use, with their containers, and what the machine lacks for them.";
-  }
-  std::string_view description() const override {
-    return R"(Lists the classes that the configuration, policies or the annotations of pods ask for, with the
+  ClassesCommand()
+      : DaemonCommand(
+            "classes",
+            "List the classes in use, with their containers, and what the machine lacks for them.",
+            R"(Lists the classes that the configuration, policies or the annotations of pods ask for, with the
 containers that have them. An inactive one has no effect, or not all of it: the reason names the
 file that is missing, or what the kernel answered.
 
@@ -30,8 +30,7 @@ file that is missing, or what the kernel answered.
   rdt         parts of caches and memory bandwidth
   blockio     limits and weights of block devices
   scheduling  scheduler, I/O priority and burst
-  memory      limits of the container's cgroup below its memory limit, and memory policies)";
-  }
+  memory      limits of the container's cgroup below its memory limit, and memory policies)") {}
 
  private:
   bool Watchable() const override { return true; }

@@ -25,14 +25,15 @@ struct ProgramView {
 // One command of cri-resmgr-ctl. Lives for one run of the program: Declare binds flags to members.
 class Command {
  public:
+  // `name`: the word that users type, "topology". `summary`: one line, for the list of commands.
+  // `description`: the text at the top of `COMMAND -help`; it may have several paragraphs.
+  Command(std::string_view name, std::string_view summary, std::string_view description)
+      : name_(name), summary_(summary), description_(description) {}
   virtual ~Command() = default;
 
-  // The word that users type: "topology".
-  virtual std::string_view name() const = 0;
-  // One line, for the list of commands.
-  virtual std::string_view summary() const = 0;
-  // The text at the top of `COMMAND -help`; it may have several paragraphs.
-  virtual std::string_view description() const = 0;
+  std::string_view name() const { return name_; }
+  std::string_view summary() const { return summary_; }
+  std::string_view description() const { return description_; }
 
   virtual void Declare(CommandLine& line) = 0;
   // Sets the running daemon's socket; `told`: by -socket. Called before Run; commands that need no
@@ -45,6 +46,11 @@ class Command {
   // Called after the flags were read. Writes the result to `out`; an error becomes one line and the
   // exit code of ExitCodeOf.
   virtual Status Run(std::ostream& out) = 0;
+
+ private:
+  const std::string_view name_;
+  const std::string_view summary_;
+  const std::string_view description_;
 };
 
 }  // namespace resmgr

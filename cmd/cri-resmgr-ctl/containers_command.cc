@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/cri-resmgr-ctl/containers_command.h"
-
 #include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/container_filter.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/base/bytes_text.h"
@@ -62,16 +61,15 @@ bool ComesBefore(const Reply& a, const Reply& b, const char* member) {
 
 class ContainersCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "containers"; }
-  std::string_view summary() const override { return "List the containers and where they run."; }
-  std::string_view description() const override {
-    return R"(Lists the containers that the daemon knows, with the CPUs and memory nodes that were decided for
+  ContainersCommand()
+      : DaemonCommand(
+            "containers", "List the containers and where they run.",
+            R"(Lists the containers that the daemon knows, with the CPUs and memory nodes that were decided for
 them. QUOTA is in microseconds per period. `explain` shows the reasons.
 
   cri-resmgr-ctl containers -n shop -sort-by cpus
   cri-resmgr-ctl containers -l 'app in (web,api)' -w
-  cri-resmgr-ctl containers -cpu 7 -o wide)";
-  }
+  cri-resmgr-ctl containers -cpu 7 -o wide)") {}
 
  private:
   bool Watchable() const override { return true; }

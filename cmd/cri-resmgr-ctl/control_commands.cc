@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/cri-resmgr-ctl/control_commands.h"
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/convert_config.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "pkg/base/parse.h"
@@ -18,12 +17,10 @@ namespace {
 
 class ConfigCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "config"; }
-  std::string_view summary() const override {
-    return "Show, check or change the configuration of the running daemon.";
-  }
-  std::string_view description() const override {
-    return R"(Shows the configuration in force, checks a file against the machine, or applies a file to the
+  ConfigCommand()
+      : DaemonCommand(
+            "config", "Show, check or change the configuration of the running daemon.",
+            R"(Shows the configuration in force, checks a file against the machine, or applies a file to the
 running daemon. `check` lists the containers that would move, or whose CPU shares or quota
 would change, and those that would lose exclusive CPUs. `set` applies the whole configuration or
 nothing of it, and refuses one by which containers would lose exclusive CPUs unless -force is given.
@@ -38,8 +35,7 @@ ConfigMaps for the agent, as they are.
   cri-resmgr-ctl config check worker-7-configmap.yaml
   cri-resmgr-ctl config set static.yaml
   cri-resmgr-ctl config set -force static.yaml
-  cri-resmgr-ctl config convert -from nri-plugins balloonspolicy.yaml)";
-  }
+  cri-resmgr-ctl config convert -from nri-plugins balloonspolicy.yaml)") {}
   Status Run(std::ostream& out) override {
     return Verb() == "convert" ? Convert(out) : DaemonCommand::Run(out);
   }
@@ -147,19 +143,16 @@ ConfigMaps for the agent, as they are.
 
 class RebalanceCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "rebalance"; }
-  std::string_view summary() const override {
-    return "List the containers for which there are better CPUs; -apply moves them.";
-  }
-  std::string_view description() const override {
-    return "Asks the active policy for better places for the running containers, and lists the "
-           "moves.\n"
-           "They are made with -apply only. With -by use, containers move between shared pools by "
-           "what they\n"
-           "use and how long they wait for CPUs; what the moves bring is measured, and those that "
-           "bring too\n"
-           "little are taken back.";
-  }
+  RebalanceCommand()
+      : DaemonCommand(
+            "rebalance", "List the containers for which there are better CPUs; -apply moves them.",
+            "Asks the active policy for better places for the running containers, and lists the "
+            "moves.\n"
+            "They are made with -apply only. With -by use, containers move between shared pools by "
+            "what they\n"
+            "use and how long they wait for CPUs; what the moves bring is measured, and those that "
+            "bring too\n"
+            "little are taken back.") {}
 
  private:
   void DeclareMore(CommandLine& line) override {
@@ -213,17 +206,14 @@ class RebalanceCommand final : public DaemonCommand {
 
 class LogCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "log"; }
-  std::string_view summary() const override {
-    return "Change the log level of the running daemon until its next configuration.";
-  }
-  std::string_view description() const override {
-    return R"(Sets the lowest severity that is logged (debug, info, warn, error), for all sources or for one,
+  LogCommand()
+      : DaemonCommand(
+            "log", "Change the log level of the running daemon until its next configuration.",
+            R"(Sets the lowest severity that is logged (debug, info, warn, error), for all sources or for one,
 until the next configuration or restart.
 
   cri-resmgr-ctl log debug
-  cri-resmgr-ctl log debug resmgr)";
-  }
+  cri-resmgr-ctl log debug resmgr)") {}
 
  private:
   void DeclareMore(CommandLine& line) override { line.Arguments("LEVEL [SOURCE]", &arguments_); }

@@ -20,6 +20,7 @@ using Reply = nlohmann::ordered_json;
 // interrupted. Control characters of a reply never reach a terminal.
 class DaemonCommand : public Command {
  public:
+  using Command::Command;
   void Declare(CommandLine& line) override;
   void UseSocket(std::string_view socket, bool /*told*/) override { socket_ = socket; }
   void UseNotes(std::ostream& notes) override { notes_ = &notes; }

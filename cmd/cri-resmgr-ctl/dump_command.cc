@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/cri-resmgr-ctl/dump_command.h"
-
 #include <chrono>
 #include <cstdint>
 #include <fstream>
@@ -14,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "pkg/base/count_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/terminal.h"
@@ -40,17 +39,16 @@ void NoteCalls(std::string_view text, std::set<int64_t>& calls) {
 
 class DumpCommand final : public Command {
  public:
-  std::string_view name() const override { return "dump"; }
-  std::string_view summary() const override { return "Show the calls about one pod for a while."; }
-  std::string_view description() const override {
-    return R"(Shows the CRI calls (as an NRI plugin, the NRI calls; in mode docker, the requests of the Docker
+  DumpCommand()
+      : Command(
+            "dump", "Show the calls about one pod for a while.",
+            R"(Shows the CRI calls (as an NRI plugin, the NRI calls; in mode docker, the requests of the Docker
 API) about one pod that pass from now on, with what the daemon changed in them. The pod need not exist yet. The dump ends after its time, at
 Ctrl-C, and in the daemon by itself a few seconds after this program was killed. What the
 configuration dumps is not changed by it. Secrets are hidden.
 
   cri-resmgr-ctl dump -pod shop/web
-  cri-resmgr-ctl dump -pod shop/web -for 30s -o web.dump)";
-  }
+  cri-resmgr-ctl dump -pod shop/web -for 30s -o web.dump)") {}
   void Declare(CommandLine& line) override {
     line.Flag("pod", "POD", "The pod: NAMESPACE/POD.", &pod_);
     line.Flag("for", "TIME", "How long: 30s, 2m; ten minutes at most.", &time_);

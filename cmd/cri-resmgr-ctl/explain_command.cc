@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cmd/cri-resmgr-ctl/amounts.h"
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/container_filter.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "cmd/cri-resmgr-ctl/status_command.h"
@@ -382,10 +383,10 @@ std::string Overview(const Reply& containers, const TableStyle& style) {
 
 class ExplainCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "explain"; }
-  std::string_view summary() const override { return "Explain why a container runs on its CPUs."; }
-  std::string_view description() const override {
-    return R"(Explains the placement of a container: its request, the rule that decided, the candidates and what
+  ExplainCommand()
+      : DaemonCommand(
+            "explain", "Explain why a container runs on its CPUs.",
+            R"(Explains the placement of a container: its request, the rule that decided, the candidates and what
 they lacked, and which stage or plugin set which field of the request. A container that was refused
 is shown with its request and what the pools hold. Several containers are shown as a table. Where
 no name is the same, those that begin so are meant. A claim of Dynamic Resource Allocation that
@@ -395,8 +396,7 @@ holds CPUs is explained by its name, or its uid.
   cri-resmgr-ctl explain default/web/nginx
   cri-resmgr-ctl explain 3f2a9c81
   cri-resmgr-ctl explain shop/fast-cpus
-  cri-resmgr-ctl explain -n shop -l app=web)";
-  }
+  cri-resmgr-ctl explain -n shop -l app=web)") {}
 
  private:
   bool Watchable() const override { return true; }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/cri-resmgr-ctl/history_command.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -11,6 +9,7 @@
 
 #include <fmt/chrono.h>
 
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "cmd/cri-resmgr-ctl/followed_entries.h"
 #include "cmd/cri-resmgr-ctl/watch.h"
@@ -56,12 +55,10 @@ StatusOr<std::string> SinceText(const std::string& since) {
 
 class HistoryCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "history"; }
-  std::string_view summary() const override {
-    return "List the latest decisions about containers, including refusals.";
-  }
-  std::string_view description() const override {
-    return R"(Lists the latest decisions of the running daemon, the newest one last: which containers were
+  HistoryCommand()
+      : DaemonCommand(
+            "history", "List the latest decisions about containers, including refusals.",
+            R"(Lists the latest decisions of the running daemon, the newest one last: which containers were
 placed, moved, released or refused, and which updates the runtime failed to carry out. The daemon
 keeps about a thousand of them until it exits, and the last refusals for longer.
 
@@ -70,8 +67,7 @@ keeps about a thousand of them until it exits, and the last refusals for longer.
   cri-resmgr-ctl history -pod shop/web -since 10m
   cri-resmgr-ctl history -f
 
--f goes on when the daemon is started again.)";
-  }
+-f goes on when the daemon is started again.)") {}
   Status Run(std::ostream& out) override { return follow_ ? Follow(out) : DaemonCommand::Run(out); }
 
  private:

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/cri-resmgr-ctl/node_commands.h"
-
 #include <string>
 #include <vector>
 
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 #include "cmd/cri-resmgr-ctl/pools_drawing.h"
 #include "pkg/base/table.h"
@@ -13,11 +12,10 @@ namespace {
 
 class PoliciesCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "policies"; }
-  std::string_view summary() const override { return "List the policies; * is the active one."; }
-  std::string_view description() const override {
-    return "Lists the policies that the running daemon has. The active one is marked with *.";
-  }
+  PoliciesCommand()
+      : DaemonCommand(
+            "policies", "List the policies; * is the active one.",
+            "Lists the policies that the running daemon has. The active one is marked with *.") {}
 
  private:
   std::string_view Method() const override { return "Policies"; }
@@ -33,12 +31,10 @@ class PoliciesCommand final : public DaemonCommand {
 
 class PoolsCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "pools"; }
-  std::string_view summary() const override {
-    return "Draw the active policy's pools with their CPUs, memory and containers.";
-  }
-  std::string_view description() const override {
-    return R"(Draws the pools of the active policy as a tree, each with its containers.
+  PoolsCommand()
+      : DaemonCommand("pools",
+                      "Draw the active policy's pools with their CPUs, memory and containers.",
+                      R"(Draws the pools of the active policy as a tree, each with its containers.
 
   SHARED       CPUs that the containers of the pool share
   FREE         the part of these CPUs that can still be requested, taking the pools above and
@@ -47,8 +43,7 @@ class PoolsCommand final : public DaemonCommand {
   MEMORY USED  memory that the containers of this pool and the pools below may use; empty if the
                pool has the memory of the pool above
 
-Long CPU lists are cut off and end with the number of CPUs; -o json has the full lists.)";
-  }
+Long CPU lists are cut off and end with the number of CPUs; -o json has the full lists.)") {}
 
  private:
   bool Watchable() const override { return true; }

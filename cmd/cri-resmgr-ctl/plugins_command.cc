@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "pkg/base/table.h"
 
 namespace resmgr {
@@ -30,12 +31,10 @@ std::string Events(const Reply& plugin) {
 
 class PluginsCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "plugins"; }
-  std::string_view summary() const override {
-    return "List the plugins that change containers, with their calls and failures.";
-  }
-  std::string_view description() const override {
-    return R"(Lists the plugins that the daemon serves, in the order in which they are called, including those
+  PluginsCommand()
+      : DaemonCommand(
+            "plugins", "List the plugins that change containers, with their calls and failures.",
+            R"(Lists the plugins that the daemon serves, in the order in which they are called, including those
 that have disconnected.
 
   STATE     ready; disconnected: its connection is closed, or it has not registered yet; failed:
@@ -43,8 +42,7 @@ that have disconnected.
   FAILURES  calls that the plugin refused or did not answer in time
   P50       the median of its latest answer times
 
-The last error of each plugin follows the table.)";
-  }
+The last error of each plugin follows the table.)") {}
 
  private:
   bool Watchable() const override { return true; }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/cri-resmgr-ctl/program_commands.h"
-
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -12,6 +10,7 @@
 
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
 #include "cmd/cri-resmgr-ctl/cli.h"
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "pkg/base/json.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/suggest.h"
@@ -39,13 +38,9 @@ std::string TextIn(const Told& object, const char* member) {
 
 class VersionCommand final : public Command {
  public:
-  std::string_view name() const override { return "version"; }
-  std::string_view summary() const override {
-    return "Show the version of this program and of the running daemon.";
-  }
-  std::string_view description() const override {
-    return "Shows the version of this program and, if it runs, of the daemon.";
-  }
+  VersionCommand()
+      : Command("version", "Show the version of this program and of the running daemon.",
+                "Shows the version of this program and, if it runs, of the daemon.") {}
   void Declare(CommandLine& line) override {
     line.Choice("o", {"table", "json"}, "The output format.", &output_);
   }
@@ -71,10 +66,10 @@ class VersionCommand final : public Command {
 
 class HelpCommand final : public Command {
  public:
-  std::string_view name() const override { return "help"; }
-  std::string_view summary() const override { return "Explain a command, or list the commands."; }
-  std::string_view description() const override {
-    return "Explains a command as its flag -help does; without an argument, lists the commands.";
+  HelpCommand()
+      : Command(
+            "help", "Explain a command, or list the commands.",
+            "Explains a command as its flag -help does; without an argument, lists the commands.") {
   }
   void Declare(CommandLine& line) override { line.Arguments("[COMMAND]", &arguments_); }
   void UseProgram(const ProgramView& program) override { program_ = program; }
@@ -105,15 +100,11 @@ class HelpCommand final : public Command {
 
 class CompleteCommand final : public Command {
  public:
-  std::string_view name() const override { return "complete"; }
-  std::string_view summary() const override {
-    return "Print names that the running daemon has, for shell completion.";
-  }
-  std::string_view description() const override {
-    return "Prints the names of one kind that the running daemon has, a line each; none if it "
-           "does\n"
-           "not answer. The shell completion uses it.";
-  }
+  CompleteCommand()
+      : Command("complete", "Print names that the running daemon has, for shell completion.",
+                "Prints the names of one kind that the running daemon has, a line each; none if it "
+                "does\n"
+                "not answer. The shell completion uses it.") {}
   void Declare(CommandLine& line) override {
     line.Arguments("pods|containers|namespaces|pools|policies|log-sources", &arguments_);
   }

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "pkg/base/table.h"
 
 namespace resmgr {
@@ -24,12 +25,10 @@ std::string Handlers(const Reply& runtime, bool only) {
 
 class RuntimesCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "runtimes"; }
-  std::string_view summary() const override {
-    return "List the container runtimes behind the relay, and whether they answer.";
-  }
-  std::string_view description() const override {
-    return R"(Lists the container runtimes to which the daemon relays calls. Each is asked for its version.
+  RuntimesCommand()
+      : DaemonCommand(
+            "runtimes", "List the container runtimes behind the relay, and whether they answer.",
+            R"(Lists the container runtimes to which the daemon relays calls. Each is asked for its version.
 
   STATE     connected; away: nothing listens on its socket; hanging: it does not answer
   SINCE     when this state began; only with several runtimes
@@ -40,8 +39,7 @@ class RuntimesCommand final : public DaemonCommand {
   CALLS     calls of clients that this runtime answered, and ERRORS: those that failed; only with
             several runtimes
 
-The last error of each runtime follows the table.)";
-  }
+The last error of each runtime follows the table.)") {}
 
  private:
   bool Watchable() const override { return true; }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/cri-resmgr-ctl/simulate_command.h"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -8,12 +6,15 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "cmd/cri-resmgr-ctl/convert_config.h"
 #include "pkg/base/json.h"
 #include "pkg/base/table.h"
@@ -25,6 +26,7 @@
 #include "pkg/log/log.h"
 #include "pkg/node/policy_setup.h"
 #include "pkg/simulator/report.h"
+#include "pkg/simulator/scenario.h"
 #include "pkg/simulator/simulator.h"
 #include "pkg/sys/files.h"
 #include "pkg/topology/machine_format.h"
@@ -114,18 +116,6 @@ Status Annotated(const Status& status, const std::string& topology) {
   return Annotate(status, "-topology " + topology);
 }
 
-}  // namespace
-
-// One machine under one configuration.
-struct SimulateCommand::Setting {
-  std::string topology{};
-  std::shared_ptr<const Machine> machine{};
-  Config config{};
-  std::optional<RdtMachine> rdt{};
-};
-
-namespace {
-
 // Finds what the daemon refuses when it reads a configuration with this policy.
 Status CheckPolicyClassesOf(const PolicyRegistry& policies, const Config& config,
                             const ClassesConfig& classes) {
@@ -138,20 +128,13 @@ Status CheckPolicyClassesOf(const PolicyRegistry& policies, const Config& config
                                PolicySectionPath(section->first));
 }
 
-}  // namespace
-
-struct SimulateCommand::Result {
-  std::vector<StepEffect> effects{};
-  Totals totals{};
-  std::string summary{};
-};
-
-std::string_view SimulateCommand::summary() const {
-  return "Simulate the placement of pods on any machine, without a daemon or a runtime.";
-}
-
-std::string_view SimulateCommand::description() const {
-  return R"(Shows where the daemon would place the containers of pods, using the daemon's own code and
+class SimulateCommand final : public Command {
+ public:
+  SimulateCommand()
+      : Command(
+            "simulate",
+            "Simulate the placement of pods on any machine, without a daemon or a runtime.",
+            R"(Shows where the daemon would place the containers of pods, using the daemon's own code and
 configuration, on the machine that -topology describes. A scenario is one or more files, read in
 order; - is standard input. Each file is a recording made with -dump record:FILE, or YAML documents
 separated by ---
@@ -195,8 +178,44 @@ Several -topology or -policy are compared: one line of totals for each machine a
 -rdt shows what classes of caches and memory bandwidth come to: 20 ways of each L3 cache, and steps
 of 10 %.
 
-  cri-resmgr-ctl simulate -topology epyc-9654-2s -config classes.yaml -rdt l3:20,mb:10)";
-}
+  cri-resmgr-ctl simulate -topology epyc-9654-2s -config classes.yaml -rdt l3:20,mb:10)") {}
+  void Declare(CommandLine& line) override;
+  void UseNotes(std::ostream& notes) override { notes_ = &notes; }
+  Status Run(std::ostream& out) override;
+
+ private:
+  // One machine under one configuration.
+  struct Setting {
+    std::string topology{};
+    std::shared_ptr<const Machine> machine{};
+    Config config{};
+    std::optional<RdtMachine> rdt{};
+  };
+  struct Result {
+    std::vector<StepEffect> effects{};
+    Totals totals{};
+    std::string summary{};
+  };
+
+  StatusOr<Result> Simulate(const Setting& setting, const Scenario& scenario,
+                            std::ostream* lines) const;
+  // The schemata of all classes on the machine.
+  StatusOr<std::string> Schemata(const Setting& setting) const;
+  Status Compare(const std::vector<Setting>& settings, const Scenario& scenario,
+                 std::ostream& out) const;
+  StatusOr<std::vector<Setting>> Settings() const;
+
+  std::vector<std::string> topologies_;
+  std::vector<std::string> policies_;
+  std::string node_;
+  std::string config_file_;
+  std::string rdt_;
+  std::string output_ = "table";
+  bool explain_ = false;
+  std::ostream* notes_ = nullptr;
+  std::vector<std::string> claims_;
+  std::vector<std::string> scenarios_;
+};
 
 void SimulateCommand::Declare(CommandLine& line) {
   line.Flag("topology", "SPEC", "The machine, as for the command topology; this one by default.",
@@ -424,6 +443,12 @@ Status SimulateCommand::Run(std::ostream& out) {
            "(numa:2(memory=64GiB) would)\n";
   }
   return OkStatus();
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakeSimulateCommand() {
+  return std::make_unique<SimulateCommand>();
 }
 
 }  // namespace resmgr

@@ -13,7 +13,6 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "cmd/cri-resmgr-ctl/simulate_command.h"
 #include "cmd/cri-resmgr-ctl/testing/ctl_runner.h"
 #include "pkg/base/parse.h"
 #include "pkg/sys/files.h"

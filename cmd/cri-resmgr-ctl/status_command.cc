@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "cmd/cri-resmgr-ctl/amounts.h"
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "pkg/base/count_text.h"
 #include "pkg/base/table.h"
 #include "pkg/model/problem.h"
@@ -55,20 +56,18 @@ std::string RunbooksOf(const Reply& problems) {
 
 class StatusCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "status"; }
-  std::string_view summary() const override {
-    return "Show the running daemon: policy, configuration, health, pods and containers.";
-  }
-  std::string_view description() const override {
-    return R"(Shows the state of the running daemon: the active policy and the source of its configuration,
+  StatusCommand()
+      : DaemonCommand(
+            "status",
+            "Show the running daemon: policy, configuration, health, pods and containers.",
+            R"(Shows the state of the running daemon: the active policy and the source of its configuration,
 whether the runtime is connected, the number of pods and containers, and which CPUs are exclusive,
 shared and reserved. "problems" lists what needs attention: a runtime that cannot be reached,
 containers that the runtime fails to update, CPUs that are decided and not in force, containers that
 were refused in the last hour, pools that are asked for more than they have, a kubelet whose CPU
 manager is on, a configuration that was refused, sockets that are not served, state that cannot be
 saved, containers that are throttled, wait for CPUs or have their memory on other nodes. Each has
-its kind, its numbers and what to try; "what to do" names the sections of the runbook.)";
-  }
+its kind, its numbers and what to try; "what to do" names the sections of the runbook.)") {}
 
  private:
   bool Watchable() const override { return true; }

@@ -2,16 +2,11 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <string>
 
-#include "cmd/cri-resmgr-ctl/command.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 
 namespace resmgr {
-
-// `status`: the running daemon's state, pods, containers and problems.
-std::unique_ptr<Command> MakeStatusCommand();
 
 // "connected (/run/containerd.sock)"; the state alone where it names the socket, as errors do.
 std::string WithSocket(const std::string& state, const std::string& socket);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "pkg/base/bytes_text.h"
 #include "pkg/base/parse.h"
 #include "pkg/base/table.h"
@@ -71,12 +72,10 @@ const char* MemberOf(std::string_view key) {
 
 class TopCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "top"; }
-  std::string_view summary() const override {
-    return "Show what containers, memory nodes or CPUs really use.";
-  }
-  std::string_view description() const override {
-    return R"(Shows what the running containers use, on average since the last sample (`usage.Interval`), or
+  TopCommand()
+      : DaemonCommand(
+            "top", "Show what containers, memory nodes or CPUs really use.",
+            R"(Shows what the running containers use, on average since the last sample (`usage.Interval`), or
 what the memory nodes or the CPUs do. Where nothing was sampled lately, the answer takes a second.
 
   USED       CPUs that the container uses, and GRANTED: its own CPUs or, if that is more, its
@@ -92,8 +91,7 @@ With -o wide also
   HIGH       how often it reached memory.high since the last sample; cgroup v2 only
 
   cri-resmgr-ctl top -sort-by throttled -w
-  cri-resmgr-ctl top nodes)";
-  }
+  cri-resmgr-ctl top nodes)") {}
 
  private:
   bool Watchable() const override { return true; }
@@ -138,18 +136,15 @@ With -o wide also
 
 class CpusCommand final : public DaemonCommand {
  public:
-  std::string_view name() const override { return "cpus"; }
-  std::string_view summary() const override {
-    return "Show what each CPU is for, and how busy it is.";
-  }
-  std::string_view description() const override {
-    return R"(Shows the CPUs of the machine, or those of a list: their state (exclusive, shared, reserved,
+  CpusCommand()
+      : DaemonCommand(
+            "cpus", "Show what each CPU is for, and how busy it is.",
+            R"(Shows the CPUs of the machine, or those of a list: their state (exclusive, shared, reserved,
 isolated: by the kernel's isolcpus and in no pool, unassigned, offline), how busy each was since the
 last sample, and the containers that are bound to CPUs of which it is one. A claim that holds it is
 listed as NAMESPACE/CLAIM/claim.
 
-  cri-resmgr-ctl cpus 0-7,16)";
-  }
+  cri-resmgr-ctl cpus 0-7,16)") {}
 
  private:
   bool Watchable() const override { return true; }

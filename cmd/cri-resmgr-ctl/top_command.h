@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 
-#include "cmd/cri-resmgr-ctl/command.h"
 #include "cmd/cri-resmgr-ctl/daemon_command.h"
 
 namespace resmgr {
-
-// `top [nodes|cpus]`: what containers, memory nodes or CPUs use.
-std::unique_ptr<Command> MakeTopCommand();
-// `cpus [LIST]`: what each CPU is for, and how busy it is.
-std::unique_ptr<Command> MakeCpusCommand();
 
 // The list of containers in the order of a key ("cpu", "throttled", "pressure", "memory", "remote":
 // the largest first, what is not known last; "name").

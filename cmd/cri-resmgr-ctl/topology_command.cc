@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cmd/cri-resmgr-ctl/topology_command.h"
-
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "cmd/cri-resmgr-ctl/ask_daemon.h"
+#include "cmd/cri-resmgr-ctl/commands.h"
 #include "pkg/base/json.h"
 #include "pkg/base/table.h"
 #include "pkg/base/terminal.h"
@@ -15,7 +18,6 @@
 #include "pkg/topology/server_types.h"
 
 namespace resmgr {
-
 namespace {
 
 StatusOr<nlohmann::json> Described(const ServerType& type) {
@@ -28,14 +30,15 @@ StatusOr<nlohmann::json> Described(const ServerType& type) {
                         {"description", type.description}};
 }
 
-}  // namespace
-
-std::string_view TopologyCommand::summary() const {
-  return "Show the machine: CPUs, cores, caches, packages, NUMA nodes.";
-}
-
-std::string_view TopologyCommand::description() const {
-  return R"(Shows the machine as the policies see it: which CPUs are online, isolated or not available, which
+// Shows a machine as the policies see it: the one that -topology describes, else the running
+// daemon's, else this one if -socket was not given and no daemon runs. With -types, the servers
+// that -topology knows by name.
+class TopologyCommand final : public Command {
+ public:
+  TopologyCommand()
+      : Command(
+            "topology", "Show the machine: CPUs, cores, caches, packages, NUMA nodes.",
+            R"(Shows the machine as the policies see it: which CPUs are online, isolated or not available, which
 CPUs share a core, an L3 cache, a die, a package or a NUMA node, and the type, size and distance
 of memory. By default it is the machine of the running daemon, or this machine if no daemon runs.
 -topology selects another one; cri-resmgr accepts the same -topology, so that placements can be
@@ -44,8 +47,22 @@ tried for a machine without access to it.
   cri-resmgr-ctl topology
   cri-resmgr-ctl topology -topology "synthetic:package:2 numa:2 l3:2 core:8 pu:2"
   cri-resmgr-ctl topology -topology epyc-9654-2s-nps4      # -types lists all server types
-  lstopo --of xml > node7.xml && cri-resmgr-ctl topology -topology node7.xml -o json)";
-}
+  lstopo --of xml > node7.xml && cri-resmgr-ctl topology -topology node7.xml -o json)") {}
+  void Declare(CommandLine& line) override;
+  void UseSocket(std::string_view socket, bool told) override;
+  Status Run(std::ostream& out) override;
+
+ private:
+  Status ListTypes(std::ostream& out) const;
+  StatusOr<std::string> FromDaemon() const;
+  StatusOr<std::string> FromDescription(std::string_view description) const;
+
+  std::string socket_;
+  bool socket_told_ = false;
+  std::optional<std::string> topology_;
+  bool types_ = false;
+  std::string output_ = "table";
+};
 
 void TopologyCommand::Declare(CommandLine& line) {
   line.Flag(
@@ -111,6 +128,12 @@ Status TopologyCommand::Run(std::ostream& out) {
     out << PrintableLines(*text);
   }
   return OkStatus();
+}
+
+}  // namespace
+
+std::unique_ptr<Command> MakeTopologyCommand() {
+  return std::make_unique<TopologyCommand>();
 }
 
 }  // namespace resmgr
