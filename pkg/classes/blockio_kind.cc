@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/classes/blockio_kind.h"
-
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/classes/class_kinds.h"
 #include "pkg/classes/subject_ways.h"
 #include "pkg/kube/annotations.h"
 

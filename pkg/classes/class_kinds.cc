@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/classes/blockio_kind.h"
-#include "pkg/classes/class_kind.h"
-#include "pkg/classes/cpu_kind.h"
-#include "pkg/classes/isolation_kind.h"
-#include "pkg/classes/memory_kind.h"
-#include "pkg/classes/rdt_kind.h"
-#include "pkg/classes/rdt_monitor_kind.h"
-#include "pkg/classes/scheduling_kind.h"
+#include "pkg/classes/class_kinds.h"
 
 namespace resmgr {
 

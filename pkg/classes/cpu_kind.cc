@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/classes/cpu_kind.h"
-
 #include <utility>
 #include <vector>
 
+#include "pkg/classes/class_kinds.h"
 #include "pkg/classes/cpu_plan.h"
 
 namespace resmgr {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/classes/isolation_kind.h"
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "pkg/classes/class_kinds.h"
 #include "pkg/classes/interrupt_plan.h"
 #include "pkg/classes/isolation_needs.h"
 #include "pkg/classes/isolation_plan.h"

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/classes/isolation_kind.h"
+#include "pkg/classes/class_kinds.h"
 #include "test/support/machines/machines.h"
 #include "test/support/status_matchers.h"
 

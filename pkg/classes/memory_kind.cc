@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/classes/memory_kind.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "pkg/base/parse.h"
+#include "pkg/classes/class_kinds.h"
 #include "pkg/classes/memory_policy.h"
 #include "pkg/classes/subject_ways.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/classes/memory_kind.h"
-
 #include <cerrno>
 #include <map>
 #include <memory>
@@ -10,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/classes/class_kinds.h"
 #include "pkg/classes/testing/kind_bench.h"
 
 namespace resmgr {

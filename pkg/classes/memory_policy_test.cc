@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/classes/memory_kind.h"
+#include "pkg/classes/class_kinds.h"
 #include "pkg/classes/testing/kind_bench.h"
 
 namespace resmgr {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classes of caches and memory bandwidth on trees of files that behave as resctrl.
-#include "pkg/classes/rdt_kind.h"
-
 #include <cerrno>
 #include <map>
 #include <memory>
@@ -14,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/classes/class_kinds.h"
 #include "pkg/classes/class_report.h"
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/classes/testing/fake_resctrl.h"

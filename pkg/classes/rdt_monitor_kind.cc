@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/classes/rdt_monitor_kind.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <map>
@@ -13,6 +11,7 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/cgroup_threads.h"
+#include "pkg/classes/class_kinds.h"
 #include "pkg/classes/rdt_machine.h"
 #include "pkg/classes/rdt_plan.h"
 

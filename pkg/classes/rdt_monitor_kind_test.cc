@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/classes/rdt_monitor_kind.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -12,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "pkg/classes/class_journal.h"
+#include "pkg/classes/class_kinds.h"
 #include "pkg/classes/class_report.h"
 #include "pkg/classes/host_keeper.h"
-#include "pkg/classes/rdt_kind.h"
 #include "pkg/classes/testing/fake_host_files.h"
 #include "pkg/classes/testing/fake_resctrl.h"
 #include "pkg/config/config.h"

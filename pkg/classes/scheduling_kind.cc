@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/classes/scheduling_kind.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -8,6 +6,8 @@
 
 #include "pkg/base/parse.h"
 #include "pkg/classes/burst_plan.h"
+#include "pkg/classes/scheduling_threads.h"
+#include "pkg/classes/class_kinds.h"
 #include "pkg/classes/subject_ways.h"
 
 namespace resmgr {

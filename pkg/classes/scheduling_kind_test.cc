@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pkg/classes/scheduling_kind.h"
-
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -9,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pkg/classes/class_kinds.h"
 #include "pkg/classes/testing/fake_thread_attributes.h"
 #include "pkg/classes/testing/kind_bench.h"
 
