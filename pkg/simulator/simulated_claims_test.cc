@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims in scenarios: prepared, carried, given back.
-#include <array>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/log/log.h"
-#include "pkg/policy/registry.h"
 #include "pkg/simulator/report.h"
-#include "pkg/simulator/simulator.h"
-#include "pkg/topology/machine_source.h"
-#include "policies/null/null_policy.h"
-#include "policies/static/static_policy.h"
-#include "policies/topology-aware/topology_aware_policy.h"
+#include "pkg/simulator/testing/simulator_fixture.h"
 
 namespace resmgr {
 namespace {
@@ -23,49 +15,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Two NUMA nodes of four CPUs, CPU 0 reserved.
-class SimulatedClaimsTest : public testing::Test {
+class SimulatedClaimsTest : public test::SimulatorFixture {
  protected:
-  SimulatedClaimsTest() { ConfigureLogging({.level = LogLevel::kError}); }
-
-  void Start(const std::string& policy, const std::string& more = "") {
-    Simulator::Options options{.machine = machine_, .make_policy = {}, .read_config = {}};
-    options.make_policy = [this](const Config& config) {
-      return policies_.Create(
-          config.policy.active,
-          {.machine = machine_, .available = machine_.online(), .reserved = {0}});
-    };
-    options.read_config = [](const ConfigNode& node) { return ParseConfig(node, ConfigChecks()); };
-    options.config = *ParseConfig(fmt::format("policy: {{Active: {}}}\n{}", policy, more), "c.yaml",
-                                  ConfigChecks());
-    auto simulator = Simulator::Create(std::move(options));
-    ASSERT_TRUE(simulator.ok()) << Describe(simulator.status());
-    simulator_ = *std::move(simulator);
-  }
-
-  // The effects as "OP POD[/CONTAINER] CPUS(EXCLUSIVE) [POD/CONTAINER=CPUS]...".
-  std::vector<std::string> Run(const std::string& text) {
-    if (simulator_ == nullptr) Start("static");
-    const auto scenario = ReadScenario(text, "s.yaml");
-    EXPECT_TRUE(scenario.ok()) << Describe(scenario.status());
-    std::vector<std::string> lines;
-    if (!scenario.ok()) return lines;
-    for (const Step& step : *scenario) {
-      for (StepEffect& effect : simulator_->Run(step)) {
-        std::string line = fmt::format("{} {}{}{} {}({})", effect.op, effect.pod,
-                                       effect.container.empty() ? "" : "/", effect.container,
-                                       effect.cpus, effect.exclusive);
-        for (const auto& change : effect.changed)
-          line += fmt::format(" {}/{}={}", change.pod, change.container, change.cpus);
-        if (!effect.error.empty()) line += " error";
-        lines.push_back(line);
-        last_ = effect;
-        effects_.push_back(std::move(effect));
-      }
-    }
-    return lines;
-  }
-
   // Allocated on the device of a NUMA node.
   static std::string Claim(std::string_view name, int node, std::string_view cpus,
                            std::string_view parameters = "") {
@@ -94,17 +45,6 @@ class SimulatedClaimsTest : public testing::Test {
         "resourceClaimName: {}}}], containers: [{}]}}\n",
         pod, claim, all);
   }
-  static std::string SharedPod(std::string_view name) {
-    return fmt::format(
-        "---\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{containers: [{{name: main}}]}}\n", name);
-  }
-
-  const Machine machine_ = *LoadMachine("synthetic:numa:2 core:4 pu:1");
-  const PolicyRegistry policies_ = PolicyRegistry(
-      std::array{NullPolicyFactory(), StaticPolicyFactory(), TopologyAwarePolicyFactory()});
-  std::unique_ptr<Simulator> simulator_;
-  StepEffect last_;
-  std::vector<StepEffect> effects_;
 };
 
 TEST_F(SimulatedClaimsTest, AClaimTakesCpusOfItsNodeFromSharedContainers) {
@@ -189,7 +129,7 @@ TEST_F(SimulatedClaimsTest, ClaimsOfOtherDriversHoldNothingAndStopNoPod) {
 }
 
 TEST_F(SimulatedClaimsTest, TheDriverIsTheConfiguredOne) {
-  Start("static", "dra: {Compatible: true}");
+  Start("policy: {Active: static}\ndra: {Compatible: true}");
   EXPECT_THAT(Run("kind: ResourceClaim\nmetadata: {name: c}\nstatus: {allocation: {devices: "
                   "{results: [{driver: dra.cpu, device: cpudevnuma001, request: r, "
                   "consumedCapacity: {dra.cpu/cpu: \"2\"}}]}}}\n"),
@@ -212,7 +152,7 @@ TEST_F(SimulatedClaimsTest, ClaimsOutlastARestartAndAnotherPolicy) {
 }
 
 TEST_F(SimulatedClaimsTest, WithoutAPolicyNoClaimIsHeld) {
-  Start("\"null\"");
+  Start("policy: {Active: \"null\"}");
   Run(Claim("fast", 1, "2"));
   EXPECT_THAT(last_.error, HasSubstr("no policy is active that gives exclusive CPUs"));
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pkg/simulator/simulator.h"
 
-#include <array>
 #include <ctime>
 #include <memory>
 #include <string>
@@ -10,12 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pkg/log/log.h"
-#include "pkg/policy/registry.h"
-#include "pkg/topology/machine_source.h"
-#include "policies/null/null_policy.h"
-#include "policies/static/static_policy.h"
-#include "policies/topology-aware/topology_aware_policy.h"
+#include "pkg/simulator/testing/simulator_fixture.h"
 
 namespace resmgr {
 namespace {
@@ -24,55 +18,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-PolicyRegistry Policies() {
-  const std::array factories = {NullPolicyFactory(), StaticPolicyFactory(),
-                                TopologyAwarePolicyFactory()};
-  return PolicyRegistry(factories);
-}
-
-// One machine of eight CPUs without SMT, CPU 0 reserved.
-class SimulatorTest : public testing::Test {
+class SimulatorTest : public test::SimulatorFixture {
  protected:
-  explicit SimulatorTest(const std::string& machine = "synthetic:numa:2 core:4 pu:1")
-      : machine_(*LoadMachine(machine)) {
-    ConfigureLogging({.level = LogLevel::kError});
-  }
-
-  void Start(const std::string& config_text) {
-    Simulator::Options options{.machine = machine_, .make_policy = {}, .read_config = {}};
-    options.make_policy = [this](const Config& config) -> StatusOr<std::unique_ptr<Policy>> {
-      if (config.policy.active == "greedy") return InvalidArgument("it does not fit");
-      return policies_.Create(
-          config.policy.active,
-          {.machine = machine_, .available = machine_.online(), .reserved = {0}});
-    };
-    options.read_config = [](const ConfigNode& node) { return ParseConfig(node, ConfigChecks()); };
-    options.config = *ParseConfig(config_text, "c.yaml", ConfigChecks());
-    auto simulator = Simulator::Create(std::move(options));
-    ASSERT_TRUE(simulator.ok()) << Describe(simulator.status());
-    simulator_ = *std::move(simulator);
-  }
-
-  // The effects as "OP POD/CONTAINER CPUS(EXCLUSIVE) [POD/CONTAINER=CPUS]...".
-  std::vector<std::string> Run(const std::string& text) {
-    if (simulator_ == nullptr) Start("policy.Active: static");
-    const auto scenario = ReadScenario(text, "s.yaml");
-    EXPECT_TRUE(scenario.ok()) << Describe(scenario.status());
-    std::vector<std::string> lines;
-    if (!scenario.ok()) return lines;
-    for (const Step& step : *scenario) {
-      for (const StepEffect& effect : simulator_->Run(step)) {
-        std::string line = fmt::format("{} {}/{} {}({})", effect.op, effect.pod, effect.container,
-                                       effect.cpus, effect.exclusive);
-        for (const auto& change : effect.changed)
-          line += fmt::format(" {}/{}={}", change.pod, change.container, change.cpus);
-        if (!effect.error.empty()) line += " error";
-        lines.push_back(line);
-        last_ = effect;
-      }
-    }
-    return lines;
-  }
+  using SimulatorFixture::SimulatorFixture;
 
   // A pod with Guaranteed containers of `cpus` CPUs each, in flow style.
   static std::string Pod(const std::string& name, const std::string& cpus,
@@ -86,16 +34,6 @@ class SimulatorTest : public testing::Test {
         "[{}]}}\n",
         name, init.empty() ? "" : container("init", init), container("main", cpus));
   }
-
-  static std::string SharedPod(const std::string& name) {
-    return fmt::format(
-        "---\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{containers: [{{name: main}}]}}\n", name);
-  }
-
-  const Machine machine_;
-  const PolicyRegistry policies_ = Policies();
-  std::unique_ptr<Simulator> simulator_;
-  StepEffect last_;
 };
 
 // Two packages of four CPUs, one of which is reserved. Four pods, two of which are crowded on one
@@ -291,7 +229,7 @@ TEST_F(SimulatorTest, DeletesPodsAndContainers) {
               ElementsAre("delete default/a/main () default/web/main=0-2,5-7"));
   EXPECT_THAT(Run("delete: default/b/main\n---\ndelete: default/b\n"),
               ElementsAre("delete default/b/main () default/web/main=0-7"));
-  EXPECT_THAT(Run("delete: default/b\n"), ElementsAre("delete default/b/ () error"));
+  EXPECT_THAT(Run("delete: default/b\n"), ElementsAre("delete default/b () error"));
   EXPECT_EQ(last_.error, "there is no pod default/b");
   EXPECT_THAT(Run("delete: default/web/other\n"), ElementsAre("delete default/web/other () error"));
   EXPECT_THAT(Run(Pod("a", "2")),
@@ -300,7 +238,7 @@ TEST_F(SimulatorTest, DeletesPodsAndContainers) {
 
 TEST_F(SimulatorTest, APodThatExistsIsRefused) {
   Run(Pod("a", "2"));
-  EXPECT_THAT(Run(Pod("a", "2")), ElementsAre("create default/a/ () error"));
+  EXPECT_THAT(Run(Pod("a", "2")), ElementsAre("create default/a () error"));
 }
 
 TEST_F(SimulatorTest, ThePodAgainCreatesWhatIsMissing) {
@@ -341,7 +279,7 @@ TEST_F(SimulatorTest, ResizesThatAnApiServerRefusesAreErrors) {
 
 TEST_F(SimulatorTest, ARestartMovesNothing) {
   Run(SharedPod("web") + Pod("a", "2") + Pod("b", "2") + "---\ndelete: default/a\n");
-  EXPECT_THAT(Run("restart: relay"), ElementsAre("restart / ()"));
+  EXPECT_THAT(Run("restart: relay"), ElementsAre("restart ()"));
   EXPECT_THAT(Run(Pod("c", "1")),
               ElementsAre("create default/c/main 1(1) default/web/main=0,2,5-7"));
 }
@@ -351,14 +289,14 @@ TEST_F(SimulatorTest, ConfigurationsChangeThePolicyOfWhatRuns) {
   EXPECT_THAT(Run(SharedPod("web") + Pod("db", "2")),
               ElementsAre("create default/web/main ()", "create default/db/main ()"));
   EXPECT_THAT(Run("config: {policy: {Active: static}}"),
-              ElementsAre("config / () default/web/main=0,3-7 default/db/main=1-2"));
+              ElementsAre("config () default/web/main=0,3-7 default/db/main=1-2"));
   EXPECT_THAT(Run("config: {policy: {Active: \"null\"}}"),
-              ElementsAre("config / () default/web/main=0-7 default/db/main=0-7"));
+              ElementsAre("config () default/web/main=0-7 default/db/main=0-7"));
 }
 
 TEST_F(SimulatorTest, ARefusedConfigurationKeepsTheOld) {
   Run(Pod("db", "2"));
-  EXPECT_THAT(Run("config: {policy: {Active: greedy}}"), ElementsAre("config / () error"));
+  EXPECT_THAT(Run("config: {policy: {Active: greedy}}"), ElementsAre("config () error"));
   EXPECT_EQ(last_.error, "it does not fit");
   EXPECT_THAT(Run(Pod("other", "2")), ElementsAre("create default/other/main 3-4(3-4)"));
 }
