@@ -30,6 +30,16 @@ std::string NamesText(const std::vector<std::string>& names) {
   return text;
 }
 
+Status NotLookedAt(std::string_view kind, std::string_view name, std::string_view source) {
+  return Unavailable("{}: it is not known yet whether the machine has what {} {} needs", source,
+                     kind, name);
+}
+
+Status Lacks(std::string_view kind, std::string_view name, std::string_view source,
+             std::string_view reason) {
+  return FailedPrecondition("{}: the machine lacks {} {}: {}", source, kind, name, reason);
+}
+
 class Reporter {
  public:
   Reporter(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,
@@ -128,6 +138,26 @@ class Reporter {
 ClassReport MakeReport(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,
                        const HostKeeper::Result& result) {
   return Reporter(plan, subjects, result).Report();
+}
+
+Status CheckPresent(const ClassReport* report, const ChosenClasses& chosen) {
+  for (const auto& [kind, choice] : chosen.by_name) {
+    if (!choice.by_pod) continue;
+    if (report == nullptr) return NotLookedAt(kind, choice.name, choice.source);
+    for (const ClassState& one : report->classes) {
+      if (one.kind != kind || one.name != choice.name || one.active || !one.absent) continue;
+      return Lacks(kind, one.name, choice.source, one.reason);
+    }
+  }
+  for (const AskedClass& asked : chosen.asked) {
+    if (report == nullptr) return NotLookedAt(asked.kind, asked.name, asked.source);
+    const auto absent = report->absent.find(asked.kind);
+    if (absent == report->absent.end()) continue;
+    const std::vector<std::string>& but = absent->second.but;
+    if (std::ranges::find(but, asked.name) == but.end())
+      return Lacks(asked.kind, asked.name, asked.source, absent->second.reason);
+  }
+  return OkStatus();
 }
 
 }  // namespace resmgr

@@ -50,4 +50,8 @@ struct ClassReport {
 ClassReport MakeReport(const ClassPlan& plan, const std::vector<ClassSubject>& subjects,
                        const HostKeeper::Result& result);
 
+// Whether the machine has what the classes need that a pod asks for. FailedPrecondition: it does
+// not. Unavailable: there is no report yet (nullptr).
+Status CheckPresent(const ClassReport* report, const ChosenClasses& chosen);
+
 }  // namespace resmgr

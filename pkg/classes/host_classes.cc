@@ -20,16 +20,6 @@ constexpr size_t kMostFiles = 10;
 // Limit of audits that wait for the thread; clients of the admin socket ask for them.
 constexpr size_t kMostComparisons = 64;
 
-Status NotLookedAt(std::string_view kind, std::string_view name, std::string_view source) {
-  return Unavailable("{}: it is not known yet whether the machine has what {} {} needs", source,
-                     kind, name);
-}
-
-Status Lacks(std::string_view kind, std::string_view name, std::string_view source,
-             std::string_view reason) {
-  return FailedPrecondition("{}: the machine lacks {} {}: {}", source, kind, name, reason);
-}
-
 }  // namespace
 
 HostClasses::HostClasses(Options options)
@@ -116,7 +106,8 @@ StatusOr<Adjustment> HostClasses::AtCreation(const Pod& pod, const CreateRequest
   ChosenClasses chosen;
   for (const auto& kind : kinds_)
     RESMGR_RETURN_IF_ERROR(kind->Choose(container, config_, chosen));
-  RESMGR_RETURN_IF_ERROR(CheckPresent(chosen));
+  if (config_.absent != ClassesConfig::Absent::kWarn)
+    RESMGR_RETURN_IF_ERROR(CheckPresent(known() ? &report_ : nullptr, chosen));
   Adjustment adjustment;
   for (const auto& kind : kinds_)
     kind->AtCreation(chosen, config_, unified_, adjustment);
@@ -135,27 +126,6 @@ void HostClasses::NoteRequested(const StringMap& files) {
   const bool sets = files.contains("memory.high") || files.contains("memory.min");
   if (!sets || context_.kubelet_sets_memory->exchange(true)) return;
   log_.Info("the kubelet sets memory.high or memory.min itself: classes of memory win");
-}
-
-Status HostClasses::CheckPresent(const ChosenClasses& chosen) const {
-  if (config_.absent == ClassesConfig::Absent::kWarn) return OkStatus();
-  for (const auto& [kind, choice] : chosen.by_name) {
-    if (!choice.by_pod) continue;
-    if (!known()) return NotLookedAt(kind, choice.name, choice.source);
-    for (const ClassState& one : report_.classes) {
-      if (one.kind != kind || one.name != choice.name || one.active || !one.absent) continue;
-      return Lacks(kind, one.name, choice.source, one.reason);
-    }
-  }
-  for (const AskedClass& asked : chosen.asked) {
-    if (!known()) return NotLookedAt(asked.kind, asked.name, asked.source);
-    const auto absent = report_.absent.find(asked.kind);
-    if (absent == report_.absent.end()) continue;
-    const std::vector<std::string>& but = absent->second.but;
-    if (std::ranges::find(but, asked.name) == but.end())
-      return Lacks(asked.kind, asked.name, asked.source, absent->second.reason);
-  }
-  return OkStatus();
 }
 
 bool HostClasses::HoldStart(const ContainerId& id, std::function<void()> go) {

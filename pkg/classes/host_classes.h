@@ -140,7 +140,6 @@ class HostClasses final : public Observer {
   ClassStage::Functions StageFunctions();
   StatusOr<Adjustment> AtCreation(const Pod& pod, const CreateRequest& create);
   void NoteRequested(const StringMap& files);
-  Status CheckPresent(const ChosenClasses& chosen) const;
   bool HoldStart(const ContainerId& id, std::function<void()> go);
   bool HoldUpdate(const StageCall& update, const ContainerId& id, int64_t quota,
                   std::function<void()> go);
