@@ -44,4 +44,13 @@ void Reload(const NodeOptions& options, Configurator& configurator) {
   });
 }
 
+void ToggleDebug(bool on, const Configurator& configurator) {
+  if (on) {
+    SetLogLevel(LogLevel::kDebug);
+  } else if (const Status status = ApplyLogging(configurator.current().logger); !status.ok()) {
+    GetLogger("config").Warn("{}", Message(status));
+  }
+  GetLogger("cri-resmgr").Info("SIGUSR1: debug messages are {}", on ? "on" : "as configured");
+}
+
 }  // namespace resmgr

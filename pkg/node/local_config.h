@@ -15,5 +15,7 @@ void RestoreLater(const NodeOptions& options, OffLoop& off_loop, Configurator& c
 
 // Reads the configuration file again, for SIGHUP, unless another configuration is in force.
 void Reload(const NodeOptions& options, Configurator& configurator);
+// Switches every debug message of every source on, or returns to the configuration.
+void ToggleDebug(bool on, const Configurator& configurator);
 
 }  // namespace resmgr

@@ -2,10 +2,11 @@
 #include "pkg/node/run_node.h"
 
 #include <chrono>
+#include <filesystem>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "pkg/audit/auditor.h"
@@ -92,37 +93,16 @@ std::shared_ptr<const ConfigReader> MakeReader(const NodeOptions& options,
                             .runtimes = options.config.runtimes});
 }
 
-// Where the kubelet keeps the state of its CPU manager, below the host's root.
-std::string KubeletFile(std::string root) {
-  while (root.ends_with('/'))
-    root.pop_back();
-  return root + std::string(KubeletWatch::kStateFile);
-}
-
-// Switches every debug message of every source on, or returns to the configuration.
-void ToggleDebug(bool on, const Configurator& configurator) {
-  if (on) {
-    SetLogLevel(LogLevel::kDebug);
-  } else if (const Status status = ApplyLogging(configurator.current().logger); !status.ok()) {
-    GetLogger("config").Warn("{}", Message(status));
-  }
-  GetLogger("cri-resmgr").Info("SIGUSR1: debug messages are {}", on ? "on" : "as configured");
-}
-
-// The page has data while this object exists.
-class OpenPage {
+// Runs a function when it is destroyed.
+class AtEnd {
  public:
-  OpenPage(NodePage* page, const NodeView& view) : page_(page) {
-    if (page_ != nullptr) page_->Open(view);
-  }
-  OpenPage(const OpenPage&) = delete;
-  OpenPage& operator=(const OpenPage&) = delete;
-  ~OpenPage() {
-    if (page_ != nullptr) page_->Close();
-  }
+  explicit AtEnd(std::function<void()> run) : run_(std::move(run)) {}
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+  ~AtEnd() { run_(); }
 
  private:
-  NodePage* const page_;
+  const std::function<void()> run_;
 };
 
 // Opens the front door with its sockets; if requested, they are taken over from the daemon that
@@ -143,18 +123,6 @@ StatusOr<std::unique_ptr<FrontDoor>> OpenDoor(const NodeOptions& options,
   if (!finished.ok()) return Unavailable("-take-over: {}", Message(finished));
   return door;
 }
-
-// Stops in this order, since requests of the door need the brain, and the brain needs the state.
-class StopAtEnd {
- public:
-  explicit StopAtEnd(FrontDoor& door) : door_(door) {}
-  StopAtEnd(const StopAtEnd&) = delete;
-  StopAtEnd& operator=(const StopAtEnd&) = delete;
-  ~StopAtEnd() { door_.Stop(); }
-
- private:
-  FrontDoor& door_;
-};
 
 // All parts of a daemon. The last members are destroyed first.
 class RunningNode {
@@ -221,7 +189,8 @@ class RunningNode {
   std::optional<Refusals> refusals_;             // likewise
   std::optional<DraHost> dra_;                   // likewise
   std::optional<BrainHost> host_;
-  std::optional<StopAtEnd> stop_;
+  // Stops the door: its requests need the brain, and the brain needs the state.
+  std::optional<AtEnd> stop_;
   std::optional<Auditor> auditor_;
   std::optional<UseRebalancer> by_use_;  // outlives the sampler, which tells it, as the next one
   std::optional<UseRecorder> use_recorder_;
@@ -232,7 +201,7 @@ class RunningNode {
   std::optional<PodsCgroupWatch> pods_cgroup_;
   std::optional<KubeletWatch> kubelet_;
   std::list<OptionalSocket> sockets_;
-  std::optional<OpenPage> page_;
+  std::optional<AtEnd> page_;  // closes the page, which has data until then
   EventLoop::HandlePtr watchdog_;
   EventLoop::HandlePtr watching_;
   std::optional<ProblemsWatch> problems_watch_;
@@ -328,7 +297,7 @@ void RunningNode::StartBrain() {
     host_->Observe(reported_->scheduler);
     host_->Observe(reported_->events);
   }
-  stop_.emplace(*door_);
+  stop_.emplace([this] { door_->Stop(); });
   door_->Configure(setup_.config);
   door_->Remember(*state_);
   door_->Start(*dumper_);
@@ -421,7 +390,9 @@ void RunningNode::Serve() {
                                  .known = setup_.machine_problems,
                                  .offline = [this] { return online_->offline(); }});
   }
-  kubelet_.emplace(KubeletWatch::Options{.loop = loop_, .file = KubeletFile(options_.host_root)});
+  kubelet_.emplace(KubeletWatch::Options{
+      .loop = loop_,
+      .file = std::filesystem::path(options_.host_root) / KubeletWatch::kStateFile.substr(1)});
   const NodeView view{
       .loop = loop_,
       .version = options_.version,
@@ -454,7 +425,10 @@ void RunningNode::Serve() {
       .by_use = &*by_use_};
   for (const NodeService& service : options_.services)
     sockets_.emplace_back(loop_, flushes_, service.socket, service.methods(view));
-  page_.emplace(options_.page.get(), view);
+  if (options_.page != nullptr) {
+    options_.page->Open(view);
+    page_.emplace([this] { options_.page->Close(); });
+  }
   WatchProblems(view);
 }
 
