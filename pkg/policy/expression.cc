@@ -108,9 +108,10 @@ std::optional<std::string_view> ResolveKey(std::string_view key, const Pod& pod,
 
 namespace {
 
+// In the order of Expression::Operator.
 constexpr std::array<std::string_view, 11> kOperators = {
-    "Equals",  "NotEqual",   "In",         "NotIn",       "Exists",    "NotExists",
-    "Matches", "MatchesNot", "MatchesAny", "MatchesNone", "AlwaysTrue"};
+    "Equals",     "NotEqual", "In",         "NotIn",      "Exists",     "NotExists",
+    "AlwaysTrue", "Matches",  "MatchesNot", "MatchesAny", "MatchesNone"};
 
 std::string UnknownOperator(std::string_view text) {
   const std::vector<std::string_view> known(kOperators.begin(), kOperators.end());
@@ -121,24 +122,9 @@ std::string UnknownOperator(std::string_view text) {
 }  // namespace
 
 std::optional<Expression::Operator> Expression::ParseOperator(std::string_view text) {
-  using Name = std::pair<std::string_view, Operator>;
-  static constexpr std::array<Name, 12> kNames = {{
-      {"Equals", Operator::kEquals},
-      {"NotEqual", Operator::kNotEqual},
-      {"In", Operator::kIn},
-      {"NotIn", Operator::kNotIn},
-      {"Exists", Operator::kExists},
-      {"NotExists", Operator::kNotExists},
-      {"NotExist", Operator::kNotExists},
-      {"AlwaysTrue", Operator::kAlwaysTrue},
-      {"Matches", Operator::kMatches},
-      {"MatchesNot", Operator::kMatchesNot},
-      {"MatchesAny", Operator::kMatchesAny},
-      {"MatchesNone", Operator::kMatchesNone},
-  }};
-  for (const auto& [name, op] : kNames) {
-    if (EqualsIgnoreCase(text, name)) return op;
-  }
+  if (EqualsIgnoreCase(text, "NotExist")) return Operator::kNotExists;
+  for (size_t i = 0; i < kOperators.size(); ++i)
+    if (EqualsIgnoreCase(text, kOperators[i])) return static_cast<Operator>(i);
   return std::nullopt;
 }
 

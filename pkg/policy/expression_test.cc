@@ -25,6 +25,34 @@ bool HoldsFor(std::string_view text, std::optional<std::string_view> value) {
   return expression.ok() && expression->HoldsFor(value);
 }
 
+TEST(ExpressionOperatorsTest, EachNameIsItsOperator) {
+  struct Row {
+    const char* name;
+    const char* values;
+    bool alike;  // holds for "ab"
+    bool same;   // holds for "a*"
+    bool without;
+  };
+  for (const Row& row : {Row{"Equals", "['a*']", false, true, false},
+                         {"NotEqual", "['a*']", true, false, true},
+                         {"In", "['a*']", false, true, false},
+                         {"NotIn", "['a*']", true, false, true},
+                         {"Exists", "[]", true, true, false},
+                         {"NotExists", "[]", false, false, true},
+                         {"NotExist", "[]", false, false, true},
+                         {"alwaystrue", "[]", true, true, true},
+                         {"Matches", "['a*']", true, true, false},
+                         {"MatchesNot", "['a*']", false, false, true},
+                         {"MatchesAny", "['a*']", true, true, false},
+                         {"matchesnone", "['a*']", false, false, true}}) {
+    const std::string text =
+        fmt::format("{{key: name, operator: {}, values: {}}}", row.name, row.values);
+    EXPECT_EQ(HoldsFor(text, "ab"), row.alike) << text;
+    EXPECT_EQ(HoldsFor(text, "a*"), row.same) << text;
+    EXPECT_EQ(HoldsFor(text, std::nullopt), row.without) << text;
+  }
+}
+
 TEST(ExpressionValuesTest, AStarIsAnyValue) {
   EXPECT_TRUE(HoldsFor("{key: labels/a, operator: In, values: ['*']}", "x"));
   EXPECT_TRUE(HoldsFor("{key: labels/a, operator: Equals, values: ['*']}", "x"));
