@@ -139,6 +139,23 @@ spec:
                           HasSubstr("rdtClass \"gold\": there is no such class")));
 }
 
+TEST(ConvertConfigTest, KeysOfSpeedSelectAreTold) {
+  EXPECT_THAT(
+      NotesOf("nri-plugins", R"(
+kind: TopologyAwarePolicy
+spec:
+  reservedResources: {cpu: 1}
+  cpuClasses: [{name: high, maxFreq: turbo, pctPriority: high}, {name: pinned, sstClosID: 2}]
+  control: {cpu: {classes: {low: {maxFreq: 1000000, pctPriority: low}}}}
+)"),
+      testing::IsSupersetOf(
+          {testing::ContainsRegex("refuses the result: result:[0-9]+: .*pctPriority: is not "
+                                  "supported: Speed Select"),
+           testing::ContainsRegex("refuses the result: result:[0-9]+: .*sstClosID: is not "
+                                  "supported: Speed Select"),
+           HasSubstr("control.cpu.classes.low.pctPriority is left out")}));
+}
+
 // A control that is switched off in the source stays off.
 TEST(ConvertConfigTest, AControlThatIsOffIsLeftOut) {
   const auto converted = ConvertConfig(

@@ -250,6 +250,23 @@ TEST_F(CpuPlanTest, RatesNeverPassEachOther) {
   }
 }
 
+TEST_F(CpuPlanTest, TheNominalClockIsEachCpusOwnFromWhereItsDriverHasIt) {
+  const auto erase = [this](int cpu) { files_.tree.erase(Clock(cpu, "base_frequency")); };
+  for (const int cpu : {3, 4, 5})
+    erase(cpu);
+  files_.tree[CpuFile(3, "acpi_cppc/nominal_freq")] = "2500\n";  // MHz
+  files_.tree[CpuFile(5, "acpi_cppc/nominal_freq")] = "9000\n";
+  files_.tree[Clock(6, "base_frequency")] = "1800000\n";  // a core of another kind
+  before_ = files_.tree;
+  Apply({}, {Pool("a", {2, 3, 4, 5, 6}, "default-noturbo")});
+  EXPECT_EQ(Max(2), "2900000");
+  EXPECT_EQ(Max(3), "2500000");
+  EXPECT_EQ(Max(4), "3800000") << "without one it is the highest";
+  EXPECT_EQ(Max(5), "3800000") << "as much as the CPU can";
+  EXPECT_EQ(Max(6), "1800000");
+  ExpectGivenBack();
+}
+
 TEST_F(CpuPlanTest, TheEnergyPreferenceIsWrittenWhileTheGovernorLetsIt) {
   Add({.name = "saving", .energy = "power", .governor = "powersave"});
   Add({.name = "performing", .energy = "power", .governor = "performance"});
@@ -343,6 +360,19 @@ TEST_F(CpuPlanTest, AContainersOwnClassWinsOverItsPools) {
   EXPECT_EQ(report.containers.at("id-own2")[0].way, "by CPU");
   const ClassReport none = Apply({Own({}, "turbo-low")}, {});
   EXPECT_THAT(none.containers.at("id-own-1")[0].reason, HasSubstr("no CPUs of its own"));
+  ExpectGivenBack();
+}
+
+// Balloons names it for CPUs in no balloon, whether there is one or not.
+TEST_F(CpuPlanTest, TheClassDefaultCountsWhereThereIsOne) {
+  const std::vector<ClassPool> pools = {Pool("idle", {2, 3}, "default")};
+  const ClassReport none = Apply({}, pools);
+  EXPECT_THAT(files_.written, IsEmpty());
+  EXPECT_TRUE(std::ranges::all_of(none.classes, &ClassState::active));
+  EXPECT_EQ(ReasonOf(none, "default"), "there is no such class");
+  Add({.name = "default", .max_freq = kBase});
+  Apply({}, pools);
+  EXPECT_EQ(Max(2) + Max(3), "29000002900000");
   ExpectGivenBack();
 }
 

@@ -116,14 +116,16 @@ TEST_F(IsolationPlanTest, InterruptsLeaveTheContainersCpusAndComeBack) {
 }
 
 TEST_F(IsolationPlanTest, ManagedInterruptsAreNamedAndTheOthersMove) {
-  files_.refuses["proc/irq/24/smp_affinity"] = EIO;
-  const ClassReport report = Apply({Subject({2, 3}, interrupts_)});
-  EXPECT_TRUE(report.classes[0].active);
-  EXPECT_EQ(report.classes[0].reason, "the kernel does not let these be moved: 24 (eth0-rx-0)");
-  EXPECT_EQ(At("proc/irq/1/smp_affinity"), "f3");
-  files_.refuses.clear();
-  Apply({});
-  EXPECT_EQ(files_.tree, before_);
+  for (const int error : {EIO, EPERM}) {
+    files_.refuses["proc/irq/24/smp_affinity"] = error;
+    const ClassReport report = Apply({Subject({2, 3}, interrupts_)});
+    EXPECT_TRUE(report.classes[0].active) << error;
+    EXPECT_EQ(report.classes[0].reason, "the kernel does not let these be moved: 24 (eth0-rx-0)");
+    EXPECT_EQ(At("proc/irq/1/smp_affinity"), "f3");
+    files_.refuses.clear();
+    Apply({});
+    EXPECT_EQ(files_.tree, before_);
+  }
 }
 
 TEST_F(IsolationPlanTest, OtherRefusalsMakeTheClassInactive) {

@@ -84,6 +84,7 @@ TEST_F(RdtMasksTest, SmallSharesGetTheirLeastBits) {
   EXPECT_EQ(Line(text, "tenth", "L3"), "L3:0=3\n");
 }
 
+// Two bits are the least: with one, 8 % of the ten bits of cache 1 would be one.
 TEST_F(RdtMasksTest, IdsHaveTheirOwnShares) {
   machine_.l3->min_bits = 2;
   const char* const text =
@@ -230,7 +231,7 @@ TEST_F(RdtMasksTest, TheConfigurationsErrors) {
       {"{a: {classes: {'': {}}}, b: {classes: {system/default: {}}}}", "defined multiple times"},
       {"{a: {classes: {..: {}}}}", "unqualified class name"},
       {"{a: {classes: {x/y: {}}}}", "unqualified class name"},
-      {"{a: {foo: 1}}", "foo"},
+      {"{a: {foo: 1}}", "partitions.a.foo: unknown key"},
       {"{a: {l3Allocation: {a: 10%}}}", "invalid integer \"a\""},
       {"{a: {l3Allocation: {all: {data: 10%}}}}", "'unified' not specified"},
       {"{a: {l3Allocation: {all: {unified: 1%, data: 10%}}}}", "'data' specified without 'code'"},

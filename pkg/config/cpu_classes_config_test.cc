@@ -95,9 +95,24 @@ TEST(CpuClassesConfigTest, RefusesWhatCannotBe) {
   EXPECT_NE(CpuError("{name: a, energyPerformancePreference: 256}").find("from 0 to 255"),
             std::string::npos);
   EXPECT_NE(CpuError("{name: a, freqGovernor: a/b}").find("can be no governor"), std::string::npos);
-  EXPECT_NE(CpuError("{name: a, pctPriority: high}").find("Speed Select"), std::string::npos);
   EXPECT_NE(CpuError("{name: a, turboPriority: -1}"), "");
   EXPECT_NE(CpuError("{name: a, maxFreqs: 1}"), "");
+}
+
+// Those of nri-plugins for Intel's Speed Select, alone or together.
+TEST(CpuClassesConfigTest, KeysOfSpeedSelectAreRefusedEachByItsName) {
+  for (const char* const key :
+       {"pctPriority: high", "pctPriority: low", "sstClosID: 0", "pctMinFreq: min",
+        "pctMaxFreq: turbo", "publishExtendedResource: true", "publishExtendedResource: false"}) {
+    const std::string name(key, std::string_view(key).find(':'));
+    EXPECT_EQ(CpuError(fmt::format("{{name: a, maxFreq: turbo, {}}}", key)),
+              fmt::format("f:1: classes.cpu[0].{}: is not supported: Speed Select is left alone; "
+                          "remove it",
+                          name));
+  }
+  const std::string both = CpuError("{name: a, pctPriority: high, sstClosID: 1}");
+  EXPECT_NE(both.find("cpu[0].pctPriority"), std::string::npos) << both;
+  EXPECT_NE(both.find("cpu[0].sstClosID"), std::string::npos) << both;
 }
 
 TEST(CpuClassesConfigTest, ALeastClockAboveTheHighestIsRefused) {

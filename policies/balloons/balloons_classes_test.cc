@@ -48,6 +48,13 @@ TEST(BalloonsClassesTest, AContainerHasThoseOfItsBalloonsType) {
   EXPECT_EQ(FindZone(zones, "idle")->classes, (ClassNames{{"cpu", "quiet"}}));
 }
 
+TEST(BalloonsClassesTest, CpusInNoBalloonHaveTheClassDefaultIfNoOtherIsNamed) {
+  BalloonsNode node("balloonTypes: [{name: x, namespaces: [n]}]");
+  const std::vector<Zone> zones = node.policy().Zones(node.snapshot());
+  ASSERT_NE(FindZone(zones, "idle"), nullptr);
+  EXPECT_EQ(FindZone(zones, "idle")->classes, (ClassNames{{"cpu", "default"}}));
+}
+
 TEST(BalloonsClassesTest, CpusOfComponentsHaveThoseOfTheComponentsTypes) {
   BalloonsNode node(
       "balloonTypes: [{name: fast, cpuClass: turbo, minCPUs: 1}, {name: plain, minCPUs: 1}, "
