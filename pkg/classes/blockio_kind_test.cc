@@ -132,6 +132,31 @@ TEST_F(BlockioKindTest, ADeviceThatIsPluggedInLaterGetsItsLimit) {
   EXPECT_EQ(bench_.files.tree.at(kIoMax), kSlow);
 }
 
+// The kernel takes a device's line away with it, and knows its number no more.
+TEST_F(BlockioKindTest, ADeviceThatIsUnpluggedLeavesNothingBehind) {
+  devices_->Add("/dev/loop8", 7, 8);
+  bench_.config.blockio.classes["slow"] = {{.devices = {"/dev/loop7"}, .read_bps = 5'000'000},
+                                           {.devices = {"/dev/loop8"}, .read_bps = 6'000'000}};
+  const std::string other = "7:8 rbps=6000000 wbps=max riops=max wiops=max";
+  bench_.files.tree[kIoMax] = fmt::format("{}\n{}\n", kSlow, other);
+  bench_.Add("blockio", "slow").running = true;
+  ASSERT_EQ(Run().containers.at("id").at(0).in_force, fmt::format("{}; {}", kSlow, other));
+  devices_->all.erase("/dev/loop7");
+  bench_.files.tree[kIoMax] = other + "\n";
+  bench_.files.on_write = [this](const std::string& path, std::string_view text) {
+    bench_.files.refuses[path] = text.starts_with("7:7 ") ? ENODEV : 0;
+  };
+  const ClassReport report = Run();
+  EXPECT_TRUE(report.classes.at(1).active) << report.classes.at(1).reason;
+  EXPECT_EQ(report.classes.at(1).reason, "no block device matches /dev/loop7");
+  EXPECT_EQ(report.containers.at("id").at(0).in_force, other);
+  EXPECT_THAT(report.notes, IsEmpty()) << "no other program has written";
+  EXPECT_THAT(bench_.files.written, IsEmpty());
+  bench_.subjects.clear();
+  EXPECT_THAT(Run().not_given_back, IsEmpty());
+  EXPECT_EQ(bench_.files.tree.at(kIoMax), "7:8 rbps=max wbps=max riops=max wiops=max");
+}
+
 TEST_F(BlockioKindTest, AClassThatEndsIsTakenAway) {
   bench_.Add("blockio", "slow");
   (void)Run();

@@ -51,13 +51,22 @@ bool IsOurs(std::string_view path, std::string_view now, const JournalEntry& ent
   return Trim(now).starts_with(fmt::format("{} ", Trim(entry.wanted)));
 }
 
+std::string Shown(std::string_view text) {
+  return Printable(Trim(text), 64);
+}
+
+// For the log: a file that had our value reads something else.
+std::string ChangeNote(std::string_view path, std::string_view now, std::string_view text) {
+  // The kernel ends a partition whose CPUs it cannot have.
+  const bool ended = path.ends_with(kPartition) && now.find(" invalid") != std::string_view::npos;
+  return ended ? fmt::format("{} reads {}: it gets {} again", path, Shown(now), Shown(text))
+               : fmt::format("another program wrote {} to {}: it gets {} again", Shown(now), path,
+                             Shown(text));
+}
+
 // An empty write is no write at all, so "\n" is written instead.
 std::string_view Written(std::string_view text) {
   return text.empty() ? "\n" : text;
-}
-
-std::string Shown(std::string_view text) {
-  return Printable(Trim(text), 64);
 }
 
 // Before `text` is written to a file with an entry, which reads `now`.
@@ -212,10 +221,8 @@ HostKeeper::Values HostKeeper::Prepare(const Values& wanted, Batch& batch) {
     const auto known = batch.next.find(value.path);
     const bool in_force = SameHostValue(value.path, *now, value.text);
     const auto seen = seen_.find(value.path);
-    if (seen != seen_.end() && !SameHostValue(value.path, *now, seen->second)) {
-      result.notes.push_back(fmt::format("another program wrote {} to {}: it gets {} again",
-                                         Shown(*now), value.path, Shown(value.text)));
-    }
+    if (!in_force && seen != seen_.end() && !SameHostValue(value.path, *now, seen->second))
+      result.notes.push_back(ChangeNote(value.path, *now, value.text));
     if (in_force) {
       if (known != batch.next.end()) known->second.wanted = value.text;
       if (known == batch.next.end() && !value.first.empty() &&

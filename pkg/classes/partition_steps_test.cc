@@ -21,6 +21,7 @@ namespace {
 
 using test::CpusetKernel;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -45,7 +46,7 @@ class PartitionStepsTest : public testing::Test {
     kernel_.cgroups.erase(cgroup);
     if (runs_.erase(cgroup) > 0) Apply();
   }
-  ClassReport Apply() {
+  std::vector<ClassSubject> Subjects() const {
     std::vector<ClassSubject> subjects;
     for (const auto& [cgroup, cpus] : runs_) {
       subjects.push_back(
@@ -56,6 +57,10 @@ class PartitionStepsTest : public testing::Test {
            .chosen = {
                .isolation = {.isolation = {.partition = IsolationConfig::Partition::kIsolated}}}});
     }
+    return subjects;
+  }
+  ClassReport Apply() {
+    const std::vector<ClassSubject> subjects = Subjects();
     ClassPlan plan;
     PlanIsolation(subjects, {}, keeper_, plan);
     return MakeReport(plan, subjects, KeepInSteps(plan.values, keeper_));
@@ -184,6 +189,32 @@ TEST_F(PartitionStepsTest, AllOtherValuesKeepWhatTheySayInEachStep) {
   ASSERT_FALSE(steps.empty());
   for (const std::vector<HostValue>& step : steps)
     EXPECT_THAT(step, Contains(other));
+}
+
+// Another program's cgroup took the CPUs: the kernel ends the partition, and the file still begins
+// with the written word.
+TEST_F(PartitionStepsTest, AnInvalidPartitionDiffersAndIsMadeAgain) {
+  Run("kubepods/poda/x", {2, 3});
+  ExpectAllIsolated();
+  ClassPlan plan;
+  const auto differences = [&] {
+    plan = {};
+    PlanIsolation(Subjects(), {}, keeper_, plan);
+    return keeper_.Compare(plan.values);
+  };
+  EXPECT_THAT(differences(), IsEmpty());
+  kernel_.cgroups.at("kubepods/poda/x").state =
+      "isolated invalid (Cpu list in cpuset.cpus not exclusive)";
+  const HostDifference expected{.path = File("kubepods/poda/x", "partition"),
+                                .wanted = "isolated",
+                                .now = "isolated invalid (Cpu list in cpuset.cpus not exclusive)"};
+  EXPECT_THAT(differences(), ElementsAre(expected));
+  EXPECT_THAT(Apply().notes,
+              ElementsAre(File("kubepods/poda/x", "partition") +
+                          " reads isolated invalid (Cpu list in cpuset.cpus not exclusive): it "
+                          "gets isolated again"));
+  EXPECT_THAT(differences(), IsEmpty());
+  ExpectAllIsolated();
 }
 
 TEST_F(PartitionStepsTest, WithoutExclusiveCpusOnlyBelowAPartition) {
