@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "pkg/base/parse.h"
@@ -92,6 +93,8 @@ class SchedulingKind final : public ClassKind {
   bool unified_ = false;
   SubjectWays ways_;
   std::map<std::string, Applied, std::less<>> applied_;  // by container id
+  // Containers of which the kernel has refused some threads: the first one does not stand for all.
+  std::set<std::string, std::less<>> refused_;
 };
 
 // The quota is read, since the runtime may have another one than was decided: the kernel refuses a
@@ -124,9 +127,11 @@ void SchedulingKind::PlanBurst(const std::string& cgroup, int64_t percent, int64
 
 void SchedulingKind::Plan(const ClassWork& work, ClassPlan& plan) {
   ways_.KeepOnly(work.subjects);
-  std::erase_if(applied_, [&work](const auto& one) {
-    return std::ranges::find(work.subjects, one.first, &ClassSubject::id) == work.subjects.end();
-  });
+  const auto is_gone = [&work](const std::string& id) {
+    return std::ranges::find(work.subjects, id, &ClassSubject::id) == work.subjects.end();
+  };
+  std::erase_if(applied_, [&is_gone](const auto& one) { return is_gone(one.first); });
+  std::erase_if(refused_, is_gone);
   if (!work.config.scheduling.any()) return;
   HostFiles& files = work.host.files();
   unified_ = files.Read("sys/fs/cgroup/cgroup.controllers").ok();
@@ -173,15 +178,18 @@ void SchedulingKind::ApplyOne(const ClassSubject& subject, const SchedulingClass
   const Applied wanted(scheduler, io);
   const auto applied = applied_.find(subject.id);
   const bool done = (applied != applied_.end() && applied->second == wanted) ||
-                    (applied == applied_.end() && *now == ShownSettings(scheduler, io));
+                    (applied == applied_.end() && !refused_.contains(subject.id) &&
+                     *now == ShownSettings(scheduler, io));
   if (!done) {
     const ThreadsOutcome outcome = SetThreads(cgroup, unified_, scheduler, io, files, *threads_);
     part.in_force = outcome.in_force;
     if (!outcome.scheduler.ok() || !outcome.io.ok()) {
       part.possible = outcome.scheduler.ok() ? outcome.io : outcome.scheduler;
+      refused_.insert(subject.id);
       return;
     }
   }
+  refused_.erase(subject.id);
   applied_.insert_or_assign(subject.id, wanted);
 }
 

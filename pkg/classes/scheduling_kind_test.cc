@@ -95,6 +95,28 @@ TEST_F(SchedulingKindTest, WhatTheKernelRefusesIsToldAndTriedAgain) {
   EXPECT_TRUE(Run().active);
 }
 
+// The first thread is the one that is read back.
+TEST_F(SchedulingKindTest, AClassThatSomeThreadsLackStaysInactive) {
+  bench_.config.scheduling.classes.push_back(
+      {.name = "dl",
+       .scheduler = {.policy = SchedulerSettings::Policy::kDeadline,
+                     .runtime_ns = 60,
+                     .deadline_ns = 100,
+                     .period_ns = 100}});
+  threads_->threads[11] = {};
+  threads_->most_deadline_percent = 95;
+  bench_.files.tree["sys/fs/cgroup/c/cgroup.threads"] = "10\n11\n";
+  bench_.Add("scheduling", "dl");
+  for (int i = 0; i < 3; ++i) {
+    const ContainerClass mine = Run();
+    EXPECT_FALSE(mine.active) << i;
+    EXPECT_THAT(mine.reason, HasSubstr("1 of 2 threads have it")) << i;
+    EXPECT_THAT(mine.in_force, HasSubstr("deadline 60ns")) << i;
+  }
+  bench_.files.tree["sys/fs/cgroup/c/cgroup.threads"] = "10\n";
+  EXPECT_TRUE(Run().active) << "the other one has ended";
+}
+
 TEST_F(SchedulingKindTest, TheRuntimeSetsWhatNoKernelRefuses) {
   EXPECT_EQ(AtCreation("batch").wide(), nullptr) << "the CRI has no such fields";
   ways_ = {.io_priority = true};

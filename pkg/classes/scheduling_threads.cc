@@ -24,12 +24,22 @@ std::set<pid_t> ThreadsOf(const std::string& cgroup, bool v2, HostFiles& files) 
   return found.ok() ? found->threads : std::set<pid_t>();
 }
 
-Status ThreadRefusal(int error, std::string_view what, const std::string& shown) {
-  constexpr std::string_view kHint =
-      "; it needs CAP_SYS_NICE, a kernel with CONFIG_RT_GROUP_SCHED lets no container have fifo "
-      "and rr, and deadline needs the CPUs of a partition";
-  return ErrnoStatus(
-      error, fmt::format("the kernel refuses {} {}{}", what, shown, error == EPERM ? kHint : ""));
+Status ThreadRefusal(int error, std::string_view what, const std::string& shown,
+                     std::string_view hint) {
+  return ErrnoStatus(error, fmt::format("the kernel refuses {} {}{}", what, shown, hint));
+}
+
+// The reason, as far as the error says it. The kernel admits deadlines for all CPUs of a scheduling
+// domain together (kernel/sched/deadline.c).
+std::string SchedulerHint(int error, const SchedulerSettings& scheduler, size_t have, size_t all) {
+  if (error == EPERM)
+    return "; it needs CAP_SYS_NICE, a kernel with CONFIG_RT_GROUP_SCHED lets no container have "
+           "fifo and rr, and deadline needs the CPUs of a partition";
+  if (error != EBUSY || scheduler.policy != SchedPolicy::kDeadline) return "";
+  return fmt::format(
+      "; {} of {} threads have it, and the runtimes of all together may be 95 % of their periods on"
+      " each CPU (kernel.sched_rt_runtime_us)",
+      have, all);
 }
 
 std::string ReadBackThread(pid_t thread, const SchedulerSettings& scheduler, const IoPriority& io,
@@ -96,6 +106,7 @@ ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSet
   int scheduler_error = 0;
   int io_error = 0;
   // An error of a thread that has ended says nothing of the others.
+  size_t scheduled = 0;
   const auto note = [](int error, int& first) {
     if (error != ESRCH && first == 0) first = error;
     return error == 0;
@@ -108,6 +119,7 @@ ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSet
       bool set = true;
       if (scheduler.policy != SchedPolicy::kNone)
         set = note(attributes.SetScheduler(thread, scheduler), scheduler_error);
+      if (set) ++scheduled;
       if (io.io_class != IoPriority::Class::kNone)
         set = note(attributes.SetIoPriority(thread, io), io_error) && set;
       if (set) ++outcome.threads;
@@ -115,8 +127,12 @@ ThreadsOutcome SetThreads(const std::string& cgroup, bool v2, const SchedulerSet
     if (!any) break;
   }
   if (scheduler_error != 0)
-    outcome.scheduler = ThreadRefusal(scheduler_error, "the scheduler", ShownScheduler(scheduler));
-  if (io_error != 0) outcome.io = ThreadRefusal(io_error, "the I/O priority", ShownIoPriority(io));
+    outcome.scheduler =
+        ThreadRefusal(scheduler_error, "the scheduler", ShownScheduler(scheduler),
+                      SchedulerHint(scheduler_error, scheduler, scheduled, done.size()));
+  if (io_error != 0)
+    outcome.io = ThreadRefusal(io_error, "the I/O priority", ShownIoPriority(io),
+                               io_error == EPERM ? "; it needs CAP_SYS_NICE" : "");
   if (!done.empty()) outcome.in_force = ReadBackThread(*done.begin(), scheduler, io, attributes);
   return outcome;
 }

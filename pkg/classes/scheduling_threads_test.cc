@@ -21,6 +21,7 @@
 namespace resmgr {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using SchedPolicy = SchedulerSettings::Policy;
 
@@ -91,6 +92,25 @@ TEST_F(SchedulingThreadsTest, ARefusalNamesItsHalfAndTheOtherOneIsInForce) {
   EXPECT_TRUE(outcome.io.ok());
   EXPECT_EQ(attributes_.threads.at(10).io, io_);
   EXPECT_EQ(outcome.in_force, "io be 6");
+}
+
+// One CPU has 95 % for deadlines, as kernels leave the rest to others.
+TEST_F(SchedulingThreadsTest, DeadlinesBeyondTheCpusTimeAreToldWithThoseThatHaveThem) {
+  const SchedulerSettings third{.policy = SchedPolicy::kDeadline,
+                                .runtime_ns = 10'000'000,
+                                .deadline_ns = 20'000'000,
+                                .period_ns = 25'000'000};
+  files_.tree["c/cgroup.threads"] = "10\n11\n12\n";
+  attributes_.most_deadline_percent = 95;
+  const ThreadsOutcome outcome = SetThreads("c", true, third, {}, files_, attributes_);
+  EXPECT_EQ(outcome.threads, 2U);
+  EXPECT_THAT(std::string(Message(outcome.scheduler)),
+              AllOf(HasSubstr("the kernel refuses the scheduler deadline 10000000ns"),
+                    HasSubstr("2 of 3 threads have it, and the runtimes of all together may be "
+                              "95 % of their periods")));
+  EXPECT_EQ(attributes_.threads.at(12).scheduler, SchedulerSettings());
+  attributes_.most_deadline_percent = 190;  // of two CPUs
+  EXPECT_TRUE(SetThreads("c", true, third, {}, files_, attributes_).scheduler.ok());
 }
 
 TEST_F(SchedulingThreadsTest, OnCgroupV1TheThreadsAreTasks) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <functional>
 #include <map>
 
@@ -22,9 +23,12 @@ class FakeThreadAttributes final : public ThreadAttributes {
   int io_error = 0;
   std::function<void(pid_t thread)> on_set;  // after each SetScheduler
   int sets = 0;
+  // The runtimes of deadline may be as much of their periods together; more is EBUSY.
+  uint64_t most_deadline_percent = 1'000;
 
   int SetScheduler(pid_t thread, const SchedulerSettings& scheduler) override {
-    return Set(thread, scheduler_error, &Thread::scheduler, scheduler);
+    const bool admitted = DeadlinesBeside(thread) + DeadlineOf(scheduler) <= most_deadline_percent;
+    return Set(thread, admitted ? scheduler_error : EBUSY, &Thread::scheduler, scheduler);
   }
   int GetScheduler(pid_t thread, SchedulerSettings& scheduler) override {
     return Get(thread, &Thread::scheduler, scheduler);
@@ -37,6 +41,17 @@ class FakeThreadAttributes final : public ThreadAttributes {
   }
 
  private:
+  static uint64_t DeadlineOf(const SchedulerSettings& scheduler) {
+    return scheduler.policy == SchedulerSettings::Policy::kDeadline
+               ? scheduler.runtime_ns * 100 / scheduler.period_ns
+               : 0;
+  }
+  uint64_t DeadlinesBeside(pid_t thread) const {
+    uint64_t percent = 0;
+    for (const auto& [other, one] : threads)
+      if (other != thread) percent += DeadlineOf(one.scheduler);
+    return percent;
+  }
   template <typename Value>
   int Set(pid_t thread, int error, Value Thread::*member, const Value& value) {
     ++sets;
