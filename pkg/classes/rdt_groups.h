@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -11,7 +12,8 @@
 namespace resmgr {
 
 // The groups of resctrl that the worker has found last, for the loop: a runtime refuses the
-// creation of a container for another one. Thread-safe.
+// creation of a container for another one. The worker learns here whether the runtime starts
+// containers in them, as the loop has seen it last. Thread-safe.
 class RdtGroups {
  public:
   using Names = std::set<std::string, std::less<>>;
@@ -24,10 +26,13 @@ class RdtGroups {
     const std::lock_guard lock(mutex_);
     return names_.contains(name);
   }
+  void SetStartedIn(bool started_in) { started_in_ = started_in; }
+  bool started_in() const { return started_in_; }
 
  private:
   mutable std::mutex mutex_;
   Names names_;
+  std::atomic<bool> started_in_ = false;
 };
 
 }  // namespace resmgr

@@ -39,8 +39,12 @@ class TaskMover {
  public:
   explicit TaskMover(HostFiles& files) : files_(files) {}
 
-  // The number of the container's tasks that are in the group then.
-  StatusOr<size_t> MoveAll(const ClassSubject& subject, const std::string& group) {
+  struct Outcome {
+    size_t tasks = 0;  // of the container, which are in the group then
+    bool moved = false;
+  };
+  StatusOr<Outcome> MoveAll(const ClassSubject& subject, const std::string& group) {
+    Outcome outcome;
     for (int round = 0;; ++round) {
       RESMGR_ASSIGN_OR_RETURN(const std::set<pid_t> threads, ThreadsOfContainer(subject, files_));
       RESMGR_ASSIGN_OR_RETURN(const std::set<pid_t> in_group, TasksOf(group));
@@ -50,7 +54,9 @@ class TaskMover {
         RESMGR_ASSIGN_OR_RETURN(const bool there, Move(thread, group));
         moved = moved || there;
       }
-      if (!moved || round + 1 >= kMostTaskRounds) return threads.size();
+      outcome.moved = outcome.moved || moved;
+      outcome.tasks = threads.size();
+      if (!moved || round + 1 >= kMostTaskRounds) return outcome;
     }
   }
   // False: it has ended meanwhile.
@@ -91,6 +97,7 @@ class RdtKind final : public ClassKind {
   Status Choose(const ClassedContainer& container, const ClassesConfig& config,
                 ChosenClasses& chosen) const override {
     if (!config.rdt.any()) return OkStatus();
+    context_.rdt->SetStartedIn(StartsInGroups(config));
     std::vector<KnownClass> known;
     for (const auto& [name, partition] : config.rdt.partitions)
       for (const auto& [class_name, one] : partition.classes)
@@ -126,8 +133,7 @@ class RdtKind final : public ClassKind {
     using Assign = RdtConfig::Assign;
     const std::string group = RdtGroupOf(choice->name, config.rdt);
     // Its first task is in the group then, and all that this one starts.
-    const bool joins = config.rdt.assign == Assign::kAuto && context_.ways().rdt_groups &&
-                       context_.rdt->Has(group);
+    const bool joins = StartsInGroups(config) && context_.rdt->Has(group);
     if (group.empty() || (config.rdt.assign != Assign::kRuntime && !joins)) return;
     adjustment.Wide().rdt_class = group;
   }
@@ -147,6 +153,7 @@ class RdtKind final : public ClassKind {
 
   void Apply(const ClassWork& work, ClassPlan& plan) override {
     HostFiles& files = work.host.files();
+    ways_.KeepOnly(work.subjects);
     // A class that cannot be given at the moment is not taken away, either.
     std::set<size_t> as_they_are;
     for (ClassPart& part : plan.parts) {
@@ -160,6 +167,11 @@ class RdtKind final : public ClassKind {
   }
 
  private:
+  // Whether the runtime starts containers in the groups that are there; on the loop's thread.
+  bool StartsInGroups(const ClassesConfig& config) const {
+    return config.rdt.assign == RdtConfig::Assign::kAuto && context_.ways().rdt_groups;
+  }
+
   void PublishGroups(const ClassWork& work) const {
     const RdtConfig& config = work.config.rdt;
     RdtGroups::Names groups;
@@ -180,7 +192,7 @@ class RdtKind final : public ClassKind {
     return text;
   }
 
-  static bool ApplyOne(const ClassWork& work, ClassPart& part, HostFiles& files) {
+  bool ApplyOne(const ClassWork& work, ClassPart& part, HostFiles& files) {
     const ClassSubject& subject = work.subjects[part.subject];
     const std::string group = RdtGroupOf(part.name, work.config.rdt);
     const StatusOr<std::string> masks =
@@ -189,10 +201,13 @@ class RdtKind final : public ClassKind {
     if (!masks.ok()) return false;
     part.in_force = InForce(*masks);
     if (part.way != kRdtByTasks || AwaitsCgroup(subject, CgroupOf(subject))) return true;
-    const StatusOr<size_t> count = TaskMover(files).MoveAll(subject, group);
-    part.possible = count.status();
-    if (count.ok()) part.in_force += fmt::format(" of {} tasks", *count);
-    return count.ok();
+    const StatusOr<TaskMover::Outcome> all = TaskMover(files).MoveAll(subject, group);
+    part.possible = all.status();
+    if (!all.ok()) return false;
+    part.in_force += fmt::format(" of {} tasks", all->tasks);
+    const bool started_there = context_.rdt->started_in() && !group.empty() && !all->moved;
+    if (all->tasks > 0 && ways_.Of(subject, started_there) == kAtCreation) part.way = kRdtByStart;
+    return true;
   }
 
   // Tasks of containers that do not have the class of their group any more go back into the root
@@ -259,6 +274,7 @@ class RdtKind final : public ClassKind {
   }
 
   const ClassContext context_;
+  SubjectWays ways_;  // the worker's
 };
 
 }  // namespace

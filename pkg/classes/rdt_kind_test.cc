@@ -177,6 +177,16 @@ TEST_F(RdtKindTest, ARefusalLeavesNothingHalfDoneAndNamesTheKernelsReason) {
   EXPECT_EQ(At("cri-resmgr.gold/schemata"), "L3:0=3ff;1=3ff\nMB:0=100;1=100\n");
 }
 
+// Others may have made groups since the budget was checked.
+TEST_F(RdtKindTest, AGroupForWhichNoIdIsLeftIsToldInTheKernelsWords) {
+  files_.refuses = {{"sys/fs/resctrl/cri-resmgr.gold/.", ENOSPC}};
+  EXPECT_THAT(StateOf(Run(), "gold").reason, HasSubstr("No space left on device"));
+  EXPECT_THAT(Groups(), testing::IsEmpty());
+  files_.tree["sys/fs/resctrl/info/last_cmd_status"] = "Out of CLOSIDs\n";
+  EXPECT_THAT(StateOf(Run(), "gold").reason,
+              testing::AllOf(HasSubstr("No space left on device"), HasSubstr("Out of CLOSIDs")));
+}
+
 TEST_F(RdtKindTest, AReadOnlyTreeIsNamed) {
   files_.refuses = {{"sys/fs/resctrl/cri-resmgr.gold/.", EROFS}};
   const ClassReport report = Run({Subject("gold")});
@@ -418,6 +428,39 @@ TEST_F(RdtKindTest, ARuntimeThatKnowsGroupsStartsContainersInThem) {
   Run();
   config_ = before;
   EXPECT_EQ(group(), "") << "the groups have been given back";
+}
+
+TEST_F(RdtKindTest, AContainerThatStartedInItsGroupIsToldApartFromOneWhoseTasksWereMoved) {
+  const auto way = [this](const std::string& id) {
+    ClassSubject one = Subject("gold");
+    one.id = id;
+    // On the loop.
+    const Pod pod;
+    const StringMap none;
+    const Placement placement;
+    const ClassNames of_pool;
+    ChosenClasses chosen;
+    EXPECT_TRUE(kind_
+                    ->Choose({.pod = pod,
+                              .name = "c",
+                              .annotations = none,
+                              .memory_limit = 0,
+                              .placement = placement,
+                              .of_pool = of_pool},
+                             config_, chosen)
+                    .ok());
+    return Run({one}).containers.at(id)[0].way;
+  };
+  rdt_groups_ = true;
+  EXPECT_EQ(way("moved"), "by tasks") << "it was created before there was a group";
+  EXPECT_EQ(way("moved"), "by tasks");
+  EXPECT_EQ(way("started"), "started in its group");
+  files_.tree["sys/fs/cgroup/c/cgroup.threads"] = "100\n101\n102\n";
+  EXPECT_EQ(way("started"), "started in its group") << "a command of exec was moved";
+  EXPECT_THAT(At("cri-resmgr.gold/tasks"), HasSubstr("102"));
+  // At a door that does not, the tasks of a container were moved by an earlier process.
+  rdt_groups_ = false;
+  EXPECT_EQ(way("another"), "by tasks");
 }
 
 TEST_F(RdtKindTest, MBpsByTheMountAndEighthsByTheRootsValue) {

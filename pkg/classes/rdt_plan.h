@@ -16,6 +16,7 @@ inline constexpr std::string_view kRdt = "rdt";
 inline constexpr std::string_view kRdtByCpu = "by CPU";
 inline constexpr std::string_view kRdtByTasks = "by tasks";
 inline constexpr std::string_view kRdtByRuntime = "by the runtime";
+inline constexpr std::string_view kRdtByStart = "started in its group";
 
 // The directory of a class in resctrl; "" for the root.
 std::string RdtGroupOf(std::string_view class_name, const RdtConfig& config);

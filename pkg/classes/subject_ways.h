@@ -10,6 +10,9 @@
 
 namespace resmgr {
 
+// A way of a class (ClassPart::way): the container began with it.
+inline constexpr std::string_view kAtCreation = "at creation";
+
 // Whether the container has no cgroup yet, and will have one: containerd makes it at the start.
 inline bool AwaitsCgroup(const ClassSubject& subject, std::string_view cgroup) {
   return subject.id.empty() || (cgroup.empty() && !subject.running);
@@ -21,7 +24,7 @@ class SubjectWays {
  public:
   // `there`: what the class says is in force already.
   std::string_view Of(const ClassSubject& subject, bool there) {
-    const std::string_view now = there             ? "at creation"
+    const std::string_view now = there             ? kAtCreation
                                  : subject.running ? "after start"
                                                    : "before start";
     if (subject.id.empty()) return now;
